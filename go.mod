@@ -1,0 +1,3 @@
+module libvpps
+
+go 1.26
