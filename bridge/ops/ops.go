@@ -1,0 +1,199 @@
+// Package ops is the operation table: every kind of node that a graph may hold,
+// with its wire code, its arguments and its attribute words. The C++ front-ends,
+// the decoder, the lowering and the documentation are all driven by it.
+//
+// Operations are DyNet's node classes, not its expression functions: x-y is
+// Negate and CwiseSum. Codes are part of the wire format and never change.
+package ops
+
+//go:generate go run ./gen
+
+// Code identifies an operation on the wire.
+type Code uint8
+
+// Variadic is the Args of an operation whose argument count is on the wire.
+const Variadic = -1
+
+// Kind says how an attribute word is read.
+type Kind uint8
+
+const (
+	Uint   Kind = iota // an unsigned integer
+	Float              // a float32 by bit pattern
+	Offset             // an index into the graph's input words
+	Param              // a parameter's id
+)
+
+// Attr is one attribute word.
+type Attr struct {
+	Name string
+	Kind Kind
+}
+
+// Op describes one operation.
+type Op struct {
+	Name  string // DyNet's node class
+	Args  int    // number of arguments, or Variadic
+	Attrs []Attr
+	Doc   string
+}
+
+func u(n string) Attr   { return Attr{n, Uint} }
+func f(n string) Attr   { return Attr{n, Float} }
+func off(n string) Attr { return Attr{n, Offset} }
+func par() Attr         { return Attr{"param", Param} }
+
+// The codes. Leaves first; gaps are room for the rest of DyNet's classes.
+const (
+	Invalid         Code = 0
+	Input           Code = 1
+	ScalarInput     Code = 2
+	SparseInput     Code = 3
+	Constant        Code = 4
+	Parameter       Code = 5
+	ConstParameter  Code = 6
+	Lookup          Code = 7
+	ConstLookup     Code = 8
+	RandomNormal    Code = 9
+	RandomBernoulli Code = 10
+	RandomUniform   Code = 11
+
+	Tanh                Code = 16
+	LogisticSigmoid     Code = 17
+	Rectify             Code = 18
+	Exp                 Code = 19
+	Log                 Code = 20
+	Sqrt                Code = 21
+	Square              Code = 22
+	Abs                 Code = 23
+	Negate              Code = 24
+	ConstantPlusX       Code = 25
+	ConstantMinusX      Code = 26
+	ConstScalarMultiply Code = 27
+	Dropout             Code = 28
+	GaussianNoise       Code = 29
+	NoBackprop          Code = 30
+	Reshape             Code = 31
+
+	CwiseSum                 Code = 48
+	CwiseMultiply            Code = 49
+	CwiseQuotient            Code = 50
+	Pow                      Code = 51
+	Min                      Code = 52
+	Max                      Code = 53
+	Sum                      Code = 54
+	Average                  Code = 55
+	AddVectorToAllColumns    Code = 56
+	SumElements              Code = 57
+	SumDimension             Code = 58
+	MomentDimension          Code = 59
+	DotProduct               Code = 60
+	SquaredEuclideanDistance Code = 61
+	SquaredNorm              Code = 62
+	L2Norm                   Code = 63
+	AffineTransform          Code = 80
+	MatrixMultiply           Code = 81
+	Transpose                Code = 82
+	Concatenate              Code = 96
+	ConcatenateToBatch       Code = 97
+	PickElement              Code = 98
+	PickRange                Code = 99
+	PickBatchElements        Code = 100
+	Softmax                  Code = 112
+	LogSoftmax               Code = 113
+	PickNegLogSoftmax        Code = 114
+	Hinge                    Code = 115
+	BinaryLogLoss            Code = 116
+	VanillaLSTMGates         Code = 128
+	VanillaLSTMC             Code = 129
+	VanillaLSTMH             Code = 130
+	VanillaLSTMGatesDropout  Code = 131
+)
+
+// Table is indexed by Code; a zero Name is a code without an operation.
+var Table = [256]Op{
+	Input:           {"InputNode", 0, []Attr{off("data")}, "dim.size() floats at data, re-read whenever the node is evaluated"},
+	ScalarInput:     {"ScalarInputNode", 0, []Attr{off("data")}, "one float at data"},
+	SparseInput:     {"SparseInputNode", 0, []Attr{f("default"), off("ids"), u("n")}, "n flat ids at ids, then n floats; the other elements are default; later duplicates win"},
+	Constant:        {"Constant", 0, []Attr{f("value")}, "every element is value"},
+	Parameter:       {"ParameterNode", 0, []Attr{par()}, "a parameter, or a whole lookup table, times its weight decay factor"},
+	ConstParameter:  {"ConstParameterNode", 0, []Attr{par()}, "the same without a gradient"},
+	Lookup:          {"LookupNode", 0, []Attr{par(), off("rows")}, "dim.bd row numbers at rows; one row per batch element"},
+	ConstLookup:     {"ConstLookupNode", 0, []Attr{par(), off("rows")}, "the same without a gradient"},
+	RandomNormal:    {"RandomNormal", 0, []Attr{f("mean"), f("stddev")}, "drawn anew at every evaluation"},
+	RandomBernoulli: {"RandomBernoulli", 0, []Attr{f("p"), f("scale")}, "scale with probability p, else 0"},
+	RandomUniform:   {"RandomUniform", 0, []Attr{f("left"), f("right")}, "uniform in [left, right)"},
+
+	Tanh:                {"Tanh", 1, nil, "tanh x"},
+	LogisticSigmoid:     {"LogisticSigmoid", 1, nil, "1/(1+exp(-x))"},
+	Rectify:             {"Rectify", 1, nil, "max(x, 0)"},
+	Exp:                 {"Exp", 1, nil, "exp x"},
+	Log:                 {"Log", 1, nil, "ln x"},
+	Sqrt:                {"Sqrt", 1, nil, "the square root of x"},
+	Square:              {"Square", 1, nil, "x*x"},
+	Abs:                 {"Abs", 1, nil, "|x|"},
+	Negate:              {"Negate", 1, nil, "-x"},
+	ConstantPlusX:       {"ConstantPlusX", 1, []Attr{f("c")}, "c+x"},
+	ConstantMinusX:      {"ConstantMinusX", 1, []Attr{f("c")}, "c-x"},
+	ConstScalarMultiply: {"ConstScalarMultiply", 1, []Attr{f("alpha")}, "alpha*x"},
+	Dropout:             {"Dropout", 1, []Attr{f("p")}, "x with each element dropped with probability p, the others times 1/(1-p)"},
+	GaussianNoise:       {"GaussianNoise", 1, []Attr{f("stddev")}, "x plus noise of N(0, stddev²)"},
+	NoBackprop:          {"NoBackprop", 1, nil, "x without a gradient"},
+	Reshape:             {"Reshape", 1, nil, "x's elements under the node's own dim"},
+
+	CwiseSum:                 {"CwiseSum", 2, nil, "x+y, each axis and the batch broadcast from 1"},
+	CwiseMultiply:            {"CwiseMultiply", 2, nil, "x*y element by element, broadcast likewise"},
+	CwiseQuotient:            {"CwiseQuotient", 2, nil, "x/y element by element, only y broadcast"},
+	Pow:                      {"Pow", 2, nil, "x to the power of the scalar y"},
+	Min:                      {"Min", 2, nil, "the smaller of x and y; a tie sends the gradient to y"},
+	Max:                      {"Max", 2, nil, "the larger of x and y; a tie sends the gradient to y"},
+	Sum:                      {"Sum", Variadic, nil, "the sum of all arguments, the batch broadcast from 1"},
+	Average:                  {"Average", Variadic, nil, "the mean of all arguments"},
+	AddVectorToAllColumns:    {"AddVectorToAllColumns", 2, nil, "the matrix x plus the vector y in every column"},
+	SumElements:              {"SumElements", 1, nil, "the sum inside each batch element"},
+	SumDimension:             {"SumDimension", 1, []Attr{u("axes"), u("batch")}, "the sum over the axes in the bit mask and, if batch is 1, over the batch"},
+	MomentDimension:          {"MomentDimension", 1, []Attr{u("axes"), u("order"), u("batch"), u("n")}, "the mean of x to the power of order, over the axes (and batch); n replaces the divisor if not 0"},
+	DotProduct:               {"DotProduct", 2, nil, "the sum of x*y inside each batch element"},
+	SquaredEuclideanDistance: {"SquaredEuclideanDistance", 2, nil, "the sum of (x-y)² inside each batch element"},
+	SquaredNorm:              {"SquaredNorm", 1, nil, "the sum of x² inside each batch element"},
+	L2Norm:                   {"L2Norm", 1, nil, "its square root"},
+
+	AffineTransform: {"AffineTransform", Variadic, nil, "x0 + x1*x2 + x3*x4 + ..."},
+	MatrixMultiply:  {"MatrixMultiply", 2, nil, "x*y"},
+	Transpose:       {"Transpose", 1, []Attr{u("axes")}, "axis i of the result is axis (axes>>4i)&15 of x"},
+
+	Concatenate:        {"Concatenate", Variadic, []Attr{u("axis")}, "arguments side by side along axis"},
+	ConcatenateToBatch: {"ConcatenateToBatch", Variadic, nil, "arguments one after another along the batch"},
+	PickElement:        {"PickElement", 1, []Attr{u("axis"), off("rows"), u("n")}, "slice number rows[b] (n = 1: the same for the whole batch) along axis, which goes away"},
+	PickRange:          {"PickRange", 1, []Attr{u("start"), u("end"), u("axis")}, "slices start..end-1 along axis"},
+	PickBatchElements:  {"PickBatchElements", 1, []Attr{off("elements"), u("n")}, "n batch elements by number"},
+
+	Softmax:           {"Softmax", 1, []Attr{u("axis")}, "softmax of each column (axis 0) or row (axis 1)"},
+	LogSoftmax:        {"LogSoftmax", 1, nil, "x - logsumexp(x), column by column"},
+	PickNegLogSoftmax: {"PickNegLogSoftmax", 1, []Attr{off("rows")}, "-log softmax(x)[row], one row number per batch element"},
+	Hinge:             {"Hinge", 1, []Attr{f("margin"), off("rows")}, "sum over i != row of max(0, margin - x[row] + x[i])"},
+	BinaryLogLoss:     {"BinaryLogLoss", 2, nil, "-sum of y ln x + (1-y) ln(1-x)"},
+
+	VanillaLSTMGates:        {"VanillaLSTMGates", Variadic, []Attr{f("forget_bias")}, "x..., h, Wx, Wh, b: the gates i, f, o (logistic) and g (tanh) of one LSTM step"},
+	VanillaLSTMC:            {"VanillaLSTMC", 2, nil, "c', gates: i*g + f*c'"},
+	VanillaLSTMH:            {"VanillaLSTMH", 2, nil, "c, gates: o*tanh(c)"},
+	VanillaLSTMGatesDropout: {"VanillaLSTMGatesDropout", Variadic, []Attr{f("forget_bias")}, "x..., h, Wx, Wh, b, mask_x, mask_h: the same with x and h multiplied by masks first"},
+}
+
+// Known reports whether c is an operation.
+func (c Code) Known() bool { return Table[c].Name != "" }
+
+// String returns the operation's name, or its number.
+func (c Code) String() string {
+	if c.Known() {
+		return Table[c].Name
+	}
+	return "operation " + itoa(uint(c))
+}
+
+func itoa(n uint) string {
+	if n < 10 {
+		return string(rune('0' + n))
+	}
+	return itoa(n/10) + string(rune('0'+n%10))
+}
