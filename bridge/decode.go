@@ -1,0 +1,194 @@
+package bridge
+
+import (
+	"fmt"
+	"math"
+
+	"libvpps/bridge/ops"
+)
+
+// Bounds that keep a malformed graph from exhausting memory.
+const (
+	MaxNodes  = 1 << 26
+	MaxTensor = 1 << 31 // elements of one tensor
+)
+
+// Words is what one call adds to a graph; see vpps_words in vpps.h.
+type Words struct {
+	Nodes     []uint32
+	NodeCount int
+	Dims      []Dim
+	Inputs    []uint32 // all input words of the graph
+}
+
+// Append decodes words behind the nodes that are there. Parameters reports the dim of
+// a parameter (nil: there is no such parameter) and whether it is a lookup table, whose
+// last dimension counts its rows. After an error the graph is as before.
+func (g *Graph) Append(w *Words, parameter func(id uint32) (dim *Dim, lookup bool)) error {
+	if len(g.ArgStart) == 0 {
+		g.ArgStart, g.AttrStart = append(g.ArgStart, 0), append(g.AttrStart, 0)
+	}
+	nodes, dims, inputs := g.Len(), len(g.Dims), g.Inputs
+	err := g.append(w, parameter)
+	if err != nil {
+		if g.Len() > nodes {
+			g.Truncate(nodes)
+		}
+		g.Args, g.Attrs = g.Args[:g.ArgStart[nodes]], g.Attrs[:g.AttrStart[nodes]]
+		g.Dims, g.Inputs = g.Dims[:dims], inputs
+	}
+	return err
+}
+
+func (g *Graph) append(w *Words, parameter func(id uint32) (dim *Dim, lookup bool)) error {
+	for i := range w.Dims {
+		if err := checkDim(&w.Dims[i]); err != nil {
+			return &Error{g.Len(), 0, fmt.Sprintf("dim %d of the table: %v", len(g.Dims)+i, err)}
+		}
+	}
+	g.Dims = append(g.Dims, w.Dims...)
+	if w.NodeCount < 0 || g.Len()+w.NodeCount > MaxNodes {
+		return &Error{g.Len(), 0, fmt.Sprintf("%d more nodes: a graph has at most %d", w.NodeCount, MaxNodes)}
+	}
+	g.Inputs = w.Inputs
+	first := g.Len()
+	at := 0
+	for i := first; i < first+w.NodeCount; i++ {
+		n, err := g.decode(w.Nodes[at:], uint32(i))
+		if err != nil {
+			return err
+		}
+		at += n
+	}
+	if at != len(w.Nodes) {
+		return &Error{g.Len(), 0, fmt.Sprintf("%d words behind the last of %d nodes", len(w.Nodes)-at, w.NodeCount)}
+	}
+	if err := g.checkDims(w.Nodes, first, w.NodeCount); err != nil {
+		return err
+	}
+	return g.checkLeaves(first, parameter)
+}
+
+// decode appends the node at the start of w and returns the words it took.
+func (g *Graph) decode(w []uint32, i uint32) (int, error) {
+	if len(w) == 0 {
+		return 0, &Error{int(i), 0, "the words end before it"}
+	}
+	op := ops.Code(w[0] & 0xff)
+	info := &ops.Table[op]
+	if info.Name == "" {
+		return 0, &Error{int(i), op, "unknown operation: the program is newer than the library"}
+	}
+	dim := w[0] >> 8
+	if int(dim) >= len(g.Dims) {
+		return 0, &Error{int(i), op, fmt.Sprintf("dim %d of %d", dim, len(g.Dims))}
+	}
+	at, args := 1, info.Args
+	if args == ops.Variadic {
+		if len(w) < 2 || uint64(w[1]) > uint64(len(w)) {
+			return 0, &Error{int(i), op, "the words end inside it"}
+		}
+		at, args = 2, int(w[1])
+	}
+	end := at + args + len(info.Attrs)
+	if end > len(w) {
+		return 0, &Error{int(i), op, "the words end inside it"}
+	}
+	for _, a := range w[at : at+args] {
+		if a >= i {
+			return 0, &Error{int(i), op, fmt.Sprintf("argument %d is not an earlier node", a)}
+		}
+	}
+	g.Op = append(g.Op, op)
+	g.Dim = append(g.Dim, dim)
+	g.Args = append(g.Args, w[at:at+args]...)
+	g.ArgStart = append(g.ArgStart, uint32(len(g.Args)))
+	g.Attrs = append(g.Attrs, w[at+args:end]...)
+	g.AttrStart = append(g.AttrStart, uint32(len(g.Attrs)))
+	return end, nil
+}
+
+func checkDim(d *Dim) error {
+	if d.Nd > MaxDims {
+		return fmt.Errorf("%d dimensions: at most %d", d.Nd, MaxDims)
+	}
+	if d.Bd == 0 {
+		return fmt.Errorf("batch size 0")
+	}
+	size := uint64(d.Bd)
+	for _, x := range d.D[:d.Nd] {
+		if x == 0 {
+			return fmt.Errorf("a dimension of 0 in %v", *d)
+		}
+		if size *= uint64(x); size > MaxTensor {
+			return fmt.Errorf("%v has more than %d elements", *d, MaxTensor)
+		}
+	}
+	return nil
+}
+
+// checkLeaves checks what shape rules cannot see: input words and parameters.
+func (g *Graph) checkLeaves(first int, parameter func(id uint32) (*Dim, bool)) error {
+	for n := first; n < g.Len(); n++ {
+		op := g.Op[n]
+		if len(ops.Table[op].Attrs) == 0 {
+			continue
+		}
+		at, need := g.inputRange(uint32(n))
+		if need > 0 && uint64(at)+uint64(need) > uint64(len(g.Inputs)) {
+			return &Error{n, op, fmt.Sprintf("input words %d..%d of %d", at, uint64(at)+uint64(need), len(g.Inputs))}
+		}
+		switch op {
+		case ops.Parameter, ops.ConstParameter, ops.Lookup, ops.ConstLookup:
+			if err := g.checkParameter(n, parameter); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Graph) checkParameter(n int, parameter func(id uint32) (*Dim, bool)) error {
+	op, id, have := g.Op[n], g.AttrsOf(uint32(n))[0], g.DimOf(uint32(n))
+	want, lookup := parameter(id)
+	if want == nil {
+		return &Error{n, op, fmt.Sprintf("there is no parameter %d", id)}
+	}
+	if op == ops.Lookup || op == ops.ConstLookup {
+		if !lookup {
+			return &Error{n, op, fmt.Sprintf("parameter %d is no lookup table", id)}
+		}
+		row := *want
+		row.Nd--
+		if have.Batch() != row.Batch() {
+			return &Error{n, op, fmt.Sprintf("dim %v, but a row of parameter %d is %v", *have, id, row)}
+		}
+		return nil
+	}
+	if have.Size() != want.Size() || have.Bd != 1 {
+		return &Error{n, op, fmt.Sprintf("dim %v, but parameter %d is %v", *have, id, *want)}
+	}
+	return nil
+}
+
+// inputRange is the range of input words that node n reads.
+func (g *Graph) inputRange(n uint32) (at uint32, count int) {
+	a, d := g.AttrsOf(n), g.DimOf(n)
+	switch g.Op[n] {
+	case ops.Input, ops.ScalarInput:
+		return a[0], d.Size()
+	case ops.SparseInput:
+		return a[1], 2 * int(min(a[2], math.MaxInt32))
+	case ops.Lookup, ops.ConstLookup:
+		return a[1], int(d.Bd)
+	case ops.PickElement:
+		return a[1], int(min(a[2], math.MaxInt32))
+	case ops.PickBatchElements:
+		return a[0], int(min(a[1], math.MaxInt32))
+	case ops.PickNegLogSoftmax:
+		return a[0], int(d.Bd)
+	case ops.Hinge:
+		return a[1], int(d.Bd)
+	}
+	return 0, 0
+}

@@ -1,0 +1,245 @@
+// Generated from persist/script by go generate. The instruction set.
+#pragma once
+
+#define OP_HALT 0
+#define OP_SIGNAL 1
+#define OP_WAIT 2
+#define OP_POLL 3
+#define OP_FILL 4
+#define OP_MAP 5
+#define OP_STRIDED 6
+#define OP_SUM 7
+#define OP_PRODUCT 8
+#define OP_PRODUCT_T 9
+#define OP_OUTER 10
+#define OP_GEMM 11
+#define OP_ROW 12
+#define OP_RANDOM 13
+#define OP_NORM 14
+#define OP_CLIP 15
+#define OP_UPDATE 16
+
+// Word offsets of the fixed fields, and where the items begin.
+#define SIGNAL_BARRIER 2
+#define SIGNAL_ITEMS 3
+#define WAIT_BARRIER 2
+#define WAIT_EXPECTED 3
+#define WAIT_ITEMS 4
+#define POLL_SEGMENTS 2
+#define POLL_N 3
+#define POLL_ITEMS 4
+#define FILL_SEGMENTS 2
+#define FILL_N 3
+#define FILL_VALUE 4
+#define FILL_ITEMS 5
+#define MAP_SEGMENTS 2
+#define MAP_N 3
+#define MAP_P 4
+#define MAP_Q 5
+#define MAP_ITEMS 6
+#define STRIDED_SEGMENTS 2
+#define STRIDED_AXES 3
+#define STRIDED_P 4
+#define STRIDED_Q 5
+#define STRIDED_ITEMS 6
+#define SUM_SEGMENTS 2
+#define SUM_N 3
+#define SUM_SCALE 4
+#define SUM_DST 5
+#define SUM_ITEMS 6
+#define PRODUCT_SEGMENTS 2
+#define PRODUCT_MATRIX 3
+#define PRODUCT_SCALE 4
+#define PRODUCT_BIAS 5
+#define PRODUCT_BIAS_SCALE 6
+#define PRODUCT_ITEMS 7
+#define PRODUCT_T_SEGMENTS 2
+#define PRODUCT_T_MATRIX 3
+#define PRODUCT_T_SCALE 4
+#define PRODUCT_T_RANK_STRIDE 5
+#define PRODUCT_T_ITEMS 6
+#define OUTER_SEGMENTS 2
+#define OUTER_MATRIX 3
+#define OUTER_SCALE 4
+#define OUTER_DST 5
+#define OUTER_ITEMS 6
+#define GEMM_SEGMENTS 2
+#define GEMM_M 3
+#define GEMM_N 4
+#define GEMM_K 5
+#define GEMM_C_ROW 6
+#define GEMM_C_COL 7
+#define GEMM_A_ROW 8
+#define GEMM_A_COL 9
+#define GEMM_B_ROW 10
+#define GEMM_B_COL 11
+#define GEMM_SCALE 12
+#define GEMM_ITEMS 13
+#define ROW_SEGMENTS 2
+#define ROW_N 3
+#define ROW_STRIDE 4
+#define ROW_P 5
+#define ROW_ITEMS 6
+#define RANDOM_SEGMENTS 2
+#define RANDOM_N 3
+#define RANDOM_P 4
+#define RANDOM_Q 5
+#define RANDOM_SEED 6
+#define RANDOM_GRAPH 7
+#define RANDOM_FORWARD 8
+#define RANDOM_ITEMS 9
+#define NORM_SEGMENTS 2
+#define NORM_DST 3
+#define NORM_ITEMS 4
+#define CLIP_SEGMENTS 2
+#define CLIP_PARTIALS 3
+#define CLIP_N 4
+#define CLIP_THRESHOLD 5
+#define CLIP_RESULT 6
+#define CLIP_ITEMS 7
+#define UPDATE_SEGMENTS 2
+#define UPDATE_RATE 3
+#define UPDATE_ITEMS 4
+
+// Flags, in word 0 from bit 16 on.
+#define FLAG_ACC 1
+#define FLAG_OWN 2
+#define FLAG_SYNC 4
+#define FLAG_BIAS 8
+#define FLAG_LAST 16
+
+#define SEG_PARAM 0
+#define SEG_GRAD 1
+#define SEG_TABLE 2
+#define SEG_TGRAD 3
+#define SEG_ACT 4
+#define SEG_INPUT 5
+#define SEG_RESULT 6
+#define SEGMENTS 7
+
+// Header and processor table.
+#define HEAD_MAGIC 0
+#define HEAD_PROCESSORS 1
+#define HEAD_BARRIERS 2
+#define HEAD_COUNTERS 3
+#define HEAD_INPUTS 4
+#define HEAD_DEVICE 5
+#define HEAD_TENSORS 6
+#define HEAD_TENSOR_END 7
+#define HEAD_WORDS 8
+#define PROC_START 0
+#define PROC_RANK 1
+#define PROC_GROUP 2
+#define PROC_WORDS 3
+#define BARRIER_STRIDE 32
+#define MAX_WORDS 1024
+#define SENTINEL 0xFFFFFFFFu
+
+// FN(NAME, inputs) of every element function.
+#define ELEMENT_FUNCTIONS(FN) \
+	FN(COPY, 1) \
+	FN(SCALE, 1) \
+	FN(ADD_CONST, 1) \
+	FN(SUB_FROM, 1) \
+	FN(TANH, 1) \
+	FN(TANH_B, 2) \
+	FN(LOGISTIC, 1) \
+	FN(LOGISTIC_B, 2) \
+	FN(RELU, 1) \
+	FN(RELU_B, 2) \
+	FN(EXP, 1) \
+	FN(LOG, 1) \
+	FN(SQRT, 1) \
+	FN(SQRT_B, 2) \
+	FN(SQUARE, 1) \
+	FN(SQUARE_B, 2) \
+	FN(ABS, 1) \
+	FN(ABS_B, 2) \
+	FN(ADD, 2) \
+	FN(MUL, 2) \
+	FN(DIV, 2) \
+	FN(DIV_B, 3) \
+	FN(POW, 2) \
+	FN(POW_BX, 3) \
+	FN(POW_BY, 3) \
+	FN(MIN, 2) \
+	FN(MIN_BX, 3) \
+	FN(MIN_BY, 3) \
+	FN(MAX, 2) \
+	FN(MAX_BX, 3) \
+	FN(MAX_BY, 3) \
+	FN(SQUARE_DIFF, 2) \
+	FN(SQUARE_DIFF_B, 3) \
+	FN(BIN_LOG, 2) \
+	FN(BIN_LOG_B, 3) \
+	FN(MOMENT, 1) \
+	FN(MOMENT_B, 2) \
+	FN(MUL_DIV, 3) \
+	FN(MUL_ADD, 4) \
+	FN(MUL_TANH, 2) \
+	FN(MUL_TANH_B, 3) \
+	/* end */
+
+#define FN_COPY 0
+#define FN_SCALE 1
+#define FN_ADD_CONST 2
+#define FN_SUB_FROM 3
+#define FN_TANH 4
+#define FN_TANH_B 5
+#define FN_LOGISTIC 6
+#define FN_LOGISTIC_B 7
+#define FN_RELU 8
+#define FN_RELU_B 9
+#define FN_EXP 10
+#define FN_LOG 11
+#define FN_SQRT 12
+#define FN_SQRT_B 13
+#define FN_SQUARE 14
+#define FN_SQUARE_B 15
+#define FN_ABS 16
+#define FN_ABS_B 17
+#define FN_ADD 18
+#define FN_MUL 19
+#define FN_DIV 20
+#define FN_DIV_B 21
+#define FN_POW 22
+#define FN_POW_BX 23
+#define FN_POW_BY 24
+#define FN_MIN 25
+#define FN_MIN_BX 26
+#define FN_MIN_BY 27
+#define FN_MAX 28
+#define FN_MAX_BX 29
+#define FN_MAX_BY 30
+#define FN_SQUARE_DIFF 31
+#define FN_SQUARE_DIFF_B 32
+#define FN_BIN_LOG 33
+#define FN_BIN_LOG_B 34
+#define FN_MOMENT 35
+#define FN_MOMENT_B 36
+#define FN_MUL_DIV 37
+#define FN_MUL_ADD 38
+#define FN_MUL_TANH 39
+#define FN_MUL_TANH_B 40
+#define FN_COUNT 41
+#define ROW_SOFTMAX 0
+#define ROWWORDS_SOFTMAX 2
+#define ROW_SOFTMAX_B 1
+#define ROWWORDS_SOFTMAX_B 3
+#define ROW_LOG_SOFTMAX 2
+#define ROWWORDS_LOG_SOFTMAX 2
+#define ROW_LOG_SOFTMAX_B 3
+#define ROWWORDS_LOG_SOFTMAX_B 3
+#define ROW_NEG_LOG_PICK 4
+#define ROWWORDS_NEG_LOG_PICK 4
+#define ROW_NEG_LOG_PICK_B 5
+#define ROWWORDS_NEG_LOG_PICK_B 5
+#define ROW_HINGE 6
+#define ROWWORDS_HINGE 3
+#define ROW_HINGE_B 7
+#define ROWWORDS_HINGE_B 4
+#define RANDOM_NORMAL 0
+#define RANDOM_BERNOULLI 1
+#define RANDOM_UNIFORM 2
+#define RANDOM_NOISE 3
+#define RANDOM_DROP 4

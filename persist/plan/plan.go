@@ -1,0 +1,66 @@
+// Package plan decides where a model's weight matrices live: which rows of which
+// matrix are held by which virtual processor, in which registers (paper §III-A1).
+package plan
+
+import "fmt"
+
+// Matrix is one weight matrix that the products use.
+type Matrix struct {
+	Param  uint32 // the parameter's id
+	Name   string
+	Rows   int
+	Cols   int
+	Offset uint32 // of its first element in segment param (column-major)
+}
+
+// Partition is a run of consecutive rows of one matrix held by one processor.
+type Partition struct {
+	Matrix    int
+	Processor int
+	Slot      int // the processor's n-th partition: selects the registers
+	Row, Rows int
+}
+
+// Plan is the residency of a set of matrices on a set of processors.
+type Plan struct {
+	Processors int
+	Matrices   []Matrix
+	Partitions []Partition // by matrix, then by row; the rows of a matrix are covered exactly once
+
+	// Of matrix m: Partitions[First[m]:First[m+1]].
+	First []int
+
+	RowsPerWarp int // GPU: rows a warp holds of a partition
+	Warps       int // GPU: warps of a processor
+}
+
+// Of returns the partitions of matrix m.
+func (p *Plan) Of(m int) []Partition { return p.Partitions[p.First[m]:p.First[m+1]] }
+
+// Sliced gives every processor one slice of consecutive rows of every matrix: row r of
+// R belongs to the processor g with Slice(R, g, n). It is the CPU's layout, and that of a group.
+func Sliced(matrices []Matrix, processors int) (*Plan, error) {
+	if processors < 1 {
+		return nil, fmt.Errorf("plan: %d processors: at least one is needed", processors)
+	}
+	p := &Plan{Processors: processors, Matrices: matrices, First: []int{0}, RowsPerWarp: 1, Warps: 8}
+	slots := make([]int, processors)
+	for m, x := range matrices {
+		if x.Rows < 1 || x.Cols < 1 {
+			return nil, fmt.Errorf("plan: matrix %q is %dx%d", x.Name, x.Rows, x.Cols)
+		}
+		for g := range processors {
+			lo, hi := Slice(x.Rows, g, processors)
+			if lo < hi {
+				p.Partitions = append(p.Partitions, Partition{m, g, slots[g], lo, hi - lo})
+				slots[g]++
+			}
+		}
+		p.First = append(p.First, len(p.Partitions))
+	}
+	return p, nil
+}
+
+// Slice is the part of a vector of n elements owned by the processor of a rank in a
+// group: [lo, hi). The kernel computes the same (jit/kernel).
+func Slice(n, rank, group int) (lo, hi int) { return n * rank / group, n * (rank + 1) / group }

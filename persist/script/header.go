@@ -1,0 +1,61 @@
+package script
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Header returns the text of jit/kernel/isa.h. A test fails when the file is stale.
+func Header() []byte {
+	var b bytes.Buffer
+	b.WriteString("// Generated from persist/script by go generate. The instruction set.\n#pragma once\n\n")
+	constant := func(name string, v int) { fmt.Fprintf(&b, "#define %s %d\n", name, v) }
+	up := func(prefix, s string) string { return prefix + strings.ToUpper(s) }
+	for op, f := range Formats {
+		constant(up("OP_", f.Name), op)
+	}
+	b.WriteString("\n// Word offsets of the fixed fields, and where the items begin.\n")
+	for _, f := range Formats[1:] {
+		for i, n := range f.Fields {
+			constant(up("", f.Name+"_"+n), 2+i)
+		}
+		constant(up("", f.Name+"_items"), 2+len(f.Fields))
+	}
+	b.WriteString("\n// Flags, in word 0 from bit 16 on.\n")
+	for i, n := range []string{"ACC", "OWN", "SYNC", "BIAS", "LAST"} {
+		constant("FLAG_"+n, 1<<i)
+	}
+	b.WriteString("\n")
+	for s := Segment(0); s < Segments; s++ {
+		constant(up("SEG_", s.String()), int(s))
+	}
+	constant("SEGMENTS", int(Segments))
+	b.WriteString("\n// Header and processor table.\n")
+	for i, n := range []string{"MAGIC", "PROCESSORS", "BARRIERS", "COUNTERS", "INPUTS", "DEVICE", "TENSORS", "TENSOR_END", "WORDS"} {
+		constant("HEAD_"+n, i)
+	}
+	for i, n := range []string{"START", "RANK", "GROUP", "WORDS"} {
+		constant("PROC_"+n, i)
+	}
+	constant("BARRIER_STRIDE", BarrierStride)
+	constant("MAX_WORDS", MaxWords)
+	fmt.Fprintf(&b, "#define SENTINEL 0x%Xu\n", uint32(Sentinel))
+	b.WriteString("\n// FN(NAME, inputs) of every element function.\n#define ELEMENT_FUNCTIONS(FN) \\\n")
+	for _, f := range FnTable {
+		fmt.Fprintf(&b, "\tFN(%s, %d) \\\n", strings.ToUpper(f.Name), f.Arity)
+	}
+	b.WriteString("\t/* end */\n\n")
+	for i, f := range FnTable {
+		constant(up("FN_", f.Name), i)
+	}
+	constant("FN_COUNT", int(Fns))
+	for i, f := range RowTable {
+		constant(up("ROW_", f.Name), i)
+		constant(up("ROWWORDS_", f.Name), f.Words)
+	}
+	for i, f := range RandomTable {
+		constant(up("RANDOM_", f.Name), i)
+	}
+	return b.Bytes()
+}

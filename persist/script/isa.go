@@ -1,0 +1,248 @@
+// The instruction set of the virtual processors: opcodes, element functions and
+// the layout of their words. Both schedulers, the verifier, the disassembler and
+// (through the generated isa.h) the kernel on both devices read this one table.
+package script
+
+//go:generate go run ./gen
+
+// Opcode is the low byte of an instruction's first word.
+type Opcode uint8
+
+// An instruction is
+//
+//	word 0   opcode | fn<<8 | flags<<16
+//	word 1   length in words | item count<<16      (not HALT, which is one zero word)
+//	fixed    Fixed words, named in Fields
+//	items    count times ItemWords, each word an address or an immediate
+//
+// An address is an offset in floats into a segment; which segment each slot
+// addresses is in the word "segments", four bits a slot, slot 0 lowest. Slot 0 is
+// what the instruction writes.
+const (
+	Halt     Opcode = iota
+	Signal          // adds 1 to a barrier after all this processor's earlier work
+	Wait            // waits until a barrier has the expected count
+	Poll            // waits until no word of the operands is the sentinel
+	Fill            // dst[0..n) = value
+	Map             // dst[i] = f(in...[i]), i < n
+	Strided         // the same over up to 5 kept and 5 reduced axes, summed over the reduced
+	Sum             // dst[i] = scale * sum of src[i] over the items
+	Product         // y[r] = bias_scale*bias[r] + scale * W[r,:]·x for the processor's rows of a matrix
+	ProductT        // t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows
+	Outer           // G[r,c] = scale * sum over items of dy[r]*x[c], the processor's rows
+	Gemm            // C[i,j] = scale * sum over k of A[i,k]*B[k,j], any strides
+	Row             // softmax-like functions of one row of n elements
+	Random          // dst[i] = a function of (seed, node, element) and maybe src[i]
+	Norm            // partial = sum of g[i]² over ranges
+	Clip            // sums the partials, decides the gradients' scale and whether to commit
+	Update          // p[i] -= rate * g[i] over ranges, if committed
+	opcodes
+)
+
+// Flags of an instruction (bits of word 0 from bit 16 on).
+const (
+	Acc  = 1 << iota // add to what is there instead of storing
+	Own              // only the slice of each vector that this processor owns (else all)
+	Sync             // the CTA's threads meet before it: it depends on an earlier instruction of the same processor
+	Bias             // Product: has a bias
+	Last             // Clip: this processor reports the norm
+)
+
+// Segment numbers an address space; see DESIGN: 32-bit offsets in floats.
+type Segment uint8
+
+const (
+	SegParam  Segment = iota // dense parameters, stored values
+	SegGrad                  // their gradients
+	SegTable                 // lookup tables, stored values
+	SegTGrad                 // their gradients
+	SegAct                   // node values, node gradients, temporaries
+	SegInput                 // this launch's input words
+	SegResult                // what the host reads back
+	Segments
+)
+
+func (s Segment) String() string {
+	return [...]string{"param", "grad", "table", "tgrad", "act", "input", "result"}[s]
+}
+
+// Sentinel is the bit pattern of a word that nobody has written yet. Stores turn
+// every NaN into 0x7FC00000, so no result has it.
+const Sentinel = 0xFFFFFFFF
+
+// Format describes an opcode's words.
+type Format struct {
+	Name   string
+	Fields []string // fixed words after word 1
+	Items  int      // words per item; -1: 1 + the arity of fn, -2: as the row function says, -3: random
+}
+
+// Formats is indexed by Opcode.
+//
+// Strided's fixed words are followed by axes: the kept and then the reduced sizes,
+// then for each slot that many strides.
+var Formats = [opcodes]Format{
+	Halt:     {"halt", nil, 0},
+	Signal:   {"signal", []string{"barrier"}, 0},
+	Wait:     {"wait", []string{"barrier", "expected"}, 0},
+	Poll:     {"poll", []string{"segments", "n"}, 1},
+	Fill:     {"fill", []string{"segments", "n", "value"}, 1},
+	Map:      {"map", []string{"segments", "n", "p", "q"}, -1},
+	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1},
+	Sum:      {"sum", []string{"segments", "n", "scale", "dst"}, 1},
+	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale"}, 2},
+	ProductT: {"product_t", []string{"segments", "matrix", "scale", "rank_stride"}, 2},
+	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2},
+	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale"}, 3},
+	Row:      {"row", []string{"segments", "n", "stride", "p"}, -2},
+	Random:   {"random", []string{"segments", "n", "p", "q", "seed", "graph", "forward"}, -3},
+	Norm:     {"norm", []string{"segments", "dst"}, 2},
+	Clip:     {"clip", []string{"segments", "partials", "n", "threshold", "result"}, 0},
+	Update:   {"update", []string{"segments", "rate"}, 3},
+}
+
+// Fn is an element function of Map and Strided. Its formula, over the inputs
+// a, b, c, d and the constants p, q, stands in jit/kernel/formulas.h.
+type Fn uint8
+
+const (
+	Copy        Fn = iota // a
+	Scale                 // p*a
+	AddConst              // p+a
+	SubFrom               // p-a
+	Tanh                  // tanh a
+	TanhB                 // (dy, y)
+	Logistic              // 1/(1+exp(-(a+p)))
+	LogisticB             // (dy, y)
+	Relu                  // max(a, 0)
+	ReluB                 // (dy, y)
+	Exp                   // exp a
+	Log                   // ln a
+	Sqrt                  // sqrt a
+	SqrtB                 // (dy, y)
+	Square                // a*a
+	SquareB               // (dy, x)
+	Abs                   // |a|
+	AbsB                  // (dy, x)
+	Add                   // a+b
+	Mul                   // p*a*b
+	Div                   // a/b
+	DivB                  // (dy, x, y): d/dy of x/y
+	Pow                   // a^b
+	PowBX                 // (dy, x, y)
+	PowBY                 // (dy, x, y)
+	Min                   // min(a, b)
+	MinBX                 // (dy, x, y)
+	MinBY                 // (dy, x, y)
+	Max                   // max(a, b)
+	MaxBX                 // (dy, x, y)
+	MaxBY                 // (dy, x, y)
+	SquareDiff            // (a-b)²
+	SquareDiffB           // (dy, x, y): p*2*dy*(x-y)
+	BinLog                // -(b ln a + (1-b) ln(1-a))
+	BinLogB               // (dy, x, y)
+	Moment                // p * a^q, q a small integer
+	MomentB               // (dy, x): p*q*dy*a^(q-1)
+	MulDiv                // (dy, x, y): p*dy*x/y
+	MulAdd                // a*b + c*d
+	MulTanh               // a*tanh(b)
+	MulTanhB              // (dy, o, c): d/dc of o*tanh(c)
+	Fns
+)
+
+// FnInfo names an element function and counts its inputs.
+type FnInfo struct {
+	Name  string
+	Arity int
+}
+
+// FnTable is indexed by Fn.
+var FnTable = [Fns]FnInfo{
+	Copy: {"copy", 1}, Scale: {"scale", 1}, AddConst: {"add_const", 1}, SubFrom: {"sub_from", 1},
+	Tanh: {"tanh", 1}, TanhB: {"tanh_b", 2}, Logistic: {"logistic", 1}, LogisticB: {"logistic_b", 2},
+	Relu: {"relu", 1}, ReluB: {"relu_b", 2}, Exp: {"exp", 1}, Log: {"log", 1},
+	Sqrt: {"sqrt", 1}, SqrtB: {"sqrt_b", 2}, Square: {"square", 1}, SquareB: {"square_b", 2},
+	Abs: {"abs", 1}, AbsB: {"abs_b", 2}, Add: {"add", 2}, Mul: {"mul", 2},
+	Div: {"div", 2}, DivB: {"div_b", 3}, Pow: {"pow", 2}, PowBX: {"pow_bx", 3}, PowBY: {"pow_by", 3},
+	Min: {"min", 2}, MinBX: {"min_bx", 3}, MinBY: {"min_by", 3},
+	Max: {"max", 2}, MaxBX: {"max_bx", 3}, MaxBY: {"max_by", 3},
+	SquareDiff: {"square_diff", 2}, SquareDiffB: {"square_diff_b", 3},
+	BinLog: {"bin_log", 2}, BinLogB: {"bin_log_b", 3},
+	Moment: {"moment", 1}, MomentB: {"moment_b", 2}, MulDiv: {"mul_div", 3},
+	MulAdd: {"mul_add", 4}, MulTanh: {"mul_tanh", 2}, MulTanhB: {"mul_tanh_b", 3},
+}
+
+// RowFn is a function of Row. Element i of a row operand is at address + i*stride.
+type RowFn uint8
+
+const (
+	Softmax     RowFn = iota // (y, x)
+	SoftmaxB                 // (dx, y, dy)
+	LogSoftmax               // (y, x)
+	LogSoftmaxB              // (dx, y, dy)
+	NegLogPick               // (loss, x, z, label): z receives logsumexp(x)
+	NegLogPickB              // (dx, x, z, dloss, label)
+	Hinge                    // (loss, x, label), margin p
+	HingeB                   // (dx, x, dloss, label), margin p
+	RowFns
+)
+
+// RowInfo describes a row function's item: which words are rows of n elements,
+// which are single elements, whether a second word is written, and that the last
+// word is a label (an immediate).
+type RowInfo struct {
+	Name    string
+	Rows    uint8 // bit i: item word i addresses a row
+	Scalars uint8 // bit i: item word i addresses one element
+	Writes  uint8 // bit i: item word i is written
+	Label   bool  // the last item word is a row number
+	Words   int
+}
+
+// RowTable is indexed by RowFn.
+var RowTable = [RowFns]RowInfo{
+	Softmax:     {"softmax", 0b11, 0, 1, false, 2},
+	SoftmaxB:    {"softmax_b", 0b111, 0, 1, false, 3},
+	LogSoftmax:  {"log_softmax", 0b11, 0, 1, false, 2},
+	LogSoftmaxB: {"log_softmax_b", 0b111, 0, 1, false, 3},
+	NegLogPick:  {"neg_log_pick", 0b010, 0b101, 0b101, true, 4},
+	NegLogPickB: {"neg_log_pick_b", 0b0011, 0b1100, 1, true, 5},
+	Hinge:       {"hinge", 0b10, 0b01, 1, true, 3},
+	HingeB:      {"hinge_b", 0b011, 0b100, 1, true, 4},
+}
+
+// RandomFn is a function of Random. The last item word is the node number that
+// selects the stream, so that dropout's backward draws the mask again.
+type RandomFn uint8
+
+const (
+	Normal    RandomFn = iota // (y, node): mean p, standard deviation q
+	Bernoulli                 // (y, node): q with probability p, else 0
+	Uniform                   // (y, node): in [p, q)
+	Noise                     // (y, x, node): x + N(0, p²)
+	Drop                      // (y, x, node): x dropped with probability p, else times 1/(1-p); its own backward
+	RandomFns
+)
+
+// RandomTable is indexed by RandomFn; Words counts an item's words.
+var RandomTable = [RandomFns]struct {
+	Name  string
+	Words int
+}{{"normal", 2}, {"bernoulli", 2}, {"uniform", 2}, {"noise", 3}, {"drop", 3}}
+
+// ItemWords is the number of words of one item.
+func ItemWords(op Opcode, fn uint8) int {
+	switch n := Formats[op].Items; n {
+	case -1:
+		return 1 + FnTable[fn].Arity
+	case -2:
+		return RowTable[fn].Words
+	case -3:
+		return RandomTable[fn].Words
+	default:
+		return n
+	}
+}
+
+// MaxWords bounds an instruction: the device fetches scripts in pieces of this size.
+const MaxWords = 1024

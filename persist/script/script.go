@@ -1,0 +1,56 @@
+// Package script turns graphs into scripts: what every virtual processor does,
+// instruction by instruction. A Script is only words; the verifier and both
+// executors read nothing else.
+package script
+
+// Header words of a script, in this order.
+const (
+	HeadMagic      = iota // Magic
+	HeadProcessors        // number of processors
+	HeadBarriers          // number of barriers
+	HeadCounters          // word offset of the barrier counters, BarrierStride words apart
+	HeadInputs            // word offset of segment input
+	HeadDevice            // words that a device fetches; what follows is for the verifier
+	HeadTensors           // word offset of the tensor table
+	HeadTensorEnd         // its end
+	HeadWords
+)
+
+// Magic marks a script ("VPS1").
+const Magic = 0x31535056
+
+// After the header comes the processor table, ProcWords words each: the word
+// offset of its instructions, its rank in its group, the group's size.
+const (
+	ProcStart = iota
+	ProcRank
+	ProcGroup
+	ProcWords
+)
+
+// BarrierStride is the distance of two counters in words: one cache line each.
+const BarrierStride = 32
+
+// A tensor table entry: segment | flags<<8, offset, length. It says which memory an
+// instruction may touch; the entries of a segment are sorted and do not overlap.
+const TensorWords = 3
+
+// Tensor flags.
+const (
+	LiveIn = 1 << iota // defined before the launch
+	Polled             // holds the sentinel before the launch; its readers poll
+
+)
+
+// Script is the program of one launch.
+type Script struct {
+	Words []uint32
+}
+
+// Processors is the number of processors the script drives.
+func (s *Script) Processors() int { return int(s.Words[HeadProcessors]) }
+
+// Stream returns the instructions of processor p, from its first word on.
+func (s *Script) Stream(p int) []uint32 {
+	return s.Words[s.Words[HeadWords+p*ProcWords+ProcStart]:s.Words[HeadCounters]]
+}
