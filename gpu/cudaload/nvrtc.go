@@ -1,0 +1,210 @@
+package cudaload
+
+// NVRTC, the run-time compiler: where it is looked for, and compiling with it.
+
+/*
+#include <stdlib.h>
+#include "nvrtc.h"
+
+static nvrtcResult version(const struct nvrtc *l, int *major, int *minor) { return l->nvrtcVersion(major, minor); }
+static nvrtcResult n_archs(const struct nvrtc *l, int *n) { return l->nvrtcGetNumSupportedArchs(n); }
+static nvrtcResult archs(const struct nvrtc *l, int *a) { return l->nvrtcGetSupportedArchs(a); }
+static const char *text(const struct nvrtc *l, nvrtcResult r) { return l->nvrtcGetErrorString(r); }
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unsafe"
+)
+
+// newestKnown is the newest major version of NVRTC that is looked for by name.
+const newestKnown = 15
+
+// NVRTC is an opened run-time compiler; it stays open until the process ends.
+// Its methods may be called from several goroutines.
+type NVRTC struct {
+	File         string // as it was opened
+	Major, Minor int
+	Archs        []int // compute capabilities it makes machine code for: 70, 80, 90, ...
+	lib          *C.struct_nvrtc
+}
+
+// OpenNVRTC opens the newest NVRTC that is not newer than the driver's CUDA major
+// version (0: any) and that makes code for all of archs. The environment variable
+// VPPS_NVRTC names the file to take instead of searching.
+func OpenNVRTC(driverMajor int, archs ...int) (*NVRTC, error) {
+	var failed []error
+	files := []string{os.Getenv("VPPS_NVRTC")}
+	if files[0] == "" {
+		files = candidates(driverMajor)
+	}
+	for _, file := range files {
+		n, err := open(file)
+		if err == nil {
+			for _, a := range archs {
+				if !slices.Contains(n.Archs, a) {
+					err = fmt.Errorf("%s: NVRTC %d.%d makes no code for sm_%d", file, n.Major, n.Minor, a)
+				}
+			}
+		}
+		if err == nil {
+			return n, nil
+		}
+		failed = append(failed, err)
+	}
+	return nil, fmt.Errorf("no usable NVRTC (CUDA's run-time compiler): install the CUDA toolkit or the Python package nvidia-cuda-nvrtc, or set VPPS_NVRTC to the file libnvrtc.so.N\n%w",
+		errors.Join(failed...))
+}
+
+// candidates lists what to try, the newest version first: the linker's search
+// path, the usual toolkit folders, and Python's packages. Files that are not
+// there are left out, names without a folder are up to the linker.
+func candidates(driverMajor int) []string {
+	major := driverMajor
+	if major <= 0 {
+		major = newestKnown
+	}
+	var sonames []string
+	for ; major >= 12; major-- {
+		sonames = append(sonames, fmt.Sprintf("libnvrtc.so.%d", major))
+	}
+	sonames = append(sonames, "libnvrtc.so.11.2") // the name of all of 11.2 ... 11.8
+
+	var dirs []string
+	for _, root := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda", "/opt/cuda"} {
+		if root != "" {
+			dirs = append(dirs, filepath.Join(root, "lib64"), filepath.Join(root, "lib"))
+		}
+	}
+	dirs = append(dirs, pythonDirs()...)
+
+	var files []string
+	for _, s := range sonames {
+		files = append(files, s)
+		for _, d := range dirs {
+			if f := filepath.Join(d, s); fileExists(f) {
+				files = append(files, f)
+			}
+		}
+	}
+	return files
+}
+
+// pythonDirs lists the folders in which NVIDIA's Python packages keep NVRTC, for
+// the python3 on PATH. It looks at folders only and starts no Python.
+func pythonDirs() []string {
+	var prefixes []string
+	if v := os.Getenv("VIRTUAL_ENV"); v != "" {
+		prefixes = append(prefixes, v)
+	}
+	if exe, err := exec.LookPath("python3"); err == nil {
+		prefixes = append(prefixes, filepath.Dir(filepath.Dir(exe)))
+		if real, err := filepath.EvalSymlinks(exe); err == nil {
+			prefixes = append(prefixes, filepath.Dir(filepath.Dir(real)))
+		}
+		if dir := filepath.Dir(exe); filepath.Base(dir) == "shims" { // pyenv
+			prefixes = append(prefixes, filepath.Join(filepath.Dir(dir), "versions", "*"))
+		}
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		prefixes = append(prefixes, filepath.Join(home, ".local"))
+	}
+	prefixes = append(prefixes, "/usr/local", "/usr")
+
+	var dirs []string
+	for _, p := range prefixes {
+		for _, site := range []string{"lib/python3*/site-packages", "lib/python3*/dist-packages"} {
+			for _, pkg := range []string{"nvidia/cu[0-9]*/lib", "nvidia/cuda_nvrtc/lib"} { // CUDA >= 13, CUDA 12
+				found, _ := filepath.Glob(filepath.Join(p, site, pkg))
+				dirs = append(dirs, found...)
+			}
+		}
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+func fileExists(file string) bool {
+	_, err := os.Stat(file)
+	return err == nil
+}
+
+func open(file string) (*NVRTC, error) {
+	if dir := filepath.Dir(file); dir != "." {
+		// NVRTC opens its libnvrtc-builtins by bare name. When it was itself
+		// opened by path, that only works if the builtins are open already.
+		builtins, _ := filepath.Glob(filepath.Join(dir, "libnvrtc-builtins.so.*"))
+		for _, b := range builtins {
+			c := C.CString(b)
+			C.vpps_preload(c)
+			C.free(unsafe.Pointer(c))
+		}
+	}
+	n := &NVRTC{File: file, lib: (*C.struct_nvrtc)(C.calloc(1, C.sizeof_struct_nvrtc))}
+	var msg [512]C.char
+	name := C.CString(file)
+	defer C.free(unsafe.Pointer(name))
+	if C.vpps_open_nvrtc(name, n.lib, &msg[0], C.size_t(len(msg))) != 0 {
+		C.free(unsafe.Pointer(n.lib))
+		return nil, errors.New(C.GoString(&msg[0]))
+	}
+	var major, minor, count C.int
+	if r := C.version(n.lib, &major, &minor); r != 0 {
+		return nil, n.failure("ask for its version", r)
+	}
+	n.Major, n.Minor = int(major), int(minor)
+	if r := C.n_archs(n.lib, &count); r != 0 {
+		return nil, n.failure("ask for its architectures", r)
+	}
+	if count > 0 {
+		list := make([]C.int, count)
+		if r := C.archs(n.lib, &list[0]); r != 0 {
+			return nil, n.failure("ask for its architectures", r)
+		}
+		for _, a := range list {
+			n.Archs = append(n.Archs, int(a))
+		}
+	}
+	return n, nil
+}
+
+func (n *NVRTC) failure(doing string, r C.nvrtcResult) error {
+	return fmt.Errorf("%s with %s: %s (%d)", doing, n.File, C.GoString(C.text(n.lib, r)), int(r))
+}
+
+// Compile turns a CUDA C++ source into machine code (a cubin, an ELF file) for the
+// real architecture that the options name (--gpu-architecture=sm_90). name is what
+// messages call the source. The log is the compiler's, also when it fails.
+func (n *NVRTC) Compile(name, src string, options []string) (image []byte, log string, err error) {
+	cname, csrc := C.CString(name), C.CString(src)
+	defer C.free(unsafe.Pointer(cname))
+	defer C.free(unsafe.Pointer(csrc))
+	opts := (**C.char)(C.calloc(C.size_t(len(options)+1), C.size_t(unsafe.Sizeof((*C.char)(nil)))))
+	defer C.free(unsafe.Pointer(opts))
+	list := unsafe.Slice(opts, len(options))
+	for i, o := range options {
+		list[i] = C.CString(o)
+		defer C.free(unsafe.Pointer(list[i]))
+	}
+
+	var cimage, clog, step *C.char
+	var size C.size_t
+	r := C.vpps_compile(n.lib, cname, csrc, C.int(len(options)), opts, &cimage, &size, &clog, &step)
+	defer C.free(unsafe.Pointer(cimage))
+	defer C.free(unsafe.Pointer(clog))
+	log = strings.TrimRight(C.GoString(clog), "\n")
+	if r != 0 {
+		return nil, log, n.failure(fmt.Sprintf("compile %s (%s)", name, C.GoString(step)), r)
+	}
+	if size == 0 {
+		return nil, log, fmt.Errorf("compile %s: NVRTC made no machine code: name a real architecture with --gpu-architecture=sm_NN", name)
+	}
+	return C.GoBytes(unsafe.Pointer(cimage), C.int(size)), log, nil
+}

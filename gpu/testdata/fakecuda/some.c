@@ -1,0 +1,127 @@
+// The functions of the stand-in that do something. Device memory is host memory,
+// a stream does everything at once, and a launch of the kernel "store" writes its
+// second parameter, 8 bytes, to where its first one points. The environment
+// variable VPPS_FAKE_FAIL=function:code makes one function fail.
+#include <stdlib.h>
+#include <string.h>
+#include "cuda.h"
+
+static _Thread_local CUcontext current;
+
+static CUresult fails(const char *function)
+{
+	const char *v = getenv("VPPS_FAKE_FAIL");
+	size_t n = strlen(function);
+	return v && !strncmp(v, function, n) && v[n] == ':' ? atoi(v + n + 1) : CUDA_SUCCESS;
+}
+
+// What the driver does first: the wished failure, then the check of the context.
+#define BEGIN(function)                                                        \
+	if (fails(#function))                                                  \
+		return fails(#function);                                       \
+	if (!current)                                                          \
+		return CUDA_ERROR_INVALID_CONTEXT;
+
+CUresult cuInit(unsigned int f) { return fails("cuInit"); }
+CUresult cuDriverGetVersion(int *v) { *v = 13000; return CUDA_SUCCESS; }
+CUresult cuDeviceGetCount(int *n) { *n = 1; return fails("cuDeviceGetCount"); }
+CUresult cuDeviceGetName(char *name, int n, CUdevice d) { strncpy(name, "Fake GPU", n); return CUDA_SUCCESS; }
+CUresult cuDeviceTotalMem_v2(size_t *n, CUdevice d) { *n = (size_t)1 << 30; return CUDA_SUCCESS; }
+
+CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d)
+{
+	switch ((int)a) {
+	case 75: *v = 9; break;       // compute capability, major
+	case 16: *v = 132; break;     // SMs
+	case 82: *v = 65536; break;   // registers an SM
+	case 81: *v = 233472; break;  // shared memory an SM
+	case 97: *v = 232448; break;  // shared memory a block, on request
+	case 95: *v = 1; break;       // cooperative launch
+	default: *v = 0;
+	}
+	return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult r, const char **s)
+{
+	*s = r == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OTHER";
+	return CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult r, const char **s) { *s = "as the fake driver was told"; return CUDA_SUCCESS; }
+
+CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) { *c = (CUcontext)0x1000; return fails("cuDevicePrimaryCtxRetain"); }
+static _Thread_local CUcontext below[8];
+static _Thread_local int depth;
+CUresult cuCtxPushCurrent_v2(CUcontext c)
+{
+	if (depth == 8)
+		abort();
+	below[depth++] = current;
+	current = c;
+	return CUDA_SUCCESS;
+}
+CUresult cuCtxPopCurrent_v2(CUcontext *c)
+{
+	if (depth == 0)
+		return CUDA_ERROR_INVALID_CONTEXT;
+	*c = current;
+	current = below[--depth];
+	return CUDA_SUCCESS;
+}
+CUresult cuCtxGetCurrent(CUcontext *c) { *c = current; return CUDA_SUCCESS; }
+
+static void *allocate(size_t n, CUresult *r)
+{
+	void *p = n <= (size_t)1 << 30 ? malloc(n) : NULL;
+	*r = p ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+	return p;
+}
+CUresult cuMemAlloc_v2(CUdeviceptr *p, size_t n) { BEGIN(cuMemAlloc_v2) CUresult r; *p = (CUdeviceptr)allocate(n, &r); return r; }
+CUresult cuMemFree_v2(CUdeviceptr p) { BEGIN(cuMemFree_v2) free((void *)p); return CUDA_SUCCESS; }
+CUresult cuMemGetInfo_v2(size_t *f, size_t *t) { BEGIN(cuMemGetInfo_v2) *f = 1000; *t = (size_t)1 << 30; return CUDA_SUCCESS; }
+CUresult cuMemHostAlloc(void **p, size_t n, unsigned f) { BEGIN(cuMemHostAlloc) CUresult r; *p = allocate(n, &r); return r; }
+CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *d, void *p, unsigned f) { BEGIN(cuMemHostGetDevicePointer_v2) *d = (CUdeviceptr)p; return CUDA_SUCCESS; }
+CUresult cuMemFreeHost(void *p) { BEGIN(cuMemFreeHost) free(p); return CUDA_SUCCESS; }
+
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void *h, size_t n, CUstream s) { BEGIN(cuMemcpyHtoDAsync_v2) memcpy((void *)d, h, n); return CUDA_SUCCESS; }
+CUresult cuMemcpyDtoHAsync_v2(void *h, CUdeviceptr d, size_t n, CUstream s) { BEGIN(cuMemcpyDtoHAsync_v2) memcpy(h, (void *)d, n); return CUDA_SUCCESS; }
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr a, CUdeviceptr b, size_t n, CUstream s) { BEGIN(cuMemcpyDtoDAsync_v2) memcpy((void *)a, (void *)b, n); return CUDA_SUCCESS; }
+CUresult cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream s)
+{
+	BEGIN(cuMemsetD32Async)
+	for (size_t i = 0; i < n; i++)
+		((unsigned *)d)[i] = v;
+	return CUDA_SUCCESS;
+}
+CUresult cuStreamCreate(CUstream *s, unsigned f) { BEGIN(cuStreamCreate) *s = (CUstream)0x2000; return CUDA_SUCCESS; }
+CUresult cuStreamSynchronize(CUstream s) { BEGIN(cuStreamSynchronize) return CUDA_SUCCESS; }
+CUresult cuEventCreate(CUevent *e, unsigned f) { BEGIN(cuEventCreate) *e = (CUevent)0x3000; return CUDA_SUCCESS; }
+CUresult cuEventQuery(CUevent e) { BEGIN(cuEventQuery) return CUDA_SUCCESS; }
+CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) { *ms = 0.25f; return CUDA_SUCCESS; }
+
+// A module is a copy of the image's first 4 bytes, a function the name asked for.
+CUresult cuModuleLoadData(CUmodule *m, const void *image)
+{
+	BEGIN(cuModuleLoadData)
+	*m = malloc(4);
+	memcpy(*m, image, 4);
+	return memcmp(image, "\x7f" "ELF", 4) ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule m) { BEGIN(cuModuleUnload) free(m); return CUDA_SUCCESS; }
+CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
+{
+	BEGIN(cuModuleGetFunction)
+	*f = (CUfunction)strdup(name);
+	return strcmp(name, "missing") ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f) { *v = a == CU_FUNC_ATTRIBUTE_NUM_REGS ? 168 : 0; return CUDA_SUCCESS; }
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int block, size_t shared) { *n = 1; return CUDA_SUCCESS; }
+CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream s, void **p)
+{
+	BEGIN(cuLaunchCooperativeKernel)
+	if (gx > 132)
+		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+	if (!strcmp((char *)f, "store"))
+		memcpy(*(void **)p[0], p[1], 8);
+	return CUDA_SUCCESS;
+}
