@@ -1,0 +1,658 @@
+/* The shape rules: which arguments each operation of the wire format takes, and the
+ * dim of its result. They exist once, here, as plain C: the C++ front-end calls
+ * vpps_infer_dim while recording, the decoder vpps_check_dims once per graph.
+ *
+ * Words used below: the "axes" of a dim are its d[0..nd), an axis that is not there
+ * counts as 1; bd is the batch size. Messages are one line and print every dim as
+ * {rows,cols} or {rows,colsXbatch}. */
+#ifndef VPPS_SHAPE_H
+#define VPPS_SHAPE_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops.h"
+#include "vpps.h"
+
+#define VPPS_MAX_AXES 7u
+
+/* The name of an operation, NULL if there is none with this code. */
+static inline const char *vpps_op_name(uint32_t op) {
+  switch (op) {
+#define VPPS_OP(code, NAME, name, args, attrs)                                                     \
+  case code:                                                                                       \
+    return name;
+    VPPS_OPS(VPPS_OP)
+#undef VPPS_OP
+  }
+  return NULL;
+}
+
+/* Its number of arguments, -1 if that is on the wire. */
+static inline int vpps_op_args(uint32_t op) {
+  switch (op) {
+#define VPPS_OP(code, NAME, name, args, attrs)                                                     \
+  case code:                                                                                       \
+    return args;
+    VPPS_OPS(VPPS_OP)
+#undef VPPS_OP
+  }
+  return 0;
+}
+
+/* Its number of attribute words. */
+static inline int vpps_op_attrs(uint32_t op) {
+  switch (op) {
+#define VPPS_OP(code, NAME, name, args, attrs)                                                     \
+  case code:                                                                                       \
+    return attrs;
+    VPPS_OPS(VPPS_OP)
+#undef VPPS_OP
+  }
+  return 0;
+}
+
+/* ---- reading dims ------------------------------------------------------- */
+
+static inline uint32_t vpps_axis(const vpps_dim *x, uint32_t i) { return i < x->nd ? x->d[i] : 1; }
+static inline uint32_t vpps_rows(const vpps_dim *x) { return vpps_axis(x, 0); }
+static inline uint32_t vpps_cols(const vpps_dim *x) { return vpps_axis(x, 1); }
+
+/* Elements of one batch element. */
+static inline uint64_t vpps_batch_size(const vpps_dim *x) {
+  uint64_t n = 1;
+  for (uint32_t i = 0; i < x->nd; i++)
+    n *= x->d[i];
+  return n;
+}
+
+static inline uint64_t vpps_dim_size(const vpps_dim *x) { return vpps_batch_size(x) * x->bd; }
+
+/* Sizes are positive and the whole has fewer than 2^31 elements. */
+static inline int vpps_dim_sane(const vpps_dim *x) {
+  uint64_t n = x->bd;
+  if (x->nd > VPPS_MAX_AXES || n == 0 || n >= (1u << 31))
+    return 0;
+  for (uint32_t i = 0; i < x->nd; i++) {
+    n *= x->d[i];
+    if (n == 0 || n >= (1u << 31))
+      return 0;
+  }
+  return 1;
+}
+
+/* The same axes, their number included; the batch may differ. */
+static inline int vpps_same_axes(const vpps_dim *x, const vpps_dim *y) {
+  if (x->nd != y->nd)
+    return 0;
+  for (uint32_t i = 0; i < x->nd; i++)
+    if (x->d[i] != y->d[i])
+      return 0;
+  return 1;
+}
+
+/* The same axes but for trailing ones. */
+static inline int vpps_equal_axes(const vpps_dim *x, const vpps_dim *y) {
+  uint32_t nd = x->nd > y->nd ? x->nd : y->nd;
+  for (uint32_t i = 0; i < nd; i++)
+    if (vpps_axis(x, i) != vpps_axis(y, i))
+      return 0;
+  return 1;
+}
+
+static inline int vpps_same_dim(const vpps_dim *x, const vpps_dim *y) {
+  return x->bd == y->bd && vpps_same_axes(x, y);
+}
+
+static inline int vpps_is_vector(const vpps_dim *x) {
+  for (uint32_t i = 1; i < x->nd; i++)
+    if (x->d[i] != 1)
+      return 0;
+  return 1;
+}
+
+/* Equal, or one of them is 1. */
+static inline int vpps_broadcast(uint32_t x, uint32_t y) { return x == y || x == 1 || y == 1; }
+static inline uint32_t vpps_larger(uint32_t x, uint32_t y) { return x > y ? x : y; }
+
+/* ---- making dims -------------------------------------------------------- */
+
+static inline void vpps_make_dim(vpps_dim *to, uint32_t nd, uint32_t d0, uint32_t d1, uint32_t bd) {
+  memset(to, 0, sizeof *to);
+  to->nd = nd;
+  to->bd = bd;
+  to->d[0] = d0;
+  if (nd > 1)
+    to->d[1] = d1;
+}
+
+/* Takes the axes of the mask away; when none is left, {1} is. */
+static inline void vpps_drop_axes(const vpps_dim *x, uint32_t mask, vpps_dim *to) {
+  vpps_dim r;
+  memset(&r, 0, sizeof r);
+  r.bd = x->bd;
+  for (uint32_t i = 0; i < x->nd; i++)
+    if (!(mask >> i & 1))
+      r.d[r.nd++] = x->d[i];
+  if (r.nd == 0)
+    r.d[r.nd++] = 1;
+  *to = r;
+}
+
+/* ---- messages ----------------------------------------------------------- */
+
+/* Appends the dim to a message that is *at characters long. */
+static inline void vpps_print_dim(char *msg, size_t size, size_t *at, const vpps_dim *x) {
+#define VPPS_APPEND(...)                                                                           \
+  do {                                                                                             \
+    if (*at < size) {                                                                              \
+      int n_ = snprintf(msg + *at, size - *at, __VA_ARGS__);                                       \
+      *at += n_ > 0 ? (size_t)n_ : 0;                                                              \
+    }                                                                                              \
+  } while (0)
+  VPPS_APPEND("{");
+  for (uint32_t i = 0; i < x->nd && i < VPPS_MAX_AXES; i++)
+    VPPS_APPEND(i ? ",%u" : "%u", (unsigned)x->d[i]);
+  if (x->bd != 1)
+    VPPS_APPEND("X%u", (unsigned)x->bd);
+  VPPS_APPEND("}");
+}
+
+/* "Operation: reason; got {..} {..}" with at most eight of the arguments. Returns -1. */
+static inline int vpps_bad_shape(uint32_t op, const vpps_dim *const *args, uint32_t nargs,
+                                 const char *reason, char *msg, size_t size) {
+  const char *name = vpps_op_name(op);
+  size_t length = 0, *at = &length;
+  VPPS_APPEND("%s: %s", name ? name : "unknown operation", reason);
+  if (nargs > 0)
+    VPPS_APPEND("; got");
+  for (uint32_t i = 0; i < nargs && i < 8; i++) {
+    VPPS_APPEND(" ");
+    vpps_print_dim(msg, size, at, args[i]);
+  }
+  if (nargs > 8)
+    VPPS_APPEND(" and %u more", (unsigned)(nargs - 8));
+  return -1;
+#undef VPPS_APPEND
+}
+
+/* ---- rules of the larger operations -------------------------------------
+ * Each returns the reason, or NULL when the shapes fit. */
+
+static inline const char *vpps_dim_affine(const vpps_dim *const *x, uint32_t n, vpps_dim *dim) {
+  if (n % 2 == 0)
+    return "needs an odd number of arguments: a bias and pairs of factors";
+  if (n == 1) {
+    *dim = *x[0];
+    return NULL;
+  }
+  uint32_t rows = vpps_rows(x[1]), cols = vpps_cols(x[2]), bd = x[0]->bd;
+  for (uint32_t i = 1; i < n; i += 2) {
+    if (x[i]->nd > 2 || x[i + 1]->nd > 2)
+      return "the factors must be vectors or matrices";
+    if (vpps_cols(x[i]) != vpps_rows(x[i + 1]))
+      return "the columns of a left factor must be the rows of its right factor";
+    if (vpps_rows(x[i]) != rows || vpps_cols(x[i + 1]) != cols)
+      return "all products must have the same shape";
+    if (!vpps_broadcast(x[i]->bd, x[i + 1]->bd))
+      return "batch sizes must be equal or 1";
+    bd = vpps_larger(bd, vpps_larger(x[i]->bd, x[i + 1]->bd));
+  }
+  for (uint32_t i = 0; i < n; i++)
+    if (!vpps_broadcast(x[i]->bd, bd))
+      return "batch sizes must be equal or 1";
+  if (x[0]->nd > 2 || vpps_rows(x[0]) != rows || (vpps_cols(x[0]) != 1 && vpps_cols(x[0]) != cols))
+    return "the bias must have the rows of the products, and one column or theirs";
+  vpps_make_dim(dim, cols == 1 ? 1 : 2, rows, cols, bd);
+  return NULL;
+}
+
+static inline const char *vpps_dim_concatenate(const vpps_dim *const *x, uint32_t n, uint32_t axis,
+                                               vpps_dim *dim) {
+  if (n == 0)
+    return "needs at least one argument";
+  if (axis >= VPPS_MAX_AXES)
+    return "the axis is out of range";
+  vpps_dim r;
+  memset(&r, 0, sizeof r);
+  uint64_t length = 0;
+  r.nd = vpps_larger(x[0]->nd, axis + 1);
+  r.bd = x[0]->bd;
+  for (uint32_t i = 0; i < r.nd; i++)
+    r.d[i] = vpps_axis(x[0], i);
+  for (uint32_t k = 0; k < n; k++) {
+    uint32_t nd = vpps_larger(r.nd, x[k]->nd);
+    for (uint32_t i = 0; i < nd; i++)
+      if (i != axis && vpps_axis(x[k], i) != vpps_axis(&r, i))
+        return "all axes but the concatenated one must be equal";
+    if (!vpps_broadcast(x[k]->bd, r.bd))
+      return "batch sizes must be equal or 1";
+    r.bd = vpps_larger(r.bd, x[k]->bd);
+    length += vpps_axis(x[k], axis);
+  }
+  if (length >= (1u << 31))
+    return "the result is too large";
+  r.d[axis] = (uint32_t)length;
+  *dim = r;
+  return NULL;
+}
+
+/* x..., h, Wx, Wh, b [, mask_x, mask_h] */
+static inline const char *vpps_dim_gates(const vpps_dim *const *x, uint32_t n, uint32_t masks,
+                                         vpps_dim *dim) {
+  if (n < 5 + masks)
+    return masks ? "needs the arguments x..., h, Wx, Wh, b, mask_x, mask_h"
+                 : "needs the arguments x..., h, Wx, Wh, b";
+  uint32_t nx = n - 4 - masks;
+  const vpps_dim *h = x[nx], *wx = x[nx + 1], *wh = x[nx + 2], *b = x[nx + 3];
+  uint64_t input = 0, hidden = vpps_rows(h);
+  for (uint32_t i = 0; i < nx; i++) {
+    if (!vpps_is_vector(x[i]))
+      return "every x must be a vector";
+    if (x[i]->bd != x[0]->bd)
+      return "every x must have the same batch size";
+    input += vpps_rows(x[i]);
+  }
+  if (!vpps_is_vector(h) || h->bd != x[0]->bd)
+    return "h must be a vector with the batch size of x";
+  if (wx->nd > 2 || wx->bd != 1 || vpps_rows(wx) != 4 * hidden || vpps_cols(wx) != input)
+    return "Wx must be a matrix of 4*rows(h) rows and rows(x) columns";
+  if (wh->nd > 2 || wh->bd != 1 || vpps_rows(wh) != 4 * hidden || vpps_cols(wh) != hidden)
+    return "Wh must be a matrix of 4*rows(h) rows and rows(h) columns";
+  if (!vpps_is_vector(b) || b->bd != 1 || vpps_rows(b) != 4 * hidden)
+    return "b must be a vector of 4*rows(h) elements";
+  if (masks) {
+    const vpps_dim *mx = x[nx + 4], *mh = x[nx + 5];
+    if (!vpps_is_vector(mx) || vpps_rows(mx) != input || (mx->bd != 1 && mx->bd != x[0]->bd))
+      return "mask_x must be a vector of rows(x) elements";
+    if (!vpps_is_vector(mh) || vpps_rows(mh) != hidden || (mh->bd != 1 && mh->bd != x[0]->bd))
+      return "mask_h must be a vector of rows(h) elements";
+  }
+  vpps_make_dim(dim, 1, (uint32_t)(4 * hidden), 0, x[0]->bd);
+  return NULL;
+}
+
+/* Nibble i of axes says which axis of x becomes axis i. The largest of the nibbles
+ * tells how many there are, since they are a permutation. */
+static inline const char *vpps_dim_transpose(const vpps_dim *x, uint32_t axes, vpps_dim *dim) {
+  uint32_t n = 1, seen = 0, large = 0;
+  for (uint32_t i = 0; i < 8; i++)
+    n = vpps_larger(n, (axes >> 4 * i & 15) + 1);
+  if (n > VPPS_MAX_AXES || axes >> 4 * n)
+    return "the axes are not a permutation";
+  for (uint32_t i = 0; i < n; i++)
+    seen |= 1u << (axes >> 4 * i & 15);
+  if (seen != (1u << n) - 1)
+    return "the axes are not a permutation";
+  for (uint32_t i = 0; i < x->nd; i++)
+    large += x->d[i] != 1;
+  if (x->nd != n && large > 1)
+    return "needs one entry for each axis of its argument";
+  vpps_dim r;
+  memset(&r, 0, sizeof r);
+  r.nd = n;
+  r.bd = x->bd;
+  for (uint32_t i = 0; i < n; i++)
+    r.d[i] = vpps_axis(x, axes >> 4 * i & 15);
+  if (vpps_batch_size(&r) != vpps_batch_size(x))
+    return "needs one entry for each axis of its argument";
+  *dim = r;
+  return NULL;
+}
+
+/* The number of arguments that a rule below counts on. */
+static inline const char *vpps_dim_many(uint32_t op, const vpps_dim *const *x, uint32_t n,
+                                        vpps_dim *dim) {
+  if (n == 0)
+    return "needs at least one argument";
+  vpps_dim r = *x[0];
+  uint64_t batches = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    if (op == VPPS_OP_SUM ? !vpps_equal_axes(&r, x[i]) : !vpps_same_axes(&r, x[i]))
+      return "all arguments must have the same shape";
+    if (op != VPPS_OP_CONCATENATE_TO_BATCH && !vpps_broadcast(r.bd, x[i]->bd))
+      return "batch sizes must be equal or 1";
+    r.bd = vpps_larger(r.bd, x[i]->bd);
+    batches += x[i]->bd;
+  }
+  if (op == VPPS_OP_CONCATENATE_TO_BATCH) {
+    if (batches >= (1u << 31))
+      return "the result is too large";
+    r.bd = (uint32_t)batches;
+  }
+  *dim = r;
+  return NULL;
+}
+
+/* ---- the table ---------------------------------------------------------- */
+
+/* Checks the arguments' dims and attribute words of one node and gives its dim. For
+ * leaves and Reshape, *dim holds the wanted dim on entry. Returns 0, or -1 with one
+ * line of reason in msg. */
+static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint32_t nargs,
+                                 const uint32_t *attrs, vpps_dim *dim, char *msg, size_t size) {
+  const vpps_dim *x = nargs > 0 ? args[0] : NULL, *y = nargs > 1 ? args[1] : NULL;
+  const char *bad = NULL;
+  int wanted_args = vpps_op_args(op);
+  if (vpps_op_name(op) == NULL || (wanted_args >= 0 && (uint32_t)wanted_args != nargs))
+    return vpps_bad_shape(op, args, nargs, "wrong number of arguments", msg, size);
+
+  switch (op) {
+  case VPPS_OP_SCALAR_INPUT_NODE:
+    if (dim->bd != 1 || dim->nd > 1 || vpps_dim_size(dim) != 1)
+      bad = "the dim must be {1}";
+    break;
+  case VPPS_OP_INPUT_NODE:
+  case VPPS_OP_SPARSE_INPUT_NODE:
+  case VPPS_OP_CONSTANT:
+  case VPPS_OP_RANDOM_NORMAL:
+  case VPPS_OP_RANDOM_BERNOULLI:
+  case VPPS_OP_RANDOM_UNIFORM:
+  case VPPS_OP_LOOKUP_NODE:
+  case VPPS_OP_CONST_LOOKUP_NODE:
+    break;
+  case VPPS_OP_PARAMETER_NODE:
+  case VPPS_OP_CONST_PARAMETER_NODE:
+    if (dim->bd != 1)
+      bad = "a parameter has no batch";
+    break;
+
+  case VPPS_OP_TANH:
+  case VPPS_OP_LOGISTIC_SIGMOID:
+  case VPPS_OP_RECTIFY:
+  case VPPS_OP_EXP:
+  case VPPS_OP_LOG:
+  case VPPS_OP_SQRT:
+  case VPPS_OP_SQUARE:
+  case VPPS_OP_ABS:
+  case VPPS_OP_NEGATE:
+  case VPPS_OP_CONSTANT_PLUS_X:
+  case VPPS_OP_CONSTANT_MINUS_X:
+  case VPPS_OP_CONST_SCALAR_MULTIPLY:
+  case VPPS_OP_DROPOUT:
+  case VPPS_OP_GAUSSIAN_NOISE:
+  case VPPS_OP_NO_BACKPROP:
+    *dim = *x;
+    break;
+  case VPPS_OP_RESHAPE:
+    if (vpps_dim_size(dim) == vpps_dim_size(x))
+      break;
+    if (dim->bd == 1 && vpps_batch_size(dim) == vpps_batch_size(x))
+      dim->bd = x->bd;
+    else {
+      char reason[160] = "the new shape ";
+      size_t at = strlen(reason);
+      vpps_print_dim(reason, sizeof reason, &at, dim);
+      if (at < sizeof reason)
+        snprintf(reason + at, sizeof reason - at, " must have as many elements as the argument");
+      return vpps_bad_shape(op, args, nargs, reason, msg, size);
+    }
+    break;
+
+  case VPPS_OP_CWISE_SUM:
+  case VPPS_OP_CWISE_MULTIPLY: {
+    vpps_dim r;
+    memset(&r, 0, sizeof r);
+    r.nd = vpps_larger(x->nd, y->nd);
+    r.bd = vpps_larger(x->bd, y->bd);
+    for (uint32_t i = 0; i < r.nd; i++) {
+      uint32_t a = vpps_axis(x, i), b = vpps_axis(y, i);
+      if (!vpps_broadcast(a, b))
+        bad = "on each axis the sizes must be equal or one of them 1";
+      r.d[i] = vpps_larger(a, b);
+    }
+    if (!vpps_broadcast(x->bd, y->bd))
+      bad = "batch sizes must be equal or 1";
+    *dim = r;
+    break;
+  }
+  case VPPS_OP_CWISE_QUOTIENT: {
+    vpps_dim r = *x;
+    uint32_t nd = vpps_larger(x->nd, y->nd);
+    for (uint32_t i = 0; i < nd; i++)
+      if (vpps_axis(y, i) != vpps_axis(x, i) && vpps_axis(y, i) != 1)
+        bad = "on each axis the divisor must have the size of the dividend or 1";
+    if (y->bd != x->bd && y->bd != 1)
+      bad = "the divisor's batch size must be the dividend's or 1";
+    for (uint32_t i = x->nd; i < nd; i++)
+      r.d[r.nd++] = 1;
+    *dim = r;
+    break;
+  }
+  case VPPS_OP_POW: {
+    vpps_dim r = *x;
+    if (vpps_dim_size(y) != 1)
+      bad = "the exponent must be a scalar";
+    while (r.nd > 1 && r.d[r.nd - 1] == 1)
+      r.d[--r.nd] = 0;
+    *dim = r;
+    break;
+  }
+  case VPPS_OP_MIN:
+  case VPPS_OP_MAX:
+    if (!vpps_same_dim(x, y))
+      bad = "both arguments must have the same shape and batch size";
+    *dim = *x;
+    break;
+  case VPPS_OP_SUM:
+  case VPPS_OP_AVERAGE:
+  case VPPS_OP_CONCATENATE_TO_BATCH:
+    bad = vpps_dim_many(op, args, nargs, dim);
+    break;
+  case VPPS_OP_ADD_VECTOR_TO_ALL_COLUMNS:
+    if (x->nd != 2 || !vpps_is_vector(y) || vpps_rows(x) != vpps_rows(y))
+      bad = "needs a matrix and a vector with as many rows";
+    if (!vpps_broadcast(x->bd, y->bd))
+      bad = "batch sizes must be equal or 1";
+    *dim = *x;
+    dim->bd = vpps_larger(dim->bd, y->bd);
+    break;
+  case VPPS_OP_SUM_ELEMENTS:
+  case VPPS_OP_SQUARED_NORM:
+  case VPPS_OP_L2_NORM:
+    vpps_make_dim(dim, 1, 1, 0, x->bd);
+    break;
+  case VPPS_OP_SUM_DIMENSION:
+  case VPPS_OP_MOMENT_DIMENSION: {
+    uint32_t mask = attrs[0], batch = attrs[op == VPPS_OP_SUM_DIMENSION ? 1 : 2];
+    if (mask >> x->nd)
+      bad = "an axis to reduce is out of range";
+    else if (batch > 1)
+      bad = "the batch flag must be 0 or 1";
+    else if (mask == 0 && batch == 0)
+      bad = "nothing to reduce: name an axis or the batch";
+    else if (op == VPPS_OP_MOMENT_DIMENSION && attrs[1] == 0)
+      bad = "the order must be at least 1";
+    else {
+      vpps_drop_axes(x, mask, dim);
+      if (batch)
+        dim->bd = 1;
+    }
+    break;
+  }
+  case VPPS_OP_DOT_PRODUCT:
+  case VPPS_OP_SQUARED_EUCLIDEAN_DISTANCE:
+    if (!vpps_same_axes(x, y) && !(op == VPPS_OP_SQUARED_EUCLIDEAN_DISTANCE && vpps_is_vector(x) &&
+                                   vpps_is_vector(y) && vpps_rows(x) == vpps_rows(y)))
+      bad = "both arguments must have the same shape";
+    if (!vpps_broadcast(x->bd, y->bd))
+      bad = "batch sizes must be equal or 1";
+    vpps_make_dim(dim, 1, 1, 0, vpps_larger(x->bd, y->bd));
+    break;
+
+  case VPPS_OP_AFFINE_TRANSFORM:
+    bad = vpps_dim_affine(args, nargs, dim);
+    break;
+  case VPPS_OP_MATRIX_MULTIPLY:
+    if (x->nd > 2 || y->nd > 2)
+      bad = "needs vectors or matrices";
+    else if (vpps_cols(x) != vpps_rows(y))
+      bad = "the left columns must be the right rows";
+    else if (!vpps_broadcast(x->bd, y->bd))
+      bad = "batch sizes must be equal or 1";
+    vpps_make_dim(dim, y->nd > 1 ? 2 : 1, vpps_rows(x), vpps_cols(y), vpps_larger(x->bd, y->bd));
+    break;
+  case VPPS_OP_TRANSPOSE:
+    bad = vpps_dim_transpose(x, attrs[0], dim);
+    break;
+
+  case VPPS_OP_CONCATENATE:
+    bad = vpps_dim_concatenate(args, nargs, attrs[0], dim);
+    break;
+  case VPPS_OP_PICK_ELEMENT: {
+    uint32_t axis = attrs[0], n = attrs[2];
+    if (axis >= x->nd)
+      bad = "the axis is out of range";
+    else if (n == 0 || n >= (1u << 31) || (n != 1 && !vpps_broadcast(n, x->bd)))
+      bad = "needs one index, or one for each batch element";
+    else {
+      vpps_drop_axes(x, 1u << axis, dim);
+      dim->bd = vpps_larger(x->bd, n);
+    }
+    break;
+  }
+  case VPPS_OP_PICK_RANGE: {
+    uint32_t start = attrs[0], end = attrs[1], axis = attrs[2];
+    if (axis >= x->nd)
+      bad = "the axis is out of range";
+    else if (start >= end || end > x->d[axis])
+      bad = "needs start < end <= the size of the axis";
+    else {
+      *dim = *x;
+      dim->d[axis] = end - start;
+    }
+    break;
+  }
+  case VPPS_OP_PICK_BATCH_ELEMENTS:
+    if (attrs[1] == 0 || attrs[1] >= (1u << 31))
+      bad = "needs at least one batch element";
+    *dim = *x;
+    dim->bd = attrs[1];
+    break;
+
+  case VPPS_OP_SOFTMAX:
+    if (x->nd > 2 || attrs[0] >= x->nd)
+      bad = "needs a vector or matrix, and one of its axes";
+    *dim = *x;
+    break;
+  case VPPS_OP_LOG_SOFTMAX:
+    if (x->nd > 2)
+      bad = "needs a vector or matrix";
+    *dim = *x;
+    break;
+  case VPPS_OP_HINGE: {
+    float margin;
+    memcpy(&margin, &attrs[0], sizeof margin);
+    if (!(margin >= 0))
+      bad = "the margin must not be negative";
+  }
+  /* fall through */
+  case VPPS_OP_PICK_NEG_LOG_SOFTMAX:
+    if (!vpps_is_vector(x))
+      bad = "needs a vector";
+    vpps_make_dim(dim, 1, 1, 0, x->bd);
+    break;
+  case VPPS_OP_BINARY_LOG_LOSS:
+    if (!vpps_same_axes(x, y) &&
+        !(vpps_is_vector(x) && vpps_is_vector(y) && vpps_rows(x) == vpps_rows(y)))
+      bad = "both arguments must have the same shape";
+    else if (x->bd != 1 || y->bd != 1)
+      bad = "takes no batch; apply it to the elements of the batch";
+    vpps_make_dim(dim, 1, 1, 0, 1);
+    break;
+
+  case VPPS_OP_VANILLA_LSTM_GATES:
+    bad = vpps_dim_gates(args, nargs, 0, dim);
+    break;
+  case VPPS_OP_VANILLA_LSTM_GATES_DROPOUT:
+    bad = vpps_dim_gates(args, nargs, 2, dim);
+    break;
+  case VPPS_OP_VANILLA_LSTMC:
+  case VPPS_OP_VANILLA_LSTMH:
+    if (!vpps_is_vector(x) || !vpps_is_vector(y) || (uint64_t)vpps_rows(x) * 4 != vpps_rows(y))
+      bad = "needs a cell vector and a gate vector four times as long";
+    else if (x->bd != y->bd)
+      bad = "batch sizes must be equal";
+    vpps_make_dim(dim, 1, vpps_rows(x), 0, x->bd);
+    break;
+  default:
+    bad = "no shape rule";
+  }
+  if (bad == NULL && !vpps_dim_sane(dim))
+    bad = "the result is empty or too large (2^31 elements and more)";
+  return bad == NULL ? 0 : vpps_bad_shape(op, args, nargs, bad, msg, size);
+}
+
+/* Operations whose result has the dim of their only argument. */
+static inline int vpps_keeps_dim(uint32_t op) {
+  return op >= VPPS_OP_TANH && op <= VPPS_OP_NO_BACKPROP;
+}
+
+/* Checks nodes [first, first+count) of structurally valid wire words (the decoder has
+ * checked lengths, op codes, argument indices, dim ids, offsets): infers every node's
+ * dim and compares it with the one on the wire. node_dims: dim id of every node so
+ * far; the new ones are filled in here. Returns -1, or the index of the first bad
+ * node with the reason in msg. */
+static inline int64_t vpps_check_dims(const uint32_t *words, uint32_t first, uint32_t count,
+                                      const vpps_dim *dims, uint32_t dim_count, uint32_t *node_dims,
+                                      char *msg, size_t size) {
+  const vpps_dim *few[16], **many = NULL, **list;
+  uint32_t many_size = 0;
+  int64_t result = -1;
+  (void)dim_count;
+  for (uint32_t node = first; node < first + count; node++) {
+    uint32_t op = words[0] & 0xff, id = words[0] >> 8, nargs;
+    int fixed = vpps_op_args(op), attrs = vpps_op_attrs(op);
+    words++;
+    nargs = fixed >= 0 ? (uint32_t)fixed : *words++;
+    node_dims[node] = id;
+    /* Most nodes: element by element over arguments of one dim, which was sane when
+     * it was checked first. */
+    if ((vpps_keeps_dim(op) && node_dims[words[0]] == id) ||
+        ((op == VPPS_OP_CWISE_SUM || op == VPPS_OP_CWISE_MULTIPLY) && node_dims[words[0]] == id &&
+         node_dims[words[1]] == id)) {
+      words += nargs + (uint32_t)attrs;
+      continue;
+    }
+    list = few;
+    if (nargs > 16) {
+      if (nargs > many_size) {
+        free((void *)many);
+        many = (const vpps_dim **)malloc(nargs * sizeof *many);
+        many_size = many ? nargs : 0;
+      }
+      if (many == NULL) {
+        snprintf(msg, size, "no memory for a node with %u arguments", (unsigned)nargs);
+        result = node;
+        break;
+      }
+      list = many;
+    }
+    for (uint32_t i = 0; i < nargs; i++)
+      list[i] = &dims[node_dims[words[i]]];
+    vpps_dim dim = dims[id];
+    if (vpps_infer_dim(op, list, nargs, words + nargs, &dim, msg, size) != 0) {
+      result = node;
+      break;
+    }
+    if (!vpps_same_dim(&dim, &dims[id])) {
+      char reason[160] = "the node's dim must be ";
+      size_t at = strlen(reason);
+      vpps_print_dim(reason, sizeof reason, &at, &dim);
+      if (at < sizeof reason) {
+        at += (size_t)snprintf(reason + at, sizeof reason - at, ", not ");
+        vpps_print_dim(reason, sizeof reason, &at, &dims[id]);
+      }
+      vpps_bad_shape(op, list, nargs, reason, msg, size);
+      result = node;
+      break;
+    }
+    words += nargs + (uint32_t)attrs;
+  }
+  free((void *)many);
+  return result;
+}
+
+#endif
