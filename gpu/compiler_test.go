@@ -35,7 +35,8 @@ extern "C" __global__ void __launch_bounds__(256) indexed(float *x, int n)
 {
 	float w[32];
 	for (int i = 0; i < 32; i++) w[i] = x[threadIdx.x * 32 + i];
-	x[threadIdx.x] = w[n % 32] + w[(n * 7) % 32];
+	for (int k = 0; k < n; k++) w[(k * n) % 32] += w[(k * 7 + n) % 32];
+	for (int i = 0; i < 32; i++) x[threadIdx.x * 32 + i] = w[i];
 }`
 
 func TestCubinTellsRegistersAndStack(t *testing.T) {
