@@ -132,6 +132,19 @@ func result(err error) error {
 	return err
 }
 
+// failed gives an error of the driver its context; nil stays nil.
+func failed(err error, doing string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	doing = fmt.Sprintf(doing, args...)
+	var code cudaload.Error
+	if errors.As(err, &code) {
+		return &Error{Doing: doing, Code: int(code), Name: code.Name(), Text: code.Error()}
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
 type device struct {
 	dev    cu.Device
 	info   Info

@@ -1,11 +1,6 @@
 package gpu
 
-import (
-	"errors"
-	"fmt"
-
-	"libvpps/gpu/cudaload"
-)
+import "libvpps/gpu/cudaload"
 
 // Error is a call that the driver refused.
 type Error struct {
@@ -55,17 +50,4 @@ var fatal = map[int]bool{
 	718: true, // INVALID_PC
 	719: true, // LAUNCH_FAILED
 	999: true, // UNKNOWN
-}
-
-// failed gives an error of the driver its context; nil stays nil.
-func failed(err error, doing string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	doing = fmt.Sprintf(doing, args...)
-	var code cudaload.Error
-	if errors.As(err, &code) {
-		return &Error{Doing: doing, Code: int(code), Name: code.Name(), Text: code.Error()}
-	}
-	return fmt.Errorf("%s: %w", doing, err)
 }

@@ -5,6 +5,7 @@
  * libcuda.so.1 keeps these symbols in every later driver, so the library is
  * always compiled against this file and never against an installed toolkit.
  */
+/* clang-format off: tables read better in lines */
 #ifndef VPPS_CUDA_H
 #define VPPS_CUDA_H
 #include <stddef.h>

@@ -1,5 +1,6 @@
 /* The driver functions that are forwarded, one per line:
  * CUDA_FN(symbol, (parameters), (arguments)). A function needed later is one line here. */
+/* clang-format off: tables read better in lines */
 CUDA_FN(cuArray3DCreate_v2, (CUarray *a, const CUDA_ARRAY3D_DESCRIPTOR *b), (a, b))
 CUDA_FN(cuArray3DGetDescriptor_v2, (CUDA_ARRAY3D_DESCRIPTOR *a, CUarray b), (a, b))
 CUDA_FN(cuArrayCreate_v2, (CUarray *a, const CUDA_ARRAY_DESCRIPTOR *b), (a, b))

@@ -13,11 +13,12 @@ unsigned long long vpps_cuda_calls(const char *function);
 /* Each makes ctx current, makes its call and puts the caller's context back, all
  * in one crossing from Go, so no operating-system thread needs to be locked. */
 CUresult vpps_launch(CUcontext ctx, CUstream s, CUfunction f, unsigned grid, unsigned block,
-		     unsigned shared, char *args, const unsigned *offsets, unsigned n);
+                     unsigned shared, char *args, const unsigned *offsets, unsigned n);
 CUresult vpps_copy_to_device(CUcontext ctx, CUstream s, CUdeviceptr dst, const void *src,
-			     size_t bytes, int wait);
+                             size_t bytes, int wait);
 CUresult vpps_copy_from_device(CUcontext ctx, CUstream s, void *dst, CUdeviceptr src, size_t bytes);
-CUresult vpps_copy_on_device(CUcontext ctx, CUstream s, CUdeviceptr dst, CUdeviceptr src, size_t bytes);
+CUresult vpps_copy_on_device(CUcontext ctx, CUstream s, CUdeviceptr dst, CUdeviceptr src,
+                             size_t bytes);
 CUresult vpps_memset32(CUcontext ctx, CUstream s, CUdeviceptr dst, unsigned v, size_t count);
 CUresult vpps_synchronize(CUcontext ctx, CUstream s);
 CUresult vpps_event_record(CUcontext ctx, CUstream s, CUevent e);

@@ -14,33 +14,30 @@
 
 static void *driver; // dlopen handle; never closed, as the driver cannot be restarted
 
-#define CUDA_FN(name, params, args)                                            \
-	static CUresult (*p_##name) params;                                    \
-	static atomic_ullong n_##name;                                         \
-	CUresult name params                                                   \
-	{                                                                      \
-		if (!p_##name)                                                 \
-			return driver ? CUDA_ERROR_NOT_SUPPORTED               \
-				      : CUDA_ERROR_NOT_INITIALIZED;            \
-		atomic_fetch_add_explicit(&n_##name, 1, memory_order_relaxed); \
-		return p_##name args;                                          \
-	}
+#define CUDA_FN(name, params, args)                                                                \
+  static CUresult(*p_##name) params;                                                               \
+  static atomic_ullong n_##name;                                                                   \
+  CUresult name params {                                                                           \
+    if (!p_##name)                                                                                 \
+      return driver ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_NOT_INITIALIZED;                       \
+    atomic_fetch_add_explicit(&n_##name, 1, memory_order_relaxed);                                 \
+    return p_##name args;                                                                          \
+  }
 #include "cuda_fn.h"
 #undef CUDA_FN
 
 // gorgonia.org/cu calls cuInit from a package init function and exits the
 // process if it fails. It always succeeds here and does nothing; the driver's
 // own cuInit is called by vpps_load_cuda.
-CUresult cuInit(unsigned int flags)
-{
-	(void)flags;
-	return CUDA_SUCCESS;
+CUresult cuInit(unsigned int flags) {
+  (void)flags;
+  return CUDA_SUCCESS;
 }
 
 static const struct entry {
-	const char *name;
-	void **fn;
-	atomic_ullong *calls;
+  const char *name;
+  void **fn;
+  atomic_ullong *calls;
 } entries[] = {
 #define CUDA_FN(name, params, args) {#name, (void **)&p_##name, &n_##name},
 #include "cuda_fn.h"
@@ -48,30 +45,28 @@ static const struct entry {
 };
 enum { n_entries = sizeof entries / sizeof entries[0] };
 
-int vpps_load_cuda(const char *name, char *msg, size_t n)
-{
-	CUresult (*init)(unsigned int);
+int vpps_load_cuda(const char *name, char *msg, size_t n) {
+  CUresult (*init)(unsigned int);
 
-	driver = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-	if (!driver) {
-		snprintf(msg, n, "%s", dlerror());
-		return -1;
-	}
-	*(void **)&init = dlsym(driver, "cuInit");
-	if (!init) {
-		snprintf(msg, n, "%s: it has no cuInit", name);
-		return -1;
-	}
-	for (size_t i = 0; i < n_entries; i++)
-		*entries[i].fn = dlsym(driver, entries[i].name);
-	return init(0);
+  driver = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  if (!driver) {
+    snprintf(msg, n, "%s", dlerror());
+    return -1;
+  }
+  *(void **)&init = dlsym(driver, "cuInit");
+  if (!init) {
+    snprintf(msg, n, "%s: it has no cuInit", name);
+    return -1;
+  }
+  for (size_t i = 0; i < n_entries; i++)
+    *entries[i].fn = dlsym(driver, entries[i].name);
+  return init(0);
 }
 
-unsigned long long vpps_cuda_calls(const char *function)
-{
-	for (size_t i = 0; i < n_entries; i++)
-		if (!strcmp(entries[i].name, function))
-			return atomic_load_explicit(entries[i].calls, memory_order_relaxed);
-	return 0;
+unsigned long long vpps_cuda_calls(const char *function) {
+  for (size_t i = 0; i < n_entries; i++)
+    if (!strcmp(entries[i].name, function))
+      return atomic_load_explicit(entries[i].calls, memory_order_relaxed);
+  return 0;
 }
 #pragma GCC visibility pop

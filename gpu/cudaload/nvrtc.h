@@ -12,7 +12,7 @@ struct nvrtc {
 #define NVRTC_FN(name, params) nvrtcResult(*name) params;
 #include "nvrtc_fn.h"
 #undef NVRTC_FN
-	const char *(*nvrtcGetErrorString)(nvrtcResult);
+  const char *(*nvrtcGetErrorString)(nvrtcResult);
 };
 
 /* Opens a library and fills in the table. 0, or -1 with the reason in msg. */
@@ -22,7 +22,7 @@ int vpps_preload(const char *path);
 
 /* Compiles a source to machine code. *log (and, on success, *image) come from
  * malloc and belong to the caller. *step names the function that failed. */
-nvrtcResult vpps_compile(const struct nvrtc *lib, const char *name, const char *src,
-			 int n_options, char **options, char **image, size_t *image_size,
-			 char **log, const char **step);
+nvrtcResult vpps_compile(const struct nvrtc *lib, const char *name, const char *src, int n_options,
+                         char **options, char **image, size_t *image_size, char **log,
+                         const char **step);
 #endif

@@ -1,5 +1,6 @@
 /* The functions of the run-time compiler NVRTC that are used, one per line:
  * NVRTC_FN(symbol, (parameters)). */
+/* clang-format off: tables read better in lines */
 NVRTC_FN(nvrtcVersion, (int *a, int *b))
 NVRTC_FN(nvrtcGetNumSupportedArchs, (int *a))
 NVRTC_FN(nvrtcGetSupportedArchs, (int *a))

@@ -1,3 +1,4 @@
+// clang-format off
 // A stand-in for libcuda.so.1 on machines without a GPU: every function succeeds
 // and does nothing, except those in some.c.
 #include "cuda.h"

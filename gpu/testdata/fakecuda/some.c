@@ -1,3 +1,4 @@
+// clang-format off
 // The functions of the stand-in that do something. Device memory is host memory,
 // a stream does everything at once, and a launch of the kernel "store" writes its
 // second parameter, 8 bytes, to where its first one points. The environment

@@ -1,0 +1,117 @@
+# make            libvpps.so, the C++ front-end and the examples, into build/; needs Go >= 1.21 and
+#                 g++, but no CUDA, no driver and no GPU
+# make demo       trains a Tree-LSTM on the sample trees (TREES=dir: on a treebank, ARGS=more flags)
+# make test       all checks; those whose tool is absent say "skipped: needs X"
+# make lint       go vet, staticcheck, clang-format, clang-tidy
+# make golden DIR=folder    compares with recorded results of DyNet
+# make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured
+# make clean
+VERSION := $(shell awk '/define VPPS_VERSION_(MAJOR|MINOR|PATCH)/ {v = v d $$3; d = "."} END {print v}' include/vpps.h)
+SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
+PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+GO      ?= go
+B       := build
+
+# gorgonia.org/cu must see our cuda.h and nothing of an installed toolkit, and its -lcuda must find
+# an empty archive. Flags from the environment come before those of a package, so ours win.
+STUB := $(B)/stub/libcuda.a
+export CGO_CFLAGS  := -O2 -g -I$(CURDIR)/gpu/cudaload
+export CGO_LDFLAGS := -O2 -g -Wl,--as-needed -L$(CURDIR)/$(B)/stub
+SOFLAGS := -Wl,-z,defs -Wl,-soname,libvpps.so.$(SOMAJOR) -Wl,--version-script=$(CURDIR)/packaging/libvpps.map
+
+CFLAGS   ?= -O2 -g
+CXXFLAGS ?= -O2 -g
+WARN     := -Wall -Wextra
+CPPFLAGS += -Iinclude
+DYNET    := -Idynetshim/include -Ibridge/ops
+LINK     := -L$(B) -pthread -Wl,-rpath,'$$ORIGIN'
+
+OBJECTS  := $(patsubst dynetshim/src/%.cc,$(B)/dynet/%.o,$(wildcard dynetshim/src/*.cc))
+EXAMPLES := $(patsubst cpp_examples/%.cc,$(B)/%,$(wildcard cpp_examples/*.cc)) \
+            $(patsubst cpp_examples/%.c,$(B)/%,$(wildcard cpp_examples/*.c))
+CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
+
+.PHONY: all lib examples tests demo test lint golden install clean
+.DELETE_ON_ERROR:
+all: lib $(B)/libvpps_dynet.a examples
+examples: $(EXAMPLES)
+tests: $(CXXTESTS)
+
+# ---- the shared library --------------------------------------------------------------------------
+
+$(STUB):
+	@mkdir -p $(@D)
+	printf '!<arch>\n' > $@
+
+# go build knows by itself what is out of date, and leaves a file that is not alone: what links
+# against it is then not built again.
+lib: $(STUB)
+	$(GO) build -tags cuda -trimpath -buildvcs=false -buildmode=c-shared \
+	    -ldflags "-s -w -extldflags '$(SOFLAGS)'" -o $(B)/go/libvpps.so ./capi
+	@cmp -s $(B)/go/libvpps.so $(B)/libvpps.so.$(VERSION) || cp $(B)/go/libvpps.so $(B)/libvpps.so.$(VERSION)
+	@ln -sf libvpps.so.$(VERSION) $(B)/libvpps.so.$(SOMAJOR)
+	@ln -sf libvpps.so.$(SOMAJOR) $(B)/libvpps.so
+$(B)/libvpps.so: lib ;
+
+# ---- the C++ front-end, the examples and the C++ tests --------------------------------------------
+
+$(B)/libvpps_dynet.a: $(OBJECTS)
+	rm -f $@
+	$(AR) rcs $@ $^
+
+$(B)/dynet/%.o: dynetshim/src/%.cc
+	@mkdir -p $(@D)
+	$(CXX) -std=c++11 -fPIC -MMD -MP $(CPPFLAGS) $(DYNET) $(WARN) $(CXXFLAGS) -c $< -o $@
+
+CXXPROGRAM = $(CXX) -std=c++11 -MMD -MP -MF $@.d $(CPPFLAGS) $(DYNET) $(WARN) $(CXXFLAGS) $< -o $@ $(LINK) -lvpps_dynet -lvpps $(LDFLAGS)
+
+$(B)/%: cpp_examples/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
+	$(CXXPROGRAM)
+
+$(B)/%: cpp_examples/%.c $(B)/libvpps.so
+	$(CC) -std=c11 -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) -lvpps $(LDFLAGS)
+
+$(CXXTESTS): LINK += -Wl,-rpath,'$$ORIGIN/..'
+$(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(CXXPROGRAM)
+
+-include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d)
+
+# ---- running ---------------------------------------------------------------------------------------
+
+demo: all
+	$(B)/treelstm --demo $(if $(TREES),--trees $(TREES)) $(ARGS)
+
+golden: all tests
+	@test -n "$(DIR)" || { echo "make golden: name the folder of recorded results with DIR="; exit 1; }
+	$(B)/tests/golden $(DIR)
+
+test: all tests
+	GO="$(GO)" CXX="$(CXX)" CC="$(CC)" VERSION=$(VERSION) MAKE="$(MAKE)" test/run
+
+lint: $(STUB)
+	GO="$(GO)" test/lint
+
+# ---- installing ------------------------------------------------------------------------------------
+
+D := $(DESTDIR)
+FILL = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
+
+install: lib $(B)/libvpps_dynet.a
+	install -d $(D)$(LIBDIR)/pkgconfig $(D)$(LIBDIR)/cmake/vpps $(D)$(PREFIX)/include/vpps $(D)$(PREFIX)/include/vpps-dynet/dynet
+	install -m 755 $(B)/libvpps.so.$(VERSION) $(D)$(LIBDIR)
+	ln -sf libvpps.so.$(VERSION) $(D)$(LIBDIR)/libvpps.so.$(SOMAJOR)
+	ln -sf libvpps.so.$(SOMAJOR) $(D)$(LIBDIR)/libvpps.so
+	install -m 644 $(B)/libvpps_dynet.a $(D)$(LIBDIR)
+	install -m 644 include/vpps.h $(D)$(PREFIX)/include
+	install -m 644 include/vpps/*.hpp $(D)$(PREFIX)/include/vpps
+	install -m 644 dynetshim/include/dynet/*.h $(D)$(PREFIX)/include/vpps-dynet/dynet
+	$(FILL) packaging/vpps.pc.in > $(D)$(LIBDIR)/pkgconfig/vpps.pc
+	$(FILL) packaging/vpps-dynet.pc.in > $(D)$(LIBDIR)/pkgconfig/vpps-dynet.pc
+	$(FILL) packaging/vppsConfigVersion.cmake.in > $(D)$(LIBDIR)/cmake/vpps/vppsConfigVersion.cmake
+	install -m 644 packaging/vppsConfig.cmake $(D)$(LIBDIR)/cmake/vpps
+
+clean:
+	rm -rf $(B)
