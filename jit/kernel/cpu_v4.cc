@@ -1,0 +1,13 @@
+// The virtual processor for x86-64-v4.
+#if defined(__x86_64__)
+#pragma GCC target("arch=x86-64-v4")
+#pragma GCC optimize("O3,fp-contract=off")
+#include "host.h"
+#define VW 16
+namespace vpps_v4 {
+#include "cpu.h"
+}
+extern "C" uint32_t vpps_pass_v4(vpps_launch *run, uint32_t thread, uint32_t threads, bool *moved) {
+  return vpps_v4::pass(run, thread, threads, moved);
+}
+#endif

@@ -1,0 +1,336 @@
+// Fill, Map, Strided and Sum: everything that works element by element. The GPU gives
+// each thread elements; the CPU runs one vectorised loop per function and item.
+#pragma once
+
+VP u32 arity(u32 fn) {
+  switch (fn) {
+#define FN(NAME, ARITY)                                                                            \
+  case FN_##NAME:                                                                                  \
+    return ARITY;
+    ELEMENT_FUNCTIONS(FN)
+#undef FN
+  }
+  return 0;
+}
+
+VP void put(float *dst, float v, u32 flags) { *dst = canonical(flags & FLAG_ACC ? *dst + v : v); }
+
+VP float apply(u32 fn, float a, float b, float c, float d, float p, float q) {
+  switch (fn) {
+#define FN(NAME, ARITY)                                                                            \
+  case FN_##NAME:                                                                                  \
+    return Formula<FN_##NAME>::of(a, b, c, d, p, q);
+    ELEMENT_FUNCTIONS(FN)
+#undef FN
+  }
+  return 0.0f;
+}
+
+VP void fill(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count) {
+  Range r = owned(w[FILL_N], flags, p);
+  float v = FLOAT_OF(w[FILL_VALUE]); // as it is: the sentinel may be written here
+  for (u32 k = 0; k < count; k++) {
+    float *dst = address(l, w[FILL_SEGMENTS], 0, w[FILL_ITEMS + k]);
+    for (u32 i = r.lo + THREAD; i < r.hi; i += THREADS) dst[i] = v;
+  }
+}
+
+#ifdef VPPS_GPU
+// Warps take pieces of 32 elements, over all items; four pieces are loaded before the
+// first is computed, so that their latencies overlap.
+VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 count) {
+  const u32 AHEAD = 4;
+  Range r = owned(w[MAP_N], flags, p);
+  u32 n = r.hi - r.lo, in = arity(fn), words = in + 1;
+  u32 pieces = (n + 31) / 32, total = pieces * count;
+  u32 warp = THREAD / 32, lane = THREAD % 32;
+  float cp = FLOAT_OF(w[MAP_P]), cq = FLOAT_OF(w[MAP_Q]);
+  for (u32 base = warp; base < total; base += WARPS * AHEAD) {
+    float v[AHEAD][4];
+    float *dst[AHEAD];
+#pragma unroll
+    for (u32 j = 0; j < AHEAD; j++) {
+      u32 piece = base + j * WARPS;
+      u32 item = pieces == 1 ? piece : piece / pieces;
+      u32 i = (piece - item * pieces) * 32 + lane;
+      dst[j] = 0;
+      v[j][0] = v[j][1] = v[j][2] = v[j][3] = 0.0f;
+      if (piece < total && i < n) {
+        const u32 *a = w + MAP_ITEMS + item * words;
+        i += r.lo;
+        dst[j] = address(l, w[MAP_SEGMENTS], 0, a[0]) + i;
+#pragma unroll
+        for (u32 s = 0; s < 4; s++)
+          if (s < in) v[j][s] = address(l, w[MAP_SEGMENTS], s + 1, a[s + 1])[i];
+      }
+    }
+#pragma unroll
+    for (u32 j = 0; j < AHEAD; j++)
+      if (dst[j]) put(dst[j], apply(fn, v[j][0], v[j][1], v[j][2], v[j][3], cp, cq), flags);
+  }
+}
+#else
+template <int FN, int ARITY, bool ADD>
+VP void map_item(float *RESTRICT dst, const float *a, const float *b, const float *c,
+                 const float *d, u32 n, float p, float q) {
+#pragma GCC ivdep
+  for (u32 i = 0; i < n; i++) {
+    float v = Formula<FN>::of(a[i], ARITY > 1 ? b[i] : 0.0f, ARITY > 2 ? c[i] : 0.0f,
+                              ARITY > 3 ? d[i] : 0.0f, p, q);
+    dst[i] = canonical(ADD ? dst[i] + v : v);
+  }
+}
+
+template <int FN, int ARITY>
+VP_SLOW void map_items(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count) {
+  Range r = owned(w[MAP_N], flags, p);
+  u32 n = r.hi - r.lo;
+  float cp = FLOAT_OF(w[MAP_P]), cq = FLOAT_OF(w[MAP_Q]);
+  for (u32 k = 0; k < count; k++) {
+    const u32 *item = w + MAP_ITEMS + k * (ARITY + 1);
+    const float *in[4] = {0, 0, 0, 0};
+    for (int s = 0; s < ARITY; s++) in[s] = address(l, w[MAP_SEGMENTS], s + 1, item[s + 1]) + r.lo;
+    float *dst = address(l, w[MAP_SEGMENTS], 0, item[0]) + r.lo;
+    if (flags & FLAG_ACC)
+      map_item<FN, ARITY, true>(dst, in[0], in[1], in[2], in[3], n, cp, cq);
+    else
+      map_item<FN, ARITY, false>(dst, in[0], in[1], in[2], in[3], n, cp, cq);
+  }
+}
+
+VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 count) {
+  switch (fn) {
+#define FN(NAME, ARITY)                                                                            \
+  case FN_##NAME:                                                                                  \
+    return map_items<FN_##NAME, ARITY>(l, p, w, flags, count);
+    ELEMENT_FUNCTIONS(FN)
+#undef FN
+  }
+}
+#endif
+
+// The axes of a Strided instruction and where its words are.
+struct Axes {
+  u32 kept, reduced, all, slots;
+  const u32 *sizes, *strides, *items;
+};
+VP Axes axes_of(const u32 *w, u32 fn) {
+  Axes x;
+  x.kept = w[STRIDED_AXES] & 255u;
+  x.reduced = w[STRIDED_AXES] >> 8 & 255u;
+  x.all = x.kept + x.reduced;
+  x.slots = arity(fn) + 1;
+  x.sizes = w + STRIDED_ITEMS;
+  x.strides = x.sizes + x.all;
+  x.items = x.strides + x.all * x.slots;
+  return x;
+}
+
+// Adds to at[slot] the offsets of the flat index i over axes [from, to).
+VP void locate(const Axes &x, u32 from, u32 to, u32 i, u32 *at) {
+  for (u32 a = from; a < to; a++) {
+    u32 size = x.sizes[a], c = i % size;
+    i /= size;
+    for (u32 s = 0; s < 5; s++)
+      if (s < x.slots) at[s] += c * x.strides[s * x.all + a];
+  }
+}
+
+VP float strided_term(const Launch &l, const u32 *w, u32 fn, const u32 *at, u32 in) {
+  float v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  for (u32 s = 0; s < 4; s++)
+    if (s < in) v[s] = *address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]);
+  return apply(fn, v[0], v[1], v[2], v[3], FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]));
+}
+
+VP u32 product_of(const u32 *sizes, u32 n) {
+  u32 r = 1;
+  for (u32 i = 0; i < n; i++) r *= sizes[i];
+  return r;
+}
+
+// A reduction sums LANES interleaved partial sums, then those pairwise: the same order on
+// both devices, whose natural widths differ.
+#define LANES 32u
+
+#ifdef VPPS_GPU
+VP float warp_sum(float v) {
+#pragma unroll
+  for (u32 d = 16; d > 0; d /= 2) v += __shfl_xor_sync(0xFFFFFFFFu, v, d);
+  return v;
+}
+
+VP_SLOW void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  Axes x = axes_of(w, fn);
+  u32 outputs = product_of(x.sizes, x.kept), terms = product_of(x.sizes + x.kept, x.reduced);
+  u32 step = terms == 1 ? THREADS : WARPS, first = terms == 1 ? THREAD : THREAD / 32;
+  for (u32 k = first; k < outputs * count; k += step) {
+    u32 item = k / outputs, at[5];
+    for (u32 s = 0; s < 5; s++)
+      if (s < x.slots) at[s] = x.items[item * x.slots + s];
+    locate(x, 0, x.kept, k - item * outputs, at);
+    float *dst = address(l, w[STRIDED_SEGMENTS], 0, at[0]);
+    if (terms == 1) {
+      put(dst, strided_term(l, w, fn, at, x.slots - 1), flags);
+      continue;
+    }
+    float sum = 0.0f;
+    for (u32 t = THREAD % 32; t < terms; t += 32) {
+      u32 here[5];
+      for (u32 s = 0; s < 5; s++) here[s] = at[s];
+      locate(x, x.kept, x.all, t, here);
+      sum += strided_term(l, w, fn, here, x.slots - 1);
+    }
+    sum = warp_sum(sum);
+    if (THREAD % 32 == 0) put(dst, sum, flags);
+  }
+}
+#else
+VP float lane_sum(float *v) {
+  for (u32 d = LANES / 2; d > 0; d /= 2)
+    for (u32 i = 0; i < d; i++) v[i] = v[i] + v[i + d];
+  return v[0];
+}
+
+// One output of a reduction; terms counts the reduced elements.
+template <int FN, int ARITY>
+VP float strided_sum(const Axes &x, const float *const *base, const u32 *at, u32 terms, float p,
+                     float q) {
+  float lanes[LANES] = {};
+  u32 here[5];
+  for (u32 t = 0; t < terms; t++) {
+    for (u32 s = 0; s < 5; s++) here[s] = at[s];
+    locate(x, x.kept, x.all, t, here);
+    lanes[t % LANES] += Formula<FN>::of(base[1][here[1]], ARITY > 1 ? base[2][here[2]] : 0.0f,
+                                        ARITY > 2 ? base[3][here[3]] : 0.0f,
+                                        ARITY > 3 ? base[4][here[4]] : 0.0f, p, q);
+  }
+  return lane_sum(lanes);
+}
+
+// The same where the reduced elements lie at constant strides.
+template <int FN, int ARITY>
+VP float strided_sum1(const Axes &x, const float *const *base, const u32 *at, u32 terms, float p,
+                      float q) {
+  float lanes[LANES] = {};
+  const float *in[4] = {0, 0, 0, 0};
+  u32 step[4] = {0, 0, 0, 0};
+  for (int s = 0; s < ARITY; s++) {
+    in[s] = base[s + 1] + at[s + 1];
+    step[s] = x.strides[(s + 1) * x.all + x.kept];
+  }
+  for (u32 t0 = 0; t0 < terms; t0 += LANES) {
+    u32 m = terms - t0 < LANES ? terms - t0 : LANES;
+    for (u32 j = 0; j < m; j++) {
+      u32 t = t0 + j;
+      lanes[j] += Formula<FN>::of(in[0][t * step[0]], ARITY > 1 ? in[1][t * step[1]] : 0.0f,
+                                  ARITY > 2 ? in[2][t * step[2]] : 0.0f,
+                                  ARITY > 3 ? in[3][t * step[3]] : 0.0f, p, q);
+    }
+  }
+  return lane_sum(lanes);
+}
+
+template <int FN, int ARITY>
+VP_SLOW void strided_items(const Launch &l, const u32 *w, u32 flags, u32 count) {
+  Axes x = axes_of(w, FN);
+  u32 outputs = product_of(x.sizes, x.kept), terms = product_of(x.sizes + x.kept, x.reduced);
+  float p = FLOAT_OF(w[STRIDED_P]), q = FLOAT_OF(w[STRIDED_Q]);
+  const float *base[5];
+  for (u32 s = 0; s < 5; s++)
+    base[s] = s < x.slots ? address(l, w[STRIDED_SEGMENTS], s, 0) : 0;
+  u32 inner = x.kept ? x.sizes[0] : 1; // runs along the first kept axis
+  for (u32 item = 0; item < count; item++)
+    for (u32 k = 0; k < outputs; k += inner) {
+      u32 at[5] = {0, 0, 0, 0, 0};
+      for (u32 s = 0; s < x.slots; s++) at[s] = x.items[item * x.slots + s];
+      locate(x, 0, x.kept, k, at);
+      for (u32 i = 0; i < inner; i++) {
+        float *dst = (float *)base[0] + at[0];
+        if (terms == 1)
+          put(dst,
+              Formula<FN>::of(base[1][at[1]], ARITY > 1 ? base[2][at[2]] : 0.0f,
+                              ARITY > 2 ? base[3][at[3]] : 0.0f, ARITY > 3 ? base[4][at[4]] : 0.0f,
+                              p, q),
+              flags);
+        else if (x.reduced == 1)
+          put(dst, strided_sum1<FN, ARITY>(x, base, at, terms, p, q), flags);
+        else
+          put(dst, strided_sum<FN, ARITY>(x, base, at, terms, p, q), flags);
+        if (x.kept)
+          for (u32 s = 0; s < x.slots; s++) at[s] += x.strides[s * x.all];
+      }
+    }
+}
+
+VP void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  switch (fn) {
+#define FN(NAME, ARITY)                                                                            \
+  case FN_##NAME:                                                                                  \
+    return strided_items<FN_##NAME, ARITY>(l, w, flags, count);
+    ELEMENT_FUNCTIONS(FN)
+#undef FN
+  }
+}
+#endif
+
+// dst = scale * sum of the sources. On the GPU few elements and many sources are shared
+// out over the warps: warp group g takes every GROUPS-th source, and the partial sums meet
+// in shared memory.
+#ifdef VPPS_GPU
+VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count, float *scratch) {
+  Range r = owned(w[SUM_N], flags, p);
+  u32 n = r.hi - r.lo;
+  const float *base = address(l, w[SUM_SEGMENTS], 1, 0) + r.lo;
+  float *dst = address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]) + r.lo;
+  const u32 *src = w + SUM_ITEMS;
+  float scale = FLOAT_OF(w[SUM_SCALE]);
+  u32 width = n >= THREADS ? THREADS : (n + 31) & ~31u;
+  u32 groups = THREADS / width, g = THREAD / width, e = THREAD % width;
+  if (groups == 1 || count < 2 * groups) {
+    for (u32 i = THREAD; i < n; i += THREADS) {
+      float s = 0.0f;
+#pragma unroll 8
+      for (u32 k = 0; k < count; k++) s += base[src[k] + i];
+      put(dst + i, scale * s, flags);
+    }
+    return;
+  }
+  float s = 0.0f;
+  if (g < groups && e < n) {
+#pragma unroll 8
+    for (u32 k = g; k < count; k += groups) s += base[src[k] + e];
+  }
+  __syncthreads();
+  scratch[THREAD] = s;
+  __syncthreads();
+  if (g == 0 && e < n) {
+    for (u32 k = 1; k < groups; k++) s += scratch[k * width + e];
+    put(dst + e, scale * s, flags);
+  }
+  __syncthreads();
+}
+#else
+VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count) {
+  const u32 BLOCK = 64;
+  Range r = owned(w[SUM_N], flags, p);
+  const float *base = address(l, w[SUM_SEGMENTS], 1, 0);
+  float *dst = address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]);
+  const u32 *src = w + SUM_ITEMS;
+  float scale = FLOAT_OF(w[SUM_SCALE]);
+  u32 i = r.lo;
+  for (; i + BLOCK <= r.hi; i += BLOCK) {
+    float s[BLOCK] = {};
+    for (u32 k = 0; k < count; k++) {
+      const float *a = base + src[k] + i;
+      for (u32 j = 0; j < BLOCK; j++) s[j] += a[j];
+    }
+    for (u32 j = 0; j < BLOCK; j++) put(dst + i + j, scale * s[j], flags);
+  }
+  for (; i < r.hi; i++) {
+    float s = 0.0f;
+    for (u32 k = 0; k < count; k++) s += base[src[k] + i];
+    put(dst + i, scale * s, flags);
+  }
+}
+#endif

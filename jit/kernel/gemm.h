@@ -1,0 +1,21 @@
+// Gemm: a product of any two operands by strides, for what is not a resident matrix
+// (attention, a parameter that changed under a graph). Plain loops: one thread an output.
+#pragma once
+
+VP_SLOW void gemm(const Launch &l, const u32 *w, u32 flags, u32 count) {
+  u32 m = w[GEMM_M], n = w[GEMM_N], depth = w[GEMM_K];
+  float scale = FLOAT_OF(w[GEMM_SCALE]);
+  for (u32 e = 0; e < count; e++) {
+    const u32 *item = w + GEMM_ITEMS + 3 * e;
+    float *c = address(l, w[GEMM_SEGMENTS], 0, item[0]);
+    const float *a = address(l, w[GEMM_SEGMENTS], 1, item[1]);
+    const float *b = address(l, w[GEMM_SEGMENTS], 2, item[2]);
+    for (u32 k = THREAD; k < m * n; k += THREADS) {
+      u32 i = k % m, j = k / m;
+      const float *ai = a + i * w[GEMM_A_ROW], *bj = b + j * w[GEMM_B_COL];
+      float s = 0.0f;
+      for (u32 t = 0; t < depth; t++) s = FMA(ai[t * w[GEMM_A_COL]], bj[t * w[GEMM_B_ROW]], s);
+      put(c + i * w[GEMM_C_ROW] + j * w[GEMM_C_COL], scale * s, flags);
+    }
+  }
+}

@@ -1,0 +1,134 @@
+// Runs scripts on the CPU's virtual processors: picks the variant for this machine, steps
+// processors and decides how a thread waits.
+#include "host.h"
+#include "device.h"
+#include "isa.h"
+#include "processor.h"
+#include <string.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+extern "C" {
+uint32_t vpps_pass_v2(vpps_launch *, uint32_t, uint32_t, bool *);
+uint32_t vpps_pass_v3(vpps_launch *, uint32_t, uint32_t, bool *);
+uint32_t vpps_pass_v4(vpps_launch *, uint32_t, uint32_t, bool *);
+uint32_t vpps_pass_generic(vpps_launch *, uint32_t, uint32_t, bool *);
+}
+
+namespace {
+
+typedef uint32_t (*Pass)(vpps_launch *, uint32_t, uint32_t, bool *);
+struct Variant {
+  Pass pass;
+  const char *name;
+};
+
+Variant choose() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("x86-64-v4")) return Variant{vpps_pass_v4, "x86-64-v4"};
+  if (__builtin_cpu_supports("x86-64-v3")) return Variant{vpps_pass_v3, "x86-64-v3"};
+  return Variant{vpps_pass_v2, "x86-64-v2"};
+#else
+  return Variant{vpps_pass_generic, "generic"};
+#endif
+}
+
+const Variant &variant() {
+  static const Variant v = choose();
+  return v;
+}
+
+double now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+// Denormals count as zero while a thread interprets, as on the GPU.
+class FlushDenormals {
+public:
+#if defined(__x86_64__)
+  FlushDenormals() : saved(_mm_getcsr()) { _mm_setcsr(saved | 0x8040); }
+  ~FlushDenormals() { _mm_setcsr(saved); }
+
+private:
+  unsigned saved;
+#else
+  FlushDenormals() {}
+#endif
+};
+
+// Names the first unfinished processor's wait.
+void time_out(vpps_launch *run, uint32_t thread, uint32_t threads) {
+  const Processor *all = (const Processor *)run->processors;
+  uint32_t n = run->script[HEAD_PROCESSORS];
+  for (uint32_t i = thread; i < n; i += threads) {
+    if (all[i].pc == 0) continue;
+    const uint32_t *w = run->script + all[i].pc;
+    run->error_processor = i;
+    run->error_word = all[i].pc;
+    if ((w[0] & 255u) == OP_WAIT) {
+      run->error_barrier = w[WAIT_BARRIER];
+      run->error_want = w[WAIT_EXPECTED];
+      run->error_have = run->script[run->script[HEAD_COUNTERS] + w[WAIT_BARRIER] * BARRIER_STRIDE];
+    }
+    break;
+  }
+  run->error = VPPS_RUN_TIMEOUT;
+  __atomic_store_n(&run->stop, 1u, __ATOMIC_RELEASE);
+}
+
+} // namespace
+
+size_t vpps_cpu_state_bytes(void) { return sizeof(Processor); }
+
+void vpps_cpu_begin(vpps_launch *run) {
+  const uint32_t *s = run->script;
+  Processor *all = (Processor *)run->processors;
+  for (uint32_t i = 0; i < s[HEAD_PROCESSORS]; i++) {
+    const uint32_t *row = s + HEAD_WORDS + i * PROC_WORDS;
+    all[i].id = i;
+    all[i].rank = row[PROC_RANK];
+    all[i].group = row[PROC_GROUP];
+    all[i].pc = run->status[0] ? 0 : row[PROC_START];
+    all[i].scale = 1.0f;
+    all[i].commit = 0;
+  }
+  run->stop = 0;
+  run->error = VPPS_RUN_OK;
+}
+
+int vpps_cpu_run(vpps_launch *run, uint32_t thread, uint32_t threads) {
+  FlushDenormals mode;
+  Pass pass = variant().pass;
+  double since = 0;
+  for (unsigned idle = 0;;) {
+    bool moved = false;
+    if (pass(run, thread, threads, &moved) == 0) return VPPS_RUN_OK;
+    if (__atomic_load_n(&run->stop, __ATOMIC_ACQUIRE)) return (int)run->error;
+    if (moved) {
+      idle = 0;
+      continue;
+    }
+    relax();
+    if (++idle < 4000) continue;
+    if (idle == 4000) since = now();
+    timespec nap = {0, 20000};
+    nanosleep(&nap, 0);
+    if (now() - since > run->wait_seconds) {
+      time_out(run, thread, threads);
+      return VPPS_RUN_TIMEOUT;
+    }
+  }
+}
+
+const char *vpps_cpu_variant(void) { return variant().name; }

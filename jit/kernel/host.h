@@ -1,0 +1,55 @@
+// The C interface of the CPU's virtual processors: replays scripts on any number of
+// threads. Used by persist/cpu through cgo and by the sanitizer harness directly.
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// A matrix (column-major, at offset in segment param) and a run of its rows.
+struct vpps_matrix {
+  uint32_t rows, cols, offset;
+};
+struct vpps_rows {
+  uint32_t row, rows;
+};
+// Which rows of which matrix each processor holds: those of matrix m and processor p are
+// parts[first[m * processors + p]] up to parts[first[m * processors + p + 1]].
+struct vpps_residency {
+  uint32_t processors, matrices;
+  const struct vpps_matrix *matrix;
+  const uint32_t *first;
+  const struct vpps_rows *parts;
+};
+
+// One launch. All memory is the caller's and stays valid until every thread has returned.
+struct vpps_launch {
+  float *segment[8];
+  uint32_t *script;
+  uint32_t *status; // [0] nonzero: an earlier batch failed, every processor halts at once
+  uint32_t batch;
+  double wait_seconds;      // how long a wait may take before it is an error
+  const struct vpps_residency *residency;
+  // Working state, one entry a processor: zeroed by vpps_cpu_begin.
+  void *processors; // vpps_cpu_state_bytes() each
+  uint32_t stop;    // set when a thread gives up; the others follow
+  // The error, if stop is set.
+  uint32_t error, error_processor, error_word, error_barrier, error_have, error_want;
+};
+
+enum { VPPS_RUN_OK, VPPS_RUN_TIMEOUT, VPPS_RUN_BAD_OPCODE };
+
+size_t vpps_cpu_state_bytes(void);
+// Prepares a launch from its script's header.
+void vpps_cpu_begin(struct vpps_launch *launch);
+// Interprets the processors thread, thread+threads, ... until all have halted. Every thread
+// number below threads must be called, at the same time or one after another when threads
+// is 1. Returns a VPPS_RUN_ value.
+int vpps_cpu_run(struct vpps_launch *launch, uint32_t thread, uint32_t threads);
+// "x86-64-v3": the variant that vpps_cpu_run uses on this machine.
+const char *vpps_cpu_variant(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,149 @@
+// Package kernel is the virtual processor: one C++ source that the GPU's compiler gets
+// as text (Sources) and that is compiled here for the host (Machine).
+//
+// The folder holds the sources because Go's build cache notices changed headers only in a
+// package's own directory.
+package kernel
+
+/*
+#cgo CXXFLAGS: -std=c++14 -O3 -fno-exceptions -fno-rtti -fno-math-errno -Wall
+#include <stdlib.h>
+#include "host.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+// Variant names the instruction set level the CPU's processors run with.
+func Variant() string { return C.GoString(C.vpps_cpu_variant()) }
+
+// Machine runs scripts on the CPU. It is used by one goroutine at a time.
+type Machine struct {
+	launch  *C.struct_vpps_launch
+	res     *C.struct_vpps_residency
+	owned   []unsafe.Pointer // C memory of res
+	states  int              // processors that launch.processors has room for
+	Threads int
+}
+
+// NewMachine makes a machine over segments of C memory.
+func NewMachine(segments []unsafe.Pointer, threads int, waitSeconds float64) *Machine {
+	m := &Machine{Threads: threads}
+	m.launch = (*C.struct_vpps_launch)(C.calloc(1, C.size_t(unsafe.Sizeof(C.struct_vpps_launch{}))))
+	m.res = (*C.struct_vpps_residency)(C.calloc(1, C.size_t(unsafe.Sizeof(C.struct_vpps_residency{}))))
+	m.launch.residency = m.res
+	m.launch.status = (*C.uint32_t)(C.calloc(1, 64))
+	m.launch.wait_seconds = C.double(waitSeconds)
+	for i, s := range segments {
+		m.launch.segment[i] = (*C.float)(s)
+	}
+	return m
+}
+
+// Close frees the machine's memory.
+func (m *Machine) Close() {
+	m.freePlan()
+	C.free(m.launch.processors)
+	C.free(unsafe.Pointer(m.launch.status))
+	C.free(unsafe.Pointer(m.launch))
+	C.free(unsafe.Pointer(m.res))
+}
+
+func (m *Machine) freePlan() {
+	for _, p := range m.owned {
+		C.free(p)
+	}
+	m.owned = m.owned[:0]
+}
+
+func cArray[T any](m *Machine, n int) []T {
+	var t T
+	p := C.calloc(C.size_t(n)+1, C.size_t(unsafe.Sizeof(t)))
+	m.owned = append(m.owned, p)
+	return unsafe.Slice((*T)(p), n)
+}
+
+// SetPlan tells which rows of which matrix each processor holds.
+func (m *Machine) SetPlan(p *plan.Plan) {
+	m.freePlan()
+	matrices := cArray[C.struct_vpps_matrix](m, len(p.Matrices))
+	for i, x := range p.Matrices {
+		matrices[i] = C.struct_vpps_matrix{C.uint32_t(x.Rows), C.uint32_t(x.Cols), C.uint32_t(x.Offset)}
+	}
+	first := cArray[C.uint32_t](m, len(p.Matrices)*p.Processors+1)
+	parts := cArray[C.struct_vpps_rows](m, len(p.Partitions))
+	n := 0
+	for i := range p.Matrices {
+		for q := range p.Processors {
+			first[i*p.Processors+q] = C.uint32_t(n)
+			for _, x := range p.Of(i) {
+				if x.Processor == q {
+					parts[n] = C.struct_vpps_rows{C.uint32_t(x.Row), C.uint32_t(x.Rows)}
+					n++
+				}
+			}
+		}
+	}
+	first[len(first)-1] = C.uint32_t(n)
+	m.res.processors, m.res.matrices = C.uint32_t(p.Processors), C.uint32_t(len(p.Matrices))
+	m.res.matrix, m.res.first, m.res.parts = unsafe.SliceData(matrices), unsafe.SliceData(first), unsafe.SliceData(parts)
+}
+
+// Status is the sticky word: nonzero after a batch whose gradients were not finite.
+func (m *Machine) Status() *uint32 { return (*uint32)(unsafe.Pointer(m.launch.status)) }
+
+// Run interprets a script in C memory to its end.
+func (m *Machine) Run(script unsafe.Pointer, processors int, batch uint32) error {
+	if processors > m.states {
+		C.free(m.launch.processors)
+		m.launch.processors = C.calloc(C.size_t(processors), C.vpps_cpu_state_bytes())
+		m.states = processors
+	}
+	if m.launch.processors == nil {
+		return errors.New("out of memory for the processors' state")
+	}
+	m.launch.script = (*C.uint32_t)(script)
+	m.launch.batch = C.uint32_t(batch)
+	C.vpps_cpu_begin(m.launch)
+	threads := min(m.Threads, processors)
+	if threads == 1 {
+		return m.result(C.vpps_cpu_run(m.launch, 0, 1))
+	}
+	var wg sync.WaitGroup
+	for t := 1; t < threads; t++ {
+		wg.Go(func() { C.vpps_cpu_run(m.launch, C.uint32_t(t), C.uint32_t(threads)) })
+	}
+	C.vpps_cpu_run(m.launch, 0, C.uint32_t(threads))
+	wg.Wait()
+	return m.result(C.int(m.launch.error))
+}
+
+func (m *Machine) result(r C.int) error {
+	l := m.launch
+	switch r {
+	case C.VPPS_RUN_OK:
+		return nil
+	case C.VPPS_RUN_TIMEOUT:
+		return fmt.Errorf("processor %d, word %d: barrier %d has %d of %d signals after %g s: a signal is lost (VPPS_WAIT_SECONDS sets the limit)",
+			l.error_processor, l.error_word, l.error_barrier, l.error_have, l.error_want, float64(l.wait_seconds))
+	default:
+		return fmt.Errorf("processor %d, word %d: not an instruction", l.error_processor, l.error_word)
+	}
+}
+
+// Alloc returns n words of zeroed C memory that Free releases.
+func Alloc(words int) unsafe.Pointer { return C.calloc(C.size_t(words), 4) }
+
+// Free releases memory of Alloc.
+func Free(p unsafe.Pointer) { C.free(p) }
+
+// SetInputs points segment input at the words of the next script.
+func (m *Machine) SetInputs(p unsafe.Pointer) { m.launch.segment[script.SegInput] = (*C.float)(p) }

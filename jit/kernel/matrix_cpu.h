@@ -1,0 +1,243 @@
+// Products with a processor's rows of a matrix, on the CPU. Vectors of VW floats run down
+// the rows, which are contiguous in a column; each result is summed in one order whatever
+// the blocking, so lists of any length give the same bits.
+#pragma once
+
+typedef float V __attribute__((vector_size(VW * 4)));
+typedef float VLoad __attribute__((vector_size(VW * 4), aligned(4), may_alias));
+VP V load(const float *p) { return *(const VLoad *)p; }
+VP void store(float *p, V v) { *(VLoad *)p = v; }
+VP V splat(float x) { return (V){} + x; }
+
+VP V canonical(V v) { return v == v ? v : splat(FLOAT_OF(0x7FC00000u)); }
+
+VP float lanes_of(V v) {
+  float s = 0.0f;
+  for (int i = 0; i < VW; i++) s += v[i];
+  return s;
+}
+
+// y[0..NV*VW) of VB vectors: y = bias_scale*bias + scale * W x.
+template <int NV, int VB>
+VP void product_block(const float *w, u32 ld, u32 cols, const float *const *x, float *const *y,
+                      const float *bias, float bias_scale, float scale, bool acc) {
+  V sum[VB][NV];
+  for (int b = 0; b < VB; b++)
+    for (int v = 0; v < NV; v++) sum[b][v] = (V){};
+  for (u32 c = 0; c < cols; c++, w += ld) {
+    V col[NV];
+    for (int v = 0; v < NV; v++) col[v] = load(w + v * VW);
+    for (int b = 0; b < VB; b++) {
+      V xc = splat(x[b][c]);
+      for (int v = 0; v < NV; v++) sum[b][v] += col[v] * xc;
+    }
+  }
+  for (int b = 0; b < VB; b++)
+    for (int v = 0; v < NV; v++) {
+      V r = sum[b][v] * scale;
+      if (bias) r += load(bias + v * VW) * bias_scale;
+      if (acc) r += load(y[b] + v * VW);
+      store(y[b] + v * VW, canonical(r));
+    }
+}
+
+template <int VB>
+VP void product_tail(const float *w, u32 ld, u32 rows, u32 cols, const float *const *x,
+                     float *const *y, const float *bias, float bias_scale, float scale, bool acc) {
+  float sum[VB][VW] = {};
+  for (u32 c = 0; c < cols; c++, w += ld)
+    for (u32 r = 0; r < rows; r++)
+      for (int b = 0; b < VB; b++) sum[b][r] += w[r] * x[b][c];
+  for (int b = 0; b < VB; b++)
+    for (u32 r = 0; r < rows; r++) {
+      float v = sum[b][r] * scale;
+      if (bias) v += bias[r] * bias_scale;
+      if (acc) v += y[b][r];
+      y[b][r] = canonical(v);
+    }
+}
+
+template <int VB>
+VP void product_rows(const float *w, u32 ld, u32 rows, u32 cols, const float *const *x,
+                     float *const *y, const float *bias, float bias_scale, float scale, bool acc) {
+  const int WIDE = VB == 1 ? 8 : 2;
+  u32 r = 0;
+  float *out[VB];
+#define AT                                                                                         \
+  for (int b = 0; b < VB; b++) out[b] = y[b] + r;
+  for (; r + WIDE * VW <= rows; r += WIDE * VW) {
+    AT product_block<WIDE, VB>(w + r, ld, cols, x, out, bias ? bias + r : 0, bias_scale, scale, acc);
+  }
+  for (; r + VW <= rows; r += VW) {
+    AT product_block<1, VB>(w + r, ld, cols, x, out, bias ? bias + r : 0, bias_scale, scale, acc);
+  }
+  if (r < rows) {
+    AT product_tail<VB>(w + r, ld, rows - r, cols, x, out, bias ? bias + r : 0, bias_scale, scale, acc);
+  }
+#undef AT
+}
+
+VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
+                     u32 flags, u32 count) {
+  const vpps_matrix &m = res.matrix[w[PRODUCT_MATRIX]];
+  const u32 *first = res.first + w[PRODUCT_MATRIX] * res.processors + p.id;
+  const float *base = l.segment[SEG_PARAM] + m.offset;
+  float scale = FLOAT_OF(w[PRODUCT_SCALE]), bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
+  for (u32 k = first[0]; k < first[1]; k++) {
+    vpps_rows part = res.parts[k];
+    const float *bias = 0;
+    if (flags & FLAG_BIAS) bias = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]) + part.row;
+    const float *x[4];
+    float *y[4];
+    for (u32 e = 0; e < count;) {
+      u32 n = count - e >= 4 ? 4 : 1;
+      for (u32 b = 0; b < n; b++) {
+        const u32 *item = w + PRODUCT_ITEMS + 2 * (e + b);
+        y[b] = address(l, w[PRODUCT_SEGMENTS], 0, item[0]) + part.row;
+        x[b] = address(l, w[PRODUCT_SEGMENTS], 1, item[1]);
+      }
+      bool acc = flags & FLAG_ACC;
+      if (n == 4)
+        product_rows<4>(base + part.row, m.rows, part.rows, m.cols, x, y, bias, bias_scale, scale, acc);
+      else
+        product_rows<1>(base + part.row, m.rows, part.rows, m.cols, x, y, bias, bias_scale, scale, acc);
+      e += n;
+    }
+  }
+}
+
+// t[0..NC) of VB vectors, over one partition's rows.
+template <int NC, int VB>
+VP void product_t_block(const float *w, u32 ld, u32 rows, const float *const *dy, float *const *t,
+                        float scale, bool acc) {
+  V sum[VB][NC];
+  for (int b = 0; b < VB; b++)
+    for (int c = 0; c < NC; c++) sum[b][c] = (V){};
+  u32 r = 0;
+  for (; r + VW <= rows; r += VW) {
+    V col[NC];
+    for (int c = 0; c < NC; c++) col[c] = load(w + c * ld + r);
+    for (int b = 0; b < VB; b++) {
+      V d = load(dy[b] + r);
+      for (int c = 0; c < NC; c++) sum[b][c] += col[c] * d;
+    }
+  }
+  for (int b = 0; b < VB; b++)
+    for (int c = 0; c < NC; c++) {
+      float s = lanes_of(sum[b][c]);
+      for (u32 i = r; i < rows; i++) s += w[c * ld + i] * dy[b][i];
+      t[b][c] = canonical(acc ? t[b][c] + scale * s : scale * s);
+    }
+}
+
+template <int VB>
+VP void product_t_rows(const float *w, u32 ld, u32 rows, u32 cols, const float *const *dy,
+                       float *const *t, float scale, bool acc) {
+  const int WIDE = 4;
+  float *out[VB];
+  u32 c = 0;
+  for (; c + WIDE <= cols; c += WIDE) {
+    for (int b = 0; b < VB; b++) out[b] = t[b] + c;
+    product_t_block<WIDE, VB>(w + c * ld, ld, rows, dy, out, scale, acc);
+  }
+  for (; c < cols; c++) {
+    for (int b = 0; b < VB; b++) out[b] = t[b] + c;
+    product_t_block<1, VB>(w + c * ld, ld, rows, dy, out, scale, acc);
+  }
+}
+
+VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
+                       u32 flags, u32 count) {
+  const vpps_matrix &m = res.matrix[w[PRODUCT_T_MATRIX]];
+  const u32 *first = res.first + w[PRODUCT_T_MATRIX] * res.processors + p.id;
+  const float *base = l.segment[SEG_PARAM] + m.offset;
+  float scale = FLOAT_OF(w[PRODUCT_T_SCALE]);
+  u32 shift = p.rank * w[PRODUCT_T_RANK_STRIDE];
+  for (u32 k = first[0]; k < first[1]; k++) {
+    vpps_rows part = res.parts[k];
+    bool acc = (flags & FLAG_ACC) || k > first[0];
+    const float *dy[2];
+    float *t[2];
+    for (u32 e = 0; e < count;) {
+      u32 n = count - e >= 2 ? 2 : 1;
+      for (u32 b = 0; b < n; b++) {
+        const u32 *item = w + PRODUCT_T_ITEMS + 2 * (e + b);
+        t[b] = address(l, w[PRODUCT_T_SEGMENTS], 0, item[0]) + shift;
+        dy[b] = address(l, w[PRODUCT_T_SEGMENTS], 1, item[1]) + part.row;
+      }
+      if (n == 2)
+        product_t_rows<2>(base + part.row, m.rows, part.rows, m.cols, dy, t, scale, acc);
+      else
+        product_t_rows<1>(base + part.row, m.rows, part.rows, m.cols, dy, t, scale, acc);
+      e += n;
+    }
+  }
+}
+
+// G[0..NV*VW) x [0..NC) = sum over the items of dy x^T; row and col are where it begins.
+template <int NV, int NC>
+VP void outer_block(float *g, u32 ld, const float *dy, const float *x, const u32 *items, u32 count,
+                    float scale, bool acc) {
+  V sum[NC][NV];
+  for (int c = 0; c < NC; c++)
+    for (int v = 0; v < NV; v++) sum[c][v] = (V){};
+  for (u32 k = 0; k < count; k++) {
+    const float *d = dy + items[2 * k], *xk = x + items[2 * k + 1];
+    V rows[NV];
+    for (int v = 0; v < NV; v++) rows[v] = load(d + v * VW);
+    for (int c = 0; c < NC; c++) {
+      V xc = splat(xk[c]);
+      for (int v = 0; v < NV; v++) sum[c][v] += rows[v] * xc;
+    }
+  }
+  for (int c = 0; c < NC; c++)
+    for (int v = 0; v < NV; v++) {
+      V r = sum[c][v] * scale;
+      float *to = g + c * ld + v * VW;
+      if (acc) r += load(to);
+      store(to, canonical(r));
+    }
+}
+
+VP void outer_tail(float *g, u32 ld, u32 rows, u32 cols, const float *dy, const float *x,
+                   const u32 *items, u32 count, float scale, bool acc) {
+  for (u32 c = 0; c < cols; c++)
+    for (u32 r = 0; r < rows; r++) {
+      float s = 0.0f;
+      for (u32 k = 0; k < count; k++) s += dy[items[2 * k] + r] * x[items[2 * k + 1] + c];
+      float *to = g + c * ld + r;
+      *to = canonical(acc ? *to + scale * s : scale * s);
+    }
+}
+
+template <int NV>
+VP void outer_rows(float *g, u32 ld, u32 cols, const float *dy, const float *x, const u32 *items,
+                   u32 count, float scale, bool acc) {
+  u32 c = 0;
+  for (; c + 4 <= cols; c += 4)
+    outer_block<NV, 4>(g + c * ld, ld, dy, x + c, items, count, scale, acc);
+  for (; c < cols; c++)
+    outer_block<NV, 1>(g + c * ld, ld, dy, x + c, items, count, scale, acc);
+}
+
+VP_SLOW void outer(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
+                   u32 flags, u32 count) {
+  const vpps_matrix &m = res.matrix[w[OUTER_MATRIX]];
+  const u32 *first = res.first + w[OUTER_MATRIX] * res.processors + p.id;
+  float *base = address(l, w[OUTER_SEGMENTS], 0, w[OUTER_DST]);
+  const float *x = address(l, w[OUTER_SEGMENTS], 2, 0);
+  float scale = FLOAT_OF(w[OUTER_SCALE]);
+  bool acc = flags & FLAG_ACC;
+  const u32 *items = w + OUTER_ITEMS;
+  for (u32 k = first[0]; k < first[1]; k++) {
+    vpps_rows part = res.parts[k];
+    const float *dy = address(l, w[OUTER_SEGMENTS], 1, 0);
+    u32 r = part.row, end = part.row + part.rows;
+    for (; r + 2 * VW <= end; r += 2 * VW)
+      outer_rows<2>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
+    for (; r + VW <= end; r += VW)
+      outer_rows<1>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
+    if (r < end)
+      outer_tail(base + r, m.rows, end - r, m.cols, dy + r, x, items, count, scale, acc);
+  }
+}

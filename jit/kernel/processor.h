@@ -1,0 +1,37 @@
+// What a virtual processor knows while it interprets its script.
+#pragma once
+
+// One launch, the same for all its processors.
+struct Launch {
+  float *segment[SEGMENTS];
+  u32 *script;       // all words; the barrier counters in them count up
+  u32 *status;       // [0] nonzero: an earlier batch failed, do nothing
+  u32 batch;         // this launch's number, for the status word
+  u32 processors;
+};
+
+// One processor. On the CPU it outlives the call: pc is all there is to resume.
+struct Processor {
+  u32 id, rank, group;
+  u32 pc;            // word index of the next instruction in the script
+  float scale;       // of the gradients, decided by Clip
+  u32 commit;        // whether Update may write
+};
+
+VP float *address(const Launch &l, u32 segments, u32 slot, u32 offset) {
+  return l.segment[(segments >> (4 * slot)) & 15u] + offset;
+}
+
+// The slice of a vector of n elements that a processor of a group owns.
+struct Range {
+  u32 lo, hi;
+};
+VP Range owned(u32 n, u32 flags, const Processor &p) {
+  Range r = {0, n};
+  if (flags & FLAG_OWN) {
+    r.lo = (u32)((u64)n * p.rank / p.group);
+    r.hi = (u32)((u64)n * (p.rank + 1) / p.group);
+  }
+  return r;
+}
+

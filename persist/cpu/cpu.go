@@ -1,0 +1,139 @@
+// Package cpu executes scripts on the host: any number of virtual processors on any
+// number of threads.
+package cpu
+
+import (
+	"fmt"
+	"syscall"
+	"unsafe"
+
+	"libvpps/jit/kernel"
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+// Executor owns the segments and runs scripts at once, in the caller's thread and
+// others. It is used by one goroutine at a time.
+type Executor struct {
+	machine  *kernel.Machine
+	segments [script.Segments][]float32 // reserved address space; pages come when touched
+	script   unsafe.Pointer
+	words    int // that script has room for
+}
+
+// A segment is reserved at its largest, so that growing moves nothing. Less is taken
+// where the system grants less.
+const (
+	reserve = 16 << 30
+	least   = 64 << 20
+)
+
+// New makes an executor with a number of threads; waitSeconds bounds every wait.
+func New(threads int, waitSeconds float64) (*Executor, error) {
+	e := &Executor{}
+	pointers := make([]unsafe.Pointer, script.Segments)
+	for s := range e.segments {
+		mem, err := reserveSegment()
+		if err != nil {
+			e.unmap()
+			return nil, fmt.Errorf("reserving segment %v: %w", script.Segment(s), err)
+		}
+		e.segments[s] = mem
+		pointers[s] = unsafe.Pointer(&mem[0])
+	}
+	e.machine = kernel.NewMachine(pointers, threads, waitSeconds)
+	return e, nil
+}
+
+func reserveSegment() ([]float32, error) {
+	for size := reserve; ; size /= 2 {
+		mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE,
+			syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
+		if err == nil {
+			return unsafe.Slice((*float32)(unsafe.Pointer(&mem[0])), size/4), nil
+		}
+		if size <= least {
+			return nil, err
+		}
+	}
+}
+
+func (e *Executor) unmap() {
+	for _, s := range e.segments {
+		if s != nil {
+			syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*4))
+		}
+	}
+}
+
+// Close frees everything.
+func (e *Executor) Close() {
+	e.machine.Close()
+	kernel.Free(e.script)
+	e.unmap()
+}
+
+// Describe says what runs.
+func (e *Executor) Describe() string {
+	return fmt.Sprintf("cpu: %d threads, %s", e.machine.Threads, kernel.Variant())
+}
+
+// SetPlan takes a new residency.
+func (e *Executor) SetPlan(p *plan.Plan) error {
+	e.machine.SetPlan(p)
+	return nil
+}
+
+// Grow makes sure that a segment has room for n floats.
+func (e *Executor) Grow(s script.Segment, n uint64) error {
+	if have := uint64(len(e.segments[s])); n > have {
+		return fmt.Errorf("segment %v: %d bytes needed, %d reserved: use smaller batches", s, 4*n, 4*have)
+	}
+	return nil
+}
+
+// Read copies from a segment.
+func (e *Executor) Read(s script.Segment, offset uint64, to []float32) error {
+	copy(to, e.segments[s][offset:])
+	return nil
+}
+
+// Write copies to a segment.
+func (e *Executor) Write(s script.Segment, offset uint64, from []float32) error {
+	copy(e.segments[s][offset:], from)
+	return nil
+}
+
+// Segment is the memory of a segment itself.
+func (e *Executor) Segment(s script.Segment) []float32 { return e.segments[s] }
+
+// Launch runs a script to its end.
+func (e *Executor) Launch(s *script.Script, batch uint32) error {
+	n := int(s.Words[script.HeadDevice])
+	if n > e.words {
+		kernel.Free(e.script)
+		e.words = n + n/2
+		e.script = kernel.Alloc(e.words)
+		if e.script == nil {
+			e.words = 0
+			return fmt.Errorf("out of memory for a script of %d words", n)
+		}
+	}
+	copy(unsafe.Slice((*uint32)(e.script), e.words), s.Words[:n])
+	inputs := unsafe.Add(e.script, 4*uintptr(s.Words[script.HeadInputs]))
+	e.machine.SetInputs(inputs)
+	return e.machine.Run(e.script, s.Processors(), batch)
+}
+
+// Wait returns when all launches have finished, with the first error since.
+func (e *Executor) Wait() error { return nil }
+
+// Failed is the number of the batch whose gradients were not finite, 0 if none; clear
+// forgets it.
+func (e *Executor) Failed(clear bool) uint32 {
+	f := *e.machine.Status()
+	if clear {
+		*e.machine.Status() = 0
+	}
+	return f
+}
