@@ -6,7 +6,7 @@
 package kernel
 
 /*
-#cgo CXXFLAGS: -std=c++14 -O3 -fno-exceptions -fno-rtti -fno-math-errno -Wall
+#cgo CXXFLAGS: -std=c++14 -O3 -fno-exceptions -fno-rtti -Wall
 #include <stdlib.h>
 #include "host.h"
 */
