@@ -1,0 +1,89 @@
+// A small assembler for scripts written by hand: tests, examples and tools. The
+// lowering has its own, faster way of emitting words.
+package script
+
+import "math"
+
+// Assembler collects the parts of a script.
+type Assembler struct {
+	Rank, Group []uint32   // by processor
+	Streams     [][]uint32 // by processor, without the final halt
+	Barriers    int
+	Inputs      []uint32 // segment input
+	Tensors     []uint32 // table entries
+}
+
+// NewAssembler makes processors in groups of the given size.
+func NewAssembler(processors, group int) *Assembler {
+	a := &Assembler{Streams: make([][]uint32, processors)}
+	for i := range processors {
+		a.Rank, a.Group = append(a.Rank, uint32(i%group)), append(a.Group, uint32(group))
+	}
+	return a
+}
+
+// Tensor adds a table entry; a segment's entries must come in order.
+func (a *Assembler) Tensor(segment Segment, flags, offset, length uint32) {
+	a.Tensors = append(a.Tensors, uint32(segment)|flags<<8, offset, length)
+}
+
+// Do appends an instruction to a processor's stream. Head holds the words between
+// the second one and the items.
+func (a *Assembler) Do(processor int, op Opcode, fn uint8, flags uint32, head []uint32, items ...[]uint32) {
+	n := 2 + len(head)
+	for _, it := range items {
+		n += len(it)
+	}
+	s := append(a.Streams[processor], uint32(op)|uint32(fn)<<8|flags<<16, uint32(n)|uint32(len(items))<<16)
+	s = append(s, head...)
+	for _, it := range items {
+		s = append(s, it...)
+	}
+	a.Streams[processor] = s
+}
+
+// Signal, Wait: on a barrier.
+func (a *Assembler) Signal(processor int, barrier uint32) {
+	a.Barriers = max(a.Barriers, int(barrier)+1)
+	a.Do(processor, Signal, 0, 0, []uint32{barrier})
+}
+
+// Wait waits for the expected number of signals.
+func (a *Assembler) Wait(processor int, barrier, expected uint32) {
+	a.Barriers = max(a.Barriers, int(barrier)+1)
+	a.Do(processor, Wait, 0, 0, []uint32{barrier, expected})
+}
+
+// Script puts the parts together.
+func (a *Assembler) Script() *Script {
+	n := len(a.Streams)
+	w := make([]uint32, HeadWords+n*ProcWords)
+	w[HeadMagic], w[HeadProcessors], w[HeadBarriers] = Magic, uint32(n), uint32(a.Barriers)
+	for i, s := range a.Streams {
+		copy(w[HeadWords+i*ProcWords:], []uint32{uint32(len(w)), a.Rank[i], a.Group[i]})
+		w = append(append(w, s...), uint32(Halt))
+	}
+	for len(w)%BarrierStride != 0 {
+		w = append(w, 0)
+	}
+	w[HeadCounters] = uint32(len(w))
+	w = append(w, make([]uint32, a.Barriers*BarrierStride)...)
+	w[HeadInputs] = uint32(len(w))
+	w = append(w, a.Inputs...)
+	w[HeadDevice], w[HeadTensors] = uint32(len(w)), uint32(len(w))
+	w = append(w, a.Tensors...)
+	w[HeadTensorEnd] = uint32(len(w))
+	return &Script{Words: w}
+}
+
+// Segs packs the segments of an instruction's slots.
+func Segs(slots ...Segment) uint32 {
+	w := uint32(0)
+	for i, s := range slots {
+		w |= uint32(s) << (4 * i)
+	}
+	return w
+}
+
+// Float is a float32 as a word.
+func Float(x float32) uint32 { return math.Float32bits(x) }

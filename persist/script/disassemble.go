@@ -1,0 +1,181 @@
+// Scripts as text, for people: vpps_script_dump, error reports, tests. It prints what
+// it can of a damaged script and never fails on one.
+package script
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+// shownItems is how many items of a list are printed before it is shortened.
+const shownItems = 6
+
+// Disassemble writes a script as text.
+func Disassemble(w io.Writer, s *Script) error {
+	b := bufio.NewWriter(w)
+	words := s.Words
+	if len(words) < HeadWords || words[HeadMagic] != Magic {
+		fmt.Fprintf(b, "no script: %d words without the magic number\n", len(words))
+		return b.Flush()
+	}
+	fmt.Fprintf(b, "script: %d words, %d of them for the device; %d processors, %d barriers\n",
+		len(words), words[HeadDevice], words[HeadProcessors], words[HeadBarriers])
+	for p := range int(min(words[HeadProcessors], uint32(len(words)))) {
+		at := HeadWords + p*ProcWords
+		if at+ProcWords > len(words) {
+			fmt.Fprintf(b, "damaged: the processor table ends before processor %d\n", p)
+			break
+		}
+		entry := words[at : at+ProcWords]
+		fmt.Fprintf(b, "\nprocessor %d: rank %d of %d, from word %d\n", p, entry[ProcRank], entry[ProcGroup], entry[ProcStart])
+		end := min(int(words[HeadCounters]), len(words))
+		if int(entry[ProcStart]) >= end {
+			fmt.Fprintf(b, "damaged: its stream starts behind the last, at word %d\n", end)
+			continue
+		}
+		disassembleStream(b, words[entry[ProcStart]:end])
+	}
+	disassembleTensors(b, words)
+	return b.Flush()
+}
+
+func disassembleStream(b *bufio.Writer, stream []uint32) {
+	for index := 0; ; index++ {
+		in, err := Decode(stream)
+		if err != nil {
+			fmt.Fprintf(b, "%6d  damaged: %s: %v; words %x\n", index, in.Op, err, stream[:min(len(stream), 8)])
+			return
+		}
+		fmt.Fprintf(b, "%6d  %s\n", index, in.String())
+		if in.Op == Halt {
+			return
+		}
+		stream = stream[len(in.Words):]
+	}
+}
+
+// String prints an instruction on one line.
+func (in *Instruction) String() string {
+	var b strings.Builder
+	b.WriteString(in.Op.String())
+	if name := in.FnName(); name != "" {
+		b.WriteString("." + name)
+	}
+	for i, name := range []string{"acc", "own", "sync", "bias", "last"} {
+		if in.Flags&(1<<i) != 0 {
+			b.WriteString(" " + name)
+		}
+	}
+	for _, name := range Formats[in.Op].Fields {
+		if name != "segments" && name != "axes" {
+			fmt.Fprintf(&b, " %s=%s", name, in.fieldText(name))
+		}
+	}
+	if in.Op == Strided {
+		b.WriteString(in.axesText())
+	}
+	for i := range min(in.Items, shownItems) {
+		b.WriteString(" " + in.itemText(i))
+	}
+	if in.Items > shownItems {
+		fmt.Fprintf(&b, " ... %d items", in.Items)
+	}
+	return b.String()
+}
+
+// slotOfField is the slot that a fixed address belongs to.
+var slotOfField = map[string]int{"dst": 0, "bias": 2, "partials": 1, "result": 0}
+
+func (in *Instruction) fieldText(name string) string {
+	w := in.Field(name)
+	switch name {
+	case "value", "p", "q", "scale", "bias_scale", "threshold", "rate":
+		if w == Sentinel {
+			return "sentinel"
+		}
+		return fmt.Sprint(math.Float32frombits(w))
+	}
+	if slot, ok := slotOfField[name]; ok {
+		return in.addressText(slot, w)
+	}
+	return fmt.Sprint(w)
+}
+
+func (in *Instruction) axesText() string {
+	kept, reduced := in.axes()
+	n := kept + reduced
+	words := in.Words[2+len(Formats[Strided].Fields):]
+	var b strings.Builder
+	fmt.Fprintf(&b, " sizes=%v", words[:kept])
+	if reduced > 0 {
+		fmt.Fprintf(&b, "+%v", words[kept:n])
+	}
+	for slot := range 1 + FnTable[in.Fn].Arity {
+		fmt.Fprintf(&b, " strides%d=%v", slot, words[(1+slot)*n:(2+slot)*n])
+	}
+	return b.String()
+}
+
+// itemText prints an item: addresses, result first, then immediates.
+func (in *Instruction) itemText(i int) string {
+	item := in.Item(i)
+	addresses, first := len(item), 0
+	switch in.Op {
+	case Random:
+		addresses--
+	case Row:
+		if RowTable[in.Fn].Label {
+			addresses--
+		}
+	case Norm:
+		addresses, first = 1, 1
+	case Sum, Outer:
+		first = 1
+	case Update:
+		addresses = 2
+	}
+	var parts []string
+	for k, w := range item {
+		if k < addresses {
+			parts = append(parts, in.addressText(first+k, w))
+		} else {
+			parts = append(parts, fmt.Sprint("#", w))
+		}
+	}
+	return "(" + strings.Join(parts, " ") + ")"
+}
+
+func (in *Instruction) addressText(slot int, w uint32) string {
+	if s := in.Segment(slot); s < Segments {
+		return fmt.Sprintf("%s+%d", s, w)
+	}
+	return fmt.Sprintf("segment %d+%d", in.Segment(slot), w)
+}
+
+func disassembleTensors(b *bufio.Writer, words []uint32) {
+	lo, hi := uint64(words[HeadTensors]), uint64(words[HeadTensorEnd])
+	if lo > hi || hi > uint64(len(words)) {
+		fmt.Fprintf(b, "\ndamaged: the tensor table from word %d to %d\n", lo, hi)
+		return
+	}
+	table := words[lo:hi]
+	fmt.Fprintf(b, "\ntensors: %d\n", len(table)/TensorWords)
+	for i := range len(table) / TensorWords {
+		e := table[i*TensorWords:][:TensorWords]
+		name := fmt.Sprintf("segment %d", e[0]&0xff)
+		if s := Segment(e[0]); s < Segments {
+			name = s.String()
+		}
+		fmt.Fprintf(b, "%6d  %s+%d, %d long", i, name, e[1], e[2])
+		if e[0]>>8&LiveIn != 0 {
+			b.WriteString(", live-in")
+		}
+		if e[0]>>8&Polled != 0 {
+			b.WriteString(", polled")
+		}
+		b.WriteByte('\n')
+	}
+}

@@ -1,0 +1,164 @@
+// A hand-written script in the slice style, as data: two processors of one group run
+// two layers forward and backward, every vector owned in slices and handed over by
+// polling, without one barrier. The verifier and both executors are tested with it.
+package script
+
+import (
+	"math"
+
+	"libvpps/persist/plan"
+)
+
+// Example is a script with the memory it starts from and the results it must leave.
+type Example struct {
+	Script   *Script
+	Plan     *plan.Plan
+	Memory   [Segments][]float32 // what each segment holds before the launch; input is in the script
+	Expected []Expectation
+}
+
+// Expectation is a run of results, computed in float64.
+type Expectation struct {
+	Name    string
+	Segment Segment
+	Offset  int
+	Values  []float64
+}
+
+// Sizes of the example's layers; odd, so that slices differ.
+const ownIn, ownHidden, ownOut = 5, 7, 3
+
+// Where its tensors lie: parameters and their gradients, then activations.
+const (
+	ownW = 0
+	ownB = ownW + ownHidden*ownIn
+	ownV = ownB + ownHidden
+	ownP = ownV + ownOut*ownHidden
+
+	ownX   = 0                   // the input, polled
+	ownY   = ownX + ownIn        // W x + b
+	ownH   = ownY + ownHidden    // tanh y, polled
+	ownZ   = ownH + ownHidden    // V h
+	ownO   = ownZ + ownOut       // tanh z; the loss is its sum
+	ownDO  = ownO + ownOut       // 1
+	ownDZ  = ownDO + ownOut      // d loss/d z
+	ownTH  = ownDZ + ownOut      // one partial V' dz per processor, polled
+	ownDH  = ownTH + 2*ownHidden // their sum
+	ownDY  = ownDH + ownHidden   // d loss/d y
+	ownTX  = ownDY + ownHidden   // one partial W' dy per processor, polled
+	ownDX  = ownTX + 2*ownIn     // their sum
+	ownAct = ownDX + ownIn
+)
+
+// OwnExample makes the example: o = tanh(V tanh(W x + b)), loss = sum of o.
+func OwnExample() (*Example, error) {
+	p, err := plan.Sliced([]plan.Matrix{
+		{Param: 0, Name: "W", Rows: ownHidden, Cols: ownIn, Offset: ownW},
+		{Param: 2, Name: "V", Rows: ownOut, Cols: ownHidden, Offset: ownV},
+	}, 2)
+	if err != nil {
+		return nil, err
+	}
+	a := NewAssembler(2, 2)
+	x := make([]float32, ownIn)
+	for i := range x {
+		x[i] = float32(i)/4 - 0.5
+		a.Inputs = append(a.Inputs, Float(x[i]))
+	}
+	ownTensors(a)
+	for processor := range 2 {
+		ownForward(a, processor)
+		ownBackward(a, processor)
+	}
+	e := &Example{Script: a.Script(), Plan: p}
+	e.Memory[SegParam] = make([]float32, ownP)
+	for i := range e.Memory[SegParam] {
+		e.Memory[SegParam][i] = float32(i*7%11)/16 - 0.3
+	}
+	e.Memory[SegGrad] = make([]float32, ownP)
+	e.Memory[SegAct] = make([]float32, ownAct)
+	for i := range e.Memory[SegAct] {
+		e.Memory[SegAct][i] = math.Float32frombits(Sentinel)
+	}
+	e.expect(x)
+	return e, nil
+}
+
+func ownTensors(a *Assembler) {
+	for _, t := range [][2]uint32{{ownW, ownB}, {ownB, ownV}, {ownV, ownP}} {
+		a.Tensor(SegParam, LiveIn, t[0], t[1]-t[0])
+		a.Tensor(SegGrad, LiveIn, t[0], t[1]-t[0])
+	}
+	for _, t := range [][3]uint32{{ownX, ownY, Polled}, {ownY, ownH, 0}, {ownH, ownZ, Polled}, {ownZ, ownO, 0}, {ownO, ownDO, 0}, {ownDO, ownDZ, 0},
+		{ownDZ, ownTH, 0}, {ownTH, ownDH, Polled}, {ownDH, ownDY, 0}, {ownDY, ownTX, 0}, {ownTX, ownDX, Polled}, {ownDX, ownAct, 0}} {
+		a.Tensor(SegAct, t[2], t[0], t[1]-t[0])
+	}
+	a.Tensor(SegInput, LiveIn, 0, ownIn)
+}
+
+func ownForward(a *Assembler, p int) {
+	one := Float(1)
+	act, act2 := Segs(SegAct), Segs(SegAct, SegAct)
+	a.Do(p, Map, uint8(Copy), Own, []uint32{Segs(SegAct, SegInput), ownIn, 0, 0}, []uint32{ownX, 0})
+	a.Do(p, Poll, 0, 0, []uint32{act, ownIn}, []uint32{ownX})
+	a.Do(p, Product, 0, Bias, []uint32{Segs(SegAct, SegAct, SegParam), 0, one, ownB, one}, []uint32{ownY, ownX})
+	a.Do(p, Map, uint8(Tanh), Own|Sync, []uint32{act2, ownHidden, 0, 0}, []uint32{ownH, ownY})
+	a.Do(p, Poll, 0, 0, []uint32{act, ownHidden}, []uint32{ownH})
+	a.Do(p, Product, 0, 0, []uint32{act2, 1, one, 0, 0}, []uint32{ownZ, ownH})
+	a.Do(p, Map, uint8(Tanh), Own|Sync, []uint32{act2, ownOut, 0, 0}, []uint32{ownO, ownZ})
+}
+
+func ownBackward(a *Assembler, p int) {
+	one := Float(1)
+	act, act2, act3 := Segs(SegAct), Segs(SegAct, SegAct), Segs(SegAct, SegAct, SegAct)
+	a.Do(p, Fill, 0, Own, []uint32{act, ownOut, one}, []uint32{ownDO})
+	a.Do(p, Map, uint8(TanhB), Own|Sync, []uint32{act3, ownOut, 0, 0}, []uint32{ownDZ, ownDO, ownO})
+	a.Do(p, ProductT, 0, Sync, []uint32{act2, 1, one, ownHidden}, []uint32{ownTH, ownDZ})
+	a.Do(p, Outer, 0, Acc, []uint32{Segs(SegGrad, SegAct, SegAct), 1, one, ownV}, []uint32{ownDZ, ownH})
+	a.Do(p, Poll, 0, Own, []uint32{act, ownHidden}, []uint32{ownTH}, []uint32{ownTH + ownHidden})
+	a.Do(p, Sum, 0, Own, []uint32{act2, ownHidden, one, ownDH}, []uint32{ownTH}, []uint32{ownTH + ownHidden})
+	a.Do(p, Map, uint8(TanhB), Own|Sync, []uint32{act3, ownHidden, 0, 0}, []uint32{ownDY, ownDH, ownH})
+	a.Do(p, ProductT, 0, Sync, []uint32{act2, 0, one, ownIn}, []uint32{ownTX, ownDY})
+	a.Do(p, Outer, 0, Acc, []uint32{Segs(SegGrad, SegAct, SegAct), 0, one, ownW}, []uint32{ownDY, ownX})
+	a.Do(p, Map, uint8(Copy), Own|Acc, []uint32{Segs(SegGrad, SegAct), ownHidden, 0, 0}, []uint32{ownB, ownDY})
+	a.Do(p, Poll, 0, Own, []uint32{act, ownIn}, []uint32{ownTX}, []uint32{ownTX + ownIn})
+	a.Do(p, Sum, 0, Own, []uint32{act2, ownIn, one, ownDX}, []uint32{ownTX}, []uint32{ownTX + ownIn})
+}
+
+// expect computes the results in float64.
+func (e *Example) expect(x []float32) {
+	param := func(i int) float64 { return float64(e.Memory[SegParam][i]) }
+	h, o := make([]float64, ownHidden), make([]float64, ownOut)
+	for r := range h {
+		y := param(ownB + r)
+		for c := range x {
+			y += param(ownW+r+c*ownHidden) * float64(x[c])
+		}
+		h[r] = math.Tanh(y)
+	}
+	dz, dy, dx := make([]float64, ownOut), make([]float64, ownHidden), make([]float64, ownIn)
+	gv, gw := make([]float64, ownOut*ownHidden), make([]float64, ownHidden*ownIn)
+	for r := range o {
+		z := 0.0
+		for c := range h {
+			z += param(ownV+r+c*ownOut) * h[c]
+		}
+		o[r] = math.Tanh(z)
+		dz[r] = 1 - o[r]*o[r]
+		for c := range h {
+			gv[r+c*ownOut] = dz[r] * h[c]
+			dy[c] += param(ownV+r+c*ownOut) * dz[r]
+		}
+	}
+	for r := range dy {
+		dy[r] *= 1 - h[r]*h[r]
+		for c := range x {
+			gw[r+c*ownHidden] = dy[r] * float64(x[c])
+			dx[c] += param(ownW+r+c*ownHidden) * dy[r]
+		}
+	}
+	e.Expected = []Expectation{
+		{"h", SegAct, ownH, h}, {"o", SegAct, ownO, o}, {"dy", SegAct, ownDY, dy}, {"dx", SegAct, ownDX, dx},
+		{"dW", SegGrad, ownW, gw}, {"db", SegGrad, ownB, dy}, {"dV", SegGrad, ownV, gv},
+	}
+}

@@ -1,0 +1,389 @@
+// The memory an instruction touches, as strided ranges, from its words and the plan
+// alone. It is the meaning of every instruction as far as memory goes; the verifier
+// trusts it and the kernel must do neither more nor less.
+package script
+
+import (
+	"fmt"
+
+	"libvpps/persist/plan"
+)
+
+// MaxAxes bounds the axes of a range: Strided's kept and reduced ones.
+const MaxAxes = 10
+
+// Axis is one dimension of a range.
+type Axis struct{ Size, Stride uint64 }
+
+// Range is one operand of an instruction: the elements Offset + sum of i*Stride.
+type Range struct {
+	Segment Segment
+	Offset  uint64
+	Axes    [MaxAxes]Axis
+	Rank    int // axes in use; 0: one element
+
+	// Unit is the part of the instruction that the operand belongs to: its item, or 0
+	// where all items make one result. Units of an instruction run in parallel.
+	Unit   int
+	Write  bool
+	Read   bool
+	Paired bool // each element is read by the thread that writes the same element of the unit's result
+	Matrix int  // 1 + the matrix of which this is the resident part, else 0
+}
+
+// farAway is beyond every segment.
+const farAway = 1 << 40
+
+// Count is the number of elements visited, at most farAway.
+func (r *Range) Count() uint64 {
+	n := uint64(1)
+	for _, a := range r.Axes[:r.Rank] {
+		if a.Size > farAway/n {
+			return farAway
+		}
+		n *= a.Size
+	}
+	return n
+}
+
+// Last is the range's highest element, farAway if that is beyond every segment.
+func (r *Range) Last() uint64 {
+	last := r.Offset
+	for _, a := range r.Axes[:r.Rank] {
+		if a.Stride > 0 && a.Size > farAway/a.Stride {
+			return farAway
+		}
+		last += (a.Size - 1) * a.Stride
+	}
+	return last
+}
+
+// Place is where an instruction runs.
+type Place struct {
+	Processor, Rank, Group int
+}
+
+// Footprint enumerates ranges; its zero value is ready and keeps its memory between calls.
+type Footprint struct {
+	Ranges []Range
+	in     *Instruction
+	plan   *plan.Plan
+	place  Place
+}
+
+// Of returns the ranges that an instruction reads and writes, empty ones left out. They
+// are valid until the next call. Signal, Wait and Halt touch nothing.
+func (f *Footprint) Of(in *Instruction, p *plan.Plan, place Place) ([]Range, error) {
+	f.Ranges, f.in, f.plan, f.place = f.Ranges[:0], in, p, place
+	if in.Flags&Own != 0 && !ownable(in.Op) {
+		return nil, fmt.Errorf("%s cannot have flag own", in.Op)
+	}
+	if in.Has("segments") {
+		for slot := range 8 {
+			if s := in.Segment(slot); s >= Segments {
+				return nil, fmt.Errorf("slot %d is in segment %d: there are %d", slot, s, Segments)
+			}
+		}
+	}
+	if err := footprints[in.Op](f); err != nil {
+		return nil, err
+	}
+	return f.Ranges, nil
+}
+
+// ownable: the opcodes with a slice per processor. A matrix's rows are always one.
+func ownable(op Opcode) bool {
+	switch op {
+	case Poll, Fill, Map, Sum, Random, Product, ProductT, Outer:
+		return true
+	}
+	return false
+}
+
+// footprints is indexed by Opcode.
+var footprints = [opcodes]func(*Footprint) error{
+	Halt: nothing, Signal: nothing, Wait: nothing,
+	Poll: (*Footprint).poll, Fill: (*Footprint).fill, Map: (*Footprint).elements, Strided: (*Footprint).strided,
+	Sum: (*Footprint).sum, Product: (*Footprint).product, ProductT: (*Footprint).productT, Outer: (*Footprint).outer,
+	Gemm: (*Footprint).gemm, Row: (*Footprint).row, Random: (*Footprint).elements, Norm: (*Footprint).norm,
+	Clip: (*Footprint).clip, Update: (*Footprint).update,
+}
+
+func nothing(*Footprint) error { return nil }
+
+// add appends a range of slot at offset with the given axes, unless it is empty.
+func (f *Footprint) add(slot int, unit int, offset uint64, how access, axes ...Axis) {
+	r := Range{Segment: f.in.Segment(slot), Offset: offset, Unit: unit,
+		Read: how&asRead != 0, Write: how&asWrite != 0, Paired: how&asPaired != 0}
+	for _, a := range axes {
+		switch {
+		case a.Size == 0:
+			return
+		case a.Size == 1, a.Stride == 0 && !r.Write: // a read repeated is a read
+		default:
+			r.Axes[r.Rank] = a
+			r.Rank++
+		}
+	}
+	f.Ranges = append(f.Ranges, r)
+}
+
+// access says how an operand is used.
+type access uint8
+
+const (
+	asRead access = 1 << iota
+	asWrite
+	asPaired
+)
+
+// result is the access of what an instruction writes: Acc reads it too.
+func (f *Footprint) result() access {
+	if f.in.Flags&Acc != 0 {
+		return asWrite | asRead | asPaired
+	}
+	return asWrite
+}
+
+// vector is the axis of an n-element operand, or of the processor's slice of it.
+func (f *Footprint) vector() (first uint64, axis Axis) {
+	n := int(f.in.Field("n"))
+	lo, hi := 0, n
+	if f.in.Flags&Own != 0 {
+		lo, hi = plan.Slice(n, f.place.Rank, f.place.Group)
+	}
+	return uint64(lo), Axis{uint64(hi - lo), 1}
+}
+
+func (f *Footprint) poll() error {
+	first, axis := f.vector()
+	for i := range f.in.Items {
+		f.add(0, i, uint64(f.in.Item(i)[0])+first, asRead, axis)
+	}
+	return nil
+}
+
+func (f *Footprint) fill() error {
+	first, axis := f.vector()
+	for i := range f.in.Items {
+		f.add(0, i, uint64(f.in.Item(i)[0])+first, f.result(), axis)
+	}
+	return nil
+}
+
+// elements is Map and Random; the last word of a Random item is no address.
+func (f *Footprint) elements() error {
+	first, axis := f.vector()
+	for i := range f.in.Items {
+		item := f.in.Item(i)
+		if f.in.Op == Random {
+			item = item[:len(item)-1]
+		}
+		f.add(0, i, uint64(item[0])+first, f.result(), axis)
+		for slot, a := range item[1:] {
+			f.add(1+slot, i, uint64(a)+first, asRead|asPaired, axis)
+		}
+	}
+	return nil
+}
+
+func (f *Footprint) strided() error {
+	kept, reduced := f.in.axes()
+	if kept > 5 || reduced > 5 {
+		return fmt.Errorf("%d kept and %d reduced axes: at most 5 of each", kept, reduced)
+	}
+	n := kept + reduced
+	words := f.in.Words[2+len(Formats[Strided].Fields):]
+	sizes, strides := words[:n], words[n:]
+	for i := kept; i < n; i++ {
+		if strides[i] != 0 {
+			return fmt.Errorf("the result has stride %d along reduced axis %d", strides[i], i-kept)
+		}
+	}
+	var axes [MaxAxes]Axis
+	for i := range f.in.Items {
+		for slot, a := range f.in.Item(i) {
+			for k := range n {
+				axes[k] = Axis{uint64(sizes[k]), uint64(strides[slot*n+k])}
+			}
+			if slot == 0 {
+				f.add(0, i, uint64(a), f.result(), axes[:kept]...)
+			} else {
+				f.add(slot, i, uint64(a), asRead|asPaired, axes[:n]...)
+			}
+		}
+	}
+	return nil
+}
+
+func (f *Footprint) sum() error {
+	first, axis := f.vector()
+	f.add(0, 0, uint64(f.in.Field("dst"))+first, f.result(), axis)
+	for i := range f.in.Items {
+		f.add(1, 0, uint64(f.in.Item(i)[0])+first, asRead|asPaired, axis)
+	}
+	return nil
+}
+
+// matrix returns the matrix of a product and the processor's partitions of it.
+func (f *Footprint) matrix() (*plan.Matrix, []plan.Partition, error) {
+	m := int(f.in.Field("matrix"))
+	if m >= len(f.plan.Matrices) {
+		return nil, nil, fmt.Errorf("matrix %d: the plan has %d", m, len(f.plan.Matrices))
+	}
+	all := f.plan.Of(m)
+	lo := 0
+	for lo < len(all) && all[lo].Processor != f.place.Processor {
+		lo++
+	}
+	hi := lo
+	for hi < len(all) && all[hi].Processor == f.place.Processor {
+		hi++
+	}
+	mine := all[lo:hi:hi]
+	for _, p := range all[hi:] { // partitions handed out round-robin are not together
+		if p.Processor == f.place.Processor {
+			mine = append(mine, p)
+		}
+	}
+	return &f.plan.Matrices[m], mine, nil
+}
+
+// resident adds the processor's part of the matrix itself, read when the launch begins.
+func (f *Footprint) resident(m *plan.Matrix, mine []plan.Partition) {
+	for _, p := range mine {
+		f.Ranges = append(f.Ranges, Range{
+			Segment: SegParam, Offset: uint64(m.Offset) + uint64(p.Row), Read: true, Matrix: 1 + p.Matrix, Rank: 2,
+			Axes: [MaxAxes]Axis{{uint64(p.Rows), 1}, {uint64(m.Cols), uint64(m.Rows)}},
+		})
+	}
+}
+
+func (f *Footprint) product() error {
+	m, mine, err := f.matrix()
+	if err != nil || len(mine) == 0 {
+		return err
+	}
+	f.resident(m, mine)
+	for i := range f.in.Items {
+		item := f.in.Item(i)
+		for _, p := range mine {
+			rows := Axis{uint64(p.Rows), 1}
+			f.add(0, i, uint64(item[0])+uint64(p.Row), f.result(), rows)
+			if f.in.Flags&Bias != 0 {
+				f.add(2, i, uint64(f.in.Field("bias"))+uint64(p.Row), asRead|asPaired, rows)
+			}
+		}
+		f.add(1, i, uint64(item[1]), asRead, Axis{uint64(m.Cols), 1})
+	}
+	return nil
+}
+
+func (f *Footprint) productT() error {
+	m, mine, err := f.matrix()
+	if err != nil || len(mine) == 0 {
+		return err
+	}
+	f.resident(m, mine)
+	shift := uint64(f.place.Rank) * uint64(f.in.Field("rank_stride"))
+	for i := range f.in.Items {
+		item := f.in.Item(i)
+		f.add(0, i, uint64(item[0])+shift, f.result(), Axis{uint64(m.Cols), 1})
+		for _, p := range mine {
+			f.add(1, i, uint64(item[1])+uint64(p.Row), asRead, Axis{uint64(p.Rows), 1})
+		}
+	}
+	return nil
+}
+
+func (f *Footprint) outer() error {
+	m, mine, err := f.matrix()
+	if err != nil || len(mine) == 0 {
+		return err
+	}
+	for _, p := range mine {
+		f.add(0, 0, uint64(f.in.Field("dst"))+uint64(p.Row), f.result(),
+			Axis{uint64(p.Rows), 1}, Axis{uint64(m.Cols), uint64(m.Rows)})
+	}
+	for i := range f.in.Items {
+		item := f.in.Item(i)
+		for _, p := range mine {
+			f.add(1, 0, uint64(item[0])+uint64(p.Row), asRead, Axis{uint64(p.Rows), 1})
+		}
+		f.add(2, 0, uint64(item[1]), asRead, Axis{uint64(m.Cols), 1})
+	}
+	return nil
+}
+
+func (f *Footprint) gemm() error {
+	axis := func(size, stride string) Axis {
+		return Axis{uint64(f.in.Field(size)), uint64(f.in.Field(stride))}
+	}
+	for i := range f.in.Items {
+		item := f.in.Item(i)
+		f.add(0, i, uint64(item[0]), f.result(), axis("m", "c_row"), axis("n", "c_col"))
+		f.add(1, i, uint64(item[1]), asRead, axis("m", "a_row"), axis("k", "a_col"))
+		f.add(2, i, uint64(item[2]), asRead, axis("k", "b_row"), axis("n", "b_col"))
+	}
+	return nil
+}
+
+func (f *Footprint) row() error {
+	info, n := &RowTable[f.in.Fn], f.in.Field("n")
+	row := Axis{uint64(n), uint64(f.in.Field("stride"))}
+	for i := range f.in.Items {
+		item := f.in.Item(i)
+		if info.Label {
+			if label := item[len(item)-1]; label >= n {
+				return fmt.Errorf("item %d: label %d of %d rows", i, label, n)
+			}
+			item = item[:len(item)-1]
+		}
+		for w, a := range item {
+			bit := uint8(1) << w
+			how := asRead
+			if info.Writes&bit != 0 {
+				how = asWrite
+				if w == 0 { // Acc adds to the result, not to what is kept for backward
+					how = f.result()
+				}
+			}
+			if info.Rows&bit != 0 {
+				f.add(w, i, uint64(a), how|asPaired, row)
+			} else {
+				f.add(w, i, uint64(a), how)
+			}
+		}
+	}
+	return nil
+}
+
+func (f *Footprint) norm() error {
+	f.add(0, 0, uint64(f.in.Field("dst")), f.result())
+	for i := range f.in.Items {
+		item := f.in.Item(i)
+		f.add(1, 0, uint64(item[0]), asRead, Axis{uint64(item[1]), 1})
+	}
+	return nil
+}
+
+// resultWords is what Clip reports.
+const resultWords = 4
+
+func (f *Footprint) clip() error {
+	if f.in.Flags&Last != 0 {
+		f.add(0, 0, uint64(f.in.Field("result")), asWrite, Axis{resultWords, 1})
+	}
+	f.add(1, 0, uint64(f.in.Field("partials")), asRead, Axis{uint64(f.in.Field("n")), 1})
+	return nil
+}
+
+func (f *Footprint) update() error {
+	for i := range f.in.Items {
+		item := f.in.Item(i)
+		axis := Axis{uint64(item[2]), 1}
+		f.add(0, i, uint64(item[0]), asRead|asWrite|asPaired, axis)
+		f.add(1, i, uint64(item[1]), asRead|asPaired, axis)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+// Reading instructions back: the one decoder that the footprint, the verifier
+// and the disassembler share. It trusts nothing but the table of formats.
+package script
+
+import "fmt"
+
+// Instruction is one instruction of a stream, its lengths checked.
+type Instruction struct {
+	Op    Opcode
+	Fn    uint8
+	Flags uint32
+	Items int
+	Words []uint32 // all of them, the first two included
+}
+
+// Decode reads the instruction at the start of words.
+func Decode(words []uint32) (Instruction, error) {
+	var in Instruction
+	if len(words) == 0 {
+		return in, fmt.Errorf("the stream ends without halt")
+	}
+	w := words[0]
+	in.Op, in.Fn, in.Flags = Opcode(w), uint8(w>>8), w>>16
+	if in.Op >= opcodes {
+		return in, fmt.Errorf("opcode %d: there are %d", in.Op, opcodes)
+	}
+	if in.Op == Halt {
+		if w != 0 {
+			return in, fmt.Errorf("halt is not a zero word but %#x", w)
+		}
+		in.Words = words[:1]
+		return in, nil
+	}
+	if int(in.Fn) >= functions(in.Op) {
+		return in, fmt.Errorf("function %d: %s has %d", in.Fn, in.Op, functions(in.Op))
+	}
+	if in.Flags >= Last<<1 {
+		return in, fmt.Errorf("unknown flags %#x", in.Flags)
+	}
+	if len(words) < 2 {
+		return in, fmt.Errorf("the stream ends inside it")
+	}
+	length := int(words[1] & 0xffff)
+	in.Items = int(words[1] >> 16)
+	if length > MaxWords {
+		return in, fmt.Errorf("%d words: at most %d", length, MaxWords)
+	}
+	if length > len(words) {
+		return in, fmt.Errorf("%d words, but the stream has %d left", length, len(words))
+	}
+	in.Words = words[:max(length, 2)]
+	head := in.headWords()
+	if want := head + in.Items*ItemWords(in.Op, in.Fn); length < head || length != want {
+		return in, fmt.Errorf("%d words, but %d items take %d", length, in.Items, want)
+	}
+	return in, nil
+}
+
+// functions is the number of functions an opcode selects among.
+func functions(op Opcode) int {
+	switch Formats[op].Items {
+	case -1:
+		return int(Fns)
+	case -2:
+		return int(RowFns)
+	case -3:
+		return int(RandomFns)
+	}
+	return 1
+}
+
+// headWords counts the words before the items.
+func (in *Instruction) headWords() int {
+	n := 2 + len(Formats[in.Op].Fields)
+	if in.Op == Strided && len(in.Words) >= n {
+		kept, reduced := in.axes()
+		n += (kept + reduced) * (2 + FnTable[in.Fn].Arity)
+	}
+	return n
+}
+
+// axes returns Strided's numbers of kept and reduced axes.
+func (in *Instruction) axes() (kept, reduced int) {
+	w := in.Field("axes")
+	return int(w & 0xff), int(w >> 8)
+}
+
+// Field returns a fixed word by its name in Formats.
+func (in *Instruction) Field(name string) uint32 {
+	for i, f := range Formats[in.Op].Fields {
+		if f == name {
+			return in.Words[2+i]
+		}
+	}
+	return 0
+}
+
+// Has reports whether the instruction has a field.
+func (in *Instruction) Has(name string) bool {
+	for _, f := range Formats[in.Op].Fields {
+		if f == name {
+			return true
+		}
+	}
+	return false
+}
+
+// Item returns the words of item i.
+func (in *Instruction) Item(i int) []uint32 {
+	n := ItemWords(in.Op, in.Fn)
+	at := in.headWords() + i*n
+	return in.Words[at : at+n]
+}
+
+// Segment returns the segment that a slot addresses.
+func (in *Instruction) Segment(slot int) Segment {
+	return Segment(in.Field("segments") >> (4 * slot) & 15)
+}
+
+// FnName names the function, "" where the opcode has none.
+func (in *Instruction) FnName() string {
+	switch Formats[in.Op].Items {
+	case -1:
+		return FnTable[in.Fn].Name
+	case -2:
+		return RowTable[in.Fn].Name
+	case -3:
+		return RandomTable[in.Fn].Name
+	}
+	return ""
+}
+
+// String names an opcode.
+func (op Opcode) String() string {
+	if op >= opcodes {
+		return fmt.Sprintf("opcode %d", uint8(op))
+	}
+	return Formats[op].Name
+}

@@ -1,0 +1,335 @@
+// The verifier proves a script free of deadlocks and races and inside its memory. It
+// reads the words, the tensor table and the plan, never the scheduler's own state.
+//
+// All processors are simulated together. A barrier's waits expect every signal that the
+// script sends to it, and polled memory is written once, so what happens before what
+// does not depend on who runs first: one simulated order, with a vector clock per
+// processor and a shadow of every element, covers all of them.
+package script
+
+import (
+	"fmt"
+
+	"libvpps/persist/plan"
+)
+
+// Verify returns nil if the script is sound, else the first fault found.
+func Verify(s *Script, p *plan.Plan) error {
+	v, err := newVerifier(s, p)
+	if err != nil {
+		return fmt.Errorf("script: %w", err)
+	}
+	if err := v.run(); err != nil {
+		return fmt.Errorf("script: %w", err)
+	}
+	return nil
+}
+
+// verifier is the state of the simulation.
+type verifier struct {
+	plan     *plan.Plan
+	tensors  []shadow
+	bySeg    [Segments][]shadow
+	procs    []runner
+	barriers []gate
+	events   []event  // events[0] is nobody
+	sets     readSets // who has read an element since it was written
+	resident []resident
+	foot     Footprint
+}
+
+// runner is one virtual processor at work.
+type runner struct {
+	place  Place
+	stream []uint32
+	index  int // of the instruction that comes next
+	next   Instruction
+	clock  []uint32 // the epochs of every processor that it has caught up with
+	epoch  uint32   // its own; work of the present epoch is not even ordered for itself
+}
+
+// gate is a barrier: it counts signals and joins the clocks of those who signal.
+type gate struct {
+	total, arrived uint32
+	clock          []uint32
+	waiting        []int
+}
+
+// loading is the epoch in which a processor loads its matrices, before its first instruction.
+const loading = 1
+
+// event is one unit of one instruction having run.
+type event struct {
+	processor, epoch uint32
+	index            uint32 // of the instruction
+	unit             uint32
+	result           uint32 // the address that an accumulating unit adds to
+	clock            []uint32
+}
+
+// resident is what the simulation knows of a matrix that lives in registers.
+type resident struct {
+	used  []uint32 // by processor: the event of its latest use
+	write uint32   // the event that overwrote the stored copy
+}
+
+func newVerifier(s *Script, p *plan.Plan) (*verifier, error) {
+	v := &verifier{plan: p, events: make([]event, 1), sets: newReadSets(), resident: make([]resident, len(p.Matrices))}
+	if err := v.header(s.Words); err != nil {
+		return nil, err
+	}
+	if err := v.tensorTable(s.Words); err != nil {
+		return nil, err
+	}
+	if err := v.streams(); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// header checks the fixed words and finds the streams.
+func (v *verifier) header(w []uint32) error {
+	if len(w) < HeadWords || w[HeadMagic] != Magic {
+		return fmt.Errorf("no script: the first of %d words is not the magic number", len(w))
+	}
+	n := int(w[HeadProcessors])
+	if n < 1 || n > v.plan.Processors {
+		return fmt.Errorf("%d processors, but the plan has %d", n, v.plan.Processors)
+	}
+	end := uint64(HeadWords + n*ProcWords)
+	for i, name := range []string{HeadCounters: "counters", HeadInputs: "inputs", HeadDevice: "device words", HeadTensors: "tensor table", HeadTensorEnd: "tensor table's end"} {
+		if name == "" {
+			continue
+		}
+		if at := uint64(w[i]); at < end || at > uint64(len(w)) {
+			return fmt.Errorf("the %s at word %d: not between %d and %d", name, w[i], end, len(w))
+		} else if i != HeadDevice {
+			end = at
+		}
+		if i == HeadCounters {
+			end += uint64(w[HeadBarriers]) * BarrierStride
+		}
+	}
+	if w[HeadTensors] < w[HeadDevice] {
+		return fmt.Errorf("the tensor table at word %d is among the %d device words", w[HeadTensors], w[HeadDevice])
+	}
+	v.barriers = make([]gate, w[HeadBarriers])
+	for i := range n {
+		if err := v.processor(w, i); err != nil {
+			return fmt.Errorf("processor %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// processor reads an entry of the processor table.
+func (v *verifier) processor(w []uint32, i int) error {
+	entry := w[HeadWords+i*ProcWords:][:ProcWords]
+	start, rank, group := entry[ProcStart], entry[ProcRank], entry[ProcGroup]
+	if start < uint32(HeadWords+int(w[HeadProcessors])*ProcWords) || start >= w[HeadCounters] {
+		return fmt.Errorf("its stream starts at word %d: the streams end at %d", start, w[HeadCounters])
+	}
+	if rank >= group || group > 1<<16 {
+		return fmt.Errorf("rank %d in a group of %d", rank, group)
+	}
+	r := runner{place: Place{i, int(rank), int(group)}, stream: w[start:w[HeadCounters]], clock: make([]uint32, w[HeadProcessors]), epoch: loading}
+	r.order()
+	v.procs = append(v.procs, r)
+	return nil
+}
+
+// streams checks every instruction by itself and counts the signals.
+func (v *verifier) streams() error {
+	type wait struct{ processor, index, barrier, expected uint32 }
+	var waits []wait
+	for i := range v.procs {
+		stream := v.procs[i].stream
+		for index := 0; ; index++ {
+			in, err := Decode(stream)
+			if err == nil && (in.Op == Signal || in.Op == Wait) && in.Field("barrier") >= uint32(len(v.barriers)) {
+				err = fmt.Errorf("barrier %d: the script has %d", in.Field("barrier"), len(v.barriers))
+			}
+			if err != nil {
+				return fmt.Errorf("processor %d, instruction %d (%s): %w", i, index, in.Op, err)
+			}
+			switch in.Op {
+			case Signal:
+				v.barriers[in.Field("barrier")].total++
+			case Wait:
+				waits = append(waits, wait{uint32(i), uint32(index), in.Field("barrier"), in.Field("expected")})
+			}
+			if in.Op == Halt {
+				break
+			}
+			stream = stream[len(in.Words):]
+		}
+	}
+	for _, w := range waits {
+		if total := v.barriers[w.barrier].total; w.expected != total {
+			return fmt.Errorf("processor %d, instruction %d (wait): expects %d signals at barrier %d, but the script sends %d",
+				w.processor, w.index, w.expected, w.barrier, total)
+		}
+	}
+	return nil
+}
+
+// run simulates until every processor has halted.
+func (v *verifier) run() error {
+	v.loadResident()
+	ready := make([]int, len(v.procs))
+	for i := range ready {
+		ready[i] = i
+	}
+	var polling []int
+	for len(ready) > 0 {
+		progress := false
+		polling = polling[:0]
+		for len(ready) > 0 {
+			i := ready[len(ready)-1]
+			ready = ready[:len(ready)-1]
+			before := v.procs[i].index
+			state, err := v.advance(&v.procs[i], &ready)
+			if err != nil {
+				p := &v.procs[i]
+				return fmt.Errorf("processor %d, instruction %d (%s): %w", i, p.index, p.next.Op, err)
+			}
+			progress = progress || v.procs[i].index != before
+			if state == blockedAtPoll {
+				polling = append(polling, i)
+			}
+		}
+		if !progress {
+			break
+		}
+		ready = append(ready, polling...)
+	}
+	return v.deadlock()
+}
+
+// loadResident lets every processor read its part of the matrices it uses.
+func (v *verifier) loadResident() {
+	for i := range v.procs {
+		v.events = append(v.events, event{processor: uint32(i), epoch: loading})
+	}
+	for m := range v.resident {
+		v.resident[m].used = make([]uint32, len(v.procs))
+		for _, p := range v.plan.Of(m) {
+			if p.Processor < len(v.procs) {
+				v.resident[m].used[p.Processor] = uint32(1 + p.Processor)
+			}
+		}
+	}
+}
+
+type outcome uint8
+
+const (
+	halted outcome = iota
+	blockedAtWait
+	blockedAtPoll
+)
+
+// advance runs a processor until it halts or blocks; processors that it releases join ready.
+func (v *verifier) advance(p *runner, ready *[]int) (outcome, error) {
+	for {
+		in, err := Decode(p.stream)
+		if err != nil {
+			return halted, err
+		}
+		p.next = in
+		switch in.Op {
+		case Halt:
+			return halted, nil
+		case Wait:
+			b := &v.barriers[in.Field("barrier")]
+			if b.arrived != b.total {
+				b.waiting = append(b.waiting, p.place.Processor)
+				return blockedAtWait, nil
+			}
+			p.order()
+			join(p.clock, b.clock)
+		case Signal:
+			p.order()
+			b := &v.barriers[in.Field("barrier")]
+			if b.clock == nil {
+				b.clock = make([]uint32, len(v.procs))
+			}
+			join(b.clock, p.clock)
+			if b.arrived++; b.arrived == b.total {
+				*ready = append(*ready, b.waiting...)
+				b.waiting = nil
+			}
+		default:
+			if done, err := v.execute(p, &in); err != nil {
+				return halted, err
+			} else if !done {
+				return blockedAtPoll, nil
+			}
+		}
+		p.stream = p.stream[len(in.Words):]
+		p.index++
+	}
+}
+
+// order lets the processor's threads meet: what it did so far comes before what follows.
+func (p *runner) order() {
+	p.clock[p.place.Processor] = p.epoch
+	p.epoch++
+}
+
+func join(to, from []uint32) {
+	for i, x := range from {
+		to[i] = max(to[i], x)
+	}
+}
+
+// execute simulates an instruction with operands. A poll whose operands are not written
+// yet is not done.
+func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
+	ranges, err := v.foot.Of(in, v.plan, p.place)
+	if err != nil {
+		return false, err
+	}
+	if in.Op == Poll {
+		return v.poll(p, ranges)
+	}
+	if in.Flags&Sync != 0 || in.Op == Clip {
+		p.order()
+	}
+	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), acc: in.Flags&Acc != 0}
+	x.addUnits(ranges)
+	for i := range ranges {
+		if r := &ranges[i]; r.Read {
+			if err := x.read(r); err != nil {
+				return false, err
+			}
+		}
+	}
+	for i := range ranges {
+		if r := &ranges[i]; r.Write {
+			if err := x.write(r); err != nil {
+				return false, err
+			}
+		}
+	}
+	if in.Op == Clip {
+		p.order()
+	}
+	return true, nil
+}
+
+// deadlock names a processor that has not halted, if there is one.
+func (v *verifier) deadlock() error {
+	for i := range v.procs {
+		p := &v.procs[i]
+		switch p.next.Op {
+		case Wait:
+			n := p.next.Field("barrier")
+			b := &v.barriers[n]
+			return fmt.Errorf("processor %d, instruction %d (wait): deadlock: barrier %d has %d of %d signals when nobody can go on", i, p.index, n, b.arrived, b.total)
+		case Poll:
+			return fmt.Errorf("processor %d, instruction %d (poll): deadlock: %w when nobody can go on", i, p.index, v.unwritten(p))
+		}
+	}
+	return nil
+}

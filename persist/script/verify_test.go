@@ -1,0 +1,284 @@
+package script
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"libvpps/persist/plan"
+)
+
+func ownExample(t testing.TB) *Example {
+	t.Helper()
+	e, err := OwnExample()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestVerifyAcceptsTheOwnExample(t *testing.T) {
+	e := ownExample(t)
+	var b bytes.Buffer
+	if err := Disassemble(&b, e.Script); err != nil {
+		t.Fatal(err)
+	}
+	if err := Verify(e.Script, e.Plan); err != nil {
+		t.Fatalf("%v\n%s", err, b.String())
+	}
+	for _, want := range []string{"processor 1: rank 1 of 2", "map.tanh own sync", "product bias", "product_t sync", "rank_stride=7", "polled", "halt"} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("the text has no %q:\n%s", want, b.String())
+		}
+	}
+}
+
+// pair is a small sound script that the damage below is done to: processor 0 writes a
+// vector, processor 1 reads it behind a barrier and both use it afterwards.
+type pair struct {
+	*Assembler
+	plan *plan.Plan
+}
+
+func newPair(t testing.TB) *pair {
+	t.Helper()
+	p, err := plan.Sliced([]plan.Matrix{{Name: "W", Rows: 4, Cols: 8, Offset: 0}}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := NewAssembler(2, 2)
+	a.Tensor(SegParam, LiveIn, 0, 32)
+	a.Tensor(SegGrad, LiveIn, 0, 32)
+	a.Tensor(SegAct, 0, 0, 8)       // a
+	a.Tensor(SegAct, 0, 8, 8)       // b
+	a.Tensor(SegAct, Polled, 16, 8) // c
+	a.Tensor(SegAct, LiveIn, 24, 16)
+	a.Tensor(SegResult, 0, 0, 4)
+	return &pair{a, p}
+}
+
+func (p *pair) fill(proc int, at uint32, flags uint32) {
+	p.Do(proc, Fill, 0, flags, []uint32{Segs(SegAct), 8, Float(1)}, []uint32{at})
+}
+
+func (p *pair) copy(proc int, to, from uint32, flags uint32) {
+	p.Do(proc, Map, uint8(Copy), flags, []uint32{Segs(SegAct, SegAct), 8, 0, 0}, []uint32{to, from})
+}
+
+func (p *pair) poll(proc int, at uint32) {
+	p.Do(proc, Poll, 0, 0, []uint32{Segs(SegAct), 8}, []uint32{at})
+}
+
+var act = Segs(SegAct, SegAct, SegAct)
+
+func TestVerify(t *testing.T) {
+	cases := []struct {
+		name  string
+		build func(p *pair)
+		want  string // in the error; empty: sound
+	}{
+		{"nothing to do", func(p *pair) {}, ""},
+		{"write, signal, wait, read", func(p *pair) {
+			p.fill(0, 0, 0)
+			p.Signal(0, 0)
+			p.Wait(1, 0, 1)
+			p.copy(1, 8, 0, 0)
+		}, ""},
+		{"read through a chain of barriers", func(p *pair) {
+			p.fill(0, 0, 0)
+			p.Signal(0, 0)
+			p.Wait(1, 0, 1)
+			p.Signal(1, 1)
+			p.Wait(0, 1, 1)
+			p.copy(0, 8, 0, 0)
+		}, ""},
+		{"poll instead of a barrier", func(p *pair) {
+			p.fill(0, 16, 0)
+			p.poll(1, 16)
+			p.copy(1, 8, 16, 0)
+		}, ""},
+		{"several reads after one poll", func(p *pair) {
+			p.fill(0, 16, 0)
+			p.poll(1, 16)
+			p.copy(1, 8, 16, 0)
+			p.copy(1, 0, 16, 0)
+		}, ""},
+		{"a poll orders what the writer had done and synchronised", func(p *pair) {
+			p.fill(0, 0, 0)
+			p.fill(0, 16, Sync)
+			p.poll(1, 16)
+			p.copy(1, 8, 0, 0)
+		}, ""},
+		{"in place", func(p *pair) { p.copy(0, 24, 24, 0) }, ""},
+		{"two items add to the same vector", func(p *pair) {
+			p.fill(0, 0, 0)
+			p.Do(0, Map, uint8(Copy), Acc|Sync, []uint32{act, 8, 0, 0}, []uint32{0, 24}, []uint32{0, 32})
+		}, ""},
+		{"a matrix updated after its last use", func(p *pair) {
+			for i := range uint32(2) {
+				p.Do(int(i), ProductT, 0, 0, []uint32{act, 0, Float(1), 0}, []uint32{8 * i, 24})
+				p.Signal(int(i), 0)
+			}
+			p.Wait(0, 0, 2)
+			p.Do(0, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+		}, ""},
+
+		{"no wait", func(p *pair) {
+			p.fill(0, 0, 0)
+			p.Signal(0, 0)
+			p.copy(1, 8, 0, 0)
+		}, "read before it is written"},
+		{"read races with an earlier write", func(p *pair) {
+			p.fill(1, 0, 0)
+			p.copy(0, 8, 0, 0)
+		}, "is read, but not ordered after processor 1, instruction 0 wrote it"},
+		{"overwrite races with a read", func(p *pair) {
+			p.copy(1, 0, 24, 0)
+			p.fill(0, 24, 0)
+		}, "overwritten, but not ordered after processor 1, instruction 0 read it"},
+		{"two processors write", func(p *pair) {
+			p.fill(0, 0, 0)
+			p.fill(1, 0, 0)
+		}, "overwritten, but not ordered after processor 1, instruction 0 wrote it"},
+		{"no sync between dependent instructions", func(p *pair) {
+			p.fill(0, 0, 0)
+			p.copy(0, 8, 0, 0)
+		}, "not ordered after processor 0, instruction 0 wrote it"},
+		{"no sync before overwriting what was read", func(p *pair) {
+			p.copy(0, 0, 24, 0)
+			p.fill(0, 24, 0)
+		}, "not ordered after processor 0, instruction 0 read it"},
+		{"never written", func(p *pair) { p.copy(0, 8, 0, 0) }, "act+0 (element 0 of tensor 2) is read before it is written"},
+		{"a deadlock of two waits", func(p *pair) {
+			p.Wait(0, 0, 1)
+			p.Signal(0, 1)
+			p.Wait(1, 1, 1)
+			p.Signal(1, 0)
+		}, "deadlock: barrier 0 has 0 of 1 signals"},
+		{"a poll for what nobody writes", func(p *pair) { p.poll(1, 16) }, "deadlock: act+16 of tensor 4 is not written"},
+		{"a signal too few", func(p *pair) {
+			p.Signal(0, 0)
+			p.Wait(1, 0, 2)
+		}, "expects 2 signals at barrier 0, but the script sends 1"},
+		{"a signal too many", func(p *pair) {
+			p.Signal(0, 0)
+			p.Signal(0, 0)
+			p.Wait(1, 0, 1)
+		}, "expects 1 signals at barrier 0, but the script sends 2"},
+		{"polled memory written twice", func(p *pair) {
+			p.fill(0, 16, 0)
+			p.fill(0, 16, Sync)
+		}, "polled and written a second time"},
+		{"polled memory read without a poll", func(p *pair) {
+			p.fill(1, 16, 0)
+			p.copy(0, 8, 16, 0)
+		}, "not ordered after processor 1"},
+		{"a poll does not order what the writer had not synchronised", func(p *pair) {
+			p.fill(0, 0, 0)
+			p.fill(0, 16, 0)
+			p.poll(1, 16)
+			p.copy(1, 8, 0, 0)
+		}, "not ordered after processor 0, instruction 0 wrote it"},
+		{"a poll of ordinary memory", func(p *pair) { p.poll(0, 24) }, "does not hold the sentinel"},
+		{"outside every tensor", func(p *pair) { p.fill(0, 1000, 0) }, "act+1000 is in no tensor"},
+		{"over a tensor's end", func(p *pair) { p.fill(0, 4, 0) }, "act+4..11 leaves tensor 2"},
+		{"a segment that does not exist", func(p *pair) {
+			p.Do(0, Fill, 0, 0, []uint32{15, 8, 0}, []uint32{0})
+		}, "slot 0 is in segment 15"},
+		{"items that write the same vector", func(p *pair) {
+			p.Do(0, Map, uint8(Copy), 0, []uint32{act, 8, 0, 0}, []uint32{0, 24}, []uint32{0, 32})
+		}, "written by items 0 and 1"},
+		{"items that add to overlapping vectors", func(p *pair) {
+			p.Do(0, Map, uint8(Copy), Acc, []uint32{act, 4, 0, 0}, []uint32{24, 32}, []uint32{26, 36})
+		}, "written by items 0 and 1"},
+		{"an item reads what another writes", func(p *pair) {
+			p.Do(0, Map, uint8(Copy), 0, []uint32{act, 8, 0, 0}, []uint32{0, 24}, []uint32{24, 32})
+		}, "read by item 0 and written by item 1"},
+		{"shifted in place", func(p *pair) {
+			p.Do(0, Map, uint8(Copy), 0, []uint32{act, 7, 0, 0}, []uint32{24, 25})
+		}, "read and written by different threads of one item"},
+		{"overlapping strides of a result", func(p *pair) {
+			p.Do(0, Strided, uint8(Copy), 0, []uint32{act, 2, 0, 0, 2, 3, 1, 1, 1, 1}, []uint32{0, 24})
+		}, "written twice by one operand"},
+		{"a product over its own input", func(p *pair) {
+			p.Do(0, Product, 0, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{24, 24})
+		}, "read and written by different threads"},
+		{"an unknown matrix", func(p *pair) {
+			p.Do(0, Product, 0, 0, []uint32{act, 1, Float(1), 0, 0}, []uint32{0, 24})
+		}, "matrix 1: the plan has 1"},
+		{"a matrix updated while another processor loads it", func(p *pair) {
+			p.Do(0, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+		}, "matrix 0 is overwritten, but not ordered after processor 1 (loading"},
+		{"a product after its matrix was updated", func(p *pair) {
+			p.Signal(1, 0)
+			p.Wait(0, 0, 1)
+			p.Do(0, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+			p.Do(0, Product, 0, Sync, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
+		}, "registers hold it as it was"},
+		{"a label beyond its rows", func(p *pair) {
+			p.Do(0, Row, uint8(NegLogPick), 0, []uint32{act, 8, 1, 0}, []uint32{0, 24, 8, 8})
+		}, "label 8 of 8 rows"},
+		{"own where there are no slices", func(p *pair) {
+			p.Do(0, Norm, 0, Own, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 32})
+		}, "norm cannot have flag own"},
+		{"an unknown opcode", func(p *pair) { p.Do(0, opcodes, 0, 0, nil) }, "processor 0, instruction 0 (opcode 17)"},
+		{"an unknown function", func(p *pair) { p.Do(0, Map, 200, 0, []uint32{act, 8, 0, 0}, []uint32{0, 24}) }, "function 200"},
+		{"an unknown flag", func(p *pair) { p.fill(0, 0, 1<<9) }, "unknown flags"},
+		{"an item too short", func(p *pair) { p.Do(0, Map, uint8(Copy), 0, []uint32{act, 8, 0, 0}, []uint32{0}) }, "items take"},
+		{"a barrier that does not exist", func(p *pair) { p.Signal(0, 0); p.Streams[0][2] = 7 }, "barrier 7: the script has 1"},
+		{"no halt", func(p *pair) { p.Streams[1] = append(p.Streams[1], 1) }, "processor 1, instruction 0 (signal)"},
+		{"too long", func(p *pair) {
+			p.Do(0, Fill, 0, 0, []uint32{act, 1, 0}, make([][]uint32, 1100)...)
+			for len(p.Streams[0]) < 1105 {
+				p.Streams[0] = append(p.Streams[0], 0)
+			}
+			p.Streams[0][1] = 1105 | 1100<<16
+		}, "at most 1024"},
+		{"a rank outside its group", func(p *pair) { p.Rank[1] = 2 }, "processor 1: rank 2 in a group of 2"},
+		{"overlapping tensors", func(p *pair) { p.Tensor(SegAct, 0, 39, 2) }, "overlaps or precedes"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPair(t)
+			c.build(p)
+			err := Verify(p.Script(), p.plan)
+			switch {
+			case c.want == "" && err != nil:
+				t.Errorf("rejected: %v", err)
+			case c.want != "" && err == nil:
+				t.Errorf("accepted; want an error with %q", c.want)
+			case c.want != "" && !strings.Contains(err.Error(), c.want):
+				t.Errorf("error %q; want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// Any single damaged word must end in an error or a verdict, never in a panic, and the
+// disassembler must print something.
+func TestDamagedWordsNeverPanic(t *testing.T) {
+	e := ownExample(t)
+	rng := rand.New(rand.NewPCG(1, 2))
+	device := int(e.Script.Words[HeadDevice])
+	for range 20000 {
+		w := append([]uint32(nil), e.Script.Words...)
+		for range 1 + rng.IntN(2) {
+			at := rng.IntN(device)
+			switch rng.IntN(3) {
+			case 0:
+				w[at] = rng.Uint32()
+			case 1:
+				w[at] ^= 1 << rng.IntN(32)
+			case 2:
+				w[at] += uint32(rng.IntN(5)) - 2
+			}
+		}
+		damaged := &Script{Words: w[:len(w)-rng.IntN(2)*rng.IntN(40)]}
+		_ = Verify(damaged, e.Plan)
+		var b bytes.Buffer
+		if err := Disassemble(&b, damaged); err != nil || b.Len() == 0 {
+			t.Fatal(err)
+		}
+	}
+}
