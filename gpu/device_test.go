@@ -80,9 +80,9 @@ func TestCooperativeLaunchOnGPU(t *testing.T) {
 	binary.LittleEndian.PutUint64(args[8:], uint64(p)+4)
 	binary.LittleEndian.PutUint32(args[16:], 1000)
 	offsets := []uint32{0, 8, 16}
-	a, err := d.NewEvent()
+	a, err := d.NewTimedEvent()
 	require.NoError(t, err)
-	b, err := d.NewEvent()
+	b, err := d.NewTimedEvent()
 	require.NoError(t, err)
 	before := d.Counts()
 	require.NoError(t, d.Memset32(p, 0, 1))
@@ -99,6 +99,8 @@ func TestCooperativeLaunchOnGPU(t *testing.T) {
 
 	// What the host pays: calls that return before the device is done.
 	binary.LittleEndian.PutUint32(args[16:], 0)
+	e, err := d.NewEvent()
+	require.NoError(t, err)
 	h, err := d.AllocHost(64 << 10)
 	require.NoError(t, err)
 	q, err := d.Alloc(64 << 10)
@@ -108,7 +110,9 @@ func TestCooperativeLaunchOnGPU(t *testing.T) {
 		require.NoError(t, d.Synchronize())
 		start := time.Now()
 		for range n {
-			require.NoError(t, call())
+			if err := call(); err != nil {
+				t.Fatal(what, err)
+			}
 		}
 		each := time.Since(start) / n
 		require.NoError(t, d.Synchronize())
@@ -117,8 +121,9 @@ func TestCooperativeLaunchOnGPU(t *testing.T) {
 	for range 2 {
 		cost("launch", func() error { return d.Launch(f, i.SMs, 256, shared, args, offsets) })
 		cost("copy of 64 KiB from pinned memory", func() error { return d.CopyToDevice(q, h.Mem, 64<<10) })
-		cost("event record", a.Record)
-		cost("event query", func() error { _, err := a.Done(); return err })
+		cost("event record", e.Record)
+		cost("timed event record", a.Record)
+		cost("event query", func() error { _, err := e.Done(); return err })
 		cost("copy of 4 bytes back, waiting", func() error { return d.CopyFromDevice(unsafe.Pointer(&out[0]), q, 4) })
 		cost("launch, then copy 4 bytes back", func() error {
 			if err := d.Launch(f, i.SMs, 256, shared, args, offsets); err != nil {

@@ -358,10 +358,13 @@ func (d *device) Counts() Counts {
 	}
 }
 
-func (d *device) NewEvent() (Event, error) {
-	e := &event{d: d}
+func (d *device) NewEvent() (Event, error)      { return d.newEvent(cu.DisableTiming) }
+func (d *device) NewTimedEvent() (Event, error) { return d.newEvent(cu.DefaultEvent) }
+
+func (d *device) newEvent(kind cu.EventFlags) (Event, error) {
+	e := &event{d: d, timed: kind == cu.DefaultEvent}
 	err := d.inContext(func() (err error) {
-		e.ev, err = cu.MakeEvent(cu.DefaultEvent)
+		e.ev, err = cu.MakeEvent(kind)
 		return err
 	})
 	if err != nil {
@@ -371,8 +374,9 @@ func (d *device) NewEvent() (Event, error) {
 }
 
 type event struct {
-	d  *device
-	ev cu.Event
+	d     *device
+	ev    cu.Event
+	timed bool
 }
 
 func (e *event) Record() error {
@@ -395,6 +399,9 @@ func (e *event) Elapsed(since Event) (microseconds float64, err error) {
 	from, ok := since.(*event)
 	if !ok || from.d != e.d {
 		return 0, errors.New("time between two events: they are of different devices")
+	}
+	if !e.timed || !from.timed {
+		return 0, errors.New("time between two events: they keep no time: make them with NewTimedEvent")
 	}
 	err = e.d.inContext(func() error {
 		ms, err := from.ev.Elapsed(e.ev)

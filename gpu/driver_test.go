@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 
 func onFake(t testing.TB) Device {
 	if os.Getenv("VPPS_TEST_GPU") != "" {
-		t.Skip("a test of the stand-in")
+		t.Skip("skipped: needs the stand-in, VPPS_TEST_GPU is set")
 	}
 	return open(t)
 }
@@ -152,9 +152,9 @@ func TestLaunchPassesParametersByOffset(t *testing.T) {
 
 func TestEvents(t *testing.T) {
 	d := open(t)
-	a, err := d.NewEvent()
+	a, err := d.NewTimedEvent()
 	require.NoError(t, err)
-	b, err := d.NewEvent()
+	b, err := d.NewTimedEvent()
 	require.NoError(t, err)
 	require.NoError(t, a.Record())
 	require.NoError(t, b.Record())
@@ -165,6 +165,13 @@ func TestEvents(t *testing.T) {
 	us, err := b.Elapsed(a)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, us, 0.0)
+	c, err := d.NewEvent()
+	require.NoError(t, err)
+	require.NoError(t, c.Record())
+	require.NoError(t, c.Wait())
+	_, err = c.Elapsed(a)
+	require.ErrorContains(t, err, "NewTimedEvent")
+	require.NoError(t, c.Close())
 	require.NoError(t, a.Close())
 	require.NoError(t, b.Close())
 }

@@ -78,6 +78,9 @@ type Device interface {
 	Synchronize() error
 	// NewEvent makes a mark that can be put on the stream. The caller closes it.
 	NewEvent() (Event, error)
+	// NewTimedEvent makes one for Elapsed. Recording it costs the host 0.7 us and the device 1.5 us,
+	// against 0.1 us for one without time (H200).
+	NewTimedEvent() (Event, error)
 
 	// MemInfo is what is free and what there is of device memory, in bytes.
 	MemInfo() (free, total int64, err error)
@@ -95,7 +98,7 @@ type Event interface {
 	Done() (bool, error)
 	// Wait returns when the stream has passed the mark.
 	Wait() error
-	// Elapsed is the device's time between two passed marks.
+	// Elapsed is the device's time between two passed marks of NewTimedEvent.
 	Elapsed(since Event) (microseconds float64, err error)
 	Close() error
 }

@@ -304,6 +304,21 @@ func (mr *MockDeviceMockRecorder) NewEvent() *gomock.Call {
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "NewEvent", reflect.TypeOf((*MockDevice)(nil).NewEvent))
 }
 
+// NewTimedEvent mocks base method.
+func (m *MockDevice) NewTimedEvent() (gpu.Event, error) {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "NewTimedEvent")
+	ret0, _ := ret[0].(gpu.Event)
+	ret1, _ := ret[1].(error)
+	return ret0, ret1
+}
+
+// NewTimedEvent indicates an expected call of NewTimedEvent.
+func (mr *MockDeviceMockRecorder) NewTimedEvent() *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "NewTimedEvent", reflect.TypeOf((*MockDevice)(nil).NewTimedEvent))
+}
+
 // Synchronize mocks base method.
 func (m *MockDevice) Synchronize() error {
 	m.ctrl.T.Helper()
