@@ -3,7 +3,8 @@
 # make demo       trains a Tree-LSTM on the sample trees (TREES=dir: on a treebank, ARGS=more flags)
 # make test       all checks; those whose tool is absent say "skipped: needs X"
 # make lint       go vet, staticcheck, clang-format, clang-tidy
-# make golden DIR=folder    compares with recorded results of DyNet
+# make format     gofmt and clang-format on everything that is not generated
+# make golden     compares with recorded results of DyNet: the repository's, or those of DIR=folder
 # make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured
 # make clean
 VERSION := $(shell awk '/define VPPS_VERSION_(MAJOR|MINOR|PATCH)/ {v = v d $$3; d = "."} END {print v}' include/vpps.h)
@@ -32,11 +33,11 @@ EXAMPLES := $(patsubst cpp_examples/%.cc,$(B)/%,$(wildcard cpp_examples/*.cc)) \
             $(patsubst cpp_examples/%.c,$(B)/%,$(wildcard cpp_examples/*.c))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
 
-.PHONY: all lib examples tests demo test lint golden install clean
+.PHONY: all lib examples tests demo golden test lint format install clean
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples
 examples: $(EXAMPLES)
-tests: $(CXXTESTS)
+tests: $(CXXTESTS) $(B)/golden
 
 # ---- the shared library --------------------------------------------------------------------------
 
@@ -77,7 +78,14 @@ $(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CXXPROGRAM)
 
--include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d)
+$(B)/golden: $(patsubst dynetshim/golden/%.cc,$(B)/golden.o/%.o,$(wildcard dynetshim/golden/*.cc)) $(B)/libvpps_dynet.a $(B)/libvpps.so
+	$(CXX) $(filter %.o,$^) -o $@ $(LINK) -lvpps_dynet -lvpps $(LDFLAGS)
+
+$(B)/golden.o/%.o: dynetshim/golden/%.cc
+	@mkdir -p $(@D)
+	$(CXX) -std=c++11 -MMD -MP $(CPPFLAGS) $(DYNET) $(WARN) $(CXXFLAGS) -c $< -o $@
+
+-include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/golden.o/*.d)
 
 # ---- running ---------------------------------------------------------------------------------------
 
@@ -85,14 +93,16 @@ demo: all
 	$(B)/treelstm --demo $(if $(TREES),--trees $(TREES)) $(ARGS)
 
 golden: all tests
-	@test -n "$(DIR)" || { echo "make golden: name the folder of recorded results with DIR="; exit 1; }
-	$(B)/tests/golden $(DIR)
+	$(if $(DIR),$(GO) run ./dynetshim/golden/convert $(DIR),gzip -dc dynetshim/golden/testdata/*.gz) | $(B)/golden
 
 test: all tests
 	GO="$(GO)" CXX="$(CXX)" CC="$(CC)" VERSION=$(VERSION) MAKE="$(MAKE)" test/run
 
 lint: $(STUB)
 	GO="$(GO)" test/lint
+
+format:
+	test/lint --fix
 
 # ---- installing ------------------------------------------------------------------------------------
 
