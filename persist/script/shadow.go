@@ -148,7 +148,7 @@ type execution struct {
 	*verifier
 	processor *runner
 	first     uint32
-	acc       bool
+	inOrder   bool // items of the same result are executed in order
 	fault     error
 }
 
@@ -174,10 +174,9 @@ func (v *verifier) ordered(p *runner, id uint32) bool {
 	return e.epoch <= p.clock[e.processor]
 }
 
-// same reports whether two units are results of one accumulation: items that add to the
-// same address are run by the same threads, one after the other.
+// same reports whether two units add to the same address in order.
 func (x *execution) same(id, mine uint32) bool {
-	return x.acc && id >= x.first && x.events[id].result == x.events[mine].result
+	return x.inOrder && id >= x.first && x.events[id].result == x.events[mine].result
 }
 
 // read checks and records that a range is read.
@@ -246,12 +245,11 @@ func (x *execution) pairedWithResult(r *Range) bool {
 	return false
 }
 
-// hasRead reports whether this processor is in a set: it has polled the element, so it
-// may go on reading it.
+// hasRead reports whether an event of a set comes before what the processor does now:
+// it, or somebody it has caught up with, has polled the element, so it is written.
 func (x *execution) hasRead(set uint32) bool {
 	for ; set != 0; set = x.sets.parent[set] {
-		e := x.sets.event[set]
-		if e < x.first && x.events[e].processor == uint32(x.processor.place.Processor) {
+		if e := x.sets.event[set]; e < x.first && x.ordered(x.processor, e) {
 			return true
 		}
 	}

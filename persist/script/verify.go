@@ -296,7 +296,7 @@ func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
 	if in.Flags&Sync != 0 || in.Op == Clip {
 		p.order()
 	}
-	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), acc: in.Flags&Acc != 0}
+	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), inOrder: in.Flags&Acc != 0 && inOrder(in.Op)}
 	x.addUnits(ranges)
 	for i := range ranges {
 		if r := &ranges[i]; r.Read {
@@ -316,6 +316,12 @@ func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
 		p.order()
 	}
 	return true, nil
+}
+
+// inOrder: the opcodes whose items a thread takes one after the other, always the same
+// elements, so that two items may add to one address. The others spread items over warps.
+func inOrder(op Opcode) bool {
+	return op == Product || op == ProductT || op == Gemm
 }
 
 // deadlock names a processor that has not halted, if there is one.

@@ -113,7 +113,7 @@ func TestVerify(t *testing.T) {
 		{"in place", func(p *pair) { p.copy(0, 24, 24, 0) }, ""},
 		{"two items add to the same vector", func(p *pair) {
 			p.fill(0, 0, 0)
-			p.Do(0, Map, uint8(Copy), Acc|Sync, []uint32{act, 8, 0, 0}, []uint32{0, 24}, []uint32{0, 32})
+			p.Do(0, Gemm, 0, Acc|Sync, []uint32{act, 2, 2, 2, 1, 2, 1, 2, 1, 2, Float(1)}, []uint32{0, 24, 28}, []uint32{0, 32, 36})
 		}, ""},
 		{"a matrix updated after its last use", func(p *pair) {
 			for i := range uint32(2) {
@@ -188,6 +188,9 @@ func TestVerify(t *testing.T) {
 		}, "slot 0 is in segment 15"},
 		{"items that write the same vector", func(p *pair) {
 			p.Do(0, Map, uint8(Copy), 0, []uint32{act, 8, 0, 0}, []uint32{0, 24}, []uint32{0, 32})
+		}, "written by items 0 and 1"},
+		{"items that add to the same vector on different warps", func(p *pair) {
+			p.Do(0, Map, uint8(Copy), Acc, []uint32{act, 4, 0, 0}, []uint32{24, 32}, []uint32{24, 36})
 		}, "written by items 0 and 1"},
 		{"items that add to overlapping vectors", func(p *pair) {
 			p.Do(0, Map, uint8(Copy), Acc, []uint32{act, 4, 0, 0}, []uint32{24, 32}, []uint32{26, 36})
