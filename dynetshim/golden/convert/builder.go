@@ -1,0 +1,114 @@
+// Recurrent builders driven through a list of calls: builders.jsonl.
+package main
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+)
+
+var auxiliary = regexp.MustCompile(`"extra": (\d+)}`)
+
+func builder(w io.Writer, record []byte, wanted func(string) bool) error {
+	var head struct {
+		Case, Builder string
+		Args          map[string]any
+	}
+	if err := decode(record, &head); err != nil {
+		return err
+	}
+	if !wanted(head.Builder) || !wanted("layer_norm") && head.Args["ln_lstm"] == true {
+		return nil
+	}
+	fmt.Fprintf(w, "case builder %s %s\n", head.Builder, head.Case)
+	if err := attributes(w, head.Args); err != nil {
+		return err
+	}
+	if !strings.Contains(head.Builder, "Tree") { // those have other calls: still to come
+		if err := sequence(w, record); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintln(w, "end")
+	return err
+}
+
+// sequence writes what the builders for sequences have.
+//
+//	param NAME TENSOR, x TENSOR, extra TENSOR    in order
+//	initial EXTRA...                             the state given to start_new_sequence
+//	step OP X PREV EXTRA...                      -1: the call has none
+//	state N, output T, h T..., s T..., final_h T..., final_s T..., back T    after it
+//	cotangent, param_grad K, input_grad K, extra_grad K
+func sequence(w io.Writer, record []byte) error {
+	var c struct {
+		Params, Inputs, Extra []tensor
+		InitialState          []int `json:"initial_state"`
+		Script                []struct {
+			Op    string
+			X     *int
+			Prev  *int
+			Extra []int
+		}
+		Steps []struct {
+			State        int
+			Output, Back tensor
+			H, S         []tensor
+			FinalH       []tensor `json:"final_h"`
+			FinalS       []tensor `json:"final_s"`
+		}
+		Cotangent  numbers
+		ParamGrads []numbers `json:"param_grads"`
+		InputGrads []numbers `json:"input_grads"`
+		ExtraGrads []numbers `json:"extra_grads"`
+	}
+	if strings.Contains(string(record), `"add_auxiliary_input"`) { // one extra, not a list
+		record = []byte(auxiliary.ReplaceAllString(string(record), `"extra": [$1]}`))
+	}
+	if err := decode(record, &c); err != nil {
+		return err
+	}
+	for _, p := range c.Params {
+		fmt.Fprintf(w, "param %s %s\n", p.Name, p)
+	}
+	tensors(w, "x", c.Inputs)
+	tensors(w, "extra", c.Extra)
+	fmt.Fprintf(w, "initial%s\n", ints(c.InitialState))
+	for k, call := range c.Script {
+		fmt.Fprintf(w, "step %s %d %d%s\n", call.Op, orNone(call.X), orNone(call.Prev), ints(call.Extra))
+		s := c.Steps[k]
+		fmt.Fprintf(w, "state %d\noutput %s\n", s.State, s.Output)
+		tensors(w, "h", s.H)
+		tensors(w, "s", s.S)
+		tensors(w, "final_h", s.FinalH)
+		tensors(w, "final_s", s.FinalS)
+		fmt.Fprintf(w, "back %s\n", s.Back)
+	}
+	fmt.Fprintf(w, "cotangent%s\n", c.Cotangent)
+	gradients(w, "param_grad", c.ParamGrads)
+	gradients(w, "input_grad", c.InputGrads)
+	gradients(w, "extra_grad", c.ExtraGrads)
+	return nil
+}
+
+func tensors(w io.Writer, key string, ts []tensor) {
+	for _, t := range ts {
+		fmt.Fprintf(w, "%s %s\n", key, t)
+	}
+}
+
+func gradients(w io.Writer, key string, gs []numbers) {
+	for k, g := range gs {
+		if g != nil {
+			fmt.Fprintf(w, "%s %d%s\n", key, k, g)
+		}
+	}
+}
+
+func orNone(i *int) int {
+	if i == nil {
+		return -1
+	}
+	return *i
+}

@@ -1,0 +1,289 @@
+// The table of expression functions. A row shows how the function is called.
+#include "functions.h"
+
+#include <map>
+#include <stdexcept>
+
+using namespace dynet;
+
+const unsigned *call::pointer(const std::string &name) {
+  index = r.natural(r.has(name + "_at_build") ? name + "_at_build" : name);
+  changes.push_back([this, name] { index = r.natural(name); });
+  return &index;
+}
+
+const std::vector<unsigned> *call::list_pointer(const std::string &name) {
+  indices = r.list(r.has(name + "_at_build") ? name + "_at_build" : name);
+  changes.push_back([this, name] { indices = r.list(name); });
+  return &indices;
+}
+
+namespace {
+
+Dim dim_of(const call &c) {
+  const std::vector<unsigned> d = c.r.list("d");
+  return Dim(std::vector<long>(d.begin(), d.end()), c.r.natural("d_batch"));
+}
+
+bool is_list(const call &c, const char *name) { return c.r.attribute(name)->key == "list"; }
+
+bool by_pointer(const call &c) {
+  const std::string form = c.r.word("overload");
+  return form == "ptr" || form == "vector_ptr";
+}
+
+// Calls f with the attribute, which is a number, a list, or a pointer to one of them.
+#define INDEXED(name, f)                                                                           \
+  [](call &c) -> Expression {                                                                      \
+    if (by_pointer(c)) {                                                                           \
+      if (is_list(c, name)) {                                                                      \
+        const std::vector<unsigned> *v = c.list_pointer(name);                                     \
+        return f;                                                                                  \
+      }                                                                                            \
+      const unsigned *v = c.pointer(name);                                                         \
+      return f;                                                                                    \
+    }                                                                                              \
+    if (is_list(c, name)) {                                                                        \
+      const std::vector<unsigned> v = c.r.list(name);                                              \
+      return f;                                                                                    \
+    }                                                                                              \
+    const unsigned v = c.r.natural(name);                                                          \
+    return f;                                                                                      \
+  }
+#define CALL(expression) [](call &c) -> Expression { return expression; }
+
+Expression call_input(call &c) {
+  const std::string form = c.r.word("overload");
+  if (form == "scalar")
+    return input(c.cg, c.r.number("s"));
+  if (form == "scalar_ptr") {
+    c.scalar = c.r.number("s_at_build");
+    c.changes.push_back([&c] { c.scalar = c.r.number("s"); });
+    return input(c.cg, &c.scalar);
+  }
+  const std::vector<float> data = c.r.numbers("data");
+  if (form == "sparse")
+    return input(c.cg, dim_of(c), c.r.list("ids"), data, c.r.number("defdata"));
+  if (form == "vector_ptr") {
+    c.data.assign(data.size(), 0);
+    c.changes.push_back([&c, data] { c.data = data; });
+    return input(c.cg, dim_of(c), &c.data);
+  }
+  return input(c.cg, dim_of(c), data);
+}
+
+Expression call_parameter(call &c) {
+  if (c.takes_table)
+    return parameter(c.cg, c.table);
+  if (c.r.name == "parameter/mat_used_twice") {
+    const Expression p = parameter(c.cg, c.parameter);
+    return p + 2.f * parameter(c.cg, c.parameter);
+  }
+  return parameter(c.cg, c.parameter);
+}
+
+Expression call_lookup(call &c) {
+  if (c.r.name == "lookup/two_uses") {
+    const std::vector<unsigned> rows = c.r.list("indices");
+    const Expression a = lookup(c.cg, c.table, rows[0]), b = lookup(c.cg, c.table, rows[1]);
+    return a + cmult(b, lookup(c.cg, c.table, rows[0]));
+  }
+  if (c.r.has("index")) {
+    if (by_pointer(c))
+      return lookup(c.cg, c.table, c.pointer("index"));
+    return lookup(c.cg, c.table, c.r.natural("index"));
+  }
+  if (by_pointer(c))
+    return lookup(c.cg, c.table, c.list_pointer("indices"));
+  return lookup(c.cg, c.table, c.r.list("indices"));
+}
+
+Expression call_const_lookup(call &c) {
+  if (c.r.has("index")) {
+    if (by_pointer(c))
+      return const_lookup(c.cg, c.table, c.pointer("index"));
+    return const_lookup(c.cg, c.table, c.r.natural("index"));
+  }
+  if (by_pointer(c))
+    return const_lookup(c.cg, c.table, c.list_pointer("indices"));
+  return const_lookup(c.cg, c.table, c.r.list("indices"));
+}
+
+Expression call_hinge(call &c) {
+  const float m = c.r.number("m");
+  if (c.r.has("index")) {
+    if (by_pointer(c))
+      return hinge(c.x[0], c.pointer("index"), m);
+    return hinge(c.x[0], c.r.natural("index"), m);
+  }
+  if (by_pointer(c))
+    return hinge(c.x[0], c.list_pointer("indices"), m);
+  return hinge(c.x[0], c.r.list("indices"), m);
+}
+
+Expression call_one_hot(call &c) {
+  if (c.r.has("ids"))
+    return one_hot(c.cg, c.r.natural("d"), c.r.list("ids"));
+  return one_hot(c.cg, c.r.natural("d"), c.r.natural("idx"));
+}
+
+// log_softmax over some rows, where the front-end has it.
+template <class E>
+auto restricted(const E &x, const std::vector<unsigned> &rows, int)
+    -> decltype(log_softmax(x, rows)) {
+  return log_softmax(x, rows);
+}
+template <class E> Expression restricted(const E &, const std::vector<unsigned> &, long) {
+  throw not_implemented();
+}
+
+Expression call_log_softmax(call &c) {
+  if (c.r.word("overload") == "restricted")
+    return restricted(c.x[0], c.r.list("restriction"), 0);
+  return log_softmax(c.x[0]);
+}
+
+// The arguments before the last n: the functions that take a list first.
+std::vector<Expression> before_last(const call &c, size_t n) {
+  return std::vector<Expression>(c.x.begin(), c.x.end() - long(n));
+}
+
+// Small expressions, spelled out.
+Expression call_composition(call &c) {
+  const std::vector<Expression> &x = c.x;
+  const std::string name = c.r.name.substr(c.r.name.find('/') + 1);
+  if (name == "shared_subexpr") {
+    const Expression h = tanh(x[0] + x[1]);
+    return cmult(h, h) + h + x[0];
+  }
+  if (name == "mlp_loss")
+    return pickneglogsoftmax(affine_transform({x[1], x[0], x[2]}), 1u);
+  if (name == "attention")
+    return x[0] * softmax(transpose(x[0]) * x[1]);
+  if (name == "batched_params")
+    return rectify(x[0] * x[1] + 0.5f);
+  if (name == "tree_step")
+    return logistic(affine_transform({x[3], x[2], concatenate({x[0], x[1]})}));
+  throw std::runtime_error("composition " + name + " is unknown: add it to functions.cc");
+}
+
+const std::map<std::string, function> &table() {
+  static const std::map<std::string, function> functions = {
+      // leaves
+      {"input", call_input},
+      {"parameter", call_parameter},
+      {"const_parameter",
+       CALL(c.takes_table ? const_parameter(c.cg, c.table) : const_parameter(c.cg, c.parameter))},
+      {"lookup", call_lookup},
+      {"const_lookup", call_const_lookup},
+      {"one_hot", call_one_hot},
+      {"zeros", CALL(zeros(c.cg, dim_of(c)))},
+      {"zeroes", CALL(zeroes(c.cg, dim_of(c)))},
+      {"ones", CALL(ones(c.cg, dim_of(c)))},
+      {"constant", CALL(constant(c.cg, dim_of(c), c.r.number("val")))},
+      {"random_normal",
+       CALL(random_normal(c.cg, dim_of(c), c.r.number("mean"), c.r.number("stddev")))},
+      {"random_bernoulli",
+       CALL(random_bernoulli(c.cg, dim_of(c), c.r.number("p"), c.r.number("scale")))},
+      // operators
+      {"operator-(x)", CALL(-c.x[0])},
+      {"operator+(x,y)", CALL(c.x[0] + c.x[1])},
+      {"operator+(x,c)", CALL(c.x[0] + c.r.number("c"))},
+      {"operator+(c,x)", CALL(c.r.number("c") + c.x[0])},
+      {"operator-(x,y)", CALL(c.x[0] - c.x[1])},
+      {"operator-(x,c)", CALL(c.x[0] - c.r.number("c"))},
+      {"operator-(c,x)", CALL(c.r.number("c") - c.x[0])},
+      {"operator*(x,y)", CALL(c.x[0] * c.x[1])},
+      {"operator*(x,c)", CALL(c.x[0] * c.r.number("c"))},
+      {"operator*(c,x)", CALL(c.r.number("c") * c.x[0])},
+      {"operator/(x,y)", CALL(c.x[0] / c.x[1])},
+      {"operator/(x,c)", CALL(c.x[0] / c.r.number("c"))},
+      // one argument
+      {"abs", CALL(abs(c.x[0]))},
+      {"exp", CALL(exp(c.x[0]))},
+      {"l2_norm", CALL(l2_norm(c.x[0]))},
+      {"log", CALL(log(c.x[0]))},
+      {"logistic", CALL(logistic(c.x[0]))},
+      {"nobackprop", CALL(c.r.name == "nobackprop/mixed" ? nobackprop(c.x[0]) + 2.f * c.x[0]
+                                                         : nobackprop(c.x[0]))},
+      {"rectify", CALL(rectify(c.x[0]))},
+      {"sqrt", CALL(sqrt(c.x[0]))},
+      {"square", CALL(square(c.x[0]))},
+      {"squared_norm", CALL(squared_norm(c.x[0]))},
+      {"tanh", CALL(tanh(c.x[0]))},
+      {"log_softmax", call_log_softmax},
+      {"softmax", CALL(softmax(c.x[0], c.r.natural("d")))},
+      {"dropout", CALL(dropout(c.x[0], c.r.number("p")))},
+      {"noise", CALL(noise(c.x[0], c.r.number("stddev")))},
+      // sums and means
+      {"sum_elems", CALL(sum_elems(c.x[0]))},
+      {"sum_batches", CALL(sum_batches(c.x[0]))},
+      {"sum_rows", CALL(sum_rows(c.x[0]))},
+      {"sum_cols", CALL(sum_cols(c.x[0]))},
+      {"sum_dim", CALL(sum_dim(c.x[0], c.r.list("dims"), c.r.natural("b") != 0))},
+      {"mean_elems", CALL(mean_elems(c.x[0]))},
+      {"mean_batches", CALL(mean_batches(c.x[0]))},
+      {"mean_dim",
+       CALL(mean_dim(c.x[0], c.r.list("dims"), c.r.natural("b") != 0, c.r.natural("n")))},
+      {"average_cols", CALL(average_cols(c.x[0]))},
+      {"moment_elems", CALL(moment_elems(c.x[0], c.r.natural("r")))},
+      {"moment_batches", CALL(moment_batches(c.x[0], c.r.natural("r")))},
+      {"moment_dim", CALL(moment_dim(c.x[0], c.r.list("dims"), c.r.natural("r"),
+                                     c.r.natural("b") != 0, c.r.natural("n")))},
+      // two arguments
+      {"binary_log_loss", CALL(binary_log_loss(c.x[0], c.x[1]))},
+      {"cdiv", CALL(cdiv(c.x[0], c.x[1]))},
+      {"cmult", CALL(cmult(c.x[0], c.x[1]))},
+      {"colwise_add", CALL(colwise_add(c.x[0], c.x[1]))},
+      {"dot_product", CALL(dot_product(c.x[0], c.x[1]))},
+      {"max", CALL(c.r.has("overload") ? max(c.x) : max(c.x[0], c.x[1]))},
+      {"min", CALL(min(c.x[0], c.x[1]))},
+      {"pow", CALL(pow(c.x[0], c.x[1]))},
+      {"squared_distance", CALL(squared_distance(c.x[0], c.x[1]))},
+      // lists
+      {"affine_transform", CALL(affine_transform(c.x))},
+      {"average", CALL(average(c.x))},
+      {"sum", CALL(c.r.name == "sum/same_expr_twice" ? sum({c.x[0], c.x[0], c.x[0]}) : sum(c.x))},
+      {"concatenate", CALL(c.r.name == "concatenate/same_expr_twice"
+                               ? concatenate({c.x[0], c.x[0]}, c.r.natural("d"))
+                               : concatenate(c.x, c.r.natural("d")))},
+      {"concatenate_cols", CALL(concatenate_cols(c.x))},
+      {"concatenate_to_batch", CALL(concatenate_to_batch(c.x))},
+      // shapes and selections
+      {"reshape", CALL(reshape(c.x[0], dim_of(c)))},
+      {"transpose", CALL(transpose(c.x[0], c.r.list("dims")))},
+      {"pick", INDEXED("v", pick(c.x[0], v, c.r.natural("d")))},
+      {"pick_range",
+       CALL(pick_range(c.x[0], c.r.natural("s"), c.r.natural("e"), c.r.natural("d")))},
+      {"pickrange", CALL(pickrange(c.x[0], c.r.natural("s"), c.r.natural("e")))},
+      {"pick_batch_elem", CALL(by_pointer(c) ? pick_batch_elem(c.x[0], c.pointer("v"))
+                                             : pick_batch_elem(c.x[0], c.r.natural("v")))},
+      {"pick_batch_elems", CALL(by_pointer(c) ? pick_batch_elems(c.x[0], c.list_pointer("v"))
+                                              : pick_batch_elems(c.x[0], c.r.list("v")))},
+      // losses
+      {"hinge", call_hinge},
+      {"pickneglogsoftmax", INDEXED("v", pickneglogsoftmax(c.x[0], v))},
+      // LSTM steps
+      {"vanilla_lstm_gates", CALL(vanilla_lstm_gates(c.x[0], c.x[1], c.x[2], c.x[3], c.x[4]))},
+      {"vanilla_lstm_gates_concat",
+       CALL(vanilla_lstm_gates_concat(before_last(c, 4), c.x.end()[-4], c.x.end()[-3],
+                                      c.x.end()[-2], c.x.end()[-1]))},
+      {"vanilla_lstm_gates_dropout",
+       CALL(vanilla_lstm_gates_dropout(c.x[0], c.x[1], c.x[2], c.x[3], c.x[4], c.x[5], c.x[6]))},
+      {"vanilla_lstm_gates_dropout_concat",
+       CALL(vanilla_lstm_gates_dropout_concat(before_last(c, 6), c.x.end()[-6], c.x.end()[-5],
+                                              c.x.end()[-4], c.x.end()[-3], c.x.end()[-2],
+                                              c.x.end()[-1]))},
+      {"vanilla_lstm_c", CALL(vanilla_lstm_c(c.x[0], c.x[1]))},
+      {"vanilla_lstm_h", CALL(vanilla_lstm_h(c.x[0], c.x[1]))},
+      {"composition", call_composition},
+  };
+  return functions;
+}
+
+} // namespace
+
+function find_function(const record &r) {
+  const auto f = table().find(r.fn);
+  return f == table().end() ? nullptr : f->second;
+}

@@ -1,0 +1,218 @@
+// Parameters and their collections. Values and gradients live in the engine (on a GPU
+// in its memory); a program that asks for their Tensors gets a host copy which the
+// engine keeps equal from then on: what it writes there counts at the next call.
+#ifndef DYNET_MODEL_H
+#define DYNET_MODEL_H
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "dynet/engine.h"
+#include "dynet/except.h"
+#include "dynet/init.h"
+#include "dynet/param-init.h"
+#include "dynet/tensor.h"
+#include "dynet/weight-decay.h"
+
+namespace dynet {
+
+class ParameterCollection;
+struct CollectionState;
+
+// What Parameter and LookupParameter have in common: a block of floats in the engine.
+struct ParameterStorageBase {
+  virtual ~ParameterStorageBase();
+  void scale_parameters(float a);
+  void scale_gradient(float a);
+  virtual void zero() = 0;
+  // Sums of squares of the stored values and of the gradient.
+  void squared_l2norm(float *sqnorm) const;
+  void g_squared_l2norm(float *sqnorm) const;
+  size_t size() const { return engine_dim.size(); }
+  bool is_updated() const { return updated; }
+  // Whether there was a gradient since the last update.
+  bool has_grad() const { return nonzero_grad; }
+  // Sets the gradient to zero.
+  void clear();
+
+  // Reads without making the host copy.
+  std::vector<float> read(vpps_part part) const;
+  void write(vpps_part part, size_t offset, const float *from, size_t count);
+  float current_weight_decay() const;
+
+  std::string name; // "/collection/name"
+  bool updated;     // whether trainers change it
+  bool nonzero_grad;
+  Device *device;
+
+  uint32_t id;    // in the engine
+  Dim engine_dim; // all of it; for a table the last axis counts the rows
+  // The dim in the graph being recorded; valid while dim_epoch is the recorder's.
+  uint32_t dim_id, dim_epoch, row_dim_id, row_dim_epoch;
+
+protected:
+  ParameterStorageBase(CollectionState &root, const std::string &name, const Dim &dim,
+                       uint32_t flags, const ParameterInit &init, Device *device);
+  void expose(Tensor &values, Tensor &gradient);
+  void accumulate(const float *g, size_t offset, size_t count);
+  std::shared_ptr<Engine> engine_;
+  uint32_t collection_;
+
+private:
+  friend class Trainer;
+  bool engine_updated_; // what the engine knows of `updated`
+  ParameterStorageBase(const ParameterStorageBase &);
+  ParameterStorageBase &operator=(const ParameterStorageBase &);
+};
+
+struct ParameterStorage : public ParameterStorageBase {
+  Dim dim;
+  Tensor values, g; // v is null until get_storage(), values() or gradients()
+
+  void zero() override; // values and gradient
+  void copy(const ParameterStorage &other);
+  void accumulate_grad(const Tensor &g);
+  void clip(float left, float right);
+  void set_value(const std::vector<float> &val); // raw: weight decay is not divided out
+  void expose() { ParameterStorageBase::expose(values, g); }
+
+private:
+  friend class ParameterCollection;
+  ParameterStorage(CollectionState &root, const std::string &name, const Dim &d,
+                   const ParameterInit &init, Device *device);
+};
+
+struct LookupParameterStorage : public ParameterStorageBase {
+  Dim all_dim, dim;                  // of the table and of one row
+  Tensor all_values, all_grads;      // v is null until get_storage() or values()
+  std::vector<Tensor> values, grads; // row by row, likewise
+  bool all_updated;                  // the table as a whole has a gradient
+
+  void zero() override; // values only
+  void initialize(unsigned index, const std::vector<float> &val);
+  void copy(const LookupParameterStorage &other);
+  void accumulate_grad(const Tensor &g);
+  void accumulate_grad(unsigned index, const Tensor &g);
+  // Rows that have a gradient.
+  std::unordered_set<unsigned> non_zero_grads() const;
+  void expose();
+
+private:
+  friend class ParameterCollection;
+  LookupParameterStorage(CollectionState &root, const std::string &name, unsigned n, const Dim &row,
+                         const ParameterInit &init, Device *device);
+};
+
+// A trainable tensor. Copies share it.
+struct Parameter {
+  Parameter() {}
+  explicit Parameter(const std::shared_ptr<ParameterStorage> &p) : p(p) {}
+  ParameterStorage &get_storage() const; // with host copies of values and gradient
+  const std::string &get_fullname() const { return p->name; }
+  void zero() { p->zero(); }
+  Dim dim() const { return p->dim; }
+  Tensor *values() { return &get_storage().values; }
+  Tensor *gradients() { return &get_storage().g; }
+  float current_weight_decay() const { return p->current_weight_decay(); }
+  void set_updated(bool b) { p->updated = b; }
+  bool is_updated() const { return p->updated; }
+  void scale(float s) { p->scale_parameters(s); }
+  void scale_gradient(float s) { p->scale_gradient(s); }
+  void clip_inplace(float left, float right);
+  void set_value(const std::vector<float> &val) { p->set_value(val); }
+
+  std::shared_ptr<ParameterStorage> p;
+};
+
+// A table of n rows of one dim, of which graphs look rows up. Copies share it.
+struct LookupParameter {
+  LookupParameter() {}
+  explicit LookupParameter(const std::shared_ptr<LookupParameterStorage> &p) : p(p) {}
+  LookupParameterStorage &get_storage() const;
+  // Sets row index; a wrong size or index: std::invalid_argument.
+  void initialize(unsigned index, const std::vector<float> &val) const {
+    p->initialize(index, val);
+  }
+  void zero() { p->zero(); }
+  const std::string &get_fullname() const { return p->name; }
+  Dim dim() const { return p->dim; } // of one row
+  std::vector<Tensor> *values() { return &get_storage().values; }
+  float current_weight_decay() const { return p->current_weight_decay(); }
+  void scale(float s) { p->scale_parameters(s); }
+  void scale_gradient(float s) { p->scale_gradient(s); }
+  void set_updated(bool b) { p->updated = b; }
+  bool is_updated() const { return p->updated; }
+
+  std::shared_ptr<LookupParameterStorage> p;
+};
+
+// A model: parameters in order of creation, under names that are unique below their
+// root: "/W", "/W_1", unnamed "/_0"; a sub-collection adds "/name/". Copies share the
+// same parameters.
+class ParameterCollection {
+public:
+  // Weight decay: what --dynet-weight-decay says, else none.
+  ParameterCollection();
+  virtual ~ParameterCollection() {}
+
+  // Names must not contain '/' or '_': std::runtime_error. Before dynet::initialize:
+  // std::invalid_argument. scale 0: Glorot, else uniform in [-scale,scale).
+  Parameter add_parameters(const Dim &d, float scale = 0.0f, const std::string &name = "",
+                           Device *device = default_device);
+  Parameter add_parameters(const Dim &d, Device *device);
+  Parameter add_parameters(const Dim &d, const std::string &name, Device *device = default_device);
+  Parameter add_parameters(const Dim &d, const char *name, Device *device = default_device) {
+    return add_parameters(d, std::string(name), device);
+  }
+  Parameter add_parameters(const Dim &d, const ParameterInit &init, const std::string &name = "",
+                           Device *device = default_device);
+  // n rows of dim d each.
+  LookupParameter add_lookup_parameters(unsigned n, const Dim &d, const std::string &name = "",
+                                        Device *device = default_device);
+  LookupParameter add_lookup_parameters(unsigned n, const Dim &d, const ParameterInit &init,
+                                        const std::string &name = "",
+                                        Device *device = default_device);
+  // weight_decay_lambda < 0: the same as this collection's.
+  ParameterCollection add_subcollection(const std::string &name = "",
+                                        float weight_decay_lambda = -1);
+
+  // The getters of storages give them host copies; a wrong name: std::runtime_error.
+  std::vector<std::shared_ptr<ParameterStorageBase>> get_parameter_storages_base() const;
+  std::shared_ptr<ParameterStorage> get_parameter_storage(const std::string &name) const;
+  std::vector<std::shared_ptr<ParameterStorage>> get_parameter_storages() const;
+  std::shared_ptr<LookupParameterStorage>
+  get_lookup_parameter_storage(const std::string &name) const;
+  std::vector<std::shared_ptr<LookupParameterStorage>> get_lookup_parameter_storages() const;
+  // The same lists without host copies.
+  const std::vector<std::shared_ptr<ParameterStorage>> &parameters_list() const;
+  const std::vector<std::shared_ptr<LookupParameterStorage>> &lookup_parameters_list() const;
+
+  void reset_gradient();
+  float gradient_l2_norm() const;
+  size_t parameter_count() const; // floats, tables included
+  size_t updated_parameter_count() const;
+  size_t size() const; // Parameters, without tables
+  const std::string &get_fullname() const;
+
+  void set_weight_decay_lambda(float lambda);
+  L2WeightDecay &get_weight_decay();
+  float get_weight_decay_lambda() const;
+  // Ids in the engine: parameters, then tables.
+  std::vector<uint32_t> engine_ids() const;
+
+private:
+  std::shared_ptr<CollectionState> state_;
+};
+
+typedef ParameterCollection Model;
+
+// One collection in a text file, under the key "/model".
+void save_dynet_model(std::string filename, ParameterCollection *model);
+void load_dynet_model(std::string filename, ParameterCollection *model);
+
+} // namespace dynet
+#endif

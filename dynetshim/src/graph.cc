@@ -1,0 +1,398 @@
+// ComputationGraph: hands what was recorded to the engine and keeps the tensors that
+// it returned.
+#include <cmath>
+#include <iostream>
+#include <stdexcept>
+#include <unordered_map>
+
+#include "recorder.h"
+#include "shape.h"
+
+namespace dynet {
+
+namespace {
+int active_graphs = 0;
+unsigned last_graph_id = 0;
+
+// A tensor that a program may hold on to while the graph lives.
+struct Held {
+  Tensor tensor;
+  std::vector<float> values;
+};
+typedef std::unordered_map<VariableIndex, std::unique_ptr<Held>> HeldTensors;
+
+Held &hold(HeldTensors &tensors, VariableIndex i, const Dim &d) {
+  std::unique_ptr<Held> &held = tensors[i];
+  if (!held)
+    held.reset(new Held);
+  held->values.resize(d.size());
+  held->tensor = Tensor(d, held->values.data(), default_device, DeviceMempool::FXS);
+  return *held;
+}
+} // namespace
+
+int get_number_of_active_graphs() { return active_graphs; }
+unsigned get_current_graph_id() { return last_graph_id; }
+
+struct GraphState {
+  std::shared_ptr<Engine> engine;
+  vpps_graph *raw = nullptr;
+  size_t sent_words = 0, sent_nodes = 0, sent_dims = 0;
+  uint32_t evaluated = 0;      // nodes before this one have values
+  uint64_t updates = 0;        // of the engine when they got them
+  uint32_t differentiated = 0; // nodes before this one have gradients
+  VariableIndex loss = 0;      // of the last backward
+  bool check_validity = false;
+  std::vector<Mark> checkpoints;
+  HeldTensors values, gradients;
+
+  ~GraphState() { vpps_graph_destroy(raw); }
+
+  // What the engine does not have yet.
+  vpps_words pending() const {
+    vpps_words w;
+    w.version = VPPS_WIRE_VERSION;
+    w.nodes = recorder.words.data() + sent_words;
+    w.node_words = recorder.words.size() - sent_words;
+    w.node_count = static_cast<uint32_t>(recorder.count() - sent_nodes);
+    w.dims = recorder.wire_dims.data() + sent_dims;
+    w.dim_count = recorder.wire_dims.size() - sent_dims;
+    w.inputs = recorder.inputs.data();
+    w.input_words = recorder.inputs.size();
+    return w;
+  }
+  void sent() {
+    sent_words = recorder.words.size();
+    sent_nodes = recorder.count();
+    sent_dims = recorder.wire_dims.size();
+  }
+  void forget_from(uint32_t node) {
+    if (evaluated > node)
+      evaluated = node;
+    differentiated = 0;
+  }
+  // Reads pointers for a call that evaluates what is missing up to node i.
+  void read_pointers(uint32_t i) {
+    if (i >= evaluated)
+      recorder.patch(evaluated, i);
+  }
+  void evaluated_to(uint32_t i) {
+    sent();
+    if (i >= evaluated) {
+      if (evaluated == 0)
+        updates = engine->updates;
+      evaluated = i + 1;
+    }
+  }
+};
+
+// ---- nodes -------------------------------------------------------------------
+
+size_t NodeList::size() const { return recorder.count(); }
+
+NodeView NodeList::operator[](size_t i) const {
+  if (i >= recorder.count())
+    throw std::invalid_argument("the graph has no node " + std::to_string(i));
+  Recorder::Read r = recorder.read(static_cast<uint32_t>(i));
+  NodeView v;
+  v.dim = recorder.dim(static_cast<uint32_t>(i));
+  v.args.assign(r.args, r.args + r.nargs);
+  v.name = vpps_op_name(r.op);
+  return v;
+}
+
+// ---- life --------------------------------------------------------------------
+
+ComputationGraph::ComputationGraph() : id_(0) { open(); }
+ComputationGraph::ComputationGraph(bool) : id_(0) { open(); }
+
+void ComputationGraph::open() {
+  if (active_graphs > 0) {
+    std::cerr << "Memory allocator assumes only a single ComputationGraph at a time.\n";
+    throw std::runtime_error("Attempted to create >1 CG: destroy or clear the first");
+  }
+  state_.reset(new GraphState);
+  state_->engine = engine("a ComputationGraph");
+  check(vpps_graph_create(state_->engine->raw, &state_->raw));
+  ++active_graphs;
+  id_ = ++last_graph_id;
+  recorder.open(this, id_);
+}
+
+ComputationGraph::~ComputationGraph() {
+  recorder.close();
+  --active_graphs;
+}
+
+void ComputationGraph::clear() {
+  check(vpps_graph_truncate(state_->raw, 0));
+  Mark nothing = {0, 0, 0, 0, 0, 0};
+  recorder.rewind(nothing);
+  state_->sent_words = state_->sent_nodes = 0;
+  state_->forget_from(0);
+  state_->checkpoints.clear();
+}
+
+void ComputationGraph::checkpoint() {
+  if (recorder.count() > 0)
+    incremental_forward(recorder.count() - 1);
+  state_->checkpoints.push_back(recorder.mark());
+}
+
+void ComputationGraph::revert() {
+  if (state_->checkpoints.empty())
+    return;
+  Mark m = state_->checkpoints.back();
+  uint32_t nodes = static_cast<uint32_t>(m.nodes);
+  if (state_->sent_nodes > nodes) {
+    check(vpps_graph_truncate(state_->raw, nodes));
+    state_->sent_words = m.words;
+    state_->sent_nodes = nodes;
+  }
+  // DyNet evaluates the last node that stays once more.
+  if (nodes > 0 && state_->sent_nodes >= nodes)
+    check(vpps_graph_invalidate(state_->raw, nodes - 1));
+  state_->checkpoints.pop_back();
+  recorder.rewind(m);
+  state_->forget_from(nodes > 0 ? nodes - 1 : 0);
+}
+
+void ComputationGraph::invalidate() {
+  if (state_->sent_nodes > 0)
+    check(vpps_graph_invalidate(state_->raw, 0));
+  state_->forget_from(0);
+}
+
+const Dim &ComputationGraph::get_dimension(VariableIndex i) const {
+  if (i >= recorder.count())
+    throw std::invalid_argument("the graph has no node " + std::to_string(i));
+  return recorder.dim(i);
+}
+
+// ---- evaluation ----------------------------------------------------------------
+
+// The value of a node, evaluating what is missing.
+const Tensor &ComputationGraph::fetch(VariableIndex i) {
+  GraphState &s = *state_;
+  const Dim &d = get_dimension(i);
+  s.read_pointers(i);
+  Held &held = hold(s.values, i, d);
+  vpps_words w = s.pending();
+  check(vpps_value(s.raw, &w, i, held.values.data(), held.values.size()));
+  s.evaluated_to(i);
+  return held.tensor;
+}
+
+const Tensor &ComputationGraph::forward(VariableIndex i) {
+  GraphState &s = *state_;
+  get_dimension(i);
+  recorder.patch(0, i);
+  vpps_words w = s.pending();
+  check(vpps_forward(s.raw, &w, i, 1));
+  s.forget_from(0);
+  s.evaluated_to(i);
+  return fetch(i);
+}
+
+const Tensor &ComputationGraph::incremental_forward(VariableIndex i) { return fetch(i); }
+const Tensor &ComputationGraph::get_value(VariableIndex i) { return fetch(i); }
+
+namespace {
+void of_graph(const ComputationGraph &g, const Expression &e, const char *what) {
+  if (e.pg != &g || e.graph_id != g.get_id())
+    throw std::invalid_argument(std::string(what) + ": the expression belongs to another graph");
+}
+} // namespace
+
+const Tensor &ComputationGraph::forward(const Expression &last) {
+  of_graph(*this, last, "forward");
+  return forward(last.i);
+}
+const Tensor &ComputationGraph::incremental_forward(const Expression &last) {
+  of_graph(*this, last, "incremental_forward");
+  return fetch(last.i);
+}
+const Tensor &ComputationGraph::get_value(const Expression &e) {
+  of_graph(*this, e, "get_value");
+  return fetch(e.i);
+}
+const Tensor &ComputationGraph::get_gradient(const Expression &e) {
+  of_graph(*this, e, "get_gradient");
+  return get_gradient(e.i);
+}
+void ComputationGraph::backward(const Expression &last, bool full) {
+  of_graph(*this, last, "backward");
+  backward(last.i, full);
+}
+
+namespace {
+// Losses have one element, the batch included.
+void check_scalar(const char *what, VariableIndex i, const Dim &d) {
+  if (d.size() == 1)
+    return;
+  vpps_dim w = vpps_dim();
+  w.nd = d.nd;
+  w.bd = d.bd;
+  for (unsigned k = 0; k < d.nd; ++k)
+    w.d[k] = d.d[k];
+  char text[128];
+  size_t at = 0;
+  vpps_print_dim(text, sizeof text, &at, &w);
+  throw std::invalid_argument(std::string(what) + " needs a scalar, but node " + std::to_string(i) +
+                              " is " + text + ": add it up with sum_elems and sum_batches first");
+}
+
+// What a backward pass from node i leaves behind in has_grad(): a lookup of several
+// rows is not noticed, as in DyNet.
+void mark_gradients(VariableIndex i) {
+  for (size_t k = 0; k < recorder.uses.size() && recorder.uses[k].node <= i; ++k)
+    if (recorder.uses[k].kind != Use::Rows)
+      recorder.uses[k].storage->nonzero_grad = true;
+}
+} // namespace
+
+void ComputationGraph::backward(VariableIndex i, bool full) {
+  GraphState &s = *state_;
+  check_scalar("backward", i, get_dimension(i));
+  s.read_pointers(i);
+  vpps_words w = s.pending();
+  check(vpps_backward(s.raw, &w, i, full));
+  s.evaluated_to(i);
+  s.differentiated = i + 1;
+  s.loss = i;
+  mark_gradients(i);
+}
+
+const Tensor &ComputationGraph::get_gradient(VariableIndex i) {
+  GraphState &s = *state_;
+  const Dim &d = get_dimension(i);
+  if (s.differentiated == 0)
+    throw std::runtime_error("no gradient of node " + std::to_string(i) + ": call backward first");
+  if (i >= s.differentiated)
+    throw std::runtime_error("no gradient of node " + std::to_string(i) +
+                             ": backward was called for node " + std::to_string(s.loss) +
+                             ", which comes before it");
+  Held &held = hold(s.gradients, i, d);
+  check(vpps_gradient(s.raw, i, held.values.data(), held.values.size()));
+  return held.tensor;
+}
+
+float ComputationGraph::train(vpps_handle *handle, VariableIndex loss) {
+  GraphState &s = *state_;
+  check_scalar("fb", loss, get_dimension(loss));
+  // Values from before an update are not used again, so their pointers are read anew.
+  if (s.updates != s.engine->updates)
+    s.forget_from(0);
+  s.read_pointers(loss);
+  vpps_words w = s.pending();
+  float stale = 0;
+  check(vpps_fb(handle, s.raw, &w, loss, &stale));
+  s.sent();
+  s.forget_from(0);
+  mark_gradients(loss);
+  ++s.engine->updates;
+  return stale;
+}
+
+void ComputationGraph::set_immediate_compute(bool on) { recorder.immediate = on; }
+void ComputationGraph::set_check_validity(bool on) { state_->check_validity = on; }
+
+void ComputationGraph::node_added(VariableIndex i) {
+  const Tensor &t = fetch(i);
+  if (state_->check_validity && !t.is_valid())
+    throw std::runtime_error("NaN or Inf detected in node " + std::to_string(i));
+}
+
+void ComputationGraph::print_graphviz() const {
+  std::cerr << "digraph G {\n  rankdir=LR;\n  nodesep=.05;\n";
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    NodeView n = nodes[i];
+    std::cerr << "  N" << i << " [label=\"v" << i << " = " << n.name << '(';
+    for (size_t k = 0; k < n.args.size(); ++k)
+      std::cerr << (k ? ", v" : "v") << n.args[k];
+    std::cerr << ") " << n.dim << "\"];\n";
+    for (VariableIndex a : n.args)
+      std::cerr << "  N" << a << " -> N" << i << ";\n";
+  }
+  std::cerr << "}\n";
+}
+
+// ---- add_... -------------------------------------------------------------------
+
+VariableIndex ComputationGraph::add_input(real s, Device *) { return input(*this, s).i; }
+VariableIndex ComputationGraph::add_input(const real *ps, Device *) { return input(*this, ps).i; }
+VariableIndex ComputationGraph::add_input(const Dim &d, const std::vector<float> &data, Device *) {
+  return input(*this, d, data).i;
+}
+VariableIndex ComputationGraph::add_input(const Dim &d, const std::vector<float> *pdata, Device *) {
+  return input(*this, d, pdata).i;
+}
+VariableIndex ComputationGraph::add_input(const Dim &d, const std::vector<unsigned> &ids,
+                                          const std::vector<float> &data, Device *, float defdata) {
+  return input(*this, d, ids, data, defdata).i;
+}
+VariableIndex ComputationGraph::add_parameters(Parameter p) { return parameter(*this, p).i; }
+VariableIndex ComputationGraph::add_parameters(LookupParameter p) { return parameter(*this, p).i; }
+VariableIndex ComputationGraph::add_const_parameters(Parameter p) {
+  return const_parameter(*this, p).i;
+}
+VariableIndex ComputationGraph::add_const_parameters(LookupParameter p) {
+  return const_parameter(*this, p).i;
+}
+VariableIndex ComputationGraph::add_lookup(LookupParameter p, unsigned index) {
+  return lookup(*this, p, index).i;
+}
+VariableIndex ComputationGraph::add_lookup(LookupParameter p, const unsigned *pindex) {
+  return lookup(*this, p, pindex).i;
+}
+VariableIndex ComputationGraph::add_lookup(LookupParameter p,
+                                           const std::vector<unsigned> &indices) {
+  return lookup(*this, p, indices).i;
+}
+VariableIndex ComputationGraph::add_lookup(LookupParameter p,
+                                           const std::vector<unsigned> *pindices) {
+  return lookup(*this, p, pindices).i;
+}
+VariableIndex ComputationGraph::add_const_lookup(LookupParameter p, unsigned index) {
+  return const_lookup(*this, p, index).i;
+}
+VariableIndex ComputationGraph::add_const_lookup(LookupParameter p, const unsigned *pindex) {
+  return const_lookup(*this, p, pindex).i;
+}
+VariableIndex ComputationGraph::add_const_lookup(LookupParameter p,
+                                                 const std::vector<unsigned> &indices) {
+  return const_lookup(*this, p, indices).i;
+}
+VariableIndex ComputationGraph::add_const_lookup(LookupParameter p,
+                                                 const std::vector<unsigned> *pindices) {
+  return const_lookup(*this, p, pindices).i;
+}
+
+// ---- Expression ----------------------------------------------------------------
+
+namespace {
+void fresh(const Expression &e) {
+  if (e.is_stale() || e.i >= recorder.count())
+    throw std::runtime_error("Attempt to use a stale expression: its graph is gone or was "
+                             "cleared, build it anew");
+}
+} // namespace
+
+const Tensor &Expression::value() const {
+  fresh(*this);
+  return pg->get_value(i);
+}
+const Tensor &Expression::gradient() const {
+  fresh(*this);
+  return pg->get_gradient(i);
+}
+const Dim &Expression::dim() const {
+  fresh(*this);
+  return recorder.dim(i);
+}
+std::string Expression::get_device_name() const {
+  fresh(*this);
+  return default_device ? default_device->name : "";
+}
+
+} // namespace dynet

@@ -1,0 +1,222 @@
+// initialize: flags, seed and the engine; and the globals.
+#include "dynet/init.h"
+
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <iostream>
+#include <stdexcept>
+
+#include "dynet/devices.h"
+#include "dynet/engine.h"
+#include "dynet/except.h"
+
+namespace dynet {
+
+std::mt19937 *rndeng = nullptr;
+Device *default_device = nullptr;
+float default_weight_decay_lambda = 0;
+int autobatch_flag = 0;
+int profiling_flag = 0;
+
+namespace {
+
+std::shared_ptr<Engine> the_engine;
+
+// The flag's name with '_' as '-', or "" if the argument is no flag; value: after '='.
+std::string flag_name(const std::string &argument, std::string &value, bool &has_value) {
+  if (argument.compare(0, 2, "--") != 0)
+    return "";
+  size_t equals = argument.find('=');
+  has_value = equals != std::string::npos;
+  value = has_value ? argument.substr(equals + 1) : "";
+  std::string name = argument.substr(2, has_value ? equals - 2 : std::string::npos);
+  for (char &c : name)
+    if (c == '_')
+      c = '-';
+  return name;
+}
+
+long long integer(const std::string &flag, const std::string &value, long long most) {
+  char *end = nullptr;
+  errno = 0;
+  long long n = std::strtoll(value.c_str(), &end, 10);
+  if (value.empty() || *end != 0 || errno != 0 || n < 0 || n > most)
+    throw std::invalid_argument("--" + flag + "=" + value + ": needs a number from 0 to " +
+                                std::to_string(most));
+  return n;
+}
+
+float decay(const std::string &flag, const std::string &value) {
+  char *end = nullptr;
+  float x = std::strtof(value.c_str(), &end);
+  if (value.empty() || *end != 0 || !(x >= 0 && x < 1))
+    throw std::invalid_argument("--" + flag + "=" + value + ": needs a number from 0 to below 1");
+  return x;
+}
+
+// "CPU" or "GPU:k" of DyNet's list of devices; the first counts.
+std::string device_of_list(const std::string &list) {
+  std::string first = list.substr(0, list.find(','));
+  if (first == "CPU")
+    return "cpu";
+  if (first.compare(0, 4, "GPU:") == 0)
+    return "cuda:" + first.substr(4);
+  if (first == "GPU")
+    return "cuda";
+  throw std::invalid_argument("--dynet-devices=" + list + ": needs CPU or GPU:k");
+}
+
+} // namespace
+
+DynetParams::DynetParams()
+    : random_seed(0), mem_descriptor("512"), weight_decay(0), autobatch(0), profiling(0),
+      shared_parameters(false), ngpus_requested(false), ids_requested(false), cpu_requested(false),
+      requested_gpus(-1) {}
+
+DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters) {
+  DynetParams p;
+  p.shared_parameters = shared_parameters;
+  int kept = argc > 0 ? 1 : 0;
+  for (int i = kept; i < argc; ++i) {
+    std::string value;
+    bool has_value = false;
+    std::string flag = flag_name(argv[i], value, has_value);
+    bool known = flag == "dynet-mem" || flag == "dynet-weight-decay" || flag == "dynet-seed" ||
+                 flag == "dynet-autobatch" || flag == "dynet-profiling" ||
+                 flag == "dynet-devices" || flag == "dynet-gpus" || flag == "vpps-device";
+    if (!known) {
+      argv[kept++] = argv[i];
+      continue;
+    }
+    if (!has_value) {
+      if (i + 1 >= argc)
+        throw std::invalid_argument("--" + flag + " needs a value");
+      value = argv[++i];
+    }
+    if (flag == "dynet-mem") {
+      p.mem_descriptor = value;
+    } else if (flag == "dynet-weight-decay") {
+      p.weight_decay = decay(flag, value);
+    } else if (flag == "dynet-seed") {
+      p.random_seed = static_cast<unsigned>(integer(flag, value, UINT_MAX));
+    } else if (flag == "dynet-autobatch") {
+      p.autobatch = static_cast<int>(integer(flag, value, INT_MAX));
+    } else if (flag == "dynet-profiling") {
+      p.profiling = static_cast<int>(integer(flag, value, INT_MAX));
+    } else if (flag == "dynet-gpus") {
+      p.ngpus_requested = true;
+      p.requested_gpus = static_cast<int>(integer(flag, value, INT_MAX));
+      if (p.requested_gpus > 0)
+        p.vpps_device = "cuda";
+    } else if (flag == "dynet-devices") {
+      p.ids_requested = true;
+      p.vpps_device = device_of_list(value);
+      p.cpu_requested = p.vpps_device == "cpu";
+    } else {
+      p.vpps_device = value;
+    }
+  }
+  if (kept < argc)
+    argv[kept] = nullptr;
+  argc = kept;
+  return p;
+}
+
+void initialize(DynetParams &params) {
+  if (the_engine) {
+    std::cerr << "WARNING: dynet::initialize was called before; this call does nothing.\n";
+    return;
+  }
+  if (!(params.weight_decay >= 0 && params.weight_decay < 1))
+    throw std::invalid_argument("weight_decay must be from 0 to below 1");
+  unsigned seed = params.random_seed;
+  while (seed == 0)
+    seed = std::random_device()();
+
+  std::string device = params.vpps_device;
+  if (device.empty() && std::getenv("VPPS_DEVICE"))
+    device = std::getenv("VPPS_DEVICE");
+  if (device.empty())
+    device = "auto";
+  vpps_engine_options options = VPPS_ENGINE_OPTIONS_INIT;
+  options.device = device.c_str();
+  options.seed = seed;
+  vpps_engine *raw = nullptr;
+  check(vpps_engine_open(&options, &raw));
+  the_engine = std::make_shared<Engine>(raw);
+  // Another user of the library may have opened the engine first.
+  check(vpps_engine_seed(raw, seed));
+  char description[256] = "";
+  check(vpps_engine_describe(raw, description, sizeof description));
+
+  rndeng = new std::mt19937(seed);
+  default_weight_decay_lambda = params.weight_decay;
+  autobatch_flag = params.autobatch;
+  profiling_flag = params.profiling;
+  bool gpu = std::string(description).compare(0, 4, "cuda") == 0;
+  default_device = new Device(0, gpu ? DeviceType::GPU : DeviceType::CPU, gpu ? "GPU:0" : "CPU");
+  get_device_manager()->set(default_device);
+  std::cerr << "[dynet] random seed: " << seed << "\n[vpps] " << description << "\n";
+}
+
+void initialize(int &argc, char **&argv, bool shared_parameters) {
+  DynetParams params = extract_dynet_params(argc, argv, shared_parameters);
+  initialize(params);
+}
+
+void cleanup() {
+  delete rndeng;
+  rndeng = nullptr;
+  get_device_manager()->set(nullptr);
+  delete default_device;
+  default_device = nullptr;
+  the_engine.reset();
+}
+
+void reset_rng(unsigned seed) {
+  if (rndeng == nullptr)
+    throw std::invalid_argument("reset_rng before dynet::initialize");
+  while (seed == 0)
+    seed = std::random_device()();
+  rndeng->seed(seed);
+  check(vpps_engine_seed(the_engine->raw, seed));
+}
+
+const std::shared_ptr<Engine> &engine(const char *needed_by) {
+  if (!the_engine)
+    throw std::invalid_argument(std::string("dynet::initialize must be called before ") +
+                                needed_by);
+  return the_engine;
+}
+
+void throw_failure(vpps_status status) {
+  std::string text = vpps_last_error();
+  if (text.empty())
+    text = "libvpps: failure " + std::to_string(static_cast<int>(status));
+  switch (status) {
+  case VPPS_ERR_ARGUMENT:
+  case VPPS_ERR_GRAPH:
+    throw std::invalid_argument(text);
+  case VPPS_ERR_MEMORY:
+    throw out_of_memory(text);
+  default:
+    throw std::runtime_error(text);
+  }
+}
+
+DeviceManager *get_device_manager() {
+  static DeviceManager *manager = new DeviceManager;
+  return manager;
+}
+
+Device *DeviceManager::get_global_device(const std::string &name) {
+  for (Device *d : devices_)
+    if (name.empty() || name == d->name)
+      return d;
+  throw std::runtime_error(
+      "no device called '" + name + "'; there is " +
+      (devices_.empty() ? "none before dynet::initialize" : "only '" + devices_[0]->name + "'"));
+}
+
+} // namespace dynet

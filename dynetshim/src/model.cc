@@ -1,0 +1,467 @@
+// Parameters, tables and collections over the engine's blocks of floats.
+#include "dynet/model.h"
+
+#include <cmath>
+#include <stdexcept>
+
+#include "dynet/io.h"
+
+namespace dynet {
+
+// What copies of a ParameterCollection share. A parameter is listed in its collection
+// and in all those above it; weight decay is the root's.
+struct CollectionState {
+  std::shared_ptr<CollectionState> parent;                                // null: a root
+  std::string name;                                                       // "/", "/sub/"
+  std::unordered_map<std::string, int> parameter_names, collection_names; // how often used
+  std::vector<std::shared_ptr<ParameterStorage>> parameters;
+  std::vector<std::shared_ptr<LookupParameterStorage>> tables;
+  std::vector<std::shared_ptr<ParameterStorageBase>> all;
+  L2WeightDecay weight_decay;
+
+  explicit CollectionState(float lambda) : weight_decay(lambda) {}
+  CollectionState &root() {
+    CollectionState *s = this;
+    while (s->parent)
+      s = s->parent.get();
+    return *s;
+  }
+};
+
+namespace {
+
+vpps_dim wire(const Dim &d) {
+  vpps_dim w = vpps_dim();
+  w.nd = d.nd;
+  w.bd = d.bd;
+  for (unsigned i = 0; i < d.nd; ++i)
+    w.d[i] = d.d[i];
+  return w;
+}
+
+// A name below a collection: numbered when it was used before, or is empty.
+std::string unique_name(const std::string &prefix, const std::string &name,
+                        std::unordered_map<std::string, int> &used) {
+  if (name.find_first_of("/_") != std::string::npos)
+    throw std::runtime_error("the name '" + name + "' must not contain '/' or '_'");
+  int index = used[name]++;
+  std::string full = prefix + name;
+  if (index > 0 || name.empty())
+    full += "_" + std::to_string(index);
+  return full;
+}
+
+Dim table_dim(unsigned n, const Dim &row) {
+  Dim d = row;
+  d.bd = 1;
+  d.insert_dim(d.nd, n);
+  return d;
+}
+
+} // namespace
+
+// ---- weight decay --------------------------------------------------------------
+
+void L2WeightDecay::set_lambda(float lambda) {
+  if (!(lambda >= 0))
+    throw std::domain_error("weight decay must not be negative");
+  lambda_ = lambda;
+  if (engine_)
+    check(vpps_collection_set_lambda(engine_->raw, collection_, lambda));
+}
+
+float L2WeightDecay::current_weight_decay() const {
+  float factor = 1;
+  if (engine_)
+    check(vpps_collection_factor(engine_->raw, collection_, &factor));
+  return factor;
+}
+
+uint32_t L2WeightDecay::collection() {
+  if (!engine_) {
+    const std::shared_ptr<Engine> &e = engine("parameters are added");
+    check(vpps_collection_create(e->raw, lambda_, &collection_));
+    engine_ = e;
+  }
+  return collection_;
+}
+
+// ---- storage -------------------------------------------------------------------
+
+ParameterStorageBase::ParameterStorageBase(CollectionState &root, const std::string &name,
+                                           const Dim &dim, uint32_t flags,
+                                           const ParameterInit &init, Device *device)
+    : name(name), updated(true), nonzero_grad(false), device(device), id(0), engine_dim(dim),
+      dim_id(0), dim_epoch(0), row_dim_id(0), row_dim_epoch(0),
+      engine_(engine("parameters are added")), collection_(root.weight_decay.collection()),
+      engine_updated_(true) {
+  if (dim.bd != 1 || dim.nd == 0 || dim.size() == 0)
+    throw std::invalid_argument("parameter " + name +
+                                ": needs a dim of at least one axis, without a batch");
+  std::vector<float> values(dim.size());
+  Tensor t(dim, values.data(), device, DeviceMempool::PS);
+  init.initialize_params(t);
+  vpps_dim w = wire(dim);
+  check(vpps_parameter_create(engine_->raw, collection_, name.c_str(), &w, flags, values.data(),
+                              &id));
+}
+
+// A failure while letting go has nobody to tell.
+ParameterStorageBase::~ParameterStorageBase() { vpps_parameter_destroy(engine_->raw, id); }
+
+void ParameterStorageBase::scale_parameters(float a) {
+  check(vpps_parameter_scale(engine_->raw, id, VPPS_VALUES, a));
+}
+void ParameterStorageBase::scale_gradient(float a) {
+  check(vpps_parameter_scale(engine_->raw, id, VPPS_GRADIENT, a));
+}
+void ParameterStorageBase::clear() {
+  scale_gradient(0);
+  nonzero_grad = false;
+}
+
+std::vector<float> ParameterStorageBase::read(vpps_part part) const {
+  std::vector<float> v(size());
+  check(vpps_parameter_read(engine_->raw, id, part, 0, v.size(), v.data()));
+  return v;
+}
+
+void ParameterStorageBase::write(vpps_part part, size_t offset, const float *from, size_t count) {
+  check(vpps_parameter_write(engine_->raw, id, part, offset, count, from));
+}
+
+namespace {
+float sum_of_squares(const std::vector<float> &v) {
+  double s = 0;
+  for (float x : v)
+    s += static_cast<double>(x) * x;
+  return static_cast<float>(s);
+}
+} // namespace
+
+void ParameterStorageBase::squared_l2norm(float *sqnorm) const {
+  *sqnorm = sum_of_squares(read(VPPS_VALUES));
+}
+void ParameterStorageBase::g_squared_l2norm(float *sqnorm) const {
+  *sqnorm = sum_of_squares(read(VPPS_GRADIENT));
+}
+
+float ParameterStorageBase::current_weight_decay() const {
+  float factor = 1;
+  check(vpps_collection_factor(engine_->raw, collection_, &factor));
+  return factor;
+}
+
+void ParameterStorageBase::expose(Tensor &values, Tensor &gradient) {
+  if (values.v != nullptr)
+    return;
+  float *v = nullptr, *g = nullptr;
+  check(vpps_parameter_expose(engine_->raw, id, VPPS_VALUES, &v));
+  check(vpps_parameter_expose(engine_->raw, id, VPPS_GRADIENT, &g));
+  values.v = v;
+  gradient.v = g;
+}
+
+void ParameterStorageBase::accumulate(const float *g, size_t offset, size_t count) {
+  std::vector<float> sum(count);
+  check(vpps_parameter_read(engine_->raw, id, VPPS_GRADIENT, offset, count, sum.data()));
+  for (size_t i = 0; i < count; ++i)
+    sum[i] += g[i];
+  write(VPPS_GRADIENT, offset, sum.data(), count);
+  nonzero_grad = true;
+}
+
+namespace {
+void same_size(const std::string &name, size_t wanted, size_t got) {
+  if (wanted != got)
+    throw std::invalid_argument(name + ": " + std::to_string(got) + " values where it has " +
+                                std::to_string(wanted));
+}
+} // namespace
+
+ParameterStorage::ParameterStorage(CollectionState &root, const std::string &name, const Dim &d,
+                                   const ParameterInit &init, Device *device)
+    : ParameterStorageBase(root, name, d, 0, init, device), dim(d),
+      values(d, nullptr, device, DeviceMempool::PS), g(d, nullptr, device, DeviceMempool::PS) {}
+
+void ParameterStorage::zero() {
+  scale_parameters(0);
+  clear();
+}
+
+void ParameterStorage::copy(const ParameterStorage &other) {
+  same_size(name, size(), other.size());
+  std::vector<float> v = other.read(VPPS_VALUES);
+  write(VPPS_VALUES, 0, v.data(), v.size());
+}
+
+void ParameterStorage::accumulate_grad(const Tensor &d) {
+  same_size(name, size(), d.d.size());
+  accumulate(d.v, 0, size());
+}
+
+void ParameterStorage::clip(float left, float right) {
+  std::vector<float> v = read(VPPS_VALUES);
+  for (float &x : v)
+    x = x < left ? left : x > right ? right : x;
+  write(VPPS_VALUES, 0, v.data(), v.size());
+}
+
+void ParameterStorage::set_value(const std::vector<float> &val) {
+  same_size(name, size(), val.size());
+  write(VPPS_VALUES, 0, val.data(), val.size());
+}
+
+LookupParameterStorage::LookupParameterStorage(CollectionState &root, const std::string &name,
+                                               unsigned n, const Dim &row,
+                                               const ParameterInit &init, Device *device)
+    : ParameterStorageBase(root, name, table_dim(n, row), VPPS_PARAMETER_LOOKUP, init, device),
+      all_dim(engine_dim), dim(row), all_values(all_dim, nullptr, device, DeviceMempool::PS),
+      all_grads(all_dim, nullptr, device, DeviceMempool::PS), all_updated(false) {}
+
+void LookupParameterStorage::zero() { scale_parameters(0); }
+
+void LookupParameterStorage::initialize(unsigned index, const std::vector<float> &val) {
+  same_size(name, dim.size(), val.size());
+  if (index >= all_dim[all_dim.nd - 1])
+    throw std::invalid_argument(name + " has no row " + std::to_string(index) + ", only " +
+                                std::to_string(all_dim[all_dim.nd - 1]));
+  write(VPPS_VALUES, static_cast<size_t>(index) * dim.size(), val.data(), val.size());
+}
+
+void LookupParameterStorage::copy(const LookupParameterStorage &other) {
+  same_size(name, size(), other.size());
+  std::vector<float> v = other.read(VPPS_VALUES);
+  write(VPPS_VALUES, 0, v.data(), v.size());
+}
+
+void LookupParameterStorage::accumulate_grad(const Tensor &d) {
+  same_size(name, size(), d.d.size());
+  accumulate(d.v, 0, size());
+  all_updated = true;
+}
+
+void LookupParameterStorage::accumulate_grad(unsigned index, const Tensor &d) {
+  same_size(name, dim.size(), d.d.size());
+  accumulate(d.v, static_cast<size_t>(index) * dim.size(), dim.size());
+}
+
+std::unordered_set<unsigned> LookupParameterStorage::non_zero_grads() const {
+  uint64_t count = 0;
+  int all = 0;
+  check(vpps_parameter_touched(engine_->raw, id, nullptr, 0, &count, &all));
+  std::vector<uint32_t> rows(count);
+  check(vpps_parameter_touched(engine_->raw, id, rows.data(), rows.size(), &count, &all));
+  return std::unordered_set<unsigned>(rows.begin(), rows.end());
+}
+
+void LookupParameterStorage::expose() {
+  ParameterStorageBase::expose(all_values, all_grads);
+  unsigned n = all_dim[all_dim.nd - 1];
+  if (values.size() == n)
+    return;
+  for (unsigned i = 0; i < n; ++i) {
+    size_t at = static_cast<size_t>(i) * dim.size();
+    values.push_back(Tensor(dim, all_values.v + at, device, DeviceMempool::PS));
+    grads.push_back(Tensor(dim, all_grads.v + at, device, DeviceMempool::PS));
+  }
+}
+
+// ---- Parameter -----------------------------------------------------------------
+
+ParameterStorage &Parameter::get_storage() const {
+  if (!p)
+    throw std::runtime_error("get_storage of an empty Parameter");
+  p->expose();
+  return *p;
+}
+
+void Parameter::clip_inplace(float left, float right) {
+  float factor = current_weight_decay();
+  p->clip(left / factor, right / factor);
+}
+
+LookupParameterStorage &LookupParameter::get_storage() const {
+  if (!p)
+    throw std::runtime_error("get_storage of an empty LookupParameter");
+  p->expose();
+  return *p;
+}
+
+// ---- ParameterCollection -------------------------------------------------------
+
+ParameterCollection::ParameterCollection()
+    : state_(std::make_shared<CollectionState>(default_weight_decay_lambda)) {
+  state_->name = "/";
+}
+
+Parameter ParameterCollection::add_parameters(const Dim &d, float scale, const std::string &name,
+                                              Device *device) {
+  if (scale == 0)
+    return add_parameters(d, ParameterInitGlorot(), name, device);
+  return add_parameters(d, ParameterInitUniform(scale), name, device);
+}
+
+Parameter ParameterCollection::add_parameters(const Dim &d, Device *device) {
+  return add_parameters(d, ParameterInitGlorot(), "", device);
+}
+
+Parameter ParameterCollection::add_parameters(const Dim &d, const std::string &name,
+                                              Device *device) {
+  return add_parameters(d, ParameterInitGlorot(), name, device);
+}
+
+Parameter ParameterCollection::add_parameters(const Dim &d, const ParameterInit &init,
+                                              const std::string &name, Device *device) {
+  engine("parameters are added");
+  std::string full = unique_name(state_->name, name, state_->parameter_names);
+  std::shared_ptr<ParameterStorage> p(
+      new ParameterStorage(state_->root(), full, d, init, device ? device : default_device));
+  for (CollectionState *s = state_.get(); s; s = s->parent.get()) {
+    s->parameters.push_back(p);
+    s->all.push_back(p);
+  }
+  return Parameter(p);
+}
+
+LookupParameter ParameterCollection::add_lookup_parameters(unsigned n, const Dim &d,
+                                                           const std::string &name,
+                                                           Device *device) {
+  return add_lookup_parameters(n, d, ParameterInitGlorot(true), name, device);
+}
+
+LookupParameter ParameterCollection::add_lookup_parameters(unsigned n, const Dim &d,
+                                                           const ParameterInit &init,
+                                                           const std::string &name,
+                                                           Device *device) {
+  engine("parameters are added");
+  std::string full = unique_name(state_->name, name, state_->parameter_names);
+  std::shared_ptr<LookupParameterStorage> p(new LookupParameterStorage(
+      state_->root(), full, n, d, init, device ? device : default_device));
+  for (CollectionState *s = state_.get(); s; s = s->parent.get()) {
+    s->tables.push_back(p);
+    s->all.push_back(p);
+  }
+  return LookupParameter(p);
+}
+
+ParameterCollection ParameterCollection::add_subcollection(const std::string &name,
+                                                           float weight_decay_lambda) {
+  ParameterCollection sub;
+  sub.state_ = std::make_shared<CollectionState>(weight_decay_lambda < 0 ? get_weight_decay_lambda()
+                                                                         : weight_decay_lambda);
+  sub.state_->name = unique_name(state_->name, name, state_->collection_names) + "/";
+  sub.state_->parent = state_;
+  return sub;
+}
+
+std::vector<std::shared_ptr<ParameterStorageBase>>
+ParameterCollection::get_parameter_storages_base() const {
+  for (auto &p : state_->parameters)
+    p->expose();
+  for (auto &p : state_->tables)
+    p->expose();
+  return state_->all;
+}
+
+std::shared_ptr<ParameterStorage>
+ParameterCollection::get_parameter_storage(const std::string &name) const {
+  for (auto &p : state_->root().parameters)
+    if (p->name == name) {
+      p->expose();
+      return p;
+    }
+  throw std::runtime_error("no parameter is called '" + name + "'");
+}
+
+std::vector<std::shared_ptr<ParameterStorage>> ParameterCollection::get_parameter_storages() const {
+  for (auto &p : state_->parameters)
+    p->expose();
+  return state_->parameters;
+}
+
+std::shared_ptr<LookupParameterStorage>
+ParameterCollection::get_lookup_parameter_storage(const std::string &name) const {
+  for (auto &p : state_->root().tables)
+    if (p->name == name) {
+      p->expose();
+      return p;
+    }
+  throw std::runtime_error("no lookup parameter is called '" + name + "'");
+}
+
+std::vector<std::shared_ptr<LookupParameterStorage>>
+ParameterCollection::get_lookup_parameter_storages() const {
+  for (auto &p : state_->tables)
+    p->expose();
+  return state_->tables;
+}
+
+const std::vector<std::shared_ptr<ParameterStorage>> &ParameterCollection::parameters_list() const {
+  return state_->parameters;
+}
+const std::vector<std::shared_ptr<LookupParameterStorage>> &
+ParameterCollection::lookup_parameters_list() const {
+  return state_->tables;
+}
+
+void ParameterCollection::reset_gradient() {
+  for (auto &p : state_->all)
+    p->clear();
+  for (auto &p : state_->tables)
+    p->all_updated = false;
+}
+
+float ParameterCollection::gradient_l2_norm() const {
+  double sum = 0;
+  for (auto &p : state_->all) {
+    float s = 0;
+    p->g_squared_l2norm(&s);
+    sum += s;
+  }
+  return static_cast<float>(std::sqrt(sum));
+}
+
+size_t ParameterCollection::parameter_count() const {
+  size_t n = 0;
+  for (auto &p : state_->all)
+    n += p->size();
+  return n;
+}
+
+size_t ParameterCollection::updated_parameter_count() const {
+  size_t n = 0;
+  for (auto &p : state_->all)
+    n += p->updated ? p->size() : 0;
+  return n;
+}
+
+size_t ParameterCollection::size() const { return state_->parameters.size(); }
+const std::string &ParameterCollection::get_fullname() const { return state_->name; }
+
+void ParameterCollection::set_weight_decay_lambda(float lambda) {
+  state_->weight_decay.set_lambda(lambda);
+}
+L2WeightDecay &ParameterCollection::get_weight_decay() { return state_->weight_decay; }
+float ParameterCollection::get_weight_decay_lambda() const {
+  return state_->weight_decay.get_lambda();
+}
+
+std::vector<uint32_t> ParameterCollection::engine_ids() const {
+  std::vector<uint32_t> ids;
+  for (auto &p : state_->parameters)
+    ids.push_back(p->id);
+  for (auto &p : state_->tables)
+    ids.push_back(p->id);
+  return ids;
+}
+
+void save_dynet_model(std::string filename, ParameterCollection *model) {
+  TextFileSaver(filename).save(*model, "/model");
+}
+
+void load_dynet_model(std::string filename, ParameterCollection *model) {
+  TextFileLoader(filename).populate(*model, "/model");
+}
+
+} // namespace dynet

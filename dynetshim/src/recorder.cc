@@ -1,0 +1,288 @@
+// Interning of dims, the memory of shape answers, and reading of pointers.
+#include "recorder.h"
+
+#include <stdexcept>
+#include <string>
+
+#include "shape.h"
+
+namespace dynet {
+
+Recorder recorder;
+
+namespace {
+
+// Which attribute words a shape depends on, as a bit mask.
+uint32_t shape_attributes(uint32_t op) {
+  switch (op) {
+  case VPPS_OP_PICK_ELEMENT: // axis, rows, n
+    return 5;
+  case VPPS_OP_PICK_BATCH_ELEMENTS: // elements, n
+    return 2;
+  case VPPS_OP_HINGE: // margin, rows
+    return 1;
+  case VPPS_OP_PICK_NEG_LOG_SOFTMAX:
+  case VPPS_OP_VANILLA_LSTM_GATES:
+  case VPPS_OP_VANILLA_LSTM_GATES_DROPOUT:
+    return 0;
+  }
+  return ~0u;
+}
+
+uint32_t hash(const uint32_t *words, uint32_t n) {
+  uint32_t h = n * 0x9e3779b9u;
+  for (uint32_t i = 0; i < n; ++i)
+    h = (h ^ words[i]) * 0x85ebca6bu, h ^= h >> 13;
+  return h;
+}
+
+vpps_dim wire(const Dim &d) {
+  vpps_dim w;
+  std::memset(&w, 0, sizeof w);
+  w.nd = d.nd;
+  w.bd = d.bd;
+  for (unsigned i = 0; i < d.nd; ++i)
+    w.d[i] = d.d[i];
+  return w;
+}
+
+} // namespace
+
+void Recorder::open(ComputationGraph *g, unsigned graph_id) {
+  graph = g;
+  id = graph_id;
+  immediate = awaits_inputs = false;
+  ++epoch;
+  words.resize(0);
+  node_dims.resize(0);
+  inputs.resize(0);
+  wire_dims.resize(0);
+  shown.clear();
+  patches.resize(0);
+  uses.resize(0);
+}
+
+void Recorder::close() { open(nullptr, 0); }
+
+Mark Recorder::mark() const {
+  Mark m = {words.size(),   node_dims.size(), inputs.size(),
+            patches.size(), uses.size(),      graph->parameter_nodes.size()};
+  return m;
+}
+
+void Recorder::rewind(const Mark &m) {
+  words.resize(m.words);
+  node_dims.resize(m.nodes);
+  inputs.resize(m.inputs);
+  patches.resize(m.patches);
+  uses.resize(m.uses);
+  graph->parameter_nodes.resize(m.trainable);
+}
+
+void Recorder::evaluate(VariableIndex i) { graph->node_added(i); }
+
+void Recorder::foreign(const Expression &x) const {
+  if (id == 0)
+    throw std::invalid_argument(
+        "expression of a graph that is gone: build it anew in the new graph");
+  if (x.graph_id != id)
+    throw std::invalid_argument("expression " + std::to_string(x.i) +
+                                " belongs to another graph: build it in the present one");
+  throw std::invalid_argument("expression " + std::to_string(x.i) +
+                              " is not in its graph any more (clear or revert took it away): "
+                              "build it anew");
+}
+
+void Recorder::foreign_graph() const {
+  throw std::invalid_argument("this graph is not the one being built");
+}
+
+uint32_t Recorder::intern(const vpps_dim &d) {
+  if (slots_.size() < 2 * (wire_dims.size() + 1))
+    grow_slots();
+  uint32_t mask = static_cast<uint32_t>(slots_.size()) - 1;
+  uint32_t at = hash(&d.nd, 9) & mask;
+  for (; slots_[at].epoch == epoch; at = (at + 1) & mask)
+    if (std::memcmp(&wire_dims[slots_[at].id], &d, sizeof d) == 0)
+      return slots_[at].id;
+  uint32_t dim_id = static_cast<uint32_t>(wire_dims.size());
+  if (dim_id >= 1u << 24)
+    throw std::invalid_argument("more than 2^24 different shapes in one graph");
+  Dim d2;
+  d2.nd = d.nd;
+  d2.bd = d.bd;
+  for (unsigned i = 0; i < d.nd; ++i)
+    d2.d[i] = d.d[i];
+  shown.push_back(d2);
+  wire_dims.push(d);
+  slots_[at].epoch = epoch;
+  slots_[at].id = dim_id;
+  return dim_id;
+}
+
+void Recorder::grow_slots() {
+  std::vector<Slot> old;
+  old.swap(slots_);
+  Slot empty = {0, 0};
+  slots_.assign(old.empty() ? 64 : 2 * old.size(), empty);
+  uint32_t mask = static_cast<uint32_t>(slots_.size()) - 1;
+  for (size_t i = 0; i < wire_dims.size(); ++i) {
+    uint32_t at = hash(&wire_dims[i].nd, 9) & mask;
+    while (slots_[at].epoch == epoch)
+      at = (at + 1) & mask;
+    slots_[at].epoch = epoch;
+    slots_[at].id = static_cast<uint32_t>(i);
+  }
+}
+
+uint32_t Recorder::intern(const Dim &d) {
+  if (d.nd > DYNET_MAX_TENSOR_DIM)
+    throw std::invalid_argument("a dim has at most 7 axes");
+  vpps_dim w = wire(d);
+  if (!vpps_dim_sane(&w)) {
+    char text[128] = "";
+    size_t at = 0;
+    vpps_print_dim(text, sizeof text, &at, &w);
+    throw std::invalid_argument(std::string("the dim ") + text +
+                                " is empty or too large: sizes are at least 1, the whole is below "
+                                "2^31 elements");
+  }
+  return intern(w);
+}
+
+uint32_t Recorder::intern_row(LookupParameterStorage &p) {
+  if (p.row_dim_epoch != epoch) {
+    p.row_dim_id = intern(p.dim);
+    p.row_dim_epoch = epoch;
+  }
+  return p.row_dim_id;
+}
+
+uint32_t Recorder::intern_all(ParameterStorageBase &p) {
+  if (p.dim_epoch != epoch) {
+    p.dim_id = intern(p.engine_dim);
+    p.dim_epoch = epoch;
+  }
+  return p.dim_id;
+}
+
+uint32_t Recorder::infer(uint32_t op, const uint32_t *args, uint32_t nargs, const uint32_t *attrs,
+                         uint32_t nattrs, const Dim *wanted) {
+  // Long lists are nearly always of one shape, which is then the result's.
+  if (op == VPPS_OP_SUM && nargs > 0) {
+    uint32_t same = node_dims[args[0]], i = 1;
+    while (i < nargs && node_dims[args[i]] == same)
+      ++i;
+    if (i == nargs)
+      return same;
+  }
+  uint32_t length = 1 + nargs + nattrs;
+  Known *known = nullptr;
+  uint32_t key[9];
+  if (wanted == nullptr && length <= 9) {
+    uint32_t relevant = nattrs ? shape_attributes(op) : 0;
+    key[0] = op | nargs << 8;
+    for (uint32_t i = 0; i < nargs; ++i)
+      key[1 + i] = node_dims[args[i]];
+    for (uint32_t i = 0; i < nattrs; ++i)
+      key[1 + nargs + i] = relevant >> i & 1 ? attrs[i] : 0;
+    known = &known_[hash(key, length) % known_size];
+    if (known->epoch == epoch && known->length == length &&
+        std::memcmp(known->key, key, length * sizeof *key) == 0)
+      return known->result;
+  }
+  dims_of_args_.resize(nargs);
+  for (uint32_t i = 0; i < nargs; ++i)
+    dims_of_args_[i] = &wire_dims[node_dims[args[i]]];
+  vpps_dim dim;
+  if (wanted)
+    dim = wire(*wanted);
+  else
+    std::memset(&dim, 0, sizeof dim);
+  char msg[512] = "";
+  if (vpps_infer_dim(op, dims_of_args_.data(), nargs, attrs, &dim, msg, sizeof msg) != 0) {
+    awaits_inputs = false;
+    throw std::invalid_argument(msg);
+  }
+  uint32_t dim_id = intern(dim);
+  if (known) {
+    known->epoch = epoch;
+    known->length = length;
+    known->result = dim_id;
+    std::memcpy(known->key, key, length * sizeof *key);
+  }
+  return dim_id;
+}
+
+Expression Recorder::node(uint32_t op, const uint32_t *args, uint32_t nargs, const uint32_t *attrs,
+                          uint32_t nattrs, const Dim *wanted) {
+  uint32_t dim_id = infer(op, args, nargs, attrs, nattrs, wanted);
+  uint32_t variadic = vpps_op_args(op) < 0;
+  uint32_t *w = words.room(1 + variadic + nargs + nattrs), *d = node_dims.room(1);
+  words.took(1 + variadic + nargs + nattrs);
+  *w++ = op | dim_id << 8;
+  if (variadic)
+    *w++ = nargs;
+  for (uint32_t i = 0; i < nargs; ++i)
+    *w++ = args[i];
+  for (uint32_t i = 0; i < nattrs; ++i)
+    *w++ = attrs[i];
+  *d = dim_id;
+  return took();
+}
+
+Expression Recorder::node(uint32_t op, const Expression *xs, size_t n, const uint32_t *attrs,
+                          uint32_t nattrs) {
+  if (n == 0)
+    throw std::invalid_argument(std::string(vpps_op_name(op)) + ": needs at least one argument");
+  uint32_t few[16], *args = few;
+  if (n > 16) {
+    args_.resize(n);
+    args = args_.data();
+  }
+  for (size_t i = 0; i < n; ++i) {
+    own(xs[i]);
+    args[i] = xs[i].i;
+  }
+  return node(op, args, static_cast<uint32_t>(n), attrs, nattrs);
+}
+
+Recorder::Read Recorder::read(uint32_t node) const {
+  const uint32_t *w = words.data();
+  for (uint32_t i = 0;; ++i) {
+    Read r;
+    r.op = *w++ & 0xff;
+    r.nargs = vpps_op_args(r.op) < 0 ? *w++ : static_cast<uint32_t>(vpps_op_args(r.op));
+    r.args = w;
+    if (i == node)
+      return r;
+    w += r.nargs + static_cast<uint32_t>(vpps_op_attrs(r.op));
+  }
+}
+
+void Recorder::patch(uint32_t first, uint32_t last) {
+  // Patches are in order of their nodes; most graphs have none.
+  for (size_t k = patches.size(); k-- > 0 && patches[k].node >= first;) {
+    const Patch &p = patches[k];
+    if (p.node > last)
+      continue;
+    const void *from = p.from;
+    size_t size = p.count;
+    if (p.kind == Patch::Floats) {
+      const std::vector<float> &v = *static_cast<const std::vector<float> *>(p.from);
+      from = v.data();
+      size = v.size() < p.count ? v.size() : p.count; // longer ones are cut, as in DyNet
+    } else if (p.kind == Patch::Unsigneds) {
+      const std::vector<unsigned> &v = *static_cast<const std::vector<unsigned> *>(p.from);
+      from = v.data();
+      size = v.size();
+    }
+    if (size != p.count)
+      throw std::invalid_argument("node " + std::to_string(p.node) + " points to a vector of " +
+                                  std::to_string(size) + " values where it needs " +
+                                  std::to_string(p.count) + ": keep the vector's size");
+    std::memcpy(inputs.data() + p.at, from, size * sizeof(uint32_t));
+  }
+}
+
+} // namespace dynet

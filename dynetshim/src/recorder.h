@@ -1,0 +1,206 @@
+// The recorder: turns calls of expression functions into the flat words of the wire
+// format. There is one, since DyNet allows one graph at a time, and its buffers serve
+// one graph after another. Dims are interned; what a node's dim is depends only on the
+// operation, its attributes and the dims of its arguments, so answers of the shape rules
+// are remembered.
+#ifndef DYNETSHIM_RECORDER_H
+#define DYNETSHIM_RECORDER_H
+
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <vector>
+
+#include "buffer.h"
+#include "dynet/dynet.h"
+#include "ops.h"
+
+namespace dynet {
+
+// Where input words come from that a program may change between calls.
+struct Patch {
+  enum Kind { Float, Floats, Unsigned, Unsigneds };
+  const void *from;
+  uint32_t kind, node, at, count;
+};
+
+// A trainable leaf: whose has_grad() a backward pass sets.
+struct Use {
+  ParameterStorageBase *storage;
+  uint32_t node;
+  enum Kind { Dense, Row, Rows } kind;
+};
+
+// How much of a graph there is; a graph goes back to one at revert() and when a
+// function that adds two nodes fails at the second.
+struct Mark {
+  size_t words, nodes, inputs, patches, uses, trainable;
+};
+
+class Recorder {
+public:
+  // Begins the graph with this id, with empty buffers.
+  void open(ComputationGraph *graph, unsigned id);
+  void close();
+
+  uint32_t count() const { return static_cast<uint32_t>(node_dims.size()); }
+  Mark mark() const;
+  void rewind(const Mark &m);
+
+  const Dim &dim(uint32_t node) const { return shown[node_dims[node]]; }
+  unsigned batch(const Expression &x) {
+    own(x);
+    return wire_dims[node_dims[x.i]].bd;
+  }
+  // Throws unless x is a node of the present graph.
+  void own(const Expression &x) const {
+    if (x.graph_id != id || x.i >= count())
+      foreign(x);
+  }
+  void own(const ComputationGraph &g) const {
+    if (g.get_id() != id)
+      foreign_graph();
+  }
+
+  // One argument, and its dim.
+  Expression unary(uint32_t op, const Expression &x) {
+    own(x);
+    uint32_t *w = words.room(2), *d = node_dims.room(1);
+    uint32_t id = node_dims[x.i];
+    w[0] = op | id << 8;
+    w[1] = x.i;
+    *d = id;
+    words.took(2);
+    return took();
+  }
+  Expression unary(uint32_t op, const Expression &x, float attribute) {
+    own(x);
+    uint32_t *w = words.room(3), *d = node_dims.room(1);
+    uint32_t id = node_dims[x.i];
+    w[0] = op | id << 8;
+    w[1] = x.i;
+    std::memcpy(w + 2, &attribute, sizeof attribute);
+    *d = id;
+    words.took(3);
+    return took();
+  }
+  // Two arguments; when their dims are equal, so is the result's.
+  Expression elementwise(uint32_t op, const Expression &x, const Expression &y) {
+    own(x);
+    own(y);
+    if (node_dims[x.i] != node_dims[y.i]) {
+      uint32_t xy[2] = {x.i, y.i};
+      return node(op, xy, 2, nullptr, 0);
+    }
+    uint32_t *w = words.room(3), *d = node_dims.room(1);
+    uint32_t id = node_dims[x.i];
+    w[0] = op | id << 8;
+    w[1] = x.i;
+    w[2] = y.i;
+    *d = id;
+    words.took(3);
+    return took();
+  }
+  // Any node with arguments.
+  Expression node(uint32_t op, const uint32_t *args, uint32_t nargs, const uint32_t *attrs,
+                  uint32_t nattrs, const Dim *wanted = nullptr);
+  Expression node(uint32_t op, const Expression *xs, size_t n, const uint32_t *attrs = nullptr,
+                  uint32_t nattrs = 0);
+  // A leaf. dim_id from intern().
+  Expression leaf(uint32_t op, uint32_t dim_id, const uint32_t *attrs, uint32_t nattrs) {
+    uint32_t *w = words.room(1 + nattrs), *d = node_dims.room(1);
+    w[0] = op | dim_id << 8;
+    for (uint32_t i = 0; i < nattrs; ++i)
+      w[1 + i] = attrs[i];
+    *d = dim_id;
+    words.took(1 + nattrs);
+    return took();
+  }
+  uint32_t intern(const Dim &d); // checks sizes too
+  uint32_t intern_row(LookupParameterStorage &p);
+  uint32_t intern_all(ParameterStorageBase &p);
+
+  // Reads what the pointers of nodes first..last point to.
+  void patch(uint32_t first, uint32_t last);
+  // The words of a node, read back: a scan from the beginning.
+  struct Read {
+    uint32_t op, nargs;
+    const uint32_t *args;
+  };
+  Read read(uint32_t node) const;
+
+  ComputationGraph *graph;
+  unsigned id;        // of the graph, 0: none
+  uint32_t epoch;     // changes with every graph: dates what was remembered of the last
+  bool immediate;     // evaluate every node as soon as it is complete
+  bool awaits_inputs; // the node being recorded gets its input words next
+  void inputs_complete(const Expression &e) {
+    awaits_inputs = false;
+    if (immediate)
+      evaluate(e.i);
+  }
+
+  Buffer<uint32_t> words, node_dims, inputs;
+  Buffer<vpps_dim> wire_dims;
+  std::deque<Dim> shown; // the same dims, at addresses that stay
+  Buffer<Patch> patches;
+  Buffer<Use> uses;
+
+private:
+  struct Known { // an answer of the shape rules
+    uint32_t epoch, length, result, key[9];
+  };
+  struct Slot {
+    uint32_t epoch, id;
+  };
+
+  Expression took() {
+    node_dims.took(1);
+    VariableIndex i = count() - 1;
+    if (immediate && !awaits_inputs)
+      evaluate(i);
+    return Expression(graph, i, id);
+  }
+  void evaluate(VariableIndex i);
+  uint32_t infer(uint32_t op, const uint32_t *args, uint32_t nargs, const uint32_t *attrs,
+                 uint32_t nattrs, const Dim *wanted);
+  uint32_t intern(const vpps_dim &d);
+  void grow_slots();
+  [[noreturn]] void foreign(const Expression &x) const;
+  [[noreturn]] void foreign_graph() const;
+
+  static const uint32_t known_size = 256;
+  Known known_[known_size];
+  std::vector<Slot> slots_;
+  std::vector<const vpps_dim *> dims_of_args_;
+  std::vector<uint32_t> args_;
+};
+
+extern Recorder recorder;
+
+// Takes back what was recorded since, unless done() was called.
+class Undo {
+public:
+  Undo() : mark_(recorder.mark()), active_(true) {}
+  ~Undo() {
+    if (active_)
+      recorder.rewind(mark_);
+  }
+  Expression done(const Expression &e) {
+    active_ = false;
+    return e;
+  }
+
+private:
+  Mark mark_;
+  bool active_;
+};
+
+inline uint32_t float_bits(float f) {
+  uint32_t u;
+  std::memcpy(&u, &f, sizeof u);
+  return u;
+}
+
+} // namespace dynet
+#endif

@@ -1,0 +1,107 @@
+// Trainers: the engine does the arithmetic; here are the fields and their bookkeeping.
+#include "dynet/training.h"
+
+#include <cstring>
+#include <iostream>
+
+namespace dynet {
+
+Trainer::Trainer(ParameterCollection &m, real learning_rate)
+    : learning_rate(learning_rate), clipping_enabled(true), clip_threshold(5), clips(0), updates(0),
+      clips_since_status(0), updates_since_status(0), sparse_updates_enabled(true), model(&m),
+      own_(m), engine_(engine("a Trainer is made")), trainer_(nullptr), parameters_(0), tables_(0),
+      sent_() {}
+
+Trainer::~Trainer() { vpps_trainer_destroy(trainer_); }
+
+vpps_trainer *Trainer::engine_trainer() {
+  vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
+  describe(o);
+  o.learning_rate = learning_rate;
+  o.clipping = clipping_enabled;
+  o.clip_threshold = clip_threshold;
+  o.sparse = sparse_updates_enabled;
+  o.collection = own_.get_weight_decay().collection();
+
+  const auto &parameters = own_.parameters_list();
+  const auto &tables = own_.lookup_parameters_list();
+  if (trainer_ == nullptr) {
+    std::vector<uint32_t> ids = own_.engine_ids();
+    check(vpps_trainer_create(engine_->raw, &o, ids.data(), ids.size(), &trainer_));
+  } else {
+    if (std::memcmp(&o, &sent_, sizeof o) != 0)
+      check(vpps_trainer_set(trainer_, &o));
+    if (parameters.size() != parameters_ || tables.size() != tables_) {
+      std::vector<uint32_t> made;
+      for (size_t i = parameters_; i < parameters.size(); ++i)
+        made.push_back(parameters[i]->id);
+      for (size_t i = tables_; i < tables.size(); ++i)
+        made.push_back(tables[i]->id);
+      check(vpps_trainer_add(trainer_, made.data(), made.size()));
+    }
+  }
+  sent_ = o;
+  parameters_ = parameters.size();
+  tables_ = tables.size();
+
+  // `updated` is a plain field that programs set as they like.
+  for (auto &p : parameters)
+    tell_updated(*p);
+  for (auto &p : tables)
+    tell_updated(*p);
+  return trainer_;
+}
+
+void Trainer::tell_updated(ParameterStorageBase &p) {
+  if (p.updated == p.engine_updated_)
+    return;
+  check(vpps_parameter_set_updated(engine_->raw, p.id, p.updated));
+  p.engine_updated_ = p.updated;
+}
+
+void Trainer::update() {
+  engine_trainer();
+  int clipped = 0;
+  check(vpps_update(trainer_, &clipped));
+  if (clipped) {
+    ++clips;
+    ++clips_since_status;
+  }
+  ++engine_->updates;
+  updated_by_engine();
+}
+
+void Trainer::updated_by_engine() {
+  ++updates;
+  ++updates_since_status;
+  for (auto &p : own_.parameters_list())
+    if (p->updated)
+      p->nonzero_grad = false;
+  for (auto &p : own_.lookup_parameters_list())
+    if (p->updated)
+      p->nonzero_grad = p->all_updated = false;
+}
+
+void Trainer::update_epoch(real) {
+  std::cerr << "Trainer::update_epoch does nothing; change learning_rate instead.\n";
+}
+
+// Plain SGD keeps no state; rules that do have it in the engine.
+void Trainer::restart() {}
+
+void Trainer::restart(real lr) {
+  learning_rate = lr;
+  restart();
+}
+
+void Trainer::status() {
+  std::cerr << "[lr=" << learning_rate << " clips=" << clips_since_status
+            << " updates=" << updates_since_status << "] ";
+  clips_since_status = updates_since_status = 0;
+}
+
+void SimpleSGDTrainer::describe(vpps_trainer_options &options) const {
+  options.rule = VPPS_RULE_SGD;
+}
+
+} // namespace dynet
