@@ -1,0 +1,129 @@
+// Reads labelled binary trees in the Stanford Sentiment Treebank's format, one a line:
+// (3 (2 the) (3 (2 very) (3 good))). A tree is kept as a list of nodes, children before
+// their parents, so that a program walks it with a loop.
+#ifndef VPPS_EXAMPLES_TREES_H
+#define VPPS_EXAMPLES_TREES_H
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <dynet/dict.h>
+
+struct tree_node {
+  unsigned label = 0;
+  int left = -1, right = -1; // indices of the children, -1 for a word
+  std::string word;
+  unsigned word_id = 0; // set by number_words
+  bool is_word() const { return left < 0; }
+};
+
+struct tree {
+  std::vector<tree_node> nodes; // the root is the last one
+  const tree_node &root() const { return nodes.back(); }
+  size_t words() const { return (nodes.size() + 1) / 2; }
+};
+
+const unsigned tree_labels = 5;
+
+// Parses one line; throws std::runtime_error without a file's name.
+inline tree parse_tree(const std::string &line) {
+  tree t;
+  std::vector<unsigned> labels;           // of the brackets that are open
+  std::vector<std::vector<int>> children; // and what they hold so far
+  size_t at = 0;
+  while (at < line.size()) {
+    const char c = line[at];
+    if (c == ' ' || c == '\t' || c == '\r') {
+      at++;
+    } else if (c == '(') {
+      char *end;
+      const unsigned long label = std::strtoul(line.c_str() + at + 1, &end, 10);
+      if (end == line.c_str() + at + 1 || label >= tree_labels)
+        throw std::runtime_error("a bracket without a label from 0 to 4");
+      labels.push_back(unsigned(label));
+      children.push_back(std::vector<int>());
+      at = size_t(end - line.c_str());
+    } else if (labels.empty()) {
+      throw std::runtime_error("text outside the brackets");
+    } else if (c == ')') {
+      if (children.back().size() == 2) { // a word has made its node already
+        tree_node n;
+        n.left = children.back()[0];
+        n.right = children.back()[1];
+        n.label = labels.back();
+        t.nodes.push_back(n);
+      } else if (children.back().size() != 1 || !t.nodes.back().is_word()) {
+        throw std::runtime_error("a node with other than two children");
+      }
+      labels.pop_back();
+      children.pop_back();
+      if (!children.empty())
+        children.back().push_back(int(t.nodes.size()) - 1);
+      else if (line.find_first_not_of(" \t\r", at + 1) != std::string::npos)
+        throw std::runtime_error("more than one tree on the line");
+      at++;
+    } else {
+      const size_t end = std::min(line.find_first_of(" ()", at), line.size());
+      if (!children.back().empty())
+        throw std::runtime_error("a word beside another child");
+      tree_node n;
+      n.word = line.substr(at, end - at);
+      n.label = labels.back();
+      t.nodes.push_back(n);
+      children.back().push_back(int(t.nodes.size()) - 1);
+      at = end;
+    }
+  }
+  if (!labels.empty() || t.nodes.empty())
+    throw std::runtime_error("a bracket is not closed");
+  return t;
+}
+
+inline std::vector<tree> read_trees(const std::string &path) {
+  std::ifstream in(path.c_str());
+  if (!in)
+    throw std::runtime_error(path + ": cannot be opened: name a file with one tree a line");
+  std::vector<tree> trees;
+  std::string line;
+  for (size_t number = 1; std::getline(in, line); number++) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos)
+      continue;
+    try {
+      trees.push_back(parse_tree(line));
+    } catch (const std::runtime_error &e) {
+      throw std::runtime_error(path + ":" + std::to_string(number) + ": " + e.what() +
+                               ": write (label (label word) (label word))");
+    }
+  }
+  if (trees.empty())
+    throw std::runtime_error(path + ": holds no trees: name a file with one tree a line");
+  return trees;
+}
+
+// The dictionary of the words that occur at least min_count times; the others, and those
+// never seen, are <unk>.
+inline void count_words(const std::vector<tree> &trees, unsigned min_count, dynet::Dict &dict) {
+  std::map<std::string, unsigned> counts;
+  for (const tree &t : trees)
+    for (const tree_node &n : t.nodes)
+      if (n.is_word())
+        counts[n.word]++;
+  for (const auto &c : counts)
+    if (c.second >= min_count)
+      dict.convert(c.first);
+  dict.freeze();
+  dict.set_unk("<unk>");
+}
+
+inline void number_words(std::vector<tree> &trees, dynet::Dict &dict) {
+  for (tree &t : trees)
+    for (tree_node &n : t.nodes)
+      if (n.is_word())
+        n.word_id = unsigned(dict.convert(n.word));
+}
+
+#endif
