@@ -1,6 +1,7 @@
-// Package golden runs the recorded results of DyNet in testdata through the C++ front-end:
-// it hands them, decompressed, to build/golden.
-package golden
+// Runs the recorded results of DyNet in testdata through the C++ front-end: hands them,
+// decompressed, to build/golden. (Here, not beside the program: Go wants no C++ files in a
+// package without cgo.)
+package main
 
 import (
 	"bytes"
@@ -14,14 +15,14 @@ import (
 )
 
 func TestRecordedResults(t *testing.T) {
-	program, err := filepath.Abs("../../build/golden")
+	program, err := filepath.Abs("../../../build/golden")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(program); err != nil {
 		t.Skip("skipped: needs build/golden (make)")
 	}
-	files, err := filepath.Glob("testdata/*.gz")
+	files, err := filepath.Glob("../testdata/*.gz")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("testdata holds no recorded results (%v)", err)
 	}
