@@ -2,8 +2,7 @@
 #include <stdio.h>
 #include <vpps.h>
 
-int main(void)
-{
-	printf("libvpps %s\n", vpps_version());
-	return 0;
+int main(void) {
+  printf("libvpps %s\n", vpps_version());
+  return 0;
 }
