@@ -172,7 +172,7 @@ Expression one_hot(ComputationGraph &g, unsigned int d, const std::vector<unsign
                std::vector<float>(ids.size(), 1.f));
 }
 
-Expression parameter(ComputationGraph &g, Parameter p) {
+Expression parameter(ComputationGraph &g, const Parameter &p) {
   ParameterStorage &s = existing(p.p, "parameter");
   recorder.own(g);
   Expression e = recorder.leaf(VPPS_OP_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1);
@@ -180,7 +180,7 @@ Expression parameter(ComputationGraph &g, Parameter p) {
   return e;
 }
 
-Expression parameter(ComputationGraph &g, LookupParameter p) {
+Expression parameter(ComputationGraph &g, const LookupParameter &p) {
   LookupParameterStorage &s = existing(p.p, "parameter");
   recorder.own(g);
   Expression e = recorder.leaf(VPPS_OP_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1);
@@ -188,20 +188,21 @@ Expression parameter(ComputationGraph &g, LookupParameter p) {
   return e;
 }
 
-Expression const_parameter(ComputationGraph &g, Parameter p) {
+Expression const_parameter(ComputationGraph &g, const Parameter &p) {
   ParameterStorage &s = existing(p.p, "const_parameter");
   recorder.own(g);
   return recorder.leaf(VPPS_OP_CONST_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1);
 }
 
-Expression const_parameter(ComputationGraph &g, LookupParameter p) {
+Expression const_parameter(ComputationGraph &g, const LookupParameter &p) {
   LookupParameterStorage &s = existing(p.p, "const_parameter");
   recorder.own(g);
   return recorder.leaf(VPPS_OP_CONST_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1);
 }
 
 namespace {
-Expression rows(ComputationGraph &g, LookupParameter &p, const Indices &index, bool trainable) {
+Expression rows(ComputationGraph &g, const LookupParameter &p, const Indices &index,
+                bool trainable) {
   LookupParameterStorage &s = existing(p.p, "lookup");
   recorder.own(g);
   uint32_t dim_id = recorder.intern_row(s);
@@ -219,29 +220,31 @@ Expression rows(ComputationGraph &g, LookupParameter &p, const Indices &index, b
 }
 } // namespace
 
-Expression lookup(ComputationGraph &g, LookupParameter p, unsigned index) {
+Expression lookup(ComputationGraph &g, const LookupParameter &p, unsigned index) {
   return rows(g, p, index, true);
 }
-Expression lookup(ComputationGraph &g, LookupParameter p, const unsigned *pindex) {
+Expression lookup(ComputationGraph &g, const LookupParameter &p, const unsigned *pindex) {
   return rows(g, p, pindex, true);
 }
-Expression lookup(ComputationGraph &g, LookupParameter p, const std::vector<unsigned> &indices) {
+Expression lookup(ComputationGraph &g, const LookupParameter &p,
+                  const std::vector<unsigned> &indices) {
   return rows(g, p, indices, true);
 }
-Expression lookup(ComputationGraph &g, LookupParameter p, const std::vector<unsigned> *pindices) {
+Expression lookup(ComputationGraph &g, const LookupParameter &p,
+                  const std::vector<unsigned> *pindices) {
   return rows(g, p, pindices, true);
 }
-Expression const_lookup(ComputationGraph &g, LookupParameter p, unsigned index) {
+Expression const_lookup(ComputationGraph &g, const LookupParameter &p, unsigned index) {
   return rows(g, p, index, false);
 }
-Expression const_lookup(ComputationGraph &g, LookupParameter p, const unsigned *pindex) {
+Expression const_lookup(ComputationGraph &g, const LookupParameter &p, const unsigned *pindex) {
   return rows(g, p, pindex, false);
 }
-Expression const_lookup(ComputationGraph &g, LookupParameter p,
+Expression const_lookup(ComputationGraph &g, const LookupParameter &p,
                         const std::vector<unsigned> &indices) {
   return rows(g, p, indices, false);
 }
-Expression const_lookup(ComputationGraph &g, LookupParameter p,
+Expression const_lookup(ComputationGraph &g, const LookupParameter &p,
                         const std::vector<unsigned> *pindices) {
   return rows(g, p, pindices, false);
 }

@@ -29,11 +29,20 @@ uint32_t shape_attributes(uint32_t op) {
   return ~0u;
 }
 
+// Made for few small numbers, as dim ids are.
 uint32_t hash(const uint32_t *words, uint32_t n) {
-  uint32_t h = n * 0x9e3779b9u;
+  uint32_t h = n;
   for (uint32_t i = 0; i < n; ++i)
-    h = (h ^ words[i]) * 0x85ebca6bu, h ^= h >> 13;
-  return h;
+    h = h * 37 + words[i];
+  h *= 0x9e3779b1u;
+  return h ^ h >> 15;
+}
+
+bool equal(const uint32_t *a, const uint32_t *b, uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i)
+    if (a[i] != b[i])
+      return false;
+  return true;
 }
 
 vpps_dim wire(const Dim &d) {
@@ -186,10 +195,15 @@ uint32_t Recorder::infer(uint32_t op, const uint32_t *args, uint32_t nargs, cons
       key[1 + i] = node_dims[args[i]];
     for (uint32_t i = 0; i < nattrs; ++i)
       key[1 + nargs + i] = relevant >> i & 1 ? attrs[i] : 0;
-    known = &known_[hash(key, length) % known_size];
-    if (known->epoch == epoch && known->length == length &&
-        std::memcmp(known->key, key, length * sizeof *key) == 0)
-      return known->result;
+    // Two places per key, so that two frequent ones do not drive each other out.
+    uint32_t at = hash(key, length) % known_size;
+    for (uint32_t place = 0; place < 2; ++place) {
+      known = &known_[at ^ place];
+      if (known->epoch != epoch)
+        break;
+      if (known->length == length && equal(known->key, key, length))
+        return known->result;
+    }
   }
   dims_of_args_.resize(nargs);
   for (uint32_t i = 0; i < nargs; ++i)

@@ -169,7 +169,7 @@ private:
   [[noreturn]] void foreign(const Expression &x) const;
   [[noreturn]] void foreign_graph() const;
 
-  static const uint32_t known_size = 256;
+  static const uint32_t known_size = 1024;
   Known known_[known_size];
   std::vector<Slot> slots_;
   std::vector<const vpps_dim *> dims_of_args_;

@@ -56,20 +56,23 @@ Expression one_hot(ComputationGraph &g, unsigned int d, unsigned int idx,
                    Device *device = default_device); // {d}
 Expression one_hot(ComputationGraph &g, unsigned int d, const std::vector<unsigned int> &ids,
                    Device *device = default_device); // {d}xB
-Expression parameter(ComputationGraph &g, Parameter p);
-Expression parameter(ComputationGraph &g, LookupParameter lp); // the whole table: {row..., n}
-Expression const_parameter(ComputationGraph &g, Parameter p);
-Expression const_parameter(ComputationGraph &g, LookupParameter lp);
+Expression parameter(ComputationGraph &g, const Parameter &p);
+Expression parameter(ComputationGraph &g,
+                     const LookupParameter &lp); // the whole table: {row..., n}
+Expression const_parameter(ComputationGraph &g, const Parameter &p);
+Expression const_parameter(ComputationGraph &g, const LookupParameter &lp);
 // A row, or one row per batch element. Row numbers are checked when evaluated.
-Expression lookup(ComputationGraph &g, LookupParameter p, unsigned index);
-Expression lookup(ComputationGraph &g, LookupParameter p, const unsigned *pindex);
-Expression lookup(ComputationGraph &g, LookupParameter p, const std::vector<unsigned> &indices);
-Expression lookup(ComputationGraph &g, LookupParameter p, const std::vector<unsigned> *pindices);
-Expression const_lookup(ComputationGraph &g, LookupParameter p, unsigned index);
-Expression const_lookup(ComputationGraph &g, LookupParameter p, const unsigned *pindex);
-Expression const_lookup(ComputationGraph &g, LookupParameter p,
+Expression lookup(ComputationGraph &g, const LookupParameter &p, unsigned index);
+Expression lookup(ComputationGraph &g, const LookupParameter &p, const unsigned *pindex);
+Expression lookup(ComputationGraph &g, const LookupParameter &p,
+                  const std::vector<unsigned> &indices);
+Expression lookup(ComputationGraph &g, const LookupParameter &p,
+                  const std::vector<unsigned> *pindices);
+Expression const_lookup(ComputationGraph &g, const LookupParameter &p, unsigned index);
+Expression const_lookup(ComputationGraph &g, const LookupParameter &p, const unsigned *pindex);
+Expression const_lookup(ComputationGraph &g, const LookupParameter &p,
                         const std::vector<unsigned> &indices);
-Expression const_lookup(ComputationGraph &g, LookupParameter p,
+Expression const_lookup(ComputationGraph &g, const LookupParameter &p,
                         const std::vector<unsigned> *pindices);
 Expression zeros(ComputationGraph &g, const Dim &d, Device *device = default_device);
 inline Expression zeroes(ComputationGraph &g, const Dim &d, Device *device = default_device) {
