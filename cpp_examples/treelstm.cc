@@ -1,6 +1,6 @@
 // Sentiment analysis with a binary Tree-LSTM, written as an ordinary DyNet program: a new
-// graph for every batch of trees, with the shape of the trees. The two lines that differ
-// from a program for DyNet alone are marked "libvpps".
+// graph for every batch of trees, with the shape of the trees. The few lines
+// that differ from a program for DyNet alone are marked "libvpps".
 //
 //	treelstm --demo                      about a minute on the sample trees
 //	treelstm --trees DIR --hidden 256    train.txt and dev.txt of the Stanford treebank
@@ -12,9 +12,13 @@
 #include <vpps/vpps.hpp> // libvpps
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <random>
 
@@ -36,8 +40,8 @@ public:
       w = m.add_parameters({hidden, 2 * hidden});
     for (Parameter &w : forget_weights) // of the left and the right child
       w = m.add_parameters({hidden, hidden});
-    for (Parameter &b : biases) // of i, o, u, f
-      b = m.add_parameters({hidden});
+    for (Parameter &bias : biases) // of i, o, u, f
+      bias = m.add_parameters({hidden});
     embeddings = m.add_lookup_parameters(words, {embed});
   }
 
@@ -92,7 +96,7 @@ public:
 private:
   Parameter softmax, leaf_weights[3], node_weights[3], forget_weights[2], biases[4];
   LookupParameter embeddings;
-  ComputationGraph *cg;
+  ComputationGraph *cg = nullptr;
   Expression s, wl[3], wn[3], wf[2], b[4];
 };
 
@@ -132,8 +136,7 @@ double accuracy(tree_lstm &model, const std::vector<tree> &trees, size_t count) 
 struct options {
   std::string train, dev, trees, save, device = "auto", mode = "vpps";
   unsigned hidden = 256, embed = 256, batch_size = 8, epochs = 0, seed = 1;
-  double seconds = 0;
-  float learning_rate = 0.1f;
+  double seconds = 0, learning_rate = 0.1;
   bool demo = false;
 };
 
@@ -168,9 +171,21 @@ std::string sample_trees(const std::string &program) {
 
 options parse(int argc, char **argv) {
   options o;
-  for (int k = 1; k < argc; k++)
-    if (!std::strcmp(argv[k], "--demo"))
-      o = options(), o.demo = true, o.hidden = o.embed = 64, o.seconds = 60;
+  if (std::any_of(argv, argv + argc, [](const char *a) { return !std::strcmp(a, "--demo"); })) {
+    o.demo = true;
+    o.hidden = o.embed = 64;
+    o.seconds = 60;
+  }
+  const std::map<std::string, std::string *> texts = {{"--train", &o.train},   {"--dev", &o.dev},
+                                                      {"--trees", &o.trees},   {"--save", &o.save},
+                                                      {"--device", &o.device}, {"--mode", &o.mode}};
+  const std::map<std::string, unsigned *> sizes = {{"--hidden", &o.hidden},
+                                                   {"--embed", &o.embed},
+                                                   {"--batch-size", &o.batch_size},
+                                                   {"--epochs", &o.epochs},
+                                                   {"--seed", &o.seed}};
+  const std::map<std::string, double *> numbers = {{"--seconds", &o.seconds},
+                                                   {"--learning-rate", &o.learning_rate}};
   for (int k = 1; k < argc; k++) {
     const std::string name = argv[k];
     if (name == "--demo")
@@ -179,56 +194,31 @@ options parse(int argc, char **argv) {
       std::cout << usage;
       std::exit(0);
     }
-    if (k + 1 == argc)
-      throw std::runtime_error(name + " is unknown or lacks its value\n" + usage);
-    const std::string value = argv[++k];
-    auto number = [&]() {
-      char *end;
-      const double x = std::strtod(value.c_str(), &end);
-      if (value.empty() || *end || !(x >= 0 && x <= 1e9))
-        throw std::runtime_error(name + " " + value + ": not a number from 0 on");
-      return x;
-    };
-    auto size = [&]() {
-      if (number() < 1 || number() != unsigned(number()))
-        throw std::runtime_error(name + " " + value + ": not a whole number from 1 on");
-      return unsigned(number());
-    };
-    if (name == "--train")
-      o.train = value;
-    else if (name == "--dev")
-      o.dev = value;
-    else if (name == "--trees")
-      o.trees = value;
-    else if (name == "--save")
-      o.save = value;
-    else if (name == "--device")
-      o.device = value;
-    else if (name == "--mode")
-      o.mode = value;
-    else if (name == "--hidden")
-      o.hidden = size();
-    else if (name == "--embed")
-      o.embed = size();
-    else if (name == "--batch-size")
-      o.batch_size = size();
-    else if (name == "--epochs")
-      o.epochs = size();
-    else if (name == "--seed")
-      o.seed = size();
-    else if (name == "--seconds")
-      o.seconds = number();
-    else if (name == "--learning-rate")
-      o.learning_rate = float(number());
-    else
+    if (!texts.count(name) && !sizes.count(name) && !numbers.count(name))
       throw std::runtime_error(name + " is unknown\n" + usage);
+    if (++k == argc)
+      throw std::runtime_error(name + " lacks its value\n" + usage);
+    if (texts.count(name)) {
+      *texts.at(name) = argv[k];
+      continue;
+    }
+    char *end;
+    const double x = std::strtod(argv[k], &end);
+    const bool whole = sizes.count(name) != 0;
+    if (end == argv[k] || *end || !(x > 0 && x <= 1e9) || (whole && x != std::floor(x)))
+      throw std::runtime_error(name + " " + argv[k] + ": " +
+                               (whole ? "give a whole number from 1 on" : "give a number above 0"));
+    if (whole)
+      *sizes.at(name) = unsigned(x);
+    else
+      *numbers.at(name) = x;
   }
   if (o.mode != "vpps" && o.mode != "dynet")
-    throw std::runtime_error("--mode " + o.mode + " is unknown: vpps or dynet");
+    throw std::runtime_error("--mode " + o.mode + " is unknown: give vpps or dynet");
   if (o.trees.empty() && o.train.empty()) {
     if (!o.demo)
-      throw std::runtime_error(std::string("no trees to train on: --demo, --trees or --train\n") +
-                               usage);
+      throw std::runtime_error(
+          std::string("no trees to train on: give --demo, --trees or --train\n") + usage);
     o.trees = sample_trees(argv[0]);
   }
   if (o.train.empty())
@@ -247,7 +237,7 @@ options parse(int argc, char **argv) {
 // Trains until the epochs or the seconds are over.
 void train(const options &o, ParameterCollection &m, tree_lstm &model,
            const std::vector<tree> &trees, const std::vector<tree> &dev) {
-  SimpleSGDTrainer trainer(m, o.learning_rate);
+  SimpleSGDTrainer trainer(m, float(o.learning_rate));
   std::unique_ptr<vpps::handle> hndl;
   if (o.mode == "vpps")
     hndl.reset(new vpps::handle(m, trainer)); // libvpps
@@ -339,8 +329,12 @@ bool loads_back(const options &o, tree_lstm &model, unsigned words, const std::v
 }
 
 int run(int argc, char **argv) {
-  initialize(argc, argv); // takes DyNet's own flags away
+  DynetParams params = extract_dynet_params(argc, argv); // takes DyNet's flags away
   const options o = parse(argc, argv);
+  if (params.random_seed == 0)
+    params.random_seed = o.seed;
+  setenv("VPPS_DEVICE", o.device.c_str(), 1); // libvpps
+  initialize(params);
 
   std::vector<tree> trees = read_trees(o.train), dev;
   if (!o.dev.empty())
@@ -356,6 +350,7 @@ int run(int argc, char **argv) {
   tree_lstm model(m, unsigned(words.size()), o.embed, o.hidden);
   std::printf("Tree-LSTM: embeddings of %u, hidden states of %u, batches of %u\n", o.embed,
               o.hidden, o.batch_size);
+  std::printf("running on %s\n", vpps::device().c_str()); // libvpps
   if (!dev.empty()) {
     bag_of_words baseline(words.size());
     baseline.train(trees, 20, 0.05, o.seed);
