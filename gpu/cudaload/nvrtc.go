@@ -83,7 +83,7 @@ func candidates(driverMajor int) []string {
 			dirs = append(dirs, filepath.Join(root, "lib64"), filepath.Join(root, "lib"))
 		}
 	}
-	dirs = append(dirs, pythonDirs()...)
+	dirs = append(dirs, pythonDirs("cu[0-9]*/lib", "cuda_nvrtc/lib")...) // CUDA >= 13, CUDA 12
 
 	var files []string
 	for _, s := range sonames {
@@ -97,9 +97,9 @@ func candidates(driverMajor int) []string {
 	return files
 }
 
-// pythonDirs lists the folders in which NVIDIA's Python packages keep NVRTC, for
-// the python3 on PATH. It looks at folders only and starts no Python.
-func pythonDirs() []string {
+// pythonDirs lists folders of NVIDIA's Python packages, for the python3 on PATH. It
+// looks at folders only and starts no Python.
+func pythonDirs(patterns ...string) []string {
 	var prefixes []string
 	if v := os.Getenv("VIRTUAL_ENV"); v != "" {
 		prefixes = append(prefixes, v)
@@ -121,8 +121,8 @@ func pythonDirs() []string {
 	var dirs []string
 	for _, p := range prefixes {
 		for _, site := range []string{"lib/python3*/site-packages", "lib/python3*/dist-packages"} {
-			for _, pkg := range []string{"nvidia/cu[0-9]*/lib", "nvidia/cuda_nvrtc/lib"} { // CUDA >= 13, CUDA 12
-				found, _ := filepath.Glob(filepath.Join(p, site, pkg))
+			for _, pattern := range patterns {
+				found, _ := filepath.Glob(filepath.Join(p, site, "nvidia", pattern))
 				dirs = append(dirs, found...)
 			}
 		}
