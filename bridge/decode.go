@@ -10,7 +10,7 @@ import (
 // Bounds that keep a malformed graph from exhausting memory.
 const (
 	MaxNodes  = 1 << 26
-	MaxTensor = 1 << 31 // elements of one tensor
+	MaxTensor = 1<<31 - 1 // elements of one tensor
 )
 
 // Words is what one call adds to a graph; see vpps_words in vpps.h.
@@ -49,6 +49,9 @@ func (g *Graph) append(w *Words, parameter func(id uint32) (dim *Dim, lookup boo
 	g.Dims = append(g.Dims, w.Dims...)
 	if w.NodeCount < 0 || g.Len()+w.NodeCount > MaxNodes {
 		return &Error{g.Len(), 0, fmt.Sprintf("%d more nodes: a graph has at most %d", w.NodeCount, MaxNodes)}
+	}
+	if need := g.inputsNeeded(); need > uint64(len(w.Inputs)) {
+		return &Error{g.Len(), 0, fmt.Sprintf("%d input words, but the nodes before it read %d", len(w.Inputs), need)}
 	}
 	g.Inputs = w.Inputs
 	first := g.Len()
@@ -116,6 +119,9 @@ func checkDim(d *Dim) error {
 		return fmt.Errorf("batch size 0")
 	}
 	size := uint64(d.Bd)
+	if size > MaxTensor {
+		return fmt.Errorf("%v has more than %d elements", *d, MaxTensor)
+	}
 	for _, x := range d.D[:d.Nd] {
 		if x == 0 {
 			return fmt.Errorf("a dimension of 0 in %v", *d)
@@ -135,8 +141,12 @@ func (g *Graph) checkLeaves(first int, parameter func(id uint32) (*Dim, bool)) e
 			continue
 		}
 		at, need := g.inputRange(uint32(n))
-		if need > 0 && uint64(at)+uint64(need) > uint64(len(g.Inputs)) {
-			return &Error{n, op, fmt.Sprintf("input words %d..%d of %d", at, uint64(at)+uint64(need), len(g.Inputs))}
+		end := uint64(at) + uint64(need)
+		if need > 0 && end > uint64(len(g.Inputs)) {
+			return &Error{n, op, fmt.Sprintf("input words %d..%d of %d", at, end, len(g.Inputs))}
+		}
+		if need > 0 {
+			g.inputEnd = max(g.inputEnd, end)
 		}
 		switch op {
 		case ops.Parameter, ops.ConstParameter, ops.Lookup, ops.ConstLookup:
@@ -155,7 +165,7 @@ func (g *Graph) checkParameter(n int, parameter func(id uint32) (*Dim, bool)) er
 		return &Error{n, op, fmt.Sprintf("there is no parameter %d", id)}
 	}
 	if op == ops.Lookup || op == ops.ConstLookup {
-		if !lookup {
+		if !lookup || want.Nd == 0 {
 			return &Error{n, op, fmt.Sprintf("parameter %d is no lookup table", id)}
 		}
 		row := *want
@@ -169,6 +179,19 @@ func (g *Graph) checkParameter(n int, parameter func(id uint32) (*Dim, bool)) er
 		return &Error{n, op, fmt.Sprintf("dim %v, but parameter %d is %v", *have, id, *want)}
 	}
 	return nil
+}
+
+// inputsNeeded is how many input words the nodes read that are there already.
+func (g *Graph) inputsNeeded() uint64 {
+	if g.cut {
+		g.inputEnd, g.cut = 0, false
+		for n := range uint32(g.Len()) {
+			if at, count := g.inputRange(n); count > 0 {
+				g.inputEnd = max(g.inputEnd, uint64(at)+uint64(count))
+			}
+		}
+	}
+	return g.inputEnd
 }
 
 // inputRange is the range of input words that node n reads.

@@ -74,6 +74,9 @@ type Graph struct {
 	AttrStart []uint32
 	Attrs     []uint32
 	Inputs    []uint32 // the input words of the latest call
+
+	inputEnd uint64 // no node reads input words from here on
+	cut      bool   // nodes were dropped since inputEnd was found
 }
 
 // Len is the number of nodes.
@@ -97,6 +100,7 @@ func (g *Graph) Truncate(n int) {
 	g.Attrs = g.Attrs[:g.AttrStart[n]]
 	g.Op, g.Dim = g.Op[:n], g.Dim[:n]
 	g.ArgStart, g.AttrStart = g.ArgStart[:n+1], g.AttrStart[:n+1]
+	g.cut = true
 }
 
 // Reset empties the graph, keeping its memory.
