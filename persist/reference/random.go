@@ -1,0 +1,421 @@
+// Random valid graphs for property tests: all operations, batches and broadcasting, every
+// value moderate and away from kinks, poles and ties, so that float32 and float64 agree
+// and finite differences mean something.
+package reference
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"libvpps/bridge"
+	"libvpps/bridge/ops"
+)
+
+// Options say what random graphs are like.
+type Options struct {
+	Nodes  int        // about how many, 0: 30
+	Ops    []ops.Code // which operations besides leaves and the loss's sums, nil: all but random ones
+	Random bool       // random operations too, if Ops is nil
+}
+
+// Parameter is a parameter of a random graph.
+type Parameter struct {
+	Dim    bridge.Dim // of a table: the last axis counts its rows
+	Lookup bool
+	Values []float64
+}
+
+// RandomGraph is a graph with all that it takes to evaluate it.
+type RandomGraph struct {
+	Words  bridge.Words
+	Graph  *bridge.Graph // Words decoded
+	Params []Parameter   // by id
+	Draws  map[uint32][]float64
+	Loss   uint32 // the last node, a scalar that all others feed
+	Values [][]float64
+}
+
+// Surroundings of the graph.
+func (g *RandomGraph) Surroundings() *Surroundings {
+	return &Surroundings{
+		Params: func(id uint32) []float64 { return g.Params[id].Values },
+		Draws:  func(node uint32) []float64 { return g.Draws[node] },
+	}
+}
+
+// Parameter is what bridge.Graph.Append asks.
+func (g *RandomGraph) Parameter(id uint32) (dim *bridge.Dim, lookup bool) {
+	if int(id) >= len(g.Params) {
+		return nil, false
+	}
+	return &g.Params[id].Dim, g.Params[id].Lookup
+}
+
+// Random makes a graph; the same seed and options make the same one.
+func Random(seed uint64, o Options) (*RandomGraph, error) {
+	r := &recorder{
+		rng:   rand.New(rand.NewPCG(seed, 0x5eed)),
+		graph: &RandomGraph{Graph: &bridge.Graph{}, Draws: map[uint32][]float64{}},
+		dims:  map[bridge.Dim]uint32{},
+	}
+	if o.Nodes == 0 {
+		o.Nodes = 30
+	}
+	choice := o.Ops
+	if choice == nil {
+		choice = drawable(o.Random)
+	}
+	r.batch = 2 + r.rng.IntN(3)
+	for range 4 {
+		r.leaf(r.randomDim())
+	}
+	for tries := 0; r.graph.Graph.Len() < o.Nodes && tries < 20*o.Nodes && r.err == nil; tries++ {
+		op := choice[r.rng.IntN(len(choice))]
+		p := proposals[op](r)
+		if p.ok {
+			r.node(op, p)
+		}
+	}
+	r.loss()
+	return r.graph, r.err
+}
+
+// drawable lists the operations that proposals know.
+func drawable(random bool) []ops.Code {
+	var list []ops.Code
+	for op := range ops.Table {
+		c := ops.Code(op)
+		if proposals[c] != nil && (random || !isRandom(c)) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func isRandom(op ops.Code) bool {
+	switch op {
+	case ops.RandomNormal, ops.RandomBernoulli, ops.RandomUniform, ops.Dropout, ops.GaussianNoise:
+		return true
+	}
+	return false
+}
+
+// recorder is a graph in the making.
+type recorder struct {
+	rng   *rand.Rand
+	graph *RandomGraph
+	dims  map[bridge.Dim]uint32
+	used  []bool // by node: it is an argument of another
+	batch int    // the batch size of this graph's batched leaves
+	err   error
+}
+
+// proposal is a node that might be added.
+type proposal struct {
+	dim   bridge.Dim
+	args  []uint32
+	attrs []uint32
+	ok    bool
+}
+
+// node records a node unless its values are unfit; it reports the node and success.
+func (r *recorder) node(op ops.Code, p proposal) (uint32, bool) {
+	g, w := r.graph.Graph, &r.graph.Words
+	index := uint32(g.Len())
+	if r.err != nil || p.dim.Size() > 400 {
+		return 0, false
+	}
+	add := bridge.Words{NodeCount: 1, Inputs: w.Inputs}
+	id, ok := r.dims[p.dim]
+	if !ok {
+		id = uint32(len(w.Dims))
+		r.dims[p.dim] = id
+		add.Dims = []bridge.Dim{p.dim}
+		w.Dims = append(w.Dims, p.dim)
+	}
+	add.Nodes = []uint32{uint32(op) | id<<8}
+	if ops.Table[op].Args == ops.Variadic {
+		add.Nodes = append(add.Nodes, uint32(len(p.args)))
+	}
+	add.Nodes = append(append(add.Nodes, p.args...), p.attrs...)
+	if err := g.Append(&add, r.graph.Parameter); err != nil {
+		r.err = fmt.Errorf("the generator made a graph that is refused: %w", err)
+		return 0, false
+	}
+	r.draw(op, index, p.dim.Size())
+	n := newNode(g, r.graph.Surroundings(), index, append(r.graph.Values, nil))
+	if err := rules[op].value(n); err != nil {
+		r.err = err
+		return 0, false
+	}
+	if !fit(op, n) {
+		g.Truncate(int(index))
+		delete(r.graph.Draws, index)
+		return 0, false
+	}
+	r.graph.Values = append(r.graph.Values, n.y)
+	w.Nodes, w.NodeCount = append(w.Nodes, add.Nodes...), w.NodeCount+1
+	for _, a := range p.args {
+		r.used[a] = true
+	}
+	r.used = append(r.used, false)
+	return index, true
+}
+
+// draw makes the random numbers of a node.
+func (r *recorder) draw(op ops.Code, index uint32, size int) {
+	if !isRandom(op) {
+		return
+	}
+	v := make([]float64, size)
+	attrs := r.graph.Graph.AttrsOf(index)
+	p := float64(math.Float32frombits(attrs[0]))
+	for i := range v {
+		switch op {
+		case ops.Dropout:
+			if r.rng.Float64() >= p {
+				v[i] = 1 / (1 - p)
+			}
+		case ops.RandomBernoulli:
+			if r.rng.Float64() < p {
+				v[i] = float64(math.Float32frombits(attrs[1]))
+			}
+		default:
+			v[i] = r.value()
+		}
+	}
+	r.graph.Draws[index] = v
+}
+
+// margin is how far values stay from kinks and poles.
+const margin = 0.02
+
+// fit reports whether a node's values are moderate and away from kinks.
+func fit(op ops.Code, n *node) bool {
+	for _, y := range n.y {
+		if !(math.Abs(y) < 10) {
+			return false
+		}
+	}
+	far := func(k int, ok func(x float64) bool) bool {
+		for _, x := range n.x[k] {
+			if !ok(x) {
+				return false
+			}
+		}
+		return true
+	}
+	positive := func(x float64) bool { return x > 5*margin }
+	switch op {
+	case ops.Rectify, ops.Abs:
+		return far(0, func(x float64) bool { return math.Abs(x) > margin })
+	case ops.Log, ops.Sqrt, ops.Pow:
+		return far(0, positive)
+	case ops.L2Norm:
+		for _, y := range n.y {
+			if y < 5*margin {
+				return false
+			}
+		}
+	case ops.CwiseQuotient:
+		return far(1, func(x float64) bool { return math.Abs(x) > 10*margin })
+	case ops.BinaryLogLoss:
+		return far(0, func(x float64) bool { return x > 2*margin && x < 1-2*margin })
+	case ops.Min, ops.Max:
+		for i, x := range n.x[0] {
+			if math.Abs(x-n.x[1][i]) < margin {
+				return false
+			}
+		}
+	case ops.Hinge:
+		labels, _ := n.labels(1)
+		for b, row := range labels {
+			x := n.batch(0, b)
+			for i := range x {
+				if math.Abs(n.float(0)-x[row]+x[i]) < margin {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// loss records the sum of everything that no other node uses.
+func (r *recorder) loss() {
+	var parts []uint32
+	one := bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{1}}
+	for i := range uint32(r.graph.Graph.Len()) {
+		if r.used[i] {
+			continue
+		}
+		sum, ok := i, true
+		if d := r.graph.Graph.DimOf(i); *d != one {
+			e := one
+			e.Bd = d.Bd
+			sum, ok = r.node(ops.SumElements, proposal{dim: e, args: []uint32{i}})
+			if !ok { // too large: its mean does
+				sum, ok = r.mean(i)
+			}
+		}
+		if ok && r.graph.Graph.DimOf(sum).Bd > 1 {
+			d := *r.graph.Graph.DimOf(sum)
+			d.Bd = 1
+			sum, ok = r.node(ops.MomentDimension, proposal{dim: d, args: []uint32{sum}, attrs: []uint32{0, 1, 1, 0}})
+		}
+		if ok {
+			parts = append(parts, sum)
+		}
+	}
+	loss, ok := r.node(ops.Average, proposal{dim: one, args: parts})
+	if !ok && r.err == nil {
+		r.err = fmt.Errorf("the generator found no loss over %d parts", len(parts))
+	}
+	r.graph.Loss = loss
+	r.graph.Words.Dims = append([]bridge.Dim(nil), r.graph.Graph.Dims...)
+}
+
+// mean records the mean over all elements of node i, flattened first.
+func (r *recorder) mean(i uint32) (uint32, bool) {
+	d := r.graph.Graph.DimOf(i)
+	n, ok := r.node(ops.Reshape, proposal{dim: makeDim(1, d.Size()), args: []uint32{i}})
+	if !ok {
+		return 0, false
+	}
+	return r.node(ops.MomentDimension, proposal{dim: makeDim(1, 1), args: []uint32{n}, attrs: []uint32{1, 1, 0, 0}})
+}
+
+func makeDim(batch int, axes ...int) bridge.Dim {
+	d := bridge.Dim{Nd: uint32(len(axes)), Bd: uint32(batch)}
+	for i, a := range axes {
+		d.D[i] = uint32(a)
+	}
+	return d
+}
+
+// value is a number in ±[0.1, 1] that a float32 holds.
+func (r *recorder) value() float64 {
+	v := 0.1 + 0.9*r.rng.Float64()
+	if r.rng.IntN(2) == 0 {
+		v = -v
+	}
+	return float64(float32(v))
+}
+
+func word(v float64) uint32 { return math.Float32bits(float32(v)) }
+
+// randomDim is the dim of a leaf: mostly vectors and matrices, sometimes batched.
+func (r *recorder) randomDim() bridge.Dim {
+	d := bridge.Dim{Nd: []uint32{1, 1, 1, 2, 2, 2, 3, 4}[r.rng.IntN(8)], Bd: 1}
+	for i := range d.Nd {
+		d.D[i] = uint32(1 + r.rng.IntN(5))
+	}
+	if r.rng.IntN(3) == 0 {
+		d.Bd = uint32(r.batch)
+	}
+	return d
+}
+
+// data appends input words and returns their offset.
+func (r *recorder) data(words ...uint32) uint32 {
+	w := &r.graph.Words
+	at := uint32(len(w.Inputs))
+	w.Inputs = append(w.Inputs, words...)
+	return at
+}
+
+// values appends n random floats.
+func (r *recorder) values(n int) uint32 {
+	list := make([]uint32, n)
+	for i := range list {
+		list[i] = word(r.value())
+	}
+	return r.data(list...)
+}
+
+// rows appends n numbers below limit.
+func (r *recorder) rows(n int, limit uint32) uint32 {
+	list := make([]uint32, n)
+	for i := range list {
+		list[i] = r.rng.Uint32N(limit)
+	}
+	return r.data(list...)
+}
+
+// parameter adds a parameter and returns its id.
+func (r *recorder) parameter(d bridge.Dim, lookup bool) uint32 {
+	p := Parameter{Dim: d, Lookup: lookup, Values: make([]float64, d.Size())}
+	for i := range p.Values {
+		p.Values[i] = r.value()
+	}
+	r.graph.Params = append(r.graph.Params, p)
+	return uint32(len(r.graph.Params) - 1)
+}
+
+// leaf records a leaf of any kind with the given dim.
+func (r *recorder) leaf(d bridge.Dim) uint32 {
+	kinds := []ops.Code{ops.Parameter, ops.Parameter, ops.Parameter, ops.ConstParameter, ops.Lookup, ops.Lookup, ops.ConstLookup, ops.Input, ops.SparseInput, ops.Constant}
+	if d.Bd > 1 {
+		kinds = kinds[4:]
+	}
+	if d == makeDim(1, 1) {
+		kinds = append(kinds, ops.ScalarInput)
+	}
+	op := kinds[r.rng.IntN(len(kinds))]
+	if d.Nd == bridge.MaxDims && (op == ops.Lookup || op == ops.ConstLookup) {
+		op = ops.Input
+	}
+	var attrs []uint32
+	switch op {
+	case ops.Parameter, ops.ConstParameter:
+		attrs = []uint32{r.parameter(d, false)}
+	case ops.Lookup, ops.ConstLookup:
+		table := d
+		table.Bd, table.Nd = 1, d.Nd+1
+		table.D[d.Nd] = 4
+		attrs = []uint32{r.parameter(table, true), r.rows(int(d.Bd), 4)}
+	case ops.SparseInput:
+		n := r.rng.IntN(4)
+		at := r.rows(n, uint32(d.Size()))
+		r.values(n)
+		attrs = []uint32{word(r.value()), at, uint32(n)}
+	case ops.Constant:
+		attrs = []uint32{word(r.value())}
+	default:
+		attrs = []uint32{r.values(d.Size())}
+	}
+	n, _ := r.node(op, proposal{dim: d, attrs: attrs})
+	return n
+}
+
+// of is a node of a dim: one that is there, or a new leaf.
+func (r *recorder) of(d bridge.Dim) uint32 {
+	if r.rng.IntN(4) > 0 {
+		if n, ok := r.find(func(e *bridge.Dim) bool { return *e == d }); ok {
+			return n
+		}
+	}
+	return r.leaf(d)
+}
+
+// find is a random node whose dim satisfies want.
+func (r *recorder) find(want func(d *bridge.Dim) bool) (uint32, bool) {
+	n := r.graph.Graph.Len()
+	if n == 0 {
+		return 0, false
+	}
+	start := r.rng.IntN(n)
+	for k := range n {
+		if i := uint32((start + k) % n); want(r.graph.Graph.DimOf(i)) {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// any is any node.
+func (r *recorder) any() (uint32, bridge.Dim) {
+	n := uint32(r.rng.IntN(r.graph.Graph.Len()))
+	return n, *r.graph.Graph.DimOf(n)
+}
