@@ -117,5 +117,8 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
+	if e.Op == ops.Invalid {
+		return fmt.Sprintf("node %d: %s", e.Node, e.Reason)
+	}
 	return fmt.Sprintf("node %d (%s): %s", e.Node, e.Op, e.Reason)
 }
