@@ -99,7 +99,7 @@ void run_builder(const record &r) {
     else if (op == "set_s")
       s.output = b.set_s(RNNPointer(prev), extras(*l, 3));
     else if (op == "rewind_one_step")
-      b.rewind_one_step(), s.output = b.back();
+      b.rewind_one_step();
     else
       throw not_implemented();
     s.back = b.back();
@@ -121,10 +121,12 @@ void run_builder(const record &r) {
     const std::string at = "step " + std::to_string(n - 1) + ": ";
     if (s.state != after.at("state").integer(0))
       throw mismatch(at + "state " + std::to_string(s.state));
-    compare_all(at + "output", {s.output}, after.all("output"));
+    if (after.find("output")) { // rewind_one_step makes nothing
+      compare_all(at + "output", {s.output}, after.all("output"));
+      compare_all(at + "h", s.h, after.all("h"));
+      compare_all(at + "s", s.s, after.all("s"));
+    }
     compare_all(at + "back", {s.back}, after.all("back"));
-    compare_all(at + "h", s.h, after.all("h"));
-    compare_all(at + "s", s.s, after.all("s"));
     compare_all(at + "final_h", s.final_h, after.all("final_h"));
     compare_all(at + "final_s", s.final_s, after.all("final_s"));
   };

@@ -52,11 +52,12 @@ func sequence(w io.Writer, record []byte) error {
 			Extra []int
 		}
 		Steps []struct {
-			State        int
-			Output, Back tensor
-			H, S         []tensor
-			FinalH       []tensor `json:"final_h"`
-			FinalS       []tensor `json:"final_s"`
+			State  int
+			Output *tensor
+			Back   tensor
+			H, S   []tensor
+			FinalH []tensor `json:"final_h"`
+			FinalS []tensor `json:"final_s"`
 		}
 		Cotangent  numbers
 		ParamGrads []numbers `json:"param_grads"`
@@ -78,9 +79,12 @@ func sequence(w io.Writer, record []byte) error {
 	for k, call := range c.Script {
 		fmt.Fprintf(w, "step %s %d %d%s\n", call.Op, orNone(call.X), orNone(call.Prev), ints(call.Extra))
 		s := c.Steps[k]
-		fmt.Fprintf(w, "state %d\noutput %s\n", s.State, s.Output)
-		tensors(w, "h", s.H)
-		tensors(w, "s", s.S)
+		fmt.Fprintf(w, "state %d\n", s.State)
+		if s.Output != nil { // rewind_one_step makes nothing
+			fmt.Fprintf(w, "output %s\n", *s.Output)
+			tensors(w, "h", s.H)
+			tensors(w, "s", s.S)
+		}
 		tensors(w, "final_h", s.FinalH)
 		tensors(w, "final_s", s.FinalS)
 		fmt.Fprintf(w, "back %s\n", s.Back)
