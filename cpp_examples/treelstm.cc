@@ -265,26 +265,26 @@ void train(const options &o, ParameterCollection &m, tree_lstm &model,
     std::shuffle(order.begin(), order.end(), random);
     for (size_t first = 0; first < order.size() && done < 1; first += o.batch_size) {
       const size_t last = std::min(order.size(), first + o.batch_size);
-      size_t nodes = 0;
-
-      ComputationGraph cg;
-      model.start(cg);
-      std::vector<Expression> losses;
-      for (size_t k = first; k < last; k++)
-        model.add_losses(trees[order[k]], losses);
-      nodes = losses.size();
-      const Expression total = sum(losses);
-
+      size_t nodes;
       float batch_loss;
-      if (hndl) {
-        // The loss comes two batches late: that one may still be under way.
-        batch_loss = hndl->fb(m, cg, total); // libvpps
-        nodes_of[batch % 3] = nodes;
-        nodes = batch < 2 ? 0 : nodes_of[(batch - 2) % 3];
-      } else {
-        batch_loss = as_scalar(cg.forward(total));
-        cg.backward(total);
-        trainer.update();
+      { // DyNet allows one graph at a time
+        ComputationGraph cg;
+        model.start(cg);
+        std::vector<Expression> losses;
+        for (size_t k = first; k < last; k++)
+          model.add_losses(trees[order[k]], losses);
+        nodes = losses.size();
+        const Expression total = sum(losses);
+        if (hndl) {
+          // The loss comes two batches late: that one may still be under way.
+          batch_loss = hndl->fb(m, cg, total); // libvpps
+          nodes_of[batch % 3] = nodes;
+          nodes = batch < 2 ? 0 : nodes_of[(batch - 2) % 3];
+        } else {
+          batch_loss = as_scalar(cg.forward(total));
+          cg.backward(total);
+          trainer.update();
+        }
       }
       batch++;
       sentences += last - first;
