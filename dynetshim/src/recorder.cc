@@ -91,6 +91,8 @@ void Recorder::rewind(const Mark &m) {
 void Recorder::evaluate(VariableIndex i) { graph->node_added(i); }
 
 void Recorder::foreign(const Expression &x) const {
+  if (x.pg == nullptr)
+    throw std::invalid_argument("an empty Expression was used: it was never given a value");
   if (id == 0)
     throw std::invalid_argument(
         "expression of a graph that is gone: build it anew in the new graph");

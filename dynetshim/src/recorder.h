@@ -183,7 +183,7 @@ class Undo {
 public:
   Undo() : mark_(recorder.mark()), active_(true) {}
   ~Undo() {
-    if (active_)
+    if (active_ && !recorder.immediate) // what was evaluated stays
       recorder.rewind(mark_);
   }
   Expression done(const Expression &e) {

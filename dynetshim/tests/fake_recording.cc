@@ -4,6 +4,9 @@
 
 #include "check.h"
 
+#include <cstdlib>
+#include <new>
+
 #include "dynet/expr.h"
 #include "dynet/lstm.h"
 #include "dynet/training.h"
@@ -357,6 +360,45 @@ TEST(trainers_tell_the_engine_what_changed) {
   state.fail_next = VPPS_ERR_NUMERIC;
   THROWS(std::runtime_error, "", t.update());
   EQUAL(t.updates, 2.f);
+}
+
+// Counts allocations: of recording none depends on the number of nodes.
+static size_t allocations = 0;
+void *operator new(size_t n) {
+  ++allocations;
+  void *p = std::malloc(n ? n : 1);
+  if (p == nullptr)
+    throw std::bad_alloc();
+  return p;
+}
+void operator delete(void *p) noexcept { std::free(p); }
+void operator delete(void *p, size_t) noexcept { std::free(p); }
+
+static size_t allocations_of(unsigned steps) {
+  ParameterCollection m;
+  Parameter W = m.add_parameters({4, 8}), b = m.add_parameters({4});
+  LookupParameter E = m.add_lookup_parameters(7, {4});
+  ComputationGraph cg;
+  size_t before = allocations;
+  Expression w = parameter(cg, W), c = parameter(cg, b), h = lookup(cg, E, 0u);
+  for (unsigned i = 0; i < steps; ++i) {
+    Expression x = lookup(cg, E, i % 7);
+    Expression f = logistic(affine_transform({c, w, concatenate({h, x})}));
+    h = cmult(f, tanh(h)) + x - 0.5f;
+    pickneglogsoftmax(h, 1u);
+  }
+  return allocations - before;
+}
+
+TEST(recording_does_not_allocate_for_each_node) {
+  allocations_of(10000); // the buffers grow once
+  size_t few = allocations_of(100), many = allocations_of(10000);
+  CHECK(many < few + 20);
+}
+
+TEST(empty_expressions_are_refused) {
+  ComputationGraph cg;
+  THROWS(std::invalid_argument, "empty Expression", tanh(Expression()));
 }
 
 int main(int argc, char **argv) {
