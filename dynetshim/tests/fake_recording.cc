@@ -364,15 +364,15 @@ TEST(trainers_tell_the_engine_what_changed) {
 
 // Counts allocations: of recording none depends on the number of nodes.
 static size_t allocations = 0;
-void *operator new(size_t n) {
+__attribute__((noinline)) void *operator new(size_t n) {
   ++allocations;
   void *p = std::malloc(n ? n : 1);
   if (p == nullptr)
     throw std::bad_alloc();
   return p;
 }
-void operator delete(void *p) noexcept { std::free(p); }
-void operator delete(void *p, size_t) noexcept { std::free(p); }
+__attribute__((noinline)) void operator delete(void *p) noexcept { std::free(p); }
+__attribute__((noinline)) void operator delete(void *p, size_t) noexcept { std::free(p); }
 
 static size_t allocations_of(unsigned steps) {
   ParameterCollection m;
