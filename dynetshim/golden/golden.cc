@@ -1,10 +1,11 @@
 // Runs recorded results of DyNet through the C++ front-end and compares: single functions,
-// builders, training traces. From the repository's root:
+// builders, trainers, training traces. From the repository's root:
 //
 //   go run ./dynetshim/golden/convert DIR | build/golden --device cpu      all that is in DIR
 //   gzip -dc dynetshim/golden/testdata/*.gz | build/golden --device cpu    the repository's own
 //
-// DIR is a folder of recorded results (ops.jsonl.gz, builders.jsonl, treelstm_sst.json).
+// DIR is a folder of recorded results (ops.jsonl.gz, builders.jsonl,
+// trainers.jsonl, treelstm_sst.json).
 // Built from all *.cc of this folder with dynetshim/include, include and libvpps_dynet.a.
 //
 //   --file F       reads F instead of the standard input (not compressed)
@@ -114,6 +115,9 @@ void run(const options &o, std::istream &in, results &all) {
       all.add(r.fn, r.name, [&] {
         if (r.kind == "builder") {
           run_builder(r);
+        } else if (r.kind == "trainer") {
+          run_trainer(r, training::calls);
+          run_trainer(r, training::fb);
         } else if (r.kind == "op") {
           if (o.args != "parameters" || !has_plain_arguments(r))
             run_operation(r, arguments::inputs);

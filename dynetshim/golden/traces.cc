@@ -82,8 +82,6 @@ struct run {
   std::vector<const line *> final;
 };
 
-enum class way { calls, fb, fb_ahead };
-
 void compare_sums(const std::string &what, const std::vector<float> &values, const line &wanted) {
   double sum = 0, squares = 0;
   for (float v : values) {
@@ -94,14 +92,15 @@ void compare_sums(const std::string &what, const std::vector<float> &values, con
   compare("sum of squares of " + what, squares, wanted.number(2), 1e-4, 0);
 }
 
-void repeat(const record &r, const std::vector<labelled_tree> &trees, const run &wanted, way by) {
+void repeat(const record &r, const std::vector<labelled_tree> &trees, const run &wanted,
+            training by) {
   const double close = 1e-4;
   tree_model model(r);
   model.m.set_weight_decay_lambda(wanted.weight_decay_lambda);
   SimpleSGDTrainer trainer(model.m, wanted.rate);
   trainer.clip_threshold = wanted.threshold;
   std::unique_ptr<vpps::handle> hndl;
-  if (by != way::calls)
+  if (by != training::calls)
     hndl.reset(new vpps::handle(model.m, trainer));
 
   const size_t steps = wanted.losses.size();
@@ -110,12 +109,12 @@ void repeat(const record &r, const std::vector<labelled_tree> &trees, const run 
     ComputationGraph cg;
     const Expression loss = model.loss(cg, trees, k * wanted.batch_size,
                                        std::min(trees.size(), (k + 1) * wanted.batch_size));
-    if (by == way::fb_ahead) {
+    if (by == training::fb_ahead) {
       const float stale = hndl->fb(model.m, cg, loss);
       compare(at + "stale loss", stale, k < 2 ? 0 : wanted.losses[k - 2], close, 0);
       continue;
     }
-    if (by == way::fb) {
+    if (by == training::fb) {
       hndl->fb(model.m, cg, loss);
       compare(at + "loss", hndl->sync_get_latest_loss(), wanted.losses[k], close, 0);
     } else {
@@ -171,9 +170,9 @@ void run_trace(const record &r,
     }
   }
   const struct {
-    way by;
+    training by;
     const char *name;
-  } ways[] = {{way::calls, "calls"}, {way::fb, "fb"}, {way::fb_ahead, "fb_ahead"}};
+  } ways[] = {{training::calls, "calls"}, {training::fb, "fb"}, {training::fb_ahead, "fb_ahead"}};
   for (const run &each : runs)
     for (const auto &w : ways)
       report(r.name + "/batch" + std::to_string(each.batch_size) + "/" + w.name,

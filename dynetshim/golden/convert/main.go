@@ -44,6 +44,7 @@ var sources = []struct {
 }{
 	{"ops.jsonl.gz", operation},
 	{"builders.jsonl", builder},
+	{"trainers.jsonl", trainerSteps},
 	{"treelstm_sst.json", treeTrace},
 }
 
@@ -183,6 +184,8 @@ func attributes(w io.Writer, attrs map[string]any) error {
 			if name != "expr" {
 				fmt.Fprintf(w, "attr %s %s\n", name, v)
 			}
+		case map[string]any: // settings of a part that is still to come
+			fmt.Fprintf(w, "attr %s 1\n", name)
 		case json.Number:
 			fmt.Fprintf(w, "attr %s %s\n", name, v)
 		default:

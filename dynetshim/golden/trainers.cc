@@ -1,0 +1,129 @@
+// A trainer's first steps on a small model: loss, gradients, norm, clipping, weight decay
+// and values after each update.
+#include <dynet/dynet.h>
+#include <dynet/expr.h>
+#include <dynet/model.h>
+#include <dynet/training.h>
+#include <vpps/vpps.hpp>
+
+#include <algorithm>
+#include <memory>
+
+#include "cases.h"
+#include "compare.h"
+#include "functions.h"
+
+using namespace dynet;
+
+namespace {
+
+// Rounding errors of a step are carried on by the steps after it.
+tolerance after(unsigned steps) { return {1e-5f * float(steps), 0, 1e-6f * float(steps)}; }
+
+struct small_model {
+  ParameterCollection m;
+  Parameter W, b;
+  LookupParameter E;
+
+  explicit small_model(const record &r) {
+    for (const line *l : r.all("param")) {
+      const std::string name = l->words.at(0);
+      const tensor t = l->as_tensor(1);
+      if (name == "W")
+        W = m.add_parameters(t.dim, ParameterInitFromVector(t.values));
+      else if (name == "b")
+        b = m.add_parameters(t.dim, ParameterInitFromVector(t.values));
+      else
+        E = m.add_lookup_parameters(t.dim.d[1], {t.dim.d[0]}, ParameterInitFromVector(t.values));
+    }
+  }
+
+  Expression loss(ComputationGraph &cg, const record &r, unsigned step) const {
+    const std::vector<unsigned> unused = r.list("W_b_unused_in_steps");
+    const Expression x =
+        lookup(cg, E, r.list("r1")[step]) + 0.5f * lookup(cg, E, r.list("r2")[step]);
+    Expression e = squared_norm(x);
+    if (std::find(unused.begin(), unused.end(), step) == unused.end()) {
+      const Expression scores = affine_transform({parameter(cg, b), parameter(cg, W), tanh(x)});
+      e = pickneglogsoftmax(scores, r.list("y")[step]) + 0.1f * e;
+    }
+    if (r.natural("dense_lookup_term"))
+      e = e + 0.05f * squared_norm(parameter(cg, E));
+    return r.number("scale") * e;
+  }
+
+  std::vector<float> gradient(const std::string &name) const {
+    return as_vector(name == "E"   ? E.get_storage().all_grads
+                     : name == "W" ? W.get_storage().g
+                                   : b.get_storage().g);
+  }
+  std::vector<float> stored(const std::string &name) const {
+    return as_vector(name == "E"   ? E.get_storage().all_values
+                     : name == "W" ? W.get_storage().values
+                                   : b.get_storage().values);
+  }
+  // What a parameter node returns.
+  std::vector<float> effective(const std::string &name) const {
+    ComputationGraph cg;
+    const Expression e = name == "E"   ? parameter(cg, E)
+                         : name == "W" ? parameter(cg, W)
+                                       : parameter(cg, b);
+    return as_vector(cg.forward(e));
+  }
+};
+
+} // namespace
+
+void run_trainer(const record &r, training by) {
+  if (r.fn != "SimpleSGDTrainer" || r.has("moving_average") || r.natural("W_is_vector"))
+    throw not_implemented();
+  small_model model(r);
+  model.m.set_weight_decay_lambda(r.number("weight_decay_lambda"));
+  model.b.set_updated(r.natural("b_updated") != 0);
+  SimpleSGDTrainer trainer(model.m, r.number("learning_rate"));
+  trainer.clipping_enabled = r.natural("clipping_enabled") != 0;
+  trainer.clip_threshold = r.number("clip_threshold");
+  trainer.sparse_updates_enabled = r.natural("sparse_updates_enabled") != 0;
+  std::unique_ptr<vpps::handle> hndl;
+  if (by != training::calls)
+    hndl.reset(new vpps::handle(model.m, trainer));
+
+  const char *way = hndl ? "fb: " : "calls: ";
+  std::string at; // the step that the following lines belong to
+  unsigned step = 0;
+  for (const line &l : r.lines) {
+    if (l.key == "step") {
+      at = way + ("step " + std::to_string(step)) + ": ";
+      if (r.has("learning_rate_halved_before_step") &&
+          step == r.natural("learning_rate_halved_before_step"))
+        trainer.learning_rate /= 2;
+      if (r.has("restart_before_step") && step == r.natural("restart_before_step"))
+        trainer.restart();
+      compare(at + "learning rate", trainer.learning_rate, l.number(1), 1e-6, 0);
+      ComputationGraph cg;
+      const Expression loss = model.loss(cg, r, step++);
+      if (hndl) {
+        hndl->fb(model.m, cg, loss);
+        compare(at + "loss", hndl->sync_get_latest_loss(), l.number(0), 1e-5, 1e-6);
+      } else {
+        compare(at + "loss", as_scalar(cg.forward(loss)), l.number(0), 1e-5, 1e-6);
+        cg.backward(loss);
+        compare(at + "gradient norm", model.m.gradient_l2_norm(), l.number(2), 1e-5, 1e-6);
+        // The gradients are gone after the update.
+        for (const line *g = &l + 1; g != r.lines.data() + r.lines.size() && g->key != "step"; g++)
+          if (g->key == "grad")
+            compare(at + "gradient of " + g->words[0], model.gradient(g->words[0]), g->numbers(1),
+                    after(step));
+        trainer.update();
+      }
+      compare(at + "clips", trainer.clips, l.number(3), 0, 0);
+      compare(at + "weight decay", model.m.get_weight_decay().current_weight_decay(), l.number(4),
+              1e-6, 0);
+    } else if (l.key == "stored") {
+      compare(at + "stored " + l.words[0], model.stored(l.words[0]), l.numbers(1), after(step));
+    } else if (l.key == "effective") {
+      compare(at + "effective " + l.words[0], model.effective(l.words[0]), l.numbers(1),
+              after(step));
+    }
+  }
+}
