@@ -42,7 +42,7 @@ func (g *Graph) Append(w *Words, parameter func(id uint32) (dim *Dim, lookup boo
 
 func (g *Graph) append(w *Words, parameter func(id uint32) (dim *Dim, lookup bool)) error {
 	for i := range w.Dims {
-		if err := checkDim(&w.Dims[i]); err != nil {
+		if err := CheckDim(&w.Dims[i]); err != nil {
 			return &Error{g.Len(), 0, fmt.Sprintf("dim %d of the table: %v", len(g.Dims)+i, err)}
 		}
 	}
@@ -111,7 +111,8 @@ func (g *Graph) decode(w []uint32, i uint32) (int, error) {
 	return end, nil
 }
 
-func checkDim(d *Dim) error {
+// CheckDim reports what is wrong with a dim of unknown origin.
+func CheckDim(d *Dim) error {
 	if d.Nd > MaxDims {
 		return fmt.Errorf("%d dimensions: at most %d", d.Nd, MaxDims)
 	}

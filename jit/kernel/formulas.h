@@ -53,7 +53,4 @@ FORMULA(BIN_LOG_B, a * ((b == c) ? 0.0f : ((1.0f - c) / ((1.0f - b) > LOG_FLOOR 
 FORMULA(MOMENT, p * vp_powi(a, q))
 FORMULA(MOMENT_B, p * (q * (a * vp_powi(b, q - 1.0f))))
 FORMULA(MUL_DIV, p * (a * b / c))
-FORMULA(MUL_ADD, a * b + c * d)
-FORMULA(MUL_TANH, a * vp_tanh(b))
-FORMULA(MUL_TANH_B, a * (b * (1.0f - vp_tanh(c) * vp_tanh(c))))
 #undef FORMULA

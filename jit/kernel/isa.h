@@ -175,9 +175,6 @@
 	FN(MOMENT, 1) \
 	FN(MOMENT_B, 2) \
 	FN(MUL_DIV, 3) \
-	FN(MUL_ADD, 4) \
-	FN(MUL_TANH, 2) \
-	FN(MUL_TANH_B, 3) \
 	/* end */
 
 #define FN_COPY 0
@@ -218,10 +215,7 @@
 #define FN_MOMENT 35
 #define FN_MOMENT_B 36
 #define FN_MUL_DIV 37
-#define FN_MUL_ADD 38
-#define FN_MUL_TANH 39
-#define FN_MUL_TANH_B 40
-#define FN_COUNT 41
+#define FN_COUNT 38
 #define ROW_SOFTMAX 0
 #define ROWWORDS_SOFTMAX 2
 #define ROW_SOFTMAX_B 1

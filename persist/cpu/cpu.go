@@ -15,10 +15,11 @@ import (
 // Executor owns the segments and runs scripts at once, in the caller's thread and
 // others. It is used by one goroutine at a time.
 type Executor struct {
-	machine  *kernel.Machine
-	segments [script.Segments][]float32 // reserved address space; pages come when touched
-	script   unsafe.Pointer
-	words    int // that script has room for
+	machine    *kernel.Machine
+	processors int
+	segments   [script.Segments][]float32 // reserved address space; pages come when touched
+	script     unsafe.Pointer
+	words      int // that script has room for
 }
 
 // A segment is reserved at its largest, so that growing moves nothing. Less is taken
@@ -28,9 +29,10 @@ const (
 	least   = 64 << 20
 )
 
-// New makes an executor with a number of threads; waitSeconds bounds every wait.
-func New(threads int, waitSeconds float64) (*Executor, error) {
-	e := &Executor{}
+// New makes an executor with a number of threads and virtual processors; waitSeconds bounds
+// every wait.
+func New(threads, processors int, waitSeconds float64) (*Executor, error) {
+	e := &Executor{processors: processors}
 	pointers := make([]unsafe.Pointer, script.Segments)
 	for s := range e.segments {
 		mem, err := reserveSegment()
@@ -75,8 +77,16 @@ func (e *Executor) Close() {
 
 // Describe says what runs.
 func (e *Executor) Describe() string {
-	return fmt.Sprintf("cpu: %d threads, %s", e.machine.Threads, kernel.Variant())
+	return fmt.Sprintf("cpu: %d threads, %d processors, %s", e.machine.Threads, e.processors, kernel.Variant())
 }
+
+// Plan gives every processor a slice of every matrix.
+func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
+	return plan.Sliced(matrices, e.processors)
+}
+
+// Replans: a plan is a table here.
+func (e *Executor) Replans() bool { return true }
 
 // SetPlan takes a new residency.
 func (e *Executor) SetPlan(p *plan.Plan) error {

@@ -144,9 +144,6 @@ const (
 	Moment                // p * a^q, q a small integer
 	MomentB               // (dy, x): p*q*dy*a^(q-1)
 	MulDiv                // (dy, x, y): p*dy*x/y
-	MulAdd                // a*b + c*d
-	MulTanh               // a*tanh(b)
-	MulTanhB              // (dy, o, c): d/dc of o*tanh(c)
 	Fns
 )
 
@@ -169,7 +166,6 @@ var FnTable = [Fns]FnInfo{
 	SquareDiff: {"square_diff", 2}, SquareDiffB: {"square_diff_b", 3},
 	BinLog: {"bin_log", 2}, BinLogB: {"bin_log_b", 3},
 	Moment: {"moment", 1}, MomentB: {"moment_b", 2}, MulDiv: {"mul_div", 3},
-	MulAdd: {"mul_add", 4}, MulTanh: {"mul_tanh", 2}, MulTanhB: {"mul_tanh_b", 3},
 }
 
 // RowFn is a function of Row. Element i of a row operand is at address + i*stride.

@@ -1,0 +1,14 @@
+/* The last error of a thread, and the fork flag: C memory, for Go has neither. */
+#ifndef VPPS_ERRORS_H
+#define VPPS_ERRORS_H
+#include <stdlib.h>
+#include "vpps.h"
+typedef const char vpps_cchar;
+typedef const float vpps_cfloat;
+typedef const uint32_t vpps_cuint;
+typedef const vpps_dim vpps_cdim;
+typedef const vpps_words vpps_cwords;
+typedef const vpps_engine_options vpps_cengine_options;
+typedef const vpps_trainer_options vpps_ctrainer_options;
+void vpps_set_error(vpps_cchar *text);
+#endif

@@ -1,0 +1,525 @@
+package main
+
+/*
+#include "vpps.h"
+#include "errors.h"
+*/
+import "C"
+
+import (
+	"sync"
+	"unsafe"
+
+	"libvpps/bridge"
+	"libvpps/persist"
+)
+
+// engines are opened once per device.
+var engines struct {
+	sync.Mutex
+	open map[string]*shared
+}
+
+type shared struct {
+	engine *persist.Engine
+	handle C.uintptr_t
+	users  int
+	name   string
+}
+
+//export goEngineOpen
+func goEngineOpen(o *C.vpps_cengine_options, out *C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	name := "auto"
+	if o.device != nil {
+		name = C.GoString(o.device)
+	}
+	engines.Lock()
+	defer engines.Unlock()
+	if s := engines.open[name]; s != nil {
+		s.users++
+		*out = s.handle
+		return 0
+	}
+	e, err := persist.Open(persist.Options{Device: name, Threads: int(o.threads), Processors: int(o.processors), Seed: uint32(o.seed)})
+	if err != nil {
+		return failed(err)
+	}
+	s := &shared{engine: e, users: 1, name: name}
+	s.handle = newHandle(s)
+	if engines.open == nil {
+		engines.open = map[string]*shared{}
+	}
+	engines.open[name] = s
+	*out = s.handle
+	return 0
+}
+
+//export goEngineClose
+func goEngineClose(h C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	s, err := object[shared](h, "engine")
+	if err != nil {
+		return failed(err)
+	}
+	engines.Lock()
+	defer engines.Unlock()
+	if s.users--; s.users > 0 {
+		return 0
+	}
+	delete(engines.open, s.name)
+	s.engine.Close()
+	return 0
+}
+
+func engine(h C.uintptr_t) (*persist.Engine, error) {
+	s, err := object[shared](h, "engine")
+	if err != nil {
+		return nil, err
+	}
+	return s.engine, nil
+}
+
+//export goEngineDescribe
+func goEngineDescribe(h C.uintptr_t, to *C.char, size C.size_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	text(e.Describe(), to, size, nil)
+	return 0
+}
+
+//export goEngineSeed
+func goEngineSeed(h C.uintptr_t, seed C.uint32_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	e.Seed(uint32(seed))
+	return 0
+}
+
+//export goEngineStatistics
+func goEngineStatistics(h C.uintptr_t, to *C.vpps_statistics) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	s := e.Statistics()
+	to.batches, to.launches, to.copies_to_device = C.uint64_t(s.Batches), C.uint64_t(s.Launches), C.uint64_t(s.Copies)
+	to.nodes, to.decode_ns, to.plan_ns = C.uint64_t(s.Nodes), C.uint64_t(s.DecodeNS), C.uint64_t(s.PlanNS)
+	to.schedule_ns, to.execute_ns, to.script_words = C.uint64_t(s.ScheduleNS), C.uint64_t(s.ExecuteNS), C.uint64_t(s.Script)
+	return 0
+}
+
+//export goCollectionCreate
+func goCollectionCreate(h C.uintptr_t, lambda C.float, out *C.uint32_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	c, err := e.NewCollection(float32(lambda))
+	*out = C.uint32_t(c)
+	return failed(err)
+}
+
+//export goCollectionSetLambda
+func goCollectionSetLambda(h C.uintptr_t, c C.uint32_t, lambda C.float) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(e.SetLambda(uint32(c), float32(lambda)))
+}
+
+//export goCollectionFactor
+func goCollectionFactor(h C.uintptr_t, c C.uint32_t, out *C.float) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	f, err := e.Factor(uint32(c))
+	*out = C.float(f)
+	return failed(err)
+}
+
+//export goParameterCreate
+func goParameterCreate(h C.uintptr_t, c C.uint32_t, name *C.vpps_cchar, dim *C.vpps_cdim, flags C.uint32_t, values *C.vpps_cfloat, out *C.uint32_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	d := *(*bridge.Dim)(unsafe.Pointer(dim))
+	if err := bridge.CheckDim(&d); err != nil {
+		return failed(err)
+	}
+	var v []float32
+	if values != nil {
+		v = slice[float32](values, C.size_t(d.Size()))
+	}
+	n := ""
+	if name != nil {
+		n = C.GoString((*C.char)(name))
+	}
+	id, err := e.NewParameter(uint32(c), n, d, flags&C.VPPS_PARAMETER_LOOKUP != 0, v)
+	*out = C.uint32_t(id)
+	return failed(err)
+}
+
+//export goParameterDestroy
+func goParameterDestroy(h C.uintptr_t, id C.uint32_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(e.DestroyParameter(uint32(id)))
+}
+
+//export goParameterRead
+func goParameterRead(h C.uintptr_t, id C.uint32_t, part C.int, offset, count C.uint64_t, to *C.float) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(e.ReadParameter(uint32(id), persist.Part(part&1), uint64(offset), slice[float32](to, C.size_t(count))))
+}
+
+//export goParameterWrite
+func goParameterWrite(h C.uintptr_t, id C.uint32_t, part C.int, offset, count C.uint64_t, from *C.vpps_cfloat) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(e.WriteParameter(uint32(id), persist.Part(part&1), uint64(offset), slice[float32](from, C.size_t(count))))
+}
+
+//export goParameterScale
+func goParameterScale(h C.uintptr_t, id C.uint32_t, part C.int, factor C.float) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(e.ScaleParameter(uint32(id), persist.Part(part&1), float32(factor)))
+}
+
+//export goParameterExpose
+func goParameterExpose(h C.uintptr_t, id C.uint32_t, part C.int, out **C.float) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	p, err := e.Expose(uint32(id), persist.Part(part&1))
+	*out = (*C.float)(p)
+	return failed(err)
+}
+
+//export goParameterSetUpdated
+func goParameterSetUpdated(h C.uintptr_t, id C.uint32_t, updated C.int) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(e.SetUpdated(uint32(id), updated != 0))
+}
+
+//export goParameterTouched
+func goParameterTouched(h C.uintptr_t, id C.uint32_t, rows *C.uint32_t, capacity C.uint64_t, count *C.uint64_t, all *C.int) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	r, whole, err := e.Touched(uint32(id))
+	if err != nil {
+		return failed(err)
+	}
+	*count, *all = C.uint64_t(len(r)), 0
+	if whole {
+		*all = 1
+	}
+	if rows != nil {
+		copy(slice[uint32](rows, C.size_t(capacity)), r)
+	}
+	return 0
+}
+
+//export goGraphCreate
+func goGraphCreate(h C.uintptr_t, out *C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	*out = newHandle(e.NewGraph())
+	return 0
+}
+
+//export goGraphDestroy
+func goGraphDestroy(h C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	g, err := object[persist.Graph](h, "graph")
+	if err != nil {
+		return failed(err)
+	}
+	g.Close()
+	release(h)
+	return 0
+}
+
+//export goForward
+func goForward(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, restart C.int) (status C.int) {
+	defer guard(&status)
+	g, ws, err := call(h, w)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(g.Forward(ws, uint32(node), restart != 0))
+}
+
+// call resolves the arguments that all graph calls share.
+func call(h C.uintptr_t, w *C.vpps_cwords) (*persist.Graph, *bridge.Words, error) {
+	g, err := object[persist.Graph](h, "graph")
+	if err != nil {
+		return nil, nil, err
+	}
+	ws, err := words((*C.vpps_words)(w))
+	return g, ws, err
+}
+
+//export goValue
+func goValue(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, to *C.float, count C.size_t) (status C.int) {
+	defer guard(&status)
+	g, ws, err := call(h, w)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(g.Value(ws, uint32(node), slice[float32](to, count)))
+}
+
+//export goBackward
+func goBackward(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, full C.int) (status C.int) {
+	defer guard(&status)
+	g, ws, err := call(h, w)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(g.Backward(ws, uint32(node), full != 0))
+}
+
+//export goGradient
+func goGradient(h C.uintptr_t, node C.uint32_t, to *C.float, count C.size_t) (status C.int) {
+	defer guard(&status)
+	g, err := object[persist.Graph](h, "graph")
+	if err != nil {
+		return failed(err)
+	}
+	return failed(g.Gradient(uint32(node), slice[float32](to, count)))
+}
+
+//export goGraphTruncate
+func goGraphTruncate(h C.uintptr_t, node C.uint32_t) (status C.int) {
+	defer guard(&status)
+	g, err := object[persist.Graph](h, "graph")
+	if err != nil {
+		return failed(err)
+	}
+	return failed(g.Truncate(uint32(node)))
+}
+
+//export goGraphInvalidate
+func goGraphInvalidate(h C.uintptr_t, node C.uint32_t) (status C.int) {
+	defer guard(&status)
+	g, err := object[persist.Graph](h, "graph")
+	if err != nil {
+		return failed(err)
+	}
+	return failed(g.Invalidate(uint32(node)))
+}
+
+func trainerOptions(o *C.vpps_ctrainer_options) (persist.TrainerOptions, error) {
+	if o.rule != C.VPPS_RULE_SGD {
+		return persist.TrainerOptions{}, argument("update rule %d: this version has SGD (%d)", uint32(o.rule), C.VPPS_RULE_SGD)
+	}
+	return persist.TrainerOptions{LearningRate: float32(o.learning_rate), Clipping: o.clipping != 0,
+		Threshold: float32(o.clip_threshold), Sparse: o.sparse != 0, Collection: uint32(o.collection)}, nil
+}
+
+//export goTrainerCreate
+func goTrainerCreate(h C.uintptr_t, o *C.vpps_ctrainer_options, ids *C.vpps_cuint, count C.size_t, out *C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	opt, err := trainerOptions(o)
+	if err != nil {
+		return failed(err)
+	}
+	t, err := e.NewTrainer(opt, slice[uint32](ids, count))
+	if err != nil {
+		return failed(err)
+	}
+	*out = newHandle(t)
+	return 0
+}
+
+//export goTrainerSet
+func goTrainerSet(h C.uintptr_t, o *C.vpps_ctrainer_options) (status C.int) {
+	defer guard(&status)
+	t, err := object[persist.Trainer](h, "trainer")
+	if err != nil {
+		return failed(err)
+	}
+	opt, err := trainerOptions(o)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(t.Set(opt))
+}
+
+//export goTrainerAdd
+func goTrainerAdd(h C.uintptr_t, ids *C.vpps_cuint, count C.size_t) (status C.int) {
+	defer guard(&status)
+	t, err := object[persist.Trainer](h, "trainer")
+	if err != nil {
+		return failed(err)
+	}
+	return failed(t.Add(slice[uint32](ids, count)))
+}
+
+//export goUpdate
+func goUpdate(h C.uintptr_t, clipped *C.int) (status C.int) {
+	defer guard(&status)
+	t, err := object[persist.Trainer](h, "trainer")
+	if err != nil {
+		return failed(err)
+	}
+	c, err := t.Update()
+	if clipped != nil {
+		*clipped = 0
+		if c {
+			*clipped = 1
+		}
+	}
+	return failed(err)
+}
+
+//export goRelease
+func goRelease(h C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	release(h)
+	return 0
+}
+
+//export goHandleCreate
+func goHandleCreate(h C.uintptr_t, ids *C.vpps_cuint, count C.size_t, trainer C.uintptr_t, out *C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	var t *persist.Trainer
+	if trainer != 0 {
+		if t, err = object[persist.Trainer](trainer, "trainer"); err != nil {
+			return failed(err)
+		}
+	}
+	x, err := e.NewHandle(slice[uint32](ids, count), t)
+	if err != nil {
+		return failed(err)
+	}
+	*out = newHandle(x)
+	return 0
+}
+
+//export goHandleTrainer
+func goHandleTrainer(h C.uintptr_t, out *C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	x, err := object[persist.Handle](h, "handle")
+	if err != nil {
+		return failed(err)
+	}
+	*out = trainerOf(x)
+	return 0
+}
+
+//export goFB
+func goFB(h, graph C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, stale *C.float) (status C.int) {
+	defer guard(&status)
+	x, err := object[persist.Handle](h, "handle")
+	if err != nil {
+		return failed(err)
+	}
+	g, ws, err := call(graph, w)
+	if err != nil {
+		return failed(err)
+	}
+	loss, err := x.FB(g, ws, uint32(node))
+	*stale = C.float(loss)
+	return failed(err)
+}
+
+//export goSyncLatestLoss
+func goSyncLatestLoss(h C.uintptr_t, out *C.float) (status C.int) {
+	defer guard(&status)
+	x, err := object[persist.Handle](h, "handle")
+	if err != nil {
+		return failed(err)
+	}
+	loss, err := x.SyncLatestLoss()
+	*out = C.float(loss)
+	return failed(err)
+}
+
+//export goHandleClips
+func goHandleClips(h C.uintptr_t, out *C.uint64_t) (status C.int) {
+	defer guard(&status)
+	x, err := object[persist.Handle](h, "handle")
+	if err != nil {
+		return failed(err)
+	}
+	n, err := x.Clips()
+	*out = C.uint64_t(n)
+	return failed(err)
+}
+
+//export goPlanReport
+func goPlanReport(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) (status C.int) {
+	defer guard(&status)
+	x, err := object[persist.Handle](h, "handle")
+	if err != nil {
+		return failed(err)
+	}
+	text(x.PlanReport(), to, size, needed)
+	return 0
+}
+
+//export goScriptDump
+func goScriptDump(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	text(e.Dump(), to, size, needed)
+	return 0
+}
+
+//export goBuildInfo
+func goBuildInfo(to *C.char, size C.size_t) {
+	text(buildInfo(), to, size, nil)
+}

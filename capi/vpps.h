@@ -1,0 +1,255 @@
+/* libvpps: train dynamic neural networks with the weights resident on the chip.
+ *
+ * This header is the manual of the C ABI. A C++ program uses vpps/vpps.hpp and
+ * dynet/dynet.h instead, which are built on it.
+ *
+ * CONVENTIONS
+ *  - Every function returns a vpps_status; 0 is success. After a failure
+ *    vpps_last_error() says in one line what was wrong, why, and what to do; it
+ *    belongs to the calling thread and holds until that thread's next failure.
+ *  - A failed call changes nothing: parameters, graphs and handles are as before.
+ *  - Option structs begin with struct_size; start from their _INIT macro.
+ *  - Destroy functions accept NULL. An object must not be used after it.
+ *  - Tensors are float32, column-major, the batch slowest: element (i,j) of batch
+ *    element b of an R x C tensor is at i + R*(j + C*b).
+ *  - Pointers passed in are read before the call returns and not kept, unless the
+ *    function says otherwise. Lengths count elements, not bytes.
+ *
+ * THREADS AND BLOCKING
+ *  An engine may be called from any thread, one call at a time: a second call
+ *  waits for the first. A graph's words are recorded by one thread. Only vpps_fb
+ *  returns before its work is done; every call that reads a value or a parameter
+ *  waits for the vpps_fb calls before it.
+ *
+ * LIVING IN THE HOST'S PROCESS
+ *  No exception, panic or exit crosses this interface. After fork() every call in
+ *  the child returns VPPS_ERR_FORKED: load the library after forking. dlclose()
+ *  keeps the library in memory; opening it again continues where it was. The
+ *  process may exit with batches in flight. Signal handlers of the host stay in
+ *  place; handlers installed later need SA_ONSTACK. The caller's current CUDA
+ *  context is left as found; the primary context of the device is used.
+ */
+#ifndef VPPS_H
+#define VPPS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define VPPS_VERSION_MAJOR 0
+#define VPPS_VERSION_MINOR 1
+#define VPPS_VERSION_PATCH 0
+
+/* The version of the wire format in vpps_words. */
+#define VPPS_WIRE_VERSION 1u
+
+typedef enum vpps_status {
+	VPPS_OK = 0,
+	VPPS_ERR_ARGUMENT = 1,   /* a wrong argument of the call itself */
+	VPPS_ERR_GRAPH = 2,      /* the graph: a bad index, shape, operation */
+	VPPS_ERR_STATE = 3,      /* the call does not fit what came before */
+	VPPS_ERR_NUMERIC = 4,    /* NaN or infinity in a gradient norm or loss */
+	VPPS_ERR_DEVICE = 5,     /* the device or its driver failed */
+	VPPS_ERR_MEMORY = 6,     /* memory exhausted */
+	VPPS_ERR_IO = 7,         /* a file */
+	VPPS_ERR_UNSUPPORTED = 8,/* not available on this machine or in this build */
+	VPPS_ERR_FORKED = 9,     /* called in a forked child */
+	VPPS_ERR_INTERNAL = 10   /* a defect of libvpps; the text says where */
+} vpps_status;
+
+typedef struct vpps_engine vpps_engine;   /* one per device */
+typedef struct vpps_graph vpps_graph;     /* one computation graph */
+typedef struct vpps_trainer vpps_trainer; /* an update rule and its parameters */
+typedef struct vpps_handle vpps_handle;   /* a model planned for a device */
+
+/* "0.1.0". Static storage. */
+const char *vpps_version(void);
+/* One line: version, build tags, kernel variants. Static storage. */
+const char *vpps_build_info(void);
+/* The calling thread's last failure, "" if none. Valid until its next failure. */
+const char *vpps_last_error(void);
+
+/* A tensor's dimensions: nd of them in d, and the batch size bd. */
+typedef struct vpps_dim {
+	uint32_t nd, bd, d[7];
+} vpps_dim;
+
+/* ---- engines ------------------------------------------------------------ */
+
+typedef struct vpps_engine_options {
+	uint32_t struct_size;
+	const char *device;   /* "cpu", "cuda", "cuda:1", or "auto" (NULL): the first GPU, else the CPU */
+	uint32_t threads;     /* CPU executor: threads; 0: VPPS_THREADS, else the machine's */
+	uint32_t processors;  /* CPU executor: virtual processors; 0: one per thread */
+	uint32_t seed;        /* of random operations; 0: drawn from the system */
+} vpps_engine_options;
+#define VPPS_ENGINE_OPTIONS_INIT { sizeof(vpps_engine_options), 0, 0, 0, 0 }
+
+/* Opens the engine of a device; opening the same device again returns the same
+ * engine (its options stay those of the first call). Release with vpps_engine_close. */
+vpps_status vpps_engine_open(const vpps_engine_options *options, vpps_engine **engine);
+void vpps_engine_close(vpps_engine *engine);
+/* What runs: "cpu: 2 threads, 2 processors, x86-64-v3" or "cuda:0: NVIDIA H200, ...".
+ * Writes at most size bytes, always terminated. */
+vpps_status vpps_engine_describe(vpps_engine *engine, char *text, size_t size);
+/* Seeds the random operations from now on. */
+vpps_status vpps_engine_seed(vpps_engine *engine, uint32_t seed);
+
+typedef struct vpps_statistics {
+	uint32_t struct_size;
+	uint64_t batches;        /* vpps_fb calls that have finished */
+	uint64_t launches;       /* kernel launches (CPU: script executions) */
+	uint64_t copies_to_device;
+	uint64_t nodes;          /* graph nodes decoded */
+	uint64_t decode_ns, plan_ns, schedule_ns; /* host time, summed */
+	uint64_t execute_ns;     /* device time, summed */
+	uint64_t script_words;   /* of the last script */
+} vpps_statistics;
+#define VPPS_STATISTICS_INIT { sizeof(vpps_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+vpps_status vpps_engine_statistics(vpps_engine *engine, vpps_statistics *statistics);
+
+/* ---- parameters --------------------------------------------------------- */
+
+/* A collection carries the weight decay: one factor, applied whenever one of its
+ * parameters is read by a graph, and multiplied by 1-lambda at each update. */
+vpps_status vpps_collection_create(vpps_engine *engine, float lambda, uint32_t *collection);
+vpps_status vpps_collection_set_lambda(vpps_engine *engine, uint32_t collection, float lambda);
+/* The present factor, 1 at first. Waits for the vpps_fb calls before it. */
+vpps_status vpps_collection_factor(vpps_engine *engine, uint32_t collection, float *factor);
+
+#define VPPS_PARAMETER_LOOKUP 1u /* a table: the last dimension counts the rows */
+
+/* Creates a parameter of dim (bd = 1) in a collection, with values[size] or, if
+ * values is NULL, zeros. Its id is valid in this engine's graphs. */
+vpps_status vpps_parameter_create(vpps_engine *engine, uint32_t collection, const char *name,
+				  const vpps_dim *dim, uint32_t flags, const float *values, uint32_t *id);
+/* Frees the parameter; graphs that mention it become invalid. */
+vpps_status vpps_parameter_destroy(vpps_engine *engine, uint32_t id);
+
+typedef enum vpps_part { VPPS_VALUES = 0, VPPS_GRADIENT = 1 } vpps_part;
+/* Copies count floats from element offset on. Values are stored values, without the
+ * weight decay factor. A gradient that was never formed reads 0. */
+vpps_status vpps_parameter_read(vpps_engine *engine, uint32_t id, vpps_part part, uint64_t offset, uint64_t count, float *to);
+vpps_status vpps_parameter_write(vpps_engine *engine, uint32_t id, vpps_part part, uint64_t offset, uint64_t count, const float *from);
+/* Multiplies every element by factor (0 sets zeros). */
+vpps_status vpps_parameter_scale(vpps_engine *engine, uint32_t id, vpps_part part, float factor);
+/* A host copy of the part, valid until the parameter is destroyed. From then on the
+ * parameter is exposed: what the program writes there is pushed by the engine's next
+ * call, and updates are written back to it before they return. */
+vpps_status vpps_parameter_expose(vpps_engine *engine, uint32_t id, vpps_part part, float **values);
+/* Whether trainers change it (1 at first). */
+vpps_status vpps_parameter_set_updated(vpps_engine *engine, uint32_t id, int updated);
+/* Rows of a table whose gradient is pending, ascending: writes up to capacity of them to
+ * rows and their number to count. all = 1: the table as a whole has a gradient. */
+vpps_status vpps_parameter_touched(vpps_engine *engine, uint32_t id, uint32_t *rows, uint64_t capacity, uint64_t *count, int *all);
+
+/* ---- graphs ------------------------------------------------------------- */
+
+vpps_status vpps_graph_create(vpps_engine *engine, vpps_graph **graph);
+/* The graph may be destroyed while a vpps_fb over it is in flight. */
+void vpps_graph_destroy(vpps_graph *graph);
+
+/* What a call adds to the graph, in the wire format.
+ *
+ * nodes: for each node
+ *     op | dim_id << 8      op: bridge/ops; dim_id: an index into dims
+ *     [count]               only if the operation is variadic
+ *     argument indices      absolute, each smaller than the node's own index
+ *     attribute words       as many as the operation has
+ * dims: the dim table, append-only.
+ * inputs: ALL input words of the graph so far: data (float bits), row numbers, labels.
+ *     Attribute words of kind offset index it. They are read anew at every call that
+ *     evaluates the nodes concerned, so a program may change them between calls.
+ */
+typedef struct vpps_words {
+	uint32_t version;          /* VPPS_WIRE_VERSION */
+	const uint32_t *nodes;     /* new nodes only */
+	size_t node_words;
+	uint32_t node_count;
+	const vpps_dim *dims;      /* new dims only */
+	size_t dim_count;
+	const uint32_t *inputs;    /* all */
+	size_t input_words;
+} vpps_words;
+
+/* Each of the calls below first appends words (NULL: nothing new). On an error of the
+ * new words nothing is appended. */
+
+/* Evaluates nodes up to and including node. restart = 1 (DyNet's forward): invalidates
+ * and evaluates all nodes from 0, reading inputs and parameters anew and redrawing random
+ * nodes; 0 (incremental_forward): goes on from the first node not yet evaluated. */
+vpps_status vpps_forward(vpps_graph *graph, const vpps_words *words, uint32_t node, int restart);
+/* Copies the value of node (count = its dim's size), evaluating what is missing. */
+vpps_status vpps_value(vpps_graph *graph, const vpps_words *words, uint32_t node, float *to, size_t count);
+/* Adds the gradients of the scalar node to the parameters' gradients, evaluating what
+ * is missing first. full = 1: also nodes that no parameter feeds. */
+vpps_status vpps_backward(vpps_graph *graph, const vpps_words *words, uint32_t node, int full);
+/* Copies d(loss)/d(node) of the last vpps_backward. */
+vpps_status vpps_gradient(vpps_graph *graph, uint32_t node, float *to, size_t count);
+/* Drops nodes from node on; values of the nodes before it stay. */
+vpps_status vpps_graph_truncate(vpps_graph *graph, uint32_t node);
+/* Nodes from node on count as not evaluated. */
+vpps_status vpps_graph_invalidate(vpps_graph *graph, uint32_t node);
+
+/* ---- training ----------------------------------------------------------- */
+
+typedef enum vpps_rule { VPPS_RULE_SGD = 0 } vpps_rule;
+
+typedef struct vpps_trainer_options {
+	uint32_t struct_size;
+	uint32_t rule;            /* vpps_rule */
+	float learning_rate;
+	int clipping;             /* scale gradients down to clip_threshold by their global norm */
+	float clip_threshold;
+	int sparse;               /* update only the touched rows of tables */
+	uint32_t collection;      /* whose weight decay the updates advance */
+} vpps_trainer_options;
+/* DyNet's SimpleSGDTrainer. */
+#define VPPS_TRAINER_OPTIONS_INIT { sizeof(vpps_trainer_options), VPPS_RULE_SGD, 0.1f, 1, 5.0f, 1, 0 }
+
+/* ids: the parameters to be updated, in order. */
+vpps_status vpps_trainer_create(vpps_engine *engine, const vpps_trainer_options *options,
+				const uint32_t *ids, size_t count, vpps_trainer **trainer);
+/* From the next update on. */
+vpps_status vpps_trainer_set(vpps_trainer *trainer, const vpps_trainer_options *options);
+/* Adds parameters made since. */
+vpps_status vpps_trainer_add(vpps_trainer *trainer, const uint32_t *ids, size_t count);
+/* Applies the gradients and clears them (DyNet's update). VPPS_ERR_NUMERIC: the norm is not
+ * finite, nothing was changed. clips (may be NULL): 1 if the gradients were scaled down. */
+vpps_status vpps_update(vpps_trainer *trainer, int *clipped);
+void vpps_trainer_destroy(vpps_trainer *trainer);
+
+/* Plans the parameters of a model for the engine's device and compiles (or finds in the
+ * cache) its kernel. trainer NULL: SimpleSGD at its defaults over ids. The trainer must
+ * outlive the handle. */
+vpps_status vpps_handle_create(vpps_engine *engine, const uint32_t *ids, size_t count,
+			       vpps_trainer *trainer, vpps_handle **handle);
+void vpps_handle_destroy(vpps_handle *handle);
+/* The handle's trainer: its own, or the one given. */
+vpps_trainer *vpps_handle_trainer(vpps_handle *handle);
+
+/* Forward, backward and update of the scalar node in one launch, asynchronously; the graph
+ * then counts as not evaluated. stale: the loss of the call before the last (0 for the first
+ * two). Errors of the graph come from this call, numeric and device errors from a later one,
+ * with the batch's number; the batches behind a failed one change nothing. */
+vpps_status vpps_fb(vpps_handle *handle, vpps_graph *graph, const vpps_words *words, uint32_t node, float *stale);
+/* Waits for all batches; the last one's loss. */
+vpps_status vpps_sync_latest_loss(vpps_handle *handle, float *loss);
+/* Batches of this handle whose gradients were scaled down. Waits. */
+vpps_status vpps_handle_clips(vpps_handle *handle, uint64_t *clips);
+
+/* ---- looking inside ----------------------------------------------------- */
+
+/* Where each matrix lives and why, as text. Writes at most size bytes, always terminated;
+ * needed (may be NULL): the bytes the whole text takes. */
+vpps_status vpps_plan_report(vpps_handle *handle, char *text, size_t size, size_t *needed);
+/* The script of the last call, disassembled. */
+vpps_status vpps_script_dump(vpps_engine *engine, char *text, size_t size, size_t *needed);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

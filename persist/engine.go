@@ -1,0 +1,346 @@
+// Package persist is the engine: it owns parameters and graphs, turns calls into scripts and
+// has an executor run them.
+package persist
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"libvpps/bridge"
+	"libvpps/persist/cpu"
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+// Executor runs scripts on one device. It is used by one goroutine at a time.
+type Executor interface {
+	Describe() string
+	// SetPlan takes a new residency; on a GPU it compiles the kernel.
+	SetPlan(p *plan.Plan) error
+	// Plan lays matrices out for the device.
+	Plan(matrices []plan.Matrix) (*plan.Plan, error)
+	// Grow makes room for n floats in a segment, keeping what is there.
+	Grow(s script.Segment, n uint64) error
+	// Read and Write wait for the launches before them.
+	Read(s script.Segment, offset uint64, to []float32) error
+	Write(s script.Segment, offset uint64, from []float32) error
+	// Launch runs a script; on a GPU it returns before the script has run. The script's
+	// words may be reused at once.
+	Launch(s *script.Script, batch uint32) error
+	// Wait waits for all launches and returns the first error since.
+	Wait() error
+	// Failed is the batch whose gradients were not finite, 0: none; clear forgets it.
+	Failed(clear bool) uint32
+	// Replans reports whether a new plan costs next to nothing.
+	Replans() bool
+	Close()
+}
+
+// Options of an engine; zero values choose.
+type Options struct {
+	Device     string // "cpu", "cuda", "cuda:1", "auto"
+	Threads    int
+	Processors int
+	Seed       uint32
+}
+
+// Engine is one device with its parameters and graphs. Its methods may be called from any
+// goroutine, one at a time: a second call waits.
+type Engine struct {
+	mu          sync.Mutex
+	exec        Executor
+	builder     script.Builder
+	params      []parameter
+	views       []script.Param // params as lowering sees them, same index
+	collections []Collection
+	graphs      map[*Graph]struct{}
+	used        [script.Segments]uint64 // floats handed out
+	plan        *plan.Plan
+	unplanned   bool // a matrix was added since
+	batch       uint32
+	updates     uint64 // updates so far: values of graphs evaluated before are stale
+	seed        uint32
+	graphIDs    uint32
+	verify      bool
+	stats       Statistics
+	last        script.Script // the last call's, for Dump
+	dead        error         // the device is gone
+}
+
+// Statistics counts an engine's work; times are nanoseconds, summed.
+type Statistics struct {
+	Batches, Launches, Copies, Nodes                uint64
+	DecodeNS, PlanNS, ScheduleNS, ExecuteNS, Script uint64
+}
+
+// Collection carries a weight decay factor.
+type Collection struct {
+	Lambda float32
+	Factor float32
+}
+
+// Error kinds; the C interface turns them into status codes.
+var (
+	ErrState       = errors.New("wrong order of calls")
+	ErrArgument    = errors.New("wrong argument")
+	ErrNumeric     = errors.New("not finite")
+	ErrDevice      = errors.New("device failed")
+	ErrMemory      = errors.New("out of memory")
+	ErrUnsupported = errors.New("not available")
+)
+
+func wrong(kind error, format string, a ...any) error {
+	return &kindError{kind, fmt.Sprintf(format, a...)}
+}
+
+type kindError struct {
+	kind error
+	text string
+}
+
+func (e *kindError) Error() string { return e.text }
+func (e *kindError) Unwrap() error { return e.kind }
+
+// resultSlot is the distance of two launches' result words; resultSlots of them are in turn.
+const (
+	resultSlot  = 8
+	resultSlots = 4
+)
+
+// Open makes the engine of a device.
+func Open(o Options) (*Engine, error) {
+	exec, err := open(o)
+	if err != nil {
+		return nil, err
+	}
+	return newEngine(exec, o.Seed), nil
+}
+
+func newEngine(exec Executor, seed uint32) *Engine {
+	e := &Engine{exec: exec, seed: seed, graphs: map[*Graph]struct{}{}}
+	if e.seed == 0 {
+		e.seed = uint32(os.Getpid())*2654435761 + 1
+	}
+	e.verify = os.Getenv("VPPS_VERIFY") == "1"
+	e.plan, _ = plan.Sliced(nil, 1)
+	e.unplanned = true
+	e.used[script.SegResult] = resultSlot * resultSlots
+	exec.Grow(script.SegResult, e.used[script.SegResult])
+	return e
+}
+
+// waitSeconds is how long a wait may take (VPPS_WAIT_SECONDS).
+func waitSeconds() float64 {
+	if v, err := strconv.ParseFloat(os.Getenv("VPPS_WAIT_SECONDS"), 64); err == nil && v > 0 {
+		return v
+	}
+	return 10
+}
+
+func openCPU(o Options) (Executor, error) {
+	threads := o.Threads
+	if threads == 0 {
+		threads, _ = strconv.Atoi(os.Getenv("VPPS_THREADS"))
+	}
+	if threads <= 0 {
+		threads = min(runtime.NumCPU(), 4)
+	}
+	processors := o.Processors
+	if processors <= 0 {
+		processors = threads
+	}
+	x, err := cpu.New(threads, processors, waitSeconds())
+	if err != nil {
+		return nil, wrong(ErrMemory, "%v", err)
+	}
+	return x, nil
+}
+
+// Close frees the device's memory. Graphs and parameters are gone.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.exec.Wait()
+	e.exec.Close()
+	for i := range e.params {
+		e.params[i].free()
+	}
+	e.dead = wrong(ErrState, "the engine is closed")
+}
+
+// Describe says what runs.
+func (e *Engine) Describe() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.exec.Describe()
+}
+
+// Seed sets the seed of random operations.
+func (e *Engine) Seed(s uint32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.seed = s
+}
+
+// Statistics returns the counts so far.
+func (e *Engine) Statistics() Statistics {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.stats
+}
+
+// NewCollection makes a collection of parameters with a weight decay.
+func (e *Engine) NewCollection(lambda float32) (uint32, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !(lambda >= 0 && lambda < 1) {
+		return 0, wrong(ErrArgument, "weight decay %g: it must be in [0, 1)", lambda)
+	}
+	e.collections = append(e.collections, Collection{lambda, 1})
+	return uint32(len(e.collections) - 1), nil
+}
+
+// SetLambda changes a collection's weight decay.
+func (e *Engine) SetLambda(c uint32, lambda float32) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if int(c) >= len(e.collections) || !(lambda >= 0 && lambda < 1) {
+		return wrong(ErrArgument, "collection %d of %d, weight decay %g (it must be in [0, 1))", c, len(e.collections), lambda)
+	}
+	e.collections[c].Lambda = lambda
+	return nil
+}
+
+// Factor returns a collection's present factor.
+func (e *Engine) Factor(c uint32) (float32, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if int(c) >= len(e.collections) {
+		return 0, wrong(ErrArgument, "there is no collection %d", c)
+	}
+	return e.collections[c].Factor, nil
+}
+
+// ready replans if matrices were added and pushes what the program wrote to host copies.
+func (e *Engine) ready() error {
+	if e.dead != nil {
+		return e.dead
+	}
+	if e.unplanned && (e.exec.Replans() || e.batch == 0) {
+		if err := e.replan(); err != nil {
+			return err
+		}
+	}
+	return e.pushExposed()
+}
+
+// replan lays out all matrices there are.
+func (e *Engine) replan() error {
+	var matrices []plan.Matrix
+	for i := range e.params {
+		p := &e.params[i]
+		if p.view().Size == 0 || p.Lookup || p.dim.Nd != 2 {
+			continue
+		}
+		matrices = append(matrices, plan.Matrix{Param: uint32(i), Name: p.name, Rows: p.dim.Rows(), Cols: p.dim.Cols(), Offset: p.Offset})
+	}
+	pl, err := e.exec.Plan(matrices)
+	if err != nil {
+		return err
+	}
+	if err := e.exec.SetPlan(pl); err != nil {
+		return err
+	}
+	e.plan, e.unplanned = pl, false
+	for i := range e.params {
+		e.params[i].Matrix = -1
+	}
+	for m, x := range pl.Matrices {
+		e.params[x.Param].Matrix = int32(m)
+	}
+	return nil
+}
+
+// top is the first float of segment act that no graph uses.
+func (e *Engine) top() uint32 {
+	t := uint32(0)
+	for g := range e.graphs {
+		t = max(t, g.end)
+	}
+	return (t + 63) &^ 63
+}
+
+// run builds a request's script and launches it.
+func (e *Engine) run(r *script.Request) (*script.Built, error) {
+	r.Plan, r.Seed, r.Tensors = e.plan, e.seed, e.verify
+	r.Params = e.paramViews()
+	t := now()
+	built, err := e.builder.Build(r)
+	if err != nil {
+		return nil, err
+	}
+	e.stats.ScheduleNS += now() - t
+	e.stats.Script = uint64(len(built.Script.Words))
+	if e.verify {
+		if err := script.Verify(&built.Script, e.plan); err != nil {
+			return nil, fmt.Errorf("internal: the script is not sound: %w", err)
+		}
+	}
+	if err := e.exec.Grow(script.SegAct, uint64(r.Base)+uint64(built.Used)); err != nil {
+		return nil, wrong(ErrMemory, "activations: %v", err)
+	}
+	e.batch++
+	e.last = built.Script
+	t = now()
+	if err := e.exec.Launch(&built.Script, e.batch); err != nil {
+		return nil, e.fail(err)
+	}
+	e.stats.ExecuteNS += now() - t
+	e.stats.Launches++
+	return built, nil
+}
+
+// fail keeps an error of the device; the engine is dead then.
+func (e *Engine) fail(err error) error {
+	e.dead = wrong(ErrDevice, "%v; parameters cannot be trusted any more: load them anew in a new process", err)
+	return e.dead
+}
+
+func (e *Engine) paramViews() []script.Param {
+	e.views = e.views[:0]
+	for i := range e.params {
+		p := e.params[i].Param
+		p.Factor = e.collections[e.params[i].collection].Factor
+		e.views = append(e.views, p)
+	}
+	return e.views
+}
+
+// Dump disassembles the last script.
+func (e *Engine) Dump() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return disassembly(&e.last)
+}
+
+// PlanReport says where every matrix lives.
+func (e *Engine) PlanReport() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.plan.Report()
+}
+
+var inf = float32(math.Inf(1))
+
+// dimOf is what the decoder asks about parameters.
+func (e *Engine) dimOf(id uint32) (*bridge.Dim, bool) {
+	if int(id) >= len(e.params) || e.params[id].Size == 0 {
+		return nil, false
+	}
+	return &e.params[id].dim, e.params[id].Lookup
+}

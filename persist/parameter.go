@@ -1,0 +1,349 @@
+package persist
+
+// Parameters: the engine holds the master copy in the executor's segments. A parameter whose
+// host copy the program has asked for is kept equal to it before and after every call.
+
+import (
+	"slices"
+	"unsafe"
+
+	"libvpps/bridge"
+	"libvpps/jit/kernel"
+	"libvpps/persist/script"
+)
+
+type parameter struct {
+	script.Param
+	name       string
+	dim        bridge.Dim
+	collection uint32
+	version    uint64 // raised when the values change
+	host       [2]hostCopy
+}
+
+// hostCopy is a part's copy in C memory and what it held when it was last equal.
+type hostCopy struct {
+	mem      unsafe.Pointer
+	snapshot []float32
+}
+
+// Part selects a parameter's values or its gradient.
+type Part int
+
+const (
+	Values Part = iota
+	Gradient
+)
+
+func (p *parameter) view() *script.Param { return &p.Param }
+
+func (p *parameter) free() {
+	for i := range p.host {
+		kernel.Free(p.host[i].mem)
+		p.host[i] = hostCopy{}
+	}
+}
+
+func (p *parameter) segment(part Part) script.Segment {
+	switch {
+	case p.Lookup && part == Values:
+		return script.SegTable
+	case p.Lookup:
+		return script.SegTGrad
+	case part == Values:
+		return script.SegParam
+	}
+	return script.SegGrad
+}
+
+// NewParameter creates a parameter; values may be nil (zeros).
+func (e *Engine) NewParameter(collection uint32, name string, dim bridge.Dim, lookup bool, values []float32) (uint32, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.dead != nil {
+		return 0, e.dead
+	}
+	if int(collection) >= len(e.collections) {
+		return 0, wrong(ErrArgument, "there is no collection %d", collection)
+	}
+	size := dim.Size()
+	if size <= 0 || dim.Bd != 1 || dim.Nd == 0 || values != nil && len(values) != size {
+		return 0, wrong(ErrArgument, "parameter %q: dim %v with %d values: it needs a size, no batch and as many values as elements", name, dim, len(values))
+	}
+	p := parameter{name: name, dim: dim, collection: collection, version: 1}
+	p.Lookup, p.Size, p.Row, p.Matrix, p.Updated = lookup, uint32(size), uint32(size), -1, true
+	if lookup {
+		p.Row = uint32(size) / dim.D[dim.Nd-1]
+	}
+	val, grad := p.segment(Values), p.segment(Gradient)
+	at := (e.used[val] + 7) &^ 7
+	if at+uint64(size) > 1<<32-64 {
+		return 0, wrong(ErrMemory, "parameter %q: segment %v would exceed 16 GiB", name, val)
+	}
+	for _, s := range []script.Segment{val, grad} {
+		if err := e.exec.Grow(s, at+uint64(size)); err != nil {
+			return 0, wrong(ErrMemory, "parameter %q: %v", name, err)
+		}
+	}
+	p.Offset = uint32(at)
+	if values == nil {
+		values = make([]float32, size)
+	}
+	if err := e.exec.Write(val, at, values); err != nil {
+		return 0, e.fail(err)
+	}
+	e.used[val] = at + uint64(size)
+	e.params = append(e.params, p)
+	if !lookup && dim.Nd == 2 {
+		e.unplanned = true
+	}
+	return uint32(len(e.params) - 1), nil
+}
+
+func (e *Engine) parameter(id uint32) (*parameter, error) {
+	if e.dead != nil {
+		return nil, e.dead
+	}
+	if int(id) >= len(e.params) || e.params[id].Size == 0 {
+		return nil, wrong(ErrArgument, "there is no parameter %d", id)
+	}
+	return &e.params[id], nil
+}
+
+// DestroyParameter frees a parameter's id; its memory is not reused.
+func (e *Engine) DestroyParameter(id uint32) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, err := e.parameter(id)
+	if err != nil {
+		return err
+	}
+	e.exec.Wait()
+	p.free()
+	planned := p.Matrix >= 0
+	*p = parameter{}
+	p.Matrix = -1
+	e.unplanned = e.unplanned || planned
+	return nil
+}
+
+func (p *parameter) checkRange(offset, n uint64) error {
+	if offset > uint64(p.Size) || n > uint64(p.Size)-offset {
+		return wrong(ErrArgument, "parameter %q: elements %d..%d of %d", p.name, offset, offset+n, p.Size)
+	}
+	return nil
+}
+
+// ReadParameter copies elements from offset on.
+func (e *Engine) ReadParameter(id uint32, part Part, offset uint64, to []float32) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, err := e.parameter(id)
+	if err != nil {
+		return err
+	}
+	if err := p.checkRange(offset, uint64(len(to))); err != nil {
+		return err
+	}
+	if err := e.pushExposed(); err != nil {
+		return err
+	}
+	return e.read(p, part, offset, to)
+}
+
+// read copies a part; gradients that were never formed read 0.
+func (e *Engine) read(p *parameter, part Part, offset uint64, to []float32) error {
+	if part == Values || p.Pending {
+		return e.exec.Read(p.segment(part), uint64(p.Offset)+offset, to)
+	}
+	clear(to)
+	for _, row := range p.Rows {
+		at := uint64(row) * uint64(p.Row)
+		lo, hi := max(at, offset), min(at+uint64(p.Row), offset+uint64(len(to)))
+		if lo < hi {
+			if err := e.exec.Read(p.segment(part), uint64(p.Offset)+lo, to[lo-offset:hi-offset]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// WriteParameter replaces elements from offset on.
+func (e *Engine) WriteParameter(id uint32, part Part, offset uint64, from []float32) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, err := e.parameter(id)
+	if err != nil {
+		return err
+	}
+	if err := p.checkRange(offset, uint64(len(from))); err != nil {
+		return err
+	}
+	if err := e.pushExposed(); err != nil {
+		return err
+	}
+	if err := e.write(p, part, offset, from); err != nil {
+		return err
+	}
+	return e.pullExposed(p)
+}
+
+func (e *Engine) write(p *parameter, part Part, offset uint64, from []float32) error {
+	if part == Values {
+		p.version++
+	} else if err := e.wholeGradient(p); err != nil {
+		return err
+	}
+	return e.exec.Write(p.segment(part), uint64(p.Offset)+offset, from)
+}
+
+// wholeGradient makes every element of a gradient defined.
+func (e *Engine) wholeGradient(p *parameter) error {
+	if p.Pending {
+		return nil
+	}
+	all := make([]float32, p.Size)
+	if err := e.read(p, Gradient, 0, all); err != nil {
+		return err
+	}
+	p.Pending, p.Rows = true, nil
+	return e.exec.Write(p.segment(Gradient), uint64(p.Offset), all)
+}
+
+// ScaleParameter multiplies a part by factor.
+func (e *Engine) ScaleParameter(id uint32, part Part, factor float32) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, err := e.parameter(id)
+	if err != nil {
+		return err
+	}
+	if err := e.pushExposed(); err != nil {
+		return err
+	}
+	if part == Gradient && factor == 0 {
+		p.Pending, p.Rows = false, nil
+		return e.pullExposed(p)
+	}
+	if err := e.scale(p, part, factor); err != nil {
+		return err
+	}
+	return e.pullExposed(p)
+}
+
+func (e *Engine) scale(p *parameter, part Part, factor float32) error {
+	all := make([]float32, p.Size)
+	if err := e.read(p, part, 0, all); err != nil {
+		return err
+	}
+	for i := range all {
+		all[i] *= factor
+	}
+	if part == Gradient && !p.Pending {
+		for _, row := range p.Rows {
+			at := uint64(row) * uint64(p.Row)
+			if err := e.exec.Write(p.segment(part), uint64(p.Offset)+at, all[at:at+uint64(p.Row)]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return e.write(p, part, 0, all)
+}
+
+// SetUpdated says whether trainers change a parameter.
+func (e *Engine) SetUpdated(id uint32, updated bool) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, err := e.parameter(id)
+	if err == nil {
+		p.Updated = updated
+	}
+	return err
+}
+
+// Touched lists the rows with a pending gradient; all: the table as a whole has one.
+func (e *Engine) Touched(id uint32) (rows []uint32, all bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, err := e.parameter(id)
+	if err != nil {
+		return nil, false, err
+	}
+	return slices.Clone(p.Rows), p.Pending, nil
+}
+
+// Expose returns the host copy of a part.
+func (e *Engine) Expose(id uint32, part Part) (unsafe.Pointer, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p, err := e.parameter(id)
+	if err != nil {
+		return nil, err
+	}
+	h := &p.host[part]
+	if h.mem == nil {
+		mem := kernel.Alloc(int(p.Size))
+		if mem == nil {
+			return nil, wrong(ErrMemory, "parameter %q: no memory for a host copy of %d bytes", p.name, 4*uint64(p.Size))
+		}
+		h.mem, h.snapshot = mem, make([]float32, p.Size)
+		return mem, e.pullExposed(p)
+	}
+	return h.mem, nil
+}
+
+func (p *parameter) hostSlice(part int) []float32 {
+	return unsafe.Slice((*float32)(p.host[part].mem), p.Size)
+}
+
+// pushExposed writes what the program changed in host copies.
+func (e *Engine) pushExposed() error {
+	for i := range e.params {
+		p := &e.params[i]
+		for part := range p.host {
+			h := &p.host[part]
+			if h.mem == nil || equalBits(p.hostSlice(part), h.snapshot) {
+				continue
+			}
+			copy(h.snapshot, p.hostSlice(part))
+			if err := e.write(p, Part(part), 0, h.snapshot); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// pullExposed refreshes a parameter's host copies.
+func (e *Engine) pullExposed(p *parameter) error {
+	for part := range p.host {
+		h := &p.host[part]
+		if h.mem == nil {
+			continue
+		}
+		if err := e.read(p, Part(part), 0, h.snapshot); err != nil {
+			return err
+		}
+		copy(p.hostSlice(part), h.snapshot)
+	}
+	return nil
+}
+
+// pullAll refreshes all host copies, after a call that changed parameters or gradients.
+func (e *Engine) pullAll() error {
+	for i := range e.params {
+		if err := e.pullExposed(&e.params[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// equalBits compares words, so that NaN equals itself.
+func equalBits(a, b []float32) bool {
+	x := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(a))), len(a))
+	y := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(b))), len(b))
+	return slices.Equal(x, y)
+}

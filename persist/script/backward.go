@@ -1,0 +1,387 @@
+package script
+
+// Backward lowering. Every node's gradient is formed where it is needed, from its users:
+// gradients that arrive unchanged (through sums, slices) and the partial results of transposed
+// products are added in one Sum; other contributions follow one by one. So nothing is
+// added by two processors, and results do not depend on timing.
+//
+// Nodes are taken by clusters, in the reverse order of the forward levels; a product's output
+// belongs to the cluster that reads it.
+
+import "libvpps/bridge/ops"
+
+func (b *Builder) backward() error {
+	loss := b.r.Node
+	if d := b.g.DimOf(loss); d.Size() != 1 {
+		return fault(loss, b.g.Op[loss], "backward starts from a scalar, but its dim is %v", *d)
+	}
+	if b.partial {
+		b.placeAgain(loss)
+	}
+	b.markGradients(loss)
+	b.groupGradients(loss)
+	b.lowerGradients(loss)
+	b.formParameters()
+	return nil
+}
+
+// placeAgain gives all nodes levels and clusters where the forward part covered only some.
+func (b *Builder) placeAgain(loss uint32) {
+	top := b.maxLevel
+	for v := uint32(0); v <= loss; v++ {
+		args := b.g.ArgsOf(v)
+		switch b.g.Op[v] {
+		case ops.Reshape, ops.NoBackprop:
+			b.level[v], b.cluster[v], b.sub[v] = b.level[args[0]], b.cluster[args[0]], b.sub[args[0]]
+		case ops.AffineTransform, ops.MatrixMultiply:
+			level := int32(0)
+			for _, a := range args {
+				level = max(level, b.ready(a))
+			}
+			b.level[v], b.cluster[v], b.sub[v] = level, -1, 0
+		default:
+			c, _ := b.place(v, args...)
+			b.ccost[c] += int32(1 + b.g.DimOf(v).Size()>>8)
+		}
+	}
+	b.maxLevel = top
+}
+
+// markGradients finds the nodes whose gradient is wanted: ancestors of the loss that depend
+// on a parameter (or all ancestors).
+func (b *Builder) markGradients(loss uint32) {
+	g := b.g
+	for v := uint32(0); v <= loss; v++ {
+		yes := b.r.Full
+		switch g.Op[v] {
+		case ops.Parameter, ops.Lookup:
+			yes = true
+		default:
+			for _, a := range g.ArgsOf(v) {
+				yes = yes || b.grads[a]
+			}
+		}
+		b.grads[v] = yes
+	}
+	b.need = resize(b.need, g.Len())
+	clear(b.need)
+	b.need[loss] = true
+	for v := int(loss); v >= 0; v-- {
+		if b.need[v] && g.Op[v] != ops.NoBackprop {
+			for _, a := range g.ArgsOf(uint32(v)) {
+				b.need[a] = true
+			}
+		}
+	}
+	for v := uint32(0); v <= loss; v++ {
+		b.s.Grad[v] = NoOffset
+		b.need[v] = b.need[v] && (b.grads[v] || v == loss)
+	}
+}
+
+// contributes reports whether a use passes a gradient back.
+func (b *Builder) contributes(u user) bool {
+	return int(u.node) < len(b.need) && u.node <= b.r.Node && b.need[u.node] && b.g.Op[u.node] != ops.NoBackprop
+}
+
+// groupGradients assigns every node to the cluster that forms its gradient.
+func (b *Builder) groupGradients(loss uint32) {
+	b.gcluster = resize(b.gcluster, int(loss)+1)
+	top := b.maxLevel
+	for v := int(loss); v >= 0; v-- {
+		if !b.need[v] {
+			continue
+		}
+		if c := b.cluster[v]; c >= 0 {
+			b.gcluster[v] = b.find(c)
+			continue
+		}
+		b.gcluster[v] = b.readers(uint32(v))
+	}
+	b.maxLevel = top
+	b.blevel = resize(b.blevel, len(b.parent))
+	b.bcluster = resize(b.bcluster, len(b.parent))
+	for i := range b.blevel {
+		b.blevel[i], b.bcluster[i] = b.maxLevel+1, -1
+	}
+}
+
+// readers is the one cluster whose nodes read the spread node v, or a new one.
+func (b *Builder) readers(v uint32) int32 {
+	only := int32(-1)
+	for _, u := range b.usersOf(v) {
+		if !b.contributes(u) {
+			continue
+		}
+		c := b.gcluster[u.node]
+		if _, right := b.isRight(u); right || b.isLeft(u) || only >= 0 && only != c {
+			return b.newCluster(max(b.level[v], 0))
+		}
+		only = c
+	}
+	if only < 0 {
+		return b.newCluster(max(b.level[v], 0))
+	}
+	return only
+}
+
+// lowerGradients goes through the clusters by descending forward level.
+func (b *Builder) lowerGradients(loss uint32) {
+	// Counting sort of the nodes by their cluster's forward level; descending nodes inside.
+	levels := int32(0)
+	for v := uint32(0); v <= loss; v++ {
+		if b.need[v] {
+			levels = max(levels, b.clevel[b.gcluster[v]]+1)
+		}
+	}
+	b.bucket = resize(b.bucket, int(levels)+1)
+	clear(b.bucket)
+	for v := uint32(0); v <= loss; v++ {
+		if b.need[v] {
+			b.bucket[b.clevel[b.gcluster[v]]+1]++
+		}
+	}
+	for i := range levels {
+		b.bucket[i+1] += b.bucket[i]
+	}
+	b.order = resize(b.order, int(b.bucket[levels]))
+	for v := int(loss); v >= 0; v-- {
+		if b.need[v] {
+			l := b.clevel[b.gcluster[v]]
+			b.order[b.bucket[l]] = uint32(v)
+			b.bucket[l]++
+		}
+	}
+	b.gsub = resize(b.gsub, int(loss)+1)
+	end := len(b.order)
+	for l := levels - 1; l >= 0; l-- {
+		start := 0
+		if l > 0 {
+			start = int(b.bucket[l-1])
+		}
+		nodes := b.order[start:end]
+		for _, v := range nodes {
+			b.levelGradient(v)
+		}
+		for _, v := range nodes {
+			b.lowerGradient(v)
+		}
+		end = start
+	}
+}
+
+// levelGradient raises the level of v's cluster behind what v's gradient is made of.
+func (b *Builder) levelGradient(v uint32) {
+	if c, _, ok := b.passedOn(v); ok {
+		b.gcluster[v] = b.gcluster[c] // formed where c's is
+		return
+	}
+	k := b.gcluster[v]
+	for _, u := range b.usersOf(v) {
+		if !b.contributes(u) || b.isLeft(u) && b.matrixOf(v) >= 0 {
+			continue
+		}
+		from := b.gcluster[u.node]
+		if left, ok := b.isRight(u); ok && b.matrixOf(left) >= 0 {
+			b.blevel[k] = max(b.blevel[k], b.blevel[from]+2)
+		} else if from != k {
+			b.blevel[k] = max(b.blevel[k], b.blevel[from]+1)
+		}
+	}
+}
+
+// passedOn reports whether v's gradient is part of its only user's, and where.
+func (b *Builder) passedOn(v uint32) (c, at uint32, ok bool) {
+	if b.g.Op[v] == ops.Parameter || v == b.r.Node {
+		return 0, 0, false
+	}
+	var only user
+	n := 0
+	for _, u := range b.usersOf(v) {
+		if b.contributes(u) {
+			only = u
+			n++
+		}
+	}
+	if n != 1 {
+		return 0, 0, false
+	}
+	shift, ok := b.unchanged(v, only)
+	return only.node, shift, ok
+}
+
+// home is the backward cluster for v, made on first use.
+func (b *Builder) home(v uint32) int32 {
+	k := b.gcluster[v]
+	if b.bcluster[k] < 0 {
+		b.bcluster[k] = b.newCluster(b.blevel[k])
+	}
+	return b.bcluster[k]
+}
+
+// lowerGradient adds the items that form v's gradient.
+func (b *Builder) lowerGradient(v uint32) {
+	if c, at, ok := b.passedOn(v); ok {
+		b.s.Grad[v], b.gsub[v] = b.s.Grad[c]+at, b.gsub[c]
+		if b.g.Op[v] == ops.Lookup {
+			b.linear = append(b.linear[:0], b.s.Grad[v])
+			b.gradientToRows(v)
+		}
+		return
+	}
+	n := b.g.DimOf(v).Size()
+	k := b.gcluster[v]
+	sub, general := int32(0), false
+	b.linear = b.linear[:0]
+	for _, u := range b.usersOf(v) {
+		if !b.contributes(u) || b.isLeft(u) && b.matrixOf(v) >= 0 {
+			continue
+		}
+		if b.gcluster[u.node] == k {
+			sub = max(sub, b.gsub[u.node]+1)
+		}
+		if left, ok := b.isRight(u); ok && b.matrixOf(left) >= 0 {
+			b.transposed(v, u, left)
+		} else if at, ok := b.unchanged(v, u); ok {
+			b.linear = append(b.linear, b.s.Grad[u.node]+at)
+		} else {
+			general = true
+		}
+	}
+	if b.g.Op[v] == ops.Parameter && !general && (!b.r.Copy || len(b.linear) == 0) {
+		b.gradientToParameter(v)
+		return
+	}
+	if b.g.Op[v] == ops.Lookup && !general && !b.r.Copy {
+		b.gradientToRows(v)
+		return
+	}
+	c := b.home(v)
+	b.s.Grad[v] = b.alloc(n)
+	dst := operand{SegAct, b.s.Grad[v]}
+	flags := uint32(0)
+	if len(b.linear) > 0 {
+		sub = b.sumItems(c, sub, 0, dst, SegAct, 1, n, b.linear)
+		flags = Acc
+	}
+	if v == b.r.Node {
+		b.fill(c, sub, 1, n, dst.at)
+		sub++
+		flags = Acc
+	}
+	for _, u := range b.usersOf(v) {
+		if !general || !b.contributes(u) || b.isLeft(u) && b.matrixOf(v) >= 0 {
+			continue
+		}
+		if left, ok := b.isRight(u); ok && b.matrixOf(left) >= 0 {
+			continue
+		}
+		if _, ok := b.unchanged(v, u); ok {
+			continue
+		}
+		if flags == 0 && !b.covers(u) {
+			b.fill(c, sub, 0, n, dst.at)
+			sub++
+			flags = Acc
+		}
+		sub = b.contribute(v, u, dst, flags, c, sub)
+		flags = Acc
+	}
+	if flags == 0 {
+		b.fill(c, sub, 0, n, dst.at)
+		sub++
+	}
+	b.gsub[v] = sub - 1
+	b.linear = append(b.linear[:0], dst.at)
+	switch b.g.Op[v] {
+	case ops.Parameter:
+		b.gradientToParameter(v)
+	case ops.Lookup:
+		b.gradientToRows(v)
+	}
+}
+
+// transposed adds W^T dy for the use u of v as the right side of a resident product: every
+// holder of the matrix leaves a partial result, which are v's linear sources.
+func (b *Builder) transposed(v uint32, u user, left uint32) {
+	c := u.node
+	m := b.matrixOf(left)
+	matrix := &b.r.Plan.Matrices[m]
+	size := uint32(b.g.DimOf(v).Size())
+	holders := uint32(b.holders(m))
+	b.sigs.head(ProductT, 0, 0, uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), size)
+	sig := b.sigs.intern(matrix.Rows)
+	level := b.blevel[b.gcluster[c]] + 1
+	cols := b.columns(c, v)
+	own := size / uint32(matrix.Cols) // columns of v
+	for first := uint32(0); first < cols; first += own {
+		t := b.allocHolders(holders, size)
+		for i := range min(own, cols-first) {
+			b.onMatrix(level, sig, t+b.columnOf(c, v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows))
+		}
+		for h := range holders {
+			b.linear = append(b.linear, t+h*size)
+		}
+	}
+}
+
+// allocHolders reserves a partial result of size floats for each holder, without gaps.
+func (b *Builder) allocHolders(holders, size uint32) uint32 {
+	return b.alloc(int(holders * size))
+}
+
+// paramSource is a gradient of a parameter, as big as it; rowSource one of a table's row.
+type paramSource struct{ param, at uint32 }
+type rowSource struct {
+	key uint64 // param<<32 | row
+	at  uint32
+}
+
+// gradientToParameter hands b.linear over to the parameter.
+func (b *Builder) gradientToParameter(v uint32) {
+	id := b.g.AttrsOf(v)[0]
+	for _, at := range b.linear {
+		b.paramSrc = append(b.paramSrc, paramSource{id, at})
+	}
+	if b.matrixOf(v) >= 0 {
+		for _, u := range b.usersOf(v) {
+			if b.contributes(u) && b.isLeft(u) {
+				b.outerItems(v, u)
+			}
+		}
+	}
+}
+
+// outerItems notes the operands of dW = sum dy x^T.
+func (b *Builder) outerItems(v uint32, u user) {
+	c := u.node
+	right := b.g.ArgsOf(c)[u.arg+1]
+	m := b.matrixOf(v)
+	matrix := &b.r.Plan.Matrices[m]
+	dst := operand{SegGrad, matrix.Offset}
+	if b.r.Copy { // the node's own gradient is asked for, perhaps
+		if b.s.Grad[v] == NoOffset {
+			b.s.Grad[v] = b.alloc(matrix.Rows * matrix.Cols)
+			b.paramSrc = append(b.paramSrc, paramSource{b.g.AttrsOf(v)[0], b.s.Grad[v]})
+		}
+		dst = b.gradient(v)
+	}
+	b.sigs.head(Outer, 0, 0, uint32(dst.seg)|uint32(SegAct)<<4|uint32(b.s.Segment[right])<<8, uint32(m), bits(1), dst.at)
+	sig := b.sigs.intern(matrix.Cols)
+	for i := range b.columns(c, right) {
+		b.outers = append(b.outers, matrixItem{m, sig, uint32(len(b.pool))})
+		b.pool = append(b.pool, b.s.Grad[c]+i*uint32(matrix.Rows), b.s.Value[right]+b.columnOf(c, right, i)*uint32(matrix.Cols))
+	}
+}
+
+// gradientToRows hands b.linear over to the rows of a table.
+func (b *Builder) gradientToRows(v uint32) {
+	a, d := b.g.AttrsOf(v), b.g.DimOf(v)
+	row := b.r.Params[a[0]].Row
+	for e := range d.Bd {
+		key := uint64(a[0])<<32 | uint64(b.g.Inputs[a[1]+e])
+		for _, at := range b.linear {
+			b.rowSrc = append(b.rowSrc, rowSource{key, at + e*row})
+		}
+	}
+}

@@ -1,0 +1,308 @@
+// Building a script. A Builder lowers the nodes of a graph to items, schedules them by
+// levels (paper §III-B1) and writes every processor's instructions.
+//
+// An item is one element of an instruction's list. Items of the same level, processor
+// and order merge into one instruction when their signature (all words but the list) is the
+// same. A level ends with a barrier among the processors that took part.
+package script
+
+import (
+	"fmt"
+	"math"
+
+	"libvpps/bridge"
+	"libvpps/bridge/ops"
+	"libvpps/persist/plan"
+)
+
+// Param is what lowering must know of a parameter.
+type Param struct {
+	Lookup  bool
+	Offset  uint32  // in segment param, or table for a lookup table
+	Size    uint32  // elements
+	Row     uint32  // elements of one row of a table
+	Factor  float32 // weight decay factor that reading multiplies by
+	Matrix  int32   // its matrix in the plan, -1: none
+	Updated bool    // trainers change it
+
+	// The gradient at present: none, of some rows (Rows), or of all elements.
+	Pending bool
+	Rows    []uint32 // rows of a table with a pending gradient, ascending
+}
+
+// State is what is known of a graph's nodes between calls. Slices are indexed by node.
+type State struct {
+	Value    []uint32  // offset of the value
+	Segment  []Segment // and its segment
+	Aux      []uint32  // offset of what the node keeps besides (logsumexp, ...)
+	Grad     []uint32  // offset in act of the gradient of the last backward, NoOffset: none
+	Resident []bool    // a parameter node whose value is the parameter's present value
+	Done     int       // nodes evaluated so far
+}
+
+// NoOffset marks a node without a value or gradient.
+const NoOffset = math.MaxUint32
+
+// Request is one call.
+type Request struct {
+	Graph  *bridge.Graph
+	State  *State
+	Params []Param
+	Plan   *plan.Plan
+
+	Node     uint32 // evaluate up to here; the loss if Backward
+	Forward  bool   // evaluate nodes State.Done..Node
+	Needed   bool   // only those that Node needs (fb)
+	Copy     bool   // parameter nodes keep a copy of their value (the graph outlives the call)
+	Backward bool
+	Full     bool   // gradients also of nodes without parameters
+	Update   *Apply // apply gradients at the end
+
+	Base                        uint32 // first free float of segment act
+	Result                      uint32 // where in segment result: loss, then Clip's four words; NoOffset: nowhere
+	Seed, GraphID, ForwardCount uint32
+	Tensors                     bool // write the tensor table
+}
+
+// Apply says how gradients are applied at the end.
+type Apply struct {
+	Params    []uint32 // ids, in the trainer's order
+	Rate      float32  // learning rate / weight decay factor
+	Threshold float32  // clipping; +Inf: none
+	All       []uint32 // ids of all parameters with gradients that count in the norm
+}
+
+// Built is what a build tells besides the script.
+type Built struct {
+	Script  Script
+	Used    uint32   // floats of segment act used from Base on
+	Values  uint32   // of these, the ones that hold values (they come first)
+	Formed  []uint32 // ids of dense parameters (and whole tables) whose gradient was formed
+	Touched []TouchedRow
+}
+
+// TouchedRow is a table row whose gradient was formed.
+type TouchedRow struct{ Param, Row uint32 }
+
+// Builder holds the memory of builds; it is reused and used by one goroutine.
+type Builder struct {
+	r *Request
+	g *bridge.Graph
+	s *State
+
+	top uint32 // next free float of act
+
+	// Per node (forward).
+	need    []bool
+	level   []int32
+	cluster []int32 // -1: a product's output, spread over processors
+	sub     []int32
+	grads   []bool // depends on a parameter
+
+	// Per node (backward).
+	useStart      []uint32
+	uses          []user
+	gcluster      []int32 // the forward cluster that stands for the one forming the gradient
+	gsub          []int32
+	bucket, order []uint32 // nodes sorted by the forward level of gcluster
+	linear        []uint32 // the sources that are added unchanged, of one node
+
+	// Per cluster: union-find parent, level, cost.
+	parent []int32
+	clevel []int32
+	ccost  []int32
+
+	// Per forward cluster: level and number of the cluster that forms its gradients.
+	blevel, bcluster []int32
+
+	sigs     sigTable
+	items    []item
+	pool     []uint32
+	matrices []matrixItem
+	outers   []matrixItem // of Outer; level holds the matrix
+	ranges   []uint32
+	spanList []span
+	paramSrc []paramSource
+	rowSrc   []rowSource
+
+	tensors  []uint32 // the tensor table so far: triples
+	maxLevel int32
+	partial  bool // some nodes were evaluated by an earlier call
+	out      Built
+	emitter
+}
+
+type item struct {
+	cluster int32
+	sub     int32
+	sig     uint32
+	at      uint32 // of its words in pool
+}
+
+// matrixItem is an item for every processor that holds a matrix.
+type matrixItem struct {
+	level int32
+	sig   uint32
+	at    uint32
+}
+
+// Build writes the script of a request. The result is valid until the next Build.
+func (b *Builder) Build(r *Request) (*Built, error) {
+	b.reset(r)
+	if b.g != nil {
+		b.partial = b.s.Done > 0 || !r.Forward
+		if r.Forward && !r.Copy || r.Backward {
+			b.collectUsers(r.Node)
+		}
+	}
+	if r.Forward {
+		if err := b.forward(); err != nil {
+			return nil, err
+		}
+	}
+	b.out.Values = b.top - r.Base
+	if r.Backward && r.Result != NoOffset {
+		b.reportLoss()
+	}
+	if r.Backward {
+		if err := b.backward(); err != nil {
+			return nil, err
+		}
+	}
+	if r.Update != nil {
+		b.finish()
+	}
+	if b.top < r.Base || uint64(b.top) > math.MaxUint32-64 {
+		return nil, fmt.Errorf("the batch needs more than 16 GiB of activations: use a smaller batch")
+	}
+	b.out.Used = b.top - r.Base
+	b.emit()
+	return &b.out, nil
+}
+
+// reportLoss copies the loss to where the host reads it.
+func (b *Builder) reportLoss() {
+	v := b.r.Node
+	c, s := b.cluster[v], b.sub[v]+1
+	if b.level[v] < 0 || c < 0 {
+		c, s = b.newCluster(b.level[v]+1), 0
+	}
+	b.mapItem(c, s, Copy, 0, 0, 0, 1, operand{SegResult, b.r.Result}, b.value(v))
+}
+
+func (b *Builder) reset(r *Request) {
+	b.r, b.g, b.s = r, r.Graph, r.State
+	b.top = r.Base
+	n := 0
+	if b.g != nil {
+		n = b.g.Len()
+		b.s.grow(n)
+	}
+	b.need = resize(b.need, n)
+	clear(b.need)
+	b.level, b.cluster, b.sub = resize(b.level, n), resize(b.cluster, n), resize(b.sub, n)
+	b.grads = resize(b.grads, n)
+	b.parent, b.clevel, b.ccost = b.parent[:0], b.clevel[:0], b.ccost[:0]
+	b.sigs.reset()
+	b.items, b.pool, b.matrices, b.outers = b.items[:0], b.pool[:0], b.matrices[:0], b.outers[:0]
+	b.paramSrc, b.rowSrc = b.paramSrc[:0], b.rowSrc[:0]
+	b.tensors = b.tensors[:0]
+	b.maxLevel = -1
+	b.out.Formed, b.out.Touched = b.out.Formed[:0], b.out.Touched[:0]
+}
+
+func (s *State) grow(n int) {
+	for len(s.Value) < n {
+		s.Value = append(s.Value, NoOffset)
+		s.Segment = append(s.Segment, SegAct)
+		s.Aux = append(s.Aux, NoOffset)
+		s.Grad = append(s.Grad, NoOffset)
+		s.Resident = append(s.Resident, false)
+	}
+}
+
+// Truncate forgets nodes from n on.
+func (s *State) Truncate(n int) {
+	if n < len(s.Value) {
+		s.Value, s.Segment, s.Aux, s.Grad, s.Resident = s.Value[:n], s.Segment[:n], s.Aux[:n], s.Grad[:n], s.Resident[:n]
+	}
+	s.Done = min(s.Done, n)
+}
+
+// resize returns a slice of n elements, reusing s's memory; contents are undefined.
+func resize[T any](s []T, n int) []T {
+	if cap(s) < n {
+		return make([]T, n, n+n/2)
+	}
+	return s[:n]
+}
+
+// alloc reserves n floats of segment act, 16-byte aligned.
+func (b *Builder) alloc(n int) uint32 {
+	at := b.top
+	b.top += uint32(n+3) &^ 3
+	if b.r.Tensors {
+		b.tensors = append(b.tensors, uint32(SegAct), at, uint32(n))
+	}
+	return at
+}
+
+// local adds an item to a cluster.
+func (b *Builder) local(cluster, sub int32, sig uint32, words ...uint32) {
+	b.items = append(b.items, item{cluster, sub, sig, uint32(len(b.pool))})
+	b.pool = append(b.pool, words...)
+	b.ccost[b.find(cluster)] += b.sigs.cost(sig)
+}
+
+// raw adds a whole instruction of its own to a cluster.
+func (b *Builder) raw(cluster, sub int32, words ...uint32) {
+	b.items = append(b.items, item{cluster, sub, rawSig, uint32(len(b.pool))})
+	b.pool = append(b.pool, words...)
+	b.ccost[b.find(cluster)] += 1 + int32(len(words)>>3)
+}
+
+// onMatrix adds an item for all processors that hold a matrix.
+func (b *Builder) onMatrix(level int32, sig uint32, words ...uint32) {
+	b.matrices = append(b.matrices, matrixItem{level, sig, uint32(len(b.pool))})
+	b.pool = append(b.pool, words...)
+	b.maxLevel = max(b.maxLevel, level)
+}
+
+// newCluster starts a cluster: items of one level that one processor executes.
+func (b *Builder) newCluster(level int32) int32 {
+	c := int32(len(b.parent))
+	b.parent = append(b.parent, c)
+	b.clevel = append(b.clevel, level)
+	b.ccost = append(b.ccost, 0)
+	b.maxLevel = max(b.maxLevel, level)
+	return c
+}
+
+func (b *Builder) find(c int32) int32 {
+	for b.parent[c] != c {
+		b.parent[c] = b.parent[b.parent[c]]
+		c = b.parent[c]
+	}
+	return c
+}
+
+func (b *Builder) union(x, y int32) int32 {
+	x, y = b.find(x), b.find(y)
+	if x == y {
+		return x
+	}
+	if y < x {
+		x, y = y, x
+	}
+	b.parent[y] = x
+	b.ccost[x] += b.ccost[y]
+	return x
+}
+
+func bits(f float32) uint32 { return math.Float32bits(f) }
+
+func fault(n uint32, op ops.Code, format string, a ...any) error {
+	return &bridge.Error{Node: int(n), Op: op, Reason: fmt.Sprintf(format, a...)}
+}
+
+func float(w uint32) float32 { return math.Float32frombits(w) }

@@ -1,0 +1,278 @@
+package script
+
+// What one use of a node adds to the node's gradient: the derivative of every operation.
+
+import (
+	"libvpps/bridge"
+	"libvpps/bridge/ops"
+)
+
+// unchanged reports whether the use passes its gradient on as it is: v's gradient then is
+// the user's from element at on.
+func (b *Builder) unchanged(v uint32, u user) (at uint32, ok bool) {
+	g := b.g
+	d, x := g.DimOf(u.node), g.DimOf(v)
+	switch g.Op[u.node] {
+	case ops.CwiseSum, ops.Sum, ops.ConstantPlusX, ops.GaussianNoise:
+		return 0, sameSize(d, x)
+	case ops.AddVectorToAllColumns, ops.AffineTransform:
+		return 0, u.arg == 0 && sameSize(d, x)
+	case ops.Reshape:
+		return 0, true
+	case ops.Concatenate:
+		dim := int(g.AttrsOf(u.node)[0])
+		if d.Bd != 1 {
+			return 0, false
+		}
+		for i := dim + 1; i < int(d.Nd); i++ {
+			if d.D[i] != 1 {
+				return 0, false
+			}
+		}
+		return b.before(u), true
+	case ops.ConcatenateToBatch:
+		return b.before(u), true
+	}
+	return 0, false
+}
+
+// before is the number of elements of the arguments before the use.
+func (b *Builder) before(u user) uint32 {
+	n := 0
+	for _, a := range b.g.ArgsOf(u.node)[:u.arg] {
+		n += b.g.DimOf(a).Size()
+	}
+	return uint32(n)
+}
+
+// covers reports whether the use contributes to every element of the node.
+func (b *Builder) covers(u user) bool {
+	switch b.g.Op[u.node] {
+	case ops.PickElement, ops.PickRange, ops.PickBatchElements:
+		return false
+	}
+	return true
+}
+
+// gradient is the gradient of node c as its arguments see it.
+func (b *Builder) gradient(c uint32) operand { return operand{SegAct, b.s.Grad[c]} }
+
+// contribute adds to dst, v's gradient, what the use u passes back. It returns the next order.
+func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, sub int32) int32 {
+	g, c := b.g, u.node
+	op, args := g.Op[c], g.ArgsOf(c)
+	dy := b.gradient(c)
+	if _, back, _, p, fromY, ok := unary(op, g.AttrsOf(c)); ok {
+		n := g.DimOf(v).Size()
+		switch {
+		case back == Scale:
+			b.mapItem(cl, sub, Scale, flags, p, 0, n, dst, dy)
+		case fromY:
+			b.mapItem(cl, sub, back, flags, p, 0, n, dst, dy, b.value(c))
+		default:
+			b.mapItem(cl, sub, back, flags, p, 0, n, dst, dy, b.value(v))
+		}
+		return sub + 1
+	}
+	switch op {
+	case ops.CwiseSum, ops.Sum, ops.AddVectorToAllColumns:
+		b.broadcastBack(v, c, Copy, 0, 0, dst, flags, cl, sub, dy)
+	case ops.AffineTransform, ops.MatrixMultiply:
+		return b.contributeProduct(v, u, dst, flags, cl, sub)
+	case ops.Average:
+		b.broadcastBack(v, c, Scale, 1/float32(len(args)), 0, dst, flags, cl, sub, dy)
+	case ops.CwiseMultiply:
+		other := args[1-u.arg]
+		b.broadcastBack(v, c, Mul, 1, 0, dst, flags, cl, sub, dy, other)
+	case ops.CwiseQuotient:
+		if u.arg == 0 {
+			b.broadcastBack(v, c, Div, 0, 0, dst, flags, cl, sub, dy, args[1])
+		} else {
+			b.broadcastBack(v, c, DivB, 0, 0, dst, flags, cl, sub, dy, args[0], args[1])
+		}
+	case ops.Pow, ops.Min, ops.Max:
+		fn := [2]Fn{PowBX, PowBY}
+		switch op {
+		case ops.Min:
+			fn = [2]Fn{MinBX, MinBY}
+		case ops.Max:
+			fn = [2]Fn{MaxBX, MaxBY}
+		}
+		b.broadcastBack(v, c, fn[u.arg], 0, 0, dst, flags, cl, sub, dy, args[0], args[1])
+	case ops.SumElements, ops.SumDimension, ops.MomentDimension, ops.DotProduct, ops.SquaredEuclideanDistance,
+		ops.SquaredNorm, ops.L2Norm, ops.BinaryLogLoss:
+		b.contributeReduction(v, u, dst, flags, cl, sub)
+	case ops.Transpose, ops.Concatenate, ops.PickElement, ops.PickRange, ops.PickBatchElements:
+		return b.contributeMove(v, u, dst, flags, cl, sub)
+	case ops.Softmax, ops.LogSoftmax, ops.PickNegLogSoftmax, ops.Hinge:
+		b.contributeRow(v, c, dst, flags, cl, sub)
+	case ops.Dropout:
+		b.randomItem(cl, sub, c, flags, dst, dy)
+	}
+	return sub + 1
+}
+
+// broadcastBack runs fn(dy, values...) over user c's elements and sums into v's, over the axes
+// that v was broadcast along.
+func (b *Builder) broadcastBack(v, c uint32, fn Fn, p, q float32, dst operand, flags uint32, cl, sub int32, dy operand, values ...uint32) {
+	full := b.g.DimOf(c)
+	plain := sameSize(full, b.g.DimOf(v))
+	for _, x := range values {
+		plain = plain && sameSize(full, b.g.DimOf(x))
+	}
+	if plain {
+		list := [5]operand{dst, dy}
+		for i, x := range values {
+			list[i+2] = b.value(x)
+		}
+		b.mapItem(cl, sub, fn, flags, p, q, full.Size(), list[:2+len(values)]...)
+		return
+	}
+	e := element{fn: fn, flags: flags, p: p, q: q}
+	dims := []*bridge.Dim{full, full}
+	e.ops[0], e.ops[1] = dst, dy
+	for i, x := range values {
+		dims = append(dims, b.g.DimOf(x))
+		e.ops[i+2] = b.value(x)
+	}
+	out := *b.g.DimOf(v)
+	e.kept, e.red = splitAxes(spread(dims...), &out)
+	b.emitElement(&e, cl, sub)
+}
+
+// contributeReduction spreads the gradient of a sum back over its input.
+func (b *Builder) contributeReduction(v uint32, u user, dst operand, flags uint32, cl, sub int32) {
+	g, c := b.g, u.node
+	args := g.ArgsOf(c)
+	fwd, p, q, out := b.reduction(c)
+	full := joined(g, args)
+	e := element{flags: flags}
+	e.ops[0], e.ops[1] = dst, b.gradient(c)
+	dims := []*bridge.Dim{&full, &out}
+	values := func(nodes ...uint32) {
+		for i, x := range nodes {
+			e.ops[i+2] = b.value(x)
+			dims = append(dims, b.aligned(x, &full))
+		}
+	}
+	switch fwd {
+	case Copy:
+		e.fn = Copy
+	case Scale:
+		e.fn, e.p = Scale, p
+	case Moment:
+		e.fn, e.p, e.q = MomentB, p, q
+		values(v)
+	case Square:
+		e.fn, e.p = Mul, 2
+		values(v)
+		if g.Op[c] == ops.L2Norm {
+			e.fn, e.p = MulDiv, 1
+			e.ops[3] = b.value(c)
+			dims = append(dims, &out)
+		}
+	case Mul:
+		e.fn, e.p = Mul, 1
+		values(args[1-u.arg])
+	case SquareDiff:
+		e.fn, e.p = SquareDiffB, 1
+		if u.arg == 1 {
+			e.p = -1
+		}
+		values(args[0], args[1])
+	case BinLog: // DyNet passes the targets the same formula with the roles swapped
+		e.fn = BinLogB
+		values(args[u.arg], args[1-u.arg])
+	}
+	e.kept, e.red = splitAxes(spread(dims...), b.aligned(v, &full))
+	b.emitElement(&e, cl, sub)
+}
+
+// contributeProduct is the gradient of a product's side through Gemm, or of an affine
+// transform's bias.
+func (b *Builder) contributeProduct(v uint32, u user, dst operand, flags uint32, cl, sub int32) int32 {
+	g, c := b.g, u.node
+	args, d := g.ArgsOf(c), g.DimOf(c)
+	dy := b.gradient(c)
+	x := g.DimOf(v)
+	if b.isLeft(u) { // dA = dC B^T
+		r := args[u.arg+1]
+		rd := g.DimOf(r)
+		m, k, n := uint32(x.Rows()), uint32(x.Cols()), uint32(rd.Cols())
+		return b.gemmItems(cl, sub, flags, d.Bd, [3]uint32{m, k, n},
+			matrixView{dst, 1, m, batchStep(x)},
+			matrixView{dy, 1, m, batchStep(d)},
+			matrixView{b.value(r), k, 1, batchStep(rd)})
+	}
+	if left, ok := b.isRight(u); ok { // dB = A^T dC
+		ld := g.DimOf(left)
+		m, k, n := uint32(ld.Rows()), uint32(ld.Cols()), uint32(x.Cols())
+		return b.gemmItems(cl, sub, flags, d.Bd, [3]uint32{k, n, m},
+			matrixView{dst, 1, k, batchStep(x)},
+			matrixView{b.value(left), m, 1, batchStep(ld)},
+			matrixView{dy, 1, m, batchStep(d)})
+	}
+	b.broadcastBack(v, c, Copy, 0, 0, dst, flags, cl, sub, dy)
+	return sub + 1
+}
+
+// contributeMove copies the gradient back along the moves of the user.
+func (b *Builder) contributeMove(v uint32, u user, dst operand, flags uint32, cl, sub int32) int32 {
+	c := u.node
+	list, err := b.moves(c, int(u.arg))
+	if err != nil { // forward has checked the same indices
+		return sub
+	}
+	for _, m := range list {
+		e := element{fn: Copy, flags: flags}
+		if b.g.Op[c] == ops.Concatenate { // several batch elements may have come from one
+			axes := swapped(m.axes)
+			for _, a := range axes {
+				if a.stride[0] == 0 && a.size > 1 {
+					e.red = append(e.red, a)
+				} else {
+					e.kept = append(e.kept, a)
+				}
+			}
+		} else {
+			e.kept = swapped(m.axes)
+		}
+		e.ops[0], e.ops[1] = dst.plus(m.src), b.gradient(c).plus(m.dst)
+		b.emitElement(&e, cl, sub)
+		if len(list) > 1 { // the same slice may be picked twice
+			sub++
+			flags |= Acc
+		}
+	}
+	if len(list) <= 1 {
+		sub++
+	}
+	return sub
+}
+
+// contributeRow is the gradient of the row functions.
+func (b *Builder) contributeRow(v, c uint32, dst operand, flags uint32, cl, sub int32) {
+	g := b.g
+	a, x, y, dy := g.AttrsOf(c), b.value(v), b.value(c), b.gradient(c)
+	xd := g.DimOf(v)
+	n := uint32(xd.Batch())
+	switch g.Op[c] {
+	case ops.Softmax, ops.LogSoftmax:
+		fn, dim := LogSoftmaxB, uint32(0)
+		if g.Op[c] == ops.Softmax {
+			fn, dim = SoftmaxB, a[0]
+		}
+		shifts, n, stride := rowsOf(xd, dim)
+		for _, at := range shifts {
+			b.rowItem(cl, sub, fn, flags, 0, n, stride, 0, dst.plus(at), y.plus(at), dy.plus(at))
+		}
+	case ops.PickNegLogSoftmax:
+		for e := range xd.Bd {
+			b.rowItem(cl, sub, NegLogPickB, flags, 0, n, 1, g.Inputs[a[0]+e], dst.plus(e*n), x.plus(e*n), operand{SegAct, b.s.Aux[c] + e}, dy.plus(e))
+		}
+	case ops.Hinge:
+		for e := range xd.Bd {
+			b.rowItem(cl, sub, HingeB, flags, float(a[0]), n, 1, g.Inputs[a[1]+e], dst.plus(e*n), x.plus(e*n), dy.plus(e))
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package script
+
+// Element-wise work by axes: one function decides between the linear Map and the
+// general Strided, after merging axes that lie behind one another in every operand.
+
+// axis is one axis of an iteration: its size and each slot's stride (slot 0 is dst).
+type axis struct {
+	size   uint32
+	stride [5]uint32
+}
+
+// operand is a tensor as an instruction sees it.
+type operand struct {
+	seg Segment
+	at  uint32
+}
+
+// element is one element-wise instruction in the making.
+type element struct {
+	fn        Fn
+	flags     uint32
+	p, q      float32
+	ops       [5]operand // dst, inputs
+	kept, red []axis
+}
+
+// merge joins neighbouring axes that form one.
+func merge(a []axis, slots int) []axis {
+	out := a[:0]
+	for _, x := range a {
+		if x.size == 1 {
+			continue
+		}
+		if n := len(out); n > 0 {
+			last := &out[n-1]
+			ok := true
+			for s := range slots {
+				ok = ok && x.stride[s] == last.stride[s]*last.size
+			}
+			if ok {
+				last.size *= x.size
+				continue
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// emitElement adds the instruction's item to a cluster.
+func (b *Builder) emitElement(e *element, cluster, sub int32) {
+	in := FnTable[e.fn].Arity
+	e.kept, e.red = merge(e.kept, in+1), merge(e.red, in+1)
+	var segs uint32
+	for s := range in + 1 {
+		segs |= uint32(e.ops[s].seg) << (4 * s)
+	}
+	linear := len(e.red) == 0 && len(e.kept) <= 1
+	n := uint32(1)
+	if len(e.kept) == 1 {
+		n = e.kept[0].size
+		for s := range in + 1 {
+			linear = linear && e.kept[0].stride[s] == 1
+		}
+	}
+	var words [5]uint32
+	for s := range in + 1 {
+		words[s] = e.ops[s].at
+	}
+	if linear {
+		b.sigs.head(Map, uint8(e.fn), e.flags, segs, n, bits(e.p), bits(e.q))
+		b.local(cluster, sub, b.sigs.intern(int(n)), words[:in+1]...)
+		return
+	}
+	b.sigs.head(Strided, uint8(e.fn), e.flags, segs, uint32(len(e.kept)|len(e.red)<<8), bits(e.p), bits(e.q))
+	work := 1
+	for _, l := range [2][]axis{e.kept, e.red} {
+		for _, a := range l {
+			b.sigs.buf = append(b.sigs.buf, a.size)
+			work *= int(a.size)
+		}
+	}
+	for s := range in + 1 {
+		for _, l := range [2][]axis{e.kept, e.red} {
+			for _, a := range l {
+				b.sigs.buf = append(b.sigs.buf, a.stride[s])
+			}
+		}
+	}
+	b.local(cluster, sub, b.sigs.intern(2*work), words[:in+1]...)
+}
+
+// mapItem adds a Map over n elements.
+func (b *Builder) mapItem(cluster, sub int32, fn Fn, flags uint32, p, q float32, n int, ops ...operand) {
+	var segs uint32
+	var words [5]uint32
+	for s, o := range ops {
+		segs |= uint32(o.seg) << (4 * s)
+		words[s] = o.at
+	}
+	b.sigs.head(Map, uint8(fn), flags, segs, uint32(n), bits(p), bits(q))
+	b.local(cluster, sub, b.sigs.intern(n), words[:len(ops)]...)
+}
+
+// fill adds a Fill of n elements of act.
+func (b *Builder) fill(cluster, sub int32, value float32, n int, at uint32) {
+	b.sigs.head(Fill, 0, 0, uint32(SegAct), uint32(n), bits(value))
+	b.local(cluster, sub, b.sigs.intern(n), at)
+}
+
+// sumItems adds dst (+)= scale * sum of sources, all in one segment, as one or more
+// instructions in order; it returns the next free order.
+func (b *Builder) sumItems(cluster, sub int32, flags uint32, dst operand, from Segment, scale float32, n int, src []uint32) int32 {
+	const room = MaxWords - 6
+	for len(src) > 0 {
+		k := min(len(src), room)
+		at := uint32(len(b.pool))
+		b.pool = append(b.pool, uint32(Sum)|flags<<16, uint32(6+k)|uint32(k)<<16,
+			uint32(dst.seg)|uint32(from)<<4, uint32(n), bits(scale), dst.at)
+		b.pool = append(b.pool, src[:k]...)
+		b.items = append(b.items, item{cluster, sub, rawSig, at})
+		b.ccost[b.find(cluster)] += 1 + int32(k*n>>11)
+		src = src[k:]
+		flags |= Acc
+		sub++
+	}
+	return sub
+}

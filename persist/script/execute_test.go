@@ -1,0 +1,398 @@
+package script_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"libvpps/persist/cpu"
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+func newExecutor(t *testing.T, threads int) *cpu.Executor {
+	t.Helper()
+	e, err := cpu.New(threads, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// The hand-written two-processor script gives the float64 results, and the same bits on
+// one thread and on two.
+func TestOwnExampleRuns(t *testing.T) {
+	example, err := script.OwnExample()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var first []float32
+	for _, threads := range []int{1, 2} {
+		e := newExecutor(t, threads)
+		if err := e.SetPlan(example.Plan); err != nil {
+			t.Fatal(err)
+		}
+		for s, values := range example.Memory {
+			if err := e.Write(script.Segment(s), 0, values); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := e.Launch(example.Script, 1); err != nil {
+			t.Fatal(err)
+		}
+		var all []float32
+		for _, x := range example.Expected {
+			have := make([]float32, len(x.Values))
+			if err := e.Read(x.Segment, uint64(x.Offset), have); err != nil {
+				t.Fatal(err)
+			}
+			for i, want := range x.Values {
+				if math.Abs(float64(have[i])-want) > 1e-5 {
+					t.Errorf("%d threads: %s[%d] is %g, want %g", threads, x.Name, i, have[i], want)
+				}
+			}
+			all = append(all, have...)
+		}
+		if first == nil {
+			first = all
+		}
+		for i := range all {
+			if math.Float32bits(all[i]) != math.Float32bits(first[i]) {
+				t.Errorf("result %d: %x on one thread, %x on %d", i, first[i], all[i], threads)
+			}
+		}
+	}
+}
+
+// memoryWords is the size of each segment in the test below.
+const memoryWords = 1 << 13
+
+// instructions makes random instructions over memory that is handed out without overlap.
+type instructions struct {
+	rng  *rand.Rand
+	next [script.Segments]uint32
+	plan *plan.Plan
+}
+
+func newInstructions(t *testing.T, rng *rand.Rand) *instructions {
+	t.Helper()
+	g := &instructions{rng: rng}
+	var matrices []plan.Matrix
+	for range 2 {
+		m := plan.Matrix{Name: "W", Rows: 1 + rng.IntN(40), Cols: 1 + rng.IntN(20), Offset: g.next[script.SegParam]}
+		g.next[script.SegParam] += uint32(m.Rows * m.Cols)
+		matrices = append(matrices, m)
+	}
+	p, err := plan.Sliced(matrices, 1+rng.IntN(3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.plan = p
+	return g
+}
+
+// memory hands out n elements of a segment.
+func (g *instructions) memory(s script.Segment, n int) uint32 {
+	at := g.next[s] + g.rng.Uint32N(3)
+	g.next[s] = at + uint32(n)
+	return at
+}
+
+// segments chooses one for each slot.
+func (g *instructions) segments(slots int) []script.Segment {
+	list := make([]script.Segment, slots)
+	for i := range list {
+		list[i] = script.Segment(g.rng.IntN(int(script.SegInput)))
+	}
+	return list
+}
+
+// flags: each of the given ones, or not.
+func (g *instructions) flags(list ...uint32) uint32 {
+	f := uint32(0)
+	for _, x := range list {
+		f |= x * g.rng.Uint32N(2)
+	}
+	return f
+}
+
+// vectors makes items of so many words, each a vector of size elements in its slot's segment.
+func (g *instructions) vectors(segs []script.Segment, size int) [][]uint32 {
+	items := make([][]uint32, 1+g.rng.IntN(5))
+	for i := range items {
+		for _, s := range segs {
+			items[i] = append(items[i], g.memory(s, size))
+		}
+	}
+	return items
+}
+
+// sizes maps an opcode to a random instruction of it.
+var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
+	script.Fill: func(g *instructions, a *script.Assembler) {
+		n, segs := 1+g.rng.IntN(50), g.segments(1)
+		a.Do(0, script.Fill, 0, g.flags(script.Own), []uint32{script.Segs(segs...), uint32(n), script.Float(2)}, g.vectors(segs, n)...)
+	},
+	script.Map: func(g *instructions, a *script.Assembler) {
+		fn := g.rng.IntN(int(script.Fns))
+		n, segs := 1+g.rng.IntN(50), g.segments(1+script.FnTable[fn].Arity)
+		a.Do(0, script.Map, uint8(fn), g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), script.Float(2)}, g.vectors(segs, n)...)
+	},
+	script.Random: func(g *instructions, a *script.Assembler) {
+		fn := g.rng.IntN(int(script.RandomFns))
+		n, segs := 1+g.rng.IntN(50), g.segments(script.RandomTable[fn].Words-1)
+		items := g.vectors(segs, n)
+		for i := range items {
+			items[i] = append(items[i], uint32(i))
+		}
+		a.Do(0, script.Random, uint8(fn), g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(0.5), script.Float(0.7), 1, 2, 3}, items...)
+	},
+	script.Sum: func(g *instructions, a *script.Assembler) {
+		n, segs := 1+g.rng.IntN(90), g.segments(2)
+		a.Do(0, script.Sum, 0, g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), g.memory(segs[0], n)}, g.vectors(segs[1:], n)...)
+	},
+	script.Strided: strided,
+	script.Product: func(g *instructions, a *script.Assembler) {
+		m := g.rng.IntN(len(g.plan.Matrices))
+		rows, cols, segs := g.plan.Matrices[m].Rows, g.plan.Matrices[m].Cols, g.segments(3)
+		items := make([][]uint32, 1+g.rng.IntN(6))
+		for i := range items {
+			items[i] = []uint32{g.memory(segs[0], rows), g.memory(segs[1], cols)}
+		}
+		a.Do(0, script.Product, 0, g.flags(script.Acc, script.Bias), []uint32{script.Segs(segs...), uint32(m), script.Float(2), g.memory(segs[2], rows), script.Float(1)}, items...)
+	},
+	script.ProductT: func(g *instructions, a *script.Assembler) {
+		m := g.rng.IntN(len(g.plan.Matrices))
+		rows, cols, segs := g.plan.Matrices[m].Rows, g.plan.Matrices[m].Cols, g.segments(2)
+		items := make([][]uint32, 1+g.rng.IntN(6))
+		for i := range items {
+			items[i] = []uint32{g.memory(segs[0], 3*cols), g.memory(segs[1], rows)}
+		}
+		a.Do(0, script.ProductT, 0, g.flags(script.Acc), []uint32{script.Segs(segs...), uint32(m), script.Float(2), uint32(cols)}, items...)
+	},
+	script.Outer: func(g *instructions, a *script.Assembler) {
+		m := g.rng.IntN(len(g.plan.Matrices))
+		rows, cols, segs := g.plan.Matrices[m].Rows, g.plan.Matrices[m].Cols, g.segments(3)
+		items := make([][]uint32, 1+g.rng.IntN(6))
+		for i := range items {
+			items[i] = []uint32{g.memory(segs[1], rows), g.memory(segs[2], cols)}
+		}
+		a.Do(0, script.Outer, 0, g.flags(script.Acc), []uint32{script.Segs(segs...), uint32(m), script.Float(2), g.memory(segs[0], rows*cols)}, items...)
+	},
+	script.Gemm: func(g *instructions, a *script.Assembler) {
+		m, n, k := 1+g.rng.IntN(6), 1+g.rng.IntN(6), 1+g.rng.IntN(6)
+		segs := g.segments(3)
+		items := make([][]uint32, 1+g.rng.IntN(3))
+		for i := range items {
+			items[i] = []uint32{g.memory(segs[0], 2*m*n), g.memory(segs[1], 2*m*k), g.memory(segs[2], 2*k*n)}
+		}
+		w := func(x int) uint32 { return uint32(x) }
+		a.Do(0, script.Gemm, 0, g.flags(script.Acc), []uint32{script.Segs(segs...), w(m), w(n), w(k), 1, w(m), w(k), 1, 2, w(2 * k), script.Float(2)}, items...)
+	},
+	script.Row: func(g *instructions, a *script.Assembler) {
+		fn := g.rng.IntN(int(script.RowFns))
+		info := script.RowTable[fn]
+		n, stride := 1+g.rng.IntN(40), 1+g.rng.IntN(3)
+		words := info.Words
+		if info.Label {
+			words--
+		}
+		segs := g.segments(words)
+		items := make([][]uint32, 1+g.rng.IntN(3))
+		for i := range items {
+			for w, s := range segs {
+				size := 1
+				if info.Rows>>w&1 != 0 {
+					size = n * stride
+				}
+				items[i] = append(items[i], g.memory(s, size))
+			}
+			if info.Label {
+				items[i] = append(items[i], g.rng.Uint32N(uint32(n)))
+			}
+		}
+		a.Do(0, script.Row, uint8(fn), g.flags(script.Acc), []uint32{script.Segs(segs...), uint32(n), uint32(stride), script.Float(1)}, items...)
+	},
+	script.Norm: func(g *instructions, a *script.Assembler) {
+		segs := g.segments(2)
+		items := make([][]uint32, 1+g.rng.IntN(4))
+		for i := range items {
+			n := 1 + g.rng.IntN(70)
+			items[i] = []uint32{g.memory(segs[1], n), uint32(n)}
+		}
+		a.Do(0, script.Norm, 0, g.flags(script.Acc), []uint32{script.Segs(segs...), g.memory(segs[0], 1)}, items...)
+	},
+	script.Clip: clip,
+	script.Update: func(g *instructions, a *script.Assembler) {
+		clip(g, a) // it decides whether updates are committed
+		segs := g.segments(2)
+		items := make([][]uint32, 1+g.rng.IntN(4))
+		for i := range items {
+			n := 1 + g.rng.IntN(40)
+			items[i] = []uint32{g.memory(segs[0], n), g.memory(segs[1], n), uint32(n)}
+		}
+		a.Do(0, script.Update, 0, 0, []uint32{script.Segs(segs...), script.Float(0.5)}, items...)
+	},
+}
+
+func clip(g *instructions, a *script.Assembler) {
+	segs, n := g.segments(2), 1+g.rng.IntN(8)
+	a.Do(0, script.Clip, 0, g.flags(script.Last), []uint32{script.Segs(segs...), g.memory(segs[1], n), uint32(n), script.Float(5), g.memory(segs[0], 4)})
+}
+
+func strided(g *instructions, a *script.Assembler) {
+	fn := g.rng.IntN(int(script.Fns))
+	kept, reduced := g.rng.IntN(4), g.rng.IntN(3)
+	slots := 1 + script.FnTable[fn].Arity
+	segs := g.segments(slots)
+	var axes []uint32
+	for range kept + reduced {
+		axes = append(axes, 1+g.rng.Uint32N(4))
+	}
+	strides, size := []uint32{}, 1
+	for _, s := range axes[:kept] { // the result: dense, then maybe spread
+		strides = append(strides, uint32(size))
+		size *= int(s)
+	}
+	for range reduced {
+		strides = append(strides, 0)
+	}
+	length := []int{size}
+	for range slots - 1 {
+		last := uint32(0)
+		for k := range kept + reduced {
+			s := g.rng.Uint32N(5)
+			strides = append(strides, s)
+			last += s * (axes[k] - 1)
+		}
+		length = append(length, int(last)+1)
+	}
+	items := make([][]uint32, 1+g.rng.IntN(3))
+	for i := range items {
+		for slot, s := range segs {
+			items[i] = append(items[i], g.memory(s, length[slot]))
+		}
+	}
+	head := append([]uint32{script.Segs(segs...), uint32(kept | reduced<<8), script.Float(2), script.Float(2)}, axes...)
+	a.Do(0, script.Strided, uint8(fn), g.flags(script.Acc), append(head, strides...), items...)
+}
+
+// touched says for each element of each segment whether it is read and written.
+type touched struct {
+	reads, writes [script.Segments][memoryWords]bool
+}
+
+func footprintOf(t *testing.T, stream []uint32, p *plan.Plan, place script.Place) *touched {
+	t.Helper()
+	var set touched
+	var f script.Footprint
+	for {
+		in, err := script.Decode(stream)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.Op == script.Halt {
+			return &set
+		}
+		ranges, err := f.Of(&in, p, place)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range ranges {
+			r := &ranges[i]
+			for k := range r.Count() {
+				at, rest := r.Offset, k
+				for _, a := range r.Axes[:r.Rank] {
+					at += rest % a.Size * a.Stride
+					rest /= a.Size
+				}
+				set.reads[r.Segment][at] = set.reads[r.Segment][at] || r.Read
+				set.writes[r.Segment][at] = set.writes[r.Segment][at] || r.Write
+			}
+		}
+		stream = stream[len(in.Words):]
+	}
+}
+
+// The kernel touches exactly what the footprint says: what is not read may hold the
+// sentinel without changing a bit of the results, all that is written is, nothing else is.
+func TestFootprintIsWhatTheKernelTouches(t *testing.T) {
+	e := newExecutor(t, 1)
+	rng := rand.New(rand.NewPCG(5, 6))
+	for op, make := range sizes {
+		for range 150 {
+			g := newInstructions(t, rng)
+			a := script.NewAssembler(1, 1)
+			a.Rank[0], a.Group[0] = rng.Uint32N(3), 3
+			make(g, a)
+			s := a.Script()
+			set := footprintOf(t, s.Stream(0), g.plan, script.Place{Processor: 0, Rank: int(a.Rank[0]), Group: 3})
+			if err := e.SetPlan(g.plan); err != nil {
+				t.Fatal(err)
+			}
+			var before [script.Segments][]float32
+			plain := runOn(t, e, s, rng.Uint64(), nil, &before)
+			poisoned := runOn(t, e, s, 0, set, &before)
+			if t.Failed() {
+				return
+			}
+			compare(t, op, set, &before, plain, poisoned)
+			if t.Failed() {
+				in, _ := script.Decode(s.Stream(0))
+				t.Fatalf("processor of rank %d: %s", a.Rank[0], in.String())
+			}
+		}
+	}
+}
+
+// runOn fills the memory (from before, if there is some, with the sentinel in all that
+// set does not read), runs the script and returns the memory.
+func runOn(t *testing.T, e *cpu.Executor, s *script.Script, seed uint64, set *touched, before *[script.Segments][]float32) (after [script.Segments][]float32) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for seg := range script.SegInput {
+		mem := e.Segment(seg)[:memoryWords]
+		if set == nil {
+			for i := range mem {
+				mem[i] = 0.1 + 0.8*rng.Float32()
+			}
+			before[seg] = append([]float32(nil), mem...)
+		} else {
+			copy(mem, before[seg])
+			for i := range mem {
+				if !set.reads[seg][i] {
+					mem[i] = math.Float32frombits(script.Sentinel)
+				}
+			}
+		}
+	}
+	if err := e.Launch(s, 1); err != nil {
+		t.Fatal(err)
+	}
+	for seg := range script.SegInput {
+		after[seg] = append([]float32(nil), e.Segment(seg)[:memoryWords]...)
+	}
+	return after
+}
+
+func compare(t *testing.T, op script.Opcode, set *touched, before *[script.Segments][]float32, plain, poisoned [script.Segments][]float32) {
+	t.Helper()
+	bits := math.Float32bits
+	for seg := range script.SegInput {
+		for i := range plain[seg] {
+			a, b := bits(plain[seg][i]), bits(poisoned[seg][i])
+			switch {
+			case set.writes[seg][i] && b == script.Sentinel:
+				t.Errorf("%s did not write %s+%d, which its footprint says", op, seg, i)
+			case set.writes[seg][i] && a != b:
+				t.Errorf("%s reads more than its footprint says: %s+%d is %g, but %g where the rest is undefined", op, seg, i, plain[seg][i], poisoned[seg][i])
+			case !set.writes[seg][i] && a != bits(before[seg][i]):
+				t.Errorf("%s wrote %s+%d, which its footprint does not say", op, seg, i)
+			}
+			if t.Failed() {
+				return
+			}
+		}
+	}
+}

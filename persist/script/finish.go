@@ -1,0 +1,260 @@
+package script
+
+// The end of a batch: parameters' gradients are formed, their norm is taken, and the update
+// is committed or not. Each stage is a level of its own.
+
+import (
+	"cmp"
+	"slices"
+)
+
+// formParameters adds what forms the parameters' gradients, behind everything else.
+func (b *Builder) formParameters() {
+	level := b.maxLevel + 1
+	b.formOuter(level)
+	b.formDense(level)
+	b.formRows(level)
+}
+
+// formOuter schedules dW = sum dy x^T for all matrices.
+func (b *Builder) formOuter(level int32) {
+	slices.SortStableFunc(b.outers, func(x, y matrixItem) int { return cmp.Compare(x.sig, y.sig) })
+	for _, o := range b.outers {
+		id := b.r.Plan.Matrices[o.level].Param
+		if n := len(b.out.Formed); n == 0 || b.out.Formed[n-1] != id {
+			if !slices.Contains(b.out.Formed, id) {
+				b.out.Formed = append(b.out.Formed, id)
+			}
+		}
+		b.matrices = append(b.matrices, matrixItem{level, o.sig, o.at})
+	}
+	if len(b.outers) > 0 {
+		b.maxLevel = max(b.maxLevel, level)
+	}
+}
+
+// pieceOf is how many elements of a parameter one processor sums.
+const pieceOf = 64
+
+// formDense sums the gradients of parameters that came from nodes.
+func (b *Builder) formDense(level int32) {
+	slices.SortStableFunc(b.paramSrc, func(x, y paramSource) int { return cmp.Compare(x.param, y.param) })
+	for i := 0; i < len(b.paramSrc); {
+		id := b.paramSrc[i].param
+		b.linear = b.linear[:0]
+		for ; i < len(b.paramSrc) && b.paramSrc[i].param == id; i++ {
+			b.linear = append(b.linear, b.paramSrc[i].at)
+		}
+		p := &b.r.Params[id]
+		flags, at := uint32(0), level
+		if p.Pending {
+			flags = Acc
+		}
+		if slices.Contains(b.out.Formed, id) { // its outer products come first
+			flags, at = Acc, level+1
+		} else {
+			b.out.Formed = append(b.out.Formed, id)
+		}
+		seg := SegGrad
+		if p.Lookup {
+			seg = SegTGrad
+			if len(p.Rows) > 0 && !p.Pending {
+				b.zeroRest(p, at)
+				flags, at = Acc, at+1
+			}
+		}
+		b.sumPieces(at, flags, operand{seg, p.Offset}, p.Size)
+	}
+}
+
+// zeroRest clears the rows of a table that has gradients of some rows only, before the table as
+// a whole gets one.
+func (b *Builder) zeroRest(p *Param, level int32) {
+	c := b.newCluster(level)
+	next := uint32(0)
+	zero := func(to uint32) {
+		if to > next {
+			b.sigs.head(Fill, 0, 0, uint32(SegTGrad), (to-next)*p.Row, 0)
+			b.local(c, 0, b.sigs.intern(int((to-next)*p.Row)), p.Offset+next*p.Row)
+		}
+	}
+	for _, row := range p.Rows {
+		zero(row)
+		next = row + 1
+	}
+	zero(p.Size / p.Row)
+}
+
+// sumPieces spreads dst (+)= sum of b.linear over processors by elements.
+func (b *Builder) sumPieces(level int32, flags uint32, dst operand, size uint32) {
+	src := append([]uint32(nil), b.linear...)
+	for at := uint32(0); at < size; at += pieceOf {
+		n := min(pieceOf, size-at)
+		b.sumItems(b.newCluster(level), 0, flags, dst.plus(at), SegAct, 1, int(n), src)
+		for i := range src {
+			src[i] += pieceOf
+		}
+	}
+}
+
+// formRows sums the gradients of each touched row of a table, in the order of the graph.
+func (b *Builder) formRows(level int32) {
+	slices.SortStableFunc(b.rowSrc, func(x, y rowSource) int { return cmp.Compare(x.key, y.key) })
+	for i := 0; i < len(b.rowSrc); {
+		key := b.rowSrc[i].key
+		b.linear = b.linear[:0]
+		for ; i < len(b.rowSrc) && b.rowSrc[i].key == key; i++ {
+			b.linear = append(b.linear, b.rowSrc[i].at)
+		}
+		id, row := uint32(key>>32), uint32(key)
+		p := &b.r.Params[id]
+		flags, at := uint32(0), level
+		_, pending := slices.BinarySearch(p.Rows, row)
+		if pending || p.Pending {
+			flags = Acc
+		}
+		if slices.Contains(b.out.Formed, id) { // the whole table has a gradient in this batch
+			flags, at = Acc, level+1
+		} else if !p.Pending {
+			b.out.Touched = append(b.out.Touched, TouchedRow{id, row})
+		}
+		b.sumItems(b.newCluster(at), 0, flags, operand{SegTGrad, p.Offset + row*p.Row}, SegAct, 1, int(p.Row), b.linear)
+	}
+}
+
+// span is a run of a parameter's elements with a gradient.
+type span struct {
+	lookup, updated bool
+	at, n           uint32
+}
+
+// spans lists everything that has a gradient, pending or formed in this build.
+func (b *Builder) spans() []span {
+	b.spanList = b.spanList[:0]
+	formed := b.out.Formed
+	rowsOf := func(id uint32) (rows []uint32) {
+		rows = append(rows, b.r.Params[id].Rows...)
+		for _, t := range b.out.Touched {
+			if t.Param == id {
+				rows = append(rows, t.Row)
+			}
+		}
+		slices.Sort(rows)
+		return slices.Compact(rows)
+	}
+	for _, id := range b.r.Update.All {
+		p := &b.r.Params[id]
+		updated := p.Updated && slices.Contains(b.r.Update.Params, id)
+		if p.Pending || slices.Contains(formed, id) {
+			b.spanList = append(b.spanList, span{p.Lookup, updated, p.Offset, p.Size})
+			continue
+		}
+		if p.Lookup {
+			for _, row := range rowsOf(id) {
+				b.spanList = append(b.spanList, span{true, updated, p.Offset + row*p.Row, p.Row})
+			}
+		}
+	}
+	return b.spanList
+}
+
+// finish adds norm, clipping and update. Work is dealt out in pieces of equal size.
+func (b *Builder) finish() {
+	level := b.maxLevel + 1
+	spans := b.spans()
+	total := uint32(0)
+	for _, s := range spans {
+		total += s.n
+	}
+	processors := uint32(b.r.Plan.Processors)
+	share := max((total+processors-1)/processors, 256)
+	share = (share + 31) &^ 31
+	parts := max((total+share-1)/share, 1)
+	partials := b.alloc(int(parts))
+	for k := range parts {
+		c := b.newCluster(level)
+		b.dealNorm(c, spans, k*share, (k+1)*share, partials+k)
+	}
+	threshold := b.r.Update.Threshold
+	for k := range parts {
+		c := b.newCluster(level + 1)
+		flags, result := uint32(0), uint32(0)
+		if k == parts-1 && b.r.Result != NoOffset {
+			flags, result = Last, b.r.Result+1
+		}
+		b.raw(c, 0, uint32(Clip)|flags<<16, 7, uint32(SegResult)|uint32(SegAct)<<4, partials, parts, bits(threshold), result)
+		b.dealUpdate(c, spans, k*share, (k+1)*share)
+	}
+}
+
+// cut calls f for the parts of the spans that lie in [from, to) of their concatenation.
+func cut(spans []span, from, to uint32, f func(s span, shift, n uint32)) {
+	at := uint32(0)
+	for _, s := range spans {
+		lo, hi := max(from, at), min(to, at+s.n)
+		if lo < hi {
+			f(s, lo-at, hi-lo)
+		}
+		if at += s.n; at >= to {
+			return
+		}
+	}
+}
+
+// dealNorm adds the partial norm of [from, to): one Norm for dense gradients, one for rows.
+func (b *Builder) dealNorm(c int32, spans []span, from, to, dst uint32) {
+	sub, flags := int32(0), uint32(0)
+	for _, lookup := range [2]bool{false, true} {
+		seg := SegGrad
+		if lookup {
+			seg = SegTGrad
+		}
+		b.ranges = b.ranges[:0]
+		flush := func() {
+			if len(b.ranges) > 0 {
+				words := append([]uint32{uint32(Norm) | flags<<16, uint32(4+len(b.ranges)) | uint32(len(b.ranges)/2)<<16, uint32(SegAct) | uint32(seg)<<4, dst}, b.ranges...)
+				b.raw(c, sub, words...)
+				sub, flags, b.ranges = sub+1, Acc, b.ranges[:0]
+			}
+		}
+		cut(spans, from, to, func(s span, shift, n uint32) {
+			if s.lookup == lookup {
+				b.ranges = append(b.ranges, s.at+shift, n)
+				if len(b.ranges) > MaxWords-16 {
+					flush()
+				}
+			}
+		})
+		flush()
+	}
+	if flags == 0 {
+		b.fill(c, sub, 0, 1, dst)
+	}
+}
+
+// dealUpdate adds the updates of [from, to).
+func (b *Builder) dealUpdate(c int32, spans []span, from, to uint32) {
+	for _, lookup := range [2]bool{false, true} {
+		val, grad := SegParam, SegGrad
+		if lookup {
+			val, grad = SegTable, SegTGrad
+		}
+		b.ranges = b.ranges[:0]
+		flush := func() {
+			if len(b.ranges) > 0 {
+				words := append([]uint32{uint32(Update), uint32(4+len(b.ranges)) | uint32(len(b.ranges)/3)<<16, uint32(val) | uint32(grad)<<4, bits(b.r.Update.Rate)}, b.ranges...)
+				b.raw(c, 1, words...)
+				b.ranges = b.ranges[:0]
+			}
+		}
+		cut(spans, from, to, func(s span, shift, n uint32) {
+			if s.lookup == lookup && s.updated {
+				b.ranges = append(b.ranges, s.at+shift, s.at+shift, n)
+				if len(b.ranges) > MaxWords-16 {
+					flush()
+				}
+			}
+		})
+		flush()
+	}
+}

@@ -1,0 +1,516 @@
+package script
+
+// Forward lowering: walks the nodes in order, gives each a level, a cluster and an address,
+// and adds its items.
+//
+// A local node (element-wise, gather, ...) joins the cluster of the arguments that come last,
+// so that a chain of them runs on one processor without a barrier. A product's output is
+// spread over the processors that hold the matrix; whoever reads it does so one level later.
+
+import (
+	"libvpps/bridge"
+	"libvpps/bridge/ops"
+)
+
+// clusterCost bounds a cluster, so that joining does not serialise a whole level.
+const clusterCost = 48
+
+func (b *Builder) forward() error {
+	first, last := uint32(b.s.Done), b.r.Node
+	b.markNeeded(first, last)
+	for v := uint32(0); v < first && v <= last; v++ {
+		b.level[v], b.cluster[v], b.sub[v] = -1, -1, 0 // there already
+	}
+	for v := first; v <= last; v++ {
+		if !b.need[v] {
+			b.s.Value[v], b.s.Grad[v] = NoOffset, NoOffset
+			continue
+		}
+		if err := b.lower(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markNeeded marks the nodes to evaluate: all, or the ancestors of the last.
+func (b *Builder) markNeeded(first, last uint32) {
+	if !b.r.Needed {
+		for v := first; v <= last; v++ {
+			b.need[v] = true
+		}
+		return
+	}
+	b.need[last] = true
+	for v := int(last); v >= int(first); v-- {
+		if b.need[v] {
+			for _, a := range b.g.ArgsOf(uint32(v)) {
+				b.need[a] = true
+			}
+		}
+	}
+}
+
+// ready is the level at which node a's value can be read by another cluster or product.
+func (b *Builder) ready(a uint32) int32 {
+	if b.level[a] < 0 {
+		return 0
+	}
+	return b.level[a] + 1
+}
+
+// place gives the local node v its level, cluster and order; it returns the latter two.
+func (b *Builder) place(v uint32, args ...uint32) (cluster, sub int32) {
+	level := int32(0)
+	for _, a := range args {
+		l := b.level[a]
+		if l >= 0 && b.cluster[a] < 0 {
+			l++
+		}
+		level = max(level, l)
+	}
+	cluster = -1
+	for _, a := range args {
+		if b.level[a] != level || b.cluster[a] < 0 {
+			continue
+		}
+		c := b.find(b.cluster[a])
+		if cluster < 0 {
+			cluster = c
+		} else if cluster != c {
+			if b.ccost[cluster]+b.ccost[c] > clusterCost {
+				level, cluster = level+1, -1
+				break
+			}
+			cluster = b.union(cluster, c)
+		}
+	}
+	if cluster >= 0 && b.ccost[cluster] > clusterCost {
+		level, cluster = level+1, -1
+	}
+	if cluster < 0 {
+		cluster = b.newCluster(level)
+	}
+	for _, a := range args {
+		if b.level[a] == level && b.cluster[a] >= 0 {
+			sub = max(sub, b.sub[a]+1)
+		}
+	}
+	b.level[v], b.cluster[v], b.sub[v] = level, cluster, sub
+	return cluster, sub
+}
+
+// alias makes v's value part of a's.
+func (b *Builder) alias(v, a, shift uint32) {
+	b.s.Value[v], b.s.Segment[v] = b.s.Value[a]+shift, b.s.Segment[a]
+	b.level[v], b.cluster[v], b.sub[v] = b.level[a], b.cluster[a], b.sub[a]
+}
+
+func (b *Builder) value(v uint32) operand { return operand{b.s.Segment[v], b.s.Value[v]} }
+
+// output reserves v's value.
+func (b *Builder) output(v uint32) operand {
+	b.s.Value[v], b.s.Segment[v] = b.alloc(b.g.DimOf(v).Size()), SegAct
+	return b.value(v)
+}
+
+// unary is the table of one-argument element functions: the function forward and, with the
+// inputs (dy, x) or (dy, y), backward; p and q of both.
+func unary(op ops.Code, attrs []uint32) (fn, back Fn, p, bp float32, fromY bool, ok bool) {
+	switch op {
+	case ops.Tanh:
+		return Tanh, TanhB, 0, 0, true, true
+	case ops.LogisticSigmoid:
+		return Logistic, LogisticB, 0, 0, true, true
+	case ops.Rectify:
+		return Relu, ReluB, 0, 0, true, true
+	case ops.Exp:
+		return Exp, Mul, 0, 1, true, true
+	case ops.Log:
+		return Log, Div, 0, 0, false, true
+	case ops.Sqrt:
+		return Sqrt, SqrtB, 0, 0, true, true
+	case ops.Square:
+		return Square, SquareB, 0, 0, false, true
+	case ops.Abs:
+		return Abs, AbsB, 0, 0, false, true
+	case ops.Negate:
+		return Scale, Scale, -1, -1, false, true
+	case ops.ConstantPlusX:
+		return AddConst, Scale, float(attrs[0]), 1, false, true
+	case ops.ConstantMinusX:
+		return SubFrom, Scale, float(attrs[0]), -1, false, true
+	case ops.ConstScalarMultiply:
+		return Scale, Scale, float(attrs[0]), float(attrs[0]), false, true
+	}
+	return 0, 0, 0, 0, false, false
+}
+
+// lower adds the forward items of node v.
+func (b *Builder) lower(v uint32) error {
+	g := b.g
+	op, d, args := g.Op[v], g.DimOf(v), g.ArgsOf(v)
+	b.s.Grad[v], b.s.Resident[v] = NoOffset, false
+	if fn, _, p, _, _, ok := unary(op, g.AttrsOf(v)); ok {
+		c, s := b.place(v, args[0])
+		y := b.output(v)
+		b.mapItem(c, s, fn, 0, p, 0, d.Size(), y, b.value(args[0]))
+		return nil
+	}
+	switch op {
+	case ops.Input, ops.ScalarInput, ops.SparseInput, ops.Constant, ops.RandomNormal, ops.RandomBernoulli, ops.RandomUniform,
+		ops.Parameter, ops.ConstParameter, ops.Lookup, ops.ConstLookup:
+		return b.lowerLeaf(v)
+	case ops.CwiseSum, ops.CwiseMultiply, ops.CwiseQuotient, ops.Pow, ops.Min, ops.Max, ops.AddVectorToAllColumns:
+		b.lowerBinary(v)
+	case ops.Sum, ops.Average:
+		b.lowerSum(v)
+	case ops.SumElements, ops.SumDimension, ops.MomentDimension, ops.DotProduct, ops.SquaredEuclideanDistance,
+		ops.SquaredNorm, ops.L2Norm, ops.BinaryLogLoss:
+		b.lowerReduction(v)
+	case ops.AffineTransform, ops.MatrixMultiply:
+		b.lowerAffine(v)
+	case ops.Reshape, ops.NoBackprop:
+		b.alias(v, args[0], 0)
+	case ops.Transpose, ops.Concatenate, ops.ConcatenateToBatch, ops.PickElement, ops.PickRange, ops.PickBatchElements:
+		return b.lowerMove(v)
+	case ops.Softmax, ops.LogSoftmax, ops.PickNegLogSoftmax, ops.Hinge:
+		return b.lowerRow(v)
+	case ops.Dropout, ops.GaussianNoise:
+		c, s := b.place(v, args[0])
+		b.randomItem(c, s, v, 0, b.output(v), b.value(args[0]))
+	default:
+		return fault(v, op, "not implemented")
+	}
+	return nil
+}
+
+// lowerLeaf lowers nodes without arguments.
+func (b *Builder) lowerLeaf(v uint32) error {
+	op, a, d := b.g.Op[v], b.g.AttrsOf(v), b.g.DimOf(v)
+	switch op {
+	case ops.Parameter, ops.ConstParameter:
+		b.lowerParameter(v)
+		return nil
+	case ops.Lookup, ops.ConstLookup:
+		return b.lowerLookup(v)
+	}
+	c, s := b.place(v)
+	y := b.output(v)
+	switch op {
+	case ops.Input, ops.ScalarInput:
+		b.mapItem(c, s, Copy, 0, 0, 0, d.Size(), y, operand{SegInput, a[0]})
+	case ops.Constant:
+		b.fill(c, s, float(a[0]), d.Size(), y.at)
+	case ops.SparseInput:
+		b.fill(c, s, float(a[0]), d.Size(), y.at)
+		for i := range a[2] {
+			id := b.g.Inputs[a[1]+i]
+			if int(id) >= d.Size() {
+				return fault(v, op, "index %d is outside the tensor %v", id, *d)
+			}
+			// Later duplicates win: each element in an order of its own.
+			b.sub[v]++
+			b.mapItem(c, b.sub[v], Copy, 0, 0, 0, 1, operand{y.seg, y.at + id}, operand{SegInput, a[1] + a[2] + i})
+		}
+	default:
+		b.randomItem(c, s, v, 0, y, operand{})
+	}
+	return nil
+}
+
+// lowerParameter reads a parameter where it stands, unless a weight decay factor or a graph
+// that outlives the call ask for a copy. A resident matrix keeps Resident either way.
+func (b *Builder) lowerParameter(v uint32) {
+	p := &b.r.Params[b.g.AttrsOf(v)[0]]
+	seg := SegParam
+	if p.Lookup {
+		seg = SegTable
+	}
+	b.s.Resident[v] = p.Matrix >= 0
+	// A matrix that only products use needs no value of its own within one call.
+	if p.Factor == 1 && !b.r.Copy || p.Matrix >= 0 && !b.r.Copy && b.onlyProducts(v) {
+		b.s.Value[v], b.s.Segment[v] = p.Offset, seg
+		b.level[v], b.cluster[v], b.sub[v] = -1, -1, 0
+		return
+	}
+	c, s := b.place(v)
+	// Copied in pieces, so that several processors share a large one.
+	y := b.output(v)
+	const piece = 4096
+	for at := uint32(0); at < p.Size; at += piece {
+		n := min(piece, p.Size-at)
+		if at > 0 {
+			c = b.newCluster(0)
+		}
+		b.mapItem(c, s, Scale, 0, p.Factor, 0, int(n), operand{y.seg, y.at + at}, operand{seg, p.Offset + at})
+	}
+	if p.Size > piece {
+		b.cluster[v] = -1 // spread over processors, like a product's output
+	}
+}
+
+// onlyProducts reports whether every node that uses v so far multiplies by it from the left.
+func (b *Builder) onlyProducts(v uint32) bool {
+	for _, u := range b.usersOf(v) {
+		if !b.need[u.node] {
+			continue
+		}
+		if !b.isLeft(u) {
+			return false
+		}
+	}
+	return true
+}
+
+func (b *Builder) lowerLookup(v uint32) error {
+	op, a, d := b.g.Op[v], b.g.AttrsOf(v), b.g.DimOf(v)
+	p := &b.r.Params[a[0]]
+	c, s := b.place(v)
+	y := b.output(v)
+	for i := range d.Bd {
+		row := b.g.Inputs[a[1]+i]
+		if row >= p.Size/p.Row {
+			return fault(v, op, "row %d of a table of %d rows", row, p.Size/p.Row)
+		}
+		b.mapItem(c, s, Scale, 0, p.Factor, 0, int(p.Row), operand{y.seg, y.at + i*p.Row}, operand{SegTable, p.Offset + row*p.Row})
+	}
+	return nil
+}
+
+func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, src operand) {
+	a := b.g.AttrsOf(v)
+	var fn RandomFn
+	var p, q float32
+	switch b.g.Op[v] {
+	case ops.RandomNormal:
+		fn, p, q = Normal, float(a[0]), float(a[1])
+	case ops.RandomBernoulli:
+		fn, p, q = Bernoulli, float(a[0]), float(a[1])
+	case ops.RandomUniform:
+		fn, p, q = Uniform, float(a[0]), float(a[1])
+	case ops.GaussianNoise:
+		fn, p = Noise, float(a[0])
+	default:
+		fn, p = Drop, float(a[0])
+	}
+	n := b.g.DimOf(v).Size()
+	b.sigs.head(Random, uint8(fn), flags, uint32(dst.seg)|uint32(src.seg)<<4, uint32(n), bits(p), bits(q),
+		b.r.Seed, b.r.GraphID, b.r.ForwardCount)
+	if RandomTable[fn].Words == 3 {
+		b.local(cluster, sub, b.sigs.intern(8*n), dst.at, src.at, v)
+	} else {
+		b.local(cluster, sub, b.sigs.intern(8*n), dst.at, v)
+	}
+}
+
+// spread lists the axes of dst over which operands broadcast: the first four dimensions and
+// the batch. dims[0] is dst's; a stride is 0 where an operand has size 1.
+func spread(dims ...*bridge.Dim) []axis {
+	nd := 0
+	for _, d := range dims {
+		nd = max(nd, int(d.Nd))
+	}
+	out := make([]axis, nd+1)
+	for s, d := range dims {
+		step := uint32(1)
+		for i := range nd {
+			n := uint32(d.Axis(i))
+			if s == 0 {
+				out[i].size = n
+			}
+			if n > 1 {
+				out[i].stride[s] = step
+			}
+			step *= n
+		}
+		if s == 0 {
+			out[nd].size = d.Bd
+		}
+		if d.Bd > 1 {
+			out[nd].stride[s] = step
+		}
+	}
+	return out
+}
+
+func sameSize(a, b *bridge.Dim) bool { return a.Size() == b.Size() && a.Bd == b.Bd }
+
+func (b *Builder) lowerBinary(v uint32) {
+	g := b.g
+	args, d := g.ArgsOf(v), g.DimOf(v)
+	x, y := args[0], args[1]
+	fn, p := [...]Fn{Add, Mul, Div, Pow, Min, Max}[min(g.Op[v]-ops.CwiseSum, 5)], float32(1)
+	if g.Op[v] == ops.AddVectorToAllColumns {
+		fn = Add
+	}
+	c, s := b.place(v, x, y)
+	out := b.output(v)
+	if sameSize(g.DimOf(x), d) && sameSize(g.DimOf(y), d) {
+		b.mapItem(c, s, fn, 0, p, 0, d.Size(), out, b.value(x), b.value(y))
+		return
+	}
+	e := element{fn: fn, p: p, kept: spread(d, g.DimOf(x), g.DimOf(y))}
+	e.ops = [5]operand{out, b.value(x), b.value(y)}
+	b.emitElement(&e, c, s)
+}
+
+// lowerSum adds all arguments of the output's size in one go, then the broadcast ones.
+func (b *Builder) lowerSum(v uint32) {
+	g := b.g
+	args, d := g.ArgsOf(v), g.DimOf(v)
+	scale := float32(1)
+	if g.Op[v] == ops.Average {
+		scale = 1 / float32(len(args))
+	}
+	c, s := b.place(v, args...)
+	y := b.output(v)
+	if len(args) == 2 && scale == 1 && sameSize(g.DimOf(args[0]), d) && sameSize(g.DimOf(args[1]), d) {
+		b.mapItem(c, s, Add, 0, 0, 0, d.Size(), y, b.value(args[0]), b.value(args[1]))
+		return
+	}
+	flags := uint32(0)
+	for seg := Segment(0); seg < Segments; seg++ {
+		var src []uint32
+		for _, a := range args {
+			if sameSize(g.DimOf(a), d) && b.s.Segment[a] == seg {
+				src = append(src, b.s.Value[a])
+			}
+		}
+		if len(src) > 0 {
+			s = b.sumItems(c, s, flags, y, seg, scale, d.Size(), src)
+			flags = Acc
+		}
+	}
+	for _, a := range args {
+		if !sameSize(g.DimOf(a), d) {
+			e := element{fn: Scale, flags: flags, p: scale, kept: spread(d, g.DimOf(a))}
+			e.ops = [5]operand{y, b.value(a)}
+			b.emitElement(&e, c, s)
+			s++
+			flags = Acc
+		}
+	}
+	b.sub[v] = s - 1
+}
+
+// reduction describes a node that sums over axes: dims of out extended by 1 where x is
+// reduced, so that spread gives the strides.
+func (b *Builder) reduction(v uint32) (fn Fn, p, q float32, out bridge.Dim) {
+	g := b.g
+	x := *g.DimOf(g.ArgsOf(v)[0])
+	out = x
+	all := func() {
+		for i := range out.Nd {
+			out.D[i] = 1
+		}
+	}
+	p = 1
+	switch a := g.AttrsOf(v); g.Op[v] {
+	case ops.SumElements:
+		all()
+		fn = Copy
+	case ops.SquaredNorm, ops.L2Norm:
+		all()
+		fn = Square
+	case ops.DotProduct, ops.SquaredEuclideanDistance, ops.BinaryLogLoss:
+		all()
+		out.Bd = g.DimOf(v).Bd
+		switch g.Op[v] {
+		case ops.DotProduct:
+			fn = Mul
+		case ops.BinaryLogLoss:
+			fn = BinLog
+		default:
+			fn = SquareDiff
+		}
+	case ops.SumDimension, ops.MomentDimension:
+		n, batch := 1, a[1]
+		if g.Op[v] == ops.MomentDimension {
+			batch = a[2]
+		}
+		for i := range out.Nd {
+			if a[0]>>i&1 != 0 {
+				n *= int(out.D[i])
+				out.D[i] = 1
+			}
+		}
+		if batch != 0 {
+			n *= int(out.Bd)
+			out.Bd = 1
+		}
+		fn = Copy
+		if g.Op[v] == ops.MomentDimension {
+			if a[3] != 0 {
+				n = int(a[3])
+			}
+			fn, p, q = Scale, 1/float32(n), float32(a[1])
+			if a[1] != 1 {
+				fn = Moment
+			}
+		}
+	}
+	return fn, p, q, out
+}
+
+func (b *Builder) lowerReduction(v uint32) {
+	g := b.g
+	args := g.ArgsOf(v)
+	fn, p, q, out := b.reduction(v)
+	c, s := b.place(v, args...)
+	y := b.output(v)
+	e := element{fn: fn, p: p, q: q}
+	e.ops[0] = y
+	full := joined(g, args)
+	dims := []*bridge.Dim{&full}
+	for i, a := range args {
+		e.ops[i+1] = b.value(a)
+		dims = append(dims, b.aligned(a, &full))
+	}
+	e.kept, e.red = splitAxes(spread(dims...), &out)
+	b.emitElement(&e, c, s)
+	if g.Op[v] == ops.L2Norm {
+		b.sub[v]++
+		b.mapItem(c, b.sub[v], Sqrt, 0, 0, 0, g.DimOf(v).Size(), y, y)
+	}
+}
+
+// joined is the dim over which a reduction runs: the first argument's, with the larger batch.
+func joined(g *bridge.Graph, args []uint32) bridge.Dim {
+	d := *g.DimOf(args[0])
+	for _, a := range args[1:] {
+		d.Bd = max(d.Bd, g.DimOf(a).Bd)
+	}
+	return d
+}
+
+// aligned is a's dim in the shape of full: operands of a distance may differ in trailing ones.
+func (b *Builder) aligned(a uint32, full *bridge.Dim) *bridge.Dim {
+	d := *full
+	d.Bd = b.g.DimOf(a).Bd
+	return &d
+}
+
+// splitAxes turns axes over the whole input (whose slot 0 strides are the input's own) into
+// those kept in out and those summed, with slot 0 strides of out.
+func splitAxes(axes []axis, out *bridge.Dim) (kept, red []axis) {
+	step := uint32(1)
+	for i := range axes {
+		n := out.Bd
+		if i < len(axes)-1 {
+			n = uint32(out.Axis(i))
+		}
+		if n == 1 && axes[i].size > 1 {
+			axes[i].stride[0] = 0
+			red = append(red, axes[i])
+			continue
+		}
+		axes[i].stride[0] = 0
+		if n > 1 {
+			axes[i].stride[0] = step
+		}
+		step *= n
+		kept = append(kept, axes[i])
+	}
+	return kept, red
+}

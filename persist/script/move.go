@@ -1,0 +1,264 @@
+package script
+
+// Lowering of the nodes that only move elements, and of the row functions. A slice that is
+// contiguous is an alias and costs nothing.
+
+import (
+	"libvpps/bridge"
+	"libvpps/bridge/ops"
+)
+
+// move is a copy between a tensor and a part of another: axes with slot 0 the part-taker's
+// side as forward writes it and slot 1 the source; shifts to add to either address.
+type move struct {
+	dst, src uint32
+	axes     []axis
+}
+
+// contiguous reports whether the moves are one run of n elements; at is its source shift.
+func contiguous(m []move, n int) (at uint32, ok bool) {
+	if len(m) != 1 || m[0].dst != 0 {
+		return 0, false
+	}
+	a := merge(append([]axis(nil), m[0].axes...), 2)
+	if len(a) == 0 {
+		return m[0].src, n == 1
+	}
+	return m[0].src, len(a) == 1 && a[0].stride[0] == 1 && a[0].stride[1] == 1
+}
+
+// moves lists what a moving node copies from its argument number k.
+func (b *Builder) moves(v uint32, k int) ([]move, error) {
+	g := b.g
+	d, x, a := g.DimOf(v), g.DimOf(g.ArgsOf(v)[k]), g.AttrsOf(v)
+	switch g.Op[v] {
+	case ops.Transpose:
+		return []move{{0, 0, transposed(d, x, a[0])}}, nil
+	case ops.Concatenate:
+		at := uint32(0)
+		for _, y := range g.ArgsOf(v)[:k] {
+			at += uint32(g.DimOf(y).Axis(int(a[0])))
+		}
+		return []move{{at * stepOf(d, int(a[0])), 0, partAxes(d, x, x)}}, nil
+	case ops.ConcatenateToBatch:
+		at := uint32(0)
+		for _, y := range g.ArgsOf(v)[:k] {
+			at += uint32(g.DimOf(y).Size())
+		}
+		return []move{{at, 0, []axis{{uint32(x.Size()), [5]uint32{1, 1}}}}}, nil
+	case ops.PickRange:
+		part := *x
+		part.D[a[2]] = a[1] - a[0]
+		return []move{{0, a[0] * stepOf(x, int(a[2])), swapped(partAxes(x, &part, &part))}}, nil
+	case ops.PickBatchElements:
+		var m []move
+		n := uint32(x.Batch())
+		for i := range a[1] {
+			e := g.Inputs[a[0]+i]
+			if e >= x.Bd {
+				return nil, fault(v, g.Op[v], "batch element %d of %v", e, *x)
+			}
+			m = append(m, move{i * n, e * n, []axis{{n, [5]uint32{1, 1}}}})
+		}
+		return m, nil
+	}
+	return b.pickMoves(v, d, x, a)
+}
+
+// pickMoves is PickElement: one slice for the whole batch or one a batch element.
+func (b *Builder) pickMoves(v uint32, d, x *bridge.Dim, a []uint32) ([]move, error) {
+	dim, n := int(a[0]), a[2]
+	part := *x
+	part.D[dim] = 1
+	slice := func(row uint32) error {
+		if int(row) >= x.Axis(dim) {
+			return fault(v, b.g.Op[v], "index %d on axis %d of %v", row, dim, *x)
+		}
+		return nil
+	}
+	if n == 1 {
+		row := b.g.Inputs[a[1]]
+		if err := slice(row); err != nil {
+			return nil, err
+		}
+		return []move{{0, row * stepOf(x, dim), swapped(partAxes(x, &part, &part))}}, nil
+	}
+	part.Bd = 1
+	one := *x
+	one.Bd = 1
+	var m []move
+	for i := range n {
+		row := b.g.Inputs[a[1]+i]
+		if err := slice(row); err != nil {
+			return nil, err
+		}
+		from := row * stepOf(x, dim)
+		if x.Bd > 1 {
+			from += i * uint32(x.Batch())
+		}
+		m = append(m, move{i * uint32(d.Batch()), from, swapped(partAxes(&one, &part, &part))})
+	}
+	return m, nil
+}
+
+// stepOf is the distance of neighbours along an axis.
+func stepOf(d *bridge.Dim, dim int) uint32 {
+	n := uint32(1)
+	for i := range dim {
+		n *= uint32(d.Axis(i))
+	}
+	return n
+}
+
+// partAxes runs over part inside whole (slot 0 strides) and over the dense tensor of dim
+// dense (slot 1), whose sizes of 1 broadcast.
+func partAxes(whole, part, dense *bridge.Dim) []axis {
+	nd := max(whole.Nd, part.Nd)
+	out := make([]axis, nd+1)
+	ws, ds := uint32(1), uint32(1)
+	for i := range int(nd) {
+		out[i].size = uint32(part.Axis(i))
+		out[i].stride[0] = ws
+		if dense.Axis(i) > 1 {
+			out[i].stride[1] = ds
+		}
+		ws *= uint32(whole.Axis(i))
+		ds *= uint32(dense.Axis(i))
+	}
+	out[nd].size = whole.Bd
+	out[nd].stride[0] = ws
+	if dense.Bd > 1 {
+		out[nd].stride[1] = ds
+	}
+	return out
+}
+
+func swapped(a []axis) []axis {
+	for i := range a {
+		a[i].stride[0], a[i].stride[1] = a[i].stride[1], a[i].stride[0]
+	}
+	return a
+}
+
+func transposed(d, x *bridge.Dim, perm uint32) []axis {
+	nd := int(max(d.Nd, x.Nd))
+	out := make([]axis, nd+1)
+	step := uint32(1)
+	for i := range nd {
+		out[i].size = uint32(d.Axis(i))
+		out[i].stride[0] = step
+		out[i].stride[1] = stepOf(x, int(perm>>(4*i)&15))
+		step *= out[i].size
+	}
+	out[nd].size = d.Bd
+	out[nd].stride[0] = uint32(d.Batch())
+	out[nd].stride[1] = uint32(x.Batch())
+	return out
+}
+
+func (b *Builder) lowerMove(v uint32) error {
+	g := b.g
+	args := g.ArgsOf(v)
+	if g.Op[v] != ops.Concatenate && g.Op[v] != ops.ConcatenateToBatch {
+		m, err := b.moves(v, 0)
+		if err != nil {
+			return err
+		}
+		if at, ok := contiguous(m, g.DimOf(v).Size()); ok {
+			b.alias(v, args[0], at)
+			return nil
+		}
+	}
+	c, s := b.place(v, args...)
+	y := b.output(v)
+	for k, a := range args {
+		m, err := b.moves(v, k)
+		if err != nil {
+			return err
+		}
+		for _, x := range m {
+			e := element{fn: Copy, kept: x.axes}
+			e.ops[0], e.ops[1] = operand{y.seg, y.at + x.dst}, operand{b.s.Segment[a], b.s.Value[a] + x.src}
+			b.emitElement(&e, c, s)
+		}
+	}
+	return nil
+}
+
+// rowItem adds one row of a row function.
+func (b *Builder) rowItem(c, s int32, fn RowFn, flags uint32, p float32, n, stride uint32, label uint32, ops ...operand) {
+	var segs uint32
+	var words [6]uint32
+	for i, o := range ops {
+		segs |= uint32(o.seg) << (4 * i)
+		words[i] = o.at
+	}
+	k := len(ops)
+	if RowTable[fn].Label {
+		words[k] = label
+		k++
+	}
+	b.sigs.head(Row, uint8(fn), flags, segs, n, stride, bits(p))
+	b.local(c, s, b.sigs.intern(4*int(n)), words[:k]...)
+}
+
+// rowsOf lists the shifts of the rows (columns of axis 0, rows of axis 1) of a softmax.
+func rowsOf(d *bridge.Dim, dim uint32) (shifts []uint32, n, stride uint32) {
+	rows, cols := uint32(d.Rows()), uint32(d.Cols())
+	for e := range d.Bd {
+		base := e * rows * cols
+		if dim == 0 {
+			for j := range cols {
+				shifts = append(shifts, base+j*rows)
+			}
+		} else {
+			for i := range rows {
+				shifts = append(shifts, base+i)
+			}
+		}
+	}
+	if dim == 0 {
+		return shifts, rows, 1
+	}
+	return shifts, cols, rows
+}
+
+func (o operand) plus(n uint32) operand { return operand{o.seg, o.at + n} }
+
+func (b *Builder) lowerRow(v uint32) error {
+	g := b.g
+	x, a, op := g.ArgsOf(v)[0], g.AttrsOf(v), g.Op[v]
+	xd := g.DimOf(x)
+	c, s := b.place(v, x)
+	y, in := b.output(v), b.value(x)
+	if op == ops.Softmax || op == ops.LogSoftmax {
+		fn, dim := LogSoftmax, uint32(0)
+		if op == ops.Softmax {
+			fn, dim = Softmax, a[0]
+		}
+		shifts, n, stride := rowsOf(xd, dim)
+		for _, at := range shifts {
+			b.rowItem(c, s, fn, 0, 0, n, stride, 0, y.plus(at), in.plus(at))
+		}
+		return nil
+	}
+	n, rows := uint32(xd.Batch()), a[0]
+	var margin float32
+	if op == ops.Hinge {
+		rows, margin = a[1], float(a[0])
+	} else {
+		b.s.Aux[v] = b.alloc(int(xd.Bd))
+	}
+	for e := range xd.Bd {
+		label := g.Inputs[rows+e]
+		if label >= n {
+			return fault(v, op, "label %d of %d classes", label, n)
+		}
+		if op == ops.Hinge {
+			b.rowItem(c, s, Hinge, 0, margin, n, 1, label, y.plus(e), in.plus(e*n))
+		} else {
+			b.rowItem(c, s, NegLogPick, 0, 0, n, 1, label, y.plus(e), in.plus(e*n), operand{SegAct, b.s.Aux[v] + e})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package script
+
+// Lowering of products. A parameter that the plan holds is multiplied where its rows live,
+// one item a column; anything else goes through Gemm.
+
+import (
+	"libvpps/bridge"
+	"libvpps/bridge/ops"
+)
+
+// term is one left*right of an affine transform.
+type term struct {
+	left, right uint32
+	matrix      int32 // in the plan, -1: Gemm
+}
+
+// terms lists the products of an affine transform or a matrix product, and the bias (NoOffset:
+// none).
+func (b *Builder) terms(v uint32) (bias uint32, list [4]term, more []term) {
+	args := b.g.ArgsOf(v)
+	bias = NoOffset
+	n := 0
+	add := func(l, r uint32) {
+		p := term{l, r, b.matrixOf(l)}
+		if n < len(list) {
+			list[n] = p
+		} else {
+			more = append(more, p)
+		}
+		n++
+	}
+	for i := range list {
+		list[i].left = NoOffset
+	}
+	switch b.g.Op[v] {
+	case ops.MatrixMultiply:
+		add(args[0], args[1])
+	default:
+		bias = args[0]
+		for i := 1; i+1 < len(args); i += 2 {
+			add(args[i], args[i+1])
+		}
+	}
+	return bias, list, more
+}
+
+// matrixOf is the plan's number of the matrix that node l holds, -1 if it is not resident.
+func (b *Builder) matrixOf(l uint32) int32 {
+	if op := b.g.Op[l]; op != ops.Parameter && op != ops.ConstParameter || !b.s.Resident[l] {
+		return -1
+	}
+	return b.r.Params[b.g.AttrsOf(l)[0]].Matrix
+}
+
+func (b *Builder) factorOf(l uint32) float32 { return b.r.Params[b.g.AttrsOf(l)[0]].Factor }
+
+// eachTerm calls f for all terms, in order.
+func eachTerm(list *[4]term, more []term, f func(p term)) {
+	for i := range list {
+		if list[i].left == NoOffset {
+			return
+		}
+		f(list[i])
+	}
+	for _, p := range more {
+		f(p)
+	}
+}
+
+func (b *Builder) lowerAffine(v uint32) {
+	bias, list, more := b.terms(v)
+	y := b.output(v)
+	level, acc := int32(0), false
+	if bias != NoOffset {
+		if b.plainBias(v, bias, &list, more) {
+			level = b.ready(bias)
+		} else {
+			b.copyBias(v, bias, y)
+			level, acc = b.ready(v), true
+		}
+	}
+	b.sortTerms(&list, more)
+	b.productChain(v, bias, &list, more, y, level, acc)
+}
+
+// sortTerms puts products whose right side is ready early first: the late ones then wait for
+// nothing else. Insertion sort; lists are short.
+func (b *Builder) sortTerms(list *[4]term, more []term) {
+	if len(more) > 0 {
+		return
+	}
+	for i := 1; i < len(list) && list[i].left != NoOffset; i++ {
+		for j := i; j > 0 && b.ready(list[j].right) < b.ready(list[j-1].right); j-- {
+			list[j], list[j-1] = list[j-1], list[j]
+		}
+	}
+}
+
+// plainBias reports whether the first product can add the bias itself: a vector as long as
+// the output's columns, the same for all.
+func (b *Builder) plainBias(v, bias uint32, list *[4]term, more []term) bool {
+	d, bd := b.g.DimOf(v), b.g.DimOf(bias)
+	if list[0].left == NoOffset || bd.Size() != d.Rows() {
+		return false
+	}
+	resident := true
+	eachTerm(list, more, func(p term) { resident = resident && p.matrix >= 0 })
+	return resident
+}
+
+// copyBias starts the output with the bias, broadcast over columns and batch.
+func (b *Builder) copyBias(v, bias uint32, y operand) {
+	c, s := b.place(v, bias)
+	e := element{fn: Copy, kept: spread(b.g.DimOf(v), b.g.DimOf(bias))}
+	e.ops[0], e.ops[1] = y, b.value(bias)
+	b.emitElement(&e, c, s)
+}
+
+// productChain adds the products one after another, each a level behind the one before.
+func (b *Builder) productChain(v, bias uint32, list *[4]term, more []term, y operand, level int32, acc bool) {
+	fresh := !acc && bias != NoOffset
+	eachTerm(list, more, func(p term) {
+		if p.matrix < 0 {
+			b.gemmForward(v, p, y, acc)
+			level = b.level[v] + 1
+			acc = true
+			return
+		}
+		level = max(level, b.ready(p.right))
+		flags, biasAt, segs := uint32(0), uint32(0), uint32(y.seg)|uint32(b.s.Segment[p.right])<<4
+		if acc {
+			flags = Acc
+		}
+		if fresh {
+			flags, biasAt, fresh = flags|Bias, b.s.Value[bias], false
+			segs |= uint32(b.s.Segment[bias]) << 8
+		}
+		b.sigs.head(Product, 0, flags, segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1))
+		m := &b.r.Plan.Matrices[p.matrix]
+		sig := b.sigs.intern(m.Cols)
+		x := b.value(p.right)
+		for i := range b.columns(v, p.right) {
+			b.onMatrix(level, sig, y.at+i*uint32(m.Rows), x.at+b.columnOf(v, p.right, i)*uint32(m.Cols))
+		}
+		b.level[v], b.cluster[v], b.sub[v] = level, -1, 0
+		level, acc = level+1, true
+	})
+}
+
+// columns is the number of columns of v, the batch included.
+func (b *Builder) columns(v, right uint32) uint32 {
+	d := b.g.DimOf(v)
+	return uint32(d.Size() / d.Rows())
+}
+
+// columnOf is the column of right that column i of v is made of: right may be unbatched.
+func (b *Builder) columnOf(v, right uint32, i uint32) uint32 {
+	if r := b.g.DimOf(right); r.Bd == 1 {
+		return i % uint32(r.Cols())
+	}
+	return i
+}
+
+// gemmForward multiplies two operands of any kind; the node becomes local.
+func (b *Builder) gemmForward(v uint32, p term, y operand, acc bool) {
+	l, r, d := b.g.DimOf(p.left), b.g.DimOf(p.right), b.g.DimOf(v)
+	var c, s int32
+	if acc {
+		c, s = b.place(v, v, p.left, p.right)
+	} else {
+		c, s = b.place(v, p.left, p.right)
+	}
+	flags := uint32(0)
+	if acc {
+		flags = Acc
+	}
+	m, n, k := uint32(l.Rows()), uint32(r.Cols()), uint32(l.Cols())
+	b.gemmItems(c, s, flags, d.Bd, [3]uint32{m, n, k},
+		matrixView{y, 1, m, batchStep(d)},
+		matrixView{b.value(p.left), 1, m, batchStep(l)},
+		matrixView{b.value(p.right), 1, k, batchStep(r)})
+}
+
+// matrixView is an operand of Gemm: address, row and column strides, distance of batch elements.
+type matrixView struct {
+	op       operand
+	row, col uint32
+	batch    uint32
+}
+
+func batchStep(d *bridge.Dim) uint32 {
+	if d.Bd == 1 {
+		return 0
+	}
+	return uint32(d.Batch())
+}
+
+// gemmItems adds one product a batch element; into an unbatched result they are added in order.
+// It returns the next free order.
+func (b *Builder) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, left, right matrixView) int32 {
+	segs := uint32(y.op.seg) | uint32(left.op.seg)<<4 | uint32(right.op.seg)<<8
+	for i := range batch {
+		b.sigs.head(Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1))
+		b.local(c, s, b.sigs.intern(int(mnk[0]*mnk[1]*mnk[2])), y.op.at+i*y.batch, left.op.at+i*left.batch, right.op.at+i*right.batch)
+		if y.batch == 0 {
+			s++
+			flags |= Acc
+		}
+	}
+	if y.batch != 0 {
+		s++
+	}
+	return s
+}

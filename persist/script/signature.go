@@ -1,0 +1,96 @@
+package script
+
+// Signatures: the words of an instruction besides its list, interned so that equal
+// ones have equal numbers. The table is open-addressed over one flat slice of words.
+
+// rawSig marks an item that is a whole instruction.
+const rawSig = 0
+
+type sigTable struct {
+	words []uint32 // of all signatures, one after another
+	start []uint32 // of signature i; len = count+1
+	costs []int32  // of one item
+	slots []uint32 // hash table: signature number, 0 empty
+	buf   []uint32 // the one being made
+}
+
+func (t *sigTable) reset() {
+	t.words = append(t.words[:0], 0)
+	t.start = append(t.start[:0], 0, 1)
+	t.costs = append(t.costs[:0], 1)
+	if len(t.slots) == 0 {
+		t.slots = make([]uint32, 1<<12)
+	}
+	clear(t.slots)
+}
+
+// of returns the words of signature i.
+func (t *sigTable) of(i uint32) []uint32 { return t.words[t.start[i]:t.start[i+1]] }
+
+func (t *sigTable) cost(i uint32) int32 { return t.costs[i] }
+
+// head begins a signature in buf.
+func (t *sigTable) head(op Opcode, fn uint8, flags uint32, fixed ...uint32) {
+	t.buf = append(t.buf[:0], uint32(op)|uint32(fn)<<8|flags<<16, 0)
+	t.buf = append(t.buf, fixed...)
+}
+
+// intern returns the number of the signature in buf; elements is the work of one item.
+func (t *sigTable) intern(elements int) uint32 {
+	h := uint32(2166136261)
+	for _, w := range t.buf {
+		h = (h ^ w) * 16777619
+		h ^= h >> 15
+	}
+	mask := uint32(len(t.slots) - 1)
+	for i := h & mask; ; i = (i + 1) & mask {
+		s := t.slots[i]
+		if s == 0 {
+			return t.add(i, elements)
+		}
+		if equal(t.of(s), t.buf) {
+			return s
+		}
+	}
+}
+
+func (t *sigTable) add(slot uint32, elements int) uint32 {
+	n := uint32(len(t.start) - 1)
+	t.words = append(t.words, t.buf...)
+	t.start = append(t.start, uint32(len(t.words)))
+	t.costs = append(t.costs, int32(min(1+elements>>8, 1<<20)))
+	t.slots[slot] = n
+	if int(n)*2 > len(t.slots) {
+		t.rehash()
+	}
+	return n
+}
+
+func (t *sigTable) rehash() {
+	t.slots = make([]uint32, 2*len(t.slots))
+	mask := uint32(len(t.slots) - 1)
+	for n := uint32(1); int(n) < len(t.start)-1; n++ {
+		h := uint32(2166136261)
+		for _, w := range t.of(n) {
+			h = (h ^ w) * 16777619
+			h ^= h >> 15
+		}
+		i := h & mask
+		for t.slots[i] != 0 {
+			i = (i + 1) & mask
+		}
+		t.slots[i] = n
+	}
+}
+
+func equal(a, b []uint32) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
