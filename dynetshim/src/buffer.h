@@ -13,7 +13,10 @@ namespace dynet {
 template <class T> class Buffer {
 public:
   Buffer() : data_(nullptr), size_(0), capacity_(0) {}
-  ~Buffer() { std::free(data_); }
+  ~Buffer() {
+    std::free(data_);
+    size_ = capacity_ = 0; // at exit, a static parameter may still look into a static buffer
+  }
   // Room for n more: what is then appended cannot fail.
   T *room(size_t n) {
     if (size_ + n > capacity_)

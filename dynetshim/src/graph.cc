@@ -246,7 +246,7 @@ void check_scalar(const char *what, VariableIndex i, const Dim &d) {
 // rows is not noticed, as in DyNet.
 void mark_gradients(VariableIndex i) {
   for (size_t k = 0; k < recorder.uses.size() && recorder.uses[k].node <= i; ++k)
-    if (recorder.uses[k].kind != Use::Rows)
+    if (recorder.uses[k].kind != Use::Rows && recorder.uses[k].storage)
       recorder.uses[k].storage->nonzero_grad = true;
 }
 } // namespace

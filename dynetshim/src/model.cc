@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "dynet/io.h"
+#include "recorder.h"
 
 namespace dynet {
 
@@ -107,7 +108,10 @@ ParameterStorageBase::ParameterStorageBase(CollectionState &root, const std::str
 }
 
 // A failure while letting go has nobody to tell.
-ParameterStorageBase::~ParameterStorageBase() { vpps_parameter_destroy(engine_->raw, id); }
+ParameterStorageBase::~ParameterStorageBase() {
+  recorder.forget(this);
+  vpps_parameter_destroy(engine_->raw, id);
+}
 
 void ParameterStorageBase::scale_parameters(float a) {
   check(vpps_parameter_scale(engine_->raw, id, VPPS_VALUES, a));

@@ -26,7 +26,7 @@ struct Patch {
 
 // A trainable leaf: whose has_grad() a backward pass sets.
 struct Use {
-  ParameterStorageBase *storage;
+  ParameterStorageBase *storage; // null: it is gone
   uint32_t node;
   enum Kind { Dense, Row, Rows } kind;
 };
@@ -120,6 +120,12 @@ public:
   uint32_t intern_row(LookupParameterStorage &p);
   uint32_t intern_all(ParameterStorageBase &p);
 
+  // A parameter of the graph is going away.
+  void forget(const ParameterStorageBase *p) {
+    for (size_t i = 0; i < uses.size(); ++i)
+      if (uses[i].storage == p)
+        uses[i].storage = nullptr;
+  }
   // Reads what the pointers of nodes first..last point to.
   void patch(uint32_t first, uint32_t last);
   // The words of a node, read back: a scan from the beginning.

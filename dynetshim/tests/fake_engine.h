@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "shape.h"
 #include "vpps.h"
 
 namespace fake {
@@ -63,6 +64,8 @@ vpps_status outcome() {
 
 struct vpps_graph {
   uint32_t nodes = 0;
+  std::vector<vpps_dim> dims;
+  std::vector<uint32_t> node_dims;
 };
 
 namespace {
@@ -75,7 +78,18 @@ vpps_status take(vpps_graph *graph, const vpps_words *words, const char *call) {
     return VPPS_OK;
   state.words.assign(words->nodes, words->nodes + words->node_words);
   state.new_nodes = words->node_count;
-  state.dims.insert(state.dims.end(), words->dims, words->dims + words->dim_count);
+  // The decoder's own check: the recorder must have come to the same dims.
+  char msg[256];
+  graph->dims.insert(graph->dims.end(), words->dims, words->dims + words->dim_count);
+  graph->node_dims.resize(graph->nodes + words->node_count);
+  int64_t bad = vpps_check_dims(words->nodes, graph->nodes, words->node_count, graph->dims.data(),
+                                static_cast<uint32_t>(graph->dims.size()), graph->node_dims.data(),
+                                msg, sizeof msg);
+  if (bad >= 0) {
+    error = "node " + std::to_string(bad) + ": " + msg;
+    return VPPS_ERR_GRAPH;
+  }
+  state.dims = graph->dims;
   state.new_dims = words->dim_count;
   state.inputs.assign(words->inputs, words->inputs + words->input_words);
   graph->nodes += words->node_count;
@@ -170,7 +184,6 @@ vpps_status vpps_parameter_touched(vpps_engine *, uint32_t, uint32_t *, uint64_t
 
 vpps_status vpps_graph_create(vpps_engine *, vpps_graph **graph) {
   state.words.clear();
-  state.dims.clear();
   state.inputs.clear();
   *graph = new vpps_graph;
   return VPPS_OK;
