@@ -5,7 +5,7 @@
 //   gzip -dc dynetshim/golden/testdata/*.gz | build/golden --device cpu    the repository's own
 //
 // DIR is a folder of recorded results (ops.jsonl.gz, builders.jsonl,
-// trainers.jsonl, treelstm_sst.json).
+// trainers.jsonl, treelstm_sst.json, bilstm_wikiner.json).
 // Built from all *.cc of this folder with dynetshim/include, include and libvpps_dynet.a.
 //
 //   --file F       reads F instead of the standard input (not compressed)

@@ -46,6 +46,7 @@ var sources = []struct {
 	{"builders.jsonl", builder},
 	{"trainers.jsonl", trainerSteps},
 	{"treelstm_sst.json", treeTrace},
+	{"bilstm_wikiner.json", taggerTrace},
 }
 
 func run(dir, testdata string) error {
