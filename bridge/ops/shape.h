@@ -338,6 +338,11 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
   int wanted_args = vpps_op_args(op);
   if (vpps_op_name(op) == NULL || (wanted_args >= 0 && (uint32_t)wanted_args != nargs))
     return vpps_bad_shape(op, args, nargs, "wrong number of arguments", msg, size);
+  if ((wanted_args == 0 || op == VPPS_OP_RESHAPE) && !vpps_dim_sane(dim))
+    return vpps_bad_shape(op, args, nargs,
+                          "the dim needs at most 7 axes, sizes of at least 1 and fewer than 2^31 "
+                          "elements in all",
+                          msg, size);
 
   switch (op) {
   case VPPS_OP_SCALAR_INPUT_NODE:
