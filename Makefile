@@ -1,5 +1,5 @@
-# make            libvpps.so, the C++ front-end and the examples, into build/; needs Go >= 1.21 and
-#                 g++, but no CUDA, no driver and no GPU
+# make            libvpps.so, the C++ front-end, the examples and benchmarks, into build/; needs
+#                 Go >= 1.21 and g++, but no CUDA, no driver and no GPU
 # make demo       trains a Tree-LSTM on the sample trees (TREES=dir: on a treebank, ARGS=more flags)
 # make test       all checks; those whose tool is absent say "skipped: needs X"
 # make lint       go vet, staticcheck, clang-format, clang-tidy
@@ -31,11 +31,12 @@ LINK     := -L$(B) -pthread -Wl,-rpath,'$$ORIGIN'
 OBJECTS  := $(patsubst dynetshim/src/%.cc,$(B)/dynet/%.o,$(wildcard dynetshim/src/*.cc))
 EXAMPLES := $(patsubst cpp_examples/%.cc,$(B)/%,$(wildcard cpp_examples/*.cc)) \
             $(patsubst cpp_examples/%.c,$(B)/%,$(wildcard cpp_examples/*.c))
+BENCHES  := $(patsubst bench/%.cc,$(B)/bench/%,$(wildcard bench/*.cc))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
 
 .PHONY: all lib examples tests demo golden test lint format install clean
 .DELETE_ON_ERROR:
-all: lib $(B)/libvpps_dynet.a examples
+all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
 tests: $(CXXTESTS) $(B)/golden
 
@@ -73,8 +74,12 @@ $(B)/%: cpp_examples/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 $(B)/%: cpp_examples/%.c $(B)/libvpps.so
 	$(CC) -std=c11 -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) -lvpps $(LDFLAGS)
 
-$(CXXTESTS): LINK += -Wl,-rpath,'$$ORIGIN/..'
+$(CXXTESTS) $(BENCHES): LINK += -Wl,-rpath,'$$ORIGIN/..'
 $(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(CXXPROGRAM)
+
+$(B)/bench/%: bench/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CXXPROGRAM)
 
@@ -85,7 +90,7 @@ $(B)/golden.o/%.o: dynetshim/golden/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=c++11 -MMD -MP $(CPPFLAGS) $(DYNET) $(WARN) $(CXXFLAGS) -c $< -o $@
 
--include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/golden.o/*.d)
+-include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/golden.o/*.d)
 
 # ---- running ---------------------------------------------------------------------------------------
 
