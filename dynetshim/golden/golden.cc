@@ -52,6 +52,8 @@ public:
     }
   }
 
+  bool empty() const { return tallies_.empty(); }
+
   // Prints the counts; whether no case failed.
   bool print() const {
     tally all;
@@ -149,6 +151,9 @@ int main(int argc, char **argv) {
         throw std::runtime_error(o.file + " cannot be opened: name a file written by convert");
       run(o, in, all);
     }
+    if (all.empty())
+      throw std::runtime_error("there was no case: give what dynetshim/golden/convert writes, "
+                               "and with --only a part of a name");
     return all.print() ? 0 : 1;
   } catch (const std::exception &e) {
     std::fflush(stdout);
