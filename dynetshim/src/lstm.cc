@@ -118,33 +118,42 @@ Expression VanillaLSTMBuilder::add_input_impl(int prev, const Expression &x) {
 namespace {
 void check_count(const char *what, size_t got, size_t a, size_t b) {
   if (got != a && got != b)
-    throw std::invalid_argument(std::string(what) + ": needs " + std::to_string(a) + " or " +
-                                std::to_string(b) + " expressions, got " + std::to_string(got));
+    throw std::invalid_argument(std::string(what) + ": needs " + std::to_string(a) +
+                                (a == b ? "" : " or " + std::to_string(b)) + " expressions, got " +
+                                std::to_string(got));
 }
 } // namespace
 
-// What is not given comes from the step made last, as in DyNet, not from prev.
+// What is not given comes from the step made last, as in DyNet, not from prev; before the
+// first step from the initial state, and without one it is zero.
+std::vector<Expression>
+VanillaLSTMBuilder::missing(const std::vector<std::vector<Expression>> &steps,
+                            const std::vector<Expression> &initial,
+                            const std::vector<Expression> &given) const {
+  if (!steps.empty())
+    return steps.back();
+  if (has_initial_state)
+    return initial;
+  std::vector<Expression> none;
+  for (const Expression &e : given)
+    none.push_back(zeros(*_cg, e.dim()));
+  return none;
+}
+
 Expression VanillaLSTMBuilder::set_h_impl(int, const std::vector<Expression> &h_new) {
-  check_count("set_h", h_new.size(), layers, 0);
-  std::vector<Expression> ct = final_s(), ht = h_new.empty() ? final_h() : h_new;
-  if (ct.size() < layers || ht.size() != layers)
-    throw std::invalid_argument("set_h: there is no state before this step");
-  ct.resize(layers);
-  h.push_back(ht);
-  c.push_back(ct);
-  return ht.back();
+  check_count("set_h", h_new.size(), layers, layers);
+  c.push_back(missing(c, c0, h_new));
+  h.push_back(h_new);
+  return h.back().back();
 }
 
 Expression VanillaLSTMBuilder::set_s_impl(int, const std::vector<Expression> &s_new) {
   check_count("set_s", s_new.size(), layers, 2 * layers);
-  std::vector<Expression> ht = final_h();
-  if (s_new.size() == 2 * layers)
-    ht.assign(s_new.begin() + layers, s_new.end());
-  if (ht.size() != layers)
-    throw std::invalid_argument("set_s: there is no state before this step");
-  h.push_back(ht);
-  c.push_back(std::vector<Expression>(s_new.begin(), s_new.begin() + layers));
-  return ht.back();
+  std::vector<Expression> cells(s_new.begin(), s_new.begin() + layers);
+  std::vector<Expression> hidden(s_new.begin() + layers, s_new.end());
+  h.push_back(hidden.empty() ? missing(h, h0, cells) : hidden);
+  c.push_back(cells);
+  return h.back().back();
 }
 
 Expression VanillaLSTMBuilder::back() const {

@@ -57,6 +57,9 @@ protected:
   Expression add_input_impl(int prev, const Expression &x) override;
   Expression set_h_impl(int prev, const std::vector<Expression> &h_new) override;
   Expression set_s_impl(int prev, const std::vector<Expression> &s_new) override;
+  std::vector<Expression> missing(const std::vector<std::vector<Expression>> &steps,
+                                  const std::vector<Expression> &initial,
+                                  const std::vector<Expression> &given) const;
   bool dropping() const { return dropout_rate > 0 || dropout_rate_h > 0; }
   ComputationGraph *_cg;
 };
