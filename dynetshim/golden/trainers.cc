@@ -17,8 +17,14 @@ using namespace dynet;
 
 namespace {
 
-// Rounding errors of a step are carried on by the steps after it.
-tolerance after(unsigned steps) { return {1e-5f * float(steps), 0, 1e-6f * float(steps)}; }
+// Rounding errors of a step are carried on by the steps after it, and grow with the size of
+// an update that is not clipped.
+tolerance after(unsigned steps, const record &r) {
+  float factor = float(steps);
+  if (!r.natural("clipping_enabled"))
+    factor *= std::max(1.f, r.number("learning_rate") * r.number("scale"));
+  return {1e-5f * factor, 0, 1e-6f * factor};
+}
 
 struct small_model {
   ParameterCollection m;
@@ -113,17 +119,17 @@ void run_trainer(const record &r, training by) {
         for (const line *g = &l + 1; g != r.lines.data() + r.lines.size() && g->key != "step"; g++)
           if (g->key == "grad")
             compare(at + "gradient of " + g->words[0], model.gradient(g->words[0]), g->numbers(1),
-                    after(step));
+                    after(step, r));
         trainer.update();
       }
       compare(at + "clips", trainer.clips, l.number(3), 0, 0);
       compare(at + "weight decay", model.m.get_weight_decay().current_weight_decay(), l.number(4),
               1e-6, 0);
     } else if (l.key == "stored") {
-      compare(at + "stored " + l.words[0], model.stored(l.words[0]), l.numbers(1), after(step));
+      compare(at + "stored " + l.words[0], model.stored(l.words[0]), l.numbers(1), after(step, r));
     } else if (l.key == "effective") {
       compare(at + "effective " + l.words[0], model.effective(l.words[0]), l.numbers(1),
-              after(step));
+              after(step, r));
     }
   }
 }
