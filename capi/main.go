@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"runtime/cgo"
 	"runtime/debug"
+	"strings"
 	"unsafe"
 
 	"libvpps/bridge"
@@ -58,28 +59,18 @@ func guard(status *C.int) {
 	}
 }
 
-// firstFrame is the file and line of a stack that lies in this library, on one line.
+// firstFrame is the file and line where a panic began, of a stack taken while recovering.
 func firstFrame(stack []byte) string {
-	s, skip := string(stack), 0
-	for i := 0; i < len(s); i++ {
-		if s[i] == '\n' {
-			line := s[skip:i]
-			skip = i + 1
-			if len(line) > 0 && line[0] == '\t' && !contains(line, "/runtime/") && !contains(line, "capi/main.go") {
-				return line[1:]
-			}
+	_, after, found := strings.Cut(string(stack), "\npanic(")
+	if !found {
+		return "an unknown place"
+	}
+	for line := range strings.SplitSeq(after, "\n") {
+		if strings.HasPrefix(line, "\t") && !strings.Contains(line, "runtime/") {
+			return strings.TrimSpace(line)
 		}
 	}
 	return "an unknown place"
-}
-
-func contains(s, sub string) bool {
-	for i := 0; i+len(sub) <= len(s); i++ {
-		if s[i:i+len(sub)] == sub {
-			return true
-		}
-	}
-	return false
 }
 
 // object returns what a handle stands for; 0 and foreign numbers are errors.

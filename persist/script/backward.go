@@ -27,7 +27,7 @@ func (b *Builder) backward() error {
 
 // placeAgain gives all nodes levels and clusters where the forward part covered only some.
 func (b *Builder) placeAgain(loss uint32) {
-	top := b.maxLevel
+	top, first := b.maxLevel, len(b.parent)
 	for v := uint32(0); v <= loss; v++ {
 		args := b.g.ArgsOf(v)
 		switch b.g.Op[v] {
@@ -45,6 +45,7 @@ func (b *Builder) placeAgain(loss uint32) {
 		}
 	}
 	b.maxLevel = top
+	clear(b.ccost[first:]) // these clusters have no items
 }
 
 // markGradients finds the nodes whose gradient is wanted: ancestors of the loss that depend
@@ -249,7 +250,7 @@ func (b *Builder) lowerGradient(v uint32) {
 		}
 	}
 	if b.g.Op[v] == ops.Parameter && !general && (!b.r.Copy || len(b.linear) == 0) {
-		b.gradientToParameter(v)
+		b.gradientToParameter(v, false)
 		return
 	}
 	if b.g.Op[v] == ops.Lookup && !general && !b.r.Copy {
@@ -295,7 +296,7 @@ func (b *Builder) lowerGradient(v uint32) {
 	b.linear = append(b.linear[:0], dst.at)
 	switch b.g.Op[v] {
 	case ops.Parameter:
-		b.gradientToParameter(v)
+		b.gradientToParameter(v, true)
 	case ops.Lookup:
 		b.gradientToRows(v)
 	}
@@ -338,7 +339,7 @@ type rowSource struct {
 }
 
 // gradientToParameter hands b.linear over to the parameter.
-func (b *Builder) gradientToParameter(v uint32) {
+func (b *Builder) gradientToParameter(v uint32, general bool) {
 	id := b.g.AttrsOf(v)[0]
 	for _, at := range b.linear {
 		b.paramSrc = append(b.paramSrc, paramSource{id, at})
@@ -346,27 +347,30 @@ func (b *Builder) gradientToParameter(v uint32) {
 	if b.matrixOf(v) >= 0 {
 		for _, u := range b.usersOf(v) {
 			if b.contributes(u) && b.isLeft(u) {
-				b.outerItems(v, u)
+				b.outerItems(v, u, general)
 			}
 		}
 	}
 }
 
-// outerItems notes the operands of dW = sum dy x^T.
-func (b *Builder) outerItems(v uint32, u user) {
+// outerItems notes the operands of dW = sum dy x^T; formed: v's own gradient holds other
+// contributions already.
+func (b *Builder) outerItems(v uint32, u user, formed bool) {
 	c := u.node
 	right := b.g.ArgsOf(c)[u.arg+1]
 	m := b.matrixOf(v)
 	matrix := &b.r.Plan.Matrices[m]
-	dst := operand{SegGrad, matrix.Offset}
+	dst, flags := operand{SegGrad, matrix.Offset}, uint32(0)
 	if b.r.Copy { // the node's own gradient is asked for, perhaps
 		if b.s.Grad[v] == NoOffset {
 			b.s.Grad[v] = b.alloc(matrix.Rows * matrix.Cols)
 			b.paramSrc = append(b.paramSrc, paramSource{b.g.AttrsOf(v)[0], b.s.Grad[v]})
+		} else if formed {
+			flags = Acc
 		}
 		dst = b.gradient(v)
 	}
-	b.sigs.head(Outer, 0, 0, uint32(dst.seg)|uint32(SegAct)<<4|uint32(b.s.Segment[right])<<8, uint32(m), bits(1), dst.at)
+	b.sigs.head(Outer, 0, flags, uint32(dst.seg)|uint32(SegAct)<<4|uint32(b.s.Segment[right])<<8, uint32(m), bits(1), dst.at)
 	sig := b.sigs.intern(matrix.Cols)
 	for i := range b.columns(c, right) {
 		b.outers = append(b.outers, matrixItem{m, sig, uint32(len(b.pool))})

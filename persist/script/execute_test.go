@@ -12,7 +12,7 @@ import (
 
 func newExecutor(t *testing.T, threads int) *cpu.Executor {
 	t.Helper()
-	e, err := cpu.New(threads, 10)
+	e, err := cpu.New(threads, 2, 10)
 	if err != nil {
 		t.Fatal(err)
 	}

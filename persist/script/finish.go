@@ -12,8 +12,12 @@ import (
 func (b *Builder) formParameters() {
 	level := b.maxLevel + 1
 	b.formOuter(level)
-	b.formDense(level)
-	b.formRows(level)
+	dense := level
+	if b.r.Copy && len(b.outers) > 0 {
+		dense++ // outer products are sources, too
+	}
+	b.formDense(dense)
+	b.formRows(level, dense+2)
 }
 
 // formOuter schedules dW = sum dy x^T for all matrices.
@@ -21,10 +25,8 @@ func (b *Builder) formOuter(level int32) {
 	slices.SortStableFunc(b.outers, func(x, y matrixItem) int { return cmp.Compare(x.sig, y.sig) })
 	for _, o := range b.outers {
 		id := b.r.Plan.Matrices[o.level].Param
-		if n := len(b.out.Formed); n == 0 || b.out.Formed[n-1] != id {
-			if !slices.Contains(b.out.Formed, id) {
-				b.out.Formed = append(b.out.Formed, id)
-			}
+		if toMaster := Segment(b.sigs.of(o.sig)[2]&15) == SegGrad; toMaster && !slices.Contains(b.out.Formed, id) {
+			b.out.Formed = append(b.out.Formed, id)
 		}
 		b.matrices = append(b.matrices, matrixItem{level, o.sig, o.at})
 	}
@@ -97,8 +99,9 @@ func (b *Builder) sumPieces(level int32, flags uint32, dst operand, size uint32)
 	}
 }
 
-// formRows sums the gradients of each touched row of a table, in the order of the graph.
-func (b *Builder) formRows(level int32) {
+// formRows sums the gradients of each touched row of a table, in the order of the graph; behind
+// the gradient of the table as a whole, where there is one.
+func (b *Builder) formRows(level, behind int32) {
 	slices.SortStableFunc(b.rowSrc, func(x, y rowSource) int { return cmp.Compare(x.key, y.key) })
 	for i := 0; i < len(b.rowSrc); {
 		key := b.rowSrc[i].key
@@ -114,7 +117,7 @@ func (b *Builder) formRows(level int32) {
 			flags = Acc
 		}
 		if slices.Contains(b.out.Formed, id) { // the whole table has a gradient in this batch
-			flags, at = Acc, level+1
+			flags, at = Acc, behind
 		} else if !p.Pending {
 			b.out.Touched = append(b.out.Touched, TouchedRow{id, row})
 		}

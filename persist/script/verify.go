@@ -206,17 +206,24 @@ func (v *verifier) run() error {
 	return v.deadlock()
 }
 
-// loadResident lets every processor read its part of the matrices it uses.
+// loadResident lets every processor read its part of the matrices it multiplies with.
 func (v *verifier) loadResident() {
-	for i := range v.procs {
-		v.events = append(v.events, event{processor: uint32(i), epoch: loading})
-	}
 	for m := range v.resident {
 		v.resident[m].used = make([]uint32, len(v.procs))
-		for _, p := range v.plan.Of(m) {
-			if p.Processor < len(v.procs) {
-				v.resident[m].used[p.Processor] = uint32(1 + p.Processor)
+	}
+	for i := range v.procs {
+		v.events = append(v.events, event{processor: uint32(i), epoch: loading})
+		for at := v.procs[i].stream; ; {
+			in, err := Decode(at)
+			if err != nil || in.Op == Halt {
+				break
 			}
+			if in.Op == Product || in.Op == ProductT {
+				if m := in.Field("matrix"); int(m) < len(v.resident) {
+					v.resident[m].used[i] = uint32(1 + i)
+				}
+			}
+			at = at[len(in.Words):]
 		}
 	}
 }
