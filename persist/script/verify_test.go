@@ -212,7 +212,13 @@ func TestVerify(t *testing.T) {
 		}, "matrix 1: the plan has 1"},
 		{"a matrix updated while another processor loads it", func(p *pair) {
 			p.Do(0, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+			p.Signal(0, 0)
+			p.Wait(1, 0, 1)
+			p.Do(1, Product, 0, Sync, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
 		}, "matrix 0 is overwritten, but not ordered after processor 1 (loading"},
+		{"a matrix updated that nobody multiplies with", func(p *pair) {
+			p.Do(0, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+		}, ""},
 		{"a product after its matrix was updated", func(p *pair) {
 			p.Signal(1, 0)
 			p.Wait(0, 0, 1)
