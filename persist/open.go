@@ -1,6 +1,11 @@
 package persist
 
-import "strings"
+import (
+	"strings"
+
+	"libvpps/gpu"
+	"libvpps/persist/cuda"
+)
 
 // open makes the executor of a device.
 func open(o Options) (Executor, error) {
@@ -27,6 +32,30 @@ func open(o Options) (Executor, error) {
 	return nil, wrong(ErrArgument, "device %q: write cpu, cuda, cuda:N or auto", o.Device)
 }
 
+// openCUDA makes the executor of a GPU, if there is one and a compiler for it.
 func openCUDA(ordinal int) (Executor, error) {
-	return nil, wrong(ErrUnsupported, "device cuda:%d: not yet", ordinal)
+	driver, err := gpu.OpenDriver()
+	if err != nil {
+		return nil, wrong(ErrUnsupported, "device cuda:%d: %v", ordinal, err)
+	}
+	n, err := driver.DeviceCount()
+	if err != nil || ordinal >= n {
+		return nil, wrong(ErrUnsupported, "device cuda:%d: there are %d devices (%v)", ordinal, n, err)
+	}
+	dev, err := driver.Open(ordinal)
+	if err != nil {
+		return nil, wrong(ErrDevice, "device cuda:%d: %v", ordinal, err)
+	}
+	info := dev.Info()
+	compiler, err := gpu.OpenCompiler(info.DriverVersion/1000, 10*info.Major+info.Minor)
+	if err != nil {
+		dev.Close()
+		return nil, wrong(ErrUnsupported, "device cuda:%d: %v", ordinal, err)
+	}
+	x, err := cuda.New(dev, compiler, waitSeconds())
+	if err != nil {
+		dev.Close()
+		return nil, wrong(ErrDevice, "device cuda:%d: %v", ordinal, err)
+	}
+	return x, nil
 }

@@ -10,6 +10,7 @@ typedef unsigned long long u64;
 #define VP static __device__ __forceinline__
 #define VP_SLOW static __device__ __noinline__
 #define VP_MEMBER __device__ __forceinline__
+#define UNROLL _Pragma("unroll")
 #define THREADS 256u
 #define WARPS 8u
 #define THREAD (threadIdx.x)
@@ -22,6 +23,7 @@ typedef unsigned long long u64;
 #define VP static inline __attribute__((always_inline))
 #define VP_SLOW static
 #define VP_MEMBER inline __attribute__((always_inline))
+#define UNROLL
 #define THREADS 1u
 #define THREAD 0u
 #define RESTRICT __restrict__

@@ -15,15 +15,31 @@ VP u32 arity(u32 fn) {
 
 VP void put(float *dst, float v, u32 flags) { *dst = canonical(flags & FLAG_ACC ? *dst + v : v); }
 
-VP float apply(u32 fn, float a, float b, float c, float d, float p, float q) {
+// The seldom and long ones, out of line: the GPU's code would be twice as big with a copy in
+// every loop.
+VP bool seldom(u32 fn) {
+  return fn == FN_POW || fn == FN_POW_BX || fn == FN_POW_BY || fn == FN_BIN_LOG || fn == FN_BIN_LOG_B ||
+         fn == FN_MOMENT || fn == FN_MOMENT_B;
+}
+
+template <bool SELDOM> VP float apply_some(u32 fn, float a, float b, float c, float d, float p, float q) {
   switch (fn) {
 #define FN(NAME, ARITY)                                                                            \
   case FN_##NAME:                                                                                  \
+    if (seldom(FN_##NAME) != SELDOM) break;                                                        \
     return Formula<FN_##NAME>::of(a, b, c, d, p, q);
     ELEMENT_FUNCTIONS(FN)
 #undef FN
   }
   return 0.0f;
+}
+
+VP_SLOW float apply_seldom(u32 fn, float a, float b, float c, float d, float p, float q) {
+  return apply_some<true>(fn, a, b, c, d, p, q);
+}
+
+VP float apply(u32 fn, float a, float b, float c, float d, float p, float q) {
+  return seldom(fn) ? apply_seldom(fn, a, b, c, d, p, q) : apply_some<false>(fn, a, b, c, d, p, q);
 }
 
 VP void fill(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count) {
@@ -36,10 +52,10 @@ VP void fill(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 c
 }
 
 #ifdef VPPS_GPU
-// Warps take pieces of 32 elements, over all items; four pieces are loaded before the
+// Warps take pieces of 32 elements, over all items; two pieces are loaded before the
 // first is computed, so that their latencies overlap.
 VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 count) {
-  const u32 AHEAD = 4;
+  const u32 AHEAD = 2;
   Range r = owned(w[MAP_N], flags, p);
   u32 n = r.hi - r.lo, in = arity(fn), words = in + 1;
   u32 pieces = (n + 31) / 32, total = pieces * count;
@@ -131,6 +147,7 @@ VP void locate(const Axes &x, u32 from, u32 to, u32 i, u32 *at) {
   for (u32 a = from; a < to; a++) {
     u32 size = x.sizes[a], c = i % size;
     i /= size;
+  UNROLL
     for (u32 s = 0; s < 5; s++)
       if (s < x.slots) at[s] += c * x.strides[s * x.all + a];
   }
@@ -138,6 +155,7 @@ VP void locate(const Axes &x, u32 from, u32 to, u32 i, u32 *at) {
 
 VP float strided_term(const Launch &l, const u32 *w, u32 fn, const u32 *at, u32 in) {
   float v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+  UNROLL
   for (u32 s = 0; s < 4; s++)
     if (s < in) v[s] = *address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]);
   return apply(fn, v[0], v[1], v[2], v[3], FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]));
@@ -166,8 +184,8 @@ VP_SLOW void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count
   u32 step = terms == 1 ? THREADS : WARPS, first = terms == 1 ? THREAD : THREAD / 32;
   for (u32 k = first; k < outputs * count; k += step) {
     u32 item = k / outputs, at[5];
-    for (u32 s = 0; s < 5; s++)
-      if (s < x.slots) at[s] = x.items[item * x.slots + s];
+#pragma unroll
+    for (u32 s = 0; s < 5; s++) at[s] = s < x.slots ? x.items[item * x.slots + s] : 0;
     locate(x, 0, x.kept, k - item * outputs, at);
     float *dst = address(l, w[STRIDED_SEGMENTS], 0, at[0]);
     if (terms == 1) {
@@ -177,6 +195,7 @@ VP_SLOW void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count
     float sum = 0.0f;
     for (u32 t = THREAD % 32; t < terms; t += 32) {
       u32 here[5];
+#pragma unroll
       for (u32 s = 0; s < 5; s++) here[s] = at[s];
       locate(x, x.kept, x.all, t, here);
       sum += strided_term(l, w, fn, here, x.slots - 1);
@@ -285,7 +304,8 @@ VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 co
   float *dst = address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]) + r.lo;
   const u32 *src = w + SUM_ITEMS;
   float scale = FLOAT_OF(w[SUM_SCALE]);
-  u32 width = n >= THREADS ? THREADS : (n + 31) & ~31u;
+  u32 width = 1; // elements side by side: a power of two
+  while (width < n && width < THREADS) width *= 2;
   u32 groups = THREADS / width, g = THREAD / width, e = THREAD % width;
   if (groups == 1 || count < 2 * groups) {
     for (u32 i = THREAD; i < n; i += THREADS) {
@@ -297,17 +317,17 @@ VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 co
     return;
   }
   float s = 0.0f;
-  if (g < groups && e < n) {
+  if (e < n) {
 #pragma unroll 8
     for (u32 k = g; k < count; k += groups) s += base[src[k] + e];
   }
   __syncthreads();
   scratch[THREAD] = s;
-  __syncthreads();
-  if (g == 0 && e < n) {
-    for (u32 k = 1; k < groups; k++) s += scratch[k * width + e];
-    put(dst + e, scale * s, flags);
+  for (u32 d = groups / 2; d > 0; d /= 2) {
+    __syncthreads();
+    if (g < d) scratch[THREAD] += scratch[THREAD + d * width];
   }
+  if (g == 0 && e < n) put(dst + e, scale * scratch[THREAD], flags);
   __syncthreads();
 }
 #else

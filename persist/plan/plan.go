@@ -30,8 +30,12 @@ type Plan struct {
 	// Of matrix m: Partitions[First[m]:First[m+1]].
 	First []int
 
-	RowsPerWarp int // GPU: rows a warp holds of a partition
-	Warps       int // GPU: warps of a processor
+	RowsPerWarp int      // GPU: rows a warp holds of a partition
+	Warps       int      // GPU: warps of a processor
+	Budget      int      // GPU: registers a thread may spend on weights
+	Used        int      // GPU: registers a thread spends on weights, at most
+	Left        []Matrix // matrices that did not fit: multiplied from memory
+	Note        string   // what the compiler said of it
 }
 
 // Of returns the partitions of matrix m.

@@ -396,11 +396,18 @@ func (b *Builder) assemble(processors, barriers int) {
 	w := b.out.Script.Words[:0]
 	w = append(w, Magic, uint32(processors), uint32(barriers), 0, 0, 0, 0, 0)
 	start := len(w) + processors*ProcWords
+	// A stream begins at a multiple of 4 words: the GPU fetches 16 bytes at a time.
 	for p := range processors {
+		for start%4 != 0 {
+			start++
+		}
 		w = append(w, uint32(start), 0, 1)
 		start += len(b.streams[p])
 	}
 	for p := range processors {
+		for len(w)%4 != 0 {
+			w = append(w, uint32(Halt))
+		}
 		w = append(w, b.streams[p]...)
 	}
 	for len(w)%BarrierStride != 0 {

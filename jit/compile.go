@@ -1,0 +1,78 @@
+package jit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+
+	"libvpps/gpu"
+	"libvpps/gpu/cubin"
+	"libvpps/persist/plan"
+)
+
+// Kernel is a plan's machine code and what the assembler says of it.
+type Kernel struct {
+	Image     []byte
+	Registers int  // of a thread
+	Stack     int  // bytes of local memory a thread: 0 means that nothing was spilled
+	Cached    bool // found on disk
+}
+
+// Compile makes the machine code of a plan for an architecture (90 is sm_90), or finds it in the
+// cache.
+func Compile(c gpu.Compiler, p *plan.Plan, arch int, o Options, cache *Cache) (*Kernel, error) {
+	if !slices.Contains(c.Archs(), arch) {
+		major, minor := c.Version()
+		return nil, fmt.Errorf("NVRTC %d.%d makes no code for sm_%d (it knows %v): install the NVRTC that belongs to the driver, or name it in VPPS_NVRTC", major, minor, arch, c.Archs())
+	}
+	src, err := Source(p, o)
+	if err != nil {
+		return nil, err
+	}
+	options := []string{fmt.Sprintf("--gpu-architecture=sm_%d", arch), "--std=c++14", "--fmad=false", "--ftz=true"}
+	key := cacheKey(c, src, options)
+	if image := cache.get(key); image != nil {
+		if k, err := inspect(image); err == nil {
+			k.Cached = true
+			return k, nil
+		}
+		cache.drop(key)
+	}
+	image, log, err := c.Compile("vpps.cu", src, options)
+	if err != nil {
+		return nil, fmt.Errorf("the kernel does not compile: %w: %s", err, firstLines(log, 8))
+	}
+	k, err := inspect(image)
+	if err != nil {
+		return nil, err
+	}
+	cache.put(key, image)
+	return k, nil
+}
+
+// inspect reads registers and stack from the machine code.
+func inspect(image []byte) (*Kernel, error) {
+	all, err := cubin.Kernels(image)
+	if err != nil {
+		return nil, err
+	}
+	k, ok := all[Entry]
+	if !ok {
+		return nil, fmt.Errorf("the machine code has no kernel %s", Entry)
+	}
+	return &Kernel{Image: image, Registers: k.Regs, Stack: k.Stack}, nil
+}
+
+func cacheKey(c gpu.Compiler, src string, options []string) string {
+	major, minor := c.Version()
+	h := sha256.New()
+	fmt.Fprintf(h, "%d.%d\n%s\n%s", major, minor, strings.Join(options, " "), src)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func firstLines(s string, n int) string {
+	lines := strings.SplitN(strings.TrimSpace(s), "\n", n+1)
+	return strings.Join(lines[:min(n, len(lines))], " | ")
+}

@@ -1,0 +1,55 @@
+package jit
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"libvpps/gpu"
+	"libvpps/persist/plan"
+)
+
+// h200 is the device that plans are made for where there is none.
+var h200 = plan.Device{Name: "H200", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 112, SharedPerBlock: 200 << 10}
+
+// treeLSTM is the model of the paper's first application: hidden and embedding size n.
+func treeLSTM(n int) []plan.Matrix {
+	var m []plan.Matrix
+	at := uint32(0)
+	add := func(name string, rows, cols int) {
+		m = append(m, plan.Matrix{Param: uint32(len(m)), Name: name, Rows: rows, Cols: cols, Offset: at})
+		at += uint32(rows * cols)
+	}
+	add("softmax", 5, n)
+	for i := range 3 {
+		add(fmt.Sprintf("W%d", i), n, n)
+	}
+	for i := range 3 {
+		add(fmt.Sprintf("U%d", i), n, 2*n)
+	}
+	for i := range 2 {
+		add(fmt.Sprintf("UF%d", i), n, n)
+	}
+	return m
+}
+
+// The kernel must keep its weights in registers: no stack, no spills. No GPU is needed.
+func TestKernelsKeepWeightsInRegisters(t *testing.T) {
+	c, err := gpu.OpenCompiler(0, 90)
+	if err != nil {
+		t.Skip("skipped: needs NVRTC: ", err)
+	}
+	for _, x := range []struct{ hidden, rpw int }{{128, 1}, {256, 1}, {256, 2}, {256, 4}, {512, 2}} {
+		t.Run(fmt.Sprintf("%d rpw %d", x.hidden, x.rpw), func(t *testing.T) {
+			p, err := plan.RoundRobin(treeLSTM(x.hidden), h200, x.rpw)
+			require.NoError(t, err)
+			require.Empty(t, p.Left)
+			k, err := Compile(c, p, 90, Options{}, nil)
+			require.NoError(t, err)
+			t.Logf("weights %d of %d registers, %d in all, %d bytes of stack, %d bytes of code", p.Used, p.Budget, k.Registers, k.Stack, len(k.Image))
+			require.Zero(t, k.Stack)
+			require.LessOrEqual(t, k.Registers, 255)
+		})
+	}
+}

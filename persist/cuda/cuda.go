@@ -1,0 +1,369 @@
+// Package cuda executes scripts on an NVIDIA GPU: one cooperative launch of the plan's kernel a
+// script, one copy to the device before it.
+package cuda
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"libvpps/gpu"
+	"libvpps/jit"
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+// slots is how many scripts may be on their way; the host writes into the next slot's pinned
+// memory while the device still copies from the others.
+const slots = 3
+
+// slack is read, not used, behind a script: the device fetches whole pieces ahead.
+const slack = 4 * script.MaxWords
+
+// Executor owns a device's segments. It is used by one goroutine at a time.
+type Executor struct {
+	dev      gpu.Device
+	compiler gpu.Compiler
+	cache    *jit.Cache
+	options  jit.Options
+	waitNS   uint64
+
+	segments [script.Segments]segment
+	result   gpu.HostBuffer // segment result: mapped, so that reading it needs no copy
+	control  gpu.HostBuffer // the error words, mapped
+	status   gpu.Ptr        // the sticky word
+
+	staging [slots]staging
+	next    int
+
+	plan     *plan.Plan
+	module   gpu.Module
+	function gpu.Function
+	shared   int
+	kernel   *jit.Kernel
+	note     string // what a report should say of the choice
+}
+
+type segment struct {
+	at    gpu.Ptr
+	words uint64
+}
+
+// staging is one slot: pinned words on the host, the same on the device, and the mark behind
+// the launch that uses them.
+type staging struct {
+	host  gpu.HostBuffer
+	dev   gpu.Ptr
+	words int
+	done  gpu.Event
+	busy  bool
+}
+
+const (
+	resultWords = 64
+	errorWords  = 6
+)
+
+// New takes a device and a compiler and owns the device from then on. waitSeconds bounds every wait
+// inside a kernel.
+func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64) (*Executor, error) {
+	e := &Executor{dev: dev, compiler: compiler, cache: jit.OpenCache(), waitNS: uint64(waitSeconds * 1e9)}
+	e.options.Count = os.Getenv("VPPS_COUNT") == "1"
+	if !dev.Info().Cooperative {
+		return nil, fmt.Errorf("%s cannot launch cooperative grids", dev.Info().Name)
+	}
+	var err error
+	if e.result, err = dev.AllocHost(4 * resultWords); err != nil {
+		return nil, err
+	}
+	if e.control, err = dev.AllocHost(256); err != nil {
+		return nil, err
+	}
+	clear(e.errorWords())
+	if e.status, err = dev.Alloc(256); err != nil {
+		return nil, err
+	}
+	if err := dev.Memset32(e.status, 0, 64); err != nil {
+		return nil, err
+	}
+	for i := range e.staging {
+		if e.staging[i].done, err = dev.NewEvent(); err != nil {
+			return nil, err
+		}
+	}
+	return e, nil
+}
+
+func (e *Executor) errorWords() []uint32 { return unsafe.Slice((*uint32)(e.control.Mem), 64) }
+
+// Close gives the device back.
+func (e *Executor) Close() { e.dev.Close() }
+
+// Describe says what runs.
+func (e *Executor) Describe() string {
+	i := e.dev.Info()
+	return fmt.Sprintf("cuda:%d: %s, sm_%d%d, %d SMs", i.Ordinal, i.Name, i.Major, i.Minor, i.SMs)
+}
+
+// Replans: a plan is a compilation here.
+func (e *Executor) Replans() bool { return false }
+
+func (e *Executor) device() plan.Device {
+	i := e.dev.Info()
+	d := plan.Device{Name: i.Name, Processors: i.SMs, Warps: jit.Threads / 32, RegistersPer: min(255, i.RegsPerSM/jit.Threads), SetAside: 112,
+		SharedPerBlock: i.SharedPerBlockOptin - 28<<10}
+	if n := setting("processors"); n > 0 {
+		d.Processors = min(n, i.SMs)
+	}
+	return d
+}
+
+// setting reads one number of VPPS_PLAN ("rpw=2,processors=64"), 0 if it is not there.
+func setting(name string) int {
+	for _, part := range strings.Split(os.Getenv("VPPS_PLAN"), ",") {
+		if value, ok := strings.CutPrefix(part, name+"="); ok {
+			n, _ := strconv.Atoi(value)
+			return n
+		}
+	}
+	return 0
+}
+
+// Plan lays matrices out over the SMs. Rows per warp: the fewest that keep every matrix in
+// registers, but at least two, so that a loaded vector serves more than one row.
+func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
+	d := e.device()
+	if rpw := setting("rpw"); rpw > 0 {
+		return plan.RoundRobin(matrices, d, rpw)
+	}
+	list := plan.Candidates(matrices, d)
+	for _, rpw := range list {
+		if rpw >= 2 {
+			return plan.RoundRobin(matrices, d, rpw)
+		}
+	}
+	return plan.RoundRobin(matrices, d, 1)
+}
+
+// SetPlan compiles the plan's kernel, or finds it in the cache, and loads it. A kernel that spills is
+// not taken: matrices are left out of the registers until it does not.
+func (e *Executor) SetPlan(p *plan.Plan) error {
+	info := e.dev.Info()
+	k, err := jit.Compile(e.compiler, p, 10*info.Major+info.Minor, e.options, e.cache)
+	if err != nil {
+		return err
+	}
+	if k.Stack != 0 {
+		return fmt.Errorf("the kernel of this plan needs %d bytes of stack a thread (%d registers for weights): pin a smaller plan with VPPS_PLAN=rpw=1", k.Stack, p.Used)
+	}
+	m, err := e.dev.Load(k.Image)
+	if err != nil {
+		return err
+	}
+	f, err := m.Function(jit.Entry)
+	if err != nil {
+		return err
+	}
+	shared := jit.SharedBytes(p)
+	if err := f.SetMaxShared(shared); err != nil {
+		return err
+	}
+	if n, err := f.MaxBlocksPerSM(jit.Threads, shared); err != nil {
+		return err
+	} else if n < 1 {
+		return fmt.Errorf("no block of the kernel fits on an SM (%d registers, %d bytes of shared memory)", f.Registers(), shared)
+	}
+	if e.module != nil {
+		if err := e.Wait(); err != nil {
+			return err
+		}
+		e.module.Unload()
+	}
+	e.plan, e.module, e.function, e.shared, e.kernel = p, m, f, shared, k
+	p.Note = fmt.Sprintf("%d registers a thread of the compiled kernel, %d bytes of stack, %d bytes of code", k.Registers, k.Stack, len(k.Image))
+	return nil
+}
+
+// Grow makes room for n floats; what is there is copied.
+func (e *Executor) Grow(s script.Segment, n uint64) error {
+	if s == script.SegResult || s == script.SegInput {
+		return nil
+	}
+	g := &e.segments[s]
+	if n <= g.words {
+		return nil
+	}
+	words := max(n, g.words+g.words/2, 1<<20)
+	at, err := e.dev.Alloc(int64(words) * 4)
+	if err != nil && words > n {
+		words = n
+		at, err = e.dev.Alloc(int64(words) * 4)
+	}
+	if err != nil {
+		free, total, _ := e.dev.MemInfo()
+		return fmt.Errorf("segment %v: %d bytes needed, %d of %d free: %w", s, 4*n, free, total, err)
+	}
+	if g.words > 0 {
+		if err := e.dev.CopyOnDevice(at, g.at, int64(g.words)*4); err != nil {
+			return err
+		}
+		if err := e.dev.Synchronize(); err != nil {
+			return err
+		}
+		if err := e.dev.Free(g.at); err != nil {
+			return err
+		}
+	}
+	// What nobody has written is 0 for gradients that are read as a whole, and for initcheck.
+	if err := e.dev.Memset32(at+gpu.Ptr(4*g.words), 0, int64(words-g.words)); err != nil {
+		return err
+	}
+	g.at, g.words = at, words
+	return nil
+}
+
+// Read copies from a segment after everything launched before.
+func (e *Executor) Read(s script.Segment, offset uint64, to []float32) error {
+	if len(to) == 0 {
+		return nil
+	}
+	if s == script.SegResult {
+		if err := e.Wait(); err != nil {
+			return err
+		}
+		copy(to, unsafe.Slice((*float32)(e.result.Mem), resultWords)[offset:])
+		return nil
+	}
+	if err := e.dev.CopyFromDevice(unsafe.Pointer(&to[0]), e.segments[s].at+gpu.Ptr(4*offset), 4*len(to)); err != nil {
+		return err
+	}
+	return e.check()
+}
+
+// Write copies to a segment.
+func (e *Executor) Write(s script.Segment, offset uint64, from []float32) error {
+	if len(from) == 0 {
+		return nil
+	}
+	return e.dev.CopyToDevice(e.segments[s].at+gpu.Ptr(4*offset), unsafe.Pointer(&from[0]), 4*len(from))
+}
+
+// Launch copies the script and starts the kernel.
+func (e *Executor) Launch(s *script.Script, batch uint32) error {
+	if e.function == nil {
+		return errors.New("no plan was compiled")
+	}
+	n := int(s.Words[script.HeadDevice])
+	t := &e.staging[e.next]
+	e.next = (e.next + 1) % slots
+	if err := e.room(t, n); err != nil {
+		return err
+	}
+	copy(unsafe.Slice((*uint32)(t.host.Mem), t.words), s.Words[:n])
+	if err := e.dev.CopyToDevice(t.dev, t.host.Mem, 4*n); err != nil {
+		return err
+	}
+	if err := e.dev.Launch(e.function, e.plan.Processors, jit.Threads, e.shared, e.arguments(t, batch), []uint32{0}); err != nil {
+		return err
+	}
+	t.busy = true
+	return t.done.Record()
+}
+
+// room waits until a slot is free and makes it large enough.
+func (e *Executor) room(t *staging, n int) error {
+	if t.busy {
+		if err := t.done.Wait(); err != nil {
+			return err
+		}
+		t.busy = false
+	}
+	if n <= t.words {
+		return nil
+	}
+	words := n + n/2 + 4096
+	if t.words > 0 {
+		if err := e.dev.FreeHost(t.host); err != nil {
+			return err
+		}
+		if err := e.dev.Free(t.dev); err != nil {
+			return err
+		}
+		t.words = 0
+	}
+	var err error
+	if t.host, err = e.dev.AllocHost(4 * words); err != nil {
+		return err
+	}
+	if t.dev, err = e.dev.Alloc(4 * int64(words+slack)); err != nil {
+		return err
+	}
+	if err := e.dev.Memset32(t.dev, 0, int64(words+slack)); err != nil {
+		return err
+	}
+	t.words = words
+	return nil
+}
+
+// arguments is the kernel's parameter block: struct Arguments of jit/kernel/gpu.h.
+func (e *Executor) arguments(t *staging, batch uint32) []byte {
+	b := make([]byte, 0, 96)
+	put := func(p gpu.Ptr) { b = binary.LittleEndian.AppendUint64(b, uint64(p)) }
+	for s := range e.segments {
+		if script.Segment(s) == script.SegResult {
+			put(e.result.Dev)
+		} else {
+			put(e.segments[s].at)
+		}
+	}
+	put(t.dev)
+	put(e.status)
+	put(e.control.Dev)
+	b = binary.LittleEndian.AppendUint64(b, e.waitNS)
+	b = binary.LittleEndian.AppendUint32(b, batch)
+	return binary.LittleEndian.AppendUint32(b, 0)
+}
+
+// Wait returns when all launches have finished.
+func (e *Executor) Wait() error {
+	if err := e.dev.Synchronize(); err != nil {
+		return err
+	}
+	return e.check()
+}
+
+// check reads the error words that a kernel left.
+func (e *Executor) check() error {
+	w := e.errorWords()
+	switch w[0] {
+	case 0:
+		return nil
+	case 1:
+		if w[3] == script.Sentinel {
+			return fmt.Errorf("processor %d, word %d of its script: an operand was not written within %g s (VPPS_WAIT_SECONDS)", w[1], w[2], float64(e.waitNS)/1e9)
+		}
+		return fmt.Errorf("processor %d, word %d of its script: barrier %d has %d of %d signals after %g s: a signal is lost (VPPS_WAIT_SECONDS sets the limit)",
+			w[1], w[2], w[3], w[4], w[5], float64(e.waitNS)/1e9)
+	default:
+		return fmt.Errorf("processor %d, word %d of its script: not an instruction", w[1], w[2])
+	}
+}
+
+// Failed is the batch whose gradients were not finite, 0: none; clear forgets it.
+func (e *Executor) Failed(clear bool) uint32 {
+	var w uint32
+	if e.dev.CopyFromDevice(unsafe.Pointer(&w), e.status, 4) != nil {
+		return 0
+	}
+	if clear && w != 0 {
+		e.dev.Memset32(e.status, 0, 1)
+	}
+	return w
+}
+
+// Counts is what the driver was asked for.
+func (e *Executor) Counts() gpu.Counts { return e.dev.Counts() }
