@@ -207,7 +207,7 @@ func (g *Graph) inputRange(n uint32) (at uint32, count int) {
 		return a[1], int(d.Bd)
 	case ops.PickElement:
 		return a[1], int(min(a[2], math.MaxInt32))
-	case ops.PickBatchElements:
+	case ops.PickBatchElements, ops.RestrictedLogSoftmax:
 		return a[0], int(min(a[1], math.MaxInt32))
 	case ops.PickNegLogSoftmax:
 		return a[0], int(d.Bd)

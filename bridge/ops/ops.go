@@ -4,6 +4,9 @@
 //
 // Operations are DyNet's node classes, not its expression functions: x-y is
 // Negate and CwiseSum. Codes are part of the wire format and never change.
+//
+// A new operation: add it here, run go generate, and only then write its rule in shape.h,
+// which needs the generated code to compile.
 package ops
 
 //go:generate go run ./gen
@@ -104,6 +107,7 @@ const (
 	PickNegLogSoftmax        Code = 114
 	Hinge                    Code = 115
 	BinaryLogLoss            Code = 116
+	RestrictedLogSoftmax     Code = 117
 	VanillaLSTMGates         Code = 128
 	VanillaLSTMC             Code = 129
 	VanillaLSTMH             Code = 130
@@ -168,11 +172,12 @@ var Table = [256]Op{
 	PickRange:          {"PickRange", 1, []Attr{u("start"), u("end"), u("axis")}, "slices start..end-1 along axis"},
 	PickBatchElements:  {"PickBatchElements", 1, []Attr{off("elements"), u("n")}, "n batch elements by number"},
 
-	Softmax:           {"Softmax", 1, []Attr{u("axis")}, "softmax of each column (axis 0) or row (axis 1)"},
-	LogSoftmax:        {"LogSoftmax", 1, nil, "x - logsumexp(x), column by column"},
-	PickNegLogSoftmax: {"PickNegLogSoftmax", 1, []Attr{off("rows")}, "-log softmax(x)[row], one row number per batch element"},
-	Hinge:             {"Hinge", 1, []Attr{f("margin"), off("rows")}, "sum over i != row of max(0, margin - x[row] + x[i])"},
-	BinaryLogLoss:     {"BinaryLogLoss", 2, nil, "-sum of y ln x + (1-y) ln(1-x)"},
+	Softmax:              {"Softmax", 1, []Attr{u("axis")}, "softmax of each column (axis 0) or row (axis 1)"},
+	LogSoftmax:           {"LogSoftmax", 1, nil, "x - logsumexp(x), column by column"},
+	PickNegLogSoftmax:    {"PickNegLogSoftmax", 1, []Attr{off("rows")}, "-log softmax(x)[row], one row number per batch element"},
+	Hinge:                {"Hinge", 1, []Attr{f("margin"), off("rows")}, "sum over i != row of max(0, margin - x[row] + x[i])"},
+	BinaryLogLoss:        {"BinaryLogLoss", 2, nil, "-sum of y ln x + (1-y) ln(1-x)"},
+	RestrictedLogSoftmax: {"RestrictedLogSoftmax", 1, []Attr{off("rows"), u("n")}, "the log softmax of the n rows of a vector that rows lists; the others are -inf"},
 
 	VanillaLSTMGates:        {"VanillaLSTMGates", Variadic, []Attr{f("forget_bias")}, "x..., h, Wx, Wh, b: the gates i, f, o (logistic) and g (tanh) of one LSTM step"},
 	VanillaLSTMC:            {"VanillaLSTMC", 2, nil, "c', gates: i*g + f*c'"},

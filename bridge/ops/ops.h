@@ -60,6 +60,7 @@
 	VPPS_OP(114, PICK_NEG_LOG_SOFTMAX, "PickNegLogSoftmax", 1, 1) \
 	VPPS_OP(115, HINGE, "Hinge", 1, 2) \
 	VPPS_OP(116, BINARY_LOG_LOSS, "BinaryLogLoss", 2, 0) \
+	VPPS_OP(117, RESTRICTED_LOG_SOFTMAX, "RestrictedLogSoftmax", 1, 2) \
 	VPPS_OP(128, VANILLA_LSTM_GATES, "VanillaLSTMGates", -1, 1) \
 	VPPS_OP(129, VANILLA_LSTMC, "VanillaLSTMC", 2, 0) \
 	VPPS_OP(130, VANILLA_LSTMH, "VanillaLSTMH", 2, 0) \

@@ -547,6 +547,13 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
       bad = "needs a vector or matrix";
     *dim = *x;
     break;
+  case VPPS_OP_RESTRICTED_LOG_SOFTMAX:
+    if (!vpps_is_vector(x) || x->bd != 1)
+      bad = "needs a vector without a batch";
+    else if (attrs[1] == 0 || attrs[1] >= (1u << 31))
+      bad = "needs at least one row";
+    *dim = *x;
+    break;
   case VPPS_OP_HINGE: {
     float margin;
     memcpy(&margin, &attrs[0], sizeof margin);

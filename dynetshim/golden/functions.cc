@@ -127,19 +127,9 @@ Expression call_one_hot(call &c) {
   return one_hot(c.cg, c.r.natural("d"), c.r.natural("idx"));
 }
 
-// log_softmax over some rows, where the front-end has it.
-template <class E>
-auto restricted(const E &x, const std::vector<unsigned> &rows, int)
-    -> decltype(log_softmax(x, rows)) {
-  return log_softmax(x, rows);
-}
-template <class E> Expression restricted(const E &, const std::vector<unsigned> &, long) {
-  throw not_implemented();
-}
-
 Expression call_log_softmax(call &c) {
   if (c.r.word("overload") == "restricted")
-    return restricted(c.x[0], c.r.list("restriction"), 0);
+    return log_softmax(c.x[0], c.r.list("restriction"));
   return log_softmax(c.x[0]);
 }
 

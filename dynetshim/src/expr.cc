@@ -408,6 +408,11 @@ Expression softmax(const Expression &x, unsigned d) {
   return recorder.node(VPPS_OP_SOFTMAX, &x, 1, &d, 1);
 }
 Expression log_softmax(const Expression &x) { return checked(VPPS_OP_LOG_SOFTMAX, x); }
+Expression log_softmax(const Expression &x, const std::vector<unsigned> &restriction) {
+  Indices rows(restriction);
+  uint32_t attrs[2] = {rows.at(), static_cast<uint32_t>(rows.n)};
+  return rows.add(recorder.node(VPPS_OP_RESTRICTED_LOG_SOFTMAX, &x, 1, attrs, 2));
+}
 
 namespace {
 Expression nll(const Expression &x, const Indices &v) {

@@ -17,7 +17,8 @@ uint32_t shape_attributes(uint32_t op) {
   switch (op) {
   case VPPS_OP_PICK_ELEMENT: // axis, rows, n
     return 5;
-  case VPPS_OP_PICK_BATCH_ELEMENTS: // elements, n
+  case VPPS_OP_PICK_BATCH_ELEMENTS:    // elements, n
+  case VPPS_OP_RESTRICTED_LOG_SOFTMAX: // rows, n
     return 2;
   case VPPS_OP_HINGE: // margin, rows
     return 1;

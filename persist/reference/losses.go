@@ -3,17 +3,19 @@ package reference
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"libvpps/bridge/ops"
 )
 
 // losses: softmax and what is built on it, hinge, binary log loss.
 var losses = map[ops.Code]rule{
-	ops.Softmax:           {softmaxValue, softmaxGradient},
-	ops.LogSoftmax:        {logSoftmaxValue, logSoftmaxGradient},
-	ops.PickNegLogSoftmax: {pickValue, pickGradient},
-	ops.Hinge:             {hingeValue, hingeGradient},
-	ops.BinaryLogLoss:     {binaryLogValue, binaryLogGradient},
+	ops.Softmax:              {softmaxValue, softmaxGradient},
+	ops.LogSoftmax:           {logSoftmaxValue, logSoftmaxGradient},
+	ops.RestrictedLogSoftmax: {restrictedValue, restrictedGradient},
+	ops.PickNegLogSoftmax:    {pickValue, pickGradient},
+	ops.Hinge:                {hingeValue, hingeGradient},
+	ops.BinaryLogLoss:        {binaryLogValue, binaryLogGradient},
 }
 
 // lines lists the elements of every column (axis 0) or row (axis 1) of the argument.
@@ -89,6 +91,44 @@ func logSoftmaxGradient(n *node) {
 		for _, i := range line {
 			n.dx[0][i] += n.dy[i] - math.Exp(n.y[i])*s
 		}
+	}
+}
+
+// restriction lists the rows that a RestrictedLogSoftmax is over, each once.
+func (n *node) restriction() []int {
+	var list []int
+	for _, row := range n.input(0, int(n.attrs[1])) {
+		if !slices.Contains(list, int(row)) {
+			list = append(list, int(row))
+		}
+	}
+	return list
+}
+
+func restrictedValue(n *node) error {
+	rows := n.restriction()
+	for _, i := range rows {
+		if i >= len(n.y) {
+			return fmt.Errorf("row %d of %d", i, len(n.y))
+		}
+	}
+	z := logSumExp(n.x[0], rows)
+	for i := range n.y {
+		n.y[i] = math.Inf(-1)
+	}
+	for _, i := range rows {
+		n.y[i] = n.x[0][i] - z
+	}
+	return nil
+}
+
+func restrictedGradient(n *node) {
+	rows, s := n.restriction(), 0.0
+	for _, i := range rows {
+		s += n.dy[i]
+	}
+	for _, i := range rows {
+		n.dx[0][i] += n.dy[i] - math.Exp(n.y[i])*s
 	}
 }
 

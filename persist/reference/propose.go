@@ -32,7 +32,7 @@ func init() {
 		ops.Transpose: transposeProposal, ops.Concatenate: concatenateProposal, ops.ConcatenateToBatch: toBatchProposal,
 		ops.PickElement: pickProposal, ops.PickRange: rangeProposal, ops.PickBatchElements: batchProposal,
 
-		ops.Softmax: softmaxProposal, ops.LogSoftmax: logSoftmaxProposal,
+		ops.Softmax: softmaxProposal, ops.LogSoftmax: logSoftmaxProposal, ops.RestrictedLogSoftmax: restrictedProposal,
 		ops.PickNegLogSoftmax: labelProposal(), ops.Hinge: labelProposal(0.75), ops.BinaryLogLoss: binaryLogProposal,
 
 		ops.VanillaLSTMGates: gatesProposal(false), ops.VanillaLSTMGatesDropout: gatesProposal(true),
@@ -424,6 +424,16 @@ func logSoftmaxProposal(r *recorder) proposal {
 	p := propose(d, []uint32{x})
 	p.ok = ok
 	return p
+}
+
+func restrictedProposal(r *recorder) proposal {
+	x, ok := r.find(func(d *bridge.Dim) bool { return d.Nd == 1 && d.Bd == 1 && d.D[0] > 1 })
+	if !ok {
+		return proposal{}
+	}
+	d := *r.graph.Graph.DimOf(x)
+	n := 1 + r.rng.IntN(int(d.D[0]))
+	return propose(d, []uint32{x}, r.rows(n, d.D[0]), uint32(n))
 }
 
 // labelProposal: a loss over a vector with a label; attrs stand before the labels.

@@ -194,6 +194,9 @@ const margin = 0.02
 // fit reports whether a node's values are moderate and away from kinks.
 func fit(op ops.Code, n *node) bool {
 	for _, y := range n.y {
+		if op == ops.RestrictedLogSoftmax && math.IsInf(y, -1) {
+			continue
+		}
 		if !(math.Abs(y) < 10) {
 			return false
 		}
@@ -207,6 +210,15 @@ func fit(op ops.Code, n *node) bool {
 		return true
 	}
 	positive := func(x float64) bool { return x > 5*margin }
+	switch op {
+	case ops.Tanh, ops.PickElement, ops.PickRange: // these may read RestrictedLogSoftmax's -inf
+	default:
+		for k := range n.x {
+			if !far(k, func(x float64) bool { return !math.IsInf(x, 0) }) {
+				return false
+			}
+		}
+	}
 	switch op {
 	case ops.Rectify, ops.Abs:
 		return far(0, func(x float64) bool { return math.Abs(x) > margin })
@@ -251,6 +263,12 @@ func (r *recorder) loss() {
 			continue
 		}
 		sum, ok := i, true
+		if r.graph.Graph.Op[i] == ops.RestrictedLogSoftmax { // a sum must not meet its -inf
+			if i, ok = r.node(ops.Tanh, proposal{dim: *r.graph.Graph.DimOf(i), args: []uint32{i}}); !ok {
+				continue
+			}
+			sum = i
+		}
 		if d := r.graph.Graph.DimOf(i); *d != one {
 			e := one
 			e.Bd = d.Bd

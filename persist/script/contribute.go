@@ -106,6 +106,8 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 		return b.contributeMove(v, u, dst, flags, cl, sub)
 	case ops.Softmax, ops.LogSoftmax, ops.PickNegLogSoftmax, ops.Hinge:
 		b.contributeRow(v, c, dst, flags, cl, sub)
+	case ops.RestrictedLogSoftmax:
+		return b.contributeRestricted(c, dst, flags, cl, sub)
 	case ops.Dropout:
 		b.randomItem(cl, sub, c, flags, dst, dy)
 	}

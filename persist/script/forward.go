@@ -176,6 +176,8 @@ func (b *Builder) lower(v uint32) error {
 		return b.lowerMove(v)
 	case ops.Softmax, ops.LogSoftmax, ops.PickNegLogSoftmax, ops.Hinge:
 		return b.lowerRow(v)
+	case ops.RestrictedLogSoftmax:
+		return b.lowerRestricted(v)
 	case ops.Dropout, ops.GaussianNoise:
 		c, s := b.place(v, args[0])
 		b.randomItem(c, s, v, 0, b.output(v), b.value(args[0]))

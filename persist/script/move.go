@@ -4,6 +4,8 @@ package script
 // contiguous is an alias and costs nothing.
 
 import (
+	"math"
+
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 )
@@ -261,4 +263,47 @@ func (b *Builder) lowerRow(v uint32) error {
 		}
 	}
 	return nil
+}
+
+// lowerRestricted is the log softmax of a copy of x in which the other rows are -inf.
+func (b *Builder) lowerRestricted(v uint32) error {
+	x, d := b.g.ArgsOf(v)[0], b.g.DimOf(v)
+	for _, row := range b.restriction(v) {
+		if int(row) >= d.Size() {
+			return fault(v, b.g.Op[v], "row %d of %d", row, d.Size())
+		}
+	}
+	c, s := b.place(v, x)
+	y := b.output(v)
+	masked := b.masked(v, b.value(x), float32(math.Inf(-1)), c, s)
+	b.sub[v] = s + 2
+	b.rowItem(c, s+2, LogSoftmax, 0, 0, uint32(d.Size()), 1, 0, y, masked)
+	return nil
+}
+
+// contributeRestricted ignores the gradient of the other rows: they are constant.
+func (b *Builder) contributeRestricted(c uint32, dst operand, flags uint32, cl, sub int32) int32 {
+	dy := b.masked(c, b.gradient(c), 0, cl, sub)
+	b.rowItem(cl, sub+2, LogSoftmaxB, flags, 0, uint32(b.g.DimOf(c).Size()), 1, 0, dst, b.value(c), dy)
+	return sub + 3
+}
+
+// masked copies the rows of v's restriction from a vector into one that is fill elsewhere.
+func (b *Builder) masked(v uint32, from operand, fill float32, c, s int32) operand {
+	n := b.g.DimOf(v).Size()
+	to := operand{SegAct, b.alloc(n)}
+	b.fill(c, s, fill, n, to.at)
+	done := make(map[uint32]bool) // a row may be listed twice
+	for _, row := range b.restriction(v) {
+		if !done[row] {
+			done[row] = true
+			b.mapItem(c, s+1, Copy, 0, 0, 0, 1, to.plus(row), from.plus(row))
+		}
+	}
+	return to
+}
+
+func (b *Builder) restriction(v uint32) []uint32 {
+	a := b.g.AttrsOf(v)
+	return b.g.Inputs[a[0]:][:a[1]]
 }

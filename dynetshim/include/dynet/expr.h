@@ -157,6 +157,8 @@ Expression l2_norm(const Expression &x);
 
 Expression softmax(const Expression &x, unsigned d = 0); // 0: columns, 1: rows
 Expression log_softmax(const Expression &x);
+// Over the listed rows of a vector only; the others are -inf.
+Expression log_softmax(const Expression &x, const std::vector<unsigned> &restriction);
 // -log softmax(x)[v] of a vector: {1}, or {1}xB with one label per batch element.
 Expression pickneglogsoftmax(const Expression &x, unsigned v);
 Expression pickneglogsoftmax(const Expression &x, const unsigned *pv);
