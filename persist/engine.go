@@ -32,8 +32,10 @@ type Executor interface {
 	// Launch runs a script; on a GPU it returns before the script has run. The script's
 	// words may be reused at once.
 	Launch(s *script.Script, batch uint32) error
-	// Wait waits for all launches and returns the first error since.
+	// Wait waits for all launches and returns the first error since; WaitBatch for the launch of a
+	// batch and those before it. Reading segment result waits for nothing.
 	Wait() error
+	WaitBatch(batch uint32) error
 	// Failed is the batch whose gradients were not finite, 0: none; clear forgets it.
 	Failed(clear bool) uint32
 	// Replans reports whether a new plan costs next to nothing.
@@ -70,6 +72,10 @@ type Engine struct {
 	stats       Statistics
 	last        script.Script // the last call's, for Dump
 	dead        error         // the device is gone
+	closed      bool
+	flights     []*flight // batches of fb whose results are not read yet, the oldest first
+	landed      []*flight // to be reused
+	failure     error     // of a batch of fb, not reported yet
 }
 
 // Statistics counts an engine's work; times are nanoseconds, summed.
@@ -161,10 +167,14 @@ func openCPU(o Options) (Executor, error) {
 	return x, nil
 }
 
-// Close frees the device's memory. Graphs and parameters are gone.
+// Close frees the device's memory. Graphs and parameters are gone; every later call says so.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	e.closed = true
 	e.exec.Wait()
 	e.exec.Close()
 	for i := range e.params {
@@ -220,16 +230,20 @@ func (e *Engine) SetLambda(c uint32, lambda float32) error {
 func (e *Engine) Factor(c uint32) (float32, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := e.settle(0); err != nil {
+		return 0, err
+	}
 	if int(c) >= len(e.collections) {
 		return 0, wrong(ErrArgument, "there is no collection %d", c)
 	}
 	return e.collections[c].Factor, nil
 }
 
-// ready replans if matrices were added and pushes what the program wrote to host copies.
-func (e *Engine) ready() error {
-	if e.dead != nil {
-		return e.dead
+// ready waits until at most inFlight batches of fb are unread and reports if one failed,
+// replans if matrices were added and pushes what the program wrote to host copies.
+func (e *Engine) ready(inFlight int) error {
+	if err := e.settle(inFlight); err != nil {
+		return err
 	}
 	if e.unplanned && (e.exec.Replans() || e.batch == 0) {
 		if err := e.replan(); err != nil {
@@ -294,6 +308,11 @@ func (e *Engine) run(r *script.Request) (*script.Built, error) {
 	if err := e.exec.Grow(script.SegAct, uint64(r.Base)+uint64(built.Used)); err != nil {
 		return nil, wrong(ErrMemory, "activations: %v", err)
 	}
+	if r.Result != script.NoOffset { // a launch that is skipped leaves this
+		if err := e.exec.Write(script.SegResult, uint64(r.Result), make([]float32, 5)); err != nil {
+			return nil, e.fail(err)
+		}
+	}
 	e.batch++
 	e.last = built.Script
 	t = now()
@@ -303,6 +322,14 @@ func (e *Engine) run(r *script.Request) (*script.Built, error) {
 	e.stats.ExecuteNS += now() - t
 	e.stats.Launches++
 	return built, nil
+}
+
+// wait waits for all launches.
+func (e *Engine) wait() error {
+	if err := e.exec.Wait(); err != nil {
+		return e.fail(err)
+	}
+	return nil
 }
 
 // fail keeps an error of the device; the engine is dead then.

@@ -24,7 +24,6 @@ type Trainer struct {
 	e       *Engine
 	options TrainerOptions
 	ids     []uint32
-	fbSince bool // fb has updated since the last backward
 }
 
 // NewTrainer makes a trainer.
@@ -93,20 +92,23 @@ func (t *Trainer) Update() (clipped bool, err error) {
 	e := t.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := e.ready(); err != nil {
+	if err := e.ready(0); err != nil {
 		return false, err
+	}
+	if t.fused() {
+		return false, wrong(ErrState, "update right after fb: fb has applied its gradients already, and no backward has come since; leave the update out, or call backward in place of fb")
 	}
 	slot := e.resultSlot()
 	r := script.Request{Update: t.apply(), Base: e.top(), Result: slot}
 	if _, err := e.run(&r); err != nil {
 		return false, err
 	}
-	result, err := e.result(slot)
+	result, err := e.result(slot, e.batch)
 	if err != nil {
 		return false, err
 	}
 	if e.exec.Failed(true) != 0 || result[3] == 0 {
-		return false, wrong(ErrNumeric, "the norm of the gradients is not finite (%g): parameters are unchanged; look for NaN or infinity in the loss", result[1])
+		return false, wrong(ErrNumeric, "the norm of the gradients is not finite (%g): parameters are unchanged, and so are the gradients until they are set to zero; look for NaN or infinity in the loss", result[1])
 	}
 	if err := e.committed(t); err != nil {
 		return false, err
@@ -114,16 +116,21 @@ func (t *Trainer) Update() (clipped bool, err error) {
 	return result[4] != 0, e.pullAll()
 }
 
+// fused reports whether fb has applied what there was to apply.
+func (t *Trainer) fused() bool {
+	yes := false
+	for _, id := range t.ids {
+		p := &t.e.params[id]
+		if p.Updated && (p.Pending || len(p.Rows) > 0) {
+			return false
+		}
+		yes = yes || p.fused
+	}
+	return yes
+}
+
 // resultSlot is where the next launch reports.
 func (e *Engine) resultSlot() uint32 { return (e.batch + 1) % resultSlots * resultSlot }
-
-// result waits for the launches and reads a slot: loss, norm, scale, finite, clipped.
-func (e *Engine) result(slot uint32) (r [5]float32, err error) {
-	if err := e.exec.Wait(); err != nil {
-		return r, e.fail(err)
-	}
-	return r, e.exec.Read(script.SegResult, uint64(slot), r[:])
-}
 
 // committed records an update: gradients are gone, parameters changed, weight decay advances.
 func (e *Engine) committed(t *Trainer) error {
@@ -135,17 +142,26 @@ func (e *Engine) committed(t *Trainer) error {
 		}
 	}
 	c := &e.collections[t.options.Collection]
-	if c.Lambda > 0 {
-		c.Factor -= c.Factor * c.Lambda
-		if c.Factor < 0.25 {
-			return e.rescale(t, c)
+	if c.Lambda == 0 {
+		return nil
+	}
+	c.Factor -= c.Factor * c.Lambda
+	for i := range e.params { // graphs read all of them through the factor
+		if p := &e.params[i]; p.collection == t.options.Collection {
+			p.version++
 		}
+	}
+	if c.Factor < 0.25 {
+		return e.rescale(t, c)
 	}
 	return nil
 }
 
 // rescale multiplies the factor into the updated parameters once it has become small.
 func (e *Engine) rescale(t *Trainer, c *Collection) error {
+	if err := e.collect(0); err != nil || e.failure != nil {
+		return err // a batch that failed takes the factor back as well
+	}
 	for _, id := range t.ids {
 		if p := &e.params[id]; p.Updated {
 			if err := e.scale(p, Values, c.Factor); err != nil {
@@ -162,11 +178,9 @@ type Handle struct {
 	e       *Engine
 	trainer *Trainer
 	losses  [3]float32 // of the last batches, by number
-	slots   [3]uint32
-	count   uint64 // fb calls so far
-	read    uint64 // of these, the ones whose result was read
+	number  uint64     // fb calls so far
+	count   uint64     // of these, the ones since a batch failed
 	clips   uint64
-	batches [3]uint32
 }
 
 // NewHandle plans the parameters and compiles the kernel. A nil trainer is SimpleSGD at its
@@ -188,8 +202,8 @@ func (e *Engine) NewHandle(ids []uint32, t *Trainer) (*Handle, error) {
 	}
 	start := now()
 	if e.unplanned {
-		if err := e.exec.Wait(); err != nil {
-			return nil, e.fail(err)
+		if err := e.collect(0); err != nil {
+			return nil, err
 		}
 		if err := e.replan(); err != nil {
 			return nil, err
@@ -202,23 +216,38 @@ func (e *Engine) NewHandle(ids []uint32, t *Trainer) (*Handle, error) {
 // Trainer is the handle's update rule.
 func (h *Handle) Trainer() *Trainer { return h.trainer }
 
+// inFlight is how many batches may be unread when the next one starts: its caller is told the
+// loss of the batch before that one.
+const inFlight = 1
+
 // FB runs forward, backward and update of node in one launch; it returns the loss of the call
 // before the last, 0 for the first two.
 func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err error) {
 	e := h.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err := h.collect(2); err != nil {
+	err = g.call(w, node, inFlight, func() error { return h.launch(g, node) })
+	if err != nil {
 		return 0, err
 	}
-	if err := g.begin(w, node); err != nil {
-		return 0, err
+	if h.count > 2 {
+		stale = h.losses[(h.count-3)%3]
 	}
+	return stale, e.pullAll()
+}
+
+// launch starts the batch and records its update.
+func (h *Handle) launch(g *Graph, node uint32) error {
+	e := h.e
 	if d := g.wire.DimOf(node); d.Size() != 1 {
-		return 0, wrong(ErrArgument, "node %d: fb needs a scalar loss, its dim is %v", node, *d)
+		return wrong(ErrArgument, "node %d: fb needs a scalar loss, its dim is %v", node, *d)
 	}
 	if g.spent || g.state.Done > 0 && g.updates != e.updates {
 		g.restart()
+	}
+	f, err := e.depart(h.trainer)
+	if err != nil {
+		return err
 	}
 	slot := e.resultSlot()
 	g.end = g.valueEnd
@@ -227,69 +256,59 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 		Update: h.trainer.apply(), Base: e.top(), Result: slot, GraphID: g.id, ForwardCount: g.forwards}
 	built, err := e.run(&r)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	e.discardUnapplied(built, h.trainer)
-	if err := e.committed(h.trainer); err != nil {
-		return 0, err
-	}
-	e.stats.Batches++
-	h.slots[h.count%3], h.batches[h.count%3] = slot, e.batch
+	h.number++
 	h.count++
+	e.stats.Batches++
+	f.handle, f.number, f.launch, f.slot = h, h.number, e.batch, slot
+	e.flights = append(e.flights, f)
 	g.spent, g.kept, g.gradient = true, kept, 0
-	if h.count > 2 {
-		stale = h.losses[(h.count-3)%3]
+	f.collected = e.discardUnapplied(built, h.trainer, f.collected)
+	for _, id := range h.trainer.ids {
+		e.params[id].fused = true
 	}
-	return stale, e.pullAll()
+	return e.committed(h.trainer)
 }
 
-// discardUnapplied keeps gradients that the trainer does not apply as pending.
-func (e *Engine) discardUnapplied(built *script.Built, t *Trainer) {
+// landed takes the result of a batch.
+func (h *Handle) landed(f *flight, loss float32, clipped bool) {
+	h.losses[(h.count-(h.number-f.number)-1)%3] = loss
+	if clipped {
+		h.clips++
+	}
+}
+
+// forget: no batch counts any more, for one has failed.
+func (h *Handle) forget() { h.count = 0 }
+
+// discardUnapplied keeps gradients that the trainer does not apply as pending, and appends the
+// parameters' ids to ids.
+func (e *Engine) discardUnapplied(built *script.Built, t *Trainer, ids []uint32) []uint32 {
 	keep := script.Built{}
 	for _, id := range built.Formed {
 		if !e.params[id].Updated || !slices.Contains(t.ids, id) {
-			keep.Formed = append(keep.Formed, id)
+			keep.Formed, ids = append(keep.Formed, id), append(ids, id)
 		}
 	}
 	for _, r := range built.Touched {
 		if !e.params[r.Param].Updated || !slices.Contains(t.ids, r.Param) {
-			keep.Touched = append(keep.Touched, r)
+			keep.Touched, ids = append(keep.Touched, r), append(ids, r.Param)
 		}
 	}
 	e.noteGradients(&keep)
-}
-
-// collect reads results until at most behind batches are unread.
-func (h *Handle) collect(behind uint64) error {
-	for h.read+behind < h.count+1 && h.read < h.count {
-		k := h.read % 3
-		r, err := h.e.result(h.slots[k])
-		if err != nil {
-			return err
-		}
-		batch := h.batches[k]
-		h.read++
-		if failed := h.e.exec.Failed(true); failed != 0 || r[3] == 0 {
-			h.read = h.count
-			return wrong(ErrNumeric, "batch %d: the norm of the gradients is not finite (loss %g): its update and those behind it were not applied; look for NaN or infinity in the loss", batch, r[0])
-		}
-		h.losses[k] = r[0]
-		if r[4] != 0 {
-			h.clips++
-		}
-	}
-	return nil
+	return ids
 }
 
 // SyncLatestLoss waits for all batches and returns the last one's loss.
 func (h *Handle) SyncLatestLoss() (float32, error) {
 	h.e.mu.Lock()
 	defer h.e.mu.Unlock()
-	if err := h.collect(0); err != nil {
+	if err := h.e.settle(0); err != nil {
 		return 0, err
 	}
 	if h.count == 0 {
-		return float32(math.NaN()), wrong(ErrState, "there is no latest loss: fb was not called yet")
+		return float32(math.NaN()), wrong(ErrState, "there is no latest loss: fb was not called yet, or not since a batch failed")
 	}
 	return h.losses[(h.count-1)%3], nil
 }
@@ -298,7 +317,8 @@ func (h *Handle) SyncLatestLoss() (float32, error) {
 func (h *Handle) Clips() (uint64, error) {
 	h.e.mu.Lock()
 	defer h.e.mu.Unlock()
-	return h.clips, h.collect(0)
+	err := h.e.settle(0)
+	return h.clips, err
 }
 
 // PlanReport says where the engine's matrices live.

@@ -138,6 +138,9 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 // Wait returns when all launches have finished, with the first error since.
 func (e *Executor) Wait() error { return nil }
 
+// WaitBatch: there is nothing to wait for.
+func (e *Executor) WaitBatch(uint32) error { return nil }
+
 // Failed is the number of the batch whose gradients were not finite, 0 if none; clear
 // forgets it.
 func (e *Executor) Failed(clear bool) uint32 {

@@ -61,6 +61,7 @@ type staging struct {
 	words int
 	done  gpu.Event
 	busy  bool
+	batch uint32
 }
 
 const (
@@ -232,9 +233,6 @@ func (e *Executor) Read(s script.Segment, offset uint64, to []float32) error {
 		return nil
 	}
 	if s == script.SegResult {
-		if err := e.Wait(); err != nil {
-			return err
-		}
 		copy(to, unsafe.Slice((*float32)(e.result.Mem), resultWords)[offset:])
 		return nil
 	}
@@ -247,6 +245,10 @@ func (e *Executor) Read(s script.Segment, offset uint64, to []float32) error {
 // Write copies to a segment.
 func (e *Executor) Write(s script.Segment, offset uint64, from []float32) error {
 	if len(from) == 0 {
+		return nil
+	}
+	if s == script.SegResult {
+		copy(unsafe.Slice((*float32)(e.result.Mem), resultWords)[offset:], from)
 		return nil
 	}
 	return e.dev.CopyToDevice(e.segments[s].at+gpu.Ptr(4*offset), unsafe.Pointer(&from[0]), 4*len(from))
@@ -270,8 +272,21 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	if err := e.dev.Launch(e.function, e.plan.Processors, jit.Threads, e.shared, e.arguments(t, batch), []uint32{0}); err != nil {
 		return err
 	}
-	t.busy = true
+	t.busy, t.batch = true, batch
 	return t.done.Record()
+}
+
+// WaitBatch waits for a launch that may still be on its way.
+func (e *Executor) WaitBatch(batch uint32) error {
+	for i := range e.staging {
+		if t := &e.staging[i]; t.busy && t.batch == batch {
+			if err := t.done.Wait(); err != nil {
+				return err
+			}
+			t.busy = false
+		}
+	}
+	return e.check()
 }
 
 // room waits until a slot is free and makes it large enough.

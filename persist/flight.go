@@ -1,0 +1,162 @@
+package persist
+
+// Batches of fb in flight. An update is recorded when its batch is launched; a batch whose
+// gradients turn out not to be finite has changed no parameter, and neither have those behind
+// it, so what was recorded for them is taken back.
+
+import (
+	"slices"
+
+	"libvpps/persist/script"
+)
+
+// flight is a batch whose result was not read yet, and what was known before its update.
+type flight struct {
+	handle     *Handle
+	number     uint64 // of the handle's batches, from 1
+	launch     uint32
+	slot       uint32 // where it reports in segment result
+	collection uint32
+	factor     float32
+	updates    uint64
+	params     []paramBefore
+	collected  []uint32 // parameters that the batch added to without updating them
+}
+
+// paramBefore is what an update forgets of a parameter.
+type paramBefore struct {
+	id       uint32
+	pending  bool
+	fused    bool
+	rows     []uint32
+	version  uint64
+	gradient []float32 // pending elements, in order; nil: none, or not to be brought back
+}
+
+// depart notes, before a batch is launched, what the batch may change.
+func (e *Engine) depart(t *Trainer) (*flight, error) {
+	f := &flight{}
+	if n := len(e.landed); n > 0 {
+		f, e.landed = e.landed[n-1], e.landed[:n-1]
+	}
+	f.collection = t.options.Collection
+	f.factor, f.updates = e.collections[f.collection].Factor, e.updates
+	f.params, f.collected = f.params[:0], f.collected[:0]
+	for id := range e.params {
+		p := &e.params[id]
+		b := paramBefore{id: uint32(id), pending: p.Pending, fused: p.fused, rows: p.Rows, version: p.version}
+		if p.Updated && (p.Pending || len(p.Rows) > 0) && slices.Contains(t.ids, uint32(id)) {
+			// Left by a backward: the batch adds to it and applies it.
+			var err error
+			if b.gradient, err = e.pendingGradient(p); err != nil {
+				return nil, err
+			}
+		}
+		f.params = append(f.params, b)
+	}
+	return f, nil
+}
+
+// spansOf calls f for the offsets of a parameter's pending gradient.
+func (p *parameter) spansOf(f func(offset, n uint32) error) error {
+	if p.Pending {
+		return f(0, p.Size)
+	}
+	for _, row := range p.Rows {
+		if err := f(row*p.Row, p.Row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *Engine) pendingGradient(p *parameter) (all []float32, err error) {
+	err = p.spansOf(func(offset, n uint32) error {
+		at := len(all)
+		all = append(all, make([]float32, n)...)
+		return e.exec.Read(p.segment(Gradient), uint64(p.Offset+offset), all[at:])
+	})
+	return all, err
+}
+
+// settle waits until at most behind batches are unread, and reports a batch that failed, once.
+func (e *Engine) settle(behind int) error {
+	if err := e.collect(behind); err != nil {
+		return err
+	}
+	err := e.failure
+	e.failure = nil
+	return err
+}
+
+// collect reads results until at most behind batches are unread. That a batch failed is kept
+// for settle to tell; errors are the device's.
+func (e *Engine) collect(behind int) error {
+	if e.dead != nil {
+		return e.dead
+	}
+	for len(e.flights) > behind {
+		f := e.flights[0]
+		r, err := e.result(f.slot, f.launch)
+		if err != nil {
+			return err
+		}
+		if r[3] == 0 { // not committed: it failed, or it was skipped behind one that did
+			e.failure = wrong(ErrNumeric, "batch %d: the norm of its gradients is not finite (loss %g): its update and those behind it were not applied, parameters are as before it; look for NaN or infinity in the loss", f.number, r[0])
+			return e.takeBack()
+		}
+		f.handle.landed(f, r[0], r[4] != 0)
+		e.flights = slices.Delete(e.flights, 0, 1)
+		e.landed = append(e.landed, f)
+	}
+	return nil
+}
+
+// takeBack makes the bookkeeping that of before the oldest batch in flight, which failed, and
+// forgets all batches. A gradient that parameters only collect, because no trainer of these
+// batches updates them, is lost where a failed batch has added to it.
+func (e *Engine) takeBack() error {
+	e.exec.Failed(true)
+	for k := len(e.flights) - 1; k >= 0; k-- {
+		f := e.flights[k]
+		f.handle.forget()
+		e.updates = f.updates
+		e.collections[f.collection].Factor = f.factor
+	}
+	oldest := e.flights[0]
+	for i := range oldest.params {
+		b := &oldest.params[i]
+		if err := e.bringBack(&e.params[b.id], b); err != nil {
+			return err
+		}
+	}
+	for _, f := range e.flights {
+		for _, id := range f.collected {
+			e.params[id].Pending, e.params[id].Rows = false, nil
+		}
+	}
+	e.landed = append(e.landed, e.flights...)
+	e.flights = e.flights[:0]
+	return e.pullAll()
+}
+
+func (e *Engine) bringBack(p *parameter, b *paramBefore) error {
+	p.version, p.fused, p.Pending, p.Rows = b.version, b.fused, b.pending, b.rows
+	rest := b.gradient
+	if rest == nil {
+		return nil
+	}
+	return p.spansOf(func(offset, n uint32) error {
+		part := rest[:n]
+		rest = rest[n:]
+		return e.exec.Write(p.segment(Gradient), uint64(p.Offset+offset), part)
+	})
+}
+
+// result waits for the launches and reads a slot: loss, norm, scale, finite, clipped.
+func (e *Engine) result(slot, batch uint32) (r [5]float32, err error) {
+	if err := e.exec.WaitBatch(batch); err != nil {
+		return r, e.fail(err)
+	}
+	return r, e.exec.Read(script.SegResult, uint64(slot), r[:])
+}
