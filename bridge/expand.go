@@ -43,6 +43,7 @@ func (e *Expanded) TruncateTo(n int) {
 	}
 	e.At = e.At[:n]
 	e.Truncate(end)
+	e.Dims = e.Dims[:end] // every node has a dim of its own
 }
 
 func (e *Expanded) extend(g *Graph, n uint32) {

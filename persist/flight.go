@@ -116,6 +116,9 @@ func (e *Engine) collect(behind int) error {
 // forgets all batches. A gradient that parameters only collect, because no trainer of these
 // batches updates them, is lost where a failed batch has added to it.
 func (e *Engine) takeBack() error {
+	if err := e.wait(); err != nil { // those behind it are skipped
+		return err
+	}
 	e.exec.Failed(true)
 	for k := len(e.flights) - 1; k >= 0; k-- {
 		f := e.flights[k]

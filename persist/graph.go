@@ -17,14 +17,39 @@ type Graph struct {
 	expanded *bridge.Expanded // once a composite node was seen
 	state    script.State
 	inputs   []uint32
+	params   []paramNode
+	marks    []watermark
+	progress
+	before savepoint
+}
+
+// progress is how far a graph's evaluation has come.
+type progress struct {
 	forwards uint32
 	valueEnd uint32 // end of the values in segment act
 	end      uint32 // end of everything, gradients included
-	params   []paramNode
 	updates  uint64 // the engine's, when the first value was evaluated
 	spent    bool   // fb consumed it; kept nodes have their values still
 	kept     int
 	gradient int // nodes below have gradients; 0: none
+}
+
+// watermark is where the values of the first nodes end.
+type watermark struct {
+	done     int
+	valueEnd uint32
+}
+
+// savepoint is the graph before a call, for the case that it fails.
+type savepoint struct {
+	progress
+	nodes, dims int
+	params      []paramNode
+	marks       []watermark
+	state       script.State
+	inputs      []uint32 // if swapped
+	swapped     bool
+	overwritten bool // a launch of this call wrote over old values
 }
 
 // paramNode is an evaluated parameter node and the parameter's version then.
@@ -65,6 +90,54 @@ func (g *Graph) at(node uint32) uint32 {
 	return node
 }
 
+// call is the frame of every call: words are appended, do does the work, and if anything fails
+// the graph is as it was before.
+func (g *Graph) call(w *bridge.Words, node uint32, inFlight int, do func() error) error {
+	if err := g.e.ready(inFlight); err != nil {
+		return err
+	}
+	g.save()
+	err := g.append(w)
+	if err == nil {
+		err = g.check(node)
+	}
+	if err == nil {
+		g.compareVersions()
+		err = do()
+	}
+	if err != nil {
+		g.restore()
+	}
+	return err
+}
+
+// save notes what a failing call has to bring back. Values themselves stay where they are.
+func (g *Graph) save() {
+	b := &g.before
+	b.progress, b.nodes, b.dims = g.progress, g.wire.Len(), len(g.wire.Dims)
+	b.params, b.marks = append(b.params[:0], g.params...), append(b.marks[:0], g.marks...)
+	b.state.CopyFrom(&g.state)
+	b.overwritten, b.swapped = false, false
+}
+
+func (g *Graph) restore() {
+	b := &g.before
+	if g.wire.Len() > b.nodes {
+		g.cut(b.nodes)
+	}
+	g.wire.Dims = g.wire.Dims[:b.dims]
+	if b.swapped {
+		g.inputs, b.inputs = b.inputs, g.inputs
+		g.useInputs()
+	}
+	g.progress = b.progress
+	g.params, g.marks = append(g.params[:0], b.params...), append(g.marks[:0], b.marks...)
+	g.state.CopyFrom(&b.state)
+	if b.overwritten {
+		g.restart()
+	}
+}
+
 // append adds recorded words; nil adds nothing.
 func (g *Graph) append(w *bridge.Words) error {
 	if w == nil {
@@ -73,12 +146,12 @@ func (g *Graph) append(w *bridge.Words) error {
 	t := now()
 	defer func() { g.e.stats.DecodeNS += now() - t }()
 	first := g.wire.Len()
-	g.inputs = append(g.inputs[:0], w.Inputs...)
-	mine := *w
-	mine.Inputs = g.inputs
-	if err := g.wire.Append(&mine, g.e.dimOf); err != nil {
+	if err := g.wire.Append(w, g.e.dimOf); err != nil {
 		return err
 	}
+	g.inputs, g.before.inputs, g.before.swapped = g.before.inputs, g.inputs, true
+	g.inputs = append(g.inputs[:0], w.Inputs...)
+	g.useInputs()
 	g.e.stats.Nodes += uint64(w.NodeCount)
 	if g.expanded == nil && slices.ContainsFunc(g.wire.Op[first:], bridge.Composite) {
 		g.expanded = &bridge.Expanded{}
@@ -89,6 +162,14 @@ func (g *Graph) append(w *bridge.Words) error {
 	return nil
 }
 
+// useInputs has the nodes read the input words as they are now.
+func (g *Graph) useInputs() {
+	g.wire.Inputs = g.inputs
+	if g.expanded != nil {
+		g.expanded.Inputs = g.inputs
+	}
+}
+
 func (g *Graph) check(node uint32) error {
 	if int(node) >= g.wire.Len() {
 		return wrong(ErrArgument, "node %d of a graph of %d nodes", node, g.wire.Len())
@@ -96,44 +177,33 @@ func (g *Graph) check(node uint32) error {
 	return nil
 }
 
-// restart forgets all values.
-func (g *Graph) restart() {
-	g.state.Done, g.valueEnd, g.end, g.gradient = 0, 0, 0, 0
-	g.params = g.params[:0]
-	g.spent, g.kept = false, 0
-	g.forwards++
-}
-
-// begin prepares a call: words are appended, parameters' versions compared.
-func (g *Graph) begin(w *bridge.Words, node uint32) error {
-	if err := g.e.ready(); err != nil {
-		return err
-	}
-	if err := g.append(w); err != nil {
-		return err
-	}
-	if err := g.check(node); err != nil {
-		return err
-	}
+// compareVersions: a product reads the matrix in its registers only while that is what the
+// parameter node was evaluated to.
+func (g *Graph) compareVersions() {
 	for _, p := range g.params {
 		if g.e.params[p.id].version != p.version {
 			g.state.Resident[p.node] = false
 		}
 	}
-	return nil
+}
+
+// restart forgets all values.
+func (g *Graph) restart() {
+	g.state.Done = 0
+	g.params, g.marks = g.params[:0], g.marks[:0]
+	g.progress = progress{forwards: g.forwards + 1}
 }
 
 // Forward evaluates up to node; restart (DyNet's forward) evaluates everything anew.
 func (g *Graph) Forward(w *bridge.Words, node uint32, restart bool) error {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
-	if err := g.begin(w, node); err != nil {
-		return err
-	}
-	if restart || g.spent {
-		g.restart()
-	}
-	return g.evaluate(node)
+	return g.call(w, node, 0, func() error {
+		if restart || g.spent {
+			g.restart()
+		}
+		return g.evaluate(node)
+	})
 }
 
 // evaluate runs the nodes from the watermark to node.
@@ -152,11 +222,13 @@ func (g *Graph) evaluate(node uint32) error {
 	if err != nil {
 		return err
 	}
+	g.before.overwritten = done == 0 && g.before.state.Done > 0
 	g.state.Done = int(last) + 1
 	g.valueEnd = r.Base + built.Used
 	g.end = g.valueEnd
+	g.marks = append(g.marks, watermark{g.state.Done, g.valueEnd})
 	g.noteParameters(done)
-	return g.e.exec.Wait()
+	return g.e.wait()
 }
 
 // noteParameters remembers the versions that parameter nodes from first on were read at.
@@ -174,40 +246,43 @@ func (g *Graph) noteParameters(first int) {
 func (g *Graph) Value(w *bridge.Words, node uint32, to []float32) error {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
-	if err := g.begin(w, node); err != nil {
-		return err
-	}
-	n := g.at(node)
-	if g.spent && int(n) >= g.kept {
-		return wrong(ErrState, "node %d has no value: fb has consumed the graph and updated the parameters since; ask for its value before fb, or call forward again", node)
-	}
-	if !g.spent {
-		if err := g.evaluate(node); err != nil {
-			return err
+	return g.call(w, node, 0, func() error {
+		n := g.at(node)
+		if g.spent && int(n) >= g.kept {
+			return wrong(ErrState, "node %d has no value: fb has consumed the graph and updated the parameters since; ask for its value before fb, or call forward again", node)
 		}
-	}
-	if want := g.wire.DimOf(node).Size(); want != len(to) {
-		return wrong(ErrArgument, "node %d has %d elements, room for %d", node, want, len(to))
-	}
-	return g.e.exec.Read(g.state.Segment[n], uint64(g.state.Value[n]), to)
+		if want := g.wire.DimOf(node).Size(); want != len(to) {
+			return wrong(ErrArgument, "node %d has %d elements, room for %d", node, want, len(to))
+		}
+		if !g.spent {
+			if err := g.evaluate(node); err != nil {
+				return err
+			}
+		}
+		return g.e.exec.Read(g.state.Segment[n], uint64(g.state.Value[n]), to)
+	})
 }
 
 // Backward adds the gradients of node to the parameters'.
 func (g *Graph) Backward(w *bridge.Words, node uint32, full bool) error {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
-	if err := g.begin(w, node); err != nil {
-		return err
-	}
-	if g.spent {
-		g.restart()
-	}
-	if d := g.wire.DimOf(node); d.Size() != 1 {
-		return wrong(ErrArgument, "node %d: backward starts from a scalar, its dim is %v", node, *d)
-	}
-	if err := g.evaluate(node); err != nil {
-		return err
-	}
+	return g.call(w, node, 0, func() error {
+		if d := g.wire.DimOf(node); d.Size() != 1 {
+			return wrong(ErrArgument, "node %d: backward starts from a scalar, its dim is %v", node, *d)
+		}
+		if g.spent {
+			g.restart()
+		}
+		if err := g.evaluate(node); err != nil {
+			return err
+		}
+		return g.differentiate(node, full)
+	})
+}
+
+// differentiate runs the backward part from node, which is evaluated.
+func (g *Graph) differentiate(node uint32, full bool) error {
 	g.end, g.gradient = g.valueEnd, 0
 	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Copy: true, Backward: true, Full: full,
 		Base: g.e.top(), Result: script.NoOffset, GraphID: g.id, ForwardCount: g.forwards}
@@ -218,7 +293,10 @@ func (g *Graph) Backward(w *bridge.Words, node uint32, full bool) error {
 	g.end = r.Base + built.Used
 	g.gradient = int(node) + 1
 	g.e.noteGradients(built)
-	if err := g.e.exec.Wait(); err != nil {
+	for i := range g.e.params {
+		g.e.params[i].fused = false
+	}
+	if err := g.e.wait(); err != nil {
 		return err
 	}
 	return g.e.pullAll()
@@ -241,8 +319,14 @@ func (e *Engine) noteGradients(built *script.Built) {
 func (g *Graph) Gradient(node uint32, to []float32) error {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
+	if g.e.dead != nil {
+		return g.e.dead
+	}
 	if err := g.check(node); err != nil {
 		return err
+	}
+	if g.gradient == 0 {
+		return wrong(ErrState, "gradient of node %d: there was no backward since its graph was last evaluated or changed", node)
 	}
 	if int(node) >= g.gradient {
 		return wrong(ErrState, "gradient of node %d: the last backward was from node %d", node, g.gradient-1)
@@ -265,20 +349,23 @@ func (g *Graph) Truncate(node uint32) error {
 	if int(node) >= g.wire.Len() {
 		return nil
 	}
-	g.wire.Truncate(int(node))
-	irLen := int(node)
-	if g.expanded != nil {
-		g.expanded.TruncateTo(int(node))
-		irLen = g.expanded.Len()
-	}
-	g.state.Truncate(irLen)
-	g.gradient = 0
-	g.kept = min(g.kept, irLen)
-	g.params = slices.DeleteFunc(g.params, func(p paramNode) bool { return int(p.node) >= irLen })
+	g.cut(int(node))
 	if node == 0 {
 		g.restart()
 	}
 	return nil
+}
+
+// cut drops the nodes from n on.
+func (g *Graph) cut(n int) {
+	g.wire.Truncate(n)
+	left := n
+	if g.expanded != nil {
+		g.expanded.TruncateTo(n)
+		left = g.expanded.Len()
+	}
+	g.state.Truncate(left)
+	g.forgetFrom(left)
 }
 
 // Invalidate makes nodes from node on count as not evaluated.
@@ -290,9 +377,22 @@ func (g *Graph) Invalidate(node uint32) error {
 		return nil
 	}
 	if int(node) < g.wire.Len() {
-		g.state.Done = min(g.state.Done, int(g.at(node)))
+		g.forgetFrom(int(g.at(node)))
 	}
-	g.gradient = 0
-	g.params = slices.DeleteFunc(g.params, func(p paramNode) bool { return int(p.node) >= g.state.Done })
 	return nil
+}
+
+// forgetFrom forgets the values of lowered nodes from n on and releases their memory, as far as
+// no earlier node's values came with them.
+func (g *Graph) forgetFrom(n int) {
+	g.gradient = 0
+	g.state.Done, g.kept = min(g.state.Done, n), min(g.kept, n)
+	g.params = slices.DeleteFunc(g.params, func(p paramNode) bool { return int(p.node) >= g.state.Done })
+	for len(g.marks) > 1 && g.marks[len(g.marks)-2].done >= g.state.Done {
+		g.marks = g.marks[:len(g.marks)-1]
+	}
+	if k := len(g.marks); k > 0 && !g.spent {
+		g.valueEnd = g.marks[k-1].valueEnd
+		g.end = g.valueEnd
+	}
 }

@@ -17,7 +17,8 @@ type parameter struct {
 	name       string
 	dim        bridge.Dim
 	collection uint32
-	version    uint64 // raised when the values change
+	version    uint64 // raised when what graphs read changes
+	fused      bool   // its gradient was applied by fb, and no backward came since
 	host       [2]hostCopy
 }
 
@@ -100,6 +101,14 @@ func (e *Engine) NewParameter(collection uint32, name string, dim bridge.Dim, lo
 	return uint32(len(e.params) - 1), nil
 }
 
+// settled is a parameter after all batches of fb; it reports if one of them failed.
+func (e *Engine) settled(id uint32) (*parameter, error) {
+	if err := e.settle(0); err != nil {
+		return nil, err
+	}
+	return e.parameter(id)
+}
+
 func (e *Engine) parameter(id uint32) (*parameter, error) {
 	if e.dead != nil {
 		return nil, e.dead
@@ -114,11 +123,16 @@ func (e *Engine) parameter(id uint32) (*parameter, error) {
 func (e *Engine) DestroyParameter(id uint32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := e.collect(0); err != nil {
+		return err
+	}
 	p, err := e.parameter(id)
 	if err != nil {
 		return err
 	}
-	e.exec.Wait()
+	if err := e.wait(); err != nil {
+		return err
+	}
 	p.free()
 	planned := p.Matrix >= 0
 	*p = parameter{}
@@ -138,7 +152,7 @@ func (p *parameter) checkRange(offset, n uint64) error {
 func (e *Engine) ReadParameter(id uint32, part Part, offset uint64, to []float32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p, err := e.parameter(id)
+	p, err := e.settled(id)
 	if err != nil {
 		return err
 	}
@@ -173,7 +187,7 @@ func (e *Engine) read(p *parameter, part Part, offset uint64, to []float32) erro
 func (e *Engine) WriteParameter(id uint32, part Part, offset uint64, from []float32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p, err := e.parameter(id)
+	p, err := e.settled(id)
 	if err != nil {
 		return err
 	}
@@ -194,6 +208,8 @@ func (e *Engine) write(p *parameter, part Part, offset uint64, from []float32) e
 		p.version++
 	} else if err := e.wholeGradient(p); err != nil {
 		return err
+	} else {
+		p.fused = false
 	}
 	return e.exec.Write(p.segment(part), uint64(p.Offset)+offset, from)
 }
@@ -215,7 +231,7 @@ func (e *Engine) wholeGradient(p *parameter) error {
 func (e *Engine) ScaleParameter(id uint32, part Part, factor float32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p, err := e.parameter(id)
+	p, err := e.settled(id)
 	if err != nil {
 		return err
 	}
@@ -267,7 +283,7 @@ func (e *Engine) SetUpdated(id uint32, updated bool) error {
 func (e *Engine) Touched(id uint32) (rows []uint32, all bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p, err := e.parameter(id)
+	p, err := e.settled(id)
 	if err != nil {
 		return nil, false, err
 	}
@@ -278,7 +294,7 @@ func (e *Engine) Touched(id uint32) (rows []uint32, all bool, err error) {
 func (e *Engine) Expose(id uint32, part Part) (unsafe.Pointer, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	p, err := e.parameter(id)
+	p, err := e.settled(id)
 	if err != nil {
 		return nil, err
 	}

@@ -107,7 +107,8 @@ func (b *Builder) groupGradients(loss uint32) {
 	}
 }
 
-// readers is the one cluster whose nodes read the spread node v, or a new one.
+// readers is the one cluster whose nodes read the spread node v, or a new one. A parameter read
+// where it stands comes before level 0, so that its gradient is formed behind those of level 0.
 func (b *Builder) readers(v uint32) int32 {
 	only := int32(-1)
 	for _, u := range b.usersOf(v) {
@@ -116,12 +117,12 @@ func (b *Builder) readers(v uint32) int32 {
 		}
 		c := b.gcluster[u.node]
 		if _, right := b.isRight(u); right || b.isLeft(u) || only >= 0 && only != c {
-			return b.newCluster(max(b.level[v], 0))
+			return b.newCluster(b.level[v])
 		}
 		only = c
 	}
 	if only < 0 {
-		return b.newCluster(max(b.level[v], 0))
+		return b.newCluster(b.level[v])
 	}
 	return only
 }
@@ -129,17 +130,18 @@ func (b *Builder) readers(v uint32) int32 {
 // lowerGradients goes through the clusters by descending forward level.
 func (b *Builder) lowerGradients(loss uint32) {
 	// Counting sort of the nodes by their cluster's forward level; descending nodes inside.
+	bucketOf := func(v uint32) int32 { return b.clevel[b.gcluster[v]] + 1 } // the first level is -1
 	levels := int32(0)
 	for v := uint32(0); v <= loss; v++ {
 		if b.need[v] {
-			levels = max(levels, b.clevel[b.gcluster[v]]+1)
+			levels = max(levels, bucketOf(v)+1)
 		}
 	}
 	b.bucket = resize(b.bucket, int(levels)+1)
 	clear(b.bucket)
 	for v := uint32(0); v <= loss; v++ {
 		if b.need[v] {
-			b.bucket[b.clevel[b.gcluster[v]]+1]++
+			b.bucket[bucketOf(v)+1]++
 		}
 	}
 	for i := range levels {
@@ -148,7 +150,7 @@ func (b *Builder) lowerGradients(loss uint32) {
 	b.order = resize(b.order, int(b.bucket[levels]))
 	for v := int(loss); v >= 0; v-- {
 		if b.need[v] {
-			l := b.clevel[b.gcluster[v]]
+			l := bucketOf(uint32(v))
 			b.order[b.bucket[l]] = uint32(v)
 			b.bucket[l]++
 		}
@@ -297,6 +299,8 @@ func (b *Builder) lowerGradient(v uint32) {
 	switch b.g.Op[v] {
 	case ops.Parameter:
 		b.gradientToParameter(v, true)
+	case ops.ConstParameter:
+		b.outerProducts(v, true)
 	case ops.Lookup:
 		b.gradientToRows(v)
 	}
@@ -344,11 +348,17 @@ func (b *Builder) gradientToParameter(v uint32, general bool) {
 	for _, at := range b.linear {
 		b.paramSrc = append(b.paramSrc, paramSource{id, at})
 	}
-	if b.matrixOf(v) >= 0 {
-		for _, u := range b.usersOf(v) {
-			if b.contributes(u) && b.isLeft(u) {
-				b.outerItems(v, u, general)
-			}
+	b.outerProducts(v, general)
+}
+
+// outerProducts adds dy x^T for every use of v as the left side of a resident product.
+func (b *Builder) outerProducts(v uint32, formed bool) {
+	if b.matrixOf(v) < 0 {
+		return
+	}
+	for _, u := range b.usersOf(v) {
+		if b.contributes(u) && b.isLeft(u) {
+			b.outerItems(v, u, formed)
 		}
 	}
 }

@@ -229,6 +229,17 @@ func (s *State) Truncate(n int) {
 	s.Done = min(s.Done, n)
 }
 
+// CopyFrom makes s equal to another state, as far as that is evaluated.
+func (s *State) CopyFrom(o *State) {
+	n := min(o.Done, len(o.Value))
+	s.Value = append(s.Value[:0], o.Value[:n]...)
+	s.Segment = append(s.Segment[:0], o.Segment[:n]...)
+	s.Aux = append(s.Aux[:0], o.Aux[:n]...)
+	s.Grad = append(s.Grad[:0], o.Grad[:n]...)
+	s.Resident = append(s.Resident[:0], o.Resident[:n]...)
+	s.Done = o.Done
+}
+
 // resize returns a slice of n elements, reusing s's memory; contents are undefined.
 func resize[T any](s []T, n int) []T {
 	if cap(s) < n {
