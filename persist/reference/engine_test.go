@@ -5,25 +5,26 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"libvpps/bridge/ops"
 	"libvpps/persist"
 	"libvpps/persist/reference"
 )
 
-// load makes an engine with the parameters of a random graph.
-func load(t *testing.T, g *reference.RandomGraph, threads, processors int) *persist.Engine {
+// load makes a CPU engine with the parameters of a random graph, in a collection with weight
+// decay lambda.
+func load(t *testing.T, g *reference.RandomGraph, threads, processors int, lambda float32) *persist.Engine {
 	t.Helper()
 	e, err := persist.Open(persist.Options{Device: "cpu", Threads: threads, Processors: processors, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := e.NewCollection(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
+	t.Cleanup(e.Close)
+	c, err := e.NewCollection(lambda)
+	require.NoError(t, err)
 	for i, p := range g.Params {
-		if id, err := e.NewParameter(c, "p", p.Dim, p.Lookup, floats(p.Values)); err != nil || int(id) != i {
-			t.Fatalf("parameter %d has id %d, error %v", i, id, err)
-		}
+		id, err := e.NewParameter(c, "p", p.Dim, p.Lookup, floats(p.Values))
+		require.NoError(t, err)
+		require.EqualValues(t, i, id)
 	}
 	return e
 }
@@ -36,83 +37,334 @@ func floats(v []float64) []float32 {
 	return f
 }
 
-// near holds float32 results to float64 ones.
-func near(have []float32, want []float64) (int, bool) {
+// near holds float32 results to float64 ones; it gives the first element that is off.
+func near(have []float32, want []float64) (element int, ok bool) {
 	largest := 0.0
 	for _, w := range want {
-		largest = max(largest, math.Abs(w))
+		if !math.IsInf(w, 0) {
+			largest = max(largest, math.Abs(w))
+		}
 	}
 	for i, w := range want {
-		if !(math.Abs(float64(have[i])-w) <= 2e-4*math.Abs(w)+1e-4*largest+1e-5) {
+		h := float64(have[i])
+		if h != w && !(math.Abs(h-w) <= 2e-4*math.Abs(w)+1e-4*largest+1e-5) {
 			return i, false
 		}
 	}
 	return 0, true
 }
 
-// The engine's values and gradients are the reference's on random graphs, for any number
-// of processors and wherever evaluation pauses; every script passes the verifier.
-func TestEngineAgreesWithTheReference(t *testing.T) {
-	t.Setenv("VPPS_VERIFY", "1")
-	for seed := range uint64(150) {
-		rng := rand.New(rand.NewPCG(seed, 9))
-		g, err := reference.Random(seed, reference.Options{Nodes: 10 + rng.IntN(40)})
-		if err != nil {
-			t.Fatal(err)
+// comparison is a random graph in an engine, held to the reference.
+type comparison struct {
+	*testing.T
+	engine *persist.Engine
+	random *reference.RandomGraph
+	graph  *persist.Graph
+}
+
+func (c *comparison) values(values [][]float64) {
+	c.Helper()
+	g := c.random.Graph
+	for n := range c.random.Loss + 1 {
+		have := make([]float32, len(values[n]))
+		require.NoError(c, c.graph.Value(nil, n, have))
+		if i, ok := near(have, values[n]); !ok {
+			c.Fatalf("node %d (%s %s of %v), element %d: value %g, the reference has %g\n%s",
+				n, g.Op[n], g.DimOf(n), g.ArgsOf(n), i, have[i], values[n][i], c.engine.Dump())
 		}
-		e := load(t, g, 1+rng.IntN(2), 1+rng.IntN(6))
-		if !agrees(t, e, g, rng) {
-			t.Logf("seed %d\n%s", seed, e.Dump())
-			t.FailNow()
-		}
-		e.Close()
 	}
 }
 
-func agrees(t *testing.T, e *persist.Engine, g *reference.RandomGraph, rng *rand.Rand) bool {
-	t.Helper()
-	graph := e.NewGraph()
-	defer graph.Close()
-	words := &g.Words
-	for range rng.IntN(3) { // evaluation in pieces
-		if err := graph.Forward(words, rng.Uint32N(g.Loss+1), false); err != nil {
-			t.Errorf("forward: %v", err)
-			return false
+// gradients compares those of the nodes (of all, or of those that a parameter feeds) and of the
+// parameters.
+func (c *comparison) gradients(d *reference.Gradients, full bool) {
+	c.Helper()
+	g := c.random.Graph
+	needs := reference.NeedsGradient(g)
+	for n := range c.random.Loss + 1 {
+		want, have := d.Nodes[n], make([]float32, len(d.Nodes[n]))
+		if !full && !needs[n] && n != c.random.Loss {
+			want = make([]float64, len(have))
 		}
-		words = nil
-	}
-	if err := graph.Backward(words, g.Loss, true); err != nil {
-		t.Errorf("backward: %v", err)
-		return false
-	}
-	d, err := reference.Differentiate(g.Graph, g.Surroundings(), g.Loss, g.Values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for n := range g.Loss + 1 {
-		have := make([]float32, len(g.Values[n]))
-		if err := graph.Value(nil, n, have); err != nil {
-			t.Errorf("value of node %d (%s): %v", n, g.Graph.Op[n], err)
-			return false
-		}
-		if i, ok := near(have, g.Values[n]); !ok {
-			t.Errorf("node %d (%s %s of %v), element %d: value %g, the reference has %g", n, g.Graph.Op[n], g.Graph.DimOf(n), g.Graph.ArgsOf(n), i, have[i], g.Values[n][i])
-			return false
+		require.NoError(c, c.graph.Gradient(n, have))
+		if i, ok := near(have, want); !ok {
+			c.Fatalf("node %d (%s %s of %v), element %d: gradient %g, the reference has %g\n%s",
+				n, g.Op[n], g.DimOf(n), g.ArgsOf(n), i, have[i], want[i], c.engine.Dump())
 		}
 	}
-	for id, p := range g.Params {
-		want, have := d.Params[uint32(id)], make([]float32, len(p.Values))
+	c.parameters(persist.Gradient, func(id uint32) []float64 { return d.Params[id] })
+}
+
+// parameters compares a part of all parameters; nil stands for zeros.
+func (c *comparison) parameters(part persist.Part, of func(id uint32) []float64) {
+	c.Helper()
+	for id, p := range c.random.Params {
+		want, have := of(uint32(id)), make([]float32, len(p.Values))
 		if want == nil {
 			want = make([]float64, len(have))
 		}
-		if err := e.ReadParameter(uint32(id), persist.Gradient, 0, have); err != nil {
-			t.Errorf("gradient of parameter %d: %v", id, err)
-			return false
-		}
+		require.NoError(c, c.engine.ReadParameter(uint32(id), part, 0, have))
 		if i, ok := near(have, want); !ok {
-			t.Errorf("parameter %d (%v), element %d: gradient %g, the reference has %g", id, p.Dim, i, have[i], want[i])
-			return false
+			c.Fatalf("parameter %d (%v), element %d: part %d is %g, the reference has %g\n%s",
+				id, p.Dim, i, part, have[i], want[i], c.engine.Dump())
 		}
 	}
+}
+
+// Values and gradients are the reference's for any number of processors, wherever evaluation
+// pauses; every script passes the verifier.
+func TestEngineAgreesWithTheReference(t *testing.T) {
+	t.Setenv("VPPS_VERIFY", "1")
+	seen := map[ops.Code]bool{}
+	for seed := range uint64(150) {
+		rng := rand.New(rand.NewPCG(seed, 9))
+		g, err := reference.Random(seed, reference.Options{Nodes: 10 + rng.IntN(40)})
+		require.NoError(t, err, "seed %d", seed)
+		for _, op := range g.Graph.Op {
+			seen[op] = true
+		}
+		e := load(t, g, 1+rng.IntN(2), 1+rng.IntN(6), 0)
+		c := &comparison{t, e, g, e.NewGraph()}
+		words := &g.Words
+		for range rng.IntN(3) { // evaluation in pieces
+			require.NoError(t, c.graph.Forward(words, rng.Uint32N(g.Loss+1), false), "seed %d", seed)
+			words = nil
+		}
+		full := rng.IntN(2) == 0
+		require.NoError(t, c.graph.Backward(words, g.Loss, full), "seed %d", seed)
+		d, err := reference.Differentiate(g.Graph, g.Surroundings(), g.Loss, g.Values)
+		require.NoError(t, err)
+		c.values(g.Values)
+		c.gradients(d, full)
+		e.Close()
+	}
+	for op, info := range ops.Table {
+		random := info.Name != "" && reference.IsRandom(ops.Code(op))
+		if info.Name != "" && !random && !seen[ops.Code(op)] {
+			t.Errorf("%s was never drawn", info.Name)
+		}
+	}
+}
+
+// Random nodes draw in the engine; what they drew, handed to the reference, gives the same
+// values and gradients.
+func TestRandomNodesAgreeWithTheReference(t *testing.T) {
+	t.Setenv("VPPS_VERIFY", "1")
+	smooth := []ops.Code{ops.RandomNormal, ops.RandomBernoulli, ops.RandomUniform, ops.Dropout, ops.GaussianNoise, ops.Dropout,
+		ops.GaussianNoise, ops.Tanh, ops.LogisticSigmoid, ops.CwiseMultiply, ops.CwiseSum, ops.AffineTransform, ops.Negate}
+	compared := 0
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 10))
+		g, err := reference.Random(seed, reference.Options{Nodes: 20, Ops: smooth})
+		require.NoError(t, err)
+		e := load(t, g, 1+rng.IntN(2), 1+rng.IntN(4), 0)
+		c := &comparison{t, e, g, e.NewGraph()}
+		require.NoError(t, c.graph.Forward(&g.Words, g.Loss, true))
+		if !readDraws(c) {
+			e.Close()
+			continue
+		}
+		compared++
+		values, err := reference.Evaluate(g.Graph, g.Surroundings(), g.Loss)
+		require.NoError(t, err)
+		c.values(values)
+		require.NoError(t, c.graph.Backward(nil, g.Loss, true))
+		d, err := reference.Differentiate(g.Graph, g.Surroundings(), g.Loss, values)
+		require.NoError(t, err)
+		c.gradients(d, true)
+		e.Close()
+	}
+	require.Greater(t, compared, 20)
+}
+
+// readDraws finds out what the engine's random nodes drew. That fails where a dropout had a zero
+// to drop: its mask does not show.
+func readDraws(c *comparison) bool {
+	g := c.random.Graph
+	read := func(n uint32) []float32 {
+		v := make([]float32, g.DimOf(n).Size())
+		require.NoError(c, c.graph.Value(nil, n, v))
+		return v
+	}
+	for n := range c.random.Draws {
+		draws := make([]float64, 0, g.DimOf(n).Size())
+		y, x := read(n), []float32(nil)
+		if args := g.ArgsOf(n); len(args) > 0 {
+			x = read(args[0])
+		}
+		for i := range y {
+			d := float64(y[i])
+			switch g.Op[n] {
+			case ops.Dropout:
+				if x[i] == 0 {
+					return false
+				}
+				if d != 0 { // kept
+					d = 1 / (1 - float64(math.Float32frombits(g.AttrsOf(n)[0])))
+				}
+			case ops.GaussianNoise:
+				d -= float64(x[i])
+			}
+			draws = append(draws, d)
+		}
+		c.random.Draws[n] = draws
+	}
 	return true
+}
+
+// sgd is what an update by plain SGD does, in float64 (DyNet's, weight decay included).
+type sgd struct {
+	rate, threshold, lambda, factor float64
+	frozen                          map[uint32]bool
+	raw                             [][]float64
+	kept                            map[uint32][]float64 // gradients of frozen parameters, which add up
+}
+
+func (s *sgd) effective(id uint32) []float64 {
+	v := make([]float64, len(s.raw[id]))
+	for i, x := range s.raw[id] {
+		v[i] = x * s.factor
+	}
+	return v
+}
+
+func (s *sgd) update(d *reference.Gradients) (clipped bool) {
+	for id := range s.frozen {
+		g := make([]float64, len(s.raw[id]))
+		copy(g, d.Params[id])
+		for i, k := range s.kept[id] {
+			g[i] += k
+		}
+		s.kept[id], d.Params[id] = g, g
+	}
+	norm := 0.0
+	for _, g := range d.Params {
+		for _, x := range g {
+			norm += x * x
+		}
+	}
+	scale := min(1, s.threshold/math.Sqrt(norm))
+	for id, g := range d.Params {
+		for i, x := range g {
+			if !s.frozen[id] {
+				s.raw[id][i] -= s.rate * scale / s.factor * x
+			}
+		}
+	}
+	s.factor *= 1 - s.lambda
+	return scale < 1
+}
+
+// fb leaves the parameters that the reference's forward, backward and update leave, with and
+// without clipping, with weight decay and with frozen parameters, over several batches.
+func TestFBUpdatesLikeTheReference(t *testing.T) {
+	t.Setenv("VPPS_VERIFY", "1")
+	clips := 0
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 11))
+		g, err := reference.Random(seed+1000, reference.Options{Nodes: 10 + rng.IntN(30)})
+		require.NoError(t, err)
+		s := &sgd{rate: 0.01, threshold: []float64{0.05, 1e9}[rng.IntN(2)], lambda: []float64{0, 0.03125}[rng.IntN(2)], factor: 1,
+			frozen: map[uint32]bool{}, kept: map[uint32][]float64{}}
+		e := load(t, g, 1+rng.IntN(2), 1+rng.IntN(5), float32(s.lambda))
+		var ids []uint32
+		for id, p := range g.Params {
+			ids = append(ids, uint32(id))
+			s.raw = append(s.raw, append([]float64(nil), p.Values...))
+			if rng.IntN(4) == 0 {
+				s.frozen[uint32(id)] = true
+				require.NoError(t, e.SetUpdated(uint32(id), false))
+			}
+		}
+		trainer, err := e.NewTrainer(persist.TrainerOptions{LearningRate: float32(s.rate), Clipping: true, Threshold: float32(s.threshold), Sparse: true}, ids)
+		require.NoError(t, err)
+		h, err := e.NewHandle(ids, trainer)
+		require.NoError(t, err)
+		c := &comparison{t, e, g, e.NewGraph()}
+		words, clipped := &g.Words, uint64(0)
+		for range 2 {
+			around := g.Surroundings()
+			around.Params = s.effective
+			values, err := reference.Evaluate(g.Graph, around, g.Loss)
+			require.NoError(t, err)
+			d, err := reference.Differentiate(g.Graph, around, g.Loss, values)
+			require.NoError(t, err)
+			_, err = h.FB(c.graph, words, g.Loss)
+			require.NoError(t, err, "seed %d", seed)
+			loss, err := h.SyncLatestLoss()
+			require.NoError(t, err, "seed %d", seed)
+			require.InDelta(t, values[g.Loss][0], loss, 1e-4*(1+math.Abs(values[g.Loss][0])))
+			if s.update(d) {
+				clipped++
+			}
+			c.parameters(persist.Values, func(id uint32) []float64 { return s.raw[id] })
+			c.parameters(persist.Gradient, func(id uint32) []float64 { return s.kept[id] })
+			words = nil
+		}
+		n, err := h.Clips()
+		require.NoError(t, err)
+		require.Equal(t, clipped, n, "seed %d", seed)
+		clips += int(clipped)
+		factor, err := e.Factor(0)
+		require.NoError(t, err)
+		require.InDelta(t, s.factor, factor, 1e-6)
+		e.Close()
+	}
+	require.Greater(t, clips, 10)
+}
+
+// outcome is everything a short training leaves: values, node gradients, parameters.
+func outcome(t *testing.T, g *reference.RandomGraph, threads, processors int) (all []float32) {
+	e := load(t, g, threads, processors, 0.01)
+	defer e.Close()
+	var ids []uint32
+	for id := range g.Params {
+		ids = append(ids, uint32(id))
+	}
+	h, err := e.NewHandle(ids, nil)
+	require.NoError(t, err)
+	graph := e.NewGraph()
+	require.NoError(t, graph.Backward(&g.Words, g.Loss, true))
+	for n := range g.Loss + 1 {
+		v := make([]float32, 2*g.Graph.DimOf(n).Size())
+		require.NoError(t, graph.Value(nil, n, v[:len(v)/2]))
+		require.NoError(t, graph.Gradient(n, v[len(v)/2:]))
+		all = append(all, v...)
+	}
+	for range 2 {
+		_, err := h.FB(graph, nil, g.Loss)
+		require.NoError(t, err)
+	}
+	for id, p := range g.Params {
+		v := make([]float32, len(p.Values))
+		require.NoError(t, e.ReadParameter(uint32(id), persist.Values, 0, v))
+		all = append(all, v...)
+	}
+	return all
+}
+
+// The same program gives the same bits again, also on another number of threads: a script for
+// as many processors as a GPU has runs on one thread and on two.
+func TestResultsAreTheSameBits(t *testing.T) {
+	cases := []struct {
+		name                        string
+		threads, others, processors int
+	}{
+		{"twice on one thread", 1, 1, 3},
+		{"twice on two threads", 2, 2, 5},
+		{"132 processors on one and two threads", 1, 2, 132},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			for seed := range uint64(8) {
+				g, err := reference.Random(seed+2000, reference.Options{Nodes: 40, Random: true})
+				require.NoError(t, err)
+				first, second := outcome(t, g, c.threads, c.processors), outcome(t, g, c.others, c.processors)
+				require.Len(t, second, len(first))
+				for i := range first {
+					require.Equal(t, math.Float32bits(first[i]), math.Float32bits(second[i]), "seed %d, number %d", seed, i)
+				}
+			}
+		})
+	}
 }

@@ -86,14 +86,15 @@ func drawable(random bool) []ops.Code {
 	var list []ops.Code
 	for op := range ops.Table {
 		c := ops.Code(op)
-		if proposals[c] != nil && (random || !isRandom(c)) {
+		if proposals[c] != nil && (random || !IsRandom(c)) {
 			list = append(list, c)
 		}
 	}
 	return list
 }
 
-func isRandom(op ops.Code) bool {
+// IsRandom reports whether an operation draws random numbers.
+func IsRandom(op ops.Code) bool {
 	switch op {
 	case ops.RandomNormal, ops.RandomBernoulli, ops.RandomUniform, ops.Dropout, ops.GaussianNoise:
 		return true
@@ -165,7 +166,7 @@ func (r *recorder) node(op ops.Code, p proposal) (uint32, bool) {
 
 // draw makes the random numbers of a node.
 func (r *recorder) draw(op ops.Code, index uint32, size int) {
-	if !isRandom(op) {
+	if !IsRandom(op) {
 		return
 	}
 	v := make([]float64, size)
