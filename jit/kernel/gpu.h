@@ -20,7 +20,7 @@ enum { RUN_OK, RUN_TIMEOUT, RUN_BAD_OPCODE };
 
 // The script's window: PIECES pieces in a ring, and a copy of the first behind the last, so that
 // an instruction is always in one run.
-struct Window {
+struct __align__(16) Window {
   u32 words[PIECE * (PIECES + 1)];
 };
 
