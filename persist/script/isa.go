@@ -19,23 +19,23 @@ type Opcode uint8
 // addresses is in the word "segments", four bits a slot, slot 0 lowest. Slot 0 is
 // what the instruction writes.
 const (
-	Halt     Opcode = iota
-	Signal          // adds 1 to a barrier after all this processor's earlier work
-	Wait            // waits until a barrier has the expected count
-	Poll            // waits until no word of the operands is the sentinel
-	Fill            // dst[0..n) = value
-	Map             // dst[i] = f(in...[i]), i < n
-	Strided         // the same over up to 5 kept and 5 reduced axes, summed over the reduced
-	Sum             // dst[i] = scale * sum of src[i] over the items
-	Product         // y[r] = bias_scale*bias[r] + scale * W[r,:]·x for the processor's rows of a matrix
-	ProductT        // t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows
-	Outer           // G[r,c] = scale * sum over items of dy[r]*x[c], the processor's rows
-	Gemm            // C[i,j] = scale * sum over k of A[i,k]*B[k,j], any strides
-	Row             // softmax-like functions of one row of n elements
-	Random          // dst[i] = a function of (seed, node, element) and maybe src[i]
-	Norm            // partial = sum of g[i]² over ranges
-	Clip            // sums the partials, decides the gradients' scale and whether to commit
-	Update          // p[i] -= rate * g[i] over ranges, if committed
+	Halt Opcode = iota
+	Signal
+	Wait
+	Poll
+	Fill
+	Map
+	Strided
+	Sum
+	Product
+	ProductT
+	Outer
+	Gemm
+	Row
+	Random
+	Norm
+	Clip
+	Update
 	opcodes
 )
 
@@ -75,6 +75,7 @@ type Format struct {
 	Name   string
 	Fields []string // fixed words after word 1
 	Items  int      // words per item; -1: 1 + the arity of fn, -2: as the row function says, -3: random
+	Doc    string
 }
 
 // Formats is indexed by Opcode.
@@ -82,23 +83,23 @@ type Format struct {
 // Strided's fixed words are followed by axes: the kept and then the reduced sizes,
 // then for each slot that many strides.
 var Formats = [opcodes]Format{
-	Halt:     {"halt", nil, 0},
-	Signal:   {"signal", []string{"barrier"}, 0},
-	Wait:     {"wait", []string{"barrier", "expected"}, 0},
-	Poll:     {"poll", []string{"segments", "n"}, 1},
-	Fill:     {"fill", []string{"segments", "n", "value"}, 1},
-	Map:      {"map", []string{"segments", "n", "p", "q"}, -1},
-	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1},
-	Sum:      {"sum", []string{"segments", "n", "scale", "dst"}, 1},
-	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale"}, 2},
-	ProductT: {"product_t", []string{"segments", "matrix", "scale", "rank_stride"}, 2},
-	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2},
-	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale"}, 3},
-	Row:      {"row", []string{"segments", "n", "stride", "p"}, -2},
-	Random:   {"random", []string{"segments", "n", "p", "q", "seed", "graph", "forward"}, -3},
-	Norm:     {"norm", []string{"segments", "dst"}, 2},
-	Clip:     {"clip", []string{"segments", "partials", "n", "threshold", "result"}, 0},
-	Update:   {"update", []string{"segments", "rate"}, 3},
+	Halt:     {"halt", nil, 0, "the end; a zeroed script stops at once"},
+	Signal:   {"signal", []string{"barrier"}, 0, "adds 1 to a barrier after all this processor's earlier work"},
+	Wait:     {"wait", []string{"barrier", "expected"}, 0, "waits until a barrier has the expected count"},
+	Poll:     {"poll", []string{"segments", "n"}, 1, "waits until no word of the operands is the sentinel"},
+	Fill:     {"fill", []string{"segments", "n", "value"}, 1, "dst[0..n) = value"},
+	Map:      {"map", []string{"segments", "n", "p", "q"}, -1, "dst[i] = f(in...[i]), i < n"},
+	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1, "the same over up to 5 kept and 5 reduced axes, summed over the reduced"},
+	Sum:      {"sum", []string{"segments", "n", "scale", "dst"}, 1, "dst[i] = scale * sum of src[i] over the items"},
+	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale"}, 2, "y[r] = bias_scale*bias[r] + scale * W[r,:]·x for the processor's rows of a matrix"},
+	ProductT: {"product_t", []string{"segments", "matrix", "scale", "rank_stride"}, 2, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows"},
+	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], the processor's rows"},
+	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale"}, 3, "C[i,j] = scale * sum over k of A[i,k]*B[k,j], any strides"},
+	Row:      {"row", []string{"segments", "n", "stride", "p"}, -2, "softmax-like functions of one row of n elements"},
+	Random:   {"random", []string{"segments", "n", "p", "q", "seed", "graph", "forward"}, -3, "dst[i] = a function of (seed, node, element) and maybe src[i]"},
+	Norm:     {"norm", []string{"segments", "dst"}, 2, "partial = sum of g[i]² over ranges"},
+	Clip:     {"clip", []string{"segments", "partials", "n", "threshold", "result"}, 0, "sums the partials, decides the gradients' scale and whether to commit"},
+	Update:   {"update", []string{"segments", "rate"}, 3, "p[i] -= rate * g[i] over ranges, if committed"},
 }
 
 // Fn is an element function of Map and Strided. Its formula, over the inputs
@@ -106,80 +107,109 @@ var Formats = [opcodes]Format{
 type Fn uint8
 
 const (
-	Copy        Fn = iota // a
-	Scale                 // p*a
-	AddConst              // p+a
-	SubFrom               // p-a
-	Tanh                  // tanh a
-	TanhB                 // (dy, y)
-	Logistic              // 1/(1+exp(-(a+p)))
-	LogisticB             // (dy, y)
-	Relu                  // max(a, 0)
-	ReluB                 // (dy, y)
-	Exp                   // exp a
-	Log                   // ln a
-	Sqrt                  // sqrt a
-	SqrtB                 // (dy, y)
-	Square                // a*a
-	SquareB               // (dy, x)
-	Abs                   // |a|
-	AbsB                  // (dy, x)
-	Add                   // a+b
-	Mul                   // p*a*b
-	Div                   // a/b
-	DivB                  // (dy, x, y): d/dy of x/y
-	Pow                   // a^b
-	PowBX                 // (dy, x, y)
-	PowBY                 // (dy, x, y)
-	Min                   // min(a, b)
-	MinBX                 // (dy, x, y)
-	MinBY                 // (dy, x, y)
-	Max                   // max(a, b)
-	MaxBX                 // (dy, x, y)
-	MaxBY                 // (dy, x, y)
-	SquareDiff            // (a-b)²
-	SquareDiffB           // (dy, x, y): p*2*dy*(x-y)
-	BinLog                // -(b ln a + (1-b) ln(1-a))
-	BinLogB               // (dy, x, y)
-	Moment                // p * a^q, q a small integer
-	MomentB               // (dy, x): p*q*dy*a^(q-1)
-	MulDiv                // (dy, x, y): p*dy*x/y
+	Copy Fn = iota
+	Scale
+	AddConst
+	SubFrom
+	Tanh
+	TanhB
+	Logistic
+	LogisticB
+	Relu
+	ReluB
+	Exp
+	Log
+	Sqrt
+	SqrtB
+	Square
+	SquareB
+	Abs
+	AbsB
+	Add
+	Mul
+	Div
+	DivB
+	Pow
+	PowBX
+	PowBY
+	Min
+	MinBX
+	MinBY
+	Max
+	MaxBX
+	MaxBY
+	SquareDiff
+	SquareDiffB
+	BinLog
+	BinLogB
+	Moment
+	MomentB
+	MulDiv
 	Fns
 )
 
-// FnInfo names an element function and counts its inputs.
+// FnInfo names an element function and counts its inputs. Doc is its formula, or, of a
+// derivative, its inputs.
 type FnInfo struct {
 	Name  string
 	Arity int
+	Doc   string
 }
 
 // FnTable is indexed by Fn.
 var FnTable = [Fns]FnInfo{
-	Copy: {"copy", 1}, Scale: {"scale", 1}, AddConst: {"add_const", 1}, SubFrom: {"sub_from", 1},
-	Tanh: {"tanh", 1}, TanhB: {"tanh_b", 2}, Logistic: {"logistic", 1}, LogisticB: {"logistic_b", 2},
-	Relu: {"relu", 1}, ReluB: {"relu_b", 2}, Exp: {"exp", 1}, Log: {"log", 1},
-	Sqrt: {"sqrt", 1}, SqrtB: {"sqrt_b", 2}, Square: {"square", 1}, SquareB: {"square_b", 2},
-	Abs: {"abs", 1}, AbsB: {"abs_b", 2}, Add: {"add", 2}, Mul: {"mul", 2},
-	Div: {"div", 2}, DivB: {"div_b", 3}, Pow: {"pow", 2}, PowBX: {"pow_bx", 3}, PowBY: {"pow_by", 3},
-	Min: {"min", 2}, MinBX: {"min_bx", 3}, MinBY: {"min_by", 3},
-	Max: {"max", 2}, MaxBX: {"max_bx", 3}, MaxBY: {"max_by", 3},
-	SquareDiff: {"square_diff", 2}, SquareDiffB: {"square_diff_b", 3},
-	BinLog: {"bin_log", 2}, BinLogB: {"bin_log_b", 3},
-	Moment: {"moment", 1}, MomentB: {"moment_b", 2}, MulDiv: {"mul_div", 3},
+	Copy:        {"copy", 1, "a"},
+	Scale:       {"scale", 1, "p*a"},
+	AddConst:    {"add_const", 1, "p+a"},
+	SubFrom:     {"sub_from", 1, "p-a"},
+	Tanh:        {"tanh", 1, "tanh a"},
+	TanhB:       {"tanh_b", 2, "(dy, y)"},
+	Logistic:    {"logistic", 1, "1/(1+exp(-(a+p)))"},
+	LogisticB:   {"logistic_b", 2, "(dy, y)"},
+	Relu:        {"relu", 1, "max(a, 0)"},
+	ReluB:       {"relu_b", 2, "(dy, y)"},
+	Exp:         {"exp", 1, "exp a"},
+	Log:         {"log", 1, "ln a"},
+	Sqrt:        {"sqrt", 1, "sqrt a"},
+	SqrtB:       {"sqrt_b", 2, "(dy, y)"},
+	Square:      {"square", 1, "a*a"},
+	SquareB:     {"square_b", 2, "(dy, x)"},
+	Abs:         {"abs", 1, "|a|"},
+	AbsB:        {"abs_b", 2, "(dy, x)"},
+	Add:         {"add", 2, "a+b"},
+	Mul:         {"mul", 2, "p*a*b"},
+	Div:         {"div", 2, "a/b"},
+	DivB:        {"div_b", 3, "(dy, x, y): d/dy of x/y"},
+	Pow:         {"pow", 2, "a^b"},
+	PowBX:       {"pow_bx", 3, "(dy, x, y)"},
+	PowBY:       {"pow_by", 3, "(dy, x, y)"},
+	Min:         {"min", 2, "min(a, b)"},
+	MinBX:       {"min_bx", 3, "(dy, x, y)"},
+	MinBY:       {"min_by", 3, "(dy, x, y)"},
+	Max:         {"max", 2, "max(a, b)"},
+	MaxBX:       {"max_bx", 3, "(dy, x, y)"},
+	MaxBY:       {"max_by", 3, "(dy, x, y)"},
+	SquareDiff:  {"square_diff", 2, "(a-b)²"},
+	SquareDiffB: {"square_diff_b", 3, "(dy, x, y): p*2*dy*(x-y)"},
+	BinLog:      {"bin_log", 2, "-(b ln a + (1-b) ln(1-a))"},
+	BinLogB:     {"bin_log_b", 3, "(dy, x, y)"},
+	Moment:      {"moment", 1, "p * a^q, q a small integer"},
+	MomentB:     {"moment_b", 2, "(dy, x): p*q*dy*a^(q-1)"},
+	MulDiv:      {"mul_div", 3, "(dy, x, y): p*dy*x/y"},
 }
 
 // RowFn is a function of Row. Element i of a row operand is at address + i*stride.
 type RowFn uint8
 
 const (
-	Softmax     RowFn = iota // (y, x)
-	SoftmaxB                 // (dx, y, dy)
-	LogSoftmax               // (y, x)
-	LogSoftmaxB              // (dx, y, dy)
-	NegLogPick               // (loss, x, z, label): z receives logsumexp(x)
-	NegLogPickB              // (dx, x, z, dloss, label)
-	Hinge                    // (loss, x, label), margin p
-	HingeB                   // (dx, x, dloss, label), margin p
+	Softmax RowFn = iota
+	SoftmaxB
+	LogSoftmax
+	LogSoftmaxB
+	NegLogPick
+	NegLogPickB
+	Hinge
+	HingeB
 	RowFns
 )
 
@@ -193,18 +223,19 @@ type RowInfo struct {
 	Writes  uint8 // bit i: item word i is written
 	Label   bool  // the last item word is a row number
 	Words   int
+	Doc     string // the item's words
 }
 
 // RowTable is indexed by RowFn.
 var RowTable = [RowFns]RowInfo{
-	Softmax:     {"softmax", 0b11, 0, 1, false, 2},
-	SoftmaxB:    {"softmax_b", 0b111, 0, 1, false, 3},
-	LogSoftmax:  {"log_softmax", 0b11, 0, 1, false, 2},
-	LogSoftmaxB: {"log_softmax_b", 0b111, 0, 1, false, 3},
-	NegLogPick:  {"neg_log_pick", 0b010, 0b101, 0b101, true, 4},
-	NegLogPickB: {"neg_log_pick_b", 0b0011, 0b1100, 1, true, 5},
-	Hinge:       {"hinge", 0b10, 0b01, 1, true, 3},
-	HingeB:      {"hinge_b", 0b011, 0b100, 1, true, 4},
+	Softmax:     {"softmax", 0b11, 0, 1, false, 2, "(y, x)"},
+	SoftmaxB:    {"softmax_b", 0b111, 0, 1, false, 3, "(dx, y, dy)"},
+	LogSoftmax:  {"log_softmax", 0b11, 0, 1, false, 2, "(y, x)"},
+	LogSoftmaxB: {"log_softmax_b", 0b111, 0, 1, false, 3, "(dx, y, dy)"},
+	NegLogPick:  {"neg_log_pick", 0b010, 0b101, 0b101, true, 4, "(loss, x, z, label): z receives logsumexp(x)"},
+	NegLogPickB: {"neg_log_pick_b", 0b0011, 0b1100, 1, true, 5, "(dx, x, z, dloss, label)"},
+	Hinge:       {"hinge", 0b10, 0b01, 1, true, 3, "(loss, x, label), margin p"},
+	HingeB:      {"hinge_b", 0b011, 0b100, 1, true, 4, "(dx, x, dloss, label), margin p"},
 }
 
 // RandomFn is a function of Random. The last item word is the node number that
@@ -212,11 +243,11 @@ var RowTable = [RowFns]RowInfo{
 type RandomFn uint8
 
 const (
-	Normal    RandomFn = iota // (y, node): mean p, standard deviation q
-	Bernoulli                 // (y, node): q with probability p, else 0
-	Uniform                   // (y, node): in [p, q)
-	Noise                     // (y, x, node): x + N(0, p²)
-	Drop                      // (y, x, node): x dropped with probability p, else times 1/(1-p); its own backward
+	Normal RandomFn = iota
+	Bernoulli
+	Uniform
+	Noise
+	Drop
 	RandomFns
 )
 
@@ -224,7 +255,14 @@ const (
 var RandomTable = [RandomFns]struct {
 	Name  string
 	Words int
-}{{"normal", 2}, {"bernoulli", 2}, {"uniform", 2}, {"noise", 3}, {"drop", 3}}
+	Doc   string
+}{
+	Normal:    {"normal", 2, "(y, node): mean p, standard deviation q"},
+	Bernoulli: {"bernoulli", 2, "(y, node): q with probability p, else 0"},
+	Uniform:   {"uniform", 2, "(y, node): in [p, q)"},
+	Noise:     {"noise", 3, "(y, x, node): x + N(0, p²)"},
+	Drop:      {"drop", 3, "(y, x, node): x dropped with probability p, else times 1/(1-p); its own backward"},
+}
 
 // ItemWords is the number of words of one item.
 func ItemWords(op Opcode, fn uint8) int {

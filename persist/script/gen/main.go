@@ -1,4 +1,5 @@
-// Command gen writes the kernel's isa.h from the instruction table.
+// Command gen writes what is made from the instruction table: the kernel's isa.h and the
+// manual.
 package main
 
 import (
@@ -9,7 +10,12 @@ import (
 )
 
 func main() {
-	if err := os.WriteFile("../../jit/kernel/isa.h", script.Header(), 0o644); err != nil {
-		log.Fatal(err)
+	for path, text := range map[string][]byte{
+		"../../jit/kernel/isa.h":     script.Header(),
+		"../../docs/INSTRUCTIONS.md": script.Manual(),
+	} {
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			log.Fatal(err)
+		}
 	}
 }

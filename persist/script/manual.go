@@ -1,0 +1,53 @@
+package script
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// Manual returns the text of docs/INSTRUCTIONS.md: the instruction set for people. A test
+// fails when the file is stale.
+func Manual() []byte {
+	var b bytes.Buffer
+	b.WriteString(`<!-- Generated from persist/script by go generate. -->
+# Instructions
+
+What a virtual processor can do. Word 0 of an instruction is opcode, function and flags, word 1 its
+length and the number of items; then come the fields named below, then the items. An address is an
+offset in floats into a segment; the field ` + "`segments`" + ` says which, four bits a slot. Slot 0 is
+written. The flag ` + "`acc`" + ` adds to what is there, ` + "`own`" + ` leaves to each processor its slice,
+` + "`sync`" + ` lets the threads meet before the instruction.
+
+| instruction | what it does | fields | words an item |
+| --- | --- | --- | --- |
+`)
+	for _, f := range Formats {
+		words := fmt.Sprint(f.Items)
+		if f.Items < 0 {
+			words = "see below"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, tableCell(f.Doc), strings.Join(f.Fields, ", "), words)
+	}
+	b.WriteString("\n## Functions of map and strided\n\nOver the inputs a, b, c, d; derivatives name theirs. An item is the result's address and the inputs'.\n\n| function | inputs | |\n| --- | --- | --- |\n")
+	for _, f := range FnTable {
+		fmt.Fprintf(&b, "| `%s` | %d | %s |\n", f.Name, f.Arity, tableCell(f.Doc))
+	}
+	b.WriteString("\n## Functions of row\n\n| function | words of an item |\n| --- | --- |\n")
+	for _, f := range RowTable {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, tableCell(f.Doc))
+	}
+	b.WriteString("\n## Functions of random\n\n| function | words of an item |\n| --- | --- |\n")
+	for _, f := range RandomTable {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, tableCell(f.Doc))
+	}
+	b.WriteString("\n## Segments\n\n")
+	for s := Segment(0); s < Segments; s++ {
+		fmt.Fprintf(&b, "%d `%s` ", s, s)
+	}
+	b.WriteString("\n")
+	return b.Bytes()
+}
+
+// tableCell is text that cannot end a table's cell.
+func tableCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
