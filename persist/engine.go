@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"libvpps/bridge"
+	"libvpps/gpu"
 	"libvpps/persist/cpu"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
@@ -201,7 +202,15 @@ func (e *Engine) Seed(s uint32) {
 func (e *Engine) Statistics() Statistics {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.stats
+	s := e.stats
+	if x, ok := e.exec.(interface{ DeviceNS() uint64 }); ok {
+		s.ExecuteNS = x.DeviceNS()
+	}
+	if x, ok := e.exec.(interface{ Counts() gpu.Counts }); ok {
+		s.Copies = x.Counts().CopiesToDevice
+		s.Launches = x.Counts().Launches
+	}
+	return s
 }
 
 // NewCollection makes a collection of parameters with a weight decay.

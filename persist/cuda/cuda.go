@@ -45,7 +45,8 @@ type Executor struct {
 	function gpu.Function
 	shared   int
 	kernel   *jit.Kernel
-	note     string // what a report should say of the choice
+	times    bool    // measure the device's time (VPPS_TIMES=1: 1.5 us a launch)
+	deviceUS float64 // so far
 }
 
 type segment struct {
@@ -60,6 +61,7 @@ type staging struct {
 	dev   gpu.Ptr
 	words int
 	done  gpu.Event
+	begin gpu.Event // with times only
 	busy  bool
 	batch uint32
 }
@@ -91,12 +93,25 @@ func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64) (*Executor,
 	if err := dev.Memset32(e.status, 0, 64); err != nil {
 		return nil, err
 	}
+	e.times = os.Getenv("VPPS_TIMES") == "1"
 	for i := range e.staging {
-		if e.staging[i].done, err = dev.NewEvent(); err != nil {
+		if err := e.marks(&e.staging[i]); err != nil {
 			return nil, err
 		}
 	}
 	return e, nil
+}
+
+// marks makes a slot's events; those with times cost the device 1.5 us a launch.
+func (e *Executor) marks(t *staging) (err error) {
+	if !e.times {
+		t.done, err = e.dev.NewEvent()
+		return err
+	}
+	if t.begin, err = e.dev.NewTimedEvent(); err == nil {
+		t.done, err = e.dev.NewTimedEvent()
+	}
+	return err
 }
 
 func (e *Executor) errorWords() []uint32 { return unsafe.Slice((*uint32)(e.control.Mem), 64) }
@@ -266,6 +281,11 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 		return err
 	}
 	copy(unsafe.Slice((*uint32)(t.host.Mem), t.words), s.Words[:n])
+	if e.times {
+		if err := t.begin.Record(); err != nil {
+			return err
+		}
+	}
 	if err := e.dev.CopyToDevice(t.dev, t.host.Mem, 4*n); err != nil {
 		return err
 	}
@@ -279,23 +299,40 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 // WaitBatch waits for a launch that may still be on its way.
 func (e *Executor) WaitBatch(batch uint32) error {
 	for i := range e.staging {
-		if t := &e.staging[i]; t.busy && t.batch == batch {
-			if err := t.done.Wait(); err != nil {
+		if t := &e.staging[i]; t.batch == batch {
+			if err := e.finish(t); err != nil {
 				return err
 			}
-			t.busy = false
 		}
 	}
 	return e.check()
 }
 
+// finish waits until a slot's launch is over.
+func (e *Executor) finish(t *staging) error {
+	if !t.busy {
+		return nil
+	}
+	if err := t.done.Wait(); err != nil {
+		return err
+	}
+	t.busy = false
+	if e.times {
+		us, err := t.done.Elapsed(t.begin)
+		e.deviceUS += us
+		return err
+	}
+	return nil
+}
+
+// DeviceNS is the time that launches took on the device, the script's copy included, as far as
+// VPPS_TIMES=1 asked for it.
+func (e *Executor) DeviceNS() uint64 { return uint64(e.deviceUS * 1e3) }
+
 // room waits until a slot is free and makes it large enough.
 func (e *Executor) room(t *staging, n int) error {
-	if t.busy {
-		if err := t.done.Wait(); err != nil {
-			return err
-		}
-		t.busy = false
+	if err := e.finish(t); err != nil {
+		return err
 	}
 	if n <= t.words {
 		return nil

@@ -338,8 +338,9 @@ func (b *Builder) allocHolders(holders, size uint32) uint32 {
 // paramSource is a gradient of a parameter, as big as it; rowSource one of a table's row.
 type paramSource struct{ param, at uint32 }
 type rowSource struct {
-	key uint64 // param<<32 | row
-	at  uint32
+	key                 uint64 // param<<32 | row
+	order               uint32 // as the graph has them
+	first, count, shift uint32 // addresses: rowPool[first:first+count], each plus shift
 }
 
 // gradientToParameter hands b.linear over to the parameter.
@@ -392,10 +393,10 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 func (b *Builder) gradientToRows(v uint32) {
 	a, d := b.g.AttrsOf(v), b.g.DimOf(v)
 	row := b.r.Params[a[0]].Row
+	first := uint32(len(b.rowPool))
+	b.rowPool = append(b.rowPool, b.linear...)
 	for e := range d.Bd {
 		key := uint64(a[0])<<32 | uint64(b.g.Inputs[a[1]+e])
-		for _, at := range b.linear {
-			b.rowSrc = append(b.rowSrc, rowSource{key, at + e*row})
-		}
+		b.rowSrc = append(b.rowSrc, rowSource{key, uint32(len(b.rowSrc)), first, uint32(len(b.linear)), e * row})
 	}
 }

@@ -124,6 +124,8 @@ type Builder struct {
 	spanList []span
 	paramSrc []paramSource
 	rowSrc   []rowSource
+	rowPool  []uint32
+	ids      []uint32
 
 	tensors  []uint32 // the tensor table so far: triples
 	maxLevel int32
@@ -205,7 +207,7 @@ func (b *Builder) reset(r *Request) {
 	b.parent, b.clevel, b.ccost = b.parent[:0], b.clevel[:0], b.ccost[:0]
 	b.sigs.reset()
 	b.items, b.pool, b.matrices, b.outers = b.items[:0], b.pool[:0], b.matrices[:0], b.outers[:0]
-	b.paramSrc, b.rowSrc = b.paramSrc[:0], b.rowSrc[:0]
+	b.paramSrc, b.rowSrc, b.rowPool = b.paramSrc[:0], b.rowSrc[:0], b.rowPool[:0]
 	b.tensors = b.tensors[:0]
 	b.maxLevel = -1
 	b.out.Formed, b.out.Touched = b.out.Formed[:0], b.out.Touched[:0]

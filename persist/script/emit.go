@@ -17,6 +17,7 @@ type emitter struct {
 	members   []int32
 	plan      holderTable
 	clusters  []uint32 // by level
+	matrixAlt []matrixItem
 	outerSeen []outerSeen
 }
 
@@ -69,13 +70,28 @@ func (b *Builder) emit() {
 	b.assemble(processors, barriers)
 }
 
+// sortMatrices orders product items by level and signature, those of equal ones as they came.
 func (b *Builder) sortMatrices() {
-	slices.SortStableFunc(b.matrices, func(x, y matrixItem) int {
-		if x.level != y.level {
-			return int(x.level - y.level)
-		}
-		return int(x.sig) - int(y.sig)
-	})
+	b.matrixAlt = resize(b.matrixAlt, len(b.matrices))
+	b.countingSort(len(b.sigs.start), b.matrices, b.matrixAlt, func(x *matrixItem) uint32 { return x.sig })
+	b.countingSort(int(b.maxLevel)+1, b.matrixAlt, b.matrices, func(x *matrixItem) uint32 { return uint32(x.level) })
+}
+
+// countingSort writes from to to in the order of a key below buckets, equal keys as they came.
+func (b *Builder) countingSort(buckets int, from, to []matrixItem, key func(*matrixItem) uint32) {
+	b.count = resize(b.count, buckets+1)
+	clear(b.count)
+	for i := range from {
+		b.count[key(&from[i])+1]++
+	}
+	for i := range buckets {
+		b.count[i+1] += b.count[i]
+	}
+	for i := range from {
+		k := key(&from[i])
+		to[b.count[k]] = from[i]
+		b.count[k]++
+	}
 }
 
 // assign gives every cluster, level by level, to the processor with the least load.

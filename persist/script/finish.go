@@ -22,13 +22,12 @@ func (b *Builder) formParameters() {
 
 // formOuter schedules dW = sum dy x^T for all matrices.
 func (b *Builder) formOuter(level int32) {
-	slices.SortStableFunc(b.outers, func(x, y matrixItem) int { return cmp.Compare(x.sig, y.sig) })
 	for _, o := range b.outers {
 		id := b.r.Plan.Matrices[o.level].Param
 		if toMaster := Segment(b.sigs.of(o.sig)[2]&15) == SegGrad; toMaster && !slices.Contains(b.out.Formed, id) {
 			b.out.Formed = append(b.out.Formed, id)
 		}
-		b.matrices = append(b.matrices, matrixItem{level, o.sig, o.at})
+		b.matrices = append(b.matrices, matrixItem{level, o.sig, o.at}) // emit sorts them
 	}
 	if len(b.outers) > 0 {
 		b.maxLevel = max(b.maxLevel, level)
@@ -40,12 +39,12 @@ const pieceOf = 64
 
 // formDense sums the gradients of parameters that came from nodes.
 func (b *Builder) formDense(level int32) {
-	slices.SortStableFunc(b.paramSrc, func(x, y paramSource) int { return cmp.Compare(x.param, y.param) })
-	for i := 0; i < len(b.paramSrc); {
-		id := b.paramSrc[i].param
+	for _, id := range b.sourceParams() {
 		b.linear = b.linear[:0]
-		for ; i < len(b.paramSrc) && b.paramSrc[i].param == id; i++ {
-			b.linear = append(b.linear, b.paramSrc[i].at)
+		for _, s := range b.paramSrc {
+			if s.param == id {
+				b.linear = append(b.linear, s.at)
+			}
 		}
 		p := &b.r.Params[id]
 		flags, at := uint32(0), level
@@ -67,6 +66,18 @@ func (b *Builder) formDense(level int32) {
 		}
 		b.sumPieces(at, flags, operand{seg, p.Offset}, p.Size)
 	}
+}
+
+// sourceParams lists the parameters that have sources, in order.
+func (b *Builder) sourceParams() []uint32 {
+	b.ids = b.ids[:0]
+	for _, s := range b.paramSrc {
+		if n := len(b.ids); (n == 0 || b.ids[n-1] != s.param) && !slices.Contains(b.ids, s.param) {
+			b.ids = append(b.ids, s.param)
+		}
+	}
+	slices.Sort(b.ids)
+	return b.ids
 }
 
 // zeroRest clears the rows of a table that has gradients of some rows only, before the table as
@@ -102,12 +113,15 @@ func (b *Builder) sumPieces(level int32, flags uint32, dst operand, size uint32)
 // formRows sums the gradients of each touched row of a table, in the order of the graph; behind
 // the gradient of the table as a whole, where there is one.
 func (b *Builder) formRows(level, behind int32) {
-	slices.SortStableFunc(b.rowSrc, func(x, y rowSource) int { return cmp.Compare(x.key, y.key) })
+	slices.SortFunc(b.rowSrc, func(x, y rowSource) int { return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.order, y.order)) })
 	for i := 0; i < len(b.rowSrc); {
 		key := b.rowSrc[i].key
 		b.linear = b.linear[:0]
 		for ; i < len(b.rowSrc) && b.rowSrc[i].key == key; i++ {
-			b.linear = append(b.linear, b.rowSrc[i].at)
+			s := &b.rowSrc[i]
+			for _, at := range b.rowPool[s.first : s.first+s.count] {
+				b.linear = append(b.linear, at+s.shift)
+			}
 		}
 		id, row := uint32(key>>32), uint32(key)
 		p := &b.r.Params[id]

@@ -1,0 +1,166 @@
+package script_test
+
+// How long the host takes to turn a batch of trees into a script, in nanoseconds a node.
+
+import (
+	"math/rand"
+	"testing"
+
+	"libvpps/bridge"
+	"libvpps/bridge/ops"
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+// forest records the Tree-LSTM graph of a batch of random trees: 13 parameters, then per leaf a
+// lookup and per node gates, cell, scores and loss, as the benchmark program does.
+type forest struct {
+	words  bridge.Words
+	node   uint32
+	losses []uint32
+	rng    *rand.Rand
+	hidden uint32
+}
+
+const vocabulary = 10000
+
+func (f *forest) add(op ops.Code, dim uint32, attrs []uint32, args ...uint32) uint32 {
+	f.words.Nodes = append(f.words.Nodes, uint32(op)|dim<<8)
+	if ops.Table[op].Args == ops.Variadic {
+		f.words.Nodes = append(f.words.Nodes, uint32(len(args)))
+	}
+	f.words.Nodes = append(append(f.words.Nodes, args...), attrs...)
+	f.node++
+	return f.node - 1
+}
+
+func (f *forest) input(v uint32) uint32 {
+	f.words.Inputs = append(f.words.Inputs, v)
+	return uint32(len(f.words.Inputs) - 1)
+}
+
+const (
+	dimH = iota
+	dim2H
+	dimC
+	dim1
+	dimHH
+	dimH2H
+	dimCH
+)
+
+// gate is act(bias + W x): parameters are nodes 0..12.
+func (f *forest) gate(act ops.Code, bias, w, x uint32) uint32 {
+	return f.add(act, dimH, nil, f.add(ops.AffineTransform, dimH, nil, bias, w, x))
+}
+
+func (f *forest) tree(leaves int) (h, c uint32) {
+	if leaves == 1 {
+		x := f.add(ops.Lookup, dimH, []uint32{13, f.input(uint32(f.rng.Intn(vocabulary)))})
+		i, o, u := f.gate(ops.LogisticSigmoid, 9, 1, x), f.gate(ops.LogisticSigmoid, 10, 2, x), f.gate(ops.Tanh, 11, 3, x)
+		c = f.add(ops.CwiseMultiply, dimH, nil, i, u)
+		h = f.add(ops.CwiseMultiply, dimH, nil, o, f.add(ops.Tanh, dimH, nil, c))
+	} else {
+		left := 1 + f.rng.Intn(leaves-1)
+		h1, c1 := f.tree(left)
+		h2, c2 := f.tree(leaves - left)
+		e := f.add(ops.Concatenate, dim2H, []uint32{0}, h1, h2)
+		i, o, u := f.gate(ops.LogisticSigmoid, 9, 4, e), f.gate(ops.LogisticSigmoid, 10, 5, e), f.gate(ops.Tanh, 11, 6, e)
+		f1, f2 := f.gate(ops.LogisticSigmoid, 12, 7, h1), f.gate(ops.LogisticSigmoid, 12, 8, h2)
+		c = f.add(ops.CwiseSum, dimH, nil, f.add(ops.CwiseMultiply, dimH, nil, i, u), f.add(ops.CwiseMultiply, dimH, nil, f1, c1))
+		c = f.add(ops.CwiseSum, dimH, nil, c, f.add(ops.CwiseMultiply, dimH, nil, f2, c2))
+		h = f.add(ops.CwiseMultiply, dimH, nil, o, f.add(ops.Tanh, dimH, nil, c))
+	}
+	y := f.add(ops.MatrixMultiply, dimC, nil, 0, h)
+	f.losses = append(f.losses, f.add(ops.PickNegLogSoftmax, dim1, []uint32{f.input(uint32(f.rng.Intn(5)))}, y))
+	return h, c
+}
+
+// newForest returns the graph of a batch, its parameters and matrices.
+func newForest(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix) {
+	f := &forest{rng: rand.New(rand.NewSource(1)), hidden: hidden}
+	dim := func(d ...uint32) bridge.Dim {
+		x := bridge.Dim{Nd: uint32(len(d)), Bd: 1}
+		copy(x.D[:], d)
+		return x
+	}
+	f.words.Dims = []bridge.Dim{dim(hidden), dim(2 * hidden), dim(5), dim(1), dim(hidden, hidden), dim(hidden, 2*hidden), dim(5, hidden)}
+	var params []script.Param
+	var matrices []plan.Matrix
+	var dims []bridge.Dim
+	at := uint32(0)
+	parameter := func(d uint32) {
+		x := f.words.Dims[d]
+		p := script.Param{Offset: at, Size: uint32(x.Size()), Row: uint32(x.Size()), Factor: 1, Matrix: -1, Updated: true}
+		if x.Nd == 2 {
+			p.Matrix = int32(len(matrices))
+			matrices = append(matrices, plan.Matrix{Param: uint32(len(params)), Rows: x.Rows(), Cols: x.Cols(), Offset: at})
+		}
+		at += p.Size
+		params, dims = append(params, p), append(dims, x)
+		f.add(ops.Parameter, d, []uint32{uint32(len(params) - 1)})
+	}
+	parameter(dimCH)
+	for range 3 {
+		parameter(dimHH)
+	}
+	for range 3 {
+		parameter(dimH2H)
+	}
+	for range 2 {
+		parameter(dimHH)
+	}
+	for range 4 {
+		parameter(dimH)
+	}
+	dims = append(dims, dim(hidden, vocabulary))
+	params = append(params, script.Param{Lookup: true, Size: hidden * vocabulary, Row: hidden, Factor: 1, Matrix: -1, Updated: true})
+	for range batch {
+		f.tree(10 + f.rng.Intn(19))
+	}
+	f.add(ops.Sum, dim1, nil, f.losses...)
+	g := &bridge.Graph{}
+	f.words.NodeCount = int(f.node)
+	if err := g.Append(&f.words, func(id uint32) (*bridge.Dim, bool) { return &dims[id], params[id].Lookup }); err != nil {
+		tb.Fatal(err)
+	}
+	return g, params, matrices
+}
+
+func BenchmarkBuild(b *testing.B) {
+	for _, x := range []struct {
+		name       string
+		batch      int
+		processors int
+		rpw        int
+	}{{"batch1", 1, 132, 4}, {"batch128", 128, 132, 4}, {"batch1cpu", 1, 1, 0}} {
+		b.Run(x.name, func(b *testing.B) {
+			g, params, matrices := newForest(b, x.batch, 256)
+			p, err := plan.Sliced(matrices, x.processors)
+			if x.rpw > 0 {
+				p, err = plan.RoundRobin(matrices, plan.Device{Processors: x.processors, Warps: 8, RegistersPer: 255, SetAside: 112, SharedPerBlock: 200 << 10}, x.rpw)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			var builder script.Builder
+			ids := make([]uint32, len(params))
+			for i := range ids {
+				ids[i] = uint32(i)
+			}
+			var words int
+			for b.Loop() {
+				s := script.State{}
+				r := script.Request{Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true,
+					Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
+				built, err := builder.Build(&r)
+				if err != nil {
+					b.Fatal(err)
+				}
+				words = len(built.Script.Words)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(g.Len()), "ns/node")
+			b.ReportMetric(float64(words)/float64(g.Len()), "words/node")
+		})
+	}
+}
