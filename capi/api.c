@@ -96,6 +96,8 @@ PUBLIC vpps_status vpps_engine_seed(vpps_engine *e, uint32_t seed)
 PUBLIC vpps_status vpps_engine_statistics(vpps_engine *e, vpps_statistics *to)
 {
 	ENTER(e, to);
+	if (to->struct_size < sizeof(uint32_t) || to->struct_size > 4096)
+		return error(VPPS_ERR_ARGUMENT, "vpps_engine_statistics: struct_size is not set: start from VPPS_STATISTICS_INIT");
 	vpps_statistics s = VPPS_STATISTICS_INIT;
 	vpps_status r = goEngineStatistics(H(e), &s);
 	uint32_t size = to->struct_size;

@@ -7,6 +7,8 @@ package main
 import "C"
 
 import (
+	"maps"
+	"strings"
 	"sync"
 	"unsafe"
 
@@ -14,17 +16,16 @@ import (
 	"libvpps/persist"
 )
 
-// engines are opened once per device.
+// engines are opened once per device; "auto" is the one of the device that it found.
 var engines struct {
 	sync.Mutex
-	open map[string]*shared
+	open map[string]*shared // by the names asked for and the device's own
 }
 
 type shared struct {
 	engine *persist.Engine
 	handle C.uintptr_t
 	users  int
-	name   string
 }
 
 //export goEngineOpen
@@ -36,38 +37,56 @@ func goEngineOpen(o *C.vpps_cengine_options, out *C.uintptr_t) (status C.int) {
 	}
 	engines.Lock()
 	defer engines.Unlock()
-	if s := engines.open[name]; s != nil {
-		s.users++
-		*out = s.handle
-		return 0
+	s := engines.open[name]
+	if s == nil {
+		e, err := persist.Open(persist.Options{Device: name, Threads: int(o.threads), Processors: int(o.processors), Seed: uint32(o.seed)})
+		if err != nil {
+			return failed(err)
+		}
+		s = share(name, e)
 	}
-	e, err := persist.Open(persist.Options{Device: name, Threads: int(o.threads), Processors: int(o.processors), Seed: uint32(o.seed)})
-	if err != nil {
-		return failed(err)
-	}
-	s := &shared{engine: e, users: 1, name: name}
-	s.handle = newHandle(s)
+	s.users++
+	*out = s.handle
+	return 0
+}
+
+// share enters a new engine under its names, unless its device has one already.
+func share(name string, e *persist.Engine) *shared {
 	if engines.open == nil {
 		engines.open = map[string]*shared{}
 	}
-	engines.open[name] = s
-	*out = s.handle
-	return 0
+	device := deviceOf(e.Describe())
+	s := engines.open[device]
+	if s != nil {
+		e.Close()
+	} else {
+		s = &shared{engine: e}
+		s.handle = newHandle(s)
+	}
+	engines.open[name], engines.open[device] = s, s
+	return s
+}
+
+// deviceOf is the device that a description begins with: "cpu", "cuda:1".
+func deviceOf(description string) string {
+	device, _, _ := strings.Cut(description, ": ")
+	return device
 }
 
 //export goEngineClose
 func goEngineClose(h C.uintptr_t) (status C.int) {
 	defer guard(&status)
+	engines.Lock()
+	defer engines.Unlock()
 	s, err := object[shared](h, "engine")
 	if err != nil {
 		return failed(err)
 	}
-	engines.Lock()
-	defer engines.Unlock()
 	if s.users--; s.users > 0 {
 		return 0
 	}
-	delete(engines.open, s.name)
+	maps.DeleteFunc(engines.open, func(_ string, x *shared) bool { return x == s })
+	release(s.handle)
 	s.engine.Close()
 	return 0
 }
@@ -184,6 +203,13 @@ func goParameterDestroy(h C.uintptr_t, id C.uint32_t) (status C.int) {
 	return failed(e.DestroyParameter(uint32(id)))
 }
 
+func partOf(part C.int) (persist.Part, error) {
+	if part != C.VPPS_VALUES && part != C.VPPS_GRADIENT {
+		return 0, argument("part %d: write VPPS_VALUES or VPPS_GRADIENT", int(part))
+	}
+	return persist.Part(part), nil
+}
+
 //export goParameterRead
 func goParameterRead(h C.uintptr_t, id C.uint32_t, part C.int, offset, count C.uint64_t, to *C.float) (status C.int) {
 	defer guard(&status)
@@ -191,7 +217,15 @@ func goParameterRead(h C.uintptr_t, id C.uint32_t, part C.int, offset, count C.u
 	if err != nil {
 		return failed(err)
 	}
-	return failed(e.ReadParameter(uint32(id), persist.Part(part&1), uint64(offset), slice[float32](to, C.size_t(count))))
+	p, err := partOf(part)
+	if err != nil {
+		return failed(err)
+	}
+	v, err := array[float32](to, count, "elements")
+	if err != nil {
+		return failed(err)
+	}
+	return failed(e.ReadParameter(uint32(id), p, uint64(offset), v))
 }
 
 //export goParameterWrite
@@ -201,7 +235,15 @@ func goParameterWrite(h C.uintptr_t, id C.uint32_t, part C.int, offset, count C.
 	if err != nil {
 		return failed(err)
 	}
-	return failed(e.WriteParameter(uint32(id), persist.Part(part&1), uint64(offset), slice[float32](from, C.size_t(count))))
+	p, err := partOf(part)
+	if err != nil {
+		return failed(err)
+	}
+	v, err := array[float32](from, count, "elements")
+	if err != nil {
+		return failed(err)
+	}
+	return failed(e.WriteParameter(uint32(id), p, uint64(offset), v))
 }
 
 //export goParameterScale
@@ -211,7 +253,11 @@ func goParameterScale(h C.uintptr_t, id C.uint32_t, part C.int, factor C.float) 
 	if err != nil {
 		return failed(err)
 	}
-	return failed(e.ScaleParameter(uint32(id), persist.Part(part&1), float32(factor)))
+	p, err := partOf(part)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(e.ScaleParameter(uint32(id), p, float32(factor)))
 }
 
 //export goParameterExpose
@@ -221,7 +267,11 @@ func goParameterExpose(h C.uintptr_t, id C.uint32_t, part C.int, out **C.float) 
 	if err != nil {
 		return failed(err)
 	}
-	p, err := e.Expose(uint32(id), persist.Part(part&1))
+	which, err := partOf(part)
+	if err != nil {
+		return failed(err)
+	}
+	p, err := e.Expose(uint32(id), which)
 	*out = (*C.float)(p)
 	return failed(err)
 }
@@ -252,7 +302,7 @@ func goParameterTouched(h C.uintptr_t, id C.uint32_t, rows *C.uint32_t, capacity
 		*all = 1
 	}
 	if rows != nil {
-		copy(slice[uint32](rows, C.size_t(capacity)), r)
+		copy(slice[uint32](rows, C.size_t(min(capacity, C.uint64_t(len(r))))), r)
 	}
 	return 0
 }
@@ -307,7 +357,11 @@ func goValue(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, to *C.float, coun
 	if err != nil {
 		return failed(err)
 	}
-	return failed(g.Value(ws, uint32(node), slice[float32](to, count)))
+	v, err := array[float32](to, C.uint64_t(count), "elements")
+	if err != nil {
+		return failed(err)
+	}
+	return failed(g.Value(ws, uint32(node), v))
 }
 
 //export goBackward
@@ -327,7 +381,11 @@ func goGradient(h C.uintptr_t, node C.uint32_t, to *C.float, count C.size_t) (st
 	if err != nil {
 		return failed(err)
 	}
-	return failed(g.Gradient(uint32(node), slice[float32](to, count)))
+	v, err := array[float32](to, C.uint64_t(count), "elements")
+	if err != nil {
+		return failed(err)
+	}
+	return failed(g.Gradient(uint32(node), v))
 }
 
 //export goGraphTruncate
@@ -369,7 +427,11 @@ func goTrainerCreate(h C.uintptr_t, o *C.vpps_ctrainer_options, ids *C.vpps_cuin
 	if err != nil {
 		return failed(err)
 	}
-	t, err := e.NewTrainer(opt, slice[uint32](ids, count))
+	list, err := array[uint32](ids, C.uint64_t(count), "parameters")
+	if err != nil {
+		return failed(err)
+	}
+	t, err := e.NewTrainer(opt, list)
 	if err != nil {
 		return failed(err)
 	}
@@ -398,7 +460,11 @@ func goTrainerAdd(h C.uintptr_t, ids *C.vpps_cuint, count C.size_t) (status C.in
 	if err != nil {
 		return failed(err)
 	}
-	return failed(t.Add(slice[uint32](ids, count)))
+	list, err := array[uint32](ids, C.uint64_t(count), "parameters")
+	if err != nil {
+		return failed(err)
+	}
+	return failed(t.Add(list))
 }
 
 //export goUpdate
@@ -438,7 +504,11 @@ func goHandleCreate(h C.uintptr_t, ids *C.vpps_cuint, count C.size_t, trainer C.
 			return failed(err)
 		}
 	}
-	x, err := e.NewHandle(slice[uint32](ids, count), t)
+	list, err := array[uint32](ids, C.uint64_t(count), "parameters")
+	if err != nil {
+		return failed(err)
+	}
+	x, err := e.NewHandle(list, t)
 	if err != nil {
 		return failed(err)
 	}

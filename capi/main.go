@@ -55,8 +55,12 @@ func failed(err error) C.int {
 // guard turns a panic into an error of the call.
 func guard(status *C.int) {
 	if r := recover(); r != nil {
-		*status = failed(fmt.Errorf("internal error: %v at %s", r, firstFrame(debug.Stack())))
+		*status = failed(panicked(r, debug.Stack()))
 	}
+}
+
+func panicked(r any, stack []byte) error {
+	return fmt.Errorf("internal error: %v at %s", r, firstFrame(stack))
 }
 
 // firstFrame is the file and line where a panic began, of a stack taken while recovering.
@@ -73,14 +77,19 @@ func firstFrame(stack []byte) string {
 	return "an unknown place"
 }
 
-// object returns what a handle stands for; 0 and foreign numbers are errors.
-func object[T any](h C.uintptr_t, what string) (*T, error) {
+// object returns what a handle stands for; 0, destroyed and foreign ones are errors.
+func object[T any](h C.uintptr_t, what string) (x *T, err error) {
 	if h == 0 {
-		return nil, fmt.Errorf("%w: the %s is NULL", persist.ErrArgument, what)
+		return nil, argument("the %s is NULL", what)
 	}
+	defer func() {
+		if recover() != nil { // of a number that is no handle
+			x, err = nil, argument("this is no %s: it was destroyed, or never made", what)
+		}
+	}()
 	x, ok := cgo.Handle(h).Value().(*T)
 	if !ok {
-		return nil, fmt.Errorf("%w: this is no %s", persist.ErrArgument, what)
+		return nil, argument("this is no %s but another object", what)
 	}
 	return x, nil
 }
@@ -91,23 +100,38 @@ func slice[T, U any](p *U, n C.size_t) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(p)), int(n))
 }
 
+// array is a slice of a caller's memory whose length nobody has checked yet.
+func array[T, U any](p *U, n C.uint64_t, what string) ([]T, error) {
+	switch {
+	case n > 1<<32:
+		return nil, argument("%d %s: too many", uint64(n), what)
+	case n > 0 && p == nil:
+		return nil, argument("%d %s, but their address is NULL", uint64(n), what)
+	}
+	return slice[T](p, C.size_t(n)), nil
+}
+
 // words is the Go view of recorded words; nil stays nil.
 func words(w *C.vpps_words) (*bridge.Words, error) {
 	if w == nil {
 		return nil, nil
 	}
 	if w.version != C.VPPS_WIRE_VERSION {
-		return nil, fmt.Errorf("%w: wire format %d, this library reads %d: rebuild the program", persist.ErrArgument, uint32(w.version), C.VPPS_WIRE_VERSION)
+		return nil, argument("wire format %d, this library reads %d: rebuild the program", uint32(w.version), C.VPPS_WIRE_VERSION)
 	}
-	if w.node_words > 1<<30 || w.dim_count > 1<<24 || w.input_words > 1<<32 {
-		return nil, fmt.Errorf("%w: %d node words, %d dims, %d input words: too many", persist.ErrArgument, uint64(w.node_words), uint64(w.dim_count), uint64(w.input_words))
+	nodes, err := array[uint32](w.nodes, C.uint64_t(w.node_words), "node words")
+	if err != nil {
+		return nil, err
 	}
-	return &bridge.Words{
-		Nodes:     slice[uint32](w.nodes, w.node_words),
-		NodeCount: int(w.node_count),
-		Dims:      slice[bridge.Dim](w.dims, w.dim_count),
-		Inputs:    slice[uint32](w.inputs, w.input_words),
-	}, nil
+	dims, err := array[bridge.Dim](w.dims, C.uint64_t(w.dim_count), "dims")
+	if err != nil {
+		return nil, err
+	}
+	inputs, err := array[uint32](w.inputs, C.uint64_t(w.input_words), "input words")
+	if err != nil {
+		return nil, err
+	}
+	return &bridge.Words{Nodes: nodes, NodeCount: int(w.node_count), Dims: dims, Inputs: inputs}, nil
 }
 
 // text copies a string to a C buffer, always terminated.

@@ -191,6 +191,9 @@ func (e *Engine) NewHandle(ids []uint32, t *Trainer) (*Handle, error) {
 	if e.dead != nil {
 		return nil, e.dead
 	}
+	if t != nil && t.e != e {
+		return nil, wrong(ErrArgument, "the trainer is of another engine")
+	}
 	if t == nil {
 		t = &Trainer{e: e, options: TrainerOptions{LearningRate: 0.1, Clipping: true, Threshold: 5, Sparse: true}}
 		if err := t.add(ids); err != nil {
@@ -226,6 +229,9 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 	e := h.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if g.e != e {
+		return 0, wrong(ErrArgument, "the graph is of another engine than the handle")
+	}
 	err = g.call(w, node, inFlight, func() error { return h.launch(g, node) })
 	if err != nil {
 		return 0, err
