@@ -33,12 +33,13 @@ EXAMPLES := $(patsubst cpp_examples/%.cc,$(B)/%,$(wildcard cpp_examples/*.cc)) \
             $(patsubst cpp_examples/%.c,$(B)/%,$(wildcard cpp_examples/*.c))
 BENCHES  := $(patsubst bench/%.cc,$(B)/bench/%,$(wildcard bench/*.cc))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
+HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
 
 .PHONY: all lib examples tests demo golden test lint format install clean
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
-tests: $(CXXTESTS) $(B)/golden
+tests: $(CXXTESTS) $(HOSTTESTS) $(B)/golden
 
 # ---- the shared library --------------------------------------------------------------------------
 
@@ -76,10 +77,14 @@ $(B)/%: cpp_examples/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 $(B)/%: cpp_examples/%.c $(B)/libvpps.so
 	$(CC) -std=c11 -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) -lvpps $(LDFLAGS)
 
-$(CXXTESTS) $(BENCHES): LINK += -Wl,-rpath,'$$ORIGIN/..'
+$(CXXTESTS) $(HOSTTESTS) $(BENCHES): LINK += -Wl,-rpath,'$$ORIGIN/..'
 $(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CXXPROGRAM)
+
+$(B)/tests/host_%: test/host/%.c $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) $(if $(findstring LOADED_BY_HAND,$(file < $<)),-ldl,-lvpps) $(LDFLAGS)
 
 $(B)/bench/%: bench/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 	@mkdir -p $(@D)

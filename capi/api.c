@@ -10,304 +10,293 @@
 
 #define PUBLIC __attribute__((visibility("default")))
 
-static __thread char last_error[2048];
 static int forked;
 
 static void in_child(void) { forked = 1; }
 __attribute__((constructor)) static void watch_fork(void) { pthread_atfork(NULL, NULL, in_child); }
 
-void vpps_set_error(const char *text)
-{
-	snprintf(last_error, sizeof last_error, "%s", text);
-	for (char *p = last_error; *p; p++)
-		if (*p == '\n')
-			*p = ' ';
+/* The last error of a thread, allocated at its first. Not a __thread array: Go's runtime makes all
+ * thread-local memory of the library static, of which dlopen grants little. */
+enum { ERROR_SIZE = 2048 };
+static pthread_key_t last_error;
+__attribute__((constructor)) static void make_last_error(void) {
+  pthread_key_create(&last_error, free);
 }
 
-static vpps_status error(vpps_status status, const char *text)
-{
-	vpps_set_error(text);
-	return status;
+void vpps_set_error(const char *text) {
+  char *p = pthread_getspecific(last_error);
+  if (!p) {
+    p = malloc(ERROR_SIZE);
+    if (!p || pthread_setspecific(last_error, p)) {
+      free(p);
+      return;
+    }
+  }
+  snprintf(p, ERROR_SIZE, "%s", text);
+  for (; *p; p++)
+    if (*p == '\n')
+      *p = ' ';
+}
+
+static vpps_status error(vpps_status status, const char *text) {
+  vpps_set_error(text);
+  return status;
 }
 
 /* ENTER(pointers that must not be NULL) */
-static vpps_status enter(const void *const *must, size_t n, const char *function)
-{
-	if (forked)
-		return error(VPPS_ERR_FORKED, "called in a forked child: load and use libvpps after fork, not before");
-	for (size_t i = 0; i < n; i++)
-		if (!must[i]) {
-			char text[160];
-			snprintf(text, sizeof text, "%s: argument %zu that must not be NULL is", function, i + 1);
-			return error(VPPS_ERR_ARGUMENT, text);
-		}
-	return VPPS_OK;
+static vpps_status enter(const void *const *must, size_t n, const char *function) {
+  if (forked)
+    return error(VPPS_ERR_FORKED,
+                 "called in a forked child: load and use libvpps after fork, not before");
+  for (size_t i = 0; i < n; i++)
+    if (!must[i]) {
+      char text[160];
+      snprintf(text, sizeof text, "%s: argument %zu that must not be NULL is", function, i + 1);
+      return error(VPPS_ERR_ARGUMENT, text);
+    }
+  return VPPS_OK;
 }
 #define ENTER(...)                                                                                 \
-	do {                                                                                       \
-		const void *must_[] = {__VA_ARGS__};                                               \
-		vpps_status s_ = enter(must_, sizeof must_ / sizeof *must_, __func__);             \
-		if (s_)                                                                            \
-			return s_;                                                                 \
-	} while (0)
+  do {                                                                                             \
+    const void *must_[] = {__VA_ARGS__};                                                           \
+    vpps_status s_ = enter(must_, sizeof must_ / sizeof *must_, __func__);                         \
+    if (s_)                                                                                        \
+      return s_;                                                                                   \
+  } while (0)
 
 #define H(p) ((uintptr_t)(p))
 
 PUBLIC const char *vpps_version(void) { return "0.1.0"; }
-PUBLIC const char *vpps_last_error(void) { return last_error; }
-PUBLIC const char *vpps_build_info(void)
-{
-	static char text[256];
-	if (!text[0] && !forked)
-		goBuildInfo(text, sizeof text);
-	return text;
+PUBLIC const char *vpps_last_error(void) {
+  const char *p = pthread_getspecific(last_error);
+  return p ? p : "";
+}
+PUBLIC const char *vpps_build_info(void) {
+  static char text[256];
+  if (!text[0] && !forked)
+    goBuildInfo(text, sizeof text);
+  return text;
 }
 
-PUBLIC vpps_status vpps_engine_open(const vpps_engine_options *o, vpps_engine **out)
-{
-	static const vpps_engine_options defaults = VPPS_ENGINE_OPTIONS_INIT;
-	ENTER(out);
-	vpps_engine_options mine = defaults;
-	if (o) {
-		if (o->struct_size < sizeof(uint32_t) || o->struct_size > 4096)
-			return error(VPPS_ERR_ARGUMENT, "vpps_engine_open: struct_size is not set: start from VPPS_ENGINE_OPTIONS_INIT");
-		memcpy(&mine, o, o->struct_size < sizeof mine ? o->struct_size : sizeof mine);
-	}
-	uintptr_t h = 0;
-	vpps_status s = goEngineOpen(&mine, &h);
-	*out = (vpps_engine *)h;
-	return s;
+PUBLIC vpps_status vpps_engine_open(const vpps_engine_options *o, vpps_engine **out) {
+  static const vpps_engine_options defaults = VPPS_ENGINE_OPTIONS_INIT;
+  ENTER(out);
+  vpps_engine_options mine = defaults;
+  if (o) {
+    if (o->struct_size < sizeof(uint32_t) || o->struct_size > 4096)
+      return error(VPPS_ERR_ARGUMENT,
+                   "vpps_engine_open: struct_size is not set: start from VPPS_ENGINE_OPTIONS_INIT");
+    memcpy(&mine, o, o->struct_size < sizeof mine ? o->struct_size : sizeof mine);
+  }
+  uintptr_t h = 0;
+  vpps_status s = goEngineOpen(&mine, &h);
+  *out = (vpps_engine *)h;
+  return s;
 }
-PUBLIC void vpps_engine_close(vpps_engine *e)
-{
-	if (e && !forked)
-		goEngineClose(H(e));
+PUBLIC void vpps_engine_close(vpps_engine *e) {
+  if (e && !forked)
+    goEngineClose(H(e));
 }
-PUBLIC vpps_status vpps_engine_describe(vpps_engine *e, char *text, size_t size)
-{
-	ENTER(e, text);
-	return goEngineDescribe(H(e), text, size);
+PUBLIC vpps_status vpps_engine_describe(vpps_engine *e, char *text, size_t size) {
+  ENTER(e, text);
+  return goEngineDescribe(H(e), text, size);
 }
-PUBLIC vpps_status vpps_engine_seed(vpps_engine *e, uint32_t seed)
-{
-	ENTER(e);
-	return goEngineSeed(H(e), seed);
+PUBLIC vpps_status vpps_engine_seed(vpps_engine *e, uint32_t seed) {
+  ENTER(e);
+  return goEngineSeed(H(e), seed);
 }
-PUBLIC vpps_status vpps_engine_statistics(vpps_engine *e, vpps_statistics *to)
-{
-	ENTER(e, to);
-	if (to->struct_size < sizeof(uint32_t) || to->struct_size > 4096)
-		return error(VPPS_ERR_ARGUMENT, "vpps_engine_statistics: struct_size is not set: start from VPPS_STATISTICS_INIT");
-	vpps_statistics s = VPPS_STATISTICS_INIT;
-	vpps_status r = goEngineStatistics(H(e), &s);
-	uint32_t size = to->struct_size;
-	if (size > sizeof s)
-		size = sizeof s;
-	s.struct_size = to->struct_size;
-	if (!r && size > sizeof(uint32_t))
-		memcpy(to, &s, size);
-	return r;
+PUBLIC vpps_status vpps_engine_statistics(vpps_engine *e, vpps_statistics *to) {
+  ENTER(e, to);
+  if (to->struct_size < sizeof(uint32_t) || to->struct_size > 4096)
+    return error(VPPS_ERR_ARGUMENT,
+                 "vpps_engine_statistics: struct_size is not set: start from VPPS_STATISTICS_INIT");
+  vpps_statistics s = VPPS_STATISTICS_INIT;
+  vpps_status r = goEngineStatistics(H(e), &s);
+  uint32_t size = to->struct_size;
+  if (size > sizeof s)
+    size = sizeof s;
+  s.struct_size = to->struct_size;
+  if (!r && size > sizeof(uint32_t))
+    memcpy(to, &s, size);
+  return r;
 }
 
-PUBLIC vpps_status vpps_collection_create(vpps_engine *e, float lambda, uint32_t *c)
-{
-	ENTER(e, c);
-	return goCollectionCreate(H(e), lambda, c);
+PUBLIC vpps_status vpps_collection_create(vpps_engine *e, float lambda, uint32_t *c) {
+  ENTER(e, c);
+  return goCollectionCreate(H(e), lambda, c);
 }
-PUBLIC vpps_status vpps_collection_set_lambda(vpps_engine *e, uint32_t c, float lambda)
-{
-	ENTER(e);
-	return goCollectionSetLambda(H(e), c, lambda);
+PUBLIC vpps_status vpps_collection_set_lambda(vpps_engine *e, uint32_t c, float lambda) {
+  ENTER(e);
+  return goCollectionSetLambda(H(e), c, lambda);
 }
-PUBLIC vpps_status vpps_collection_factor(vpps_engine *e, uint32_t c, float *factor)
-{
-	ENTER(e, factor);
-	return goCollectionFactor(H(e), c, factor);
+PUBLIC vpps_status vpps_collection_factor(vpps_engine *e, uint32_t c, float *factor) {
+  ENTER(e, factor);
+  return goCollectionFactor(H(e), c, factor);
 }
 
-PUBLIC vpps_status vpps_parameter_create(vpps_engine *e, uint32_t c, const char *name, const vpps_dim *dim, uint32_t flags,
-					 const float *values, uint32_t *id)
-{
-	ENTER(e, dim, id);
-	return goParameterCreate(H(e), c, name, dim, flags, values, id);
+PUBLIC vpps_status vpps_parameter_create(vpps_engine *e, uint32_t c, const char *name,
+                                         const vpps_dim *dim, uint32_t flags, const float *values,
+                                         uint32_t *id) {
+  ENTER(e, dim, id);
+  return goParameterCreate(H(e), c, name, dim, flags, values, id);
 }
-PUBLIC vpps_status vpps_parameter_destroy(vpps_engine *e, uint32_t id)
-{
-	ENTER(e);
-	return goParameterDestroy(H(e), id);
+PUBLIC vpps_status vpps_parameter_destroy(vpps_engine *e, uint32_t id) {
+  ENTER(e);
+  return goParameterDestroy(H(e), id);
 }
-PUBLIC vpps_status vpps_parameter_read(vpps_engine *e, uint32_t id, vpps_part part, uint64_t offset, uint64_t count, float *to)
-{
-	ENTER(e, to);
-	return goParameterRead(H(e), id, part, offset, count, to);
+PUBLIC vpps_status vpps_parameter_read(vpps_engine *e, uint32_t id, vpps_part part, uint64_t offset,
+                                       uint64_t count, float *to) {
+  ENTER(e, to);
+  return goParameterRead(H(e), id, part, offset, count, to);
 }
-PUBLIC vpps_status vpps_parameter_write(vpps_engine *e, uint32_t id, vpps_part part, uint64_t offset, uint64_t count, const float *from)
-{
-	ENTER(e, from);
-	return goParameterWrite(H(e), id, part, offset, count, from);
+PUBLIC vpps_status vpps_parameter_write(vpps_engine *e, uint32_t id, vpps_part part,
+                                        uint64_t offset, uint64_t count, const float *from) {
+  ENTER(e, from);
+  return goParameterWrite(H(e), id, part, offset, count, from);
 }
-PUBLIC vpps_status vpps_parameter_scale(vpps_engine *e, uint32_t id, vpps_part part, float factor)
-{
-	ENTER(e);
-	return goParameterScale(H(e), id, part, factor);
+PUBLIC vpps_status vpps_parameter_scale(vpps_engine *e, uint32_t id, vpps_part part, float factor) {
+  ENTER(e);
+  return goParameterScale(H(e), id, part, factor);
 }
-PUBLIC vpps_status vpps_parameter_expose(vpps_engine *e, uint32_t id, vpps_part part, float **values)
-{
-	ENTER(e, values);
-	return goParameterExpose(H(e), id, part, values);
+PUBLIC vpps_status vpps_parameter_expose(vpps_engine *e, uint32_t id, vpps_part part,
+                                         float **values) {
+  ENTER(e, values);
+  return goParameterExpose(H(e), id, part, values);
 }
-PUBLIC vpps_status vpps_parameter_set_updated(vpps_engine *e, uint32_t id, int updated)
-{
-	ENTER(e);
-	return goParameterSetUpdated(H(e), id, updated);
+PUBLIC vpps_status vpps_parameter_set_updated(vpps_engine *e, uint32_t id, int updated) {
+  ENTER(e);
+  return goParameterSetUpdated(H(e), id, updated);
 }
-PUBLIC vpps_status vpps_parameter_touched(vpps_engine *e, uint32_t id, uint32_t *rows, uint64_t capacity, uint64_t *count, int *all)
-{
-	ENTER(e, count, all);
-	return goParameterTouched(H(e), id, rows, capacity, count, all);
+PUBLIC vpps_status vpps_parameter_touched(vpps_engine *e, uint32_t id, uint32_t *rows,
+                                          uint64_t capacity, uint64_t *count, int *all) {
+  ENTER(e, count, all);
+  return goParameterTouched(H(e), id, rows, capacity, count, all);
 }
 
-PUBLIC vpps_status vpps_graph_create(vpps_engine *e, vpps_graph **out)
-{
-	ENTER(e, out);
-	uintptr_t h = 0;
-	vpps_status s = goGraphCreate(H(e), &h);
-	*out = (vpps_graph *)h;
-	return s;
+PUBLIC vpps_status vpps_graph_create(vpps_engine *e, vpps_graph **out) {
+  ENTER(e, out);
+  uintptr_t h = 0;
+  vpps_status s = goGraphCreate(H(e), &h);
+  *out = (vpps_graph *)h;
+  return s;
 }
-PUBLIC void vpps_graph_destroy(vpps_graph *g)
-{
-	if (g && !forked)
-		goGraphDestroy(H(g));
+PUBLIC void vpps_graph_destroy(vpps_graph *g) {
+  if (g && !forked)
+    goGraphDestroy(H(g));
 }
-PUBLIC vpps_status vpps_forward(vpps_graph *g, const vpps_words *w, uint32_t node, int restart)
-{
-	ENTER(g);
-	return goForward(H(g), w, node, restart);
+PUBLIC vpps_status vpps_forward(vpps_graph *g, const vpps_words *w, uint32_t node, int restart) {
+  ENTER(g);
+  return goForward(H(g), w, node, restart);
 }
-PUBLIC vpps_status vpps_value(vpps_graph *g, const vpps_words *w, uint32_t node, float *to, size_t count)
-{
-	ENTER(g, to);
-	return goValue(H(g), w, node, to, count);
+PUBLIC vpps_status vpps_value(vpps_graph *g, const vpps_words *w, uint32_t node, float *to,
+                              size_t count) {
+  ENTER(g, to);
+  return goValue(H(g), w, node, to, count);
 }
-PUBLIC vpps_status vpps_backward(vpps_graph *g, const vpps_words *w, uint32_t node, int full)
-{
-	ENTER(g);
-	return goBackward(H(g), w, node, full);
+PUBLIC vpps_status vpps_backward(vpps_graph *g, const vpps_words *w, uint32_t node, int full) {
+  ENTER(g);
+  return goBackward(H(g), w, node, full);
 }
-PUBLIC vpps_status vpps_gradient(vpps_graph *g, uint32_t node, float *to, size_t count)
-{
-	ENTER(g, to);
-	return goGradient(H(g), node, to, count);
+PUBLIC vpps_status vpps_gradient(vpps_graph *g, uint32_t node, float *to, size_t count) {
+  ENTER(g, to);
+  return goGradient(H(g), node, to, count);
 }
-PUBLIC vpps_status vpps_graph_truncate(vpps_graph *g, uint32_t node)
-{
-	ENTER(g);
-	return goGraphTruncate(H(g), node);
+PUBLIC vpps_status vpps_graph_truncate(vpps_graph *g, uint32_t node) {
+  ENTER(g);
+  return goGraphTruncate(H(g), node);
 }
-PUBLIC vpps_status vpps_graph_invalidate(vpps_graph *g, uint32_t node)
-{
-	ENTER(g);
-	return goGraphInvalidate(H(g), node);
+PUBLIC vpps_status vpps_graph_invalidate(vpps_graph *g, uint32_t node) {
+  ENTER(g);
+  return goGraphInvalidate(H(g), node);
 }
 
-static vpps_status trainer_options(const vpps_trainer_options *o, vpps_trainer_options *mine)
-{
-	static const vpps_trainer_options defaults = VPPS_TRAINER_OPTIONS_INIT;
-	*mine = defaults;
-	if (o->struct_size < sizeof(uint32_t) || o->struct_size > 4096)
-		return error(VPPS_ERR_ARGUMENT, "trainer options: struct_size is not set: start from VPPS_TRAINER_OPTIONS_INIT");
-	memcpy(mine, o, o->struct_size < sizeof *mine ? o->struct_size : sizeof *mine);
-	return VPPS_OK;
+static vpps_status trainer_options(const vpps_trainer_options *o, vpps_trainer_options *mine) {
+  static const vpps_trainer_options defaults = VPPS_TRAINER_OPTIONS_INIT;
+  *mine = defaults;
+  if (o->struct_size < sizeof(uint32_t) || o->struct_size > 4096)
+    return error(VPPS_ERR_ARGUMENT,
+                 "trainer options: struct_size is not set: start from VPPS_TRAINER_OPTIONS_INIT");
+  memcpy(mine, o, o->struct_size < sizeof *mine ? o->struct_size : sizeof *mine);
+  return VPPS_OK;
 }
-PUBLIC vpps_status vpps_trainer_create(vpps_engine *e, const vpps_trainer_options *o, const uint32_t *ids, size_t count, vpps_trainer **out)
-{
-	ENTER(e, o, out);
-	vpps_trainer_options mine;
-	vpps_status s = trainer_options(o, &mine);
-	if (s)
-		return s;
-	if (count && !ids)
-		return error(VPPS_ERR_ARGUMENT, "vpps_trainer_create: ids is NULL");
-	uintptr_t h = 0;
-	s = goTrainerCreate(H(e), &mine, ids, count, &h);
-	*out = (vpps_trainer *)h;
-	return s;
+PUBLIC vpps_status vpps_trainer_create(vpps_engine *e, const vpps_trainer_options *o,
+                                       const uint32_t *ids, size_t count, vpps_trainer **out) {
+  ENTER(e, o, out);
+  vpps_trainer_options mine;
+  vpps_status s = trainer_options(o, &mine);
+  if (s)
+    return s;
+  if (count && !ids)
+    return error(VPPS_ERR_ARGUMENT, "vpps_trainer_create: ids is NULL");
+  uintptr_t h = 0;
+  s = goTrainerCreate(H(e), &mine, ids, count, &h);
+  *out = (vpps_trainer *)h;
+  return s;
 }
-PUBLIC vpps_status vpps_trainer_set(vpps_trainer *t, const vpps_trainer_options *o)
-{
-	ENTER(t, o);
-	vpps_trainer_options mine;
-	vpps_status s = trainer_options(o, &mine);
-	return s ? s : (vpps_status)goTrainerSet(H(t), &mine);
+PUBLIC vpps_status vpps_trainer_set(vpps_trainer *t, const vpps_trainer_options *o) {
+  ENTER(t, o);
+  vpps_trainer_options mine;
+  vpps_status s = trainer_options(o, &mine);
+  return s ? s : (vpps_status)goTrainerSet(H(t), &mine);
 }
-PUBLIC vpps_status vpps_trainer_add(vpps_trainer *t, const uint32_t *ids, size_t count)
-{
-	ENTER(t);
-	if (count && !ids)
-		return error(VPPS_ERR_ARGUMENT, "vpps_trainer_add: ids is NULL");
-	return goTrainerAdd(H(t), ids, count);
+PUBLIC vpps_status vpps_trainer_add(vpps_trainer *t, const uint32_t *ids, size_t count) {
+  ENTER(t);
+  if (count && !ids)
+    return error(VPPS_ERR_ARGUMENT, "vpps_trainer_add: ids is NULL");
+  return goTrainerAdd(H(t), ids, count);
 }
-PUBLIC vpps_status vpps_update(vpps_trainer *t, int *clipped)
-{
-	ENTER(t);
-	return goUpdate(H(t), clipped);
+PUBLIC vpps_status vpps_update(vpps_trainer *t, int *clipped) {
+  ENTER(t);
+  return goUpdate(H(t), clipped);
 }
-PUBLIC void vpps_trainer_destroy(vpps_trainer *t)
-{
-	if (t && !forked)
-		goRelease(H(t));
+PUBLIC void vpps_trainer_destroy(vpps_trainer *t) {
+  if (t && !forked)
+    goRelease(H(t));
 }
 
-PUBLIC vpps_status vpps_handle_create(vpps_engine *e, const uint32_t *ids, size_t count, vpps_trainer *t, vpps_handle **out)
-{
-	ENTER(e, out);
-	if (count && !ids)
-		return error(VPPS_ERR_ARGUMENT, "vpps_handle_create: ids is NULL");
-	uintptr_t h = 0;
-	vpps_status s = goHandleCreate(H(e), ids, count, H(t), &h);
-	*out = (vpps_handle *)h;
-	return s;
+PUBLIC vpps_status vpps_handle_create(vpps_engine *e, const uint32_t *ids, size_t count,
+                                      vpps_trainer *t, vpps_handle **out) {
+  ENTER(e, out);
+  if (count && !ids)
+    return error(VPPS_ERR_ARGUMENT, "vpps_handle_create: ids is NULL");
+  uintptr_t h = 0;
+  vpps_status s = goHandleCreate(H(e), ids, count, H(t), &h);
+  *out = (vpps_handle *)h;
+  return s;
 }
-PUBLIC void vpps_handle_destroy(vpps_handle *h)
-{
-	if (h && !forked)
-		goRelease(H(h));
+PUBLIC void vpps_handle_destroy(vpps_handle *h) {
+  if (h && !forked)
+    goRelease(H(h));
 }
-PUBLIC vpps_trainer *vpps_handle_trainer(vpps_handle *h)
-{
-	uintptr_t t = 0;
-	if (h && !forked)
-		goHandleTrainer(H(h), &t);
-	return (vpps_trainer *)t;
+PUBLIC vpps_trainer *vpps_handle_trainer(vpps_handle *h) {
+  uintptr_t t = 0;
+  if (h && !forked)
+    goHandleTrainer(H(h), &t);
+  return (vpps_trainer *)t;
 }
-PUBLIC vpps_status vpps_fb(vpps_handle *h, vpps_graph *g, const vpps_words *w, uint32_t node, float *stale)
-{
-	ENTER(h, g);
-	float loss = 0;
-	vpps_status s = goFB(H(h), H(g), w, node, &loss);
-	if (stale)
-		*stale = loss;
-	return s;
+PUBLIC vpps_status vpps_fb(vpps_handle *h, vpps_graph *g, const vpps_words *w, uint32_t node,
+                           float *stale) {
+  ENTER(h, g);
+  float loss = 0;
+  vpps_status s = goFB(H(h), H(g), w, node, &loss);
+  if (stale)
+    *stale = loss;
+  return s;
 }
-PUBLIC vpps_status vpps_sync_latest_loss(vpps_handle *h, float *loss)
-{
-	ENTER(h, loss);
-	return goSyncLatestLoss(H(h), loss);
+PUBLIC vpps_status vpps_sync_latest_loss(vpps_handle *h, float *loss) {
+  ENTER(h, loss);
+  return goSyncLatestLoss(H(h), loss);
 }
-PUBLIC vpps_status vpps_handle_clips(vpps_handle *h, uint64_t *clips)
-{
-	ENTER(h, clips);
-	return goHandleClips(H(h), clips);
+PUBLIC vpps_status vpps_handle_clips(vpps_handle *h, uint64_t *clips) {
+  ENTER(h, clips);
+  return goHandleClips(H(h), clips);
 }
 
-PUBLIC vpps_status vpps_plan_report(vpps_handle *h, char *text, size_t size, size_t *needed)
-{
-	ENTER(h);
-	return goPlanReport(H(h), text, size, needed);
+PUBLIC vpps_status vpps_plan_report(vpps_handle *h, char *text, size_t size, size_t *needed) {
+  ENTER(h);
+  return goPlanReport(H(h), text, size, needed);
 }
-PUBLIC vpps_status vpps_script_dump(vpps_engine *e, char *text, size_t size, size_t *needed)
-{
-	ENTER(e);
-	return goScriptDump(H(e), text, size, needed);
+PUBLIC vpps_status vpps_script_dump(vpps_engine *e, char *text, size_t size, size_t *needed) {
+  ENTER(e);
+  return goScriptDump(H(e), text, size, needed);
 }

@@ -218,7 +218,8 @@ vpps_status vpps_trainer_set(vpps_trainer *trainer, const vpps_trainer_options *
 /* Adds parameters made since. */
 vpps_status vpps_trainer_add(vpps_trainer *trainer, const uint32_t *ids, size_t count);
 /* Applies the gradients and clears them (DyNet's update). VPPS_ERR_NUMERIC: the norm is not
- * finite, nothing was changed. clips (may be NULL): 1 if the gradients were scaled down. */
+ * finite, nothing was changed. VPPS_ERR_STATE: vpps_fb has applied these parameters' gradients
+ * and no vpps_backward came since. clipped (may be NULL): 1 if the gradients were scaled down. */
 vpps_status vpps_update(vpps_trainer *trainer, int *clipped);
 void vpps_trainer_destroy(vpps_trainer *trainer);
 
@@ -233,8 +234,11 @@ vpps_trainer *vpps_handle_trainer(vpps_handle *handle);
 
 /* Forward, backward and update of the scalar node in one launch, asynchronously; the graph
  * then counts as not evaluated. stale: the loss of the call before the last (0 for the first
- * two). Errors of the graph come from this call, numeric and device errors from a later one,
- * with the batch's number; the batches behind a failed one change nothing. */
+ * two). Errors of the graph come from this call, numeric and device errors from a later one that
+ * waits, with the batch's number, once. A failed batch and those behind it change nothing:
+ * parameters, their pending gradients and the weight decay are as before it, but for gradients
+ * that no trainer applies, which are zero where these batches added to them. After it the
+ * losses count anew. */
 vpps_status vpps_fb(vpps_handle *handle, vpps_graph *graph, const vpps_words *words, uint32_t node, float *stale);
 /* Waits for all batches; the last one's loss. */
 vpps_status vpps_sync_latest_loss(vpps_handle *handle, float *loss);
