@@ -25,20 +25,29 @@ struct Variant {
   const char *name;
 };
 
-Variant choose() {
+#if defined(__x86_64__)
+const Variant variants[] = {
+    {vpps_pass_v2, "x86-64-v2"}, {vpps_pass_v3, "x86-64-v3"}, {vpps_pass_v4, "x86-64-v4"}};
+#else
+const Variant variants[] = {{vpps_pass_generic, "generic"}};
+#endif
+
+const Variant *choose() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v4")) return Variant{vpps_pass_v4, "x86-64-v4"};
-  if (__builtin_cpu_supports("x86-64-v3")) return Variant{vpps_pass_v3, "x86-64-v3"};
-  return Variant{vpps_pass_v2, "x86-64-v2"};
-#else
-  return Variant{vpps_pass_generic, "generic"};
+  if (__builtin_cpu_supports("x86-64-v4")) return &variants[2];
+  if (__builtin_cpu_supports("x86-64-v3")) return &variants[1];
 #endif
+  return &variants[0];
 }
 
+// A pointer instead of a function's static variable: that would need libstdc++'s locks.
+// Threads that come first at the same time store the same.
 const Variant &variant() {
-  static const Variant v = choose();
-  return v;
+  static const Variant *chosen;
+  const Variant *v = __atomic_load_n(&chosen, __ATOMIC_RELAXED);
+  if (!v) __atomic_store_n(&chosen, v = choose(), __ATOMIC_RELAXED);
+  return *v;
 }
 
 double now() {
