@@ -283,6 +283,13 @@ PUBLIC vpps_status vpps_fb(vpps_handle *h, vpps_graph *g, const vpps_words *w, u
     *stale = loss;
   return s;
 }
+PUBLIC vpps_status vpps_handle_keep(vpps_handle *h, vpps_graph *g, const uint32_t *nodes,
+                                    size_t count) {
+  ENTER(h, g);
+  if (count && !nodes)
+    return error(VPPS_ERR_ARGUMENT, "vpps_handle_keep: nodes is NULL");
+  return goHandleKeep(H(h), H(g), nodes, count);
+}
 PUBLIC vpps_status vpps_sync_latest_loss(vpps_handle *h, float *loss) {
   ENTER(h, loss);
   return goSyncLatestLoss(H(h), loss);

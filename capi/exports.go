@@ -543,6 +543,24 @@ func goFB(h, graph C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, stale *C.floa
 	return failed(err)
 }
 
+//export goHandleKeep
+func goHandleKeep(h, graph C.uintptr_t, nodes *C.vpps_cuint, count C.size_t) (status C.int) {
+	defer guard(&status)
+	x, err := object[persist.Handle](h, "handle")
+	if err != nil {
+		return failed(err)
+	}
+	g, err := object[persist.Graph](graph, "graph")
+	if err != nil {
+		return failed(err)
+	}
+	list, err := array[uint32](nodes, C.uint64_t(count), "nodes")
+	if err != nil {
+		return failed(err)
+	}
+	return failed(x.Keep(g, list))
+}
+
 //export goSyncLatestLoss
 func goSyncLatestLoss(h C.uintptr_t, out *C.float) (status C.int) {
 	defer guard(&status)

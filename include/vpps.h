@@ -175,8 +175,9 @@ typedef struct vpps_words {
 	size_t input_words;
 } vpps_words;
 
-/* Each of the calls below first appends words (NULL: nothing new). On an error of the
- * new words nothing is appended. */
+/* Each of the calls below first appends words (NULL: nothing new). If the call fails, for
+ * whatever reason, nothing is appended: the words can be given again. nodes, dims and inputs
+ * may be NULL where their length is 0. */
 
 /* Evaluates nodes up to and including node. restart = 1 (DyNet's forward): invalidates
  * and evaluates all nodes from 0, reading inputs and parameters anew and redrawing random
@@ -240,6 +241,12 @@ vpps_trainer *vpps_handle_trainer(vpps_handle *handle);
  * that no trainer applies, which are zero where these batches added to them. After it the
  * losses count anew. */
 vpps_status vpps_fb(vpps_handle *handle, vpps_graph *graph, const vpps_words *words, uint32_t node, float *stale);
+/* Nodes of the graph whose values vpps_value reads after the next vpps_fb over the graph;
+ * without this only nodes that were evaluated before it have theirs. They may still be
+ * among the words to come, but not behind the loss. Calls add up, until a vpps_fb succeeds
+ * or the nodes are truncated. Kept values are those from before the update; they last until
+ * the graph is evaluated, trained or changed, or a batch fails. */
+vpps_status vpps_handle_keep(vpps_handle *handle, vpps_graph *graph, const uint32_t *nodes, size_t count);
 /* Waits for all batches; the last one's loss. */
 vpps_status vpps_sync_latest_loss(vpps_handle *handle, float *loss);
 /* Batches of this handle whose gradients were scaled down. Waits. */

@@ -77,6 +77,7 @@ type Engine struct {
 	flights     []*flight // batches of fb whose results are not read yet, the oldest first
 	landed      []*flight // to be reused
 	failure     error     // of a batch of fb, not reported yet
+	failures    uint64    // batches that failed
 }
 
 // Statistics counts an engine's work; times are nanoseconds, summed.

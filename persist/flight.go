@@ -120,6 +120,7 @@ func (e *Engine) takeBack() error {
 		return err
 	}
 	e.exec.Failed(true)
+	e.failures++
 	for k := len(e.flights) - 1; k >= 0; k-- {
 		f := e.flights[k]
 		f.handle.forget()

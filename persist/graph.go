@@ -19,6 +19,7 @@ type Graph struct {
 	inputs   []uint32
 	params   []paramNode
 	marks    []watermark
+	keep     []uint32 // nodes whose values the next fb keeps
 	progress
 	before savepoint
 }
@@ -31,8 +32,13 @@ type progress struct {
 	updates  uint64 // the engine's, when the first value was evaluated
 	spent    bool   // fb consumed it; kept nodes have their values still
 	kept     int
-	gradient int // nodes below have gradients; 0: none
+	values   []keptValue // of nodes that fb was asked to keep
+	failures uint64      // the engine's, then: after a failure they do not count
+	gradient int         // nodes below have gradients; 0: none
 }
+
+// keptValue is where the value of a lowered node lies.
+type keptValue struct{ node, at uint32 }
 
 // watermark is where the values of the first nodes end.
 type watermark struct {
@@ -248,19 +254,34 @@ func (g *Graph) Value(w *bridge.Words, node uint32, to []float32) error {
 	defer g.e.mu.Unlock()
 	return g.call(w, node, 0, func() error {
 		n := g.at(node)
-		if g.spent && int(n) >= g.kept {
-			return wrong(ErrState, "node %d has no value: fb has consumed the graph and updated the parameters since; ask for its value before fb, or call forward again", node)
+		at, valid := g.valueAfterFB(n)
+		if g.spent && !valid {
+			return wrong(ErrState, "node %d has no value: fb has consumed the graph and updated the parameters since; ask for its value before fb, name it by keep, or call forward again", node)
 		}
 		if want := g.wire.DimOf(node).Size(); want != len(to) {
 			return wrong(ErrArgument, "node %d has %d elements, room for %d", node, want, len(to))
 		}
-		if !g.spent {
-			if err := g.evaluate(node); err != nil {
-				return err
-			}
+		if g.spent {
+			return g.e.exec.Read(script.SegAct, uint64(at), to)
+		}
+		if err := g.evaluate(node); err != nil {
+			return err
 		}
 		return g.e.exec.Read(g.state.Segment[n], uint64(g.state.Value[n]), to)
 	})
+}
+
+// valueAfterFB is where a lowered node's value lies in segment act after fb, if it has one.
+func (g *Graph) valueAfterFB(n uint32) (at uint32, ok bool) {
+	if int(n) < g.kept {
+		return g.state.Value[n], true // evaluated before, so in act
+	}
+	for _, v := range g.values {
+		if v.node == n {
+			return v.at, g.failures == g.e.failures
+		}
+	}
+	return 0, false
 }
 
 // Backward adds the gradients of node to the parameters'.
@@ -346,6 +367,7 @@ func (g *Graph) Gradient(node uint32, to []float32) error {
 func (g *Graph) Truncate(node uint32) error {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
+	g.keep = slices.DeleteFunc(g.keep, func(k uint32) bool { return k >= node })
 	if int(node) >= g.wire.Len() {
 		return nil
 	}
@@ -387,6 +409,7 @@ func (g *Graph) Invalidate(node uint32) error {
 func (g *Graph) forgetFrom(n int) {
 	g.gradient = 0
 	g.state.Done, g.kept = min(g.state.Done, n), min(g.kept, n)
+	g.values = slices.DeleteFunc(slices.Clone(g.values), func(v keptValue) bool { return int(v.node) >= n })
 	g.params = slices.DeleteFunc(g.params, func(p paramNode) bool { return int(p.node) >= g.state.Done })
 	for len(g.marks) > 1 && g.marks[len(g.marks)-2].done >= g.state.Done {
 		g.marks = g.marks[:len(g.marks)-1]

@@ -242,6 +242,30 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 	return stale, e.pullAll()
 }
 
+// Keep names nodes of a graph whose values can be read after the next FB, which may bring them.
+func (h *Handle) Keep(g *Graph, nodes []uint32) error {
+	h.e.mu.Lock()
+	defer h.e.mu.Unlock()
+	if g.e != h.e {
+		return wrong(ErrArgument, "the graph is of another engine than the handle")
+	}
+	g.keep = append(g.keep, nodes...)
+	return nil
+}
+
+// lowered are the nodes to keep as the script knows them, ascending.
+func (g *Graph) lowered(loss uint32) ([]uint32, error) {
+	var nodes []uint32
+	for _, k := range g.keep {
+		if k > loss {
+			return nil, wrong(ErrArgument, "node %d is to be kept, but comes after the loss, node %d: make it before the loss", k, loss)
+		}
+		nodes = append(nodes, g.at(k))
+	}
+	slices.Sort(nodes)
+	return slices.Compact(nodes), nil
+}
+
 // launch starts the batch and records its update.
 func (h *Handle) launch(g *Graph, node uint32) error {
 	e := h.e
@@ -251,6 +275,10 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	if g.spent || g.state.Done > 0 && g.updates != e.updates {
 		g.restart()
 	}
+	keep, err := g.lowered(node)
+	if err != nil {
+		return err
+	}
 	f, err := e.depart(h.trainer)
 	if err != nil {
 		return err
@@ -258,7 +286,7 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	slot := e.resultSlot()
 	g.end = g.valueEnd
 	kept := g.state.Done
-	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true,
+	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep,
 		Update: h.trainer.apply(), Base: e.top(), Result: slot, GraphID: g.id, ForwardCount: g.forwards}
 	built, err := e.run(&r)
 	if err != nil {
@@ -270,6 +298,13 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	f.handle, f.number, f.launch, f.slot = h, h.number, e.batch, slot
 	e.flights = append(e.flights, f)
 	g.spent, g.kept, g.gradient = true, kept, 0
+	g.values, g.failures, g.keep = nil, e.failures, g.keep[:0]
+	if len(keep) > 0 {
+		for _, n := range keep {
+			g.values = append(g.values, keptValue{n, g.state.Value[n]})
+		}
+		g.end = r.Base + built.Values
+	}
 	f.collected = e.discardUnapplied(built, h.trainer, f.collected)
 	for _, id := range h.trainer.ids {
 		e.params[id].fused = true

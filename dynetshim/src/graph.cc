@@ -42,6 +42,7 @@ struct GraphState {
   uint64_t updates = 0;        // of the engine when they got them
   uint32_t differentiated = 0; // nodes before this one have gradients
   VariableIndex loss = 0;      // of the last backward
+  bool spent = false;          // fb took the values: reading one that is left evaluates nothing
   bool check_validity = false;
   std::vector<Mark> checkpoints;
   HeldTensors values, gradients;
@@ -130,6 +131,7 @@ void ComputationGraph::clear() {
   recorder.rewind(nothing);
   state_->sent_words = state_->sent_nodes = 0;
   state_->forget_from(0);
+  state_->spent = false;
   state_->checkpoints.clear();
 }
 
@@ -144,11 +146,13 @@ void ComputationGraph::revert() {
     return;
   Mark m = state_->checkpoints.back();
   uint32_t nodes = static_cast<uint32_t>(m.nodes);
+  check(vpps_graph_truncate(state_->raw, nodes));
   if (state_->sent_nodes > nodes) {
-    check(vpps_graph_truncate(state_->raw, nodes));
     state_->sent_words = m.words;
     state_->sent_nodes = nodes;
   }
+  if (nodes == 0)
+    state_->spent = false;
   // DyNet evaluates the last node that stays once more.
   if (nodes > 0 && state_->sent_nodes >= nodes)
     check(vpps_graph_invalidate(state_->raw, nodes - 1));
@@ -161,6 +165,7 @@ void ComputationGraph::invalidate() {
   if (state_->sent_nodes > 0)
     check(vpps_graph_invalidate(state_->raw, 0));
   state_->forget_from(0);
+  state_->spent = false;
 }
 
 const Dim &ComputationGraph::get_dimension(VariableIndex i) const {
@@ -179,7 +184,10 @@ const Tensor &ComputationGraph::fetch(VariableIndex i) {
   Held &held = hold(s.values, i, d);
   vpps_words w = s.pending();
   check(vpps_value(s.raw, &w, i, held.values.data(), held.values.size()));
-  s.evaluated_to(i);
+  if (s.spent)
+    s.sent();
+  else
+    s.evaluated_to(i);
   return held.tensor;
 }
 
@@ -190,6 +198,7 @@ const Tensor &ComputationGraph::forward(VariableIndex i) {
   vpps_words w = s.pending();
   check(vpps_forward(s.raw, &w, i, 1));
   s.forget_from(0);
+  s.spent = false;
   s.evaluated_to(i);
   return fetch(i);
 }
@@ -257,6 +266,7 @@ void ComputationGraph::backward(VariableIndex i, bool full) {
   s.read_pointers(i);
   vpps_words w = s.pending();
   check(vpps_backward(s.raw, &w, i, full));
+  s.spent = false;
   s.evaluated_to(i);
   s.differentiated = i + 1;
   s.loss = i;
@@ -289,9 +299,15 @@ float ComputationGraph::train(vpps_handle *handle, VariableIndex loss) {
   check(vpps_fb(handle, s.raw, &w, loss, &stale));
   s.sent();
   s.forget_from(0);
+  s.spent = true;
   mark_gradients(loss);
   ++s.engine->updates;
   return stale;
+}
+
+void ComputationGraph::keep(vpps_handle *handle, VariableIndex i) {
+  get_dimension(i);
+  check(vpps_handle_keep(handle, state_->raw, &i, 1));
 }
 
 void ComputationGraph::set_immediate_compute(bool on) { recorder.immediate = on; }

@@ -258,6 +258,9 @@ vpps_status vpps_sync_latest_loss(vpps_handle *, float *loss) {
   *loss = 1;
   return VPPS_OK;
 }
+vpps_status vpps_handle_keep(vpps_handle *, vpps_graph *, const uint32_t *, size_t) {
+  return VPPS_OK;
+}
 vpps_status vpps_handle_clips(vpps_handle *, uint64_t *clips) {
   *clips = state.clip_next ? 1 : 0;
   return VPPS_OK;

@@ -44,7 +44,7 @@ public:
   // the last, 0 for the first two. What is wrong with the graph is std::invalid_argument
   // from this call; NaN, infinity and device errors are std::runtime_error from a later
   // one, and the batches behind the failed one change nothing. The graph may be cleared
-  // or destroyed at once; values of nodes that were not evaluated before are gone.
+  // or destroyed at once; values of nodes that were neither evaluated before nor kept are gone.
   float fb(dynet::ParameterCollection &, dynet::ComputationGraph &cg,
            const dynet::Expression &loss) {
     if (loss.pg != &cg || loss.graph_id != cg.get_id())
@@ -54,6 +54,15 @@ public:
     float stale = cg.train(raw_, loss.i);
     trainer_.updated_by_engine();
     return stale;
+  }
+
+  // The value of x can be read after the next fb over its graph: the one from before the
+  // update. It lasts until the graph is evaluated, trained or changed. x must come
+  // before the loss.
+  void keep(const dynet::Expression &x) {
+    if (x.pg == nullptr || x.is_stale())
+      throw std::invalid_argument("vpps::handle::keep: the expression belongs to no present graph");
+    x.pg->keep(raw_, x.i);
   }
 
   // Waits for all batches; the loss of the last one.

@@ -50,10 +50,11 @@ type Request struct {
 	Params []Param
 	Plan   *plan.Plan
 
-	Node     uint32 // evaluate up to here; the loss if Backward
-	Forward  bool   // evaluate nodes State.Done..Node
-	Needed   bool   // only those that Node needs (fb)
-	Copy     bool   // parameter nodes keep a copy of their value (the graph outlives the call)
+	Node     uint32   // evaluate up to here; the loss if Backward
+	Forward  bool     // evaluate nodes State.Done..Node
+	Needed   bool     // only those that Node needs (fb)
+	Keep     []uint32 // nodes whose values stay, needed or not; ascending, at most Node
+	Copy     bool     // parameter nodes keep a copy of their value (the graph outlives the call)
 	Backward bool
 	Full     bool   // gradients also of nodes without parameters
 	Update   *Apply // apply gradients at the end

@@ -8,6 +8,8 @@ package script
 // spread over the processors that hold the matrix; whoever reads it does so one level later.
 
 import (
+	"slices"
+
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 )
@@ -29,8 +31,24 @@ func (b *Builder) forward() error {
 		if err := b.lower(v); err != nil {
 			return err
 		}
+		if b.s.Segment[v] != SegAct && b.keeps(v) { // a parameter under another shape
+			b.copyOf(v)
+		}
 	}
 	return nil
+}
+
+// keeps reports whether v's value is read after the call.
+func (b *Builder) keeps(v uint32) bool {
+	_, found := slices.BinarySearch(b.r.Keep, v)
+	return b.r.Copy || found
+}
+
+// copyOf gives v a value of its own.
+func (b *Builder) copyOf(v uint32) {
+	from := b.value(v)
+	c, s := b.place(v)
+	b.mapItem(c, s, Copy, 0, 0, 0, b.g.DimOf(v).Size(), b.output(v), from)
 }
 
 // markNeeded marks the nodes to evaluate: all, or the ancestors of the last.
@@ -42,6 +60,9 @@ func (b *Builder) markNeeded(first, last uint32) {
 		return
 	}
 	b.need[last] = true
+	for _, v := range b.r.Keep {
+		b.need[v] = v >= first
+	}
 	for v := int(last); v >= int(first); v-- {
 		if b.need[v] {
 			for _, a := range b.g.ArgsOf(uint32(v)) {
@@ -231,7 +252,7 @@ func (b *Builder) lowerParameter(v uint32) {
 	}
 	b.s.Resident[v] = p.Matrix >= 0
 	// A matrix that only products use needs no value of its own within one call.
-	if p.Factor == 1 && !b.r.Copy || p.Matrix >= 0 && !b.r.Copy && b.onlyProducts(v) {
+	if !b.keeps(v) && (p.Factor == 1 || p.Matrix >= 0 && b.onlyProducts(v)) {
 		b.s.Value[v], b.s.Segment[v] = p.Offset, seg
 		b.level[v], b.cluster[v], b.sub[v] = -1, -1, 0
 		return

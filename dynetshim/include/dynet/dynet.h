@@ -112,6 +112,7 @@ public:
 
   // Forward, backward and update in one launch: vpps::handle::fb. Returns the stale loss.
   float train(vpps_handle *handle, VariableIndex loss);
+  void keep(vpps_handle *handle, VariableIndex i); // vpps::handle::keep
 
   NodeList nodes;
   std::vector<VariableIndex> parameter_nodes; // trainable leaves, ascending
