@@ -3,8 +3,10 @@ package persist
 import (
 	"errors"
 	"math"
+	"sync"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"libvpps/bridge"
@@ -478,4 +480,31 @@ func TestParametersAreChecked(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) { require.ErrorContains(t, c.call(), c.text) })
 	}
 	require.Equal(t, []float32{1, 2}, m.read(paramW, Values))
+}
+
+// Any goroutine may call: a second call waits for the first.
+func TestCallsFromManyGoroutinesTakeTurns(t *testing.T) {
+	m := newModel(t, 0)
+	h := m.handle()
+	var group sync.WaitGroup
+	for k := range 8 {
+		group.Go(func() {
+			g := m.NewGraph()
+			defer g.Close()
+			for range 20 {
+				if k%2 == 0 {
+					_, err := h.FB(g, product(1, 1), 3)
+					assert.NoError(t, err)
+				} else {
+					assert.NoError(t, g.Value(product(1, 1), 3, make([]float32, 1)))
+				}
+				assert.NoError(t, g.Truncate(0))
+				assert.NoError(t, m.ReadParameter(paramW, Values, 0, make([]float32, 2)))
+			}
+		})
+	}
+	group.Wait()
+	w := m.read(paramW, Values)
+	require.InDelta(t, 1-80*0.1, w[0], 1e-4)
+	require.InDelta(t, 2-80*0.1, w[1], 1e-4)
 }

@@ -1,0 +1,78 @@
+package persist
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"libvpps/persist/cpu"
+	"libvpps/persist/plan"
+	"libvpps/persist/reference"
+)
+
+// likeGPU is a CPU executor whose matrices lie as on a GPU of 132 processors.
+type likeGPU struct{ *cpu.Executor }
+
+func (likeGPU) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
+	return plan.RoundRobin(matrices, plan.Device{Name: "like a GPU", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 95, SharedPerBlock: 200 << 10}, 1)
+}
+
+// trained is what a random graph leaves after a backward and an fb: gradients of the parameters,
+// then their values.
+func trained(t *testing.T, g *reference.RandomGraph, threads int) (gradients, values [][]float32) {
+	t.Helper()
+	x, err := cpu.New(threads, 132, 10)
+	require.NoError(t, err)
+	e := newEngine(likeGPU{x}, 1)
+	defer e.Close()
+	e.verify = true
+	c, err := e.NewCollection(0)
+	require.NoError(t, err)
+	var ids []uint32
+	for _, p := range g.Params {
+		v := make([]float32, len(p.Values))
+		for i, x := range p.Values {
+			v[i] = float32(x)
+		}
+		id, err := e.NewParameter(c, "p", p.Dim, p.Lookup, v)
+		require.NoError(t, err)
+		ids = append(ids, id)
+	}
+	h, err := e.NewHandle(ids, nil)
+	require.NoError(t, err)
+	read := func(part Part) (all [][]float32) {
+		for id, p := range g.Params {
+			v := make([]float32, len(p.Values))
+			require.NoError(t, e.ReadParameter(uint32(id), part, 0, v))
+			all = append(all, v)
+		}
+		return all
+	}
+	graph := e.NewGraph()
+	require.NoError(t, graph.Backward(&g.Words, g.Loss, false))
+	gradients = read(Gradient)
+	_, err = h.FB(graph, nil, g.Loss)
+	require.NoError(t, err)
+	return gradients, read(Values)
+}
+
+// A script for 132 processors with partitions handed out as on a GPU runs on one thread and on
+// two with the same bits, and gives the reference's gradients.
+func TestAScriptForAGPURunsOnAnyNumberOfThreads(t *testing.T) {
+	for seed := range uint64(25) {
+		g, err := reference.Random(seed+3000, reference.Options{Nodes: 30})
+		require.NoError(t, err)
+		gradients, values := trained(t, g, 1)
+		again, after := trained(t, g, 2)
+		require.Equal(t, gradients, again, "seed %d", seed)
+		require.Equal(t, values, after, "seed %d", seed)
+		d, err := reference.Differentiate(g.Graph, g.Surroundings(), g.Loss, g.Values)
+		require.NoError(t, err)
+		for id, want := range d.Params {
+			for i, w := range want {
+				require.InDelta(t, w, gradients[id][i], 1e-4*(1+math.Abs(w)), "seed %d, parameter %d, element %d", seed, id, i)
+			}
+		}
+	}
+}
