@@ -156,6 +156,7 @@ func (b *Builder) lowerGradients(loss uint32) {
 		}
 	}
 	b.gsub = resize(b.gsub, int(loss)+1)
+	b.passFrom, b.passAt = resize(b.passFrom, int(loss)+1), resize(b.passAt, int(loss)+1)
 	end := len(b.order)
 	for l := levels - 1; l >= 0; l-- {
 		start := 0
@@ -175,8 +176,10 @@ func (b *Builder) lowerGradients(loss uint32) {
 
 // levelGradient raises the level of v's cluster behind what v's gradient is made of.
 func (b *Builder) levelGradient(v uint32) {
-	if c, _, ok := b.passedOn(v); ok {
+	b.passAt[v] = NoOffset
+	if c, at, ok := b.passedOn(v); ok {
 		b.gcluster[v] = b.gcluster[c] // formed where c's is
+		b.passFrom[v], b.passAt[v] = c, at
 		return
 	}
 	k := b.gcluster[v]
@@ -224,7 +227,8 @@ func (b *Builder) home(v uint32) int32 {
 
 // lowerGradient adds the items that form v's gradient.
 func (b *Builder) lowerGradient(v uint32) {
-	if c, at, ok := b.passedOn(v); ok {
+	if at := b.passAt[v]; at != NoOffset {
+		c := b.passFrom[v]
 		b.s.Grad[v], b.gsub[v] = b.s.Grad[c]+at, b.gsub[c]
 		if b.g.Op[v] == ops.Lookup {
 			b.linear = append(b.linear[:0], b.s.Grad[v])

@@ -105,6 +105,8 @@ type Builder struct {
 	uses          []user
 	gcluster      []int32 // the forward cluster that stands for the one forming the gradient
 	gsub          []int32
+	passFrom      []uint32 // the only user whose gradient the node's is a part of,
+	passAt        []uint32 // from this element on; NoOffset: it has one of its own
 	bucket, order []uint32 // nodes sorted by the forward level of gcluster
 	linear        []uint32 // the sources that are added unchanged, of one node
 
@@ -264,8 +266,21 @@ func (b *Builder) alloc(n int) uint32 {
 // local adds an item to a cluster.
 func (b *Builder) local(cluster, sub int32, sig uint32, words ...uint32) {
 	b.items = append(b.items, item{cluster, sub, sig, uint32(len(b.pool))})
-	b.pool = append(b.pool, words...)
+	b.pool = appendFew(b.pool, words)
 	b.ccost[b.find(cluster)] += b.sigs.cost(sig)
+}
+
+// appendFew is append for a handful of words, which the call of a copy would cost more than.
+func appendFew(to, words []uint32) []uint32 {
+	n := len(to)
+	if cap(to)-n < len(words) {
+		return append(to, words...)
+	}
+	to = to[:n+len(words)]
+	for i, w := range words {
+		to[n+i] = w
+	}
+	return to
 }
 
 // raw adds a whole instruction of its own to a cluster.
@@ -278,7 +293,7 @@ func (b *Builder) raw(cluster, sub int32, words ...uint32) {
 // onMatrix adds an item for all processors that hold a matrix.
 func (b *Builder) onMatrix(level int32, sig uint32, words ...uint32) {
 	b.matrices = append(b.matrices, matrixItem{level, sig, uint32(len(b.pool))})
-	b.pool = append(b.pool, words...)
+	b.pool = appendFew(b.pool, words)
 	b.maxLevel = max(b.maxLevel, level)
 }
 

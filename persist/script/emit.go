@@ -197,10 +197,20 @@ func (b *Builder) sortItems(levels, processors int) {
 		b.perm[i] = uint32(i)
 		maxSub = max(maxSub, it.sub)
 	}
-	b.sortBy(len(b.sigs.start), func(it *item) uint32 { return it.sig })
-	b.sortBy(int(maxSub)+1, func(it *item) uint32 { return uint32(it.sub) })
-	b.sortBy(processors, func(it *item) uint32 { return uint32(b.proc[it.cluster]) })
-	b.sortBy(levels, func(it *item) uint32 { return uint32(b.clevel[it.cluster]) })
+	// Two keys at a time where the buckets are few enough.
+	sigs, subs := uint32(len(b.sigs.start)), uint32(maxSub)+1
+	if uint64(sigs)*uint64(subs) <= 1<<16 {
+		b.sortBy(int(sigs*subs), func(it *item) uint32 { return uint32(it.sub)*sigs + it.sig })
+	} else {
+		b.sortBy(int(sigs), func(it *item) uint32 { return it.sig })
+		b.sortBy(int(subs), func(it *item) uint32 { return uint32(it.sub) })
+	}
+	if p := uint32(processors); uint64(levels)*uint64(p) <= 1<<17 {
+		b.sortBy(levels*processors, func(it *item) uint32 { return uint32(b.clevel[it.cluster])*p + uint32(b.proc[it.cluster]) })
+	} else {
+		b.sortBy(processors, func(it *item) uint32 { return uint32(b.proc[it.cluster]) })
+		b.sortBy(levels, func(it *item) uint32 { return uint32(b.clevel[it.cluster]) })
+	}
 }
 
 func (b *Builder) sortBy(buckets int, key func(*item) uint32) {
@@ -399,7 +409,7 @@ func (b *Builder) writeRun(p int32, sync uint32, from, to int) {
 		s[at+1] = uint32(len(words)+n*k) | uint32(k)<<16
 		for _, i := range b.perm[from : from+k] {
 			w := b.items[i].at
-			s = append(s, b.pool[w:w+uint32(n)]...)
+			s = appendFew(s, b.pool[w:w+uint32(n)])
 		}
 		sync = 0
 		from += k

@@ -12,6 +12,8 @@ type sigTable struct {
 	costs []int32  // of one item
 	slots []uint32 // hash table: signature number, 0 empty
 	buf   []uint32 // the one being made
+
+	recent [256]uint32 // by a few bits of the words: the signature last found there
 }
 
 func (t *sigTable) reset() {
@@ -22,6 +24,7 @@ func (t *sigTable) reset() {
 		t.slots = make([]uint32, 1<<12)
 	}
 	clear(t.slots)
+	clear(t.recent[:])
 }
 
 // of returns the words of signature i.
@@ -31,12 +34,22 @@ func (t *sigTable) cost(i uint32) int32 { return t.costs[i] }
 
 // head begins a signature in buf.
 func (t *sigTable) head(op Opcode, fn uint8, flags uint32, fixed ...uint32) {
-	t.buf = append(t.buf[:0], uint32(op)|uint32(fn)<<8|flags<<16, 0)
-	t.buf = append(t.buf, fixed...)
+	t.buf = appendFew(append(t.buf[:0], uint32(op)|uint32(fn)<<8|flags<<16, 0), fixed)
 }
 
 // intern returns the number of the signature in buf; elements is the work of one item.
 func (t *sigTable) intern(elements int) uint32 {
+	// Neighbouring nodes are alike: most signatures are those found last.
+	b := t.buf
+	r := &t.recent[(b[0]^b[0]>>5^b[2]*7^b[3]*31)&255]
+	if *r != 0 && equal(t.of(*r), b) {
+		return *r
+	}
+	*r = t.find(elements)
+	return *r
+}
+
+func (t *sigTable) find(elements int) uint32 {
 	h := uint32(2166136261)
 	for _, w := range t.buf {
 		h = (h ^ w) * 16777619
