@@ -47,17 +47,17 @@ extern "C" {
 #define VPPS_WIRE_VERSION 1u
 
 typedef enum vpps_status {
-	VPPS_OK = 0,
-	VPPS_ERR_ARGUMENT = 1,   /* a wrong argument of the call itself */
-	VPPS_ERR_GRAPH = 2,      /* the graph: a bad index, shape, operation */
-	VPPS_ERR_STATE = 3,      /* the call does not fit what came before */
-	VPPS_ERR_NUMERIC = 4,    /* NaN or infinity in a gradient norm or loss */
-	VPPS_ERR_DEVICE = 5,     /* the device or its driver failed */
-	VPPS_ERR_MEMORY = 6,     /* memory exhausted */
-	VPPS_ERR_IO = 7,         /* a file */
-	VPPS_ERR_UNSUPPORTED = 8,/* not available on this machine or in this build */
-	VPPS_ERR_FORKED = 9,     /* called in a forked child */
-	VPPS_ERR_INTERNAL = 10   /* a defect of libvpps; the text says where */
+  VPPS_OK = 0,
+  VPPS_ERR_ARGUMENT = 1,    /* a wrong argument of the call itself */
+  VPPS_ERR_GRAPH = 2,       /* the graph: a bad index, shape, operation */
+  VPPS_ERR_STATE = 3,       /* the call does not fit what came before */
+  VPPS_ERR_NUMERIC = 4,     /* NaN or infinity in a gradient norm or loss */
+  VPPS_ERR_DEVICE = 5,      /* the device or its driver failed */
+  VPPS_ERR_MEMORY = 6,      /* memory exhausted */
+  VPPS_ERR_IO = 7,          /* a file */
+  VPPS_ERR_UNSUPPORTED = 8, /* not available on this machine or in this build */
+  VPPS_ERR_FORKED = 9,      /* called in a forked child */
+  VPPS_ERR_INTERNAL = 10    /* a defect of libvpps; the text says where */
 } vpps_status;
 
 typedef struct vpps_engine vpps_engine;   /* one per device */
@@ -74,19 +74,20 @@ const char *vpps_last_error(void);
 
 /* A tensor's dimensions: nd of them in d, and the batch size bd. */
 typedef struct vpps_dim {
-	uint32_t nd, bd, d[7];
+  uint32_t nd, bd, d[7];
 } vpps_dim;
 
 /* ---- engines ------------------------------------------------------------ */
 
 typedef struct vpps_engine_options {
-	uint32_t struct_size;
-	const char *device;   /* "cpu", "cuda", "cuda:1", or "auto" (NULL): the first GPU, else the CPU */
-	uint32_t threads;     /* CPU executor: threads; 0: VPPS_THREADS, else the machine's */
-	uint32_t processors;  /* CPU executor: virtual processors; 0: one per thread */
-	uint32_t seed;        /* of random operations; 0: drawn from the system */
+  uint32_t struct_size;
+  const char *device;  /* "cpu", "cuda", "cuda:1", or "auto" (NULL): the first GPU, else the CPU */
+  uint32_t threads;    /* CPU executor: threads; 0: VPPS_THREADS, else the machine's */
+  uint32_t processors; /* CPU executor: virtual processors; 0: one per thread */
+  uint32_t seed;       /* of random operations; 0: drawn from the system */
 } vpps_engine_options;
-#define VPPS_ENGINE_OPTIONS_INIT { sizeof(vpps_engine_options), 0, 0, 0, 0 }
+#define VPPS_ENGINE_OPTIONS_INIT                                                                   \
+  { sizeof(vpps_engine_options), 0, 0, 0, 0 }
 
 /* Opens the engine of a device; opening the same device again returns the same
  * engine (its options stay those of the first call). Release with vpps_engine_close. */
@@ -99,16 +100,17 @@ vpps_status vpps_engine_describe(vpps_engine *engine, char *text, size_t size);
 vpps_status vpps_engine_seed(vpps_engine *engine, uint32_t seed);
 
 typedef struct vpps_statistics {
-	uint32_t struct_size;
-	uint64_t batches;        /* vpps_fb calls that have finished */
-	uint64_t launches;       /* kernel launches (CPU: script executions) */
-	uint64_t copies_to_device;
-	uint64_t nodes;          /* graph nodes decoded */
-	uint64_t decode_ns, plan_ns, schedule_ns; /* host time, summed */
-	uint64_t execute_ns;     /* device time, summed */
-	uint64_t script_words;   /* of the last script */
+  uint32_t struct_size;
+  uint64_t batches;  /* vpps_fb calls that have finished */
+  uint64_t launches; /* kernel launches (CPU: script executions) */
+  uint64_t copies_to_device;
+  uint64_t nodes;                           /* graph nodes decoded */
+  uint64_t decode_ns, plan_ns, schedule_ns; /* host time, summed */
+  uint64_t execute_ns;                      /* device time, summed */
+  uint64_t script_words;                    /* of the last script */
 } vpps_statistics;
-#define VPPS_STATISTICS_INIT { sizeof(vpps_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+#define VPPS_STATISTICS_INIT                                                                       \
+  { sizeof(vpps_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 vpps_status vpps_engine_statistics(vpps_engine *engine, vpps_statistics *statistics);
 
 /* ---- parameters --------------------------------------------------------- */
@@ -125,15 +127,18 @@ vpps_status vpps_collection_factor(vpps_engine *engine, uint32_t collection, flo
 /* Creates a parameter of dim (bd = 1) in a collection, with values[size] or, if
  * values is NULL, zeros. Its id is valid in this engine's graphs. */
 vpps_status vpps_parameter_create(vpps_engine *engine, uint32_t collection, const char *name,
-				  const vpps_dim *dim, uint32_t flags, const float *values, uint32_t *id);
+                                  const vpps_dim *dim, uint32_t flags, const float *values,
+                                  uint32_t *id);
 /* Frees the parameter; graphs that mention it become invalid. */
 vpps_status vpps_parameter_destroy(vpps_engine *engine, uint32_t id);
 
 typedef enum vpps_part { VPPS_VALUES = 0, VPPS_GRADIENT = 1 } vpps_part;
 /* Copies count floats from element offset on. Values are stored values, without the
  * weight decay factor. A gradient that was never formed reads 0. */
-vpps_status vpps_parameter_read(vpps_engine *engine, uint32_t id, vpps_part part, uint64_t offset, uint64_t count, float *to);
-vpps_status vpps_parameter_write(vpps_engine *engine, uint32_t id, vpps_part part, uint64_t offset, uint64_t count, const float *from);
+vpps_status vpps_parameter_read(vpps_engine *engine, uint32_t id, vpps_part part, uint64_t offset,
+                                uint64_t count, float *to);
+vpps_status vpps_parameter_write(vpps_engine *engine, uint32_t id, vpps_part part, uint64_t offset,
+                                 uint64_t count, const float *from);
 /* Multiplies every element by factor (0 sets zeros). */
 vpps_status vpps_parameter_scale(vpps_engine *engine, uint32_t id, vpps_part part, float factor);
 /* A host copy of the part, valid until the parameter is destroyed. From then on the
@@ -144,7 +149,8 @@ vpps_status vpps_parameter_expose(vpps_engine *engine, uint32_t id, vpps_part pa
 vpps_status vpps_parameter_set_updated(vpps_engine *engine, uint32_t id, int updated);
 /* Rows of a table whose gradient is pending, ascending: writes up to capacity of them to
  * rows and their number to count. all = 1: the table as a whole has a gradient. */
-vpps_status vpps_parameter_touched(vpps_engine *engine, uint32_t id, uint32_t *rows, uint64_t capacity, uint64_t *count, int *all);
+vpps_status vpps_parameter_touched(vpps_engine *engine, uint32_t id, uint32_t *rows,
+                                   uint64_t capacity, uint64_t *count, int *all);
 
 /* ---- graphs ------------------------------------------------------------- */
 
@@ -165,14 +171,14 @@ void vpps_graph_destroy(vpps_graph *graph);
  *     evaluates the nodes concerned, so a program may change them between calls.
  */
 typedef struct vpps_words {
-	uint32_t version;          /* VPPS_WIRE_VERSION */
-	const uint32_t *nodes;     /* new nodes only */
-	size_t node_words;
-	uint32_t node_count;
-	const vpps_dim *dims;      /* new dims only */
-	size_t dim_count;
-	const uint32_t *inputs;    /* all */
-	size_t input_words;
+  uint32_t version;      /* VPPS_WIRE_VERSION */
+  const uint32_t *nodes; /* new nodes only */
+  size_t node_words;
+  uint32_t node_count;
+  const vpps_dim *dims; /* new dims only */
+  size_t dim_count;
+  const uint32_t *inputs; /* all */
+  size_t input_words;
 } vpps_words;
 
 /* Each of the calls below first appends words (NULL: nothing new). If the call fails, for
@@ -184,7 +190,8 @@ typedef struct vpps_words {
  * nodes; 0 (incremental_forward): goes on from the first node not yet evaluated. */
 vpps_status vpps_forward(vpps_graph *graph, const vpps_words *words, uint32_t node, int restart);
 /* Copies the value of node (count = its dim's size), evaluating what is missing. */
-vpps_status vpps_value(vpps_graph *graph, const vpps_words *words, uint32_t node, float *to, size_t count);
+vpps_status vpps_value(vpps_graph *graph, const vpps_words *words, uint32_t node, float *to,
+                       size_t count);
 /* Adds the gradients of the scalar node to the parameters' gradients, evaluating what
  * is missing first. full = 1: also nodes that no parameter feeds. */
 vpps_status vpps_backward(vpps_graph *graph, const vpps_words *words, uint32_t node, int full);
@@ -200,20 +207,21 @@ vpps_status vpps_graph_invalidate(vpps_graph *graph, uint32_t node);
 typedef enum vpps_rule { VPPS_RULE_SGD = 0 } vpps_rule;
 
 typedef struct vpps_trainer_options {
-	uint32_t struct_size;
-	uint32_t rule;            /* vpps_rule */
-	float learning_rate;
-	int clipping;             /* scale gradients down to clip_threshold by their global norm */
-	float clip_threshold;
-	int sparse;               /* update only the touched rows of tables */
-	uint32_t collection;      /* whose weight decay the updates advance */
+  uint32_t struct_size;
+  uint32_t rule; /* vpps_rule */
+  float learning_rate;
+  int clipping; /* scale gradients down to clip_threshold by their global norm */
+  float clip_threshold;
+  int sparse;          /* update only the touched rows of tables */
+  uint32_t collection; /* whose weight decay the updates advance */
 } vpps_trainer_options;
 /* DyNet's SimpleSGDTrainer. */
-#define VPPS_TRAINER_OPTIONS_INIT { sizeof(vpps_trainer_options), VPPS_RULE_SGD, 0.1f, 1, 5.0f, 1, 0 }
+#define VPPS_TRAINER_OPTIONS_INIT                                                                  \
+  { sizeof(vpps_trainer_options), VPPS_RULE_SGD, 0.1f, 1, 5.0f, 1, 0 }
 
 /* ids: the parameters to be updated, in order. */
 vpps_status vpps_trainer_create(vpps_engine *engine, const vpps_trainer_options *options,
-				const uint32_t *ids, size_t count, vpps_trainer **trainer);
+                                const uint32_t *ids, size_t count, vpps_trainer **trainer);
 /* From the next update on. */
 vpps_status vpps_trainer_set(vpps_trainer *trainer, const vpps_trainer_options *options);
 /* Adds parameters made since. */
@@ -228,7 +236,7 @@ void vpps_trainer_destroy(vpps_trainer *trainer);
  * cache) its kernel. trainer NULL: SimpleSGD at its defaults over ids. The trainer must
  * outlive the handle. */
 vpps_status vpps_handle_create(vpps_engine *engine, const uint32_t *ids, size_t count,
-			       vpps_trainer *trainer, vpps_handle **handle);
+                               vpps_trainer *trainer, vpps_handle **handle);
 void vpps_handle_destroy(vpps_handle *handle);
 /* The handle's trainer: its own, or the one given. */
 vpps_trainer *vpps_handle_trainer(vpps_handle *handle);
@@ -240,13 +248,15 @@ vpps_trainer *vpps_handle_trainer(vpps_handle *handle);
  * parameters, their pending gradients and the weight decay are as before it, but for gradients
  * that no trainer applies, which are zero where these batches added to them. After it the
  * losses count anew. */
-vpps_status vpps_fb(vpps_handle *handle, vpps_graph *graph, const vpps_words *words, uint32_t node, float *stale);
+vpps_status vpps_fb(vpps_handle *handle, vpps_graph *graph, const vpps_words *words, uint32_t node,
+                    float *stale);
 /* Nodes of the graph whose values vpps_value reads after the next vpps_fb over the graph;
  * without this only nodes that were evaluated before it have theirs. They may still be
  * among the words to come, but not behind the loss. Calls add up, until a vpps_fb succeeds
  * or the nodes are truncated. Kept values are those from before the update; they last until
  * the graph is evaluated, trained or changed, or a batch fails. */
-vpps_status vpps_handle_keep(vpps_handle *handle, vpps_graph *graph, const uint32_t *nodes, size_t count);
+vpps_status vpps_handle_keep(vpps_handle *handle, vpps_graph *graph, const uint32_t *nodes,
+                             size_t count);
 /* Waits for all batches; the last one's loss. */
 vpps_status vpps_sync_latest_loss(vpps_handle *handle, float *loss);
 /* Batches of this handle whose gradients were scaled down. Waits. */

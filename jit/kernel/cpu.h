@@ -31,7 +31,8 @@ VP bool written(const Launch &l, const Processor &p, const u32 *w, u32 flags, u3
   for (u32 k = 0; k < count; k++) {
     const u32 *a = (const u32 *)address(l, w[POLL_SEGMENTS], 0, w[POLL_ITEMS + k]);
     for (u32 i = r.lo; i < r.hi; i++)
-      if (__atomic_load_n(a + i, __ATOMIC_RELAXED) == SENTINEL) return false;
+      if (__atomic_load_n(a + i, __ATOMIC_RELAXED) == SENTINEL)
+        return false;
   }
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   return true;
@@ -41,7 +42,8 @@ VP bool written(const Launch &l, const Processor &p, const u32 *w, u32 flags, u3
 VP Step step(const Launch &l, const vpps_residency &res, Processor &p) {
   const u32 *w = l.script + p.pc;
   u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, flags = w[0] >> 16;
-  if (op == OP_HALT) return HALTED;
+  if (op == OP_HALT)
+    return HALTED;
   u32 length = w[1] & 0xFFFFu, count = w[1] >> 16;
   switch (op) {
   case OP_SIGNAL:
@@ -52,22 +54,50 @@ VP Step step(const Launch &l, const vpps_residency &res, Processor &p) {
       return BLOCKED;
     break;
   case OP_POLL:
-    if (!written(l, p, w, flags, count)) return BLOCKED;
+    if (!written(l, p, w, flags, count))
+      return BLOCKED;
     break;
-  case OP_FILL: fill(l, p, w, flags, count); break;
-  case OP_MAP: map(l, p, w, fn, flags, count); break;
-  case OP_STRIDED: strided(l, w, fn, flags, count); break;
-  case OP_SUM: sum(l, p, w, flags, count); break;
-  case OP_PRODUCT: product(l, res, p, w, flags, count); break;
-  case OP_PRODUCT_T: product_t(l, res, p, w, flags, count); break;
-  case OP_OUTER: outer(l, res, p, w, flags, count); break;
-  case OP_GEMM: gemm(l, w, flags, count); break;
-  case OP_ROW: row(l, w, fn, flags, count); break;
-  case OP_RANDOM: random(l, p, w, fn, flags, count); break;
-  case OP_NORM: norm(l, w, flags, count); break;
-  case OP_CLIP: clip(l, p, w, flags); break;
-  case OP_UPDATE: update(l, p, w, count); break;
-  default: return BAD;
+  case OP_FILL:
+    fill(l, p, w, flags, count);
+    break;
+  case OP_MAP:
+    map(l, p, w, fn, flags, count);
+    break;
+  case OP_STRIDED:
+    strided(l, w, fn, flags, count);
+    break;
+  case OP_SUM:
+    sum(l, p, w, flags, count);
+    break;
+  case OP_PRODUCT:
+    product(l, res, p, w, flags, count);
+    break;
+  case OP_PRODUCT_T:
+    product_t(l, res, p, w, flags, count);
+    break;
+  case OP_OUTER:
+    outer(l, res, p, w, flags, count);
+    break;
+  case OP_GEMM:
+    gemm(l, w, flags, count);
+    break;
+  case OP_ROW:
+    row(l, w, fn, flags, count);
+    break;
+  case OP_RANDOM:
+    random(l, p, w, fn, flags, count);
+    break;
+  case OP_NORM:
+    norm(l, w, flags, count);
+    break;
+  case OP_CLIP:
+    clip(l, p, w, flags);
+    break;
+  case OP_UPDATE:
+    update(l, p, w, count);
+    break;
+  default:
+    return BAD;
   }
   p.pc += length;
   return MOVED;
@@ -76,7 +106,8 @@ VP Step step(const Launch &l, const vpps_residency &res, Processor &p) {
 // One pass over a thread's processors. Returns how many have not halted.
 static u32 pass(vpps_launch *run, u32 thread, u32 threads, bool *moved) {
   Launch l;
-  for (int s = 0; s < SEGMENTS; s++) l.segment[s] = run->segment[s];
+  for (int s = 0; s < SEGMENTS; s++)
+    l.segment[s] = run->segment[s];
   l.script = run->script;
   l.status = run->status;
   l.batch = run->batch;
@@ -85,9 +116,11 @@ static u32 pass(vpps_launch *run, u32 thread, u32 threads, bool *moved) {
   u32 live = 0;
   for (u32 i = thread; i < l.processors; i += threads) {
     Processor &p = all[i];
-    if (p.pc == 0) continue; // halted
+    if (p.pc == 0)
+      continue; // halted
     Step s;
-    while ((s = step(l, *run->residency, p)) == MOVED) *moved = true;
+    while ((s = step(l, *run->residency, p)) == MOVED)
+      *moved = true;
     if (s == HALTED) {
       p.pc = 0;
       *moved = true;

@@ -6,7 +6,8 @@
 namespace vpps_generic {
 #include "cpu.h"
 }
-extern "C" uint32_t vpps_pass_generic(vpps_launch *run, uint32_t thread, uint32_t threads, bool *moved) {
+extern "C" uint32_t vpps_pass_generic(vpps_launch *run, uint32_t thread, uint32_t threads,
+                                      bool *moved) {
   return vpps_generic::pass(run, thread, threads, moved);
 }
 #endif

@@ -18,15 +18,17 @@ VP void put(float *dst, float v, u32 flags) { *dst = canonical(flags & FLAG_ACC 
 // The seldom and long ones, out of line: the GPU's code would be twice as big with a copy in
 // every loop.
 VP bool seldom(u32 fn) {
-  return fn == FN_POW || fn == FN_POW_BX || fn == FN_POW_BY || fn == FN_BIN_LOG || fn == FN_BIN_LOG_B ||
-         fn == FN_MOMENT || fn == FN_MOMENT_B;
+  return fn == FN_POW || fn == FN_POW_BX || fn == FN_POW_BY || fn == FN_BIN_LOG ||
+         fn == FN_BIN_LOG_B || fn == FN_MOMENT || fn == FN_MOMENT_B;
 }
 
-template <bool SELDOM> VP float apply_some(u32 fn, float a, float b, float c, float d, float p, float q) {
+template <bool SELDOM>
+VP float apply_some(u32 fn, float a, float b, float c, float d, float p, float q) {
   switch (fn) {
 #define FN(NAME, ARITY)                                                                            \
   case FN_##NAME:                                                                                  \
-    if (seldom(FN_##NAME) != SELDOM) break;                                                        \
+    if (seldom(FN_##NAME) != SELDOM)                                                               \
+      break;                                                                                       \
     return Formula<FN_##NAME>::of(a, b, c, d, p, q);
     ELEMENT_FUNCTIONS(FN)
 #undef FN
@@ -47,7 +49,8 @@ VP void fill(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 c
   float v = FLOAT_OF(w[FILL_VALUE]); // as it is: the sentinel may be written here
   for (u32 k = 0; k < count; k++) {
     float *dst = address(l, w[FILL_SEGMENTS], 0, w[FILL_ITEMS + k]);
-    for (u32 i = r.lo + THREAD; i < r.hi; i += THREADS) dst[i] = v;
+    for (u32 i = r.lo + THREAD; i < r.hi; i += THREADS)
+      dst[i] = v;
   }
 }
 
@@ -77,12 +80,14 @@ VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags
         dst[j] = address(l, w[MAP_SEGMENTS], 0, a[0]) + i;
 #pragma unroll
         for (u32 s = 0; s < 4; s++)
-          if (s < in) v[j][s] = address(l, w[MAP_SEGMENTS], s + 1, a[s + 1])[i];
+          if (s < in)
+            v[j][s] = address(l, w[MAP_SEGMENTS], s + 1, a[s + 1])[i];
       }
     }
 #pragma unroll
     for (u32 j = 0; j < AHEAD; j++)
-      if (dst[j]) put(dst[j], apply(fn, v[j][0], v[j][1], v[j][2], v[j][3], cp, cq), flags);
+      if (dst[j])
+        put(dst[j], apply(fn, v[j][0], v[j][1], v[j][2], v[j][3], cp, cq), flags);
   }
 }
 #else
@@ -105,7 +110,8 @@ VP_SLOW void map_items(const Launch &l, const Processor &p, const u32 *w, u32 fl
   for (u32 k = 0; k < count; k++) {
     const u32 *item = w + MAP_ITEMS + k * (ARITY + 1);
     const float *in[4] = {0, 0, 0, 0};
-    for (int s = 0; s < ARITY; s++) in[s] = address(l, w[MAP_SEGMENTS], s + 1, item[s + 1]) + r.lo;
+    for (int s = 0; s < ARITY; s++)
+      in[s] = address(l, w[MAP_SEGMENTS], s + 1, item[s + 1]) + r.lo;
     float *dst = address(l, w[MAP_SEGMENTS], 0, item[0]) + r.lo;
     if (flags & FLAG_ACC)
       map_item<FN, ARITY, true>(dst, in[0], in[1], in[2], in[3], n, cp, cq);
@@ -147,9 +153,10 @@ VP void locate(const Axes &x, u32 from, u32 to, u32 i, u32 *at) {
   for (u32 a = from; a < to; a++) {
     u32 size = x.sizes[a], c = i % size;
     i /= size;
-  UNROLL
+    UNROLL
     for (u32 s = 0; s < 5; s++)
-      if (s < x.slots) at[s] += c * x.strides[s * x.all + a];
+      if (s < x.slots)
+        at[s] += c * x.strides[s * x.all + a];
   }
 }
 
@@ -157,13 +164,15 @@ VP float strided_term(const Launch &l, const u32 *w, u32 fn, const u32 *at, u32 
   float v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
   UNROLL
   for (u32 s = 0; s < 4; s++)
-    if (s < in) v[s] = *address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]);
+    if (s < in)
+      v[s] = *address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]);
   return apply(fn, v[0], v[1], v[2], v[3], FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]));
 }
 
 VP u32 product_of(const u32 *sizes, u32 n) {
   u32 r = 1;
-  for (u32 i = 0; i < n; i++) r *= sizes[i];
+  for (u32 i = 0; i < n; i++)
+    r *= sizes[i];
   return r;
 }
 
@@ -174,7 +183,8 @@ VP u32 product_of(const u32 *sizes, u32 n) {
 #ifdef VPPS_GPU
 VP float warp_sum(float v) {
 #pragma unroll
-  for (u32 d = 16; d > 0; d /= 2) v += __shfl_xor_sync(0xFFFFFFFFu, v, d);
+  for (u32 d = 16; d > 0; d /= 2)
+    v += __shfl_xor_sync(0xFFFFFFFFu, v, d);
   return v;
 }
 
@@ -185,7 +195,8 @@ VP_SLOW void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count
   for (u32 k = first; k < outputs * count; k += step) {
     u32 item = k / outputs, at[5];
 #pragma unroll
-    for (u32 s = 0; s < 5; s++) at[s] = s < x.slots ? x.items[item * x.slots + s] : 0;
+    for (u32 s = 0; s < 5; s++)
+      at[s] = s < x.slots ? x.items[item * x.slots + s] : 0;
     locate(x, 0, x.kept, k - item * outputs, at);
     float *dst = address(l, w[STRIDED_SEGMENTS], 0, at[0]);
     if (terms == 1) {
@@ -196,18 +207,21 @@ VP_SLOW void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count
     for (u32 t = THREAD % 32; t < terms; t += 32) {
       u32 here[5];
 #pragma unroll
-      for (u32 s = 0; s < 5; s++) here[s] = at[s];
+      for (u32 s = 0; s < 5; s++)
+        here[s] = at[s];
       locate(x, x.kept, x.all, t, here);
       sum += strided_term(l, w, fn, here, x.slots - 1);
     }
     sum = warp_sum(sum);
-    if (THREAD % 32 == 0) put(dst, sum, flags);
+    if (THREAD % 32 == 0)
+      put(dst, sum, flags);
   }
 }
 #else
 VP float lane_sum(float *v) {
   for (u32 d = LANES / 2; d > 0; d /= 2)
-    for (u32 i = 0; i < d; i++) v[i] = v[i] + v[i + d];
+    for (u32 i = 0; i < d; i++)
+      v[i] = v[i] + v[i + d];
   return v[0];
 }
 
@@ -218,7 +232,8 @@ VP float strided_sum(const Axes &x, const float *const *base, const u32 *at, u32
   float lanes[LANES] = {};
   u32 here[5];
   for (u32 t = 0; t < terms; t++) {
-    for (u32 s = 0; s < 5; s++) here[s] = at[s];
+    for (u32 s = 0; s < 5; s++)
+      here[s] = at[s];
     locate(x, x.kept, x.all, t, here);
     lanes[t % LANES] += Formula<FN>::of(base[1][here[1]], ARITY > 1 ? base[2][here[2]] : 0.0f,
                                         ARITY > 2 ? base[3][here[3]] : 0.0f,
@@ -262,7 +277,8 @@ VP_SLOW void strided_items(const Launch &l, const u32 *w, u32 flags, u32 count) 
   for (u32 item = 0; item < count; item++)
     for (u32 k = 0; k < outputs; k += inner) {
       u32 at[5] = {0, 0, 0, 0, 0};
-      for (u32 s = 0; s < x.slots; s++) at[s] = x.items[item * x.slots + s];
+      for (u32 s = 0; s < x.slots; s++)
+        at[s] = x.items[item * x.slots + s];
       locate(x, 0, x.kept, k, at);
       for (u32 i = 0; i < inner; i++) {
         float *dst = (float *)base[0] + at[0];
@@ -277,7 +293,8 @@ VP_SLOW void strided_items(const Launch &l, const u32 *w, u32 flags, u32 count) 
         else
           put(dst, strided_sum<FN, ARITY>(x, base, at, terms, p, q), flags);
         if (x.kept)
-          for (u32 s = 0; s < x.slots; s++) at[s] += x.strides[s * x.all];
+          for (u32 s = 0; s < x.slots; s++)
+            at[s] += x.strides[s * x.all];
       }
     }
 }
@@ -297,7 +314,8 @@ VP void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
 // out over the warps: warp group g takes every GROUPS-th source, and the partial sums meet
 // in shared memory.
 #ifdef VPPS_GPU
-VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count, float *scratch) {
+VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count,
+            float *scratch) {
   Range r = owned(w[SUM_N], flags, p);
   u32 n = r.hi - r.lo;
   const float *base = address(l, w[SUM_SEGMENTS], 1, 0) + r.lo;
@@ -305,13 +323,15 @@ VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 co
   const u32 *src = w + SUM_ITEMS;
   float scale = FLOAT_OF(w[SUM_SCALE]);
   u32 width = 1; // elements side by side: a power of two
-  while (width < n && width < THREADS) width *= 2;
+  while (width < n && width < THREADS)
+    width *= 2;
   u32 groups = THREADS / width, g = THREAD / width, e = THREAD % width;
   if (groups == 1 || count < 2 * groups) {
     for (u32 i = THREAD; i < n; i += THREADS) {
       float s = 0.0f;
 #pragma unroll 8
-      for (u32 k = 0; k < count; k++) s += base[src[k] + i];
+      for (u32 k = 0; k < count; k++)
+        s += base[src[k] + i];
       put(dst + i, scale * s, flags);
     }
     return;
@@ -319,15 +339,18 @@ VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 co
   float s = 0.0f;
   if (e < n) {
 #pragma unroll 8
-    for (u32 k = g; k < count; k += groups) s += base[src[k] + e];
+    for (u32 k = g; k < count; k += groups)
+      s += base[src[k] + e];
   }
   __syncthreads();
   scratch[THREAD] = s;
   for (u32 d = groups / 2; d > 0; d /= 2) {
     __syncthreads();
-    if (g < d) scratch[THREAD] += scratch[THREAD + d * width];
+    if (g < d)
+      scratch[THREAD] += scratch[THREAD + d * width];
   }
-  if (g == 0 && e < n) put(dst + e, scale * scratch[THREAD], flags);
+  if (g == 0 && e < n)
+    put(dst + e, scale * scratch[THREAD], flags);
   __syncthreads();
 }
 #else
@@ -343,13 +366,16 @@ VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 co
     float s[BLOCK] = {};
     for (u32 k = 0; k < count; k++) {
       const float *a = base + src[k] + i;
-      for (u32 j = 0; j < BLOCK; j++) s[j] += a[j];
+      for (u32 j = 0; j < BLOCK; j++)
+        s[j] += a[j];
     }
-    for (u32 j = 0; j < BLOCK; j++) put(dst + i + j, scale * s[j], flags);
+    for (u32 j = 0; j < BLOCK; j++)
+      put(dst + i + j, scale * s[j], flags);
   }
   for (; i < r.hi; i++) {
     float s = 0.0f;
-    for (u32 k = 0; k < count; k++) s += base[src[k] + i];
+    for (u32 k = 0; k < count; k++)
+      s += base[src[k] + i];
     put(dst + i, scale * s, flags);
   }
 }

@@ -6,12 +6,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Argument
   __shared__ Window window;
   __shared__ float scratch[THREADS];
   extern __shared__ float transposed[]; // two buffers of WARPS * columns
-  if (a.status[0] != 0) return;
+  if (a.status[0] != 0)
+    return;
   // In shared memory, for segments are indexed by what the script says.
   __shared__ Launch l;
   if (THREAD == 0) {
 #pragma unroll
-    for (int s = 0; s < SEGMENTS; s++) l.segment[s] = a.segment[s];
+    for (int s = 0; s < SEGMENTS; s++)
+      l.segment[s] = a.segment[s];
     l.script = a.script;
     l.status = a.status;
     l.batch = a.batch;
@@ -44,24 +46,37 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Argument
     }
     const u32 *w = window.words + pc % (PIECES * PIECE);
     u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, flags = w[0] >> 16;
-    if (op == OP_HALT) return;
+    if (op == OP_HALT)
+      return;
     u32 count = w[1] >> 16;
-    if (flags & FLAG_SYNC) __syncthreads();
+    if (flags & FLAG_SYNC)
+      __syncthreads();
     switch (op) {
     case OP_SIGNAL:
       __syncthreads();
-      if (THREAD == 0) add_release(a.script + a.script[HEAD_COUNTERS] + w[SIGNAL_BARRIER] * BARRIER_STRIDE);
+      if (THREAD == 0)
+        add_release(a.script + a.script[HEAD_COUNTERS] + w[SIGNAL_BARRIER] * BARRIER_STRIDE);
       break;
     case OP_WAIT:
-      if (!wait(a, w, pc)) return;
+      if (!wait(a, w, pc))
+        return;
       break;
     case OP_POLL:
-      if (!poll(a, l, p, w, flags, count, pc)) return;
+      if (!poll(a, l, p, w, flags, count, pc))
+        return;
       break;
-    case OP_FILL: fill(l, p, w, flags, count); break;
-    case OP_MAP: map(l, p, w, fn, flags, count); break;
-    case OP_STRIDED: strided(l, w, fn, flags, count); break;
-    case OP_SUM: sum(l, p, w, flags, count, scratch); break;
+    case OP_FILL:
+      fill(l, p, w, flags, count);
+      break;
+    case OP_MAP:
+      map(l, p, w, fn, flags, count);
+      break;
+    case OP_STRIDED:
+      strided(l, w, fn, flags, count);
+      break;
+    case OP_SUM:
+      sum(l, p, w, flags, count, scratch);
+      break;
     case OP_PRODUCT: {
       VPPS_PRODUCT
       break;
@@ -74,17 +89,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Argument
       VPPS_OUTER
       break;
     }
-    case OP_GEMM: gemm(l, w, flags, count); break;
-    case OP_ROW: row(l, w, fn, flags, count); break;
-    case OP_RANDOM: random(l, p, w, fn, flags, count); break;
-    case OP_NORM: norm(l, w, flags, count, scratch); break;
+    case OP_GEMM:
+      gemm(l, w, flags, count);
+      break;
+    case OP_ROW:
+      row(l, w, fn, flags, count);
+      break;
+    case OP_RANDOM:
+      random(l, p, w, fn, flags, count);
+      break;
+    case OP_NORM:
+      norm(l, w, flags, count, scratch);
+      break;
     case OP_CLIP:
       __syncthreads();
       clip(l, p, w, flags);
       break;
-    case OP_UPDATE: update(l, p, w, count); break;
+    case OP_UPDATE:
+      update(l, p, w, count);
+      break;
     default:
-      if (THREAD == 0) give_up(a, RUN_BAD_OPCODE, pc, 0, 0, 0);
+      if (THREAD == 0)
+        give_up(a, RUN_BAD_OPCODE, pc, 0, 0, 0);
       return;
     }
     pc += w[1] & 0xFFFFu;

@@ -14,7 +14,8 @@ VP_SLOW void gemm(const Launch &l, const u32 *w, u32 flags, u32 count) {
       u32 i = k % m, j = k / m;
       const float *ai = a + i * w[GEMM_A_ROW], *bj = b + j * w[GEMM_B_COL];
       float s = 0.0f;
-      for (u32 t = 0; t < depth; t++) s = FMA(ai[t * w[GEMM_A_COL]], bj[t * w[GEMM_B_ROW]], s);
+      for (u32 t = 0; t < depth; t++)
+        s = FMA(ai[t * w[GEMM_A_COL]], bj[t * w[GEMM_B_ROW]], s);
       put(c + i * w[GEMM_C_ROW] + j * w[GEMM_C_COL], scale * s, flags);
     }
   }

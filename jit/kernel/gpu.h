@@ -12,7 +12,15 @@ struct Arguments {
   u32 batch;
 };
 
-enum { ERROR_CODE, ERROR_PROCESSOR, ERROR_WORD, ERROR_BARRIER, ERROR_HAVE, ERROR_WANT, ERROR_WORDS };
+enum {
+  ERROR_CODE,
+  ERROR_PROCESSOR,
+  ERROR_WORD,
+  ERROR_BARRIER,
+  ERROR_HAVE,
+  ERROR_WANT,
+  ERROR_WORDS
+};
 enum { RUN_OK, RUN_TIMEOUT, RUN_BAD_OPCODE };
 
 #define PIECE MAX_WORDS
@@ -34,7 +42,8 @@ VP void fetch(Window &win, const u32 *stream, u32 k) {
   u32 slot = k % PIECES;
   const u32 *from = stream + k * PIECE + 4 * THREAD;
   copy_async(win.words + slot * PIECE + 4 * THREAD, from);
-  if (slot == 0) copy_async(win.words + PIECES * PIECE + 4 * THREAD, from);
+  if (slot == 0)
+    copy_async(win.words + PIECES * PIECE + 4 * THREAD, from);
   asm volatile("cp.async.commit_group;");
 }
 
@@ -48,7 +57,9 @@ VP u32 load_relaxed(const u32 *p) {
   asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
   return v;
 }
-VP void add_release(u32 *p) { asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(p) : "memory"); }
+VP void add_release(u32 *p) {
+  asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(p) : "memory");
+}
 VP u64 clock_ns() {
   u64 t;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(t));
@@ -76,13 +87,15 @@ VP bool wait(const Arguments &a, const u32 *w, u32 pc) {
     u64 since = 0;
     stop = 0;
     while (load_acquire(at) < want) {
-      if (++spins % 256) continue;
+      if (++spins % 256)
+        continue;
       if (load_relaxed(a.error) != 0) {
         stop = 1;
         break;
       }
       u64 t = clock_ns();
-      if (since == 0) since = t;
+      if (since == 0)
+        since = t;
       if (t - since > a.wait_ns) {
         give_up(a, RUN_TIMEOUT, pc, w[WAIT_BARRIER], load_relaxed(at), want);
         stop = 1;
@@ -95,17 +108,21 @@ VP bool wait(const Arguments &a, const u32 *w, u32 pc) {
 }
 
 // Waits until no word of the operands is the sentinel. False: give up.
-VP bool poll(const Arguments &a, const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count, u32 pc) {
+VP bool poll(const Arguments &a, const Launch &l, const Processor &p, const u32 *w, u32 flags,
+             u32 count, u32 pc) {
   Range r = owned(w[POLL_N], flags, p);
   u32 n = r.hi - r.lo, spins = 0;
   u64 since = 0;
   int failed = 0;
   for (u32 i = THREAD; i < n * count && !failed; i += THREADS) {
-    const u32 *at = (const u32 *)address(l, w[POLL_SEGMENTS], 0, w[POLL_ITEMS + i / n]) + r.lo + i % n;
+    const u32 *at =
+        (const u32 *)address(l, w[POLL_SEGMENTS], 0, w[POLL_ITEMS + i / n]) + r.lo + i % n;
     while (load_relaxed(at) == SENTINEL) {
-      if (++spins % 256) continue;
+      if (++spins % 256)
+        continue;
       u64 t = clock_ns();
-      if (since == 0) since = t;
+      if (since == 0)
+        since = t;
       if (load_relaxed(a.error) != 0 || t - since > a.wait_ns) {
         give_up(a, RUN_TIMEOUT, pc, SENTINEL, 0, 0);
         failed = 1;
@@ -132,15 +149,16 @@ VP void load_rows(float *w, const float *base, u32 rows, u32 cols, u32 row) {
       u32 r = first + i, c = lane + 32 * k;
       w[i * ITERS + k] = r < rows && c < cols ? base[r + c * rows] : 0.0f;
 #ifdef VPPS_COUNT
-      if (r < rows && c < cols) atomicAdd(&weights_loaded, 1ull);
+      if (r < rows && c < cols)
+        atomicAdd(&weights_loaded, 1ull);
 #endif
     }
 }
 
 // y = scale * W x + bias for BATCH items.
 template <int RPW, int ITERS, int BATCH>
-VP void product_items(const float *w, const Launch &l, const u32 *instruction, u32 flags, const u32 *items,
-                      u32 rows, u32 cols, u32 row) {
+VP void product_items(const float *w, const Launch &l, const u32 *instruction, u32 flags,
+                      const u32 *items, u32 rows, u32 cols, u32 row) {
   u32 first = row + THREAD / 32 * RPW, lane = THREAD % 32;
   float s[BATCH][RPW];
   const float *x[BATCH];
@@ -148,7 +166,8 @@ VP void product_items(const float *w, const Launch &l, const u32 *instruction, u
   for (int b = 0; b < BATCH; b++) {
     x[b] = address(l, instruction[PRODUCT_SEGMENTS], 1, items[2 * b + 1]) + lane;
 #pragma unroll
-    for (int i = 0; i < RPW; i++) s[b][i] = 0.0f;
+    for (int i = 0; i < RPW; i++)
+      s[b][i] = 0.0f;
   }
 #pragma unroll
   for (int k = 0; k < ITERS; k++)
@@ -156,12 +175,14 @@ VP void product_items(const float *w, const Launch &l, const u32 *instruction, u
     for (int b = 0; b < BATCH; b++) {
       float v = lane + 32 * k < cols ? x[b][32 * k] : 0.0f;
 #pragma unroll
-      for (int i = 0; i < RPW; i++) s[b][i] = FMA(w[i * ITERS + k], v, s[b][i]);
+      for (int i = 0; i < RPW; i++)
+        s[b][i] = FMA(w[i * ITERS + k], v, s[b][i]);
     }
 #pragma unroll
   for (int b = 0; b < BATCH; b++)
 #pragma unroll
-    for (int i = 0; i < RPW; i++) s[b][i] = warp_sum(s[b][i]);
+    for (int i = 0; i < RPW; i++)
+      s[b][i] = warp_sum(s[b][i]);
   float scale = FLOAT_OF(instruction[PRODUCT_SCALE]);
 #pragma unroll
   for (int b = 0; b < BATCH; b++)
@@ -170,19 +191,22 @@ VP void product_items(const float *w, const Launch &l, const u32 *instruction, u
       if (lane == (u32)(b * RPW + i) % 32 && first + i < rows) {
         float v = s[b][i] * scale;
         if (flags & FLAG_BIAS)
-          v = FMA(address(l, instruction[PRODUCT_SEGMENTS], 2, instruction[PRODUCT_BIAS])[first + i],
-                  FLOAT_OF(instruction[PRODUCT_BIAS_SCALE]), v);
+          v = FMA(
+              address(l, instruction[PRODUCT_SEGMENTS], 2, instruction[PRODUCT_BIAS])[first + i],
+              FLOAT_OF(instruction[PRODUCT_BIAS_SCALE]), v);
         put(address(l, instruction[PRODUCT_SEGMENTS], 0, items[2 * b]) + first + i, v, flags);
       }
 }
 
 template <int RPW, int ITERS>
-VP void product_rows(const float *w, const Launch &l, const u32 *instruction, u32 flags, u32 count, u32 rows,
-                     u32 cols, u32 row) {
+VP void product_rows(const float *w, const Launch &l, const u32 *instruction, u32 flags, u32 count,
+                     u32 rows, u32 cols, u32 row) {
   const u32 *items = instruction + PRODUCT_ITEMS;
   u32 e = 0;
-  for (; e + 4 <= count; e += 4) product_items<RPW, ITERS, 4>(w, l, instruction, flags, items + 2 * e, rows, cols, row);
-  for (; e < count; e++) product_items<RPW, ITERS, 1>(w, l, instruction, flags, items + 2 * e, rows, cols, row);
+  for (; e + 4 <= count; e += 4)
+    product_items<RPW, ITERS, 4>(w, l, instruction, flags, items + 2 * e, rows, cols, row);
+  for (; e < count; e++)
+    product_items<RPW, ITERS, 1>(w, l, instruction, flags, items + 2 * e, rows, cols, row);
 }
 
 // Adds this warp's share of W^T dy to t: t[k] belongs to column lane + 32k.
@@ -193,45 +217,54 @@ VP void transposed_rows(const float *w, const float *dy, u32 rows, u32 row, floa
   for (int i = 0; i < RPW; i++) {
     float d = first + i < rows ? dy[first + i] : 0.0f;
 #pragma unroll
-    for (int k = 0; k < ITERS; k++) t[k] = FMA(w[i * ITERS + k], d, t[k]);
+    for (int k = 0; k < ITERS; k++)
+      t[k] = FMA(w[i * ITERS + k], d, t[k]);
   }
 }
 
 // Sums the warps' shares through shared memory and stores them; buffer alternates, so that one
 // barrier an item is enough.
 template <int ITERS>
-VP void transposed_store(const float *t, float *to, u32 cols, float scale, u32 flags, float *buffer) {
+VP void transposed_store(const float *t, float *to, u32 cols, float scale, u32 flags,
+                         float *buffer) {
   u32 warp = THREAD / 32, lane = THREAD % 32;
 #pragma unroll
-  for (int k = 0; k < ITERS; k++) buffer[warp * (32 * ITERS) + 32 * k + lane] = t[k];
+  for (int k = 0; k < ITERS; k++)
+    buffer[warp * (32 * ITERS) + 32 * k + lane] = t[k];
   __syncthreads();
   for (u32 c = THREAD; c < cols; c += THREADS) {
     float s = 0.0f;
 #pragma unroll
-    for (u32 g = 0; g < WARPS; g++) s += buffer[g * (32 * ITERS) + c];
+    for (u32 g = 0; g < WARPS; g++)
+      s += buffer[g * (32 * ITERS) + c];
     put(to + c, scale * s, flags);
   }
 }
 
 template <int RPW, int ITERS>
-VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count, u32 rows, u32 cols, u32 row) {
+VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count, u32 rows,
+                   u32 cols, u32 row) {
   u32 first = row + THREAD / 32 * RPW, lane = THREAD % 32;
   const u32 *items = instruction + OUTER_ITEMS;
-  const float *dy = address(l, instruction[OUTER_SEGMENTS], 1, 0), *x = address(l, instruction[OUTER_SEGMENTS], 2, 0) + lane;
+  const float *dy = address(l, instruction[OUTER_SEGMENTS], 1, 0),
+              *x = address(l, instruction[OUTER_SEGMENTS], 2, 0) + lane;
   float g[RPW * ITERS];
 #pragma unroll
-  for (int i = 0; i < RPW * ITERS; i++) g[i] = 0.0f;
+  for (int i = 0; i < RPW * ITERS; i++)
+    g[i] = 0.0f;
 #pragma unroll 2
   for (u32 e = 0; e < count; e++) {
     float d[RPW];
 #pragma unroll
-    for (int i = 0; i < RPW; i++) d[i] = first + i < rows ? dy[items[2 * e] + first + i] : 0.0f;
+    for (int i = 0; i < RPW; i++)
+      d[i] = first + i < rows ? dy[items[2 * e] + first + i] : 0.0f;
     const float *xe = x + items[2 * e + 1];
 #pragma unroll
     for (int k = 0; k < ITERS; k++) {
       float v = lane + 32 * k < cols ? xe[32 * k] : 0.0f;
 #pragma unroll
-      for (int i = 0; i < RPW; i++) g[i * ITERS + k] = FMA(d[i], v, g[i * ITERS + k]);
+      for (int i = 0; i < RPW; i++)
+        g[i * ITERS + k] = FMA(d[i], v, g[i * ITERS + k]);
     }
   }
   float *to = address(l, instruction[OUTER_SEGMENTS], 0, instruction[OUTER_DST]);
@@ -241,6 +274,7 @@ VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count
 #pragma unroll
     for (int k = 0; k < ITERS; k++) {
       u32 r = first + i, c = lane + 32 * k;
-      if (r < rows && c < cols) put(to + r + c * rows, scale * g[i * ITERS + k], flags);
+      if (r < rows && c < cols)
+        put(to + r + c * rows, scale * g[i * ITERS + k], flags);
     }
 }

@@ -35,8 +35,10 @@ const Variant variants[] = {{vpps_pass_generic, "generic"}};
 const Variant *choose() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v4")) return &variants[2];
-  if (__builtin_cpu_supports("x86-64-v3")) return &variants[1];
+  if (__builtin_cpu_supports("x86-64-v4"))
+    return &variants[2];
+  if (__builtin_cpu_supports("x86-64-v3"))
+    return &variants[1];
 #endif
   return &variants[0];
 }
@@ -46,7 +48,8 @@ const Variant *choose() {
 const Variant &variant() {
   static const Variant *chosen;
   const Variant *v = __atomic_load_n(&chosen, __ATOMIC_RELAXED);
-  if (!v) __atomic_store_n(&chosen, v = choose(), __ATOMIC_RELAXED);
+  if (!v)
+    __atomic_store_n(&chosen, v = choose(), __ATOMIC_RELAXED);
   return *v;
 }
 
@@ -81,7 +84,8 @@ void time_out(vpps_launch *run, uint32_t thread, uint32_t threads) {
   const Processor *all = (const Processor *)run->processors;
   uint32_t n = run->script[HEAD_PROCESSORS];
   for (uint32_t i = thread; i < n; i += threads) {
-    if (all[i].pc == 0) continue;
+    if (all[i].pc == 0)
+      continue;
     const uint32_t *w = run->script + all[i].pc;
     run->error_processor = i;
     run->error_word = all[i].pc;
@@ -122,15 +126,19 @@ int vpps_cpu_run(vpps_launch *run, uint32_t thread, uint32_t threads) {
   double since = 0;
   for (unsigned idle = 0;;) {
     bool moved = false;
-    if (pass(run, thread, threads, &moved) == 0) return VPPS_RUN_OK;
-    if (__atomic_load_n(&run->stop, __ATOMIC_ACQUIRE)) return (int)run->error;
+    if (pass(run, thread, threads, &moved) == 0)
+      return VPPS_RUN_OK;
+    if (__atomic_load_n(&run->stop, __ATOMIC_ACQUIRE))
+      return (int)run->error;
     if (moved) {
       idle = 0;
       continue;
     }
     relax();
-    if (++idle < 4000) continue;
-    if (idle == 4000) since = now();
+    if (++idle < 4000)
+      continue;
+    if (idle == 4000)
+      since = now();
     timespec nap = {0, 20000};
     nanosleep(&nap, 0);
     if (now() - since > run->wait_seconds) {

@@ -29,7 +29,7 @@ struct vpps_launch {
   uint32_t *script;
   uint32_t *status; // [0] nonzero: an earlier batch failed, every processor halts at once
   uint32_t batch;
-  double wait_seconds;      // how long a wait may take before it is an error
+  double wait_seconds; // how long a wait may take before it is an error
   const struct vpps_residency *residency;
   // Working state, one entry a processor: zeroed by vpps_cpu_begin.
   void *processors; // vpps_cpu_state_bytes() each

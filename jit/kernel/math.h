@@ -50,8 +50,8 @@ VP float vp_log(float x) {
   y = y + k * -2.12194440e-4f;
   y = y - 0.5f * z;
   y = m + y + k * 0.693359375f;
-  y = x > 3.402823466e+38f ? x : y;            // +inf
-  y = x == 0.0f ? FLOAT_OF(0xFF800000u) : y;   // -inf
+  y = x > 3.402823466e+38f ? x : y;          // +inf
+  y = x == 0.0f ? FLOAT_OF(0xFF800000u) : y; // -inf
   return x >= 0.0f ? y : FLOAT_OF(0x7FC00000u);
 }
 
@@ -88,7 +88,8 @@ VP float vp_pow(float x, float y) {
 // a^n for the small whole numbers of moments.
 VP float vp_powi(float a, float n) {
   float r = 1.0f;
-  for (int i = 0; i < (int)n; i++) r *= a;
+  for (int i = 0; i < (int)n; i++)
+    r *= a;
   return r;
 }
 

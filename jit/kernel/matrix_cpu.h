@@ -13,7 +13,8 @@ VP V canonical(V v) { return v == v ? v : splat(FLOAT_OF(0x7FC00000u)); }
 
 VP float lanes_of(V v) {
   float s = 0.0f;
-  for (int i = 0; i < VW; i++) s += v[i];
+  for (int i = 0; i < VW; i++)
+    s += v[i];
   return s;
 }
 
@@ -23,20 +24,25 @@ VP void product_block(const float *w, u32 ld, u32 cols, const float *const *x, f
                       const float *bias, float bias_scale, float scale, bool acc) {
   V sum[VB][NV];
   for (int b = 0; b < VB; b++)
-    for (int v = 0; v < NV; v++) sum[b][v] = (V){};
+    for (int v = 0; v < NV; v++)
+      sum[b][v] = (V){};
   for (u32 c = 0; c < cols; c++, w += ld) {
     V col[NV];
-    for (int v = 0; v < NV; v++) col[v] = load(w + v * VW);
+    for (int v = 0; v < NV; v++)
+      col[v] = load(w + v * VW);
     for (int b = 0; b < VB; b++) {
       V xc = splat(x[b][c]);
-      for (int v = 0; v < NV; v++) sum[b][v] += col[v] * xc;
+      for (int v = 0; v < NV; v++)
+        sum[b][v] += col[v] * xc;
     }
   }
   for (int b = 0; b < VB; b++)
     for (int v = 0; v < NV; v++) {
       V r = sum[b][v] * scale;
-      if (bias) r += load(bias + v * VW) * bias_scale;
-      if (acc) r += load(y[b] + v * VW);
+      if (bias)
+        r += load(bias + v * VW) * bias_scale;
+      if (acc)
+        r += load(y[b] + v * VW);
       store(y[b] + v * VW, canonical(r));
     }
 }
@@ -47,12 +53,15 @@ VP void product_tail(const float *w, u32 ld, u32 rows, u32 cols, const float *co
   float sum[VB][VW] = {};
   for (u32 c = 0; c < cols; c++, w += ld)
     for (u32 r = 0; r < rows; r++)
-      for (int b = 0; b < VB; b++) sum[b][r] += w[r] * x[b][c];
+      for (int b = 0; b < VB; b++)
+        sum[b][r] += w[r] * x[b][c];
   for (int b = 0; b < VB; b++)
     for (u32 r = 0; r < rows; r++) {
       float v = sum[b][r] * scale;
-      if (bias) v += bias[r] * bias_scale;
-      if (acc) v += y[b][r];
+      if (bias)
+        v += bias[r] * bias_scale;
+      if (acc)
+        v += y[b][r];
       y[b][r] = canonical(v);
     }
 }
@@ -64,15 +73,18 @@ VP void product_rows(const float *w, u32 ld, u32 rows, u32 cols, const float *co
   u32 r = 0;
   float *out[VB];
 #define AT                                                                                         \
-  for (int b = 0; b < VB; b++) out[b] = y[b] + r;
+  for (int b = 0; b < VB; b++)                                                                     \
+    out[b] = y[b] + r;
   for (; r + WIDE * VW <= rows; r += WIDE * VW) {
-    AT product_block<WIDE, VB>(w + r, ld, cols, x, out, bias ? bias + r : 0, bias_scale, scale, acc);
+    AT product_block<WIDE, VB>(w + r, ld, cols, x, out, bias ? bias + r : 0, bias_scale, scale,
+                               acc);
   }
   for (; r + VW <= rows; r += VW) {
     AT product_block<1, VB>(w + r, ld, cols, x, out, bias ? bias + r : 0, bias_scale, scale, acc);
   }
   if (r < rows) {
-    AT product_tail<VB>(w + r, ld, rows - r, cols, x, out, bias ? bias + r : 0, bias_scale, scale, acc);
+    AT product_tail<VB>(w + r, ld, rows - r, cols, x, out, bias ? bias + r : 0, bias_scale, scale,
+                        acc);
   }
 #undef AT
 }
@@ -86,7 +98,8 @@ VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor
   for (u32 k = first[0]; k < first[1]; k++) {
     vpps_rows part = res.parts[k];
     const float *bias = 0;
-    if (flags & FLAG_BIAS) bias = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]) + part.row;
+    if (flags & FLAG_BIAS)
+      bias = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]) + part.row;
     const float *x[4];
     float *y[4];
     for (u32 e = 0; e < count;) {
@@ -98,9 +111,11 @@ VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor
       }
       bool acc = flags & FLAG_ACC;
       if (n == 4)
-        product_rows<4>(base + part.row, m.rows, part.rows, m.cols, x, y, bias, bias_scale, scale, acc);
+        product_rows<4>(base + part.row, m.rows, part.rows, m.cols, x, y, bias, bias_scale, scale,
+                        acc);
       else
-        product_rows<1>(base + part.row, m.rows, part.rows, m.cols, x, y, bias, bias_scale, scale, acc);
+        product_rows<1>(base + part.row, m.rows, part.rows, m.cols, x, y, bias, bias_scale, scale,
+                        acc);
       e += n;
     }
   }
@@ -112,20 +127,24 @@ VP void product_t_block(const float *w, u32 ld, u32 rows, const float *const *dy
                         float scale, bool acc) {
   V sum[VB][NC];
   for (int b = 0; b < VB; b++)
-    for (int c = 0; c < NC; c++) sum[b][c] = (V){};
+    for (int c = 0; c < NC; c++)
+      sum[b][c] = (V){};
   u32 r = 0;
   for (; r + VW <= rows; r += VW) {
     V col[NC];
-    for (int c = 0; c < NC; c++) col[c] = load(w + c * ld + r);
+    for (int c = 0; c < NC; c++)
+      col[c] = load(w + c * ld + r);
     for (int b = 0; b < VB; b++) {
       V d = load(dy[b] + r);
-      for (int c = 0; c < NC; c++) sum[b][c] += col[c] * d;
+      for (int c = 0; c < NC; c++)
+        sum[b][c] += col[c] * d;
     }
   }
   for (int b = 0; b < VB; b++)
     for (int c = 0; c < NC; c++) {
       float s = lanes_of(sum[b][c]);
-      for (u32 i = r; i < rows; i++) s += w[c * ld + i] * dy[b][i];
+      for (u32 i = r; i < rows; i++)
+        s += w[c * ld + i] * dy[b][i];
       t[b][c] = canonical(acc ? t[b][c] + scale * s : scale * s);
     }
 }
@@ -137,11 +156,13 @@ VP void product_t_rows(const float *w, u32 ld, u32 rows, u32 cols, const float *
   float *out[VB];
   u32 c = 0;
   for (; c + WIDE <= cols; c += WIDE) {
-    for (int b = 0; b < VB; b++) out[b] = t[b] + c;
+    for (int b = 0; b < VB; b++)
+      out[b] = t[b] + c;
     product_t_block<WIDE, VB>(w + c * ld, ld, rows, dy, out, scale, acc);
   }
   for (; c < cols; c++) {
-    for (int b = 0; b < VB; b++) out[b] = t[b] + c;
+    for (int b = 0; b < VB; b++)
+      out[b] = t[b] + c;
     product_t_block<1, VB>(w + c * ld, ld, rows, dy, out, scale, acc);
   }
 }
@@ -180,21 +201,25 @@ VP void outer_block(float *g, u32 ld, const float *dy, const float *x, const u32
                     float scale, bool acc) {
   V sum[NC][NV];
   for (int c = 0; c < NC; c++)
-    for (int v = 0; v < NV; v++) sum[c][v] = (V){};
+    for (int v = 0; v < NV; v++)
+      sum[c][v] = (V){};
   for (u32 k = 0; k < count; k++) {
     const float *d = dy + items[2 * k], *xk = x + items[2 * k + 1];
     V rows[NV];
-    for (int v = 0; v < NV; v++) rows[v] = load(d + v * VW);
+    for (int v = 0; v < NV; v++)
+      rows[v] = load(d + v * VW);
     for (int c = 0; c < NC; c++) {
       V xc = splat(xk[c]);
-      for (int v = 0; v < NV; v++) sum[c][v] += rows[v] * xc;
+      for (int v = 0; v < NV; v++)
+        sum[c][v] += rows[v] * xc;
     }
   }
   for (int c = 0; c < NC; c++)
     for (int v = 0; v < NV; v++) {
       V r = sum[c][v] * scale;
       float *to = g + c * ld + v * VW;
-      if (acc) r += load(to);
+      if (acc)
+        r += load(to);
       store(to, canonical(r));
     }
 }
@@ -204,7 +229,8 @@ VP void outer_tail(float *g, u32 ld, u32 rows, u32 cols, const float *dy, const 
   for (u32 c = 0; c < cols; c++)
     for (u32 r = 0; r < rows; r++) {
       float s = 0.0f;
-      for (u32 k = 0; k < count; k++) s += dy[items[2 * k] + r] * x[items[2 * k + 1] + c];
+      for (u32 k = 0; k < count; k++)
+        s += dy[items[2 * k] + r] * x[items[2 * k + 1] + c];
       float *to = g + c * ld + r;
       *to = canonical(acc ? *to + scale * s : scale * s);
     }

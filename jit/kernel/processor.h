@@ -4,18 +4,18 @@
 // One launch, the same for all its processors.
 struct Launch {
   float *segment[SEGMENTS];
-  u32 *script;       // all words; the barrier counters in them count up
-  u32 *status;       // [0] nonzero: an earlier batch failed, do nothing
-  u32 batch;         // this launch's number, for the status word
+  u32 *script; // all words; the barrier counters in them count up
+  u32 *status; // [0] nonzero: an earlier batch failed, do nothing
+  u32 batch;   // this launch's number, for the status word
   u32 processors;
 };
 
 // One processor. On the CPU it outlives the call: pc is all there is to resume.
 struct Processor {
   u32 id, rank, group;
-  u32 pc;            // word index of the next instruction in the script
-  float scale;       // of the gradients, decided by Clip
-  u32 commit;        // whether Update may write
+  u32 pc;      // word index of the next instruction in the script
+  float scale; // of the gradients, decided by Clip
+  u32 commit;  // whether Update may write
 };
 
 VP float *address(const Launch &l, u32 segments, u32 slot, u32 offset) {
@@ -34,4 +34,3 @@ VP Range owned(u32 n, u32 flags, const Processor &p) {
   }
   return r;
 }
-

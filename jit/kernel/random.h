@@ -4,15 +4,21 @@
 
 VP float random_element(u32 fn, const Philox &r, float p, float q, float x) {
   switch (fn) {
-  case RANDOM_NORMAL: return p + q * normal01(r.x[0], r.x[1]);
-  case RANDOM_BERNOULLI: return uniform01(r.x[0]) < p ? q : 0.0f;
-  case RANDOM_UNIFORM: return p + (q - p) * uniform01(r.x[0]);
-  case RANDOM_NOISE: return x + p * normal01(r.x[0], r.x[1]);
-  default: return uniform01(r.x[0]) < p ? 0.0f * x : x * (1.0f / (1.0f - p)); // RANDOM_DROP
+  case RANDOM_NORMAL:
+    return p + q * normal01(r.x[0], r.x[1]);
+  case RANDOM_BERNOULLI:
+    return uniform01(r.x[0]) < p ? q : 0.0f;
+  case RANDOM_UNIFORM:
+    return p + (q - p) * uniform01(r.x[0]);
+  case RANDOM_NOISE:
+    return x + p * normal01(r.x[0], r.x[1]);
+  default:
+    return uniform01(r.x[0]) < p ? 0.0f * x : x * (1.0f / (1.0f - p)); // RANDOM_DROP
   }
 }
 
-VP_SLOW void random(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 count) {
+VP_SLOW void random(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags,
+                    u32 count) {
   Range r = owned(w[RANDOM_N], flags, p);
   bool source = fn == RANDOM_NOISE || fn == RANDOM_DROP;
   u32 words = source ? 3 : 2;

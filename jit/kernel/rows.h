@@ -13,7 +13,8 @@ struct RowView {
 #define ONCE if (THREAD % 32 == 0)
 VP float warp_max(float v) {
 #pragma unroll
-  for (u32 d = 16; d > 0; d /= 2) v = fmaxf(v, __shfl_xor_sync(0xFFFFFFFFu, v, d));
+  for (u32 d = 16; d > 0; d /= 2)
+    v = fmaxf(v, __shfl_xor_sync(0xFFFFFFFFu, v, d));
   return v;
 }
 // SUM_OVER(result, i, n, term), MAX_OVER likewise: result is known to all lanes.
@@ -49,7 +50,8 @@ VP float log_sum_exp(const RowView &x) {
 VP void row_item(const Launch &l, const u32 *w, u32 fn, u32 flags, const u32 *item) {
   u32 n = w[ROW_N], stride = w[ROW_STRIDE];
   float margin = FLOAT_OF(w[ROW_P]);
-#define ROWARG(k) RowView{address(l, w[ROW_SEGMENTS], k, item[k]), n, stride}
+#define ROWARG(k)                                                                                  \
+  RowView { address(l, w[ROW_SEGMENTS], k, item[k]), n, stride }
 #define ONE(k) address(l, w[ROW_SEGMENTS], k, item[k])
   switch (fn) {
   case ROW_SOFTMAX:
@@ -118,14 +120,22 @@ VP void row_item(const Launch &l, const u32 *w, u32 fn, u32 flags, const u32 *it
 
 VP u32 row_words(u32 fn) {
   switch (fn) {
-  case ROW_SOFTMAX: return ROWWORDS_SOFTMAX;
-  case ROW_SOFTMAX_B: return ROWWORDS_SOFTMAX_B;
-  case ROW_LOG_SOFTMAX: return ROWWORDS_LOG_SOFTMAX;
-  case ROW_LOG_SOFTMAX_B: return ROWWORDS_LOG_SOFTMAX_B;
-  case ROW_NEG_LOG_PICK: return ROWWORDS_NEG_LOG_PICK;
-  case ROW_NEG_LOG_PICK_B: return ROWWORDS_NEG_LOG_PICK_B;
-  case ROW_HINGE: return ROWWORDS_HINGE;
-  default: return ROWWORDS_HINGE_B;
+  case ROW_SOFTMAX:
+    return ROWWORDS_SOFTMAX;
+  case ROW_SOFTMAX_B:
+    return ROWWORDS_SOFTMAX_B;
+  case ROW_LOG_SOFTMAX:
+    return ROWWORDS_LOG_SOFTMAX;
+  case ROW_LOG_SOFTMAX_B:
+    return ROWWORDS_LOG_SOFTMAX_B;
+  case ROW_NEG_LOG_PICK:
+    return ROWWORDS_NEG_LOG_PICK;
+  case ROW_NEG_LOG_PICK_B:
+    return ROWWORDS_NEG_LOG_PICK_B;
+  case ROW_HINGE:
+    return ROWWORDS_HINGE;
+  default:
+    return ROWWORDS_HINGE_B;
   }
 }
 

@@ -8,14 +8,17 @@ VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float *scratch
   for (u32 k = 0; k < count; k++) {
     const float *g = address(l, w[NORM_SEGMENTS], 1, w[NORM_ITEMS + 2 * k]);
     u32 n = w[NORM_ITEMS + 2 * k + 1];
-    for (u32 i = THREAD; i < n; i += THREADS) s = __fmaf_rn(g[i], g[i], s);
+    for (u32 i = THREAD; i < n; i += THREADS)
+      s = __fmaf_rn(g[i], g[i], s);
   }
   s = warp_sum(s);
   __syncthreads();
-  if (THREAD % 32 == 0) scratch[THREAD / 32] = s;
+  if (THREAD % 32 == 0)
+    scratch[THREAD / 32] = s;
   __syncthreads();
   if (THREAD == 0) {
-    for (u32 i = 1; i < WARPS; i++) s += scratch[i];
+    for (u32 i = 1; i < WARPS; i++)
+      s += scratch[i];
     put(address(l, w[NORM_SEGMENTS], 0, w[NORM_DST]), s, flags);
   }
   __syncthreads();
@@ -27,8 +30,10 @@ VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count) {
     const float *g = address(l, w[NORM_SEGMENTS], 1, w[NORM_ITEMS + 2 * k]);
     u32 n = w[NORM_ITEMS + 2 * k + 1], i = 0;
     for (; i + LANES <= n; i += LANES)
-      for (u32 j = 0; j < LANES; j++) lanes[j] = __builtin_fmaf(g[i + j], g[i + j], lanes[j]);
-    for (u32 j = 0; i < n; i++, j++) lanes[j] = __builtin_fmaf(g[i], g[i], lanes[j]);
+      for (u32 j = 0; j < LANES; j++)
+        lanes[j] = __builtin_fmaf(g[i + j], g[i + j], lanes[j]);
+    for (u32 j = 0; i < n; i++, j++)
+      lanes[j] = __builtin_fmaf(g[i], g[i], lanes[j]);
   }
   put(address(l, w[NORM_SEGMENTS], 0, w[NORM_DST]), lane_sum(lanes), flags);
 }
@@ -39,7 +44,8 @@ VP void clip(const Launch &l, Processor &p, const u32 *w, u32 flags) {
   const float *partial = address(l, w[CLIP_SEGMENTS], 1, w[CLIP_PARTIALS]);
   float threshold = FLOAT_OF(w[CLIP_THRESHOLD]);
   float s = 0.0f;
-  for (u32 i = 0; i < w[CLIP_N]; i++) s += partial[i];
+  for (u32 i = 0; i < w[CLIP_N]; i++)
+    s += partial[i];
   float n = vp_sqrt(s);
   bool finite = n - n == 0.0f;
   p.commit = finite;
@@ -50,12 +56,14 @@ VP void clip(const Launch &l, Processor &p, const u32 *w, u32 flags) {
     result[1] = p.scale;
     result[2] = finite ? 1.0f : 0.0f;
     result[3] = n > threshold ? 1.0f : 0.0f;
-    if (!finite) l.status[0] = l.batch;
+    if (!finite)
+      l.status[0] = l.batch;
   }
 }
 
 VP void update(const Launch &l, const Processor &p, const u32 *w, u32 count) {
-  if (!p.commit) return;
+  if (!p.commit)
+    return;
   float rate = FLOAT_OF(w[UPDATE_RATE]) * p.scale;
   for (u32 k = 0; k < count; k++) {
     const u32 *item = w + UPDATE_ITEMS + 3 * k;
@@ -64,6 +72,7 @@ VP void update(const Launch &l, const Processor &p, const u32 *w, u32 count) {
 #ifndef VPPS_GPU
 #pragma GCC ivdep
 #endif
-    for (u32 i = THREAD; i < item[2]; i += THREADS) v[i] = canonical(v[i] - g[i] * rate);
+    for (u32 i = THREAD; i < item[2]; i += THREADS)
+      v[i] = canonical(v[i] - g[i] * rate);
   }
 }
