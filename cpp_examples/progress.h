@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <string>
 
@@ -46,7 +47,7 @@ public:
 private:
   void print(double done, const std::string &text, double left) {
     char head[96], tail[32] = "";
-    const int cells = 24, full = int(done * cells + 0.5);
+    const int cells = 24, full = int(std::lround(done * cells));
     if (terminal)
       std::snprintf(head, sizeof head, "[%s%s] %3.0f %%", std::string(size_t(full), '#').c_str(),
                     std::string(size_t(cells - full), '.').c_str(), 100 * done);

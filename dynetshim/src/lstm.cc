@@ -135,6 +135,7 @@ VanillaLSTMBuilder::missing(const std::vector<std::vector<Expression>> &steps,
   if (has_initial_state)
     return initial;
   std::vector<Expression> none;
+  none.reserve(given.size());
   for (const Expression &e : given)
     none.push_back(zeros(*_cg, e.dim()));
   return none;

@@ -1,10 +1,15 @@
 // Trainers: the engine does the arithmetic; here are the fields and their bookkeeping.
 #include "dynet/training.h"
 
-#include <cstring>
 #include <iostream>
 
 namespace dynet {
+
+static bool same(const vpps_trainer_options &a, const vpps_trainer_options &b) {
+  return a.rule == b.rule && a.learning_rate == b.learning_rate && a.clipping == b.clipping &&
+         a.clip_threshold == b.clip_threshold && a.sparse == b.sparse &&
+         a.collection == b.collection;
+}
 
 Trainer::Trainer(ParameterCollection &m, real learning_rate)
     : learning_rate(learning_rate), clipping_enabled(true), clip_threshold(5), clips(0), updates(0),
@@ -29,7 +34,7 @@ vpps_trainer *Trainer::engine_trainer() {
     std::vector<uint32_t> ids = own_.engine_ids();
     check(vpps_trainer_create(engine_->raw, &o, ids.data(), ids.size(), &trainer_));
   } else {
-    if (std::memcmp(&o, &sent_, sizeof o) != 0)
+    if (!same(o, sent_))
       check(vpps_trainer_set(trainer_, &o));
     if (parameters.size() != parameters_ || tables.size() != tables_) {
       std::vector<uint32_t> made;

@@ -28,7 +28,6 @@ func Verify(s *Script, p *plan.Plan) error {
 // verifier is the state of the simulation.
 type verifier struct {
 	plan     *plan.Plan
-	tensors  []shadow
 	bySeg    [Segments][]shadow
 	procs    []runner
 	barriers []gate
