@@ -56,6 +56,7 @@ type Options struct {
 // goroutine, one at a time: a second call waits.
 type Engine struct {
 	mu          sync.Mutex
+	pipe        pipeline
 	exec        Executor
 	builder     script.Builder
 	params      []parameter
@@ -171,7 +172,7 @@ func openCPU(o Options) (Executor, error) {
 
 // Close frees the device's memory. Graphs and parameters are gone; every later call says so.
 func (e *Engine) Close() {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	if e.closed {
 		return
@@ -182,26 +183,30 @@ func (e *Engine) Close() {
 	for i := range e.params {
 		e.params[i].free()
 	}
+	if e.pipe.queue != nil {
+		close(e.pipe.queue)
+		e.pipe.queue = nil
+	}
 	e.dead = wrong(ErrState, "the engine is closed")
 }
 
 // Describe says what runs.
 func (e *Engine) Describe() string {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	return e.exec.Describe()
 }
 
 // Seed sets the seed of random operations.
 func (e *Engine) Seed(s uint32) {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	e.seed = s
 }
 
 // Statistics returns the counts so far.
 func (e *Engine) Statistics() Statistics {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	s := e.stats
 	if x, ok := e.exec.(interface{ DeviceNS() uint64 }); ok {
@@ -216,7 +221,7 @@ func (e *Engine) Statistics() Statistics {
 
 // NewCollection makes a collection of parameters with a weight decay.
 func (e *Engine) NewCollection(lambda float32) (uint32, error) {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	if !(lambda >= 0 && lambda < 1) {
 		return 0, wrong(ErrArgument, "weight decay %g: it must be in [0, 1)", lambda)
@@ -227,7 +232,7 @@ func (e *Engine) NewCollection(lambda float32) (uint32, error) {
 
 // SetLambda changes a collection's weight decay.
 func (e *Engine) SetLambda(c uint32, lambda float32) error {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	if int(c) >= len(e.collections) || !(lambda >= 0 && lambda < 1) {
 		return wrong(ErrArgument, "collection %d of %d, weight decay %g (it must be in [0, 1))", c, len(e.collections), lambda)
@@ -238,7 +243,7 @@ func (e *Engine) SetLambda(c uint32, lambda float32) error {
 
 // Factor returns a collection's present factor.
 func (e *Engine) Factor(c uint32) (float32, error) {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	if err := e.settle(0); err != nil {
 		return 0, err
@@ -360,14 +365,14 @@ func (e *Engine) paramViews() []script.Param {
 
 // Dump disassembles the last script.
 func (e *Engine) Dump() string {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	return disassembly(&e.last)
 }
 
 // PlanReport says where every matrix lives.
 func (e *Engine) PlanReport() string {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	return e.plan.Report()
 }

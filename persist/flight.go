@@ -5,6 +5,7 @@ package persist
 // it, so what was recorded for them is taken back.
 
 import (
+	"errors"
 	"slices"
 
 	"libvpps/persist/script"
@@ -15,6 +16,7 @@ type flight struct {
 	handle     *Handle
 	number     uint64 // of the handle's batches, from 1
 	launch     uint32
+	job        *job   // that the worker launches; nil: it was launched at once
 	slot       uint32 // where it reports in segment result
 	collection uint32
 	factor     float32
@@ -97,6 +99,11 @@ func (e *Engine) collect(behind int) error {
 	}
 	for len(e.flights) > behind {
 		f := e.flights[0]
+		if f.job != nil {
+			if <-f.job.done; f.job.err != nil {
+				return e.grounded(f)
+			}
+		}
 		r, err := e.result(f.slot, f.launch)
 		if err != nil {
 			return err
@@ -110,6 +117,17 @@ func (e *Engine) collect(behind int) error {
 		e.landed = append(e.landed, f)
 	}
 	return nil
+}
+
+// grounded handles a batch that the worker could not launch: like one whose gradients are not
+// finite if memory ran out, else the device is lost.
+func (e *Engine) grounded(f *flight) error {
+	if !errors.Is(f.job.err, ErrMemory) {
+		return e.fail(f.job.err)
+	}
+	e.failure = wrong(ErrMemory, "batch %d: %v; its update and those behind it were not applied", f.number, f.job.err)
+	e.drain()
+	return e.takeBack()
 }
 
 // takeBack makes the bookkeeping that of before the oldest batch in flight, which failed, and

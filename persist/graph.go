@@ -11,6 +11,7 @@ import (
 
 // Graph is one computation graph. Its methods are an engine's calls.
 type Graph struct {
+	job      *job // the batch that the worker makes of it
 	e        *Engine
 	id       uint32
 	wire     bridge.Graph
@@ -202,7 +203,7 @@ func (g *Graph) restart() {
 
 // Forward evaluates up to node; restart (DyNet's forward) evaluates everything anew.
 func (g *Graph) Forward(w *bridge.Words, node uint32, restart bool) error {
-	g.e.mu.Lock()
+	g.e.enter()
 	defer g.e.mu.Unlock()
 	return g.call(w, node, 0, func() error {
 		if restart || g.spent {
@@ -250,7 +251,7 @@ func (g *Graph) noteParameters(first int) {
 
 // Value copies node's value, evaluating what is missing.
 func (g *Graph) Value(w *bridge.Words, node uint32, to []float32) error {
-	g.e.mu.Lock()
+	g.e.enter()
 	defer g.e.mu.Unlock()
 	return g.call(w, node, 0, func() error {
 		n := g.at(node)
@@ -286,7 +287,7 @@ func (g *Graph) valueAfterFB(n uint32) (at uint32, ok bool) {
 
 // Backward adds the gradients of node to the parameters'.
 func (g *Graph) Backward(w *bridge.Words, node uint32, full bool) error {
-	g.e.mu.Lock()
+	g.e.enter()
 	defer g.e.mu.Unlock()
 	return g.call(w, node, 0, func() error {
 		if d := g.wire.DimOf(node); d.Size() != 1 {
@@ -338,7 +339,7 @@ func (e *Engine) noteGradients(built *script.Built) {
 
 // Gradient copies d(loss)/d(node) of the last Backward.
 func (g *Graph) Gradient(node uint32, to []float32) error {
-	g.e.mu.Lock()
+	g.e.enter()
 	defer g.e.mu.Unlock()
 	if g.e.dead != nil {
 		return g.e.dead
@@ -365,7 +366,7 @@ func (g *Graph) Gradient(node uint32, to []float32) error {
 
 // Truncate drops nodes from node on.
 func (g *Graph) Truncate(node uint32) error {
-	g.e.mu.Lock()
+	g.e.enter()
 	defer g.e.mu.Unlock()
 	g.keep = slices.DeleteFunc(g.keep, func(k uint32) bool { return k >= node })
 	if int(node) >= g.wire.Len() {
@@ -392,7 +393,7 @@ func (g *Graph) cut(n int) {
 
 // Invalidate makes nodes from node on count as not evaluated.
 func (g *Graph) Invalidate(node uint32) error {
-	g.e.mu.Lock()
+	g.e.enter()
 	defer g.e.mu.Unlock()
 	if node == 0 {
 		g.restart()

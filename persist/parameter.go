@@ -59,7 +59,7 @@ func (p *parameter) segment(part Part) script.Segment {
 
 // NewParameter creates a parameter; values may be nil (zeros).
 func (e *Engine) NewParameter(collection uint32, name string, dim bridge.Dim, lookup bool, values []float32) (uint32, error) {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	if e.dead != nil {
 		return 0, e.dead
@@ -121,7 +121,7 @@ func (e *Engine) parameter(id uint32) (*parameter, error) {
 
 // DestroyParameter frees a parameter's id; its memory is not reused.
 func (e *Engine) DestroyParameter(id uint32) error {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	if err := e.collect(0); err != nil {
 		return err
@@ -150,7 +150,7 @@ func (p *parameter) checkRange(offset, n uint64) error {
 
 // ReadParameter copies elements from offset on.
 func (e *Engine) ReadParameter(id uint32, part Part, offset uint64, to []float32) error {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	p, err := e.settled(id)
 	if err != nil {
@@ -185,7 +185,7 @@ func (e *Engine) read(p *parameter, part Part, offset uint64, to []float32) erro
 
 // WriteParameter replaces elements from offset on.
 func (e *Engine) WriteParameter(id uint32, part Part, offset uint64, from []float32) error {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	p, err := e.settled(id)
 	if err != nil {
@@ -229,7 +229,7 @@ func (e *Engine) wholeGradient(p *parameter) error {
 
 // ScaleParameter multiplies a part by factor.
 func (e *Engine) ScaleParameter(id uint32, part Part, factor float32) error {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	p, err := e.settled(id)
 	if err != nil {
@@ -270,7 +270,7 @@ func (e *Engine) scale(p *parameter, part Part, factor float32) error {
 
 // SetUpdated says whether trainers change a parameter.
 func (e *Engine) SetUpdated(id uint32, updated bool) error {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	p, err := e.parameter(id)
 	if err == nil {
@@ -281,7 +281,7 @@ func (e *Engine) SetUpdated(id uint32, updated bool) error {
 
 // Touched lists the rows with a pending gradient; all: the table as a whole has one.
 func (e *Engine) Touched(id uint32) (rows []uint32, all bool, err error) {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	p, err := e.settled(id)
 	if err != nil {
@@ -292,7 +292,7 @@ func (e *Engine) Touched(id uint32) (rows []uint32, all bool, err error) {
 
 // Expose returns the host copy of a part.
 func (e *Engine) Expose(id uint32, part Part) (unsafe.Pointer, error) {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	p, err := e.settled(id)
 	if err != nil {
@@ -312,6 +312,16 @@ func (e *Engine) Expose(id uint32, part Part) (unsafe.Pointer, error) {
 
 func (p *parameter) hostSlice(part int) []float32 {
 	return unsafe.Slice((*float32)(p.host[part].mem), p.Size)
+}
+
+// exposed reports whether the program has a host copy of anything.
+func (e *Engine) exposed() bool {
+	for i := range e.params {
+		if e.params[i].host[0].mem != nil || e.params[i].host[1].mem != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // pushExposed writes what the program changed in host copies.

@@ -28,7 +28,7 @@ type Trainer struct {
 
 // NewTrainer makes a trainer.
 func (e *Engine) NewTrainer(o TrainerOptions, ids []uint32) (*Trainer, error) {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	t := &Trainer{e: e}
 	if err := t.set(o); err != nil {
@@ -64,7 +64,7 @@ func (t *Trainer) Set(o TrainerOptions) error {
 
 // Add adds parameters.
 func (t *Trainer) Add(ids []uint32) error {
-	t.e.mu.Lock()
+	t.e.enter()
 	defer t.e.mu.Unlock()
 	return t.add(ids)
 }
@@ -90,7 +90,7 @@ func (t *Trainer) densify() {}
 // Update applies the pending gradients (DyNet's Trainer::update).
 func (t *Trainer) Update() (clipped bool, err error) {
 	e := t.e
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	if err := e.ready(0); err != nil {
 		return false, err
@@ -186,7 +186,7 @@ type Handle struct {
 // NewHandle plans the parameters and compiles the kernel. A nil trainer is SimpleSGD at its
 // defaults over ids.
 func (e *Engine) NewHandle(ids []uint32, t *Trainer) (*Handle, error) {
-	e.mu.Lock()
+	e.enter()
 	defer e.mu.Unlock()
 	if e.dead != nil {
 		return nil, e.dead
@@ -232,6 +232,11 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 	if g.e != e {
 		return 0, wrong(ErrArgument, "the graph is of another engine than the handle")
 	}
+	if !e.asynchronous() || e.exposed() {
+		e.drain()
+	} else if g.job != nil {
+		<-g.job.done
+	}
 	err = g.call(w, node, inFlight, func() error { return h.launch(g, node) })
 	if err != nil {
 		return 0, err
@@ -244,7 +249,7 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 
 // Keep names nodes of a graph whose values can be read after the next FB, which may bring them.
 func (h *Handle) Keep(g *Graph, nodes []uint32) error {
-	h.e.mu.Lock()
+	h.e.enter()
 	defer h.e.mu.Unlock()
 	if g.e != h.e {
 		return wrong(ErrArgument, "the graph is of another engine than the handle")
@@ -288,9 +293,20 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	kept := g.state.Done
 	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep,
 		Update: h.trainer.apply(), Base: e.top(), Result: slot, GraphID: g.id, ForwardCount: g.forwards}
-	built, err := e.run(&r)
-	if err != nil {
-		return err
+	ahead := e.asynchronous() && !e.exposed() && len(keep) == 0 && kept == 0 && h.appliesAll()
+	var built *script.Built
+	if ahead {
+		if err := script.CheckIndices(r.Graph, e.paramViews(), 0, r.Node); err != nil {
+			return err
+		}
+		f.job = e.hand(&r)
+		g.job = f.job
+	} else {
+		e.drain()
+		f.job = nil
+		if built, err = e.run(&r); err != nil {
+			return err
+		}
 	}
 	h.number++
 	h.count++
@@ -305,11 +321,28 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 		}
 		g.end = r.Base + built.Values
 	}
-	f.collected = e.discardUnapplied(built, h.trainer, f.collected)
+	if built != nil {
+		f.collected = e.discardUnapplied(built, h.trainer, f.collected)
+	}
 	for _, id := range h.trainer.ids {
 		e.params[id].fused = true
 	}
 	return e.committed(h.trainer)
+}
+
+// appliesAll reports whether the batch leaves no gradient pending and finds none: then what it
+// changes is known before its script is.
+func (h *Handle) appliesAll() bool {
+	for id := range h.e.params {
+		p := &h.e.params[id]
+		if p.Size == 0 {
+			continue
+		}
+		if p.Pending || len(p.Rows) > 0 || !p.Updated || !slices.Contains(h.trainer.ids, uint32(id)) {
+			return false
+		}
+	}
+	return true
 }
 
 // landed takes the result of a batch.
@@ -343,7 +376,7 @@ func (e *Engine) discardUnapplied(built *script.Built, t *Trainer, ids []uint32)
 
 // SyncLatestLoss waits for all batches and returns the last one's loss.
 func (h *Handle) SyncLatestLoss() (float32, error) {
-	h.e.mu.Lock()
+	h.e.enter()
 	defer h.e.mu.Unlock()
 	if err := h.e.settle(0); err != nil {
 		return 0, err
@@ -356,7 +389,7 @@ func (h *Handle) SyncLatestLoss() (float32, error) {
 
 // Clips counts the batches whose gradients were scaled down.
 func (h *Handle) Clips() (uint64, error) {
-	h.e.mu.Lock()
+	h.e.enter()
 	defer h.e.mu.Unlock()
 	err := h.e.settle(0)
 	return h.clips, err

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"unsafe"
 
 	"libvpps/gpu"
@@ -24,8 +25,10 @@ const slots = 3
 // slack is read, not used, behind a script: the device fetches whole pieces ahead.
 const slack = 4 * script.MaxWords
 
-// Executor owns a device's segments. It is used by one goroutine at a time.
+// Executor owns a device's segments. It is used by one goroutine at a time, but for WaitBatch and
+// reading results, which another may do meanwhile.
 type Executor struct {
+	mu       sync.Mutex // of the slots' busy and batch
 	dev      gpu.Device
 	compiler gpu.Compiler
 	cache    *jit.Cache
@@ -125,6 +128,9 @@ func (e *Executor) Describe() string {
 	return fmt.Sprintf("cuda:%d: %s, sm_%d%d, %d SMs", i.Ordinal, i.Name, i.Major, i.Minor, i.SMs)
 }
 
+// Asynchronous: Launch returns before the script has run.
+func (e *Executor) Asynchronous() bool { return true }
+
 // Replans: a plan is a compilation here.
 func (e *Executor) Replans() bool { return false }
 
@@ -149,20 +155,21 @@ func setting(name string) int {
 	return 0
 }
 
-// Plan lays matrices out over the SMs. Rows per warp: the fewest that keep every matrix in
-// registers, but at least two, so that a loaded vector serves more than one row.
+// Plan lays matrices out over the SMs. Rows per warp: four if every matrix then fits into the
+// registers, else fewer. More rows share a loaded vector and leave fewer partial results of
+// transposed products to add; measured on an H200, four was best at every batch size.
 func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 	d := e.device()
 	if rpw := setting("rpw"); rpw > 0 {
 		return plan.RoundRobin(matrices, d, rpw)
 	}
-	list := plan.Candidates(matrices, d)
-	for _, rpw := range list {
-		if rpw >= 2 {
-			return plan.RoundRobin(matrices, d, rpw)
+	rpw := 1
+	for _, n := range plan.Candidates(matrices, d) {
+		if n <= 4 {
+			rpw = n
 		}
 	}
-	return plan.RoundRobin(matrices, d, 1)
+	return plan.RoundRobin(matrices, d, rpw)
 }
 
 // SetPlan compiles the plan's kernel, or finds it in the cache, and loads it. A kernel that spills is
@@ -292,14 +299,21 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	if err := e.dev.Launch(e.function, e.plan.Processors, jit.Threads, e.shared, e.arguments(t, batch), []uint32{0}); err != nil {
 		return err
 	}
+	err := t.done.Record()
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	t.busy, t.batch = true, batch
-	return t.done.Record()
+	return err
 }
 
 // WaitBatch waits for a launch that may still be on its way.
 func (e *Executor) WaitBatch(batch uint32) error {
 	for i := range e.staging {
-		if t := &e.staging[i]; t.batch == batch {
+		t := &e.staging[i]
+		e.mu.Lock()
+		mine := t.batch == batch
+		e.mu.Unlock()
+		if mine {
 			if err := e.finish(t); err != nil {
 				return err
 			}
@@ -308,13 +322,22 @@ func (e *Executor) WaitBatch(batch uint32) error {
 	return e.check()
 }
 
-// finish waits until a slot's launch is over.
+// finish waits until a slot's launch is over. Who reads a result and who launches may wait for the
+// same slot at the same time.
 func (e *Executor) finish(t *staging) error {
-	if !t.busy {
+	e.mu.Lock()
+	busy, batch := t.busy, t.batch
+	e.mu.Unlock()
+	if !busy {
 		return nil
 	}
 	if err := t.done.Wait(); err != nil {
 		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !t.busy || t.batch != batch {
+		return nil
 	}
 	t.busy = false
 	if e.times {
