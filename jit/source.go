@@ -33,7 +33,7 @@ type Options struct {
 func Source(p *plan.Plan, o Options) (string, error) {
 	var b strings.Builder
 	if o.Count {
-		b.WriteString("#define VPPS_COUNT 1\nextern \"C\" { __device__ unsigned long long weights_loaded; }\n")
+		b.WriteString("#define VPPS_COUNT 1\n")
 	}
 	for _, name := range headers {
 		text, err := kernel.Sources.ReadFile(name)
@@ -141,7 +141,7 @@ func (g *generator) load(line func(string, ...any)) {
 	for s, x := range g.slots {
 		for _, m := range x.matrices {
 			mx := g.p.Matrices[m]
-			line("if (m%d == %d) load_rows<%d, %d>(r%d, l.segment[SEG_PARAM] + %du, %d, %d, row%d);",
+			line("if (m%d == %d) load_rows<%d, %d>(r%d, l.segment[SEG_PARAM] + %du, %d, %d, row%d, a.status);",
 				s, m, g.p.RowsPerWarp, iterations(mx.Cols), s, mx.Offset, mx.Rows, mx.Cols, s)
 		}
 	}

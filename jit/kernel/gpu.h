@@ -22,6 +22,8 @@ enum {
   ERROR_WORDS
 };
 enum { RUN_OK, RUN_TIMEOUT, RUN_BAD_OPCODE };
+// A counting build adds the weights that it loads into registers to this word of status.
+enum { STATUS_WEIGHTS = 8 };
 
 #define PIECE MAX_WORDS
 #define PIECES 4
@@ -140,7 +142,8 @@ VP bool poll(const Arguments &a, const Launch &l, const Processor &p, const u32 
 // j, j+32, ... of each: w[i * ITERS + k] is W[row + g*RPW + i, j + 32k].
 
 template <int RPW, int ITERS>
-VP void load_rows(float *w, const float *base, u32 rows, u32 cols, u32 row) {
+VP void load_rows(float *w, const float *base, u32 rows, u32 cols, u32 row, u32 *status) {
+  (void)status;
   u32 first = row + THREAD / 32 * RPW, lane = THREAD % 32;
 #pragma unroll
   for (int i = 0; i < RPW; i++)

@@ -60,6 +60,9 @@ func (a *Assembler) Script() *Script {
 	w := make([]uint32, HeadWords+n*ProcWords)
 	w[HeadMagic], w[HeadProcessors], w[HeadBarriers] = Magic, uint32(n), uint32(a.Barriers)
 	for i, s := range a.Streams {
+		for len(w)%4 != 0 { // a GPU fetches 16 bytes at a time
+			w = append(w, uint32(Halt))
+		}
 		copy(w[HeadWords+i*ProcWords:], []uint32{uint32(len(w)), a.Rank[i], a.Group[i]})
 		w = append(append(w, s...), uint32(Halt))
 	}

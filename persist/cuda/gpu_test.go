@@ -1,0 +1,109 @@
+package cuda
+
+// These tests run on a GPU, and only where VPPS_TEST_GPU=1 says that there is one to use.
+
+import (
+	"os"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"libvpps/gpu"
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+func newGPU(t *testing.T, waitSeconds float64) *Executor {
+	t.Helper()
+	if os.Getenv("VPPS_TEST_GPU") != "1" {
+		t.Skip("skipped: needs a GPU (VPPS_TEST_GPU=1)")
+	}
+	driver, err := gpu.OpenDriver()
+	require.NoError(t, err)
+	dev, err := driver.Open(0)
+	require.NoError(t, err)
+	info := dev.Info()
+	compiler, err := gpu.OpenCompiler(info.DriverVersion/1000, 10*info.Major+info.Minor)
+	require.NoError(t, err)
+	e, err := New(dev, compiler, waitSeconds)
+	require.NoError(t, err)
+	t.Cleanup(e.Close)
+	return e
+}
+
+// fill gives every segment its contents.
+func fill(t *testing.T, e *Executor, memory [script.Segments][]float32) {
+	t.Helper()
+	for s, values := range memory {
+		require.NoError(t, e.Grow(script.Segment(s), uint64(len(values))+64))
+		require.NoError(t, e.Write(script.Segment(s), 0, values))
+	}
+}
+
+// The hand-written script of two processors in slices gives the float64 results, twice the same
+// bits; every launch is one kernel and one copy, and reads each weight from memory once.
+func TestOwnExampleRunsOnTheGPU(t *testing.T) {
+	t.Setenv("VPPS_COUNT", "1")
+	e := newGPU(t, 5)
+	example, err := script.OwnExample()
+	require.NoError(t, err)
+	require.NoError(t, e.SetPlan(example.Plan))
+	weights := 0
+	for _, m := range example.Plan.Matrices {
+		weights += m.Rows * m.Cols
+	}
+	var before []float32
+	for run := range 3 {
+		fill(t, e, example.Memory)
+		counts := e.Counts()
+		require.NoError(t, e.Launch(example.Script, uint32(run+1)))
+		now := e.Counts()
+		require.EqualValues(t, 1, now.Launches-counts.Launches)
+		if run > 0 { // the first one zeroes its slot's memory, too
+			require.LessOrEqual(t, now.CopiesToDevice-counts.CopiesToDevice, uint64(1))
+		}
+		require.NoError(t, e.Wait())
+		var all []float32
+		for _, x := range example.Expected {
+			have := make([]float32, len(x.Values))
+			require.NoError(t, e.Read(x.Segment, uint64(x.Offset), have))
+			for i, want := range x.Values {
+				require.InDelta(t, want, have[i], 1e-5, "%s[%d]", x.Name, i)
+			}
+			all = append(all, have...)
+		}
+		if before != nil {
+			require.Equal(t, before, all)
+		}
+		before = all
+		var loaded uint32
+		require.NoError(t, e.dev.CopyFromDevice(unsafe.Pointer(&loaded), e.status+4*8, 4))
+		require.EqualValues(t, (run+1)*weights, loaded)
+	}
+}
+
+// A script whose signal was dropped, run unverified, ends in an error that names the wait.
+func TestALostSignalIsAnErrorNotAHang(t *testing.T) {
+	e := newGPU(t, 0.2)
+	p, err := plan.Sliced(nil, 2)
+	require.NoError(t, err)
+	require.NoError(t, e.SetPlan(p))
+	a := script.NewAssembler(2, 1)
+	a.Wait(1, 0, 1) // processor 0 signals nothing
+	require.NoError(t, e.Launch(a.Script(), 1))
+	err = e.Wait()
+	require.ErrorContains(t, err, "processor 1")
+	require.ErrorContains(t, err, "barrier 0 has 0 of 1 signals")
+}
+
+func TestAnUnknownInstructionIsAnError(t *testing.T) {
+	e := newGPU(t, 0.2)
+	p, err := plan.Sliced(nil, 1)
+	require.NoError(t, err)
+	require.NoError(t, e.SetPlan(p))
+	a := script.NewAssembler(1, 1)
+	a.Do(0, 200, 0, 0, nil)
+	require.NoError(t, e.Launch(a.Script(), 1))
+	require.ErrorContains(t, e.Wait(), "not an instruction")
+}
