@@ -96,6 +96,13 @@ $(B)/golden.o/%.o: dynetshim/golden/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=c++11 -MMD -MP $(CPPFLAGS) $(DYNET) $(WARN) $(CXXFLAGS) -c $< -o $@
 
+# The CPU's processors under sanitizers (address and undefined behaviour; thread), for test/run.
+$(B)/replay/address: SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
+$(B)/replay/thread: SANITIZE := -fsanitize=thread -Wno-tsan
+$(B)/replay/%: $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) test/replay/replay.cc $(wildcard jit/kernel/*.h)
+	@mkdir -p $(@D)
+	$(CXX) -std=c++14 -g -O1 -fno-exceptions -Ijit/kernel $(WARN) $(SANITIZE) $(filter %.cc,$^) -o $@ -pthread
+
 -include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/golden.o/*.d)
 
 # ---- running ---------------------------------------------------------------------------------------

@@ -1,0 +1,4 @@
+package script
+
+// Scheduled is scheduled for the tests of package script_test.
+var Scheduled = scheduled
