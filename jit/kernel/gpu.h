@@ -143,7 +143,9 @@ VP bool poll(const Arguments &a, const Launch &l, const Processor &p, const u32 
 
 template <int RPW, int ITERS>
 VP void load_rows(float *w, const float *base, u32 rows, u32 cols, u32 row, u32 *status) {
+#ifndef VPPS_COUNT
   (void)status;
+#endif
   u32 first = row + THREAD / 32 * RPW, lane = THREAD % 32;
 #pragma unroll
   for (int i = 0; i < RPW; i++)
@@ -153,7 +155,7 @@ VP void load_rows(float *w, const float *base, u32 rows, u32 cols, u32 row, u32 
       w[i * ITERS + k] = r < rows && c < cols ? base[r + c * rows] : 0.0f;
 #ifdef VPPS_COUNT
       if (r < rows && c < cols)
-        atomicAdd(&weights_loaded, 1ull);
+        atomicAdd(status + STATUS_WEIGHTS, 1u);
 #endif
     }
 }
