@@ -98,26 +98,26 @@ type generator struct {
 	slots []slot
 }
 
-// residency writes the table {matrix, first row} by processor and slot; matrix -1: nothing.
+// residency writes the table {matrix, first row, end} by processor and slot; matrix -1: nothing.
 func (g *generator) residency(b *strings.Builder) {
 	if len(g.slots) == 0 {
 		return
 	}
-	table := make([][2]int, g.p.Processors*len(g.slots))
+	table := make([][3]int, g.p.Processors*len(g.slots))
 	for i := range table {
-		table[i] = [2]int{-1, 0}
+		table[i] = [3]int{-1, 0, 0}
 	}
 	for m := range g.p.Matrices {
 		for _, x := range g.p.Of(m) {
-			table[x.Processor*len(g.slots)+x.Slot] = [2]int{m, x.Row}
+			table[x.Processor*len(g.slots)+x.Slot] = [3]int{m, x.Row, x.Row + x.Rows}
 		}
 	}
-	fmt.Fprintf(b, "\n__constant__ int residency[%d][2] = {", len(table))
+	fmt.Fprintf(b, "\n__constant__ int residency[%d][3] = {", len(table))
 	for i, t := range table {
 		if i%16 == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "{%d,%d},", t[0], t[1])
+		fmt.Fprintf(b, "{%d,%d,%d},", t[0], t[1], t[2])
 	}
 	b.WriteString("\n};\n")
 }
@@ -134,6 +134,7 @@ func (g *generator) registers(line func(string, ...any)) {
 		line("float r%d[%d];", s, x.floats)
 		line("const int m%d = residency[blockIdx.x * %d + %d][0];", s, len(g.slots), s)
 		line("const u32 row%d = residency[blockIdx.x * %d + %d][1];", s, len(g.slots), s)
+		line("const u32 end%d = residency[blockIdx.x * %d + %d][2];", s, len(g.slots), s)
 	}
 }
 
@@ -141,8 +142,8 @@ func (g *generator) load(line func(string, ...any)) {
 	for s, x := range g.slots {
 		for _, m := range x.matrices {
 			mx := g.p.Matrices[m]
-			line("if (m%d == %d) load_rows<%d, %d>(r%d, l.segment[SEG_PARAM] + %du, %d, %d, row%d, a.status);",
-				s, m, g.p.RowsPerWarp, iterations(mx.Cols), s, mx.Offset, mx.Rows, mx.Cols, s)
+			line("if (m%d == %d) load_rows<%d, %d>(r%d, l.segment[SEG_PARAM] + %du, %d, %d, row%d, end%d, a.status);",
+				s, m, g.p.RowsPerWarp, iterations(mx.Cols), s, mx.Offset, mx.Rows, mx.Cols, s, s)
 		}
 	}
 }
@@ -173,8 +174,8 @@ func (g *generator) product(line func(string, ...any)) {
 	g.eachMatrix(line, "PRODUCT_MATRIX", func(m int, slots []int) {
 		mx := g.p.Matrices[m]
 		for _, s := range slots {
-			line("if (m%d == %d) product_rows<%d, %d>(r%d, l, w, flags, count, %d, %d, row%d);",
-				s, m, g.p.RowsPerWarp, iterations(mx.Cols), s, mx.Rows, mx.Cols, s)
+			line("if (m%d == %d) product_rows<%d, %d>(r%d, l, w, flags, count, %d, row%d, end%d);",
+				s, m, g.p.RowsPerWarp, iterations(mx.Cols), s, mx.Cols, s, s)
 		}
 	})
 }
@@ -190,7 +191,7 @@ func (g *generator) transposed(line func(string, ...any)) {
 		line("float t[%d];", it)
 		line("_Pragma(\"unroll\") for (int k = 0; k < %d; k++) t[k] = 0.0f;", it)
 		for _, s := range slots {
-			line("if (m%d == %d) transposed_rows<%d, %d>(r%d, dy, %d, row%d, t);", s, m, g.p.RowsPerWarp, it, s, mx.Rows, s)
+			line("if (m%d == %d) transposed_rows<%d, %d>(r%d, dy, row%d, end%d, t);", s, m, g.p.RowsPerWarp, it, s, s, s)
 		}
 		line("transposed_store<%d>(t, address(l, w[PRODUCT_T_SEGMENTS], 0, item[0]) + p.rank * w[PRODUCT_T_RANK_STRIDE], %d, FLOAT_OF(w[PRODUCT_T_SCALE]), flags, transposed + (e %% 2) * %d);",
 			it, mx.Cols, Threads/32*32*it)
@@ -202,8 +203,8 @@ func (g *generator) outer(line func(string, ...any)) {
 	g.eachMatrix(line, "OUTER_MATRIX", func(m int, slots []int) {
 		mx := g.p.Matrices[m]
 		for _, s := range slots {
-			line("if (m%d == %d) outer_rows<%d, %d>(l, w, flags, count, %d, %d, row%d);",
-				s, m, g.p.RowsPerWarp, iterations(mx.Cols), mx.Rows, mx.Cols, s)
+			line("if (m%d == %d) outer_rows<%d, %d>(l, w, flags, count, %d, %d, row%d, end%d);",
+				s, m, g.p.RowsPerWarp, iterations(mx.Cols), mx.Rows, mx.Cols, s, s)
 		}
 	})
 }

@@ -138,11 +138,11 @@ VP bool poll(const Arguments &a, const Launch &l, const Processor &p, const u32 
 
 // ---- matrix routines --------------------------------------------------------------------
 //
-// A partition is WARPS * RPW consecutive rows; warp g holds rows g*RPW.. of it, lane j the columns
-// j, j+32, ... of each: w[i * ITERS + k] is W[row + g*RPW + i, j + 32k].
+// A partition is at most WARPS * RPW consecutive rows, up to end; warp g holds rows g*RPW.. of it,
+// lane j the columns j, j+32, ... of each: w[i * ITERS + k] is W[row + g*RPW + i, j + 32k].
 
 template <int RPW, int ITERS>
-VP void load_rows(float *w, const float *base, u32 rows, u32 cols, u32 row, u32 *status) {
+VP void load_rows(float *w, const float *base, u32 rows, u32 cols, u32 row, u32 end, u32 *status) {
 #ifndef VPPS_COUNT
   (void)status;
 #endif
@@ -152,9 +152,9 @@ VP void load_rows(float *w, const float *base, u32 rows, u32 cols, u32 row, u32 
 #pragma unroll
     for (int k = 0; k < ITERS; k++) {
       u32 r = first + i, c = lane + 32 * k;
-      w[i * ITERS + k] = r < rows && c < cols ? base[r + c * rows] : 0.0f;
+      w[i * ITERS + k] = r < end && c < cols ? base[r + c * rows] : 0.0f;
 #ifdef VPPS_COUNT
-      if (r < rows && c < cols)
+      if (r < end && c < cols)
         atomicAdd(status + STATUS_WEIGHTS, 1u);
 #endif
     }
@@ -163,7 +163,7 @@ VP void load_rows(float *w, const float *base, u32 rows, u32 cols, u32 row, u32 
 // y = scale * W x + bias for BATCH items.
 template <int RPW, int ITERS, int BATCH>
 VP void product_items(const float *w, const Launch &l, const u32 *instruction, u32 flags,
-                      const u32 *items, u32 rows, u32 cols, u32 row) {
+                      const u32 *items, u32 cols, u32 row, u32 end) {
   u32 first = row + THREAD / 32 * RPW, lane = THREAD % 32;
   float s[BATCH][RPW];
   const float *x[BATCH];
@@ -193,7 +193,7 @@ VP void product_items(const float *w, const Launch &l, const u32 *instruction, u
   for (int b = 0; b < BATCH; b++)
 #pragma unroll
     for (int i = 0; i < RPW; i++)
-      if (lane == (u32)(b * RPW + i) % 32 && first + i < rows) {
+      if (lane == (u32)(b * RPW + i) % 32 && first + i < end) {
         float v = s[b][i] * scale;
         if (flags & FLAG_BIAS)
           v = FMA(
@@ -205,22 +205,22 @@ VP void product_items(const float *w, const Launch &l, const u32 *instruction, u
 
 template <int RPW, int ITERS>
 VP void product_rows(const float *w, const Launch &l, const u32 *instruction, u32 flags, u32 count,
-                     u32 rows, u32 cols, u32 row) {
+                     u32 cols, u32 row, u32 end) {
   const u32 *items = instruction + PRODUCT_ITEMS;
   u32 e = 0;
   for (; e + 4 <= count; e += 4)
-    product_items<RPW, ITERS, 4>(w, l, instruction, flags, items + 2 * e, rows, cols, row);
+    product_items<RPW, ITERS, 4>(w, l, instruction, flags, items + 2 * e, cols, row, end);
   for (; e < count; e++)
-    product_items<RPW, ITERS, 1>(w, l, instruction, flags, items + 2 * e, rows, cols, row);
+    product_items<RPW, ITERS, 1>(w, l, instruction, flags, items + 2 * e, cols, row, end);
 }
 
 // Adds this warp's share of W^T dy to t: t[k] belongs to column lane + 32k.
 template <int RPW, int ITERS>
-VP void transposed_rows(const float *w, const float *dy, u32 rows, u32 row, float *t) {
+VP void transposed_rows(const float *w, const float *dy, u32 row, u32 end, float *t) {
   u32 first = row + THREAD / 32 * RPW;
 #pragma unroll
   for (int i = 0; i < RPW; i++) {
-    float d = first + i < rows ? dy[first + i] : 0.0f;
+    float d = first + i < end ? dy[first + i] : 0.0f;
 #pragma unroll
     for (int k = 0; k < ITERS; k++)
       t[k] = FMA(w[i * ITERS + k], d, t[k]);
@@ -248,7 +248,7 @@ VP void transposed_store(const float *t, float *to, u32 cols, float scale, u32 f
 
 template <int RPW, int ITERS>
 VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count, u32 rows,
-                   u32 cols, u32 row) {
+                   u32 cols, u32 row, u32 end) {
   u32 first = row + THREAD / 32 * RPW, lane = THREAD % 32;
   const u32 *items = instruction + OUTER_ITEMS;
   const float *dy = address(l, instruction[OUTER_SEGMENTS], 1, 0),
@@ -262,7 +262,7 @@ VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count
     float d[RPW];
 #pragma unroll
     for (int i = 0; i < RPW; i++)
-      d[i] = first + i < rows ? dy[items[2 * e] + first + i] : 0.0f;
+      d[i] = first + i < end ? dy[items[2 * e] + first + i] : 0.0f;
     const float *xe = x + items[2 * e + 1];
 #pragma unroll
     for (int k = 0; k < ITERS; k++) {
@@ -279,7 +279,7 @@ VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count
 #pragma unroll
     for (int k = 0; k < ITERS; k++) {
       u32 r = first + i, c = lane + 32 * k;
-      if (r < rows && c < cols)
+      if (r < end && c < cols)
         put(to + r + c * rows, scale * g[i * ITERS + k], flags);
     }
 }
