@@ -34,14 +34,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Argument
   VPPS_REGISTERS
   VPPS_LOAD
   u32 pc = 0, piece = 0;
-  asm volatile("cp.async.wait_group 1;");
+  wait_for_copies();
   __syncthreads();
   for (;;) {
     if (pc / PIECE != piece) { // the piece behind is free; the one after next is here
       piece = pc / PIECE;
       __syncthreads();
       fetch(window, stream, piece + 2);
-      asm volatile("cp.async.wait_group 1;");
+      wait_for_copies();
       __syncthreads();
     }
     const u32 *w = window.words + pc % (PIECES * PIECE);

@@ -34,10 +34,18 @@ struct __align__(16) Window {
   u32 words[PIECE * (PIECES + 1)];
 };
 
+#if __CUDA_ARCH__ >= 800
 VP void copy_async(u32 *to, const u32 *from) {
   u32 s = (u32)__cvta_generic_to_shared(to);
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(s), "l"(from));
 }
+VP void commit_copies() { asm volatile("cp.async.commit_group;"); }
+VP void wait_for_copies() { asm volatile("cp.async.wait_group 1;"); }
+#else // older devices copy at once
+VP void copy_async(u32 *to, const u32 *from) { *(uint4 *)to = *(const uint4 *)from; }
+VP void commit_copies() {}
+VP void wait_for_copies() {}
+#endif
 
 // Starts fetching piece k of the stream; 256 threads take 4 words each.
 VP void fetch(Window &win, const u32 *stream, u32 k) {
@@ -46,7 +54,7 @@ VP void fetch(Window &win, const u32 *stream, u32 k) {
   copy_async(win.words + slot * PIECE + 4 * THREAD, from);
   if (slot == 0)
     copy_async(win.words + PIECES * PIECE + 4 * THREAD, from);
-  asm volatile("cp.async.commit_group;");
+  commit_copies();
 }
 
 VP u32 load_acquire(const u32 *p) {
