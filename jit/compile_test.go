@@ -36,8 +36,8 @@ func treeLSTM(n int) []plan.Matrix {
 }
 
 // The kernel must keep its weights in registers: no stack, no spills. No GPU is needed. A
-// compilation takes up to half a minute, so the other sizes, and sm_70, are compiled only if
-// VPPS_TEST_KERNELS is "all". (sm_70 fails: the kernel's cp.async needs sm_80.)
+// compilation takes up to half a minute, so the other sizes are compiled only if
+// VPPS_TEST_KERNELS is "all".
 func TestKernelsKeepWeightsInRegisters(t *testing.T) {
 	type kernel struct{ arch, hidden, rpw int }
 	kernels := []kernel{{70, 64, 1}, {80, 64, 1}, {90, 256, 2}}
