@@ -127,6 +127,7 @@ func (e *Engine) grounded(f *flight) error {
 	}
 	e.failure = wrong(ErrMemory, "batch %d: %v; its update and those behind it were not applied", f.number, f.job.err)
 	e.drain()
+	e.batch++ // by the gap the worker knows that what comes next is not behind the failed batch
 	return e.takeBack()
 }
 

@@ -15,7 +15,7 @@ type TrainerOptions struct {
 	LearningRate float32
 	Clipping     bool
 	Threshold    float32
-	Sparse       bool
+	Sparse       bool // for SGD a dense update of a table gives the same, so it is not told apart
 	Collection   uint32
 }
 
@@ -77,15 +77,8 @@ func (t *Trainer) apply() *script.Apply {
 	if o.Clipping {
 		a.Threshold = o.Threshold
 	}
-	if !o.Sparse {
-		t.densify()
-	}
 	return a
 }
-
-// densify gives tables a gradient as a whole: without sparse updates every row counts. For SGD
-// this changes nothing but the time it takes, so it is left out.
-func (t *Trainer) densify() {}
 
 // Update applies the pending gradients (DyNet's Trainer::update).
 func (t *Trainer) Update() (clipped bool, err error) {
