@@ -78,6 +78,27 @@ PUBLIC const char *vpps_build_info(void) {
   return text;
 }
 
+PUBLIC vpps_status vpps_frontend(const char *kind) {
+  static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+  static char mine[101];
+  ENTER(kind);
+  if (!*kind || strlen(kind) >= sizeof mine)
+    return error(VPPS_ERR_ARGUMENT,
+                 "vpps_frontend: kind has 1 to 100 bytes: pass VPPS_FRONTEND_BUNDLED");
+  pthread_mutex_lock(&one_at_a_time);
+  if (!*mine)
+    strcpy(mine, kind);
+  int same = !strcmp(mine, kind);
+  pthread_mutex_unlock(&one_at_a_time);
+  if (same)
+    return VPPS_OK;
+  char text[640];
+  snprintf(text, sizeof text,
+           "this process uses two front-ends: first %s, now %s. Their classes have the same names "
+           "and are not the same: compile and link all of the program with one of them",
+           mine, kind);
+  return error(VPPS_ERR_STATE, text);
+}
 PUBLIC vpps_status vpps_engine_open(const vpps_engine_options *o, vpps_engine **out) {
   static const vpps_engine_options defaults = VPPS_ENGINE_OPTIONS_INIT;
   ENTER(out);

@@ -77,6 +77,18 @@ typedef struct vpps_dim {
   uint32_t nd, bd, d[7];
 } vpps_dim;
 
+/* ---- front-ends --------------------------------------------------------- */
+
+/* A front-end defines the DyNet classes that a program is compiled against. There are two, and
+ * a process can use only one: they give the same names to different classes. */
+#define VPPS_FRONTEND_BUNDLED "libvpps's own DyNet headers"
+#define VPPS_FRONTEND_INSTALLED "an installed DyNet"
+
+/* Says which front-end this process uses; one does so before it opens an engine. Once said it
+ * stays; the same again is VPPS_OK, another VPPS_ERR_STATE. Programs in C need not call it.
+ * kind: one of the texts above, or one of at most 100 bytes that names a front-end of your own. */
+vpps_status vpps_frontend(const char *kind);
+
 /* ---- engines ------------------------------------------------------------ */
 
 typedef struct vpps_engine_options {

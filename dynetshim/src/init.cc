@@ -143,6 +143,7 @@ void initialize(DynetParams &params) {
   options.device = device.c_str();
   options.seed = seed;
   vpps_engine *raw = nullptr;
+  check(vpps_frontend(VPPS_FRONTEND_BUNDLED));
   check(vpps_engine_open(&options, &raw));
   the_engine = std::make_shared<Engine>(raw);
   // Another user of the library may have opened the engine first.

@@ -104,6 +104,7 @@ const char *vpps_version(void) { return "fake"; }
 const char *vpps_build_info(void) { return "fake"; }
 const char *vpps_last_error(void) { return error.c_str(); }
 
+vpps_status vpps_frontend(const char *) { return VPPS_OK; }
 vpps_status vpps_engine_open(const vpps_engine_options *options, vpps_engine **engine) {
   state.device = options->device ? options->device : "";
   state.seed = options->seed;
