@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
-	"strings"
 	"sync"
 	"unsafe"
 
@@ -47,6 +45,7 @@ type Executor struct {
 	module   gpu.Module
 	function gpu.Function
 	shared   int
+	compiled *plan.Plan // the plan of kernel, which may not be loaded yet
 	kernel   *jit.Kernel
 	times    bool    // measure the device's time (VPPS_TIMES=1: 1.5 us a launch)
 	deviceUS float64 // so far
@@ -133,83 +132,6 @@ func (e *Executor) Asynchronous() bool { return true }
 
 // Replans: a plan is a compilation here.
 func (e *Executor) Replans() bool { return false }
-
-func (e *Executor) device() plan.Device {
-	i := e.dev.Info()
-	d := plan.Device{Name: i.Name, Processors: i.SMs, Warps: jit.Threads / 32, RegistersPer: min(255, i.RegsPerSM/jit.Threads), SetAside: 112,
-		SharedPerBlock: i.SharedPerBlockOptin - 28<<10}
-	if n := setting("processors"); n > 0 {
-		d.Processors = min(n, i.SMs)
-	}
-	return d
-}
-
-// setting reads one number of VPPS_PLAN ("rpw=2,processors=64"), 0 if it is not there.
-func setting(name string) int {
-	for _, part := range strings.Split(os.Getenv("VPPS_PLAN"), ",") {
-		if value, ok := strings.CutPrefix(part, name+"="); ok {
-			n, _ := strconv.Atoi(value)
-			return n
-		}
-	}
-	return 0
-}
-
-// Plan lays matrices out over the SMs. Rows per warp: four if every matrix then fits into the
-// registers, else fewer. More rows share a loaded vector and leave fewer partial results of
-// transposed products to add; measured on an H200, four was best at every batch size.
-func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
-	d := e.device()
-	if rpw := setting("rpw"); rpw > 0 {
-		return plan.RoundRobin(matrices, d, rpw)
-	}
-	rpw := 1
-	for _, n := range plan.Candidates(matrices, d) {
-		if n <= 4 {
-			rpw = n
-		}
-	}
-	return plan.RoundRobin(matrices, d, rpw)
-}
-
-// SetPlan compiles the plan's kernel, or finds it in the cache, and loads it. A kernel that spills is
-// not taken: matrices are left out of the registers until it does not.
-func (e *Executor) SetPlan(p *plan.Plan) error {
-	info := e.dev.Info()
-	k, err := jit.Compile(e.compiler, p, 10*info.Major+info.Minor, e.options, e.cache)
-	if err != nil {
-		return err
-	}
-	if k.Stack != 0 {
-		return fmt.Errorf("the kernel of this plan needs %d bytes of stack a thread (%d registers for weights): pin a smaller plan with VPPS_PLAN=rpw=1", k.Stack, p.Used)
-	}
-	m, err := e.dev.Load(k.Image)
-	if err != nil {
-		return err
-	}
-	f, err := m.Function(jit.Entry)
-	if err != nil {
-		return err
-	}
-	shared := jit.SharedBytes(p)
-	if err := f.SetMaxShared(shared); err != nil {
-		return err
-	}
-	if n, err := f.MaxBlocksPerSM(jit.Threads, shared); err != nil {
-		return err
-	} else if n < 1 {
-		return fmt.Errorf("no block of the kernel fits on an SM (%d registers, %d bytes of shared memory)", f.Registers(), shared)
-	}
-	if e.module != nil {
-		if err := e.Wait(); err != nil {
-			return err
-		}
-		e.module.Unload()
-	}
-	e.plan, e.module, e.function, e.shared, e.kernel = p, m, f, shared, k
-	p.Note = fmt.Sprintf("%d registers a thread of the compiled kernel, %d bytes of stack, %d bytes of code", k.Registers, k.Stack, len(k.Image))
-	return nil
-}
 
 // Grow makes room for n floats; what is there is copied.
 func (e *Executor) Grow(s script.Segment, n uint64) error {

@@ -36,6 +36,7 @@ type Plan struct {
 	Used        int      // GPU: registers a thread spends on weights, at most
 	Left        []Matrix // matrices that did not fit: multiplied from memory
 	Note        string   // what the compiler said of it
+	Refused     []string // larger plans that were compiled and not taken, and why
 }
 
 // Of returns the partitions of matrix m.

@@ -15,6 +15,9 @@ func (p *Plan) Report() string {
 	if p.Note != "" {
 		fmt.Fprintln(&b, p.Note)
 	}
+	for _, r := range p.Refused {
+		fmt.Fprintf(&b, "not taken: %s\n", r)
+	}
 	for m, x := range p.Matrices {
 		parts := p.Of(m)
 		fmt.Fprintf(&b, "  %-24s %5d x %-5d in %d partitions\n", x.Name, x.Rows, x.Cols, len(parts))

@@ -1,0 +1,168 @@
+package cuda
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/golang/mock/gomock"
+	"github.com/stretchr/testify/require"
+
+	"libvpps/gpu"
+	"libvpps/gpu/mocks"
+	"libvpps/jit"
+	"libvpps/persist/plan"
+)
+
+// assembler is a compiler whose machine code says only how many registers and bytes of stack a
+// thread needs, which fits decides from the source.
+type assembler struct {
+	fits  func(src string) (registers, stack uint32)
+	calls int
+}
+
+func (*assembler) Version() (int, int) { return 13, 0 }
+func (*assembler) Archs() []int        { return []int{90} }
+func (a *assembler) Compile(_, src string, _ []string) ([]byte, string, error) {
+	a.calls++
+	if !strings.Contains(src, "vpps_run") {
+		return nil, "no kernel", errors.New("not the kernel's source")
+	}
+	return image(a.fits(src)), "", nil
+}
+
+// image is the smallest ELF file that package cubin reads: one kernel's resources.
+func image(registers, stack uint32) []byte {
+	const names = "\x00.text.vpps_run\x00.nv.info\x00.symtab\x00.strtab\x00vpps_run\x00"
+	at := func(name string) uint32 { return uint32(strings.Index(names, "\x00"+name+"\x00") + 1) }
+	symbols := make([]byte, 48)
+	binary.LittleEndian.PutUint32(symbols[24:], at("vpps_run"))
+	var info bytes.Buffer
+	for _, r := range [][2]uint32{{0x2f, registers}, {0x11, stack}} {
+		binary.Write(&info, binary.LittleEndian, []uint32{4 | r[0]<<8 | 8<<16, 1, r[1]})
+	}
+	type section struct {
+		Name, Type               uint32
+		Flags, Addr, Offset, Len uint64
+		Link, Info               uint32
+		Align, Entry             uint64
+	}
+	contents := [][]byte{nil, nil, info.Bytes(), symbols, []byte(names)}
+	headers := []section{{}, {Name: at(".text.vpps_run"), Type: 1}, {Name: at(".nv.info"), Type: 1},
+		{Name: at(".symtab"), Type: 2, Link: 4, Entry: 24}, {Name: at(".strtab"), Type: 3}}
+	var body bytes.Buffer
+	for i, c := range contents {
+		headers[i].Offset, headers[i].Len = uint64(64+body.Len()), uint64(len(c))
+		body.Write(c)
+	}
+	var file bytes.Buffer
+	file.WriteString("\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9))
+	binary.Write(&file, binary.LittleEndian, struct {
+		Type, Machine                                   uint16
+		Version                                         uint32
+		Entry, Program, Sections                        uint64
+		Flags                                           uint32
+		Size, ProgramSize, Programs, Header, Count, Str uint16
+	}{2, 190, 1, 0, 0, uint64(64 + body.Len()), 0, 64, 0, 0, 64, uint16(len(headers)), 4})
+	file.Write(body.Bytes())
+	binary.Write(&file, binary.LittleEndian, headers)
+	return file.Bytes()
+}
+
+// onFakeGPU is an executor on a device that takes any kernel.
+func onFakeGPU(t *testing.T, c gpu.Compiler, sms int) *Executor {
+	t.Helper()
+	ctrl := gomock.NewController(t)
+	dev, module, function := mocks.NewMockDevice(ctrl), mocks.NewMockModule(ctrl), mocks.NewMockFunction(ctrl)
+	dev.EXPECT().Info().Return(gpu.Info{Name: "fake", Major: 9, SMs: sms, RegsPerSM: 65536, SharedPerBlockOptin: 227 << 10, Cooperative: true}).AnyTimes()
+	dev.EXPECT().Load(gomock.Any()).Return(module, nil).AnyTimes()
+	module.EXPECT().Function(jit.Entry).Return(function, nil).AnyTimes()
+	function.EXPECT().SetMaxShared(gomock.Any()).Return(nil).AnyTimes()
+	function.EXPECT().MaxBlocksPerSM(gomock.Any(), gomock.Any()).Return(1, nil).AnyTimes()
+	return &Executor{dev: dev, compiler: c}
+}
+
+func wide(rows, cols int) []plan.Matrix {
+	return []plan.Matrix{{Name: "W", Rows: rows, Cols: cols}, {Param: 1, Name: "V", Rows: 8, Cols: 32, Offset: uint32(rows * cols)}}
+}
+
+func TestAPlanThatSpillsGivesWayToTheNextSmallerOne(t *testing.T) {
+	t.Setenv("VPPS_PLAN", "")
+	spillsAt := func(spilling ...string) *assembler {
+		return &assembler{fits: func(src string) (uint32, uint32) {
+			for _, s := range spilling {
+				if strings.Contains(src, "load_rows<"+s) {
+					return 255, 48
+				}
+			}
+			return 200, 0
+		}}
+	}
+	cases := []struct {
+		name        string
+		compiler    *assembler
+		rpw, left   int
+		used, calls int
+		refused     []string
+	}{
+		{"the first that fits", spillsAt(), 4, 0, 20, 1, nil},
+		{"four rows spill", spillsAt("4, 4>"), 2, 0, 18, 2, []string{"4 rows a warp, 20 registers a thread for weights: its kernel needs 48 bytes of stack a thread"}},
+		{"only a matrix in memory helps", spillsAt("4, 4>", "2, 4>", "1, 4>"), 1, 1, 1, 4, []string{"4 rows", "2 rows", "1 rows a warp, 17 registers"}},
+		{"nothing resident", spillsAt("4, 4>", "2, 4>", "1,"), 1, 2, 0, 5, []string{"4 rows", "2 rows", "1 rows a warp, 17 registers", "1 rows a warp, 1 registers"}},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			e := onFakeGPU(t, c.compiler, 1)
+			p, err := e.Plan(wide(32, 128))
+			require.NoError(t, err)
+			require.NoError(t, e.SetPlan(p))
+			require.Equal(t, []int{c.rpw, c.left, c.used}, []int{p.RowsPerWarp, len(p.Left), p.Used})
+			require.Equal(t, c.calls, c.compiler.calls, "compilations")
+			require.Len(t, p.Refused, len(c.refused))
+			for i, want := range c.refused {
+				require.Contains(t, p.Refused[i], want)
+				require.Contains(t, p.Report(), "not taken: "+want)
+			}
+			require.Contains(t, p.Report(), "200 registers a thread of the compiled kernel")
+		})
+	}
+}
+
+// What VPPS_PLAN asks for is not replaced by something else.
+func TestAPinnedPlanThatSpillsIsRefused(t *testing.T) {
+	t.Setenv("VPPS_PLAN", "rpw=2")
+	stack, registers := uint32(16), uint32(255)
+	e := onFakeGPU(t, &assembler{fits: func(string) (uint32, uint32) { return registers, stack }}, 1)
+	p, err := e.Plan(wide(32, 128))
+	require.NoError(t, err)
+	require.ErrorContains(t, e.SetPlan(p), "2 rows a warp and 18 registers a thread for weights is refused: its kernel needs 16 bytes of stack a thread")
+	stack, registers = 0, 300
+	require.ErrorContains(t, e.SetPlan(p), "its kernel needs 300 registers a thread, the device has 255")
+	registers = 255
+	require.NoError(t, e.SetPlan(p))
+	require.Empty(t, p.Refused)
+}
+
+// With the real compiler: the gradient of 4 rows of 1120 columns takes 140 registers beside the
+// 140 of the weights.
+func TestAKernelThatNVRTCSpillsIsNotTaken(t *testing.T) {
+	if testing.Short() {
+		t.Skip("skipped: compiles two kernels, not with -short")
+	}
+	t.Setenv("VPPS_PLAN", "")
+	c, err := gpu.OpenCompiler(0, 90)
+	if err != nil {
+		t.Skip("skipped: needs NVRTC that knows sm_90")
+	}
+	e := onFakeGPU(t, c, 2)
+	p, err := e.Plan([]plan.Matrix{{Name: "W", Rows: 32, Cols: 1120}})
+	require.NoError(t, err)
+	require.Len(t, p.Refused, 1)
+	t.Log(p.Refused)
+	require.Contains(t, p.Refused[0], "4 rows a warp, 140 registers a thread for weights: its kernel needs ")
+	require.NoError(t, e.SetPlan(p))
+	require.Equal(t, 2, p.RowsPerWarp)
+	require.Contains(t, p.Note, " 0 bytes of stack")
+}
