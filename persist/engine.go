@@ -63,6 +63,7 @@ type Engine struct {
 	views       []script.Param // params as lowering sees them, same index
 	collections []Collection
 	graphs      map[*Graph]struct{}
+	recordings  []*recording // of closed graphs
 	used        [script.Segments]uint64 // floats handed out
 	plan        *plan.Plan
 	unplanned   bool // a matrix was added since

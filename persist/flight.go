@@ -135,6 +135,7 @@ func (e *Engine) grounded(f *flight) error {
 // forgets all batches. A gradient that parameters only collect, because no trainer of these
 // batches updates them, is lost where a failed batch has added to it.
 func (e *Engine) takeBack() error {
+	e.drain()
 	if err := e.wait(); err != nil { // those behind it are skipped
 		return err
 	}

@@ -11,9 +11,16 @@ import (
 
 // Graph is one computation graph. Its methods are an engine's calls.
 type Graph struct {
-	job      *job // the batch that the worker makes of it
-	e        *Engine
-	id       uint32
+	e  *Engine
+	id uint32
+	*recording
+	progress
+}
+
+// recording is the memory of a graph: its nodes and where their values are. When the graph is
+// closed or cleared, another takes it over as soon as no worker reads it.
+type recording struct {
+	job      *job // the batch that a worker makes of it
 	wire     bridge.Graph
 	expanded *bridge.Expanded // once a composite node was seen
 	state    script.State
@@ -21,8 +28,7 @@ type Graph struct {
 	params   []paramNode
 	marks    []watermark
 	keep     []uint32 // nodes whose values the next fb keeps
-	progress
-	before savepoint
+	before   savepoint
 }
 
 // progress is how far a graph's evaluation has come.
@@ -70,7 +76,7 @@ func (e *Engine) NewGraph() *Graph {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.graphIDs++
-	g := &Graph{e: e, id: e.graphIDs}
+	g := &Graph{e: e, id: e.graphIDs, recording: e.newRecording()}
 	e.graphs[g] = struct{}{}
 	return g
 }
@@ -79,7 +85,37 @@ func (e *Engine) NewGraph() *Graph {
 func (g *Graph) Close() {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
-	delete(g.e.graphs, g)
+	if _, open := g.e.graphs[g]; open {
+		delete(g.e.graphs, g)
+		g.e.retire(g.recording)
+	}
+}
+
+// retire keeps a recording for another graph, as many as batches in flight have use for.
+func (e *Engine) retire(r *recording) {
+	if len(e.recordings) <= inFlight+1 {
+		e.recordings = append(e.recordings, r)
+	}
+}
+
+// newRecording is an empty recording, in memory of an old one if there is one that is free.
+func (e *Engine) newRecording() *recording {
+	for i, r := range e.recordings {
+		if r.job.finished() {
+			e.recordings = slices.Delete(e.recordings, i, i+1)
+			r.reset()
+			return r
+		}
+	}
+	return &recording{}
+}
+
+// reset empties the recording.
+func (r *recording) reset() {
+	r.job, r.expanded = nil, nil
+	r.wire.Reset()
+	r.state.Truncate(0)
+	r.inputs, r.params, r.marks, r.keep = r.inputs[:0], r.params[:0], r.marks[:0], r.keep[:0]
 }
 
 // ir is the graph that is lowered, and the map of nodes to it.
@@ -364,10 +400,18 @@ func (g *Graph) Gradient(node uint32, to []float32) error {
 	return g.e.exec.Read(script.SegAct, uint64(at), to)
 }
 
-// Truncate drops nodes from node on.
+// Truncate drops nodes from node on. A graph that is cleared leaves a batch in flight its nodes.
 func (g *Graph) Truncate(node uint32) error {
-	g.e.enter()
-	defer g.e.mu.Unlock()
+	e := g.e
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if node == 0 && !g.job.finished() {
+		e.retire(g.recording)
+		g.recording = e.newRecording()
+		g.restart()
+		return nil
+	}
+	e.drain()
 	g.keep = slices.DeleteFunc(g.keep, func(k uint32) bool { return k >= node })
 	if int(node) >= g.wire.Len() {
 		return nil

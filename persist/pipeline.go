@@ -1,7 +1,7 @@
 package persist
 
-// The pipeline: while the program records batch i+2, a worker turns batch i+1 into a script and
-// the device executes batch i. What a call has to report is found before the batch is handed
+// The pipeline: while the program records batch i+2, workers turn batch i+1 (and i+2, once
+// recorded) into scripts and the device executes batch i. What a call has to report is found before the batch is handed
 // over, so the worker fails only where the machine does.
 
 import (
@@ -15,12 +15,28 @@ import (
 type job struct {
 	request script.Request
 	launch  uint32
+	before  *job // the one handed over before, which is launched first; nil once it is
 	done    chan struct{}
 	err     error
 }
 
-// pipeline is the worker and its queue, which holds one job: with the one in work and the one on
-// the device that is as many batches as fb lets run ahead.
+// finished reports whether no worker has anything to do with the job any more; nil is no job.
+func (j *job) finished() bool {
+	if j == nil {
+		return true
+	}
+	select {
+	case <-j.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// builders is how many workers there are: two scripts are built at a time, and launched in order.
+const builders = 2
+
+// pipeline is the workers and their queue.
 type pipeline struct {
 	queue chan *job
 	last  *job // handed over last
@@ -34,7 +50,7 @@ func (e *Engine) asynchronous() bool {
 	return ok && x.Asynchronous() && !e.verify
 }
 
-// drain waits until the worker is idle, so that the caller may use builder and executor.
+// drain waits until the workers are idle, so that the caller may use builder and executor.
 func (e *Engine) drain() {
 	if j := e.pipe.last; j != nil {
 		<-j.done
@@ -48,48 +64,48 @@ func (e *Engine) enter() {
 	e.drain()
 }
 
-// hand gives a request to the worker.
+// hand gives a request to the workers.
 func (e *Engine) hand(r *script.Request) *job {
 	e.pipe.once.Do(func() {
-		e.pipe.queue = make(chan *job, 1)
-		go e.work(e.pipe.queue)
+		e.pipe.queue = make(chan *job, inFlight)
+		for range builders {
+			go e.work(e.pipe.queue)
+		}
 	})
 	r.Plan, r.Seed = e.plan, e.seed
 	r.Params = append([]script.Param(nil), e.paramViews()...)
 	e.batch++
-	j := &job{request: *r, launch: e.batch, done: make(chan struct{})}
+	j := &job{request: *r, launch: e.batch, before: e.pipe.last, done: make(chan struct{})}
 	e.pipe.last = j
 	e.pipe.queue <- j
 	return j
 }
 
-// work launches jobs in order. Behind one that fails the others of the queue fail, too: they would
-// read parameters that it has not updated.
+// work builds scripts and launches them when those before are. Behind one that fails the others
+// of the queue fail, too: they would read parameters that it has not updated.
 func (e *Engine) work(queue chan *job) {
 	var builder script.Builder
-	var failed *job
 	for j := range queue {
-		if failed != nil && failed.launch+1 == j.launch {
-			j.err, failed = failed.err, j
-		} else if j.err = e.launchJob(&builder, j); j.err != nil {
-			failed = j
-		}
+		j.err = e.launchJob(&builder, j)
 		close(j.done)
 	}
 }
 
-func (e *Engine) launchJob(builder *script.Builder, j *job) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("internal error while scheduling: %v", r)
-		}
-	}()
+func (e *Engine) launchJob(builder *script.Builder, j *job) error {
 	t := now()
-	built, err := builder.Build(&j.request)
+	built, err := build(builder, &j.request)
+	t = now() - t
+	if b := j.before; b != nil {
+		<-b.done
+		j.before = nil
+		if b.err != nil && b.launch+1 == j.launch {
+			return b.err
+		}
+	}
 	if err != nil {
 		return err
 	}
-	e.stats.ScheduleNS += now() - t
+	e.stats.ScheduleNS += t
 	e.stats.Script = uint64(len(built.Script.Words))
 	if err := e.exec.Grow(script.SegAct, uint64(j.request.Base)+uint64(built.Used)); err != nil {
 		return wrong(ErrMemory, "activations: %v", err)
@@ -99,4 +115,13 @@ func (e *Engine) launchJob(builder *script.Builder, j *job) (err error) {
 	}
 	e.last = built.Script
 	return e.exec.Launch(&built.Script, j.launch)
+}
+
+func build(builder *script.Builder, r *script.Request) (built *script.Built, err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			err = fmt.Errorf("internal error while scheduling: %v", x)
+		}
+	}()
+	return builder.Build(r)
 }

@@ -82,3 +82,21 @@ func TestABadIndexIsTheCallsErrorThroughTheWorker(t *testing.T) {
 	_, err = h.SyncLatestLoss()
 	require.NoError(t, err)
 }
+
+// Cleared graphs leave the batches in flight their nodes, and closed ones their memory to others.
+func TestAClearedGraphsBatchGoesOn(t *testing.T) {
+	m, h := newAhead(t)
+	g := m.NewGraph()
+	for range 4 {
+		_, err := h.FB(g, product(1, 1), 3)
+		require.NoError(t, err)
+		require.NoError(t, g.Truncate(0))
+	}
+	loss, err := h.SyncLatestLoss()
+	require.NoError(t, err)
+	require.InDelta(t, 3-3*0.2, loss, 1e-5)
+	g.Close()
+	g.Close()
+	require.NoError(t, step(m, h))
+	require.LessOrEqual(t, len(m.recordings), inFlight+2)
+}

@@ -212,9 +212,9 @@ func (e *Engine) NewHandle(ids []uint32, t *Trainer) (*Handle, error) {
 // Trainer is the handle's update rule.
 func (h *Handle) Trainer() *Trainer { return h.trainer }
 
-// inFlight is how many batches may be unread when the next one starts: its caller is told the
-// loss of the batch before that one.
-const inFlight = 1
+// inFlight is how many batches may be unread when fb returns: its caller is told the loss of the
+// batch before those.
+const inFlight = 2
 
 // FB runs forward, backward and update of node in one launch; it returns the loss of the call
 // before the last, 0 for the first two.
@@ -230,7 +230,12 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 	} else if g.job != nil {
 		<-g.job.done
 	}
-	err = g.call(w, node, inFlight, func() error { return h.launch(g, node) })
+	err = g.call(w, node, inFlight, func() error {
+		if err := h.launch(g, node); err != nil {
+			return err
+		}
+		return e.settle(inFlight)
+	})
 	if err != nil {
 		return 0, err
 	}
