@@ -45,6 +45,7 @@ type runner struct {
 	next   Instruction
 	clock  []uint32 // the epochs of every processor that it has caught up with
 	epoch  uint32   // its own; work of the present epoch is not even ordered for itself
+	clip   *Range   // the partial norms that its latest Clip summed
 }
 
 // gate is a barrier: it counts signals and joins the clocks of those who signal.
@@ -63,6 +64,7 @@ type event struct {
 	index            uint32 // of the instruction
 	unit             uint32
 	result           uint32 // the address that an accumulating unit adds to
+	norm             uint8  // 1 + the segment of a Norm's partial sum, whose address is result
 	clock            []uint32
 }
 
@@ -304,6 +306,11 @@ func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
 	}
 	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), inOrder: in.Flags&Acc != 0 && inOrder(in.Op)}
 	x.addUnits(ranges)
+	if in.Op == Update {
+		if err := x.committed(ranges); err != nil {
+			return false, err
+		}
+	}
 	for i := range ranges {
 		if r := &ranges[i]; r.Read {
 			if err := x.read(r); err != nil {
@@ -318,7 +325,11 @@ func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
 			}
 		}
 	}
-	if in.Op == Clip {
+	switch in.Op {
+	case Norm:
+		v.events[x.first].norm = 1 + uint8(in.Segment(0))
+	case Clip:
+		p.clip = x.partials(ranges)
 		p.order()
 	}
 	return true, nil

@@ -70,6 +70,16 @@ func (p *pair) poll(proc int, at uint32) {
 	p.Do(proc, Poll, 0, 0, []uint32{Segs(SegAct), 8}, []uint32{at})
 }
 
+// commit lets a processor take the norm of W's gradient and decide by it.
+func (p *pair) commit(proc int) {
+	p.Do(proc, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 32})
+	p.Do(proc, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0})
+}
+
+func (p *pair) update(proc int) {
+	p.Do(proc, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+}
+
 var act = Segs(SegAct, SegAct, SegAct)
 
 func TestVerify(t *testing.T) {
@@ -121,7 +131,8 @@ func TestVerify(t *testing.T) {
 				p.Signal(int(i), 0)
 			}
 			p.Wait(0, 0, 2)
-			p.Do(0, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+			p.commit(0)
+			p.update(0)
 		}, ""},
 
 		{"no wait", func(p *pair) {
@@ -211,20 +222,54 @@ func TestVerify(t *testing.T) {
 			p.Do(0, Product, 0, 0, []uint32{act, 1, Float(1), 0, 0}, []uint32{0, 24})
 		}, "matrix 1: the plan has 1"},
 		{"a matrix updated while another processor loads it", func(p *pair) {
-			p.Do(0, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+			p.commit(0)
+			p.update(0)
 			p.Signal(0, 0)
 			p.Wait(1, 0, 1)
 			p.Do(1, Product, 0, Sync, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
 		}, "matrix 0 is overwritten, but not ordered after processor 1 (loading"},
 		{"a matrix updated that nobody multiplies with", func(p *pair) {
-			p.Do(0, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+			p.commit(0)
+			p.update(0)
 		}, ""},
 		{"a product after its matrix was updated", func(p *pair) {
 			p.Signal(1, 0)
 			p.Wait(0, 0, 1)
-			p.Do(0, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+			p.commit(0)
+			p.update(0)
 			p.Do(0, Product, 0, Sync, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
 		}, "registers hold it as it was"},
+		{"an update without a clip", func(p *pair) {
+			p.update(0)
+		}, "there is no clip before it on this processor"},
+		{"an update by a processor that did not clip", func(p *pair) {
+			p.commit(1)
+			p.Signal(1, 0)
+			p.Wait(0, 0, 1)
+			p.update(0)
+		}, "there is no clip before it on this processor"},
+		{"an update of what no norm has read", func(p *pair) {
+			p.Do(0, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 31})
+			p.Do(0, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0})
+			p.update(0)
+		}, "grad+31 (element 31 of tensor 1) is applied, but is in no norm that the clip before it sums"},
+		{"a clip that leaves out a norm", func(p *pair) {
+			p.Do(0, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 16})
+			p.Do(0, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 1}, []uint32{16, 16})
+			p.Do(0, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0})
+			p.update(0)
+		}, "grad+16 (element 16 of tensor 1) is applied"},
+		{"a gradient that changes after its norm", func(p *pair) {
+			p.commit(0)
+			p.Do(0, Fill, 0, Sync, []uint32{Segs(SegGrad), 1, Float(1)}, []uint32{3})
+			p.Do(0, Update, 0, Sync, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+		}, "grad+3 (element 3 of tensor 1) is applied"},
+		{"a norm in two parts", func(p *pair) {
+			p.Do(0, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 16})
+			p.Do(0, Norm, 0, Acc|Sync, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{16, 16})
+			p.Do(0, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0})
+			p.update(0)
+		}, ""},
 		{"a label beyond its rows", func(p *pair) {
 			p.Do(0, Row, uint8(NegLogPick), 0, []uint32{act, 8, 1, 0}, []uint32{0, 24, 8, 8})
 		}, "label 8 of 8 rows"},
