@@ -2,15 +2,20 @@ package jit
 
 // The cache of machine code on disk: one file a kernel, named by the hash of everything that went
 // into it. A file is written under another name, synced and renamed, so that processes
-// starting together never see half of one; it ends with a hash of its contents, so that damage
-// is noticed. A cache that cannot be used only costs time.
+// starting together never see half of one; it ends with a hash of its name and contents, so that
+// damage is noticed, and another kernel's file under this name. A cache that cannot be used only
+// costs time. Files that the cache did not write are left alone, whatever folder it is given.
 
 import (
 	"bytes"
 	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,7 +23,21 @@ import (
 type Cache struct {
 	Dir string
 	Max int64 // bytes that the folder may hold; the oldest files go first
-	Err error // the first thing that went wrong, for reports
+	Err error // the first thing that went wrong, see Report
+}
+
+// Report says in one line what is wrong with the cache and what to do, "" if all is well.
+func (c *Cache) Report() string {
+	if c == nil || c.Err == nil {
+		return ""
+	}
+	return fmt.Sprintf("compiled kernels are not kept, so every start compiles: %v: set VPPS_CACHE_DIR to a folder that can be written", c.Err)
+}
+
+func (c *Cache) note(err error) {
+	if c.Err == nil {
+		c.Err = err
+	}
 }
 
 // OpenCache returns the cache in VPPS_CACHE_DIR, or in the user's cache folder.
@@ -34,7 +53,28 @@ func OpenCache() *Cache {
 	return &Cache{Dir: dir, Max: 256 << 20}
 }
 
-func (c *Cache) path(key string) string { return filepath.Join(c.Dir, key+".cubin") }
+const suffix = ".cubin"
+
+// unfinished is the pattern of files that are being written.
+const unfinished = "vpps-*.new"
+
+func (c *Cache) path(key string) string { return filepath.Join(c.Dir, key+suffix) }
+
+// ours tells files that the cache wrote from others in the same folder.
+func ours(name string) bool {
+	if key, ok := strings.CutSuffix(name, suffix); ok {
+		return len(key) == 2*sha256.Size && strings.Trim(key, "0123456789abcdef") == ""
+	}
+	match, _ := filepath.Match(unfinished, name)
+	return match
+}
+
+func sumOf(key string, image []byte) []byte {
+	h := sha256.New()
+	h.Write([]byte(key))
+	h.Write(image)
+	return h.Sum(nil)
+}
 
 // get returns what is stored under key, nil if there is nothing sound.
 func (c *Cache) get(key string) []byte {
@@ -42,17 +82,20 @@ func (c *Cache) get(key string) []byte {
 		return nil
 	}
 	b, err := os.ReadFile(c.path(key))
-	if err != nil || len(b) < sha256.Size {
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			c.note(err)
+		}
 		return nil
 	}
-	image, sum := b[:len(b)-sha256.Size], b[len(b)-sha256.Size:]
-	if want := sha256.Sum256(image); !bytes.Equal(sum, want[:]) {
+	n := len(b) - sha256.Size
+	if n < 0 || !bytes.Equal(b[n:], sumOf(key, b[:n])) {
 		c.drop(key)
 		return nil
 	}
 	now := time.Now()
 	os.Chtimes(c.path(key), now, now) // recently used
-	return image
+	return b[:n]
 }
 
 func (c *Cache) drop(key string) {
@@ -63,11 +106,11 @@ func (c *Cache) drop(key string) {
 
 // put stores an image; failures are kept in Err and change nothing else.
 func (c *Cache) put(key string, image []byte) {
-	if c == nil || c.Dir == "" {
+	if c == nil || c.Dir == "" || int64(len(image))+sha256.Size > c.Max {
 		return
 	}
-	if err := c.write(key, image); err != nil && c.Err == nil {
-		c.Err = err
+	if err := c.write(key, image); err != nil {
+		c.note(err)
 	}
 }
 
@@ -75,14 +118,13 @@ func (c *Cache) write(key string, image []byte) error {
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return err
 	}
-	c.shrink(int64(len(image)))
-	f, err := os.CreateTemp(c.Dir, "new-*")
+	c.shrink(int64(len(image)) + sha256.Size)
+	f, err := os.CreateTemp(c.Dir, unfinished)
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name()) // nothing is left of it once it is renamed
-	sum := sha256.Sum256(image)
-	_, err = f.Write(append(slices.Clone(image), sum[:]...))
+	_, err = f.Write(append(slices.Clone(image), sumOf(key, image)...))
 	if err == nil {
 		err = f.Sync()
 	}
@@ -95,7 +137,7 @@ func (c *Cache) write(key string, image []byte) error {
 	return os.Rename(f.Name(), c.path(key))
 }
 
-// shrink removes the least recently used files until more bytes fit.
+// shrink removes the least recently used of the cache's files until more bytes fit.
 func (c *Cache) shrink(more int64) {
 	entries, err := os.ReadDir(c.Dir)
 	if err != nil {
@@ -104,7 +146,7 @@ func (c *Cache) shrink(more int64) {
 	var files []os.FileInfo
 	total := more
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && ours(e.Name()) {
 			files = append(files, info)
 			total += info.Size()
 		}
