@@ -21,6 +21,9 @@ func (e *Error) Error() string {
 // OutOfMemory tells whether there was too little device or pinned memory.
 func (e *Error) OutOfMemory() bool { return e.Code == int(cudaload.ErrOutOfMemory) }
 
+// Refused tells whether a launch did not start because the device has too little room for it.
+func (e *Error) Refused() bool { return e.Code == 701 || e.Code == 720 }
+
 // Fatal tells whether the context is lost: every later call on the device fails,
 // for every CUDA user of the process.
 func (e *Error) Fatal() bool { return fatal[e.Code] }

@@ -50,6 +50,7 @@ type Options struct {
 	Threads    int
 	Processors int
 	Seed       uint32
+	Snapshot   int // updates from one snapshot of the parameters to the next; 0: VPPS_SNAPSHOT_BATCHES, else none
 }
 
 // Engine is one device with its parameters and graphs. Its methods may be called from any
@@ -63,7 +64,7 @@ type Engine struct {
 	views       []script.Param // params as lowering sees them, same index
 	collections []Collection
 	graphs      map[*Graph]struct{}
-	recordings  []*recording // of closed graphs
+	recordings  []*recording            // of closed graphs
 	used        [script.Segments]uint64 // floats handed out
 	plan        *plan.Plan
 	unplanned   bool // a matrix was added since
@@ -75,6 +76,7 @@ type Engine struct {
 	stats       Statistics
 	last        script.Script // the last call's, for Dump
 	dead        error         // the device is gone
+	snapshot    snapshot
 	closed      bool
 	flights     []*flight // batches of fb whose results are not read yet, the oldest first
 	landed      []*flight // to be reused
@@ -128,7 +130,12 @@ func Open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newEngine(exec, o.Seed), nil
+	e := newEngine(exec, o.Seed)
+	e.snapshot.every = uint64(max(o.Snapshot, 0))
+	if o.Snapshot == 0 {
+		e.snapshot.every, _ = strconv.ParseUint(os.Getenv("VPPS_SNAPSHOT_BATCHES"), 10, 32)
+	}
+	return e, nil
 }
 
 func newEngine(exec Executor, seed uint32) *Engine {
@@ -184,6 +191,7 @@ func (e *Engine) Close() {
 	for i := range e.params {
 		e.params[i].free()
 	}
+	e.snapshot.free()
 	if e.pipe.queue != nil {
 		close(e.pipe.queue)
 		e.pipe.queue = nil
@@ -246,7 +254,11 @@ func (e *Engine) SetLambda(c uint32, lambda float32) error {
 func (e *Engine) Factor(c uint32) (float32, error) {
 	e.enter()
 	defer e.mu.Unlock()
-	if err := e.settle(0); err != nil {
+	err := e.settle(0)
+	if s := &e.snapshot; e.lost() && s.taken && int(c) < len(s.factors) {
+		return s.factors[c], nil
+	}
+	if err != nil {
 		return 0, err
 	}
 	if int(c) >= len(e.collections) {
@@ -256,7 +268,8 @@ func (e *Engine) Factor(c uint32) (float32, error) {
 }
 
 // ready waits until at most inFlight batches of fb are unread and reports if one failed,
-// replans if matrices were added and pushes what the program wrote to host copies.
+// replans if matrices were added, pushes what the program wrote to host copies and takes a
+// snapshot if it is time.
 func (e *Engine) ready(inFlight int) error {
 	if err := e.settle(inFlight); err != nil {
 		return err
@@ -266,7 +279,13 @@ func (e *Engine) ready(inFlight int) error {
 			return err
 		}
 	}
-	return e.pushExposed()
+	if err := e.pushExposed(); err != nil {
+		return err
+	}
+	if e.snapshot.due(e.updates) {
+		return e.takeSnapshot()
+	}
+	return nil
 }
 
 // replan lays out all matrices there are.
@@ -280,11 +299,11 @@ func (e *Engine) replan() error {
 		matrices = append(matrices, plan.Matrix{Param: uint32(i), Name: p.name, Rows: p.dim.Rows(), Cols: p.dim.Cols(), Offset: p.Offset})
 	}
 	pl, err := e.exec.Plan(matrices)
-	if err != nil {
-		return err
+	if err == nil {
+		err = e.exec.SetPlan(pl)
 	}
-	if err := e.exec.SetPlan(pl); err != nil {
-		return err
+	if err != nil {
+		return e.unplannable(err)
 	}
 	e.plan, e.unplanned = pl, false
 	for i := range e.params {
@@ -321,19 +340,19 @@ func (e *Engine) run(r *script.Request) (*script.Built, error) {
 			return nil, fmt.Errorf("internal: the script is not sound: %w", err)
 		}
 	}
-	if err := e.exec.Grow(script.SegAct, uint64(r.Base)+uint64(built.Used)); err != nil {
-		return nil, wrong(ErrMemory, "activations: %v", err)
+	if err := e.grow(script.SegAct, uint64(r.Base)+uint64(built.Used), "activations"); err != nil {
+		return nil, e.broke(err)
 	}
 	if r.Result != script.NoOffset { // a launch that is skipped leaves this
-		if err := e.exec.Write(script.SegResult, uint64(r.Result), make([]float32, 5)); err != nil {
-			return nil, e.fail(err)
+		if err := e.upload(script.SegResult, uint64(r.Result), make([]float32, 5)); err != nil {
+			return nil, err
 		}
 	}
 	e.batch++
 	e.last = built.Script
 	t = now()
 	if err := e.exec.Launch(&built.Script, e.batch); err != nil {
-		return nil, e.fail(err)
+		return nil, e.broke(err)
 	}
 	e.stats.ExecuteNS += now() - t
 	e.stats.Launches++
@@ -346,12 +365,6 @@ func (e *Engine) wait() error {
 		return e.fail(err)
 	}
 	return nil
-}
-
-// fail keeps an error of the device; the engine is dead then.
-func (e *Engine) fail(err error) error {
-	e.dead = wrong(ErrDevice, "%v; parameters cannot be trusted any more: load them anew in a new process", err)
-	return e.dead
 }
 
 func (e *Engine) paramViews() []script.Param {

@@ -5,7 +5,6 @@ package persist
 // it, so what was recorded for them is taken back.
 
 import (
-	"errors"
 	"slices"
 
 	"libvpps/persist/script"
@@ -76,7 +75,7 @@ func (e *Engine) pendingGradient(p *parameter) (all []float32, err error) {
 	err = p.spansOf(func(offset, n uint32) error {
 		at := len(all)
 		all = append(all, make([]float32, n)...)
-		return e.exec.Read(p.segment(Gradient), uint64(p.Offset+offset), all[at:])
+		return e.download(p.segment(Gradient), uint64(p.Offset+offset), all[at:])
 	})
 	return all, err
 }
@@ -120,12 +119,13 @@ func (e *Engine) collect(behind int) error {
 }
 
 // grounded handles a batch that the worker could not launch: like one whose gradients are not
-// finite if memory ran out, else the device is lost.
+// finite if the device works on, else it is lost.
 func (e *Engine) grounded(f *flight) error {
-	if !errors.Is(f.job.err, ErrMemory) {
+	kind := harmless(f.job.err)
+	if kind == nil {
 		return e.fail(f.job.err)
 	}
-	e.failure = wrong(ErrMemory, "batch %d: %v; its update and those behind it were not applied", f.number, f.job.err)
+	e.failure = wrong(kind, "batch %d: %v; its update and those behind it were not applied", f.number, f.job.err)
 	e.drain()
 	e.batch++ // by the gap the worker knows that what comes next is not behind the failed batch
 	return e.takeBack()
@@ -173,7 +173,7 @@ func (e *Engine) bringBack(p *parameter, b *paramBefore) error {
 	return p.spansOf(func(offset, n uint32) error {
 		part := rest[:n]
 		rest = rest[n:]
-		return e.exec.Write(p.segment(Gradient), uint64(p.Offset+offset), part)
+		return e.upload(p.segment(Gradient), uint64(p.Offset+offset), part)
 	})
 }
 
@@ -182,5 +182,5 @@ func (e *Engine) result(slot, batch uint32) (r [5]float32, err error) {
 	if err := e.exec.WaitBatch(batch); err != nil {
 		return r, e.fail(err)
 	}
-	return r, e.exec.Read(script.SegResult, uint64(slot), r[:])
+	return r, e.download(script.SegResult, uint64(slot), r[:])
 }

@@ -299,12 +299,12 @@ func (g *Graph) Value(w *bridge.Words, node uint32, to []float32) error {
 			return wrong(ErrArgument, "node %d has %d elements, room for %d", node, want, len(to))
 		}
 		if g.spent {
-			return g.e.exec.Read(script.SegAct, uint64(at), to)
+			return g.e.download(script.SegAct, uint64(at), to)
 		}
 		if err := g.evaluate(node); err != nil {
 			return err
 		}
-		return g.e.exec.Read(g.state.Segment[n], uint64(g.state.Value[n]), to)
+		return g.e.download(g.state.Segment[n], uint64(g.state.Value[n]), to)
 	})
 }
 
@@ -397,7 +397,7 @@ func (g *Graph) Gradient(node uint32, to []float32) error {
 		clear(to)
 		return nil
 	}
-	return g.e.exec.Read(script.SegAct, uint64(at), to)
+	return g.e.download(script.SegAct, uint64(at), to)
 }
 
 // Truncate drops nodes from node on. A graph that is cleared leaves a batch in flight its nodes.

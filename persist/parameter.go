@@ -4,6 +4,7 @@ package persist
 // host copy the program has asked for is kept equal to it before and after every call.
 
 import (
+	"fmt"
 	"slices"
 	"unsafe"
 
@@ -82,16 +83,16 @@ func (e *Engine) NewParameter(collection uint32, name string, dim bridge.Dim, lo
 		return 0, wrong(ErrMemory, "parameter %q: segment %v would exceed 16 GiB", name, val)
 	}
 	for _, s := range []script.Segment{val, grad} {
-		if err := e.exec.Grow(s, at+uint64(size)); err != nil {
-			return 0, wrong(ErrMemory, "parameter %q: %v", name, err)
+		if err := e.grow(s, at+uint64(size), fmt.Sprintf("parameter %q", name)); err != nil {
+			return 0, e.broke(err)
 		}
 	}
 	p.Offset = uint32(at)
 	if values == nil {
 		values = make([]float32, size)
 	}
-	if err := e.exec.Write(val, at, values); err != nil {
-		return 0, e.fail(err)
+	if err := e.upload(val, at, values); err != nil {
+		return 0, err
 	}
 	e.used[val] = at + uint64(size)
 	e.params = append(e.params, p)
@@ -148,11 +149,14 @@ func (p *parameter) checkRange(offset, n uint64) error {
 	return nil
 }
 
-// ReadParameter copies elements from offset on.
+// ReadParameter copies elements from offset on. Values of a lost device come from the last snapshot.
 func (e *Engine) ReadParameter(id uint32, part Part, offset uint64, to []float32) error {
 	e.enter()
 	defer e.mu.Unlock()
 	p, err := e.settled(id)
+	if e.lost() && part == Values {
+		return e.snapshot.read(id, offset, to, e.dead)
+	}
 	if err != nil {
 		return err
 	}
@@ -168,14 +172,14 @@ func (e *Engine) ReadParameter(id uint32, part Part, offset uint64, to []float32
 // read copies a part; gradients that were never formed read 0.
 func (e *Engine) read(p *parameter, part Part, offset uint64, to []float32) error {
 	if part == Values || p.Pending {
-		return e.exec.Read(p.segment(part), uint64(p.Offset)+offset, to)
+		return e.download(p.segment(part), uint64(p.Offset)+offset, to)
 	}
 	clear(to)
 	for _, row := range p.Rows {
 		at := uint64(row) * uint64(p.Row)
 		lo, hi := max(at, offset), min(at+uint64(p.Row), offset+uint64(len(to)))
 		if lo < hi {
-			if err := e.exec.Read(p.segment(part), uint64(p.Offset)+lo, to[lo-offset:hi-offset]); err != nil {
+			if err := e.download(p.segment(part), uint64(p.Offset)+lo, to[lo-offset:hi-offset]); err != nil {
 				return err
 			}
 		}
@@ -211,7 +215,7 @@ func (e *Engine) write(p *parameter, part Part, offset uint64, from []float32) e
 	} else {
 		p.fused = false
 	}
-	return e.exec.Write(p.segment(part), uint64(p.Offset)+offset, from)
+	return e.upload(p.segment(part), uint64(p.Offset)+offset, from)
 }
 
 // wholeGradient makes every element of a gradient defined.
@@ -224,7 +228,7 @@ func (e *Engine) wholeGradient(p *parameter) error {
 		return err
 	}
 	p.Pending, p.Rows = true, nil
-	return e.exec.Write(p.segment(Gradient), uint64(p.Offset), all)
+	return e.upload(p.segment(Gradient), uint64(p.Offset), all)
 }
 
 // ScaleParameter multiplies a part by factor.
@@ -259,7 +263,7 @@ func (e *Engine) scale(p *parameter, part Part, factor float32) error {
 	if part == Gradient && !p.Pending {
 		for _, row := range p.Rows {
 			at := uint64(row) * uint64(p.Row)
-			if err := e.exec.Write(p.segment(part), uint64(p.Offset)+at, all[at:at+uint64(p.Row)]); err != nil {
+			if err := e.upload(p.segment(part), uint64(p.Offset)+at, all[at:at+uint64(p.Row)]); err != nil {
 				return err
 			}
 		}

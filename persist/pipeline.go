@@ -107,8 +107,8 @@ func (e *Engine) launchJob(builder *script.Builder, j *job) error {
 	}
 	e.stats.ScheduleNS += t
 	e.stats.Script = uint64(len(built.Script.Words))
-	if err := e.exec.Grow(script.SegAct, uint64(j.request.Base)+uint64(built.Used)); err != nil {
-		return wrong(ErrMemory, "activations: %v", err)
+	if err := e.grow(script.SegAct, uint64(j.request.Base)+uint64(built.Used), "activations"); err != nil {
+		return err
 	}
 	if err := e.exec.Write(script.SegResult, uint64(j.request.Result), make([]float32, 5)); err != nil {
 		return err

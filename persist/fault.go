@@ -1,0 +1,85 @@
+package persist
+
+// What a failure of the executor means for the engine.
+
+import (
+	"errors"
+	"fmt"
+
+	"libvpps/gpu"
+	"libvpps/persist/script"
+)
+
+// errRefused is of a launch that the driver did not start: nothing has changed.
+var errRefused = fmt.Errorf("%w: it refused to start", ErrDevice)
+
+// harmless is the kind of an error after which the device works on, nil of all others.
+func harmless(err error) error {
+	var d *gpu.Error
+	switch {
+	case errors.Is(err, ErrMemory):
+		return ErrMemory
+	case errors.Is(err, errRefused):
+		return errRefused
+	case !errors.As(err, &d):
+		return nil
+	case d.OutOfMemory():
+		return ErrMemory
+	case d.Refused():
+		return errRefused
+	}
+	return nil
+}
+
+// broke gives an error of the executor its kind. Unless the device works on, the engine is dead.
+func (e *Engine) broke(err error) error {
+	if kind := harmless(err); kind != nil {
+		return wrong(kind, "%v", err)
+	}
+	return e.fail(err)
+}
+
+// fail keeps an error of the device; the engine is dead then.
+func (e *Engine) fail(err error) error {
+	e.dead = wrong(ErrDevice, "%v; the engine cannot go on: %s", err, e.snapshot.advice())
+	return e.dead
+}
+
+// unplannable gives a failure to plan, compile or load its kind: the machine lacks what it takes,
+// unless the driver says otherwise.
+func (e *Engine) unplannable(err error) error {
+	var d *gpu.Error
+	if errors.As(err, &d) && (d.Fatal() || d.OutOfMemory()) {
+		return e.broke(err)
+	}
+	return wrong(ErrUnsupported, "%v", err)
+}
+
+// lost reports whether the engine is dead because its device is.
+func (e *Engine) lost() bool { return errors.Is(e.dead, ErrDevice) }
+
+// grow makes room in a segment for what. A failure that the driver does not call another is one of
+// memory.
+func (e *Engine) grow(s script.Segment, n uint64, what string) error {
+	err := e.exec.Grow(s, n)
+	var d *gpu.Error
+	if err == nil || errors.As(err, &d) && !d.OutOfMemory() {
+		return err
+	}
+	return wrong(ErrMemory, "%s: %v", what, err)
+}
+
+// download and upload copy from and to a segment.
+func (e *Engine) download(s script.Segment, offset uint64, to []float32) error {
+	if err := e.exec.Read(s, offset, to); err != nil {
+		return e.broke(err)
+	}
+	return nil
+}
+
+func (e *Engine) upload(s script.Segment, offset uint64, from []float32) error {
+	if err := e.exec.Write(s, offset, from); err != nil {
+		return e.broke(err)
+	}
+	return nil
+}
