@@ -81,27 +81,35 @@ func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64) (*Executor,
 	if !dev.Info().Cooperative {
 		return nil, fmt.Errorf("%s cannot launch cooperative grids", dev.Info().Name)
 	}
-	var err error
-	if e.result, err = dev.AllocHost(4 * resultWords); err != nil {
-		return nil, err
-	}
-	if e.control, err = dev.AllocHost(256); err != nil {
-		return nil, err
-	}
-	clear(e.errorWords())
-	if e.status, err = dev.Alloc(256); err != nil {
-		return nil, err
-	}
-	if err := dev.Memset32(e.status, 0, 64); err != nil {
-		return nil, err
-	}
 	e.times = os.Getenv("VPPS_TIMES") == "1"
-	for i := range e.staging {
-		if err := e.marks(&e.staging[i]); err != nil {
-			return nil, err
-		}
+	if err := e.allocate(); err != nil {
+		e.release()
+		return nil, err
 	}
 	return e, nil
+}
+
+// allocate makes what an executor has from the beginning.
+func (e *Executor) allocate() (err error) {
+	if e.result, err = e.dev.AllocHost(4 * resultWords); err != nil {
+		return err
+	}
+	if e.control, err = e.dev.AllocHost(256); err != nil {
+		return err
+	}
+	clear(e.errorWords())
+	if e.status, err = e.dev.Alloc(256); err != nil {
+		return err
+	}
+	if err := e.dev.Memset32(e.status, 0, 64); err != nil {
+		return err
+	}
+	for i := range e.staging {
+		if err := e.marks(&e.staging[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // marks makes a slot's events; those with times cost the device 1.5 us a launch.
@@ -119,7 +127,30 @@ func (e *Executor) marks(t *staging) (err error) {
 func (e *Executor) errorWords() []uint32 { return unsafe.Slice((*uint32)(e.control.Mem), 64) }
 
 // Close gives the device back.
-func (e *Executor) Close() { e.dev.Close() }
+func (e *Executor) Close() {
+	e.release()
+	e.dev.Close()
+}
+
+// release frees what the context, which others may use too, would keep: all but pinned memory.
+func (e *Executor) release() {
+	e.dev.Synchronize()
+	if e.module != nil {
+		e.module.Unload()
+	}
+	for _, s := range e.segments {
+		e.dev.Free(s.at)
+	}
+	e.dev.Free(e.status)
+	for _, t := range e.staging {
+		e.dev.Free(t.dev)
+		for _, mark := range []gpu.Event{t.begin, t.done} {
+			if mark != nil {
+				mark.Close()
+			}
+		}
+	}
+}
 
 // Describe says what runs.
 func (e *Executor) Describe() string {
@@ -152,23 +183,27 @@ func (e *Executor) Grow(s script.Segment, n uint64) error {
 		free, total, _ := e.dev.MemInfo()
 		return fmt.Errorf("segment %v: %d bytes needed, %d of %d free: %w", s, 4*n, free, total, err)
 	}
+	if err := e.move(g, at, words); err != nil {
+		e.dev.Free(at)
+		return err
+	}
+	old := g.at
+	g.at, g.words = at, words
+	return e.dev.Free(old)
+}
+
+// move copies a segment to where it has room for words floats, and waits.
+func (e *Executor) move(g *segment, to gpu.Ptr, words uint64) error {
 	if g.words > 0 {
-		if err := e.dev.CopyOnDevice(at, g.at, int64(g.words)*4); err != nil {
-			return err
-		}
-		if err := e.dev.Synchronize(); err != nil {
-			return err
-		}
-		if err := e.dev.Free(g.at); err != nil {
+		if err := e.dev.CopyOnDevice(to, g.at, int64(g.words)*4); err != nil {
 			return err
 		}
 	}
 	// What nobody has written is 0 for gradients that are read as a whole, and for initcheck.
-	if err := e.dev.Memset32(at+gpu.Ptr(4*g.words), 0, int64(words-g.words)); err != nil {
+	if err := e.dev.Memset32(to+gpu.Ptr(4*g.words), 0, int64(words-g.words)); err != nil {
 		return err
 	}
-	g.at, g.words = at, words
-	return nil
+	return e.dev.Synchronize()
 }
 
 // Read copies from a segment after everything launched before.
@@ -283,14 +318,13 @@ func (e *Executor) room(t *staging, n int) error {
 		return nil
 	}
 	words := n + n/2 + 4096
-	if t.words > 0 {
-		if err := e.dev.FreeHost(t.host); err != nil {
-			return err
-		}
-		if err := e.dev.Free(t.dev); err != nil {
-			return err
-		}
-		t.words = 0
+	host, dev := t.host, t.dev
+	t.words, t.host, t.dev = 0, gpu.HostBuffer{}, 0
+	if err := e.dev.FreeHost(host); err != nil {
+		return err
+	}
+	if err := e.dev.Free(dev); err != nil {
+		return err
 	}
 	var err error
 	if t.host, err = e.dev.AllocHost(4 * words); err != nil {
