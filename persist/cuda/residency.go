@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"libvpps/gpu"
 	"libvpps/jit"
 	"libvpps/persist/plan"
 )
@@ -115,18 +116,11 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 	if err != nil {
 		return err
 	}
-	f, err := m.Function(jit.Entry)
-	if err != nil {
-		return err
-	}
 	shared := jit.SharedBytes(p)
-	if err := f.SetMaxShared(shared); err != nil {
+	f, err := entry(m, shared)
+	if err != nil {
+		m.Unload()
 		return err
-	}
-	if n, err := f.MaxBlocksPerSM(jit.Threads, shared); err != nil {
-		return err
-	} else if n < 1 {
-		return fmt.Errorf("no block of the kernel fits on an SM (%d registers, %d bytes of shared memory)", f.Registers(), shared)
 	}
 	if e.module != nil {
 		if err := e.Wait(); err != nil {
@@ -137,5 +131,24 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 	e.plan, e.module, e.function, e.shared = p, m, f, shared
 	e.compiled, e.kernel = p, k
 	p.Note = fmt.Sprintf("%d registers a thread of the compiled kernel, %d bytes of stack, %d bytes of code", k.Registers, k.Stack, len(k.Image))
+	if r := e.cache.Report(); r != "" {
+		p.Note += "\n" + r
+	}
 	return nil
+}
+
+// entry is the kernel of loaded code, ready for launches with so many bytes of shared memory.
+func entry(m gpu.Module, shared int) (gpu.Function, error) {
+	f, err := m.Function(jit.Entry)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.SetMaxShared(shared); err != nil {
+		return nil, err
+	}
+	n, err := f.MaxBlocksPerSM(jit.Threads, shared)
+	if err == nil && n < 1 {
+		err = fmt.Errorf("no block of the kernel fits on an SM (%d registers, %d bytes of shared memory)", f.Registers(), shared)
+	}
+	return f, err
 }

@@ -27,13 +27,14 @@ type GPU struct {
 
 	inOrder sync.Mutex // while the stream moves on
 
-	mu     sync.Mutex
-	calls  map[string]int
-	lost   error
-	blocks []block
-	stream []func() error // not done yet
-	passed int            // how many of the stream are done
-	failed error          // of something on the stream, told by the next wait
+	mu              sync.Mutex
+	calls           map[string]int
+	lost            error
+	blocks          []block
+	modules, events int
+	stream          []func() error // not done yet
+	passed          int            // how many of the stream are done
+	failed          error          // of something on the stream, told by the next wait
 }
 
 type block struct {
@@ -87,18 +88,28 @@ func (g *GPU) Calls() map[string]int {
 	return all
 }
 
-// Allocated is how many allocations of device and of pinned memory were not freed.
-func (g *GPU) Allocated() (device, pinned int) {
+// Held is how much was not given back. Of a lost device nothing can be.
+type Held struct{ Memory, Modules, Events int }
+
+// Held is how much was not given back.
+func (g *GPU) Held() Held {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for _, b := range g.blocks {
-		if b.pinned {
-			pinned++
-		} else {
-			device++
-		}
-	}
-	return device, pinned
+	return Held{len(g.blocks), g.modules, g.events}
+}
+
+// Lost tells whether a fatal error has happened.
+func (g *GPU) Lost() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.lost != nil
+}
+
+// hold counts a module or event that was made (1) or given back (-1).
+func (g *GPU) hold(count *int, by int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	*count += by
 }
 
 // Waiting is how much on the stream is not done.
@@ -399,6 +410,7 @@ func (g *GPU) event(call string) (gpu.Event, error) {
 	if err := g.begin(call); err != nil {
 		return nil, err
 	}
+	g.hold(&g.events, 1)
 	return &event{g: g}, nil
 }
 
@@ -437,12 +449,20 @@ func (e *event) Wait() error {
 }
 
 func (e *event) Elapsed(gpu.Event) (float64, error) { return 1, nil }
-func (e *event) Close() error                       { return e.g.begin("EventClose") }
+
+func (e *event) Close() error {
+	err := e.g.begin("EventClose")
+	if err == nil {
+		e.g.hold(&e.g.events, -1)
+	}
+	return err
+}
 
 func (g *GPU) Load(image []byte) (gpu.Module, error) {
 	if err := g.begin("Load"); err != nil {
 		return nil, err
 	}
+	g.hold(&g.modules, 1)
 	return &module{g}, nil
 }
 
@@ -454,7 +474,14 @@ func (m *module) Function(name string) (gpu.Function, error) {
 	}
 	return function{m.g}, nil
 }
-func (m *module) Unload() error { return m.g.begin("Unload") }
+
+func (m *module) Unload() error {
+	err := m.g.begin("Unload")
+	if err == nil {
+		m.g.hold(&m.g.modules, -1)
+	}
+	return err
+}
 
 type function struct{ g *GPU }
 
