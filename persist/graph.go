@@ -164,6 +164,9 @@ func (g *Graph) save() {
 }
 
 func (g *Graph) restore() {
+	if g.job != nil {
+		<-g.job.done // a worker reads the graph
+	}
 	b := &g.before
 	if g.wire.Len() > b.nodes {
 		g.cut(b.nodes)

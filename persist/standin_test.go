@@ -149,7 +149,7 @@ func TestABatchIsOneLaunchAndOneCopy(t *testing.T) {
 // failing makes the n-th next call of a method fail, and those behind it if there are to be more.
 func failing(g *standin.GPU, method string, n, times int, err error) {
 	var mu sync.Mutex
-	g.Fail = func(call string) error {
+	g.Fail(func(call string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if call != method {
@@ -159,7 +159,7 @@ func failing(g *standin.GPU, method string, n, times int, err error) {
 			return err
 		}
 		return nil
-	}
+	})
 }
 
 // What the driver refuses is an error of the call or of a later one; parameters are as before, and
@@ -223,7 +223,7 @@ func TestWhatTheDriverRefusesChangesNothing(t *testing.T) {
 				before := m.read(paramW, Values)
 				failing(g, f.method, 0, 1000, f.err)
 				err = c.call(m, h)
-				g.Fail = nil
+				g.Fail(nil)
 				require.ErrorIs(t, err, f.kind)
 				require.Equal(t, before, m.read(paramW, Values))
 				for range 3 {
@@ -340,7 +340,7 @@ func TestAKernelThatCannotBeHadIsAnErrorOfTheHandle(t *testing.T) {
 				require.ErrorIs(t, m.graph.Forward(product(3, 4), 3, true), c.kind)
 			}
 			require.Equal(t, []float32{1, 2}, m.read(paramW, Values))
-			g.Fail = nil
+			g.Fail(nil)
 			t.Setenv("VPPS_FAKE_FAIL", "")
 			require.NoError(t, step(m, m.handle()))
 			require.InDelta(t, .9, m.read(paramW, Values)[0], 1e-5)

@@ -20,16 +20,13 @@ import (
 // GPU is the device. Its methods may be called from any goroutine.
 type GPU struct {
 	// Plan is the residency that the loaded kernel was compiled for.
-	Plan func() *plan.Plan
-	// Fail, if set, is asked before every call, by the method's name; an error is the call's result.
-	// After one that is fatal all calls fail with it.
-	Fail func(call string) error
-
+	Plan    func() *plan.Plan
 	inOrder sync.Mutex // while the stream moves on
 
 	mu              sync.Mutex
 	calls           map[string]int
 	lost            error
+	fail            func(call string) error
 	blocks          []block
 	modules, events int
 	stream          []func() error // not done yet
@@ -55,6 +52,14 @@ var (
 	Lost        = Error(700, "CUDA_ERROR_ILLEGAL_ADDRESS")
 )
 
+// Fail has f asked before every call, by the method's name; an error is the call's result. After one
+// that is fatal all calls fail with it. A nil f ends it.
+func (g *GPU) Fail(f func(call string) error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.fail = f
+}
+
 // begin counts a call and says whether it fails.
 func (g *GPU) begin(call string) error {
 	g.mu.Lock()
@@ -62,12 +67,12 @@ func (g *GPU) begin(call string) error {
 		g.calls = map[string]int{}
 	}
 	g.calls[call]++
-	lost := g.lost
+	lost, fail := g.lost, g.fail
 	g.mu.Unlock()
-	if lost != nil || g.Fail == nil {
+	if lost != nil || fail == nil {
 		return lost
 	}
-	err := g.Fail(call)
+	err := fail(call)
 	var e *gpu.Error
 	if errors.As(err, &e) && e.Fatal() {
 		g.mu.Lock()
