@@ -7,15 +7,25 @@ typedef float V __attribute__((vector_size(VW * 4)));
 typedef float VLoad __attribute__((vector_size(VW * 4), aligned(4), may_alias));
 VP V load(const float *p) { return *(const VLoad *)p; }
 VP void store(float *p, V v) { *(VLoad *)p = v; }
-VP V splat(float x) { return (V){} + x; }
+VP V splat(float x) { return x - (V){}; } // unlike +, exact for -0, so no subtraction is left
 
 VP V canonical(V v) { return v == v ? v : splat(FLOAT_OF(0x7FC00000u)); }
 
-VP float lanes_of(V v) {
-  float s = 0.0f;
+// Sums of neighbouring lanes: those of a in the lower half of the result, of b in the upper.
+VP V pair_sums(V a, V b) {
+  typedef int Mask __attribute__((vector_size(VW * 4)));
+  Mask even;
   for (int i = 0; i < VW; i++)
-    s += v[i];
-  return s;
+    even[i] = 2 * i;
+  return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, even + 1);
+}
+
+// Lane i of the result is the sum of the lanes of v[i], of neighbours first.
+VP V lane_sums(V *v) {
+  for (int n = VW / 2; n > 0; n /= 2)
+    for (int i = 0; i < n; i++)
+      v[i] = pair_sums(v[2 * i], v[2 * i + 1]);
+  return v[0];
 }
 
 // y[0..NV*VW) of VB vectors: y = bias_scale*bias + scale * W x.
@@ -47,14 +57,27 @@ VP void product_block(const float *w, u32 ld, u32 cols, const float *const *x, f
     }
 }
 
+// The last rows, fewer than a vector has lanes. A whole vector is loaded where it ends
+// inside the matrix; lanes of other rows are computed in vain.
 template <int VB>
 VP void product_tail(const float *w, u32 ld, u32 rows, u32 cols, const float *const *x,
                      float *const *y, const float *bias, float bias_scale, float scale, bool acc) {
-  float sum[VB][VW] = {};
-  for (u32 c = 0; c < cols; c++, w += ld)
+  V sum[VB];
+  for (int b = 0; b < VB; b++)
+    sum[b] = (V){};
+  u32 c = 0, inside = (VW - rows + ld - 1) / ld; // columns at the end whose vector leaves it
+  for (; c + inside < cols; c++, w += ld) {
+    V col = load(w);
+    for (int b = 0; b < VB; b++)
+      sum[b] += col * splat(x[b][c]);
+  }
+  for (; c < cols; c++, w += ld) {
+    V col = {};
     for (u32 r = 0; r < rows; r++)
-      for (int b = 0; b < VB; b++)
-        sum[b][r] += w[r] * x[b][c];
+      col[r] = w[r];
+    for (int b = 0; b < VB; b++)
+      sum[b] += col * splat(x[b][c]);
+  }
   for (int b = 0; b < VB; b++)
     for (u32 r = 0; r < rows; r++) {
       float v = sum[b][r] * scale;
@@ -121,49 +144,62 @@ VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor
   }
 }
 
-// t[0..NC) of VB vectors, over one partition's rows.
-template <int NC, int VB>
-VP void product_t_block(const float *w, u32 ld, u32 rows, const float *const *dy, float *const *t,
-                        float scale, bool acc) {
-  V sum[VB][NC];
-  for (int b = 0; b < VB; b++)
-    for (int c = 0; c < NC; c++)
-      sum[b][c] = (V){};
-  u32 r = 0;
+// t[0..n) of VB vectors, over one partition's rows; n is VW / VB, or less: then the
+// columns behind are not touched.
+template <int VB, bool WHOLE>
+VP void product_t_block(const float *w, u32 ld, u32 rows, u32 n, const float *const *dy,
+                        float *const *t, float scale, bool acc) {
+  const int NC = VW / VB;
+  V sum[VB * NC];
+  for (int i = 0; i < VB * NC; i++)
+    sum[i] = (V){};
+  size_t r = 0;
   for (; r + VW <= rows; r += VW) {
-    V col[NC];
-    for (int c = 0; c < NC; c++)
-      col[c] = load(w + c * ld + r);
-    for (int b = 0; b < VB; b++) {
-      V d = load(dy[b] + r);
-      for (int c = 0; c < NC; c++)
-        sum[b][c] += col[c] * d;
+    V d[VB];
+    for (int b = 0; b < VB; b++)
+      d[b] = load(dy[b] + r);
+    for (int c = 0; c < NC; c++) {
+      if (!WHOLE && (u32)c >= n)
+        break;
+      V col = load(w + (size_t)c * ld + r);
+      for (int b = 0; b < VB; b++)
+        sum[b * NC + c] += col * d[b];
     }
   }
+  V total = lane_sums(sum);
+  for (; r < rows; r++) {
+    V col = {}, d = {};
+    for (int b = 0; b < VB; b++)
+      for (int c = 0; c < NC; c++)
+        if (WHOLE || (u32)c < n) {
+          col[b * NC + c] = w[(size_t)c * ld + r];
+          d[b * NC + c] = dy[b][r];
+        }
+    total += col * d;
+  }
   for (int b = 0; b < VB; b++)
-    for (int c = 0; c < NC; c++) {
-      float s = lanes_of(sum[b][c]);
-      for (u32 i = r; i < rows; i++)
-        s += w[c * ld + i] * dy[b][i];
-      t[b][c] = canonical(acc ? t[b][c] + scale * s : scale * s);
-    }
+    for (int c = 0; c < NC; c++)
+      if (WHOLE || (u32)c < n) {
+        float s = scale * total[b * NC + c];
+        t[b][c] = canonical(acc ? t[b][c] + s : s);
+      }
 }
 
 template <int VB>
 VP void product_t_rows(const float *w, u32 ld, u32 rows, u32 cols, const float *const *dy,
                        float *const *t, float scale, bool acc) {
-  const int WIDE = 4;
+  const u32 NC = VW / VB;
   float *out[VB];
   u32 c = 0;
-  for (; c + WIDE <= cols; c += WIDE) {
+  for (; c + NC <= cols; c += NC) {
     for (int b = 0; b < VB; b++)
       out[b] = t[b] + c;
-    product_t_block<WIDE, VB>(w + c * ld, ld, rows, dy, out, scale, acc);
+    product_t_block<VB, true>(w + c * ld, ld, rows, NC, dy, out, scale, acc);
   }
-  for (; c < cols; c++) {
+  if (c < cols) {
     for (int b = 0; b < VB; b++)
       out[b] = t[b] + c;
-    product_t_block<1, VB>(w + c * ld, ld, rows, dy, out, scale, acc);
+    product_t_block<VB, false>(w + c * ld, ld, rows, cols - c, dy, out, scale, acc);
   }
 }
 
@@ -177,16 +213,18 @@ VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Process
   for (u32 k = first[0]; k < first[1]; k++) {
     vpps_rows part = res.parts[k];
     bool acc = (flags & FLAG_ACC) || k > first[0];
-    const float *dy[2];
-    float *t[2];
+    const float *dy[4];
+    float *t[4];
     for (u32 e = 0; e < count;) {
-      u32 n = count - e >= 2 ? 2 : 1;
+      u32 n = count - e >= 4 ? 4 : count - e >= 2 ? 2 : 1;
       for (u32 b = 0; b < n; b++) {
         const u32 *item = w + PRODUCT_T_ITEMS + 2 * (e + b);
         t[b] = address(l, w[PRODUCT_T_SEGMENTS], 0, item[0]) + shift;
         dy[b] = address(l, w[PRODUCT_T_SEGMENTS], 1, item[1]) + part.row;
       }
-      if (n == 2)
+      if (n == 4)
+        product_t_rows<4>(base + part.row, m.rows, part.rows, m.cols, dy, t, scale, acc);
+      else if (n == 2)
         product_t_rows<2>(base + part.row, m.rows, part.rows, m.cols, dy, t, scale, acc);
       else
         product_t_rows<1>(base + part.row, m.rows, part.rows, m.cols, dy, t, scale, acc);
@@ -224,16 +262,50 @@ VP void outer_block(float *g, u32 ld, const float *dy, const float *x, const u32
     }
 }
 
-VP void outer_tail(float *g, u32 ld, u32 rows, u32 cols, const float *dy, const float *x,
-                   const u32 *items, u32 count, float scale, bool acc) {
-  for (u32 c = 0; c < cols; c++)
-    for (u32 r = 0; r < rows; r++) {
+// NR rows, fewer than a vector has lanes: vectors run along the columns, as those of x do.
+template <int NR>
+VP void outer_across(float *g, u32 ld, u32 cols, const float *dy, const float *x, const u32 *items,
+                     u32 count, float scale, bool acc) {
+  const int NV = 2;
+  u32 c = 0;
+  for (; c + NV * VW <= cols; c += NV * VW) {
+    V sum[NR][NV];
+    for (int r = 0; r < NR; r++)
+      for (int v = 0; v < NV; v++)
+        sum[r][v] = (V){};
+    for (u32 k = 0; k < count; k++) {
+      const float *d = dy + items[2 * k], *xk = x + items[2 * k + 1] + c;
+      V row[NV];
+      for (int v = 0; v < NV; v++)
+        row[v] = load(xk + v * VW);
+      for (int r = 0; r < NR; r++)
+        for (int v = 0; v < NV; v++)
+          sum[r][v] += row[v] * splat(d[r]);
+    }
+    for (int r = 0; r < NR; r++)
+      for (int v = 0; v < NV; v++)
+        for (int i = 0; i < VW; i++) {
+          float s = scale * sum[r][v][i], *to = g + (c + v * VW + i) * ld + r;
+          *to = canonical(acc ? *to + s : s);
+        }
+  }
+  for (; c < cols; c++)
+    for (int r = 0; r < NR; r++) {
       float s = 0.0f;
       for (u32 k = 0; k < count; k++)
         s += dy[items[2 * k] + r] * x[items[2 * k + 1] + c];
       float *to = g + c * ld + r;
       *to = canonical(acc ? *to + scale * s : scale * s);
     }
+}
+
+VP void outer_tail(float *g, u32 ld, u32 rows, u32 cols, const float *dy, const float *x,
+                   const u32 *items, u32 count, float scale, bool acc) {
+  u32 r = 0;
+  for (; r + 4 <= rows; r += 4)
+    outer_across<4>(g + r, ld, cols, dy + r, x, items, count, scale, acc);
+  for (; r < rows; r++)
+    outer_across<1>(g + r, ld, cols, dy + r, x, items, count, scale, acc);
 }
 
 template <int NV>
@@ -245,6 +317,9 @@ VP void outer_rows(float *g, u32 ld, u32 cols, const float *dy, const float *x, 
   for (; c < cols; c++)
     outer_block<NV, 1>(g + c * ld, ld, dy, x + c, items, count, scale, acc);
 }
+
+// As many vectors of a column at once as the registers hold.
+#define OUTER_WIDE (VW == 16 ? 4 : 2)
 
 VP_SLOW void outer(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
                    u32 flags, u32 count) {
@@ -259,8 +334,8 @@ VP_SLOW void outer(const Launch &l, const vpps_residency &res, const Processor &
     vpps_rows part = res.parts[k];
     const float *dy = address(l, w[OUTER_SEGMENTS], 1, 0);
     u32 r = part.row, end = part.row + part.rows;
-    for (; r + 2 * VW <= end; r += 2 * VW)
-      outer_rows<2>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
+    for (; r + OUTER_WIDE * VW <= end; r += OUTER_WIDE * VW)
+      outer_rows<OUTER_WIDE>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
     for (; r + VW <= end; r += VW)
       outer_rows<1>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
     if (r < end)

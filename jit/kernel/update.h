@@ -28,12 +28,12 @@ VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count) {
   float lanes[LANES] = {};
   for (u32 k = 0; k < count; k++) {
     const float *g = address(l, w[NORM_SEGMENTS], 1, w[NORM_ITEMS + 2 * k]);
-    u32 n = w[NORM_ITEMS + 2 * k + 1], i = 0;
-    for (; i + LANES <= n; i += LANES)
+    u32 n = w[NORM_ITEMS + 2 * k + 1];
+    for (; n >= LANES; n -= LANES, g += LANES) // a pointer: sums of indices might wrap
       for (u32 j = 0; j < LANES; j++)
-        lanes[j] = __builtin_fmaf(g[i + j], g[i + j], lanes[j]);
-    for (u32 j = 0; i < n; i++, j++)
-      lanes[j] = __builtin_fmaf(g[i], g[i], lanes[j]);
+        lanes[j] = __builtin_fmaf(g[j], g[j], lanes[j]);
+    for (u32 j = 0; j < n; j++)
+      lanes[j] = __builtin_fmaf(g[j], g[j], lanes[j]);
   }
   put(address(l, w[NORM_SEGMENTS], 0, w[NORM_DST]), lane_sum(lanes), flags);
 }
