@@ -32,6 +32,18 @@ OBJECTS  := $(patsubst dynetshim/src/%.cc,$(B)/dynet/%.o,$(wildcard dynetshim/sr
 EXAMPLES := $(patsubst cpp_examples/%.cc,$(B)/%,$(wildcard cpp_examples/*.cc)) \
             $(patsubst cpp_examples/%.c,$(B)/%,$(wildcard cpp_examples/*.c))
 BENCHES  := $(patsubst bench/%.cc,$(B)/bench/%,$(wildcard bench/*.cc))
+# An installed DyNet, for which the adapter is tested: in DYNET_ROOT, an install prefix or a folder of
+# sources with build/ in it, or in the usual places. Without one those tests are skipped.
+DYNET_ROOT ?=
+EIGEN_ROOT ?= /usr/include/eigen3
+INSTALLED_INCLUDE := $(firstword $(patsubst %/dynet/param-nodes.h,%,$(wildcard $(if $(DYNET_ROOT),\
+                       $(DYNET_ROOT)/include/dynet/param-nodes.h $(DYNET_ROOT)/dynet/param-nodes.h,\
+                       /usr/local/include/dynet/param-nodes.h /usr/include/dynet/param-nodes.h))))
+INSTALLED_LIB := $(firstword $(patsubst %/libdynet.so,%,$(wildcard $(if $(DYNET_ROOT),\
+                   $(foreach d,lib lib64 build/dynet build,$(DYNET_ROOT)/$(d)/libdynet.so),\
+                   /usr/local/lib/libdynet.so /usr/lib/libdynet.so))))
+ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words_bundled \
+              $(patsubst dynetshim/adapter/tests/%.cc,$(B)/adapter/%,$(wildcard dynetshim/adapter/tests/*.cc)))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
 
@@ -39,7 +51,7 @@ HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
-tests: $(CXXTESTS) $(HOSTTESTS) $(B)/golden
+tests: $(CXXTESTS) $(HOSTTESTS) $(B)/golden $(ADAPTERS)
 
 # ---- the shared library --------------------------------------------------------------------------
 
@@ -81,6 +93,20 @@ $(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CXXPROGRAM)
 
+# Against an installed DyNet. words has a C ABI of its own, and is compiled both ways.
+INSTALLED = $(CXX) -std=c++11 -MMD -MP -MF $@.d $(CPPFLAGS) -Idynetshim/adapter -Idynetshim/tests -Ibridge/ops \
+            -isystem $(INSTALLED_INCLUDE) -isystem $(EIGEN_ROOT) $(WARN) $(CXXFLAGS) $< -o $@ \
+            -L$(INSTALLED_LIB) -Wl,-rpath,$(INSTALLED_LIB) -ldynet
+$(B)/adapter/words: dynetshim/adapter/tests/words.cc
+	@mkdir -p $(@D)
+	$(INSTALLED) $(LDFLAGS)
+$(B)/adapter/words_bundled: dynetshim/adapter/tests/words.cc $(B)/libvpps_dynet.a
+	@mkdir -p $(@D)
+	$(CXX) -std=c++11 -MMD -MP -MF $@.d $(CPPFLAGS) -Idynetshim/tests $(DYNET) $(WARN) $(CXXFLAGS) $< -o $@ -L$(B) -lvpps_dynet $(LDFLAGS)
+$(B)/adapter/%: dynetshim/adapter/tests/%.cc $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(INSTALLED) $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps $(LDFLAGS)
+
 $(B)/tests/host_%: test/host/%.c $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) $(if $(findstring LOADED_BY_HAND,$(file < $<)),-ldl,-lvpps) $(LDFLAGS)
@@ -103,7 +129,7 @@ $(B)/replay/%: $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) test/re
 	@mkdir -p $(@D)
 	$(CXX) -std=c++14 -g -O1 -fno-exceptions -Ijit/kernel $(WARN) $(SANITIZE) $(filter %.cc,$^) -o $@ -pthread
 
--include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/golden.o/*.d)
+-include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/golden.o/*.d $(B)/adapter/*.d)
 
 # ---- running ---------------------------------------------------------------------------------------
 
@@ -128,13 +154,14 @@ D := $(DESTDIR)
 FILL = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
 
 install: lib $(B)/libvpps_dynet.a
-	install -d $(D)$(LIBDIR)/pkgconfig $(D)$(LIBDIR)/cmake/vpps $(D)$(PREFIX)/include/vpps $(D)$(PREFIX)/include/vpps-dynet/dynet
+	install -d $(D)$(LIBDIR)/pkgconfig $(D)$(LIBDIR)/cmake/vpps $(D)$(PREFIX)/include/vpps/installed $(D)$(PREFIX)/include/vpps-dynet/dynet
 	install -m 755 $(B)/libvpps.so.$(VERSION) $(D)$(LIBDIR)
 	ln -sf libvpps.so.$(VERSION) $(D)$(LIBDIR)/libvpps.so.$(SOMAJOR)
 	ln -sf libvpps.so.$(SOMAJOR) $(D)$(LIBDIR)/libvpps.so
 	install -m 644 $(B)/libvpps_dynet.a $(D)$(LIBDIR)
 	install -m 644 include/vpps.h $(D)$(PREFIX)/include
 	install -m 644 include/vpps/*.hpp $(D)$(PREFIX)/include/vpps
+	install -m 644 dynetshim/adapter/vpps/installed/*.hpp bridge/ops/ops.h $(D)$(PREFIX)/include/vpps/installed
 	install -m 644 dynetshim/include/dynet/*.h $(D)$(PREFIX)/include/vpps-dynet/dynet
 	$(FILL) packaging/vpps.pc.in > $(D)$(LIBDIR)/pkgconfig/vpps.pc
 	$(FILL) packaging/vpps-dynet.pc.in > $(D)$(LIBDIR)/pkgconfig/vpps-dynet.pc

@@ -1,0 +1,215 @@
+// A ComputationGraph of DyNet's that libvpps executes: what of it the engine has, and the
+// tensors that a program reads.
+#ifndef VPPS_INSTALLED_GRAPH_HPP
+#define VPPS_INSTALLED_GRAPH_HPP
+
+#include <dynet/dynet.h>
+#include <dynet/tensor.h>
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "operations.hpp"
+
+namespace vpps {
+namespace installed {
+
+// A tensor that a program may hold on to while the graph lives.
+struct held_tensor {
+  dynet::Tensor tensor;
+  std::vector<float> values;
+};
+
+class graph {
+public:
+  explicit graph(const dynet::ComputationGraph &cg) : cg_(cg), all_(parameters::all()) {
+    check(vpps_graph_create(all_.engine(), &raw_));
+  }
+  ~graph() { vpps_graph_destroy(raw_); }
+
+  vpps_graph *raw() const { return raw_; }
+
+  // Takes the nodes made since the last call, after those that DyNet has dropped are dropped.
+  void walk() {
+    if (dropped_to_ < sent_nodes_) {
+      check(vpps_graph_truncate(raw_, dropped_to_));
+      sent_nodes_ = dropped_to_;
+      sent_words_ = kept_words_;
+      if (dropped_to_ == 0)
+        spent_ = false;
+    }
+    dropped_to_ = ~0u;
+    if (invalid_from_ < sent_nodes_)
+      check(vpps_graph_invalidate(raw_, invalid_from_));
+    invalid_from_ = ~0u;
+    words_.walk(cg_);
+  }
+
+  // DyNet's nodes from n on are gone. Does not fail: DyNet calls it in destructors.
+  void truncate(uint32_t n) {
+    if (n >= words_.count() && n >= sent_nodes_)
+      return;
+    words_.truncate(n);
+    if (n < sent_nodes_ && n < dropped_to_) {
+      dropped_to_ = n;
+      kept_words_ = words_.words.size();
+    }
+    forget_from(n);
+  }
+  void invalidate(uint32_t n) {
+    invalid_from_ = n < invalid_from_ ? n : invalid_from_;
+    forget_from(n);
+    if (n == 0)
+      spent_ = false;
+  }
+
+  const dynet::Tensor &forward(uint32_t i) {
+    walk();
+    exists(i);
+    words_.read_pointers(0, i);
+    vpps_words w = pending();
+    check(vpps_forward(raw_, &w, i, 1));
+    forget_from(0);
+    spent_ = false;
+    evaluated_to(i);
+    return value(i);
+  }
+
+  const dynet::Tensor &value(uint32_t i) {
+    walk();
+    exists(i);
+    read_pointers(i);
+    held_tensor &h = hold(values_, i, dynet::DeviceMempool::FXS);
+    vpps_words w = pending();
+    check(vpps_value(raw_, &w, i, h.values.data(), h.values.size()));
+    if (spent_)
+      sent();
+    else
+      evaluated_to(i);
+    return h.tensor;
+  }
+
+  void backward(uint32_t i, bool full) {
+    walk();
+    exists(i);
+    scalar("backward", i);
+    read_pointers(i);
+    vpps_words w = pending();
+    check(vpps_backward(raw_, &w, i, full));
+    spent_ = false;
+    evaluated_to(i);
+    differentiated_ = i + 1;
+  }
+
+  const dynet::Tensor &gradient(uint32_t i) {
+    exists(i);
+    if (i >= differentiated_)
+      throw std::runtime_error("no gradient of node " + std::to_string(i) +
+                               (differentiated_ == 0 ? ": call backward first"
+                                                     : ": backward was called for node " +
+                                                           std::to_string(differentiated_ - 1)));
+    held_tensor &h = hold(gradients_, i, dynet::DeviceMempool::DEDFS);
+    check(vpps_gradient(raw_, i, h.values.data(), h.values.size()));
+    return h.tensor;
+  }
+
+  // Forward, backward and update in one launch; the stale loss.
+  float train(vpps_handle *handle, uint32_t loss) {
+    walk();
+    exists(loss);
+    scalar("fb", loss);
+    // Values from before an update are not used again, so their pointers are read anew.
+    if (updates_ != all_.updates)
+      forget_from(0);
+    read_pointers(loss);
+    vpps_words w = pending();
+    float stale = 0;
+    check(vpps_fb(handle, raw_, &w, loss, &stale));
+    sent();
+    forget_from(0);
+    spent_ = true;
+    ++all_.updates;
+    return stale;
+  }
+
+  void keep(vpps_handle *handle, uint32_t i) { check(vpps_handle_keep(handle, raw_, &i, 1)); }
+
+private:
+  graph(const graph &);
+  graph &operator=(const graph &);
+  typedef std::unordered_map<uint32_t, std::unique_ptr<held_tensor>> tensors;
+
+  vpps_words pending() const {
+    vpps_words w;
+    w.version = VPPS_WIRE_VERSION;
+    w.nodes = words_.words.data() + sent_words_;
+    w.node_words = words_.words.size() - sent_words_;
+    w.node_count = words_.count() - sent_nodes_;
+    w.dims = words_.dims.data() + sent_dims_;
+    w.dim_count = words_.dims.size() - sent_dims_;
+    w.inputs = words_.inputs.data();
+    w.input_words = words_.inputs.size();
+    return w;
+  }
+  void sent() {
+    sent_words_ = words_.words.size();
+    sent_nodes_ = words_.count();
+    sent_dims_ = words_.dims.size();
+  }
+  void evaluated_to(uint32_t i) {
+    sent();
+    if (i >= evaluated_) {
+      if (evaluated_ == 0)
+        updates_ = all_.updates;
+      evaluated_ = i + 1;
+    }
+  }
+  void forget_from(uint32_t n) {
+    if (evaluated_ > n)
+      evaluated_ = n;
+    differentiated_ = 0;
+  }
+  // For a call that evaluates what is missing up to node i.
+  void read_pointers(uint32_t i) {
+    if (i >= evaluated_)
+      words_.read_pointers(evaluated_, i);
+  }
+  void exists(uint32_t i) const {
+    if (i >= words_.count())
+      throw std::invalid_argument("the graph has no node " + std::to_string(i));
+  }
+  void scalar(const char *what, uint32_t i) const {
+    const dynet::Dim &d = cg_.nodes[i]->dim;
+    if (d.size() != 1)
+      throw std::invalid_argument(std::string(what) + " needs a scalar, but node " +
+                                  std::to_string(i) + " has " + std::to_string(d.size()) +
+                                  " elements: add it up with sum_elems and sum_batches first");
+  }
+  held_tensor &hold(tensors &t, uint32_t i, dynet::DeviceMempool pool) {
+    std::unique_ptr<held_tensor> &h = t[i];
+    if (!h)
+      h.reset(new held_tensor);
+    const dynet::Dim &d = cg_.nodes[i]->dim;
+    h->values.resize(d.size());
+    h->tensor = dynet::Tensor(d, h->values.data(), dynet::default_device, pool);
+    return *h;
+  }
+
+  const dynet::ComputationGraph &cg_;
+  parameters &all_;
+  vpps_graph *raw_ = nullptr;
+  recording words_;
+  size_t sent_words_ = 0, sent_dims_ = 0, kept_words_ = 0;
+  uint32_t sent_nodes_ = 0;
+  uint32_t dropped_to_ = ~0u, invalid_from_ = ~0u; // what the engine has not been told yet
+  uint32_t evaluated_ = 0;                         // nodes before this one have values
+  uint32_t differentiated_ = 0;                    // and gradients
+  uint64_t updates_ = 0;                           // when they got their values
+  bool spent_ = false;                             // fb took the values
+  tensors values_, gradients_;
+};
+
+} // namespace installed
+} // namespace vpps
+#endif

@@ -1,0 +1,165 @@
+// vpps::handle over the graphs, models and trainers of an installed DyNet.
+#ifndef VPPS_INSTALLED_HANDLE_HPP
+#define VPPS_INSTALLED_HANDLE_HPP
+
+#include <dynet/dynet.h>
+#include <dynet/expr.h>
+#include <dynet/training.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "graph.hpp"
+#include "trainer.hpp"
+
+namespace vpps {
+
+class handle {
+public:
+  // Plans the model's parameters for the device and compiles its kernel, or finds it in
+  // the cache. Without a trainer: DyNet's SimpleSGDTrainer at its defaults, clipping
+  // included. Model and trainer must outlive the handle.
+  explicit handle(dynet::ParameterCollection &model)
+      : own_(new dynet::SimpleSGDTrainer(model)), fields_(*own_), trainer_(*own_, typeid(*own_)),
+        learning_rate(fields_.learning_rate) {
+    open(model);
+  }
+  handle(dynet::ParameterCollection &model, dynet::Trainer &trainer)
+      : fields_(trainer), trainer_(trainer, typeid(trainer)), learning_rate(fields_.learning_rate) {
+    open(model);
+  }
+  // Brings the trained values into DyNet's memory.
+  ~handle() {
+    try {
+      pull(*model_);
+    } catch (...) { // there is nobody to tell
+    }
+    graph_.reset();
+    vpps_handle_destroy(raw_);
+  }
+
+  // Forward, backward and update of the scalar loss. Returns the loss of the call before
+  // the last, 0 for the first two. What is wrong with the graph is std::invalid_argument
+  // from this call (vpps::unknown_node for a class of node that libvpps does not know); NaN,
+  // infinity and device errors are std::runtime_error from a later one. The graph may be
+  // cleared or destroyed at once.
+  //
+  // DyNet's own memory keeps the parameters of before until pull().
+  float fb(dynet::ParameterCollection &, dynet::ComputationGraph &cg,
+           const dynet::Expression &loss) {
+    own(cg, loss);
+    trainer_.current();
+    const float stale = fresh(cg).train(raw_, loss.i);
+    trainer_.count_update();
+    stale_ = true;
+    return stale;
+  }
+
+  // The value of x under the engine's parameters; the tensor lasts until the next call.
+  const dynet::Tensor &forward(dynet::ComputationGraph &cg, const dynet::Expression &x) {
+    own(cg, x);
+    return fresh(cg).forward(x.i);
+  }
+
+  // Waits for all batches; the loss of the last one.
+  float sync_get_latest_loss() {
+    float loss = 0;
+    installed::check(vpps_sync_latest_loss(raw_, &loss));
+    const uint64_t n = clips();
+    trainer_.count(n - counted_);
+    counted_ = n;
+    return loss;
+  }
+
+  // Copies the parameters into DyNet's own memory, where saving and DyNet's own execution
+  // find them. Waits.
+  void pull(dynet::ParameterCollection &model) {
+    if (!stale_)
+      return;
+    installed::parameters::all().pull(model);
+    stale_ = &model != model_;
+  }
+  // The other way round: after the program has loaded or written parameters.
+  void push(dynet::ParameterCollection &model) { installed::parameters::all().push(model); }
+
+  // Batches whose gradients were scaled down. Waits.
+  uint64_t clips() {
+    uint64_t n = 0;
+    installed::check(vpps_handle_clips(raw_, &n));
+    return n;
+  }
+
+  // Where each matrix lives, and why.
+  std::string plan_report() const {
+    size_t size = 0;
+    installed::check(vpps_plan_report(raw_, nullptr, 0, &size));
+    std::vector<char> text(size + 1);
+    installed::check(vpps_plan_report(raw_, text.data(), text.size(), nullptr));
+    return text.data();
+  }
+
+  vpps_statistics statistics() const {
+    vpps_statistics s = VPPS_STATISTICS_INIT;
+    installed::check(vpps_engine_statistics(installed::parameters::all().engine(), &s));
+    return s;
+  }
+
+  vpps_handle *get() const { return raw_; }
+
+private:
+  handle(const handle &);
+  handle &operator=(const handle &);
+
+  void open(dynet::ParameterCollection &model) {
+    model_ = &model;
+    installed::parameters &all = installed::parameters::all();
+    const std::vector<uint32_t> ids = all.ids(model);
+    installed::check(
+        vpps_handle_create(all.engine(), ids.data(), ids.size(), trainer_.current(), &raw_));
+  }
+
+  static void own(const dynet::ComputationGraph &cg, const dynet::Expression &x) {
+    if (x.pg != &cg || x.graph_id != cg.get_id())
+      throw std::invalid_argument("vpps::handle: the expression belongs to another graph than the "
+                                  "one given; pass the graph it was built in");
+  }
+
+  // Nobody says when DyNet clears a graph, so each call takes all of it.
+  installed::graph &fresh(dynet::ComputationGraph &cg) {
+    graph_.reset(new installed::graph(cg));
+    return *graph_;
+  }
+
+  std::unique_ptr<dynet::SimpleSGDTrainer> own_;
+  dynet::Trainer &fields_;
+  installed::engine_trainer trainer_;
+  dynet::ParameterCollection *model_ = nullptr;
+  std::unique_ptr<installed::graph> graph_;
+  vpps_handle *raw_ = nullptr;
+  uint64_t counted_ = 0;
+  bool stale_ = false;
+
+public:
+  dynet::real &learning_rate; // the trainer's: set it before the fb it shall count for
+};
+
+// What runs: "cpu: 2 threads, ..." or "cuda:0: ...".
+inline std::string device() {
+  char text[256] = "";
+  installed::check(vpps_engine_describe(installed::parameters::all().engine(), text, sizeof text));
+  return text;
+}
+
+// A script of the last call, disassembled.
+inline std::string script_dump() {
+  vpps_engine *e = installed::parameters::all().engine();
+  size_t size = 0;
+  installed::check(vpps_script_dump(e, nullptr, 0, &size));
+  std::vector<char> text(size + 1);
+  installed::check(vpps_script_dump(e, text.data(), text.size(), nullptr));
+  return text.data();
+}
+
+} // namespace vpps
+#endif

@@ -1,0 +1,314 @@
+// Walks a ComputationGraph of DyNet's into the wire format: the same words that libvpps's own
+// front-end records for the same program.
+#ifndef VPPS_INSTALLED_RECORDING_HPP
+#define VPPS_INSTALLED_RECORDING_HPP
+
+#include <cxxabi.h>
+
+#include <algorithm>
+#include <cstring>
+#include <initializer_list>
+#include <stdexcept>
+#include <string>
+#include <typeinfo>
+#include <vector>
+
+#include "array.hpp"
+#include "ops.h"
+#include "parameters.hpp"
+
+namespace vpps {
+
+// A node whose class libvpps does not know: one of the program's own, or not implemented yet.
+class unknown_node : public std::invalid_argument {
+public:
+  explicit unknown_node(const std::string &text) : std::invalid_argument(text) {}
+};
+
+namespace installed {
+
+inline uint32_t bits(float f) {
+  uint32_t u;
+  std::memcpy(&u, &f, sizeof u);
+  return u;
+}
+
+// Input words that the program may change between calls.
+struct patch {
+  enum kind { one_float, floats, one_index, indices };
+  const void *from;
+  uint32_t kind, node, at, count;
+};
+
+class recording;
+
+// An operation: its code and, unless its words are only the arguments, who writes them.
+struct operation {
+  const std::type_info *type;
+  uint32_t code;
+  bool list; // any number of arguments
+  void (*write)(recording &, const dynet::Node &, uint32_t dim_id);
+};
+
+class recording {
+public:
+  recording() : epoch_(0), trainable_(false) { restart(); }
+
+  // Forgets all nodes.
+  void restart() {
+    ++epoch_;
+    words.resize(0);
+    starts.resize(0);
+    node_dims.resize(0);
+    inputs.resize(0);
+    dims.resize(0);
+    patches.resize(0);
+    parameter_nodes_ = 0;
+  }
+  // Forgets nodes from n on; dims stay.
+  void truncate(uint32_t n) {
+    if (n >= count())
+      return;
+    words.resize(starts[n].words);
+    inputs.resize(starts[n].inputs);
+    starts.resize(n);
+    node_dims.resize(n);
+    while (patches.size() > 0 && patches[patches.size() - 1].node >= n)
+      patches.resize(patches.size() - 1);
+    parameter_nodes_ = 0; // found again by walk
+  }
+  uint32_t count() const { return static_cast<uint32_t>(node_dims.size()); }
+
+  // Takes the nodes made since the last call. A node that cannot be taken, and those behind it,
+  // are left out: std::invalid_argument says which and why.
+  void walk(const dynet::ComputationGraph &cg) {
+    const std::vector<dynet::Node *> &nodes = cg.nodes;
+    const std::vector<dynet::VariableIndex> &trained = cg.parameter_nodes;
+    const uint32_t end = static_cast<uint32_t>(nodes.size());
+    uint32_t i = count();
+    while (parameter_nodes_ < trained.size() && trained[parameter_nodes_] < i)
+      ++parameter_nodes_;
+    for (; i < end; ++i) {
+      const dynet::Node &node = *nodes[i];
+      const start at = {static_cast<uint32_t>(words.size()), static_cast<uint32_t>(inputs.size())};
+      trainable_ = parameter_nodes_ < trained.size() && trained[parameter_nodes_] == i;
+      try {
+        take(node, i);
+      } catch (const unknown_node &) {
+        words.resize(at.words);
+        inputs.resize(at.inputs);
+        throw;
+      } catch (const std::invalid_argument &e) {
+        words.resize(at.words);
+        inputs.resize(at.inputs);
+        throw std::invalid_argument("node " + std::to_string(i) + ", " + e.what());
+      }
+      parameter_nodes_ += trainable_;
+      starts.push(at);
+    }
+  }
+
+  // Reads what the pointers of nodes first..last point to.
+  void read_pointers(uint32_t first, uint32_t last) {
+    for (size_t k = patches.size(); k-- > 0 && patches[k].node >= first;) {
+      const patch &p = patches[k];
+      if (p.node > last)
+        continue;
+      const void *from = p.from;
+      size_t size = p.count;
+      if (p.kind == patch::floats) {
+        const std::vector<float> &v = *static_cast<const std::vector<float> *>(p.from);
+        from = v.data();
+        size = v.size() < p.count ? v.size() : p.count; // longer ones are cut, as in DyNet
+      } else if (p.kind == patch::indices) {
+        const std::vector<unsigned> &v = *static_cast<const std::vector<unsigned> *>(p.from);
+        from = v.data();
+        size = v.size();
+      }
+      if (size != p.count)
+        throw std::invalid_argument("node " + std::to_string(p.node) + " points to a vector of " +
+                                    std::to_string(size) + " values where it needs " +
+                                    std::to_string(p.count) + ": keep the vector's size");
+      std::memcpy(inputs.data() + p.at, from, size * sizeof(uint32_t));
+    }
+  }
+
+  // ---- for those who write a node's words ----
+
+  void head(uint32_t op, uint32_t dim_id, std::initializer_list<uint32_t> rest) {
+    uint32_t *w = words.add(1 + rest.size());
+    *w = op | dim_id << 8;
+    for (uint32_t x : rest)
+      *++w = x;
+  }
+  void list(uint32_t op, uint32_t dim_id, const std::vector<dynet::VariableIndex> &args) {
+    uint32_t *w = words.add(2 + args.size());
+    w[0] = op | dim_id << 8;
+    w[1] = static_cast<uint32_t>(args.size());
+    if (!args.empty())
+      std::memcpy(w + 2, args.data(), args.size() * sizeof *w);
+  }
+  uint32_t inputs_at() const { return static_cast<uint32_t>(inputs.size()); }
+  void now(const void *from, size_t n) {
+    if (n > 0)
+      std::memcpy(inputs.add(n), from, n * sizeof(uint32_t));
+  }
+  void later(uint32_t kind, const void *from, size_t n) {
+    const patch p = {from, kind, count(), inputs_at(), static_cast<uint32_t>(n)};
+    std::memset(inputs.add(n), 0, n * sizeof(uint32_t));
+    patches.push(p);
+  }
+  // A node's index or indices; own and owns are its own copies, which cannot change.
+  void indices(const unsigned *one, const unsigned *own, const std::vector<unsigned> *several,
+               const std::vector<unsigned> *owns) {
+    if (one == own)
+      now(one, 1);
+    else if (one != nullptr)
+      later(patch::one_index, one, 1);
+    else if (several == owns)
+      now(several->data(), several->size());
+    else
+      later(patch::indices, several, several->size());
+  }
+  uint32_t batch(uint32_t node) const { return dims[node_dims[node]].bd; }
+  void match(const char *what, size_t n, uint32_t batch) const {
+    if (n != batch)
+      throw std::invalid_argument(std::string(what) + ": got " + std::to_string(n) +
+                                  (n == 1 ? " index" : " indices") + " for a batch of " +
+                                  std::to_string(batch) + "; give one for each element");
+  }
+  // Whether the node being written is trained, as a lookup or not.
+  bool trainable() const { return trainable_; }
+
+  array<uint32_t> words, node_dims, inputs;
+  array<vpps_dim> dims;
+  array<patch> patches;
+
+private:
+  struct start { // of a node's words and inputs
+    uint32_t words, inputs;
+  };
+  struct known {
+    const std::type_info *type;
+    const operation *op;
+  };
+  struct slot {
+    uint32_t epoch, id;
+  };
+
+  void take(const dynet::Node &node, uint32_t i) {
+    const operation *op = find(typeid(node));
+    if (op == nullptr)
+      refuse(node, i);
+    for (dynet::VariableIndex a : node.args)
+      if (a >= i)
+        throw std::invalid_argument("argument " + std::to_string(a) + " does not come before it");
+    const uint32_t dim_id = dim_of(node, op->code);
+    if (op->write) {
+      op->write(*this, node, dim_id);
+    } else if (op->list) {
+      list(op->code, dim_id, node.args);
+    } else {
+      const size_t n = node.args.size();
+      uint32_t *w = words.add(1 + n);
+      w[0] = op->code | dim_id << 8;
+      for (size_t k = 0; k < n; ++k)
+        w[1 + k] = node.args[k];
+    }
+    node_dims.push(dim_id);
+  }
+
+  static bool same(const vpps_dim &a, const dynet::Dim &b) {
+    if (a.nd != b.nd || a.bd != b.bd)
+      return false;
+    for (unsigned k = 0; k < b.nd; ++k)
+      if (a.d[k] != b.d[k])
+        return false;
+    return true;
+  }
+
+  // Most nodes have the dim of their last argument or of the last node of their kind.
+  uint32_t dim_of(const dynet::Node &node, uint32_t code) {
+    const dynet::Dim &d = node.dim;
+    if (!node.args.empty()) {
+      const uint32_t id = node_dims[node.args.back()];
+      if (same(dims[id], d))
+        return id;
+    }
+    const slot &last = last_[code];
+    if (last.epoch == epoch_ && same(dims[last.id], d))
+      return last.id;
+    if (code == VPPS_OP_LOOKUP_NODE && d.bd != 1) { // rows' own dim comes first, as when recorded
+      dynet::Dim row = d;
+      row.bd = 1;
+      intern(row);
+    }
+    const slot found = {epoch_, intern(d)};
+    last_[code] = found;
+    return found.id;
+  }
+
+  uint32_t intern(const dynet::Dim &dim) {
+    if (dim.nd > 7)
+      throw std::invalid_argument("a dim has at most 7 axes");
+    const vpps_dim d = wire(dim);
+    if (slots_.size() < 2 * (dims.size() + 1))
+      grow();
+    uint32_t at = place(d);
+    for (; slots_[at].epoch == epoch_; at = next(at))
+      if (std::memcmp(&dims[slots_[at].id], &d, sizeof d) == 0)
+        return slots_[at].id;
+    const slot s = {epoch_, static_cast<uint32_t>(dims.size())};
+    if (s.id >= 1u << 24)
+      throw std::invalid_argument("more than 2^24 different shapes in one graph");
+    slots_[at] = s;
+    dims.push(d);
+    return s.id;
+  }
+  uint32_t place(const vpps_dim &d) const {
+    const uint32_t *w = &d.nd;
+    uint32_t h = 0;
+    for (int k = 0; k < 9; ++k)
+      h = h * 37 + w[k];
+    h *= 0x9e3779b1u;
+    return (h ^ h >> 15) & (static_cast<uint32_t>(slots_.size()) - 1);
+  }
+  uint32_t next(uint32_t at) const { return (at + 1) & (static_cast<uint32_t>(slots_.size()) - 1); }
+  void grow() {
+    const slot empty = {0, 0};
+    slots_.assign(slots_.empty() ? 64 : 2 * slots_.size(), empty);
+    for (uint32_t id = 0; id < dims.size(); ++id) {
+      uint32_t at = place(dims[id]);
+      while (slots_[at].epoch == epoch_)
+        at = next(at);
+      const slot s = {epoch_, id};
+      slots_[at] = s;
+    }
+  }
+
+  const operation *find(const std::type_info &type);
+
+  [[noreturn]] static void refuse(const dynet::Node &node, uint32_t i) {
+    int status = 0;
+    char *plain = abi::__cxa_demangle(typeid(node).name(), nullptr, nullptr, &status);
+    const std::string name = status == 0 ? plain : typeid(node).name();
+    std::free(plain);
+    throw unknown_node("node " + std::to_string(i) + " is of class " + name +
+                       ", which libvpps cannot run: replace it by other operations "
+                       "(docs/COMPATIBILITY.md lists them), or let DyNet run such graphs "
+                       "(vpps::or_dynet)");
+  }
+
+  static const size_t known_size = 256;
+  known known_[known_size] = {};
+  slot last_[256] = {};
+  std::vector<slot> slots_;
+  array<start> starts;
+  uint32_t epoch_;
+  size_t parameter_nodes_;
+  bool trainable_;
+};
+
+} // namespace installed
+} // namespace vpps
+#endif

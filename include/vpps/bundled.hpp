@@ -1,0 +1,136 @@
+// vpps::handle over libvpps's own DyNet headers. Programs include vpps/vpps.hpp.
+#ifndef VPPS_BUNDLED_HPP
+#define VPPS_BUNDLED_HPP
+
+#include <dynet/dynet.h>
+#include <dynet/training.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "vpps.h"
+
+namespace vpps {
+
+class handle {
+public:
+  // Plans the model's parameters for the device and compiles its kernel, or finds it in
+  // the cache. Without a trainer: DyNet's SimpleSGDTrainer at its defaults, clipping
+  // included. Model and trainer must outlive the handle.
+  explicit handle(dynet::ParameterCollection &model)
+      : own_(new dynet::SimpleSGDTrainer(model)), trainer_(*own_),
+        learning_rate(trainer_.learning_rate) {
+    open(model);
+  }
+  handle(dynet::ParameterCollection &model, dynet::Trainer &trainer)
+      : trainer_(trainer), learning_rate(trainer_.learning_rate) {
+    open(model);
+  }
+  ~handle() { vpps_handle_destroy(raw_); }
+
+  // Forward, backward and update of the scalar loss. Returns the loss of the call before
+  // the last, 0 for the first two. What is wrong with the graph is std::invalid_argument
+  // from this call; NaN, infinity and device errors are std::runtime_error from a later
+  // one, and the batches behind the failed one change nothing. The graph may be cleared
+  // or destroyed at once; values of nodes that were neither evaluated before nor kept are gone.
+  float fb(dynet::ParameterCollection &, dynet::ComputationGraph &cg,
+           const dynet::Expression &loss) {
+    if (loss.pg != &cg || loss.graph_id != cg.get_id())
+      throw std::invalid_argument("vpps::handle::fb: the loss belongs to another graph than the "
+                                  "one given; pass the graph it was built in");
+    trainer_.engine_trainer();
+    float stale = cg.train(raw_, loss.i);
+    trainer_.updated_by_engine();
+    return stale;
+  }
+
+  // The value of x can be read after the next fb over its graph: the one from before the
+  // update. It lasts until the graph is evaluated, trained or changed. x must come
+  // before the loss.
+  void keep(const dynet::Expression &x) {
+    if (x.pg == nullptr || x.is_stale())
+      throw std::invalid_argument("vpps::handle::keep: the expression belongs to no present graph");
+    x.pg->keep(raw_, x.i);
+  }
+
+  // Waits for all batches; the loss of the last one.
+  float sync_get_latest_loss() {
+    float loss = 0;
+    dynet::check(vpps_sync_latest_loss(raw_, &loss));
+    count_clips();
+    return loss;
+  }
+
+  // Batches whose gradients were scaled down. Waits.
+  uint64_t clips() {
+    uint64_t n = 0;
+    dynet::check(vpps_handle_clips(raw_, &n));
+    return n;
+  }
+
+  // Where each matrix lives, and why.
+  std::string plan_report() const {
+    size_t size = 0;
+    dynet::check(vpps_plan_report(raw_, nullptr, 0, &size));
+    std::vector<char> text(size + 1);
+    dynet::check(vpps_plan_report(raw_, text.data(), text.size(), nullptr));
+    return text.data();
+  }
+
+  vpps_statistics statistics() const {
+    vpps_statistics s = VPPS_STATISTICS_INIT;
+    dynet::check(vpps_engine_statistics(engine_->raw, &s));
+    return s;
+  }
+
+  vpps_handle *get() const { return raw_; }
+
+private:
+  handle(const handle &);
+  handle &operator=(const handle &);
+
+  void open(dynet::ParameterCollection &model) {
+    engine_ = dynet::engine("vpps::handle");
+    std::vector<uint32_t> ids = model.engine_ids();
+    dynet::check(
+        vpps_handle_create(engine_->raw, ids.data(), ids.size(), trainer_.engine_trainer(), &raw_));
+  }
+
+  void count_clips() {
+    uint64_t n = clips();
+    trainer_.clips += static_cast<float>(n - counted_);
+    trainer_.clips_since_status += static_cast<float>(n - counted_);
+    counted_ = n;
+  }
+
+  std::shared_ptr<dynet::Engine> engine_;
+  std::unique_ptr<dynet::SimpleSGDTrainer> own_;
+  dynet::Trainer &trainer_;
+  vpps_handle *raw_ = nullptr;
+  uint64_t counted_ = 0;
+
+public:
+  float &learning_rate; // the trainer's: set it before the fb it shall count for
+};
+
+// A script of the last call, disassembled.
+inline std::string script_dump() {
+  const std::shared_ptr<dynet::Engine> &e = dynet::engine("vpps::script_dump");
+  size_t size = 0;
+  dynet::check(vpps_script_dump(e->raw, nullptr, 0, &size));
+  std::vector<char> text(size + 1);
+  dynet::check(vpps_script_dump(e->raw, text.data(), text.size(), nullptr));
+  return text.data();
+}
+
+// What runs: "cpu: 2 threads, ..." or "cuda:0: ...".
+inline std::string device() {
+  char text[256] = "";
+  dynet::check(vpps_engine_describe(dynet::engine("vpps::device")->raw, text, sizeof text));
+  return text;
+}
+
+} // namespace vpps
+#endif
