@@ -409,8 +409,10 @@ func (g *Graph) Truncate(node uint32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if node == 0 && !g.job.finished() {
+		dims := g.wire.Dims // are not dropped: what is recorded next counts on them
 		e.retire(g.recording)
 		g.recording = e.newRecording()
+		g.wire.Dims = append(g.wire.Dims, dims...)
 		g.restart()
 		return nil
 	}

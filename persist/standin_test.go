@@ -107,6 +107,25 @@ func TestBatchesOnADeviceThatIsBehindGiveTheCPUsResults(t *testing.T) {
 	require.InDelta(t, wanted, got, 1e-5)
 }
 
+// A graph that is cleared while its batch is in flight keeps its dims: front-ends do not send them
+// again.
+func TestAGraphThatIsClearedInFlightKeepsItsDims(t *testing.T) {
+	m, _ := onGPU(t)
+	h := m.handle()
+	for k := range 12 {
+		w := product(1, 1)
+		if k > 0 {
+			w.Dims = nil
+		}
+		_, err := h.FB(m.graph, w, 3)
+		require.NoError(t, err)
+		require.NoError(t, m.graph.Truncate(0))
+	}
+	_, err := h.SyncLatestLoss()
+	require.NoError(t, err)
+	require.InDelta(t, 1-1.2, m.read(paramW, Values)[0], 1e-5)
+}
+
 // trainedLoss is the loss of one more batch.
 func (h *Handle) trainedLoss(m *model) (float32, error) {
 	g := m.NewGraph()
