@@ -51,7 +51,7 @@ HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
-tests: $(CXXTESTS) $(HOSTTESTS) $(B)/golden $(ADAPTERS)
+tests: $(CXXTESTS) $(HOSTTESTS) $(B)/golden $(ADAPTERS) $(B)/standin/libcuda.so.1 $(B)/standin/libnvrtc.so.12
 
 # ---- the shared library --------------------------------------------------------------------------
 
@@ -121,6 +121,17 @@ $(B)/golden: $(patsubst dynetshim/golden/%.cc,$(B)/golden.o/%.o,$(wildcard dynet
 $(B)/golden.o/%.o: dynetshim/golden/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=c++11 -MMD -MP $(CPPFLAGS) $(DYNET) $(WARN) $(CXXFLAGS) -c $< -o $@
+
+# Stand-ins for the driver and NVRTC, for tests on machines without them.
+FAKE := gpu/testdata/fakecuda
+$(B)/standin/libcuda.so.1: $(FAKE)/all.c $(FAKE)/some.c $(FAKE)/launch.cc $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) $(wildcard jit/kernel/*.h)
+	@mkdir -p $(@D)
+	for f in all some; do $(CC) -w -O1 -g -fPIC -Igpu/cudaload -c $(FAKE)/$$f.c -o $(@D)/$$f.o || exit 1; done
+	$(CXX) -std=c++14 -O1 -g -fno-exceptions -fPIC -shared -Ijit/kernel $(WARN) $(filter %.cc,$^) $(@D)/all.o $(@D)/some.o -o $@
+
+$(B)/standin/libnvrtc.so.12: $(FAKE)/nvrtc.c
+	@mkdir -p $(@D)
+	$(CC) -O1 -g -fPIC -shared $(WARN) $< -o $@
 
 # The CPU's processors under sanitizers (address and undefined behaviour; thread), for test/run.
 $(B)/replay/address: SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all

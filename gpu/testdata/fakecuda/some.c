@@ -1,13 +1,18 @@
 // clang-format off
 // The functions of the stand-in that do something. Device memory is host memory,
 // a stream does everything at once, and a launch of the kernel "store" writes its
-// second parameter, 8 bytes, to where its first one points. The environment
-// variable VPPS_FAKE_FAIL=function:code makes one function fail.
+// second parameter, 8 bytes, to where its first one points. With launch.cc the
+// engine's kernel is interpreted. The environment variable
+// VPPS_FAKE_FAIL=function:code makes one function fail; after
+// function:code! so do all that need the context. CUDA_VISIBLE_DEVICES counts as for the real one.
 #include <stdlib.h>
 #include <string.h>
 #include "cuda.h"
 
 static _Thread_local CUcontext current;
+
+static CUresult lost;
+__attribute__((weak)) void vpps_fake_run(const void *arguments);
 
 static CUresult fails(const char *function)
 {
@@ -18,15 +23,48 @@ static CUresult fails(const char *function)
 
 // What the driver does first: the wished failure, then the check of the context.
 #define BEGIN(function)                                                        \
-	if (fails(#function))                                                  \
+	if (lost)                                                              \
+		return lost;                                                   \
+	if (fails(#function)) {                                                \
+		if (strchr(getenv("VPPS_FAKE_FAIL"), '!'))                     \
+			lost = fails(#function);                               \
 		return fails(#function);                                       \
+	}                                                                      \
 	if (!current)                                                          \
 		return CUDA_ERROR_INVALID_CONTEXT;
 
-CUresult cuInit(unsigned int f) { return fails("cuInit"); }
+// Devices that CUDA_VISIBLE_DEVICES leaves of two: a list of numbers, which ends at the first other.
+static int visible(int *which)
+{
+	const char *v = getenv("CUDA_VISIBLE_DEVICES");
+	int n = 0;
+	if (!v) {
+		which[0] = 0, which[1] = 1;
+		return 2;
+	}
+	while (n < 2 && (*v == '0' || *v == '1') && (!v[1] || v[1] == ',')) {
+		which[n++] = *v - '0';
+		v += v[1] ? 2 : 1;
+	}
+	return n;
+}
+
+CUresult cuInit(unsigned int f)
+{
+	int which[2];
+	return fails("cuInit") ? fails("cuInit") : visible(which) ? CUDA_SUCCESS : CUDA_ERROR_NO_DEVICE;
+}
+CUresult cuDeviceGet(CUdevice *d, int ordinal)
+{
+	int which[2];
+	if (ordinal < 0 || ordinal >= visible(which))
+		return CUDA_ERROR_INVALID_DEVICE;
+	*d = which[ordinal];
+	return CUDA_SUCCESS;
+}
 CUresult cuDriverGetVersion(int *v) { *v = 13000; return CUDA_SUCCESS; }
-CUresult cuDeviceGetCount(int *n) { *n = 1; return fails("cuDeviceGetCount"); }
-CUresult cuDeviceGetName(char *name, int n, CUdevice d) { strncpy(name, "Fake GPU", n); return CUDA_SUCCESS; }
+CUresult cuDeviceGetCount(int *n) { int which[2]; *n = visible(which); return fails("cuDeviceGetCount"); }
+CUresult cuDeviceGetName(char *name, int n, CUdevice d) { strncpy(name, d == 0 ? "Fake GPU" : "Fake GPU B", n); return CUDA_SUCCESS; }
 CUresult cuDeviceTotalMem_v2(size_t *n, CUdevice d) { *n = (size_t)1 << 30; return CUDA_SUCCESS; }
 
 CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d)
@@ -34,7 +72,9 @@ CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d)
 	switch ((int)a) {
 	case 75: *v = 9; break;       // compute capability, major
 	case 16: *v = 132; break;     // SMs
-	case 82: *v = 65536; break;   // registers an SM
+	// Registers an SM. Where launches are interpreted so few that no matrix is kept in them, for
+	// only the compiler is told of the plan.
+	case 82: *v = vpps_fake_run ? 28672 : 65536; break;
 	case 81: *v = 233472; break;  // shared memory an SM
 	case 97: *v = 232448; break;  // shared memory a block, on request
 	case 95: *v = 1; break;       // cooperative launch
@@ -50,9 +90,12 @@ CUresult cuGetErrorName(CUresult r, const char **s)
 }
 CUresult cuGetErrorString(CUresult r, const char **s) { *s = "as the fake driver was told"; return CUDA_SUCCESS; }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) { *c = (CUcontext)0x1000; return fails("cuDevicePrimaryCtxRetain"); }
+CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) { *c = (CUcontext)(0x1000 + (size_t)d); return fails("cuDevicePrimaryCtxRetain"); }
 static _Thread_local CUcontext below[8];
 static _Thread_local int depth;
+CUresult cuCtxPushCurrent_v2(CUcontext c);
+CUresult cuCtxCreate_v2(CUcontext *c, unsigned f, CUdevice d) { *c = (CUcontext)(0x4000 + (size_t)d); return cuCtxPushCurrent_v2(*c); }
+CUresult cuCtxSetCurrent(CUcontext c) { current = c; return CUDA_SUCCESS; }
 CUresult cuCtxPushCurrent_v2(CUcontext c)
 {
 	if (depth == 8)
@@ -87,6 +130,9 @@ CUresult cuMemFreeHost(void *p) { BEGIN(cuMemFreeHost) free(p); return CUDA_SUCC
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr d, const void *h, size_t n, CUstream s) { BEGIN(cuMemcpyHtoDAsync_v2) memcpy((void *)d, h, n); return CUDA_SUCCESS; }
 CUresult cuMemcpyDtoHAsync_v2(void *h, CUdeviceptr d, size_t n, CUstream s) { BEGIN(cuMemcpyDtoHAsync_v2) memcpy(h, (void *)d, n); return CUDA_SUCCESS; }
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr a, CUdeviceptr b, size_t n, CUstream s) { BEGIN(cuMemcpyDtoDAsync_v2) memcpy((void *)a, (void *)b, n); return CUDA_SUCCESS; }
+// These do not ask for a stream; tests use them as another user of the driver would.
+CUresult cuMemcpyHtoD_v2(CUdeviceptr d, const void *h, size_t n) { BEGIN(cuMemcpyHtoD_v2) memcpy((void *)d, h, n); return CUDA_SUCCESS; }
+CUresult cuMemcpyDtoH_v2(void *h, CUdeviceptr d, size_t n) { BEGIN(cuMemcpyDtoH_v2) memcpy(h, (void *)d, n); return CUDA_SUCCESS; }
 CUresult cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream s)
 {
 	BEGIN(cuMemsetD32Async)
@@ -97,6 +143,7 @@ CUresult cuMemsetD32Async(CUdeviceptr d, unsigned v, size_t n, CUstream s)
 CUresult cuStreamCreate(CUstream *s, unsigned f) { BEGIN(cuStreamCreate) *s = (CUstream)0x2000; return CUDA_SUCCESS; }
 CUresult cuStreamSynchronize(CUstream s) { BEGIN(cuStreamSynchronize) return CUDA_SUCCESS; }
 CUresult cuEventCreate(CUevent *e, unsigned f) { BEGIN(cuEventCreate) *e = (CUevent)0x3000; return CUDA_SUCCESS; }
+CUresult cuEventSynchronize(CUevent e) { BEGIN(cuEventSynchronize) return CUDA_SUCCESS; }
 CUresult cuEventQuery(CUevent e) { BEGIN(cuEventQuery) return CUDA_SUCCESS; }
 CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) { *ms = 0.25f; return CUDA_SUCCESS; }
 
@@ -124,5 +171,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsig
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
 	if (!strcmp((char *)f, "store"))
 		memcpy(*(void **)p[0], p[1], 8);
+	if (!strcmp((char *)f, "vpps_run") && vpps_fake_run)
+		vpps_fake_run(p[0]);
 	return CUDA_SUCCESS;
 }
