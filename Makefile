@@ -135,7 +135,7 @@ $(B)/standin/libnvrtc.so.12: $(FAKE)/nvrtc.c
 
 # The CPU's processors under sanitizers (address and undefined behaviour; thread), for test/run.
 $(B)/replay/address: SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all
-$(B)/replay/thread: SANITIZE := -fsanitize=thread -Wno-tsan
+$(B)/replay/thread: SANITIZE := -fsanitize=thread
 $(B)/replay/%: $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) test/replay/replay.cc $(wildcard jit/kernel/*.h)
 	@mkdir -p $(@D)
 	$(CXX) -std=c++14 -g -O1 -fno-exceptions -Ijit/kernel $(WARN) $(SANITIZE) $(filter %.cc,$^) -o $@ -pthread

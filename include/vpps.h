@@ -28,6 +28,21 @@
  *  process may exit with batches in flight. Signal handlers of the host stay in
  *  place; handlers installed later need SA_ONSTACK. The caller's current CUDA
  *  context is left as found; the primary context of the device is used.
+ *
+ * ENVIRONMENT, read when an engine is opened
+ *  VPPS_THREADS=N       threads of the CPU executor, where the options name none
+ *  VPPS_WAIT_SECONDS=S  how long a virtual processor waits for another (10)
+ *  VPPS_CACHE_DIR=path  where compiled kernels are kept
+ *  VPPS_NVRTC, VPPS_LIBCUDA=file   libraries to take instead of searching
+ *  VPPS_PLAN=rpw=N,processors=N    pins a GPU plan; one whose kernel spills is
+ *                       refused, where otherwise the next smaller one is taken
+ *  VPPS_TIMES=1         measures the device's time for vpps_engine_statistics
+ *  VPPS_VERIFY=1        proves every script sound on the host before it runs
+ *  VPPS_CHECK=1         on either device, holds every operand of an instruction
+ *                       against the script's tensors before it runs, and fills
+ *                       reused memory with NaN; a violation is VPPS_ERR_DEVICE
+ *                       naming processor, instruction, operand and address.
+ *                       On a GPU it is another kernel, and batches run one by one
  */
 #ifndef VPPS_H
 #define VPPS_H

@@ -61,3 +61,20 @@ func TestKernelsKeepWeightsInRegisters(t *testing.T) {
 		})
 	}
 }
+
+// The builds for finding faults compile, too; they may use the stack.
+func TestCheckingAndCountingBuildsCompile(t *testing.T) {
+	for _, arch := range []int{70, 80, 90} {
+		t.Run(fmt.Sprintf("sm_%d", arch), func(t *testing.T) {
+			c, err := gpu.OpenCompiler(0, arch)
+			if err != nil {
+				t.Skipf("skipped: needs NVRTC that knows sm_%d", arch)
+			}
+			p, err := plan.RoundRobin(treeLSTM(32), h200, 1)
+			require.NoError(t, err)
+			k, err := Compile(c, p, arch, Options{Check: true, Count: true}, nil)
+			require.NoError(t, err)
+			t.Logf("%d registers, %d bytes of stack, %d bytes of code", k.Registers, k.Stack, len(k.Image))
+		})
+	}
+}

@@ -22,11 +22,12 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "formulas.h", "philox.h", "processor.h", "elementwise.h",
-	"rows.h", "random.h", "gemm.h", "update.h", "gpu.h"}
+	"rows.h", "random.h", "gemm.h", "update.h", "check.h", "gpu.h"}
 
 // Options change the kernel.
 type Options struct {
 	Count bool // count the weights loaded into registers
+	Check bool // hold every operand against the script's tensor table
 }
 
 // Source is the CUDA C++ text of a plan's kernel.
@@ -44,6 +45,10 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	}
 	g := generator{p: p, slots: slotsOf(p)}
 	g.residency(&b)
+	if o.Check {
+		b.WriteString("#define VPPS_CHECK 1\n")
+		g.shapes(&b)
+	}
 	g.macro(&b, "VPPS_REGISTERS", g.registers)
 	g.macro(&b, "VPPS_LOAD", g.load)
 	g.macro(&b, "VPPS_PRODUCT", g.product)
@@ -120,6 +125,15 @@ func (g *generator) residency(b *strings.Builder) {
 		fmt.Fprintf(b, "{%d,%d,%d},", t[0], t[1], t[2])
 	}
 	b.WriteString("\n};\n")
+}
+
+// shapes writes what a checking build knows of the matrices.
+func (g *generator) shapes(b *strings.Builder) {
+	fmt.Fprintf(b, "#define SHAPES %d\n__constant__ Shape shapes[] = {", len(g.p.Matrices))
+	for _, m := range g.p.Matrices {
+		fmt.Fprintf(b, "{%d,%d,%d},", m.Rows, m.Cols, m.Offset)
+	}
+	b.WriteString("{0,0,0}};\n")
 }
 
 // macro writes #define name with the lines of f, each continued.

@@ -73,6 +73,7 @@ type Engine struct {
 	seed        uint32
 	graphIDs    uint32
 	verify      bool
+	check       bool // the executor holds every operand against the tensor table
 	stats       Statistics
 	last        script.Script // the last call's, for Dump
 	dead        error         // the device is gone
@@ -144,6 +145,9 @@ func newEngine(exec Executor, seed uint32) *Engine {
 		e.seed = uint32(os.Getpid())*2654435761 + 1
 	}
 	e.verify = os.Getenv("VPPS_VERIFY") == "1"
+	if x, ok := exec.(interface{ Checks() bool }); ok {
+		e.check = x.Checks()
+	}
 	e.plan, _ = plan.Sliced(nil, 1)
 	e.unplanned = true
 	e.used[script.SegResult] = resultSlot * resultSlots
@@ -326,7 +330,7 @@ func (e *Engine) top() uint32 {
 
 // run builds a request's script and launches it.
 func (e *Engine) run(r *script.Request) (*script.Built, error) {
-	r.Plan, r.Seed, r.Tensors = e.plan, e.seed, e.verify
+	r.Plan, r.Seed, r.Tensors = e.plan, e.seed, e.verify || e.check
 	r.Params = e.paramViews()
 	t := now()
 	built, err := e.builder.Build(r)

@@ -1,4 +1,4 @@
-// The kernel's entry. VPPS_REGISTERS declares the register arrays, VPPS_LOAD fills them, and
+// The kernel's entry. A checking build has VPPS_CHECK; VPPS_REGISTERS declares the register arrays, VPPS_LOAD fills them, and
 // VPPS_PRODUCT, VPPS_PRODUCT_T, VPPS_OUTER call the matrix routines: all generated for the plan.
 #pragma once
 
@@ -49,8 +49,20 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Argument
     if (op == OP_HALT)
       return;
     u32 count = w[1] >> 16;
-    if (flags & FLAG_SYNC)
+    if (flags & (FLAG_SYNC | FLAG_PUBLISHED)) {
       __syncthreads();
+      if (flags & FLAG_PUBLISHED)
+        __threadfence(); // what came before goes out before what is polled
+    }
+#ifdef VPPS_CHECK
+    Refusal refusal;
+    check(l, p, w, shapes, SHAPES, refusal);
+    if (refusal.code)
+      give_up(a, refusal.code, pc, refusal.item, refusal.operand, refusal.segment, refusal.first,
+              refusal.last);
+    if (__syncthreads_or(refusal.code))
+      return;
+#endif
     switch (op) {
     case OP_SIGNAL:
       __syncthreads();
@@ -110,7 +122,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Argument
       break;
     default:
       if (THREAD == 0)
-        give_up(a, RUN_BAD_OPCODE, pc, 0, 0, 0);
+        give_up(a, STOPPED_NO_INSTRUCTION, pc, 0, 0, 0);
       return;
     }
     pc += w[1] & 0xFFFFu;

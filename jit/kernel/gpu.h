@@ -7,21 +7,11 @@ struct Arguments {
   float *segment[SEGMENTS];
   u32 *script;
   u32 *status;
-  u32 *error;  // [0] set: every processor gives up; then what and where (ERROR_ words)
+  u32 *stop;   // who gave up first, and why (persist/script/stop.go); [0] set: all do
   u64 wait_ns; // how long a wait may take
   u32 batch;
 };
 
-enum {
-  ERROR_CODE,
-  ERROR_PROCESSOR,
-  ERROR_WORD,
-  ERROR_BARRIER,
-  ERROR_HAVE,
-  ERROR_WANT,
-  ERROR_WORDS
-};
-enum { RUN_OK, RUN_TIMEOUT, RUN_BAD_OPCODE };
 // A counting build adds the weights that it loads into registers to this word of status.
 enum { STATUS_WEIGHTS = 8 };
 
@@ -77,13 +67,17 @@ VP u64 clock_ns() {
 }
 
 // Says where a processor gave up and makes the others follow.
-VP void give_up(const Arguments &a, u32 code, u32 word, u32 barrier, u32 have, u32 want) {
-  if (atomicCAS(a.error + ERROR_CODE, 0u, code) == 0u) {
-    a.error[ERROR_PROCESSOR] = blockIdx.x;
-    a.error[ERROR_WORD] = word;
-    a.error[ERROR_BARRIER] = barrier;
-    a.error[ERROR_HAVE] = have;
-    a.error[ERROR_WANT] = want;
+VP void give_up(const Arguments &a, u32 code, u32 word, u32 d0, u32 d1, u32 d2, u32 d3 = 0,
+                u32 d4 = 0) {
+  if (atomicCAS(a.stop + STOP_CODE, (u32)STOPPED_NONE, code) == STOPPED_NONE) {
+    a.stop[STOP_PROCESSOR] = blockIdx.x;
+    a.stop[STOP_WORD] = word;
+    a.stop[STOP_BATCH] = a.batch;
+    a.stop[STOP_DETAIL] = d0;
+    a.stop[STOP_DETAIL + 1] = d1;
+    a.stop[STOP_DETAIL + 2] = d2;
+    a.stop[STOP_DETAIL + 3] = d3;
+    a.stop[STOP_DETAIL + 4] = d4;
     __threadfence_system();
   }
 }
@@ -99,7 +93,7 @@ VP bool wait(const Arguments &a, const u32 *w, u32 pc) {
     while (load_acquire(at) < want) {
       if (++spins % 256)
         continue;
-      if (load_relaxed(a.error) != 0) {
+      if (load_relaxed(a.stop) != 0) {
         stop = 1;
         break;
       }
@@ -107,7 +101,7 @@ VP bool wait(const Arguments &a, const u32 *w, u32 pc) {
       if (since == 0)
         since = t;
       if (t - since > a.wait_ns) {
-        give_up(a, RUN_TIMEOUT, pc, w[WAIT_BARRIER], load_relaxed(at), want);
+        give_up(a, STOPPED_LOST_SIGNAL, pc, w[WAIT_BARRIER], load_relaxed(at), want);
         stop = 1;
         break;
       }
@@ -125,16 +119,16 @@ VP bool poll(const Arguments &a, const Launch &l, const Processor &p, const u32 
   u64 since = 0;
   int failed = 0;
   for (u32 i = THREAD; i < n * count && !failed; i += THREADS) {
-    const u32 *at =
-        (const u32 *)address(l, w[POLL_SEGMENTS], 0, w[POLL_ITEMS + i / n]) + r.lo + i % n;
+    u32 offset = w[POLL_ITEMS + i / n] + r.lo + i % n;
+    const u32 *at = (const u32 *)address(l, w[POLL_SEGMENTS], 0, offset);
     while (load_relaxed(at) == SENTINEL) {
       if (++spins % 256)
         continue;
       u64 t = clock_ns();
       if (since == 0)
         since = t;
-      if (load_relaxed(a.error) != 0 || t - since > a.wait_ns) {
-        give_up(a, RUN_TIMEOUT, pc, SENTINEL, 0, 0);
+      if (load_relaxed(a.stop) != 0 || t - since > a.wait_ns) {
+        give_up(a, STOPPED_UNWRITTEN_WORD, pc, w[POLL_SEGMENTS] & 15u, offset, 0);
         failed = 1;
         break;
       }

@@ -4,6 +4,7 @@
 #include "device.h"
 #include "isa.h"
 #include "processor.h"
+#include "launch_cpu.h"
 #include <string.h>
 #include <time.h>
 #if defined(__x86_64__)
@@ -79,25 +80,27 @@ private:
 #endif
 };
 
-// Names the first unfinished processor's wait.
+// Names what the thread's first unfinished processor waits for.
 void time_out(vpps_launch *run, uint32_t thread, uint32_t threads) {
+  const Launch l = launch_of(run);
   const Processor *all = (const Processor *)run->processors;
-  uint32_t n = run->script[HEAD_PROCESSORS];
-  for (uint32_t i = thread; i < n; i += threads) {
-    if (all[i].pc == 0)
+  for (uint32_t i = thread; i < l.processors; i += threads) {
+    const Processor &p = all[i];
+    if (p.pc == 0)
       continue;
-    const uint32_t *w = run->script + all[i].pc;
-    run->error_processor = i;
-    run->error_word = all[i].pc;
-    if ((w[0] & 255u) == OP_WAIT) {
-      run->error_barrier = w[WAIT_BARRIER];
-      run->error_want = w[WAIT_EXPECTED];
-      run->error_have = run->script[run->script[HEAD_COUNTERS] + w[WAIT_BARRIER] * BARRIER_STRIDE];
+    const uint32_t *w = l.script + p.pc;
+    uint32_t detail[5] = {0};
+    if ((w[0] & 255u) == OP_POLL) {
+      detail[0] = w[POLL_SEGMENTS] & 15u;
+      unwritten(l, p, w, &detail[1]);
+      return vpps_cpu_give_up(run, STOPPED_UNWRITTEN_WORD, i, p.pc, detail);
     }
-    break;
+    const uint32_t *at = l.script + l.script[HEAD_COUNTERS] + w[WAIT_BARRIER] * BARRIER_STRIDE;
+    detail[0] = w[WAIT_BARRIER];
+    detail[1] = __atomic_load_n(at, __ATOMIC_RELAXED);
+    detail[2] = w[WAIT_EXPECTED];
+    return vpps_cpu_give_up(run, STOPPED_LOST_SIGNAL, i, p.pc, detail);
   }
-  run->error = VPPS_RUN_TIMEOUT;
-  __atomic_store_n(&run->stop, 1u, __ATOMIC_RELEASE);
 }
 
 } // namespace
@@ -117,7 +120,20 @@ void vpps_cpu_begin(vpps_launch *run) {
     all[i].commit = 0;
   }
   run->stop = 0;
-  run->error = VPPS_RUN_OK;
+  memset(run->stopped, 0, sizeof run->stopped);
+}
+
+void vpps_cpu_give_up(vpps_launch *run, uint32_t code, uint32_t processor, uint32_t pc,
+                      const uint32_t detail[5]) {
+  uint32_t none = STOPPED_NONE;
+  if (!__atomic_compare_exchange_n(&run->stopped[STOP_CODE], &none, code, false, __ATOMIC_RELAXED,
+                                   __ATOMIC_RELAXED))
+    return;
+  run->stopped[STOP_PROCESSOR] = processor;
+  run->stopped[STOP_WORD] = pc - run->script[HEAD_WORDS + processor * PROC_WORDS + PROC_START];
+  run->stopped[STOP_BATCH] = run->batch;
+  memcpy(run->stopped + STOP_DETAIL, detail, 5 * sizeof *detail);
+  __atomic_store_n(&run->stop, 1u, __ATOMIC_RELEASE);
 }
 
 int vpps_cpu_run(vpps_launch *run, uint32_t thread, uint32_t threads) {
@@ -127,9 +143,9 @@ int vpps_cpu_run(vpps_launch *run, uint32_t thread, uint32_t threads) {
   for (unsigned idle = 0;;) {
     bool moved = false;
     if (pass(run, thread, threads, &moved) == 0)
-      return VPPS_RUN_OK;
+      return STOPPED_NONE;
     if (__atomic_load_n(&run->stop, __ATOMIC_ACQUIRE))
-      return (int)run->error;
+      return (int)__atomic_load_n(&run->stopped[STOP_CODE], __ATOMIC_RELAXED);
     if (moved) {
       idle = 0;
       continue;
@@ -143,7 +159,7 @@ int vpps_cpu_run(vpps_launch *run, uint32_t thread, uint32_t threads) {
     nanosleep(&nap, 0);
     if (now() - since > run->wait_seconds) {
       time_out(run, thread, threads);
-      return VPPS_RUN_TIMEOUT;
+      return (int)__atomic_load_n(&run->stopped[STOP_CODE], __ATOMIC_RELAXED);
     }
   }
 }

@@ -3,6 +3,8 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include "isa.h"
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -25,28 +27,29 @@ struct vpps_residency {
 
 // One launch. All memory is the caller's and stays valid until every thread has returned.
 struct vpps_launch {
-  float *segment[8];
+  float *segment[SEGMENTS + 1]; // the last stays empty
   uint32_t *script;
   uint32_t *status; // [0] nonzero: an earlier batch failed, every processor halts at once
   uint32_t batch;
   double wait_seconds; // how long a wait may take before it is an error
   const struct vpps_residency *residency;
+  uint32_t check; // hold every operand against the tensor table, which then must follow the script
   // Working state, one entry a processor: zeroed by vpps_cpu_begin.
   void *processors; // vpps_cpu_state_bytes() each
   uint32_t stop;    // set when a thread gives up; the others follow
-  // The error, if stop is set.
-  uint32_t error, error_processor, error_word, error_barrier, error_have, error_want;
+  uint32_t stopped[STOP_WORDS]; // who gave up first, and why (persist/script/stop.go)
 };
-
-enum { VPPS_RUN_OK, VPPS_RUN_TIMEOUT, VPPS_RUN_BAD_OPCODE };
 
 size_t vpps_cpu_state_bytes(void);
 // Prepares a launch from its script's header.
 void vpps_cpu_begin(struct vpps_launch *launch);
 // Interprets the processors thread, thread+threads, ... until all have halted. Every thread
 // number below threads must be called, at the same time or one after another when threads
-// is 1. Returns a VPPS_RUN_ value.
+// is 1. Returns stopped[STOP_CODE], STOPPED_NONE if all went well.
 int vpps_cpu_run(struct vpps_launch *launch, uint32_t thread, uint32_t threads);
+// Stops the launch; the first one that calls this is told of.
+void vpps_cpu_give_up(struct vpps_launch *launch, uint32_t code, uint32_t processor, uint32_t pc,
+                      const uint32_t detail[5]);
 // "x86-64-v3": the variant that vpps_cpu_run uses on this machine.
 const char *vpps_cpu_variant(void);
 

@@ -107,6 +107,7 @@
 #define FLAG_SYNC 4
 #define FLAG_BIAS 8
 #define FLAG_LAST 16
+#define FLAG_PUBLISHED 32
 
 #define SEG_PARAM 0
 #define SEG_GRAD 1
@@ -131,9 +132,23 @@
 #define PROC_RANK 1
 #define PROC_GROUP 2
 #define PROC_WORDS 3
+#define TENSOR_WORDS 3
 #define BARRIER_STRIDE 32
 #define MAX_WORDS 1024
 #define SENTINEL 0xFFFFFFFFu
+
+// What a processor leaves that gives up: see persist/script/stop.go.
+#define STOP_CODE 0
+#define STOP_PROCESSOR 1
+#define STOP_WORD 2
+#define STOP_BATCH 3
+#define STOP_DETAIL 4
+#define STOP_WORDS 9
+#define STOPPED_NONE 0
+#define STOPPED_LOST_SIGNAL 1
+#define STOPPED_UNWRITTEN_WORD 2
+#define STOPPED_NO_INSTRUCTION 3
+#define STOPPED_OUTSIDE_TENSORS 4
 
 // FN(NAME, inputs) of every element function.
 #define ELEMENT_FUNCTIONS(FN) \
@@ -232,8 +247,23 @@
 #define ROWWORDS_HINGE 3
 #define ROW_HINGE_B 7
 #define ROWWORDS_HINGE_B 4
+#define ROW_COUNT 8
 #define RANDOM_NORMAL 0
 #define RANDOM_BERNOULLI 1
 #define RANDOM_UNIFORM 2
 #define RANDOM_NOISE 3
 #define RANDOM_DROP 4
+#define RANDOM_COUNT 5
+
+// ROW(NAME, rows, scalars, label): which words of an item are rows, which are single elements,
+// and whether the last is a label.
+#define ROW_FUNCTIONS(ROW) \
+	ROW(SOFTMAX, 3, 0, 0) \
+	ROW(SOFTMAX_B, 7, 0, 0) \
+	ROW(LOG_SOFTMAX, 3, 0, 0) \
+	ROW(LOG_SOFTMAX_B, 7, 0, 0) \
+	ROW(NEG_LOG_PICK, 2, 5, 1) \
+	ROW(NEG_LOG_PICK_B, 3, 12, 1) \
+	ROW(HINGE, 2, 1, 1) \
+	ROW(HINGE_B, 3, 4, 1) \
+	/* end */

@@ -14,7 +14,6 @@ import "C"
 
 import (
 	"errors"
-	"fmt"
 	"sync"
 	"unsafe"
 
@@ -26,12 +25,16 @@ import (
 func Variant() string { return C.GoString(C.vpps_cpu_variant()) }
 
 // Machine runs scripts on the CPU. It is used by one goroutine at a time.
+//
+// With Check every operand is held against the script's tensor table, which then has to follow the
+// device's words.
 type Machine struct {
 	launch  *C.struct_vpps_launch
 	res     *C.struct_vpps_residency
 	owned   []unsafe.Pointer // C memory of res
 	states  int              // processors that launch.processors has room for
 	Threads int
+	Check   bool
 }
 
 // NewMachine makes a machine over segments of C memory.
@@ -101,7 +104,7 @@ func (m *Machine) SetPlan(p *plan.Plan) {
 func (m *Machine) Status() *uint32 { return (*uint32)(unsafe.Pointer(m.launch.status)) }
 
 // Run interprets a script in C memory to its end.
-func (m *Machine) Run(script unsafe.Pointer, processors int, batch uint32) error {
+func (m *Machine) Run(memory unsafe.Pointer, processors int, batch uint32) error {
 	if processors > m.states {
 		C.free(m.launch.processors)
 		m.launch.processors = C.calloc(C.size_t(processors), C.vpps_cpu_state_bytes())
@@ -110,33 +113,35 @@ func (m *Machine) Run(script unsafe.Pointer, processors int, batch uint32) error
 	if m.launch.processors == nil {
 		return errors.New("out of memory for the processors' state")
 	}
-	m.launch.script = (*C.uint32_t)(script)
+	m.launch.script = (*C.uint32_t)(memory)
 	m.launch.batch = C.uint32_t(batch)
+	m.launch.check = 0
+	if m.Check {
+		m.launch.check = 1
+	}
 	C.vpps_cpu_begin(m.launch)
 	threads := min(m.Threads, processors)
-	if threads == 1 {
-		return m.result(C.vpps_cpu_run(m.launch, 0, 1))
-	}
 	var wg sync.WaitGroup
 	for t := 1; t < threads; t++ {
 		wg.Go(func() { C.vpps_cpu_run(m.launch, C.uint32_t(t), C.uint32_t(threads)) })
 	}
 	C.vpps_cpu_run(m.launch, 0, C.uint32_t(threads))
-	wg.Wait()
-	return m.result(C.int(m.launch.error))
-}
-
-func (m *Machine) result(r C.int) error {
-	l := m.launch
-	switch r {
-	case C.VPPS_RUN_OK:
-		return nil
-	case C.VPPS_RUN_TIMEOUT:
-		return fmt.Errorf("processor %d, word %d: barrier %d has %d of %d signals after %g s: a signal is lost (VPPS_WAIT_SECONDS sets the limit)",
-			l.error_processor, l.error_word, l.error_barrier, l.error_have, l.error_want, float64(l.wait_seconds))
-	default:
-		return fmt.Errorf("processor %d, word %d: not an instruction", l.error_processor, l.error_word)
+	if threads > 1 {
+		wg.Wait()
 	}
+	var stop script.Stop
+	for i := range stop {
+		stop[i] = uint32(m.launch.stopped[i])
+	}
+	if stop[script.StopCode] == script.Running {
+		return nil
+	}
+	known := script.HeadDevice
+	if m.Check {
+		known = script.HeadTensorEnd
+	}
+	words := unsafe.Slice((*uint32)(memory), script.HeadWords)
+	return stop.Error(unsafe.Slice(&words[0], words[known]), float64(m.launch.wait_seconds))
 }
 
 // Alloc returns n words of zeroed C memory that Free releases.

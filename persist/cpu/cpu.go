@@ -4,6 +4,8 @@ package cpu
 
 import (
 	"fmt"
+	"math"
+	"os"
 	"syscall"
 	"unsafe"
 
@@ -44,6 +46,7 @@ func New(threads, processors int, waitSeconds float64) (*Executor, error) {
 		pointers[s] = unsafe.Pointer(&mem[0])
 	}
 	e.machine = kernel.NewMachine(pointers, threads, waitSeconds)
+	e.machine.Check = os.Getenv("VPPS_CHECK") == "1"
 	return e, nil
 }
 
@@ -85,6 +88,10 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 	return plan.Sliced(matrices, e.processors)
 }
 
+// Checks reports whether every operand is held against the script's tensor table, which is
+// then needed.
+func (e *Executor) Checks() bool { return e.machine.Check }
+
 // Replans: a plan is a table here.
 func (e *Executor) Replans() bool { return true }
 
@@ -120,6 +127,12 @@ func (e *Executor) Segment(s script.Segment) []float32 { return e.segments[s] }
 // Launch runs a script to its end.
 func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	n := int(s.Words[script.HeadDevice])
+	if e.machine.Check {
+		n = int(s.Words[script.HeadTensorEnd])
+		for at, end := range s.Recycled() {
+			unwrite(e.segments[script.SegAct][at:end])
+		}
+	}
 	if n > e.words {
 		kernel.Free(e.script)
 		e.words = n + n/2
@@ -133,6 +146,13 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	inputs := unsafe.Add(e.script, 4*uintptr(s.Words[script.HeadInputs]))
 	e.machine.SetInputs(inputs)
 	return e.machine.Run(e.script, s.Processors(), batch)
+}
+
+// unwrite fills memory with the sentinel.
+func unwrite(m []float32) {
+	for i := range m {
+		m[i] = math.Float32frombits(script.Sentinel)
+	}
 }
 
 // Wait returns when all launches have finished, with the first error since.

@@ -68,16 +68,14 @@ type staging struct {
 	batch uint32
 }
 
-const (
-	resultWords = 64
-	errorWords  = 6
-)
+const resultWords = 64
 
 // New takes a device and a compiler and owns the device from then on. waitSeconds bounds every wait
 // inside a kernel.
 func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64) (*Executor, error) {
 	e := &Executor{dev: dev, compiler: compiler, cache: jit.OpenCache(), waitNS: uint64(waitSeconds * 1e9)}
 	e.options.Count = os.Getenv("VPPS_COUNT") == "1"
+	e.options.Check = os.Getenv("VPPS_CHECK") == "1"
 	if !dev.Info().Cooperative {
 		return nil, fmt.Errorf("%s cannot launch cooperative grids", dev.Info().Name)
 	}
@@ -158,8 +156,11 @@ func (e *Executor) Describe() string {
 	return fmt.Sprintf("cuda:%d: %s, sm_%d%d, %d SMs", i.Ordinal, i.Name, i.Major, i.Minor, i.SMs)
 }
 
-// Asynchronous: Launch returns before the script has run.
-func (e *Executor) Asynchronous() bool { return true }
+// Asynchronous: Launch returns before the script has run. A checking build runs batch by batch.
+func (e *Executor) Asynchronous() bool { return !e.options.Check }
+
+// Checks reports whether the kernel is a checking build: scripts need their tensor table.
+func (e *Executor) Checks() bool { return e.options.Check }
 
 // Replans: a plan is a compilation here.
 func (e *Executor) Replans() bool { return false }
@@ -239,6 +240,12 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 		return errors.New("no plan was compiled")
 	}
 	n := int(s.Words[script.HeadDevice])
+	if e.options.Check {
+		n = int(s.Words[script.HeadTensorEnd])
+		if err := e.unwrite(s); err != nil {
+			return err
+		}
+	}
 	t := &e.staging[e.next]
 	e.next = (e.next + 1) % slots
 	if err := e.room(t, n); err != nil {
@@ -261,6 +268,16 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	defer e.mu.Unlock()
 	t.busy, t.batch = true, batch
 	return err
+}
+
+// unwrite fills the activations that a launch must write before it reads with the sentinel.
+func (e *Executor) unwrite(s *script.Script) error {
+	for at, end := range s.Recycled() {
+		if err := e.dev.Memset32(e.segments[script.SegAct].at+gpu.Ptr(4*uint64(at)), script.Sentinel, int64(end-at)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // WaitBatch waits for a launch that may still be on its way.
@@ -367,21 +384,22 @@ func (e *Executor) Wait() error {
 	return e.check()
 }
 
-// check reads the error words that a kernel left.
+// check reads what a processor left that gave up.
 func (e *Executor) check() error {
-	w := e.errorWords()
-	switch w[0] {
-	case 0:
+	stop := (*script.Stop)(e.control.Mem)
+	if stop[script.StopCode] == script.Running {
 		return nil
-	case 1:
-		if w[3] == script.Sentinel {
-			return fmt.Errorf("processor %d, word %d of its script: an operand was not written within %g s (VPPS_WAIT_SECONDS)", w[1], w[2], float64(e.waitNS)/1e9)
-		}
-		return fmt.Errorf("processor %d, word %d of its script: barrier %d has %d of %d signals after %g s: a signal is lost (VPPS_WAIT_SECONDS sets the limit)",
-			w[1], w[2], w[3], w[4], w[5], float64(e.waitNS)/1e9)
-	default:
-		return fmt.Errorf("processor %d, word %d of its script: not an instruction", w[1], w[2])
 	}
+	var words []uint32
+	for i := range e.staging {
+		t := &e.staging[i]
+		e.mu.Lock()
+		if t.words > 0 && t.batch == stop[script.StopBatch] {
+			words = unsafe.Slice((*uint32)(t.host.Mem), t.words)
+		}
+		e.mu.Unlock()
+	}
+	return stop.Error(words, float64(e.waitNS)/1e9)
 }
 
 // Failed is the batch whose gradients were not finite, 0: none; clear forgets it.

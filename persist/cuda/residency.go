@@ -64,7 +64,7 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		why := spills(k, d)
+		why := e.spills(k, d)
 		if why == "" {
 			p.Refused = refused
 			e.compiled, e.kernel = p, k
@@ -88,9 +88,9 @@ func (e *Executor) compile(p *plan.Plan) (*jit.Kernel, error) {
 	return jit.Compile(e.compiler, p, 10*info.Major+info.Minor, e.options, e.cache)
 }
 
-// spills says why a kernel is not taken, "" if it is.
-func spills(k *jit.Kernel, d plan.Device) string {
-	if k.Stack != 0 {
+// spills says why a kernel is not taken, "" if it is. A checking build may use the stack.
+func (e *Executor) spills(k *jit.Kernel, d plan.Device) string {
+	if k.Stack != 0 && !e.options.Check {
 		return fmt.Sprintf("its kernel needs %d bytes of stack a thread", k.Stack)
 	}
 	if k.Registers > d.RegistersPer {
@@ -108,7 +108,7 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 		if k, err = e.compile(p); err != nil {
 			return err
 		}
-		if why := spills(k, e.device()); why != "" {
+		if why := e.spills(k, e.device()); why != "" {
 			return fmt.Errorf("a plan of %d rows a warp and %d registers a thread for weights is refused: %s; pin a smaller one with VPPS_PLAN=rpw=N, or none", p.RowsPerWarp, p.Used, why)
 		}
 	}

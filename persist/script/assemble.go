@@ -74,7 +74,13 @@ func (a *Assembler) Script() *Script {
 	w[HeadInputs] = uint32(len(w))
 	w = append(w, a.Inputs...)
 	w[HeadDevice], w[HeadTensors] = uint32(len(w)), uint32(len(w))
-	w = append(w, a.Tensors...)
+	for s := range Segments {
+		for t := a.Tensors; len(t) > 0; t = t[TensorWords:] {
+			if Segment(t[0]) == s {
+				w = append(w, t[:TensorWords]...)
+			}
+		}
+	}
 	w[HeadTensorEnd] = uint32(len(w))
 	return &Script{Words: w}
 }

@@ -64,7 +64,7 @@ func (in *Instruction) String() string {
 	if name := in.FnName(); name != "" {
 		b.WriteString("." + name)
 	}
-	for i, name := range []string{"acc", "own", "sync", "bias", "last"} {
+	for i, name := range flagNames {
 		if in.Flags&(1<<i) != 0 {
 			b.WriteString(" " + name)
 		}

@@ -78,6 +78,9 @@ func (f *Footprint) Of(in *Instruction, p *plan.Plan, place Place) ([]Range, err
 	if in.Flags&Own != 0 && !ownable(in.Op) {
 		return nil, fmt.Errorf("%s cannot have flag own", in.Op)
 	}
+	if in.Flags&Published != 0 && (!ownable(in.Op) || in.Op == Outer) {
+		return nil, fmt.Errorf("%s cannot have flag published", in.Op)
+	}
 	if in.Has("segments") {
 		for slot := range 8 {
 			if s := in.Segment(slot); s >= Segments {

@@ -23,8 +23,8 @@ func Header() []byte {
 		constant(up("", f.Name+"_items"), 2+len(f.Fields))
 	}
 	b.WriteString("\n// Flags, in word 0 from bit 16 on.\n")
-	for i, n := range []string{"ACC", "OWN", "SYNC", "BIAS", "LAST"} {
-		constant("FLAG_"+n, 1<<i)
+	for i, n := range flagNames {
+		constant(up("FLAG_", n), 1<<i)
 	}
 	b.WriteString("\n")
 	for s := Segment(0); s < Segments; s++ {
@@ -38,9 +38,17 @@ func Header() []byte {
 	for i, n := range []string{"START", "RANK", "GROUP", "WORDS"} {
 		constant("PROC_"+n, i)
 	}
+	constant("TENSOR_WORDS", TensorWords)
 	constant("BARRIER_STRIDE", BarrierStride)
 	constant("MAX_WORDS", MaxWords)
 	fmt.Fprintf(&b, "#define SENTINEL 0x%Xu\n", uint32(Sentinel))
+	b.WriteString("\n// What a processor leaves that gives up: see persist/script/stop.go.\n")
+	for i, n := range []string{"CODE", "PROCESSOR", "WORD", "BATCH", "DETAIL", "WORDS"} {
+		constant("STOP_"+n, []int{StopCode, StopProcessor, StopWord, StopBatch, StopDetail, StopWords}[i])
+	}
+	for i, n := range []string{"NONE", "LOST_SIGNAL", "UNWRITTEN_WORD", "NO_INSTRUCTION", "OUTSIDE_TENSORS"} {
+		constant("STOPPED_"+n, i)
+	}
 	b.WriteString("\n// FN(NAME, inputs) of every element function.\n#define ELEMENT_FUNCTIONS(FN) \\\n")
 	for _, f := range FnTable {
 		fmt.Fprintf(&b, "\tFN(%s, %d) \\\n", strings.ToUpper(f.Name), f.Arity)
@@ -54,8 +62,19 @@ func Header() []byte {
 		constant(up("ROW_", f.Name), i)
 		constant(up("ROWWORDS_", f.Name), f.Words)
 	}
+	constant("ROW_COUNT", int(RowFns))
 	for i, f := range RandomTable {
 		constant(up("RANDOM_", f.Name), i)
 	}
+	constant("RANDOM_COUNT", int(RandomFns))
+	b.WriteString("\n// ROW(NAME, rows, scalars, label): which words of an item are rows, which are single elements,\n// and whether the last is a label.\n#define ROW_FUNCTIONS(ROW) \\\n")
+	for _, f := range RowTable {
+		label := 0
+		if f.Label {
+			label = 1
+		}
+		fmt.Fprintf(&b, "\tROW(%s, %d, %d, %d) \\\n", strings.ToUpper(f.Name), f.Rows, f.Scalars, label)
+	}
+	b.WriteString("\t/* end */\n")
 	return b.Bytes()
 }

@@ -34,7 +34,7 @@ func Decode(words []uint32) (Instruction, error) {
 	if int(in.Fn) >= functions(in.Op) {
 		return in, fmt.Errorf("function %d: %s has %d", in.Fn, in.Op, functions(in.Op))
 	}
-	if in.Flags >= Last<<1 {
+	if in.Flags >= 1<<len(flagNames) {
 		return in, fmt.Errorf("unknown flags %#x", in.Flags)
 	}
 	if len(words) < 2 {

@@ -41,12 +41,16 @@ const (
 
 // Flags of an instruction (bits of word 0 from bit 16 on).
 const (
-	Acc  = 1 << iota // add to what is there instead of storing
-	Own              // only the slice of each vector that this processor owns (else all)
-	Sync             // the CTA's threads meet before it: it depends on an earlier instruction of the same processor
-	Bias             // Product: has a bias
-	Last             // Clip: this processor reports the norm
+	Acc       = 1 << iota // add to what is there instead of storing
+	Own                   // only the slice of each vector that this processor owns (else all)
+	Sync                  // the CTA's threads meet before it: it depends on an earlier instruction of the same processor
+	Bias                  // Product: has a bias
+	Last                  // Clip: this processor reports the norm
+	Published             // its result is polled: whoever sees it sees all that this processor did before its last sync, too
 )
+
+// flagNames by bit.
+var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "published"}
 
 // Segment numbers an address space; see DESIGN: 32-bit offsets in floats.
 type Segment uint8

@@ -132,7 +132,11 @@ func (p *program) script() *Script {
 			case opPoll:
 				a.Do(i, Poll, 0, 0, []uint32{Segs(SegAct), uint32(o.n)}, []uint32{uint32(o.from)})
 			case opCopy:
-				a.Do(i, Map, uint8(Copy), Sync, []uint32{Segs(SegAct, SegAct), uint32(o.n), 0, 0}, []uint32{uint32(o.to), uint32(o.from)})
+				flags := uint32(Sync)
+				if o.to >= p.polled {
+					flags |= Published
+				}
+				a.Do(i, Map, uint8(Copy), flags, []uint32{Segs(SegAct, SegAct), uint32(o.n), 0, 0}, []uint32{uint32(o.to), uint32(o.from)})
 			}
 		}
 	}

@@ -26,8 +26,6 @@ func TestReplayFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// This one polls, and polled memory is written without atomics, which the thread
-	// sanitizer calls a race: test/replay leaves it out there.
 	writeReplay(t, filepath.Join(dir, "polling"), example.Script, example.Plan, example.Memory)
 	s, p := forestScript(t, 3, 4)
 	writeReplay(t, filepath.Join(dir, "forest"), s, p, liveMemory(s))

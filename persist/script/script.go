@@ -3,6 +3,8 @@
 // executors read nothing else.
 package script
 
+import "iter"
+
 // Header words of a script, in this order.
 const (
 	HeadMagic      = iota // Magic
@@ -32,7 +34,7 @@ const (
 const BarrierStride = 32
 
 // A tensor table entry: segment | flags<<8, offset, length. It says which memory an
-// instruction may touch; the entries of a segment are sorted and do not overlap.
+// instruction may touch; entries are sorted by segment and offset and do not overlap.
 const TensorWords = 3
 
 // Tensor flags.
@@ -53,4 +55,31 @@ func (s *Script) Processors() int { return int(s.Words[HeadProcessors]) }
 // Stream returns the instructions of processor p, from its first word on.
 func (s *Script) Stream(p int) []uint32 {
 	return s.Words[s.Words[HeadWords+p*ProcWords+ProcStart]:s.Words[HeadCounters]]
+}
+
+// Recycled yields the runs of segment act that no value of an earlier launch lives in, begin and
+// end: what a launch finds there it must not use. The script needs its tensor table.
+func (s *Script) Recycled() iter.Seq2[uint32, uint32] {
+	return func(yield func(uint32, uint32) bool) {
+		at, end := uint32(0), uint32(0)
+		for t := s.Words[s.Words[HeadTensors]:s.Words[HeadTensorEnd]]; len(t) > 0; t = t[TensorWords:] {
+			if Segment(t[0]) != SegAct {
+				continue
+			}
+			switch live := t[0]>>8&LiveIn != 0; {
+			case !live && end == 0:
+				at, end = t[1], t[1]+t[2]
+			case !live:
+				end = t[1] + t[2] // what lies between two tensors belongs to none
+			case end != 0:
+				if !yield(at, end) {
+					return
+				}
+				end = 0
+			}
+		}
+		if end != 0 {
+			yield(at, end)
+		}
+	}
 }

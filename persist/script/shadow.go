@@ -45,6 +45,9 @@ func (v *verifier) tensorTable(w []uint32) error {
 		if t.flags&LiveIn != 0 && t.flags&Polled != 0 {
 			return fmt.Errorf("tensor %d is both live-in and polled", i)
 		}
+		if i > 0 && t.segment < Segment(table[(i-1)*TensorWords]) {
+			return fmt.Errorf("tensor %d in segment %s precedes tensor %d", i, t.segment, i-1)
+		}
 		list := &v.bySeg[t.segment]
 		if n := len(*list); n > 0 && (*list)[n-1].offset+(*list)[n-1].length > t.offset {
 			return fmt.Errorf("tensor %d at %s+%d overlaps or precedes tensor %d", i, t.segment, t.offset, (*list)[n-1].index)
@@ -149,6 +152,7 @@ type execution struct {
 	processor *runner
 	first     uint32
 	inOrder   bool // items of the same result are executed in order
+	published bool
 	fault     error
 }
 
@@ -280,6 +284,9 @@ func (x *execution) write(r *Range) error {
 		return err
 	}
 	mine := x.first + uint32(r.Unit)
+	if t.flags&Polled != 0 && !x.published {
+		return fmt.Errorf("tensor %d is polled, but the instruction that writes it lacks flag published", t.index)
+	}
 	if t.flags&Polled != 0 && x.events[mine].clock == nil {
 		x.events[mine].clock = append([]uint32(nil), x.processor.clock...)
 	}

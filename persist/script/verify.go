@@ -304,7 +304,7 @@ func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
 	if in.Flags&Sync != 0 || in.Op == Clip {
 		p.order()
 	}
-	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), inOrder: in.Flags&Acc != 0 && inOrder(in.Op)}
+	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), inOrder: in.Flags&Acc != 0 && inOrder(in.Op), published: in.Flags&Published != 0}
 	x.addUnits(ranges)
 	if in.Op == Update {
 		if err := x.committed(ranges); err != nil {

@@ -27,7 +27,7 @@ func TestVerifyAcceptsTheOwnExample(t *testing.T) {
 	if err := Verify(e.Script, e.Plan); err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
 	}
-	for _, want := range []string{"processor 1: rank 1 of 2", "map.tanh own sync", "product bias", "product_t sync", "rank_stride=7", "polled", "halt"} {
+	for _, want := range []string{"processor 1: rank 1 of 2", "map.tanh own sync published", "product bias", "product_t sync published", "rank_stride=7", "polled", "halt"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the text has no %q:\n%s", want, b.String())
 		}
@@ -104,19 +104,19 @@ func TestVerify(t *testing.T) {
 			p.copy(0, 8, 0, 0)
 		}, ""},
 		{"poll instead of a barrier", func(p *pair) {
-			p.fill(0, 16, 0)
+			p.fill(0, 16, Published)
 			p.poll(1, 16)
 			p.copy(1, 8, 16, 0)
 		}, ""},
 		{"several reads after one poll", func(p *pair) {
-			p.fill(0, 16, 0)
+			p.fill(0, 16, Published)
 			p.poll(1, 16)
 			p.copy(1, 8, 16, 0)
 			p.copy(1, 0, 16, 0)
 		}, ""},
 		{"a poll orders what the writer had done and synchronised", func(p *pair) {
 			p.fill(0, 0, 0)
-			p.fill(0, 16, Sync)
+			p.fill(0, 16, Sync|Published)
 			p.poll(1, 16)
 			p.copy(1, 8, 0, 0)
 		}, ""},
@@ -178,19 +178,23 @@ func TestVerify(t *testing.T) {
 			p.Wait(1, 0, 1)
 		}, "expects 1 signals at barrier 0, but the script sends 2"},
 		{"polled memory written twice", func(p *pair) {
-			p.fill(0, 16, 0)
-			p.fill(0, 16, Sync)
+			p.fill(0, 16, Published)
+			p.fill(0, 16, Sync|Published)
 		}, "polled and written a second time"},
 		{"polled memory read without a poll", func(p *pair) {
-			p.fill(1, 16, 0)
+			p.fill(1, 16, Published)
 			p.copy(0, 8, 16, 0)
 		}, "not ordered after processor 1"},
 		{"a poll does not order what the writer had not synchronised", func(p *pair) {
 			p.fill(0, 0, 0)
-			p.fill(0, 16, 0)
+			p.fill(0, 16, Published)
 			p.poll(1, 16)
 			p.copy(1, 8, 0, 0)
 		}, "not ordered after processor 0, instruction 0 wrote it"},
+		{"polled memory written without saying so", func(p *pair) { p.fill(0, 16, 0) }, "tensor 4 is polled, but the instruction that writes it lacks flag published"},
+		{"published by an instruction that cannot", func(p *pair) {
+			p.Do(0, Norm, 0, Published, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 32})
+		}, "norm cannot have flag published"},
 		{"a poll of ordinary memory", func(p *pair) { p.poll(0, 24) }, "does not hold the sentinel"},
 		{"outside every tensor", func(p *pair) { p.fill(0, 1000, 0) }, "act+1000 is in no tensor"},
 		{"over a tensor's end", func(p *pair) { p.fill(0, 4, 0) }, "act+4..11 leaves tensor 2"},

@@ -93,7 +93,7 @@ struct Replay {
     vpps_cpu_run(&launch, 0, threads);
     for (std::thread &t : others)
       t.join();
-    return (int)launch.error;
+    return (int)launch.stopped[STOP_CODE];
   }
 };
 

@@ -1,0 +1,191 @@
+package script_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"libvpps/persist/cpu"
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+// checking makes a CPU executor that holds every operand against the tensor table.
+func checking(t *testing.T, threads int, p *plan.Plan, memory [script.Segments][]float32) *cpu.Executor {
+	t.Helper()
+	t.Setenv("VPPS_CHECK", "1")
+	e, err := cpu.New(threads, p.Processors, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	if err := e.SetPlan(p); err != nil {
+		t.Fatal(err)
+	}
+	for s, values := range memory {
+		if err := e.Write(script.Segment(s), 0, values); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return e
+}
+
+func TestACheckingBuildRunsSoundScripts(t *testing.T) {
+	example, err := script.OwnExample()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := checking(t, 2, example.Plan, example.Memory).Launch(example.Script, 1); err != nil {
+		t.Error("the example: ", err)
+	}
+	for seed := range uint64(60) {
+		s, p := script.Scheduled(t, seed)
+		if err := checking(t, 2, p, liveMemory(s)).Launch(s, 1); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// The first instruction of every kind in a training script, with one address changed.
+func TestACheckingBuildFindsADamagedAddress(t *testing.T) {
+	good, p := forestScript(t, 2, 4)
+	memory := liveMemory(good)
+	seen := map[script.Opcode]bool{}
+	for processor := range good.Processors() {
+		stream := good.Stream(processor)
+		for index := 0; ; index++ {
+			in, err := script.Decode(stream)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in.Op == script.Halt {
+				break
+			}
+			stream = stream[len(in.Words):]
+			if in.Items == 0 || seen[in.Op] {
+				continue
+			}
+			seen[in.Op] = true
+			for _, beyond := range []uint32{0xFFFFFFF0, 0x00FFFFFF} {
+				address := in.Item(in.Items - 1)
+				saved := address[0]
+				address[0] = beyond
+				err = checking(t, 2, p, memory).Launch(good, 1)
+				address[0] = saved
+				want := fmt.Sprintf("processor %d, instruction %d (%s", processor, index, in.Op)
+				if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "is in no tensor") {
+					t.Errorf("damaged %s: %v; want %q in no tensor", in.String(), err, want)
+				}
+			}
+		}
+	}
+	for _, op := range []script.Opcode{script.Map, script.Sum, script.Product, script.ProductT, script.Outer, script.Norm, script.Update} {
+		if !seen[op] {
+			t.Errorf("the script has no %s", op)
+		}
+	}
+}
+
+// Hand-made faults and how they are told; processor 1 of two meets each.
+func TestFaultsAreNamed(t *testing.T) {
+	act := script.Segs(script.SegAct, script.SegAct, script.SegAct)
+	one := script.Float(1)
+	cases := []struct {
+		name string
+		do   func(a *script.Assembler)
+		want string
+	}{
+		{"over the end", func(a *script.Assembler) {
+			a.Do(1, script.Fill, 0, 0, []uint32{act, 4, one}, []uint32{0}, []uint32{5})
+		}, "instruction 1 (fill): operand 0 of item 1, act+5..8, leaves tensor 2, act+0, 8 long"},
+		{"an input", func(a *script.Assembler) {
+			a.Do(1, script.Map, uint8(script.Add), 0, []uint32{act, 8, 0, 0}, []uint32{0, 16, 9})
+		}, "instruction 1 (map.add): operand 2 of item 0, act+9..16, leaves tensor 3"},
+		{"a column too far", func(a *script.Assembler) {
+			a.Do(1, script.Gemm, 0, 0, []uint32{act, 2, 2, 2, 1, 2, 1, 2, 1, 7, one}, []uint32{0, 8, 16})
+		}, "instruction 1 (gemm): operand 2 of item 0, act+16..24, leaves tensor 4"},
+		{"a product's bias", func(a *script.Assembler) {
+			a.Do(1, script.Product, 0, script.Bias, []uint32{script.Segs(script.SegAct, script.SegAct, script.SegParam), 0, one, 30, one}, []uint32{0, 8})
+		}, "instruction 1 (product): operand 2 of item 0, param+30..33, leaves tensor 0"},
+		{"a segment that does not exist", func(a *script.Assembler) {
+			a.Do(1, script.Fill, 0, 0, []uint32{9, 4, one}, []uint32{0})
+		}, "operand 0 of item 0, segment 9+0..3, is in no tensor"},
+		{"a matrix that does not exist", func(a *script.Assembler) {
+			a.Do(1, script.Product, 0, 0, []uint32{act, 3, one, 0, 0}, []uint32{0, 8})
+		}, "instruction 1 (product): not an instruction"},
+		{"a label beyond its rows", func(a *script.Assembler) {
+			a.Do(1, script.Row, uint8(script.NegLogPick), 0, []uint32{act, 8, 1, 0}, []uint32{0, 16, 8, 8})
+		}, "instruction 1 (row.neg_log_pick): not an instruction"},
+		{"more axes than there are", func(a *script.Assembler) {
+			a.Do(1, script.Strided, uint8(script.Copy), 0, []uint32{act, 6, 0, 0}, []uint32{0, 8})
+		}, "processor 1, word 3 of its script: not an instruction"},
+		{"a result that is too long", func(a *script.Assembler) {
+			a.Do(1, script.Strided, uint8(script.Copy), 0, []uint32{act, 2, 0, 0, 3, 4, 1, 3, 1, 0}, []uint32{0, 16})
+		}, "instruction 1 (strided.copy): operand 0 of item 0, act+0..11, leaves tensor 2"},
+		{"a poll for what nobody writes", func(a *script.Assembler) {
+			a.Do(1, script.Poll, 0, 0, []uint32{act, 3}, []uint32{0}, []uint32{12})
+		}, "instruction 1 (poll): act+0 is not written after 0.05 s"},
+		{"a lost signal", func(a *script.Assembler) { a.Wait(1, 1, 3) }, "instruction 1 (wait): barrier 1 has 0 of 3 signals after 0.05 s: a signal is lost"},
+	}
+	p, err := plan.Sliced([]plan.Matrix{{Name: "W", Rows: 4, Cols: 8}}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VPPS_CHECK", "1")
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			a := script.NewAssembler(2, 2)
+			for _, x := range [][3]uint32{{uint32(script.SegParam), 0, 32}, {uint32(script.SegGrad), 0, 32}, {uint32(script.SegAct), 0, 8}, {uint32(script.SegAct), 8, 8}, {uint32(script.SegAct), 16, 8}} {
+				a.Tensor(script.Segment(x[0]), 0, x[1], x[2])
+			}
+			a.Signal(1, 0)
+			a.Wait(0, 0, 1)
+			c.do(a)
+			e, err := cpu.New(2, 2, 0.05)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer e.Close()
+			if err := e.SetPlan(p); err != nil {
+				t.Fatal(err)
+			}
+			err = e.Launch(a.Script(), 1)
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "processor 1, ") {
+				t.Errorf("error %v; want processor 1, %q", err, c.want)
+			}
+		})
+	}
+}
+
+// What a script reads of recycled memory before it writes it is NaN; what earlier launches left
+// stays.
+func TestACheckingBuildRefillsRecycledMemory(t *testing.T) {
+	a := script.NewAssembler(1, 1)
+	a.Tensor(script.SegGrad, 0, 0, 24)
+	for i, flags := range []uint32{0, script.LiveIn, 0} {
+		a.Tensor(script.SegAct, flags, uint32(8*i), 8)
+	}
+	a.Do(0, script.Map, uint8(script.Copy), 0, []uint32{script.Segs(script.SegGrad, script.SegAct), 8, 0, 0}, []uint32{0, 0}, []uint32{8, 8}, []uint32{16, 16})
+	p, err := plan.Sliced(nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var memory [script.Segments][]float32
+	for range 24 {
+		memory[script.SegAct] = append(memory[script.SegAct], 3)
+	}
+	e := checking(t, 1, p, memory)
+	if err := e.Launch(a.Script(), 1); err != nil {
+		t.Fatal(err)
+	}
+	have := make([]float32, 24)
+	if err := e.Read(script.SegGrad, 0, have); err != nil {
+		t.Fatal(err)
+	}
+	for i, v := range have {
+		if stale := i/8 != 1; stale != math.IsNaN(float64(v)) || !stale && v != 3 {
+			t.Errorf("element %d is %g", i, v)
+		}
+	}
+}
