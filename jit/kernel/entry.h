@@ -1,5 +1,6 @@
-// The kernel's entry. A checking build has VPPS_CHECK; VPPS_REGISTERS declares the register arrays, VPPS_LOAD fills them, and
-// VPPS_PRODUCT, VPPS_PRODUCT_T, VPPS_OUTER call the matrix routines: all generated for the plan.
+// The kernel's entry. A checking build has VPPS_CHECK; VPPS_REGISTERS declares the register arrays,
+// VPPS_LOAD fills them, and VPPS_PRODUCT, VPPS_PRODUCT_T, VPPS_OUTER call the matrix routines: all
+// generated for the plan.
 #pragma once
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Arguments a) {

@@ -35,8 +35,8 @@ struct vpps_launch {
   const struct vpps_residency *residency;
   uint32_t check; // hold every operand against the tensor table, which then must follow the script
   // Working state, one entry a processor: zeroed by vpps_cpu_begin.
-  void *processors; // vpps_cpu_state_bytes() each
-  uint32_t stop;    // set when a thread gives up; the others follow
+  void *processors;             // vpps_cpu_state_bytes() each
+  uint32_t stop;                // set when a thread gives up; the others follow
   uint32_t stopped[STOP_WORDS]; // who gave up first, and why (persist/script/stop.go)
 };
 

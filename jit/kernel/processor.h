@@ -4,9 +4,9 @@
 // One launch, the same for all its processors.
 struct Launch {
   float *segment[SEGMENTS + 1]; // the last: memory of one processor for an instruction (CPU)
-  u32 *script; // all words; the barrier counters in them count up
-  u32 *status; // [0] nonzero: an earlier batch failed, do nothing
-  u32 batch;   // this launch's number, for the status word
+  u32 *script;                  // all words; the barrier counters in them count up
+  u32 *status;                  // [0] nonzero: an earlier batch failed, do nothing
+  u32 batch;                    // this launch's number, for the status word
   u32 processors;
 };
 
