@@ -29,6 +29,8 @@ public:
   ~graph() { vpps_graph_destroy(raw_); }
 
   vpps_graph *raw() const { return raw_; }
+  // Whether nothing of it has been evaluated under the present parameters.
+  bool fresh() const { return evaluated_ == 0; }
 
   // Takes the nodes made since the last call, after those that DyNet has dropped are dropped.
   void walk() {

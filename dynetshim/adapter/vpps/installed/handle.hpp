@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "execution.hpp"
 #include "graph.hpp"
 #include "trainer.hpp"
 
@@ -32,7 +33,11 @@ public:
   // Brings the trained values into DyNet's memory.
   ~handle() {
     try {
-      pull(*model_);
+      bool stale = false;
+      installed::parameters::all().each(
+          *model_, [&stale](installed::parameter_record &r) { stale |= r.stale; });
+      if (stale)
+        pull(*model_);
     } catch (...) { // there is nobody to tell
     }
     graph_.reset();
@@ -49,17 +54,20 @@ public:
   float fb(dynet::ParameterCollection &, dynet::ComputationGraph &cg,
            const dynet::Expression &loss) {
     own(cg, loss);
+    installed::parameters &all = installed::parameters::all();
+    all.notice(false);
     trainer_.current();
-    const float stale = fresh(cg).train(raw_, loss.i);
+    const float stale = state(cg).train(raw_, loss.i);
     trainer_.count_update();
-    stale_ = true;
+    all.each(*model_, [](installed::parameter_record &r) { r.stale |= r.wanted_updated(); });
     return stale;
   }
 
   // The value of x under the engine's parameters; the tensor lasts until the next call.
   const dynet::Tensor &forward(dynet::ComputationGraph &cg, const dynet::Expression &x) {
     own(cg, x);
-    return fresh(cg).forward(x.i);
+    installed::parameters::all().notice(true);
+    return state(cg).forward(x.i);
   }
 
   // Waits for all batches; the loss of the last one.
@@ -74,14 +82,19 @@ public:
 
   // Copies the parameters into DyNet's own memory, where saving and DyNet's own execution
   // find them. Waits.
-  void pull(dynet::ParameterCollection &model) {
-    if (!stale_)
-      return;
-    installed::parameters::all().pull(model);
-    stale_ = &model != model_;
+  void pull(dynet::ParameterCollection &model) { vpps::pull(model); }
+  // The other way round: after the program has written parameters by hand. Parameters that
+  // were set, loaded or scaled as a whole are noticed without it.
+  void push(dynet::ParameterCollection &model) { vpps::push(model); }
+
+  // The value of x can be read after the next fb over its graph, which must be accelerated.
+  void keep(const dynet::Expression &x) {
+    auto *e = x.pg ? dynamic_cast<installed::execution *>(x.pg->ee.get()) : nullptr;
+    if (e == nullptr)
+      throw std::invalid_argument("vpps::handle::keep: call vpps::accelerate(cg) after the "
+                                  "graph's construction: DyNet's own engine keeps nothing");
+    e->state().keep(raw_, x.i);
   }
-  // The other way round: after the program has loaded or written parameters.
-  void push(dynet::ParameterCollection &model) { installed::parameters::all().push(model); }
 
   // Batches whose gradients were scaled down. Waits.
   uint64_t clips() {
@@ -125,8 +138,10 @@ private:
                                   "one given; pass the graph it was built in");
   }
 
-  // Nobody says when DyNet clears a graph, so each call takes all of it.
-  installed::graph &fresh(dynet::ComputationGraph &cg) {
+  // Of a graph that is not accelerated nobody says when DyNet clears it: each call takes all of it.
+  installed::graph &state(dynet::ComputationGraph &cg) {
+    if (auto *e = dynamic_cast<installed::execution *>(cg.ee.get()))
+      return e->state();
     graph_.reset(new installed::graph(cg));
     return *graph_;
   }
@@ -138,7 +153,6 @@ private:
   std::unique_ptr<installed::graph> graph_;
   vpps_handle *raw_ = nullptr;
   uint64_t counted_ = 0;
-  bool stale_ = false;
 
 public:
   dynet::real &learning_rate; // the trainer's: set it before the fb it shall count for

@@ -53,10 +53,14 @@ struct parameter_record {
   std::weak_ptr<dynet::ParameterStorageBase> alive; // keeps the address from being used again
   bool updated;                                     // what the engine knows of `updated`
   bool stale = false;                               // the engine's values are newer than DyNet's
+  bool delivered = false;  // DyNet has got gradients, so its own trainer may change values
+  unsigned trainers = 0;   // vpps::trainers that update it
+  std::vector<float> seen; // DyNet's values when they were last copied
 
   float *values() const { return dense ? dense->values.v : table->all_values.v; }
   float *gradient() const { return dense ? dense->g.v : table->all_grads.v; }
   size_t size() const { return dense ? dense->dim.size() : table->all_dim.size(); }
+  size_t row() const { return dense ? dense->dim.size() : table->dim.size(); }
   bool wanted_updated() const { return dense ? dense->updated : table->updated; }
 };
 
@@ -105,28 +109,91 @@ public:
       f(const_cast<parameter_record &>(of(p)));
   }
 
-  // Engine to DyNet: whatever is newer there.
+  // Engine to DyNet.
   void pull(dynet::ParameterCollection &model) {
     each(model, [this](parameter_record &r) { pull(r); });
     pull_decay(model);
   }
-  void pull(parameter_record &r) {
-    check(vpps_parameter_read(engine_, r.id, VPPS_VALUES, 0, r.size(), r.values()));
-    r.stale = false;
+  void pull(parameter_record &r) { pull(r, 0, r.size()); }
+  void pull(parameter_record &r, size_t from, size_t count) {
+    check(vpps_parameter_read(engine_, r.id, VPPS_VALUES, from, count, r.values() + from));
+    std::memcpy(&r.seen[from], r.values() + from, count * sizeof(float));
+    if (count == r.size())
+      r.stale = false;
+  }
+  // Whatever is newer in the engine.
+  void refresh() {
+    for (auto &r : records_)
+      if (r.second.stale && !r.second.alive.expired())
+        pull(r.second);
   }
   // DyNet to engine.
   void push(dynet::ParameterCollection &model) {
-    each(model, [this](parameter_record &r) {
-      check(vpps_parameter_write(engine_, r.id, VPPS_VALUES, 0, r.size(), r.values()));
-      r.stale = false;
-    });
+    each(model, [this](parameter_record &r) { push(r, 0, r.size()); });
   }
-  // After an update by the engine, of which nothing has been copied yet.
-  void mark_stale(dynet::ParameterCollection &model) {
-    each(model, [](parameter_record &r) {
-      if (r.wanted_updated())
-        r.stale = true;
-    });
+  void push(parameter_record &r, size_t from, size_t count) {
+    check(vpps_parameter_write(engine_, r.id, VPPS_VALUES, from, count, r.values() + from));
+    std::memcpy(&r.seen[from], r.values() + from, count * sizeof(float));
+    if (count == r.size())
+      r.stale = false;
+  }
+
+  // Pushes what the program has written into DyNet's memory since it was last copied. thorough:
+  // every value of dense parameters and of tables that DyNet's own trainer may have changed;
+  // otherwise a few values of each tell whether all of it was set, loaded or scaled.
+  void notice(bool thorough) {
+    for (auto &r : records_)
+      if (!r.second.alive.expired())
+        notice(r.second, thorough);
+  }
+
+  // Moves the engine's gradients of a parameter to DyNet's own, for a trainer of DyNet's.
+  void deliver(parameter_record &r) {
+    if (record_of(r.collection).lambda != 0)
+      throw std::invalid_argument("weight decay: DyNet's own trainer cannot tell libvpps of it; "
+                                  "wrap the trainer in vpps::trainer");
+    std::vector<float> g;
+    if (r.dense) {
+      r.dense->accumulate_grad(gradient(r, g, 0, r.size(), r.dense->dim));
+    } else {
+      bool whole = false;
+      for (uint32_t row : touched(r, whole))
+        r.table->accumulate_grad(row, gradient(r, g, row * r.row(), r.row(), r.table->dim));
+      if (whole)
+        r.table->accumulate_grad(gradient(r, g, 0, r.size(), r.table->all_dim));
+    }
+    r.delivered = true;
+    check(vpps_parameter_scale(engine_, r.id, VPPS_GRADIENT, 0));
+  }
+
+  // The other way round: what DyNet's own execution of a graph has left.
+  void collect(parameter_record &r) {
+    if (r.dense) {
+      if (r.dense->nonzero_grad) {
+        add_gradient(r, 0, r.size());
+        r.dense->clear();
+      }
+    } else if (r.table->all_updated) {
+      add_gradient(r, 0, r.size());
+      r.table->clear();
+    } else if (!r.table->non_zero_grads.empty()) {
+      for (unsigned row : r.table->non_zero_grads)
+        add_gradient(r, row * r.row(), r.row());
+      r.table->clear();
+    }
+  }
+
+  // Rows of a table whose gradient is pending; whole: all of it.
+  std::vector<uint32_t> touched(const parameter_record &r, bool &whole) {
+    uint64_t count = 0;
+    int all = 0;
+    check(vpps_parameter_touched(engine_, r.id, nullptr, 0, &count, &all));
+    std::vector<uint32_t> rows(count);
+    check(vpps_parameter_touched(engine_, r.id, rows.data(), rows.size(), &count, &all));
+    whole = all != 0;
+    if (whole)
+      rows.clear();
+    return rows;
   }
 
   // `updated` is a plain field that programs set as they like.
@@ -155,8 +222,83 @@ public:
     return c.id;
   }
 
+  parameter_record *known(const std::shared_ptr<dynet::ParameterStorageBase> &p) {
+    const auto at = records_.find(key(p.get()));
+    return at == records_.end() ? nullptr : &at->second;
+  }
+  parameter_record &changeable(const parameter_record &r) {
+    return const_cast<parameter_record &>(r);
+  }
+
+  // Brings DyNet's weight decay factor to the engine's, by the steps that DyNet takes. True
+  // if the values were scaled on the way.
+  bool pull_decay(dynet::ParameterCollection &model) {
+    const uint32_t id = collection(model);
+    bool scaled = false;
+    for (auto &c : collections_) {
+      if (c.second.id != id || c.second.lambda == 0)
+        continue;
+      float factor = 1;
+      check(vpps_collection_factor(engine_, id, &factor));
+      dynet::L2WeightDecay &decay = c.first->get_weight_decay();
+      if (decay.current_weight_decay() < factor) {
+        decay.reset_weight_decay();
+        scaled = true;
+      }
+      while (decay.current_weight_decay() > factor)
+        decay.update_weight_decay();
+    }
+    return scaled;
+  }
+
 private:
   parameters() {}
+
+  void notice(parameter_record &r, bool thorough) {
+    const float *now = r.values();
+    const size_t n = r.size();
+    if (r.table) {
+      if ((thorough && r.delivered) || differs(now, r.seen)) {
+        for (size_t at = 0; at < n; at += r.row())
+          if (std::memcmp(now + at, &r.seen[at], r.row() * sizeof(float)) != 0)
+            push(r, at, r.row());
+        r.delivered = false;
+      }
+    } else if (thorough ? std::memcmp(now, r.seen.data(), n * sizeof(float)) != 0
+                        : differs(now, r.seen)) {
+      push(r, 0, n);
+    }
+  }
+
+  static bool differs(const float *now, const std::vector<float> &seen) {
+    const size_t n = seen.size(), samples = 16, step = n / samples + 1;
+    for (size_t i = 0; i < n; i += step)
+      if (std::memcmp(now + i, &seen[i], sizeof(float)) != 0)
+        return true;
+    return std::memcmp(now + n - 1, &seen[n - 1], sizeof(float)) != 0;
+  }
+
+  dynet::Tensor gradient(const parameter_record &r, std::vector<float> &g, size_t from,
+                         size_t count, const dynet::Dim &d) {
+    g.resize(count);
+    check(vpps_parameter_read(engine_, r.id, VPPS_GRADIENT, from, count, g.data()));
+    return dynet::Tensor(d, g.data(), dynet::default_device, dynet::DeviceMempool::NONE);
+  }
+
+  void add_gradient(const parameter_record &r, size_t from, size_t count) {
+    std::vector<float> g(count);
+    check(vpps_parameter_read(engine_, r.id, VPPS_GRADIENT, from, count, g.data()));
+    for (size_t i = 0; i < count; ++i)
+      g[i] += r.gradient()[from + i];
+    check(vpps_parameter_write(engine_, r.id, VPPS_GRADIENT, from, count, g.data()));
+  }
+
+  collection_record &record_of(uint32_t id) {
+    for (auto &c : collections_)
+      if (c.second.id == id)
+        return c.second;
+    throw std::logic_error("a parameter's collection is unknown");
+  }
 
   void open() {
     if (dynet::default_device == nullptr)
@@ -220,6 +362,7 @@ private:
                                 r.dense ? 0 : VPPS_PARAMETER_LOOKUP, r.values(), &r.id));
     if (c.first.expired())
       c.first = p;
+    r.seen.assign(r.values(), r.values() + r.size());
     records_[key(p.get())] = r;
   }
 
@@ -238,22 +381,6 @@ private:
     }
     check(vpps_collection_create(engine_, c.lambda, &c.id));
     return collections_[&root] = c;
-  }
-
-  // Brings DyNet's weight decay factor to the engine's, by the steps that DyNet takes.
-  void pull_decay(dynet::ParameterCollection &model) {
-    const uint32_t id = collection(model);
-    for (auto &c : collections_) {
-      if (c.second.id != id || c.second.lambda == 0)
-        continue;
-      float factor = 1;
-      check(vpps_collection_factor(engine_, id, &factor));
-      dynet::L2WeightDecay &decay = c.first->get_weight_decay();
-      if (decay.current_weight_decay() < factor)
-        decay.reset_weight_decay();
-      while (decay.current_weight_decay() > factor)
-        decay.update_weight_decay();
-    }
   }
 
   // Parameters whose model is gone.

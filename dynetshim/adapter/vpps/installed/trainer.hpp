@@ -67,7 +67,8 @@ public:
     int clipped = 0;
     check(vpps_update(current(), &clipped));
     ++all_.updates;
-    count(clipped);
+    count(clipped > 0);
+    count_update();
   }
   void count(uint64_t clips) {
     fields_.clips += static_cast<float>(clips);
@@ -95,5 +96,178 @@ private:
 };
 
 } // namespace installed
+
+// Wraps a trainer of DyNet's whose update() then runs where the parameters live:
+//
+//   dynet::SimpleSGDTrainer sgd(model);
+//   vpps::trainer trainer(sgd);
+//
+// It is a dynet::Trainer; fields may be set on either. After every update DyNet's memory has the
+// new values, unless defer_copies is set: then vpps::pull(model) has to come before saving.
+// Trainers that libvpps has no rule for go on working as DyNet wrote them, on the host.
+class trainer : public dynet::Trainer {
+public:
+  explicit trainer(dynet::Trainer &wrapped)
+      : dynet::Trainer(*wrapped.model, wrapped.learning_rate), wrapped_(wrapped),
+        all_(installed::parameters::all()) {
+    take();
+    if (typeid(wrapped) == typeid(dynet::SimpleSGDTrainer)) {
+      engine_.reset(new installed::engine_trainer(*this, typeid(wrapped)));
+      engine_->current();
+    }
+    govern();
+  }
+  ~trainer() override {
+    for (const std::shared_ptr<dynet::ParameterStorageBase> &p : governed_)
+      if (installed::parameter_record *r = all_.known(p))
+        --r->trainers;
+  }
+
+  bool defer_copies = false;
+
+  void update() override {
+    take();
+    if (!engine_) {
+      wrapped_.update();
+      give();
+      return;
+    }
+    govern();
+    installed::parameters &all = all_;
+    all.each(*model, [&all](installed::parameter_record &r) { all.collect(r); });
+    const std::vector<rows> changed = touched();
+    engine_->update();
+    give();
+    copy(changed);
+  }
+  void restart() override { wrapped_.restart(); }
+  using dynet::Trainer::restart;
+
+protected:
+  // DyNet's own update would call these.
+  void update_rule(dynet::real, const std::vector<dynet::Tensor *> &) override { refuse(); }
+  void update_params(dynet::real, size_t) override { refuse(); }
+  void update_lookup_params(dynet::real, size_t, size_t) override { refuse(); }
+  void update_lookup_params(dynet::real, size_t) override { refuse(); }
+
+private:
+  struct rows {
+    installed::parameter_record *table;
+    std::vector<uint32_t> numbers;
+    bool whole;
+  };
+  struct fields {
+    dynet::real learning_rate, clip_threshold, clips, updates, clips_since, updates_since;
+    bool clipping, sparse;
+  };
+
+  [[noreturn]] static void refuse() {
+    throw std::logic_error("vpps::trainer: update() does not take this way");
+  }
+
+  // A field that was set on the wrapped trainer since counts.
+  void take() {
+    const fields f = of(wrapped_);
+    if (!seen_ || f.learning_rate != last_.learning_rate)
+      learning_rate = f.learning_rate;
+    if (!seen_ || f.clip_threshold != last_.clip_threshold)
+      clip_threshold = f.clip_threshold;
+    if (!seen_ || f.clipping != last_.clipping)
+      clipping_enabled = f.clipping;
+    if (!seen_ || f.sparse != last_.sparse)
+      sparse_updates_enabled = f.sparse;
+    if (!seen_) {
+      clips = f.clips;
+      updates = f.updates;
+    }
+    wrapped_.learning_rate = learning_rate;
+    wrapped_.clip_threshold = clip_threshold;
+    wrapped_.clipping_enabled = clipping_enabled;
+    wrapped_.sparse_updates_enabled = sparse_updates_enabled;
+    last_ = of(wrapped_);
+    seen_ = true;
+  }
+  // And what an update has changed is seen on both.
+  void give() {
+    dynet::Trainer &from = engine_ ? static_cast<dynet::Trainer &>(*this) : wrapped_;
+    dynet::Trainer &to = engine_ ? wrapped_ : static_cast<dynet::Trainer &>(*this);
+    to.learning_rate = from.learning_rate; // cyclical ones change it
+    to.clips = from.clips;
+    to.updates = from.updates;
+    to.clips_since_status = from.clips_since_status;
+    to.updates_since_status = from.updates_since_status;
+    last_ = of(wrapped_);
+  }
+  static fields of(const dynet::Trainer &t) {
+    const fields f = {t.learning_rate,    t.clip_threshold,        t.clips,
+                      t.updates,          t.clips_since_status,    t.updates_since_status,
+                      t.clipping_enabled, t.sparse_updates_enabled};
+    return f;
+  }
+
+  // The gradients of the model's parameters stay in the engine, those of new ones too.
+  void govern() {
+    if (!engine_)
+      return;
+    const auto all = model->get_parameter_storages_base();
+    for (size_t k = governed_.size(); k < all.size(); ++k) {
+      if (auto dense = std::dynamic_pointer_cast<dynet::ParameterStorage>(all[k]))
+        ++all_.changeable(all_.of(dense)).trainers;
+      else
+        ++all_.changeable(all_.of(std::dynamic_pointer_cast<dynet::LookupParameterStorage>(all[k])))
+              .trainers;
+      governed_.push_back(all[k]);
+    }
+  }
+
+  std::vector<rows> touched() {
+    std::vector<rows> changed;
+    if (defer_copies)
+      return changed;
+    all_.each(*model, [this, &changed](installed::parameter_record &r) {
+      if (!r.table || !r.wanted_updated())
+        return;
+      rows t = {&r, {}, false};
+      t.numbers = all_.touched(r, t.whole);
+      changed.push_back(t);
+    });
+    return changed;
+  }
+
+  void copy(const std::vector<rows> &changed) {
+    if (defer_copies) {
+      all_.each(*model, [](installed::parameter_record &r) { r.stale |= r.wanted_updated(); });
+      return;
+    }
+    if (all_.pull_decay(*model)) { // a rescaling changes everything
+      all_.pull(*model);
+      return;
+    }
+    all_.each(*model, [this](installed::parameter_record &r) {
+      if (r.dense && r.wanted_updated())
+        all_.pull(r);
+    });
+    for (const rows &t : changed) {
+      if (t.whole || !sparse_updates_enabled)
+        all_.pull(*t.table);
+      else
+        for (uint32_t n : t.numbers)
+          all_.pull(*t.table, n * t.table->row(), t.table->row());
+    }
+  }
+
+  dynet::Trainer &wrapped_;
+  installed::parameters &all_;
+  std::unique_ptr<installed::engine_trainer> engine_; // none: the wrapped trainer's own rule
+  std::vector<std::shared_ptr<dynet::ParameterStorageBase>> governed_;
+  fields last_ = {};
+  bool seen_ = false;
+};
+
+// The engine's parameters into DyNet's own memory, and the other way round: after the program
+// has written rows of tables, or single values.
+inline void pull(dynet::ParameterCollection &model) { installed::parameters::all().pull(model); }
+inline void push(dynet::ParameterCollection &model) { installed::parameters::all().push(model); }
+
 } // namespace vpps
 #endif

@@ -1,0 +1,139 @@
+// vpps::accelerate: DyNet's own calls - forward, value, backward - run by libvpps. One line
+// after a graph's construction installs this as the graph's execution engine.
+#ifndef VPPS_INSTALLED_EXECUTION_HPP
+#define VPPS_INSTALLED_EXECUTION_HPP
+
+#include <dynet/dynet.h>
+#include <dynet/exec.h>
+#include <dynet/param-nodes.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "graph.hpp"
+
+namespace vpps {
+
+// What happens to a graph with a node that libvpps does not know.
+enum graph_policy {
+  only_vpps, // vpps::unknown_node says which
+  or_dynet   // DyNet executes that graph itself
+};
+
+namespace installed {
+
+class execution : public dynet::ExecutionEngine {
+public:
+  execution(const dynet::ComputationGraph &cg, graph_policy policy)
+      : dynet::ExecutionEngine(cg), policy_(policy), graph_(cg) {}
+
+  graph &state() { return graph_; }
+  // Whether DyNet has to execute the graph, in which case it has the newest parameters.
+  bool left_to_dynet() {
+    if (own_)
+      return true;
+    try {
+      graph_.walk();
+    } catch (const unknown_node &) {
+      if (policy_ != or_dynet)
+        throw;
+      parameters::all().refresh();
+      own_.reset(new dynet::SimpleExecutionEngine(cg));
+    }
+    return own_ != nullptr;
+  }
+
+  // DyNet calls these two in destructors: they do not fail.
+  void invalidate() override {
+    drop();
+    graph_.invalidate(0);
+    if (own_)
+      own_->invalidate();
+  }
+  void invalidate(unsigned i) override {
+    drop();
+    graph_.invalidate(i);
+    if (own_)
+      own_->invalidate(i);
+  }
+
+  const dynet::Tensor &forward() override { return forward(last()); }
+  const dynet::Tensor &forward(dynet::VariableIndex i) override {
+    parameters::all().notice(true);
+    return left_to_dynet() ? own_->forward(i) : graph_.forward(i);
+  }
+  const dynet::Tensor &incremental_forward() override { return incremental_forward(last()); }
+  const dynet::Tensor &incremental_forward(dynet::VariableIndex i) override { return value(i); }
+  const dynet::Tensor &get_value(dynet::VariableIndex i) override { return value(i); }
+  const dynet::Tensor &get_gradient(dynet::VariableIndex i) override {
+    return own_ ? own_->get_gradient(i) : graph_.gradient(i);
+  }
+  void backward(bool full = false) override { backward(last(), full); }
+  void backward(dynet::VariableIndex i, bool full = false) override {
+    if (graph_.fresh())
+      parameters::all().notice(true);
+    if (left_to_dynet()) {
+      own_->backward(i, full);
+      return;
+    }
+    graph_.backward(i, full);
+    deliver(i);
+  }
+
+private:
+  dynet::VariableIndex last() const {
+    return static_cast<dynet::VariableIndex>(cg.nodes.size() - 1);
+  }
+  const dynet::Tensor &value(dynet::VariableIndex i) {
+    if (graph_.fresh())
+      parameters::all().notice(true);
+    return left_to_dynet() ? own_->incremental_forward(i) : graph_.value(i);
+  }
+
+  // Follows DyNet's clear and revert.
+  void drop() {
+    graph_.truncate(static_cast<uint32_t>(cg.nodes.size()));
+    if (cg.nodes.empty())
+      own_.reset();
+  }
+
+  // Gradients of parameters that no vpps::trainer updates go to DyNet's trainers.
+  void deliver(dynet::VariableIndex loss) {
+    parameters &all = parameters::all();
+    std::vector<parameter_record *> used;
+    for (dynet::VariableIndex k : cg.parameter_nodes) {
+      if (k > loss)
+        break;
+      const dynet::Node *node = cg.nodes[k];
+      const parameter_record *r;
+      if (auto *n = dynamic_cast<const dynet::LookupNode *>(node))
+        r = &all.of(n->params.p);
+      else if (auto *n = dynamic_cast<const dynet::ParameterNode *>(node))
+        r = n->params.p ? &all.of(n->params.p) : &all.of(n->lparams.p);
+      else
+        continue;
+      if (r->trainers == 0)
+        used.push_back(&all.changeable(*r));
+    }
+    std::sort(used.begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
+    for (parameter_record *r : used)
+      all.deliver(*r);
+  }
+
+  const graph_policy policy_;
+  graph graph_;
+  std::unique_ptr<dynet::SimpleExecutionEngine> own_; // there when DyNet executes the graph
+};
+
+} // namespace installed
+
+// From now on libvpps runs this graph. A trainer of DyNet's goes on working, on the host;
+// wrapped in vpps::trainer it works on the device.
+inline void accelerate(dynet::ComputationGraph &cg, graph_policy policy = only_vpps) {
+  cg.ee.reset(new installed::execution(cg, policy));
+}
+
+} // namespace vpps
+#endif
