@@ -42,7 +42,7 @@ INSTALLED_INCLUDE := $(firstword $(patsubst %/dynet/param-nodes.h,%,$(wildcard $
 INSTALLED_LIB := $(firstword $(patsubst %/libdynet.so,%,$(wildcard $(if $(DYNET_ROOT),\
                    $(foreach d,lib lib64 build/dynet build,$(DYNET_ROOT)/$(d)/libdynet.so),\
                    /usr/local/lib/libdynet.so /usr/lib/libdynet.so))))
-ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words_bundled \
+ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words_bundled $(B)/adapter/golden \
               $(patsubst dynetshim/adapter/tests/%.cc,$(B)/adapter/%,$(wildcard dynetshim/adapter/tests/*.cc)))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
@@ -94,9 +94,14 @@ $(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 	$(CXXPROGRAM)
 
 # Against an installed DyNet. words has a C ABI of its own, and is compiled both ways.
-INSTALLED = $(CXX) -std=c++11 -MMD -MP -MF $@.d $(CPPFLAGS) -Idynetshim/adapter -Idynetshim/tests -Ibridge/ops \
-            -isystem $(INSTALLED_INCLUDE) -isystem $(EIGEN_ROOT) $(WARN) $(CXXFLAGS) $< -o $@ \
-            -L$(INSTALLED_LIB) -Wl,-rpath,$(INSTALLED_LIB) -ldynet
+TO_INSTALLED = $(CXX) -std=c++11 -MMD -MP -MF $@.d $(CPPFLAGS) -Idynetshim/adapter -Idynetshim/tests -Ibridge/ops \
+               -isystem $(INSTALLED_INCLUDE) -isystem $(EIGEN_ROOT) $(WARN) $(CXXFLAGS)
+INSTALLED = $(TO_INSTALLED) $< -o $@ -L$(INSTALLED_LIB) -Wl,-rpath,$(INSTALLED_LIB) -ldynet
+$(B)/adapter/golden: $(patsubst dynetshim/golden/%.cc,$(B)/adapter/golden.o/%.o,$(wildcard dynetshim/golden/*.cc)) $(B)/libvpps.so
+	$(CXX) $(filter %.o,$^) -o $@ $(LINK) -Wl,-rpath,'$$ORIGIN/..' -L$(INSTALLED_LIB) -Wl,-rpath,$(INSTALLED_LIB) -ldynet -lvpps $(LDFLAGS)
+$(B)/adapter/golden.o/%.o: dynetshim/golden/%.cc
+	@mkdir -p $(@D)
+	$(TO_INSTALLED) -c $< -o $@
 $(B)/adapter/words: dynetshim/adapter/tests/words.cc
 	@mkdir -p $(@D)
 	$(INSTALLED) $(LDFLAGS)
@@ -140,7 +145,7 @@ $(B)/replay/%: $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) test/re
 	@mkdir -p $(@D)
 	$(CXX) -std=c++14 -g -O1 -fno-exceptions -Ijit/kernel $(WARN) $(SANITIZE) $(filter %.cc,$^) -o $@ -pthread
 
--include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/golden.o/*.d $(B)/adapter/*.d)
+-include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/golden.o/*.d $(B)/adapter/*.d $(B)/adapter/golden.o/*.d)
 
 # ---- running ---------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 #include <dynet/dynet.h>
 #include <dynet/lstm.h>
 #include <dynet/model.h>
+#include <vpps/vpps.hpp>
 
 #include <type_traits>
 
@@ -76,6 +77,7 @@ void run_builder(const record &r) {
   }
 
   ComputationGraph cg;
+  vpps::accelerate(cg);
   const std::vector<Expression> x = inputs(cg, r.all("x")), extra = inputs(cg, r.all("extra"));
   auto extras = [&](const line &l, size_t first) {
     std::vector<Expression> some;

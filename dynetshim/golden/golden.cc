@@ -6,7 +6,8 @@
 //
 // DIR is a folder of recorded results (ops.jsonl.gz, builders.jsonl,
 // trainers.jsonl, treelstm_sst.json, bilstm_wikiner.json).
-// Built from all *.cc of this folder with dynetshim/include, include and libvpps_dynet.a.
+// Built from all *.cc of this folder, with dynetshim/include, include and libvpps_dynet.a, or
+// against an installed DyNet with dynetshim/adapter.
 //
 //   --file F       reads F instead of the standard input (not compressed)
 //   --device D     cpu (the default), cuda[:n] or auto

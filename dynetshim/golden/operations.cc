@@ -7,6 +7,8 @@
 // the weights live.
 #include <dynet/dynet.h>
 #include <dynet/model.h>
+#include <dynet/param-init.h>
+#include <vpps/vpps.hpp>
 
 #include <sstream>
 
@@ -98,6 +100,7 @@ void run_operation(const record &r, arguments as) {
     throw not_implemented();
   ParameterCollection m;
   ComputationGraph cg;
+  vpps::accelerate(cg);
   call c(r, cg);
   const std::vector<argument> args = make_arguments(c, m, as);
   if (const line *error = r.find("error")) {

@@ -5,6 +5,7 @@
 #include <dynet/expr.h>
 #include <dynet/lstm.h>
 #include <dynet/model.h>
+#include <dynet/param-init.h>
 #include <dynet/training.h>
 #include <vpps/vpps.hpp>
 
@@ -190,6 +191,7 @@ void repeat(traced_model &model, const run &wanted, training by) {
   for (size_t k = 0; k < steps; k++) {
     const std::string at = "step " + std::to_string(k) + ": ";
     ComputationGraph cg;
+    vpps::accelerate(cg);
     const Expression loss = model.loss(cg, k * wanted.batch_size,
                                        std::min(model.examples(), (k + 1) * wanted.batch_size));
     if (by == training::fb_ahead) {
@@ -200,6 +202,7 @@ void repeat(traced_model &model, const run &wanted, training by) {
     if (by == training::fb) {
       hndl->fb(model.m, cg, loss);
       compare(at + "loss", hndl->sync_get_latest_loss(), wanted.losses[k], close, 0);
+      hndl->pull(model.m);
     } else {
       compare(at + "loss", as_scalar(cg.forward(loss)), wanted.losses[k], close, 0);
       cg.backward(loss);
@@ -214,6 +217,7 @@ void repeat(traced_model &model, const run &wanted, training by) {
   if (hndl) {
     compare("latest loss", hndl->sync_get_latest_loss(), wanted.losses.back(), close, 0);
     compare("clips", double(hndl->clips()), wanted.clips.back(), 0, 0);
+    hndl->pull(model.m);
   }
   for (const line *l : wanted.final) {
     const size_t k = size_t(l->integer(0));

@@ -3,6 +3,7 @@
 #include <dynet/dynet.h>
 #include <dynet/expr.h>
 #include <dynet/model.h>
+#include <dynet/param-init.h>
 #include <dynet/training.h>
 #include <vpps/vpps.hpp>
 
@@ -71,6 +72,7 @@ struct small_model {
   // What a parameter node returns.
   std::vector<float> effective(const std::string &name) const {
     ComputationGraph cg;
+    vpps::accelerate(cg);
     const Expression e = name == "E"   ? parameter(cg, E)
                          : name == "W" ? parameter(cg, W)
                                        : parameter(cg, b);
@@ -107,10 +109,12 @@ void run_trainer(const record &r, training by) {
         trainer.restart();
       compare(at + "learning rate", trainer.learning_rate, l.number(1), 1e-6, 0);
       ComputationGraph cg;
+      vpps::accelerate(cg);
       const Expression loss = model.loss(cg, r, step++);
       if (hndl) {
         hndl->fb(model.m, cg, loss);
         compare(at + "loss", hndl->sync_get_latest_loss(), l.number(0), 1e-5, 1e-6);
+        hndl->pull(model.m);
       } else {
         compare(at + "loss", as_scalar(cg.forward(loss)), l.number(0), 1e-5, 1e-6);
         cg.backward(loss);

@@ -55,6 +55,10 @@ public:
     x.pg->keep(raw_, x.i);
   }
 
+  // An installed DyNet has copies of the parameters; these headers have not.
+  void pull(dynet::ParameterCollection &) {}
+  void push(dynet::ParameterCollection &) {}
+
   // Waits for all batches; the loss of the last one.
   float sync_get_latest_loss() {
     float loss = 0;
@@ -131,6 +135,34 @@ inline std::string device() {
   dynet::check(vpps_engine_describe(dynet::engine("vpps::device")->raw, text, sizeof text));
   return text;
 }
+
+// What an installed DyNet needs so that its own calls run here (installed/execution.hpp). With
+// these headers they always do; a program with these lines compiles either way.
+enum graph_policy { only_vpps, or_dynet };
+inline void accelerate(dynet::ComputationGraph &, graph_policy = only_vpps) {}
+
+class trainer {
+public:
+  explicit trainer(dynet::Trainer &wrapped)
+      : defer_copies(false), learning_rate(wrapped.learning_rate), wrapped_(wrapped) {}
+  void update() { wrapped_.update(); }
+  void restart() { wrapped_.restart(); }
+  void status() { wrapped_.status(); }
+  bool defer_copies;
+
+private:
+  trainer(const trainer &);
+  trainer &operator=(const trainer &);
+
+public:
+  dynet::real &learning_rate;
+
+private:
+  dynet::Trainer &wrapped_;
+};
+
+inline void pull(dynet::ParameterCollection &) {}
+inline void push(dynet::ParameterCollection &) {}
 
 } // namespace vpps
 #endif

@@ -8,6 +8,7 @@
 #include <dynet/globals.h>
 #include <dynet/model.h>
 
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -68,7 +69,8 @@ struct parameter_record {
 struct collection_record {
   uint32_t id;
   float lambda;
-  float factor; // DyNet's weight decay factor, in step with the engine's
+  bool delivered = false;           // DyNet's own trainer may advance the factor
+  vpps_trainer *decaying = nullptr; // without parameters: advances the engine's factor
   std::weak_ptr<dynet::ParameterStorageBase> first;
 };
 
@@ -145,13 +147,14 @@ public:
     for (auto &r : records_)
       if (!r.second.alive.expired())
         notice(r.second, thorough);
+    for (auto &c : collections_)
+      if (c.second.delivered && !c.second.first.expired())
+        push_decay(*c.first, c.second);
   }
 
   // Moves the engine's gradients of a parameter to DyNet's own, for a trainer of DyNet's.
   void deliver(parameter_record &r) {
-    if (record_of(r.collection).lambda != 0)
-      throw std::invalid_argument("weight decay: DyNet's own trainer cannot tell libvpps of it; "
-                                  "wrap the trainer in vpps::trainer");
+    record_of(r.collection).delivered = true;
     std::vector<float> g;
     if (r.dense) {
       r.dense->accumulate_grad(gradient(r, g, 0, r.size(), r.dense->dim));
@@ -270,6 +273,25 @@ private:
     }
   }
 
+  // The engine's weight decay factor follows that of DyNet's own trainer, update by update.
+  void push_decay(dynet::ParameterCollection &root, collection_record &c) {
+    const float wanted = root.get_weight_decay().current_weight_decay();
+    for (float factor = 0;;) {
+      const float before = factor;
+      check(vpps_collection_factor(engine_, c.id, &factor));
+      if (c.lambda == 0 || factor == before || std::fabs(factor - wanted) <= 1e-6f * wanted)
+        break;
+      if (c.decaying == nullptr) {
+        vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
+        o.collection = c.id;
+        const uint32_t none = 0;
+        check(vpps_trainer_create(engine_, &o, &none, 0, &c.decaying));
+      }
+      check(vpps_update(c.decaying, nullptr));
+    }
+    c.delivered = false;
+  }
+
   static bool differs(const float *now, const std::vector<float> &seen) {
     const size_t n = seen.size(), samples = 16, step = n / samples + 1;
     for (size_t i = 0; i < n; i += step)
@@ -372,12 +394,11 @@ private:
       return at->second;
     collection_record c;
     c.lambda = root.get_weight_decay_lambda();
-    c.factor = root.get_weight_decay().current_weight_decay();
-    if (c.factor != 1) { // the engine begins with 1: fold the factor into the values, as DyNet does
+    const float factor = root.get_weight_decay().current_weight_decay();
+    if (factor != 1) { // the engine begins with 1: fold the factor into the values, as DyNet does
       for (auto &p : root.get_parameter_storages_base())
-        p->scale_parameters(c.factor);
+        p->scale_parameters(factor);
       root.get_weight_decay().reset_weight_decay();
-      c.factor = 1;
     }
     check(vpps_collection_create(engine_, c.lambda, &c.id));
     return collections_[&root] = c;
