@@ -1,12 +1,12 @@
 // The rate at which a Tree-LSTM trains through DyNet's own calls. The program is an ordinary
 // DyNet program, so it compiles against these headers and against those of DyNet itself, which
-// makes the two comparable. It prints one CSV row for each window; a program that compares
-// calls both in turn (bench/compare_rates).
+// makes the two comparable; and, with -DVPPS_ADAPTER, against an installed DyNet whose graphs
+// libvpps runs. It prints one CSV row for each window; bench/compare_rates calls all in turn.
 //
 //   build/bench/treelstm_rate --train train.txt --batch 1 --repetition 1
 //
 // --train F         trees in the Stanford treebank's format (required)
-// --program NAME    the first column (libvpps or dynet, whichever it was compiled against)
+// --program NAME    the first column (libvpps, adapter or dynet, as it was compiled)
 // --mode M          calls: forward, backward, update. fb: vpps::handle::fb, with libvpps only
 // --batch N         sentences in a graph (1)
 // --hidden N        size of embeddings and hidden states (128)
@@ -20,7 +20,8 @@
 #include <dynet/dynet.h>
 #include <dynet/expr.h>
 #include <dynet/training.h>
-#ifdef VPPS_BUNDLED_DYNET
+#if defined(VPPS_BUNDLED_DYNET) || defined(VPPS_ADAPTER)
+#define WITH_VPPS
 #include <vpps/vpps.hpp>
 #endif
 
@@ -58,6 +59,8 @@ double cpu_time() {
 struct options {
 #ifdef VPPS_BUNDLED_DYNET
   std::string program = "libvpps";
+#elif defined(VPPS_ADAPTER)
+  std::string program = "adapter";
 #else
   std::string program = "dynet";
 #endif
@@ -92,12 +95,14 @@ public:
       : trees_(trees), batch_(size_t(std::stoul(o.batch))),
         model_(m_, words, unsigned(std::stoul(o.hidden)), unsigned(std::stoul(o.hidden))),
         trainer_(m_) {
-    if (o.mode != "fb")
-      return;
-#ifdef VPPS_BUNDLED_DYNET
-    hndl_.reset(new vpps::handle(m_, trainer_));
+#ifdef WITH_VPPS
+    if (o.mode == "fb")
+      hndl_.reset(new vpps::handle(m_, trainer_));
+    else
+      vpps_trainer_.reset(new vpps::trainer(trainer_));
 #else
-    throw std::runtime_error("--mode fb needs libvpps; this program was compiled without");
+    if (o.mode == "fb")
+      throw std::runtime_error("--mode fb needs libvpps; this program was compiled without");
 #endif
   }
 
@@ -110,10 +115,14 @@ public:
       for (size_t k = 0; k < batch_; k++)
         batch.push_back(&trees_[next_++ % trees_.size()]);
       ComputationGraph cg;
+#ifdef WITH_VPPS
+      if (!hndl_)
+        vpps::accelerate(cg);
+#endif
       step(cg, model_.loss(cg, batch));
       sentences += batch_;
     } while (wall_time() - start < seconds);
-#ifdef VPPS_BUNDLED_DYNET
+#ifdef WITH_VPPS
     if (hndl_)
       hndl_->sync_get_latest_loss();
 #endif
@@ -122,7 +131,7 @@ public:
 
 private:
   void step(ComputationGraph &cg, const Expression &loss) {
-#ifdef VPPS_BUNDLED_DYNET
+#ifdef WITH_VPPS
     if (hndl_) {
       hndl_->fb(m_, cg, loss);
       return;
@@ -130,7 +139,11 @@ private:
 #endif
     cg.forward(loss);
     cg.backward(loss);
+#ifdef WITH_VPPS
+    vpps_trainer_->update();
+#else
     trainer_.update();
+#endif
   }
 
   const std::vector<tree> &trees_;
@@ -138,8 +151,9 @@ private:
   ParameterCollection m_;
   tree_lstm model_;
   SimpleSGDTrainer trainer_; // at its defaults: clipping is on
-#ifdef VPPS_BUNDLED_DYNET
+#ifdef WITH_VPPS
   std::unique_ptr<vpps::handle> hndl_;
+  std::unique_ptr<vpps::trainer> vpps_trainer_;
 #endif
 };
 
