@@ -21,18 +21,29 @@
  *  returns before its work is done; every call that reads a value or a parameter
  *  waits for the vpps_fb calls before it.
  *
+ * FAILURES
+ *  Memory that runs out, on the host or a GPU, is VPPS_ERR_MEMORY: everything is as before the
+ *  call, and calls that need less work. A fault of the device that CUDA does not recover from is
+ *  VPPS_ERR_DEVICE from the call that notices it, and from all later ones of the engine that need
+ *  it; other engines, and the process, go on. Values of parameters and factors of collections then
+ *  read as of the last snapshot (snapshot_batches), if there is one.
+ *
  * LIVING IN THE HOST'S PROCESS
  *  No exception, panic or exit crosses this interface. After fork() every call in
  *  the child returns VPPS_ERR_FORKED: load the library after forking. dlclose()
  *  keeps the library in memory; opening it again continues where it was. The
  *  process may exit with batches in flight. Signal handlers of the host stay in
- *  place; handlers installed later need SA_ONSTACK. The caller's current CUDA
- *  context is left as found; the primary context of the device is used.
+ *  place; handlers installed later need SA_ONSTACK. Threads may come and go. The
+ *  caller's current CUDA context is left as found; the primary context of the device
+ *  is used, and vpps_engine_close frees what the engine has there. CUDA_VISIBLE_DEVICES
+ *  selects and renumbers the devices, as for every CUDA program.
  *
- * ENVIRONMENT, read when an engine is opened
+ * ENVIRONMENT, as it is when the library is loaded
  *  VPPS_THREADS=N       threads of the CPU executor, where the options name none
  *  VPPS_WAIT_SECONDS=S  how long a virtual processor waits for another (10)
  *  VPPS_CACHE_DIR=path  where compiled kernels are kept
+ *  VPPS_SNAPSHOT_BATCHES=N   updates from one snapshot of the parameters to the next,
+ *                       where the options name none
  *  VPPS_NVRTC, VPPS_LIBCUDA=file   libraries to take instead of searching
  *  VPPS_PLAN=rpw=N,processors=N    pins a GPU plan; one whose kernel spills is
  *                       refused, where otherwise the next smaller one is taken
@@ -112,16 +123,20 @@ typedef struct vpps_engine_options {
   uint32_t threads;    /* CPU executor: threads; 0: VPPS_THREADS, else the machine's */
   uint32_t processors; /* CPU executor: virtual processors; 0: one per thread */
   uint32_t seed;       /* of random operations; 0: drawn from the system */
+  /* The parameters' values are copied to host memory every so many updates, for the case that the
+   * device is lost. 0: VPPS_SNAPSHOT_BATCHES, else never. A copy waits for the batches before. */
+  uint32_t snapshot_batches;
 } vpps_engine_options;
 #define VPPS_ENGINE_OPTIONS_INIT                                                                   \
-  { sizeof(vpps_engine_options), 0, 0, 0, 0 }
+  { sizeof(vpps_engine_options), 0, 0, 0, 0, 0 }
 
 /* Opens the engine of a device; opening the same device again returns the same
  * engine (its options stay those of the first call). Release with vpps_engine_close. */
 vpps_status vpps_engine_open(const vpps_engine_options *options, vpps_engine **engine);
 void vpps_engine_close(vpps_engine *engine);
-/* What runs: "cpu: 2 threads, 2 processors, x86-64-v3" or "cuda:0: NVIDIA H200, ...".
- * Writes at most size bytes, always terminated. */
+/* What runs: "cpu: 2 threads, 2 processors, x86-64-v3" or "cuda:0: NVIDIA H200, ...". If "auto"
+ * took the CPU though there is a GPU, what that lacks: "cpu: ...; not device cuda:0: no usable
+ * NVRTC ...". Writes at most size bytes, always terminated. */
 vpps_status vpps_engine_describe(vpps_engine *engine, char *text, size_t size);
 /* Seeds the random operations from now on. */
 vpps_status vpps_engine_seed(vpps_engine *engine, uint32_t seed);
@@ -260,8 +275,9 @@ vpps_status vpps_update(vpps_trainer *trainer, int *clipped);
 void vpps_trainer_destroy(vpps_trainer *trainer);
 
 /* Plans the parameters of a model for the engine's device and compiles (or finds in the
- * cache) its kernel. trainer NULL: SimpleSGD at its defaults over ids. The trainer must
- * outlive the handle. */
+ * cache) its kernel. A cache that cannot be used is no error: the kernel is compiled at every
+ * start, and vpps_plan_report says why. trainer NULL: SimpleSGD at its defaults over ids. The
+ * trainer must outlive the handle. */
 vpps_status vpps_handle_create(vpps_engine *engine, const uint32_t *ids, size_t count,
                                vpps_trainer *trainer, vpps_handle **handle);
 void vpps_handle_destroy(vpps_handle *handle);

@@ -1,9 +1,12 @@
 package persist
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
 	"libvpps/gpu"
+	"libvpps/persist/cpu"
 	"libvpps/persist/cuda"
 )
 
@@ -13,10 +16,16 @@ func open(o Options) (Executor, error) {
 	case o.Device == "cpu":
 		return openCPU(o)
 	case o.Device == "" || o.Device == "auto":
-		if x, err := openCUDA(0); err == nil {
+		x, err := openCUDA(0)
+		if err == nil {
 			return x, nil
 		}
-		return openCPU(o)
+		c, failed := openCPU(o)
+		if failed == nil && !errors.Is(err, errNoGPU) {
+			why, _, _ := strings.Cut(err.Error(), "\n")
+			c = instead{c.(*cpu.Executor), why}
+		}
+		return c, failed
 	case o.Device == "cuda":
 		return openCUDA(0)
 	case strings.HasPrefix(o.Device, "cuda:"):
@@ -32,15 +41,30 @@ func open(o Options) (Executor, error) {
 	return nil, wrong(ErrArgument, "device %q: write cpu, cuda, cuda:N or auto", o.Device)
 }
 
+// errNoGPU: there is no driver, or no device that the program may see.
+var errNoGPU = fmt.Errorf("no GPU: %w", ErrUnsupported)
+
+// instead is the CPU in place of a GPU that there is, but that cannot be used.
+type instead struct {
+	*cpu.Executor
+	why string
+}
+
+// Describe says what runs, and why not the GPU.
+func (i instead) Describe() string { return i.Executor.Describe() + "; not " + i.why }
+
 // openCUDA makes the executor of a GPU, if there is one and a compiler for it.
 func openCUDA(ordinal int) (Executor, error) {
 	driver, err := gpu.OpenDriver()
 	if err != nil {
-		return nil, wrong(ErrUnsupported, "device cuda:%d: %v", ordinal, err)
+		return nil, wrong(errNoGPU, "device cuda:%d: %v", ordinal, err)
 	}
 	n, err := driver.DeviceCount()
-	if err != nil || ordinal >= n {
-		return nil, wrong(ErrUnsupported, "device cuda:%d: there are %d devices (%v)", ordinal, n, err)
+	if err != nil {
+		return nil, wrong(ErrDevice, "device cuda:%d: %v", ordinal, err)
+	}
+	if ordinal >= n {
+		return nil, wrong(ErrUnsupported, "device cuda:%d: there are %d (CUDA_VISIBLE_DEVICES selects and renumbers them): name one from 0 to %d, or cpu", ordinal, n, n-1)
 	}
 	dev, err := driver.Open(ordinal)
 	if err != nil {

@@ -326,7 +326,7 @@ func (e *Executor) finish(t *staging) error {
 // VPPS_TIMES=1 asked for it.
 func (e *Executor) DeviceNS() uint64 { return uint64(e.deviceUS * 1e3) }
 
-// room waits until a slot is free and makes it large enough.
+// room waits until a slot is free and makes it large enough; if that fails it stays as it was.
 func (e *Executor) room(t *staging, n int) error {
 	if err := e.finish(t); err != nil {
 		return err
@@ -335,26 +335,25 @@ func (e *Executor) room(t *staging, n int) error {
 		return nil
 	}
 	words := n + n/2 + 4096
-	host, dev := t.host, t.dev
-	t.words, t.host, t.dev = 0, gpu.HostBuffer{}, 0
-	if err := e.dev.FreeHost(host); err != nil {
+	host, err := e.dev.AllocHost(4 * words)
+	if err != nil {
 		return err
 	}
-	if err := e.dev.Free(dev); err != nil {
+	dev, err := e.dev.Alloc(4 * int64(words+slack))
+	if err == nil {
+		err = e.dev.Memset32(dev, 0, int64(words+slack))
+	}
+	if err != nil {
+		e.dev.FreeHost(host)
+		e.dev.Free(dev)
 		return err
 	}
-	var err error
-	if t.host, err = e.dev.AllocHost(4 * words); err != nil {
+	old := *t
+	t.host, t.dev, t.words = host, dev, words
+	if err := e.dev.FreeHost(old.host); err != nil {
 		return err
 	}
-	if t.dev, err = e.dev.Alloc(4 * int64(words+slack)); err != nil {
-		return err
-	}
-	if err := e.dev.Memset32(t.dev, 0, int64(words+slack)); err != nil {
-		return err
-	}
-	t.words = words
-	return nil
+	return e.dev.Free(old.dev)
 }
 
 // arguments is the kernel's parameter block: struct Arguments of jit/kernel/gpu.h.
