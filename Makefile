@@ -46,12 +46,13 @@ ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words
               $(patsubst dynetshim/adapter/tests/%.cc,$(B)/adapter/%,$(wildcard dynetshim/adapter/tests/*.cc)))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
+FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
 .PHONY: all lib examples tests demo golden test lint format install clean
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
-tests: $(CXXTESTS) $(HOSTTESTS) $(B)/golden $(ADAPTERS) $(B)/standin/libcuda.so.1 $(B)/standin/libnvrtc.so.12
+tests: $(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(B)/standin/libcuda.so.1 $(B)/standin/libnvrtc.so.12
 
 # ---- the shared library --------------------------------------------------------------------------
 
@@ -88,7 +89,7 @@ $(B)/%: cpp_examples/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 $(B)/%: cpp_examples/%.c $(B)/libvpps.so
 	$(CC) -std=c11 -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) -lvpps $(LDFLAGS)
 
-$(CXXTESTS) $(HOSTTESTS) $(BENCHES): LINK += -Wl,-rpath,'$$ORIGIN/..'
+$(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(BENCHES): LINK += -Wl,-rpath,'$$ORIGIN/..'
 $(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CXXPROGRAM)
@@ -115,6 +116,14 @@ $(B)/adapter/%: dynetshim/adapter/tests/%.cc $(B)/libvpps.so
 $(B)/tests/host_%: test/host/%.c $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) $(if $(findstring LOADED_BY_HAND,$(file < $<)),-ldl,-lvpps) $(LDFLAGS)
+
+$(B)/tests/standin_%: test/standin/%.c $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) -lvpps $(LDFLAGS)
+
+$(B)/tests/standin_%: test/standin/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(CXXPROGRAM)
 
 $(B)/bench/%: bench/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 	@mkdir -p $(@D)

@@ -16,7 +16,7 @@
 #endif
 
 /* Operation codes of the wire format. */
-enum { INPUT = 1, PARAMETER = 5, LOG = 20, CWISE_MULTIPLY = 49, SUM_ELEMENTS = 57 };
+enum { INPUT = 1, PARAMETER = 5, TANH = 16, LOG = 20, CWISE_MULTIPLY = 49, SUM_ELEMENTS = 57 };
 
 #define NODE(op, dim) (uint32_t)(op) | (uint32_t)(dim) << 8
 #define CHECK(condition)                                                                           \
