@@ -121,7 +121,7 @@ typedef struct vpps_engine_options {
   uint32_t struct_size;
   const char *device;  /* "cpu", "cuda", "cuda:1", or "auto" (NULL): the first GPU, else the CPU */
   uint32_t threads;    /* CPU executor: threads; 0: VPPS_THREADS, else the machine's */
-  uint32_t processors; /* CPU executor: virtual processors; 0: one per thread */
+  uint32_t processors; /* CPU executor: virtual processors; 0: one per thread, fewer if small */
   uint32_t seed;       /* of random operations; 0: drawn from the system */
   /* The parameters' values are copied to host memory every so many updates, for the case that the
    * device is lost. 0: VPPS_SNAPSHOT_BATCHES, else never. A copy waits for the batches before. */

@@ -171,11 +171,7 @@ func openCPU(o Options) (Executor, error) {
 	if threads <= 0 {
 		threads = min(runtime.NumCPU(), 4)
 	}
-	processors := o.Processors
-	if processors <= 0 {
-		processors = threads
-	}
-	x, err := cpu.New(threads, processors, waitSeconds())
+	x, err := cpu.New(threads, max(o.Processors, 0), waitSeconds())
 	if err != nil {
 		return nil, wrong(ErrMemory, "%v", err)
 	}

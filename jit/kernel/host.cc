@@ -5,6 +5,7 @@
 #include "isa.h"
 #include "processor.h"
 #include "launch_cpu.h"
+#include <sched.h>
 #include <string.h>
 #include <time.h>
 #if defined(__x86_64__)
@@ -80,6 +81,8 @@ private:
 #endif
 };
 
+const unsigned SPINS = 200, YIELDS = 2000; // before a waiting thread sleeps
+
 // Names what the thread's first unfinished processor waits for.
 void time_out(vpps_launch *run, uint32_t thread, uint32_t threads) {
   const Launch l = launch_of(run);
@@ -150,11 +153,18 @@ int vpps_cpu_run(vpps_launch *run, uint32_t thread, uint32_t threads) {
       idle = 0;
       continue;
     }
-    relax();
-    if (++idle < 4000)
+    // A few microseconds of spinning, as long as most waits are; then the core is left to
+    // whoever else wants it, who may be the thread that this one waits for.
+    if (++idle < SPINS) {
+      relax();
       continue;
-    if (idle == 4000)
+    }
+    if (idle == SPINS)
       since = now();
+    if (idle < SPINS + YIELDS) {
+      sched_yield();
+      continue;
+    }
     timespec nap = {0, 20000};
     nanosleep(&nap, 0);
     if (now() - since > run->wait_seconds) {

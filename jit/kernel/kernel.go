@@ -14,7 +14,9 @@ import "C"
 
 import (
 	"errors"
+	"math/bits"
 	"sync"
+	"time"
 	"unsafe"
 
 	"libvpps/persist/plan"
@@ -33,6 +35,7 @@ type Machine struct {
 	res     *C.struct_vpps_residency
 	owned   []unsafe.Pointer // C memory of res
 	states  int              // processors that launch.processors has room for
+	paces   [33]pace         // by the length of the script
 	Threads int
 	Check   bool
 }
@@ -103,7 +106,8 @@ func (m *Machine) SetPlan(p *plan.Plan) {
 // Status is the sticky word: nonzero after a batch whose gradients were not finite.
 func (m *Machine) Status() *uint32 { return (*uint32)(unsafe.Pointer(m.launch.status)) }
 
-// Run interprets a script in C memory to its end.
+// Run interprets a script in C memory to its end, on as many threads as pay: what comes out is
+// the same.
 func (m *Machine) Run(memory unsafe.Pointer, processors int, batch uint32) error {
 	if processors > m.states {
 		C.free(m.launch.processors)
@@ -120,14 +124,18 @@ func (m *Machine) Run(memory unsafe.Pointer, processors int, batch uint32) error
 		m.launch.check = 1
 	}
 	C.vpps_cpu_begin(m.launch)
-	threads := min(m.Threads, processors)
-	var wg sync.WaitGroup
-	for t := 1; t < threads; t++ {
-		wg.Go(func() { C.vpps_cpu_run(m.launch, C.uint32_t(t), C.uint32_t(threads)) })
-	}
-	C.vpps_cpu_run(m.launch, 0, C.uint32_t(threads))
-	if threads > 1 {
-		wg.Wait()
+	if threads := min(m.Threads, processors); threads == 1 {
+		C.vpps_cpu_run(m.launch, 0, 1)
+	} else {
+		words := unsafe.Slice((*uint32)(memory), script.HeadWords)[script.HeadDevice]
+		pace := &m.paces[bits.Len32(words)]
+		alone := pace.alone()
+		if alone {
+			threads = 1
+		}
+		start := time.Now()
+		m.together(threads)
+		pace.took(alone, float64(time.Since(start))/float64(words))
 	}
 	var stop script.Stop
 	for i := range stop {
@@ -142,6 +150,16 @@ func (m *Machine) Run(memory unsafe.Pointer, processors int, batch uint32) error
 	}
 	words := unsafe.Slice((*uint32)(memory), script.HeadWords)
 	return stop.Error(unsafe.Slice(&words[0], words[known]), float64(m.launch.wait_seconds))
+}
+
+// together runs the launch on so many threads.
+func (m *Machine) together(threads int) {
+	var wg sync.WaitGroup
+	for t := 1; t < threads; t++ {
+		wg.Go(func() { C.vpps_cpu_run(m.launch, C.uint32_t(t), C.uint32_t(threads)) })
+	}
+	C.vpps_cpu_run(m.launch, 0, C.uint32_t(threads))
+	wg.Wait()
 }
 
 // Alloc returns n words of zeroed C memory that Free releases.

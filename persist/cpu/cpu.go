@@ -31,8 +31,8 @@ const (
 	least   = 64 << 20
 )
 
-// New makes an executor with a number of threads and virtual processors; waitSeconds bounds
-// every wait.
+// New makes an executor with a number of threads and virtual processors (0: up to one for each
+// thread, as the model's size demands); waitSeconds bounds every wait.
 func New(threads, processors int, waitSeconds float64) (*Executor, error) {
 	e := &Executor{processors: processors}
 	pointers := make([]unsafe.Pointer, script.Segments)
@@ -80,12 +80,28 @@ func (e *Executor) Close() {
 
 // Describe says what runs.
 func (e *Executor) Describe() string {
-	return fmt.Sprintf("cpu: %d threads, %d processors, %s", e.machine.Threads, e.processors, kernel.Variant())
+	processors := fmt.Sprintf("%d processors", e.processors)
+	if e.processors == 0 {
+		processors = fmt.Sprintf("up to %d processors", e.machine.Threads)
+	}
+	return fmt.Sprintf("cpu: %d threads, %s, %s", e.machine.Threads, processors, kernel.Variant())
 }
+
+// Smaller slices of a model than this many floats do not pay: processors then wait for each other
+// longer than they work, and one core's cache holds several of them.
+const slice = 1 << 18
 
 // Plan gives every processor a slice of every matrix.
 func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
-	return plan.Sliced(matrices, e.processors)
+	processors := e.processors
+	if processors == 0 {
+		size := 0
+		for _, m := range matrices {
+			size += m.Rows * m.Cols
+		}
+		processors = min(max(size/slice, 1), e.machine.Threads)
+	}
+	return plan.Sliced(matrices, processors)
 }
 
 // Checks reports whether every operand is held against the script's tensor table, which is
