@@ -23,10 +23,14 @@ struct held_tensor {
 
 class graph {
 public:
-  explicit graph(const dynet::ComputationGraph &cg) : cg_(cg), all_(parameters::all()) {
+  explicit graph(const dynet::ComputationGraph &cg)
+      : cg_(cg), all_(parameters::all()), words_(take_recording()) {
     check(vpps_graph_create(all_.engine(), &raw_));
   }
-  ~graph() { vpps_graph_destroy(raw_); }
+  ~graph() {
+    vpps_graph_destroy(raw_);
+    give_back(std::move(words_));
+  }
 
   vpps_graph *raw() const { return raw_; }
   // Whether nothing of it has been evaluated under the present parameters.
@@ -45,17 +49,17 @@ public:
     if (invalid_from_ < sent_nodes_)
       check(vpps_graph_invalidate(raw_, invalid_from_));
     invalid_from_ = ~0u;
-    words_.walk(cg_);
+    words_->walk(cg_);
   }
 
   // DyNet's nodes from n on are gone. Does not fail: DyNet calls it in destructors.
   void truncate(uint32_t n) {
-    if (n >= words_.count() && n >= sent_nodes_)
+    if (n >= words_->count() && n >= sent_nodes_)
       return;
-    words_.truncate(n);
+    words_->truncate(n);
     if (n < sent_nodes_ && n < dropped_to_) {
       dropped_to_ = n;
-      kept_words_ = words_.words.size();
+      kept_words_ = words_->words.size();
     }
     forget_from(n);
   }
@@ -69,7 +73,7 @@ public:
   const dynet::Tensor &forward(uint32_t i) {
     walk();
     exists(i);
-    words_.read_pointers(0, i);
+    words_->read_pointers(0, i);
     vpps_words w = pending();
     check(vpps_forward(raw_, &w, i, 1));
     forget_from(0);
@@ -145,19 +149,19 @@ private:
   vpps_words pending() const {
     vpps_words w;
     w.version = VPPS_WIRE_VERSION;
-    w.nodes = words_.words.data() + sent_words_;
-    w.node_words = words_.words.size() - sent_words_;
-    w.node_count = words_.count() - sent_nodes_;
-    w.dims = words_.dims.data() + sent_dims_;
-    w.dim_count = words_.dims.size() - sent_dims_;
-    w.inputs = words_.inputs.data();
-    w.input_words = words_.inputs.size();
+    w.nodes = words_->words.data() + sent_words_;
+    w.node_words = words_->words.size() - sent_words_;
+    w.node_count = words_->count() - sent_nodes_;
+    w.dims = words_->dims.data() + sent_dims_;
+    w.dim_count = words_->dims.size() - sent_dims_;
+    w.inputs = words_->inputs.data();
+    w.input_words = words_->inputs.size();
     return w;
   }
   void sent() {
-    sent_words_ = words_.words.size();
-    sent_nodes_ = words_.count();
-    sent_dims_ = words_.dims.size();
+    sent_words_ = words_->words.size();
+    sent_nodes_ = words_->count();
+    sent_dims_ = words_->dims.size();
   }
   void evaluated_to(uint32_t i) {
     sent();
@@ -175,10 +179,10 @@ private:
   // For a call that evaluates what is missing up to node i.
   void read_pointers(uint32_t i) {
     if (i >= evaluated_)
-      words_.read_pointers(evaluated_, i);
+      words_->read_pointers(evaluated_, i);
   }
   void exists(uint32_t i) const {
-    if (i >= words_.count())
+    if (i >= words_->count())
       throw std::invalid_argument("the graph has no node " + std::to_string(i));
   }
   void scalar(const char *what, uint32_t i) const {
@@ -201,7 +205,7 @@ private:
   const dynet::ComputationGraph &cg_;
   parameters &all_;
   vpps_graph *raw_ = nullptr;
-  recording words_;
+  std::unique_ptr<recording> words_;
   size_t sent_words_ = 0, sent_dims_ = 0, kept_words_ = 0;
   uint32_t sent_nodes_ = 0;
   uint32_t dropped_to_ = ~0u, invalid_from_ = ~0u; // what the engine has not been told yet

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cstring>
 #include <initializer_list>
+#include <memory>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <typeinfo>
@@ -308,6 +310,33 @@ private:
   size_t parameter_nodes_;
   bool trainable_;
 };
+
+// Recordings wait here for the next graph: their memory, and which classes they have met, are
+// worth keeping.
+struct spare_recordings {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<recording>> all;
+};
+inline spare_recordings &spares() {
+  static spare_recordings *s = new spare_recordings; // graphs may outlive other statics
+  return *s;
+}
+inline std::unique_ptr<recording> take_recording() {
+  spare_recordings &s = spares();
+  std::lock_guard<std::mutex> lock(s.mutex);
+  if (s.all.empty())
+    return std::unique_ptr<recording>(new recording);
+  std::unique_ptr<recording> r = std::move(s.all.back());
+  s.all.pop_back();
+  return r;
+}
+inline void give_back(std::unique_ptr<recording> r) {
+  r->restart();
+  spare_recordings &s = spares();
+  std::lock_guard<std::mutex> lock(s.mutex);
+  if (s.all.size() < 4)
+    s.all.push_back(std::move(r));
+}
 
 } // namespace installed
 } // namespace vpps
