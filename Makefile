@@ -5,6 +5,7 @@
 # make lint       go vet, staticcheck, clang-format, clang-tidy
 # make format     gofmt and clang-format on everything that is not generated
 # make golden     compares with recorded results of DyNet: the repository's, or those of DIR=folder
+# make compatibility  DYNET_ROOT=dir: writes the table of errors against DyNet into docs/COMPATIBILITY.md
 # make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured
 # make clean
 VERSION := $(shell awk '/define VPPS_VERSION_(MAJOR|MINOR|PATCH)/ {v = v d $$3; d = "."} END {print v}' include/vpps.h)
@@ -43,12 +44,13 @@ INSTALLED_LIB := $(firstword $(patsubst %/libdynet.so,%,$(wildcard $(if $(DYNET_
                    $(foreach d,lib lib64 build/dynet build,$(DYNET_ROOT)/$(d)/libdynet.so),\
                    /usr/local/lib/libdynet.so /usr/lib/libdynet.so))))
 ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words_bundled $(B)/adapter/golden \
+              $(addprefix $(B)/adapter/,example_minimal example_treelstm treelstm_rate walk dynet_rate) \
               $(patsubst dynetshim/adapter/tests/%.cc,$(B)/adapter/%,$(wildcard dynetshim/adapter/tests/*.cc)))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
 FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
-.PHONY: all lib examples tests demo golden test lint format install clean
+.PHONY: all lib examples tests demo golden compatibility test lint format install clean
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
@@ -97,7 +99,7 @@ $(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 # Against an installed DyNet. words has a C ABI of its own, and is compiled both ways.
 TO_INSTALLED = $(CXX) -std=c++11 -MMD -MP -MF $@.d $(CPPFLAGS) -Idynetshim/adapter -Idynetshim/tests -Ibridge/ops \
                -isystem $(INSTALLED_INCLUDE) -isystem $(EIGEN_ROOT) $(WARN) $(CXXFLAGS)
-INSTALLED = $(TO_INSTALLED) $< -o $@ -L$(INSTALLED_LIB) -Wl,-rpath,$(INSTALLED_LIB) -ldynet
+INSTALLED = $(TO_INSTALLED) -pthread $< -o $@ -L$(INSTALLED_LIB) -Wl,-rpath,$(INSTALLED_LIB) -ldynet
 $(B)/adapter/golden: $(patsubst dynetshim/golden/%.cc,$(B)/adapter/golden.o/%.o,$(wildcard dynetshim/golden/*.cc)) $(B)/libvpps.so
 	$(CXX) $(filter %.o,$^) -o $@ $(LINK) -Wl,-rpath,'$$ORIGIN/..' -L$(INSTALLED_LIB) -Wl,-rpath,$(INSTALLED_LIB) -ldynet -lvpps $(LDFLAGS)
 $(B)/adapter/golden.o/%.o: dynetshim/golden/%.cc
@@ -109,9 +111,20 @@ $(B)/adapter/words: dynetshim/adapter/tests/words.cc
 $(B)/adapter/words_bundled: dynetshim/adapter/tests/words.cc $(B)/libvpps_dynet.a
 	@mkdir -p $(@D)
 	$(CXX) -std=c++11 -MMD -MP -MF $@.d $(CPPFLAGS) -Idynetshim/tests $(DYNET) $(WARN) $(CXXFLAGS) $< -o $@ -L$(B) -lvpps_dynet $(LDFLAGS)
+THROUGH_ADAPTER = $(INSTALLED) -DVPPS_ADAPTER $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps $(LDFLAGS)
 $(B)/adapter/%: dynetshim/adapter/tests/%.cc $(B)/libvpps.so
 	@mkdir -p $(@D)
-	$(INSTALLED) $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps $(LDFLAGS)
+	$(THROUGH_ADAPTER)
+$(B)/adapter/example_%: cpp_examples/%.cc $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(THROUGH_ADAPTER)
+$(B)/adapter/%: bench/%.cc $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(THROUGH_ADAPTER)
+# DyNet alone, for bench/compare_rates.
+$(B)/adapter/dynet_rate: bench/treelstm_rate.cc
+	@mkdir -p $(@D)
+	$(INSTALLED) $(LDFLAGS)
 
 $(B)/tests/host_%: test/host/%.c $(B)/libvpps.so
 	@mkdir -p $(@D)
@@ -163,6 +176,12 @@ demo: all
 
 golden: all tests
 	$(if $(DIR),$(GO) run ./dynetshim/golden/convert $(DIR),gzip -dc dynetshim/golden/testdata/*.gz) | $(B)/golden
+
+compatibility: $(B)/adapter/errors
+	VPPS_DEVICE=cpu $(B)/adapter/errors --table --dynet-seed 1 >$(B)/errors.md
+	awk '/^<!-- errors/ {print; print ""; while ((getline line < "$(B)/errors.md") > 0) print line; skip = 1; next} \
+	     /^<!-- end/ {print ""; skip = 0} !skip' docs/COMPATIBILITY.md >$(B)/COMPATIBILITY.md
+	cp $(B)/COMPATIBILITY.md docs/COMPATIBILITY.md
 
 test: all tests
 	GO="$(GO)" CXX="$(CXX)" CC="$(CC)" VERSION=$(VERSION) MAKE="$(MAKE)" test/run

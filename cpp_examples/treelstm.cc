@@ -297,6 +297,8 @@ void train(const options &o, ParameterCollection &m, tree_lstm &model,
       done = std::min(done, 1.0);
       if (!dev.empty() && done >= next_look && done < 1) { // a quick look at held-out trees
         const stopwatch look;
+        if (hndl)
+          hndl->pull(m); // libvpps, if DyNet's own execution is to see the trained values
         held_out = accuracy(model, dev, std::min<size_t>(dev.size(), 200));
         looking += look.seconds();
         next_look = done + 0.1;

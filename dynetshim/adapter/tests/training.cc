@@ -19,6 +19,8 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <thread>
 
 using namespace dynet;
 typedef std::vector<float> floats;
@@ -304,6 +306,39 @@ TEST(models_come_and_go) {
     CHECK(std::fabs(as_vector(*p.values())[0] - (float(k) - 0.1f)) < 1e-6f);
     EQUAL(as_vector(*q.values())[0], 1); // no trainer of ours has it
   }
+}
+
+TEST(threads_take_turns) {
+  std::mutex graphs; // DyNet allows one at a time
+  float results[4] = {};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; t++)
+    threads.emplace_back([&, t] {
+      std::unique_lock<std::mutex> lock(graphs);
+      ParameterCollection m;
+      Parameter p = m.add_parameters({2}, ParameterInitConst(0));
+      SimpleSGDTrainer trainer(m, 0.5f);
+      vpps::handle hndl(m, trainer);
+      lock.unlock();
+      for (int k = 0; k < 20; k++) {
+        lock.lock();
+        {
+          ComputationGraph cg;
+          if (k % 2)
+            vpps::accelerate(cg);
+          hndl.fb(m, cg, sum_elems(parameter(cg, p)) * float(t));
+        }
+        lock.unlock();
+        hndl.sync_get_latest_loss();
+        hndl.pull(m);
+      }
+      results[t] = p.p->values.v[0];
+      lock.lock(); // models go one at a time, too
+    });
+  for (std::thread &t : threads)
+    t.join();
+  for (int t = 0; t < 4; t++)
+    EQUAL(results[t], -10 * t);
 }
 
 TEST(trainers_without_a_rule_are_named) {

@@ -26,7 +26,7 @@ namespace installed {
 class execution : public dynet::ExecutionEngine {
 public:
   execution(const dynet::ComputationGraph &cg, graph_policy policy)
-      : dynet::ExecutionEngine(cg), policy_(policy), graph_(cg) {}
+      : dynet::ExecutionEngine(cg), policy_(policy), graph_(cg) {} // within accelerate's turn
 
   graph &state() { return graph_; }
   // Whether DyNet has to execute the graph, in which case it has the newest parameters.
@@ -60,6 +60,7 @@ public:
 
   const dynet::Tensor &forward() override { return forward(last()); }
   const dynet::Tensor &forward(dynet::VariableIndex i) override {
+    const turn mine;
     parameters::all().notice(true);
     return left_to_dynet() ? own_->forward(i) : graph_.forward(i);
   }
@@ -67,10 +68,12 @@ public:
   const dynet::Tensor &incremental_forward(dynet::VariableIndex i) override { return value(i); }
   const dynet::Tensor &get_value(dynet::VariableIndex i) override { return value(i); }
   const dynet::Tensor &get_gradient(dynet::VariableIndex i) override {
+    const turn mine;
     return own_ ? own_->get_gradient(i) : graph_.gradient(i);
   }
   void backward(bool full = false) override { backward(last(), full); }
   void backward(dynet::VariableIndex i, bool full = false) override {
+    const turn mine;
     if (graph_.fresh())
       parameters::all().notice(true);
     if (left_to_dynet()) {
@@ -86,6 +89,7 @@ private:
     return static_cast<dynet::VariableIndex>(cg.nodes.size() - 1);
   }
   const dynet::Tensor &value(dynet::VariableIndex i) {
+    const turn mine;
     if (graph_.fresh())
       parameters::all().notice(true);
     return left_to_dynet() ? own_->incremental_forward(i) : graph_.value(i);
@@ -132,6 +136,7 @@ private:
 // From now on libvpps runs this graph. A trainer of DyNet's goes on working, on the host;
 // wrapped in vpps::trainer it works on the device.
 inline void accelerate(dynet::ComputationGraph &cg, graph_policy policy = only_vpps) {
+  const installed::turn mine;
   cg.ee.reset(new installed::execution(cg, policy));
 }
 

@@ -32,6 +32,7 @@ public:
   }
   // Brings the trained values into DyNet's memory.
   ~handle() {
+    const installed::turn mine;
     try {
       bool stale = false;
       installed::parameters::all().each(
@@ -53,6 +54,7 @@ public:
   // DyNet's own memory keeps the parameters of before until pull().
   float fb(dynet::ParameterCollection &, dynet::ComputationGraph &cg,
            const dynet::Expression &loss) {
+    const installed::turn mine;
     own(cg, loss);
     installed::parameters &all = installed::parameters::all();
     all.notice(false);
@@ -65,6 +67,7 @@ public:
 
   // The value of x under the engine's parameters; the tensor lasts until the next call.
   const dynet::Tensor &forward(dynet::ComputationGraph &cg, const dynet::Expression &x) {
+    const installed::turn mine;
     own(cg, x);
     installed::parameters::all().notice(true);
     return state(cg).forward(x.i);
@@ -72,6 +75,7 @@ public:
 
   // Waits for all batches; the loss of the last one.
   float sync_get_latest_loss() {
+    const installed::turn mine;
     float loss = 0;
     installed::check(vpps_sync_latest_loss(raw_, &loss));
     const uint64_t n = clips();
@@ -125,6 +129,7 @@ private:
   handle &operator=(const handle &);
 
   void open(dynet::ParameterCollection &model) {
+    const installed::turn mine;
     model_ = &model;
     installed::parameters &all = installed::parameters::all();
     const std::vector<uint32_t> ids = all.ids(model);

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -46,6 +47,19 @@ inline vpps_dim wire(const dynet::Dim &d) {
   return w;
 }
 
+// A call of the adapter's has its turn: threads wait for each other, as in the engine.
+class turn {
+public:
+  turn() : lock_(calls()) {}
+
+private:
+  static std::recursive_mutex &calls() {
+    static std::recursive_mutex *m = new std::recursive_mutex;
+    return *m;
+  }
+  std::lock_guard<std::recursive_mutex> lock_;
+};
+
 // A Parameter or LookupParameter of DyNet and the engine's.
 struct parameter_record {
   uint32_t id, collection;
@@ -78,9 +92,7 @@ class parameters {
 public:
   // The process's; opens the engine at the first call.
   static parameters &all() {
-    static parameters *p = new parameters; // lives on: static models outlive other statics
-    if (p->engine_ == nullptr)
-      p->open();
+    static parameters *p = opened(); // lives on: static models outlive other statics
     return *p;
   }
 
@@ -322,6 +334,11 @@ private:
     throw std::logic_error("a parameter's collection is unknown");
   }
 
+  static parameters *opened() {
+    std::unique_ptr<parameters> p(new parameters);
+    p->open();
+    return p.release();
+  }
   void open() {
     if (dynet::default_device == nullptr)
       throw std::invalid_argument("dynet::initialize must be called before libvpps is used");

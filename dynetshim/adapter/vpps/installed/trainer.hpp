@@ -110,6 +110,7 @@ public:
   explicit trainer(dynet::Trainer &wrapped)
       : dynet::Trainer(*wrapped.model, wrapped.learning_rate), wrapped_(wrapped),
         all_(installed::parameters::all()) {
+    const installed::turn mine;
     take();
     if (typeid(wrapped) == typeid(dynet::SimpleSGDTrainer)) {
       engine_.reset(new installed::engine_trainer(*this, typeid(wrapped)));
@@ -118,6 +119,7 @@ public:
     govern();
   }
   ~trainer() override {
+    const installed::turn mine;
     for (const std::shared_ptr<dynet::ParameterStorageBase> &p : governed_)
       if (installed::parameter_record *r = all_.known(p))
         --r->trainers;
@@ -126,6 +128,7 @@ public:
   bool defer_copies = false;
 
   void update() override {
+    const installed::turn mine;
     take();
     if (!engine_) {
       wrapped_.update();
@@ -266,8 +269,14 @@ private:
 
 // The engine's parameters into DyNet's own memory, and the other way round: after the program
 // has written rows of tables, or single values.
-inline void pull(dynet::ParameterCollection &model) { installed::parameters::all().pull(model); }
-inline void push(dynet::ParameterCollection &model) { installed::parameters::all().push(model); }
+inline void pull(dynet::ParameterCollection &model) {
+  const installed::turn mine;
+  installed::parameters::all().pull(model);
+}
+inline void push(dynet::ParameterCollection &model) {
+  const installed::turn mine;
+  installed::parameters::all().push(model);
+}
 
 } // namespace vpps
 #endif
