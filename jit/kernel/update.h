@@ -43,9 +43,7 @@ VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count) {
 VP void clip(const Launch &l, Processor &p, const u32 *w, u32 flags) {
   const float *partial = address(l, w[CLIP_SEGMENTS], 1, w[CLIP_PARTIALS]);
   float threshold = FLOAT_OF(w[CLIP_THRESHOLD]);
-  float s = 0.0f;
-  for (u32 i = 0; i < w[CLIP_N]; i++)
-    s += partial[i];
+  SUM_OVER(s, i, w[CLIP_N], partial[i]);
   float n = vp_sqrt(s);
   bool finite = n - n == 0.0f;
   p.commit = finite;
