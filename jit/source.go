@@ -8,6 +8,7 @@ package jit
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"libvpps/jit/kernel"
@@ -22,7 +23,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "formulas.h", "philox.h", "processor.h", "elementwise.h",
-	"rows.h", "random.h", "gemm.h", "update.h", "check.h", "gpu.h"}
+	"rows.h", "random.h", "gemm.h", "update.h", "check.h", "gpu.h", "matrix_gpu.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -62,40 +63,53 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	return b.String(), nil
 }
 
-// slot is one register array: the matrices whose partitions some processor keeps in it.
+// slot is one register array: the sizes of the matrices whose partitions processors keep in it.
 type slot struct {
-	matrices []int // ascending
-	floats   int   // per thread
+	cols   []int // of the matrices, each once
+	floats int   // per thread
 }
 
 func iterations(cols int) int { return (cols + 31) / 32 }
 
-// slotsOf collects which matrices share which register array.
+// slotsOf collects which sizes share which register array.
 func slotsOf(p *plan.Plan) []slot {
 	var s []slot
 	for m := range p.Matrices {
+		cols := p.Matrices[m].Cols
 		for _, x := range p.Of(m) {
 			for len(s) <= x.Slot {
 				s = append(s, slot{})
 			}
 			t := &s[x.Slot]
-			if n := len(t.matrices); n == 0 || t.matrices[n-1] != m {
-				t.matrices = append(t.matrices, m)
+			if !slices.Contains(t.cols, cols) {
+				t.cols = append(t.cols, cols)
 			}
-			t.floats = max(t.floats, p.RowsPerWarp*iterations(p.Matrices[m].Cols))
+			t.floats = max(t.floats, p.RowsPerWarp*iterations(cols))
 		}
 	}
 	return s
 }
 
-// SharedBytes is the dynamic shared memory of a plan's kernel: two buffers in which the warps'
-// shares of a transposed product meet.
-func SharedBytes(p *plan.Plan) int {
-	cols := 0
-	for _, m := range p.Matrices {
-		cols = max(cols, 32*iterations(m.Cols))
+// transposedBytes is the shared memory in which the warps' shares of some items of a transposed
+// product meet.
+func transposedBytes(cols, items int) int { return items * (Threads / 32) * 32 * iterations(cols) * 4 }
+
+// transposedItems is how many items of a transposed product are done at a time.
+func transposedItems(p *plan.Plan, cols int) int {
+	items := 4
+	for items > 1 && (items*iterations(cols) > 32 || transposedBytes(cols, items) > p.Shared) { // registers, memory
+		items /= 2
 	}
-	return 2 * (Threads / 32) * cols * 4
+	return items
+}
+
+// SharedBytes is the dynamic shared memory of a plan's kernel.
+func SharedBytes(p *plan.Plan) int {
+	bytes := 0
+	for _, m := range p.Matrices {
+		bytes = max(bytes, transposedBytes(m.Cols, transposedItems(p, m.Cols)))
+	}
+	return bytes
 }
 
 type generator struct {
@@ -103,26 +117,26 @@ type generator struct {
 	slots []slot
 }
 
-// residency writes the table {matrix, first row, end} by processor and slot; matrix -1: nothing.
+// residency writes the table of Partitions by processor and slot.
 func (g *generator) residency(b *strings.Builder) {
 	if len(g.slots) == 0 {
 		return
 	}
-	table := make([][3]int, g.p.Processors*len(g.slots))
+	table := make([][6]int, g.p.Processors*len(g.slots))
 	for i := range table {
-		table[i] = [3]int{-1, 0, 0}
+		table[i][0] = -1
 	}
-	for m := range g.p.Matrices {
+	for m, mx := range g.p.Matrices {
 		for _, x := range g.p.Of(m) {
-			table[x.Processor*len(g.slots)+x.Slot] = [3]int{m, x.Row, x.Row + x.Rows}
+			table[x.Processor*len(g.slots)+x.Slot] = [6]int{m, x.Row, x.Row + x.Rows, mx.Rows, mx.Cols, int(mx.Offset)}
 		}
 	}
-	fmt.Fprintf(b, "\n__constant__ int residency[%d][3] = {", len(table))
+	fmt.Fprintf(b, "\n__constant__ Partition residency[%d] = {", len(table))
 	for i, t := range table {
-		if i%16 == 0 {
+		if i%8 == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "{%d,%d,%d},", t[0], t[1], t[2])
+		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%du},", t[0], t[1], t[2], t[3], t[4], t[5])
 	}
 	b.WriteString("\n};\n")
 }
@@ -146,79 +160,69 @@ func (g *generator) macro(b *strings.Builder, name string, f func(line func(form
 func (g *generator) registers(line func(string, ...any)) {
 	for s, x := range g.slots {
 		line("float r%d[%d];", s, x.floats)
-		line("const int m%d = residency[blockIdx.x * %d + %d][0];", s, len(g.slots), s)
-		line("const u32 row%d = residency[blockIdx.x * %d + %d][1];", s, len(g.slots), s)
-		line("const u32 end%d = residency[blockIdx.x * %d + %d][2];", s, len(g.slots), s)
+		line("const Partition &p%d = residency[blockIdx.x * %d + %d];", s, len(g.slots), s)
 	}
 }
 
 func (g *generator) load(line func(string, ...any)) {
 	for s, x := range g.slots {
-		for _, m := range x.matrices {
-			mx := g.p.Matrices[m]
-			line("if (m%d == %d) load_rows<%d, %d>(r%d, l.segment[SEG_PARAM] + %du, %d, %d, row%d, end%d, a.status);",
-				s, m, g.p.RowsPerWarp, iterations(mx.Cols), s, mx.Offset, mx.Rows, mx.Cols, s, s)
+		for _, cols := range x.cols {
+			line("if (p%d.matrix >= 0 && p%d.cols == %d) load_rows<%d, %d>(r%d, l.segment[SEG_PARAM] + p%d.offset, p%d, a.status);",
+				s, s, cols, g.p.RowsPerWarp, cols, s, s, s)
 		}
 	}
 }
 
-// eachMatrix writes a switch over the matrices.
-func (g *generator) eachMatrix(line func(string, ...any), field string, body func(m int, slots []int)) {
-	line("switch (w[%s]) {", field)
-	for m := range g.p.Matrices {
-		var slots []int
-		for s, x := range g.slots {
-			for _, y := range x.matrices {
-				if y == m {
-					slots = append(slots, s)
-				}
-			}
+// eachArray writes a call for every register array and size of the matrix that the instruction
+// names.
+func (g *generator) eachArray(line func(string, ...any), field string, call func(slot, cols int) string) {
+	for s, x := range g.slots {
+		for _, cols := range x.cols {
+			line("if (p%d.matrix == (int)w[%s] && p%d.cols == %d) %s;", s, field, s, cols, call(s, cols))
 		}
-		if len(slots) == 0 {
-			continue
-		}
-		line("case %d: {", m)
-		body(m, slots)
-		line("break; }")
 	}
-	line("}")
 }
 
 func (g *generator) product(line func(string, ...any)) {
-	g.eachMatrix(line, "PRODUCT_MATRIX", func(m int, slots []int) {
-		mx := g.p.Matrices[m]
-		for _, s := range slots {
-			line("if (m%d == %d) product_rows<%d, %d>(r%d, l, w, flags, count, %d, row%d, end%d);",
-				s, m, g.p.RowsPerWarp, iterations(mx.Cols), s, mx.Cols, s, s)
-		}
+	g.eachArray(line, "PRODUCT_MATRIX", func(s, cols int) string {
+		return fmt.Sprintf("product_rows<%d, %d>(r%d, l, w, flags, count, p%d)", g.p.RowsPerWarp, cols, s, s)
 	})
 }
 
+// transposed: the partitions of one matrix that a processor holds in several arrays add to the same
+// partial result.
 func (g *generator) transposed(line func(string, ...any)) {
-	g.eachMatrix(line, "PRODUCT_T_MATRIX", func(m int, slots []int) {
-		mx := g.p.Matrices[m]
-		it := iterations(mx.Cols)
-		line("__syncthreads();")
-		line("for (u32 e = 0; e < count; e++) {")
-		line("const u32 *item = w + PRODUCT_T_ITEMS + 2 * e;")
-		line("const float *dy = address(l, w[PRODUCT_T_SEGMENTS], 1, item[1]);")
-		line("float t[%d];", it)
-		line("_Pragma(\"unroll\") for (int k = 0; k < %d; k++) t[k] = 0.0f;", it)
-		for _, s := range slots {
-			line("if (m%d == %d) transposed_rows<%d, %d>(r%d, dy, row%d, end%d, t);", s, m, g.p.RowsPerWarp, it, s, s, s)
+	sizes := map[int][]int{} // columns: the arrays
+	var order []int
+	for s, x := range g.slots {
+		for _, cols := range x.cols {
+			if sizes[cols] == nil {
+				order = append(order, cols)
+			}
+			sizes[cols] = append(sizes[cols], s)
 		}
-		line("transposed_store<%d>(t, address(l, w[PRODUCT_T_SEGMENTS], 0, item[0]) + p.rank * w[PRODUCT_T_RANK_STRIDE], %d, FLOAT_OF(w[PRODUCT_T_SCALE]), flags, transposed + (e %% 2) * %d);",
-			it, mx.Cols, Threads/32*32*it)
+	}
+	line("const int m = (int)w[PRODUCT_T_MATRIX];")
+	for _, cols := range order {
+		var any []string
+		for _, s := range sizes[cols] {
+			any = append(any, fmt.Sprintf("p%d.matrix == m && p%d.cols == %d", s, s, cols))
+		}
+		items := transposedItems(g.p, cols)
+		line("if (%s)", strings.Join(any, " || "))
+		line("for (u32 e = 0; e < count; e += %d) {", items)
+		line("const u32 *list = w + PRODUCT_T_ITEMS + 2 * e, n = count - e < %d ? count - e : %d;", items, items)
+		line("float t[%d] = {};", items*iterations(cols))
+		for i, s := range sizes[cols] {
+			line("if (%s) transposed_rows<%d, %d, %d>(r%d, l, w, list, n, p%d, t);", any[i], g.p.RowsPerWarp, cols, items, s, s)
+		}
+		line("transposed_store<%d, %d>(t, l, w, list, n, flags, p.rank, transposed);", cols, items)
 		line("}")
-	})
+	}
 }
 
 func (g *generator) outer(line func(string, ...any)) {
-	g.eachMatrix(line, "OUTER_MATRIX", func(m int, slots []int) {
-		mx := g.p.Matrices[m]
-		for _, s := range slots {
-			line("if (m%d == %d) outer_rows<%d, %d>(l, w, flags, count, %d, %d, row%d, end%d);",
-				s, m, g.p.RowsPerWarp, iterations(mx.Cols), mx.Rows, mx.Cols, s, s)
-		}
+	g.eachArray(line, "OUTER_MATRIX", func(s, cols int) string {
+		return fmt.Sprintf("outer_rows<%d, %d>(l, w, flags, count, p%d)", g.p.RowsPerWarp, cols, s)
 	})
 }

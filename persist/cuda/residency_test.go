@@ -108,9 +108,9 @@ func TestAPlanThatSpillsGivesWayToTheNextSmallerOne(t *testing.T) {
 		refused     []string
 	}{
 		{"the first that fits", spillsAt(), 4, 0, 20, 1, nil},
-		{"four rows spill", spillsAt("4, 4>"), 2, 0, 18, 2, []string{"4 rows a warp, 20 registers a thread for weights: its kernel needs 48 bytes of stack a thread"}},
-		{"only a matrix in memory helps", spillsAt("4, 4>", "2, 4>", "1, 4>"), 1, 1, 1, 4, []string{"4 rows", "2 rows", "1 rows a warp, 17 registers"}},
-		{"nothing resident", spillsAt("4, 4>", "2, 4>", "1,"), 1, 2, 0, 5, []string{"4 rows", "2 rows", "1 rows a warp, 17 registers", "1 rows a warp, 1 registers"}},
+		{"four rows spill", spillsAt("4, 128>"), 2, 0, 18, 2, []string{"4 rows a warp, 20 registers a thread for weights: its kernel needs 48 bytes of stack a thread"}},
+		{"only a matrix in memory helps", spillsAt("4, 128>", "2, 128>", "1, 128>"), 1, 1, 1, 4, []string{"4 rows", "2 rows", "1 rows a warp, 17 registers"}},
+		{"nothing resident", spillsAt("4, 128>", "2, 128>", "1,"), 1, 2, 0, 5, []string{"4 rows", "2 rows", "1 rows a warp, 17 registers", "1 rows a warp, 1 registers"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

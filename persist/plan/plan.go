@@ -34,6 +34,7 @@ type Plan struct {
 	Warps       int      // GPU: warps of a processor
 	Budget      int      // GPU: registers a thread may spend on weights
 	Used        int      // GPU: registers a thread spends on weights, at most
+	Shared      int      // GPU: bytes of shared memory that a processor may use
 	Left        []Matrix // matrices that did not fit: multiplied from memory
 	Note        string   // what the compiler said of it
 	Refused     []string // larger plans that were compiled and not taken, and why

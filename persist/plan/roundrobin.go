@@ -19,7 +19,7 @@ func RoundRobin(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	if d.Processors < 1 || rpw < 1 {
 		return nil, fmt.Errorf("plan: %d processors, %d rows per warp: at least one of each", d.Processors, rpw)
 	}
-	p := &Plan{Processors: d.Processors, First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps, Budget: d.RegistersPer - d.SetAside}
+	p := &Plan{Processors: d.Processors, First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps, Budget: d.RegistersPer - d.SetAside, Shared: d.SharedPerBlock}
 	used := make([]int, d.Processors)  // floats per thread
 	slots := make([]int, d.Processors) // partitions
 	next := 0
