@@ -19,6 +19,7 @@ func (b *Builder) backward() error {
 		b.placeAgain(loss)
 	}
 	b.markGradients(loss)
+	b.classifyUses(loss)
 	b.groupGradients(loss)
 	b.lowerGradients(loss)
 	b.formParameters()
@@ -41,7 +42,7 @@ func (b *Builder) placeAgain(loss uint32) {
 			b.level[v], b.cluster[v], b.sub[v] = level, -1, 0
 		default:
 			c, _ := b.place(v, args...)
-			b.ccost[c] += int32(1 + b.g.DimOf(v).Size()>>8)
+			b.ccost[c] += int32(1 + b.size(v)>>8)
 		}
 	}
 	b.maxLevel = top
@@ -80,11 +81,6 @@ func (b *Builder) markGradients(loss uint32) {
 	}
 }
 
-// contributes reports whether a use passes a gradient back.
-func (b *Builder) contributes(u user) bool {
-	return int(u.node) < len(b.need) && u.node <= b.r.Node && b.need[u.node] && b.g.Op[u.node] != ops.NoBackprop
-}
-
 // groupGradients assigns every node to the cluster that forms its gradient.
 func (b *Builder) groupGradients(loss uint32) {
 	b.gcluster = resize(b.gcluster, int(loss)+1)
@@ -112,9 +108,6 @@ func (b *Builder) groupGradients(loss uint32) {
 func (b *Builder) readers(v uint32) int32 {
 	only := int32(-1)
 	for _, u := range b.usersOf(v) {
-		if !b.contributes(u) {
-			continue
-		}
 		c := b.gcluster[u.node]
 		if _, right := b.isRight(u); right || b.isLeft(u) || only >= 0 && only != c {
 			return b.newCluster(b.level[v])
@@ -184,11 +177,11 @@ func (b *Builder) levelGradient(v uint32) {
 	}
 	k := b.gcluster[v]
 	for _, u := range b.usersOf(v) {
-		if !b.contributes(u) || b.isLeft(u) && b.matrixOf(v) >= 0 {
+		if u.kind == useOuter {
 			continue
 		}
 		from := b.gcluster[u.node]
-		if left, ok := b.isRight(u); ok && b.matrixOf(left) >= 0 {
+		if u.kind == useTransposed {
 			b.blevel[k] = max(b.blevel[k], b.blevel[from]+2)
 		} else if from != k {
 			b.blevel[k] = max(b.blevel[k], b.blevel[from]+1)
@@ -201,19 +194,11 @@ func (b *Builder) passedOn(v uint32) (c, at uint32, ok bool) {
 	if b.g.Op[v] == ops.Parameter || v == b.r.Node {
 		return 0, 0, false
 	}
-	var only user
-	n := 0
-	for _, u := range b.usersOf(v) {
-		if b.contributes(u) {
-			only = u
-			n++
-		}
-	}
-	if n != 1 {
+	uses := b.usersOf(v)
+	if len(uses) != 1 || uses[0].kind != useSame {
 		return 0, 0, false
 	}
-	shift, ok := b.unchanged(v, only)
-	return only.node, shift, ok
+	return uses[0].node, uses[0].at, true
 }
 
 // home is the backward cluster for v, made on first use.
@@ -236,22 +221,24 @@ func (b *Builder) lowerGradient(v uint32) {
 		}
 		return
 	}
-	n := b.g.DimOf(v).Size()
+	n := b.size(v)
 	k := b.gcluster[v]
 	sub, general := int32(0), false
 	b.linear = b.linear[:0]
 	for _, u := range b.usersOf(v) {
-		if !b.contributes(u) || b.isLeft(u) && b.matrixOf(v) >= 0 {
+		if u.kind == useOuter {
 			continue
 		}
 		if b.gcluster[u.node] == k {
 			sub = max(sub, b.gsub[u.node]+1)
 		}
-		if left, ok := b.isRight(u); ok && b.matrixOf(left) >= 0 {
+		switch u.kind {
+		case useTransposed:
+			left, _ := b.isRight(u)
 			b.transposed(v, u, left)
-		} else if at, ok := b.unchanged(v, u); ok {
-			b.linear = append(b.linear, b.s.Grad[u.node]+at)
-		} else {
+		case useSame:
+			b.linear = append(b.linear, b.s.Grad[u.node]+u.at)
+		default:
 			general = true
 		}
 	}
@@ -277,13 +264,7 @@ func (b *Builder) lowerGradient(v uint32) {
 		flags = Acc
 	}
 	for _, u := range b.usersOf(v) {
-		if !general || !b.contributes(u) || b.isLeft(u) && b.matrixOf(v) >= 0 {
-			continue
-		}
-		if left, ok := b.isRight(u); ok && b.matrixOf(left) >= 0 {
-			continue
-		}
-		if _, ok := b.unchanged(v, u); ok {
+		if u.kind != useOther {
 			continue
 		}
 		if flags == 0 && !b.covers(u) {
@@ -316,7 +297,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	c := u.node
 	m := b.matrixOf(left)
 	matrix := &b.r.Plan.Matrices[m]
-	size := uint32(b.g.DimOf(v).Size())
+	size := uint32(b.size(v))
 	holders := uint32(b.holders(m))
 	b.sigs.head(ProductT, 0, 0, uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), size)
 	sig := b.sigs.intern(matrix.Rows)
@@ -362,7 +343,7 @@ func (b *Builder) outerProducts(v uint32, formed bool) {
 		return
 	}
 	for _, u := range b.usersOf(v) {
-		if b.contributes(u) && b.isLeft(u) {
+		if u.kind == useOuter {
 			b.outerItems(v, u, formed)
 		}
 	}

@@ -9,6 +9,7 @@ package script
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
@@ -92,6 +93,8 @@ type Builder struct {
 	s *State
 
 	top uint32 // next free float of act
+
+	sizes []uint32 // of the graph's dims, in elements
 
 	// Per node (forward).
 	need    []bool
@@ -202,6 +205,10 @@ func (b *Builder) reset(r *Request) {
 	if b.g != nil {
 		n = b.g.Len()
 		b.s.grow(n)
+		b.sizes = resize(b.sizes, len(b.g.Dims))
+		for i := range b.g.Dims {
+			b.sizes[i] = uint32(b.g.Dims[i].Size())
+		}
 	}
 	b.need = resize(b.need, n)
 	clear(b.need)
@@ -217,13 +224,8 @@ func (b *Builder) reset(r *Request) {
 }
 
 func (s *State) grow(n int) {
-	for len(s.Value) < n {
-		s.Value = append(s.Value, NoOffset)
-		s.Segment = append(s.Segment, SegAct)
-		s.Aux = append(s.Aux, NoOffset)
-		s.Grad = append(s.Grad, NoOffset)
-		s.Resident = append(s.Resident, false)
-	}
+	s.Value, s.Aux, s.Grad = extend(s.Value, n, NoOffset), extend(s.Aux, n, NoOffset), extend(s.Grad, n, NoOffset)
+	s.Segment, s.Resident = extend(s.Segment, n, SegAct), extend(s.Resident, n, false)
 }
 
 // Truncate forgets nodes from n on.
@@ -251,6 +253,22 @@ func resize[T any](s []T, n int) []T {
 		return make([]T, n, n+n/2)
 	}
 	return s[:n]
+}
+
+// size is the number of elements of node v.
+func (b *Builder) size(v uint32) int { return int(b.sizes[b.g.Dim[v]]) }
+
+// extend makes a slice at least n long; new elements are v.
+func extend[T any](s []T, n int, v T) []T {
+	old := len(s)
+	if n <= old {
+		return s
+	}
+	s = slices.Grow(s, n-old)[:n]
+	for i := old; i < n; i++ {
+		s[i] = v
+	}
+	return s
 }
 
 // alloc reserves n floats of segment act, 16-byte aligned.

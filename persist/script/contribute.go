@@ -40,7 +40,7 @@ func (b *Builder) unchanged(v uint32, u user) (at uint32, ok bool) {
 func (b *Builder) before(u user) uint32 {
 	n := 0
 	for _, a := range b.g.ArgsOf(u.node)[:u.arg] {
-		n += b.g.DimOf(a).Size()
+		n += b.size(a)
 	}
 	return uint32(n)
 }
@@ -63,7 +63,7 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 	op, args := g.Op[c], g.ArgsOf(c)
 	dy := b.gradient(c)
 	if _, back, _, p, fromY, ok := unary(op, g.AttrsOf(c)); ok {
-		n := g.DimOf(v).Size()
+		n := b.size(v)
 		switch {
 		case back == Scale:
 			b.mapItem(cl, sub, Scale, flags, p, 0, n, dst, dy)

@@ -7,14 +7,17 @@ import "slices"
 
 // emitter is the memory of the last stage.
 type emitter struct {
-	proc      []int32  // of a cluster
-	loads     []int32  // of a level: cost per processor
+	proc      []int32 // of a cluster
+	loads     []int32 // of a level: cost per processor before its clusters
+	heap      loadHeap
 	perm, alt []uint32 // items in order
 	keys      []uint32
 	count     []uint32
+	starts    []uint32 // of a level's and processor's items in perm
 	streams   [][]uint32
-	joined    []bool // processors that took part in the level
-	members   []int32
+	levels    []levelPlan
+	runs      []run
+	joined    []bool // by level and processor: it takes part
 	plan      holderTable
 	clusters  []uint32 // by level
 	matrixAlt []matrixItem
@@ -31,6 +34,7 @@ type outerSeen struct {
 type holderTable struct {
 	of      any
 	holders [][]int32
+	rank    []int32 // by matrix and processor: its place among the holders, -1: none
 }
 
 func (b *Builder) holdersOf(m int32) []int32 {
@@ -45,6 +49,13 @@ func (b *Builder) holdersOf(m int32) []int32 {
 			slices.Sort(h)
 			b.plan.holders = append(b.plan.holders, slices.Compact(h))
 		}
+		n := b.r.Plan.Processors
+		b.plan.rank = extend(b.plan.rank[:0], n*len(b.plan.holders), -1)
+		for i, holders := range b.plan.holders {
+			for rank, p := range holders {
+				b.plan.rank[i*n+int(p)] = int32(rank)
+			}
+		}
 	}
 	return b.plan.holders[m]
 }
@@ -54,19 +65,15 @@ func (b *Builder) holders(m int32) int { return len(b.holdersOf(m)) }
 // emit writes b.out.Script.
 func (b *Builder) emit() {
 	processors := b.r.Plan.Processors
-	for len(b.streams) < processors {
-		b.streams = append(b.streams, nil)
-	}
-	for p := range processors {
-		b.streams[p] = b.streams[p][:0]
-	}
-	b.joined = resize(b.joined, processors)
 	levels := int(b.maxLevel) + 1
 	b.outerSeen = b.outerSeen[:0]
 	b.sortMatrices()
 	b.assign(levels, processors)
 	b.sortItems(levels, processors)
-	barriers := b.writeLevels(levels, processors)
+	b.planRuns(levels)
+	b.planMembers(levels, processors)
+	barriers := b.planBarriers(levels)
+	b.writeStreams(levels, processors)
 	b.assemble(processors, barriers)
 }
 
@@ -119,7 +126,7 @@ func (b *Builder) assign(levels, processors int) {
 	}
 	b.loads = resize(b.loads, processors)
 	matrix, last := 0, int32(-1)
-	heap := loadHeap{b.loads, resize(b.members, processors)}
+	heap := loadHeap(resize(b.heap, processors))
 	for _, c := range b.clusters {
 		if l := b.clevel[c]; l != last {
 			clear(b.loads)
@@ -131,56 +138,51 @@ func (b *Builder) assign(levels, processors int) {
 				}
 				matrix++
 			}
-			heap.init()
+			heap.init(b.loads)
 			last = l
 		}
 		b.proc[c] = heap.add(b.ccost[c])
 	}
-	b.members = heap.order
+	b.heap = heap
 }
 
-// loadHeap finds the least loaded processor, the lowest number among equals.
-type loadHeap struct {
-	load  []int32
-	order []int32
-}
+// loadHeap finds the least loaded processor, the lowest number among equals: its elements are
+// load<<32 | processor.
+type loadHeap []uint64
 
-func (h *loadHeap) init() {
-	for i := range h.order {
-		h.order[i] = int32(i)
+// init makes it hold all processors.
+func (h loadHeap) init(loads []int32) {
+	for p, load := range loads {
+		h[p] = uint64(load)<<32 | uint64(p)
 	}
-	for i := len(h.order)/2 - 1; i >= 0; i-- {
+	for i := len(h)/2 - 1; i >= 0; i-- {
 		h.down(i)
 	}
 }
 
-func (h *loadHeap) less(x, y int32) bool {
-	if h.load[x] != h.load[y] {
-		return h.load[x] < h.load[y]
-	}
-	return x < y
-}
-
-func (h *loadHeap) down(i int) {
+func (h loadHeap) down(i int) {
+	x := h[i]
 	for {
-		m := i
-		for k := 2*i + 1; k <= 2*i+2 && k < len(h.order); k++ {
-			if h.less(h.order[k], h.order[m]) {
-				m = k
-			}
+		k := 2*i + 1
+		if k >= len(h) {
+			break
 		}
-		if m == i {
-			return
+		if k+1 < len(h) && h[k+1] < h[k] {
+			k++
 		}
-		h.order[i], h.order[m] = h.order[m], h.order[i]
-		i = m
+		if h[k] >= x {
+			break
+		}
+		h[i] = h[k]
+		i = k
 	}
+	h[i] = x
 }
 
 // add puts cost on the least loaded processor and returns it.
-func (h *loadHeap) add(cost int32) int32 {
-	p := h.order[0]
-	h.load[p] += cost
+func (h loadHeap) add(cost int32) int32 {
+	p := int32(uint32(h[0]))
+	h[0] += uint64(cost) << 32
 	h.down(0)
 	return p
 }
@@ -205,12 +207,12 @@ func (b *Builder) sortItems(levels, processors int) {
 		b.sortBy(int(sigs), func(it *item) uint32 { return it.sig })
 		b.sortBy(int(subs), func(it *item) uint32 { return uint32(it.sub) })
 	}
-	if p := uint32(processors); uint64(levels)*uint64(p) <= 1<<17 {
-		b.sortBy(levels*processors, func(it *item) uint32 { return uint32(b.clevel[it.cluster])*p + uint32(b.proc[it.cluster]) })
-	} else {
-		b.sortBy(processors, func(it *item) uint32 { return uint32(b.proc[it.cluster]) })
-		b.sortBy(levels, func(it *item) uint32 { return uint32(b.clevel[it.cluster]) })
-	}
+	p := uint32(processors)
+	b.sortBy(levels*processors, func(it *item) uint32 { return uint32(b.clevel[it.cluster])*p + uint32(b.proc[it.cluster]) })
+	// sortBy leaves every bucket's end.
+	b.starts = resize(b.starts, levels*processors+1)
+	b.starts[0] = 0
+	copy(b.starts[1:], b.count[:levels*processors])
 }
 
 func (b *Builder) sortBy(buckets int, key func(*item) uint32) {
@@ -230,191 +232,6 @@ func (b *Builder) sortBy(buckets int, key func(*item) uint32) {
 		b.count[k]++
 	}
 	b.perm, b.alt = b.alt, b.perm
-}
-
-// writeLevels writes all levels into the streams and returns the number of barriers.
-//
-// Who takes part in a level first waits for the level before it, and so, through those who
-// took part there, for all earlier ones.
-func (b *Builder) writeLevels(levels, processors int) int {
-	at, matrix := 0, 0
-	barriers := 0
-	var before []int32 // the members of the level before
-	for l := range int32(levels) {
-		clear(b.joined)
-		first, firstMatrix := at, matrix
-		for at < len(b.perm) && b.clevel[b.items[b.perm[at]].cluster] == l {
-			b.joined[b.proc[b.items[b.perm[at]].cluster]] = true
-			at++
-		}
-		for matrix < len(b.matrices) && b.matrices[matrix].level == l {
-			for _, p := range b.holdersOf(int32(b.sigs.of(b.matrices[matrix].sig)[3])) {
-				b.joined[p] = true
-			}
-			matrix++
-		}
-		members := b.membersNow(processors)
-		if len(members) == 0 {
-			continue
-		}
-		if len(before) > 0 {
-			if len(before) > 1 || len(members) > 1 || before[0] != members[0] {
-				for _, p := range before {
-					b.streams[p] = append(b.streams[p], uint32(Signal), 3, uint32(barriers))
-				}
-				for _, p := range members {
-					if len(before) > 1 || before[0] != p {
-						b.streams[p] = append(b.streams[p], uint32(Wait), 4, uint32(barriers), uint32(len(before)))
-					}
-				}
-				barriers++
-			}
-		}
-		b.writeMatrices(firstMatrix, matrix)
-		b.writeItems(first, at)
-		before = append(before[:0], members...)
-	}
-	for p := range processors {
-		b.streams[p] = append(b.streams[p], uint32(Halt))
-	}
-	return barriers
-}
-
-func (b *Builder) membersNow(processors int) []int32 {
-	b.members = b.members[:0]
-	for p := range processors {
-		if b.joined[p] {
-			b.members = append(b.members, int32(p))
-		}
-	}
-	return b.members
-}
-
-// writeMatrices writes a level's product items to every holder.
-func (b *Builder) writeMatrices(from, to int) {
-	for from < to {
-		sig := b.matrices[from].sig
-		end := from
-		for end < to && b.matrices[end].sig == sig {
-			end++
-		}
-		words := b.sigs.of(sig)
-		for h, p := range b.holdersOf(int32(words[3])) {
-			b.writeProduct(p, uint32(h), words, b.matrices[from:end])
-		}
-		from = end
-	}
-}
-
-// writeProduct writes one holder's instructions of one signature.
-func (b *Builder) writeProduct(p int32, holder uint32, words []uint32, items []matrixItem) {
-	s := b.streams[p]
-	room := (MaxWords - len(words)) / 2
-	op := Opcode(words[0])
-	shift := uint32(0)
-	if op == ProductT {
-		shift = holder * words[5]
-	}
-	for first := true; len(items) > 0; first = false {
-		k := min(room, len(items))
-		at := len(s)
-		s = append(s, words...)
-		s[at] |= Sync << 16
-		s[at+1] = uint32(len(words)+2*k) | uint32(k)<<16
-		switch op {
-		case ProductT:
-			s[at+5] = 0
-		case Outer:
-			if !first || b.accumulates(words) {
-				s[at] |= Acc << 16
-			}
-		}
-		for _, it := range items[:k] {
-			s = append(s, b.pool[it.at]+shift, b.pool[it.at+1])
-		}
-		items = items[k:]
-	}
-	b.streams[p] = s
-}
-
-// accumulates reports whether an Outer adds to a gradient that is there: pending from an
-// earlier backward, or just stored by the outer products of another segment's operands.
-func (b *Builder) accumulates(words []uint32) bool {
-	m := words[3]
-	if b.r.Params[b.r.Plan.Matrices[m].Param].Pending && Segment(words[2]&15) == SegGrad {
-		return true
-	}
-	key := uint64(words[2]&15)<<32 | uint64(words[5])
-	for i := range b.outerSeen {
-		if b.outerSeen[i].key == key {
-			return b.outerSeen[i].sig != words[2]
-		}
-	}
-	b.outerSeen = append(b.outerSeen, outerSeen{key, words[2]})
-	return false
-}
-
-// writeItems writes a level's items, which are sorted.
-func (b *Builder) writeItems(from, to int) {
-	for from < to {
-		it := &b.items[b.perm[from]]
-		p := b.proc[it.cluster]
-		end := from + 1
-		sync := uint32(0)
-		if s := b.streams[p]; len(s) > 0 && it.sub >= 0 {
-			sync = b.needsSync(from, it)
-		}
-		if it.sig == rawSig {
-			words := b.pool[it.at : it.at+b.pool[it.at+1]&0xFFFF]
-			at := len(b.streams[p])
-			b.streams[p] = append(b.streams[p], words...)
-			b.streams[p][at] |= sync << 16
-			from = end
-			continue
-		}
-		for end < to {
-			x := &b.items[b.perm[end]]
-			if x.sig != it.sig || x.sub != it.sub || b.proc[x.cluster] != p {
-				break
-			}
-			end++
-		}
-		b.writeRun(p, sync, from, end)
-		from = end
-	}
-}
-
-// needsSync: the first instruction of an order meets the threads before it.
-func (b *Builder) needsSync(at int, it *item) uint32 {
-	if at > 0 {
-		x := &b.items[b.perm[at-1]]
-		if x.sub == it.sub && b.proc[x.cluster] == b.proc[it.cluster] && b.clevel[x.cluster] == b.clevel[it.cluster] {
-			return 0
-		}
-	}
-	return Sync
-}
-
-// writeRun writes the items [from, to) of one signature as instructions.
-func (b *Builder) writeRun(p int32, sync uint32, from, to int) {
-	words := b.sigs.of(b.items[b.perm[from]].sig)
-	n := ItemWords(Opcode(words[0]), uint8(words[0]>>8))
-	room := (MaxWords - len(words)) / n
-	s := b.streams[p]
-	for from < to {
-		k := min(room, to-from)
-		at := len(s)
-		s = append(s, words...)
-		s[at] |= sync << 16
-		s[at+1] = uint32(len(words)+n*k) | uint32(k)<<16
-		for _, i := range b.perm[from : from+k] {
-			w := b.items[i].at
-			s = appendFew(s, b.pool[w:w+uint32(n)])
-		}
-		sync = 0
-		from += k
-	}
-	b.streams[p] = s
 }
 
 // assemble puts header, streams, counters, inputs and tensors behind one another.

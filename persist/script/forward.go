@@ -48,7 +48,7 @@ func (b *Builder) keeps(v uint32) bool {
 func (b *Builder) copyOf(v uint32) {
 	from := b.value(v)
 	c, s := b.place(v)
-	b.mapItem(c, s, Copy, 0, 0, 0, b.g.DimOf(v).Size(), b.output(v), from)
+	b.mapItem(c, s, Copy, 0, 0, 0, b.size(v), b.output(v), from)
 }
 
 // markNeeded marks the nodes to evaluate: all, or the ancestors of the last.
@@ -131,7 +131,7 @@ func (b *Builder) value(v uint32) operand { return operand{b.s.Segment[v], b.s.V
 
 // output reserves v's value.
 func (b *Builder) output(v uint32) operand {
-	b.s.Value[v], b.s.Segment[v] = b.alloc(b.g.DimOf(v).Size()), SegAct
+	b.s.Value[v], b.s.Segment[v] = b.alloc(b.size(v)), SegAct
 	return b.value(v)
 }
 
@@ -317,7 +317,7 @@ func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, sr
 	default:
 		fn, p = Drop, float(a[0])
 	}
-	n := b.g.DimOf(v).Size()
+	n := b.size(v)
 	b.sigs.head(Random, uint8(fn), flags, uint32(dst.seg)|uint32(src.seg)<<4, uint32(n), bits(p), bits(q),
 		b.r.Seed, b.r.GraphID, b.r.ForwardCount)
 	if RandomTable[fn].Words == 3 {
@@ -357,7 +357,7 @@ func spread(dims ...*bridge.Dim) []axis {
 	return out
 }
 
-func sameSize(a, b *bridge.Dim) bool { return a.Size() == b.Size() && a.Bd == b.Bd }
+func sameSize(a, b *bridge.Dim) bool { return a == b || a.Size() == b.Size() && a.Bd == b.Bd }
 
 func (b *Builder) lowerBinary(v uint32) {
 	g := b.g
@@ -494,7 +494,7 @@ func (b *Builder) lowerReduction(v uint32) {
 	b.emitElement(&e, c, s)
 	if g.Op[v] == ops.L2Norm {
 		b.sub[v]++
-		b.mapItem(c, b.sub[v], Sqrt, 0, 0, 0, g.DimOf(v).Size(), y, y)
+		b.mapItem(c, b.sub[v], Sqrt, 0, 0, 0, b.size(v), y, y)
 	}
 }
 

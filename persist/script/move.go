@@ -166,7 +166,7 @@ func (b *Builder) lowerMove(v uint32) error {
 		if err != nil {
 			return err
 		}
-		if at, ok := contiguous(m, g.DimOf(v).Size()); ok {
+		if at, ok := contiguous(m, b.size(v)); ok {
 			b.alias(v, args[0], at)
 			return nil
 		}
@@ -284,13 +284,13 @@ func (b *Builder) lowerRestricted(v uint32) error {
 // contributeRestricted ignores the gradient of the other rows: they are constant.
 func (b *Builder) contributeRestricted(c uint32, dst operand, flags uint32, cl, sub int32) int32 {
 	dy := b.masked(c, b.gradient(c), 0, cl, sub)
-	b.rowItem(cl, sub+2, LogSoftmaxB, flags, 0, uint32(b.g.DimOf(c).Size()), 1, 0, dst, b.value(c), dy)
+	b.rowItem(cl, sub+2, LogSoftmaxB, flags, 0, uint32(b.size(c)), 1, 0, dst, b.value(c), dy)
 	return sub + 3
 }
 
 // masked copies the rows of v's restriction from a vector into one that is fill elsewhere.
 func (b *Builder) masked(v uint32, from operand, fill float32, c, s int32) operand {
-	n := b.g.DimOf(v).Size()
+	n := b.size(v)
 	to := operand{SegAct, b.alloc(n)}
 	b.fill(c, s, fill, n, to.at)
 	done := make(map[uint32]bool) // a row may be listed twice

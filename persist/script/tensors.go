@@ -86,7 +86,7 @@ func (b *Builder) earlier(t []tensor) []tensor {
 		if at == NoOffset || at >= b.r.Base || b.s.Segment[v] != SegAct {
 			continue
 		}
-		t = append(t, tensor{SegAct, LiveIn, at, uint32(b.g.DimOf(v).Size())})
+		t = append(t, tensor{SegAct, LiveIn, at, uint32(b.size(v))})
 		if b.s.Aux[v] != NoOffset && b.g.Op[v] == ops.PickNegLogSoftmax {
 			t = append(t, tensor{SegAct, LiveIn, b.s.Aux[v], b.g.DimOf(v).Bd})
 		}

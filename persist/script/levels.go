@@ -1,0 +1,103 @@
+package script
+
+// What every level's products, members and barriers are.
+
+// run is the product items [from, to) of one signature and level.
+type run struct {
+	sig      uint32
+	matrix   int32
+	from, to int
+	acc      bool // an Outer that adds to what is there
+}
+
+// levelPlan is what the streams have of one level.
+type levelPlan struct {
+	runs     [2]int // its products: b.runs[runs[0]:runs[1]]
+	members  int32  // how many processors take part
+	lowest   int32  // the first of them
+	entry    int32  // the barrier that members wait for, -1: none
+	expected int32  // its signals
+	exempt   int32  // who need not wait, being the only one to signal; -1: none
+	exit     int32  // the barrier that members signal, -1: none
+}
+
+// planRuns groups the sorted product items.
+func (b *Builder) planRuns(levels int) {
+	b.levels, b.runs = resize(b.levels, levels), b.runs[:0]
+	at := 0
+	for l := range int32(levels) {
+		first := len(b.runs)
+		for at < len(b.matrices) && b.matrices[at].level == l {
+			from, sig := at, b.matrices[at].sig
+			for at < len(b.matrices) && b.matrices[at].level == l && b.matrices[at].sig == sig {
+				at++
+			}
+			words := b.sigs.of(sig)
+			acc := Opcode(words[0]) == Outer && b.accumulates(words)
+			b.runs = append(b.runs, run{sig, int32(words[3]), from, at, acc})
+		}
+		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1}
+	}
+}
+
+// accumulates reports whether an Outer adds to a gradient that is there: pending from an
+// earlier backward, or just stored by the outer products of another segment's operands.
+func (b *Builder) accumulates(words []uint32) bool {
+	m := words[3]
+	if b.r.Params[b.r.Plan.Matrices[m].Param].Pending && Segment(words[2]&15) == SegGrad {
+		return true
+	}
+	key := uint64(words[2]&15)<<32 | uint64(words[5])
+	for i := range b.outerSeen {
+		if b.outerSeen[i].key == key {
+			return b.outerSeen[i].sig != words[2]
+		}
+	}
+	b.outerSeen = append(b.outerSeen, outerSeen{key, words[2]})
+	return false
+}
+
+// planMembers finds who takes part in which level: who has items, or holds a matrix of a product.
+func (b *Builder) planMembers(levels, processors int) {
+	b.joined = resize(b.joined, levels*processors)
+	clear(b.joined)
+	for l := range levels {
+		first, x := l*processors, &b.levels[l]
+		joined, starts := b.joined[first:first+processors], b.starts[first:first+processors+1]
+		for _, r := range b.runs[x.runs[0]:x.runs[1]] {
+			for _, p := range b.holdersOf(r.matrix) {
+				joined[p] = true
+			}
+		}
+		for p := processors - 1; p >= 0; p-- {
+			if joined[p] || starts[p+1] > starts[p] {
+				joined[p] = true
+				x.members++
+				x.lowest = int32(p)
+			}
+		}
+	}
+}
+
+// planBarriers puts a barrier between levels, but where one processor makes up both, and returns how
+// many there are. Who takes part in a level waits for the level before it, and so, through those
+// who took part there, for all earlier ones.
+func (b *Builder) planBarriers(levels int) int {
+	barriers := int32(0)
+	var before *levelPlan
+	for l := range levels {
+		now := &b.levels[l]
+		if now.members == 0 {
+			continue
+		}
+		if before != nil && (before.members > 1 || now.members > 1 || before.lowest != now.lowest) {
+			before.exit, now.entry, now.expected = barriers, barriers, before.members
+			if before.members == 1 {
+				now.exempt = before.lowest
+			}
+			barriers++
+		}
+		before = now
+	}
+	return int(barriers)
+}

@@ -1,0 +1,158 @@
+package script
+
+// Writing every processor's stream. A stream depends on nothing but the plan of the levels and
+// the sorted items, so that several goroutines write them.
+
+import "sync"
+
+// writers is how many goroutines write the streams of a script of at least parallelItems items.
+const (
+	writers       = 4
+	parallelItems = 1 << 13
+)
+
+// writeStreams writes all streams.
+func (b *Builder) writeStreams(levels, processors int) {
+	for len(b.streams) < processors {
+		b.streams = append(b.streams, nil)
+	}
+	if len(b.perm) < parallelItems {
+		b.writeSome(levels, processors, 0, processors)
+		return
+	}
+	var all sync.WaitGroup
+	var failed [writers]any // what a goroutine panicked with, for the caller's to pass on
+	for k := range writers {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			defer func() { failed[k] = recover() }()
+			b.writeSome(levels, processors, k*processors/writers, (k+1)*processors/writers)
+		}()
+	}
+	all.Wait()
+	for _, f := range failed {
+		if f != nil {
+			panic(f)
+		}
+	}
+}
+
+// writeSome writes the streams of the processors [from, to).
+func (b *Builder) writeSome(levels, processors, from, to int) {
+	for p := from; p < to; p++ {
+		w := streamWriter{b: b, p: int32(p), words: b.streams[p][:0]}
+		for l := range levels {
+			if b.joined[l*processors+p] {
+				w.level(&b.levels[l], b.starts[l*processors+p], b.starts[l*processors+p+1], processors)
+			}
+		}
+		b.streams[p] = append(w.words, uint32(Halt))
+	}
+}
+
+// streamWriter writes the stream of processor p.
+type streamWriter struct {
+	b     *Builder
+	p     int32
+	words []uint32
+}
+
+// level writes what p does in a level: its products, then its items, which are b.perm[from:to].
+func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
+	b := w.b
+	if x.entry >= 0 && x.exempt != w.p {
+		w.words = append(w.words, uint32(Wait), 4, uint32(x.entry), uint32(x.expected))
+	}
+	for i := x.runs[0]; i < x.runs[1]; i++ {
+		r := &b.runs[i]
+		if rank := b.plan.rank[int(r.matrix)*processors+int(w.p)]; rank >= 0 {
+			w.product(r, uint32(rank))
+		}
+	}
+	w.items(b.perm[from:to])
+	if x.exit >= 0 {
+		w.words = append(w.words, uint32(Signal), 3, uint32(x.exit))
+	}
+}
+
+// product writes a holder's instructions of one run.
+func (w *streamWriter) product(r *run, holder uint32) {
+	b, s := w.b, w.words
+	words, items := b.sigs.of(r.sig), b.matrices[r.from:r.to]
+	room := (MaxWords - len(words)) / 2
+	op := Opcode(words[0])
+	shift := uint32(0)
+	if op == ProductT {
+		shift = holder * words[5]
+	}
+	for first := true; len(items) > 0; first = false {
+		k := min(room, len(items))
+		at := len(s)
+		s = append(s, words...)
+		s[at] |= Sync << 16
+		s[at+1] = uint32(len(words)+2*k) | uint32(k)<<16
+		switch op {
+		case ProductT:
+			s[at+5] = 0
+		case Outer:
+			if !first || r.acc {
+				s[at] |= Acc << 16
+			}
+		}
+		for _, it := range items[:k] {
+			s = append(s, b.pool[it.at]+shift, b.pool[it.at+1])
+		}
+		items = items[k:]
+	}
+	w.words = s
+}
+
+// items writes a level's sorted items: runs of the same order and signature become instructions. The
+// first instruction of an order meets the threads before it.
+func (w *streamWriter) items(list []uint32) {
+	b := w.b
+	last := int32(-1)
+	for len(list) > 0 {
+		it := &b.items[list[0]]
+		sync := uint32(0)
+		if len(w.words) > 0 && it.sub != last {
+			sync = Sync
+		}
+		last = it.sub
+		n := 1
+		if it.sig == rawSig {
+			at := len(w.words)
+			w.words = append(w.words, b.pool[it.at:it.at+b.pool[it.at+1]&0xFFFF]...)
+			w.words[at] |= sync << 16
+		} else {
+			for n < len(list) && b.items[list[n]].sig == it.sig && b.items[list[n]].sub == it.sub {
+				n++
+			}
+			w.run(sync, list[:n])
+		}
+		list = list[n:]
+	}
+}
+
+// run writes items of one signature as instructions.
+func (w *streamWriter) run(sync uint32, list []uint32) {
+	b, s := w.b, w.words
+	words := b.sigs.of(b.items[list[0]].sig)
+	n := ItemWords(Opcode(words[0]), uint8(words[0]>>8))
+	room := (MaxWords - len(words)) / n
+	for len(list) > 0 {
+		k := min(room, len(list))
+		at := len(s)
+		s = append(s, words...)
+		s[at] |= sync << 16
+		s[at+1] = uint32(len(words)+n*k) | uint32(k)<<16
+		for _, i := range list[:k] {
+			w := b.items[i].at
+			s = appendFew(s, b.pool[w:w+uint32(n)])
+		}
+		sync = 0
+		list = list[k:]
+	}
+	w.words = s
+}
