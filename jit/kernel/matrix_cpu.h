@@ -92,7 +92,7 @@ VP void product_tail(const float *w, u32 ld, u32 rows, u32 cols, const float *co
 template <int VB>
 VP void product_rows(const float *w, u32 ld, u32 rows, u32 cols, const float *const *x,
                      float *const *y, const float *bias, float bias_scale, float scale, bool acc) {
-  const int WIDE = VB == 1 ? 8 : 2;
+  const int WIDE = VB == 1 ? 8 : VB == 4 && VW == 16 ? 4 : VB > 4 && VW < 16 ? 1 : 2;
   u32 r = 0;
   float *out[VB];
 #define AT                                                                                         \
@@ -123,17 +123,20 @@ VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor
     const float *bias = 0;
     if (flags & FLAG_BIAS)
       bias = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]) + part.row;
-    const float *x[4];
-    float *y[4];
+    const float *x[8];
+    float *y[8];
     for (u32 e = 0; e < count;) {
-      u32 n = count - e >= 4 ? 4 : 1;
+      u32 n = count - e >= 8 ? 8 : count - e >= 4 ? 4 : 1;
       for (u32 b = 0; b < n; b++) {
         const u32 *item = w + PRODUCT_ITEMS + 2 * (e + b);
         y[b] = address(l, w[PRODUCT_SEGMENTS], 0, item[0]) + part.row;
         x[b] = address(l, w[PRODUCT_SEGMENTS], 1, item[1]);
       }
       bool acc = flags & FLAG_ACC;
-      if (n == 4)
+      if (n == 8)
+        product_rows<8>(base + part.row, m.rows, part.rows, m.cols, x, y, bias, bias_scale, scale,
+                        acc);
+      else if (n == 4)
         product_rows<4>(base + part.row, m.rows, part.rows, m.cols, x, y, bias, bias_scale, scale,
                         acc);
       else
@@ -177,12 +180,18 @@ VP void product_t_block(const float *w, u32 ld, u32 rows, u32 n, const float *co
         }
     total += col * d;
   }
+  // Lanes b * NC and on are those of vector b.
+  float lanes[VW] = {};
+  const size_t bytes = (WHOLE ? NC : n) * sizeof(float);
+  V result = total * scale;
+  if (acc) {
+    for (int b = 0; b < VB; b++)
+      __builtin_memcpy(lanes + b * NC, t[b], bytes);
+    result += load(lanes);
+  }
+  store(lanes, canonical(result));
   for (int b = 0; b < VB; b++)
-    for (int c = 0; c < NC; c++)
-      if (WHOLE || (u32)c < n) {
-        float s = scale * total[b * NC + c];
-        t[b][c] = canonical(acc ? t[b][c] + s : s);
-      }
+    __builtin_memcpy(t[b], lanes + b * NC, bytes);
 }
 
 template <int VB>
@@ -213,16 +222,19 @@ VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Process
   for (u32 k = first[0]; k < first[1]; k++) {
     vpps_rows part = res.parts[k];
     bool acc = (flags & FLAG_ACC) || k > first[0];
-    const float *dy[4];
-    float *t[4];
+    const float *dy[8];
+    float *t[8];
     for (u32 e = 0; e < count;) {
-      u32 n = count - e >= 4 ? 4 : count - e >= 2 ? 2 : 1;
+      u32 n = VW > 8 && count - e >= 8 ? 8 : count - e >= 4 ? 4 : count - e >= 2 ? 2 : 1;
       for (u32 b = 0; b < n; b++) {
         const u32 *item = w + PRODUCT_T_ITEMS + 2 * (e + b);
         t[b] = address(l, w[PRODUCT_T_SEGMENTS], 0, item[0]) + shift;
         dy[b] = address(l, w[PRODUCT_T_SEGMENTS], 1, item[1]) + part.row;
       }
-      if (n == 4)
+      if (n == 8)
+        product_t_rows <
+            VW<8 ? 4 : 8>(base + part.row, m.rows, part.rows, m.cols, dy, t, scale, acc);
+      else if (n == 4)
         product_t_rows<4>(base + part.row, m.rows, part.rows, m.cols, dy, t, scale, acc);
       else if (n == 2)
         product_t_rows<2>(base + part.row, m.rows, part.rows, m.cols, dy, t, scale, acc);
@@ -321,6 +333,17 @@ VP void outer_rows(float *g, u32 ld, u32 cols, const float *dy, const float *x, 
 // As many vectors of a column at once as the registers hold.
 #define OUTER_WIDE (VW == 16 ? 4 : 2)
 
+VP void outer_part(float *base, const vpps_matrix &m, const vpps_rows &part, const float *dy,
+                   const float *x, const u32 *items, u32 count, float scale, bool acc) {
+  u32 r = part.row, end = part.row + part.rows;
+  for (; r + OUTER_WIDE * VW <= end; r += OUTER_WIDE * VW)
+    outer_rows<OUTER_WIDE>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
+  for (; r + VW <= end; r += VW)
+    outer_rows<1>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
+  if (r < end)
+    outer_tail(base + r, m.rows, end - r, m.cols, dy + r, x, items, count, scale, acc);
+}
+
 VP_SLOW void outer(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
                    u32 flags, u32 count) {
   const vpps_matrix &m = res.matrix[w[OUTER_MATRIX]];
@@ -328,17 +351,16 @@ VP_SLOW void outer(const Launch &l, const vpps_residency &res, const Processor &
   float *base = address(l, w[OUTER_SEGMENTS], 0, w[OUTER_DST]);
   const float *x = address(l, w[OUTER_SEGMENTS], 2, 0);
   float scale = FLOAT_OF(w[OUTER_SCALE]);
-  bool acc = flags & FLAG_ACC;
-  const u32 *items = w + OUTER_ITEMS;
+  const u32 *all = w + OUTER_ITEMS;
   for (u32 k = first[0]; k < first[1]; k++) {
     vpps_rows part = res.parts[k];
     const float *dy = address(l, w[OUTER_SEGMENTS], 1, 0);
-    u32 r = part.row, end = part.row + part.rows;
-    for (; r + OUTER_WIDE * VW <= end; r += OUTER_WIDE * VW)
-      outer_rows<OUTER_WIDE>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
-    for (; r + VW <= end; r += VW)
-      outer_rows<1>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
-    if (r < end)
-      outer_tail(base + r, m.rows, end - r, m.cols, dy + r, x, items, count, scale, acc);
+    // A long list piece by piece: all columns use the vectors of one while they are near.
+    for (u32 e = 0, n; e < count; e += n) {
+      n = count - e < 96 ? count - e : 64;
+      const u32 *items = all + 2 * e;
+      const bool acc = (flags & FLAG_ACC) || e > 0;
+      outer_part(base, m, part, dy, x, items, n, scale, acc);
+    }
   }
 }
