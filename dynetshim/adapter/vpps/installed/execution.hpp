@@ -31,8 +31,10 @@ public:
   graph &state() { return graph_; }
   // Whether DyNet has to execute the graph, in which case it has the newest parameters.
   bool left_to_dynet() {
-    if (own_)
+    if (own_) {
+      parameters::all().refresh();
       return true;
+    }
     try {
       graph_.walk();
     } catch (const unknown_node &) {
