@@ -166,7 +166,8 @@ public:
 
   // Moves the engine's gradients of a parameter to DyNet's own, for a trainer of DyNet's.
   void deliver(parameter_record &r) {
-    record_of(r.collection).delivered = true;
+    collection_record &c = record_of(r.collection);
+    c.delivered = c.lambda != 0;
     std::vector<float> g;
     if (r.dense) {
       r.dense->accumulate_grad(gradient(r, g, 0, r.size(), r.dense->dim));
