@@ -120,7 +120,8 @@ func (b *Builder) readers(v uint32) int32 {
 	return only
 }
 
-// lowerGradients goes through the clusters by descending forward level.
+// lowerGradients finds the level of every cluster, by descending forward level, and then lowers the
+// gradients of all nodes.
 func (b *Builder) lowerGradients(loss uint32) {
 	// Counting sort of the nodes by their cluster's forward level; descending nodes inside.
 	bucketOf := func(v uint32) int32 { return b.clevel[b.gcluster[v]] + 1 } // the first level is -1
@@ -156,14 +157,16 @@ func (b *Builder) lowerGradients(loss uint32) {
 		if l > 0 {
 			start = int(b.bucket[l-1])
 		}
-		nodes := b.order[start:end]
-		for _, v := range nodes {
+		for _, v := range b.order[start:end] {
 			b.levelGradient(v)
 		}
-		for _, v := range nodes {
-			b.lowerGradient(v)
-		}
 		end = start
+	}
+	// Users come behind what they use; this order reads memory in a row.
+	for v := int(loss); v >= 0; v-- {
+		if b.need[v] {
+			b.lowerGradient(uint32(v))
+		}
 	}
 }
 
