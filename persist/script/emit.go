@@ -10,10 +10,9 @@ type emitter struct {
 	proc      []int32 // of a cluster
 	loads     []int32 // of a level: cost per processor before its clusters
 	heap      loadHeap
-	perm, alt []uint32 // items in order
-	keys      []uint32
+	sorted    []item
 	count     []uint32
-	starts    []uint32 // of a level's and processor's items in perm
+	starts    []uint32 // of a level's and processor's items
 	streams   [][]uint32
 	levels    []levelPlan
 	runs      []run
@@ -80,24 +79,25 @@ func (b *Builder) emit() {
 // sortMatrices orders product items by level and signature, those of equal ones as they came.
 func (b *Builder) sortMatrices() {
 	b.matrixAlt = resize(b.matrixAlt, len(b.matrices))
-	b.countingSort(len(b.sigs.start), b.matrices, b.matrixAlt, func(x *matrixItem) uint32 { return x.sig })
-	b.countingSort(int(b.maxLevel)+1, b.matrixAlt, b.matrices, func(x *matrixItem) uint32 { return uint32(x.level) })
+	b.count = resize(b.count, max(len(b.sigs.start), int(b.maxLevel)+1)+1)
+	countingSort(b.count[:len(b.sigs.start)+1], b.matrices, b.matrixAlt, func(x *matrixItem) uint32 { return x.sig })
+	countingSort(b.count[:b.maxLevel+2], b.matrixAlt, b.matrices, func(x *matrixItem) uint32 { return uint32(x.level) })
 }
 
-// countingSort writes from to to in the order of a key below buckets, equal keys as they came.
-func (b *Builder) countingSort(buckets int, from, to []matrixItem, key func(*matrixItem) uint32) {
-	b.count = resize(b.count, buckets+1)
-	clear(b.count)
+// countingSort writes from to to in the order of a key, equal keys as they came. Keys are below
+// len(count)-1; count[k] is left as the end of key k.
+func countingSort[T any](count []uint32, from, to []T, key func(*T) uint32) {
+	clear(count)
 	for i := range from {
-		b.count[key(&from[i])+1]++
+		count[key(&from[i])+1]++
 	}
-	for i := range buckets {
-		b.count[i+1] += b.count[i]
+	for i := range len(count) - 1 {
+		count[i+1] += count[i]
 	}
 	for i := range from {
 		k := key(&from[i])
-		to[b.count[k]] = from[i]
-		b.count[k]++
+		to[count[k]] = from[i]
+		count[k]++
 	}
 }
 
@@ -190,13 +190,11 @@ func (h loadHeap) add(cost int32) int32 {
 // sortItems orders items by level, processor, order in the cluster and signature: counting
 // sorts from the least significant key up.
 func (b *Builder) sortItems(levels, processors int) {
-	n := len(b.items)
-	b.perm, b.alt, b.keys = resize(b.perm, n), resize(b.alt, n), resize(b.keys, n)
 	maxSub := int32(0)
 	for i := range b.items {
 		it := &b.items[i]
-		it.cluster = b.find(it.cluster)
-		b.perm[i] = uint32(i)
+		c := b.find(it.cluster)
+		it.cluster = b.clevel[c]*int32(processors) + b.proc[c] // from here on: where it belongs
 		maxSub = max(maxSub, it.sub)
 	}
 	// Two keys at a time where the buckets are few enough.
@@ -207,31 +205,17 @@ func (b *Builder) sortItems(levels, processors int) {
 		b.sortBy(int(sigs), func(it *item) uint32 { return it.sig })
 		b.sortBy(int(subs), func(it *item) uint32 { return uint32(it.sub) })
 	}
-	p := uint32(processors)
-	b.sortBy(levels*processors, func(it *item) uint32 { return uint32(b.clevel[it.cluster])*p + uint32(b.proc[it.cluster]) })
-	// sortBy leaves every bucket's end.
+	b.sortBy(levels*processors, func(it *item) uint32 { return uint32(it.cluster) })
 	b.starts = resize(b.starts, levels*processors+1)
 	b.starts[0] = 0
-	copy(b.starts[1:], b.count[:levels*processors])
+	copy(b.starts[1:], b.count) // the ends
 }
 
 func (b *Builder) sortBy(buckets int, key func(*item) uint32) {
 	b.count = resize(b.count, buckets+1)
-	clear(b.count)
-	for i, x := range b.perm {
-		k := key(&b.items[x])
-		b.keys[i] = k
-		b.count[k+1]++
-	}
-	for i := range buckets {
-		b.count[i+1] += b.count[i]
-	}
-	for i, x := range b.perm {
-		k := b.keys[i]
-		b.alt[b.count[k]] = x
-		b.count[k]++
-	}
-	b.perm, b.alt = b.alt, b.perm
+	b.sorted = resize(b.sorted, len(b.items))
+	countingSort(b.count, b.items, b.sorted, key)
+	b.items, b.sorted = b.sorted, b.items
 }
 
 // assemble puts header, streams, counters, inputs and tensors behind one another.

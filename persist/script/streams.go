@@ -16,7 +16,7 @@ func (b *Builder) writeStreams(levels, processors int) {
 	for len(b.streams) < processors {
 		b.streams = append(b.streams, nil)
 	}
-	if len(b.perm) < parallelItems {
+	if len(b.items) < parallelItems {
 		b.writeSome(levels, processors, 0, processors)
 		return
 	}
@@ -58,7 +58,7 @@ type streamWriter struct {
 	words []uint32
 }
 
-// level writes what p does in a level: its products, then its items, which are b.perm[from:to].
+// level writes what p does in a level: its products, then its items, which are b.items[from:to].
 func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
 	b := w.b
 	if x.entry >= 0 && x.exempt != w.p {
@@ -70,7 +70,7 @@ func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
 			w.product(r, uint32(rank))
 		}
 	}
-	w.items(b.perm[from:to])
+	w.items(b.items[from:to])
 	if x.exit >= 0 {
 		w.words = append(w.words, uint32(Signal), 3, uint32(x.exit))
 	}
@@ -110,11 +110,11 @@ func (w *streamWriter) product(r *run, holder uint32) {
 
 // items writes a level's sorted items: runs of the same order and signature become instructions. The
 // first instruction of an order meets the threads before it.
-func (w *streamWriter) items(list []uint32) {
+func (w *streamWriter) items(list []item) {
 	b := w.b
 	last := int32(-1)
 	for len(list) > 0 {
-		it := &b.items[list[0]]
+		it := &list[0]
 		sync := uint32(0)
 		if len(w.words) > 0 && it.sub != last {
 			sync = Sync
@@ -126,7 +126,7 @@ func (w *streamWriter) items(list []uint32) {
 			w.words = append(w.words, b.pool[it.at:it.at+b.pool[it.at+1]&0xFFFF]...)
 			w.words[at] |= sync << 16
 		} else {
-			for n < len(list) && b.items[list[n]].sig == it.sig && b.items[list[n]].sub == it.sub {
+			for n < len(list) && list[n].sig == it.sig && list[n].sub == it.sub {
 				n++
 			}
 			w.run(sync, list[:n])
@@ -136,9 +136,9 @@ func (w *streamWriter) items(list []uint32) {
 }
 
 // run writes items of one signature as instructions.
-func (w *streamWriter) run(sync uint32, list []uint32) {
+func (w *streamWriter) run(sync uint32, list []item) {
 	b, s := w.b, w.words
-	words := b.sigs.of(b.items[list[0]].sig)
+	words := b.sigs.of(list[0].sig)
 	n := ItemWords(Opcode(words[0]), uint8(words[0]>>8))
 	room := (MaxWords - len(words)) / n
 	for len(list) > 0 {
@@ -147,9 +147,9 @@ func (w *streamWriter) run(sync uint32, list []uint32) {
 		s = append(s, words...)
 		s[at] |= sync << 16
 		s[at+1] = uint32(len(words)+n*k) | uint32(k)<<16
-		for _, i := range list[:k] {
-			w := b.items[i].at
-			s = appendFew(s, b.pool[w:w+uint32(n)])
+		for i := range list[:k] {
+			at := list[i].at
+			s = appendFew(s, b.pool[at:at+uint32(n)])
 		}
 		sync = 0
 		list = list[k:]
