@@ -126,4 +126,20 @@ inline void number_words(std::vector<tree> &trees, dynet::Dict &dict) {
         n.word_id = unsigned(dict.convert(n.word));
 }
 
+// The trees of two files, their words numbered by those that occur twice in the first.
+struct tree_corpus {
+  std::vector<tree> train, dev;
+  dynet::Dict words;
+
+  // Without a path, dev stays empty.
+  void read(const std::string &train_path, const std::string &dev_path) {
+    train = read_trees(train_path);
+    if (!dev_path.empty())
+      dev = read_trees(dev_path);
+    count_words(train, 2, words);
+    number_words(train, words);
+    number_words(dev, words);
+  }
+};
+
 #endif
