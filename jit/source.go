@@ -91,13 +91,13 @@ func slotsOf(p *plan.Plan) []slot {
 }
 
 // transposedBytes is the shared memory in which the warps' shares of some items of a transposed
-// product meet.
+// product meet. No more is needed for the vectors that products and outer products share.
 func transposedBytes(cols, items int) int { return items * (Threads / 32) * 32 * iterations(cols) * 4 }
 
 // transposedItems is how many items of a transposed product are done at a time.
 func transposedItems(p *plan.Plan, cols int) int {
 	items := 4
-	for items > 1 && (items*iterations(cols) > 32 || transposedBytes(cols, items) > p.Shared) { // registers, memory
+	for items > 1 && (items*iterations(cols) > 32 || items*p.RowsPerWarp > 32 || transposedBytes(cols, items) > p.Shared) { // registers, memory
 		items /= 2
 	}
 	return items
@@ -185,7 +185,7 @@ func (g *generator) eachArray(line func(string, ...any), field string, call func
 
 func (g *generator) product(line func(string, ...any)) {
 	g.eachArray(line, "PRODUCT_MATRIX", func(s, cols int) string {
-		return fmt.Sprintf("product_rows<%d, %d>(r%d, l, w, flags, count, p%d)", g.p.RowsPerWarp, cols, s, s)
+		return fmt.Sprintf("product_rows<%d, %d>(r%d, l, w, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, s, s)
 	})
 }
 
@@ -209,20 +209,31 @@ func (g *generator) transposed(line func(string, ...any)) {
 			any = append(any, fmt.Sprintf("p%d.matrix == m && p%d.cols == %d", s, s, cols))
 		}
 		items := transposedItems(g.p, cols)
-		line("if (%s)", strings.Join(any, " || "))
-		line("for (u32 e = 0; e < count; e += %d) {", items)
-		line("const u32 *list = w + PRODUCT_T_ITEMS + 2 * e, n = count - e < %d ? count - e : %d;", items, items)
+		fetch := func(list, s int) string {
+			return fmt.Sprintf("warp_rows<%d, %d>(l, w[PRODUCT_T_SEGMENTS], list + %d, 1, count - e - %d, p%d)", g.p.RowsPerWarp, items, 2*list, list, s)
+		}
+		line("if (%s) {", strings.Join(any, " || "))
+		line("u32 e = 0;")
+		line("const u32 *list = w + PRODUCT_T_ITEMS;")
+		for i, s := range sizes[cols] {
+			line("float dy%d = %s ? %s : 0.0f;", s, any[i], fetch(0, s))
+		}
+		line("for (; e < count; e += %d, list += %d) {", items, 2*items)
 		line("float t[%d] = {};", items*iterations(cols))
 		for i, s := range sizes[cols] {
-			line("if (%s) transposed_rows<%d, %d, %d>(r%d, l, w, list, n, p%d, t);", any[i], g.p.RowsPerWarp, cols, items, s, s)
+			line("if (%s) {", any[i])
+			line("transposed_rows<%d, %d, %d>(r%d, dy%d, t);", g.p.RowsPerWarp, cols, items, s, s)
+			line("if (e + %d < count) dy%d = %s;", items, s, fetch(items, s))
+			line("}")
 		}
-		line("transposed_store<%d, %d>(t, l, w, list, n, flags, p.rank, transposed);", cols, items)
+		line("transposed_store<%d, %d>(t, l, w, list, count - e, flags, p.rank, shared);", cols, items)
+		line("}")
 		line("}")
 	}
 }
 
 func (g *generator) outer(line func(string, ...any)) {
 	g.eachArray(line, "OUTER_MATRIX", func(s, cols int) string {
-		return fmt.Sprintf("outer_rows<%d, %d>(l, w, flags, count, p%d)", g.p.RowsPerWarp, cols, s)
+		return fmt.Sprintf("outer_rows<%d, %d>(l, w, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, s)
 	})
 }

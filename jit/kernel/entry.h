@@ -6,7 +6,7 @@
 extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Arguments a) {
   __shared__ Window window;
   __shared__ float scratch[THREADS];
-  extern __shared__ float transposed[]; // where the warps of a transposed product meet
+  extern __shared__ float shared[]; // of the matrix routines
   if (a.status[0] != 0)
     return;
   // In shared memory, for segments are indexed by what the script says.

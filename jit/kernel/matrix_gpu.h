@@ -86,32 +86,52 @@ template <> struct LaneSums<1, 0> {
   VP_MEMBER static float of(const float *v) { return v[0]; }
 };
 
-// y = scale * W x + bias for BATCH items.
-template <int RPW, int COLS, int BATCH>
-VP void product_items(const float *w, const Launch &l, const u32 *instruction, u32 flags,
-                      const u32 *items, const Partition &part) {
+// Vectors that all warps read come through shared memory, BATCH at a time in one of two buffers:
+// every thread carries its part of the next ones in registers while these are worked on.
+template <int COLS, int BATCH> struct Vectors {
+  static constexpr int WIDTH = 32 * iterations(COLS), ALL = BATCH * WIDTH;
+  static constexpr int EACH = (ALL + (int)THREADS - 1) / (int)THREADS;
+  float next[EACH];
+
+  // Fetches the second vectors of up to count items.
+  VP_MEMBER void load(const Launch &l, u32 segments, const u32 *items, u32 count, u32 slot) {
+#pragma unroll
+    for (int j = 0; j < EACH; j++) {
+      u32 at = j * THREADS + THREAD, b = at / WIDTH, c = at % WIDTH;
+      next[j] = b < BATCH && b < count && c < COLS ? address(l, segments, slot, items[2 * b + 1])[c]
+                                                   : 0.0f;
+    }
+  }
+  VP_MEMBER void store(float *buffer) const {
+#pragma unroll
+    for (int j = 0; j < EACH; j++)
+      if (j * THREADS + THREAD < ALL)
+        buffer[j * THREADS + THREAD] = next[j];
+  }
+};
+
+// y = scale * W x + bias for count of BATCH items; x[b * STRIDE + 32k] is for this lane.
+template <int RPW, int COLS, int BATCH, int STRIDE>
+VP void product_items(const float *w, const float *x, const Launch &l, const u32 *instruction,
+                      u32 flags, const u32 *items, u32 count, const Partition &part) {
   constexpr int N = power_of_two(BATCH * RPW), ITERS = iterations(COLS);
   u32 lane = THREAD % 32;
   float s[N];
-  const float *x[BATCH];
 #pragma unroll
   for (int i = 0; i < N; i++)
     s[i] = 0.0f;
 #pragma unroll
-  for (int b = 0; b < BATCH; b++)
-    x[b] = address(l, instruction[PRODUCT_SEGMENTS], 1, items[2 * b + 1]) + lane;
-#pragma unroll
   for (int k = 0; k < ITERS; k++)
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      float v = lane + 32 * k < COLS ? x[b][32 * k] : 0.0f;
+      float v = lane + 32 * k < COLS ? x[b * STRIDE + 32 * k] : 0.0f;
 #pragma unroll
       for (int i = 0; i < RPW; i++)
         s[b * RPW + i] = FMA(w[i * ITERS + k], v, s[b * RPW + i]);
     }
   float v = LaneSums<N, 16>::of(s) * FLOAT_OF(instruction[PRODUCT_SCALE]);
   u32 mine = lane * N / 32, b = mine / RPW, r = part.row + THREAD / 32 * RPW + mine % RPW;
-  if (lane % (32 / N) != 0 || b >= BATCH || r >= part.end)
+  if (lane % (32 / N) != 0 || b >= BATCH || b >= count || r >= part.end)
     return;
   if (flags & FLAG_BIAS)
     v = FMA(address(l, instruction[PRODUCT_SEGMENTS], 2, instruction[PRODUCT_BIAS])[r],
@@ -121,46 +141,60 @@ VP void product_items(const float *w, const Launch &l, const u32 *instruction, u
 
 template <int RPW, int COLS>
 VP void product_rows(const float *w, const Launch &l, const u32 *instruction, u32 flags, u32 count,
-                     const Partition &part) {
+                     const Partition &part, float *shared) {
   // As many as there are registers for: sums, and loads on their way.
   constexpr int BATCH = RPW > 8 || iterations(COLS) > 32   ? 1
                         : RPW > 4 || iterations(COLS) > 16 ? 2
                                                            : 4;
   const u32 *items = instruction + PRODUCT_ITEMS;
-  u32 e = 0;
-  for (; e + BATCH <= count; e += BATCH)
-    product_items<RPW, COLS, BATCH>(w, l, instruction, flags, items + 2 * e, part);
-  for (; e < count; e++)
-    product_items<RPW, COLS, 1>(w, l, instruction, flags, items + 2 * e, part);
+  u32 segments = instruction[PRODUCT_SEGMENTS], lane = THREAD % 32;
+  if (count == 1) { // the shortest way
+    const float *x = address(l, segments, 1, items[1]) + lane;
+    product_items<RPW, COLS, 1, 0>(w, x, l, instruction, flags, items, 1, part);
+    return;
+  }
+  Vectors<COLS, BATCH> x;
+  x.load(l, segments, items, count, 1);
+  __syncthreads(); // the buffer is free
+  for (u32 e = 0; e < count; e += BATCH) {
+    float *buffer = shared + e / BATCH % 2 * x.ALL;
+    x.store(buffer);
+    __syncthreads();
+    if (e + BATCH < count)
+      x.load(l, segments, items + 2 * (e + BATCH), count - e - BATCH, 1);
+    product_items<RPW, COLS, BATCH, x.WIDTH>(w, buffer + lane, l, instruction, flags, items + 2 * e,
+                                             count - e, part);
+  }
 }
 
-// Adds this warp's share of W^T dy to t, for count of BATCH items: t[b * ITERS + k] belongs to
-// column lane + 32k of item b.
+// The first vectors of up to count of BATCH items, as far as they are this warp's rows: row i of
+// item b is in lane b * RPW + i.
+template <int RPW, int BATCH>
+VP float warp_rows(const Launch &l, u32 segments, const u32 *items, u32 which, u32 count,
+                   const Partition &part) {
+  u32 lane = THREAD % 32, b = lane / RPW, r = part.row + THREAD / 32 * RPW + lane % RPW;
+  return b < BATCH && b < count && r < part.end ? address(l, segments, 1, items[2 * b + which])[r]
+                                                : 0.0f;
+}
+
+// Adds this warp's share of W^T dy to t, for BATCH items whose dy warp_rows has fetched:
+// t[b * ITERS + k] belongs to column lane + 32k of item b.
 template <int RPW, int COLS, int BATCH>
-VP void transposed_rows(const float *w, const Launch &l, const u32 *instruction, const u32 *items,
-                        u32 count, const Partition &part, float *t) {
+VP void transposed_rows(const float *w, float dy, float *t) {
   constexpr int ITERS = iterations(COLS);
-  u32 first = part.row + THREAD / 32 * RPW;
-  float d[BATCH][RPW];
-#pragma unroll
-  for (int b = 0; b < BATCH; b++) {
-    const float *dy =
-        address(l, instruction[PRODUCT_T_SEGMENTS], 1, items[2 * (b < count ? b : 0) + 1]);
-#pragma unroll
-    for (int i = 0; i < RPW; i++)
-      d[b][i] = first + i < part.end ? dy[first + i] : 0.0f;
-  }
 #pragma unroll
   for (int b = 0; b < BATCH; b++)
 #pragma unroll
-    for (int i = 0; i < RPW; i++)
+    for (int i = 0; i < RPW; i++) {
+      float d = __shfl_sync(0xFFFFFFFFu, dy, b * RPW + i);
 #pragma unroll
       for (int k = 0; k < ITERS; k++)
-        t[b * ITERS + k] = FMA(w[i * ITERS + k], d[b][i], t[b * ITERS + k]);
+        t[b * ITERS + k] = FMA(w[i * ITERS + k], d, t[b * ITERS + k]);
+    }
 }
 
-// Sums the warps' shares of count items through shared memory, WARPS * BATCH * WIDTH floats, and
-// stores them.
+// Sums the warps' shares of up to count items through shared memory, WARPS * BATCH * WIDTH floats,
+// and stores them.
 template <int COLS, int BATCH>
 VP void transposed_store(const float *t, const Launch &l, const u32 *instruction, const u32 *items,
                          u32 count, u32 flags, u32 rank, float *buffer) {
@@ -174,7 +208,7 @@ VP void transposed_store(const float *t, const Launch &l, const u32 *instruction
       buffer[(warp * BATCH + b) * WIDTH + 32 * k + lane] = t[b * ITERS + k];
   __syncthreads();
   float scale = FLOAT_OF(instruction[PRODUCT_T_SCALE]);
-  for (u32 b = 0; b < count; b++) {
+  for (u32 b = 0; b < BATCH && b < count; b++) {
     float *to = address(l, instruction[PRODUCT_T_SEGMENTS], 0, items[2 * b]) +
                 rank * instruction[PRODUCT_T_RANK_STRIDE];
     for (u32 c = THREAD; c < COLS; c += THREADS) {
@@ -189,30 +223,43 @@ VP void transposed_store(const float *t, const Launch &l, const u32 *instruction
 
 template <int RPW, int COLS>
 VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count,
-                   const Partition &part) {
+                   const Partition &part, float *shared) {
   constexpr int ITERS = iterations(COLS);
-  constexpr int AHEAD = RPW * ITERS <= 32 ? 4 : ITERS <= 16 ? 2 : 1;
+  constexpr int BATCH = RPW > 16 || ITERS > 16 ? 1 : RPW > 8 || ITERS > 8 ? 2 : 4;
   u32 first = part.row + THREAD / 32 * RPW, lane = THREAD % 32;
+  u32 segments = instruction[OUTER_SEGMENTS];
   const u32 *items = instruction + OUTER_ITEMS;
-  const float *dy = address(l, instruction[OUTER_SEGMENTS], 1, 0),
-              *x = address(l, instruction[OUTER_SEGMENTS], 2, 0) + lane;
   float g[RPW * ITERS];
 #pragma unroll
   for (int i = 0; i < RPW * ITERS; i++)
     g[i] = 0.0f;
-#pragma unroll AHEAD
-  for (u32 e = 0; e < count; e++) {
-    float d[RPW];
+  Vectors<COLS, BATCH> x;
+  x.load(l, segments, items, count, 2);
+  float dy = warp_rows<RPW, BATCH>(l, segments, items, 0, count, part);
+  __syncthreads(); // the buffer is free
+  for (u32 e = 0; e < count; e += BATCH) {
+    float *buffer = shared + e / BATCH % 2 * x.ALL;
+    float now = dy;
+    x.store(buffer);
+    __syncthreads();
+    if (e + BATCH < count) {
+      const u32 *behind = items + 2 * (e + BATCH);
+      x.load(l, segments, behind, count - e - BATCH, 2);
+      dy = warp_rows<RPW, BATCH>(l, segments, behind, 0, count - e - BATCH, part);
+    }
 #pragma unroll
-    for (int i = 0; i < RPW; i++)
-      d[i] = first + i < part.end ? dy[items[2 * e] + first + i] : 0.0f;
-    const float *xe = x + items[2 * e + 1];
-#pragma unroll
-    for (int k = 0; k < ITERS; k++) {
-      float v = lane + 32 * k < COLS ? xe[32 * k] : 0.0f;
+    for (int b = 0; b < BATCH; b++) { // behind the last item dy is 0
+      float d[RPW];
 #pragma unroll
       for (int i = 0; i < RPW; i++)
-        g[i * ITERS + k] = FMA(d[i], v, g[i * ITERS + k]);
+        d[i] = __shfl_sync(0xFFFFFFFFu, now, b * RPW + i);
+#pragma unroll
+      for (int k = 0; k < ITERS; k++) {
+        float v = buffer[b * x.WIDTH + 32 * k + lane];
+#pragma unroll
+        for (int i = 0; i < RPW; i++)
+          g[i * ITERS + k] = FMA(d[i], v, g[i * ITERS + k]);
+      }
     }
   }
   float *to = address(l, instruction[OUTER_SEGMENTS], 0, instruction[OUTER_DST]);
