@@ -43,8 +43,8 @@ type pipeline struct {
 	once  sync.Once
 }
 
-// asynchronous reports whether the executor returns from a launch before it has run; elsewhere a
-// worker has nothing to overlap with.
+// asynchronous reports whether a launch leaves the host time: it returns before it has run, or a
+// thread is free while it runs. Elsewhere a worker has nothing to overlap with.
 func (e *Engine) asynchronous() bool {
 	x, ok := e.exec.(interface{ Asynchronous() bool })
 	return ok && x.Asynchronous() && !e.verify
@@ -114,7 +114,11 @@ func (e *Engine) launchJob(builder *script.Builder, j *job) error {
 		return err
 	}
 	e.last = built.Script
-	return e.exec.Launch(&built.Script, j.launch)
+	t = now()
+	err = e.exec.Launch(&built.Script, j.launch)
+	e.stats.ExecuteNS += now() - t
+	e.stats.Launches++
+	return err
 }
 
 func build(builder *script.Builder, r *script.Request) (built *script.Built, err error) {

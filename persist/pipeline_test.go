@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"libvpps/bridge/ops"
+	"libvpps/persist/cpu"
 )
 
 // ahead is a CPU executor that claims to return before a launch has run, so that batches go
@@ -99,4 +100,39 @@ func TestAClearedGraphsBatchGoesOn(t *testing.T) {
 	g.Close()
 	require.NoError(t, step(m, h))
 	require.LessOrEqual(t, len(m.recordings), inFlight+2)
+}
+
+// onThreads is the little model on one processor and so many threads.
+func onThreads(t *testing.T, threads int) *model {
+	t.Helper()
+	x, err := cpu.New(threads, 1, 5)
+	require.NoError(t, err)
+	m := &model{t, newEngine(x, 1), nil, nil}
+	m.verify = false
+	t.Cleanup(m.Close)
+	m.fill(0.1)
+	m.addMatrix()
+	return m
+}
+
+// A thread that the model has no use for writes scripts ahead; what is trained stays the same.
+func TestASecondThreadOfTheCPUWritesScriptsAhead(t *testing.T) {
+	one, two := onThreads(t, 1), onThreads(t, 2)
+	want, h := batches(one, one.handleOfAll(), 20), two.handleOfAll()
+	require.Equal(t, want, batches(two, h, 20))
+	require.Nil(t, one.pipe.queue)
+	require.NotNil(t, two.pipe.queue)
+	s := two.Statistics()
+	require.EqualValues(t, 20, s.Launches)
+	require.NotZero(t, s.ExecuteNS)
+
+	// A batch that fails is told as late as on one thread, and those behind it change nothing.
+	g := two.NewGraph()
+	defer g.Close()
+	_, err := h.FB(g, mixed(0, inf, 1), 7)
+	require.NoError(t, err)
+	_, err = h.SyncLatestLoss()
+	require.ErrorIs(t, err, ErrNumeric)
+	require.Equal(t, want, batches(two, h, 0))
+	require.Equal(t, batches(one, one.handleOfAll(), 3), batches(two, h, 3))
 }

@@ -19,6 +19,7 @@ import (
 type Executor struct {
 	machine    *kernel.Machine
 	processors int
+	planned    int                        // processors of the plan
 	segments   [script.Segments][]float32 // reserved address space; pages come when touched
 	script     unsafe.Pointer
 	words      int // that script has room for
@@ -114,8 +115,13 @@ func (e *Executor) Replans() bool { return true }
 // SetPlan takes a new residency.
 func (e *Executor) SetPlan(p *plan.Plan) error {
 	e.machine.SetPlan(p)
+	e.planned = p.Processors
 	return nil
 }
+
+// Asynchronous: where the model is too small to keep all threads at work, one of those left writes
+// the next script while the others run this one.
+func (e *Executor) Asynchronous() bool { return e.planned < e.machine.Threads && !e.machine.Check }
 
 // Grow makes sure that a segment has room for n floats.
 func (e *Executor) Grow(s script.Segment, n uint64) error {
