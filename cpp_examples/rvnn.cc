@@ -4,6 +4,7 @@
 //
 //	rvnn --demo                      about a minute on the sample trees
 //	rvnn --trees DIR --hidden 512    train.txt and dev.txt of the Stanford treebank
+#include "bag_of_words.h"
 #include "root.h"
 
 using namespace dynet;
@@ -62,5 +63,5 @@ private:
 int main(int argc, char **argv) {
   const application rvnn_512 = {"RvNN", "trees", "(label (label word) (label word))", "", 512,
                                 512,    0.05};
-  return run<rvnn>(rvnn_512, argc, argv);
+  return run<rvnn>(rvnn_512, argc, argv, print_bag_of_words);
 }

@@ -88,15 +88,8 @@ private:
   Expression s, wl[3], wn[3], wf[2], b[4];
 };
 
-// How far the words alone lead.
-void bag(const tree_corpus &data, const options &o) {
-  bag_of_words words(data.words.size());
-  words.train(data.train, 20, 0.05, o.seed);
-  std::printf("held-out accuracy: %5.1f %% bag of words\n", 100 * words.accuracy(data.dev));
-}
-
 int main(int argc, char **argv) {
   const application tree_lstm_256 = {
       "Tree-LSTM", "trees", "(label (label word) (label word))", "", 256, 256, 0.1};
-  return run<tree_lstm>(tree_lstm_256, argc, argv, bag);
+  return run<tree_lstm>(tree_lstm_256, argc, argv, print_bag_of_words);
 }
