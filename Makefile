@@ -1,6 +1,7 @@
 # make            libvpps.so, the C++ front-end, the examples and benchmarks, into build/; needs
 #                 Go >= 1.21 and g++, but no CUDA, no driver and no GPU
-# make demo       trains a Tree-LSTM on the sample trees (TREES=dir: on a treebank, ARGS=more flags)
+# make demo       trains a Tree-LSTM on the sample trees (TREES=dir: on a treebank, ARGS=more flags,
+#                 APP=name: another application of cpp_examples/)
 # make test       all checks; those whose tool is absent say "skipped: needs X"
 # make lint       go vet, staticcheck, clang-format, clang-tidy
 # make format     gofmt and clang-format on everything that is not generated
@@ -49,6 +50,8 @@ ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
 FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
+
+APP ?= treelstm
 
 .PHONY: all lib examples tests demo golden compatibility test lint format install clean
 .DELETE_ON_ERROR:
@@ -172,7 +175,7 @@ $(B)/replay/%: $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) test/re
 # ---- running ---------------------------------------------------------------------------------------
 
 demo: all
-	$(B)/treelstm --demo $(if $(TREES),--trees $(TREES)) $(ARGS)
+	$(B)/$(APP) --demo $(if $(TREES),--trees $(TREES)) $(ARGS)
 
 golden: all tests
 	$(if $(DIR),$(GO) run ./dynetshim/golden/convert $(DIR),gzip -dc dynetshim/golden/testdata/*.gz) | $(B)/golden

@@ -256,7 +256,8 @@ int run(const application &a, int argc, char **argv,
     const options o = parse(a, argc, argv);
     if (params.random_seed == 0)
       params.random_seed = o.seed;
-    setenv("VPPS_DEVICE", o.device.c_str(), 1); // libvpps
+    if (!o.device.empty())
+      setenv("VPPS_DEVICE", o.device.c_str(), 1); // libvpps
     dynet::initialize(params);
     typename Model::corpus data;
     data.read(o.train, o.dev);

@@ -21,7 +21,7 @@ struct application {
 };
 
 struct options {
-  std::string train, dev, folder, save, load, losses, device = "auto", mode = "vpps";
+  std::string train, dev, folder, save, load, losses, device, mode = "vpps";
   unsigned hidden = 0, embed = 0, batch_size = 8, epochs = 0, seed = 1;
   double seconds = 0, learning_rate = 0;
   bool demo = false;
