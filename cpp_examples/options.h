@@ -40,8 +40,8 @@ inline std::string usage(const application &a, const std::string &program) {
          "), saves\n"
          "            the model, loads it and compares predictions\n"
          "  " +
-         folder + "   a folder with train.txt and dev.txt, one sentence a line:\n            " +
-         a.line +
+         folder + std::string(10 - folder.size(), ' ') +
+         "a folder with train.txt and dev.txt, one sentence a line:\n            " + a.line +
          "\n"
          "  --mode    vpps: one call for forward, backward and update; dynet: DyNet's three\n"
          "  --load    answers the held-out sentences with a saved model instead of training; the\n"
