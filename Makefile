@@ -72,7 +72,7 @@ lib: $(B)/libvpps.so
 $(B)/libvpps.so: $(GOSOURCES) $(STUB)
 	$(GO) build -tags cuda -trimpath -buildvcs=false -buildmode=c-shared \
 	    -ldflags "-s -w -extldflags '$(SOFLAGS)'" -o $(B)/go/libvpps.so ./capi
-	cp $(B)/go/libvpps.so $(B)/libvpps.so.$(VERSION)
+	cp $(B)/go/libvpps.so $(B)/libvpps.so.new && mv $(B)/libvpps.so.new $(B)/libvpps.so.$(VERSION) # running programs keep theirs
 	ln -sf libvpps.so.$(VERSION) $(B)/libvpps.so.$(SOMAJOR)
 	ln -sf libvpps.so.$(SOMAJOR) $@
 
