@@ -1,8 +1,8 @@
 package persist
 
 // The pipeline: while the program records batch i+2, workers turn batch i+1 (and i+2, once
-// recorded) into scripts and the device executes batch i. What a call has to report is found before the batch is handed
-// over, so the worker fails only where the machine does.
+// recorded) into scripts and the device executes batch i. What a call has to report is found
+// before the batch is handed over, so a worker fails only where the machine does.
 
 import (
 	"fmt"
