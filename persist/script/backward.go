@@ -5,8 +5,8 @@ package script
 // products are added in one Sum; other contributions follow one by one. So nothing is
 // added by two processors, and results do not depend on timing.
 //
-// Nodes are taken by clusters, in the reverse order of the forward levels; a product's output
-// belongs to the cluster that reads it.
+// Clusters get their levels in the reverse order of the forward levels; a product's output belongs
+// to the cluster that reads it. Then nodes are lowered from the last to the first.
 
 import "libvpps/bridge/ops"
 
@@ -327,7 +327,7 @@ func (b *Builder) allocHolders(holders, size uint32) uint32 {
 type paramSource struct{ param, at uint32 }
 type rowSource struct {
 	key                 uint64 // param<<32 | row
-	order               uint32 // as the graph has them
+	order               uint32 // from the graph's end to its beginning
 	first, count, shift uint32 // addresses: rowPool[first:first+count], each plus shift
 }
 

@@ -110,7 +110,7 @@ func (b *Builder) sumPieces(level int32, flags uint32, dst operand, size uint32)
 	}
 }
 
-// formRows sums the gradients of each touched row of a table, in the order of the graph; behind
+// formRows sums the gradients of each touched row of a table, from its last use to its first; behind
 // the gradient of the table as a whole, where there is one.
 func (b *Builder) formRows(level, behind int32) {
 	slices.SortFunc(b.rowSrc, func(x, y rowSource) int { return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.order, y.order)) })
