@@ -266,6 +266,10 @@ PUBLIC vpps_status vpps_trainer_add(vpps_trainer *t, const uint32_t *ids, size_t
     return error(VPPS_ERR_ARGUMENT, "vpps_trainer_add: ids is NULL");
   return goTrainerAdd(H(t), ids, count);
 }
+PUBLIC vpps_status vpps_trainer_restart(vpps_trainer *t) {
+  ENTER(t);
+  return goTrainerRestart(H(t));
+}
 PUBLIC vpps_status vpps_update(vpps_trainer *t, int *clipped) {
   ENTER(t);
   return goUpdate(H(t), clipped);

@@ -14,6 +14,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/persist"
+	"libvpps/persist/script"
 )
 
 // engines are opened once per device; "auto" is the one of the device that it found.
@@ -409,11 +410,13 @@ func goGraphInvalidate(h C.uintptr_t, node C.uint32_t) (status C.int) {
 }
 
 func trainerOptions(o *C.vpps_ctrainer_options) (persist.TrainerOptions, error) {
-	if o.rule != C.VPPS_RULE_SGD {
-		return persist.TrainerOptions{}, argument("update rule %d: this version has SGD (%d)", uint32(o.rule), C.VPPS_RULE_SGD)
+	if o.rule > C.VPPS_RULE_EG {
+		return persist.TrainerOptions{}, argument("update rule %d: this version has those up to EG (%d)", uint32(o.rule), C.VPPS_RULE_EG)
 	}
-	return persist.TrainerOptions{LearningRate: float32(o.learning_rate), Clipping: o.clipping != 0,
-		Threshold: float32(o.clip_threshold), Sparse: o.sparse != 0, Collection: uint32(o.collection)}, nil
+	return persist.TrainerOptions{Rule: script.Rule(o.rule), LearningRate: float32(o.learning_rate), Clipping: o.clipping != 0,
+		Threshold: float32(o.clip_threshold), Sparse: o.sparse != 0, Collection: uint32(o.collection),
+		Momentum: float32(o.momentum), Rho: float32(o.rho), Epsilon: float32(o.epsilon),
+		Beta1: float32(o.beta_1), Beta2: float32(o.beta_2)}, nil
 }
 
 //export goTrainerCreate
@@ -465,6 +468,16 @@ func goTrainerAdd(h C.uintptr_t, ids *C.vpps_cuint, count C.size_t) (status C.in
 		return failed(err)
 	}
 	return failed(t.Add(list))
+}
+
+//export goTrainerRestart
+func goTrainerRestart(h C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	t, err := object[persist.Trainer](h, "trainer")
+	if err != nil {
+		return failed(err)
+	}
+	return failed(t.Restart())
 }
 
 //export goUpdate

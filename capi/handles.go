@@ -39,7 +39,10 @@ func release(h C.uintptr_t) {
 	if h == 0 {
 		return
 	}
-	if x, ok := cgo.Handle(h).Value().(*persist.Handle); ok {
+	switch x := cgo.Handle(h).Value().(type) {
+	case *persist.Trainer:
+		x.Close()
+	case *persist.Handle:
 		trainers.Lock()
 		if n := trainers.of[x.Trainer()]; n != 0 {
 			delete(trainers.of, x.Trainer())

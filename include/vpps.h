@@ -246,7 +246,18 @@ vpps_status vpps_graph_invalidate(vpps_graph *graph, uint32_t node);
 
 /* ---- training ----------------------------------------------------------- */
 
-typedef enum vpps_rule { VPPS_RULE_SGD = 0 } vpps_rule;
+/* DyNet's trainers: DyNet's default of the learning rate, and what else a rule reads. A default of
+ * epsilon is given where it is not that of VPPS_TRAINER_OPTIONS_INIT. */
+typedef enum vpps_rule {
+  VPPS_RULE_SGD = 0,      /* SimpleSGD and CyclicalSGD 0.1 */
+  VPPS_RULE_MOMENTUM = 1, /* MomentumSGD 0.01: momentum */
+  VPPS_RULE_ADAGRAD = 2,  /* Adagrad 0.1: epsilon 1e-20 */
+  VPPS_RULE_ADADELTA = 3, /* Adadelta: rho, epsilon 1e-6; not learning_rate */
+  VPPS_RULE_RMSPROP = 4,  /* RMSProp 0.1: rho, epsilon 1e-20 */
+  VPPS_RULE_ADAM = 5,     /* Adam 0.001: beta_1, beta_2, epsilon 1e-8 */
+  VPPS_RULE_AMSGRAD = 6,  /* Amsgrad 0.001: as Adam */
+  VPPS_RULE_EG = 7        /* EG 0.1: momentum; values must be positive */
+} vpps_rule;
 
 typedef struct vpps_trainer_options {
   uint32_t struct_size;
@@ -254,20 +265,27 @@ typedef struct vpps_trainer_options {
   float learning_rate;
   int clipping; /* scale gradients down to clip_threshold by their global norm */
   float clip_threshold;
-  int sparse;          /* update only the touched rows of tables */
-  uint32_t collection; /* whose weight decay the updates advance */
+  int sparse;                                   /* update only the touched rows of tables */
+  uint32_t collection;                          /* whose weight decay the updates advance */
+  float momentum, rho, epsilon, beta_1, beta_2; /* of the rules that have them */
 } vpps_trainer_options;
 /* DyNet's SimpleSGDTrainer. */
 #define VPPS_TRAINER_OPTIONS_INIT                                                                  \
-  { sizeof(vpps_trainer_options), VPPS_RULE_SGD, 0.1f, 1, 5.0f, 1, 0 }
+  {                                                                                                \
+    sizeof(vpps_trainer_options), VPPS_RULE_SGD, 0.1f, 1, 5.0f, 1, 0, 0.9f, 0.95f, 1e-8f, 0.9f,    \
+        0.999f                                                                                     \
+  }
 
 /* ids: the parameters to be updated, in order. */
 vpps_status vpps_trainer_create(vpps_engine *engine, const vpps_trainer_options *options,
                                 const uint32_t *ids, size_t count, vpps_trainer **trainer);
-/* From the next update on. */
+/* From the next update on. The rule must be the one that the trainer was made with. */
 vpps_status vpps_trainer_set(vpps_trainer *trainer, const vpps_trainer_options *options);
 /* Adds parameters made since. */
 vpps_status vpps_trainer_add(vpps_trainer *trainer, const uint32_t *ids, size_t count);
+/* The rule forgets what it remembers of all parameters (DyNet's restart): momentum, averages. The
+ * count of updates, which Adam's correction follows, goes on. Waits. */
+vpps_status vpps_trainer_restart(vpps_trainer *trainer);
 /* Applies the gradients and clears them (DyNet's update). VPPS_ERR_NUMERIC: the norm is not
  * finite, nothing was changed. VPPS_ERR_STATE: vpps_fb has applied these parameters' gradients
  * and no vpps_backward came since. clipped (may be NULL): 1 if the gradients were scaled down. */

@@ -79,10 +79,11 @@ type Engine struct {
 	dead        error         // the device is gone
 	snapshot    snapshot
 	closed      bool
-	flights     []*flight // batches of fb whose results are not read yet, the oldest first
-	landed      []*flight // to be reused
-	failure     error     // of a batch of fb, not reported yet
-	failures    uint64    // batches that failed
+	flights     []*flight           // batches of fb whose results are not read yet, the oldest first
+	landed      []*flight           // to be reused
+	failure     error               // of a batch of fb, not reported yet
+	failures    uint64              // batches that failed
+	freeStates  map[uint32][]uint32 // memory of trainers that are gone, by size
 }
 
 // Statistics counts an engine's work; times are nanoseconds, summed.
@@ -140,7 +141,7 @@ func Open(o Options) (*Engine, error) {
 }
 
 func newEngine(exec Executor, seed uint32) *Engine {
-	e := &Engine{exec: exec, seed: seed, graphs: map[*Graph]struct{}{}}
+	e := &Engine{exec: exec, seed: seed, graphs: map[*Graph]struct{}{}, freeStates: map[uint32][]uint32{}}
 	if e.seed == 0 {
 		e.seed = uint32(os.Getpid())*2654435761 + 1
 	}

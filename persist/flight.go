@@ -20,6 +20,7 @@ type flight struct {
 	collection uint32
 	factor     float32
 	updates    uint64
+	steps      uint64 // of the trainer
 	params     []paramBefore
 	collected  []uint32 // parameters that the batch added to without updating them
 }
@@ -42,6 +43,7 @@ func (e *Engine) depart(t *Trainer) (*flight, error) {
 	}
 	f.collection = t.options.Collection
 	f.factor, f.updates = e.collections[f.collection].Factor, e.updates
+	f.steps = t.steps
 	f.params, f.collected = f.params[:0], f.collected[:0]
 	for id := range e.params {
 		p := &e.params[id]
@@ -145,6 +147,7 @@ func (e *Engine) takeBack() error {
 		f := e.flights[k]
 		f.handle.forget()
 		e.updates = f.updates
+		f.handle.trainer.steps = f.steps
 		e.collections[f.collection].Factor = f.factor
 	}
 	oldest := e.flights[0]

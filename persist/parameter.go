@@ -77,6 +77,7 @@ func (e *Engine) NewParameter(collection uint32, name string, dim bridge.Dim, lo
 	if lookup {
 		p.Row = uint32(size) / dim.D[dim.Nd-1]
 	}
+	p.Column = min(dim.D[0], p.Row)
 	val, grad := p.segment(Values), p.segment(Gradient)
 	at := (e.used[val] + 7) &^ 7
 	if at+uint64(size) > 1<<32-64 {

@@ -1,6 +1,6 @@
 package persist
 
-// Training: trainers, handles and the paper's one call, fb.
+// Training: updates, handles and the paper's one call, fb.
 
 import (
 	"math"
@@ -10,124 +10,13 @@ import (
 	"libvpps/persist/script"
 )
 
-// TrainerOptions are DyNet's SimpleSGDTrainer's.
-type TrainerOptions struct {
-	LearningRate float32
-	Clipping     bool
-	Threshold    float32
-	Sparse       bool // for SGD a dense update of a table gives the same, so it is not told apart
-	Collection   uint32
-}
-
-// Trainer is an update rule for some parameters.
-type Trainer struct {
-	e       *Engine
-	options TrainerOptions
-	ids     []uint32
-}
-
-// NewTrainer makes a trainer.
-func (e *Engine) NewTrainer(o TrainerOptions, ids []uint32) (*Trainer, error) {
-	e.enter()
-	defer e.mu.Unlock()
-	t := &Trainer{e: e}
-	if err := t.set(o); err != nil {
-		return nil, err
-	}
-	return t, t.add(ids)
-}
-
-func (t *Trainer) set(o TrainerOptions) error {
-	if int(o.Collection) >= len(t.e.collections) {
-		return wrong(ErrArgument, "there is no collection %d", o.Collection)
-	}
-	t.options = o
-	return nil
-}
-
-func (t *Trainer) add(ids []uint32) error {
-	for _, id := range ids {
-		if _, err := t.e.parameter(id); err != nil {
-			return err
-		}
-	}
-	t.ids = append(t.ids, ids...)
-	return nil
-}
-
-// Set changes the options from the next update on.
-func (t *Trainer) Set(o TrainerOptions) error {
-	t.e.mu.Lock()
-	defer t.e.mu.Unlock()
-	return t.set(o)
-}
-
-// Add adds parameters.
-func (t *Trainer) Add(ids []uint32) error {
-	t.e.enter()
-	defer t.e.mu.Unlock()
-	return t.add(ids)
-}
-
-// apply is what a script's end does for this trainer.
-func (t *Trainer) apply() *script.Apply {
-	o := t.options
-	factor := t.e.collections[o.Collection].Factor
-	a := &script.Apply{Params: t.ids, Rate: o.LearningRate / factor, Threshold: inf, All: t.ids}
-	if o.Clipping {
-		a.Threshold = o.Threshold
-	}
-	return a
-}
-
-// Update applies the pending gradients (DyNet's Trainer::update).
-func (t *Trainer) Update() (clipped bool, err error) {
-	e := t.e
-	e.enter()
-	defer e.mu.Unlock()
-	if err := e.ready(0); err != nil {
-		return false, err
-	}
-	if t.fused() {
-		return false, wrong(ErrState, "update right after fb: fb has applied its gradients already, and no backward has come since; leave the update out, or call backward in place of fb")
-	}
-	slot := e.resultSlot()
-	r := script.Request{Update: t.apply(), Base: e.top(), Result: slot}
-	if _, err := e.run(&r); err != nil {
-		return false, err
-	}
-	result, err := e.result(slot, e.batch)
-	if err != nil {
-		return false, err
-	}
-	if e.exec.Failed(true) != 0 || result[3] == 0 {
-		return false, wrong(ErrNumeric, "the norm of the gradients is not finite (%g): parameters are unchanged, and so are the gradients until they are set to zero; look for NaN or infinity in the loss", result[1])
-	}
-	if err := e.committed(t); err != nil {
-		return false, err
-	}
-	return result[4] != 0, e.pullAll()
-}
-
-// fused reports whether fb has applied what there was to apply.
-func (t *Trainer) fused() bool {
-	yes := false
-	for _, id := range t.ids {
-		p := &t.e.params[id]
-		if p.Updated && (p.Pending || len(p.Rows) > 0) {
-			return false
-		}
-		yes = yes || p.fused
-	}
-	return yes
-}
-
 // resultSlot is where the next launch reports.
 func (e *Engine) resultSlot() uint32 { return (e.batch + 1) % resultSlots * resultSlot }
 
 // committed records an update: gradients are gone, parameters changed, weight decay advances.
 func (e *Engine) committed(t *Trainer) error {
 	e.updates++
+	t.steps++
 	for _, id := range t.ids {
 		if p := &e.params[id]; p.Updated {
 			p.Pending, p.Rows = false, nil
@@ -188,7 +77,7 @@ func (e *Engine) NewHandle(ids []uint32, t *Trainer) (*Handle, error) {
 		return nil, wrong(ErrArgument, "the trainer is of another engine")
 	}
 	if t == nil {
-		t = &Trainer{e: e, options: TrainerOptions{LearningRate: 0.1, Clipping: true, Threshold: 5, Sparse: true}}
+		t = &Trainer{e: e, options: TrainerOptions{Rule: script.SGD, LearningRate: 0.1, Clipping: true, Threshold: 5, Sparse: true}}
 		if err := t.add(ids); err != nil {
 			return nil, err
 		}

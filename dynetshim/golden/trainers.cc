@@ -22,8 +22,9 @@ namespace {
 // an update that is not clipped.
 tolerance after(unsigned steps, const record &r) {
   float factor = float(steps);
-  if (!r.natural("clipping_enabled"))
-    factor *= std::max(1.f, r.number("learning_rate") * r.number("scale"));
+  const char *rate = r.has("learning_rate_max") ? "learning_rate_max" : "learning_rate";
+  if (!r.natural("clipping_enabled") && r.has(rate))
+    factor *= std::max(1.f, r.number(rate) * r.number("scale"));
   return {1e-5f * factor, 0, 1e-6f * factor};
 }
 
@@ -50,7 +51,10 @@ struct small_model {
     const Expression x =
         lookup(cg, E, r.list("r1")[step]) + 0.5f * lookup(cg, E, r.list("r2")[step]);
     Expression e = squared_norm(x);
-    if (std::find(unused.begin(), unused.end(), step) == unused.end()) {
+    if (r.natural("W_is_vector")) {
+      e = squared_distance(parameter(cg, W), input(cg, {6}, {.5f, .1f, 0, .2f, .1f, .1f})) + e +
+          pickneglogsoftmax(parameter(cg, b), r.list("y")[step]);
+    } else if (std::find(unused.begin(), unused.end(), step) == unused.end()) {
       const Expression scores = affine_transform({parameter(cg, b), parameter(cg, W), tanh(x)});
       e = pickneglogsoftmax(scores, r.list("y")[step]) + 0.1f * e;
     }
@@ -80,15 +84,60 @@ struct small_model {
   }
 };
 
+// Whether vpps::handle has the rule: over an installed DyNet only SGD.
+bool handle_has(const std::string &trainer) {
+#ifdef VPPS_BUNDLED_DYNET
+  return !trainer.empty();
+#else
+  return trainer == "SimpleSGDTrainer";
+#endif
+}
+
+std::unique_ptr<Trainer> make_trainer(const record &r, ParameterCollection &m) {
+  auto number = [&](const char *name) { return r.number(name); };
+  Trainer *t = nullptr;
+  if (r.fn == "SimpleSGDTrainer") {
+    t = new SimpleSGDTrainer(m, number("learning_rate"));
+  } else if (r.fn == "CyclicalSGDTrainer") {
+    t = new CyclicalSGDTrainer(m, number("learning_rate_min"), number("learning_rate_max"),
+                               number("step_size"), number("gamma"));
+  } else if (r.fn == "MomentumSGDTrainer") {
+    t = new MomentumSGDTrainer(m, number("learning_rate"), number("mom"));
+  } else if (r.fn == "AdagradTrainer") {
+    t = new AdagradTrainer(m, number("learning_rate"), number("eps"));
+  } else if (r.fn == "AdadeltaTrainer") {
+    t = new AdadeltaTrainer(m, number("eps"), number("rho"));
+  } else if (r.fn == "RMSPropTrainer") {
+    t = new RMSPropTrainer(m, number("learning_rate"), number("eps"), number("rho"));
+  } else if (r.fn == "AdamTrainer") {
+    t = new AdamTrainer(m, number("learning_rate"), number("beta_1"), number("beta_2"),
+                        number("eps"));
+  } else if (r.fn == "AmsgradTrainer") {
+    t = new AmsgradTrainer(m, number("learning_rate"), number("beta_1"), number("beta_2"),
+                           number("eps"));
+  } else if (r.fn == "EGTrainer") {
+    EGTrainer *eg = new EGTrainer(m, number("learning_rate"), number("mom"), number("ne"));
+    if (r.has("cyclical"))
+      eg->enableCyclicalLR(number("cyclical_learning_rate_min"),
+                           number("cyclical_learning_rate_max"), number("cyclical_step_size"),
+                           number("cyclical_gamma"));
+    t = eg;
+  } else {
+    throw not_implemented();
+  }
+  return std::unique_ptr<Trainer>(t);
+}
+
 } // namespace
 
 void run_trainer(const record &r, training by) {
-  if (r.fn != "SimpleSGDTrainer" || r.has("moving_average") || r.natural("W_is_vector"))
+  if (r.has("moving_average") || (by != training::calls && !handle_has(r.fn)))
     throw not_implemented();
   small_model model(r);
   model.m.set_weight_decay_lambda(r.number("weight_decay_lambda"));
   model.b.set_updated(r.natural("b_updated") != 0);
-  SimpleSGDTrainer trainer(model.m, r.number("learning_rate"));
+  const std::unique_ptr<Trainer> owned = make_trainer(r, model.m);
+  Trainer &trainer = *owned;
   trainer.clipping_enabled = r.natural("clipping_enabled") != 0;
   trainer.clip_threshold = r.number("clip_threshold");
   trainer.sparse_updates_enabled = r.natural("sparse_updates_enabled") != 0;

@@ -1,6 +1,7 @@
 // Trainers: the engine does the arithmetic; here are the fields and their bookkeeping.
 #include "dynet/training.h"
 
+#include <cmath>
 #include <iostream>
 
 namespace dynet {
@@ -8,7 +9,8 @@ namespace dynet {
 static bool same(const vpps_trainer_options &a, const vpps_trainer_options &b) {
   return a.rule == b.rule && a.learning_rate == b.learning_rate && a.clipping == b.clipping &&
          a.clip_threshold == b.clip_threshold && a.sparse == b.sparse &&
-         a.collection == b.collection;
+         a.collection == b.collection && a.momentum == b.momentum && a.rho == b.rho &&
+         a.epsilon == b.epsilon && a.beta_1 == b.beta_1 && a.beta_2 == b.beta_2;
 }
 
 Trainer::Trainer(ParameterCollection &m, real learning_rate)
@@ -85,14 +87,18 @@ void Trainer::updated_by_engine() {
   for (auto &p : own_.lookup_parameters_list())
     if (p->updated)
       p->nonzero_grad = p->all_updated = false;
+  after_update();
 }
 
 void Trainer::update_epoch(real) {
   std::cerr << "Trainer::update_epoch does nothing; change learning_rate instead.\n";
 }
 
-// Plain SGD keeps no state; rules that do have it in the engine.
-void Trainer::restart() {}
+// The state is in the engine, from the first update on.
+void Trainer::restart() {
+  if (trainer_ != nullptr)
+    check(vpps_trainer_restart(trainer_));
+}
 
 void Trainer::restart(real lr) {
   learning_rate = lr;
@@ -105,8 +111,69 @@ void Trainer::status() {
   clips_since_status = updates_since_status = 0;
 }
 
-void SimpleSGDTrainer::describe(vpps_trainer_options &options) const {
-  options.rule = VPPS_RULE_SGD;
+float CyclicalRate::next() {
+  float cycle = std::floor(1 + float(it) / (2 * step_size));
+  float x = std::abs(float(it) / step_size - 2 * cycle + 1);
+  float height = 1 - x > 0 ? (max - min) * (1 - x) * std::pow(gamma, float(it)) : 0;
+  it++;
+  return min + height;
+}
+
+// ---- what the engine is told of each rule ---------------------------------------
+
+void SimpleSGDTrainer::describe(vpps_trainer_options &o) const { o.rule = VPPS_RULE_SGD; }
+
+void CyclicalSGDTrainer::describe(vpps_trainer_options &o) const { o.rule = VPPS_RULE_SGD; }
+
+void MomentumSGDTrainer::describe(vpps_trainer_options &o) const {
+  o.rule = VPPS_RULE_MOMENTUM;
+  o.momentum = momentum;
+}
+
+void AdagradTrainer::describe(vpps_trainer_options &o) const {
+  o.rule = VPPS_RULE_ADAGRAD;
+  o.epsilon = epsilon;
+}
+
+void AdadeltaTrainer::describe(vpps_trainer_options &o) const {
+  o.rule = VPPS_RULE_ADADELTA;
+  o.epsilon = epsilon;
+  o.rho = rho;
+}
+
+void RMSPropTrainer::describe(vpps_trainer_options &o) const {
+  o.rule = VPPS_RULE_RMSPROP;
+  o.epsilon = epsilon;
+  o.rho = rho;
+}
+
+void AdamTrainer::describe(vpps_trainer_options &o) const {
+  o.rule = VPPS_RULE_ADAM;
+  o.beta_1 = beta_1;
+  o.beta_2 = beta_2;
+  o.epsilon = epsilon;
+}
+
+void AmsgradTrainer::describe(vpps_trainer_options &o) const {
+  o.rule = VPPS_RULE_AMSGRAD;
+  o.beta_1 = beta_1;
+  o.beta_2 = beta_2;
+  o.epsilon = epsilon;
+}
+
+void EGTrainer::describe(vpps_trainer_options &o) const {
+  o.rule = VPPS_RULE_EG;
+  o.momentum = momentum;
+}
+
+void EGTrainer::enableCyclicalLR(float learning_rate_min, float learning_rate_max, float step_size,
+                                 float gamma) {
+  rate_.reset(new CyclicalRate(learning_rate_min, learning_rate_max, step_size, gamma));
+}
+
+void EGTrainer::after_update() {
+  if (rate_)
+    learning_rate = rate_->next();
 }
 
 } // namespace dynet

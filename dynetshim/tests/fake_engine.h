@@ -234,6 +234,8 @@ vpps_status vpps_trainer_add(vpps_trainer *, const uint32_t *ids, size_t count) 
   state.trained.insert(state.trained.end(), ids, ids + count);
   return VPPS_OK;
 }
+vpps_status vpps_trainer_restart(vpps_trainer *) { return VPPS_OK; }
+
 vpps_status vpps_update(vpps_trainer *, int *clipped) {
   vpps_status s = outcome();
   if (clipped)

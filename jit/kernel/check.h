@@ -137,6 +137,21 @@ VP void check_matrix(const Check &c, const Processor &p, u32 op, u32 count, cons
     c.vector(0, 2, w[PRODUCT_BIAS], m.rows);
 }
 
+// Update: a value, its gradient if it has one, and the rule's states.
+VP void check_update(const Check &c, u32 fn, u32 count) {
+  u32 words = rule_words(fn), states = rule_states(fn);
+  for (u32 e = THREAD; e < count; e += THREADS) {
+    const u32 *item = c.w + UPDATE_ITEMS + words * e;
+    c.vector(e, 0, item[0], item[2]);
+    if (!(c.flags & FLAG_NOGRAD))
+      c.vector(e, 1, item[1], item[2]);
+    for (u32 k = 0; k < states; k++)
+      c.vector(e, 2, item[3 + k], item[2]);
+    if (fn == RULE_EG && (item[4] == 0 || item[4] > item[2]))
+      c.nonsense();
+  }
+}
+
 // Words of the items' head and of an item; false: there is no such instruction.
 VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
   switch (op) {
@@ -156,7 +171,6 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
     FIXED(GEMM, 3)
     FIXED(NORM, 2)
     FIXED(CLIP, 0)
-    FIXED(UPDATE, 3)
 #undef FIXED
   case OP_MAP:
     *head = MAP_ITEMS;
@@ -172,6 +186,10 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
     *head = ROW_ITEMS;
     *words = row_words(fn);
     return fn < ROW_COUNT;
+  case OP_UPDATE:
+    *head = UPDATE_ITEMS;
+    *words = rule_words(fn);
+    return fn < RULE_COUNT;
   case OP_RANDOM:
     *head = RANDOM_ITEMS;
     *words = fn == RANDOM_NOISE || fn == RANDOM_DROP ? 3 : 2;
@@ -243,11 +261,6 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const Shap
       c.vector(0, 0, w[CLIP_RESULT], 4);
     break;
   case OP_UPDATE:
-    for (u32 e = THREAD; e < count; e += THREADS) {
-      const u32 *item = w + UPDATE_ITEMS + 3 * e;
-      c.vector(e, 0, item[0], item[2]);
-      c.vector(e, 1, item[1], item[2]);
-    }
-    break;
+    return check_update(c, fn, count);
   }
 }

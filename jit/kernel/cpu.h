@@ -69,7 +69,7 @@ VP bool execute(const Launch &l, const vpps_residency &res, Processor &p, const 
     clip(l, p, w, flags);
     break;
   case OP_UPDATE:
-    update(l, p, w, count);
+    update(l, p, w, fn, flags, count);
     break;
   default:
     return false;

@@ -119,7 +119,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Argument
       clip(l, p, w, flags);
       break;
     case OP_UPDATE:
-      update(l, p, w, count);
+      update(l, p, w, fn, flags, count);
       break;
     default:
       if (THREAD == 0)

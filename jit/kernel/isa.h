@@ -99,7 +99,10 @@
 #define CLIP_ITEMS 7
 #define UPDATE_SEGMENTS 2
 #define UPDATE_RATE 3
-#define UPDATE_ITEMS 4
+#define UPDATE_P 4
+#define UPDATE_Q 5
+#define UPDATE_R 6
+#define UPDATE_ITEMS 7
 
 // Flags, in word 0 from bit 16 on.
 #define FLAG_ACC 1
@@ -108,6 +111,7 @@
 #define FLAG_BIAS 8
 #define FLAG_LAST 16
 #define FLAG_PUBLISHED 32
+#define FLAG_NOGRAD 64
 
 #define SEG_PARAM 0
 #define SEG_GRAD 1
@@ -116,7 +120,8 @@
 #define SEG_ACT 4
 #define SEG_INPUT 5
 #define SEG_RESULT 6
-#define SEGMENTS 7
+#define SEG_STATE 7
+#define SEGMENTS 8
 
 // Header and processor table.
 #define HEAD_MAGIC 0
@@ -254,6 +259,27 @@
 #define RANDOM_NOISE 3
 #define RANDOM_DROP 4
 #define RANDOM_COUNT 5
+#define RULE_SGD 0
+#define RULE_MOMENTUM 1
+#define RULE_ADAGRAD 2
+#define RULE_ADADELTA 3
+#define RULE_RMSPROP 4
+#define RULE_ADAM 5
+#define RULE_AMSGRAD 6
+#define RULE_EG 7
+#define RULE_COUNT 8
+
+// RULE(NAME, states, words of an item) of every update rule.
+#define UPDATE_RULES(RULE) \
+	RULE(SGD, 0, 3) \
+	RULE(MOMENTUM, 1, 4) \
+	RULE(ADAGRAD, 1, 4) \
+	RULE(ADADELTA, 2, 5) \
+	RULE(RMSPROP, 1, 4) \
+	RULE(ADAM, 2, 5) \
+	RULE(AMSGRAD, 3, 6) \
+	RULE(EG, 1, 5) \
+	/* end */
 
 // ROW(NAME, rows, scalars, label): which words of an item are rows, which are single elements,
 // and whether the last is a label.

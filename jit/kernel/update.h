@@ -1,5 +1,6 @@
 // The end of a batch: Norm forms partial sums of squares, Clip decides from all of them
-// how gradients are scaled and whether the batch is committed, Update writes parameters.
+// how gradients are scaled and whether the batch is committed, Update writes parameters and what
+// its rule remembers of them.
 #pragma once
 
 #ifdef VPPS_GPU
@@ -59,18 +60,150 @@ VP void clip(const Launch &l, Processor &p, const u32 *w, u32 flags) {
   }
 }
 
-VP void update(const Launch &l, const Processor &p, const u32 *w, u32 count) {
-  if (!p.commit)
-    return;
-  float rate = FLOAT_OF(w[UPDATE_RATE]) * p.scale;
-  for (u32 k = 0; k < count; k++) {
-    const u32 *item = w + UPDATE_ITEMS + 3 * k;
-    float *v = address(l, w[UPDATE_SEGMENTS], 0, item[0]);
-    const float *g = address(l, w[UPDATE_SEGMENTS], 1, item[1]);
+// The constants of an update: scale is Clip's.
+struct Constants {
+  float scale, rate, p, q, r;
+};
+
+// One step of an update rule: v the value, g the gradient as it was formed, h, k and m the
+// rule's states. Returns the new value.
+template <u32 RULE> struct Rule;
+#define STEP(NAME, ...)                                                                            \
+  template <> struct Rule<RULE_##NAME> {                                                           \
+    VP float of(float v, float g, float &h, float &k, float &m, const Constants &c) {              \
+      (void)h, (void)k, (void)m;                                                                   \
+      __VA_ARGS__                                                                                  \
+    }                                                                                              \
+  };
+
+STEP(SGD, return v - g * (c.rate * c.scale);)
+STEP(MOMENTUM, {
+  h = c.p * h - g * (c.rate * c.scale);
+  return v + c.q * h;
+})
+STEP(ADAGRAD, {
+  g = g * c.scale;
+  h = h + g * g;
+  return v - c.rate * (g / vp_sqrt(h + c.p));
+})
+STEP(ADADELTA, {
+  g = g * c.scale;
+  h = c.p * h + (1.0f - c.p) * (g * g);
+  float d = g * vp_sqrt(k + c.q) / vp_sqrt(h + c.q);
+  k = c.p * k + (1.0f - c.p) * (d * d);
+  return v - c.r * d;
+})
+STEP(RMSPROP, {
+  g = g * c.scale;
+  h = c.p * h + (1.0f - c.p) * (g * g);
+  return v - c.rate * (g / vp_sqrt(h + c.q));
+})
+STEP(ADAM, {
+  g = g * c.scale;
+  h = c.p * h + (1.0f - c.p) * g;
+  k = c.q * k + (1.0f - c.q) * (g * g);
+  return v - c.rate * (h / (vp_sqrt(k) + c.r));
+})
+STEP(AMSGRAD, {
+  g = g * c.scale;
+  h = c.p * h + (1.0f - c.p) * g;
+  k = c.q * k + (1.0f - c.q) * (g * g);
+  m = m > k ? m : k;
+  return v - c.rate * (h / (vp_sqrt(m) + c.r));
+})
+STEP(EG, { // the exponent; normalised below
+  h = c.p * h - g * (c.rate * c.scale);
+  return vp_log(v) + c.q * h;
+})
+#undef STEP
+
+// v = exp(v - ln of the sum of exp v over its first elements).
+VP void normalise(float *v, u32 n, u32 first) {
+#ifdef VPPS_GPU
+  __syncthreads();
+#endif
+  float z = log_sum_exp(RowView{v, first, 1}); // by each warp
+#ifdef VPPS_GPU
+  __syncthreads();
+#endif
 #ifndef VPPS_GPU
 #pragma GCC ivdep
 #endif
-    for (u32 i = THREAD; i < item[2]; i += THREADS)
-      v[i] = canonical(v[i] - g[i] * rate);
+  for (u32 i = THREAD; i < n; i += THREADS)
+    v[i] = canonical(vp_exp(v[i] - z));
+}
+
+template <u32 RULE, u32 STATES, u32 WORDS>
+VP void update_items(const Launch &l, const u32 *w, u32 flags, u32 count, float scale) {
+  const Constants c = {scale, FLOAT_OF(w[UPDATE_RATE]), FLOAT_OF(w[UPDATE_P]),
+                       FLOAT_OF(w[UPDATE_Q]), FLOAT_OF(w[UPDATE_R])};
+  bool zero = flags & FLAG_NOGRAD;
+  for (u32 j = 0; j < count; j++) {
+    const u32 *item = w + UPDATE_ITEMS + WORDS * j;
+    float *v = address(l, w[UPDATE_SEGMENTS], 0, item[0]);
+    const float *g = address(l, w[UPDATE_SEGMENTS], 1, item[1]);
+    float *h = STATES > 0 ? address(l, w[UPDATE_SEGMENTS], 2, item[3]) : 0;
+    float *k = STATES > 1 ? address(l, w[UPDATE_SEGMENTS], 2, item[4]) : 0;
+    float *m = STATES > 2 ? address(l, w[UPDATE_SEGMENTS], 2, item[5]) : 0;
+#ifndef VPPS_GPU
+#pragma GCC ivdep
+#endif
+    for (u32 i = THREAD; i < item[2]; i += THREADS) {
+      float a = STATES > 0 ? h[i] : 0.0f, b = STATES > 1 ? k[i] : 0.0f;
+      float e = STATES > 2 ? m[i] : 0.0f;
+      v[i] = canonical(Rule<RULE>::of(v[i], zero ? 0.0f : g[i], a, b, e, c));
+      if (STATES > 0)
+        h[i] = a;
+      if (STATES > 1)
+        k[i] = b;
+      if (STATES > 2)
+        m[i] = e;
+    }
+    if (RULE == RULE_EG)
+      normalise(v, item[2], item[4]);
   }
+}
+
+// Out of line: the kernel has one copy beside SGD's.
+VP_SLOW void update_by(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, float scale) {
+  switch (fn) {
+#define RULE(NAME, STATES, WORDS)                                                                  \
+  case RULE_##NAME:                                                                                \
+    if (RULE_##NAME != RULE_SGD)                                                                   \
+      update_items<RULE_##NAME, STATES, WORDS>(l, w, flags, count, scale);                         \
+    break;
+    UPDATE_RULES(RULE)
+#undef RULE
+  }
+}
+
+VP u32 rule_words(u32 fn) {
+  switch (fn) {
+#define RULE(NAME, STATES, WORDS)                                                                  \
+  case RULE_##NAME:                                                                                \
+    return WORDS;
+    UPDATE_RULES(RULE)
+#undef RULE
+  }
+  return 0;
+}
+VP u32 rule_states(u32 fn) {
+  switch (fn) {
+#define RULE(NAME, STATES, WORDS)                                                                  \
+  case RULE_##NAME:                                                                                \
+    return STATES;
+    UPDATE_RULES(RULE)
+#undef RULE
+  }
+  return 0;
+}
+
+// A batch that is not committed leaves values and states as they are.
+VP void update(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 count) {
+  if (!p.commit)
+    return;
+  if (fn == RULE_SGD)
+    update_items<RULE_SGD, 0, 3>(l, w, flags, count, p.scale);
+  else
+    update_by(l, w, fn, flags, count, p.scale);
 }

@@ -10,6 +10,7 @@ import (
 	"libvpps/bridge/ops"
 	"libvpps/persist"
 	"libvpps/persist/reference"
+	"libvpps/persist/script"
 )
 
 // load makes a CPU engine with the parameters of a random graph, in a collection with weight
@@ -212,47 +213,13 @@ func readDraws(c *comparison) bool {
 	return true
 }
 
-// sgd is what an update by plain SGD does, in float64 (DyNet's, weight decay included).
-type sgd struct {
-	rate, threshold, lambda, factor float64
-	frozen                          map[uint32]bool
-	raw                             [][]float64
-	kept                            map[uint32][]float64 // gradients of frozen parameters, which add up
-}
-
-func (s *sgd) effective(id uint32) []float64 {
-	v := make([]float64, len(s.raw[id]))
-	for i, x := range s.raw[id] {
-		v[i] = x * s.factor
-	}
-	return v
-}
-
-func (s *sgd) update(d *reference.Gradients) (clipped bool) {
-	for id := range s.frozen {
-		g := make([]float64, len(s.raw[id]))
-		copy(g, d.Params[id])
-		for i, k := range s.kept[id] {
-			g[i] += k
-		}
-		s.kept[id], d.Params[id] = g, g
-	}
-	norm := 0.0
-	for _, g := range d.Params {
-		for _, x := range g {
-			norm += x * x
+// makePositive changes the parameters' values.
+func makePositive(g *reference.RandomGraph) {
+	for _, p := range g.Params {
+		for i, x := range p.Values {
+			p.Values[i] = math.Abs(x) + 0.125
 		}
 	}
-	scale := min(1, s.threshold/math.Sqrt(norm))
-	for id, g := range d.Params {
-		for i, x := range g {
-			if !s.frozen[id] {
-				s.raw[id][i] -= s.rate * scale / s.factor * x
-			}
-		}
-	}
-	s.factor *= 1 - s.lambda
-	return scale < 1
 }
 
 // fb leaves the parameters that the reference's forward, backward and update leave, with and
@@ -260,29 +227,35 @@ func (s *sgd) update(d *reference.Gradients) (clipped bool) {
 func TestFBUpdatesLikeTheReference(t *testing.T) {
 	t.Setenv("VPPS_VERIFY", "1")
 	clips := 0
-	for seed := range uint64(60) {
+	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		g, err := reference.Random(seed+1000, reference.Options{Nodes: 10 + rng.IntN(30)})
 		require.NoError(t, err)
-		s := &sgd{rate: 0.01, threshold: []float64{0.05, 1e9}[rng.IntN(2)], lambda: []float64{0, 0.03125}[rng.IntN(2)], factor: 1,
+		o := persist.TrainerOptions{LearningRate: 0.01, Clipping: true, Threshold: []float32{0.05, 1e9}[rng.IntN(2)],
+			Rule: script.Rule(seed % uint64(script.Rules)), Momentum: 0.75, Rho: 0.875, Epsilon: 0.03125, Beta1: 0.75, Beta2: 0.875}
+		o.Sparse = o.Rule != script.EG && rng.IntN(2) == 0
+		s := &update{TrainerOptions: o, lambda: []float64{0, 0.03125}[rng.IntN(2)], factor: 1,
 			frozen: map[uint32]bool{}, kept: map[uint32][]float64{}}
+		if o.Rule == script.EG {
+			makePositive(g)
+		}
 		e := load(t, g, 1+rng.IntN(2), 1+rng.IntN(5), float32(s.lambda))
 		var ids []uint32
-		for id, p := range g.Params {
+		for id := range g.Params {
 			ids = append(ids, uint32(id))
-			s.raw = append(s.raw, append([]float64(nil), p.Values...))
+			s.add(g, uint32(id))
 			if rng.IntN(4) == 0 {
 				s.frozen[uint32(id)] = true
 				require.NoError(t, e.SetUpdated(uint32(id), false))
 			}
 		}
-		trainer, err := e.NewTrainer(persist.TrainerOptions{LearningRate: float32(s.rate), Clipping: true, Threshold: float32(s.threshold), Sparse: true}, ids)
+		trainer, err := e.NewTrainer(o, ids)
 		require.NoError(t, err)
 		h, err := e.NewHandle(ids, trainer)
 		require.NoError(t, err)
 		c := &comparison{t, e, g, e.NewGraph()}
 		words, clipped := &g.Words, uint64(0)
-		for range 2 {
+		for range 3 {
 			around := g.Surroundings()
 			around.Params = s.effective
 			values, err := reference.Evaluate(g.Graph, around, g.Loss)
@@ -294,7 +267,7 @@ func TestFBUpdatesLikeTheReference(t *testing.T) {
 			loss, err := h.SyncLatestLoss()
 			require.NoError(t, err, "seed %d", seed)
 			require.InDelta(t, values[g.Loss][0], loss, 1e-4*(1+math.Abs(values[g.Loss][0])))
-			if s.update(d) {
+			if s.apply(d) {
 				clipped++
 			}
 			c.parameters(persist.Values, func(id uint32) []float64 { return s.raw[id] })

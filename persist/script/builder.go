@@ -22,6 +22,7 @@ type Param struct {
 	Offset  uint32  // in segment param, or table for a lookup table
 	Size    uint32  // elements
 	Row     uint32  // elements of one row of a table
+	Column  uint32  // elements of the first column, of a table's row
 	Factor  float32 // weight decay factor that reading multiplies by
 	Matrix  int32   // its matrix in the plan, -1: none
 	Updated bool    // trainers change it
@@ -69,7 +70,11 @@ type Request struct {
 // Apply says how gradients are applied at the end.
 type Apply struct {
 	Params    []uint32 // ids, in the trainer's order
-	Rate      float32  // learning rate / weight decay factor
+	State     []uint32 // for each of Params where in segment state the rule's first vector is; the others follow
+	Rule      Rule
+	Rate      float32  // for SGD, learning rate / weight decay factor
+	P, Q, R   float32  // the rule's other constants
+	Dense     bool     // tables change as a whole, also rows without a gradient
 	Threshold float32  // clipping; +Inf: none
 	All       []uint32 // ids of all parameters with gradients that count in the norm
 }

@@ -92,7 +92,7 @@ var slotOfField = map[string]int{"dst": 0, "bias": 2, "partials": 1, "result": 0
 func (in *Instruction) fieldText(name string) string {
 	w := in.Field(name)
 	switch name {
-	case "value", "p", "q", "scale", "bias_scale", "threshold", "rate":
+	case "value", "p", "q", "r", "scale", "bias_scale", "threshold", "rate":
 		if w == Sentinel {
 			return "sentinel"
 		}
@@ -135,7 +135,7 @@ func (in *Instruction) itemText(i int) string {
 	case Sum, Outer:
 		first = 1
 	case Update:
-		addresses = 2
+		return in.updateText(item)
 	}
 	var parts []string
 	for k, w := range item {
@@ -146,6 +146,19 @@ func (in *Instruction) itemText(i int) string {
 		}
 	}
 	return "(" + strings.Join(parts, " ") + ")"
+}
+
+// updateText prints an item of Update: value, gradient, length, states and what else there is.
+func (in *Instruction) updateText(item []uint32) string {
+	text := fmt.Sprintf("(%s %s #%d", in.addressText(0, item[0]), in.addressText(1, item[1]), item[2])
+	for k, w := range item[3:] {
+		if k < RuleTable[in.Fn].States {
+			text += " " + in.addressText(2, w)
+		} else {
+			text += fmt.Sprint(" #", w)
+		}
+	}
+	return text + ")"
 }
 
 func (in *Instruction) addressText(slot int, w uint32) string {

@@ -226,13 +226,22 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 	script.Clip: clip,
 	script.Update: func(g *instructions, a *script.Assembler) {
 		clip(g, a) // it decides whether updates are committed
-		segs := g.segments(2)
+		segs := g.segments(3)
+		fn := g.rng.IntN(int(script.Rules))
+		rule := &script.RuleTable[fn]
 		items := make([][]uint32, 1+g.rng.IntN(4))
 		for i := range items {
 			n := 1 + g.rng.IntN(40)
 			items[i] = []uint32{g.memory(segs[0], n), g.memory(segs[1], n), uint32(n)}
+			for range rule.States {
+				items[i] = append(items[i], g.memory(segs[2], n))
+			}
+			if rule.Normalises {
+				items[i] = append(items[i], 1+g.rng.Uint32N(uint32(n)))
+			}
 		}
-		a.Do(0, script.Update, 0, 0, []uint32{script.Segs(segs...), script.Float(0.5)}, items...)
+		half := script.Float(0.5)
+		a.Do(0, script.Update, uint8(fn), g.flags(script.NoGrad), []uint32{script.Segs(segs...), half, half, half, half}, items...)
 	},
 }
 

@@ -139,40 +139,90 @@ func (b *Builder) formRows(level, behind int32) {
 	}
 }
 
-// span is a run of a parameter's elements with a gradient.
+// span is a run of a parameter's elements that has a gradient, or changes without one.
 type span struct {
-	lookup, updated bool
-	at, n           uint32
+	lookup, updated, formed bool
+	at, n                   uint32
+	state, apart            uint32 // the rule's first vector for these elements, and how far the next is
+	column                  uint32 // of EG: how many elements its sum is of
 }
 
-// spans lists everything that has a gradient, pending or formed in this build.
+// spans lists everything that has a gradient, pending or formed in this build, and what the rule
+// changes besides.
 func (b *Builder) spans() []span {
 	b.spanList = b.spanList[:0]
-	formed := b.out.Formed
-	rowsOf := func(id uint32) (rows []uint32) {
-		rows = append(rows, b.r.Params[id].Rows...)
-		for _, t := range b.out.Touched {
-			if t.Param == id {
-				rows = append(rows, t.Row)
-			}
-		}
-		slices.Sort(rows)
-		return slices.Compact(rows)
-	}
+	rule := &RuleTable[b.r.Update.Rule]
 	for _, id := range b.r.Update.All {
 		p := &b.r.Params[id]
-		updated := p.Updated && slices.Contains(b.r.Update.Params, id)
-		if p.Pending || slices.Contains(formed, id) {
-			b.spanList = append(b.spanList, span{p.Lookup, updated, p.Offset, p.Size})
+		if p.Size == 0 {
 			continue
 		}
-		if p.Lookup {
-			for _, row := range rowsOf(id) {
-				b.spanList = append(b.spanList, span{true, updated, p.Offset + row*p.Row, p.Row})
+		s := span{lookup: p.Lookup, formed: true, at: p.Offset, n: p.Size, apart: p.Size, column: p.Column}
+		if i := slices.Index(b.r.Update.Params, id); i >= 0 && p.Updated {
+			s.updated = true
+			if rule.States > 0 {
+				s.state = b.r.Update.State[i]
 			}
+		}
+		whole := p.Pending || slices.Contains(b.out.Formed, id)
+		rest := s.updated && rule.Moves
+		switch {
+		case p.Lookup && (!whole || s.updated && rule.Normalises):
+			b.rowSpans(s, p, id, whole, rest && b.r.Update.Dense, rule.Normalises)
+		case whole:
+			b.spanList = append(b.spanList, s)
+		case rest:
+			s.formed = false
+			b.spanList = append(b.spanList, s)
 		}
 	}
 	return b.spanList
+}
+
+// rowSpans lists a table's rows with a gradient and, with rest, the runs between them, or, with
+// apart, each of their rows.
+func (b *Builder) rowSpans(s span, p *Param, id uint32, whole, rest, apart bool) {
+	run := func(row, n uint32, formed bool) {
+		r := s
+		r.at, r.state, r.n, r.formed = s.at+row*p.Row, s.state+row*p.Row, n*p.Row, formed
+		b.spanList = append(b.spanList, r)
+	}
+	between := func(from, to uint32, formed bool) {
+		step := to - from
+		if apart {
+			step = 1
+		}
+		for ; from < to; from += step {
+			run(from, step, formed)
+		}
+	}
+	next, all := uint32(0), p.Size/p.Row
+	if whole {
+		between(0, all, true)
+		return
+	}
+	for _, row := range b.rowsOf(id) {
+		if rest {
+			between(next, row, false)
+		}
+		run(row, 1, true)
+		next = row + 1
+	}
+	if rest {
+		between(next, all, false)
+	}
+}
+
+// rowsOf lists a table's rows with a gradient, ascending.
+func (b *Builder) rowsOf(id uint32) []uint32 {
+	rows := append([]uint32(nil), b.r.Params[id].Rows...)
+	for _, t := range b.out.Touched {
+		if t.Param == id {
+			rows = append(rows, t.Row)
+		}
+	}
+	slices.Sort(rows)
+	return slices.Compact(rows)
 }
 
 // finish adds norm, clipping and update. Work is dealt out in pieces of equal size.
@@ -235,7 +285,7 @@ func (b *Builder) dealNorm(c int32, spans []span, from, to, dst uint32) {
 			}
 		}
 		cut(spans, from, to, func(s span, shift, n uint32) {
-			if s.lookup == lookup {
+			if s.lookup == lookup && s.formed {
 				b.ranges = append(b.ranges, s.at+shift, n)
 				if len(b.ranges) > MaxWords-16 {
 					flush()
@@ -249,29 +299,57 @@ func (b *Builder) dealNorm(c int32, spans []span, from, to, dst uint32) {
 	}
 }
 
-// dealUpdate adds the updates of [from, to).
+// dealUpdate adds the updates of [from, to): one Update for each kind of parameter and with and
+// without gradients.
 func (b *Builder) dealUpdate(c int32, spans []span, from, to uint32) {
-	for _, lookup := range [2]bool{false, true} {
-		val, grad := SegParam, SegGrad
-		if lookup {
-			val, grad = SegTable, SegTGrad
+	for _, formed := range [2]bool{true, false} {
+		for _, lookup := range [2]bool{false, true} {
+			b.updateRanges(c, spans, from, to, lookup, formed)
 		}
-		b.ranges = b.ranges[:0]
-		flush := func() {
-			if len(b.ranges) > 0 {
-				words := append([]uint32{uint32(Update), uint32(4+len(b.ranges)) | uint32(len(b.ranges)/3)<<16, uint32(val) | uint32(grad)<<4, bits(b.r.Update.Rate)}, b.ranges...)
-				b.raw(c, 1, words...)
-				b.ranges = b.ranges[:0]
-			}
-		}
-		cut(spans, from, to, func(s span, shift, n uint32) {
-			if s.lookup == lookup && s.updated {
-				b.ranges = append(b.ranges, s.at+shift, s.at+shift, n)
-				if len(b.ranges) > MaxWords-16 {
-					flush()
-				}
-			}
-		})
-		flush()
 	}
+}
+
+func (b *Builder) updateRanges(c int32, spans []span, from, to uint32, lookup, formed bool) {
+	u := b.r.Update
+	rule := &RuleTable[u.Rule]
+	words := rule.Words()
+	segs := uint32(SegParam) | uint32(SegGrad)<<4
+	if lookup {
+		segs = uint32(SegTable) | uint32(SegTGrad)<<4
+	}
+	flags := uint32(0)
+	if !formed {
+		flags = NoGrad
+	}
+	head := [...]uint32{uint32(Update) | uint32(u.Rule)<<8 | flags<<16, 0, segs | uint32(SegState)<<8, bits(u.Rate), bits(u.P), bits(u.Q), bits(u.R)}
+	b.ranges = append(b.ranges[:0], head[:]...)
+	flush := func() {
+		if n := len(b.ranges); n > len(head) {
+			b.ranges[1] = uint32(n) | uint32((n-len(head))/words)<<16
+			b.raw(c, 1, b.ranges...)
+			b.ranges = b.ranges[:len(head)]
+		}
+	}
+	cut(spans, from, to, func(s span, shift, n uint32) {
+		if s.lookup != lookup || s.formed != formed || !s.updated {
+			return
+		}
+		if rule.Normalises { // a tensor is one item, of the processor that has its beginning
+			if shift > 0 {
+				return
+			}
+			n = s.n
+		}
+		b.ranges = append(b.ranges, s.at+shift, s.at+shift, n)
+		for k := range uint32(rule.States) {
+			b.ranges = append(b.ranges, s.state+k*s.apart+shift)
+		}
+		if rule.Normalises {
+			b.ranges = append(b.ranges, s.column)
+		}
+		if len(b.ranges) > MaxWords-words {
+			flush()
+		}
+	})
+	flush()
 }

@@ -382,11 +382,20 @@ func (f *Footprint) clip() error {
 }
 
 func (f *Footprint) update() error {
+	rule := &RuleTable[f.in.Fn]
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		axis := Axis{uint64(item[2]), 1}
 		f.add(0, i, uint64(item[0]), asRead|asWrite|asPaired, axis)
-		f.add(1, i, uint64(item[1]), asRead|asPaired, axis)
+		if f.in.Flags&NoGrad == 0 {
+			f.add(1, i, uint64(item[1]), asRead|asPaired, axis)
+		}
+		for _, state := range item[3 : 3+rule.States] {
+			f.add(2, i, uint64(state), asRead|asWrite|asPaired, axis)
+		}
+		if rule.Normalises && (item[4] == 0 || item[4] > item[2]) {
+			return fmt.Errorf("item %d: the sum is over %d of %d elements", i, item[4], item[2])
+		}
 	}
 	return nil
 }

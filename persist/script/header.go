@@ -67,6 +67,15 @@ func Header() []byte {
 		constant(up("RANDOM_", f.Name), i)
 	}
 	constant("RANDOM_COUNT", int(RandomFns))
+	for i, f := range RuleTable {
+		constant(up("RULE_", f.Name), i)
+	}
+	constant("RULE_COUNT", int(Rules))
+	b.WriteString("\n// RULE(NAME, states, words of an item) of every update rule.\n#define UPDATE_RULES(RULE) \\\n")
+	for _, f := range RuleTable {
+		fmt.Fprintf(&b, "\tRULE(%s, %d, %d) \\\n", strings.ToUpper(f.Name), f.States, f.Words())
+	}
+	b.WriteString("\t/* end */\n")
 	b.WriteString("\n// ROW(NAME, rows, scalars, label): which words of an item are rows, which are single elements,\n// and whether the last is a label.\n#define ROW_FUNCTIONS(ROW) \\\n")
 	for _, f := range RowTable {
 		label := 0

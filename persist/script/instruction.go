@@ -65,6 +65,8 @@ func functions(op Opcode) int {
 		return int(RowFns)
 	case -3:
 		return int(RandomFns)
+	case -4:
+		return int(Rules)
 	}
 	return 1
 }
@@ -126,6 +128,8 @@ func (in *Instruction) FnName() string {
 		return RowTable[in.Fn].Name
 	case -3:
 		return RandomTable[in.Fn].Name
+	case -4:
+		return RuleTable[in.Fn].Name
 	}
 	return ""
 }

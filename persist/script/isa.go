@@ -47,10 +47,11 @@ const (
 	Bias                  // Product: has a bias
 	Last                  // Clip: this processor reports the norm
 	Published             // its result is polled: whoever sees it sees all that this processor did before its last sync, too
+	NoGrad                // Update: the gradients are 0, wherever the items say they are
 )
 
 // flagNames by bit.
-var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "published"}
+var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "published", "nograd"}
 
 // Segment numbers an address space; see DESIGN: 32-bit offsets in floats.
 type Segment uint8
@@ -63,11 +64,12 @@ const (
 	SegAct                   // node values, node gradients, temporaries
 	SegInput                 // this launch's input words
 	SegResult                // what the host reads back
+	SegState                 // what update rules remember of parameters
 	Segments
 )
 
 func (s Segment) String() string {
-	return [...]string{"param", "grad", "table", "tgrad", "act", "input", "result"}[s]
+	return [...]string{"param", "grad", "table", "tgrad", "act", "input", "result", "state"}[s]
 }
 
 // Sentinel is the bit pattern of a word that nobody has written yet. Stores turn
@@ -78,7 +80,7 @@ const Sentinel = 0xFFFFFFFF
 type Format struct {
 	Name   string
 	Fields []string // fixed words after word 1
-	Items  int      // words per item; -1: 1 + the arity of fn, -2: as the row function says, -3: random
+	Items  int      // words per item; -1: 1 + the arity of fn, -2: as the row function says, -3: random, -4: as the update rule says
 	Doc    string
 }
 
@@ -103,7 +105,7 @@ var Formats = [opcodes]Format{
 	Random:   {"random", []string{"segments", "n", "p", "q", "seed", "graph", "forward"}, -3, "dst[i] = a function of (seed, node, element) and maybe src[i]"},
 	Norm:     {"norm", []string{"segments", "dst"}, 2, "partial = sum of g[i]² over ranges"},
 	Clip:     {"clip", []string{"segments", "partials", "n", "threshold", "result"}, 0, "sums the partials, decides the gradients' scale and whether to commit"},
-	Update:   {"update", []string{"segments", "rate"}, 3, "p[i] -= rate * g[i] over ranges, if committed"},
+	Update:   {"update", []string{"segments", "rate", "p", "q", "r"}, -4, "a step of an update rule over ranges, if committed"},
 }
 
 // Fn is an element function of Map and Strided. Its formula, over the inputs
@@ -268,6 +270,52 @@ var RandomTable = [RandomFns]struct {
 	Drop:      {"drop", 3, "(y, x, node): x dropped with probability p, else times 1/(1-p); its own backward"},
 }
 
+// Rule is an update rule of Update. Its formula stands in jit/kernel/update.h.
+type Rule uint8
+
+const (
+	SGD Rule = iota
+	Momentum
+	Adagrad
+	Adadelta
+	RMSProp
+	Adam
+	AMSGrad
+	EG
+	Rules
+)
+
+// RuleInfo describes an update rule. An item is value, gradient, length and the addresses of
+// the states, which are as long; of a rule that normalises, then how many elements the sum is of.
+type RuleInfo struct {
+	Name       string
+	States     int  // vectors that it keeps
+	Moves      bool // also parameters whose gradient is 0
+	Normalises bool // an item is a whole tensor
+	Doc        string
+}
+
+// RuleTable is indexed by Rule.
+var RuleTable = [Rules]RuleInfo{
+	SGD:      {"sgd", 0, false, false, "v -= rate*g"},
+	Momentum: {"momentum", 1, true, false, "h = p*h - rate*g; v += q*h"},
+	Adagrad:  {"adagrad", 1, false, false, "h += g²; v -= rate*g/sqrt(h+p)"},
+	Adadelta: {"adadelta", 2, true, false, "h = p*h + (1-p)*g²; d = g*sqrt(k+q)/sqrt(h+q); k = p*k + (1-p)*d²; v -= r*d"},
+	RMSProp:  {"rmsprop", 1, true, false, "h = p*h + (1-p)*g²; v -= rate*g/sqrt(h+q)"},
+	Adam:     {"adam", 2, true, false, "h = p*h + (1-p)*g; k = q*k + (1-q)*g²; v -= rate*h/(sqrt(k)+r)"},
+	AMSGrad:  {"amsgrad", 3, true, false, "h = p*h + (1-p)*g; k = q*k + (1-q)*g²; m = max(m, k); v -= rate*h/(sqrt(m)+r)"},
+	EG:       {"eg", 1, true, true, "h = p*h - rate*g; x = ln v + q*h; v = exp(x - ln of the sum of exp x over the first elements)"},
+}
+
+// Words is the number of words of one item.
+func (i *RuleInfo) Words() int {
+	n := 3 + i.States
+	if i.Normalises {
+		n++
+	}
+	return n
+}
+
 // ItemWords is the number of words of one item.
 func ItemWords(op Opcode, fn uint8) int {
 	switch n := Formats[op].Items; n {
@@ -277,6 +325,8 @@ func ItemWords(op Opcode, fn uint8) int {
 		return RowTable[fn].Words
 	case -3:
 		return RandomTable[fn].Words
+	case -4:
+		return RuleTable[fn].Words()
 	default:
 		return n
 	}

@@ -17,7 +17,8 @@ What a virtual processor can do. Word 0 of an instruction is opcode, function an
 length and the number of items; then come the fields named below, then the items. An address is an
 offset in floats into a segment; the field ` + "`segments`" + ` says which, four bits a slot. Slot 0 is
 written. The flag ` + "`acc`" + ` adds to what is there, ` + "`own`" + ` leaves to each processor its slice,
-` + "`sync`" + ` lets the threads meet before the instruction, ` + "`published`" + ` says that others poll the result.
+` + "`sync`" + ` lets the threads meet before the instruction, ` + "`published`" + ` says that others poll the result,
+` + "`nograd`" + ` that gradients are 0.
 
 | instruction | what it does | fields | words an item |
 | --- | --- | --- | --- |
@@ -39,6 +40,10 @@ written. The flag ` + "`acc`" + ` adds to what is there, ` + "`own`" + ` leaves 
 	}
 	b.WriteString("\n## Functions of random\n\n| function | words of an item |\n| --- | --- |\n")
 	for _, f := range RandomTable {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, tableCell(f.Doc))
+	}
+	b.WriteString("\n## Rules of update\n\nA step of one element with value v and gradient g, which is scaled by what clip decided. States are h, k, m, in this order. An item is the addresses of value and gradient, their length, the addresses of the states and, of `eg`, how many elements the sum is of.\n\n| rule | step |\n| --- | --- |\n")
+	for _, f := range RuleTable {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, tableCell(f.Doc))
 	}
 	b.WriteString("\n## Segments\n\n")

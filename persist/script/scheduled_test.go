@@ -39,6 +39,7 @@ func scheduled(t *testing.T, seed uint64) (*Script, *plan.Plan) {
 			q.Matrix = int32(len(matrices))
 			matrices = append(matrices, plan.Matrix{Param: uint32(id), Rows: p.Dim.Rows(), Cols: p.Dim.Cols(), Offset: q.Offset})
 		}
+		q.Column = min(p.Dim.D[0], q.Row)
 		at[table] += q.Size
 		r.Params = append(r.Params, q)
 	}
@@ -47,9 +48,12 @@ func scheduled(t *testing.T, seed uint64) (*Script, *plan.Plan) {
 	}
 	if rng.IntN(4) > 0 {
 		r.Needed, r.Backward, r.Result = true, true, 0
-		r.Update = &Apply{Rate: 0.1, Threshold: 5}
+		r.Update = &Apply{Rule: Rule(rng.IntN(int(Rules))), Dense: rng.IntN(2) == 0, Rate: 0.1, P: 0.9, Q: 0.9, R: 0.1, Threshold: 5}
+		state := uint32(0)
 		for id := range r.Params {
 			r.Update.Params = append(r.Update.Params, uint32(id))
+			r.Update.State = append(r.Update.State, state)
+			state += r.Params[id].Size * uint32(RuleTable[r.Update.Rule].States)
 		}
 		r.Update.All = r.Update.Params
 	} else {

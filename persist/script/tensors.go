@@ -41,6 +41,13 @@ func (b *Builder) appendTensors(w []uint32) []uint32 {
 		}
 		t = append(t, tensor{grad, live, p.Offset, p.Size})
 	}
+	if a := b.r.Update; a != nil {
+		for i, id := range a.Params {
+			if n := b.r.Params[id].Size * uint32(RuleTable[a.Rule].States); n > 0 {
+				t = append(t, tensor{SegState, LiveIn, a.State[i], n})
+			}
+		}
+	}
 	if b.g != nil {
 		t = b.earlier(t)
 		if n := len(b.g.Inputs); n > 0 && b.r.Forward {

@@ -77,7 +77,7 @@ func (p *pair) commit(proc int) {
 }
 
 func (p *pair) update(proc int) {
-	p.Do(proc, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+	p.Do(proc, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1), 0, 0, 0}, []uint32{0, 0, 32})
 }
 
 var act = Segs(SegAct, SegAct, SegAct)
@@ -266,7 +266,7 @@ func TestVerify(t *testing.T) {
 		{"a gradient that changes after its norm", func(p *pair) {
 			p.commit(0)
 			p.Do(0, Fill, 0, Sync, []uint32{Segs(SegGrad), 1, Float(1)}, []uint32{3})
-			p.Do(0, Update, 0, Sync, []uint32{Segs(SegParam, SegGrad), Float(1)}, []uint32{0, 0, 32})
+			p.Do(0, Update, 0, Sync, []uint32{Segs(SegParam, SegGrad), Float(1), 0, 0, 0}, []uint32{0, 0, 32})
 		}, "grad+3 (element 3 of tensor 1) is applied"},
 		{"a norm in two parts", func(p *pair) {
 			p.Do(0, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 16})

@@ -185,8 +185,15 @@ func attributes(w io.Writer, attrs map[string]any) error {
 			if name != "expr" {
 				fmt.Fprintf(w, "attr %s %s\n", name, v)
 			}
-		case map[string]any: // settings of a part that is still to come
+		case map[string]any: // a part with settings of its own
 			fmt.Fprintf(w, "attr %s 1\n", name)
+			inner := map[string]any{}
+			for setting, value := range v {
+				inner[name+"_"+setting] = value
+			}
+			if err := attributes(w, inner); err != nil {
+				return err
+			}
 		case json.Number:
 			fmt.Fprintf(w, "attr %s %s\n", name, v)
 		default:

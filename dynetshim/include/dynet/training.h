@@ -44,6 +44,8 @@ protected:
   Trainer(ParameterCollection &m, real learning_rate);
   // The engine's rule and its hyper-parameters.
   virtual void describe(vpps_trainer_options &options) const = 0;
+  // What the rule does on the host after an update.
+  virtual void after_update() {}
 
 private:
   Trainer(const Trainer &);
@@ -65,6 +67,131 @@ public:
 
 protected:
   void describe(vpps_trainer_options &options) const override;
+};
+
+// A learning rate that goes up and down between two bounds: from min to max in step_size updates
+// and back, the distance times gamma in each update.
+class CyclicalRate {
+public:
+  CyclicalRate(float min, float max, float step_size, float gamma)
+      : min(min), max(max), step_size(step_size), gamma(gamma), it(0) {}
+  // The rate of the next update.
+  float next();
+
+  float min, max, step_size, gamma;
+  unsigned it; // updates so far
+};
+
+// SGD with a cyclical learning rate. edecay counts for nothing, as in DyNet.
+class CyclicalSGDTrainer : public Trainer {
+public:
+  explicit CyclicalSGDTrainer(ParameterCollection &m, float learning_rate_min = 0.01,
+                              float learning_rate_max = 0.1, float step_size = 2000,
+                              float gamma = 1.0, float edecay = 0.0)
+      : Trainer(m, learning_rate_min),
+        rate_(learning_rate_min, learning_rate_max, step_size, gamma) {
+    (void)edecay;
+  }
+
+protected:
+  void describe(vpps_trainer_options &options) const override;
+  void after_update() override { learning_rate = rate_.next(); }
+
+private:
+  CyclicalRate rate_;
+};
+
+// v = momentum*v - learning_rate*g; p += v.
+class MomentumSGDTrainer : public Trainer {
+public:
+  explicit MomentumSGDTrainer(ParameterCollection &m, real learning_rate = 0.01, real mom = 0.9)
+      : Trainer(m, learning_rate), momentum(mom) {}
+  real momentum;
+
+protected:
+  void describe(vpps_trainer_options &options) const override;
+};
+
+// h += g^2; p -= learning_rate*g/sqrt(h + epsilon).
+class AdagradTrainer : public Trainer {
+public:
+  explicit AdagradTrainer(ParameterCollection &m, real learning_rate = 0.1, real eps = 1e-20)
+      : Trainer(m, learning_rate), epsilon(eps) {}
+  real epsilon;
+
+protected:
+  void describe(vpps_trainer_options &options) const override;
+};
+
+// Steps are as large as the running root mean square of the steps before; there is no learning
+// rate.
+class AdadeltaTrainer : public Trainer {
+public:
+  explicit AdadeltaTrainer(ParameterCollection &m, real eps = 1e-6, real rho = 0.95)
+      : Trainer(m, 1.0), epsilon(eps), rho(rho) {}
+  real epsilon, rho;
+
+protected:
+  void describe(vpps_trainer_options &options) const override;
+};
+
+// h = rho*h + (1-rho)*g^2; p -= learning_rate*g/sqrt(h + epsilon).
+class RMSPropTrainer : public Trainer {
+public:
+  explicit RMSPropTrainer(ParameterCollection &m, real learning_rate = 0.1, real eps = 1e-20,
+                          real rho = 0.95)
+      : Trainer(m, learning_rate), epsilon(eps), rho(rho) {}
+  real epsilon, rho;
+
+protected:
+  void describe(vpps_trainer_options &options) const override;
+};
+
+// Averages of gradient and square; the bias correction counts all updates of this trainer, also
+// for table rows that are seldom touched.
+class AdamTrainer : public Trainer {
+public:
+  explicit AdamTrainer(ParameterCollection &m, float learning_rate = 0.001, float beta_1 = 0.9,
+                       float beta_2 = 0.999, float eps = 1e-8)
+      : Trainer(m, learning_rate), beta_1(beta_1), beta_2(beta_2), epsilon(eps) {}
+  float beta_1, beta_2, epsilon;
+
+protected:
+  void describe(vpps_trainer_options &options) const override;
+};
+
+// Adam with the largest average square so far.
+class AmsgradTrainer : public Trainer {
+public:
+  explicit AmsgradTrainer(ParameterCollection &m, float learning_rate = 0.001, float beta_1 = 0.9,
+                          float beta_2 = 0.999, float eps = 1e-8)
+      : Trainer(m, learning_rate), beta_1(beta_1), beta_2(beta_2), epsilon(eps) {}
+  float beta_1, beta_2, epsilon;
+
+protected:
+  void describe(vpps_trainer_options &options) const override;
+};
+
+// Exponentiated gradient with momentum: positive values, each tensor (of tables, each row) scaled
+// so that its first column sums to 1. ne counts for nothing, as in DyNet.
+class EGTrainer : public Trainer {
+public:
+  explicit EGTrainer(ParameterCollection &m, real learning_rate = 0.1, real mom = 0.9,
+                     real ne = 0.0)
+      : Trainer(m, learning_rate), momentum(mom) {
+    (void)ne;
+  }
+  // The learning rate goes up and down, from the second update on beginning at the lower bound.
+  void enableCyclicalLR(float learning_rate_min = 0.01, float learning_rate_max = 0.1,
+                        float step_size = 2000, float gamma = 0.0);
+  real momentum;
+
+protected:
+  void describe(vpps_trainer_options &options) const override;
+  void after_update() override;
+
+private:
+  std::unique_ptr<CyclicalRate> rate_; // null: constant
 };
 
 } // namespace dynet

@@ -1,0 +1,231 @@
+package persist
+
+// Trainers: update rules, their hyper-parameters and what they remember of parameters.
+
+import (
+	"math"
+
+	"libvpps/persist/script"
+)
+
+// TrainerOptions are those of DyNet's trainers. A rule reads the hyper-parameters that it has.
+type TrainerOptions struct {
+	Rule         script.Rule
+	LearningRate float32
+	Clipping     bool
+	Threshold    float32
+	Sparse       bool // of tables, change only rows with a gradient
+	Collection   uint32
+	Momentum     float32 // Momentum, EG
+	Rho          float32 // Adadelta, RMSProp
+	Epsilon      float32 // all but SGD, Momentum and EG
+	Beta1, Beta2 float32 // Adam, AMSGrad
+}
+
+// Trainer is an update rule for some parameters.
+type Trainer struct {
+	e       *Engine
+	options TrainerOptions
+	ids     []uint32
+	state   []uint32 // for each of ids its states in segment state, one after the other
+	sizes   []uint32 // of these, in all
+	steps   uint64   // updates so far
+}
+
+// NewTrainer makes a trainer.
+func (e *Engine) NewTrainer(o TrainerOptions, ids []uint32) (*Trainer, error) {
+	e.enter()
+	defer e.mu.Unlock()
+	if o.Rule >= script.Rules {
+		return nil, wrong(ErrArgument, "update rule %d: there are %d", o.Rule, script.Rules)
+	}
+	t := &Trainer{e: e, options: TrainerOptions{Rule: o.Rule}}
+	if err := t.set(o); err != nil {
+		return nil, err
+	}
+	return t, t.add(ids)
+}
+
+func (t *Trainer) set(o TrainerOptions) error {
+	if int(o.Collection) >= len(t.e.collections) {
+		return wrong(ErrArgument, "there is no collection %d", o.Collection)
+	}
+	if o.Rule != t.options.Rule {
+		return wrong(ErrArgument, "the trainer's update rule is %d, not %d: a trainer keeps its rule; make another trainer", t.options.Rule, o.Rule)
+	}
+	t.options = o
+	return nil
+}
+
+func (t *Trainer) add(ids []uint32) error {
+	for _, id := range ids {
+		if _, err := t.e.parameter(id); err != nil {
+			return err
+		}
+	}
+	n := len(t.ids)
+	for _, id := range ids {
+		size := t.e.params[id].Size * uint32(script.RuleTable[t.options.Rule].States)
+		at, err := t.e.newState(size)
+		if err != nil {
+			t.forget(n)
+			return err
+		}
+		t.ids, t.state, t.sizes = append(t.ids, id), append(t.state, at), append(t.sizes, size)
+	}
+	return nil
+}
+
+// forget gives back the states of all parameters from the n-th on, and these.
+func (t *Trainer) forget(n int) {
+	for i, at := range t.state[n:] {
+		if size := t.sizes[n+i]; size > 0 {
+			t.e.freeStates[size] = append(t.e.freeStates[size], at)
+		}
+	}
+	t.ids, t.state, t.sizes = t.ids[:n], t.state[:n], t.sizes[:n]
+}
+
+// newState hands out memory for a parameter's states, which are 0.
+func (e *Engine) newState(size uint32) (uint32, error) {
+	if size == 0 {
+		return 0, nil
+	}
+	if free := e.freeStates[size]; len(free) > 0 {
+		at := free[len(free)-1]
+		if err := e.zeroState(at, size); err != nil {
+			return 0, err
+		}
+		e.freeStates[size] = free[:len(free)-1]
+		return at, nil
+	}
+	at := (e.used[script.SegState] + 7) &^ 7
+	if at+uint64(size) > 1<<32-64 {
+		return 0, wrong(ErrMemory, "a trainer: segment state would exceed 16 GiB")
+	}
+	if err := e.grow(script.SegState, at+uint64(size), "a trainer's state"); err != nil {
+		return 0, e.broke(err)
+	}
+	e.used[script.SegState] = at + uint64(size)
+	return uint32(at), nil
+}
+
+func (e *Engine) zeroState(at, size uint32) error {
+	zeros := make([]float32, min(size, 1<<16))
+	for size > 0 {
+		n := min(size, uint32(len(zeros)))
+		if err := e.upload(script.SegState, uint64(at), zeros[:n]); err != nil {
+			return err
+		}
+		at, size = at+n, size-n
+	}
+	return nil
+}
+
+// Set changes the options from the next update on; the rule stays.
+func (t *Trainer) Set(o TrainerOptions) error {
+	t.e.mu.Lock()
+	defer t.e.mu.Unlock()
+	return t.set(o)
+}
+
+// Add adds parameters.
+func (t *Trainer) Add(ids []uint32) error {
+	t.e.enter()
+	defer t.e.mu.Unlock()
+	return t.add(ids)
+}
+
+// Restart makes the rule forget (DyNet's Trainer::restart). The count of updates stays.
+func (t *Trainer) Restart() error {
+	t.e.enter()
+	defer t.e.mu.Unlock()
+	if err := t.e.settle(0); err != nil {
+		return err
+	}
+	for i, at := range t.state {
+		if err := t.e.zeroState(at, t.sizes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close gives the memory of the rule's state back.
+func (t *Trainer) Close() {
+	t.e.enter()
+	defer t.e.mu.Unlock()
+	t.forget(0)
+}
+
+// apply is what a script's end does for this trainer.
+func (t *Trainer) apply() *script.Apply {
+	o := t.options
+	factor := t.e.collections[o.Collection].Factor
+	a := &script.Apply{Params: t.ids, State: t.state, Rule: o.Rule, Dense: !o.Sparse, Threshold: inf, All: t.ids}
+	if o.Clipping {
+		a.Threshold = o.Threshold
+	}
+	switch o.Rule {
+	case script.Momentum, script.EG:
+		a.Rate, a.P, a.Q = o.LearningRate, o.Momentum, 1/factor
+	case script.Adadelta:
+		a.P, a.Q, a.R = o.Rho, o.Epsilon, 1/factor
+	case script.Adam, script.AMSGrad:
+		a.Rate, a.P, a.Q, a.R = o.LearningRate*t.correction()/factor, o.Beta1, o.Beta2, o.Epsilon
+	default:
+		a.Rate, a.P, a.Q = o.LearningRate/factor, o.Epsilon, 0
+		if o.Rule == script.RMSProp {
+			a.P, a.Q = o.Rho, o.Epsilon
+		}
+	}
+	return a
+}
+
+// correction is Adam's, of its averages that began at 0; in single precision, as DyNet's.
+func (t *Trainer) correction() float32 {
+	power := func(beta float32) float32 { return float32(math.Pow(float64(beta), float64(t.steps+1))) }
+	return float32(math.Sqrt(float64(1-power(t.options.Beta2)))) / (1 - power(t.options.Beta1))
+}
+
+// Update applies the pending gradients (DyNet's Trainer::update).
+func (t *Trainer) Update() (clipped bool, err error) {
+	e := t.e
+	e.enter()
+	defer e.mu.Unlock()
+	if err := e.ready(0); err != nil {
+		return false, err
+	}
+	if t.fused() {
+		return false, wrong(ErrState, "update right after fb: fb has applied its gradients already, and no backward has come since; leave the update out, or call backward in place of fb")
+	}
+	slot := e.resultSlot()
+	r := script.Request{Update: t.apply(), Base: e.top(), Result: slot}
+	if _, err := e.run(&r); err != nil {
+		return false, err
+	}
+	result, err := e.result(slot, e.batch)
+	if err != nil {
+		return false, err
+	}
+	if e.exec.Failed(true) != 0 || result[3] == 0 {
+		return false, wrong(ErrNumeric, "the norm of the gradients is not finite (%g): parameters are unchanged, and so are the gradients until they are set to zero; look for NaN or infinity in the loss", result[1])
+	}
+	if err := e.committed(t); err != nil {
+		return false, err
+	}
+	return result[4] != 0, e.pullAll()
+}
+
+// fused reports whether fb has applied what there was to apply.
+func (t *Trainer) fused() bool {
+	yes := false
+	for _, id := range t.ids {
+		p := &t.e.params[id]
+		if p.Updated && (p.Pending || len(p.Rows) > 0) {
+			return false
+		}
+		yes = yes || p.fused
+	}
+	return yes
+}
