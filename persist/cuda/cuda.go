@@ -358,7 +358,7 @@ func (e *Executor) room(t *staging, n int) error {
 
 // arguments is the kernel's parameter block: struct Arguments of jit/kernel/gpu.h.
 func (e *Executor) arguments(t *staging, batch uint32) []byte {
-	b := make([]byte, 0, 96)
+	b := make([]byte, 0, 104)
 	put := func(p gpu.Ptr) { b = binary.LittleEndian.AppendUint64(b, uint64(p)) }
 	for s := range e.segments {
 		if script.Segment(s) == script.SegResult {
