@@ -14,6 +14,7 @@ import (
 	"libvpps/persist/cuda"
 	"libvpps/persist/cuda/standin"
 	"libvpps/persist/plan"
+	"libvpps/persist/script"
 )
 
 // onGPU is the little model on a stand-in for a GPU, which is closed with nothing left.
@@ -86,25 +87,40 @@ func (m *model) handleOfAll() *Handle {
 	return h
 }
 
-// The device runs behind by as much as it may: whoever reused pinned memory, results or activations
-// too early would train something else than the CPU does.
-func TestBatchesOnADeviceThatIsBehindGiveTheCPUsResults(t *testing.T) {
-	c := newModel(t, 0)
-	c.addMatrix()
-	want := batches(c, c.handleOfAll(), 20)
-	wanted, err := c.handleOfAll().trainedLoss(c)
-	require.NoError(t, err)
+// by is a handle with an update rule.
+func (m *model) by(rule script.Rule) *Handle {
+	m.Helper()
+	ids := []uint32{paramW, paramTable, paramM}
+	t, err := m.NewTrainer(TrainerOptions{Rule: rule, LearningRate: 0.05, Clipping: true, Threshold: 5, Sparse: true,
+		Momentum: 0.9, Rho: 0.95, Epsilon: 1e-3, Beta1: 0.9, Beta2: 0.999}, ids)
+	require.NoError(m, err)
+	h, err := m.NewHandle(ids, t)
+	require.NoError(m, err)
+	return h
+}
 
-	m, _ := onGPU(t)
-	m.addMatrix()
-	h := m.handleOfAll()
-	have := batches(m, h, 20)
-	for id := range want {
-		require.InDeltaSlice(t, want[id], have[id], 1e-5, "parameter %d", id)
+// The device runs behind by as much as it may: whoever reused pinned memory, results, activations or
+// states too early would train something else than the CPU does.
+func TestBatchesOnADeviceThatIsBehindGiveTheCPUsResults(t *testing.T) {
+	for rule := range script.Rules {
+		t.Run(script.RuleTable[rule].Name, func(t *testing.T) {
+			c := newModel(t, 0)
+			c.addMatrix()
+			want := batches(c, c.by(rule), 20)
+			wanted, err := c.handleOfAll().trainedLoss(c)
+			require.NoError(t, err)
+
+			m, _ := onGPU(t)
+			m.addMatrix()
+			have := batches(m, m.by(rule), 20)
+			for id := range want {
+				require.InDeltaSlice(t, want[id], have[id], 1e-5, "parameter %d", id)
+			}
+			got, err := m.handleOfAll().trainedLoss(m)
+			require.NoError(t, err)
+			require.InDelta(t, wanted, got, 1e-5)
+		})
 	}
-	got, err := m.handleOfAll().trainedLoss(m)
-	require.NoError(t, err)
-	require.InDelta(t, wanted, got, 1e-5)
 }
 
 // A graph that is cleared while its batch is in flight keeps its dims: front-ends do not send them
