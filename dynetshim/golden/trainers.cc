@@ -84,12 +84,14 @@ struct small_model {
   }
 };
 
-// Whether vpps::handle has the rule: over an installed DyNet only SGD.
-bool handle_has(const std::string &trainer) {
+// Whether vpps::handle has what a record needs. Over an installed DyNet a learning rate does not
+// change by itself, nobody says that a trainer is restarted, and EG is DyNet's.
+bool handle_has(const record &r) {
 #ifdef VPPS_BUNDLED_DYNET
-  return !trainer.empty();
+  return !r.fn.empty();
 #else
-  return trainer == "SimpleSGDTrainer";
+  return r.fn != "CyclicalSGDTrainer" && r.fn != "EGTrainer" &&
+         (r.fn == "SimpleSGDTrainer" || !r.has("restart_before_step"));
 #endif
 }
 
@@ -131,7 +133,7 @@ std::unique_ptr<Trainer> make_trainer(const record &r, ParameterCollection &m) {
 } // namespace
 
 void run_trainer(const record &r, training by) {
-  if (r.has("moving_average") || (by != training::calls && !handle_has(r.fn)))
+  if (r.has("moving_average") || (by != training::calls && !handle_has(r)))
     throw not_implemented();
   small_model model(r);
   model.m.set_weight_decay_lambda(r.number("weight_decay_lambda"));

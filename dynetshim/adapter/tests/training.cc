@@ -106,6 +106,10 @@ floats train(std::function<Trainer *(ParameterCollection &)> make, bool accelera
 Trainer *sgd(ParameterCollection &m) { return new SimpleSGDTrainer(m, 0.2f); }
 Trainer *adam(ParameterCollection &m) { return new AdamTrainer(m); }
 Trainer *momentum(ParameterCollection &m) { return new MomentumSGDTrainer(m); }
+Trainer *adagrad(ParameterCollection &m) { return new AdagradTrainer(m); }
+Trainer *adadelta(ParameterCollection &m) { return new AdadeltaTrainer(m); }
+Trainer *rmsprop(ParameterCollection &m) { return new RMSPropTrainer(m, 0.01f, 1e-8f); }
+Trainer *amsgrad(ParameterCollection &m) { return new AmsgradTrainer(m); }
 
 } // namespace
 
@@ -120,11 +124,12 @@ TEST(accelerated_graphs_train_as_dynet_does) {
     }
 }
 
-TEST(fb_trains_as_dynet_does) {
+void fb_trains_as_dynet(Trainer *(*make)(ParameterCollection &)) {
   floats want_model;
-  const floats want = train(sgd, false, false, 30, want_model);
+  const floats want = train(make, false, false, 30, want_model);
   tagger t;
-  SimpleSGDTrainer trainer(t.m, 0.2f);
+  const std::unique_ptr<Trainer> own(make(t.m));
+  Trainer &trainer = *own;
   floats got, before = saved(t);
   {
     vpps::handle hndl(t.m, trainer);
@@ -144,6 +149,19 @@ TEST(fb_trains_as_dynet_does) {
     hndl.fb(t.m, cg, t.loss(cg, 30));
   }
   CHECK(saved(t) != want_model); // the handle's end pulls too
+}
+
+TEST(fb_trains_as_dynet_does) {
+  for (auto make : {sgd, adam, momentum, adagrad, adadelta, rmsprop, amsgrad})
+    fb_trains_as_dynet(make);
+}
+
+TEST(a_trainer_that_has_made_updates_is_refused) {
+  ParameterCollection m;
+  m.add_parameters({3});
+  AdamTrainer used(m);
+  used.update();
+  THROWS(std::invalid_argument, "has made updates", vpps::handle(m, used));
 }
 
 TEST(what_the_program_writes_is_noticed) {
@@ -344,8 +362,8 @@ TEST(threads_take_turns) {
 TEST(trainers_without_a_rule_are_named) {
   ParameterCollection m;
   m.add_parameters({2});
-  AdamTrainer trainer(m);
-  THROWS(std::invalid_argument, "Adam", vpps::handle(m, trainer));
+  EGTrainer trainer(m);
+  THROWS(std::invalid_argument, "EG", vpps::handle(m, trainer));
 }
 
 int main(int argc, char **argv) {

@@ -20,14 +20,16 @@ class handle {
 public:
   // Plans the model's parameters for the device and compiles its kernel, or finds it in
   // the cache. Without a trainer: DyNet's SimpleSGDTrainer at its defaults, clipping
-  // included. Model and trainer must outlive the handle.
+  // included. Model and trainer must outlive the handle. What the rule remembers, momentum and
+  // averages, is the handle's and begins at 0: the trainer's own restart and save know nothing of
+  // it.
   explicit handle(dynet::ParameterCollection &model)
-      : own_(new dynet::SimpleSGDTrainer(model)), fields_(*own_), trainer_(*own_, typeid(*own_)),
+      : own_(new dynet::SimpleSGDTrainer(model)), fields_(*own_), trainer_(*own_, *own_),
         learning_rate(fields_.learning_rate) {
     open(model);
   }
   handle(dynet::ParameterCollection &model, dynet::Trainer &trainer)
-      : fields_(trainer), trainer_(trainer, typeid(trainer)), learning_rate(fields_.learning_rate) {
+      : fields_(trainer), trainer_(trainer, trainer), learning_rate(fields_.learning_rate) {
     open(model);
   }
   // Brings the trained values into DyNet's memory.

@@ -12,35 +12,17 @@
 #include <vector>
 
 #include "recording.hpp"
+#include "reveal.hpp"
 
 namespace vpps {
 namespace installed {
 
-// DyNet keeps some attributes private. Naming a private member as the argument of an explicit
-// instantiation is allowed, and that is where these pointers come from.
-template <class Tag> struct hidden { static typename Tag::member pointer; };
-template <class Tag> typename Tag::member hidden<Tag>::pointer;
-template <class Tag, typename Tag::member M> struct reveal {
-  struct setter {
-    setter() { hidden<Tag>::pointer = M; }
-  };
-  static setter set;
-};
-template <class Tag, typename Tag::member M> typename reveal<Tag, M>::setter reveal<Tag, M>::set;
-
-#define VPPS_REVEAL(Class, Type, name)                                                             \
-  struct Class##_##name {                                                                          \
-    typedef Type dynet::Class::*member;                                                            \
-  };                                                                                               \
-  template struct reveal<Class##_##name, &dynet::Class::name>;
 VPPS_REVEAL(SumDimension, std::vector<unsigned>, dims)
 VPPS_REVEAL(SumDimension, bool, include_batch_dim)
 VPPS_REVEAL(MomentDimension, std::vector<unsigned>, dims)
 VPPS_REVEAL(MomentDimension, unsigned, order)
 VPPS_REVEAL(MomentDimension, bool, include_batch_dim)
 VPPS_REVEAL(MomentDimension, unsigned, overwrite_n)
-#undef VPPS_REVEAL
-#define VPPS_HIDDEN(node, Class, name) ((node).*hidden<Class##_##name>::pointer)
 
 inline uint32_t axis_mask(const std::vector<unsigned> &axes) {
   uint32_t mask = 0;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "parameters.hpp"
+#include "rules.hpp"
 
 namespace vpps {
 namespace installed {
@@ -18,12 +19,18 @@ namespace installed {
 // Follows the public fields of a trainer, and its model's parameters.
 class engine_trainer {
 public:
-  engine_trainer(dynet::Trainer &fields, const std::type_info &rule)
-      : fields_(fields), all_(parameters::all()) {
-    if (rule != typeid(dynet::SimpleSGDTrainer))
+  // The rule and its hyper-parameters are rule's, the other fields those of fields.
+  engine_trainer(dynet::Trainer &fields, const dynet::Trainer &rule)
+      : fields_(fields), rule_(rule), all_(parameters::all()) {
+    vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
+    if (!describe(rule, o))
       throw std::invalid_argument(
-          std::string("libvpps has no rule for the trainer ") + rule.name() +
-          ": use SimpleSGDTrainer, or train through vpps::accelerate and DyNet's own trainer");
+          std::string("libvpps has no rule for the trainer ") + typeid(rule).name() +
+          ": use another, or train through vpps::accelerate and DyNet's own trainer");
+    if (o.rule != VPPS_RULE_SGD && rule.updates > 0)
+      throw std::invalid_argument(
+          std::string("the trainer ") + typeid(rule).name() +
+          " has made updates, which libvpps knows nothing of: give it to the handle before");
   }
   ~engine_trainer() { vpps_trainer_destroy(raw_); }
 
@@ -32,6 +39,7 @@ public:
   // Brought up to date with fields and parameters.
   vpps_trainer *current() {
     vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
+    describe(rule_, o);
     o.learning_rate = fields_.learning_rate;
     o.clipping = fields_.clipping_enabled;
     o.clip_threshold = fields_.clip_threshold;
@@ -85,10 +93,12 @@ private:
   static bool same(const vpps_trainer_options &a, const vpps_trainer_options &b) {
     return a.learning_rate == b.learning_rate && a.clipping == b.clipping &&
            a.clip_threshold == b.clip_threshold && a.sparse == b.sparse &&
-           a.collection == b.collection;
+           a.collection == b.collection && a.momentum == b.momentum && a.rho == b.rho &&
+           a.epsilon == b.epsilon && a.beta_1 == b.beta_1 && a.beta_2 == b.beta_2;
   }
 
   dynet::Trainer &fields_;
+  const dynet::Trainer &rule_;
   parameters &all_;
   vpps_trainer *raw_ = nullptr;
   size_t dense_ = 0, tables_ = 0;
@@ -104,7 +114,7 @@ private:
 //
 // It is a dynet::Trainer; fields may be set on either. After every update DyNet's memory has the
 // new values, unless defer_copies is set: then vpps::pull(model) has to come before saving.
-// Trainers that libvpps has no rule for go on working as DyNet wrote them, on the host.
+// Other trainers than SimpleSGDTrainer go on working as DyNet wrote them, on the host.
 class trainer : public dynet::Trainer {
 public:
   explicit trainer(dynet::Trainer &wrapped)
@@ -113,7 +123,7 @@ public:
     const installed::turn mine;
     take();
     if (typeid(wrapped) == typeid(dynet::SimpleSGDTrainer)) {
-      engine_.reset(new installed::engine_trainer(*this, typeid(wrapped)));
+      engine_.reset(new installed::engine_trainer(*this, wrapped));
       engine_->current();
     }
     govern();
