@@ -496,6 +496,69 @@ TEST(gradients_that_are_not_finite_are_not_applied_by_update) {
   p.cg.backward(sum_elems(p.y));
   trainer.update();
 }
+// ---- trainers ------------------------------------------------------------------------
+
+TEST(trainers_have_dynets_defaults) {
+  ParameterCollection m;
+  EQUAL(SimpleSGDTrainer(m).learning_rate, 0.1f);
+  EQUAL(CyclicalSGDTrainer(m).learning_rate, 0.01f);
+  EQUAL(MomentumSGDTrainer(m).learning_rate, 0.01f);
+  EQUAL(MomentumSGDTrainer(m).momentum, 0.9f);
+  EQUAL(AdagradTrainer(m).learning_rate, 0.1f);
+  EQUAL(AdagradTrainer(m).epsilon, 1e-20f);
+  EQUAL(AdadeltaTrainer(m).epsilon, 1e-6f);
+  EQUAL(AdadeltaTrainer(m).rho, 0.95f);
+  EQUAL(RMSPropTrainer(m).learning_rate, 0.1f);
+  EQUAL(RMSPropTrainer(m).epsilon, 1e-20f);
+  EQUAL(RMSPropTrainer(m).rho, 0.95f);
+  EQUAL(AdamTrainer(m).learning_rate, 0.001f);
+  EQUAL(AdamTrainer(m).beta_2, 0.999f);
+  EQUAL(AmsgradTrainer(m).epsilon, 1e-8f);
+  EQUAL(EGTrainer(m).momentum, 0.9f);
+}
+
+// Two steps of Adam by fb, each on its own graph; between them maybe the model is saved and loaded.
+static Floats two_steps(bool saved) {
+  ParameterCollection m;
+  Parameter p = make(m, {2}, {1, 2});
+  AdamTrainer trainer(m, 0.1f);
+  vpps::handle hndl(m, trainer);
+  for (unsigned k = 0; k < 2; ++k) {
+    ComputationGraph cg;
+    hndl.fb(m, cg, squared_norm(parameter(cg, p)));
+    if (saved && k == 0) {
+      const std::string file = "/tmp/vpps_trainer_" + std::to_string(getpid());
+      const Floats before = values(p);
+      TextFileSaver(file).save(m);
+      p.zero();
+      TextFileLoader(file).populate(m);
+      EQUAL(values(p), before);
+      unlink(file.c_str());
+    }
+  }
+  hndl.sync_get_latest_loss();
+  EQUAL(trainer.updates, 2);
+  return values(p);
+}
+
+TEST(a_trainer_goes_on_after_its_model_was_saved_and_loaded) {
+  EQUAL(two_steps(true), two_steps(false));
+}
+
+TEST(restart_forgets_what_the_rule_remembers) {
+  ParameterCollection m;
+  Parameter p = make(m, {1}, {1});
+  MomentumSGDTrainer trainer(m, 0.5f, 0.5f);
+  vpps::handle hndl(m, trainer);
+  for (float want : {0.5f, -0.25f, -0.75f}) {
+    ComputationGraph cg;
+    hndl.fb(m, cg, sum_elems(parameter(cg, p)));
+    EQUAL(values(p), Floats{want});
+    if (want == -0.25f)
+      trainer.restart();
+  }
+}
+
 TEST(model_files_that_cannot_be_read) {
   Parameters p;
   THROWS(std::runtime_error, "no-such-file",
