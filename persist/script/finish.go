@@ -302,9 +302,11 @@ func (b *Builder) dealNorm(c int32, spans []span, from, to, dst uint32) {
 // dealUpdate adds the updates of [from, to): one Update for each kind of parameter and with and
 // without gradients.
 func (b *Builder) dealUpdate(c int32, spans []span, from, to uint32) {
-	for _, formed := range [2]bool{true, false} {
-		for _, lookup := range [2]bool{false, true} {
-			b.updateRanges(c, spans, from, to, lookup, formed)
+	moves := RuleTable[b.r.Update.Rule].Moves
+	for _, lookup := range [2]bool{false, true} {
+		b.updateRanges(c, spans, from, to, lookup, true)
+		if moves {
+			b.updateRanges(c, spans, from, to, lookup, false)
 		}
 	}
 }
