@@ -23,7 +23,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "formulas.h", "philox.h", "processor.h", "elementwise.h",
-	"rows.h", "random.h", "gemm.h", "update.h", "check.h", "gpu.h", "matrix_gpu.h"}
+	"rows.h", "random.h", "gemm.h", "update.h", "check.h", "gpu.h", "matrix_gpu.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {

@@ -21,99 +21,58 @@
 #pragma GCC optimize("fp-contract=fast")
 #include "matrix_cpu.h"
 #pragma GCC pop_options
-
-enum Step { MOVED, BLOCKED, HALTED, STOPPED };
+#include "interpreter.h"
+#include "publish_cpu.h"
 
 VP u32 *counter(const Launch &l, u32 barrier) {
   return l.script + l.script[HEAD_COUNTERS] + barrier * BARRIER_STRIDE;
 }
 
-// Executes an instruction with operands. False: there is no such instruction.
-VP bool execute(const Launch &l, const vpps_residency &res, Processor &p, const u32 *w) {
-  u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, flags = w[0] >> 16, count = w[1] >> 16;
-  switch (op) {
-  case OP_FILL:
-    fill(l, p, w, flags, count);
-    break;
-  case OP_MAP:
-    map(l, p, w, fn, flags, count);
-    break;
-  case OP_STRIDED:
-    strided(l, w, fn, flags, count);
-    break;
-  case OP_SUM:
-    sum(l, p, w, flags, count);
-    break;
-  case OP_PRODUCT:
-    product(l, res, p, w, flags, count);
-    break;
-  case OP_PRODUCT_T:
-    product_t(l, res, p, w, flags, count);
-    break;
-  case OP_OUTER:
-    outer(l, res, p, w, flags, count);
-    break;
-  case OP_GEMM:
-    gemm(l, w, flags, count);
-    break;
-  case OP_ROW:
-    row(l, w, fn, flags, count);
-    break;
-  case OP_RANDOM:
-    random(l, p, w, fn, flags, count);
-    break;
-  case OP_NORM:
-    norm(l, w, flags, count);
-    break;
-  case OP_CLIP:
-    clip(l, p, w, flags);
-    break;
-  case OP_UPDATE:
-    update(l, p, w, fn, flags, count);
-    break;
-  default:
-    return false;
-  }
-  return true;
-}
+// The interpreter's device. Refusal says why a launch has to stop.
+struct Device {
+  const vpps_launch &run;
+  Refusal refusal;
+  float *scratch; // nothing: a processor is one thread
 
-#include "publish_cpu.h"
-
-// Goes one instruction on from p.pc; refusal says why not, where the launch has to stop.
-VP Step step(const Launch &l, const vpps_launch &run, Processor &p, Refusal &refusal) {
-  const u32 *w = l.script + p.pc;
-  u32 op = w[0] & 255u, flags = w[0] >> 16;
-  if (op == OP_HALT)
-    return HALTED;
-  if (run.check) {
+  VP_MEMBER const u32 *instruction(const Launch &l, u32 pc) const { return l.script + pc; }
+  VP_MEMBER void begin(u32) const {}
+  VP_MEMBER bool sound(const Launch &l, const Processor &p, const u32 *w) {
+    if (!run.check)
+      return true;
     check(l, p, w, (const Shape *)run.residency->matrix, run.residency->matrices, refusal);
-    if (refusal.code)
-      return STOPPED;
+    return refusal.code == STOPPED_NONE;
   }
-  switch (op) {
-  case OP_SIGNAL:
+  VP_MEMBER void refuse(const Processor &) { refusal.code = STOPPED_NO_INSTRUCTION; }
+
+  VP_MEMBER void signal(const Launch &l, const u32 *w) const {
     __atomic_fetch_add(counter(l, w[SIGNAL_BARRIER]), 1u, __ATOMIC_RELEASE);
-    break;
-  case OP_WAIT:
-    if (__atomic_load_n(counter(l, w[WAIT_BARRIER]), __ATOMIC_ACQUIRE) < w[WAIT_EXPECTED])
-      return BLOCKED;
-    break;
-  case OP_POLL: {
+  }
+  VP_MEMBER Step wait(const Launch &l, const Processor &, const u32 *w) const {
+    u32 have = __atomic_load_n(counter(l, w[WAIT_BARRIER]), __ATOMIC_ACQUIRE);
+    return have < w[WAIT_EXPECTED] ? BLOCKED : MOVED;
+  }
+  VP_MEMBER Step poll(const Launch &l, const Processor &p, const u32 *w) const {
     u32 offset;
-    if (unwritten(l, p, w, &offset))
-      return BLOCKED;
-    break;
+    return unwritten(l, p, w, &offset) ? BLOCKED : MOVED;
   }
-  default:
-    if (!(flags & FLAG_PUBLISHED ? publish(l, *run.residency, p, w)
-                                 : execute(l, *run.residency, p, w))) {
-      refusal.code = STOPPED_NO_INSTRUCTION;
-      return STOPPED;
-    }
+
+  VP_MEMBER bool perform(const Launch &l, Processor &p, const u32 *w) {
+    return w[0] >> 16 & FLAG_PUBLISHED ? publish(*this, l, *run.residency, p, w)
+                                       : execute(*this, l, p, w);
   }
-  p.pc += w[1] & 0xFFFFu;
-  return MOVED;
-}
+  VP_MEMBER void resident_product(const Launch &l, Processor &p, const u32 *w, u32 flags,
+                                  u32 count) const {
+    product(l, *run.residency, p, w, flags, count);
+  }
+  VP_MEMBER void resident_product_t(const Launch &l, Processor &p, const u32 *w, u32 flags,
+                                    u32 count) const {
+    product_t(l, *run.residency, p, w, flags, count);
+  }
+  VP_MEMBER void resident_outer(const Launch &l, Processor &p, const u32 *w, u32 flags,
+                                u32 count) const {
+    outer(l, *run.residency, p, w, flags, count);
+  }
+};
 
 // One pass over a thread's processors. Returns how many have not halted.
 static u32 pass(vpps_launch *run, u32 thread, u32 threads, bool *moved) {
@@ -124,10 +83,10 @@ static u32 pass(vpps_launch *run, u32 thread, u32 threads, bool *moved) {
     Processor &p = all[i];
     if (p.pc == 0)
       continue; // halted
-    Step s;
-    Refusal refusal = {};
-    while ((s = step(l, *run, p, refusal)) == MOVED)
-      *moved = true;
+    Device d = {*run, {}, 0};
+    u32 from = p.pc;
+    Step s = interpret(d, l, p);
+    *moved |= p.pc != from;
     if (s == HALTED) {
       p.pc = 0;
       *moved = true;
@@ -135,7 +94,7 @@ static u32 pass(vpps_launch *run, u32 thread, u32 threads, bool *moved) {
     }
     live++;
     if (s == STOPPED) {
-      vpps_cpu_give_up(run, refusal.code, i, p.pc, &refusal.item);
+      vpps_cpu_give_up(run, d.refusal.code, i, p.pc, &d.refusal.item);
       return live;
     }
   }

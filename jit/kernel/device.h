@@ -18,6 +18,7 @@ typedef unsigned long long u64;
 #define FLOAT_OF(x) __uint_as_float(x)
 #define MULHI(a, b) __umulhi(a, b)
 #define FMA(a, b, c) __fmaf_rn(a, b, c)
+#define MEET() __syncthreads() // the processor's threads wait for each other
 #else
 // Inlined even where matrix_cpu.h contracts and the callee does not.
 #define VP static inline __attribute__((always_inline))
@@ -28,6 +29,7 @@ typedef unsigned long long u64;
 #define THREAD 0u
 #define RESTRICT __restrict__
 #define FMA(a, b, c) __builtin_fmaf(a, b, c)
+#define MEET() ((void)0)
 VP u32 BITS_OF(float x) {
   u32 r;
   __builtin_memcpy(&r, &x, 4);

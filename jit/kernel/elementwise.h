@@ -354,7 +354,8 @@ VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 co
   __syncthreads();
 }
 #else
-VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count) {
+VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count,
+            float * /*scratch*/) {
   const u32 BLOCK = 64;
   Range r = owned(w[SUM_N], flags, p);
   const float *base = address(l, w[SUM_SEGMENTS], 1, 0);

@@ -3,10 +3,81 @@
 // generated for the plan.
 #pragma once
 
+// The interpreter's device.
+struct Device {
+  const Arguments &a;
+  Window &window;
+  const u32 *stream;
+  float *scratch, *shared; // shared: of the matrix routines
+  u32 piece;               // of the stream, which is being interpreted
+  VPPS_REGISTERS
+
+  VP_MEMBER Device(const Arguments &a, Window &window, const u32 *stream, float *scratch,
+                   float *shared)
+      : a(a), window(window), stream(stream), scratch(scratch), shared(shared), piece(0) {}
+
+  VP_MEMBER void load(const Launch &l){VPPS_LOAD} VP_MEMBER
+      void resident_product(const Launch &l, const Processor &p, const u32 *w, u32 flags,
+                            u32 count){VPPS_PRODUCT} VP_MEMBER
+      void resident_product_t(const Launch &l, const Processor &p, const u32 *w, u32 flags,
+                              u32 count){VPPS_PRODUCT_T} VP_MEMBER
+      void resident_outer(const Launch &l, const Processor &p, const u32 *w, u32 flags,
+                          u32 count){VPPS_OUTER}
+
+  VP_MEMBER const u32 *instruction(const Launch &, u32 pc) {
+    if (pc / PIECE != piece) { // the piece behind is free; the one after next is here
+      piece = pc / PIECE;
+      __syncthreads();
+      fetch(window, stream, piece + 2);
+      wait_for_copies();
+      __syncthreads();
+    }
+    return window.words + pc % (PIECES * PIECE);
+  }
+  VP_MEMBER void begin(u32 flags) const {
+    if (flags & (FLAG_SYNC | FLAG_PUBLISHED)) {
+      __syncthreads();
+      if (flags & FLAG_PUBLISHED)
+        __threadfence(); // what came before goes out before what is polled
+    }
+  }
+  VP_MEMBER bool sound(const Launch &l, const Processor &p, const u32 *w) const {
+#ifdef VPPS_CHECK
+    Refusal refusal;
+    check(l, p, w, shapes, SHAPES, refusal);
+    if (refusal.code)
+      give_up(a, refusal.code, p.pc, refusal.item, refusal.operand, refusal.segment, refusal.first,
+              refusal.last);
+    return !__syncthreads_or(refusal.code);
+#else
+    return true;
+#endif
+  }
+  VP_MEMBER void refuse(const Processor &p) const {
+    if (THREAD == 0)
+      give_up(a, STOPPED_NO_INSTRUCTION, p.pc, 0, 0, 0);
+  }
+
+  VP_MEMBER void signal(const Launch &, const u32 *w) const {
+    __syncthreads();
+    if (THREAD == 0)
+      add_release(a.script + a.script[HEAD_COUNTERS] + w[SIGNAL_BARRIER] * BARRIER_STRIDE);
+  }
+  VP_MEMBER Step wait(const Launch &, const Processor &p, const u32 *w) const {
+    return wait_for(a, w, p.pc) ? MOVED : STOPPED;
+  }
+  VP_MEMBER Step poll(const Launch &l, const Processor &p, const u32 *w) const {
+    return poll_for(a, l, p, w, w[0] >> 16, w[1] >> 16, p.pc) ? MOVED : STOPPED;
+  }
+  VP_MEMBER bool perform(const Launch &l, Processor &p, const u32 *w) {
+    return execute(*this, l, p, w);
+  }
+};
+
 extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Arguments a) {
   __shared__ Window window;
   __shared__ float scratch[THREADS];
-  extern __shared__ float shared[]; // of the matrix routines
+  extern __shared__ float shared[];
   if (a.status[0] != 0)
     return;
   // In shared memory, for segments are indexed by what the script says.
@@ -25,6 +96,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Argument
   p.id = blockIdx.x;
   p.rank = mine[PROC_RANK];
   p.group = mine[PROC_GROUP];
+  p.pc = 0;
   p.scale = 1.0f;
   p.commit = 0;
   const u32 *stream = a.script + mine[PROC_START];
@@ -32,100 +104,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Argument
   fetch(window, stream, 1);
   fetch(window, stream, 2);
   __syncthreads();
-  VPPS_REGISTERS
-  VPPS_LOAD
-  u32 pc = 0, piece = 0;
+  Device d(a, window, stream, scratch, shared);
+  d.load(l);
   wait_for_copies();
   __syncthreads();
-  for (;;) {
-    if (pc / PIECE != piece) { // the piece behind is free; the one after next is here
-      piece = pc / PIECE;
-      __syncthreads();
-      fetch(window, stream, piece + 2);
-      wait_for_copies();
-      __syncthreads();
-    }
-    const u32 *w = window.words + pc % (PIECES * PIECE);
-    u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, flags = w[0] >> 16;
-    if (op == OP_HALT)
-      return;
-    u32 count = w[1] >> 16;
-    if (flags & (FLAG_SYNC | FLAG_PUBLISHED)) {
-      __syncthreads();
-      if (flags & FLAG_PUBLISHED)
-        __threadfence(); // what came before goes out before what is polled
-    }
-#ifdef VPPS_CHECK
-    Refusal refusal;
-    check(l, p, w, shapes, SHAPES, refusal);
-    if (refusal.code)
-      give_up(a, refusal.code, pc, refusal.item, refusal.operand, refusal.segment, refusal.first,
-              refusal.last);
-    if (__syncthreads_or(refusal.code))
-      return;
-#endif
-    switch (op) {
-    case OP_SIGNAL:
-      __syncthreads();
-      if (THREAD == 0)
-        add_release(a.script + a.script[HEAD_COUNTERS] + w[SIGNAL_BARRIER] * BARRIER_STRIDE);
-      break;
-    case OP_WAIT:
-      if (!wait(a, w, pc))
-        return;
-      break;
-    case OP_POLL:
-      if (!poll(a, l, p, w, flags, count, pc))
-        return;
-      break;
-    case OP_FILL:
-      fill(l, p, w, flags, count);
-      break;
-    case OP_MAP:
-      map(l, p, w, fn, flags, count);
-      break;
-    case OP_STRIDED:
-      strided(l, w, fn, flags, count);
-      break;
-    case OP_SUM:
-      sum(l, p, w, flags, count, scratch);
-      break;
-    case OP_PRODUCT: {
-      VPPS_PRODUCT
-      break;
-    }
-    case OP_PRODUCT_T: {
-      VPPS_PRODUCT_T
-      break;
-    }
-    case OP_OUTER: {
-      VPPS_OUTER
-      break;
-    }
-    case OP_GEMM:
-      gemm(l, w, flags, count);
-      break;
-    case OP_ROW:
-      row(l, w, fn, flags, count);
-      break;
-    case OP_RANDOM:
-      random(l, p, w, fn, flags, count);
-      break;
-    case OP_NORM:
-      norm(l, w, flags, count, scratch);
-      break;
-    case OP_CLIP:
-      __syncthreads();
-      clip(l, p, w, flags);
-      break;
-    case OP_UPDATE:
-      update(l, p, w, fn, flags, count);
-      break;
-    default:
-      if (THREAD == 0)
-        give_up(a, STOPPED_NO_INSTRUCTION, pc, 0, 0, 0);
-      return;
-    }
-    pc += w[1] & 0xFFFFu;
-  }
+  interpret(d, l, p);
 }

@@ -83,7 +83,7 @@ VP void give_up(const Arguments &a, u32 code, u32 word, u32 d0, u32 d1, u32 d2, 
 }
 
 // Waits for a barrier; thread 0 looks. False: give up.
-VP bool wait(const Arguments &a, const u32 *w, u32 pc) {
+VP bool wait_for(const Arguments &a, const u32 *w, u32 pc) {
   __shared__ u32 stop;
   if (THREAD == 0) {
     const u32 *at = a.script + a.script[HEAD_COUNTERS] + w[WAIT_BARRIER] * BARRIER_STRIDE;
@@ -112,8 +112,8 @@ VP bool wait(const Arguments &a, const u32 *w, u32 pc) {
 }
 
 // Waits until no word of the operands is the sentinel. False: give up.
-VP bool poll(const Arguments &a, const Launch &l, const Processor &p, const u32 *w, u32 flags,
-             u32 count, u32 pc) {
+VP bool poll_for(const Arguments &a, const Launch &l, const Processor &p, const u32 *w, u32 flags,
+                 u32 count, u32 pc) {
   Range r = owned(w[POLL_N], flags, p);
   u32 n = r.hi - r.lo, spins = 0;
   u64 since = 0;

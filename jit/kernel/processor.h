@@ -13,7 +13,7 @@ struct Launch {
 // One processor. On the CPU it outlives the call: pc is all there is to resume.
 struct Processor {
   u32 id, rank, group;
-  u32 pc;      // word index of the next instruction in the script
+  u32 pc;      // of the next instruction: word of the script (CPU), of its stream (GPU)
   float scale; // of the gradients, decided by Clip
   u32 commit;  // whether Update may write
 };

@@ -13,7 +13,8 @@ VP void release_stores(float *to, const float *from, u32 lo, u32 hi) {
 
 // Runs item e of the instruction and publishes its n elements, of which those of the processor's
 // rows, if it is a product.
-static void publish_item(Launch &l, const vpps_residency &res, Processor &p, const u32 *w, u32 head,
+template <class Device>
+static void publish_item(Device &d, Launch &l, const vpps_residency &res, Processor &p, const u32 *w, u32 head,
                          u32 words, u32 e, float *to, u32 n) {
   u32 own[16];
   float *mine = l.segment[SEG_PRIVATE];
@@ -27,7 +28,7 @@ static void publish_item(Launch &l, const vpps_residency &res, Processor &p, con
   own[head] = 0;
   if (op == OP_PRODUCT_T)
     own[PRODUCT_T_RANK_STRIDE] = 0;
-  execute(l, res, p, own);
+  execute(d, l, p, own);
   if (op == OP_PRODUCT) {
     const u32 *first = res.first + w[PRODUCT_MATRIX] * res.processors + p.id;
     for (u32 k = first[0]; k < first[1]; k++)
@@ -38,19 +39,21 @@ static void publish_item(Launch &l, const vpps_residency &res, Processor &p, con
   release_stores(to, mine, r.lo, r.hi);
 }
 
-static void publish_sum(Launch &l, const vpps_residency &res, Processor &p, const u32 *w) {
+template <class Device>
+static void publish_sum(Device &d, Launch &l, Processor &p, const u32 *w) {
   u32 own[MAX_WORDS], length = w[1] & 0xFFFFu;
   for (u32 i = 0; i < length; i++)
     own[i] = w[i];
   own[2] = (own[2] & ~15u) | SEG_PRIVATE;
   own[SUM_DST] = 0;
-  execute(l, res, p, own);
+  execute(d, l, p, own);
   Range r = owned(w[SUM_N], w[0] >> 16, p);
   release_stores(address(l, w[2], 0, w[SUM_DST]), l.segment[SEG_PRIVATE], r.lo, r.hi);
 }
 
 // False: there is no memory, or the instruction cannot be published.
-static bool publish(const Launch &launch, const vpps_residency &res, Processor &p, const u32 *w) {
+template <class Device>
+static bool publish(Device &d, const Launch &launch, const vpps_residency &res, Processor &p, const u32 *w) {
   u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, count = w[1] >> 16;
   u32 n, head, words;
   switch (op) {
@@ -83,10 +86,10 @@ static bool publish(const Launch &launch, const vpps_residency &res, Processor &
   l.segment[SEG_PRIVATE] = mine;
   u32 shift = op == OP_PRODUCT_T ? p.rank * w[PRODUCT_T_RANK_STRIDE] : 0;
   if (op == OP_SUM)
-    publish_sum(l, res, p, w);
+    publish_sum(d, l, p, w);
   else
     for (u32 e = 0; e < count; e++)
-      publish_item(l, res, p, w, head, words, e, address(l, w[2], 0, w[head + e * words]) + shift,
+      publish_item(d, l, res, p, w, head, words, e, address(l, w[2], 0, w[head + e * words]) + shift,
                    n);
   if (mine != few)
     free(mine);

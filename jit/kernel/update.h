@@ -25,7 +25,7 @@ VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float *scratch
   __syncthreads();
 }
 #else
-VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count) {
+VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float * /*scratch*/) {
   float lanes[LANES] = {};
   for (u32 k = 0; k < count; k++) {
     const float *g = address(l, w[NORM_SEGMENTS], 1, w[NORM_ITEMS + 2 * k]);

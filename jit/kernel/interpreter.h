@@ -1,0 +1,105 @@
+// The interpreter, once for both devices: decoding, and which operation an instruction is. What
+// differs between the devices are the members of Device:
+//
+//   const u32 *instruction(l, pc)     where the words of the next instruction can be read
+//   void begin(flags)                 an instruction that depends on others of its processor
+//   bool sound(l, p, w)               false: the checking build refuses it
+//   void signal(l, w)                 Signal, Wait, Poll: a wait that is not satisfied is BLOCKED
+//   Step wait(l, p, w), poll(l, p, w) where it does not block; one that lasts too long STOPPED
+//   bool perform(l, p, w)             execute, and whatever makes others see the result
+//   void refuse(p)                    there is no such instruction
+//   resident_product, ...             the matrix routines
+//   float *scratch                    memory that the processor's threads share
+#pragma once
+
+enum Step { MOVED, BLOCKED, HALTED, STOPPED };
+
+// Executes an instruction with operands. False: there is no such instruction.
+template <class Device> VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w) {
+  u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, flags = w[0] >> 16, count = w[1] >> 16;
+  switch (op) {
+  case OP_FILL:
+    fill(l, p, w, flags, count);
+    break;
+  case OP_MAP:
+    map(l, p, w, fn, flags, count);
+    break;
+  case OP_STRIDED:
+    strided(l, w, fn, flags, count);
+    break;
+  case OP_SUM:
+    sum(l, p, w, flags, count, d.scratch);
+    break;
+  case OP_PRODUCT:
+    d.resident_product(l, p, w, flags, count);
+    break;
+  case OP_PRODUCT_T:
+    d.resident_product_t(l, p, w, flags, count);
+    break;
+  case OP_OUTER:
+    d.resident_outer(l, p, w, flags, count);
+    break;
+  case OP_GEMM:
+    gemm(l, w, flags, count);
+    break;
+  case OP_ROW:
+    row(l, w, fn, flags, count);
+    break;
+  case OP_RANDOM:
+    random(l, p, w, fn, flags, count);
+    break;
+  case OP_NORM:
+    norm(l, w, flags, count, d.scratch);
+    break;
+  case OP_CLIP:
+    MEET();
+    clip(l, p, w, flags);
+    break;
+  case OP_UPDATE:
+    update(l, p, w, fn, flags, count);
+    break;
+  default:
+    return false;
+  }
+  return true;
+}
+
+// Goes one instruction on.
+template <class Device> VP Step step(Device &d, const Launch &l, Processor &p) {
+  const u32 *w = d.instruction(l, p.pc);
+  u32 op = w[0] & 255u;
+  if (op == OP_HALT)
+    return HALTED;
+  d.begin(w[0] >> 16);
+  if (!d.sound(l, p, w))
+    return STOPPED;
+  Step s = MOVED;
+  switch (op) {
+  case OP_SIGNAL:
+    d.signal(l, w);
+    break;
+  case OP_WAIT:
+    s = d.wait(l, p, w);
+    break;
+  case OP_POLL:
+    s = d.poll(l, p, w);
+    break;
+  default:
+    if (!d.perform(l, p, w)) {
+      d.refuse(p);
+      return STOPPED;
+    }
+  }
+  if (s == MOVED)
+    p.pc += w[1] & 0xFFFFu;
+  return s;
+}
+
+// Goes on until the processor halts, meets a wait that is not satisfied, or has to stop.
+template <class Device> VP Step interpret(Device &d, const Launch &l, Processor &p) {
+  Step s;
+  do
+    s = step(d, l, p);
+  while (s == MOVED);
+  return s;
+}
