@@ -21,19 +21,22 @@ struct application {
 };
 
 struct options {
-  std::string train, dev, folder, save, load, losses, device, mode = "vpps";
-  unsigned hidden = 0, embed = 0, batch_size = 8, epochs = 0, seed = 1;
-  double seconds = 0, learning_rate = 0;
+  std::string program; // without its folder
+  std::string train, dev, folder, save, load, losses, curve, device, mode = "vpps", trainer = "sgd";
+  std::string batch_sizes = "1,2,4,8,16,32,64,128";
+  unsigned hidden = 0, embed = 0, batch_size = 8, epochs = 0, updates = 0, seed = 1;
+  double seconds = 0, learning_rate = 0, measure = 0;
   bool demo = false;
 };
 
 inline std::string usage(const application &a, const std::string &program) {
   const std::string folder = std::string("--") + a.data;
-  return "usage: " + program.substr(program.rfind('/') + 1) + " [--demo] [" + folder +
+  return "usage: " + program + " [--demo] [" + folder +
          " DIR | --train FILE --dev FILE]\n"
          "         [--hidden N] [--embed N] [--batch-size N] [--learning-rate X] [--seed N]\n"
-         "         [--epochs N] [--seconds X] [--save FILE] [--load FILE] [--losses FILE]\n"
-         "         [--device cpu|cuda[:N]|auto] [--mode vpps|dynet]\n"
+         "         [--trainer NAME] [--epochs N] [--seconds X] [--updates N] [--save FILE]\n"
+         "         [--load FILE] [--losses FILE] [--curve FILE] [--measure SECONDS]\n"
+         "         [--batch-sizes A,B,...] [--device cpu|cuda[:N]|auto] [--mode vpps|dynet]\n"
          "\n"
          "  --demo    trains about a minute on the sample " +
          a.data + " (or those of " + folder +
@@ -46,7 +49,18 @@ inline std::string usage(const application &a, const std::string &program) {
          "  --mode    vpps: one call for forward, backward and update; dynet: DyNet's three\n"
          "  --load    answers the held-out sentences with a saved model instead of training; the\n"
          "            training file is still needed, it numbers the words\n"
-         "  --losses  writes the number of each batch and its loss\n";
+         "  --losses  writes the number of each batch and its loss\n"
+         "  --curve   writes loss and score of the held-out sentences as training goes on, as "
+         "CSV;\n"
+         "            the looks take none of the --seconds\n"
+         "  --measure trains at each of the --batch-sizes for so many seconds and answers for half "
+         "as\n"
+         "            many; prints rates, latency and where the time goes as CSV. The learning "
+         "rate\n"
+         "            is 0.0001 if none is given\n"
+         "  --trainer sgd, or DyNet's cyclical, momentum, adagrad, adadelta, rmsprop, adam, "
+         "amsgrad;\n"
+         "            these at DyNet's own rates if no --learning-rate is given\n";
 }
 
 // Files are looked for beside the program, in the source tree and where they are installed.
@@ -77,29 +91,34 @@ inline double positive(const std::string &name, const char *text, bool whole) {
 
 // Sets what the command line names.
 inline void read_arguments(const application &a, int argc, char **argv, options &o) {
-  const std::map<std::string, std::string *> texts = {
-      {"--train", &o.train},   {"--dev", &o.dev},   {std::string("--") + a.data, &o.folder},
-      {"--save", &o.save},     {"--load", &o.load}, {"--losses", &o.losses},
-      {"--device", &o.device}, {"--mode", &o.mode}};
-  const std::map<std::string, unsigned *> sizes = {{"--hidden", &o.hidden},
-                                                   {"--embed", &o.embed},
-                                                   {"--batch-size", &o.batch_size},
-                                                   {"--epochs", &o.epochs},
-                                                   {"--seed", &o.seed}};
-  const std::map<std::string, double *> numbers = {{"--seconds", &o.seconds},
-                                                   {"--learning-rate", &o.learning_rate}};
+  const std::map<std::string, std::string *> texts = {{"--train", &o.train},
+                                                      {"--dev", &o.dev},
+                                                      {std::string("--") + a.data, &o.folder},
+                                                      {"--save", &o.save},
+                                                      {"--load", &o.load},
+                                                      {"--losses", &o.losses},
+                                                      {"--device", &o.device},
+                                                      {"--mode", &o.mode},
+                                                      {"--curve", &o.curve},
+                                                      {"--trainer", &o.trainer},
+                                                      {"--batch-sizes", &o.batch_sizes}};
+  const std::map<std::string, unsigned *> sizes = {
+      {"--hidden", &o.hidden}, {"--embed", &o.embed},     {"--batch-size", &o.batch_size},
+      {"--epochs", &o.epochs}, {"--updates", &o.updates}, {"--seed", &o.seed}};
+  const std::map<std::string, double *> numbers = {
+      {"--seconds", &o.seconds}, {"--measure", &o.measure}, {"--learning-rate", &o.learning_rate}};
   for (int k = 1; k < argc; k++) {
     const std::string name = argv[k];
     if (name == "--demo")
       continue;
     if (name == "--help" || name == "-h") {
-      std::cout << usage(a, argv[0]);
+      std::cout << usage(a, o.program);
       std::exit(0);
     }
     if (!texts.count(name) && !sizes.count(name) && !numbers.count(name))
-      throw std::runtime_error(name + " is unknown\n" + usage(a, argv[0]));
+      throw std::runtime_error(name + " is unknown\n" + usage(a, o.program));
     if (++k == argc)
-      throw std::runtime_error(name + " lacks its value\n" + usage(a, argv[0]));
+      throw std::runtime_error(name + " lacks its value\n" + usage(a, o.program));
     if (texts.count(name))
       *texts.at(name) = argv[k];
     else if (sizes.count(name))
@@ -111,9 +130,10 @@ inline void read_arguments(const application &a, int argc, char **argv, options 
 
 inline options parse(const application &a, int argc, char **argv) {
   options o;
+  o.program = argv[0];
+  o.program.erase(0, o.program.rfind('/') + 1); // npos + 1 is 0
   o.hidden = a.hidden;
   o.embed = a.embed;
-  o.learning_rate = a.learning_rate;
   if (std::any_of(argv, argv + argc, [](const char *x) { return !std::strcmp(x, "--demo"); })) {
     o.demo = true;
     o.hidden = o.embed = 64;
@@ -125,7 +145,7 @@ inline options parse(const application &a, int argc, char **argv) {
   if (o.folder.empty() && o.train.empty()) {
     if (!o.demo)
       throw std::runtime_error(std::string("no ") + a.data + " to train on: give --demo, --" +
-                               a.data + " or --train\n" + usage(a, argv[0]));
+                               a.data + " or --train\n" + usage(a, o.program));
     o.folder = sample_folder(a, argv[0]);
   }
   if (o.train.empty())
@@ -136,8 +156,14 @@ inline options parse(const application &a, int argc, char **argv) {
     throw std::runtime_error("--load: there are no sentences to answer: give --dev");
   if (o.demo && o.save.empty() && o.load.empty())
     o.save = std::string(argv[0]) + ".model";
-  if (o.epochs == 0 && o.seconds == 0)
+  if (o.epochs == 0 && o.seconds == 0 && o.updates == 0)
     o.epochs = 10;
+  if (!o.curve.empty() && o.dev.empty())
+    throw std::runtime_error("--curve: there are no held-out sentences: give --dev");
+  if (o.learning_rate == 0 && o.measure > 0)
+    o.learning_rate = 1e-4; // nothing grows without bound
+  if (o.learning_rate == 0 && o.trainer == "sgd")
+    o.learning_rate = a.learning_rate;
   return o;
 }
 

@@ -63,6 +63,7 @@ inline std::vector<tagged_sentence> read_tags(const std::string &path) {
 // The sentences of two files. Words that occur fewer than five times in the first are rare:
 // they are <unk>, and have the numbers of their characters.
 struct tag_corpus {
+  typedef tagged_sentence sentence;
   std::vector<tagged_sentence> train, dev;
   dynet::Dict words, tags, characters;
 

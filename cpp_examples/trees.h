@@ -128,6 +128,7 @@ inline void number_words(std::vector<tree> &trees, dynet::Dict &dict) {
 
 // The trees of two files, their words numbered by those that occur twice in the first.
 struct tree_corpus {
+  typedef tree sentence;
   std::vector<tree> train, dev;
   dynet::Dict words;
 

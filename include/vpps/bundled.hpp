@@ -136,6 +136,13 @@ inline std::string device() {
   return text;
 }
 
+// What the engine has counted since it was opened.
+inline vpps_statistics statistics() {
+  vpps_statistics s = VPPS_STATISTICS_INIT;
+  dynet::check(vpps_engine_statistics(dynet::engine("vpps::statistics")->raw, &s));
+  return s;
+}
+
 // What an installed DyNet needs so that its own calls run here (installed/execution.hpp). With
 // these headers they always do; a program with these lines compiles either way.
 enum graph_policy { only_vpps, or_dynet };

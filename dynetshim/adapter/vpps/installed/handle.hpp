@@ -172,6 +172,13 @@ inline std::string device() {
   return text;
 }
 
+// What the engine has counted since it was opened.
+inline vpps_statistics statistics() {
+  vpps_statistics s = VPPS_STATISTICS_INIT;
+  installed::check(vpps_engine_statistics(installed::parameters::all().engine(), &s));
+  return s;
+}
+
 // A script of the last call, disassembled.
 inline std::string script_dump() {
   vpps_engine *e = installed::parameters::all().engine();

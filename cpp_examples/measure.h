@@ -1,0 +1,168 @@
+// Measures an application instead of training it to an end (--measure): for each batch size one CSV
+// row, of training and of answering without training. Every number is the median over windows of
+// equal length; beside the rates are the slowest and the fastest window.
+//
+// The columns in ns are per graph node: record is the program's own thread building the graph;
+// decode and schedule are the library's. In one call (vpps) they overlap with each other and with
+// the device, so they do not add up to the rate.
+#ifndef VPPS_EXAMPLES_MEASURE_H
+#define VPPS_EXAMPLES_MEASURE_H
+
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "answers.h"
+#include "options.h"
+#include "updates.h"
+#include "windows.h"
+
+template <class Model> class measurement {
+public:
+  typedef typename Model::corpus corpus;
+
+  measurement(const options &o, dynet::ParameterCollection &m, Model &model, const corpus &data)
+      : o(o), model(model), sentences(data.train), update(o, m, model) {
+    std::mt19937 random(o.seed);
+    std::shuffle(sentences.begin(), sentences.end(), random);
+  }
+
+  // Prints the head and a row for each batch size.
+  void run() {
+    std::printf(
+        "app,mode,device,trainer,hidden,embed,batch,windows,sentences_per_s,slowest,fastest");
+    for (const column &c : columns())
+      std::printf(",%s", c.name);
+    std::printf(",forward_sentences_per_s,forward_slowest,forward_fastest,forward_ms,"
+                "forward_ms_99\n");
+    std::istringstream sizes(o.batch_sizes);
+    for (std::string size; std::getline(sizes, size, ',');) {
+      batch_size = size_t(positive("--batch-sizes", size.c_str(), true));
+      train(o.measure / 4); // the warm-up
+      const std::vector<window> trained =
+          measure_windows(o.measure, 5, [this](double seconds) { return train(seconds); });
+      update.show_values();
+      answer_for(o.measure / 8);
+      const std::vector<answered> asked =
+          measure_windows(o.measure / 2, 5, [this](double seconds) { return answer_for(seconds); });
+      print(trained, asked);
+    }
+  }
+
+private:
+  // What a window of training has seen.
+  struct window {
+    double seconds = 0, batches = 0, sentences = 0, recording = 0;
+    vpps_statistics before, after;
+    double since(uint64_t vpps_statistics::*field) const {
+      return double(after.*field - before.*field);
+    }
+    double per_node(double total) const {
+      return total / std::max(since(&vpps_statistics::nodes), 1.0);
+    }
+  };
+
+  // A column besides the rate. What the library counts about its phases belongs here.
+  struct column {
+    const char *name;
+    double (*of)(const window &);
+  };
+  static std::vector<column> columns() {
+    typedef vpps_statistics s;
+    return {
+        {"nodes_per_batch", [](const window &w) { return w.since(&s::nodes) / w.batches; }},
+        {"record_ns_per_node", [](const window &w) { return w.per_node(1e9 * w.recording); }},
+        {"decode_ns_per_node", [](const window &w) { return w.per_node(w.since(&s::decode_ns)); }},
+        {"schedule_ns_per_node",
+         [](const window &w) { return w.per_node(w.since(&s::schedule_ns)); }},
+        {"plan_us_per_batch",
+         [](const window &w) { return 1e-3 * w.since(&s::plan_ns) / w.batches; }},
+        {"device_us_per_batch",
+         [](const window &w) { return 1e-3 * w.since(&s::execute_ns) / w.batches; }},
+        {"launches_per_batch", [](const window &w) { return w.since(&s::launches) / w.batches; }},
+        {"copies_per_batch",
+         [](const window &w) { return w.since(&s::copies_to_device) / w.batches; }},
+        {"script_words", [](const window &w) { return double(w.after.script_words); }},
+    };
+  }
+
+  struct answered {
+    double rate;
+    std::vector<double> seconds; // of each graph
+  };
+
+  // Trains for some seconds, at least two batches.
+  window train(double seconds) {
+    window w;
+    w.before = vpps::statistics();
+    w.recording = -update.recording_seconds();
+    const stopwatch clock;
+    batch_loss told;
+    do {
+      batch.clear();
+      for (size_t k = 0; k < batch_size; k++)
+        batch.push_back(&sentences[next++ % sentences.size()]);
+      update.train(batch, told);
+      w.batches++;
+    } while (w.batches < 2 || clock.seconds() < seconds);
+    update.finish(told);
+    w.seconds = clock.seconds();
+    w.sentences = w.batches * double(batch_size);
+    w.recording += update.recording_seconds();
+    w.after = vpps::statistics();
+    return w;
+  }
+
+  // Answers for some seconds, at least one batch.
+  answered answer_for(double seconds) {
+    answers all;
+    const stopwatch clock;
+    do {
+      if (next_asked + batch_size > sentences.size())
+        next_asked = 0;
+      const size_t last = std::min(sentences.size(), next_asked + batch_size);
+      ask(model, sentences, next_asked, last, all);
+      next_asked = last;
+    } while (clock.seconds() < seconds);
+    return {double(all.seconds.size() * batch_size) / clock.seconds(), all.seconds};
+  }
+
+  template <class Of> static spread over(const std::vector<window> &windows, Of of) {
+    std::vector<double> values;
+    for (const window &w : windows)
+      values.push_back(of(w));
+    return spread_of(values);
+  }
+
+  void print(const std::vector<window> &trained, const std::vector<answered> &asked) const {
+    const spread rate = over(trained, [](const window &w) { return w.sentences / w.seconds; });
+    std::printf("%s,%s,\"%s\",%s,%u,%u,%zu,%zu,%.1f,%.1f,%.1f", o.program.c_str(), o.mode.c_str(),
+                vpps::device().c_str(), o.trainer.c_str(), o.hidden, o.embed, batch_size,
+                trained.size(), rate.median, rate.least, rate.most);
+    for (const column &c : columns())
+      std::printf(",%.1f", over(trained, c.of).median);
+    std::vector<double> rates, ms;
+    for (const answered &a : asked) {
+      rates.push_back(a.rate);
+      for (double s : a.seconds)
+        ms.push_back(1e3 * s);
+    }
+    std::sort(ms.begin(), ms.end());
+    const spread forward = spread_of(rates);
+    std::printf(",%.1f,%.1f,%.1f,%.4f,%.4f\n", forward.median, forward.least, forward.most,
+                ms[ms.size() / 2], ms[ms.size() * 99 / 100]);
+    std::fflush(stdout);
+  }
+
+  const options &o;
+  Model &model;
+  std::vector<typename corpus::sentence> sentences;
+  updates<Model> update;
+  std::vector<const typename corpus::sentence *> batch;
+  size_t batch_size = 1, next = 0, next_asked = 0;
+};
+
+#endif

@@ -1,0 +1,83 @@
+// Training a model one batch at a time: a new graph for every batch, with the shape of its
+// sentences, in one call or in DyNet's three. The few lines that differ from a program for DyNet
+// alone are marked "libvpps".
+#ifndef VPPS_EXAMPLES_UPDATES_H
+#define VPPS_EXAMPLES_UPDATES_H
+
+#include <dynet/dynet.h>
+#include <dynet/expr.h>
+#include <vpps/vpps.hpp> // libvpps
+
+#include <memory>
+#include <vector>
+
+#include "options.h"
+#include "progress.h"
+#include "trainers.h"
+
+// The loss of a batch: the sum over its labels, and their mean.
+struct batch_loss {
+  size_t batch; // counted from 0
+  double sum, mean;
+};
+
+template <class Model> class updates {
+public:
+  updates(const options &o, dynet::ParameterCollection &m, Model &model)
+      : m(m), model(model), trainer(make_trainer(o.trainer, m, float(o.learning_rate))) {
+    if (o.mode == "vpps")
+      hndl.reset(new vpps::handle(m, *trainer)); // libvpps
+  }
+
+  // Trains on the sentences. True if that told a loss: hndl tells it two batches late.
+  template <class Sentence>
+  bool train(const std::vector<const Sentence *> &sentences, batch_loss &told) {
+    const stopwatch clock;
+    dynet::ComputationGraph cg;
+    model.start(cg);
+    std::vector<dynet::Expression> losses;
+    for (const Sentence *s : sentences)
+      model.add_losses(*s, losses);
+    const dynet::Expression total = dynet::sum(losses);
+    recording += clock.seconds();
+    terms[count % 3] = losses.size();
+    const size_t batch = count++;
+    if (hndl) {
+      const float late = hndl->fb(m, cg, total); // libvpps
+      return batch >= 2 && tell(batch - 2, late, told);
+    }
+    const float loss = dynet::as_scalar(cg.forward(total));
+    cg.backward(total);
+    trainer->update();
+    return tell(batch, loss, told);
+  }
+
+  // Waits for the batches under way; told is the last one's loss. False if it was told before.
+  bool finish(batch_loss &told) {
+    return hndl && count && tell(count - 1, hndl->sync_get_latest_loss(), told); // libvpps
+  }
+
+  // Before DyNet's own execution is to see the trained values.
+  void show_values() {
+    if (hndl)
+      hndl->pull(m); // libvpps
+  }
+
+  size_t done() const { return count; }
+  double recording_seconds() const { return recording; } // of building graphs, so far
+
+private:
+  bool tell(size_t batch, double loss, batch_loss &told) const {
+    told = {batch, loss, loss / double(terms[batch % 3])};
+    return true;
+  }
+
+  dynet::ParameterCollection &m;
+  Model &model;
+  std::unique_ptr<dynet::Trainer> trainer;
+  std::unique_ptr<vpps::handle> hndl;
+  size_t count = 0, terms[3] = {1, 1, 1};
+  double recording = 0;
+};
+
+#endif
