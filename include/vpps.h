@@ -45,8 +45,9 @@
  *  VPPS_SNAPSHOT_BATCHES=N   updates from one snapshot of the parameters to the next,
  *                       where the options name none
  *  VPPS_NVRTC, VPPS_LIBCUDA=file   libraries to take instead of searching
- *  VPPS_PLAN=rpw=N,processors=N    pins a GPU plan; one whose kernel spills is
- *                       refused, where otherwise the next smaller one is taken
+ *  VPPS_PLAN=rpw=N,ctas=N,processors=N   pins rows a warp, processors on an SM (1 or 2)
+ *                       and SMs of a GPU plan, each of them optional; a plan whose kernel
+ *                       spills is refused, where otherwise the next best one is taken
  *  VPPS_TIMES=1         measures the device's time for vpps_engine_statistics
  *  VPPS_VERIFY=1        proves every script sound on the host before it runs
  *  VPPS_CHECK=1         on either device, holds every operand of an instruction

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -12,53 +13,105 @@ import (
 )
 
 // h200 is the device that plans are made for where there is none.
-var h200 = plan.Device{Name: "H200", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 112, SharedPerBlock: 200 << 10}
+var h200 = plan.Device{Name: "H200", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}
 
-// treeLSTM is the model of the paper's first application: hidden and embedding size n.
-func treeLSTM(n int) []plan.Matrix {
-	var m []plan.Matrix
+// model is matrices of these rows and columns.
+func model(sizes ...[2]int) (m []plan.Matrix) {
 	at := uint32(0)
-	add := func(name string, rows, cols int) {
-		m = append(m, plan.Matrix{Param: uint32(len(m)), Name: name, Rows: rows, Cols: cols, Offset: at})
-		at += uint32(rows * cols)
-	}
-	add("softmax", 5, n)
-	for i := range 3 {
-		add(fmt.Sprintf("W%d", i), n, n)
-	}
-	for i := range 3 {
-		add(fmt.Sprintf("U%d", i), n, 2*n)
-	}
-	for i := range 2 {
-		add(fmt.Sprintf("UF%d", i), n, n)
+	for i, s := range sizes {
+		m = append(m, plan.Matrix{Param: uint32(i), Name: fmt.Sprint("W", i), Rows: s[0], Cols: s[1], Offset: at})
+		at += uint32(s[0] * s[1])
 	}
 	return m
 }
 
-// The kernel must keep its weights in registers: no stack, no spills. No GPU is needed. A
-// compilation takes up to half a minute, so the other sizes are compiled only if
-// VPPS_TEST_KERNELS is "all".
-func TestKernelsKeepWeightsInRegisters(t *testing.T) {
-	type kernel struct{ arch, hidden, rpw int }
-	kernels := []kernel{{70, 64, 1}, {80, 64, 1}, {90, 256, 2}}
-	if os.Getenv("VPPS_TEST_KERNELS") == "all" {
-		kernels = append(kernels, kernel{90, 128, 1}, kernel{90, 256, 1}, kernel{90, 256, 4}, kernel{90, 512, 2})
+// treeLSTM is the model of the paper's first application: hidden size n, embeddings of d.
+func treeLSTM(n, d int) []plan.Matrix {
+	in, both, self := [2]int{n, d}, [2]int{n, 2 * n}, [2]int{n, n}
+	return model([2]int{5, n}, in, in, in, both, both, both, self, self)
+}
+
+// applications are the models of cpp_examples at the paper's sizes.
+var applications = map[string][]plan.Matrix{
+	"Tree-LSTM 256/256": treeLSTM(256, 256),
+	"Tree-LSTM 128/128": treeLSTM(128, 128),
+	"Tree-LSTM 384/128": treeLSTM(384, 128),
+	"Tree-LSTM 512/128": treeLSTM(512, 128),
+	"BiLSTM 256":        model([2]int{1024, 256}, [2]int{1024, 256}, [2]int{1024, 256}, [2]int{1024, 256}, [2]int{256, 512}, [2]int{9, 256}),
+	"BiLSTM-char 256": model([2]int{1024, 256}, [2]int{1024, 256}, [2]int{1024, 256}, [2]int{1024, 256},
+		[2]int{512, 64}, [2]int{512, 128}, [2]int{512, 64}, [2]int{512, 128}, [2]int{256, 512}, [2]int{9, 256}),
+	"RvNN 512":    model([2]int{512, 512}, [2]int{512, 512}, [2]int{512, 512}, [2]int{512, 512}, [2]int{5, 512}),
+	"TD-RNN 512":  model([2]int{512, 512}, [2]int{512, 512}, [2]int{512, 512}, [2]int{5, 512}),
+	"TD-LSTM 256": model(repeat([2]int{256, 256}, 11, [2]int{5, 256})...),
+}
+
+func repeat(size [2]int, n int, rest ...[2]int) [][2]int {
+	for range n {
+		rest = append([][2]int{size}, rest...)
 	}
-	for _, x := range kernels {
+	return rest
+}
+
+// keepsWeights compiles a plan and checks that nothing is spilled.
+func keepsWeights(t *testing.T, c gpu.Compiler, p *plan.Plan, arch int) {
+	t.Helper()
+	start := time.Now()
+	k, err := Compile(c, p, arch, Options{}, nil)
+	require.NoError(t, err)
+	t.Logf("%s, %d of a gradient: %d in all, %d bytes of stack, %d bytes of code, %.1f s", p.Name(), p.Staging, k.Registers, k.Stack, len(k.Image), time.Since(start).Seconds())
+	require.Zero(t, k.Stack)
+	require.LessOrEqual(t, k.Registers, p.Registers)
+}
+
+// compilerFor finds NVRTC, which needs no GPU.
+func compilerFor(t *testing.T, arch int) gpu.Compiler {
+	t.Helper()
+	c, err := gpu.OpenCompiler(0, arch)
+	if err != nil {
+		t.Skipf("skipped: needs NVRTC that knows sm_%d", arch)
+	}
+	return c
+}
+
+// The kernel must keep its weights in registers: no stack, no spills.
+func TestKernelsKeepWeightsInRegisters(t *testing.T) {
+	for _, x := range []struct{ arch, hidden, rpw int }{{70, 64, 1}, {80, 64, 1}, {90, 256, 2}} {
 		t.Run(fmt.Sprintf("sm_%d %d rpw %d", x.arch, x.hidden, x.rpw), func(t *testing.T) {
-			c, err := gpu.OpenCompiler(0, x.arch)
-			if err != nil {
-				t.Skipf("skipped: needs NVRTC that knows sm_%d", x.arch)
-			}
-			p, err := plan.RoundRobin(treeLSTM(x.hidden), h200, x.rpw)
+			p, err := plan.RoundRobin(treeLSTM(x.hidden, x.hidden), h200, x.rpw)
 			require.NoError(t, err)
 			require.Empty(t, p.Left)
-			k, err := Compile(c, p, x.arch, Options{}, nil)
-			require.NoError(t, err)
-			t.Logf("weights %d of %d registers, %d in all, %d bytes of stack, %d bytes of code", p.Used, p.Budget, k.Registers, k.Stack, len(k.Image))
-			require.Zero(t, k.Stack)
-			require.LessOrEqual(t, k.Registers, 255)
+			keepsWeights(t, compilerFor(t, x.arch), p, x.arch)
 		})
+	}
+}
+
+// Whatever the sum of registers lets pass is compiled without spills: every number of rows a warp, with
+// one processor on an SM and with two, of every application. That takes many minutes, so only VPPS_TEST_KERNELS=all
+// does it.
+func TestNoCandidateSpills(t *testing.T) {
+	if os.Getenv("VPPS_TEST_KERNELS") != "all" {
+		t.Skip("skipped: compiles for many minutes (VPPS_TEST_KERNELS=all)")
+	}
+	c := compilerFor(t, 90)
+	nothing, err := plan.RoundRobin(nil, h200, 1)
+	require.NoError(t, err)
+	k, err := Compile(c, nothing, 90, Options{}, nil)
+	require.NoError(t, err)
+	for name, m := range applications {
+		for ctas := 1; ctas <= 2; ctas++ {
+			d := plan.Device{Name: "H200", Processors: 132 * ctas, CTAs: ctas, Warps: 8, RegistersPer: min(255, 256/ctas), SetAside: k.Registers, SharedPerBlock: 200<<10/ctas - 14<<10}
+			all, err := plan.Candidates(m, d)
+			require.NoError(t, err)
+			for _, p := range all {
+				if ctas > 1 && len(p.Left) > 0 {
+					continue // not taken with two
+				}
+				t.Run(fmt.Sprintf("%s rpw %d ctas %d", name, p.RowsPerWarp, ctas), func(t *testing.T) {
+					require.Empty(t, p.Left)
+					keepsWeights(t, c, p, 90)
+				})
+			}
+		}
 	}
 }
 
@@ -66,11 +119,8 @@ func TestKernelsKeepWeightsInRegisters(t *testing.T) {
 func TestCheckingAndCountingBuildsCompile(t *testing.T) {
 	for _, arch := range []int{70, 80, 90} {
 		t.Run(fmt.Sprintf("sm_%d", arch), func(t *testing.T) {
-			c, err := gpu.OpenCompiler(0, arch)
-			if err != nil {
-				t.Skipf("skipped: needs NVRTC that knows sm_%d", arch)
-			}
-			p, err := plan.RoundRobin(treeLSTM(32), h200, 1)
+			c := compilerFor(t, arch)
+			p, err := plan.RoundRobin(treeLSTM(32, 32), h200, 1)
 			require.NoError(t, err)
 			k, err := Compile(c, p, arch, Options{Check: true, Count: true}, nil)
 			require.NoError(t, err)

@@ -37,6 +37,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	if o.Count {
 		b.WriteString("#define VPPS_COUNT 1\n")
 	}
+	fmt.Fprintf(&b, "#define VPPS_CTAS %d\n", max(1, p.CTAs))
 	for _, name := range headers {
 		text, err := kernel.Sources.ReadFile(name)
 		if err != nil {

@@ -50,7 +50,8 @@ type Options struct {
 	Threads    int
 	Processors int
 	Seed       uint32
-	Snapshot   int // updates from one snapshot of the parameters to the next; 0: VPPS_SNAPSHOT_BATCHES, else none
+	Plan       string // of a GPU, as plan.ParseSettings reads it; "": VPPS_PLAN
+	Snapshot   int    // updates from one snapshot of the parameters to the next; 0: VPPS_SNAPSHOT_BATCHES, else none
 }
 
 // Engine is one device with its parameters and graphs. Its methods may be called from any

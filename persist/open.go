@@ -3,20 +3,29 @@ package persist
 import (
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"libvpps/gpu"
 	"libvpps/persist/cpu"
 	"libvpps/persist/cuda"
+	"libvpps/persist/plan"
 )
 
 // open makes the executor of a device.
 func open(o Options) (Executor, error) {
+	if o.Plan == "" {
+		o.Plan = os.Getenv("VPPS_PLAN")
+	}
+	settings, err := plan.ParseSettings(o.Plan)
+	if err != nil {
+		return nil, wrong(ErrArgument, "%v", err)
+	}
 	switch {
 	case o.Device == "cpu":
 		return openCPU(o)
 	case o.Device == "" || o.Device == "auto":
-		x, err := openCUDA(0)
+		x, err := openCUDA(0, settings)
 		if err == nil {
 			return x, nil
 		}
@@ -27,7 +36,7 @@ func open(o Options) (Executor, error) {
 		}
 		return c, failed
 	case o.Device == "cuda":
-		return openCUDA(0)
+		return openCUDA(0, settings)
 	case strings.HasPrefix(o.Device, "cuda:"):
 		n := 0
 		for _, c := range o.Device[5:] {
@@ -36,7 +45,7 @@ func open(o Options) (Executor, error) {
 			}
 			n = 10*n + int(c-'0')
 		}
-		return openCUDA(n)
+		return openCUDA(n, settings)
 	}
 	return nil, wrong(ErrArgument, "device %q: write cpu, cuda, cuda:N or auto", o.Device)
 }
@@ -54,7 +63,7 @@ type instead struct {
 func (i instead) Describe() string { return i.Executor.Describe() + "; not " + i.why }
 
 // openCUDA makes the executor of a GPU, if there is one and a compiler for it.
-func openCUDA(ordinal int) (Executor, error) {
+func openCUDA(ordinal int, settings plan.Settings) (Executor, error) {
 	driver, err := gpu.OpenDriver()
 	if err != nil {
 		return nil, wrong(errNoGPU, "device cuda:%d: %v", ordinal, err)
@@ -76,7 +85,7 @@ func openCUDA(ordinal int) (Executor, error) {
 		dev.Close()
 		return nil, wrong(ErrUnsupported, "device cuda:%d: %v", ordinal, err)
 	}
-	x, err := cuda.New(dev, compiler, waitSeconds())
+	x, err := cuda.New(dev, compiler, waitSeconds(), settings)
 	if err != nil {
 		dev.Close()
 		return nil, wrong(ErrDevice, "device cuda:%d: %v", ordinal, err)

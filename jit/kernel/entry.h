@@ -1,6 +1,6 @@
-// The kernel's entry. A checking build has VPPS_CHECK; VPPS_REGISTERS declares the register arrays,
-// VPPS_LOAD fills them, and VPPS_PRODUCT, VPPS_PRODUCT_T, VPPS_OUTER call the matrix routines: all
-// generated for the plan.
+// The kernel's entry, for VPPS_CTAS blocks on an SM. A checking build has VPPS_CHECK;
+// VPPS_REGISTERS declares the register arrays, VPPS_LOAD fills them, and VPPS_PRODUCT,
+// VPPS_PRODUCT_T, VPPS_OUTER call the matrix routines: all generated for the plan.
 #pragma once
 
 // The interpreter's device.
@@ -74,7 +74,7 @@ struct Device {
   }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1) vpps_run(const Arguments a) {
+extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const Arguments a) {
   __shared__ Window window;
   __shared__ float scratch[THREADS];
   extern __shared__ float shared[];

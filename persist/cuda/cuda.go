@@ -41,14 +41,16 @@ type Executor struct {
 	staging [slots]staging
 	next    int
 
-	plan     *plan.Plan
-	module   gpu.Module
-	function gpu.Function
-	shared   int
-	compiled *plan.Plan // the plan of kernel, which may not be loaded yet
-	kernel   *jit.Kernel
-	times    bool    // measure the device's time (VPPS_TIMES=1: 1.5 us a launch)
-	deviceUS float64 // so far
+	plan      *plan.Plan
+	module    gpu.Module
+	function  gpu.Function
+	shared    int
+	compiled  *plan.Plan // the plan of kernel, which may not be loaded yet
+	kernel    *jit.Kernel
+	settings  plan.Settings
+	registers int     // that the interpreter needs without matrices, 0: not known yet
+	times     bool    // measure the device's time (VPPS_TIMES=1: 1.5 us a launch)
+	deviceUS  float64 // so far
 }
 
 type segment struct {
@@ -72,8 +74,8 @@ const resultWords = 64
 
 // New takes a device and a compiler and owns the device from then on. waitSeconds bounds every wait
 // inside a kernel.
-func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64) (*Executor, error) {
-	e := &Executor{dev: dev, compiler: compiler, cache: jit.OpenCache(), waitNS: uint64(waitSeconds * 1e9)}
+func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64, settings plan.Settings) (*Executor, error) {
+	e := &Executor{dev: dev, compiler: compiler, settings: settings, cache: jit.OpenCache(), waitNS: uint64(waitSeconds * 1e9)}
 	e.options.Count = os.Getenv("VPPS_COUNT") == "1"
 	e.options.Check = os.Getenv("VPPS_CHECK") == "1"
 	if !dev.Info().Cooperative {

@@ -4,8 +4,6 @@ package cuda
 
 import (
 	"fmt"
-	"os"
-	"strconv"
 	"strings"
 
 	"libvpps/gpu"
@@ -13,94 +11,144 @@ import (
 	"libvpps/persist/plan"
 )
 
-// setAside is how many registers of a thread are for interpreting and staging.
-const setAside = 112
+// static is the shared memory that a kernel takes beside what the matrix routines ask for.
+const static = 28 << 10
 
-func (e *Executor) device() plan.Device {
+// device is what residency depends on, with so many processors on an SM.
+func (e *Executor) device(ctas, setAside int) plan.Device {
 	i := e.dev.Info()
-	d := plan.Device{Name: i.Name, Processors: i.SMs, Warps: jit.Threads / 32, RegistersPer: min(255, i.RegsPerSM/jit.Threads), SetAside: setAside,
-		SharedPerBlock: i.SharedPerBlockOptin - 28<<10}
-	if n := setting("processors"); n > 0 {
+	d := plan.Device{Name: i.Name, Processors: i.SMs, CTAs: ctas, Warps: jit.Threads / 32, RegistersPer: min(255, i.RegsPerSM/jit.Threads/ctas),
+		SetAside: setAside, SharedPerBlock: i.SharedPerBlockOptin - static}
+	if ctas > 1 {
+		d.SharedPerBlock = min(d.SharedPerBlock, i.SharedPerSM/ctas-i.SharedReservedPerBlk-static)
+	}
+	if n := e.settings.Processors; n > 0 {
 		d.Processors = min(n, i.SMs)
 	}
+	d.Processors *= ctas
 	return d
 }
 
-// setting reads one number of VPPS_PLAN ("rpw=2,processors=64"), 0 if it is not there.
-func setting(name string) int {
-	for _, part := range strings.Split(os.Getenv("VPPS_PLAN"), ",") {
-		if value, ok := strings.CutPrefix(part, name+"="); ok {
-			n, _ := strconv.Atoi(value)
-			return n
-		}
+// interpreter is how many registers the kernel needs that holds no matrix: read from its machine code,
+// which the cache keeps.
+func (e *Executor) interpreter() (int, error) {
+	if e.registers > 0 {
+		return e.registers, nil
 	}
-	return 0
+	p, err := plan.RoundRobin(nil, e.device(1, 0), 1)
+	if err != nil {
+		return 0, err
+	}
+	k, err := jit.Compile(e.compiler, p, e.arch(), jit.Options{}, e.cache)
+	if err != nil {
+		return 0, err
+	}
+	e.registers = k.Registers
+	return k.Registers, nil
 }
 
-// Plan lays matrices out over the SMs and compiles the kernel. Rows per warp: four if every matrix
-// then fits into the registers, else fewer. More rows share a loaded vector and leave fewer partial
-// results of transposed products to add; measured on an H200, four was best at every batch size.
-//
-// A plan whose kernel spills gives way to the next smaller one: fewer rows per warp, then fewer
-// registers for weights, which leaves matrices in memory. The plan that is taken tells of them.
-func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
-	d := e.device()
-	if rpw := setting("rpw"); rpw > 0 {
-		return plan.RoundRobin(matrices, d, rpw)
+// candidates are the plans that the settings allow, and the device of the least of them.
+func (e *Executor) candidates(matrices []plan.Matrix) (all []*plan.Plan, least plan.Device, err error) {
+	setAside, err := e.interpreter()
+	if err != nil {
+		return nil, least, err
 	}
-	rpw := 1
-	for _, n := range plan.Candidates(matrices, d) {
-		if n <= 4 {
-			rpw = n
+	first, last := 1, 2
+	if n := e.settings.CTAs; n > 0 {
+		first, last = n, n
+	}
+	least = e.device(first, setAside)
+	if n := e.settings.RowsPerWarp; n > 0 { // the compiler may find room where the sum says there is none
+		p, err := plan.RoundRobin(matrices, e.device(first, 0), n)
+		if err != nil {
+			return nil, least, err
 		}
+		p.SetAside = setAside
+		return []*plan.Plan{p}, least, nil
+	}
+	for ctas := first; ctas <= last; ctas++ {
+		list, err := plan.Candidates(matrices, e.device(ctas, setAside))
+		if err != nil {
+			return nil, least, err
+		}
+		if ctas == first || len(list[0].Left) == 0 {
+			all = append(all, list...)
+		}
+	}
+	return all, least, nil
+}
+
+// Plan lays matrices out over the SMs and compiles the kernel: of the candidates the one that the cost
+// model says is the fastest and whose kernel does not spill. If all spill, weights get fewer
+// registers, which leaves matrices in memory. The plan that is taken tells of the others.
+func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
+	all, d, err := e.candidates(matrices)
+	if err != nil {
+		return nil, err
 	}
 	var refused []string
-	for {
-		p, err := plan.RoundRobin(matrices, d, rpw)
-		if err != nil {
-			return nil, err
-		}
+	try := func(p *plan.Plan) (bool, error) {
 		k, err := e.compile(p)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		why := e.spills(k, d)
-		if why == "" {
-			p.Refused = refused
-			e.compiled, e.kernel = p, k
+		if why := e.spills(k, p); why != "" {
+			refused = append(refused, p.Name()+": "+why)
+			return false, nil
+		}
+		p.Refused = refused
+		e.compiled, e.kernel = p, k
+		return true, nil
+	}
+	for _, p := range plan.Cheapest(all) {
+		if taken, err := try(p); err != nil {
+			return nil, err
+		} else if taken {
+			p.Why = plan.Predictions(all)
 			return p, nil
 		}
-		refused = append(refused, fmt.Sprintf("%d rows a warp, %d registers a thread for weights: %s", rpw, p.Used, why))
-		switch {
-		case rpw > 1:
-			rpw /= 2
-		case p.Used > 0:
-			d.SetAside = d.RegistersPer - p.Used/2
-		default:
-			return nil, fmt.Errorf("the kernel spills without any weights in registers: %s", why)
+	}
+	if n := e.settings.RowsPerWarp; n > 0 {
+		return nil, fmt.Errorf("%d rows a warp, as VPPS_PLAN pins, are refused: %s; pin fewer, or none", n, strings.Join(refused, "; "))
+	}
+	for p := all[0]; p.Used > 0; {
+		d.SetAside = d.RegistersPer - (p.Used+p.Staging)/2
+		if p, err = plan.RoundRobin(matrices, d, 1); err != nil {
+			return nil, err
+		}
+		if taken, err := try(p); err != nil {
+			return nil, err
+		} else if taken {
+			p.Why = "all plans with more weights in registers spill"
+			return p, nil
 		}
 	}
+	return nil, fmt.Errorf("the kernel spills without any weights in registers: %s", refused[len(refused)-1])
 }
 
 // compile makes the kernel of a plan, or finds it in the cache.
 func (e *Executor) compile(p *plan.Plan) (*jit.Kernel, error) {
-	info := e.dev.Info()
-	return jit.Compile(e.compiler, p, 10*info.Major+info.Minor, e.options, e.cache)
+	return jit.Compile(e.compiler, p, e.arch(), e.options, e.cache)
+}
+
+// arch is the device's architecture: 90 is sm_90.
+func (e *Executor) arch() int {
+	i := e.dev.Info()
+	return 10*i.Major + i.Minor
 }
 
 // spills says why a kernel is not taken, "" if it is. A checking build may use the stack.
-func (e *Executor) spills(k *jit.Kernel, d plan.Device) string {
+func (e *Executor) spills(k *jit.Kernel, p *plan.Plan) string {
 	if k.Stack != 0 && !e.options.Check {
 		return fmt.Sprintf("its kernel needs %d bytes of stack a thread", k.Stack)
 	}
-	if k.Registers > d.RegistersPer {
-		return fmt.Sprintf("its kernel needs %d registers a thread, the device has %d", k.Registers, d.RegistersPer)
+	if most := e.device(max(1, p.CTAs), 0).RegistersPer; k.Registers > most {
+		return fmt.Sprintf("its kernel needs %d registers a thread, the device has %d", k.Registers, most)
 	}
 	return ""
 }
 
-// SetPlan loads the plan's kernel. A plan that Plan did not choose, or was told to by VPPS_PLAN, is
-// refused if its kernel spills.
+// SetPlan loads the plan's kernel. A plan that Plan did not choose is refused if its kernel spills.
 func (e *Executor) SetPlan(p *plan.Plan) error {
 	k := e.kernel
 	if e.compiled != p {
@@ -108,8 +156,8 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 		if k, err = e.compile(p); err != nil {
 			return err
 		}
-		if why := e.spills(k, e.device()); why != "" {
-			return fmt.Errorf("a plan of %d rows a warp and %d registers a thread for weights is refused: %s; pin a smaller one with VPPS_PLAN=rpw=N, or none", p.RowsPerWarp, p.Used, why)
+		if why := e.spills(k, p); why != "" {
+			return fmt.Errorf("a plan of %s is refused: %s", p.Name(), why)
 		}
 	}
 	m, err := e.dev.Load(k.Image)
@@ -117,7 +165,7 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 		return err
 	}
 	shared := jit.SharedBytes(p)
-	f, err := entry(m, shared)
+	f, err := entry(m, shared, max(1, p.CTAs))
 	if err != nil {
 		m.Unload()
 		return err
@@ -137,8 +185,9 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 	return nil
 }
 
-// entry is the kernel of loaded code, ready for launches with so many bytes of shared memory.
-func entry(m gpu.Module, shared int) (gpu.Function, error) {
+// entry is the kernel of loaded code, ready for launches with so many bytes of shared memory and
+// blocks on an SM.
+func entry(m gpu.Module, shared, ctas int) (gpu.Function, error) {
 	f, err := m.Function(jit.Entry)
 	if err != nil {
 		return nil, err
@@ -147,8 +196,8 @@ func entry(m gpu.Module, shared int) (gpu.Function, error) {
 		return nil, err
 	}
 	n, err := f.MaxBlocksPerSM(jit.Threads, shared)
-	if err == nil && n < 1 {
-		err = fmt.Errorf("no block of the kernel fits on an SM (%d registers, %d bytes of shared memory)", f.Registers(), shared)
+	if err == nil && n < ctas {
+		err = fmt.Errorf("%d blocks of the kernel fit on an SM, %d are to (%d registers, %d bytes of shared memory)", n, ctas, f.Registers(), shared)
 	}
 	return f, err
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -76,11 +77,11 @@ func onFakeGPU(t *testing.T, c gpu.Compiler, sms int) *Executor {
 	t.Helper()
 	ctrl := gomock.NewController(t)
 	dev, module, function := mocks.NewMockDevice(ctrl), mocks.NewMockModule(ctrl), mocks.NewMockFunction(ctrl)
-	dev.EXPECT().Info().Return(gpu.Info{Name: "fake", Major: 9, SMs: sms, RegsPerSM: 65536, SharedPerBlockOptin: 227 << 10, Cooperative: true}).AnyTimes()
+	dev.EXPECT().Info().Return(gpu.Info{Name: "fake", Major: 9, SMs: sms, RegsPerSM: 65536, SharedPerSM: 228 << 10, SharedReservedPerBlk: 1 << 10, SharedPerBlockOptin: 227 << 10, Cooperative: true}).AnyTimes()
 	dev.EXPECT().Load(gomock.Any()).Return(module, nil).AnyTimes()
 	module.EXPECT().Function(jit.Entry).Return(function, nil).AnyTimes()
 	function.EXPECT().SetMaxShared(gomock.Any()).Return(nil).AnyTimes()
-	function.EXPECT().MaxBlocksPerSM(gomock.Any(), gomock.Any()).Return(1, nil).AnyTimes()
+	function.EXPECT().MaxBlocksPerSM(gomock.Any(), gomock.Any()).Return(2, nil).AnyTimes()
 	return &Executor{dev: dev, compiler: c}
 }
 
@@ -88,18 +89,23 @@ func wide(rows, cols int) []plan.Matrix {
 	return []plan.Matrix{{Name: "W", Rows: rows, Cols: cols}, {Param: 1, Name: "V", Rows: 8, Cols: 32, Offset: uint32(rows * cols)}}
 }
 
-func TestAPlanThatSpillsGivesWayToTheNextSmallerOne(t *testing.T) {
-	t.Setenv("VPPS_PLAN", "")
-	spillsAt := func(spilling ...string) *assembler {
-		return &assembler{fits: func(src string) (uint32, uint32) {
-			for _, s := range spilling {
-				if strings.Contains(src, "load_rows<"+s) {
-					return 255, 48
-				}
+// spillsAt is a compiler by which kernels spill that have one of these matrix routines. The interpreter
+// alone takes 64 registers, a kernel with a matrix 200.
+func spillsAt(spilling ...string) *assembler {
+	return &assembler{fits: func(src string) (uint32, uint32) {
+		for _, s := range spilling {
+			if strings.Contains(src, "load_rows<"+s) {
+				return 255, 48
 			}
-			return 200, 0
-		}}
-	}
+		}
+		if !strings.Contains(src, ">(r0,") {
+			return 64, 0
+		}
+		return 200, 0
+	}}
+}
+
+func TestAPlanThatSpillsGivesWayToTheNextBest(t *testing.T) {
 	cases := []struct {
 		name        string
 		compiler    *assembler
@@ -107,62 +113,119 @@ func TestAPlanThatSpillsGivesWayToTheNextSmallerOne(t *testing.T) {
 		used, calls int
 		refused     []string
 	}{
-		{"the first that fits", spillsAt(), 4, 0, 20, 1, nil},
-		{"four rows spill", spillsAt("4, 128>"), 2, 0, 18, 2, []string{"4 rows a warp, 20 registers a thread for weights: its kernel needs 48 bytes of stack a thread"}},
-		{"only a matrix in memory helps", spillsAt("4, 128>", "2, 128>", "1, 128>"), 1, 1, 1, 4, []string{"4 rows", "2 rows", "1 rows a warp, 17 registers"}},
-		{"nothing resident", spillsAt("4, 128>", "2, 128>", "1,"), 1, 2, 0, 5, []string{"4 rows", "2 rows", "1 rows a warp, 17 registers", "1 rows a warp, 1 registers"}},
+		{"the best", spillsAt(), 4, 0, 20, 2, nil},
+		{"four rows spill", spillsAt("4, 128>"), 2, 0, 18, 3, []string{"4 rows a warp, 1 processors an SM, 20 registers a thread for weights: its kernel needs 48 bytes of stack a thread"}},
+		{"only a matrix in memory helps", spillsAt("4, 128>", "2, 128>", "1, 128>"), 1, 1, 1, 5, []string{"4 rows", "2 rows", "1 rows a warp, 1 processors an SM, 17 registers"}},
+		{"nothing resident", spillsAt("4, 128>", "2, 128>", "1,"), 1, 2, 0, 6, []string{"4 rows", "2 rows", "1 rows a warp, 1 processors an SM, 17 registers", "1 rows a warp, 1 processors an SM, 1 registers"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			e := onFakeGPU(t, c.compiler, 1)
+			e.settings.CTAs = 1
 			p, err := e.Plan(wide(32, 128))
 			require.NoError(t, err)
 			require.NoError(t, e.SetPlan(p))
 			require.Equal(t, []int{c.rpw, c.left, c.used}, []int{p.RowsPerWarp, len(p.Left), p.Used})
-			require.Equal(t, c.calls, c.compiler.calls, "compilations")
+			require.Equal(t, c.calls, c.compiler.calls, "compilations, that of the interpreter included")
 			require.Len(t, p.Refused, len(c.refused))
 			for i, want := range c.refused {
 				require.Contains(t, p.Refused[i], want)
 				require.Contains(t, p.Report(), "not taken: "+want)
 			}
-			require.Contains(t, p.Report(), "200 registers a thread of the compiled kernel")
+			require.Contains(t, p.Report(), "registers a thread of the compiled kernel")
 		})
 	}
 }
 
-// What VPPS_PLAN asks for is not replaced by something else.
-func TestAPinnedPlanThatSpillsIsRefused(t *testing.T) {
-	t.Setenv("VPPS_PLAN", "rpw=2")
-	stack, registers := uint32(16), uint32(255)
-	e := onFakeGPU(t, &assembler{fits: func(string) (uint32, uint32) { return registers, stack }}, 1)
-	p, err := e.Plan(wide(32, 128))
-	require.NoError(t, err)
-	require.ErrorContains(t, e.SetPlan(p), "2 rows a warp and 18 registers a thread for weights is refused: its kernel needs 16 bytes of stack a thread")
-	stack, registers = 0, 300
-	require.ErrorContains(t, e.SetPlan(p), "its kernel needs 300 registers a thread, the device has 255")
-	registers = 255
-	require.NoError(t, e.SetPlan(p))
-	require.Empty(t, p.Refused)
+// The registers of the interpreter come from its machine code.
+func TestWhatIsSetAsideIsMeasured(t *testing.T) {
+	for _, interpreter := range []uint32{60, 90} {
+		e := onFakeGPU(t, &assembler{fits: func(src string) (uint32, uint32) {
+			if strings.Contains(src, ">(r0,") {
+				return 250, 0
+			}
+			return interpreter, 0
+		}}, 132)
+		p, err := e.Plan(wide(1024, 1024))
+		require.NoError(t, err)
+		require.EqualValues(t, interpreter, p.SetAside)
+		require.Contains(t, p.Report(), fmt.Sprintf("%d for the interpreter, of 255", interpreter))
+	}
 }
 
-// With the real compiler: the gradient of 4 rows of 1120 columns takes 140 registers beside the
-// 140 of the weights.
+// Two processors share an SM's registers and shared memory, if the model is one that they make faster.
+func TestTwoProcessorsOnAnSM(t *testing.T) {
+	var small []plan.Matrix
+	for k := range 200 {
+		small = append(small, plan.Matrix{Param: uint32(k), Name: "W", Rows: 64, Cols: 64, Offset: uint32(4096 * k)})
+	}
+	var sources []string
+	e := onFakeGPU(t, &assembler{fits: func(src string) (uint32, uint32) {
+		sources = append(sources, src)
+		return 70, 0
+	}}, 132)
+	p, err := e.Plan(small)
+	require.NoError(t, err)
+	require.NoError(t, e.SetPlan(p))
+	require.Equal(t, []int{2, 264, 128}, []int{p.CTAs, p.Processors, p.Registers})
+	require.LessOrEqual(t, 2*(p.Shared+static+1024), 228<<10)
+	require.Contains(t, sources[len(sources)-1], "#define VPPS_CTAS 2")
+
+	e = onFakeGPU(t, e.compiler, 132)
+	e.settings.CTAs = 1
+	p, err = e.Plan(small)
+	require.NoError(t, err)
+	require.NoError(t, e.SetPlan(p))
+	require.Equal(t, []int{1, 132, 255}, []int{p.CTAs, p.Processors, p.Registers})
+	require.Contains(t, sources[len(sources)-1], "#define VPPS_CTAS 1")
+}
+
+// What is pinned is not replaced by something else, and is tried even if the sum of registers says that
+// it does not fit.
+func TestAPinnedPlanThatSpillsIsRefused(t *testing.T) {
+	stack, registers := uint32(16), uint32(255)
+	e := onFakeGPU(t, &assembler{fits: func(src string) (uint32, uint32) {
+		if !strings.Contains(src, ">(r0,") {
+			return 120, 0
+		}
+		return registers, stack
+	}}, 1)
+	e.settings.RowsPerWarp = 2
+	m := wide(32, 1024)
+	_, err := e.Plan(m)
+	require.ErrorContains(t, err, "2 rows a warp, as VPPS_PLAN pins, are refused: 2 rows a warp, 1 processors an SM, 130 registers a thread for weights: its kernel needs 16 bytes of stack a thread")
+	stack, registers = 0, 300
+	_, err = e.Plan(m)
+	require.ErrorContains(t, err, "its kernel needs 300 registers a thread, the device has 255")
+	registers = 255
+	p, err := e.Plan(m)
+	require.NoError(t, err)
+	require.NoError(t, e.SetPlan(p))
+	require.Equal(t, 2, p.RowsPerWarp)
+	require.Empty(t, p.Left)
+}
+
+// With the real compiler: four rows of 992 columns take 124 registers, and their gradient as many.
 func TestAKernelThatNVRTCSpillsIsNotTaken(t *testing.T) {
 	if testing.Short() {
-		t.Skip("skipped: compiles two kernels, not with -short")
+		t.Skip("skipped: compiles three kernels, not with -short")
 	}
-	t.Setenv("VPPS_PLAN", "")
 	c, err := gpu.OpenCompiler(0, 90)
 	if err != nil {
 		t.Skip("skipped: needs NVRTC that knows sm_90")
 	}
+	m := []plan.Matrix{{Name: "W", Rows: 32, Cols: 992}}
 	e := onFakeGPU(t, c, 2)
-	p, err := e.Plan([]plan.Matrix{{Name: "W", Rows: 32, Cols: 1120}})
+	e.settings.RowsPerWarp = 4
+	_, err = e.Plan(m)
+	require.ErrorContains(t, err, "124 registers a thread for weights: its kernel needs ")
+	t.Log(err)
+	e.settings.RowsPerWarp = 0
+	p, err := e.Plan(m)
 	require.NoError(t, err)
-	require.Len(t, p.Refused, 1)
-	t.Log(p.Refused)
-	require.Contains(t, p.Refused[0], "4 rows a warp, 140 registers a thread for weights: its kernel needs ")
 	require.NoError(t, e.SetPlan(p))
-	require.Equal(t, 2, p.RowsPerWarp)
+	require.Less(t, p.RowsPerWarp, 4)
+	require.Empty(t, p.Left)
 	require.Contains(t, p.Note, " 0 bytes of stack")
+	t.Log(p.Report())
 }

@@ -32,12 +32,16 @@ type Plan struct {
 
 	RowsPerWarp int      // GPU: rows a warp holds of a partition
 	Warps       int      // GPU: warps of a processor
-	Budget      int      // GPU: registers a thread may spend on weights
-	Used        int      // GPU: registers a thread spends on weights, at most
+	CTAs        int      // GPU: processors on an SM
+	Registers   int      // GPU: registers a thread may have: those of weights (Used), of a gradient in
+	SetAside    int      // the making (Staging), and of the interpreter (SetAside), which are
+	Staging     int      // counted as if all were needed at once
+	Used        int      // GPU: registers a thread spends on weights
 	Shared      int      // GPU: bytes of shared memory that a processor may use
 	Left        []Matrix // matrices that did not fit: multiplied from memory
+	Why         string   // how it was chosen
 	Note        string   // what the compiler said of it
-	Refused     []string // larger plans that were compiled and not taken, and why
+	Refused     []string // plans that were compiled and not taken, and why
 }
 
 // Of returns the partitions of matrix m.

@@ -9,8 +9,12 @@ import (
 func (p *Plan) Report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d matrices on %d processors\n", len(p.Matrices), p.Processors)
-	if p.Budget > 0 {
-		fmt.Fprintf(&b, "%d rows a warp, %d warps a processor, %d of %d registers a thread for weights\n", p.RowsPerWarp, p.Warps, p.Used, p.Budget)
+	if p.Registers > 0 {
+		fmt.Fprintf(&b, "%d a SM, %d rows a warp, %d warps a processor\n", p.CTAs, p.RowsPerWarp, p.Warps)
+		fmt.Fprintf(&b, "registers a thread: %d for weights, %d for a gradient, %d for the interpreter, of %d\n", p.Used, p.Staging, p.SetAside, p.Registers)
+	}
+	if p.Why != "" {
+		fmt.Fprintln(&b, p.Why)
 	}
 	if p.Note != "" {
 		fmt.Fprintln(&b, p.Note)
@@ -24,6 +28,31 @@ func (p *Plan) Report() string {
 	}
 	for _, x := range p.Left {
 		fmt.Fprintf(&b, "  %-24s %5d x %-5d does not fit into the registers: multiplied from memory\n", x.Name, x.Rows, x.Cols)
+	}
+	return b.String()
+}
+
+// Name tells a plan from others of the same matrices.
+func (p *Plan) Name() string {
+	return fmt.Sprintf("%d rows a warp, %d processors an SM, %d registers a thread for weights", p.RowsPerWarp, max(1, p.CTAs), p.Used)
+}
+
+// Predictions says what the cost model thinks of candidates.
+func Predictions(plans []*Plan) string {
+	var b strings.Builder
+	b.WriteString("predicted microseconds of a level, by rows a warp")
+	ctas := 0
+	for i, p := range plans {
+		if p.CTAs != ctas {
+			ctas = p.CTAs
+			if ctas > 1 {
+				fmt.Fprintf(&b, "; with %d processors an SM", ctas)
+			}
+			b.WriteString(":")
+		} else if i > 0 {
+			b.WriteString(",")
+		}
+		fmt.Fprintf(&b, " %d %.2f", p.RowsPerWarp, p.Cost())
 	}
 	return b.String()
 }

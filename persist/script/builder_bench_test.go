@@ -138,7 +138,7 @@ func BenchmarkBuild(b *testing.B) {
 			g, params, matrices := newForest(b, x.batch, 256)
 			p, err := plan.Sliced(matrices, x.processors)
 			if x.rpw > 0 {
-				p, err = plan.RoundRobin(matrices, plan.Device{Processors: x.processors, Warps: 8, RegistersPer: 255, SetAside: 112, SharedPerBlock: 200 << 10}, x.rpw)
+				p, err = plan.RoundRobin(matrices, plan.Device{Processors: x.processors, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}, x.rpw)
 			}
 			if err != nil {
 				b.Fatal(err)

@@ -1,0 +1,176 @@
+package plan
+
+import (
+	"math/rand"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// onH200 is an H200 with so many processors on an SM, and the interpreter's registers as NVRTC 13 has
+// them for sm_90.
+func onH200(ctas int) Device {
+	return Device{Name: "H200", Processors: 132 * ctas, CTAs: ctas, Warps: 8, RegistersPer: min(255, 256/ctas), SetAside: 76, SharedPerBlock: 200 << 10 / ctas}
+}
+
+func matrices(sizes ...[2]int) (m []Matrix) {
+	at := 0
+	for i, s := range sizes {
+		m = append(m, Matrix{Param: uint32(i), Rows: s[0], Cols: s[1], Offset: uint32(at)})
+		at += s[0] * s[1]
+	}
+	return m
+}
+
+// treeLSTM and biLSTM are models of the applications, of hidden size h.
+func treeLSTM(h int) []Matrix {
+	in, both, self := [2]int{h, h}, [2]int{h, 2 * h}, [2]int{h, h}
+	return matrices([2]int{5, h}, in, in, in, both, both, both, self, self)
+}
+
+func biLSTM(h int) []Matrix {
+	gates := [2]int{4 * h, h}
+	return matrices(gates, gates, gates, gates, [2]int{h, 2 * h}, [2]int{9, h})
+}
+
+// covered checks that each row of each matrix is held exactly once, and counts registers anew.
+func covered(t *testing.T, p *Plan, all int) {
+	t.Helper()
+	require.Len(t, p.Matrices, all-len(p.Left))
+	arrays, held := map[int]int{}, map[[2]int]bool{}
+	for m, x := range p.Matrices {
+		row := 0
+		for _, part := range p.Of(m) {
+			require.Equal(t, row, part.Row)
+			require.LessOrEqual(t, part.Rows, p.RowsPerWarp*p.Warps)
+			require.False(t, held[[2]int{part.Processor, part.Slot}], "two partitions in one array")
+			held[[2]int{part.Processor, part.Slot}] = true
+			row += part.Rows
+			arrays[part.Slot] = max(arrays[part.Slot], p.RowsPerWarp*((x.Cols+31)/32))
+			require.LessOrEqual(t, Staging(p.RowsPerWarp, x.Cols), p.Staging)
+		}
+		require.Equal(t, x.Rows, row)
+	}
+	sum := 0
+	for _, n := range arrays {
+		sum += n
+	}
+	require.Equal(t, sum, p.Used)
+	require.LessOrEqual(t, p.Used+p.Staging+p.SetAside, p.Registers)
+}
+
+func TestEveryRowHasOneHolderAndRegisters(t *testing.T) {
+	r := rand.New(rand.NewSource(1))
+	for range 300 {
+		var sizes [][2]int
+		for range 1 + r.Intn(12) {
+			sizes = append(sizes, [2]int{1 + r.Intn(900), 1 + r.Intn(900)})
+		}
+		d := onH200(1 + r.Intn(2))
+		d.Processors = 1 + r.Intn(d.Processors)
+		p, err := RoundRobin(matrices(sizes...), d, 1+r.Intn(8))
+		require.NoError(t, err)
+		covered(t, p, len(sizes))
+	}
+}
+
+// The paper's partition size: threads * rpw * ceil(rowmax / 32).
+func TestStagingIsThePapersPartition(t *testing.T) {
+	require.Equal(t, 256*6*32, 256*Staging(6, 1024))
+	require.Equal(t, 3*2, Staging(3, 33))
+}
+
+// Paper, §III-A1: rows of 1024 and 192 registers a thread for a partition allow up to six rows a warp. A
+// partition of the gradient is beside it here.
+func TestAllRowsPerWarpThatFitAreCandidates(t *testing.T) {
+	d := Device{Processors: 120, Warps: 8, RegistersPer: 192 + 192 + 63, SetAside: 63, SharedPerBlock: 1 << 20}
+	list, err := Candidates(matrices([2]int{960, 1024}), d)
+	require.NoError(t, err)
+	var rpw []int
+	for _, p := range list {
+		rpw = append(rpw, p.RowsPerWarp)
+		covered(t, p, 1)
+	}
+	require.Equal(t, []int{1, 2, 3, 4, 5, 6}, rpw)
+}
+
+func TestCandidatesWithoutADifferenceAreLeftOut(t *testing.T) {
+	list, err := Candidates(matrices([2]int{64, 64}, [2]int{64, 128}), onH200(1))
+	require.NoError(t, err)
+	var rpw []int
+	for _, p := range list {
+		rpw = append(rpw, p.RowsPerWarp)
+	}
+	require.Equal(t, []int{1, 2, 3, 4, 8}, rpw) // 8, 4, 3, 2 and 1 partitions of each matrix
+}
+
+func TestOneRowAWarpIsTheCandidateWhereNotEverythingFits(t *testing.T) {
+	list, err := Candidates(matrices([2]int{4096, 2048}, [2]int{64, 64}), onH200(1))
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Len(t, list[0].Left, 1)
+	require.Equal(t, 4096, list[0].Left[0].Rows)
+	covered(t, list[0], 2)
+}
+
+// cheapest is the plan taken of those with one processor and with two on an SM.
+func cheapest(t *testing.T, m []Matrix) *Plan {
+	t.Helper()
+	one, err := Candidates(m, onH200(1))
+	require.NoError(t, err)
+	two, err := Candidates(m, onH200(2))
+	require.NoError(t, err)
+	return Cheapest(append(one, two...))[0]
+}
+
+// Measured on an H200 with a Tree-LSTM of 256: four rows a warp are better than two, two than one.
+func TestTheCostModelOrdersPlansAsMeasured(t *testing.T) {
+	var cost [5]float64
+	for rpw := 1; rpw <= 4; rpw++ {
+		p, err := RoundRobin(treeLSTM(256), onH200(1), rpw)
+		require.NoError(t, err)
+		cost[rpw] = p.Cost()
+	}
+	require.Less(t, cost[4], cost[2])
+	require.Less(t, cost[2], cost[1])
+	require.Equal(t, 4, cheapest(t, treeLSTM(256)).RowsPerWarp)
+}
+
+func TestTheCostModelChooses(t *testing.T) {
+	many := make([][2]int, 200)
+	for i := range many {
+		many[i] = [2]int{64, 64}
+	}
+	for _, c := range []struct {
+		name      string
+		m         []Matrix
+		rpw, ctas int
+	}{
+		{"Tree-LSTM 128", treeLSTM(128), 4, 1},
+		{"Tree-LSTM 512: more do not fit", treeLSTM(512), 2, 1},
+		{"BiLSTM 256", biLSTM(256), 4, 1},
+		{"RvNN 512", matrices([2]int{512, 512}, [2]int{512, 512}, [2]int{512, 512}, [2]int{512, 512}, [2]int{5, 512}), 4, 1},
+		{"more small matrices than SMs", matrices(many...), 8, 2},
+		{"no matrix", nil, 1, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := cheapest(t, c.m)
+			require.Equal(t, []int{c.rpw, c.ctas}, []int{p.RowsPerWarp, p.CTAs})
+			require.Equal(t, p.Name(), cheapest(t, c.m).Name(), "the same every time")
+		})
+	}
+}
+
+func TestSettings(t *testing.T) {
+	s, err := ParseSettings("")
+	require.NoError(t, err)
+	require.Equal(t, Settings{}, s)
+	s, err = ParseSettings("processors=64,rpw=3,ctas=2")
+	require.NoError(t, err)
+	require.Equal(t, Settings{RowsPerWarp: 3, CTAs: 2, Processors: 64}, s)
+	for text, says := range map[string]string{"rows=2": `"rows" is unknown`, "rpw": `rpw is ""`, "rpw=x": `rpw is "x"`, "rpw=0": "from 1 to 32",
+		"rpw=33": "from 1 to 32", "ctas=3": "from 1 to 2", "rpw=2 ctas=1": `rpw is "2 ctas`} {
+		_, err := ParseSettings(text)
+		require.ErrorContains(t, err, says)
+	}
+}
