@@ -59,6 +59,7 @@ void ask(Model &model, const std::vector<Sentence> &sentences, size_t first, siz
   for (size_t k = first; k < last; k++)
     model.add_answers(sentences[k], asked);
   std::vector<dynet::Expression> scores;
+  scores.reserve(asked.size());
   for (const answer &a : asked)
     scores.push_back(a.scores);
   // One node for all of them, so that they are fetched at once.

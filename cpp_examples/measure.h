@@ -132,6 +132,7 @@ private:
 
   template <class Of> static spread over(const std::vector<window> &windows, Of of) {
     std::vector<double> values;
+    values.reserve(windows.size());
     for (const window &w : windows)
       values.push_back(of(w));
     return spread_of(values);
