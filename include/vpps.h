@@ -180,6 +180,8 @@ typedef enum vpps_part { VPPS_VALUES = 0, VPPS_GRADIENT = 1 } vpps_part;
  * weight decay factor. A gradient that was never formed reads 0. */
 vpps_status vpps_parameter_read(vpps_engine *engine, uint32_t id, vpps_part part, uint64_t offset,
                                 uint64_t count, float *to);
+/* Whole rows of a table, but not all, written to the gradient count as looked up: an update that
+ * is sparse moves only such rows. */
 vpps_status vpps_parameter_write(vpps_engine *engine, uint32_t id, vpps_part part, uint64_t offset,
                                  uint64_t count, const float *from);
 /* Multiplies every element by factor (0 sets zeros). */

@@ -211,12 +211,28 @@ func (e *Engine) WriteParameter(id uint32, part Part, offset uint64, from []floa
 func (e *Engine) write(p *parameter, part Part, offset uint64, from []float32) error {
 	if part == Values {
 		p.version++
-	} else if err := e.wholeGradient(p); err != nil {
+	} else if err := e.defineGradient(p, offset, uint64(len(from))); err != nil {
 		return err
 	} else {
 		p.fused = false
 	}
 	return e.upload(p.segment(part), uint64(p.Offset)+offset, from)
+}
+
+// defineGradient prepares for size elements of a gradient to be written at offset. Whole rows of a
+// table are its touched rows, as after a lookup: rules that move a parameter whatever its gradient
+// leave the other rows alone.
+func (e *Engine) defineGradient(p *parameter, offset, size uint64) error {
+	row := uint64(p.Row)
+	if p.Pending || size == uint64(p.Size) || offset%row != 0 || size%row != 0 {
+		return e.wholeGradient(p)
+	}
+	for r := offset / row; r < (offset+size)/row; r++ {
+		if at, found := slices.BinarySearch(p.Rows, uint32(r)); !found {
+			p.Rows = slices.Insert(p.Rows, at, uint32(r))
+		}
+	}
+	return nil
 }
 
 // wholeGradient makes every element of a gradient defined.

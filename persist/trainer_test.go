@@ -179,6 +179,27 @@ func TestRowsMoveAlone(t *testing.T) {
 	}
 }
 
+// A gradient written row by row is that of a lookup of these rows.
+func TestWrittenRowsMoveAlone(t *testing.T) {
+	m := newModel(t, 0)
+	trainer, _ := m.momentum(paramTable)
+	require.NoError(t, m.WriteParameter(paramTable, Gradient, 2, []float32{1, 3}))
+	rows, all, err := m.Touched(paramTable)
+	require.NoError(t, err)
+	require.False(t, all)
+	require.Equal(t, []uint32{1}, rows)
+	_, err = trainer.Update()
+	require.NoError(t, err)
+	require.NoError(t, m.WriteParameter(paramTable, Gradient, 0, []float32{2, 4}))
+	_, err = trainer.Update()
+	require.NoError(t, err)
+	require.Equal(t, []float32{-1, -2, -0.5, -1.5}, m.state(trainer, 0)[:4])
+	require.NoError(t, m.WriteParameter(paramTable, Gradient, 1, []float32{0}), "a part of a row")
+	_, all, err = m.Touched(paramTable)
+	require.NoError(t, err)
+	require.True(t, all)
+}
+
 func TestATrainerKeepsItsRule(t *testing.T) {
 	m := newModel(t, 0)
 	trainer, _ := m.momentum(paramW)

@@ -12,13 +12,14 @@
 #include <vector>
 
 #include "graph.hpp"
+#include "own_execution.hpp"
 
 namespace vpps {
 
 // What happens to a graph with a node that libvpps does not know.
 enum graph_policy {
   only_vpps, // vpps::unknown_node says which
-  or_dynet   // DyNet executes that graph itself
+  or_dynet   // DyNet executes that graph itself, with the parameters that libvpps trains
 };
 
 namespace installed {
@@ -29,29 +30,32 @@ public:
       : dynet::ExecutionEngine(cg), policy_(policy), graph_(cg) {} // within accelerate's turn
 
   graph &state() { return graph_; }
-  // Whether DyNet has to execute the graph, in which case it has the newest parameters.
-  bool left_to_dynet() {
-    if (own_) {
-      parameters::all().refresh();
-      return true;
+  // Whether DyNet has to execute the graph, in which case it has the newest parameters. anew:
+  // from the first node on.
+  bool left_to_dynet(bool anew = false) {
+    if (!own_) {
+      try {
+        graph_.walk();
+        return false;
+      } catch (const unknown_node &) {
+        if (policy_ != or_dynet)
+          throw;
+      }
+      if (!anew)
+        graph_.leave();
+      own_.reset(new own_execution(cg, !anew && graph_.spent()));
     }
-    try {
-      graph_.walk();
-    } catch (const unknown_node &) {
-      if (policy_ != or_dynet)
-        throw;
-      parameters::all().refresh();
-      own_.reset(new dynet::SimpleExecutionEngine(cg));
-    }
-    return own_ != nullptr;
+    parameters::all().refresh();
+    return true;
   }
+  own_execution &own() { return *own_; } // of a graph that is left to DyNet
 
   // DyNet calls these two in destructors: they do not fail.
   void invalidate() override {
     drop();
     graph_.invalidate(0);
     if (own_)
-      own_->invalidate();
+      own_->invalidate(0);
   }
   void invalidate(unsigned i) override {
     drop();
@@ -64,14 +68,14 @@ public:
   const dynet::Tensor &forward(dynet::VariableIndex i) override {
     const turn mine;
     parameters::all().notice(true);
-    return left_to_dynet() ? own_->forward(i) : graph_.forward(i);
+    return left_to_dynet(true) ? own_->forward(i) : graph_.forward(i);
   }
   const dynet::Tensor &incremental_forward() override { return incremental_forward(last()); }
   const dynet::Tensor &incremental_forward(dynet::VariableIndex i) override { return value(i); }
   const dynet::Tensor &get_value(dynet::VariableIndex i) override { return value(i); }
   const dynet::Tensor &get_gradient(dynet::VariableIndex i) override {
     const turn mine;
-    return own_ ? own_->get_gradient(i) : graph_.gradient(i);
+    return own_ ? own_->gradient(i) : graph_.gradient(i);
   }
   void backward(bool full = false) override { backward(last(), full); }
   void backward(dynet::VariableIndex i, bool full = false) override {
@@ -94,7 +98,7 @@ private:
     const turn mine;
     if (graph_.fresh())
       parameters::all().notice(true);
-    return left_to_dynet() ? own_->incremental_forward(i) : graph_.value(i);
+    return left_to_dynet() ? own_->value(i) : graph_.value(i);
   }
 
   // Follows DyNet's clear and revert.
@@ -130,8 +134,12 @@ private:
 
   const graph_policy policy_;
   graph graph_;
-  std::unique_ptr<dynet::SimpleExecutionEngine> own_; // there when DyNet executes the graph
+  std::unique_ptr<own_execution> own_; // there when DyNet executes the graph
 };
+
+inline execution *executing(const dynet::ComputationGraph &cg) {
+  return dynamic_cast<execution *>(cg.ee.get());
+}
 
 } // namespace installed
 

@@ -7,6 +7,7 @@
 #include <dynet/tensor.h>
 
 #include <memory>
+#include <typeinfo>
 #include <unordered_map>
 #include <vector>
 
@@ -35,6 +36,16 @@ public:
   vpps_graph *raw() const { return raw_; }
   // Whether nothing of it has been evaluated under the present parameters.
   bool fresh() const { return evaluated_ == 0; }
+  bool spent() const { return spent_; }
+  // DyNet takes the graph over. What has been drawn for it would be drawn anew.
+  void leave() const {
+    for (uint32_t i = 0; i < evaluated_; ++i)
+      if (draws(typeid(*cg_.nodes[i])))
+        throw std::invalid_argument(
+            "node " + std::to_string(i) +
+            " is random and has been evaluated by libvpps, which cannot hand it to DyNet for a "
+            "node that only DyNet knows: evaluate nothing before that node is in the graph");
+  }
 
   // Takes the nodes made since the last call, after those that DyNet has dropped are dropped.
   void walk() {
@@ -184,6 +195,11 @@ private:
   void exists(uint32_t i) const {
     if (i >= words_->count())
       throw std::invalid_argument("the graph has no node " + std::to_string(i));
+  }
+  static bool draws(const std::type_info &node) {
+    return node == typeid(dynet::Dropout) || node == typeid(dynet::GaussianNoise) ||
+           node == typeid(dynet::RandomNormal) || node == typeid(dynet::RandomBernoulli) ||
+           node == typeid(dynet::RandomUniform);
   }
   void scalar(const char *what, uint32_t i) const {
     const dynet::Dim &d = cg_.nodes[i]->dim;

@@ -53,7 +53,8 @@ public:
   // infinity and device errors are std::runtime_error from a later one. The graph may be
   // cleared or destroyed at once.
   //
-  // DyNet's own memory keeps the parameters of before until pull().
+  // DyNet's own memory keeps the parameters of before until pull(). A graph that DyNet has to
+  // execute (or_dynet) is done when the call returns, and its errors come from it.
   float fb(dynet::ParameterCollection &, dynet::ComputationGraph &cg,
            const dynet::Expression &loss) {
     const installed::turn mine;
@@ -61,7 +62,9 @@ public:
     installed::parameters &all = installed::parameters::all();
     all.notice(false);
     trainer_.current();
-    const float stale = state(cg).train(raw_, loss.i);
+    installed::execution *e = installed::executing(cg);
+    const float stale =
+        e && e->left_to_dynet() ? train_by_dynet(e->own(), loss.i) : state(cg).train(raw_, loss.i);
     trainer_.count_update();
     all.each(*model_, [](installed::parameter_record &r) { r.stale |= r.wanted_updated(); });
     return stale;
@@ -71,6 +74,8 @@ public:
   const dynet::Tensor &forward(dynet::ComputationGraph &cg, const dynet::Expression &x) {
     const installed::turn mine;
     own(cg, x);
+    if (installed::execution *e = installed::executing(cg))
+      return e->forward(x.i);
     installed::parameters::all().notice(true);
     return state(cg).forward(x.i);
   }
@@ -95,11 +100,13 @@ public:
 
   // The value of x can be read after the next fb over its graph, which must be accelerated.
   void keep(const dynet::Expression &x) {
-    auto *e = x.pg ? dynamic_cast<installed::execution *>(x.pg->ee.get()) : nullptr;
+    const installed::turn mine;
+    installed::execution *e = x.pg ? installed::executing(*x.pg) : nullptr;
     if (e == nullptr)
       throw std::invalid_argument("vpps::handle::keep: call vpps::accelerate(cg) after the "
                                   "graph's construction: DyNet's own engine keeps nothing");
-    e->state().keep(raw_, x.i);
+    if (!e->left_to_dynet()) // which keeps all
+      e->state().keep(raw_, x.i);
   }
 
   // Batches whose gradients were scaled down. Waits.
@@ -147,10 +154,29 @@ private:
 
   // Of a graph that is not accelerated nobody says when DyNet clears it: each call takes all of it.
   installed::graph &state(dynet::ComputationGraph &cg) {
-    if (auto *e = dynamic_cast<installed::execution *>(cg.ee.get()))
+    if (installed::execution *e = installed::executing(cg))
       return e->state();
     graph_.reset(new installed::graph(cg));
     return *graph_;
+  }
+
+  // Forward and backward by DyNet, the update by the handle's trainer: for the engine a batch of
+  // one node, DyNet's loss, whose gradients are there before it. Waits.
+  float train_by_dynet(installed::own_execution &graph, uint32_t node) {
+    installed::parameters &all = installed::parameters::all();
+    const float loss = graph.differentiate(node);
+    float stale = 0, latest = 0;
+    try {
+      all.each(*model_, [&all](installed::parameter_record &r) { all.collect(r); });
+      stale = installed::scalar_batch(loss).train(raw_);
+      installed::check(vpps_sync_latest_loss(raw_, &latest));
+    } catch (...) { // a batch that failed leaves the gradients: another may not get them
+      all.each(*model_, [&all](installed::parameter_record &r) { all.drop_gradient(r); });
+      throw;
+    }
+    ++all.updates;
+    graph.spend();
+    return stale;
   }
 
   std::unique_ptr<dynet::SimpleSGDTrainer> own_;

@@ -199,6 +199,7 @@ inline void write_gates(recording &r, const dynet::Node &node, uint32_t dim_id) 
   ONE(Negate, NEGATE)                                                                              \
   ONE(NoBackprop, NO_BACKPROP)                                                                     \
   ONE(Reshape, RESHAPE)                                                                            \
+  ONE(ToDevice, RESHAPE)                                                                           \
   ONE(CwiseSum, CWISE_SUM)                                                                         \
   ONE(CwiseMultiply, CWISE_MULTIPLY)                                                               \
   ONE(CwiseQuotient, CWISE_QUOTIENT)                                                               \

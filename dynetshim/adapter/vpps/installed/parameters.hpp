@@ -3,6 +3,7 @@
 #ifndef VPPS_INSTALLED_PARAMETERS_HPP
 #define VPPS_INSTALLED_PARAMETERS_HPP
 
+#include <dynet/devices.h>
 #include <dynet/dynet.h>
 #include <dynet/except.h>
 #include <dynet/globals.h>
@@ -22,8 +23,12 @@
 
 #include <vpps.h>
 
+#include "reveal.hpp"
+
 namespace vpps {
 namespace installed {
+
+VPPS_REVEAL(L2WeightDecay, float, weight_decay)
 
 // Turns a failure into the exception that DyNet's users expect.
 inline void check(vpps_status status) {
@@ -97,7 +102,8 @@ public:
   }
 
   vpps_engine *engine() const { return engine_; }
-  uint64_t updates = 0; // counts updates: what a graph evaluated before one is stale for fb
+  // Counts updates and what the program writes: values from before are stale for fb.
+  uint64_t updates = 0;
 
   const parameter_record &of(const std::shared_ptr<dynet::ParameterStorage> &p) {
     return find(p.get(), p->owner);
@@ -137,6 +143,12 @@ public:
   }
   // Whatever is newer in the engine.
   void refresh() {
+    for (auto &c : collections_) {
+      if (c.second.first.expired() || !pull_decay(*c.first, c.second))
+        continue;
+      for (auto &r : records_) // a rescaling changes everything
+        r.second.stale |= r.second.collection == c.second.id;
+    }
     for (auto &r : records_)
       if (r.second.stale && !r.second.alive.expired())
         pull(r.second);
@@ -147,6 +159,7 @@ public:
   }
   void push(parameter_record &r, size_t from, size_t count) {
     check(vpps_parameter_write(engine_, r.id, VPPS_VALUES, from, count, r.values() + from));
+    ++updates;
     std::memcpy(&r.seen[from], r.values() + from, count * sizeof(float));
     if (count == r.size())
       r.stale = false;
@@ -179,6 +192,9 @@ public:
         r.table->accumulate_grad(gradient(r, g, 0, r.size(), r.table->all_dim));
     }
     r.delivered = true;
+    drop_gradient(r);
+  }
+  void drop_gradient(const parameter_record &r) {
     check(vpps_parameter_scale(engine_, r.id, VPPS_GRADIENT, 0));
   }
 
@@ -246,25 +262,14 @@ public:
     return const_cast<parameter_record &>(r);
   }
 
-  // Brings DyNet's weight decay factor to the engine's, by the steps that DyNet takes. True
-  // if the values were scaled on the way.
+  // Brings DyNet's weight decay factor to the engine's. True if the values were scaled on the
+  // way: the factor only falls in between.
   bool pull_decay(dynet::ParameterCollection &model) {
     const uint32_t id = collection(model);
-    bool scaled = false;
-    for (auto &c : collections_) {
-      if (c.second.id != id || c.second.lambda == 0)
-        continue;
-      float factor = 1;
-      check(vpps_collection_factor(engine_, id, &factor));
-      dynet::L2WeightDecay &decay = c.first->get_weight_decay();
-      if (decay.current_weight_decay() < factor) {
-        decay.reset_weight_decay();
-        scaled = true;
-      }
-      while (decay.current_weight_decay() > factor)
-        decay.update_weight_decay();
-    }
-    return scaled;
+    for (auto &c : collections_)
+      if (c.second.id == id)
+        return pull_decay(*c.first, c.second);
+    return false;
   }
 
 private:
@@ -284,6 +289,15 @@ private:
                         : differs(now, r.seen)) {
       push(r, 0, n);
     }
+  }
+
+  bool pull_decay(dynet::ParameterCollection &root, const collection_record &c) {
+    float factor = 1;
+    check(vpps_collection_factor(engine_, c.id, &factor));
+    dynet::L2WeightDecay &decay = root.get_weight_decay();
+    const bool scaled = decay.current_weight_decay() < factor;
+    VPPS_HIDDEN(decay, L2WeightDecay, weight_decay) = factor;
+    return scaled;
   }
 
   // The engine's weight decay factor follows that of DyNet's own trainer, update by update.
@@ -389,10 +403,10 @@ private:
     r.table = dynamic_cast<dynet::LookupParameterStorage *>(p.get());
     const std::string &name = r.dense ? r.dense->name : r.table->name;
     dynet::Device *device = r.dense ? r.dense->device : r.table->device;
-    if (device != dynet::default_device)
-      throw std::invalid_argument("parameter " + name +
-                                  " is on another device of DyNet's than its "
-                                  "default one: libvpps reads only that");
+    if (device->type != dynet::DeviceType::CPU)
+      throw std::invalid_argument("parameter " + name + " is in the memory of DyNet's device " +
+                                  device->name +
+                                  ", libvpps reads only the host's: run with --dynet-devices CPU");
     collection_record &c = record(root);
     r.collection = c.id;
     r.alive = p;

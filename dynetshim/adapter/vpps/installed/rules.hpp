@@ -25,12 +25,17 @@ VPPS_REVEAL(AmsgradTrainer, float, beta_1)
 VPPS_REVEAL(AmsgradTrainer, float, beta_2)
 VPPS_REVEAL(AmsgradTrainer, float, epsilon)
 
-// False: the engine has no such rule. Those with a cyclical learning rate change it in an update of
-// DyNet's own.
+VPPS_REVEAL(EGTrainer, dynet::real, momentum)
+VPPS_REVEAL(EGTrainer, bool, isCyclical)
+typedef void step();
+VPPS_REVEAL(CyclicalSGDTrainer, step, cyclic_update_eta)
+VPPS_REVEAL(EGTrainer, step, cyclic_update_eta)
+
+// False: the engine has no such rule.
 inline bool describe(const dynet::Trainer &t, vpps_trainer_options &o) {
 #define VPPS_OF(Class, name) VPPS_HIDDEN(static_cast<const dynet::Class &>(t), Class, name)
   const std::type_info &type = typeid(t);
-  if (type == typeid(dynet::SimpleSGDTrainer)) {
+  if (type == typeid(dynet::SimpleSGDTrainer) || type == typeid(dynet::CyclicalSGDTrainer)) {
     o.rule = VPPS_RULE_SGD;
   } else if (type == typeid(dynet::MomentumSGDTrainer)) {
     o.rule = VPPS_RULE_MOMENTUM;
@@ -56,12 +61,33 @@ inline bool describe(const dynet::Trainer &t, vpps_trainer_options &o) {
     o.beta_1 = VPPS_OF(AmsgradTrainer, beta_1);
     o.beta_2 = VPPS_OF(AmsgradTrainer, beta_2);
     o.epsilon = VPPS_OF(AmsgradTrainer, epsilon);
+  } else if (type == typeid(dynet::EGTrainer)) {
+    o.rule = VPPS_RULE_EG;
+    o.momentum = VPPS_OF(EGTrainer, momentum);
   } else {
     return false;
   }
 #undef VPPS_OF
   return true;
 }
+
+// What an update does beside the rule: a cyclical learning rate moves on.
+inline void after_update(dynet::Trainer &t) {
+  if (typeid(t) == typeid(dynet::CyclicalSGDTrainer)) {
+    VPPS_HIDDEN(static_cast<dynet::CyclicalSGDTrainer &>(t), CyclicalSGDTrainer, cyclic_update_eta)
+    ();
+  } else if (typeid(t) == typeid(dynet::EGTrainer)) {
+    dynet::EGTrainer &eg = static_cast<dynet::EGTrainer &>(t);
+    if (VPPS_HIDDEN(eg, EGTrainer, isCyclical))
+      VPPS_HIDDEN(eg, EGTrainer, cyclic_update_eta)();
+  }
+}
+
+// Whether a trainer keeps moving averages of parameters; DyNet 2.1's have none.
+template <class T> auto averages(T &t, int) -> decltype(t.moving_average(), true) {
+  return t.moving_average() != decltype(t.moving_average())();
+}
+template <class T> bool averages(T &, long) { return false; }
 
 } // namespace installed
 } // namespace vpps

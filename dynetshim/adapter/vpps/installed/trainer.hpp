@@ -20,7 +20,7 @@ namespace installed {
 class engine_trainer {
 public:
   // The rule and its hyper-parameters are rule's, the other fields those of fields.
-  engine_trainer(dynet::Trainer &fields, const dynet::Trainer &rule)
+  engine_trainer(dynet::Trainer &fields, dynet::Trainer &rule)
       : fields_(fields), rule_(rule), all_(parameters::all()) {
     vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
     if (!describe(rule, o))
@@ -40,6 +40,9 @@ public:
   vpps_trainer *current() {
     vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
     describe(rule_, o);
+    if (averages(fields_, 0) || averages(rule_, 0))
+      throw std::invalid_argument("libvpps keeps no moving averages of parameters: train through "
+                                  "vpps::accelerate and DyNet's own trainer");
     o.learning_rate = fields_.learning_rate;
     o.clipping = fields_.clipping_enabled;
     o.clip_threshold = fields_.clip_threshold;
@@ -85,6 +88,7 @@ public:
   void count_update() {
     ++fields_.updates;
     ++fields_.updates_since_status;
+    after_update(rule_);
   }
 
 private:
@@ -98,7 +102,7 @@ private:
   }
 
   dynet::Trainer &fields_;
-  const dynet::Trainer &rule_;
+  dynet::Trainer &rule_;
   parameters &all_;
   vpps_trainer *raw_ = nullptr;
   size_t dense_ = 0, tables_ = 0;

@@ -1,0 +1,172 @@
+// Graphs with a node that libvpps does not know: refused by name or, on request, executed by DyNet
+// with the parameters that libvpps trains.
+#include "tagger.h"
+
+#include <dynet/dynet.h>
+#include <dynet/expr.h>
+#include <dynet/nodes.h>
+#include <dynet/param-init.h>
+#include <dynet/training.h>
+#include <vpps/vpps.hpp>
+
+#include <cmath>
+#include <limits>
+#include <memory>
+
+using namespace dynet;
+
+namespace {
+// A node of the program's own.
+struct twice : public Node {
+  explicit twice(const std::initializer_list<VariableIndex> &a) : Node(a) {}
+  std::string as_string(const std::vector<std::string> &) const override { return "twice"; }
+  Dim dim_forward(const std::vector<Dim> &xs) const override { return xs[0]; }
+  void forward_impl(const std::vector<const Tensor *> &xs, Tensor &fx) const override {
+    for (unsigned i = 0; i < fx.d.size(); i++)
+      fx.v[i] = 2 * xs[0]->v[i];
+  }
+  void backward_impl(const std::vector<const Tensor *> &, const Tensor &, const Tensor &dEdf,
+                     unsigned, Tensor &dEdxi) const override {
+    for (unsigned i = 0; i < dEdf.d.size(); i++)
+      dEdxi.v[i] += 2 * dEdf.v[i];
+  }
+};
+
+Expression doubled(const Expression &x) {
+  return Expression(x.pg, x.pg->add_function<twice>({x.i}));
+}
+} // namespace
+
+TEST(unknown_nodes_are_refused_or_left_to_dynet) {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({2}, ParameterInitConst(1));
+  SimpleSGDTrainer own(m, 0.25f);
+  vpps::trainer trainer(own);
+  vpps::handle hndl(m, own);
+  {
+    ComputationGraph cg;
+    vpps::accelerate(cg);
+    Expression y = doubled(parameter(cg, p));
+    THROWS(vpps::unknown_node, "node 1 is of class", y.value());
+    THROWS(vpps::unknown_node, "twice", hndl.fb(m, cg, sum_elems(y)));
+  }
+  {
+    ComputationGraph cg;
+    THROWS(vpps::unknown_node, "dynet::Erf", hndl.fb(m, cg, sum_elems(erf(parameter(cg, p)))));
+  }
+  for (int k = 0; k < 2; k++) {
+    ComputationGraph cg;
+    vpps::accelerate(cg, vpps::or_dynet);
+    Expression y = doubled(parameter(cg, p));
+    Expression loss = sum_elems(y);
+    EQUAL(as_scalar(loss.value()), k ? 2 : 4);
+    cg.backward(loss);
+    trainer.update(); // on the device, with DyNet's gradients
+  }
+  ComputationGraph cg;
+  vpps::accelerate(cg);
+  EQUAL(as_scalar(sum_elems(parameter(cg, p)).value()), 0);
+}
+
+namespace {
+// Every third graph has a node that only DyNet knows, where there is a handle.
+floats losses(Trainer *(*make)(ParameterCollection &), float lambda, bool through, floats &model) {
+  tagger t;
+  t.m.set_weight_decay_lambda(lambda);
+  const std::unique_ptr<Trainer> trainer(make(t.m));
+  std::unique_ptr<vpps::handle> hndl(through ? new vpps::handle(t.m, *trainer) : nullptr);
+  floats all;
+  for (unsigned k = 0; k < 20; k++) {
+    ComputationGraph cg;
+    Expression loss = t.loss(cg, k);
+    if (k % 3 == 1)
+      loss = doubled(loss) / 2.f;
+    if (hndl) {
+      vpps::accelerate(cg, vpps::or_dynet);
+      const float stale = hndl->fb(t.m, cg, loss);
+      EQUAL(stale, k < 2 ? 0 : all[k - 2]);
+      if (k % 4 == 1)
+        hndl->pull(t.m);
+      all.push_back(hndl->sync_get_latest_loss());
+    } else {
+      all.push_back(as_scalar(cg.forward(loss)));
+      cg.backward(loss);
+      trainer->update();
+    }
+  }
+  hndl.reset();
+  model = saved(t);
+  EQUAL(trainer->updates, 20);
+  return all;
+}
+} // namespace
+
+TEST(fb_of_a_graph_left_to_dynet_updates_the_same_parameters) {
+  for (auto make : {sgd, adam, momentum, cyclical})
+    for (float lambda : {0.f, 0.2f}) {
+      floats want_model, got_model;
+      const floats want = losses(make, lambda, false, want_model);
+      close(losses(make, lambda, true, got_model), want, 1e-4f);
+      close(got_model, want_model, 1e-4f);
+    }
+}
+
+TEST(fb_of_a_graph_left_to_dynet_uses_what_was_evaluated) {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({2}, ParameterInitConst(1));
+  SimpleSGDTrainer trainer(m, 0.25f);
+  vpps::handle hndl(m, trainer);
+  ComputationGraph cg;
+  vpps::accelerate(cg, vpps::or_dynet);
+  float x = 0.5f;
+  Expression y = doubled(parameter(cg, p)), loss = sum_elems(y) * input(cg, &x);
+  EQUAL(as_scalar(hndl.forward(cg, loss)), 2);
+  x = 7;
+  hndl.keep(y);
+  hndl.fb(m, cg, loss); // with 0.5
+  EQUAL(hndl.sync_get_latest_loss(), 2);
+  EQUAL(as_scalar(loss.value()), 2); // of before the update
+  EQUAL(as_vector(y.value())[0], 2);
+  Expression later = y + 1.f;
+  THROWS(std::runtime_error, "fb has consumed the graph", later.value());
+  EQUAL(as_vector(cg.forward(later))[0], 2.5f);
+  hndl.fb(m, cg, loss); // with 7
+  EQUAL(hndl.sync_get_latest_loss(), 21);
+}
+
+TEST(a_failed_batch_of_dynets_is_told_and_forgotten) {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({2}, ParameterInitConst(1));
+  LookupParameter E = m.add_lookup_parameters(3, {2}, ParameterInitConst(1));
+  SimpleSGDTrainer trainer(m, 0.25f);
+  vpps::handle hndl(m, trainer);
+  for (float factor : {1.f, std::numeric_limits<float>::quiet_NaN(), 1.f}) {
+    ComputationGraph cg;
+    vpps::accelerate(cg, vpps::or_dynet);
+    Expression loss = sum_elems(doubled(parameter(cg, p) + lookup(cg, E, 1u))) * factor;
+    if (factor == 1)
+      hndl.fb(m, cg, loss);
+    else
+      THROWS(std::runtime_error, "not finite", hndl.fb(m, cg, loss));
+  }
+  hndl.pull(m);
+  EQUAL(as_vector(*p.values())[0], 0); // two updates of 0.25 * 2
+  EQUAL(as_vector(E.p->values[1])[1], 0);
+  EQUAL(as_vector(E.p->values[0])[1], 1);
+}
+
+TEST(what_was_drawn_is_not_drawn_again) {
+  ComputationGraph cg;
+  vpps::accelerate(cg, vpps::or_dynet);
+  Expression x = dropout(input(cg, {2}, {1, 2}), 0.5f);
+  x.value();
+  Expression y = doubled(x);
+  THROWS(std::invalid_argument, "node 1 is random", y.value());
+  const float sum = as_scalar(cg.forward(sum_elems(y))) / 2;
+  CHECK(sum == 0 || sum == 2 || sum == 4 || sum == 6);
+}
+
+int main(int argc, char **argv) {
+  initialize(argc, argv);
+  return tests::run_tests();
+}
