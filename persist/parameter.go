@@ -79,7 +79,7 @@ func (e *Engine) NewParameter(collection uint32, name string, dim bridge.Dim, lo
 	}
 	p.Column = min(dim.D[0], p.Row)
 	val, grad := p.segment(Values), p.segment(Gradient)
-	at := (e.used[val] + 7) &^ 7
+	at := (e.used[val] + 15) &^ 15 // a cache line
 	if at+uint64(size) > 1<<32-64 {
 		return 0, wrong(ErrMemory, "parameter %q: segment %v would exceed 16 GiB", name, val)
 	}

@@ -122,6 +122,9 @@ void vpps_cpu_begin(vpps_launch *run) {
     all[i].scale = 1.0f;
     all[i].commit = 0;
   }
+  const vpps_residency *res = run->residency;
+  for (uint32_t i = 0; i < res->matrices * res->processors; i++)
+    res->is_transposed[i] = 0;
   run->stop = 0;
   memset(run->stopped, 0, sizeof run->stopped);
 }

@@ -23,6 +23,11 @@ struct vpps_residency {
   const struct vpps_matrix *matrix;
   const uint32_t *first;
   const struct vpps_rows *parts;
+  // Working memory for a launch's transposed products: each matrix once more, a processor's rows
+  // as columns, and whether they are there (matrix * processors + processor; vpps_cpu_begin clears
+  // it).
+  float *const *transposed;
+  uint32_t *is_transposed;
 };
 
 // One launch. All memory is the caller's and stays valid until every thread has returned.

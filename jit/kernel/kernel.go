@@ -70,11 +70,13 @@ func (m *Machine) freePlan() {
 	m.owned = m.owned[:0]
 }
 
+// cArray is aligned to cache lines.
 func cArray[T any](m *Machine, n int) []T {
+	const line = 64
 	var t T
-	p := C.calloc(C.size_t(n)+1, C.size_t(unsafe.Sizeof(t)))
+	p := C.calloc(C.size_t(n)*C.size_t(unsafe.Sizeof(t))+line, 1)
 	m.owned = append(m.owned, p)
-	return unsafe.Slice((*T)(p), n)
+	return unsafe.Slice((*T)(unsafe.Add(p, -uintptr(p)%line)), n)
 }
 
 // SetPlan tells which rows of which matrix each processor holds.
@@ -100,6 +102,12 @@ func (m *Machine) SetPlan(p *plan.Plan) {
 	}
 	first[len(first)-1] = C.uint32_t(n)
 	m.res.processors, m.res.matrices = C.uint32_t(p.Processors), C.uint32_t(len(p.Matrices))
+	transposed := cArray[*C.float](m, len(p.Matrices))
+	for i, x := range p.Matrices {
+		transposed[i] = unsafe.SliceData(cArray[C.float](m, x.Rows*x.Cols))
+	}
+	m.res.transposed = unsafe.SliceData(transposed)
+	m.res.is_transposed = unsafe.SliceData(cArray[C.uint32_t](m, len(p.Matrices)*p.Processors))
 	m.res.matrix, m.res.first, m.res.parts = unsafe.SliceData(matrices), unsafe.SliceData(first), unsafe.SliceData(parts)
 }
 

@@ -11,32 +11,25 @@ VP V splat(float x) { return x - (V){}; } // unlike +, exact for -0, so no subtr
 
 VP V canonical(V v) { return v == v ? v : splat(FLOAT_OF(0x7FC00000u)); }
 
-// Sums of neighbouring lanes: those of a in the lower half of the result, of b in the upper.
-VP V pair_sums(V a, V b) {
-  typedef int Mask __attribute__((vector_size(VW * 4)));
-  Mask even;
-  for (int i = 0; i < VW; i++)
-    even[i] = 2 * i;
-  return __builtin_shuffle(a, b, even) + __builtin_shuffle(a, b, even + 1);
-}
+// A product with some rows of a matrix, and what is done with the sums: y = bias_scale*bias +
+// scale*W x.
+struct Rows {
+  const float *w; // column-major, columns ld apart
+  u32 ld, rows, cols;
+  float scale, bias_scale;
+  const float *bias; // none: 0
+  bool acc;          // adds to y
+};
 
-// Lane i of the result is the sum of the lanes of v[i], of neighbours first.
-VP V lane_sums(V *v) {
-  for (int n = VW / 2; n > 0; n /= 2)
-    for (int i = 0; i < n; i++)
-      v[i] = pair_sums(v[2 * i], v[2 * i + 1]);
-  return v[0];
-}
-
-// y[0..NV*VW) of VB vectors: y = bias_scale*bias + scale * W x.
+// y[r..r+NV*VW) of VB vectors.
 template <int NV, int VB>
-VP void product_block(const float *w, u32 ld, u32 cols, const float *const *x, float *const *y,
-                      const float *bias, float bias_scale, float scale, bool acc) {
+VP void product_block(const Rows &m, u32 r, const float *const *x, float *const *y) {
   V sum[VB][NV];
   for (int b = 0; b < VB; b++)
     for (int v = 0; v < NV; v++)
       sum[b][v] = (V){};
-  for (u32 c = 0; c < cols; c++, w += ld) {
+  const float *w = m.w + r;
+  for (size_t c = 0; c < m.cols; c++, w += m.ld) {
     V col[NV];
     for (int v = 0; v < NV; v++)
       col[v] = load(w + v * VW);
@@ -48,207 +41,209 @@ VP void product_block(const float *w, u32 ld, u32 cols, const float *const *x, f
   }
   for (int b = 0; b < VB; b++)
     for (int v = 0; v < NV; v++) {
-      V r = sum[b][v] * scale;
-      if (bias)
-        r += load(bias + v * VW) * bias_scale;
-      if (acc)
-        r += load(y[b] + v * VW);
-      store(y[b] + v * VW, canonical(r));
+      float *to = y[b] + r + v * VW;
+      V s = sum[b][v] * m.scale;
+      if (m.bias)
+        s += load(m.bias + r + v * VW) * m.bias_scale;
+      if (m.acc)
+        s += load(to);
+      store(to, canonical(s));
     }
 }
 
-// The last rows, fewer than a vector has lanes. A whole vector is loaded where it ends
+// The last rows, from r, fewer than a vector has lanes. A whole vector is loaded where it ends
 // inside the matrix; lanes of other rows are computed in vain.
 template <int VB>
-VP void product_tail(const float *w, u32 ld, u32 rows, u32 cols, const float *const *x,
-                     float *const *y, const float *bias, float bias_scale, float scale, bool acc) {
+VP void product_tail(const Rows &m, u32 r, const float *const *x, float *const *y) {
   V sum[VB];
   for (int b = 0; b < VB; b++)
     sum[b] = (V){};
-  u32 c = 0, inside = (VW - rows + ld - 1) / ld; // columns at the end whose vector leaves it
-  for (; c + inside < cols; c++, w += ld) {
+  const float *w = m.w + r;
+  const u32 n = m.rows - r;
+  u32 c = 0, inside = (VW - n + m.ld - 1) / m.ld; // columns at the end whose vector leaves it
+  for (; c + inside < m.cols; c++, w += m.ld) {
     V col = load(w);
     for (int b = 0; b < VB; b++)
       sum[b] += col * splat(x[b][c]);
   }
-  for (; c < cols; c++, w += ld) {
+  for (; c < m.cols; c++, w += m.ld) {
     V col = {};
-    for (u32 r = 0; r < rows; r++)
-      col[r] = w[r];
+    for (u32 i = 0; i < n; i++)
+      col[i] = w[i];
     for (int b = 0; b < VB; b++)
       sum[b] += col * splat(x[b][c]);
   }
-  for (int b = 0; b < VB; b++)
-    for (u32 r = 0; r < rows; r++) {
-      float v = sum[b][r] * scale;
-      if (bias)
-        v += bias[r] * bias_scale;
-      if (acc)
-        v += y[b][r];
-      y[b][r] = canonical(v);
+  for (int b = 0; b < VB; b++) {
+    float lanes[VW], *to = y[b] + r;
+    store(lanes, sum[b]);
+    for (u32 i = 0; i < n; i++) {
+      float v = lanes[i] * m.scale;
+      if (m.bias)
+        v += m.bias[r + i] * m.bias_scale;
+      if (m.acc)
+        v += to[i];
+      to[i] = canonical(v);
     }
+  }
 }
 
-template <int VB>
-VP void product_rows(const float *w, u32 ld, u32 rows, u32 cols, const float *const *x,
-                     float *const *y, const float *bias, float bias_scale, float scale, bool acc) {
-  const int WIDE = VB == 1 ? 8 : VB == 4 && VW == 16 ? 4 : VB > 4 && VW < 16 ? 1 : 2;
+// So many vectors at once as keep both units for FMA busy, and so many vectors of rows for each
+// that the sums leave registers for the operands.
+#define PRODUCT_GROUP (VW == 16 ? 8 : 6)
+#define PRODUCT_SUMS (VW == 16 ? 24 : 12)
+
+template <int NV, int VB>
+VP u32 product_blocks(const Rows &m, u32 r, const float *const *x, float *const *y) {
+  for (; r + NV * VW <= m.rows; r += NV * VW)
+    product_block<NV, VB>(m, r, x, y);
+  return r;
+}
+
+template <int VB> VP void product_rows(const Rows &m, const float *const *x, float *const *y) {
+  const int MOST = PRODUCT_SUMS / VB;
   u32 r = 0;
-  float *out[VB];
-#define AT                                                                                         \
-  for (int b = 0; b < VB; b++)                                                                     \
-    out[b] = y[b] + r;
-  for (; r + WIDE * VW <= rows; r += WIDE * VW) {
-    AT product_block<WIDE, VB>(w + r, ld, cols, x, out, bias ? bias + r : 0, bias_scale, scale,
-                               acc);
+  if (MOST >= 16)
+    r = product_blocks < MOST >= 16 ? 16 : 1, VB > (m, r, x, y);
+  if (MOST >= 8)
+    r = product_blocks < MOST >= 8 ? 8 : 1, VB > (m, r, x, y);
+  if (MOST >= 4)
+    r = product_blocks < MOST >= 4 ? 4 : 1, VB > (m, r, x, y);
+  if (MOST >= 2)
+    r = product_blocks < MOST >= 2 ? 2 : 1, VB > (m, r, x, y);
+  r = product_blocks<1, VB>(m, r, x, y);
+  if (r < m.rows)
+    product_tail<VB>(m, r, x, y);
+}
+
+// All of a list: x and y of item k are at items[2k+1] and items[2k].
+VP_SLOW void multiply(const Rows &m, const float *x, float *y, const u32 *items, u32 count) {
+  for (u32 e = 0; e < count;) {
+    const u32 n = count - e < PRODUCT_GROUP ? count - e : PRODUCT_GROUP;
+    const float *from[PRODUCT_GROUP];
+    float *to[PRODUCT_GROUP];
+    for (u32 b = 0; b < n; b++, items += 2) {
+      to[b] = y + items[0];
+      from[b] = x + items[1];
+    }
+    switch (n) {
+    case 1:
+      product_rows<1>(m, from, to);
+      break;
+    case 2:
+      product_rows<2>(m, from, to);
+      break;
+    case 3:
+      product_rows<3>(m, from, to);
+      break;
+    case 4:
+      product_rows<4>(m, from, to);
+      break;
+    case 5:
+      product_rows<5>(m, from, to);
+      break;
+    case 6:
+      product_rows<6>(m, from, to);
+      break;
+#if VW == 16
+    case 7:
+      product_rows<7>(m, from, to);
+      break;
+    case 8:
+      product_rows<8>(m, from, to);
+      break;
+#endif
+    }
+    e += n;
   }
-  for (; r + VW <= rows; r += VW) {
-    AT product_block<1, VB>(w + r, ld, cols, x, out, bias ? bias + r : 0, bias_scale, scale, acc);
-  }
-  if (r < rows) {
-    AT product_tail<VB>(w + r, ld, rows - r, cols, x, out, bias ? bias + r : 0, bias_scale, scale,
-                        acc);
-  }
-#undef AT
 }
 
 VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
                      u32 flags, u32 count) {
   const vpps_matrix &m = res.matrix[w[PRODUCT_MATRIX]];
   const u32 *first = res.first + w[PRODUCT_MATRIX] * res.processors + p.id;
-  const float *base = l.segment[SEG_PARAM] + m.offset;
-  float scale = FLOAT_OF(w[PRODUCT_SCALE]), bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
   for (u32 k = first[0]; k < first[1]; k++) {
-    vpps_rows part = res.parts[k];
-    const float *bias = 0;
-    if (flags & FLAG_BIAS)
-      bias = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]) + part.row;
-    const float *x[8];
-    float *y[8];
-    for (u32 e = 0; e < count;) {
-      u32 n = count - e >= 8 ? 8 : count - e >= 4 ? 4 : 1;
-      for (u32 b = 0; b < n; b++) {
-        const u32 *item = w + PRODUCT_ITEMS + 2 * (e + b);
-        y[b] = address(l, w[PRODUCT_SEGMENTS], 0, item[0]) + part.row;
-        x[b] = address(l, w[PRODUCT_SEGMENTS], 1, item[1]);
-      }
-      bool acc = flags & FLAG_ACC;
-      if (n == 8)
-        product_rows<8>(base + part.row, m.rows, part.rows, m.cols, x, y, bias, bias_scale, scale,
-                        acc);
-      else if (n == 4)
-        product_rows<4>(base + part.row, m.rows, part.rows, m.cols, x, y, bias, bias_scale, scale,
-                        acc);
-      else
-        product_rows<1>(base + part.row, m.rows, part.rows, m.cols, x, y, bias, bias_scale, scale,
-                        acc);
-      e += n;
+    const vpps_rows &part = res.parts[k];
+    Rows rows = {};
+    rows.w = l.segment[SEG_PARAM] + m.offset + part.row;
+    rows.ld = m.rows, rows.rows = part.rows, rows.cols = m.cols;
+    rows.scale = FLOAT_OF(w[PRODUCT_SCALE]);
+    rows.acc = flags & FLAG_ACC;
+    if (flags & FLAG_BIAS) {
+      rows.bias = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]) + part.row;
+      rows.bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
     }
+    multiply(rows, address(l, w[PRODUCT_SEGMENTS], 1, 0),
+             address(l, w[PRODUCT_SEGMENTS], 0, part.row), w + PRODUCT_ITEMS, count);
   }
 }
 
-// t[0..n) of VB vectors, over one partition's rows; n is VW / VB, or less: then the
-// columns behind are not touched.
-template <int VB, bool WHOLE>
-VP void product_t_block(const float *w, u32 ld, u32 rows, u32 n, const float *const *dy,
-                        float *const *t, float scale, bool acc) {
-  const int NC = VW / VB;
-  V sum[VB * NC];
-  for (int i = 0; i < VB * NC; i++)
-    sum[i] = (V){};
-  size_t r = 0;
+// A block of VW by VW, by as many perfect shuffles of its rows as VW has bits.
+VP void transpose_block(const float *from, u32 from_ld, float *to, u32 to_ld) {
+  typedef int Mask __attribute__((vector_size(VW * 4)));
+  Mask low;
+  for (int i = 0; i < VW; i++)
+    low[i] = i / 2 + i % 2 * VW;
+  V v[VW], t[VW];
+  for (int i = 0; i < VW; i++)
+    v[i] = load(from + (size_t)i * from_ld);
+  for (int n = 1; n < VW; n *= 2) {
+    for (int i = 0; i < VW / 2; i++) {
+      t[2 * i] = __builtin_shuffle(v[i], v[i + VW / 2], low);
+      t[2 * i + 1] = __builtin_shuffle(v[i], v[i + VW / 2], low + VW / 2);
+    }
+    for (int i = 0; i < VW; i++)
+      v[i] = t[i];
+  }
+  for (int i = 0; i < VW; i++)
+    store(to + (size_t)i * to_ld, v[i]);
+}
+
+// Rows of w become columns of t.
+VP_SLOW void transpose(const float *w, u32 ld, u32 rows, u32 cols, float *t) {
+  u32 r = 0;
   for (; r + VW <= rows; r += VW) {
-    V d[VB];
-    for (int b = 0; b < VB; b++)
-      d[b] = load(dy[b] + r);
-    for (int c = 0; c < NC; c++) {
-      if (!WHOLE && (u32)c >= n)
-        break;
-      V col = load(w + (size_t)c * ld + r);
-      for (int b = 0; b < VB; b++)
-        sum[b * NC + c] += col * d[b];
-    }
+    u32 c = 0;
+    for (; c + VW <= cols; c += VW)
+      transpose_block(w + (size_t)c * ld + r, ld, t + (size_t)r * cols + c, cols);
+    for (; c < cols; c++)
+      for (u32 i = r; i < r + VW; i++)
+        t[(size_t)i * cols + c] = w[(size_t)c * ld + i];
   }
-  V total = lane_sums(sum);
-  for (; r < rows; r++) {
-    V col = {}, d = {};
-    for (int b = 0; b < VB; b++)
-      for (int c = 0; c < NC; c++)
-        if (WHOLE || (u32)c < n) {
-          col[b * NC + c] = w[(size_t)c * ld + r];
-          d[b * NC + c] = dy[b][r];
-        }
-    total += col * d;
-  }
-  // Lanes b * NC and on are those of vector b.
-  float lanes[VW] = {};
-  const size_t bytes = (WHOLE ? NC : n) * sizeof(float);
-  V result = total * scale;
-  if (acc) {
-    for (int b = 0; b < VB; b++)
-      __builtin_memcpy(lanes + b * NC, t[b], bytes);
-    result += load(lanes);
-  }
-  store(lanes, canonical(result));
-  for (int b = 0; b < VB; b++)
-    __builtin_memcpy(t[b], lanes + b * NC, bytes);
+  for (; r < rows; r++)
+    for (u32 c = 0; c < cols; c++)
+      t[(size_t)r * cols + c] = w[(size_t)c * ld + r];
 }
 
-template <int VB>
-VP void product_t_rows(const float *w, u32 ld, u32 rows, u32 cols, const float *const *dy,
-                       float *const *t, float scale, bool acc) {
-  const u32 NC = VW / VB;
-  float *out[VB];
-  u32 c = 0;
-  for (; c + NC <= cols; c += NC) {
-    for (int b = 0; b < VB; b++)
-      out[b] = t[b] + c;
-    product_t_block<VB, true>(w + c * ld, ld, rows, NC, dy, out, scale, acc);
-  }
-  if (c < cols) {
-    for (int b = 0; b < VB; b++)
-      out[b] = t[b] + c;
-    product_t_block<VB, false>(w + c * ld, ld, rows, cols - c, dy, out, scale, acc);
-  }
-}
-
+// A launch transposes a matrix once, before it is first used so: no launch uses a matrix after it
+// has changed it.
 VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
                        u32 flags, u32 count) {
-  const vpps_matrix &m = res.matrix[w[PRODUCT_T_MATRIX]];
-  const u32 *first = res.first + w[PRODUCT_T_MATRIX] * res.processors + p.id;
-  const float *base = l.segment[SEG_PARAM] + m.offset;
-  float scale = FLOAT_OF(w[PRODUCT_T_SCALE]);
-  u32 shift = p.rank * w[PRODUCT_T_RANK_STRIDE];
+  const u32 id = w[PRODUCT_T_MATRIX];
+  const vpps_matrix &m = res.matrix[id];
+  const u32 *first = res.first + id * res.processors + p.id;
+  u32 &done = res.is_transposed[id * res.processors + p.id];
   for (u32 k = first[0]; k < first[1]; k++) {
-    vpps_rows part = res.parts[k];
-    bool acc = (flags & FLAG_ACC) || k > first[0];
-    const float *dy[8];
-    float *t[8];
-    for (u32 e = 0; e < count;) {
-      u32 n = VW > 8 && count - e >= 8 ? 8 : count - e >= 4 ? 4 : count - e >= 2 ? 2 : 1;
-      for (u32 b = 0; b < n; b++) {
-        const u32 *item = w + PRODUCT_T_ITEMS + 2 * (e + b);
-        t[b] = address(l, w[PRODUCT_T_SEGMENTS], 0, item[0]) + shift;
-        dy[b] = address(l, w[PRODUCT_T_SEGMENTS], 1, item[1]) + part.row;
-      }
-      if (n == 8)
-        product_t_rows <
-            VW<8 ? 4 : 8>(base + part.row, m.rows, part.rows, m.cols, dy, t, scale, acc);
-      else if (n == 4)
-        product_t_rows<4>(base + part.row, m.rows, part.rows, m.cols, dy, t, scale, acc);
-      else if (n == 2)
-        product_t_rows<2>(base + part.row, m.rows, part.rows, m.cols, dy, t, scale, acc);
-      else
-        product_t_rows<1>(base + part.row, m.rows, part.rows, m.cols, dy, t, scale, acc);
-      e += n;
-    }
+    const vpps_rows &part = res.parts[k];
+    float *t = res.transposed[id] + (size_t)part.row * m.cols;
+    if (!done)
+      transpose(l.segment[SEG_PARAM] + m.offset + part.row, m.rows, part.rows, m.cols, t);
+    Rows rows = {};
+    rows.w = t;
+    rows.ld = rows.rows = m.cols, rows.cols = part.rows;
+    rows.scale = FLOAT_OF(w[PRODUCT_T_SCALE]);
+    rows.acc = (flags & FLAG_ACC) || k > first[0];
+    multiply(rows, address(l, w[PRODUCT_T_SEGMENTS], 1, part.row),
+             address(l, w[PRODUCT_T_SEGMENTS], 0, p.rank * w[PRODUCT_T_RANK_STRIDE]),
+             w + PRODUCT_T_ITEMS, count);
   }
+  done = 1;
 }
 
-// G[0..NV*VW) x [0..NC) = sum over the items of dy x^T; row and col are where it begins.
+// G[0..NV*VW) x [0..NC) = sum over the items of dy x^T; g, dy and x are where it begins. The first
+// `skip` rows are others' (only where NV is 1).
 template <int NV, int NC>
 VP void outer_block(float *g, u32 ld, const float *dy, const float *x, const u32 *items, u32 count,
-                    float scale, bool acc) {
+                    float scale, bool acc, u32 skip = 0) {
   V sum[NC][NV];
   for (int c = 0; c < NC; c++)
     for (int v = 0; v < NV; v++)
@@ -266,11 +261,18 @@ VP void outer_block(float *g, u32 ld, const float *dy, const float *x, const u32
   }
   for (int c = 0; c < NC; c++)
     for (int v = 0; v < NV; v++) {
-      V r = sum[c][v] * scale;
+      V s = sum[c][v] * scale;
       float *to = g + c * ld + v * VW;
+      if (NV == 1 && skip) {
+        float lanes[VW];
+        store(lanes, s);
+        for (u32 i = skip; i < VW; i++)
+          to[i] = canonical(acc ? lanes[i] + to[i] : lanes[i]);
+        continue;
+      }
       if (acc)
-        r += load(to);
-      store(to, canonical(r));
+        s += load(to);
+      store(to, canonical(s));
     }
 }
 
@@ -322,15 +324,16 @@ VP void outer_tail(float *g, u32 ld, u32 rows, u32 cols, const float *dy, const 
 
 template <int NV>
 VP void outer_rows(float *g, u32 ld, u32 cols, const float *dy, const float *x, const u32 *items,
-                   u32 count, float scale, bool acc) {
+                   u32 count, float scale, bool acc, u32 skip = 0) {
   u32 c = 0;
   for (; c + 4 <= cols; c += 4)
-    outer_block<NV, 4>(g + c * ld, ld, dy, x + c, items, count, scale, acc);
+    outer_block<NV, 4>(g + c * ld, ld, dy, x + c, items, count, scale, acc, skip);
   for (; c < cols; c++)
-    outer_block<NV, 1>(g + c * ld, ld, dy, x + c, items, count, scale, acc);
+    outer_block<NV, 1>(g + c * ld, ld, dy, x + c, items, count, scale, acc, skip);
 }
 
-// As many vectors of a column at once as the registers hold.
+// As many vectors of a column at once as the registers hold. What is left of the rows is done with
+// a vector that reaches back into those before.
 #define OUTER_WIDE (VW == 16 ? 4 : 2)
 
 VP void outer_part(float *base, const vpps_matrix &m, const vpps_rows &part, const float *dy,
@@ -338,9 +341,14 @@ VP void outer_part(float *base, const vpps_matrix &m, const vpps_rows &part, con
   u32 r = part.row, end = part.row + part.rows;
   for (; r + OUTER_WIDE * VW <= end; r += OUTER_WIDE * VW)
     outer_rows<OUTER_WIDE>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
+  for (; OUTER_WIDE > 2 && r + 2 * VW <= end; r += 2 * VW)
+    outer_rows<2>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
   for (; r + VW <= end; r += VW)
     outer_rows<1>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
-  if (r < end)
+  if (r < end && part.rows >= VW)
+    outer_rows<1>(base + end - VW, m.rows, m.cols, dy + end - VW, x, items, count, scale, acc,
+                  VW - (end - r));
+  else if (r < end)
     outer_tail(base + r, m.rows, end - r, m.cols, dy + r, x, items, count, scale, acc);
 }
 
@@ -357,7 +365,7 @@ VP_SLOW void outer(const Launch &l, const vpps_residency &res, const Processor &
     const float *dy = address(l, w[OUTER_SEGMENTS], 1, 0);
     // A long list piece by piece: all columns use the vectors of one while they are near.
     for (u32 e = 0, n; e < count; e += n) {
-      n = count - e < 96 ? count - e : 64;
+      n = count - e < 48 ? count - e : 32;
       const u32 *items = all + 2 * e;
       const bool acc = (flags & FLAG_ACC) || e > 0;
       outer_part(base, m, part, dy, x, items, n, scale, acc);

@@ -28,7 +28,7 @@ uint32_t vpps_pass_v4(vpps_launch *run, uint32_t thread, uint32_t threads, bool 
 void vpps_fake_run(const Arguments *a) {
   static const uint32_t first[2] = {0, 0};
   const uint32_t n = a->script[HEAD_PROCESSORS];
-  const vpps_residency none = {n, 0, NULL, first, NULL};
+  const vpps_residency none = {n, 0, NULL, first, NULL, NULL, NULL};
   vpps_launch run;
   memset(&run, 0, sizeof run);
   memcpy(run.segment, a->segment, sizeof a->segment);
