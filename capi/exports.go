@@ -7,6 +7,7 @@ package main
 import "C"
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -40,7 +41,8 @@ func goEngineOpen(o *C.vpps_cengine_options, out *C.uintptr_t) (status C.int) {
 	defer engines.Unlock()
 	s := engines.open[name]
 	if s == nil {
-		e, err := persist.Open(persist.Options{Device: name, Threads: int(o.threads), Processors: int(o.processors), Seed: uint32(o.seed), Snapshot: int(o.snapshot_batches)})
+		e, err := persist.Open(persist.Options{Device: name, Threads: int(o.threads), Processors: int(o.processors), Seed: uint32(o.seed), Snapshot: int(o.snapshot_batches),
+			Plan: textOf(o.plan), Version: fmt.Sprintf("%d.%d.%d", C.VPPS_VERSION_MAJOR, C.VPPS_VERSION_MINOR, C.VPPS_VERSION_PATCH)})
 		if err != nil {
 			return failed(err)
 		}
@@ -49,6 +51,14 @@ func goEngineOpen(o *C.vpps_cengine_options, out *C.uintptr_t) (status C.int) {
 	s.users++
 	*out = s.handle
 	return 0
+}
+
+// textOf is a C string, "" for NULL.
+func textOf(s *C.vpps_cchar) string {
+	if s == nil {
+		return ""
+	}
+	return C.GoString((*C.char)(s))
 }
 
 // share enters a new engine under its names, unless its device has one already.

@@ -95,6 +95,8 @@ int run(const application &a, int argc, char **argv,
       params.random_seed = o.seed;
     if (!o.device.empty())
       setenv("VPPS_DEVICE", o.device.c_str(), 1); // libvpps
+    if (o.profile)
+      setenv("VPPS_PLAN", "profile=1", 1); // libvpps
     if (o.measure > 0)
       setenv("VPPS_TIMES", "1", 0); // libvpps: measures the device's time
     dynet::initialize(params);

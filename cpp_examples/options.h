@@ -24,7 +24,7 @@ struct options {
   std::string program; // without its folder
   std::string train, dev, folder, save, load, losses, curve, device, mode = "vpps", trainer = "sgd";
   std::string batch_sizes = "1,2,4,8,16,32,64,128";
-  unsigned hidden = 0, embed = 0, batch_size = 8, epochs = 0, updates = 0, seed = 1;
+  unsigned hidden = 0, embed = 0, batch_size = 8, epochs = 0, updates = 0, seed = 1, profile = 0;
   double seconds = 0, learning_rate = 0, measure = 0;
   bool demo = false;
 };
@@ -37,6 +37,7 @@ inline std::string usage(const application &a, const std::string &program) {
          "         [--trainer NAME] [--epochs N] [--seconds X] [--updates N] [--save FILE]\n"
          "         [--load FILE] [--losses FILE] [--curve FILE] [--measure SECONDS]\n"
          "         [--batch-sizes A,B,...] [--device cpu|cuda[:N]|auto] [--mode vpps|dynet]\n"
+         "         [--profile 1]\n"
          "\n"
          "  --demo    trains about a minute on the sample " +
          a.data + " (or those of " + folder +
@@ -58,6 +59,8 @@ inline std::string usage(const application &a, const std::string &program) {
          "            many; prints rates, latency and where the time goes as CSV. The learning "
          "rate\n"
          "            is 0.0001 if none is given\n"
+         "  --profile 1: on a GPU the first batches are run with one plan after another, and the\n"
+         "            fastest stays, now and at the next start\n"
          "  --trainer sgd, or DyNet's cyclical, momentum, adagrad, adadelta, rmsprop, adam, "
          "amsgrad;\n"
          "            these at DyNet's own rates if no --learning-rate is given\n";
@@ -103,8 +106,9 @@ inline void read_arguments(const application &a, int argc, char **argv, options 
                                                       {"--trainer", &o.trainer},
                                                       {"--batch-sizes", &o.batch_sizes}};
   const std::map<std::string, unsigned *> sizes = {
-      {"--hidden", &o.hidden}, {"--embed", &o.embed},     {"--batch-size", &o.batch_size},
-      {"--epochs", &o.epochs}, {"--updates", &o.updates}, {"--seed", &o.seed}};
+      {"--hidden", &o.hidden},  {"--embed", &o.embed},     {"--batch-size", &o.batch_size},
+      {"--epochs", &o.epochs},  {"--updates", &o.updates}, {"--seed", &o.seed},
+      {"--profile", &o.profile}};
   const std::map<std::string, double *> numbers = {
       {"--seconds", &o.seconds}, {"--measure", &o.measure}, {"--learning-rate", &o.learning_rate}};
   for (int k = 1; k < argc; k++) {

@@ -88,6 +88,8 @@ public:
     if (shape.wanted())
       look();
     bar.finish(status());
+    if (o.profile)
+      std::printf("%s", update.plan().c_str());
     std::printf("%zu sentences in %.1f s\n", sentences, seconds);
   }
 

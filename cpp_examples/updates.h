@@ -57,6 +57,9 @@ public:
     return hndl && count && tell(count - 1, hndl->sync_get_latest_loss(), told); // libvpps
   }
 
+  // Where the matrices live, and why there.
+  std::string plan() const { return hndl ? hndl->plan_report() : ""; } // libvpps
+
   // Before DyNet's own execution is to see the trained values.
   void show_values() {
     if (hndl)

@@ -48,6 +48,10 @@
  *  VPPS_PLAN=rpw=N,ctas=N,processors=N   pins rows a warp, processors on an SM (1 or 2)
  *                       and SMs of a GPU plan, each of them optional; a plan whose kernel
  *                       spills is refused, where otherwise the next best one is taken
+ *  VPPS_PLAN=profile=1  the first batches of vpps_fb run under every plan that fits, some
+ *                       under each, and the fastest stays; it is remembered beside the
+ *                       kernels for these matrices, this device and version. All are as
+ *                       right, but sums are rounded differently
  *  VPPS_TIMES=1         measures the device's time for vpps_engine_statistics
  *  VPPS_VERIFY=1        proves every script sound on the host before it runs
  *  VPPS_CHECK=1         on either device, holds every operand of an instruction
@@ -127,9 +131,11 @@ typedef struct vpps_engine_options {
   /* The parameters' values are copied to host memory every so many updates, for the case that the
    * device is lost. 0: VPPS_SNAPSHOT_BATCHES, else never. A copy waits for the batches before. */
   uint32_t snapshot_batches;
+  /* How a GPU's plans are chosen; NULL: VPPS_PLAN, whose form this has. The CPU has one plan. */
+  const char *plan;
 } vpps_engine_options;
 #define VPPS_ENGINE_OPTIONS_INIT                                                                   \
-  { sizeof(vpps_engine_options), 0, 0, 0, 0, 0 }
+  { sizeof(vpps_engine_options), 0, 0, 0, 0, 0, 0 }
 
 /* Opens the engine of a device; opening the same device again returns the same
  * engine (its options stay those of the first call). Release with vpps_engine_close. */

@@ -1,7 +1,7 @@
 package jit
 
-// The cache of machine code on disk: one file a kernel, named by the hash of everything that went
-// into it. A file is written under another name, synced and renamed, so that processes
+// The cache on disk: one file a kernel, named by the hash of everything that went into it, and one
+// for each choice among plans. A file is written under another name, synced and renamed, so that processes
 // starting together never see half of one; it ends with a hash of its name and contents, so that
 // damage is noticed, and another kernel's file under this name. A cache that cannot be used only
 // costs time. Files that the cache did not write are left alone, whatever folder it is given.
@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -24,17 +25,26 @@ type Cache struct {
 	Dir string
 	Max int64 // bytes that the folder may hold; the oldest files go first
 	Err error // the first thing that went wrong, see Report
+
+	mu sync.Mutex // of Err
 }
 
 // Report says in one line what is wrong with the cache and what to do, "" if all is well.
 func (c *Cache) Report() string {
-	if c == nil || c.Err == nil {
+	if c == nil {
+		return ""
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.Err == nil {
 		return ""
 	}
 	return fmt.Sprintf("compiled kernels are not kept, so every start compiles: %v: set VPPS_CACHE_DIR to a folder that can be written", c.Err)
 }
 
 func (c *Cache) note(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.Err == nil {
 		c.Err = err
 	}
@@ -55,14 +65,26 @@ func OpenCache() *Cache {
 
 const suffix = ".cubin"
 
+// choiceSuffix ends the names, and so the keys, of choices (choice.go).
+const choiceSuffix = ".plan"
+
 // unfinished is the pattern of files that are being written.
 const unfinished = "vpps-*.new"
 
-func (c *Cache) path(key string) string { return filepath.Join(c.Dir, key+suffix) }
+func (c *Cache) path(key string) string {
+	if !strings.HasSuffix(key, choiceSuffix) {
+		key += suffix
+	}
+	return filepath.Join(c.Dir, key)
+}
 
 // ours tells files that the cache wrote from others in the same folder.
 func ours(name string) bool {
-	if key, ok := strings.CutSuffix(name, suffix); ok {
+	key, ok := strings.CutSuffix(name, suffix)
+	if !ok {
+		key, ok = strings.CutSuffix(name, choiceSuffix)
+	}
+	if ok {
 		return len(key) == 2*sha256.Size && strings.Trim(key, "0123456789abcdef") == ""
 	}
 	match, _ := filepath.Match(unfinished, name)

@@ -51,6 +51,7 @@ type Options struct {
 	Processors int
 	Seed       uint32
 	Plan       string // of a GPU, as plan.ParseSettings reads it; "": VPPS_PLAN
+	Version    string // of the library: what is measured is remembered for it
 	Snapshot   int    // updates from one snapshot of the parameters to the next; 0: VPPS_SNAPSHOT_BATCHES, else none
 }
 
@@ -68,7 +69,8 @@ type Engine struct {
 	recordings  []*recording            // of closed graphs
 	used        [script.Segments]uint64 // floats handed out
 	plan        *plan.Plan
-	unplanned   bool // a matrix was added since
+	unplanned   bool        // a matrix was added since
+	trial       *plan.Trial // plans that are being measured, nil: none
 	batch       uint32
 	updates     uint64 // updates so far: values of graphs evaluated before are stale
 	seed        uint32
@@ -307,14 +309,21 @@ func (e *Engine) replan() error {
 	if err != nil {
 		return e.unplannable(err)
 	}
-	e.plan, e.unplanned = pl, false
+	e.adopt(pl)
+	e.unplanned = false
+	e.beginTrial()
+	return nil
+}
+
+// adopt has the scripts to come written for a plan that the executor has taken.
+func (e *Engine) adopt(p *plan.Plan) {
+	e.plan = p
 	for i := range e.params {
 		e.params[i].Matrix = -1
 	}
-	for m, x := range pl.Matrices {
+	for m, x := range p.Matrices {
 		e.params[x.Param].Matrix = int32(m)
 	}
-	return nil
 }
 
 // top is the first float of segment act that no graph uses.
@@ -390,7 +399,11 @@ func (e *Engine) Dump() string {
 func (e *Engine) PlanReport() string {
 	e.enter()
 	defer e.mu.Unlock()
-	return e.plan.Report()
+	report := e.plan.Report()
+	if e.trial != nil {
+		report += e.trial.Report() + "\n"
+	}
+	return report
 }
 
 var inf = float32(math.Inf(1))

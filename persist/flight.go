@@ -7,6 +7,7 @@ package persist
 import (
 	"slices"
 
+	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
 
@@ -15,7 +16,9 @@ type flight struct {
 	handle     *Handle
 	number     uint64 // of the handle's batches, from 1
 	launch     uint32
-	job        *job   // that the worker launches; nil: it was launched at once
+	job        *job // that the worker launches; nil: it was launched at once
+	plan       *plan.Plan
+	nodes      int    // of its graph
 	slot       uint32 // where it reports in segment result
 	collection uint32
 	factor     float32
@@ -114,6 +117,7 @@ func (e *Engine) collect(behind int) error {
 			return e.takeBack()
 		}
 		f.handle.landed(f, r[0], r[4] != 0)
+		e.measured(f)
 		e.flights = slices.Delete(e.flights, 0, 1)
 		e.landed = append(e.landed, f)
 	}

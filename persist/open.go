@@ -25,7 +25,7 @@ func open(o Options) (Executor, error) {
 	case o.Device == "cpu":
 		return openCPU(o)
 	case o.Device == "" || o.Device == "auto":
-		x, err := openCUDA(0, settings)
+		x, err := openCUDA(0, settings, o.Version)
 		if err == nil {
 			return x, nil
 		}
@@ -36,7 +36,7 @@ func open(o Options) (Executor, error) {
 		}
 		return c, failed
 	case o.Device == "cuda":
-		return openCUDA(0, settings)
+		return openCUDA(0, settings, o.Version)
 	case strings.HasPrefix(o.Device, "cuda:"):
 		n := 0
 		for _, c := range o.Device[5:] {
@@ -45,7 +45,7 @@ func open(o Options) (Executor, error) {
 			}
 			n = 10*n + int(c-'0')
 		}
-		return openCUDA(n, settings)
+		return openCUDA(n, settings, o.Version)
 	}
 	return nil, wrong(ErrArgument, "device %q: write cpu, cuda, cuda:N or auto", o.Device)
 }
@@ -63,7 +63,7 @@ type instead struct {
 func (i instead) Describe() string { return i.Executor.Describe() + "; not " + i.why }
 
 // openCUDA makes the executor of a GPU, if there is one and a compiler for it.
-func openCUDA(ordinal int, settings plan.Settings) (Executor, error) {
+func openCUDA(ordinal int, settings plan.Settings, version string) (Executor, error) {
 	driver, err := gpu.OpenDriver()
 	if err != nil {
 		return nil, wrong(errNoGPU, "device cuda:%d: %v", ordinal, err)
@@ -85,7 +85,7 @@ func openCUDA(ordinal int, settings plan.Settings) (Executor, error) {
 		dev.Close()
 		return nil, wrong(ErrUnsupported, "device cuda:%d: %v", ordinal, err)
 	}
-	x, err := cuda.New(dev, compiler, waitSeconds(), settings)
+	x, err := cuda.New(dev, compiler, waitSeconds(), settings, version)
 	if err != nil {
 		dev.Close()
 		return nil, wrong(ErrDevice, "device cuda:%d: %v", ordinal, err)

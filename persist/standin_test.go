@@ -22,7 +22,7 @@ func onGPU(t *testing.T) (*model, *standin.GPU) {
 	t.Helper()
 	t.Setenv("VPPS_CACHE_DIR", t.TempDir())
 	g := &standin.GPU{}
-	x, err := cuda.New(g, mocks.NVRTC(t), 5, plan.Settings{})
+	x, err := cuda.New(g, mocks.NVRTC(t), 5, plan.Settings{}, "0.1.0")
 	require.NoError(t, err)
 	m := &model{t, newEngine(x, 1), nil, nil}
 	g.Plan = func() *plan.Plan { return m.Engine.plan }

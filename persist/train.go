@@ -119,6 +119,9 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 	} else if g.job != nil {
 		<-g.job.done
 	}
+	if err := e.followTrial(); err != nil {
+		return 0, err
+	}
 	err = g.call(w, node, inFlight, func() error {
 		if err := h.launch(g, node); err != nil {
 			return err
@@ -199,6 +202,7 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	h.count++
 	e.stats.Batches++
 	f.handle, f.number, f.launch, f.slot = h, h.number, e.batch, slot
+	f.plan, f.nodes = e.plan, int(node)+1
 	e.flights = append(e.flights, f)
 	g.spent, g.kept, g.gradient = true, kept, 0
 	g.values, g.failures, g.keep = nil, e.failures, g.keep[:0]

@@ -141,6 +141,7 @@ void initialize(DynetParams &params) {
     device = "auto";
   vpps_engine_options options = VPPS_ENGINE_OPTIONS_INIT;
   options.device = device.c_str();
+  options.plan = std::getenv("VPPS_PLAN");
   options.seed = seed;
   vpps_engine *raw = nullptr;
   check(vpps_frontend(VPPS_FRONTEND_BUNDLED));

@@ -45,8 +45,11 @@ type Executor struct {
 	module    gpu.Module
 	function  gpu.Function
 	shared    int
-	compiled  *plan.Plan // the plan of kernel, which may not be loaded yet
-	kernel    *jit.Kernel
+	kernels   map[*plan.Plan]*jit.Kernel // of the last Plan
+	trial     *plan.Trial                // of the last Plan until it is over, nil: none
+	choice    string                     // the key under which the result of a trial is kept
+	version   string                     // of the library
+	timed     bool                       // the slots have marks with times
 	settings  plan.Settings
 	registers int     // that the interpreter needs without matrices, 0: not known yet
 	times     bool    // measure the device's time (VPPS_TIMES=1: 1.5 us a launch)
@@ -65,7 +68,8 @@ type staging struct {
 	dev   gpu.Ptr
 	words int
 	done  gpu.Event
-	begin gpu.Event // with times only
+	begin gpu.Event // if timed
+	us    float64   // what the last batch took, if timed
 	busy  bool
 	batch uint32
 }
@@ -74,14 +78,15 @@ const resultWords = 64
 
 // New takes a device and a compiler and owns the device from then on. waitSeconds bounds every wait
 // inside a kernel.
-func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64, settings plan.Settings) (*Executor, error) {
-	e := &Executor{dev: dev, compiler: compiler, settings: settings, cache: jit.OpenCache(), waitNS: uint64(waitSeconds * 1e9)}
+func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64, settings plan.Settings, version string) (*Executor, error) {
+	e := &Executor{dev: dev, compiler: compiler, settings: settings, version: version, cache: jit.OpenCache(), waitNS: uint64(waitSeconds * 1e9)}
 	e.options.Count = os.Getenv("VPPS_COUNT") == "1"
 	e.options.Check = os.Getenv("VPPS_CHECK") == "1"
 	if !dev.Info().Cooperative {
 		return nil, fmt.Errorf("%s cannot launch cooperative grids", dev.Info().Name)
 	}
 	e.times = os.Getenv("VPPS_TIMES") == "1"
+	e.timed = e.times
 	if err := e.allocate(); err != nil {
 		e.release()
 		return nil, err
@@ -114,7 +119,7 @@ func (e *Executor) allocate() (err error) {
 
 // marks makes a slot's events; those with times cost the device 1.5 us a launch.
 func (e *Executor) marks(t *staging) (err error) {
-	if !e.times {
+	if !e.timed {
 		t.done, err = e.dev.NewEvent()
 		return err
 	}
@@ -122,6 +127,14 @@ func (e *Executor) marks(t *staging) (err error) {
 		t.done, err = e.dev.NewTimedEvent()
 	}
 	return err
+}
+
+func (e *Executor) unmark(t *staging) {
+	for _, mark := range []gpu.Event{t.begin, t.done} {
+		if mark != nil {
+			mark.Close()
+		}
+	}
 }
 
 func (e *Executor) errorWords() []uint32 { return unsafe.Slice((*uint32)(e.control.Mem), 64) }
@@ -144,11 +157,7 @@ func (e *Executor) release() {
 	e.dev.Free(e.status)
 	for _, t := range e.staging {
 		e.dev.Free(t.dev)
-		for _, mark := range []gpu.Event{t.begin, t.done} {
-			if mark != nil {
-				mark.Close()
-			}
-		}
+		e.unmark(&t)
 	}
 }
 
@@ -254,7 +263,7 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 		return err
 	}
 	copy(unsafe.Slice((*uint32)(t.host.Mem), t.words), s.Words[:n])
-	if e.times {
+	if e.timed {
 		if err := t.begin.Record(); err != nil {
 			return err
 		}
@@ -316,9 +325,11 @@ func (e *Executor) finish(t *staging) error {
 		return nil
 	}
 	t.busy = false
-	if e.times {
-		us, err := t.done.Elapsed(t.begin)
-		e.deviceUS += us
+	if e.timed {
+		var err error
+		if t.us, err = t.done.Elapsed(t.begin); e.times {
+			e.deviceUS += t.us
+		}
 		return err
 	}
 	return nil

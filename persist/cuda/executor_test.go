@@ -50,7 +50,7 @@ func opened(t *testing.T) (e *Executor, d *mocks.MockDevice, events [slots]*mock
 		events[i] = mocks.NewMockEvent(ctrl)
 		d.EXPECT().NewEvent().Return(events[i], nil)
 	}
-	e, err := New(d, mocks.NVRTC(t), 5, plan.Settings{})
+	e, err := New(d, mocks.NVRTC(t), 5, plan.Settings{}, "0.1.0")
 	require.NoError(t, err)
 
 	module := mocks.NewMockModule(ctrl)
@@ -174,7 +174,7 @@ func TestAnExecutorThatCannotOpenLeavesNothing(t *testing.T) {
 				return nil
 			})
 			d.EXPECT().Synchronize().AnyTimes()
-			_, err := New(d, mocks.NewMockCompiler(gomock.NewController(t)), 5, plan.Settings{})
+			_, err := New(d, mocks.NewMockCompiler(gomock.NewController(t)), 5, plan.Settings{}, "0.1.0")
 			require.ErrorIs(t, err, errNo)
 			require.Zero(t, held)
 		})
@@ -184,7 +184,7 @@ func TestAnExecutorThatCannotOpenLeavesNothing(t *testing.T) {
 func TestADeviceWithoutCooperativeLaunchesIsRefused(t *testing.T) {
 	d := mocks.NewMockDevice(gomock.NewController(t))
 	d.EXPECT().Info().AnyTimes().Return(gpu.Info{Name: "an old one"})
-	_, err := New(d, mocks.NewMockCompiler(gomock.NewController(t)), 5, plan.Settings{})
+	_, err := New(d, mocks.NewMockCompiler(gomock.NewController(t)), 5, plan.Settings{}, "0.1.0")
 	require.ErrorContains(t, err, "an old one cannot launch cooperative grids")
 }
 

@@ -26,7 +26,7 @@ func newGPU(t *testing.T, waitSeconds float64) *Executor {
 	info := dev.Info()
 	compiler, err := gpu.OpenCompiler(info.DriverVersion/1000, 10*info.Major+info.Minor)
 	require.NoError(t, err)
-	e, err := New(dev, compiler, waitSeconds, plan.Settings{})
+	e, err := New(dev, compiler, waitSeconds, plan.Settings{}, "0.1.0")
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
 	return e

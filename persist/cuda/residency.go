@@ -78,30 +78,24 @@ func (e *Executor) candidates(matrices []plan.Matrix) (all []*plan.Plan, least p
 	return all, least, nil
 }
 
-// Plan lays matrices out over the SMs and compiles the kernel: of the candidates the one that the cost
-// model says is the fastest and whose kernel does not spill. If all spill, weights get fewer
-// registers, which leaves matrices in memory. The plan that is taken tells of the others.
+// Plan lays matrices out over the SMs and compiles the kernel: of the candidates the one that was
+// measured to be the fastest, if the settings ask for that, else the one of which the cost model says so,
+// and whose kernel does not spill. If all spill, weights get fewer registers, which leaves matrices in memory.
+// The plan that is taken tells of the others.
 func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 	all, d, err := e.candidates(matrices)
 	if err != nil {
 		return nil, err
 	}
-	var refused []string
-	try := func(p *plan.Plan) (bool, error) {
-		k, err := e.compile(p)
-		if err != nil {
-			return false, err
+	e.kernels, e.trial = map[*plan.Plan]*jit.Kernel{}, nil
+	if e.settings.Profile != 0 && len(all) > 1 {
+		if p, err := e.measured(all); p != nil || err != nil {
+			return p, err
 		}
-		if why := e.spills(k, p); why != "" {
-			refused = append(refused, p.Name()+": "+why)
-			return false, nil
-		}
-		p.Refused = refused
-		e.compiled, e.kernel = p, k
-		return true, nil
 	}
+	var refused []string
 	for _, p := range plan.Cheapest(all) {
-		if taken, err := try(p); err != nil {
+		if taken, err := e.try(p, &refused); err != nil {
 			return nil, err
 		} else if taken {
 			p.Why = plan.Predictions(all)
@@ -116,7 +110,7 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 		if p, err = plan.RoundRobin(matrices, d, 1); err != nil {
 			return nil, err
 		}
-		if taken, err := try(p); err != nil {
+		if taken, err := e.try(p, &refused); err != nil {
 			return nil, err
 		} else if taken {
 			p.Why = "all plans with more weights in registers spill"
@@ -124,6 +118,21 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 		}
 	}
 	return nil, fmt.Errorf("the kernel spills without any weights in registers: %s", refused[len(refused)-1])
+}
+
+// try compiles a plan, and says whether it can be taken; if not, refused says why.
+func (e *Executor) try(p *plan.Plan, refused *[]string) (bool, error) {
+	k, err := e.compile(p)
+	if err != nil {
+		return false, err
+	}
+	if why := e.spills(k, p); why != "" {
+		*refused = append(*refused, p.Name()+": "+why)
+		return false, nil
+	}
+	p.Refused = *refused
+	e.kernels[p] = k
+	return true, nil
 }
 
 // compile makes the kernel of a plan, or finds it in the cache.
@@ -150,8 +159,8 @@ func (e *Executor) spills(k *jit.Kernel, p *plan.Plan) string {
 
 // SetPlan loads the plan's kernel. A plan that Plan did not choose is refused if its kernel spills.
 func (e *Executor) SetPlan(p *plan.Plan) error {
-	k := e.kernel
-	if e.compiled != p {
+	k := e.kernels[p]
+	if k == nil {
 		var err error
 		if k, err = e.compile(p); err != nil {
 			return err
@@ -177,7 +186,6 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 		e.module.Unload()
 	}
 	e.plan, e.module, e.function, e.shared = p, m, f, shared
-	e.compiled, e.kernel = p, k
 	p.Note = fmt.Sprintf("%d registers a thread of the compiled kernel, %d bytes of stack, %d bytes of code", k.Registers, k.Stack, len(k.Image))
 	if r := e.cache.Report(); r != "" {
 		p.Note += "\n" + r

@@ -168,8 +168,8 @@ func TestSettings(t *testing.T) {
 	s, err = ParseSettings("processors=64,rpw=3,ctas=2")
 	require.NoError(t, err)
 	require.Equal(t, Settings{RowsPerWarp: 3, CTAs: 2, Processors: 64}, s)
-	for text, says := range map[string]string{"rows=2": `"rows" is unknown`, "rpw": `rpw is ""`, "rpw=x": `rpw is "x"`, "rpw=0": "from 1 to 32",
-		"rpw=33": "from 1 to 32", "ctas=3": "from 1 to 2", "rpw=2 ctas=1": `rpw is "2 ctas`} {
+	for text, says := range map[string]string{"rows=2": `"rows" is unknown`, "rpw": `rpw is ""`, "rpw=x": `rpw is "x"`, "rpw=-1": "up to 32",
+		"rpw=33": "up to 32", "ctas=3": "up to 2", "rpw=2 ctas=1": `rpw is "2 ctas`} {
 		_, err := ParseSettings(text)
 		require.ErrorContains(t, err, says)
 	}

@@ -11,14 +11,15 @@ type Settings struct {
 	RowsPerWarp int // pins the rows a warp holds
 	CTAs        int // pins the processors on an SM: 1 or 2
 	Processors  int // at most so many on SMs of their own
+	Profile     int // 1: chooses by measuring real batches
 }
 
-// ParseSettings reads the form "rpw=2,ctas=1,processors=64", in any order and number.
+// ParseSettings reads the form "rpw=2,ctas=1,processors=64,profile=1", in any order and number.
 func ParseSettings(text string) (s Settings, err error) {
 	numbers := map[string]struct {
 		to  *int
 		max int
-	}{"rpw": {&s.RowsPerWarp, maxRows}, "ctas": {&s.CTAs, 2}, "processors": {&s.Processors, 1 << 16}}
+	}{"rpw": {&s.RowsPerWarp, maxRows}, "ctas": {&s.CTAs, 2}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1}}
 	for _, part := range strings.Split(text, ",") {
 		if part == "" {
 			continue
@@ -26,10 +27,10 @@ func ParseSettings(text string) (s Settings, err error) {
 		name, value, _ := strings.Cut(part, "=")
 		x, ok := numbers[name]
 		if !ok {
-			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N or processors=N, separated by commas", text, name)
+			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, processors=N or profile=1, separated by commas", text, name)
 		}
-		if *x.to, err = strconv.Atoi(value); err != nil || *x.to < 1 || *x.to > x.max {
-			return Settings{}, fmt.Errorf("plan %q: %s is %q: give a number from 1 to %d", text, name, value, x.max)
+		if *x.to, err = strconv.Atoi(value); err != nil || *x.to < 0 || *x.to > x.max {
+			return Settings{}, fmt.Errorf("plan %q: %s is %q: give a number up to %d, 0 to let it be chosen", text, name, value, x.max)
 		}
 	}
 	return s, nil

@@ -72,9 +72,9 @@ CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d)
 	switch ((int)a) {
 	case 75: *v = 9; break;       // compute capability, major
 	case 16: *v = 132; break;     // SMs
-	// Registers an SM. Where launches are interpreted so few that no matrix is kept in them, for
+	// Registers an SM. Where launches are interpreted only what the interpreter takes, for
 	// only the compiler is told of the plan.
-	case 82: *v = vpps_fake_run ? 28672 : 65536; break;
+	case 82: *v = vpps_fake_run ? 16384 : 65536; break;
 	case 81: *v = 233472; break;  // shared memory an SM
 	case 97: *v = 232448; break;  // shared memory a block, on request
 	case 95: *v = 1; break;       // cooperative launch

@@ -20,7 +20,9 @@ import (
 // GPU is the device. Its methods may be called from any goroutine.
 type GPU struct {
 	// Plan is the residency that the loaded kernel was compiled for.
-	Plan    func() *plan.Plan
+	Plan func() *plan.Plan
+	// Took is how many microseconds a launch under a plan takes, for marks with times; nil: 1.
+	Took    func(*plan.Plan) float64
 	inOrder sync.Mutex // while the stream moves on
 
 	mu              sync.Mutex
@@ -323,7 +325,7 @@ func (g *GPU) Launch(f gpu.Function, grid, block, shared int, args []byte, offse
 	if err := g.begin("Launch"); err != nil {
 		return err
 	}
-	if grid > g.Info().SMs {
+	if grid > blocksPerSM*g.Info().SMs {
 		return TooLarge
 	}
 	if len(offsets) != 1 || offsets[0] != 0 {
@@ -453,7 +455,12 @@ func (e *event) Wait() error {
 	return e.g.pass(mark)
 }
 
-func (e *event) Elapsed(gpu.Event) (float64, error) { return 1, nil }
+func (e *event) Elapsed(gpu.Event) (float64, error) {
+	if e.g.Took == nil {
+		return 1, nil
+	}
+	return e.g.Took(e.g.Plan()), nil
+}
 
 func (e *event) Close() error {
 	err := e.g.begin("EventClose")
@@ -490,9 +497,11 @@ func (m *module) Unload() error {
 
 type function struct{ g *GPU }
 
+const blocksPerSM = 2
+
 func (function) Registers() int                 { return 64 }
 func (function) LocalBytes() int                { return 0 }
 func (f function) SetMaxShared(bytes int) error { return f.g.begin("SetMaxShared") }
 func (f function) MaxBlocksPerSM(block, shared int) (int, error) {
-	return 1, f.g.begin("MaxBlocksPerSM")
+	return blocksPerSM, f.g.begin("MaxBlocksPerSM")
 }

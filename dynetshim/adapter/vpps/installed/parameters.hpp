@@ -360,6 +360,7 @@ private:
     check(vpps_frontend(VPPS_FRONTEND_INSTALLED));
     vpps_engine_options o = VPPS_ENGINE_OPTIONS_INIT;
     o.device = std::getenv("VPPS_DEVICE");
+    o.plan = std::getenv("VPPS_PLAN");
     // A copy: the program's own sequence of random numbers stays as it is without libvpps.
     std::mt19937 random = *dynet::rndeng;
     while (o.seed == 0)

@@ -1,0 +1,73 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func plansOf(t *testing.T, rpw ...int) (list []*Plan) {
+	t.Helper()
+	for _, n := range rpw {
+		p, err := RoundRobin(treeLSTM(64), onH200(1), n)
+		require.NoError(t, err)
+		list = append(list, p)
+	}
+	return list
+}
+
+// measure runs batches until the trial is over; one in four takes ten times as long as it should, and the first
+// ones under a plan are slow.
+func measure(trial *Trial, ns map[int]float64) (batches int) {
+	under, before := 0, (*Plan)(nil)
+	for ; !trial.Over(); batches++ {
+		p := trial.Present()
+		if p != before {
+			under, before = 0, p
+		}
+		x := ns[p.RowsPerWarp]
+		if under < 2 {
+			x = 0 // would win
+		} else if under%4 == 0 {
+			x *= 10
+		}
+		under++
+		trial.Add(p, x)
+	}
+	return batches
+}
+
+func TestATrialTakesThePlanOfTheLeastMedian(t *testing.T) {
+	trial := NewTrial(plansOf(t, 1, 2, 4))
+	require.Equal(t, 1, trial.Present().RowsPerWarp)
+	require.Contains(t, trial.Report(), "1x1 to be measured 2x1 to be measured")
+	require.Equal(t, 3*11, measure(trial, map[int]float64{1: 30, 2: 10, 4: 20}))
+	require.Equal(t, 2, trial.Present().RowsPerWarp)
+	require.Contains(t, trial.Report(), "1x1 30.00 2x1 10.00 4x1 20.00")
+	trial.Add(trial.Plans[2], 1) // late: nothing changes
+	require.Equal(t, 2, trial.Present().RowsPerWarp)
+}
+
+func TestABatchOfAnotherPlanDoesNotCount(t *testing.T) {
+	trial := NewTrial(plansOf(t, 1, 2))
+	for range 100 {
+		trial.Add(trial.Plans[1], 1)
+	}
+	require.Equal(t, trial.Plans[0], trial.Present())
+	require.Equal(t, 2*11, measure(trial, map[int]float64{1: 3, 2: 3}))
+	require.Equal(t, trial.Plans[0], trial.Present(), "the first of equals")
+}
+
+func TestAPlanThatCannotBeUsedIsSkipped(t *testing.T) {
+	trial := NewTrial(plansOf(t, 1, 2, 4))
+	trial.Skip()
+	require.Equal(t, 2, trial.Present().RowsPerWarp)
+	measure(trial, map[int]float64{2: 10, 4: 20})
+	require.Contains(t, trial.Report(), "1x1 unusable 2x1 10.00")
+	require.Equal(t, 2, trial.Present().RowsPerWarp)
+	trial.Skip()
+	require.Equal(t, 4, trial.Present().RowsPerWarp)
+	require.False(t, trial.Failed())
+	trial.Skip()
+	require.True(t, trial.Failed())
+}

@@ -1,0 +1,57 @@
+package persist
+
+// Profiling (paper §III-A1): the first batches of fb run under one plan after another, and
+// the fastest stays. Which batch runs under which plan does not depend on timing.
+
+import "libvpps/persist/plan"
+
+// measurer is an executor whose plan may be chosen by measuring.
+type measurer interface {
+	// Trial is the plans that are to be measured, beginning with the one that Plan returned last; nil: none.
+	Trial() *plan.Trial
+	// BatchUS is the device's time for a batch that has been waited for, in microseconds.
+	BatchUS(batch uint32) float64
+	// Chosen ends a trial that is over.
+	Chosen(t *plan.Trial) error
+}
+
+// beginTrial follows a new plan.
+func (e *Engine) beginTrial() {
+	e.trial = nil
+	if x, ok := e.exec.(measurer); ok {
+		e.trial = x.Trial()
+	}
+}
+
+// measured takes the time of a batch of fb.
+func (e *Engine) measured(f *flight) {
+	if e.trial != nil && f.nodes > 0 {
+		e.trial.Add(f.plan, 1e3*e.exec.(measurer).BatchUS(f.launch)/float64(f.nodes))
+	}
+}
+
+// followTrial changes to the plan whose turn it is, between two batches.
+func (e *Engine) followTrial() error {
+	for e.trial != nil && (e.trial.Present() != e.plan || e.trial.Over()) {
+		e.drain()
+		if err := e.collect(0); err != nil {
+			return err
+		}
+		next := e.trial.Present()
+		if next != e.plan {
+			if err := e.exec.SetPlan(next); err != nil {
+				if e.trial.Skip(); e.trial.Failed() {
+					return e.unplannable(err)
+				}
+				continue
+			}
+			e.adopt(next)
+		}
+		if e.trial.Over() {
+			t := e.trial
+			e.trial = nil
+			return e.exec.(measurer).Chosen(t)
+		}
+	}
+	return nil
+}
