@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"libvpps/gpu"
 	"libvpps/gpu/cubin"
@@ -18,6 +19,15 @@ type Kernel struct {
 	Registers int  // of a thread
 	Stack     int  // bytes of local memory a thread: 0 means that nothing was spilled
 	Cached    bool // found on disk
+	Took      Times
+}
+
+// Times is how long the steps of making kernels took.
+type Times struct{ Source, Cache, Compiler time.Duration }
+
+// Add sums up.
+func (t *Times) Add(u Times) {
+	t.Source, t.Cache, t.Compiler = t.Source+u.Source, t.Cache+u.Cache, t.Compiler+u.Compiler
 }
 
 // Compile makes the machine code of a plan for an architecture (90 is sm_90), or finds it in the
@@ -27,19 +37,30 @@ func Compile(c gpu.Compiler, p *plan.Plan, arch int, o Options, cache *Cache) (*
 		major, minor := c.Version()
 		return nil, fmt.Errorf("NVRTC %d.%d makes no code for sm_%d (it knows %v): install the NVRTC that belongs to the driver, or name it in VPPS_NVRTC", major, minor, arch, c.Archs())
 	}
+	var took Times
+	begin := time.Now()
+	lap := func(to *time.Duration) {
+		now := time.Now()
+		*to += now.Sub(begin)
+		begin = now
+	}
 	src, err := Source(p, o)
 	if err != nil {
 		return nil, err
 	}
 	options := []string{fmt.Sprintf("--gpu-architecture=sm_%d", arch), "--std=c++14", "--fmad=false", "--ftz=true"}
+	lap(&took.Source)
 	key := cacheKey(c, src, options)
 	if image := cache.get(key); image != nil {
 		if k, err := inspect(image); err == nil {
 			k.Cached = true
+			lap(&took.Cache)
+			k.Took = took
 			return k, nil
 		}
 		cache.drop(key)
 	}
+	lap(&took.Cache)
 	image, log, err := c.Compile("vpps.cu", src, options)
 	if err != nil {
 		return nil, fmt.Errorf("the kernel does not compile: %w: %s", err, firstLines(log, 8))
@@ -48,7 +69,10 @@ func Compile(c gpu.Compiler, p *plan.Plan, arch int, o Options, cache *Cache) (*
 	if err != nil {
 		return nil, err
 	}
+	lap(&took.Compiler)
 	cache.put(key, image)
+	lap(&took.Cache)
+	k.Took = took
 	return k, nil
 }
 

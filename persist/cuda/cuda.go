@@ -47,6 +47,7 @@ type Executor struct {
 	shared    int
 	kernels   map[*plan.Plan]*jit.Kernel // of the last Plan
 	trial     *plan.Trial                // of the last Plan until it is over, nil: none
+	took      jit.Times                  // to make the kernels of the last Plan
 	choice    string                     // the key under which the result of a trial is kept
 	version   string                     // of the library
 	timed     bool                       // the slots have marks with times

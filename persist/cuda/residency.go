@@ -5,6 +5,7 @@ package cuda
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"libvpps/gpu"
 	"libvpps/jit"
@@ -43,6 +44,7 @@ func (e *Executor) interpreter() (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	e.took.Add(k.Took)
 	e.registers = k.Registers
 	return k.Registers, nil
 }
@@ -83,11 +85,11 @@ func (e *Executor) candidates(matrices []plan.Matrix) (all []*plan.Plan, least p
 // and whose kernel does not spill. If all spill, weights get fewer registers, which leaves matrices in memory.
 // The plan that is taken tells of the others.
 func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
+	e.took, e.kernels, e.trial = jit.Times{}, map[*plan.Plan]*jit.Kernel{}, nil
 	all, d, err := e.candidates(matrices)
 	if err != nil {
 		return nil, err
 	}
-	e.kernels, e.trial = map[*plan.Plan]*jit.Kernel{}, nil
 	if e.settings.Profile != 0 && len(all) > 1 {
 		if p, err := e.measured(all); p != nil || err != nil {
 			return p, err
@@ -130,6 +132,7 @@ func (e *Executor) try(p *plan.Plan, refused *[]string) (bool, error) {
 		*refused = append(*refused, p.Name()+": "+why)
 		return false, nil
 	}
+	e.took.Add(k.Took)
 	p.Refused = *refused
 	e.kernels[p] = k
 	return true, nil
@@ -169,6 +172,7 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 			return fmt.Errorf("a plan of %s is refused: %s", p.Name(), why)
 		}
 	}
+	begin := time.Now()
 	m, err := e.dev.Load(k.Image)
 	if err != nil {
 		return err
@@ -179,6 +183,7 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 		m.Unload()
 		return err
 	}
+	load := time.Since(begin)
 	if e.module != nil {
 		if err := e.Wait(); err != nil {
 			return err
@@ -187,6 +192,8 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 	}
 	e.plan, e.module, e.function, e.shared = p, m, f, shared
 	p.Note = fmt.Sprintf("%d registers a thread of the compiled kernel, %d bytes of stack, %d bytes of code", k.Registers, k.Stack, len(k.Image))
+	ms := func(d time.Duration) float64 { return 1e3 * d.Seconds() }
+	p.Note += fmt.Sprintf("\nmilliseconds: source %.2f, cache %.2f, compiler %.2f, load %.2f", ms(e.took.Source), ms(e.took.Cache), ms(e.took.Compiler), ms(load))
 	if r := e.cache.Report(); r != "" {
 		p.Note += "\n" + r
 	}
