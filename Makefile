@@ -7,6 +7,8 @@
 # make format     gofmt and clang-format on everything that is not generated
 # make golden     compares with recorded results of DyNet: the repository's, or those of DIR=folder
 # make compatibility  DYNET_ROOT=dir: writes the table of errors against DyNet into docs/COMPATIBILITY.md
+# make figures    build/figures, a static program that measures and draws, and with it docs/figures from
+#                 the CSV files in RESULTS (bench/results)
 # make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured
 # make clean
 VERSION := $(shell awk '/define VPPS_VERSION_(MAJOR|MINOR|PATCH)/ {v = v d $$3; d = "."} END {print v}' include/vpps.h)
@@ -53,7 +55,7 @@ FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
 APP ?= treelstm
 
-.PHONY: all lib examples tests demo golden compatibility test lint format install clean
+.PHONY: all lib examples tests demo golden compatibility figures test lint format install clean
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
@@ -185,6 +187,14 @@ compatibility: $(B)/adapter/errors
 	awk '/^<!-- errors/ {print; print ""; while ((getline line < "$(B)/errors.md") > 0) print line; skip = 1; next} \
 	     /^<!-- end/ {print ""; skip = 0} !skip' docs/COMPATIBILITY.md >$(B)/COMPATIBILITY.md
 	cp $(B)/COMPATIBILITY.md docs/COMPATIBILITY.md
+
+# Measures on machines without Go, and draws on others.
+RESULTS ?= bench/results
+$(B)/figures: $(wildcard bench/figures/*.go) go.mod go.sum
+	CGO_ENABLED=0 $(GO) build -trimpath -buildvcs=false -o $@ ./bench/figures
+
+figures: $(B)/figures
+	$(B)/figures all --results $(RESULTS) --into docs/figures
 
 test: all tests
 	GO="$(GO)" CXX="$(CXX)" CC="$(CC)" VERSION=$(VERSION) MAKE="$(MAKE)" test/run

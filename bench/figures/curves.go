@@ -1,0 +1,139 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"sort"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+)
+
+// A look is a line of what the applications write with --curve.
+type look struct {
+	updates, seconds, loss, score float64
+}
+
+// A course is one run of an application.
+type course struct {
+	size
+	device string
+	seed   string
+	looks  []look
+}
+
+func readCurves(path string) ([]*course, error) {
+	t, err := readTable(path, "app", "device", "hidden", "embed", "seed", "updates", "seconds", "dev_loss", "dev_score")
+	if err != nil {
+		return nil, err
+	}
+	type key struct {
+		size
+		device, seed string
+	}
+	runs := map[key]*course{}
+	var all []*course
+	err = t.each(func(c *cells) {
+		s := size{c.text("app"), c.whole("hidden"), c.whole("embed")}
+		k := key{s, deviceName(c.text("device")), c.text("seed")}
+		if runs[k] == nil {
+			runs[k] = &course{size: s, device: k.device, seed: k.seed}
+			all = append(all, runs[k])
+		}
+		l := look{c.notNegative("updates"), c.notNegative("seconds"), c.number("dev_loss"), c.notNegative("dev_score")}
+		if n := len(runs[k].looks); n > 0 && l.updates <= runs[k].looks[n-1].updates {
+			c.fail("%s on %s, seed %s: %g updates come after %g: two runs of the same seed", s.app, k.device, k.seed, l.updates, runs[k].looks[n-1].updates)
+		}
+		runs[k].looks = append(runs[k].looks, l)
+	})
+	sort.SliceStable(all, func(i, j int) bool { return all[i].size.before(all[j].size) })
+	return all, err
+}
+
+// The held-out score as training goes on, over time and over updates.
+func drawCurves(results, into string) error {
+	all, err := readCurves(curvesFile(results))
+	if err != nil {
+		return err
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("%s: %w", curvesFile(results), errNoRows)
+	}
+	p, d := newPicture(2), &document{}
+	d.say("# Held-out score as training goes on")
+	d.say("Looks at the held-out sentences take no training time. The same seed gives both devices the same batches: " +
+		"the last column holds the held-out losses of the first 50 updates against those of the run before with the same seed.")
+	for from := 0; from < len(all); {
+		to := from
+		for to < len(all) && all[to].size == all[from].size {
+			to++
+		}
+		curvePanels(p, all[from:to])
+		curveTable(d, all[from:to])
+		from = to
+	}
+	if err := p.write(into + "/curves.png"); err != nil {
+		return err
+	}
+	return d.write(into + "/curves.md")
+}
+
+func curvePanels(p *picture, runs []*course) {
+	time := p.panel(runs[0].title(), "seconds", "held-out score")
+	updates := p.panel(runs[0].title(), "updates", "held-out score")
+	for _, r := range runs {
+		over := func(q *plot.Plot, x func(look) float64) {
+			xys := make(plotter.XYs, len(r.looks))
+			for k, l := range r.looks {
+				xys[k] = plotter.XY{X: x(l), Y: l.score}
+			}
+			colour, _ := p.style(r.device)
+			line := &plotter.Line{XYs: xys, LineStyle: plotter.DefaultLineStyle}
+			line.Color, line.Width = colour, vg.Points(1.4)
+			q.Add(line)
+			p.explain(r.device, line)
+		}
+		over(time, func(l look) float64 { return l.seconds })
+		over(updates, func(l look) float64 { return l.updates })
+	}
+}
+
+func curveTable(d *document, runs []*course) {
+	d.say("## %s", runs[0].title())
+	var lines [][]string
+	for k, r := range runs {
+		last, best := r.looks[len(r.looks)-1], 0.0
+		for _, l := range r.looks {
+			best = math.Max(best, l.score)
+		}
+		worst := ""
+		for _, before := range runs[:k] {
+			if before.seed == r.seed {
+				worst = earlyDifference(before, r)
+			}
+		}
+		lines = append(lines, []string{r.device + ", seed " + r.seed, figures(last.updates), figures(last.seconds),
+			fmt.Sprintf("%.4f", last.score), fmt.Sprintf("%.4f", best), worst})
+	}
+	d.table([]string{"run", "updates", "seconds", "last score", "best score", "worst early difference"}, lines)
+}
+
+// earlyDifference is the largest relative difference of the losses at the same numbers of updates,
+// up to 50; "" if there are none.
+func earlyDifference(a, b *course) string {
+	loss := map[float64]float64{}
+	for _, l := range a.looks {
+		loss[l.updates] = l.loss
+	}
+	worst, any := 0.0, false
+	for _, l := range b.looks {
+		if x, ok := loss[l.updates]; ok && l.updates <= 50 {
+			worst, any = math.Max(worst, math.Abs(l.loss-x)/math.Abs(x)), true
+		}
+	}
+	if !any {
+		return ""
+	}
+	return fmt.Sprintf("%.1e", worst)
+}
