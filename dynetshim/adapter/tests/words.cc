@@ -13,6 +13,7 @@
 
 #include <cstdio>
 #include <iostream>
+#include <set>
 
 #include "../../../bench/tree_lstm.h"
 
@@ -22,7 +23,35 @@ typedef std::vector<unsigned> numbers;
 
 namespace {
 
+std::set<uint32_t> met; // codes of the graphs' operations
+
+void note_operations() {
+  int arguments[256] = {}, attributes[256] = {};
+#define COUNTS(code, NAME, name, args, attrs) arguments[code] = args, attributes[code] = attrs;
+  VPPS_OPS(COUNTS)
+#undef COUNTS
+  for (size_t at = 0; at < state.words.size();) {
+    const uint32_t code = state.words[at] & 255;
+    met.insert(code);
+    const int n = arguments[code];
+    at += 1 + (n < 0 ? 1 + state.words[at + 1] : uint32_t(n)) + uint32_t(attributes[code]);
+  }
+}
+
+bool all_met() {
+  bool all = true;
+#define MET(code, NAME, name, args, attrs)                                                         \
+  if (!met.count(code)) {                                                                          \
+    all = false;                                                                                   \
+    std::cerr << "no graph has the operation " name "\n";                                          \
+  }
+  VPPS_OPS(MET)
+#undef MET
+  return all;
+}
+
 void print(const char *what) {
+  note_operations();
   std::printf("%s: %u nodes\n words", what, state.nodes);
   for (uint32_t w : state.words)
     std::printf(" %u", w);
@@ -239,5 +268,5 @@ int main(int argc, char **argv) {
   operations();
   trees(all, unsigned(dict.size()));
   tagger(all, unsigned(dict.size()));
-  return 0;
+  return all_met() ? 0 : 1;
 }

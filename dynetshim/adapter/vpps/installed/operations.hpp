@@ -7,6 +7,7 @@
 #include <dynet/param-nodes.h>
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <typeinfo>
 #include <vector>
@@ -123,6 +124,9 @@ inline void write_moment_dimension(recording &r, const dynet::Node &node, uint32
           VPPS_HIDDEN(n, MomentDimension, order),
           VPPS_HIDDEN(n, MomentDimension, include_batch_dim),
           VPPS_HIDDEN(n, MomentDimension, overwrite_n)});
+}
+inline void write_average_columns(recording &r, const dynet::Node &node, uint32_t dim_id) {
+  r.head(VPPS_OP_MOMENT_DIMENSION, dim_id, {node.args[0], axis_mask({1}), 1, 0, 0});
 }
 inline void write_transpose(recording &r, const dynet::Node &node, uint32_t dim_id) {
   uint32_t axes = 0, at = 0;
@@ -274,6 +278,13 @@ inline const std::vector<operation> &operations() {
   return table;
 }
 
+// DyNet 2.1's class for what is a MomentDimension later.
+inline const operation *older_operation(const std::type_info &type) {
+  static const operation average = {nullptr, VPPS_OP_MOMENT_DIMENSION, false,
+                                    write_average_columns};
+  return std::strcmp(type.name(), "N5dynet14AverageColumnsE") == 0 ? &average : nullptr;
+}
+
 inline const operation *recording::find(const std::type_info &type) {
   size_t at = reinterpret_cast<uintptr_t>(&type) / 16 % known_size;
   for (size_t tries = 0; tries < known_size; ++tries, at = (at + 1) % known_size) {
@@ -291,7 +302,7 @@ inline const operation *recording::find(const std::type_info &type) {
       }
       return &o;
     }
-  return nullptr;
+  return older_operation(type);
 }
 
 } // namespace installed
