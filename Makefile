@@ -47,7 +47,8 @@ INSTALLED_LIB := $(firstword $(patsubst %/libdynet.so,%,$(wildcard $(if $(DYNET_
                    $(foreach d,lib lib64 build/dynet build,$(DYNET_ROOT)/$(d)/libdynet.so),\
                    /usr/local/lib/libdynet.so /usr/lib/libdynet.so))))
 ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words_bundled $(B)/adapter/golden \
-              $(addprefix $(B)/adapter/,example_minimal example_treelstm treelstm_rate walk dynet_rate) \
+              $(addprefix $(B)/adapter/,treelstm_rate walk dynet_rate) \
+              $(patsubst cpp_examples/%.cc,$(B)/adapter/example_%,$(wildcard cpp_examples/*.cc)) \
               $(patsubst dynetshim/adapter/tests/%.cc,$(B)/adapter/%,$(wildcard dynetshim/adapter/tests/*.cc)))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))

@@ -84,14 +84,14 @@ struct small_model {
   }
 };
 
-// Whether vpps::handle has what a record needs. Over an installed DyNet a learning rate does not
-// change by itself, nobody says that a trainer is restarted, and EG is DyNet's.
+// Whether vpps::handle has what a record needs. Over an installed DyNet nobody says that a trainer
+// is restarted.
 bool handle_has(const record &r) {
 #ifdef VPPS_BUNDLED_DYNET
   return !r.fn.empty();
 #else
-  return r.fn != "CyclicalSGDTrainer" && r.fn != "EGTrainer" &&
-         (r.fn == "SimpleSGDTrainer" || !r.has("restart_before_step"));
+  const bool no_state = r.fn == "SimpleSGDTrainer" || r.fn == "CyclicalSGDTrainer";
+  return !r.fn.empty() && (no_state || !r.has("restart_before_step"));
 #endif
 }
 
