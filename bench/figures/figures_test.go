@@ -137,12 +137,14 @@ func TestBytesAreFor128Inputs(t *testing.T) {
 }
 
 func TestJIT(t *testing.T) {
-	results := folder(t, "jit.csv", "app,device,hidden,embed,repetition,cold_s,warm_s\n"+
-		"rvnn,"+gpu+",512,512,1,30,1\nrvnn,"+gpu+",512,512,2,40,2\nrvnn,"+gpu+",512,512,3,32,1.5\n")
+	results := folder(t, "jit.csv", "app,hidden,start,context,plan,source,cache,compiler,load,handle,first_fb\n"+
+		"rvnn,512,cold,100,1,2,3,30000,50,30056,9\nrvnn,512,cold,100,1,2,3,40000,50,30056,9\nrvnn,512,cold,100,1,2,3,32000,50,30056,9\n"+
+		"rvnn,512,warm,90,1,2,4,0,50,57,10\n")
 	into := t.TempDir()
 	require.NoError(t, drawJIT(results, into))
-	has(t, into+"/jit.md", "RvNN 512/512, NVIDIA H200", "32", "1.50", "30.5")
-	measures(t, into+"/jit.png", 420, 310+2*24+14)
+	has(t, into+"/jit.md", "RvNN 512, cold", "0.100", "0.001", "0.002", "0.003", "32.000", "0.050", "0.009", "32.16")
+	has(t, into+"/jit.md", "RvNN 512, warm", "0.090", "0.001", "0.002", "0.004", "0.000", "0.050", "0.010", "0.16")
+	measures(t, into+"/jit.png", 672, 310+4*24+14)
 }
 
 func TestCurves(t *testing.T) {

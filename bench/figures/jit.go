@@ -2,44 +2,68 @@ package main
 
 import (
 	"fmt"
+	"image/color"
 	"sort"
+	"strings"
 
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 )
 
-// A start is how long a program takes to its first updates, without and with the kernel in the cache.
+// What a start consists of, columns of build/bench/startup in milliseconds, one after the other.
+var startParts = []struct {
+	name, column string
+	colour       color.RGBA
+}{
+	{"context: driver and NVRTC", "context", color.RGBA{200, 200, 200, 255}},
+	{"plan", "plan", color.RGBA{0, 158, 115, 255}},
+	{"the kernel's text", "source", color.RGBA{158, 202, 225, 255}},
+	{"cache", "cache", color.RGBA{66, 146, 198, 255}},
+	{"compiler", "compiler", color.RGBA{227, 26, 28, 255}},
+	{"loading the kernel", "load", color.RGBA{253, 141, 60, 255}},
+	{"first batch", "first_fb", color.RGBA{254, 217, 118, 255}},
+}
+
+// A start is how long the parts take for one application, cold or warm, on one device.
 type start struct {
-	size
-	device     string
-	cold, warm []float64 // seconds
+	app, hidden, device, kind string
+	ms                        map[string][]float64 // by column, of each repetition
+}
+
+func (s *start) title() string {
+	return strings.TrimSuffix(fmt.Sprintf("%s %s, %s, %s", titleOf(s.app), s.hidden, s.kind, s.device), ", ")
 }
 
 func readStarts(path string) ([]*start, error) {
-	t, err := readTable(path, "app", "device", "hidden", "embed", "cold_s", "warm_s")
+	needed := []string{"app", "hidden", "start"}
+	for _, p := range startParts {
+		needed = append(needed, p.column)
+	}
+	t, err := readTable(path, needed...)
 	if err != nil {
 		return nil, err
 	}
-	type key struct {
-		size
-		device string
-	}
-	same := map[key]*start{}
+	same := map[string]*start{}
 	var all []*start
 	err = t.each(func(c *cells) {
-		k := key{size{c.text("app"), c.whole("hidden"), c.whole("embed")}, deviceName(c.text("device"))}
-		if same[k] == nil {
-			same[k] = &start{size: k.size, device: k.device}
-			all = append(all, same[k])
+		s := &start{app: c.text("app"), hidden: c.text("hidden"), device: c.text("device"), kind: c.text("start"), ms: map[string][]float64{}}
+		if s.kind != "cold" && s.kind != "warm" {
+			c.fail("column start: %q is neither cold nor warm", s.kind)
 		}
-		same[k].cold = append(same[k].cold, c.positive("cold_s"))
-		same[k].warm = append(same[k].warm, c.positive("warm_s"))
+		if same[s.title()] == nil {
+			same[s.title()] = s
+			all = append(all, s)
+		}
+		for _, p := range startParts {
+			ms := same[s.title()].ms
+			ms[p.column] = append(ms[p.column], c.notNegative(p.column))
+		}
 	})
-	sort.SliceStable(all, func(i, j int) bool { return all[i].size.before(all[j].size) })
+	sort.SliceStable(all, func(i, j int) bool { return place(all[i].app) < place(all[j].app) })
 	return all, err
 }
 
-// What compiling a model's kernel costs: the paper's table II.
+// What a start costs without and with the kernel in the cache: the paper's table II.
 func drawJIT(results, into string) error {
 	all, err := readStarts(jitFile(results))
 	if err != nil {
@@ -49,30 +73,52 @@ func drawJIT(results, into string) error {
 		return fmt.Errorf("%s: %w", jitFile(results), errNoRows)
 	}
 	p, d := newPicture(1), &document{}
-	d.say("# Starting with an empty and with a filled cache of kernels")
-	d.say("Seconds of a program that reads its data, makes its model and trains a few batches; medians.")
-	q := p.panel("Start to end of a short run", "", "seconds")
-	cold, warm := plotter.Values{}, plotter.Values{}
-	var names []string
-	var lines [][]string
-	for _, s := range all {
-		c, w := median(s.cold), median(s.warm)
-		cold, warm = append(cold, c), append(warm, w)
-		names = append(names, s.app)
-		lines = append(lines, []string{s.title() + ", " + s.device, figures(c), figures(w), figures(c - w)})
-	}
-	width := vg.Points(14)
-	for k, values := range []plotter.Values{cold, warm} {
-		bars := &plotter.BarChart{Values: values, Width: width, Offset: width * vg.Length(2*k-1) / 2, Color: colours[1-k], LineStyle: plotter.DefaultLineStyle}
+	d.say("# From start to first batch")
+	d.say("Seconds of a process that makes an application's model, with an empty cache of kernels (cold) and with a filled one (warm); medians.")
+	p.wide = 1.6
+	q := p.panel("From start to first batch, cold and warm", "", "seconds")
+	var below *plotter.BarChart
+	for _, part := range startParts {
+		bars := &plotter.BarChart{Width: vg.Points(16), Color: part.colour, LineStyle: plotter.DefaultLineStyle}
 		bars.LineStyle.Width = 0
+		for _, s := range all {
+			bars.Values = append(bars.Values, median(s.ms[part.column])/1e3)
+		}
+		if below != nil {
+			bars.StackOn(below)
+		}
+		below = bars
 		q.Add(bars)
-		p.explain([]string{"cold: compiles the kernel", "warm: takes it from the cache"}[k], bars)
+		p.explain(part.name, bars)
+	}
+	var names []string
+	for _, s := range all {
+		names = append(names, s.app+"\n"+s.kind)
 	}
 	q.NominalX(names...)
-	q.X.Min, q.X.Max = -0.6, float64(len(names))-0.4
-	d.table([]string{"model", "cold", "warm", "difference"}, lines)
+	q.X.Tick.Label.Font.Size = vg.Points(7)
+	q.X.Min, q.X.Max = -0.6, float64(len(all))-0.4
+	startTable(d, all)
 	if err := p.write(into + "/jit.png"); err != nil {
 		return err
 	}
 	return d.write(into + "/jit.md")
+}
+
+func startTable(d *document, all []*start) {
+	head := []string{"model"}
+	for _, part := range startParts {
+		head = append(head, part.name)
+	}
+	var lines [][]string
+	for _, s := range all {
+		line, total := []string{s.title()}, 0.0
+		for _, part := range startParts {
+			seconds := median(s.ms[part.column]) / 1e3
+			total += seconds
+			line = append(line, fmt.Sprintf("%.3f", seconds))
+		}
+		lines = append(lines, append(line, fmt.Sprintf("%.2f", total)))
+	}
+	d.table(append(head, "all"), lines)
 }

@@ -21,11 +21,11 @@ files in the folder of results (bench/results):
   hidden      the same, by length of the hidden vectors
   breakdown   rows.csv: where the time goes on host and device
   bytes       rows.csv: bytes of weights that 128 inputs need
-  jit         jit.csv: starting with an empty and with a filled cache of kernels
+  jit         jit.csv: from start to first batch, with an empty and a filled cache of kernels
   curves      curves.csv: held-out score over time and over updates
   all         those of which there are rows
 
-measure writes rows.csv, torch.csv and jit.csv; its flags: figures measure --help
+measure writes rows.csv, torch.csv, jit.csv and curves.csv; its flags: figures measure --help
 `
 
 // A figure draws itself from a folder of results into another.

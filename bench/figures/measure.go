@@ -19,10 +19,10 @@ type measurement struct {
 	torch                                     list
 	torchData, into                           string
 	repetitions, embed                        int
-	seconds, torchSeconds                     float64
+	seconds, torchSeconds, curveSeconds       float64
 	limit, budget                             time.Duration
 	log                                       io.Writer
-	rows, torchRows, starts                   *sink
+	rows, torchRows, starts, curves           *sink
 }
 
 // A list is a flag of words separated by commas.
@@ -43,7 +43,7 @@ type job struct {
 	run  func() error
 }
 
-var parts = []string{"apps", "hidden", "breakdown", "jit"}
+var parts = []string{"apps", "hidden", "breakdown", "jit", "curves"}
 
 func (m *measurement) flags(name string) *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
@@ -51,11 +51,11 @@ func (m *measurement) flags(name string) *flag.FlagSet {
 	for _, a := range applications {
 		apps = append(apps, a.name)
 	}
-	m.apps, m.parts, m.devices, m.modes, m.hidden = apps, parts, list{"auto"}, list{"vpps"}, list{"128", "256", "384", "512"}
+	m.apps, m.parts, m.devices, m.modes, m.hidden = apps, parts[:4], list{"auto"}, list{"vpps"}, list{"128", "256", "384", "512"}
 	f.StringVar(&m.programs, "programs", "build", "folder of the applications")
 	f.StringVar(&m.trees, "trees", "cpp_examples/data", "trees to train on: a file, or a folder with train.txt")
 	f.StringVar(&m.tags, "tags", "cpp_examples/data/tags", "tagged sentences for bilstm and bilstm_char, likewise")
-	f.Var(&m.parts, "parts", "apps: at their usual sizes; hidden: --hidden-app at each --hidden; breakdown: apps with VPPS_TIMES=1;\njit: with an empty and a filled cache of kernels")
+	f.Var(&m.parts, "parts", "apps: at their usual sizes; hidden: --hidden-app at each --hidden; breakdown: apps with VPPS_TIMES=1;\njit: what a start costs, by bench/startup in that folder; curves: held-out score while training, a seed\nfor each repetition, for which the data must be folders with dev.txt too")
 	f.Var(&m.apps, "apps", "the applications")
 	f.Var(&m.devices, "devices", "as the applications' --device, for example cuda,cpu")
 	f.Var(&m.modes, "modes", "of part apps: vpps: one call; dynet: DyNet's three")
@@ -68,9 +68,10 @@ func (m *measurement) flags(name string) *flag.FlagSet {
 	f.Var(&m.torch, "torch", "PyTorch programs to run in turn with the others, called with a folder of data, the CSV file to\nwrite and seconds; those named .py by python3")
 	f.StringVar(&m.torchData, "torch-data", ".", "their folder of data")
 	f.Float64Var(&m.torchSeconds, "torch-seconds", 60, "of each of their runs")
+	f.Float64Var(&m.curveSeconds, "curve-seconds", 60, "of training of each run of part curves")
 	f.DurationVar(&m.limit, "limit", 5*time.Minute, "after which one run is ended")
 	f.DurationVar(&m.budget, "budget", 0, "after which no other run is begun; 0: none")
-	f.StringVar(&m.into, "into", "build/results", "folder for rows.csv, torch.csv and jit.csv, which must not be there yet")
+	f.StringVar(&m.into, "into", "build/results", "folder for rows.csv, torch.csv, jit.csv and curves.csv, which must not be there yet")
 	return f
 }
 
@@ -106,7 +107,8 @@ func (m *measurement) open() (err error) {
 	m.rows = &sink{path: rowsFile(m.into)}
 	m.torchRows = &sink{path: torchFile(m.into)}
 	m.starts = &sink{path: jitFile(m.into)}
-	for _, s := range []*sink{m.rows, m.torchRows, m.starts} {
+	m.curves = &sink{path: curvesFile(m.into)}
+	for _, s := range []*sink{m.rows, m.torchRows, m.starts, m.curves} {
 		if _, err := os.Stat(s.path); err == nil {
 			return fmt.Errorf("%s is there already: move it, or name another folder with --into", s.path)
 		}
@@ -172,6 +174,10 @@ func (m *measurement) jobs(repetition int) ([]job, error) {
 				if device != "cpu" { // nothing is compiled there
 					jobs = append(jobs, job{"jit " + app + " --device " + device, func() error { return m.start(app, device, repetition) }})
 				}
+			})
+		case "curves":
+			m.eachAppAndDevice(func(app, device string) {
+				jobs = append(jobs, job{"curves " + app + " --device " + device, func() error { return m.curve(app, device, repetition) }})
 			})
 		default:
 			return nil, fmt.Errorf("--parts %s is unknown: give %s", part, strings.Join(parts, ", "))

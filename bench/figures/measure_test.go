@@ -14,10 +14,21 @@ import (
 const fake = `#!/bin/sh
 name=$(basename "$0")
 echo "$name $* ${VPPS_TIMES:+timed}" >>"$CALLS"
+while [ -n "$1" ]; do
+	[ "$1" = --curve ] && echo "app,device,hidden,embed,seed,updates,seconds,dev_loss,dev_score
+$name,cpu: x,1,1,7,0,0,1,0.5" >"$2"
+	shift
+done
 [ "$name" = "$FAILS" ] && { echo "it is broken" >&2; exit 3; }
 calls=$(grep -c "^$name " "$CALLS")
 echo "app,mode,device,trainer,hidden,embed,batch,sentences_per_s,slowest,fastest,forward_sentences_per_s"
 echo "$name,vpps,\"cuda:0: Chip, sm_90\",sgd,256,256,1,${calls}00,${calls}00,${calls}00,${calls}000"
+`
+
+const fakeStartup = `#!/bin/sh
+echo "startup $* on $VPPS_DEVICE" >>"$CALLS"
+echo "app,hidden,start,context,plan,source,cache,compiler,load,handle,first_fb"
+echo "$1,256,cold,1,2,3,4,5,6,20,7"
 `
 
 const fakeTorch = `#!/bin/sh
@@ -30,7 +41,8 @@ echo "torch,eager,rvnn,256,256,1,50,40,60" >>"$2"
 func programs(t *testing.T) (folder, calls string) {
 	t.Helper()
 	folder = t.TempDir()
-	for name, text := range map[string]string{"treelstm": fake, "rvnn": fake, "bilstm": fake, "torch": fakeTorch} {
+	for name, text := range map[string]string{"treelstm": fake, "rvnn": fake, "bilstm": fake, "torch": fakeTorch, "bench/startup": fakeStartup} {
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(folder, name)), 0o777))
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o777))
 	}
 	calls = filepath.Join(t.TempDir(), "calls")
@@ -54,8 +66,8 @@ func TestMeasuringTakesTurnsAndMedians(t *testing.T) {
 	require.NoError(t, run(args, &out, io.Discard))
 
 	turn := []string{
-		"treelstm --trees " + folder + " --measure 0.5 --device cuda --mode vpps --batch-sizes 1",
-		"rvnn --trees " + folder + " --measure 0.5 --device cuda --mode vpps --batch-sizes 1",
+		"treelstm --trees " + folder + " --measure 0.5 --batch-sizes 1 --device cuda --mode vpps",
+		"rvnn --trees " + folder + " --measure 0.5 --batch-sizes 1 --device cuda --mode vpps",
 		"torch data 7",
 	}
 	called := lines(t, calls)
@@ -78,24 +90,27 @@ func TestPartsOfMeasuring(t *testing.T) {
 	into := t.TempDir()
 	tags := filepath.Join(folder, "all.txt")
 	require.NoError(t, os.WriteFile(tags, nil, 0o666))
-	require.NoError(t, run([]string{"measure", "--programs", folder, "--apps", "bilstm", "--parts", "hidden,breakdown,jit", "--devices", "cuda,cpu", "--batch-sizes", "1",
+	require.NoError(t, run([]string{"measure", "--programs", folder, "--apps", "bilstm", "--parts", "hidden,breakdown,jit,curves", "--curve-seconds", "9", "--devices", "cuda,cpu", "--batch-sizes", "1",
 		"--hidden", "128,512", "--repetitions", "1", "--trees", folder, "--tags", tags, "--into", into}, io.Discard, io.Discard))
 	var called []string
 	for _, line := range lines(t, calls) {
+		line, _, _ = strings.Cut(line, " --curve ") // behind it is a temporary file
 		called = append(called, strings.TrimSpace(line))
 	}
-	hidden := "treelstm --trees " + folder + " --measure 1 --device "
-	tagger := "bilstm --train " + tags + " --measure "
+	hidden := "treelstm --trees " + folder + " --measure 1 --batch-sizes 1 --device "
+	tagger := "bilstm --train " + tags
 	require.Equal(t, []string{
-		hidden + "cuda --hidden 128 --embed 128 --batch-sizes 1", hidden + "cpu --hidden 128 --embed 128 --batch-sizes 1",
-		hidden + "cuda --hidden 512 --embed 128 --batch-sizes 1", hidden + "cpu --hidden 512 --embed 128 --batch-sizes 1",
-		tagger + "1 --device cuda --batch-sizes 1 timed", tagger + "1 --device cpu --batch-sizes 1 timed",
-		tagger + "0.01 --device cuda --batch-sizes 1", tagger + "0.01 --device cuda --batch-sizes 1",
+		hidden + "cuda --hidden 128 --embed 128", hidden + "cpu --hidden 128 --embed 128",
+		hidden + "cuda --hidden 512 --embed 128", hidden + "cpu --hidden 512 --embed 128",
+		tagger + " --measure 1 --batch-sizes 1 --device cuda timed", tagger + " --measure 1 --batch-sizes 1 --device cpu timed",
+		"startup bilstm on cuda",
+		tagger + " --batch-size 16 --seconds 9 --seed 1 --device cuda", tagger + " --batch-size 16 --seconds 9 --seed 1 --device cpu",
 	}, called)
 	starts, err := readStarts(jitFile(into))
 	require.NoError(t, err)
 	require.Len(t, starts, 1)
-	require.Equal(t, size{"bilstm", 256, 256}, starts[0].size)
+	require.Equal(t, "BiLSTM 256, cold, cuda", starts[0].title())
+	require.Len(t, lines(t, curvesFile(into)), 3)
 }
 
 func TestAProgramThatFailsDoesNotEndTheOthers(t *testing.T) {
@@ -110,7 +125,7 @@ func TestAProgramThatFailsDoesNotEndTheOthers(t *testing.T) {
 		says string
 		args []string
 	}{
-		{"--parts all is unknown: give apps, hidden, breakdown, jit", []string{"--parts", "all"}},
+		{"--parts all is unknown: give apps, hidden, breakdown, jit, curves", []string{"--parts", "all"}},
 		{"--repetitions 0", []string{"--repetitions", "0"}},
 		{"as the budget of 1ns is spent: repetition 1 from apps treelstm", []string{"--budget", "1ns"}},
 		{"ended after 1ms: allow more with --limit", []string{"--limit", "1ms", "--apps", "rvnn", "--repetitions", "1"}},

@@ -17,6 +17,7 @@ import (
 // A picture is a grid of panels above one legend for all.
 type picture struct {
 	panels  []*plot.Plot
+	wide    vg.Length // times the usual width of a panel
 	columns int
 	entries []entry
 	styles  map[string]int
@@ -34,7 +35,9 @@ const (
 	dpi         = 100
 )
 
-func newPicture(columns int) *picture { return &picture{columns: columns, styles: map[string]int{}} }
+func newPicture(columns int) *picture {
+	return &picture{columns: columns, wide: 1, styles: map[string]int{}}
+}
 
 func (p *picture) panel(title, x, y string) *plot.Plot {
 	q := plot.New()
@@ -76,8 +79,13 @@ func (p *picture) explain(name string, thumb plot.Thumbnailer) {
 	p.entries = append(p.entries, entry{name, thumb})
 }
 
-// legendColumns is 1 for pictures of one panel, so that names have room.
-func (p *picture) legendColumns() int { return min(p.width(), 2) }
+// legendColumns is 1 for narrow pictures, so that names have room.
+func (p *picture) legendColumns() int {
+	if p.width() == 1 && p.wide == 1 {
+		return 1
+	}
+	return 2
+}
 
 func (p *picture) width() int { return min(p.columns, len(p.panels)) }
 
@@ -89,7 +97,7 @@ func (p *picture) legendHeight() vg.Length {
 }
 
 func (p *picture) extent() (w, h vg.Length) {
-	return vg.Length(p.width()) * panelWidth, vg.Length(p.rows())*panelHeight + p.legendHeight()
+	return vg.Length(p.width()) * p.wide * panelWidth, vg.Length(p.rows())*panelHeight + p.legendHeight()
 }
 
 // write draws the picture into a PNG file, whose folder is made.

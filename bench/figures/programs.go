@@ -60,24 +60,18 @@ func (m *measurement) output(environment []string, program string, args ...strin
 	return out, nil
 }
 
-// measured runs an application with --measure.
-func (m *measurement) measured(app string, seconds float64, flags, environment []string) (*table, error) {
-	args := append(m.data(app), "--measure", fmt.Sprint(seconds))
+// application adds the rows of one run with --measure to rows.csv.
+func (m *measurement) application(part, app string, repetition int, flags, environment []string) error {
+	args := append(m.data(app), "--measure", fmt.Sprint(m.seconds), "--batch-sizes", m.batches)
 	out, err := m.output(environment, m.program(app), append(args, flags...)...)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	t, err := parseTable("its output", bytes.NewReader(out), "app", "mode", "device", "hidden", "embed", "batch", "sentences_per_s", "slowest", "fastest")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return t, t.each(func(c *cells) { readRate(c) })
-}
-
-// application adds the rows of one run to rows.csv.
-func (m *measurement) application(part, app string, repetition int, flags, environment []string) error {
-	t, err := m.measured(app, m.seconds, append(flags, "--batch-sizes", m.batches), environment)
-	if err != nil {
+	if err := t.each(func(c *cells) { readRate(c) }); err != nil {
 		return err
 	}
 	return m.rows.add(append([]string{"part", "repetition"}, t.header...), t.behind(part, strconv.Itoa(repetition)))
@@ -114,29 +108,41 @@ func (m *measurement) pytorch(program string, repetition int) error {
 	return m.torchRows.add(append([]string{"repetition"}, t.header...), t.behind(strconv.Itoa(repetition)))
 }
 
-// start adds to jit.csv how long a short run takes with an empty and with a filled cache of kernels.
+// start adds to jit.csv what one application's model costs at start, cold and warm.
 func (m *measurement) start(app, device string, repetition int) error {
-	cache, err := os.MkdirTemp("", "figures")
+	out, err := m.output([]string{"VPPS_DEVICE=" + device}, m.program("bench/startup"), app)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(cache)
-	var took [2]float64
-	var t *table
-	for k := range took {
-		clock := time.Now()
-		if t, err = m.measured(app, 0.01, []string{"--device", device, "--batch-sizes", "1"}, []string{"VPPS_CACHE_DIR=" + cache}); err != nil {
-			return err
-		}
-		took[k] = time.Since(clock).Seconds()
-	}
-	var row []string
-	err = t.each(func(c *cells) {
-		row = []string{c.text("app"), c.text("device"), c.text("hidden"), c.text("embed"), strconv.Itoa(repetition),
-			fmt.Sprintf("%.3f", took[0]), fmt.Sprintf("%.3f", took[1])}
-	})
+	t, err := parseTable("its output", bytes.NewReader(out), "app", "hidden", "start")
 	if err != nil {
 		return err
 	}
-	return m.starts.add([]string{"app", "device", "hidden", "embed", "repetition", "cold_s", "warm_s"}, [][]string{row})
+	return m.starts.add(append([]string{"repetition", "device"}, t.header...), t.behind(strconv.Itoa(repetition), device))
+}
+
+// Few updates make of a rounding error another model here, unless steps are small.
+var curveFlags = map[string][]string{
+	"tdrnn":  {"--trainer", "adam", "--learning-rate", "0.0003"},
+	"tdlstm": {"--trainer", "adam", "--learning-rate", "0.0003"},
+}
+
+// curve adds the looks of one training to curves.csv.
+func (m *measurement) curve(app, device string, repetition int) error {
+	folder, err := os.MkdirTemp("", "figures")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "curve.csv")
+	args := append(m.data(app), "--batch-size", "16", "--seconds", fmt.Sprint(m.curveSeconds), "--seed", strconv.Itoa(repetition),
+		"--device", device, "--curve", path)
+	if _, err := m.output(nil, m.program(app), append(args, curveFlags[app]...)...); err != nil {
+		return err
+	}
+	t, err := readTable(path, "app", "device", "seed", "updates", "seconds", "dev_score")
+	if err != nil {
+		return err
+	}
+	return m.curves.add(t.header, t.behind())
 }
