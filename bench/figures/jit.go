@@ -75,7 +75,7 @@ func drawJIT(results, into string) error {
 	p, d := newPicture(1), &document{}
 	d.say("# From start to first batch")
 	d.say("Seconds of a process that makes an application's model, with an empty cache of kernels (cold) and with a filled one (warm); medians.")
-	p.wide = 1.6
+	p.wide = max(1, vg.Length(len(all))/6)
 	q := p.panel("From start to first batch, cold and warm", "", "seconds")
 	var below *plotter.BarChart
 	for _, part := range startParts {

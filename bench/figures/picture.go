@@ -106,7 +106,7 @@ func (p *picture) write(path string) error {
 	image := vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(dpi))
 	all := draw.New(image)
 	p.drawPanels(draw.Crop(all, 0, 0, p.legendHeight(), 0))
-	p.drawLegend(draw.Crop(all, vg.Points(12), 0, vg.Points(4), 0))
+	p.drawLegend(draw.Crop(all, vg.Points(12), 0, vg.Points(4), p.legendHeight()-h))
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
