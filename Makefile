@@ -47,7 +47,7 @@ INSTALLED_LIB := $(firstword $(patsubst %/libdynet.so,%,$(wildcard $(if $(DYNET_
                    $(foreach d,lib lib64 build/dynet build,$(DYNET_ROOT)/$(d)/libdynet.so),\
                    /usr/local/lib/libdynet.so /usr/lib/libdynet.so))))
 ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words_bundled $(B)/adapter/golden \
-              $(addprefix $(B)/adapter/,treelstm_rate walk dynet_rate) \
+              $(addprefix $(B)/adapter/,rate walk rate_dynet) \
               $(patsubst cpp_examples/%.cc,$(B)/adapter/example_%,$(wildcard cpp_examples/*.cc)) \
               $(patsubst dynetshim/adapter/tests/%.cc,$(B)/adapter/%,$(wildcard dynetshim/adapter/tests/*.cc)))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
@@ -128,7 +128,7 @@ $(B)/adapter/%: bench/%.cc $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(THROUGH_ADAPTER)
 # DyNet alone, for bench/compare_rates.
-$(B)/adapter/dynet_rate: bench/treelstm_rate.cc
+$(B)/adapter/rate_dynet: bench/rate.cc
 	@mkdir -p $(@D)
 	$(INSTALLED) $(LDFLAGS)
 

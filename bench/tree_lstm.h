@@ -11,6 +11,7 @@
 
 // The binary Tree-LSTM of cpp_examples/treelstm.cc, without what only a reader needs.
 struct tree_lstm {
+  typedef tree_corpus corpus;
   dynet::Parameter p[13]; // softmax; leaf i o u; node i o u; forget left right; biases i o u f
   dynet::LookupParameter table;
 

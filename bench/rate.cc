@@ -1,22 +1,22 @@
-// The rate at which a Tree-LSTM trains through DyNet's own calls. The program is an ordinary
+// The rate at which a model trains through DyNet's own calls. The program is an ordinary
 // DyNet program, so it compiles against these headers and against those of DyNet itself, which
 // makes the two comparable; and, with -DVPPS_ADAPTER, against an installed DyNet whose graphs
 // libvpps runs. It prints one CSV row for each window; bench/compare_rates calls all in turn.
 //
-//   build/bench/treelstm_rate --train train.txt --batch 1 --repetition 1
+//   build/bench/rate --app treelstm --train train.txt --batch 1 --repetition 1
 //
-// --train F         trees in the Stanford treebank's format (required)
+// --app A           treelstm (trees in the Stanford treebank's format) or tagger (word|TAG)
+// --train F         its sentences (required)
 // --program NAME    the first column (libvpps, adapter or dynet, as it was compiled)
 // --mode M          calls: forward, backward, update. fb: vpps::handle::fb, with libvpps only
 // --batch N         sentences in a graph (1)
-// --hidden N        size of embeddings and hidden states (128)
+// --embed N --hidden N --layer N   sizes: 128 and 128 for treelstm, 128, 50 and 32 for tagger
 // --seconds X       of each window (1), of which there are --windows N (5)
 // --warm-up X       seconds before them (0.5)
 // --repetition N    the last column
 //
 // A rate per CPU second counts the time of all threads and leaves out what other programs
 // took of the machine.
-#include <dynet/dict.h>
 #include <dynet/dynet.h>
 #include <dynet/expr.h>
 #include <dynet/training.h>
@@ -28,7 +28,6 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -39,15 +38,13 @@
 #include <string>
 #include <vector>
 
+#include "../cpp_examples/progress.h"
+#include "tagger.h"
 #include "tree_lstm.h"
 
 using namespace dynet;
 
 namespace {
-
-double wall_time() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double cpu_time() {
   rusage u;
@@ -56,7 +53,7 @@ double cpu_time() {
          1e-6 * double(u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
-struct options {
+struct measure_options {
 #ifdef VPPS_BUNDLED_DYNET
   std::string program = "libvpps";
 #elif defined(VPPS_ADAPTER)
@@ -64,16 +61,17 @@ struct options {
 #else
   std::string program = "dynet";
 #endif
-  std::string train, mode = "calls", batch = "1", hidden = "128", seconds = "1", windows = "5",
-                     warm_up = "0.5", repetition = "1";
+  std::string app = "treelstm", train, mode = "calls", batch = "1", embed, hidden, layer = "32",
+              seconds = "1", windows = "5", warm_up = "0.5", repetition = "1";
 };
 
-options parse(int argc, char **argv) {
-  options o;
+measure_options parse_flags(int argc, char **argv) {
+  measure_options o;
   const std::map<std::string, std::string *> flags = {
-      {"--train", &o.train},     {"--program", &o.program},       {"--mode", &o.mode},
-      {"--batch", &o.batch},     {"--hidden", &o.hidden},         {"--seconds", &o.seconds},
-      {"--windows", &o.windows}, {"--repetition", &o.repetition}, {"--warm-up", &o.warm_up}};
+      {"--app", &o.app},         {"--train", &o.train},     {"--program", &o.program},
+      {"--mode", &o.mode},       {"--batch", &o.batch},     {"--embed", &o.embed},
+      {"--hidden", &o.hidden},   {"--layer", &o.layer},     {"--seconds", &o.seconds},
+      {"--windows", &o.windows}, {"--warm-up", &o.warm_up}, {"--repetition", &o.repetition}};
   for (int k = 1; k < argc; k++) {
     const auto flag = flags.find(argv[k]);
     if (flag == flags.end() || k + 1 == argc)
@@ -81,20 +79,43 @@ options parse(int argc, char **argv) {
                                                       "this program's source lists the flags");
     *flag->second = argv[++k];
   }
+  if (o.app != "treelstm" && o.app != "tagger")
+    throw std::runtime_error("--app " + o.app + " is unknown: treelstm or tagger");
   if (o.train.empty())
-    throw std::runtime_error("no trees: name a file of them with --train");
+    throw std::runtime_error("no sentences: name a file of them with --train");
+  if (o.embed.empty())
+    o.embed = "128";
+  if (o.hidden.empty())
+    o.hidden = o.app == "tagger" ? "50" : "128";
   if (o.mode != "calls" && o.mode != "fb")
     throw std::runtime_error("--mode " + o.mode + " is unknown: calls or fb");
   return o;
 }
 
+unsigned number(const std::string &s) { return unsigned(std::stoul(s)); }
+
+// Reads the sentences and makes the model of an application.
+std::unique_ptr<tree_lstm> make_model(const measure_options &o, ParameterCollection &m,
+                                      tree_corpus &data) {
+  return std::unique_ptr<tree_lstm>(
+      new tree_lstm(m, unsigned(data.words.size()), number(o.embed), number(o.hidden)));
+}
+std::unique_ptr<tagger> make_model(const measure_options &o, ParameterCollection &m,
+                                   tag_corpus &data) {
+  return std::unique_ptr<tagger>(
+      new tagger(m, data, number(o.embed), number(o.hidden), number(o.layer)));
+}
+
 // One training run.
-class training {
+template <class Model> class training_run {
 public:
-  training(const options &o, const std::vector<tree> &trees, unsigned words)
-      : trees_(trees), batch_(size_t(std::stoul(o.batch))),
-        model_(m_, words, unsigned(std::stoul(o.hidden)), unsigned(std::stoul(o.hidden))),
+  typedef typename Model::corpus::sentence sentence;
+
+  training_run(const measure_options &o, typename Model::corpus &data)
+      : sentences_(data.train), batch_(number(o.batch)), model_(make_model(o, m_, data)),
         trainer_(m_) {
+    std::mt19937 random(1);
+    std::shuffle(sentences_.begin(), sentences_.end(), random);
 #ifdef WITH_VPPS
     if (o.mode == "fb")
       hndl_.reset(new vpps::handle(m_, trainer_));
@@ -108,20 +129,20 @@ public:
 
   // Trains for some seconds, at least one batch; the number of sentences.
   size_t run(double seconds) {
-    const double start = wall_time();
+    const stopwatch clock;
     size_t sentences = 0;
     do {
-      std::vector<const tree *> batch;
+      std::vector<const sentence *> batch;
       for (size_t k = 0; k < batch_; k++)
-        batch.push_back(&trees_[next_++ % trees_.size()]);
+        batch.push_back(&sentences_[next_++ % sentences_.size()]);
       ComputationGraph cg;
 #ifdef WITH_VPPS
       if (!hndl_)
         vpps::accelerate(cg);
 #endif
-      step(cg, model_.loss(cg, batch));
+      step(cg, model_->loss(cg, batch));
       sentences += batch_;
-    } while (wall_time() - start < seconds);
+    } while (clock.seconds() < seconds);
 #ifdef WITH_VPPS
     if (hndl_)
       hndl_->sync_get_latest_loss();
@@ -146,10 +167,10 @@ private:
 #endif
   }
 
-  const std::vector<tree> &trees_;
+  std::vector<sentence> sentences_;
   size_t batch_, next_ = 0;
   ParameterCollection m_;
-  tree_lstm model_;
+  std::unique_ptr<Model> model_;
   SimpleSGDTrainer trainer_; // at its defaults: clipping is on
 #ifdef WITH_VPPS
   std::unique_ptr<vpps::handle> hndl_;
@@ -157,38 +178,41 @@ private:
 #endif
 };
 
+// mode: as it is printed.
+template <class Model> void measure_rate(const measure_options &o, const std::string &mode) {
+  typename Model::corpus data;
+  data.read(o.train, "");
+  training_run<Model> t(o, data);
+  const char *threads = std::getenv("VPPS_THREADS");
+  t.run(std::stod(o.warm_up));
+  for (int k = 0; k < std::stoi(o.windows); k++) {
+    const stopwatch clock;
+    const double cpu = cpu_time();
+    const size_t sentences = t.run(std::stod(o.seconds));
+    std::printf("%s,%s,%s,%s,%s,%s,%.1f,%.1f,%s\n", o.app.c_str(), o.program.c_str(), mode.c_str(),
+                threads ? threads : "1", o.hidden.c_str(), o.batch.c_str(),
+                double(sentences) / clock.seconds(), double(sentences) / (cpu_time() - cpu),
+                o.repetition.c_str());
+    std::fflush(stdout);
+  }
+}
+
 void run(int argc, char **argv) {
   std::string autobatch;
   for (int k = 1; k + 1 < argc; k++)
     if (std::string(argv[k]) == "--dynet-autobatch")
       autobatch = argv[k + 1];
   DynetParams params = extract_dynet_params(argc, argv);
-  const options o = parse(argc, argv);
+  const measure_options o = parse_flags(argc, argv);
   if (params.random_seed == 0)
     params.random_seed = 1;
   initialize(params);
-
-  std::vector<tree> trees = read_trees(o.train);
-  Dict dict;
-  count_words(trees, 1, dict);
-  number_words(trees, dict);
-  std::mt19937 random(1);
-  std::shuffle(trees.begin(), trees.end(), random);
-
-  const char *threads = std::getenv("VPPS_THREADS");
-  const std::string mode =
-      autobatch.empty() ? o.mode : "autobatch " + autobatch; // only DyNet does something with it
-  training t(o, trees, unsigned(dict.size()));
-  t.run(std::stod(o.warm_up));
-  for (int k = 0; k < std::stoi(o.windows); k++) {
-    const double wall = wall_time(), cpu = cpu_time();
-    const size_t sentences = t.run(std::stod(o.seconds));
-    std::printf("%s,%s,%s,%s,%s,%.1f,%.1f,%s\n", o.program.c_str(), mode.c_str(),
-                threads ? threads : "1", o.hidden.c_str(), o.batch.c_str(),
-                double(sentences) / (wall_time() - wall), double(sentences) / (cpu_time() - cpu),
-                o.repetition.c_str());
-    std::fflush(stdout);
-  }
+  // Only DyNet does something with autobatch.
+  const std::string mode = autobatch.empty() ? o.mode : "autobatch " + autobatch;
+  if (o.app == "tagger")
+    measure_rate<tagger>(o, mode);
+  else
+    measure_rate<tree_lstm>(o, mode);
 }
 
 } // namespace
@@ -198,7 +222,7 @@ int main(int argc, char **argv) {
     run(argc, argv);
     return 0;
   } catch (const std::exception &e) {
-    std::cerr << "treelstm_rate: " << e.what() << std::endl;
+    std::cerr << "rate: " << e.what() << std::endl;
     return 1;
   }
 }
