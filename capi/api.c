@@ -193,6 +193,10 @@ PUBLIC vpps_status vpps_parameter_touched(vpps_engine *e, uint32_t id, uint32_t 
   ENTER(e, count, all);
   return goParameterTouched(H(e), id, rows, capacity, count, all);
 }
+PUBLIC vpps_status vpps_parameter_memory(vpps_engine *e, uint32_t id, float **values) {
+  ENTER(e, values);
+  return goParameterMemory(H(e), id, values);
+}
 
 PUBLIC vpps_status vpps_graph_create(vpps_engine *e, vpps_graph **out) {
   ENTER(e, out);

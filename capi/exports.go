@@ -318,6 +318,21 @@ func goParameterTouched(h C.uintptr_t, id C.uint32_t, rows *C.uint32_t, capacity
 	return 0
 }
 
+//export goParameterMemory
+func goParameterMemory(h C.uintptr_t, id C.uint32_t, out **C.float) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	p, err := e.Memory(uint32(id))
+	if err != nil {
+		return failed(err)
+	}
+	*out = (*C.float)(p)
+	return 0
+}
+
 //export goGraphCreate
 func goGraphCreate(h C.uintptr_t, out *C.uintptr_t) (status C.int) {
 	defer guard(&status)

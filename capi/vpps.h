@@ -202,6 +202,11 @@ vpps_status vpps_parameter_set_updated(vpps_engine *engine, uint32_t id, int upd
  * rows and their number to count. all = 1: the table as a whole has a gradient. */
 vpps_status vpps_parameter_touched(vpps_engine *engine, uint32_t id, uint32_t *rows,
                                    uint64_t capacity, uint64_t *count, int *all);
+/* The parameter's values themselves, where the device computes in host memory (the CPU); NULL
+ * elsewhere. Waits. They are the engine's, until it closes or the parameter is destroyed, and not
+ * to be touched while a batch of vpps_fb is in flight. After writing there: vpps_parameter_write of
+ * any of them, so that graphs do not take values evaluated before for new ones. */
+vpps_status vpps_parameter_memory(vpps_engine *engine, uint32_t id, float **values);
 
 /* ---- graphs ------------------------------------------------------------- */
 

@@ -331,6 +331,23 @@ func (e *Engine) Expose(id uint32, part Part) (unsafe.Pointer, error) {
 	return h.mem, nil
 }
 
+// Memory is a parameter's values themselves where the device computes in host memory, nil elsewhere.
+func (e *Engine) Memory(id uint32) (unsafe.Pointer, error) {
+	e.enter()
+	defer e.mu.Unlock()
+	p, err := e.settled(id)
+	if err != nil {
+		return nil, err
+	}
+	x, ok := e.exec.(interface {
+		Segment(script.Segment) []float32
+	})
+	if !ok {
+		return nil, nil
+	}
+	return unsafe.Pointer(&x.Segment(p.segment(Values))[p.Offset]), nil
+}
+
 func (p *parameter) hostSlice(part int) []float32 {
 	return unsafe.Slice((*float32)(p.host[part].mem), p.Size)
 }

@@ -359,6 +359,49 @@ TEST(models_take_turns) {
   close(saved(b), saved(a), 0);
 }
 
+// Under a vpps::trainer on the CPU both use one memory, under a handle each has its own.
+TEST(parameters_move_to_the_engine_and_back) {
+  const bool host = vpps::device().compare(0, 3, "cpu") == 0;
+  floats want_model, losses;
+  const floats want = train(sgd, false, false, 12, want_model);
+  tagger t;
+  const float *dense = t.W.p->values.v, *table = t.E.p->all_values.v;
+  SimpleSGDTrainer own(t.m, 0.2f);
+  vpps::trainer trainer(own);
+  EQUAL(t.W.p->values.v != dense, host);
+  EQUAL(t.E.p->all_values.v != table, host);
+  CHECK(t.E.p->values[3].v == t.E.p->all_values.v + 18);
+  for (unsigned k = 0; k < 6; k++) {
+    ComputationGraph cg;
+    vpps::accelerate(cg);
+    Expression loss = t.loss(cg, k);
+    losses.push_back(as_scalar(cg.forward(loss)));
+    cg.backward(loss);
+    trainer.update();
+  }
+  {
+    vpps::handle hndl(t.m, own);
+    CHECK(t.W.p->values.v == dense && t.E.p->all_values.v == table);
+    CHECK(t.E.p->values[3].v == table + 18);
+    for (unsigned k = 6; k < 12; k++) {
+      ComputationGraph cg;
+      hndl.fb(t.m, cg, t.loss(cg, k));
+      losses.push_back(hndl.sync_get_latest_loss());
+      if (k == 6)
+        hndl.learning_rate /= 2;
+    }
+  }
+  close(losses, want, 1e-4f);
+  close(saved(t), want_model, 1e-4f);
+
+  vpps::trainer again(own);
+  TensorTools::zero(t.W.p->values);
+  TensorTools::zero(t.b.p->values);
+  ComputationGraph cg;
+  vpps::accelerate(cg);
+  close({as_scalar(cg.forward(t.loss(cg, 0)))}, {6 * std::log(4.0f)}, 1e-5f);
+}
+
 int main(int argc, char **argv) {
   initialize(argc, argv);
   return tests::run_tests();

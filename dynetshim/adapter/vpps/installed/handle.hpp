@@ -45,6 +45,7 @@ public:
     }
     graph_.reset();
     vpps_handle_destroy(raw_);
+    installed::parameters::all().handle_gone();
   }
 
   // Forward, backward and update of the scalar loss. Returns the loss of the call before
@@ -144,6 +145,7 @@ private:
     const std::vector<uint32_t> ids = all.ids(model);
     installed::check(
         vpps_handle_create(all.engine(), ids.data(), ids.size(), trainer_.current(), &raw_));
+    all.handle_made();
   }
 
   static void own(const dynet::ComputationGraph &cg, const dynet::Expression &x) {

@@ -76,11 +76,17 @@ struct parameter_record {
   bool delivered = false;  // DyNet has got gradients, so its own trainer may change values
   unsigned trainers = 0;   // vpps::trainers that update it
   std::vector<float> seen; // DyNet's values when they were last copied
+  float *own = nullptr;    // DyNet's own memory, while it uses the engine's instead
 
   float *values() const { return dense ? dense->values.v : table->all_values.v; }
   float *gradient() const { return dense ? dense->g.v : table->all_grads.v; }
   size_t size() const { return dense ? dense->dim.size() : table->all_dim.size(); }
   size_t row() const { return dense ? dense->dim.size() : table->dim.size(); }
+  void point(float *memory) {
+    (dense ? dense->values : table->all_values).v = memory;
+    for (size_t i = 0; table && i < table->values.size(); ++i)
+      table->values[i].v = memory + i * row();
+  }
   bool wanted_updated() const { return dense ? dense->updated : table->updated; }
 };
 
@@ -136,6 +142,10 @@ public:
   }
   void pull(parameter_record &r) { pull(r, 0, r.size()); }
   void pull(parameter_record &r, size_t from, size_t count) {
+    if (r.own) {
+      r.stale = false;
+      return;
+    }
     check(vpps_parameter_read(engine_, r.id, VPPS_VALUES, from, count, r.values() + from));
     std::memcpy(&r.seen[from], r.values() + from, count * sizeof(float));
     if (count == r.size())
@@ -160,10 +170,37 @@ public:
   void push(parameter_record &r, size_t from, size_t count) {
     check(vpps_parameter_write(engine_, r.id, VPPS_VALUES, from, count, r.values() + from));
     ++updates;
-    std::memcpy(&r.seen[from], r.values() + from, count * sizeof(float));
+    if (!r.own)
+      std::memcpy(&r.seen[from], r.values() + from, count * sizeof(float));
     if (count == r.size())
       r.stale = false;
   }
+
+  // Where the engine computes in host memory and no handle has batches in flight, DyNet uses that
+  // memory, and nothing is copied any more.
+  void share(parameter_record &r) {
+    float *memory = nullptr;
+    if (handles_ == 0 && !r.own)
+      check(vpps_parameter_memory(engine_, r.id, &memory));
+    if (memory == nullptr)
+      return;
+    notice(r, true);
+    r.own = r.values();
+    r.point(memory);
+    r.stale = false;
+  }
+  void handle_made() {
+    ++handles_;
+    for (auto &r : records_)
+      if (r.second.own && !r.second.alive.expired()) {
+        float *own = r.second.own;
+        r.second.seen.assign(r.second.values(), r.second.values() + r.second.size());
+        std::memcpy(own, r.second.values(), r.second.size() * sizeof(float));
+        r.second.point(own);
+        r.second.own = nullptr;
+      }
+  }
+  void handle_gone() { --handles_; }
 
   // Pushes what the program has written into DyNet's memory since it was last copied. thorough:
   // every value of dense parameters and of tables that DyNet's own trainer may have changed;
@@ -278,6 +315,12 @@ private:
   void notice(parameter_record &r, bool thorough) {
     const float *now = r.values();
     const size_t n = r.size();
+    if (r.own) {
+      if (r.delivered)
+        push(r, 0, r.row());
+      r.delivered = false;
+      return;
+    }
     if (r.table) {
       if ((thorough && r.delivered) || differs(now, r.seen)) {
         for (size_t at = 0; at < n; at += r.row())
@@ -449,6 +492,7 @@ private:
   }
 
   vpps_engine *engine_ = nullptr;
+  unsigned handles_ = 0;
   std::unordered_map<void *, parameter_record> records_;
   std::unordered_map<dynet::ParameterCollection *, collection_record> collections_;
 };

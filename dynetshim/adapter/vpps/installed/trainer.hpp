@@ -116,9 +116,10 @@ private:
 //   dynet::SimpleSGDTrainer sgd(model);
 //   vpps::trainer trainer(sgd);
 //
-// It is a dynet::Trainer; fields may be set on either. After every update DyNet's memory has the
-// new values, unless defer_copies is set: then vpps::pull(model) has to come before saving.
-// Other trainers than SimpleSGDTrainer go on working as DyNet wrote them, on the host.
+// It is a dynet::Trainer; fields may be set on either. On the CPU the parameters of DyNet move into
+// the engine's memory. Elsewhere DyNet's memory has the new values after every update, unless
+// defer_copies is set: then vpps::pull(model) has to come before saving. Other trainers than
+// SimpleSGDTrainer go on working as DyNet wrote them, on the host.
 class trainer : public dynet::Trainer {
 public:
   explicit trainer(dynet::Trainer &wrapped)
@@ -228,11 +229,11 @@ private:
       return;
     const auto all = model->get_parameter_storages_base();
     for (size_t k = governed_.size(); k < all.size(); ++k) {
-      if (auto dense = std::dynamic_pointer_cast<dynet::ParameterStorage>(all[k]))
-        ++all_.changeable(all_.of(dense)).trainers;
-      else
-        ++all_.changeable(all_.of(std::dynamic_pointer_cast<dynet::LookupParameterStorage>(all[k])))
-              .trainers;
+      auto dense = std::dynamic_pointer_cast<dynet::ParameterStorage>(all[k]);
+      auto table = std::dynamic_pointer_cast<dynet::LookupParameterStorage>(all[k]);
+      installed::parameter_record &r = all_.changeable(dense ? all_.of(dense) : all_.of(table));
+      ++r.trainers;
+      all_.share(r);
       governed_.push_back(all[k]);
     }
   }
@@ -242,7 +243,7 @@ private:
     if (defer_copies)
       return changed;
     all_.each(*model, [this, &changed](installed::parameter_record &r) {
-      if (!r.table || !r.wanted_updated())
+      if (!r.table || r.own || !r.wanted_updated())
         return;
       rows t = {&r, {}, false};
       t.numbers = all_.touched(r, t.whole);
@@ -261,7 +262,7 @@ private:
       return;
     }
     all_.each(*model, [this](installed::parameter_record &r) {
-      if (r.dense && r.wanted_updated())
+      if (r.dense && !r.own && r.wanted_updated())
         all_.pull(r);
     });
     for (const rows &t : changed) {
