@@ -61,7 +61,7 @@ func drawBytes(results, into string) error {
 	}
 	batches := batchesOf(rows)
 	logAxis(&q.X, float64(batches[0]), float64(batches[len(batches)-1]), batchTicks(batches))
-	logAxis(&q.Y, least, most, logTicks(least/1.15, most*1.15))
+	logAxis(&q.Y, least, most, logTicks(least/1.15, most*1.15, true))
 	if err := p.write(into + "/bytes.png"); err != nil {
 		return err
 	}

@@ -80,22 +80,33 @@ func drawCurves(results, into string) error {
 }
 
 func curvePanels(p *picture, runs []*course) {
-	time := p.panel(runs[0].title(), "seconds", "held-out score")
-	updates := p.panel(runs[0].title(), "updates", "held-out score")
+	curvePanel(p, p.panel(runs[0].title(), "seconds", "held-out score"), runs, func(l look) float64 { return l.seconds })
+	curvePanel(p, p.panel(runs[0].title(), "updates", "held-out score"), runs, func(l look) float64 { return l.updates })
+}
+
+// curvePanel draws over a logarithmic axis, as each look comes after a fifth more updates than the
+// one before. The look before any training has no place on it.
+func curvePanel(p *picture, q *plot.Plot, runs []*course, x func(look) float64) {
+	least, most := math.Inf(1), 0.0
 	for _, r := range runs {
-		over := func(q *plot.Plot, x func(look) float64) {
-			xys := make(plotter.XYs, len(r.looks))
-			for k, l := range r.looks {
-				xys[k] = plotter.XY{X: x(l), Y: l.score}
+		var xys plotter.XYs
+		for _, l := range r.looks {
+			if l.updates > 0 && x(l) > 0 {
+				xys = append(xys, plotter.XY{X: x(l), Y: l.score})
+				least, most = math.Min(least, x(l)), math.Max(most, x(l))
 			}
-			colour, _ := p.style(r.device)
-			line := &plotter.Line{XYs: xys, LineStyle: plotter.DefaultLineStyle}
-			line.Color, line.Width = colour, vg.Points(1.4)
-			q.Add(line)
-			p.explain(r.device, line)
 		}
-		over(time, func(l look) float64 { return l.seconds })
-		over(updates, func(l look) float64 { return l.updates })
+		if len(xys) == 0 {
+			continue
+		}
+		colour, _ := p.style(r.device)
+		line := &plotter.Line{XYs: xys, LineStyle: plotter.DefaultLineStyle}
+		line.Color, line.Width = colour, vg.Points(1.4)
+		q.Add(line)
+		p.explain(r.device, line)
+	}
+	if most > 0 {
+		logAxis(&q.X, least, most, logTicks(least/1.15, most*1.15, false))
 	}
 }
 

@@ -209,6 +209,18 @@ func TestTheRecordedRatesOfTheRepository(t *testing.T) {
 	require.Len(t, sizesOf(rows), 9)
 }
 
+func TestTicksOfALogarithmicAxis(t *testing.T) {
+	labels := func(least, most float64, room bool) (all []string) {
+		for _, tick := range logTicks(least, most, room) {
+			all = append(all, tick.Label)
+		}
+		return all
+	}
+	require.Equal(t, []string{"0.5", "1", "2", "5", "10"}, labels(0.3, 11, true))
+	require.Equal(t, []string{"", "1", "", "", "10"}, labels(0.3, 11, false))
+	require.Equal(t, []string{"2,000", "5,000", "10,000"}, labels(1500, 11000, false))
+}
+
 func TestNumbers(t *testing.T) {
 	for x, text := range map[float64]string{0: "0", 1: "1", 0.5: "0.500", 12.34: "12.3", 123.4: "123", 1234: "1,234", 1234567.8: "1,234,568", -1234: "-1,234", -123: "-123"} {
 		require.Equal(t, text, figures(x))

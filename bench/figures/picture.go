@@ -159,13 +159,22 @@ func (p *picture) drawLegend(on draw.Canvas) {
 	}
 }
 
-// logTicks are 1, 2 and 5 times the powers of ten, written out, within the axis.
-func logTicks(least, most float64) plot.ConstantTicks {
+// logTicks are 1, 2 and 5 times the powers of ten within the axis. Where there is no room for long
+// numbers beside each other, only the powers are labelled, if there are two.
+func logTicks(least, most float64, room bool) plot.ConstantTicks {
 	var ticks plot.ConstantTicks
-	for power := math.Pow(10, math.Floor(math.Log10(least))); power <= most; power *= 10 {
+	room = room || math.Ceil(math.Log10(least))+1 > math.Log10(most)
+	for power := math.Floor(math.Log10(least)); power <= math.Log10(most); power++ {
 		for _, step := range []float64{1, 2, 5} {
-			if x := step * power; x >= least && x <= most {
-				ticks = append(ticks, plot.Tick{Value: x, Label: figures(x)})
+			x, label := step*math.Pow(10, power), ""
+			if room || step == 1 {
+				label = figures(x)
+			}
+			if x < 1 && label != "" {
+				label = strconv.FormatFloat(x, 'g', 2, 64)
+			}
+			if x >= least && x <= most {
+				ticks = append(ticks, plot.Tick{Value: x, Label: label})
 			}
 		}
 	}

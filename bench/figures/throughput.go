@@ -115,7 +115,7 @@ func ratesPanel(p *picture, s size, rows []rate) {
 	}
 	batches := batchesOf(rows)
 	logAxis(&q.X, float64(batches[0]), float64(batches[len(batches)-1]), batchTicks(batches))
-	logAxis(&q.Y, least, most, logTicks(least/1.15, most*1.15))
+	logAxis(&q.Y, least, most, logTicks(least/1.15, most*1.15, true))
 }
 
 // spread is a line's points with the slowest and the fastest window beside the median.
