@@ -142,6 +142,23 @@ PUBLIC vpps_status vpps_engine_statistics(vpps_engine *e, vpps_statistics *to) {
   return r;
 }
 
+PUBLIC vpps_status vpps_engine_times(vpps_engine *e, vpps_times *to) {
+  ENTER(e, to);
+  if (to->struct_size < sizeof(uint32_t) || to->struct_size > 4096)
+    return error(VPPS_ERR_ARGUMENT,
+                 "vpps_engine_times: struct_size is not set: start from VPPS_TIMES_INIT");
+  vpps_times t = VPPS_TIMES_INIT;
+  vpps_status r = goEngineTimes(H(e), &t);
+  t.struct_size = to->struct_size;
+  if (!r)
+    memcpy(to, &t, to->struct_size < sizeof t ? to->struct_size : sizeof t);
+  return r;
+}
+PUBLIC vpps_status vpps_clock_table(vpps_engine *e, char *text, size_t size, size_t *needed) {
+  ENTER(e);
+  return goClockTable(H(e), text, size, needed);
+}
+
 PUBLIC vpps_status vpps_collection_create(vpps_engine *e, float lambda, uint32_t *c) {
   ENTER(e, c);
   return goCollectionCreate(H(e), lambda, c);

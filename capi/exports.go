@@ -15,6 +15,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/persist"
+	"libvpps/persist/clocks"
 	"libvpps/persist/script"
 )
 
@@ -143,6 +144,47 @@ func goEngineStatistics(h C.uintptr_t, to *C.vpps_statistics) (status C.int) {
 	to.batches, to.launches, to.copies_to_device = C.uint64_t(s.Batches), C.uint64_t(s.Launches), C.uint64_t(s.Copies)
 	to.nodes, to.decode_ns, to.plan_ns = C.uint64_t(s.Nodes), C.uint64_t(s.DecodeNS), C.uint64_t(s.PlanNS)
 	to.schedule_ns, to.execute_ns, to.script_words = C.uint64_t(s.ScheduleNS), C.uint64_t(s.ExecuteNS), C.uint64_t(s.Script)
+	return 0
+}
+
+//export goEngineTimes
+func goEngineTimes(h C.uintptr_t, to *C.vpps_times) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	t, err := e.Times()
+	if err != nil {
+		return failed(err)
+	}
+	to.record_ns, to.decode_ns, to.schedule_ns = C.uint64_t(t.RecordNS), C.uint64_t(t.DecodeNS), C.uint64_t(t.ScheduleNS)
+	to.launch_ns, to.wait_ns = C.uint64_t(t.LaunchNS), C.uint64_t(t.WaitNS)
+	to.copy_ns, to.kernel_ns = C.uint64_t(t.CopyNS), C.uint64_t(t.KernelNS)
+	s := &t.Clocks
+	to.processors, to.launches = C.uint32_t(s.Processors), C.uint64_t(s.Launches)
+	for part, to := range map[clocks.Part]*C.vpps_part_time{
+		clocks.Start: &to.start, clocks.Forward: &to.forward, clocks.Backward: &to.backward, clocks.Gradients: &to.gradients,
+		clocks.Update: &to.update, clocks.Fetch: &to.fetch, clocks.Waiting: &to.waiting, clocks.Idle: &to.idle, clocks.Busy: &to.busy,
+	} {
+		to.mean_ns, to.max_ns = C.uint64_t(s.Parts[part].Mean), C.uint64_t(s.Parts[part].Max)
+	}
+	to.loaded_bytes, to.updated_bytes, to.streamed_bytes = C.uint64_t(s.Loaded), C.uint64_t(s.Updated), C.uint64_t(s.Streamed)
+	return 0
+}
+
+//export goClockTable
+func goClockTable(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	t, err := e.Times()
+	if err != nil {
+		return failed(err)
+	}
+	text(t.Clocks.Table(), to, size, needed)
 	return 0
 }
 

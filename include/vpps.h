@@ -52,7 +52,11 @@
  *                       under each, and the fastest stays; it is remembered beside the
  *                       kernels for these matrices, this device and version. All are as
  *                       right, but sums are rounded differently
- *  VPPS_TIMES=1         measures the device's time for vpps_engine_statistics
+ *  VPPS_TIMES=1         measures the device's time for vpps_engine_statistics and
+ *                       vpps_engine_times
+ *  VPPS_CLOCKS=1        on either device, has every processor note how long which
+ *                       instructions take, for vpps_engine_times. On a GPU it is
+ *                       another, slower kernel; results are the same
  *  VPPS_VERIFY=1        proves every script sound on the host before it runs
  *  VPPS_CHECK=1         on either device, holds every operand of an instruction
  *                       against the script's tensors before it runs, and fills
@@ -344,6 +348,50 @@ vpps_status vpps_handle_clips(vpps_handle *handle, uint64_t *clips);
 vpps_status vpps_plan_report(vpps_handle *handle, char *text, size_t size, size_t *needed);
 /* The script of the last call, disassembled. */
 vpps_status vpps_script_dump(vpps_engine *engine, char *text, size_t size, size_t *needed);
+
+/* A part of the processors' time: nanoseconds, summed over launches, of their mean and of that
+ * processor of each launch which has most. */
+typedef struct vpps_part_time {
+  uint64_t mean_ns, max_ns;
+} vpps_part_time;
+
+/* Where time went since the engine was opened; nanoseconds, summed. Threads of the host, and the
+ * device, work at the same time: their times do not add up to what passed. */
+typedef struct vpps_times {
+  uint32_t struct_size;
+  uint32_t processors; /* of the last launch with clocks; 0: VPPS_CLOCKS is not set */
+  /* The host. record: from a graph's creation, or the last call on it, to the call that brings
+   * nodes. decode: reading and checking them. schedule: making scripts. launch: handing scripts to
+   * a GPU, waiting for a free slot included. wait: in calls, for scripts and results. */
+  uint64_t record_ns, decode_ns, schedule_ns, launch_ns, wait_ns;
+  /* The device; on a GPU with VPPS_TIMES=1 or VPPS_CLOCKS=1. The script's copy, and the kernel. */
+  uint64_t copy_ns, kernel_ns;
+  /* The rest with VPPS_CLOCKS=1, of so many launches, those for single values included. */
+  uint64_t launches;
+  vpps_part_time start;     /* taking matrices into registers */
+  vpps_part_time forward;   /* values */
+  vpps_part_time backward;  /* gradients of nodes */
+  vpps_part_time gradients; /* gradients of parameters */
+  vpps_part_time update;    /* norm, clipping, update */
+  vpps_part_time fetch;     /* between instructions: fetching and decoding the script */
+  vpps_part_time waiting;   /* for other processors */
+  vpps_part_time idle;      /* of the launch, before a processor's begin and behind its end */
+  vpps_part_time busy;      /* all but the last two */
+  /* Bytes that processors asked memory for: of matrices, taken into registers (0 on the CPU); of
+   * parameters, by updates; of parameters, by other instructions, again for each use. */
+  uint64_t loaded_bytes, updated_bytes, streamed_bytes;
+} vpps_times;
+#define VPPS_TIMES_INIT                                                                            \
+  {                                                                                                \
+    sizeof(vpps_times), 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, \
+        {0, 0}, {0, 0}, {0, 0}, 0, 0, 0                                                            \
+  }
+/* Waits for all batches. */
+vpps_status vpps_engine_times(vpps_engine *engine, vpps_times *times);
+/* What the clocks saw, as CSV: a row for each phase and kind of instruction, with how many there
+ * were on all processors, and their time as in vpps_part_time. Without VPPS_CLOCKS=1 only the line
+ * with the columns' names. Waits for all batches. size and needed as in vpps_plan_report. */
+vpps_status vpps_clock_table(vpps_engine *engine, char *text, size_t size, size_t *needed);
 
 #ifdef __cplusplus
 }

@@ -83,7 +83,7 @@ func TestWhateverChangesTheCodeChangesTheKey(t *testing.T) {
 	compile(t, c, cache, 8, 90, Options{})
 	compile(t, c, cache, 9, 90, Options{})
 	compile(t, c, cache, 8, 80, Options{})
-	compile(t, c, cache, 8, 90, Options{Count: true})
+	compile(t, c, cache, 8, 90, Options{Clocks: true})
 	require.Equal(t, 4, c.compiled)
 	t.Setenv("VPPS_FAKE_NVRTC", "12.8")
 	older, err := gpu.OpenCompiler(0)

@@ -116,13 +116,13 @@ func TestNoCandidateSpills(t *testing.T) {
 }
 
 // The builds for finding faults compile, too; they may use the stack.
-func TestCheckingAndCountingBuildsCompile(t *testing.T) {
+func TestCheckingAndClockBuildsCompile(t *testing.T) {
 	for _, arch := range []int{70, 80, 90} {
 		t.Run(fmt.Sprintf("sm_%d", arch), func(t *testing.T) {
 			c := compilerFor(t, arch)
 			p, err := plan.RoundRobin(treeLSTM(32, 32), h200, 1)
 			require.NoError(t, err)
-			k, err := Compile(c, p, arch, Options{Check: true, Count: true}, nil)
+			k, err := Compile(c, p, arch, Options{Check: true, Clocks: true}, nil)
 			require.NoError(t, err)
 			t.Logf("%d registers, %d bytes of stack, %d bytes of code", k.Registers, k.Stack, len(k.Image))
 		})

@@ -23,19 +23,19 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "formulas.h", "philox.h", "processor.h", "elementwise.h",
-	"rows.h", "random.h", "gemm.h", "update.h", "check.h", "gpu.h", "matrix_gpu.h", "interpreter.h"}
+	"rows.h", "random.h", "gemm.h", "update.h", "check.h", "gpu.h", "clocks.h", "matrix_gpu.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
-	Count bool // count the weights loaded into registers
-	Check bool // hold every operand against the script's tensor table
+	Check  bool // hold every operand against the script's tensor table
+	Clocks bool // note where each processor's time goes, and what is read of the parameters
 }
 
 // Source is the CUDA C++ text of a plan's kernel.
 func Source(p *plan.Plan, o Options) (string, error) {
 	var b strings.Builder
-	if o.Count {
-		b.WriteString("#define VPPS_COUNT 1\n")
+	if o.Clocks {
+		b.WriteString("#define VPPS_CLOCKS 1\n")
 	}
 	fmt.Fprintf(&b, "#define VPPS_CTAS %d\n", max(1, p.CTAs))
 	for _, name := range headers {
@@ -168,7 +168,7 @@ func (g *generator) registers(line func(string, ...any)) {
 func (g *generator) load(line func(string, ...any)) {
 	for s, x := range g.slots {
 		for _, cols := range x.cols {
-			line("if (p%d.matrix >= 0 && p%d.cols == %d) load_rows<%d, %d>(r%d, l.segment[SEG_PARAM] + p%d.offset, p%d, a.status);",
+			line("if (p%d.matrix >= 0 && p%d.cols == %d) load_rows<%d, %d>(r%d, l.segment[SEG_PARAM] + p%d.offset, p%d, clocks);",
 				s, s, cols, g.p.RowsPerWarp, cols, s, s, s)
 		}
 	}

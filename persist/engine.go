@@ -78,6 +78,7 @@ type Engine struct {
 	verify      bool
 	check       bool // the executor holds every operand against the tensor table
 	stats       Statistics
+	host        hostTimes
 	last        script.Script // the last call's, for Dump
 	dead        error         // the device is gone
 	snapshot    snapshot
@@ -372,6 +373,7 @@ func (e *Engine) run(r *script.Request) (*script.Built, error) {
 
 // wait waits for all launches.
 func (e *Engine) wait() error {
+	defer e.waited(now())
 	if err := e.exec.Wait(); err != nil {
 		return e.fail(err)
 	}

@@ -101,6 +101,9 @@ func (e *Engine) collect(behind int) error {
 	if e.dead != nil {
 		return e.dead
 	}
+	if len(e.flights) > behind {
+		defer e.waited(now())
+	}
 	for len(e.flights) > behind {
 		f := e.flights[0]
 		if f.job != nil {

@@ -11,8 +11,9 @@ import (
 
 // Graph is one computation graph. Its methods are an engine's calls.
 type Graph struct {
-	e  *Engine
-	id uint32
+	e     *Engine
+	id    uint32
+	since uint64 // when the program could begin to record what the next call brings
 	*recording
 	progress
 }
@@ -77,6 +78,7 @@ func (e *Engine) NewGraph() *Graph {
 	defer e.mu.Unlock()
 	e.graphIDs++
 	g := &Graph{e: e, id: e.graphIDs, recording: e.newRecording()}
+	g.since = now()
 	e.graphs[g] = struct{}{}
 	return g
 }
@@ -133,9 +135,13 @@ func (g *Graph) at(node uint32) uint32 {
 	return node
 }
 
-// call is the frame of every call: words are appended, do does the work, and if anything fails
-// the graph is as it was before.
-func (g *Graph) call(w *bridge.Words, node uint32, inFlight int, do func() error) error {
+// call is the frame of every call, which came at a moment: words are appended, do does the work,
+// and if anything fails the graph is as it was before.
+func (g *Graph) call(came uint64, w *bridge.Words, node uint32, inFlight int, do func() error) error {
+	if w != nil && w.NodeCount > 0 {
+		g.recorded(came)
+	}
+	defer func() { g.since = now() }()
 	if err := g.e.ready(inFlight); err != nil {
 		return err
 	}
@@ -242,9 +248,10 @@ func (g *Graph) restart() {
 
 // Forward evaluates up to node; restart (DyNet's forward) evaluates everything anew.
 func (g *Graph) Forward(w *bridge.Words, node uint32, restart bool) error {
+	came := now()
 	g.e.enter()
 	defer g.e.mu.Unlock()
-	return g.call(w, node, 0, func() error {
+	return g.call(came, w, node, 0, func() error {
 		if restart || g.spent {
 			g.restart()
 		}
@@ -290,9 +297,10 @@ func (g *Graph) noteParameters(first int) {
 
 // Value copies node's value, evaluating what is missing.
 func (g *Graph) Value(w *bridge.Words, node uint32, to []float32) error {
+	came := now()
 	g.e.enter()
 	defer g.e.mu.Unlock()
-	return g.call(w, node, 0, func() error {
+	return g.call(came, w, node, 0, func() error {
 		n := g.at(node)
 		at, valid := g.valueAfterFB(n)
 		if g.spent && !valid {
@@ -326,9 +334,10 @@ func (g *Graph) valueAfterFB(n uint32) (at uint32, ok bool) {
 
 // Backward adds the gradients of node to the parameters'.
 func (g *Graph) Backward(w *bridge.Words, node uint32, full bool) error {
+	came := now()
 	g.e.enter()
 	defer g.e.mu.Unlock()
-	return g.call(w, node, 0, func() error {
+	return g.call(came, w, node, 0, func() error {
 		if d := g.wire.DimOf(node); d.Size() != 1 {
 			return wrong(ErrArgument, "node %d: backward starts from a scalar, its dim is %v", node, *d)
 		}
@@ -408,6 +417,7 @@ func (g *Graph) Truncate(node uint32) error {
 	e := g.e
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer func() { g.since = now() }()
 	if node == 0 && !g.job.finished() {
 		dims := g.wire.Dims // are not dropped: what is recorded next counts on them
 		e.retire(g.recording)

@@ -53,6 +53,7 @@ func (e *Engine) asynchronous() bool {
 // drain waits until the workers are idle, so that the caller may use builder and executor.
 func (e *Engine) drain() {
 	if j := e.pipe.last; j != nil {
+		defer e.waited(now())
 		<-j.done
 		e.pipe.last = nil
 	}

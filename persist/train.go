@@ -108,7 +108,7 @@ const inFlight = 2
 // FB runs forward, backward and update of node in one launch; it returns the loss of the call
 // before the last, 0 for the first two.
 func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err error) {
-	e := h.e
+	e, came := h.e, now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if g.e != e {
@@ -122,7 +122,7 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 	if err := e.followTrial(); err != nil {
 		return 0, err
 	}
-	err = g.call(w, node, inFlight, func() error {
+	err = g.call(came, w, node, inFlight, func() error {
 		if err := h.launch(g, node); err != nil {
 			return err
 		}

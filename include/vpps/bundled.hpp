@@ -143,6 +143,23 @@ inline vpps_statistics statistics() {
   return s;
 }
 
+// Where time went since the engine was opened; parts of the kernel with VPPS_CLOCKS=1. Waits.
+inline vpps_times times() {
+  vpps_times t = VPPS_TIMES_INIT;
+  dynet::check(vpps_engine_times(dynet::engine("vpps::times")->raw, &t));
+  return t;
+}
+
+// What VPPS_CLOCKS=1 saw of each kind of instruction, as CSV. Waits.
+inline std::string clock_table() {
+  const std::shared_ptr<dynet::Engine> &e = dynet::engine("vpps::clock_table");
+  size_t size = 0;
+  dynet::check(vpps_clock_table(e->raw, nullptr, 0, &size));
+  std::vector<char> text(size + 1);
+  dynet::check(vpps_clock_table(e->raw, text.data(), text.size(), nullptr));
+  return text.data();
+}
+
 // What an installed DyNet needs so that its own calls run here (installed/execution.hpp). With
 // these headers they always do; a program with these lines compiles either way.
 enum graph_policy { only_vpps, or_dynet };

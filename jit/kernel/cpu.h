@@ -15,6 +15,7 @@
 #include "gemm.h"
 #include "update.h"
 #include "check.h"
+#include "clocks.h"
 #include "launch_cpu.h"
 // Matrix routines may contract to FMA, the formulas above may not.
 #pragma GCC push_options
@@ -33,6 +34,7 @@ struct Device {
   const vpps_launch &run;
   Refusal refusal;
   float *scratch; // nothing: a processor is one thread
+  Clocks clocks;
 
   VP_MEMBER const u32 *instruction(const Launch &l, u32 pc) const { return l.script + pc; }
   VP_MEMBER void begin(u32) const {}
@@ -83,11 +85,14 @@ static u32 pass(vpps_launch *run, u32 thread, u32 threads, bool *moved) {
     Processor &p = all[i];
     if (p.pc == 0)
       continue; // halted
-    Device d = {*run, {}, 0};
+    Device d = {*run, {}, 0, {run->clocks ? (u64 *)run->clocks + i * CLOCK_WORDS : 0}};
     u32 from = p.pc;
+    d.clocks.start(d.clocks.record);
+    d.clocks.started();
     Step s = interpret(d, l, p);
     *moved |= p.pc != from;
     if (s == HALTED) {
+      d.clocks.stop();
       p.pc = 0;
       *moved = true;
       continue;

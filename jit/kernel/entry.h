@@ -1,6 +1,6 @@
-// The kernel's entry, for VPPS_CTAS blocks on an SM. A checking build has VPPS_CHECK;
-// VPPS_REGISTERS declares the register arrays, VPPS_LOAD fills them, and VPPS_PRODUCT,
-// VPPS_PRODUCT_T, VPPS_OUTER call the matrix routines: all generated for the plan.
+// The kernel's entry, for VPPS_CTAS blocks on an SM. A checking build has VPPS_CHECK, one with
+// clocks VPPS_CLOCKS; VPPS_REGISTERS declares the register arrays, VPPS_LOAD fills them, and
+// VPPS_PRODUCT, VPPS_PRODUCT_T, VPPS_OUTER call the matrix routines: all generated for the plan.
 #pragma once
 
 // The interpreter's device.
@@ -10,6 +10,7 @@ struct Device {
   const u32 *stream;
   float *scratch, *shared; // shared: of the matrix routines
   u32 piece;               // of the stream, which is being interpreted
+  Clocks clocks;
   VPPS_REGISTERS
 
   VP_MEMBER Device(const Arguments &a, Window &window, const u32 *stream, float *scratch,
@@ -92,6 +93,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const 
     l.segment[SEG_INPUT] = (float *)(a.script + a.script[HEAD_INPUTS]);
   }
   const u32 *mine = a.script + HEAD_WORDS + blockIdx.x * PROC_WORDS;
+  Device d(a, window, a.script + mine[PROC_START], scratch, shared);
+#ifdef VPPS_CLOCKS
+  __shared__ u64 record[CLOCK_WORDS];
+  for (u32 i = THREAD; i < CLOCK_WORDS; i += THREADS)
+    record[i] = 0;
+  __syncthreads();
+  d.clocks.start(record);
+#endif
   Processor p;
   p.id = blockIdx.x;
   p.rank = mine[PROC_RANK];
@@ -99,14 +108,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const 
   p.pc = 0;
   p.scale = 1.0f;
   p.commit = 0;
-  const u32 *stream = a.script + mine[PROC_START];
-  fetch(window, stream, 0);
-  fetch(window, stream, 1);
-  fetch(window, stream, 2);
+  fetch(window, d.stream, 0);
+  fetch(window, d.stream, 1);
+  fetch(window, d.stream, 2);
   __syncthreads();
-  Device d(a, window, stream, scratch, shared);
   d.load(l);
   wait_for_copies();
   __syncthreads();
-  interpret(d, l, p);
+  d.clocks.started();
+  Step last = interpret(d, l, p);
+#ifdef VPPS_CLOCKS
+  d.clocks.stop();
+  __syncthreads();
+  for (u32 i = THREAD; i < CLOCK_WORDS && last == HALTED; i += THREADS)
+    a.clocks[blockIdx.x * CLOCK_WORDS + i] = record[i];
+#else
+  (void)last;
+#endif
 }

@@ -10,10 +10,8 @@ struct Arguments {
   u32 *stop;   // who gave up first, and why (persist/script/stop.go); [0] set: all do
   u64 wait_ns; // how long a wait may take
   u32 batch;
+  u64 *clocks; // with VPPS_CLOCKS: CLOCK_WORDS for each processor
 };
-
-// A counting build adds the weights that it loads into registers to this word of status.
-enum { STATUS_WEIGHTS = 8 };
 
 #define PIECE MAX_WORDS
 #define PIECES 4

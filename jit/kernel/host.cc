@@ -108,6 +108,8 @@ void time_out(vpps_launch *run, uint32_t thread, uint32_t threads) {
 
 } // namespace
 
+uint64_t vpps_cpu_ns(void) { return (uint64_t)(1e9 * now()); }
+
 size_t vpps_cpu_state_bytes(void) { return sizeof(Processor); }
 
 void vpps_cpu_begin(vpps_launch *run) {
@@ -125,6 +127,8 @@ void vpps_cpu_begin(vpps_launch *run) {
   const vpps_residency *res = run->residency;
   for (uint32_t i = 0; i < res->matrices * res->processors; i++)
     res->is_transposed[i] = 0;
+  if (run->clocks)
+    memset(run->clocks, 0, s[HEAD_PROCESSORS] * CLOCK_WORDS * sizeof *run->clocks);
   run->stop = 0;
   memset(run->stopped, 0, sizeof run->stopped);
 }

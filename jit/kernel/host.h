@@ -39,6 +39,7 @@ struct vpps_launch {
   double wait_seconds; // how long a wait may take before it is an error
   const struct vpps_residency *residency;
   uint32_t check; // hold every operand against the tensor table, which then must follow the script
+  uint64_t *clocks; // CLOCK_WORDS for each processor (persist/script/clocks.go); 0: no clocks
   // Working state, one entry a processor: zeroed by vpps_cpu_begin.
   void *processors;             // vpps_cpu_state_bytes() each
   uint32_t stop;                // set when a thread gives up; the others follow
@@ -46,6 +47,8 @@ struct vpps_launch {
 };
 
 size_t vpps_cpu_state_bytes(void);
+// Nanoseconds of a clock that only goes forward.
+uint64_t vpps_cpu_ns(void);
 // Prepares a launch from its script's header.
 void vpps_cpu_begin(struct vpps_launch *launch);
 // Interprets the processors thread, thread+threads, ... until all have halted. Every thread

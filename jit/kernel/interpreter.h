@@ -10,6 +10,7 @@
 //   void refuse(p)                    there is no such instruction
 //   resident_product, ...             the matrix routines
 //   float *scratch                    memory that the processor's threads share
+//   Clocks clocks                     clocks.h
 #pragma once
 
 enum Step { MOVED, BLOCKED, HALTED, STOPPED };
@@ -68,9 +69,11 @@ template <class Device> VP bool execute(Device &d, const Launch &l, Processor &p
 template <class Device> VP Step step(Device &d, const Launch &l, Processor &p) {
   const u32 *w = d.instruction(l, p.pc);
   u32 op = w[0] & 255u;
+  d.clocks.fetched();
   if (op == OP_HALT)
     return HALTED;
   d.begin(w[0] >> 16);
+  d.clocks.begin(w);
   if (!d.sound(l, p, w))
     return STOPPED;
   Step s = MOVED;
@@ -90,6 +93,7 @@ template <class Device> VP Step step(Device &d, const Launch &l, Processor &p) {
       return STOPPED;
     }
   }
+  d.clocks.end(p, w, s == MOVED);
   if (s == MOVED)
     p.pc += w[1] & 0xFFFFu;
   return s;

@@ -155,6 +155,23 @@
 #define STOPPED_NO_INSTRUCTION 3
 #define STOPPED_OUTSIDE_TENSORS 4
 
+// What clocks leave, by processor: see persist/script/clocks.go.
+#define PHASE_SHIFT 29
+#define OPCODES 17
+#define CLOCK_BEGIN 0
+#define CLOCK_END 1
+#define CLOCK_TICKS 2
+#define CLOCK_FETCH 3
+#define CLOCK_LOADED 4
+#define CLOCK_UPDATED 5
+#define CLOCK_STREAMED 6
+#define CLOCK_LAST 7
+#define CLOCK_CELL 8
+#define CLOCK_BLOCKED 9
+#define CLOCK_CELLS 10
+#define CLOCK_COUNTS 95
+#define CLOCK_WORDS 180
+
 // FN(NAME, inputs) of every element function.
 #define ELEMENT_FUNCTIONS(FN) \
 	FN(COPY, 1) \

@@ -176,5 +176,9 @@ func Alloc(words int) unsafe.Pointer { return C.calloc(C.size_t(words), 4) }
 // Free releases memory of Alloc.
 func Free(p unsafe.Pointer) { C.free(p) }
 
+// SetClocks has the processors leave records of script.ClockWords words of 64 bits each in C memory;
+// nil: no more.
+func (m *Machine) SetClocks(p unsafe.Pointer) { m.launch.clocks = (*C.uint64_t)(p) }
+
 // SetInputs points segment input at the words of the next script.
 func (m *Machine) SetInputs(p unsafe.Pointer) { m.launch.segment[script.SegInput] = (*C.float)(p) }

@@ -21,12 +21,9 @@ template <int RPW> VP bool by_fours(const float *base, const Partition &part) {
 }
 
 template <int RPW, int COLS>
-VP void load_rows(float *w, const float *base, const Partition &part, u32 *status) {
-#ifndef VPPS_COUNT
-  (void)status;
-#endif
+VP void load_rows(float *w, const float *base, const Partition &part, Clocks &clocks) {
   constexpr int ITERS = iterations(COLS);
-  u32 first = part.row + THREAD / 32 * RPW, lane = THREAD % 32;
+  u32 first = part.row + THREAD / 32 * RPW, lane = THREAD % 32, floats = 0;
   if (by_fours<RPW>(base, part)) {
 #pragma unroll
     for (int i = 0; i + 3 < RPW; i += 4)
@@ -36,15 +33,14 @@ VP void load_rows(float *w, const float *base, const Partition &part, u32 *statu
         float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
         if (r < part.end && c < COLS) {
           v = *(const float4 *)(base + r + c * part.rows);
-#ifdef VPPS_COUNT
-          atomicAdd(status + STATUS_WEIGHTS, 4u);
-#endif
+          floats += 4;
         }
         w[i * ITERS + k] = v.x;
         w[(i + 1) * ITERS + k] = v.y;
         w[(i + 2) * ITERS + k] = v.z;
         w[(i + 3) * ITERS + k] = v.w;
       }
+    clocks.loaded(floats);
     return;
   }
 #pragma unroll
@@ -53,11 +49,9 @@ VP void load_rows(float *w, const float *base, const Partition &part, u32 *statu
     for (int k = 0; k < ITERS; k++) {
       u32 r = first + i, c = lane + 32 * k;
       w[i * ITERS + k] = r < part.end && c < COLS ? base[r + c * part.rows] : 0.0f;
-#ifdef VPPS_COUNT
-      if (r < part.end && c < COLS)
-        atomicAdd(status + STATUS_WEIGHTS, 1u);
-#endif
+      floats += r < part.end && c < COLS ? 1 : 0;
     }
+  clocks.loaded(floats);
 }
 
 // Sums N (a power of two, at most 32) values over the lanes of a warp, each in the order of a

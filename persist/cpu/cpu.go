@@ -10,6 +10,7 @@ import (
 	"unsafe"
 
 	"libvpps/jit/kernel"
+	"libvpps/persist/clocks"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
@@ -22,7 +23,10 @@ type Executor struct {
 	planned    int                        // processors of the plan
 	segments   [script.Segments][]float32 // reserved address space; pages come when touched
 	script     unsafe.Pointer
-	words      int // that script has room for
+	words      int            // that script has room for
+	clocks     *clocks.Sum    // nil: none
+	records    unsafe.Pointer // of the processors' clocks
+	recorded   int            // how many there is room for
 }
 
 // A segment is reserved at its largest, so that growing moves nothing. Less is taken
@@ -48,6 +52,9 @@ func New(threads, processors int, waitSeconds float64) (*Executor, error) {
 	}
 	e.machine = kernel.NewMachine(pointers, threads, waitSeconds)
 	e.machine.Check = os.Getenv("VPPS_CHECK") == "1"
+	if os.Getenv("VPPS_CLOCKS") == "1" {
+		e.clocks = &clocks.Sum{}
+	}
 	return e, nil
 }
 
@@ -76,6 +83,7 @@ func (e *Executor) unmap() {
 func (e *Executor) Close() {
 	e.machine.Close()
 	kernel.Free(e.script)
+	kernel.Free(e.records)
 	e.unmap()
 }
 
@@ -167,8 +175,34 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	copy(unsafe.Slice((*uint32)(e.script), e.words), s.Words[:n])
 	inputs := unsafe.Add(e.script, 4*uintptr(s.Words[script.HeadInputs]))
 	e.machine.SetInputs(inputs)
-	return e.machine.Run(e.script, s.Processors(), batch)
+	if e.clocks != nil {
+		if err := e.watch(s.Processors()); err != nil {
+			return err
+		}
+	}
+	if err := e.machine.Run(e.script, s.Processors(), batch); err != nil || e.clocks == nil {
+		return err
+	}
+	e.clocks.Add(unsafe.Slice((*uint64)(e.records), s.Processors()*script.ClockWords))
+	return nil
 }
+
+// watch has so many processors leave records.
+func (e *Executor) watch(processors int) error {
+	if processors > e.recorded {
+		kernel.Free(e.records)
+		e.recorded = 0
+		if e.records = kernel.Alloc(2 * processors * script.ClockWords); e.records == nil {
+			return fmt.Errorf("out of memory for the clocks of %d processors", processors)
+		}
+		e.recorded = processors
+		e.machine.SetClocks(e.records)
+	}
+	return nil
+}
+
+// Clocks is where launches spent their time so far, nil without clocks.
+func (e *Executor) Clocks() (*clocks.Sum, error) { return e.clocks, nil }
 
 // unwrite fills memory with the sentinel.
 func unwrite(m []float32) {

@@ -12,6 +12,7 @@ import (
 
 	"libvpps/gpu"
 	"libvpps/jit"
+	"libvpps/persist/clocks"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
@@ -52,9 +53,11 @@ type Executor struct {
 	version   string                     // of the library
 	timed     bool                       // the slots have marks with times
 	settings  plan.Settings
-	registers int     // that the interpreter needs without matrices, 0: not known yet
-	times     bool    // measure the device's time (VPPS_TIMES=1: 1.5 us a launch)
-	deviceUS  float64 // so far
+	registers int         // that the interpreter needs without matrices, 0: not known yet
+	times     bool        // measure the device's time (VPPS_TIMES=1: 1.5 us a launch)
+	deviceUS  float64     // so far
+	copyUS    float64     // of this, until the script was copied
+	clocks    *clocks.Sum // nil: none
 }
 
 type segment struct {
@@ -65,14 +68,15 @@ type segment struct {
 // staging is one slot: pinned words on the host, the same on the device, and the mark behind
 // the launch that uses them.
 type staging struct {
-	host  gpu.HostBuffer
-	dev   gpu.Ptr
-	words int
-	done  gpu.Event
-	begin gpu.Event // if timed
-	us    float64   // what the last batch took, if timed
-	busy  bool
-	batch uint32
+	host          gpu.HostBuffer
+	dev           gpu.Ptr
+	words         int
+	done          gpu.Event
+	begin, copied gpu.Event      // if timed
+	us            float64        // what the last batch took, if timed
+	clocks        gpu.HostBuffer // the processors' records, mapped, with clocks only
+	busy          bool
+	batch         uint32
 }
 
 const resultWords = 64
@@ -81,12 +85,14 @@ const resultWords = 64
 // inside a kernel.
 func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64, settings plan.Settings, version string) (*Executor, error) {
 	e := &Executor{dev: dev, compiler: compiler, settings: settings, version: version, cache: jit.OpenCache(), waitNS: uint64(waitSeconds * 1e9)}
-	e.options.Count = os.Getenv("VPPS_COUNT") == "1"
 	e.options.Check = os.Getenv("VPPS_CHECK") == "1"
+	if e.options.Clocks = os.Getenv("VPPS_CLOCKS") == "1"; e.options.Clocks {
+		e.clocks = &clocks.Sum{}
+	}
 	if !dev.Info().Cooperative {
 		return nil, fmt.Errorf("%s cannot launch cooperative grids", dev.Info().Name)
 	}
-	e.times = os.Getenv("VPPS_TIMES") == "1"
+	e.times = os.Getenv("VPPS_TIMES") == "1" || e.options.Clocks
 	e.timed = e.times
 	if err := e.allocate(); err != nil {
 		e.release()
@@ -124,14 +130,16 @@ func (e *Executor) marks(t *staging) (err error) {
 		t.done, err = e.dev.NewEvent()
 		return err
 	}
-	if t.begin, err = e.dev.NewTimedEvent(); err == nil {
-		t.done, err = e.dev.NewTimedEvent()
+	for _, mark := range []*gpu.Event{&t.begin, &t.copied, &t.done} {
+		if *mark, err = e.dev.NewTimedEvent(); err != nil {
+			return err
+		}
 	}
-	return err
+	return nil
 }
 
 func (e *Executor) unmark(t *staging) {
-	for _, mark := range []gpu.Event{t.begin, t.done} {
+	for _, mark := range []gpu.Event{t.begin, t.copied, t.done} {
 		if mark != nil {
 			mark.Close()
 		}
@@ -272,6 +280,14 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	if err := e.dev.CopyToDevice(t.dev, t.host.Mem, 4*n); err != nil {
 		return err
 	}
+	if e.times {
+		if err := t.copied.Record(); err != nil {
+			return err
+		}
+	}
+	if err := e.watch(t); err != nil {
+		return err
+	}
 	if err := e.dev.Launch(e.function, e.plan.Processors, jit.Threads, e.shared, e.arguments(t, batch), []uint32{0}); err != nil {
 		return err
 	}
@@ -326,19 +342,28 @@ func (e *Executor) finish(t *staging) error {
 		return nil
 	}
 	t.busy = false
-	if e.timed {
-		var err error
-		if t.us, err = t.done.Elapsed(t.begin); e.times {
-			e.deviceUS += t.us
-		}
+	if e.clocks != nil {
+		e.clocks.Add(t.records())
+	}
+	if !e.timed {
+		return nil
+	}
+	var err error
+	if t.us, err = t.done.Elapsed(t.begin); err != nil || !e.times {
 		return err
 	}
-	return nil
+	e.deviceUS += t.us
+	us, err := t.copied.Elapsed(t.begin)
+	e.copyUS += us
+	return err
 }
 
 // DeviceNS is the time that launches took on the device, the script's copy included, as far as
 // VPPS_TIMES=1 asked for it.
 func (e *Executor) DeviceNS() uint64 { return uint64(e.deviceUS * 1e3) }
+
+// CopyNS is the part of DeviceNS in which scripts were copied.
+func (e *Executor) CopyNS() uint64 { return uint64(e.copyUS * 1e3) }
 
 // room waits until a slot is free and makes it large enough; if that fails it stays as it was.
 func (e *Executor) room(t *staging, n int) error {
@@ -372,7 +397,7 @@ func (e *Executor) room(t *staging, n int) error {
 
 // arguments is the kernel's parameter block: struct Arguments of jit/kernel/gpu.h.
 func (e *Executor) arguments(t *staging, batch uint32) []byte {
-	b := make([]byte, 0, 104)
+	b := make([]byte, 0, 112)
 	put := func(p gpu.Ptr) { b = binary.LittleEndian.AppendUint64(b, uint64(p)) }
 	for s := range e.segments {
 		if script.Segment(s) == script.SegResult {
@@ -386,7 +411,8 @@ func (e *Executor) arguments(t *staging, batch uint32) []byte {
 	put(e.control.Dev)
 	b = binary.LittleEndian.AppendUint64(b, e.waitNS)
 	b = binary.LittleEndian.AppendUint32(b, batch)
-	return binary.LittleEndian.AppendUint32(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	return binary.LittleEndian.AppendUint64(b, uint64(t.clocks.Dev))
 }
 
 // Wait returns when all launches have finished.

@@ -22,7 +22,6 @@ func (b *Builder) backward() error {
 	b.classifyUses(loss)
 	b.groupGradients(loss)
 	b.lowerGradients(loss)
-	b.formParameters()
 	return nil
 }
 

@@ -140,7 +140,8 @@ type Builder struct {
 
 	tensors  []uint32 // the tensor table so far: triples
 	maxLevel int32
-	partial  bool // some nodes were evaluated by an earlier call
+	ends     [Phases]int32 // the last level of each phase
+	partial  bool          // some nodes were evaluated by an earlier call
 	out      Built
 	emitter
 }
@@ -177,20 +178,36 @@ func (b *Builder) Build(r *Request) (*Built, error) {
 	if r.Backward && r.Result != NoOffset {
 		b.reportLoss()
 	}
+	b.ends[InForward] = b.maxLevel
 	if r.Backward {
 		if err := b.backward(); err != nil {
 			return nil, err
 		}
 	}
+	b.ends[InBackward] = b.maxLevel
+	if r.Backward {
+		b.formParameters()
+	}
+	b.ends[InGradients] = b.maxLevel
 	if r.Update != nil {
 		b.finish()
 	}
+	b.ends[InUpdate] = b.maxLevel
 	if b.top < r.Base || uint64(b.top) > math.MaxUint32-64 {
 		return nil, fmt.Errorf("the batch needs more than 16 GiB of activations: use a smaller batch")
 	}
 	b.out.Used = b.top - r.Base
 	b.emit()
 	return &b.out, nil
+}
+
+// phaseOf is the phase that a level belongs to.
+func (b *Builder) phaseOf(level int32) Phase {
+	p := InForward
+	for p < InUpdate && level > b.ends[p] {
+		p++
+	}
+	return p
 }
 
 // reportLoss copies the loss to where the host reads it.

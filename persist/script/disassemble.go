@@ -69,6 +69,9 @@ func (in *Instruction) String() string {
 			b.WriteString(" " + name)
 		}
 	}
+	if in.Phase != NoPhase {
+		b.WriteString(" (" + in.Phase.String() + ")")
+	}
 	for _, name := range Formats[in.Op].Fields {
 		if name != "segments" && name != "axes" {
 			fmt.Fprintf(&b, " %s=%s", name, in.fieldText(name))

@@ -49,6 +49,14 @@ func Header() []byte {
 	for i, n := range []string{"NONE", "LOST_SIGNAL", "UNWRITTEN_WORD", "NO_INSTRUCTION", "OUTSIDE_TENSORS"} {
 		constant("STOPPED_"+n, i)
 	}
+	b.WriteString("\n// What clocks leave, by processor: see persist/script/clocks.go.\n")
+	constant("PHASE_SHIFT", 16+PhaseShift)
+	constant("OPCODES", Opcodes)
+	for i, n := range []string{"BEGIN", "END", "TICKS", "FETCH", "LOADED", "UPDATED", "STREAMED", "LAST", "CELL", "BLOCKED", "CELLS"} {
+		constant("CLOCK_"+n, i)
+	}
+	constant("CLOCK_COUNTS", ClockCounts)
+	constant("CLOCK_WORDS", ClockWords)
 	b.WriteString("\n// FN(NAME, inputs) of every element function.\n#define ELEMENT_FUNCTIONS(FN) \\\n")
 	for _, f := range FnTable {
 		fmt.Fprintf(&b, "\tFN(%s, %d) \\\n", strings.ToUpper(f.Name), f.Arity)

@@ -9,6 +9,7 @@ type Instruction struct {
 	Op    Opcode
 	Fn    uint8
 	Flags uint32
+	Phase Phase
 	Items int
 	Words []uint32 // all of them, the first two included
 }
@@ -20,7 +21,7 @@ func Decode(words []uint32) (Instruction, error) {
 		return in, fmt.Errorf("the stream ends without halt")
 	}
 	w := words[0]
-	in.Op, in.Fn, in.Flags = Opcode(w), uint8(w>>8), w>>16
+	in.Op, in.Fn, in.Flags, in.Phase = Opcode(w), uint8(w>>8), w>>16&(1<<PhaseShift-1), Phase(w>>(16+PhaseShift))
 	if in.Op >= opcodes {
 		return in, fmt.Errorf("opcode %d: there are %d", in.Op, opcodes)
 	}
@@ -36,6 +37,9 @@ func Decode(words []uint32) (Instruction, error) {
 	}
 	if in.Flags >= 1<<len(flagNames) {
 		return in, fmt.Errorf("unknown flags %#x", in.Flags)
+	}
+	if in.Phase >= Phases {
+		return in, fmt.Errorf("phase %d: there are %d", in.Phase, Phases)
 	}
 	if len(words) < 2 {
 		return in, fmt.Errorf("the stream ends inside it")

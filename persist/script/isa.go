@@ -53,6 +53,26 @@ const (
 // flagNames by bit.
 var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "published", "nograd"}
 
+// Phase is the part of a call that an instruction belongs to. The first instruction of a level says
+// it, in the flags from bit PhaseShift on, and it holds for those behind. Only clocks ask for it.
+type Phase uint8
+
+const (
+	NoPhase     Phase = iota // as before it
+	InForward                // values
+	InBackward               // gradients of nodes
+	InGradients              // gradients of parameters
+	InUpdate                 // norm, clipping, update
+	Phases
+)
+
+// PhaseShift is where in the flags the phase begins; it ends with them.
+const PhaseShift = 13
+
+func (p Phase) String() string {
+	return [...]string{"start", "forward", "backward", "gradients", "update"}[p]
+}
+
 // Segment numbers an address space; see DESIGN: 32-bit offsets in floats.
 type Segment uint8
 

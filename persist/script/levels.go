@@ -19,6 +19,7 @@ type levelPlan struct {
 	expected int32  // its signals
 	exempt   int32  // who need not wait, being the only one to signal; -1: none
 	exit     int32  // the barrier that members signal, -1: none
+	phase    uint32 // as flags of the level's first instruction
 }
 
 // planRuns groups the sorted product items.
@@ -36,7 +37,7 @@ func (b *Builder) planRuns(levels int) {
 			acc := Opcode(words[0]) == Outer && b.accumulates(words)
 			b.runs = append(b.runs, run{sig, int32(words[3]), from, at, acc})
 		}
-		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1}
+		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(b.phaseOf(l)) << (16 + PhaseShift)}
 	}
 }
 

@@ -18,7 +18,8 @@ length and the number of items; then come the fields named below, then the items
 offset in floats into a segment; the field ` + "`segments`" + ` says which, four bits a slot. Slot 0 is
 written. The flag ` + "`acc`" + ` adds to what is there, ` + "`own`" + ` leaves to each processor its slice,
 ` + "`sync`" + ` lets the threads meet before the instruction, ` + "`published`" + ` says that others poll the result,
-` + "`nograd`" + ` that gradients are 0.
+` + "`nograd`" + ` that gradients are 0. The flags' last three bits name the phase from which the instruction and those
+behind it are; only clocks read them.
 
 | instruction | what it does | fields | words an item |
 | --- | --- | --- | --- |

@@ -60,7 +60,7 @@ type streamWriter struct {
 
 // level writes what p does in a level: its products, then its items, which are b.items[from:to].
 func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
-	b := w.b
+	b, first := w.b, len(w.words)
 	if x.entry >= 0 && x.exempt != w.p {
 		w.words = append(w.words, uint32(Wait), 4, uint32(x.entry), uint32(x.expected))
 	}
@@ -74,6 +74,7 @@ func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
 	if x.exit >= 0 {
 		w.words = append(w.words, uint32(Signal), 3, uint32(x.exit))
 	}
+	w.words[first] |= x.phase
 }
 
 // product writes a holder's instructions of one run.

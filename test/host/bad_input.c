@@ -9,6 +9,7 @@ static void of_arguments(Model m) {
   vpps_engine_options options = VPPS_ENGINE_OPTIONS_INIT;
   vpps_trainer_options rule = VPPS_TRAINER_OPTIONS_INIT;
   vpps_statistics statistics = VPPS_STATISTICS_INIT;
+  vpps_times times = VPPS_TIMES_INIT;
   vpps_trainer *trainer;
   vpps_handle *handle;
   vpps_graph *graph;
@@ -27,6 +28,9 @@ static void of_arguments(Model m) {
   statistics.struct_size = 0;
   FAILS(VPPS_ERR_ARGUMENT, "VPPS_STATISTICS_INIT", vpps_engine_statistics(m.engine, &statistics));
   FAILS(VPPS_ERR_ARGUMENT, "NULL", vpps_engine_statistics(m.engine, NULL));
+  times.struct_size = 0;
+  FAILS(VPPS_ERR_ARGUMENT, "VPPS_TIMES_INIT", vpps_engine_times(m.engine, &times));
+  FAILS(VPPS_ERR_ARGUMENT, "NULL", vpps_clock_table(NULL, NULL, 0, NULL));
   rule.struct_size = 0;
   FAILS(VPPS_ERR_ARGUMENT, "VPPS_TRAINER_OPTIONS_INIT",
         vpps_trainer_create(m.engine, &rule, &m.w, 1, &trainer));

@@ -11,6 +11,7 @@ struct Arguments {
   uint32_t *script, *status, *error;
   uint64_t wait_ns;
   uint32_t batch;
+  uint64_t *clocks;
 };
 
 extern "C" {
@@ -38,6 +39,7 @@ void vpps_fake_run(const Arguments *a) {
   run.batch = a->batch;
   run.wait_seconds = 1e-9 * (double)a->wait_ns;
   run.residency = &none;
+  run.clocks = a->clocks;
   run.processors = calloc(n, vpps_cpu_state_bytes());
   vpps_cpu_begin(&run);
   if (vpps_cpu_run(&run, 0, 1) != 0)

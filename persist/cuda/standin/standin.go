@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 	"unsafe"
 
 	"libvpps/gpu"
@@ -362,6 +363,8 @@ func (g *GPU) run(p *plan.Plan, args []byte) error {
 	}
 	wait := float64(next()) / 1e9
 	batch := binary.LittleEndian.Uint32(args)
+	args = args[8:]
+	records := next()
 
 	m := kernel.NewMachine(segments, 1, wait)
 	defer m.Close()
@@ -369,6 +372,13 @@ func (g *GPU) run(p *plan.Plan, args []byte) error {
 	*m.Status() = *(*uint32)(status)
 	head := unsafe.Slice((*uint32)(words), script.HeadWords)
 	m.SetInputs(unsafe.Add(words, 4*uintptr(head[script.HeadInputs])))
+	if records != 0 {
+		at, err := g.at(gpu.Ptr(records), int64(8*script.ClockWords)*int64(head[script.HeadProcessors]))
+		if err != nil {
+			return fmt.Errorf("the clocks: %w", err)
+		}
+		m.SetClocks(at)
+	}
 	if err := m.Run(words, int(head[script.HeadProcessors]), batch); err != nil {
 		*(*uint32)(control) = 1 // a wait that lasted too long
 	}
@@ -410,26 +420,36 @@ func (g *GPU) Close() error {
 	return err
 }
 
-func (g *GPU) NewEvent() (gpu.Event, error)      { return g.event("NewEvent") }
-func (g *GPU) NewTimedEvent() (gpu.Event, error) { return g.event("NewTimedEvent") }
+func (g *GPU) NewEvent() (gpu.Event, error)      { return g.event("NewEvent", false) }
+func (g *GPU) NewTimedEvent() (gpu.Event, error) { return g.event("NewTimedEvent", true) }
 
-func (g *GPU) event(call string) (gpu.Event, error) {
+func (g *GPU) event(call string, timed bool) (gpu.Event, error) {
 	if err := g.begin(call); err != nil {
 		return nil, err
 	}
 	g.hold(&g.events, 1)
-	return &event{g: g}, nil
+	return &event{g: g, timed: timed}, nil
 }
 
 type event struct {
-	g    *GPU
-	mu   sync.Mutex
-	mark int
+	g     *GPU
+	timed bool
+	mu    sync.Mutex
+	mark  int
+	at    time.Time // when the stream passed it
 }
 
 func (e *event) Record() error {
 	if err := e.g.begin("Record"); err != nil {
 		return err
+	}
+	if e.timed {
+		e.g.put(func() error {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			e.at = time.Now()
+			return nil
+		})
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -455,11 +475,20 @@ func (e *event) Wait() error {
 	return e.g.pass(mark)
 }
 
-func (e *event) Elapsed(gpu.Event) (float64, error) {
-	if e.g.Took == nil {
-		return 1, nil
+func (e *event) Elapsed(since gpu.Event) (float64, error) {
+	if err := e.g.begin("Elapsed"); err != nil {
+		return 0, err
 	}
-	return e.g.Took(e.g.Plan()), nil
+	if e.g.Took != nil {
+		return e.g.Took(e.g.Plan()), nil
+	}
+	return float64(e.passed().Sub(since.(*event).passed())) / 1e3, nil
+}
+
+func (e *event) passed() time.Time {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.at
 }
 
 func (e *event) Close() error {

@@ -207,6 +207,23 @@ inline vpps_statistics statistics() {
   return s;
 }
 
+// Where time went since the engine was opened; parts of the kernel with VPPS_CLOCKS=1. Waits.
+inline vpps_times times() {
+  vpps_times t = VPPS_TIMES_INIT;
+  installed::check(vpps_engine_times(installed::parameters::all().engine(), &t));
+  return t;
+}
+
+// What VPPS_CLOCKS=1 saw of each kind of instruction, as CSV. Waits.
+inline std::string clock_table() {
+  vpps_engine *e = installed::parameters::all().engine();
+  size_t size = 0;
+  installed::check(vpps_clock_table(e, nullptr, 0, &size));
+  std::vector<char> text(size + 1);
+  installed::check(vpps_clock_table(e, text.data(), text.size(), nullptr));
+  return text.data();
+}
+
 // A script of the last call, disassembled.
 inline std::string script_dump() {
   vpps_engine *e = installed::parameters::all().engine();

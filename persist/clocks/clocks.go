@@ -1,0 +1,159 @@
+// Package clocks sums over launches what processors with clocks (VPPS_CLOCKS=1) leave of each:
+// where their time went, and what they read of the parameters.
+package clocks
+
+import (
+	"fmt"
+	"strings"
+
+	"libvpps/persist/script"
+)
+
+// Part is a part of a processor's time in a launch. The first are script's phases.
+type Part int
+
+const (
+	Start     Part = iota // until the first instruction: taking matrices into registers
+	Forward               // values
+	Backward              // gradients of nodes
+	Gradients             // gradients of parameters
+	Update                // norm, clipping, update
+	Fetch                 // between instructions: fetching and decoding the script
+	Waiting               // for other processors
+	Idle                  // of the launch, before its begin and after its end
+	Busy                  // all parts but the last two
+	Parts
+)
+
+// Time is nanoseconds, summed over launches: of the processors' mean, and of that processor of
+// each launch which has most.
+type Time struct{ Mean, Max float64 }
+
+// Cell is the instructions of one phase and opcode, and their time.
+type Cell struct {
+	Count uint64
+	Time
+}
+
+// Sum is what launches took.
+type Sum struct {
+	Launches   uint64
+	Processors int // of the last
+	Parts      [Parts]Time
+	Cells      [script.Phases][script.Opcodes]Cell
+
+	// Bytes of matrices that were taken into registers; of parameters that updates read; and that
+	// other instructions read, again for each use.
+	Loaded, Updated, Streamed uint64
+}
+
+// Add adds a launch: its processors' records, one after another. Records of processors that did not
+// end are left out.
+func (s *Sum) Add(records []uint64) {
+	l := launchOf(records)
+	if l.processors == 0 {
+		return
+	}
+	s.Launches++
+	s.Processors = l.processors
+	var sum [Parts]float64
+	var most [Parts]float64
+	for r := records; len(r) > 0; r = r[script.ClockWords:] {
+		if r[script.ClockEnd] == 0 {
+			continue
+		}
+		parts := l.partsOf(r)
+		for i, x := range parts {
+			sum[i] += x
+			most[i] = max(most[i], x)
+		}
+		s.Loaded += 4 * r[script.ClockLoaded]
+		s.Updated += 4 * r[script.ClockUpdated]
+		s.Streamed += 4 * r[script.ClockStreamed]
+	}
+	for i := range s.Parts {
+		s.Parts[i].Mean += sum[i] / float64(l.processors)
+		s.Parts[i].Max += most[i]
+	}
+	s.addCells(records, &l)
+}
+
+func (s *Sum) addCells(records []uint64, l *launch) {
+	for p := range s.Cells {
+		for op := range s.Cells[p] {
+			c := &s.Cells[p][op]
+			at := script.ClockCellOf(script.Phase(p), script.Opcode(op))
+			var ticks, most uint64
+			for r := records; len(r) > 0; r = r[script.ClockWords:] {
+				c.Count += r[at-script.ClockCells+script.ClockCounts]
+				ticks += r[at]
+				most = max(most, r[at])
+			}
+			c.Mean += float64(ticks) * l.tick / float64(l.processors)
+			c.Max += float64(most) * l.tick
+		}
+	}
+}
+
+// launch is what a launch's records have in common.
+type launch struct {
+	processors int
+	tick, ns   float64 // nanoseconds of a tick, and from the first begin to the last end
+}
+
+func launchOf(records []uint64) (l launch) {
+	begin, end := ^uint64(0), uint64(0)
+	var ns, ticks float64
+	for r := records; len(r) > 0; r = r[script.ClockWords:] {
+		if r[script.ClockEnd] == 0 {
+			continue
+		}
+		l.processors++
+		begin, end = min(begin, r[script.ClockBegin]), max(end, r[script.ClockEnd])
+		ns += float64(r[script.ClockEnd] - r[script.ClockBegin])
+		ticks += float64(r[script.ClockTicks])
+	}
+	if l.processors > 0 {
+		l.ns = float64(end - begin)
+		l.tick = ns / max(ticks, 1)
+	}
+	return l
+}
+
+// partsOf divides the launch as one processor spent it.
+func (l *launch) partsOf(r []uint64) (parts [Parts]float64) {
+	for p := range script.Phases {
+		for op := range script.Opcode(script.Opcodes) {
+			part := Part(p)
+			if op == script.Wait || op == script.Poll {
+				part = Waiting
+			}
+			parts[part] += float64(r[script.ClockCellOf(p, op)]) * l.tick
+		}
+	}
+	parts[Fetch] = float64(r[script.ClockFetch]) * l.tick
+	for i := range Waiting {
+		parts[Busy] += parts[i]
+	}
+	parts[Idle] = max(l.ns-parts[Busy]-parts[Waiting], 0)
+	return parts
+}
+
+// Table is the sum as CSV: a row for each phase and opcode that took time.
+func (s *Sum) Table() string {
+	var b strings.Builder
+	b.WriteString("phase,operation,instructions,mean_ns,max_ns\n")
+	for p := range s.Cells {
+		for op, c := range s.Cells[p] {
+			if c.Max == 0 {
+				continue
+			}
+			name := script.Opcode(op).String()
+			if script.Opcode(op) == script.Halt {
+				name = "load"
+			}
+			fmt.Fprintf(&b, "%v,%s,%d,%.0f,%.0f\n", script.Phase(p), name, c.Count, c.Mean, c.Max)
+		}
+	}
+	return b.String()
+}

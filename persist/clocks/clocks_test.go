@@ -1,0 +1,51 @@
+package clocks
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"libvpps/persist/script"
+)
+
+// record is of a processor whose counter ticks four times a nanosecond.
+func record(begin, end uint64, cells map[int]uint64) []uint64 {
+	r := make([]uint64, script.ClockWords)
+	r[script.ClockBegin], r[script.ClockEnd], r[script.ClockTicks] = begin, end, 4*(end-begin)
+	for at, ns := range cells {
+		r[at] = 4 * ns
+	}
+	return r
+}
+
+func TestALaunchIsDividedAmongItsParts(t *testing.T) {
+	product := script.ClockCellOf(script.InForward, script.Product)
+	wait := script.ClockCellOf(script.InBackward, script.Wait)
+	update := script.ClockCellOf(script.InUpdate, script.Update)
+	a := record(1000, 1100, map[int]uint64{product: 60, wait: 10, script.ClockFetch: 30})
+	b := record(1010, 1080, map[int]uint64{product: 20, wait: 40, update: 10})
+	a[script.ClockLoaded], b[script.ClockUpdated], b[script.ClockStreamed] = 5, 7, 9
+	a[product-script.ClockCells+script.ClockCounts], b[product-script.ClockCells+script.ClockCounts] = 2, 1
+	skipped := make([]uint64, script.ClockWords)
+
+	var s Sum
+	s.Add(skipped)
+	require.Zero(t, s.Launches)
+	for range 2 {
+		s.Add(append(append(append([]uint64{}, a...), b...), skipped...))
+	}
+	require.EqualValues(t, 2, s.Launches)
+	require.Equal(t, 2, s.Processors)
+	require.Equal(t, Time{80, 120}, s.Parts[Forward])
+	require.Equal(t, Time{10, 20}, s.Parts[Update])
+	require.Equal(t, Time{50, 80}, s.Parts[Waiting])
+	require.Equal(t, Time{30, 60}, s.Parts[Fetch])
+	require.Equal(t, Time{30, 60}, s.Parts[Idle], "30 ns of 100 for the one that is not there all the time")
+	require.Equal(t, Time{120, 180}, s.Parts[Busy])
+	require.EqualValues(t, 6, s.Cells[script.InForward][script.Product].Count)
+	require.EqualValues(t, 40, s.Loaded)
+	require.EqualValues(t, 56, s.Updated)
+	require.EqualValues(t, 72, s.Streamed)
+	require.Equal(t, "phase,operation,instructions,mean_ns,max_ns\n"+
+		"forward,product,6,80,120\nbackward,wait,0,50,80\nupdate,update,0,10,20\n", s.Table())
+}

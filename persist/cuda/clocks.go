@@ -1,0 +1,50 @@
+package cuda
+
+// The records that processors with clocks leave: in mapped memory, one set for each staging slot.
+
+import (
+	"unsafe"
+
+	"libvpps/persist/clocks"
+	"libvpps/persist/script"
+)
+
+const recordBytes = 8 * script.ClockWords
+
+// watch makes room for a launch's records, if there are clocks. Records of a launch that is skipped
+// stay 0.
+func (e *Executor) watch(t *staging) error {
+	if e.clocks == nil {
+		return nil
+	}
+	if need := e.plan.Processors * recordBytes; t.clocks.Bytes != need {
+		b, err := e.dev.AllocHost(need)
+		if err != nil {
+			return err
+		}
+		old := t.clocks
+		t.clocks = b
+		if err := e.dev.FreeHost(old); err != nil {
+			return err
+		}
+	}
+	clear(t.records())
+	return nil
+}
+
+func (t *staging) records() []uint64 {
+	return unsafe.Slice((*uint64)(t.clocks.Mem), t.clocks.Bytes/8)
+}
+
+// Clocks is where launches spent their time so far, nil without clocks. It waits for them.
+func (e *Executor) Clocks() (*clocks.Sum, error) {
+	if e.clocks == nil {
+		return nil, nil
+	}
+	for i := range e.staging {
+		if err := e.finish(&e.staging[i]); err != nil {
+			return nil, err
+		}
+	}
+	return e.clocks, nil
+}

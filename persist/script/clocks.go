@@ -1,0 +1,26 @@
+package script
+
+// What a processor of a build with clocks (VPPS_CLOCKS=1) leaves of a launch: a record of ClockWords
+// words of 64 bits, written by jit/kernel/clocks.h. Ticks are of the processor's own counter; begin
+// and end, which are nanoseconds, tell how long one is.
+const (
+	ClockBegin    = iota                                  // nanoseconds of the device's clock
+	ClockEnd                                              // 0: the launch was skipped
+	ClockTicks                                            // from begin to end
+	ClockFetch                                            // ticks between instructions: fetching and decoding
+	ClockLoaded                                           // floats of matrices taken into registers
+	ClockUpdated                                          // floats of parameters that Update read
+	ClockStreamed                                         // floats of parameters that other instructions read, again for each use
+	ClockLast                                             // the interpreter's own: when the last step ended,
+	ClockCell                                             // what that step is counted under,
+	ClockBlocked                                          // and whether it is a wait that goes on
+	ClockCells                                            // ticks by phase and opcode; of the start under Halt
+	ClockCounts   = ClockCells + int(Phases)*int(opcodes) // instructions, likewise
+	ClockWords    = ClockCounts + int(Phases)*int(opcodes)
+)
+
+// Opcodes is how many opcodes there are.
+const Opcodes = int(opcodes)
+
+// ClockCellOf is where a record has the ticks of a phase's instructions of an opcode.
+func ClockCellOf(p Phase, op Opcode) int { return ClockCells + int(p)*Opcodes + int(op) }

@@ -1,0 +1,59 @@
+package persist
+
+// Where time goes: on the host always, on the device as far as VPPS_TIMES and VPPS_CLOCKS ask for it.
+
+import (
+	"libvpps/persist/clocks"
+)
+
+// hostTimes are of the program's threads, nanoseconds, summed.
+type hostTimes struct {
+	record uint64 // from a graph's creation, or the last call on it, to the call that brings nodes
+	wait   uint64 // in calls, for workers and device
+}
+
+// Times is where the engine's time went so far; nanoseconds, summed.
+type Times struct {
+	RecordNS, DecodeNS, ScheduleNS, LaunchNS, WaitNS uint64 // LaunchNS: 0 on the CPU
+	CopyNS, KernelNS                                 uint64 // on the device
+	Clocks                                           clocks.Sum
+}
+
+// timed is an executor that measures launches on the device itself.
+type timed interface {
+	DeviceNS() uint64
+	CopyNS() uint64
+}
+
+// Times waits for all batches. What a batch did wrong is left for a later call to tell.
+func (e *Engine) Times() (Times, error) {
+	e.enter()
+	defer e.mu.Unlock()
+	t := Times{RecordNS: e.host.record, DecodeNS: e.stats.DecodeNS, ScheduleNS: e.stats.ScheduleNS, WaitNS: e.host.wait}
+	if err := e.collect(0); err != nil {
+		return t, err
+	}
+	if x, ok := e.exec.(interface{ Clocks() (*clocks.Sum, error) }); ok {
+		sum, err := x.Clocks()
+		if err != nil {
+			return t, e.fail(err)
+		}
+		if sum != nil {
+			t.Clocks = *sum
+		}
+	}
+	if x, ok := e.exec.(timed); ok {
+		t.LaunchNS = e.stats.ExecuteNS
+		t.CopyNS = x.CopyNS()
+		t.KernelNS = x.DeviceNS() - t.CopyNS
+	} else {
+		t.KernelNS = e.stats.ExecuteNS
+	}
+	return t, nil
+}
+
+// waited counts the time since then, in which a call could not go on.
+func (e *Engine) waited(since uint64) { e.host.wait += now() - since }
+
+// recorded counts the time in which the program recorded what a call brings at a moment.
+func (g *Graph) recorded(at uint64) { g.e.host.record += at - g.since }

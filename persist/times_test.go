@@ -1,0 +1,78 @@
+package persist
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"libvpps/persist/clocks"
+	"libvpps/persist/script"
+)
+
+// With clocks results are the same, on both devices, and every phase of every batch has its time.
+func TestClocksSeeEveryPhase(t *testing.T) {
+	devices := map[string]func() *model{
+		"one processor": func() *model { return onThreads(t, 1) },
+		"processors":    func() *model { m := newModel(t, 0); m.addMatrix(); return m },
+		"GPU":           func() *model { m, _ := onGPU(t); m.addMatrix(); return m },
+	}
+	for name, open := range devices {
+		t.Run(name, func(t *testing.T) {
+			m := open()
+			want := batches(m, m.by(script.Adam), 12)
+			t.Setenv("VPPS_CLOCKS", "1")
+			m = open()
+			have := batches(m, m.by(script.Adam), 12)
+			for id := range want {
+				require.Equal(t, want[id], have[id])
+			}
+			times, err := m.Times()
+			require.NoError(t, err)
+			s := &times.Clocks
+			require.EqualValues(t, 12, s.Launches)
+			require.Equal(t, m.plan.Processors, s.Processors)
+			for _, part := range []clocks.Part{clocks.Start, clocks.Forward, clocks.Backward, clocks.Gradients, clocks.Update, clocks.Fetch, clocks.Busy} {
+				require.Positive(t, s.Parts[part].Mean, part)
+				require.LessOrEqual(t, s.Parts[part].Mean, s.Parts[part].Max, part)
+			}
+			if s.Processors > 1 {
+				require.Positive(t, s.Parts[clocks.Waiting].Max)
+			}
+			cell := func(p script.Phase, op script.Opcode) uint64 { return s.Cells[p][op].Count }
+			require.EqualValues(t, 12*len(m.plan.Partitions), cell(script.InForward, script.Product))
+			require.EqualValues(t, 12*len(m.plan.Partitions), cell(script.InBackward, script.ProductT))
+			require.EqualValues(t, 12*len(m.plan.Partitions), cell(script.InGradients, script.Outer))
+			require.NotZero(t, cell(script.InUpdate, script.Clip))
+			require.NotZero(t, cell(script.InUpdate, script.Update))
+			for _, op := range []script.Opcode{script.Product, script.ProductT, script.Outer, script.Clip, script.Update} {
+				all := uint64(0)
+				for p := range script.Phases {
+					all += cell(p, op)
+				}
+				require.Equal(t, max(cell(script.InForward, op), cell(script.InBackward, op), cell(script.InGradients, op), cell(script.InUpdate, op)), all, op)
+			}
+			dense := uint64(m.params[paramW].Size + m.params[paramM].Size)
+			require.Equal(t, 12*4*dense, s.Updated, "each update reads the parameters once")
+			require.Positive(t, times.RecordNS)
+			require.Positive(t, times.KernelNS)
+		})
+	}
+}
+
+// A launch behind a failed batch is skipped and has no time.
+func TestASkippedLaunchHasNoTime(t *testing.T) {
+	t.Setenv("VPPS_CLOCKS", "1")
+	m, _ := onGPU(t)
+	h := m.handle()
+	for _, x := range []float32{1, inf, 1} {
+		g := m.NewGraph()
+		_, err := h.FB(g, product(x, 1), 3)
+		require.NoError(t, err)
+		g.Close()
+	}
+	_, err := h.SyncLatestLoss()
+	require.ErrorIs(t, err, ErrNumeric)
+	times, err := m.Times()
+	require.NoError(t, err)
+	require.EqualValues(t, 2, times.Clocks.Launches)
+}
