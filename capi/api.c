@@ -349,6 +349,10 @@ PUBLIC vpps_status vpps_plan_report(vpps_handle *h, char *text, size_t size, siz
   ENTER(h);
   return goPlanReport(H(h), text, size, needed);
 }
+PUBLIC vpps_status vpps_flush_timeline(vpps_engine *e) {
+  ENTER(e);
+  return goFlushTimeline(H(e));
+}
 PUBLIC vpps_status vpps_script_dump(vpps_engine *e, char *text, size_t size, size_t *needed) {
   ENTER(e);
   return goScriptDump(H(e), text, size, needed);

@@ -676,6 +676,16 @@ func goPlanReport(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) (s
 	return 0
 }
 
+//export goFlushTimeline
+func goFlushTimeline(h C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(e.FlushTimeline())
+}
+
 //export goScriptDump
 func goScriptDump(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) (status C.int) {
 	defer guard(&status)

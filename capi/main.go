@@ -46,6 +46,8 @@ func failed(err error) C.int {
 		return C.VPPS_ERR_DEVICE
 	case errors.Is(err, persist.ErrMemory):
 		return C.VPPS_ERR_MEMORY
+	case errors.Is(err, persist.ErrFile):
+		return C.VPPS_ERR_IO
 	case errors.Is(err, persist.ErrUnsupported):
 		return C.VPPS_ERR_UNSUPPORTED
 	}

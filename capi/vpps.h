@@ -57,6 +57,10 @@
  *  VPPS_CLOCKS=1        on either device, has every processor note how long which
  *                       instructions take, for vpps_engine_times. On a GPU it is
  *                       another, slower kernel; results are the same
+ *  VPPS_TRACE=file      writes a timeline of the program, of the workers that make
+ *                       scripts and of the device: trace events, which ui.perfetto.dev
+ *                       shows; at most 256 MiB. A file that cannot be made is
+ *                       VPPS_ERR_IO from vpps_engine_open
  *  VPPS_VERIFY=1        proves every script sound on the host before it runs
  *  VPPS_CHECK=1         on either device, holds every operand of an instruction
  *                       against the script's tensors before it runs, and fills
@@ -348,6 +352,11 @@ vpps_status vpps_handle_clips(vpps_handle *handle, uint64_t *clips);
 vpps_status vpps_plan_report(vpps_handle *handle, char *text, size_t size, size_t *needed);
 /* The script of the last call, disassembled. */
 vpps_status vpps_script_dump(vpps_engine *engine, char *text, size_t size, size_t *needed);
+
+/* Waits for all batches and completes the file of VPPS_TRACE, which otherwise is behind by up to
+ * 0.1 s until the engine is closed. VPPS_ERR_IO: not all could be written, the text names the file.
+ */
+vpps_status vpps_flush_timeline(vpps_engine *engine);
 
 /* A part of the processors' time: nanoseconds, summed over launches, of their mean and of that
  * processor of each launch which has most. */

@@ -99,16 +99,19 @@ int run(const application &a, int argc, char **argv,
       setenv("VPPS_PLAN", "profile=1", 1); // libvpps
     if (o.measure > 0)
       setenv("VPPS_TIMES", "1", 0); // libvpps: measures the device's time
+    if (!o.trace.empty())
+      setenv("VPPS_TRACE", o.trace.c_str(), 1); // libvpps: a timeline
     dynet::initialize(params);
     typename Model::corpus data;
     data.read(o.train, o.dev);
-    if (o.measure > 0)
-      return measure<Model>(o, data);
-    std::printf("%zu sentences of %s, %zu held out, %u words\n", data.train.size(), o.train.c_str(),
-                data.dev.size(), data.words.size());
-    if (baseline && !data.dev.empty() && o.load.empty())
+    if (o.measure <= 0)
+      std::printf("%zu sentences of %s, %zu held out, %u words\n", data.train.size(),
+                  o.train.c_str(), data.dev.size(), data.words.size());
+    if (o.measure <= 0 && baseline && !data.dev.empty() && o.load.empty())
       baseline(data, o);
-    return train_or_load<Model>(a, o, data);
+    const int status = o.measure > 0 ? measure<Model>(o, data) : train_or_load<Model>(a, o, data);
+    vpps::flush_timeline(); // libvpps: says so if it could not be written
+    return status;
   } catch (const std::exception &e) {
     std::cerr << a.name << ": " << e.what() << std::endl;
     return 1;

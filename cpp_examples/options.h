@@ -22,7 +22,8 @@ struct application {
 
 struct options {
   std::string program; // without its folder
-  std::string train, dev, folder, save, load, losses, curve, device, mode = "vpps", trainer = "sgd";
+  std::string train, dev, folder, save, load, losses, curve, trace, device, mode = "vpps",
+                                                                            trainer = "sgd";
   std::string batch_sizes = "1,2,4,8,16,32,64,128";
   unsigned hidden = 0, embed = 0, batch_size = 8, epochs = 0, updates = 0, seed = 1, profile = 0;
   double seconds = 0, learning_rate = 0, measure = 0;
@@ -35,8 +36,9 @@ inline std::string usage(const application &a, const std::string &program) {
          " DIR | --train FILE --dev FILE]\n"
          "         [--hidden N] [--embed N] [--batch-size N] [--learning-rate X] [--seed N]\n"
          "         [--trainer NAME] [--epochs N] [--seconds X] [--updates N] [--save FILE]\n"
-         "         [--load FILE] [--losses FILE] [--curve FILE] [--measure SECONDS]\n"
-         "         [--batch-sizes A,B,...] [--device cpu|cuda[:N]|auto] [--mode vpps|dynet]\n"
+         "         [--load FILE] [--losses FILE] [--curve FILE] [--trace FILE]\n"
+         "         [--measure SECONDS] [--batch-sizes A,B,...]\n"
+         "         [--device cpu|cuda[:N]|auto] [--mode vpps|dynet]\n"
          "         [--profile 1]\n"
          "\n"
          "  --demo    trains about a minute on the sample " +
@@ -54,6 +56,7 @@ inline std::string usage(const application &a, const std::string &program) {
          "  --curve   writes loss and score of the held-out sentences as training goes on, as "
          "CSV;\n"
          "            the looks take none of the --seconds\n"
+         "  --trace   writes a timeline of program, scripts and device, for ui.perfetto.dev\n"
          "  --measure trains at each of the --batch-sizes for so many seconds and answers for half "
          "as\n"
          "            many; prints rates, latency and where the time goes as CSV. The learning "
@@ -94,17 +97,11 @@ inline double positive(const std::string &name, const char *text, bool whole) {
 
 // Sets what the command line names.
 inline void read_arguments(const application &a, int argc, char **argv, options &o) {
-  const std::map<std::string, std::string *> texts = {{"--train", &o.train},
-                                                      {"--dev", &o.dev},
-                                                      {std::string("--") + a.data, &o.folder},
-                                                      {"--save", &o.save},
-                                                      {"--load", &o.load},
-                                                      {"--losses", &o.losses},
-                                                      {"--device", &o.device},
-                                                      {"--mode", &o.mode},
-                                                      {"--curve", &o.curve},
-                                                      {"--trainer", &o.trainer},
-                                                      {"--batch-sizes", &o.batch_sizes}};
+  const std::map<std::string, std::string *> texts = {
+      {"--train", &o.train},   {"--dev", &o.dev},         {std::string("--") + a.data, &o.folder},
+      {"--save", &o.save},     {"--load", &o.load},       {"--losses", &o.losses},
+      {"--device", &o.device}, {"--mode", &o.mode},       {"--curve", &o.curve},
+      {"--trace", &o.trace},   {"--trainer", &o.trainer}, {"--batch-sizes", &o.batch_sizes}};
   const std::map<std::string, unsigned *> sizes = {
       {"--hidden", &o.hidden},  {"--embed", &o.embed},     {"--batch-size", &o.batch_size},
       {"--epochs", &o.epochs},  {"--updates", &o.updates}, {"--seed", &o.seed},

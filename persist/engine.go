@@ -79,6 +79,7 @@ type Engine struct {
 	check       bool // the executor holds every operand against the tensor table
 	stats       Statistics
 	host        hostTimes
+	timeline    timeline
 	last        script.Script // the last call's, for Dump
 	dead        error         // the device is gone
 	snapshot    snapshot
@@ -110,6 +111,7 @@ var (
 	ErrDevice      = errors.New("device failed")
 	ErrMemory      = errors.New("out of memory")
 	ErrUnsupported = errors.New("not available")
+	ErrFile        = errors.New("file")
 )
 
 func wrong(kind error, format string, a ...any) error {
@@ -137,6 +139,10 @@ func Open(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := newEngine(exec, o.Seed)
+	if err := e.startTimeline(); err != nil {
+		exec.Close()
+		return nil, err
+	}
 	e.snapshot.every = uint64(max(o.Snapshot, 0))
 	if o.Snapshot == 0 {
 		e.snapshot.every, _ = strconv.ParseUint(os.Getenv("VPPS_SNAPSHOT_BATCHES"), 10, 32)
@@ -193,6 +199,7 @@ func (e *Engine) Close() {
 	e.closed = true
 	e.exec.Wait()
 	e.exec.Close()
+	e.timeline.close()
 	for i := range e.params {
 		e.params[i].free()
 	}
@@ -345,6 +352,7 @@ func (e *Engine) run(r *script.Request) (*script.Built, error) {
 	if err != nil {
 		return nil, err
 	}
+	e.span(programTrack, "script", e.batch+1, t)
 	e.stats.ScheduleNS += now() - t
 	e.stats.Script = uint64(len(built.Script.Words))
 	if e.verify {
@@ -366,6 +374,7 @@ func (e *Engine) run(r *script.Request) (*script.Built, error) {
 	if err := e.exec.Launch(&built.Script, e.batch); err != nil {
 		return nil, e.broke(err)
 	}
+	e.traceExecution(e.batch, t)
 	e.stats.ExecuteNS += now() - t
 	e.stats.Launches++
 	return built, nil
@@ -373,7 +382,7 @@ func (e *Engine) run(r *script.Request) (*script.Built, error) {
 
 // wait waits for all launches.
 func (e *Engine) wait() error {
-	defer e.waited(now())
+	defer e.waited(now(), "wait for the device")
 	if err := e.exec.Wait(); err != nil {
 		return e.fail(err)
 	}

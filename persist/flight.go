@@ -102,7 +102,7 @@ func (e *Engine) collect(behind int) error {
 		return e.dead
 	}
 	if len(e.flights) > behind {
-		defer e.waited(now())
+		defer e.waited(now(), "wait for a result")
 	}
 	for len(e.flights) > behind {
 		f := e.flights[0]

@@ -141,7 +141,11 @@ func (g *Graph) call(came uint64, w *bridge.Words, node uint32, inFlight int, do
 	if w != nil && w.NodeCount > 0 {
 		g.recorded(came)
 	}
-	defer func() { g.since = now() }()
+	batch := g.e.batch + 1
+	defer func() {
+		g.since = now()
+		g.e.timeline.to.Span(programTrack, "call", uint64(batch), came, g.since)
+	}()
 	if err := g.e.ready(inFlight); err != nil {
 		return err
 	}
@@ -196,7 +200,10 @@ func (g *Graph) append(w *bridge.Words) error {
 		return nil
 	}
 	t := now()
-	defer func() { g.e.stats.DecodeNS += now() - t }()
+	defer func() {
+		g.e.stats.DecodeNS += now() - t
+		g.e.span(programTrack, "decode", g.e.batch+1, t)
+	}()
 	first := g.wire.Len()
 	if err := g.wire.Append(w, g.e.dimOf); err != nil {
 		return err

@@ -53,7 +53,7 @@ func (e *Engine) asynchronous() bool {
 // drain waits until the workers are idle, so that the caller may use builder and executor.
 func (e *Engine) drain() {
 	if j := e.pipe.last; j != nil {
-		defer e.waited(now())
+		defer e.waited(now(), "wait for scripts")
 		<-j.done
 		e.pipe.last = nil
 	}
@@ -69,8 +69,8 @@ func (e *Engine) enter() {
 func (e *Engine) hand(r *script.Request) *job {
 	e.pipe.once.Do(func() {
 		e.pipe.queue = make(chan *job, inFlight)
-		for range builders {
-			go e.work(e.pipe.queue)
+		for k := range builders {
+			go e.work(e.pipe.queue, firstWorker+k)
 		}
 	})
 	r.Plan, r.Seed = e.plan, e.seed
@@ -84,17 +84,18 @@ func (e *Engine) hand(r *script.Request) *job {
 
 // work builds scripts and launches them when those before are. Behind one that fails the others
 // of the queue fail, too: they would read parameters that it has not updated.
-func (e *Engine) work(queue chan *job) {
+func (e *Engine) work(queue chan *job, track int) {
 	var builder script.Builder
 	for j := range queue {
-		j.err = e.launchJob(&builder, j)
+		j.err = e.launchJob(&builder, j, track)
 		close(j.done)
 	}
 }
 
-func (e *Engine) launchJob(builder *script.Builder, j *job) error {
+func (e *Engine) launchJob(builder *script.Builder, j *job, track int) error {
 	t := now()
 	built, err := build(builder, &j.request)
+	e.span(track, "script", j.launch, t)
 	t = now() - t
 	if b := j.before; b != nil {
 		<-b.done
@@ -117,6 +118,8 @@ func (e *Engine) launchJob(builder *script.Builder, j *job) error {
 	e.last = built.Script
 	t = now()
 	err = e.exec.Launch(&built.Script, j.launch)
+	e.span(track, "launch", j.launch, t)
+	e.traceExecution(j.launch, t)
 	e.stats.ExecuteNS += now() - t
 	e.stats.Launches++
 	return err

@@ -53,7 +53,13 @@ func (e *Engine) Times() (Times, error) {
 }
 
 // waited counts the time since then, in which a call could not go on.
-func (e *Engine) waited(since uint64) { e.host.wait += now() - since }
+func (e *Engine) waited(since uint64, what string) {
+	e.host.wait += now() - since
+	e.span(programTrack, what, 0, since)
+}
 
 // recorded counts the time in which the program recorded what a call brings at a moment.
-func (g *Graph) recorded(at uint64) { g.e.host.record += at - g.since }
+func (g *Graph) recorded(at uint64) {
+	g.e.host.record += at - g.since
+	g.e.timeline.to.Span(programTrack, "record", uint64(g.e.batch+1), g.since, at)
+}

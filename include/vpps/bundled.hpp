@@ -150,6 +150,11 @@ inline vpps_times times() {
   return t;
 }
 
+// Waits, and completes the timeline in the file of VPPS_TRACE; throws if not all could be written.
+inline void flush_timeline() {
+  dynet::check(vpps_flush_timeline(dynet::engine("vpps::flush_timeline")->raw));
+}
+
 // What VPPS_CLOCKS=1 saw of each kind of instruction, as CSV. Waits.
 inline std::string clock_table() {
   const std::shared_ptr<dynet::Engine> &e = dynet::engine("vpps::clock_table");

@@ -58,6 +58,7 @@ type Executor struct {
 	deviceUS  float64     // so far
 	copyUS    float64     // of this, until the script was copied
 	clocks    *clocks.Sum // nil: none
+	timeline  *timeline   // nil: none
 }
 
 type segment struct {
@@ -76,6 +77,7 @@ type staging struct {
 	us            float64        // what the last batch took, if timed
 	clocks        gpu.HostBuffer // the processors' records, mapped, with clocks only
 	busy          bool
+	put           uint64 // when the host began to launch, with a timeline
 	batch         uint32
 }
 
@@ -92,7 +94,7 @@ func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64, settings pl
 	if !dev.Info().Cooperative {
 		return nil, fmt.Errorf("%s cannot launch cooperative grids", dev.Info().Name)
 	}
-	e.times = os.Getenv("VPPS_TIMES") == "1" || e.options.Clocks
+	e.times = os.Getenv("VPPS_TIMES") == "1" || os.Getenv("VPPS_TRACE") != "" || e.options.Clocks
 	e.timed = e.times
 	if err := e.allocate(); err != nil {
 		e.release()
@@ -164,6 +166,7 @@ func (e *Executor) release() {
 		e.dev.Free(s.at)
 	}
 	e.dev.Free(e.status)
+	e.timeline.close()
 	for _, t := range e.staging {
 		e.dev.Free(t.dev)
 		e.unmark(&t)
@@ -272,6 +275,7 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 		return err
 	}
 	copy(unsafe.Slice((*uint32)(t.host.Mem), t.words), s.Words[:n])
+	e.timeline.before(t)
 	if e.timed {
 		if err := t.begin.Record(); err != nil {
 			return err
@@ -295,7 +299,10 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t.busy, t.batch = true, batch
-	return err
+	if err != nil {
+		return err
+	}
+	return e.timeline.after(t)
 }
 
 // unwrite fills the activations that a launch must write before it reads with the sentinel.
@@ -354,8 +361,11 @@ func (e *Executor) finish(t *staging) error {
 	}
 	e.deviceUS += t.us
 	us, err := t.copied.Elapsed(t.begin)
+	if err != nil {
+		return err
+	}
 	e.copyUS += us
-	return err
+	return e.timeline.passed(t)
 }
 
 // DeviceNS is the time that launches took on the device, the script's copy included, as far as

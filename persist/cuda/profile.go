@@ -125,7 +125,7 @@ func (e *Executor) timeLaunches(on bool) error {
 			return err
 		}
 		e.unmark(t)
-		t.begin, t.done = fresh.begin, fresh.done
+		t.begin, t.copied, t.done = fresh.begin, fresh.copied, fresh.done
 	}
 	e.timed = on
 	return nil

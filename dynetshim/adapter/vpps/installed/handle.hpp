@@ -214,6 +214,11 @@ inline vpps_times times() {
   return t;
 }
 
+// Waits, and completes the timeline in the file of VPPS_TRACE; throws if not all could be written.
+inline void flush_timeline() {
+  installed::check(vpps_flush_timeline(installed::parameters::all().engine()));
+}
+
 // What VPPS_CLOCKS=1 saw of each kind of instruction, as CSV. Waits.
 inline std::string clock_table() {
   vpps_engine *e = installed::parameters::all().engine();

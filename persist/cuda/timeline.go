@@ -1,0 +1,110 @@
+package cuda
+
+// When launches ran, by the host's clock. Events tell only how far two of them are apart, so a first
+// one, which the host waits for, ties the device's time to the host's.
+
+import (
+	"fmt"
+
+	"libvpps/gpu"
+)
+
+// timeline ties the device's time to a clock of the host, in nanoseconds.
+type timeline struct {
+	now    func() uint64
+	launch func(batch uint32, begin, copied, done uint64)
+	anchor gpu.Event // passed at host time at
+	at     float64
+	next   gpu.Event // the next anchor, being put on the stream behind the launch of a slot
+	behind *staging
+}
+
+// apart is how many nanoseconds an anchor is used: what events tell is a float32 of milliseconds.
+const apart = 4e9
+
+// Trace has every launch told, in order: when its script's copy began and ended, and when its
+// kernel did. It needs VPPS_TRACE to have been set when the executor was made.
+func (e *Executor) Trace(now func() uint64, launch func(batch uint32, begin, copied, done uint64)) error {
+	if !e.times {
+		return fmt.Errorf("%s: VPPS_TRACE was not set when the device was opened", e.Describe())
+	}
+	t := &timeline{now: now, launch: launch}
+	for _, event := range []*gpu.Event{&t.anchor, &t.next} {
+		var err error
+		if *event, err = e.dev.NewTimedEvent(); err != nil {
+			return err
+		}
+	}
+	e.timeline = t
+	if err := t.anchor.Record(); err != nil {
+		return err
+	}
+	if err := t.anchor.Wait(); err != nil {
+		return err
+	}
+	t.at = float64(now())
+	return nil
+}
+
+func (t *timeline) close() {
+	if t != nil {
+		t.anchor.Close()
+		t.next.Close()
+	}
+}
+
+// before notes when the host began to put a launch on the stream.
+func (t *timeline) before(s *staging) {
+	if t != nil {
+		s.put = t.now()
+	}
+}
+
+// after puts a new anchor behind a launch if it is time.
+func (t *timeline) after(s *staging) error {
+	if t == nil || t.behind != nil || float64(s.put)-t.at < apart {
+		return nil
+	}
+	t.behind = s
+	return t.next.Record()
+}
+
+// passed tells of a launch that is over. The device's clock is not the host's: a launch cannot have
+// begun before the host asked for it, nor end after the host has seen its end.
+func (t *timeline) passed(s *staging) error {
+	if t == nil {
+		return nil
+	}
+	seen := float64(t.now())
+	var us [3]float64
+	for i, event := range []gpu.Event{s.begin, s.copied, s.done} {
+		var err error
+		if us[i], err = event.Elapsed(t.anchor); err != nil {
+			return err
+		}
+	}
+	t.at += max(0, float64(s.put)-(t.at+1e3*us[0]))
+	t.at -= max(0, t.at+1e3*us[2]-seen)
+	t.launch(s.batch, t.host(us[0]), t.host(us[1]), t.host(us[2]))
+	return t.move(s)
+}
+
+func (t *timeline) host(us float64) uint64 { return uint64(max(t.at+1e3*us, 0)) }
+
+// move takes the new anchor when the launch before it is over.
+func (t *timeline) move(s *staging) error {
+	if t.behind != s {
+		return nil
+	}
+	t.behind = nil
+	if err := t.next.Wait(); err != nil {
+		return err
+	}
+	us, err := t.next.Elapsed(t.anchor)
+	if err != nil {
+		return err
+	}
+	t.at += 1e3 * us
+	t.anchor, t.next = t.next, t.anchor
+	return nil
+}

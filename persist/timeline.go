@@ -1,0 +1,89 @@
+package persist
+
+// The timeline of VPPS_TRACE=file: what the program, the workers and the device do when.
+
+import (
+	"os"
+
+	"libvpps/persist/trace"
+)
+
+// The tracks. Workers have one each, from firstWorker on.
+const (
+	programTrack = 1 + iota
+	firstWorker
+	deviceTrack = firstWorker + builders
+)
+
+// timeline is the engine's part of a file of trace events; its zero value writes nothing.
+type timeline struct {
+	file *trace.File
+	to   *trace.Process // nil: nothing is written
+}
+
+// traced is an executor that tells when a launch's script was copied and its kernel ran, by a
+// clock of the host.
+type traced interface {
+	Trace(now func() uint64, launch func(batch uint32, begin, copied, done uint64)) error
+}
+
+// startTimeline opens the file that the environment names, if it does.
+func (e *Engine) startTimeline() error {
+	path := os.Getenv("VPPS_TRACE")
+	if path == "" {
+		return nil
+	}
+	f, err := trace.Open(path)
+	if err != nil {
+		return wrong(ErrFile, "VPPS_TRACE: %v", err)
+	}
+	tracks := []string{programTrack - 1: "program", firstWorker - 1: "scripts, worker 1", firstWorker: "scripts, worker 2", deviceTrack - 1: "device"}
+	e.timeline = timeline{f, f.Process(e.exec.Describe(), tracks...)}
+	if x, ok := e.exec.(traced); ok {
+		if err := x.Trace(now, e.traceLaunch); err != nil {
+			return e.fail(err)
+		}
+	}
+	return nil
+}
+
+func (e *Engine) traceLaunch(batch uint32, begin, copied, done uint64) {
+	e.timeline.to.Span(deviceTrack, "copy", uint64(batch), begin, copied)
+	e.timeline.to.Span(deviceTrack, "kernel", uint64(batch), copied, done)
+}
+
+// traceExecution is for executors that do not tell: Launch runs the script.
+func (e *Engine) traceExecution(batch uint32, from uint64) {
+	if _, ok := e.exec.(traced); !ok {
+		e.timeline.to.Span(deviceTrack, "processors", uint64(batch), from, now())
+	}
+}
+
+// span is from a moment until now.
+func (e *Engine) span(track int, name string, batch uint32, from uint64) {
+	if e.timeline.to != nil {
+		e.timeline.to.Span(track, name, uint64(batch), from, now())
+	}
+}
+
+// FlushTimeline waits for all batches and completes the file; the error is of the first write that
+// failed, or of a batch.
+func (e *Engine) FlushTimeline() error {
+	e.enter()
+	defer e.mu.Unlock()
+	if err := e.collect(0); err != nil {
+		return err
+	}
+	if err := e.timeline.to.Flush(); err != nil {
+		return wrong(ErrFile, "VPPS_TRACE: %v", err)
+	}
+	return nil
+}
+
+// close ends the file. Nobody hears that it could not be written: FlushTimeline tells.
+func (t *timeline) close() {
+	if t.file != nil {
+		t.file.Close()
+		*t = timeline{}
+	}
+}
