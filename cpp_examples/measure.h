@@ -4,7 +4,9 @@
 //
 // The columns in ns are per graph node: record is the program's own thread building the graph;
 // decode and schedule are the library's. In one call (vpps) they overlap with each other and with
-// the device, so they do not add up to the rate.
+// the device, so they do not add up to the rate. Columns in us are per batch; from start to idle
+// they are the mean of the device's processors, with VPPS_CLOCKS=1 only, and add up to the kernel's
+// time.
 #ifndef VPPS_EXAMPLES_MEASURE_H
 #define VPPS_EXAMPLES_MEASURE_H
 
@@ -57,6 +59,16 @@ private:
   struct window {
     double seconds = 0, batches = 0, sentences = 0, recording = 0;
     vpps_statistics before, after;
+    vpps_times times_before, times_after;
+    double us(uint64_t vpps_times::*field) const {
+      return 1e-3 * double(times_after.*field - times_before.*field) / batches;
+    }
+    double mean_us(vpps_part_time vpps_times::*part) const {
+      return 1e-3 * double((times_after.*part).mean_ns - (times_before.*part).mean_ns) / batches;
+    }
+    double max_us(vpps_part_time vpps_times::*part) const {
+      return 1e-3 * double((times_after.*part).max_ns - (times_before.*part).max_ns) / batches;
+    }
     double since(uint64_t vpps_statistics::*field) const {
       return double(after.*field - before.*field);
     }
@@ -72,6 +84,7 @@ private:
   };
   static std::vector<column> columns() {
     typedef vpps_statistics s;
+    typedef vpps_times t;
     return {
         {"nodes_per_batch", [](const window &w) { return w.since(&s::nodes) / w.batches; }},
         {"record_ns_per_node", [](const window &w) { return w.per_node(1e9 * w.recording); }},
@@ -86,6 +99,22 @@ private:
         {"copies_per_batch",
          [](const window &w) { return w.since(&s::copies_to_device) / w.batches; }},
         {"script_words", [](const window &w) { return double(w.after.script_words); }},
+        {"launch_us", [](const window &w) { return w.us(&t::launch_ns); }},
+        {"wait_us", [](const window &w) { return w.us(&t::wait_ns); }},
+        {"copy_us", [](const window &w) { return w.us(&t::copy_ns); }},
+        {"kernel_us", [](const window &w) { return w.us(&t::kernel_ns); }},
+        {"start_us", [](const window &w) { return w.mean_us(&t::start); }},
+        {"forward_us", [](const window &w) { return w.mean_us(&t::forward); }},
+        {"backward_us", [](const window &w) { return w.mean_us(&t::backward); }},
+        {"gradients_us", [](const window &w) { return w.mean_us(&t::gradients); }},
+        {"update_us", [](const window &w) { return w.mean_us(&t::update); }},
+        {"fetch_us", [](const window &w) { return w.mean_us(&t::fetch); }},
+        {"waiting_us", [](const window &w) { return w.mean_us(&t::waiting); }},
+        {"idle_us", [](const window &w) { return w.mean_us(&t::idle); }},
+        {"busiest_us", [](const window &w) { return w.max_us(&t::busy); }},
+        {"loaded_bytes", [](const window &w) { return 1e3 * w.us(&t::loaded_bytes); }},
+        {"updated_bytes", [](const window &w) { return 1e3 * w.us(&t::updated_bytes); }},
+        {"streamed_bytes", [](const window &w) { return 1e3 * w.us(&t::streamed_bytes); }},
     };
   }
 
@@ -98,6 +127,7 @@ private:
   window train(double seconds) {
     window w;
     w.before = vpps::statistics();
+    w.times_before = vpps::times();
     w.recording = -update.recording_seconds();
     const stopwatch clock;
     batch_loss told;
@@ -113,6 +143,7 @@ private:
     w.sentences = w.batches * double(batch_size);
     w.recording += update.recording_seconds();
     w.after = vpps::statistics();
+    w.times_after = vpps::times();
     return w;
   }
 
