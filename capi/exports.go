@@ -43,7 +43,7 @@ func goEngineOpen(o *C.vpps_cengine_options, out *C.uintptr_t) (status C.int) {
 	s := engines.open[name]
 	if s == nil {
 		e, err := persist.Open(persist.Options{Device: name, Threads: int(o.threads), Processors: int(o.processors), Seed: uint32(o.seed), Snapshot: int(o.snapshot_batches),
-			Plan: textOf(o.plan), Version: fmt.Sprintf("%d.%d.%d", C.VPPS_VERSION_MAJOR, C.VPPS_VERSION_MINOR, C.VPPS_VERSION_PATCH)})
+			Plan: textOf(o.plan), Trace: textOf(o.trace), Times: o.times != 0, Version: fmt.Sprintf("%d.%d.%d", C.VPPS_VERSION_MAJOR, C.VPPS_VERSION_MINOR, C.VPPS_VERSION_PATCH)})
 		if err != nil {
 			return failed(err)
 		}

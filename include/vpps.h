@@ -141,9 +141,11 @@ typedef struct vpps_engine_options {
   uint32_t snapshot_batches;
   /* How a GPU's plans are chosen; NULL: VPPS_PLAN, whose form this has. The CPU has one plan. */
   const char *plan;
+  const char *trace; /* the file of a timeline; NULL: VPPS_TRACE, else none */
+  uint32_t times;    /* 1: measure the device's time; 0: VPPS_TIMES */
 } vpps_engine_options;
 #define VPPS_ENGINE_OPTIONS_INIT                                                                   \
-  { sizeof(vpps_engine_options), 0, 0, 0, 0, 0, 0 }
+  { sizeof(vpps_engine_options), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Opens the engine of a device; opening the same device again returns the same
  * engine (its options stay those of the first call). Release with vpps_engine_close. */

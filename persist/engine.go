@@ -53,6 +53,8 @@ type Options struct {
 	Plan       string // of a GPU, as plan.ParseSettings reads it; "": VPPS_PLAN
 	Version    string // of the library: what is measured is remembered for it
 	Snapshot   int    // updates from one snapshot of the parameters to the next; 0: VPPS_SNAPSHOT_BATCHES, else none
+	Trace      string // the file of a timeline; "": VPPS_TRACE, else none
+	Times      bool   // measure the device's time; else VPPS_TIMES says
 }
 
 // Engine is one device with its parameters and graphs. Its methods may be called from any
@@ -139,7 +141,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := newEngine(exec, o.Seed)
-	if err := e.startTimeline(); err != nil {
+	if err := e.measure(o); err != nil {
 		exec.Close()
 		return nil, err
 	}

@@ -135,16 +135,16 @@ func (g *Graph) at(node uint32) uint32 {
 	return node
 }
 
-// call is the frame of every call, which came at a moment: words are appended, do does the work,
+// call is the frame of every call, which has a name and came at a moment: words are appended, do does the work,
 // and if anything fails the graph is as it was before.
-func (g *Graph) call(came uint64, w *bridge.Words, node uint32, inFlight int, do func() error) error {
+func (g *Graph) call(name string, came uint64, w *bridge.Words, node uint32, inFlight int, do func() error) error {
 	if w != nil && w.NodeCount > 0 {
 		g.recorded(came)
 	}
 	batch := g.e.batch + 1
 	defer func() {
 		g.since = now()
-		g.e.timeline.to.Span(programTrack, "call", uint64(batch), came, g.since)
+		g.e.timeline.to.Span(programTrack, name, uint64(batch), came, g.since)
 	}()
 	if err := g.e.ready(inFlight); err != nil {
 		return err
@@ -258,7 +258,7 @@ func (g *Graph) Forward(w *bridge.Words, node uint32, restart bool) error {
 	came := now()
 	g.e.enter()
 	defer g.e.mu.Unlock()
-	return g.call(came, w, node, 0, func() error {
+	return g.call("forward", came, w, node, 0, func() error {
 		if restart || g.spent {
 			g.restart()
 		}
@@ -307,7 +307,7 @@ func (g *Graph) Value(w *bridge.Words, node uint32, to []float32) error {
 	came := now()
 	g.e.enter()
 	defer g.e.mu.Unlock()
-	return g.call(came, w, node, 0, func() error {
+	return g.call("value", came, w, node, 0, func() error {
 		n := g.at(node)
 		at, valid := g.valueAfterFB(n)
 		if g.spent && !valid {
@@ -344,7 +344,7 @@ func (g *Graph) Backward(w *bridge.Words, node uint32, full bool) error {
 	came := now()
 	g.e.enter()
 	defer g.e.mu.Unlock()
-	return g.call(came, w, node, 0, func() error {
+	return g.call("backward", came, w, node, 0, func() error {
 		if d := g.wire.DimOf(node); d.Size() != 1 {
 			return wrong(ErrArgument, "node %d: backward starts from a scalar, its dim is %v", node, *d)
 		}

@@ -27,15 +27,27 @@ type traced interface {
 	Trace(now func() uint64, launch func(batch uint32, begin, copied, done uint64)) error
 }
 
-// startTimeline opens the file that the environment names, if it does.
-func (e *Engine) startTimeline() error {
-	path := os.Getenv("VPPS_TRACE")
-	if path == "" {
+// measure begins what the options or the environment ask for.
+func (e *Engine) measure(o Options) error {
+	if x, ok := e.exec.(interface{ MeasureTimes() error }); ok && o.Times {
+		if err := x.MeasureTimes(); err != nil {
+			return e.fail(err)
+		}
+	}
+	if o.Trace == "" {
+		o.Trace = os.Getenv("VPPS_TRACE")
+	}
+	if o.Trace == "" {
 		return nil
 	}
+	return e.startTimeline(o.Trace)
+}
+
+// startTimeline opens the file and has the executor tell of launches.
+func (e *Engine) startTimeline(path string) error {
 	f, err := trace.Open(path)
 	if err != nil {
-		return wrong(ErrFile, "VPPS_TRACE: %v", err)
+		return wrong(ErrFile, "%v", err)
 	}
 	tracks := []string{programTrack - 1: "program", firstWorker - 1: "scripts, worker 1", firstWorker: "scripts, worker 2", deviceTrack - 1: "device"}
 	e.timeline = timeline{f, f.Process(e.exec.Describe(), tracks...)}
@@ -75,7 +87,7 @@ func (e *Engine) FlushTimeline() error {
 		return err
 	}
 	if err := e.timeline.to.Flush(); err != nil {
-		return wrong(ErrFile, "VPPS_TRACE: %v", err)
+		return wrong(ErrFile, "%v", err)
 	}
 	return nil
 }

@@ -60,9 +60,8 @@ func deep(n int) *bridge.Words {
 // onTimeline is the little model on the stand-in, which works on its own, with a timeline.
 func onTimeline(t *testing.T) (m *model, path string) {
 	path = filepath.Join(t.TempDir(), "trace.json")
-	t.Setenv("VPPS_TRACE", path)
 	m, g := onGPU(t)
-	require.NoError(t, m.startTimeline())
+	require.NoError(t, m.measure(Options{Trace: path}))
 	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(stopped)
@@ -109,7 +108,7 @@ func TestTheTimelineShowsThreeStagesAtOnce(t *testing.T) {
 	}
 	require.Eventually(t, overlap, 30*time.Second, time.Millisecond)
 	by := eventsOf(t, path)
-	for _, name := range []string{"record", "call", "decode", "script", "launch", "copy", "kernel"} {
+	for _, name := range []string{"record", "fb", "decode", "script", "launch", "copy", "kernel"} {
 		require.GreaterOrEqual(t, len(by[name]), 20, name)
 	}
 	times := map[string]map[uint64]event{}
@@ -132,14 +131,14 @@ func TestTheTimelineOfTheCPU(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "trace.json")
 	t.Setenv("VPPS_TRACE", path)
 	m := newModel(t, 0)
-	require.NoError(t, m.startTimeline())
+	require.NoError(t, m.measure(Options{}))
 	h := m.handle()
 	for range 3 {
 		require.NoError(t, step(m, h))
 	}
 	require.NoError(t, m.FlushTimeline())
 	by := eventsOf(t, path)
-	for _, name := range []string{"record", "call", "decode", "script", "processors"} {
+	for _, name := range []string{"record", "fb", "decode", "script", "processors"} {
 		require.Len(t, by[name], 3, name)
 	}
 }

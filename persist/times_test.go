@@ -59,6 +59,22 @@ func TestClocksSeeEveryPhase(t *testing.T) {
 	}
 }
 
+// The device's time is measured where the program asks for it.
+func TestTimesOfTheDeviceAreMeasuredWhenAskedFor(t *testing.T) {
+	for _, asked := range []bool{false, true} {
+		m, _ := onGPU(t)
+		require.NoError(t, m.measure(Options{Times: asked}))
+		h := m.handle()
+		for range 5 {
+			require.NoError(t, step(m, h))
+		}
+		times, err := m.Times()
+		require.NoError(t, err)
+		require.Equal(t, asked, times.CopyNS > 0)
+		require.Equal(t, asked, times.KernelNS > 0)
+	}
+}
+
 // A launch behind a failed batch is skipped and has no time.
 func TestASkippedLaunchHasNoTime(t *testing.T) {
 	t.Setenv("VPPS_CLOCKS", "1")

@@ -122,7 +122,7 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 	if err := e.followTrial(); err != nil {
 		return 0, err
 	}
-	err = g.call(came, w, node, inFlight, func() error {
+	err = g.call("fb", came, w, node, inFlight, func() error {
 		if err := h.launch(g, node); err != nil {
 			return err
 		}

@@ -142,6 +142,9 @@ void initialize(DynetParams &params) {
   vpps_engine_options options = VPPS_ENGINE_OPTIONS_INIT;
   options.device = device.c_str();
   options.plan = std::getenv("VPPS_PLAN");
+  options.trace = std::getenv("VPPS_TRACE");
+  if (const char *times = std::getenv("VPPS_TIMES"))
+    options.times = std::string(times) == "1";
   options.seed = seed;
   vpps_engine *raw = nullptr;
   check(vpps_frontend(VPPS_FRONTEND_BUNDLED));

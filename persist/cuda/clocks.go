@@ -41,10 +41,5 @@ func (e *Executor) Clocks() (*clocks.Sum, error) {
 	if e.clocks == nil {
 		return nil, nil
 	}
-	for i := range e.staging {
-		if err := e.finish(&e.staging[i]); err != nil {
-			return nil, err
-		}
-	}
-	return e.clocks, nil
+	return e.clocks, e.finishAll()
 }

@@ -94,7 +94,7 @@ func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64, settings pl
 	if !dev.Info().Cooperative {
 		return nil, fmt.Errorf("%s cannot launch cooperative grids", dev.Info().Name)
 	}
-	e.times = os.Getenv("VPPS_TIMES") == "1" || os.Getenv("VPPS_TRACE") != "" || e.options.Clocks
+	e.times = os.Getenv("VPPS_TIMES") == "1" || e.options.Clocks
 	e.timed = e.times
 	if err := e.allocate(); err != nil {
 		e.release()
@@ -430,7 +430,21 @@ func (e *Executor) Wait() error {
 	if err := e.dev.Synchronize(); err != nil {
 		return err
 	}
+	if e.timed { // what they took
+		if err := e.finishAll(); err != nil {
+			return err
+		}
+	}
 	return e.check()
+}
+
+func (e *Executor) finishAll() error {
+	for i := range e.staging {
+		if err := e.finish(&e.staging[i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // check reads what a processor left that gave up.

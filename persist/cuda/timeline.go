@@ -3,11 +3,7 @@ package cuda
 // When launches ran, by the host's clock. Events tell only how far two of them are apart, so a first
 // one, which the host waits for, ties the device's time to the host's.
 
-import (
-	"fmt"
-
-	"libvpps/gpu"
-)
+import "libvpps/gpu"
 
 // timeline ties the device's time to a clock of the host, in nanoseconds.
 type timeline struct {
@@ -23,10 +19,10 @@ type timeline struct {
 const apart = 4e9
 
 // Trace has every launch told, in order: when its script's copy began and ended, and when its
-// kernel did. It needs VPPS_TRACE to have been set when the executor was made.
+// kernel did.
 func (e *Executor) Trace(now func() uint64, launch func(batch uint32, begin, copied, done uint64)) error {
-	if !e.times {
-		return fmt.Errorf("%s: VPPS_TRACE was not set when the device was opened", e.Describe())
+	if err := e.MeasureTimes(); err != nil {
+		return err
 	}
 	t := &timeline{now: now, launch: launch}
 	for _, event := range []*gpu.Event{&t.anchor, &t.next} {
@@ -44,6 +40,12 @@ func (e *Executor) Trace(now func() uint64, launch func(batch uint32, begin, cop
 	}
 	t.at = float64(now())
 	return nil
+}
+
+// MeasureTimes measures the device's time from the next launch on.
+func (e *Executor) MeasureTimes() error {
+	e.times = true
+	return e.timeLaunches(true)
 }
 
 func (t *timeline) close() {

@@ -52,7 +52,7 @@ func Open(path string) (*File, error) {
 	}
 	file, err := os.Create(path)
 	if err != nil {
-		return nil, fmt.Errorf("the trace cannot be written: %w", err)
+		return nil, fmt.Errorf("the timeline cannot be written: %w", err)
 	}
 	f := &File{path: path, file: file, users: 1, events: []byte(begin)}
 	if open.files == nil {
@@ -158,7 +158,7 @@ func (f *File) flush() error {
 		f.write()
 	}
 	if f.err != nil {
-		return fmt.Errorf("the trace ends early: %w", f.err)
+		return fmt.Errorf("the timeline ends early: %w", f.err)
 	}
 	return nil
 }

@@ -404,6 +404,9 @@ private:
     vpps_engine_options o = VPPS_ENGINE_OPTIONS_INIT;
     o.device = std::getenv("VPPS_DEVICE");
     o.plan = std::getenv("VPPS_PLAN");
+    o.trace = std::getenv("VPPS_TRACE");
+    if (const char *times = std::getenv("VPPS_TIMES"))
+      o.times = std::string(times) == "1";
     // A copy: the program's own sequence of random numbers stays as it is without libvpps.
     std::mt19937 random = *dynet::rndeng;
     while (o.seed == 0)
