@@ -19,7 +19,7 @@ func (b *Builder) backward() error {
 		b.placeAgain(loss)
 	}
 	b.markGradients(loss)
-	b.classifyUses(loss)
+	b.collectUsers(loss)
 	b.groupGradients(loss)
 	b.lowerGradients(loss)
 	return nil
@@ -27,56 +27,26 @@ func (b *Builder) backward() error {
 
 // placeAgain gives all nodes levels and clusters where the forward part covered only some.
 func (b *Builder) placeAgain(loss uint32) {
-	top, first := b.maxLevel, len(b.parent)
+	top, first := b.maxLevel, len(b.clusters)
 	for v := uint32(0); v <= loss; v++ {
 		args := b.g.ArgsOf(v)
 		switch b.g.Op[v] {
 		case ops.Reshape, ops.NoBackprop:
-			b.level[v], b.cluster[v], b.sub[v] = b.level[args[0]], b.cluster[args[0]], b.sub[args[0]]
+			b.spots[v] = b.spots[args[0]]
 		case ops.AffineTransform, ops.MatrixMultiply:
 			level := int32(0)
 			for _, a := range args {
 				level = max(level, b.ready(a))
 			}
-			b.level[v], b.cluster[v], b.sub[v] = level, -1, 0
+			b.spots[v] = spot{level, -1, 0}
 		default:
 			c, _ := b.place(v, args...)
-			b.ccost[c] += int32(1 + b.size(v)>>8)
+			b.clusters[c].cost += int32(1 + b.size(v)>>8)
 		}
 	}
 	b.maxLevel = top
-	clear(b.ccost[first:]) // these clusters have no items
-}
-
-// markGradients finds the nodes whose gradient is wanted: ancestors of the loss that depend
-// on a parameter (or all ancestors).
-func (b *Builder) markGradients(loss uint32) {
-	g := b.g
-	for v := uint32(0); v <= loss; v++ {
-		yes := b.r.Full
-		switch g.Op[v] {
-		case ops.Parameter, ops.Lookup:
-			yes = true
-		default:
-			for _, a := range g.ArgsOf(v) {
-				yes = yes || b.grads[a]
-			}
-		}
-		b.grads[v] = yes
-	}
-	b.need = resize(b.need, g.Len())
-	clear(b.need)
-	b.need[loss] = true
-	for v := int(loss); v >= 0; v-- {
-		if b.need[v] && g.Op[v] != ops.NoBackprop {
-			for _, a := range g.ArgsOf(uint32(v)) {
-				b.need[a] = true
-			}
-		}
-	}
-	for v := uint32(0); v <= loss; v++ {
-		b.s.Grad[v] = NoOffset
-		b.need[v] = b.need[v] && (b.grads[v] || v == loss)
+	for c := range b.clusters[first:] {
+		b.clusters[first+c].cost = 0 // these clusters have no items
 	}
 }
 
@@ -88,15 +58,15 @@ func (b *Builder) groupGradients(loss uint32) {
 		if !b.need[v] {
 			continue
 		}
-		if c := b.cluster[v]; c >= 0 {
+		if c := b.spots[v].cluster; c >= 0 {
 			b.gcluster[v] = b.find(c)
 			continue
 		}
 		b.gcluster[v] = b.readers(uint32(v))
 	}
 	b.maxLevel = top
-	b.blevel = resize(b.blevel, len(b.parent))
-	b.bcluster = resize(b.bcluster, len(b.parent))
+	b.blevel = resize(b.blevel, len(b.clusters))
+	b.bcluster = resize(b.bcluster, len(b.clusters))
 	for i := range b.blevel {
 		b.blevel[i], b.bcluster[i] = b.maxLevel+1, -1
 	}
@@ -109,12 +79,12 @@ func (b *Builder) readers(v uint32) int32 {
 	for _, u := range b.usersOf(v) {
 		c := b.gcluster[u.node]
 		if _, right := b.isRight(u); right || b.isLeft(u) || only >= 0 && only != c {
-			return b.newCluster(b.level[v])
+			return b.newCluster(b.spots[v].level)
 		}
 		only = c
 	}
 	if only < 0 {
-		return b.newCluster(b.level[v])
+		return b.newCluster(b.spots[v].level)
 	}
 	return only
 }
@@ -123,7 +93,7 @@ func (b *Builder) readers(v uint32) int32 {
 // gradients of all nodes.
 func (b *Builder) lowerGradients(loss uint32) {
 	// Counting sort of the nodes by their cluster's forward level; descending nodes inside.
-	bucketOf := func(v uint32) int32 { return b.clevel[b.gcluster[v]] + 1 } // the first level is -1
+	bucketOf := func(v uint32) int32 { return b.clusters[b.gcluster[v]].level + 1 } // the first level is -1
 	levels := int32(0)
 	for v := uint32(0); v <= loss; v++ {
 		if b.need[v] {
@@ -371,8 +341,8 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 	b.sigs.head(Outer, 0, flags, uint32(dst.seg)|uint32(SegAct)<<4|uint32(b.s.Segment[right])<<8, uint32(m), bits(1), dst.at)
 	sig := b.sigs.intern(matrix.Cols)
 	for i := range b.columns(c, right) {
-		b.outers = append(b.outers, matrixItem{m, sig, uint32(len(b.pool))})
-		b.pool = append(b.pool, b.s.Grad[c]+i*uint32(matrix.Rows), b.s.Value[right]+b.columnOf(c, right, i)*uint32(matrix.Cols))
+		b.outers = append(b.outers, matrixItem{m, sig,
+			[2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(c, right, i)*uint32(matrix.Cols)}})
 	}
 }
 

@@ -102,11 +102,10 @@ type Builder struct {
 	sizes []uint32 // of the graph's dims, in elements
 
 	// Per node (forward).
-	need    []bool
-	level   []int32
-	cluster []int32 // -1: a product's output, spread over processors
-	sub     []int32
-	grads   []bool // depends on a parameter
+	need      []bool
+	otherwise []bool // used by others than products, or from their right; empty: not known yet
+	spots     []spot
+	grads     []bool // depends on a parameter
 
 	// Per node (backward).
 	useStart      []uint32
@@ -118,10 +117,7 @@ type Builder struct {
 	bucket, order []uint32 // nodes sorted by the forward level of gcluster
 	linear        []uint32 // the sources that are added unchanged, of one node
 
-	// Per cluster: union-find parent, level, cost.
-	parent []int32
-	clevel []int32
-	ccost  []int32
+	clusters []cluster
 
 	// Per forward cluster: level and number of the cluster that forms its gradients.
 	blevel, bcluster []int32
@@ -146,29 +142,40 @@ type Builder struct {
 	emitter
 }
 
+// spot is where a node's value comes about.
+type spot struct {
+	level   int32 // -1: it is there before
+	cluster int32 // -1: a product's output, spread over processors
+	sub     int32 // its order in the cluster
+}
+
+// nowhere is the spot of what is there before level 0.
+var nowhere = spot{level: -1, cluster: -1}
+
+// cluster is items of one level that one processor executes, or, with another parent than itself, has
+// become a part of that.
+type cluster struct{ parent, level, cost, items int32 }
+
 type item struct {
 	cluster int32
 	sub     int32
 	sig     uint32
-	at      uint32 // of its words in pool
+	words   [fewWords]uint32 // the first of them is where in pool they are if they are more
 }
+
+const fewWords = 3
 
 // matrixItem is an item for every processor that holds a matrix.
 type matrixItem struct {
 	level int32
 	sig   uint32
-	at    uint32
+	words [2]uint32
 }
 
 // Build writes the script of a request. The result is valid until the next Build.
 func (b *Builder) Build(r *Request) (*Built, error) {
 	b.reset(r)
-	if b.g != nil {
-		b.partial = b.s.Done > 0 || !r.Forward
-		if r.Forward && !r.Copy || r.Backward {
-			b.collectUsers(r.Node)
-		}
-	}
+	b.partial = b.s != nil && b.s.Done > 0 || !r.Forward
 	if r.Forward {
 		if err := b.forward(); err != nil {
 			return nil, err
@@ -213,9 +220,10 @@ func (b *Builder) phaseOf(level int32) Phase {
 // reportLoss copies the loss to where the host reads it.
 func (b *Builder) reportLoss() {
 	v := b.r.Node
-	c, s := b.cluster[v], b.sub[v]+1
-	if b.level[v] < 0 || c < 0 {
-		c, s = b.newCluster(b.level[v]+1), 0
+	at := b.spots[v]
+	c, s := at.cluster, at.sub+1
+	if at.level < 0 || c < 0 {
+		c, s = b.newCluster(at.level+1), 0
 	}
 	b.mapItem(c, s, Copy, 0, 0, 0, 1, operand{SegResult, b.r.Result}, b.value(v))
 }
@@ -234,9 +242,10 @@ func (b *Builder) reset(r *Request) {
 	}
 	b.need = resize(b.need, n)
 	clear(b.need)
-	b.level, b.cluster, b.sub = resize(b.level, n), resize(b.cluster, n), resize(b.sub, n)
+	b.otherwise = b.otherwise[:0]
+	b.spots = resize(b.spots, n)
 	b.grads = resize(b.grads, n)
-	b.parent, b.clevel, b.ccost = b.parent[:0], b.clevel[:0], b.ccost[:0]
+	b.clusters = b.clusters[:0]
 	b.sigs.reset()
 	b.items, b.pool, b.matrices, b.outers = b.items[:0], b.pool[:0], b.matrices[:0], b.outers[:0]
 	b.paramSrc, b.rowSrc, b.rowPool = b.paramSrc[:0], b.rowSrc[:0], b.rowPool[:0]
@@ -303,54 +312,56 @@ func (b *Builder) alloc(n int) uint32 {
 	return at
 }
 
-// local adds an item to a cluster.
-func (b *Builder) local(cluster, sub int32, sig uint32, words ...uint32) {
-	b.items = append(b.items, item{cluster, sub, sig, uint32(len(b.pool))})
-	b.pool = appendFew(b.pool, words)
-	b.ccost[b.find(cluster)] += b.sigs.cost(sig)
+// local adds an item to a cluster; of its words, w is as many as the signature asks for.
+func (b *Builder) local(cluster, sub int32, sig uint32, w [fewWords]uint32) {
+	b.addToCluster(item{cluster, sub, sig, w}, b.sigs.cost(sig))
 }
 
-// appendFew is append for a handful of words, which the call of a copy would cost more than.
-func appendFew(to, words []uint32) []uint32 {
-	n := len(to)
-	if cap(to)-n < len(words) {
-		return append(to, words...)
+func (b *Builder) addToCluster(it item, cost int32) {
+	b.items = append(b.items, it)
+	c := &b.clusters[b.find(it.cluster)]
+	c.cost += cost
+	c.items++
+}
+
+// addItem adds an item of any number of words to a cluster.
+func (b *Builder) addItem(cluster, sub int32, sig uint32, words []uint32) {
+	var w [fewWords]uint32
+	if len(words) > fewWords {
+		w[0] = uint32(len(b.pool))
+		b.pool = append(b.pool, words...)
+	} else {
+		for i := range words {
+			w[i] = words[i]
+		}
 	}
-	to = to[:n+len(words)]
-	for i, w := range words {
-		to[n+i] = w
-	}
-	return to
+	b.local(cluster, sub, sig, w)
 }
 
 // raw adds a whole instruction of its own to a cluster.
 func (b *Builder) raw(cluster, sub int32, words ...uint32) {
-	b.items = append(b.items, item{cluster, sub, rawSig, uint32(len(b.pool))})
+	b.addToCluster(item{cluster, sub, rawSig, [fewWords]uint32{uint32(len(b.pool))}}, 1+int32(len(words)>>3))
 	b.pool = append(b.pool, words...)
-	b.ccost[b.find(cluster)] += 1 + int32(len(words)>>3)
 }
 
 // onMatrix adds an item for all processors that hold a matrix.
-func (b *Builder) onMatrix(level int32, sig uint32, words ...uint32) {
-	b.matrices = append(b.matrices, matrixItem{level, sig, uint32(len(b.pool))})
-	b.pool = appendFew(b.pool, words)
+func (b *Builder) onMatrix(level int32, sig uint32, first, second uint32) {
+	b.matrices = append(b.matrices, matrixItem{level, sig, [2]uint32{first, second}})
 	b.maxLevel = max(b.maxLevel, level)
 }
 
 // newCluster starts a cluster: items of one level that one processor executes.
 func (b *Builder) newCluster(level int32) int32 {
-	c := int32(len(b.parent))
-	b.parent = append(b.parent, c)
-	b.clevel = append(b.clevel, level)
-	b.ccost = append(b.ccost, 0)
+	c := int32(len(b.clusters))
+	b.clusters = append(b.clusters, cluster{c, level, 0, 0})
 	b.maxLevel = max(b.maxLevel, level)
 	return c
 }
 
 func (b *Builder) find(c int32) int32 {
-	for b.parent[c] != c {
-		b.parent[c] = b.parent[b.parent[c]]
-		c = b.parent[c]
+	for b.clusters[c].parent != c {
+		b.clusters[c].parent = b.clusters[b.clusters[c].parent].parent
+		c = b.clusters[c].parent
 	}
 	return c
 }
@@ -363,8 +374,9 @@ func (b *Builder) union(x, y int32) int32 {
 	if y < x {
 		x, y = y, x
 	}
-	b.parent[y] = x
-	b.ccost[x] += b.ccost[y]
+	b.clusters[y].parent = x
+	b.clusters[x].cost += b.clusters[y].cost
+	b.clusters[x].items += b.clusters[y].items
 	return x
 }
 

@@ -63,14 +63,13 @@ func (b *Builder) emitElement(e *element, cluster, sub int32) {
 			linear = linear && e.kept[0].stride[s] == 1
 		}
 	}
+	if linear {
+		b.mapItem(cluster, sub, e.fn, e.flags, e.p, e.q, int(n), e.ops[:in+1]...)
+		return
+	}
 	var words [5]uint32
 	for s := range in + 1 {
 		words[s] = e.ops[s].at
-	}
-	if linear {
-		b.sigs.head(Map, uint8(e.fn), e.flags, segs, n, bits(e.p), bits(e.q))
-		b.local(cluster, sub, b.sigs.intern(int(n)), words[:in+1]...)
-		return
 	}
 	b.sigs.head(Strided, uint8(e.fn), e.flags, segs, uint32(len(e.kept)|len(e.red)<<8), bits(e.p), bits(e.q))
 	work := 1
@@ -87,7 +86,7 @@ func (b *Builder) emitElement(e *element, cluster, sub int32) {
 			}
 		}
 	}
-	b.local(cluster, sub, b.sigs.intern(2*work), words[:in+1]...)
+	b.addItem(cluster, sub, b.sigs.intern(2*work), words[:in+1])
 }
 
 // mapItem adds a Map over n elements.
@@ -98,14 +97,13 @@ func (b *Builder) mapItem(cluster, sub int32, fn Fn, flags uint32, p, q float32,
 		segs |= uint32(o.seg) << (4 * s)
 		words[s] = o.at
 	}
-	b.sigs.head(Map, uint8(fn), flags, segs, uint32(n), bits(p), bits(q))
-	b.local(cluster, sub, b.sigs.intern(n), words[:len(ops)]...)
+	b.addItem(cluster, sub, b.sigs.ofMap(fn, flags, segs, n, p, q), words[:len(ops)])
 }
 
 // fill adds a Fill of n elements of act.
 func (b *Builder) fill(cluster, sub int32, value float32, n int, at uint32) {
 	b.sigs.head(Fill, 0, 0, uint32(SegAct), uint32(n), bits(value))
-	b.local(cluster, sub, b.sigs.intern(n), at)
+	b.local(cluster, sub, b.sigs.intern(n), [fewWords]uint32{at})
 }
 
 // sumItems adds dst (+)= scale * sum of sources, all in one segment, as one or more
@@ -118,8 +116,7 @@ func (b *Builder) sumItems(cluster, sub int32, flags uint32, dst operand, from S
 		b.pool = append(b.pool, uint32(Sum)|flags<<16, uint32(6+k)|uint32(k)<<16,
 			uint32(dst.seg)|uint32(from)<<4, uint32(n), bits(scale), dst.at)
 		b.pool = append(b.pool, src[:k]...)
-		b.items = append(b.items, item{cluster, sub, rawSig, at})
-		b.ccost[b.find(cluster)] += 1 + int32(k*n>>11)
+		b.addToCluster(item{cluster, sub, rawSig, [fewWords]uint32{at}}, 1+int32(k*n>>11))
 		src = src[k:]
 		flags |= Acc
 		sub++

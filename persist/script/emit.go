@@ -7,7 +7,7 @@ import "slices"
 
 // emitter is the memory of the last stage.
 type emitter struct {
-	proc      []int32 // of a cluster
+	slots     []int32 // of a cluster: level * processors + processor
 	loads     []int32 // of a level: cost per processor before its clusters
 	heap      loadHeap
 	sorted    []item
@@ -18,8 +18,9 @@ type emitter struct {
 	runs      []run
 	joined    []bool // by level and processor: it takes part
 	plan      holderTable
-	clusters  []uint32 // by level
+	byLevel   []uint32 // clusters by level
 	matrixAlt []matrixItem
+	pairs     []uint32 // the words of the sorted product items
 	outerSeen []outerSeen
 }
 
@@ -67,9 +68,9 @@ func (b *Builder) emit() {
 	levels := int(b.maxLevel) + 1
 	b.outerSeen = b.outerSeen[:0]
 	b.sortMatrices()
+	b.planRuns(levels)
 	b.assign(levels, processors)
 	b.sortItems(levels, processors)
-	b.planRuns(levels)
 	b.planMembers(levels, processors)
 	barriers := b.planBarriers(levels)
 	b.writeStreams(levels, processors)
@@ -82,6 +83,10 @@ func (b *Builder) sortMatrices() {
 	b.count = resize(b.count, max(len(b.sigs.start), int(b.maxLevel)+1)+1)
 	countingSort(b.count[:len(b.sigs.start)+1], b.matrices, b.matrixAlt, func(x *matrixItem) uint32 { return x.sig })
 	countingSort(b.count[:b.maxLevel+2], b.matrixAlt, b.matrices, func(x *matrixItem) uint32 { return uint32(x.level) })
+	b.pairs = resize(b.pairs, 2*len(b.matrices))
+	for i := range b.matrices {
+		*(*[2]uint32)(b.pairs[2*i:]) = b.matrices[i].words
+	}
 }
 
 // countingSort writes from to to in the order of a key, equal keys as they came. Keys are below
@@ -103,47 +108,59 @@ func countingSort[T any](count []uint32, from, to []T, key func(*T) uint32) {
 
 // assign gives every cluster, level by level, to the processor with the least load.
 func (b *Builder) assign(levels, processors int) {
-	n := len(b.parent)
-	b.proc = resize(b.proc, n)
-	// Clusters with items, in order of level: counting sort.
+	b.sortClusters(levels)
+	b.slots = resize(b.slots, len(b.clusters))
+	b.starts = resize(b.starts, levels*processors+1)
+	clear(b.starts)
+	b.loads = resize(b.loads, processors)
+	matrix, last := 0, int32(-1)
+	heap := loadHeap(resize(b.heap, processors))
+	for _, c := range b.byLevel {
+		x := &b.clusters[c]
+		if l := x.level; l != last {
+			clear(b.loads)
+			for ; matrix < len(b.runs) && b.runs[matrix].level <= l; matrix++ {
+				if r := &b.runs[matrix]; r.level == l {
+					for _, p := range b.holdersOf(r.matrix) {
+						b.loads[p] += 2 * int32(r.to-r.from)
+					}
+				}
+			}
+			heap.init(b.loads)
+			last = l
+		}
+		at := x.level*int32(processors) + heap.add(x.cost)
+		b.slots[c] = at
+		b.starts[at+1] += uint32(x.items)
+	}
+	b.heap = heap
+	for c := range b.clusters {
+		b.slots[c] = b.slots[b.clusters[c].parent] // which is no later cluster
+	}
+	for i := range levels * processors {
+		b.starts[i+1] += b.starts[i]
+	}
+}
+
+// sortClusters lists the clusters with items in order of level: counting sort.
+func (b *Builder) sortClusters(levels int) {
 	b.count = resize(b.count, levels+1)
 	clear(b.count)
-	for c := range int32(n) {
-		if b.parent[c] == c && b.ccost[c] > 0 {
-			b.count[b.clevel[c]+1]++
+	for c := range b.clusters {
+		if x := &b.clusters[c]; x.parent == int32(c) && x.cost > 0 {
+			b.count[x.level+1]++
 		}
 	}
 	for l := range levels {
 		b.count[l+1] += b.count[l]
 	}
-	b.clusters = resize(b.clusters, int(b.count[levels]))
-	for c := range int32(n) {
-		if b.parent[c] == c && b.ccost[c] > 0 {
-			l := b.clevel[c]
-			b.clusters[b.count[l]] = uint32(c)
-			b.count[l]++
+	b.byLevel = resize(b.byLevel, int(b.count[levels]))
+	for c := range b.clusters {
+		if x := &b.clusters[c]; x.parent == int32(c) && x.cost > 0 {
+			b.byLevel[b.count[x.level]] = uint32(c)
+			b.count[x.level]++
 		}
 	}
-	b.loads = resize(b.loads, processors)
-	matrix, last := 0, int32(-1)
-	heap := loadHeap(resize(b.heap, processors))
-	for _, c := range b.clusters {
-		if l := b.clevel[c]; l != last {
-			clear(b.loads)
-			for matrix < len(b.matrices) && b.matrices[matrix].level <= l {
-				if b.matrices[matrix].level == l {
-					for _, p := range b.holdersOf(int32(b.sigs.of(b.matrices[matrix].sig)[3])) {
-						b.loads[p] += 2
-					}
-				}
-				matrix++
-			}
-			heap.init(b.loads)
-			last = l
-		}
-		b.proc[c] = heap.add(b.ccost[c])
-	}
-	b.heap = heap
 }
 
 // loadHeap finds the least loaded processor, the lowest number among equals: its elements are
@@ -187,17 +204,29 @@ func (h loadHeap) add(cost int32) int32 {
 	return p
 }
 
-// sortItems orders items by level, processor, order in the cluster and signature: counting
-// sorts from the least significant key up.
+// sortItems orders items by level and processor. Those of one level and processor are sorted by order
+// in the cluster and signature when they are written, but here if they are many.
 func (b *Builder) sortItems(levels, processors int) {
+	b.sorted = resize(b.sorted, len(b.items))
+	if len(b.items) > 32*levels*processors {
+		b.presort()
+	}
+	b.count = append(b.count[:0], b.starts...)
+	for i := range b.items {
+		at := &b.count[b.slots[b.items[i].cluster]]
+		b.sorted[*at] = b.items[i]
+		*at++
+	}
+	b.items, b.sorted = b.sorted, b.items
+}
+
+// presort orders items by order in the cluster and signature.
+func (b *Builder) presort() {
 	maxSub := int32(0)
 	for i := range b.items {
-		it := &b.items[i]
-		c := b.find(it.cluster)
-		it.cluster = b.clevel[c]*int32(processors) + b.proc[c] // from here on: where it belongs
-		maxSub = max(maxSub, it.sub)
+		maxSub = max(maxSub, b.items[i].sub)
 	}
-	// Two keys at a time where the buckets are few enough.
+	// Both keys at a time where the buckets are few enough.
 	sigs, subs := uint32(len(b.sigs.start)), uint32(maxSub)+1
 	if uint64(sigs)*uint64(subs) <= 1<<16 {
 		b.sortBy(int(sigs*subs), func(it *item) uint32 { return uint32(it.sub)*sigs + it.sig })
@@ -205,15 +234,10 @@ func (b *Builder) sortItems(levels, processors int) {
 		b.sortBy(int(sigs), func(it *item) uint32 { return it.sig })
 		b.sortBy(int(subs), func(it *item) uint32 { return uint32(it.sub) })
 	}
-	b.sortBy(levels*processors, func(it *item) uint32 { return uint32(it.cluster) })
-	b.starts = resize(b.starts, levels*processors+1)
-	b.starts[0] = 0
-	copy(b.starts[1:], b.count) // the ends
 }
 
 func (b *Builder) sortBy(buckets int, key func(*item) uint32) {
 	b.count = resize(b.count, buckets+1)
-	b.sorted = resize(b.sorted, len(b.items))
 	countingSort(b.count, b.items, b.sorted, key)
 	b.items, b.sorted = b.sorted, b.items
 }

@@ -27,7 +27,7 @@ func (b *Builder) formOuter(level int32) {
 		if toMaster := Segment(b.sigs.of(o.sig)[2]&15) == SegGrad; toMaster && !slices.Contains(b.out.Formed, id) {
 			b.out.Formed = append(b.out.Formed, id)
 		}
-		b.matrices = append(b.matrices, matrixItem{level, o.sig, o.at}) // emit sorts them
+		b.matrices = append(b.matrices, matrixItem{level, o.sig, o.words}) // emit sorts them
 	}
 	if len(b.outers) > 0 {
 		b.maxLevel = max(b.maxLevel, level)
@@ -88,7 +88,7 @@ func (b *Builder) zeroRest(p *Param, level int32) {
 	zero := func(to uint32) {
 		if to > next {
 			b.sigs.head(Fill, 0, 0, uint32(SegTGrad), (to-next)*p.Row, 0)
-			b.local(c, 0, b.sigs.intern(int((to-next)*p.Row)), p.Offset+next*p.Row)
+			b.local(c, 0, b.sigs.intern(int((to-next)*p.Row)), [fewWords]uint32{p.Offset + next*p.Row})
 		}
 	}
 	for _, row := range p.Rows {

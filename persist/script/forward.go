@@ -21,7 +21,7 @@ func (b *Builder) forward() error {
 	first, last := uint32(b.s.Done), b.r.Node
 	b.markNeeded(first, last)
 	for v := uint32(0); v < first && v <= last; v++ {
-		b.level[v], b.cluster[v], b.sub[v] = -1, -1, 0 // there already
+		b.spots[v] = nowhere // there already
 	}
 	for v := first; v <= last; v++ {
 		if !b.need[v] {
@@ -74,57 +74,57 @@ func (b *Builder) markNeeded(first, last uint32) {
 
 // ready is the level at which node a's value can be read by another cluster or product.
 func (b *Builder) ready(a uint32) int32 {
-	if b.level[a] < 0 {
+	if b.spots[a].level < 0 {
 		return 0
 	}
-	return b.level[a] + 1
+	return b.spots[a].level + 1
 }
 
 // place gives the local node v its level, cluster and order; it returns the latter two.
 func (b *Builder) place(v uint32, args ...uint32) (cluster, sub int32) {
 	level := int32(0)
 	for _, a := range args {
-		l := b.level[a]
-		if l >= 0 && b.cluster[a] < 0 {
+		l := b.spots[a].level
+		if l >= 0 && b.spots[a].cluster < 0 {
 			l++
 		}
 		level = max(level, l)
 	}
 	cluster = -1
 	for _, a := range args {
-		if b.level[a] != level || b.cluster[a] < 0 {
+		if b.spots[a].level != level || b.spots[a].cluster < 0 {
 			continue
 		}
-		c := b.find(b.cluster[a])
+		c := b.find(b.spots[a].cluster)
 		if cluster < 0 {
 			cluster = c
 		} else if cluster != c {
-			if b.ccost[cluster]+b.ccost[c] > clusterCost {
+			if b.clusters[cluster].cost+b.clusters[c].cost > clusterCost {
 				level, cluster = level+1, -1
 				break
 			}
 			cluster = b.union(cluster, c)
 		}
 	}
-	if cluster >= 0 && b.ccost[cluster] > clusterCost {
+	if cluster >= 0 && b.clusters[cluster].cost > clusterCost {
 		level, cluster = level+1, -1
 	}
 	if cluster < 0 {
 		cluster = b.newCluster(level)
 	}
 	for _, a := range args {
-		if b.level[a] == level && b.cluster[a] >= 0 {
-			sub = max(sub, b.sub[a]+1)
+		if b.spots[a].level == level && b.spots[a].cluster >= 0 {
+			sub = max(sub, b.spots[a].sub+1)
 		}
 	}
-	b.level[v], b.cluster[v], b.sub[v] = level, cluster, sub
+	b.spots[v] = spot{level, cluster, sub}
 	return cluster, sub
 }
 
 // alias makes v's value part of a's.
 func (b *Builder) alias(v, a, shift uint32) {
 	b.s.Value[v], b.s.Segment[v] = b.s.Value[a]+shift, b.s.Segment[a]
-	b.level[v], b.cluster[v], b.sub[v] = b.level[a], b.cluster[a], b.sub[a]
+	b.spots[v] = b.spots[a]
 }
 
 func (b *Builder) value(v uint32) operand { return operand{b.s.Segment[v], b.s.Value[v]} }
@@ -233,8 +233,8 @@ func (b *Builder) lowerLeaf(v uint32) error {
 				return fault(v, op, "index %d is outside the tensor %v", id, *d)
 			}
 			// Later duplicates win: each element in an order of its own.
-			b.sub[v]++
-			b.mapItem(c, b.sub[v], Copy, 0, 0, 0, 1, operand{y.seg, y.at + id}, operand{SegInput, a[1] + a[2] + i})
+			b.spots[v].sub++
+			b.mapItem(c, b.spots[v].sub, Copy, 0, 0, 0, 1, operand{y.seg, y.at + id}, operand{SegInput, a[1] + a[2] + i})
 		}
 	default:
 		b.randomItem(c, s, v, 0, y, operand{})
@@ -254,7 +254,7 @@ func (b *Builder) lowerParameter(v uint32) {
 	// A matrix that only products use needs no value of its own within one call.
 	if !b.keeps(v) && (p.Factor == 1 || p.Matrix >= 0 && b.onlyProducts(v)) {
 		b.s.Value[v], b.s.Segment[v] = p.Offset, seg
-		b.level[v], b.cluster[v], b.sub[v] = -1, -1, 0
+		b.spots[v] = nowhere
 		return
 	}
 	c, s := b.place(v)
@@ -269,21 +269,32 @@ func (b *Builder) lowerParameter(v uint32) {
 		b.mapItem(c, s, Scale, 0, p.Factor, 0, int(n), operand{y.seg, y.at + at}, operand{seg, p.Offset + at})
 	}
 	if p.Size > piece {
-		b.cluster[v] = -1 // spread over processors, like a product's output
+		b.spots[v].cluster = -1 // spread over processors, like a product's output
 	}
 }
 
 // onlyProducts reports whether every node that uses v so far multiplies by it from the left.
 func (b *Builder) onlyProducts(v uint32) bool {
-	for _, u := range b.usersOf(v) {
-		if !b.need[u.node] {
+	if len(b.otherwise) == 0 {
+		b.markOtherwise()
+	}
+	return !b.otherwise[v]
+}
+
+// markOtherwise marks the nodes that are used but from the left of a product.
+func (b *Builder) markOtherwise() {
+	b.otherwise = resize(b.otherwise, b.g.Len())
+	clear(b.otherwise)
+	for v := range b.r.Node + 1 {
+		if !b.need[v] {
 			continue
 		}
-		if !b.isLeft(u) {
-			return false
+		for k, a := range b.g.ArgsOf(v) {
+			if !b.isLeft(user{node: v, arg: uint32(k)}) {
+				b.otherwise[a] = true
+			}
 		}
 	}
-	return true
 }
 
 func (b *Builder) lowerLookup(v uint32) error {
@@ -321,9 +332,9 @@ func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, sr
 	b.sigs.head(Random, uint8(fn), flags, uint32(dst.seg)|uint32(src.seg)<<4, uint32(n), bits(p), bits(q),
 		b.r.Seed, b.r.GraphID, b.r.ForwardCount)
 	if RandomTable[fn].Words == 3 {
-		b.local(cluster, sub, b.sigs.intern(8*n), dst.at, src.at, v)
+		b.local(cluster, sub, b.sigs.intern(8*n), [fewWords]uint32{dst.at, src.at, v})
 	} else {
-		b.local(cluster, sub, b.sigs.intern(8*n), dst.at, v)
+		b.local(cluster, sub, b.sigs.intern(8*n), [fewWords]uint32{dst.at, v})
 	}
 }
 
@@ -414,7 +425,7 @@ func (b *Builder) lowerSum(v uint32) {
 			flags = Acc
 		}
 	}
-	b.sub[v] = s - 1
+	b.spots[v].sub = s - 1
 }
 
 // reduction describes a node that sums over axes: dims of out extended by 1 where x is
@@ -493,8 +504,8 @@ func (b *Builder) lowerReduction(v uint32) {
 	e.kept, e.red = splitAxes(spread(dims...), &out)
 	b.emitElement(&e, c, s)
 	if g.Op[v] == ops.L2Norm {
-		b.sub[v]++
-		b.mapItem(c, b.sub[v], Sqrt, 0, 0, 0, b.size(v), y, y)
+		b.spots[v].sub++
+		b.mapItem(c, b.spots[v].sub, Sqrt, 0, 0, 0, b.size(v), y, y)
 	}
 }
 

@@ -4,6 +4,7 @@ package script
 
 // run is the product items [from, to) of one signature and level.
 type run struct {
+	level    int32
 	sig      uint32
 	matrix   int32
 	from, to int
@@ -35,7 +36,7 @@ func (b *Builder) planRuns(levels int) {
 			}
 			words := b.sigs.of(sig)
 			acc := Opcode(words[0]) == Outer && b.accumulates(words)
-			b.runs = append(b.runs, run{sig, int32(words[3]), from, at, acc})
+			b.runs = append(b.runs, run{l, sig, int32(words[3]), from, at, acc})
 		}
 		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(b.phaseOf(l)) << (16 + PhaseShift)}
 	}

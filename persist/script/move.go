@@ -201,7 +201,7 @@ func (b *Builder) rowItem(c, s int32, fn RowFn, flags uint32, p float32, n, stri
 		k++
 	}
 	b.sigs.head(Row, uint8(fn), flags, segs, n, stride, bits(p))
-	b.local(c, s, b.sigs.intern(4*int(n)), words[:k]...)
+	b.addItem(c, s, b.sigs.intern(4*int(n)), words[:k])
 }
 
 // rowsOf lists the shifts of the rows (columns of axis 0, rows of axis 1) of a softmax.
@@ -276,7 +276,7 @@ func (b *Builder) lowerRestricted(v uint32) error {
 	c, s := b.place(v, x)
 	y := b.output(v)
 	masked := b.masked(v, b.value(x), float32(math.Inf(-1)), c, s)
-	b.sub[v] = s + 2
+	b.spots[v].sub = s + 2
 	b.rowItem(c, s+2, LogSoftmax, 0, 0, uint32(d.Size()), 1, 0, y, masked)
 	return nil
 }

@@ -122,7 +122,7 @@ func (b *Builder) productChain(v, bias uint32, list *[4]term, more []term, y ope
 	eachTerm(list, more, func(p term) {
 		if p.matrix < 0 {
 			b.gemmForward(v, p, y, acc)
-			level = b.level[v] + 1
+			level = b.spots[v].level + 1
 			acc = true
 			return
 		}
@@ -142,7 +142,7 @@ func (b *Builder) productChain(v, bias uint32, list *[4]term, more []term, y ope
 		for i := range b.columns(v, p.right) {
 			b.onMatrix(level, sig, y.at+i*uint32(m.Rows), x.at+b.columnOf(v, p.right, i)*uint32(m.Cols))
 		}
-		b.level[v], b.cluster[v], b.sub[v] = level, -1, 0
+		b.spots[v] = spot{level, -1, 0}
 		level, acc = level+1, true
 	})
 }
@@ -201,7 +201,8 @@ func (b *Builder) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, l
 	segs := uint32(y.op.seg) | uint32(left.op.seg)<<4 | uint32(right.op.seg)<<8
 	for i := range batch {
 		b.sigs.head(Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1))
-		b.local(c, s, b.sigs.intern(int(mnk[0]*mnk[1]*mnk[2])), y.op.at+i*y.batch, left.op.at+i*left.batch, right.op.at+i*right.batch)
+		b.local(c, s, b.sigs.intern(int(mnk[0]*mnk[1]*mnk[2])),
+			[fewWords]uint32{y.op.at + i*y.batch, left.op.at + i*left.batch, right.op.at + i*right.batch})
 		if y.batch == 0 {
 			s++
 			flags |= Acc

@@ -10,21 +10,28 @@ type sigTable struct {
 	words []uint32 // of all signatures, one after another
 	start []uint32 // of signature i; len = count+1
 	costs []int32  // of one item
+	width []uint8  // words of one item
 	slots []uint32 // hash table: signature number, 0 empty
 	buf   []uint32 // the one being made
 
 	recent [256]uint32 // by a few bits of the words: the signature last found there
+	maps   [128]mapMemo
 }
+
+// mapMemo is a signature of Map, all that it depends on in front.
+type mapMemo struct{ head, segs, n, p, q, sig uint32 }
 
 func (t *sigTable) reset() {
 	t.words = append(t.words[:0], 0)
 	t.start = append(t.start[:0], 0, 1)
 	t.costs = append(t.costs[:0], 1)
+	t.width = append(t.width[:0], 0)
 	if len(t.slots) == 0 {
 		t.slots = make([]uint32, 1<<12)
 	}
 	clear(t.slots)
 	clear(t.recent[:])
+	clear(t.maps[:])
 }
 
 // of returns the words of signature i.
@@ -47,6 +54,19 @@ func (t *sigTable) intern(elements int) uint32 {
 	}
 	*r = t.find(elements)
 	return *r
+}
+
+// ofMap is the signature of a Map, most of which are found without putting it together.
+func (t *sigTable) ofMap(fn Fn, flags, segs uint32, n int, p, q float32) uint32 {
+	want := mapMemo{uint32(Map) | uint32(fn)<<8 | flags<<16, segs, uint32(n), bits(p), bits(q), 0}
+	m := &t.maps[(uint32(fn)<<1^flags^uint32(n)>>2^uint32(n)>>8)%uint32(len(t.maps))]
+	want.sig = m.sig
+	if *m != want || m.sig == 0 {
+		t.head(Map, uint8(fn), flags, segs, uint32(n), bits(p), bits(q))
+		want.sig = t.intern(n)
+		*m = want
+	}
+	return want.sig
 }
 
 func (t *sigTable) find(elements int) uint32 {
@@ -72,6 +92,7 @@ func (t *sigTable) add(slot uint32, elements int) uint32 {
 	t.words = append(t.words, t.buf...)
 	t.start = append(t.start, uint32(len(t.words)))
 	t.costs = append(t.costs, int32(min(1+elements>>8, 1<<20)))
+	t.width = append(t.width, uint8(ItemWords(Opcode(t.buf[0]), uint8(t.buf[0]>>8))))
 	t.slots[slot] = n
 	if int(n)*2 > len(t.slots) {
 		t.rehash()
@@ -106,4 +127,17 @@ func equal(a, b []uint32) bool {
 		}
 	}
 	return true
+}
+
+// appendFew is append for a handful of words, which the call of a copy would cost more than.
+func appendFew(to, words []uint32) []uint32 {
+	n := len(to)
+	if cap(to)-n < len(words) {
+		return append(to, words...)
+	}
+	to = to[:n+len(words)]
+	for i, w := range words {
+		to[n+i] = w
+	}
+	return to
 }

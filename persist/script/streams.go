@@ -3,7 +3,11 @@ package script
 // Writing every processor's stream. A stream depends on nothing but the plan of the levels and
 // the sorted items, so that several goroutines write them.
 
-import "sync"
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
 
 // writers is how many goroutines write the streams of a script of at least parallelItems items.
 const (
@@ -80,7 +84,7 @@ func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
 // product writes a holder's instructions of one run.
 func (w *streamWriter) product(r *run, holder uint32) {
 	b, s := w.b, w.words
-	words, items := b.sigs.of(r.sig), b.matrices[r.from:r.to]
+	words, items := b.sigs.of(r.sig), b.pairs[2*r.from:2*r.to]
 	room := (MaxWords - len(words)) / 2
 	op := Opcode(words[0])
 	shift := uint32(0)
@@ -88,7 +92,7 @@ func (w *streamWriter) product(r *run, holder uint32) {
 		shift = holder * words[5]
 	}
 	for first := true; len(items) > 0; first = false {
-		k := min(room, len(items))
+		k := min(room, len(items)/2)
 		at := len(s)
 		s = append(s, words...)
 		s[at] |= Sync << 16
@@ -101,10 +105,14 @@ func (w *streamWriter) product(r *run, holder uint32) {
 				s[at] |= Acc << 16
 			}
 		}
-		for _, it := range items[:k] {
-			s = append(s, b.pool[it.at]+shift, b.pool[it.at+1])
+		list := len(s)
+		s = append(s, items[:2*k]...)
+		if shift > 0 {
+			for i := list; i < len(s); i += 2 {
+				s[i] += shift
+			}
 		}
-		items = items[k:]
+		items = items[2*k:]
 	}
 	w.words = s
 }
@@ -113,6 +121,7 @@ func (w *streamWriter) product(r *run, holder uint32) {
 // first instruction of an order meets the threads before it.
 func (w *streamWriter) items(list []item) {
 	b := w.b
+	sortBySub(list)
 	last := int32(-1)
 	for len(list) > 0 {
 		it := &list[0]
@@ -124,7 +133,8 @@ func (w *streamWriter) items(list []item) {
 		n := 1
 		if it.sig == rawSig {
 			at := len(w.words)
-			w.words = append(w.words, b.pool[it.at:it.at+b.pool[it.at+1]&0xFFFF]...)
+			long := b.pool[it.words[0]:]
+			w.words = append(w.words, long[:long[1]&0xFFFF]...)
 			w.words[at] |= sync << 16
 		} else {
 			for n < len(list) && list[n].sig == it.sig && list[n].sub == it.sub {
@@ -140,7 +150,7 @@ func (w *streamWriter) items(list []item) {
 func (w *streamWriter) run(sync uint32, list []item) {
 	b, s := w.b, w.words
 	words := b.sigs.of(list[0].sig)
-	n := ItemWords(Opcode(words[0]), uint8(words[0]>>8))
+	n := int(b.sigs.width[list[0].sig])
 	room := (MaxWords - len(words)) / n
 	for len(list) > 0 {
 		k := min(room, len(list))
@@ -148,12 +158,51 @@ func (w *streamWriter) run(sync uint32, list []item) {
 		s = append(s, words...)
 		s[at] |= sync << 16
 		s[at+1] = uint32(len(words)+n*k) | uint32(k)<<16
-		for i := range list[:k] {
-			at := list[i].at
-			s = appendFew(s, b.pool[at:at+uint32(n)])
-		}
+		s = b.appendItems(s, list[:k], n)
 		sync = 0
 		list = list[k:]
 	}
 	w.words = s
+}
+
+// sortBySub sorts items by order in the cluster and signature, equal ones as they came.
+func sortBySub(list []item) {
+	compare := func(x, y item) int { return cmp.Compare(x.key(), y.key()) }
+	if len(list) > 64 {
+		if !slices.IsSortedFunc(list, compare) {
+			slices.SortStableFunc(list, compare)
+		}
+		return
+	}
+	for i := 1; i < len(list); i++ {
+		k := list[i].key()
+		if list[i-1].key() <= k {
+			continue
+		}
+		x, j := list[i], i
+		for ; j > 0 && list[j-1].key() > k; j-- {
+			list[j] = list[j-1]
+		}
+		list[j] = x
+	}
+}
+
+func (it *item) key() uint64 { return uint64(it.sub)<<32 | uint64(it.sig) }
+
+// appendItems appends the words of items of n words each.
+func (b *Builder) appendItems(s []uint32, list []item, n int) []uint32 {
+	if n > fewWords {
+		for i := range list {
+			at := list[i].words[0]
+			s = appendFew(s, b.pool[at:at+uint32(n)])
+		}
+		return s
+	}
+	at := len(s)
+	s = slices.Grow(s, n*len(list)+fewWords)[:at+n*len(list)+fewWords]
+	for i := range list {
+		*(*[fewWords]uint32)(s[at:]) = list[i].words // the next item overwrites what is too much
+		at += n
+	}
+	return s[:at]
 }

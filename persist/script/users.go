@@ -18,53 +18,79 @@ const (
 	useTransposed                // right of a resident product: W^T dy from all holders
 )
 
-// collectUsers lists, for every node up to last, who uses it, in ascending order.
-func (b *Builder) collectUsers(last uint32) {
-	n := int(last) + 1
-	b.useStart = resize(b.useStart, n+1)
+// markGradients finds the nodes whose gradient is wanted, ancestors of the loss that depend on a
+// parameter (or all ancestors), and counts the uses that pass it back to them.
+func (b *Builder) markGradients(loss uint32) {
+	g := b.g
+	b.markAncestors(loss)
+	b.useStart = resize(b.useStart, int(loss)+2)
 	clear(b.useStart)
-	args := b.g.Args[:b.g.ArgStart[n]]
-	for _, a := range args {
-		b.useStart[a+1]++
-	}
-	for i := range n {
-		b.useStart[i+1] += b.useStart[i]
-	}
-	b.uses = resize(b.uses, len(args))
-	for v := range uint32(n) {
-		for k, a := range b.g.ArgsOf(v) {
-			b.uses[b.useStart[a]] = user{node: v, arg: uint32(k)}
-			b.useStart[a]++
+	for v := range loss + 1 {
+		args := g.ArgsOf(v)
+		wants := b.r.Full || g.Op[v] == ops.Parameter || g.Op[v] == ops.Lookup
+		for _, a := range args {
+			wants = wants || b.grads[a]
 		}
-	}
-	copy(b.useStart[1:], b.useStart[:n]) // the fill moved every start to its end
-	b.useStart[0] = 0
-}
-
-// classifyUses leaves the uses that pass a gradient back to a node that wants one, and says how.
-func (b *Builder) classifyUses(loss uint32) {
-	first, end := uint32(0), uint32(0)
-	for v := uint32(0); v <= loss; v++ {
-		uses := b.uses[first:b.useStart[v+1]]
-		first, b.useStart[v] = b.useStart[v+1], end
-		if !b.need[v] {
+		b.grads[v] = wants
+		b.s.Grad[v] = NoOffset
+		b.need[v] = b.need[v] && (wants || v == loss)
+		if !b.need[v] || g.Op[v] == ops.NoBackprop {
 			continue
 		}
-		for _, u := range uses {
-			if u.node <= loss && b.need[u.node] && b.g.Op[u.node] != ops.NoBackprop {
-				b.classify(v, &u)
-				b.uses[end] = u
-				end++
+		for _, a := range args {
+			if b.need[a] {
+				b.useStart[a+1]++
 			}
 		}
 	}
-	b.useStart[loss+1] = end
 }
 
+// markAncestors marks the nodes that a gradient can come back to.
+func (b *Builder) markAncestors(loss uint32) {
+	clear(b.need)
+	b.need[loss] = true
+	for v := int(loss); v >= 0; v-- {
+		if b.need[v] && b.g.Op[v] != ops.NoBackprop {
+			for _, a := range b.g.ArgsOf(uint32(v)) {
+				b.need[a] = true
+			}
+		}
+	}
+}
+
+// collectUsers lists, for every node that wants a gradient, who passes one back and how, in
+// ascending order.
+func (b *Builder) collectUsers(loss uint32) {
+	start := b.useStart
+	for i := range loss + 1 {
+		start[i+1] += start[i]
+	}
+	b.uses = resize(b.uses, int(start[loss+1]))
+	for v := range loss + 1 {
+		op := b.g.Op[v]
+		if !b.need[v] || op == ops.NoBackprop {
+			continue
+		}
+		plain := op == ops.Tanh || op == ops.LogisticSigmoid || op == ops.CwiseMultiply || op == ops.PickNegLogSoftmax
+		for k, a := range b.g.ArgsOf(v) {
+			if !b.need[a] {
+				continue
+			}
+			u := &b.uses[start[a]]
+			*u = user{node: v, arg: uint32(k)}
+			start[a]++
+			if !plain { // a frequent one that has a formula
+				b.classify(a, u)
+			}
+		}
+	}
+	copy(start[1:], start[:loss+1]) // the fill moved every start to its end
+	start[0] = 0
+}
+
+// classify finds out how node v's gradient comes back from a use of it.
 func (b *Builder) classify(v uint32, u *user) {
-	switch op := b.g.Op[u.node]; op {
-	case ops.Tanh, ops.LogisticSigmoid, ops.CwiseMultiply, ops.PickNegLogSoftmax:
-		return // frequent ones that are neither
+	switch b.g.Op[u.node] {
 	case ops.MatrixMultiply, ops.AffineTransform:
 		if b.isLeft(*u) && b.matrixOf(v) >= 0 {
 			u.kind = useOuter
