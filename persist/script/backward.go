@@ -271,15 +271,14 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	matrix := &b.r.Plan.Matrices[m]
 	size := uint32(b.size(v))
 	holders := uint32(b.holders(m))
-	b.sigs.head(ProductT, 0, 0, uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), size)
-	sig := b.sigs.intern(matrix.Rows)
+	sig := b.sigs.short(5, matrix.Rows, firstWord(ProductT, 0, 0), uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), size, 0)
 	level := b.blevel[b.gcluster[c]] + 1
-	cols := b.columns(c, v)
+	cols := b.columns(c)
 	own := size / uint32(matrix.Cols) // columns of v
 	for first := uint32(0); first < cols; first += own {
 		t := b.allocHolders(holders, size)
 		for i := range min(own, cols-first) {
-			b.onMatrix(level, sig, t+b.columnOf(c, v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows))
+			b.onMatrix(level, sig, t+b.columnOf(v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows))
 		}
 		for h := range holders {
 			b.linear = append(b.linear, t+h*size)
@@ -338,11 +337,11 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 		}
 		dst = b.gradient(v)
 	}
-	b.sigs.head(Outer, 0, flags, uint32(dst.seg)|uint32(SegAct)<<4|uint32(b.s.Segment[right])<<8, uint32(m), bits(1), dst.at)
-	sig := b.sigs.intern(matrix.Cols)
-	for i := range b.columns(c, right) {
+	segs := uint32(dst.seg) | uint32(SegAct)<<4 | uint32(b.s.Segment[right])<<8
+	sig := b.sigs.short(5, matrix.Cols, firstWord(Outer, 0, flags), segs, uint32(m), bits(1), dst.at, 0)
+	for i := range b.columns(c) {
 		b.outers = append(b.outers, matrixItem{m, sig,
-			[2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(c, right, i)*uint32(matrix.Cols)}})
+			[2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(right, i)*uint32(matrix.Cols)}})
 	}
 }
 

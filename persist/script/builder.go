@@ -99,7 +99,7 @@ type Builder struct {
 
 	top uint32 // next free float of act
 
-	sizes []uint32 // of the graph's dims, in elements
+	dims []shape // of the graph's dims
 
 	// Per node (forward).
 	need      []bool
@@ -126,6 +126,7 @@ type Builder struct {
 	items    []item
 	pool     []uint32
 	matrices []matrixItem
+	terms    []term       // of one node
 	outers   []matrixItem // of Outer; level holds the matrix
 	ranges   []uint32
 	spanList []span
@@ -141,6 +142,10 @@ type Builder struct {
 	out      Built
 	emitter
 }
+
+// shape is what is often asked of a dim: how many elements, rows, columns of a batch element, batch
+// elements.
+type shape struct{ size, rows, cols, batch uint32 }
 
 // spot is where a node's value comes about.
 type spot struct {
@@ -225,7 +230,7 @@ func (b *Builder) reportLoss() {
 	if at.level < 0 || c < 0 {
 		c, s = b.newCluster(at.level+1), 0
 	}
-	b.mapItem(c, s, Copy, 0, 0, 0, 1, operand{SegResult, b.r.Result}, b.value(v))
+	b.map1(c, s, Copy, 0, 0, 1, operand{SegResult, b.r.Result}, b.value(v))
 }
 
 func (b *Builder) reset(r *Request) {
@@ -235,9 +240,10 @@ func (b *Builder) reset(r *Request) {
 	if b.g != nil {
 		n = b.g.Len()
 		b.s.grow(n)
-		b.sizes = resize(b.sizes, len(b.g.Dims))
+		b.dims = resize(b.dims, len(b.g.Dims))
 		for i := range b.g.Dims {
-			b.sizes[i] = uint32(b.g.Dims[i].Size())
+			d := &b.g.Dims[i]
+			b.dims[i] = shape{uint32(d.Size()), uint32(d.Rows()), uint32(d.Cols()), d.Bd}
 		}
 	}
 	b.need = resize(b.need, n)
@@ -287,7 +293,18 @@ func resize[T any](s []T, n int) []T {
 }
 
 // size is the number of elements of node v.
-func (b *Builder) size(v uint32) int { return int(b.sizes[b.g.Dim[v]]) }
+func (b *Builder) size(v uint32) int { return int(b.shape(v).size) }
+
+func (b *Builder) shape(v uint32) *shape { return &b.dims[b.g.Dim[v]] }
+
+// alike reports whether two nodes have the same size, batch and all.
+func (b *Builder) alike(v, w uint32) bool {
+	if b.g.Dim[v] == b.g.Dim[w] {
+		return true
+	}
+	x, y := b.shape(v), b.shape(w)
+	return x.size == y.size && x.batch == y.batch
+}
 
 // extend makes a slice at least n long; new elements are v.
 func extend[T any](s []T, n int, v T) []T {
@@ -312,35 +329,41 @@ func (b *Builder) alloc(n int) uint32 {
 	return at
 }
 
-// local adds an item to a cluster; of its words, w is as many as the signature asks for.
-func (b *Builder) local(cluster, sub int32, sig uint32, w [fewWords]uint32) {
-	b.addToCluster(item{cluster, sub, sig, w}, b.sigs.cost(sig))
+// local adds an item to a cluster. The signature says how many of the words there are.
+func (b *Builder) local(cluster, sub int32, sig, w0, w1, w2 uint32) {
+	b.inCluster(cluster, sub, sig, w0, w1, w2, b.sigs.cost(sig))
 }
 
-func (b *Builder) addToCluster(it item, cost int32) {
-	b.items = append(b.items, it)
-	c := &b.clusters[b.find(it.cluster)]
+func (b *Builder) inCluster(cluster, sub int32, sig, w0, w1, w2 uint32, cost int32) {
+	n := len(b.items)
+	if n == cap(b.items) {
+		b.items = slices.Grow(b.items, max(n, 1<<10))
+	}
+	b.items = b.items[:n+1]
+	it := &b.items[n] // field by field: a copy of a whole one takes longer
+	it.cluster, it.sub, it.sig = cluster, sub, sig
+	it.words[0], it.words[1], it.words[2] = w0, w1, w2
+	c := &b.clusters[b.find(cluster)]
 	c.cost += cost
 	c.items++
 }
 
 // addItem adds an item of any number of words to a cluster.
 func (b *Builder) addItem(cluster, sub int32, sig uint32, words []uint32) {
-	var w [fewWords]uint32
 	if len(words) > fewWords {
-		w[0] = uint32(len(b.pool))
+		at := uint32(len(b.pool))
 		b.pool = append(b.pool, words...)
-	} else {
-		for i := range words {
-			w[i] = words[i]
-		}
+		b.local(cluster, sub, sig, at, 0, 0)
+		return
 	}
-	b.local(cluster, sub, sig, w)
+	var w [fewWords]uint32
+	copy(w[:], words)
+	b.local(cluster, sub, sig, w[0], w[1], w[2])
 }
 
 // raw adds a whole instruction of its own to a cluster.
 func (b *Builder) raw(cluster, sub int32, words ...uint32) {
-	b.addToCluster(item{cluster, sub, rawSig, [fewWords]uint32{uint32(len(b.pool))}}, 1+int32(len(words)>>3))
+	b.inCluster(cluster, sub, rawSig, uint32(len(b.pool)), 0, 0, 1+int32(len(words)>>3))
 	b.pool = append(b.pool, words...)
 }
 

@@ -11,16 +11,15 @@ import (
 // the user's from element at on.
 func (b *Builder) unchanged(v uint32, u user) (at uint32, ok bool) {
 	g := b.g
-	d, x := g.DimOf(u.node), g.DimOf(v)
 	switch g.Op[u.node] {
 	case ops.CwiseSum, ops.Sum, ops.ConstantPlusX, ops.GaussianNoise:
-		return 0, sameSize(d, x)
+		return 0, b.alike(u.node, v)
 	case ops.AddVectorToAllColumns, ops.AffineTransform:
-		return 0, u.arg == 0 && sameSize(d, x)
+		return 0, u.arg == 0 && b.alike(u.node, v)
 	case ops.Reshape:
 		return 0, true
 	case ops.Concatenate:
-		dim := int(g.AttrsOf(u.node)[0])
+		d, dim := g.DimOf(u.node), int(g.AttrsOf(u.node)[0])
 		if d.Bd != 1 {
 			return 0, false
 		}
@@ -62,15 +61,15 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 	g, c := b.g, u.node
 	op, args := g.Op[c], g.ArgsOf(c)
 	dy := b.gradient(c)
-	if _, back, _, p, fromY, ok := unary(op, g.AttrsOf(c)); ok {
-		n := b.size(v)
+	if r := &unaryRules[op]; r.ok {
+		q, n := b.constant(r.q, r, backwardAttr, c), b.size(v)
 		switch {
-		case back == Scale:
-			b.mapItem(cl, sub, Scale, flags, p, 0, n, dst, dy)
-		case fromY:
-			b.mapItem(cl, sub, back, flags, p, 0, n, dst, dy, b.value(c))
+		case r.back == Scale:
+			b.map1(cl, sub, Scale, flags, q, n, dst, dy)
+		case r.fromY:
+			b.map2(cl, sub, r.back, flags, q, n, dst, dy, b.value(c))
 		default:
-			b.mapItem(cl, sub, back, flags, p, 0, n, dst, dy, b.value(v))
+			b.map2(cl, sub, r.back, flags, q, n, dst, dy, b.value(v))
 		}
 		return sub + 1
 	}
@@ -117,19 +116,26 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 // broadcastBack runs fn(dy, values...) over user c's elements and sums into v's, over the axes
 // that v was broadcast along.
 func (b *Builder) broadcastBack(v, c uint32, fn Fn, p, q float32, dst operand, flags uint32, cl, sub int32, dy operand, values ...uint32) {
-	full := b.g.DimOf(c)
-	plain := sameSize(full, b.g.DimOf(v))
+	plain := b.alike(c, v)
 	for _, x := range values {
-		plain = plain && sameSize(full, b.g.DimOf(x))
+		plain = plain && b.alike(c, x)
 	}
-	if plain {
+	switch {
+	case plain && len(values) == 0:
+		b.map1(cl, sub, fn, flags, p, b.size(c), dst, dy)
+		return
+	case plain && len(values) == 1:
+		b.map2(cl, sub, fn, flags, p, b.size(c), dst, dy, b.value(values[0]))
+		return
+	case plain:
 		list := [5]operand{dst, dy}
 		for i, x := range values {
 			list[i+2] = b.value(x)
 		}
-		b.mapItem(cl, sub, fn, flags, p, q, full.Size(), list[:2+len(values)]...)
+		b.mapItem(cl, sub, fn, flags, p, q, b.size(c), list[:2+len(values)]...)
 		return
 	}
+	full := b.g.DimOf(c)
 	e := element{fn: fn, flags: flags, p: p, q: q}
 	dims := []*bridge.Dim{full, full}
 	e.ops[0], e.ops[1] = dst, dy

@@ -100,10 +100,21 @@ func (b *Builder) mapItem(cluster, sub int32, fn Fn, flags uint32, p, q float32,
 	b.addItem(cluster, sub, b.sigs.ofMap(fn, flags, segs, n, p, q), words[:len(ops)])
 }
 
+// map1 and map2 are mapItem for one and two inputs, without a list.
+func (b *Builder) map1(cluster, sub int32, fn Fn, flags uint32, p float32, n int, dst, x operand) {
+	sig := b.sigs.ofMap(fn, flags, uint32(dst.seg)|uint32(x.seg)<<4, n, p, 0)
+	b.local(cluster, sub, sig, dst.at, x.at, 0)
+}
+
+func (b *Builder) map2(cluster, sub int32, fn Fn, flags uint32, p float32, n int, dst, x, y operand) {
+	sig := b.sigs.ofMap(fn, flags, uint32(dst.seg)|uint32(x.seg)<<4|uint32(y.seg)<<8, n, p, 0)
+	b.local(cluster, sub, sig, dst.at, x.at, y.at)
+}
+
 // fill adds a Fill of n elements of act.
 func (b *Builder) fill(cluster, sub int32, value float32, n int, at uint32) {
-	b.sigs.head(Fill, 0, 0, uint32(SegAct), uint32(n), bits(value))
-	b.local(cluster, sub, b.sigs.intern(n), [fewWords]uint32{at})
+	sig := b.sigs.short(4, n, firstWord(Fill, 0, 0), uint32(SegAct), uint32(n), bits(value), 0, 0)
+	b.local(cluster, sub, sig, at, 0, 0)
 }
 
 // sumItems adds dst (+)= scale * sum of sources, all in one segment, as one or more
@@ -116,7 +127,7 @@ func (b *Builder) sumItems(cluster, sub int32, flags uint32, dst operand, from S
 		b.pool = append(b.pool, uint32(Sum)|flags<<16, uint32(6+k)|uint32(k)<<16,
 			uint32(dst.seg)|uint32(from)<<4, uint32(n), bits(scale), dst.at)
 		b.pool = append(b.pool, src[:k]...)
-		b.addToCluster(item{cluster, sub, rawSig, [fewWords]uint32{at}}, 1+int32(k*n>>11))
+		b.inCluster(cluster, sub, rawSig, at, 0, 0, 1+int32(k*n>>11))
 		src = src[k:]
 		flags |= Acc
 		sub++

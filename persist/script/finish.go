@@ -88,7 +88,7 @@ func (b *Builder) zeroRest(p *Param, level int32) {
 	zero := func(to uint32) {
 		if to > next {
 			b.sigs.head(Fill, 0, 0, uint32(SegTGrad), (to-next)*p.Row, 0)
-			b.local(c, 0, b.sigs.intern(int((to-next)*p.Row)), [fewWords]uint32{p.Offset + next*p.Row})
+			b.local(c, 0, b.sigs.intern(int((to-next)*p.Row)), p.Offset+next*p.Row, 0, 0)
 		}
 	}
 	for _, row := range p.Rows {

@@ -48,7 +48,7 @@ func (b *Builder) keeps(v uint32) bool {
 func (b *Builder) copyOf(v uint32) {
 	from := b.value(v)
 	c, s := b.place(v)
-	b.mapItem(c, s, Copy, 0, 0, 0, b.size(v), b.output(v), from)
+	b.map1(c, s, Copy, 0, 0, b.size(v), b.output(v), from)
 }
 
 // markNeeded marks the nodes to evaluate: all, or the ancestors of the last.
@@ -84,41 +84,55 @@ func (b *Builder) ready(a uint32) int32 {
 func (b *Builder) place(v uint32, args ...uint32) (cluster, sub int32) {
 	level := int32(0)
 	for _, a := range args {
-		l := b.spots[a].level
-		if l >= 0 && b.spots[a].cluster < 0 {
-			l++
-		}
-		level = max(level, l)
-	}
-	cluster = -1
-	for _, a := range args {
-		if b.spots[a].level != level || b.spots[a].cluster < 0 {
-			continue
-		}
-		c := b.find(b.spots[a].cluster)
-		if cluster < 0 {
-			cluster = c
-		} else if cluster != c {
-			if b.clusters[cluster].cost+b.clusters[c].cost > clusterCost {
-				level, cluster = level+1, -1
-				break
-			}
-			cluster = b.union(cluster, c)
+		at := &b.spots[a]
+		if at.cluster < 0 && at.level >= 0 {
+			level = max(level, at.level+1)
+		} else {
+			level = max(level, at.level)
 		}
 	}
-	if cluster >= 0 && b.clusters[cluster].cost > clusterCost {
-		level, cluster = level+1, -1
-	}
-	if cluster < 0 {
+	cluster = b.join(level, args)
+	if cluster < 0 || b.clusters[cluster].cost > clusterCost {
+		if cluster != unjoined {
+			level++
+		}
 		cluster = b.newCluster(level)
-	}
-	for _, a := range args {
-		if b.spots[a].level == level && b.spots[a].cluster >= 0 {
-			sub = max(sub, b.spots[a].sub+1)
+	} else {
+		for _, a := range args {
+			if at := &b.spots[a]; at.level == level && at.cluster >= 0 {
+				sub = max(sub, at.sub+1)
+			}
 		}
 	}
 	b.spots[v] = spot{level, cluster, sub}
 	return cluster, sub
+}
+
+// What join returns instead of a cluster.
+const (
+	unjoined = -1 // no argument is in a cluster of the level
+	tooMuch  = -2 // together they would be too much for one processor
+)
+
+// join makes one cluster of those of a level that the arguments are in.
+func (b *Builder) join(level int32, args []uint32) int32 {
+	cluster := int32(unjoined)
+	for _, a := range args {
+		at := &b.spots[a]
+		if at.level != level || at.cluster < 0 {
+			continue
+		}
+		c := b.find(at.cluster)
+		if cluster < 0 {
+			cluster = c
+		} else if cluster != c {
+			if b.clusters[cluster].cost+b.clusters[c].cost > clusterCost {
+				return tooMuch
+			}
+			cluster = b.union(cluster, c)
+		}
+	}
+	return cluster
 }
 
 // alias makes v's value part of a's.
@@ -135,47 +149,55 @@ func (b *Builder) output(v uint32) operand {
 	return b.value(v)
 }
 
-// unary is the table of one-argument element functions: the function forward and, with the
-// inputs (dy, x) or (dy, y), backward; p and q of both.
-func unary(op ops.Code, attrs []uint32) (fn, back Fn, p, bp float32, fromY bool, ok bool) {
-	switch op {
-	case ops.Tanh:
-		return Tanh, TanhB, 0, 0, true, true
-	case ops.LogisticSigmoid:
-		return Logistic, LogisticB, 0, 0, true, true
-	case ops.Rectify:
-		return Relu, ReluB, 0, 0, true, true
-	case ops.Exp:
-		return Exp, Mul, 0, 1, true, true
-	case ops.Log:
-		return Log, Div, 0, 0, false, true
-	case ops.Sqrt:
-		return Sqrt, SqrtB, 0, 0, true, true
-	case ops.Square:
-		return Square, SquareB, 0, 0, false, true
-	case ops.Abs:
-		return Abs, AbsB, 0, 0, false, true
-	case ops.Negate:
-		return Scale, Scale, -1, -1, false, true
-	case ops.ConstantPlusX:
-		return AddConst, Scale, float(attrs[0]), 1, false, true
-	case ops.ConstantMinusX:
-		return SubFrom, Scale, float(attrs[0]), -1, false, true
-	case ops.ConstScalarMultiply:
-		return Scale, Scale, float(attrs[0]), float(attrs[0]), false, true
+// unaryRule is a one-argument element function: forward and, with the inputs (dy, x) or (dy, y),
+// backward; p and q are constants of forward and backward.
+type unaryRule struct {
+	fn, back Fn
+	p, q     float32
+	attr     uint8 // constants that are the node's first attribute
+	fromY    bool
+	ok       bool
+}
+
+// Bits of unaryRule.attr.
+const (
+	forwardAttr = 1 << iota
+	backwardAttr
+)
+
+// unaryRules is indexed by operation.
+var unaryRules = [256]unaryRule{
+	ops.Tanh:                {fn: Tanh, back: TanhB, fromY: true, ok: true},
+	ops.LogisticSigmoid:     {fn: Logistic, back: LogisticB, fromY: true, ok: true},
+	ops.Rectify:             {fn: Relu, back: ReluB, fromY: true, ok: true},
+	ops.Exp:                 {fn: Exp, back: Mul, q: 1, fromY: true, ok: true},
+	ops.Log:                 {fn: Log, back: Div, ok: true},
+	ops.Sqrt:                {fn: Sqrt, back: SqrtB, fromY: true, ok: true},
+	ops.Square:              {fn: Square, back: SquareB, ok: true},
+	ops.Abs:                 {fn: Abs, back: AbsB, ok: true},
+	ops.Negate:              {fn: Scale, back: Scale, p: -1, q: -1, ok: true},
+	ops.ConstantPlusX:       {fn: AddConst, back: Scale, attr: forwardAttr, q: 1, ok: true},
+	ops.ConstantMinusX:      {fn: SubFrom, back: Scale, attr: forwardAttr, q: -1, ok: true},
+	ops.ConstScalarMultiply: {fn: Scale, back: Scale, attr: forwardAttr | backwardAttr, ok: true},
+}
+
+// constant is p or q of a rule, which of them bit says, for node v.
+func (b *Builder) constant(x float32, r *unaryRule, bit uint8, v uint32) float32 {
+	if r.attr&bit != 0 {
+		return float(b.g.AttrsOf(v)[0])
 	}
-	return 0, 0, 0, 0, false, false
+	return x
 }
 
 // lower adds the forward items of node v.
 func (b *Builder) lower(v uint32) error {
 	g := b.g
-	op, d, args := g.Op[v], g.DimOf(v), g.ArgsOf(v)
+	op, args := g.Op[v], g.ArgsOf(v)
 	b.s.Grad[v], b.s.Resident[v] = NoOffset, false
-	if fn, _, p, _, _, ok := unary(op, g.AttrsOf(v)); ok {
+	if r := &unaryRules[op]; r.ok {
 		c, s := b.place(v, args[0])
 		y := b.output(v)
-		b.mapItem(c, s, fn, 0, p, 0, d.Size(), y, b.value(args[0]))
+		b.map1(c, s, r.fn, 0, b.constant(r.p, r, forwardAttr, v), b.size(v), y, b.value(args[0]))
 		return nil
 	}
 	switch op {
@@ -222,7 +244,7 @@ func (b *Builder) lowerLeaf(v uint32) error {
 	y := b.output(v)
 	switch op {
 	case ops.Input, ops.ScalarInput:
-		b.mapItem(c, s, Copy, 0, 0, 0, d.Size(), y, operand{SegInput, a[0]})
+		b.map1(c, s, Copy, 0, 0, d.Size(), y, operand{SegInput, a[0]})
 	case ops.Constant:
 		b.fill(c, s, float(a[0]), d.Size(), y.at)
 	case ops.SparseInput:
@@ -234,7 +256,7 @@ func (b *Builder) lowerLeaf(v uint32) error {
 			}
 			// Later duplicates win: each element in an order of its own.
 			b.spots[v].sub++
-			b.mapItem(c, b.spots[v].sub, Copy, 0, 0, 0, 1, operand{y.seg, y.at + id}, operand{SegInput, a[1] + a[2] + i})
+			b.map1(c, b.spots[v].sub, Copy, 0, 0, 1, operand{y.seg, y.at + id}, operand{SegInput, a[1] + a[2] + i})
 		}
 	default:
 		b.randomItem(c, s, v, 0, y, operand{})
@@ -266,7 +288,7 @@ func (b *Builder) lowerParameter(v uint32) {
 		if at > 0 {
 			c = b.newCluster(0)
 		}
-		b.mapItem(c, s, Scale, 0, p.Factor, 0, int(n), operand{y.seg, y.at + at}, operand{seg, p.Offset + at})
+		b.map1(c, s, Scale, 0, p.Factor, int(n), operand{y.seg, y.at + at}, operand{seg, p.Offset + at})
 	}
 	if p.Size > piece {
 		b.spots[v].cluster = -1 // spread over processors, like a product's output
@@ -307,7 +329,7 @@ func (b *Builder) lowerLookup(v uint32) error {
 		if row >= p.Size/p.Row {
 			return fault(v, op, "row %d of a table of %d rows", row, p.Size/p.Row)
 		}
-		b.mapItem(c, s, Scale, 0, p.Factor, 0, int(p.Row), operand{y.seg, y.at + i*p.Row}, operand{SegTable, p.Offset + row*p.Row})
+		b.map1(c, s, Scale, 0, p.Factor, int(p.Row), operand{y.seg, y.at + i*p.Row}, operand{SegTable, p.Offset + row*p.Row})
 	}
 	return nil
 }
@@ -332,9 +354,9 @@ func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, sr
 	b.sigs.head(Random, uint8(fn), flags, uint32(dst.seg)|uint32(src.seg)<<4, uint32(n), bits(p), bits(q),
 		b.r.Seed, b.r.GraphID, b.r.ForwardCount)
 	if RandomTable[fn].Words == 3 {
-		b.local(cluster, sub, b.sigs.intern(8*n), [fewWords]uint32{dst.at, src.at, v})
+		b.local(cluster, sub, b.sigs.intern(8*n), dst.at, src.at, v)
 	} else {
-		b.local(cluster, sub, b.sigs.intern(8*n), [fewWords]uint32{dst.at, v})
+		b.local(cluster, sub, b.sigs.intern(8*n), dst.at, v, 0)
 	}
 }
 
@@ -368,23 +390,24 @@ func spread(dims ...*bridge.Dim) []axis {
 	return out
 }
 
-func sameSize(a, b *bridge.Dim) bool { return a == b || a.Size() == b.Size() && a.Bd == b.Bd }
+// binaryFns is indexed by operation.
+var binaryFns = [256]Fn{
+	ops.CwiseSum: Add, ops.AddVectorToAllColumns: Add, ops.CwiseMultiply: Mul, ops.CwiseQuotient: Div, ops.Pow: Pow,
+	ops.Min: Min, ops.Max: Max,
+}
 
 func (b *Builder) lowerBinary(v uint32) {
 	g := b.g
-	args, d := g.ArgsOf(v), g.DimOf(v)
+	args := g.ArgsOf(v)
 	x, y := args[0], args[1]
-	fn, p := [...]Fn{Add, Mul, Div, Pow, Min, Max}[min(g.Op[v]-ops.CwiseSum, 5)], float32(1)
-	if g.Op[v] == ops.AddVectorToAllColumns {
-		fn = Add
-	}
-	c, s := b.place(v, x, y)
+	fn, p := binaryFns[g.Op[v]], float32(1)
+	c, s := b.place(v, args...)
 	out := b.output(v)
-	if sameSize(g.DimOf(x), d) && sameSize(g.DimOf(y), d) {
-		b.mapItem(c, s, fn, 0, p, 0, d.Size(), out, b.value(x), b.value(y))
+	if b.alike(x, v) && b.alike(y, v) {
+		b.map2(c, s, fn, 0, p, b.size(v), out, b.value(x), b.value(y))
 		return
 	}
-	e := element{fn: fn, p: p, kept: spread(d, g.DimOf(x), g.DimOf(y))}
+	e := element{fn: fn, p: p, kept: spread(g.DimOf(v), g.DimOf(x), g.DimOf(y))}
 	e.ops = [5]operand{out, b.value(x), b.value(y)}
 	b.emitElement(&e, c, s)
 }
@@ -399,15 +422,15 @@ func (b *Builder) lowerSum(v uint32) {
 	}
 	c, s := b.place(v, args...)
 	y := b.output(v)
-	if len(args) == 2 && scale == 1 && sameSize(g.DimOf(args[0]), d) && sameSize(g.DimOf(args[1]), d) {
-		b.mapItem(c, s, Add, 0, 0, 0, d.Size(), y, b.value(args[0]), b.value(args[1]))
+	if len(args) == 2 && scale == 1 && b.alike(args[0], v) && b.alike(args[1], v) {
+		b.map2(c, s, Add, 0, 0, d.Size(), y, b.value(args[0]), b.value(args[1]))
 		return
 	}
 	flags := uint32(0)
 	for seg := Segment(0); seg < Segments; seg++ {
 		var src []uint32
 		for _, a := range args {
-			if sameSize(g.DimOf(a), d) && b.s.Segment[a] == seg {
+			if b.alike(a, v) && b.s.Segment[a] == seg {
 				src = append(src, b.s.Value[a])
 			}
 		}
@@ -417,7 +440,7 @@ func (b *Builder) lowerSum(v uint32) {
 		}
 	}
 	for _, a := range args {
-		if !sameSize(g.DimOf(a), d) {
+		if !b.alike(a, v) {
 			e := element{fn: Scale, flags: flags, p: scale, kept: spread(d, g.DimOf(a))}
 			e.ops = [5]operand{y, b.value(a)}
 			b.emitElement(&e, c, s)
@@ -505,7 +528,7 @@ func (b *Builder) lowerReduction(v uint32) {
 	b.emitElement(&e, c, s)
 	if g.Op[v] == ops.L2Norm {
 		b.spots[v].sub++
-		b.mapItem(c, b.spots[v].sub, Sqrt, 0, 0, 0, b.size(v), y, y)
+		b.map1(c, b.spots[v].sub, Sqrt, 0, 0, b.size(v), y, y)
 	}
 }
 

@@ -200,8 +200,8 @@ func (b *Builder) rowItem(c, s int32, fn RowFn, flags uint32, p float32, n, stri
 		words[k] = label
 		k++
 	}
-	b.sigs.head(Row, uint8(fn), flags, segs, n, stride, bits(p))
-	b.addItem(c, s, b.sigs.intern(4*int(n)), words[:k])
+	sig := b.sigs.short(5, 4*int(n), firstWord(Row, uint8(fn), flags), segs, n, stride, bits(p), 0)
+	b.addItem(c, s, sig, words[:k])
 }
 
 // rowsOf lists the shifts of the rows (columns of axis 0, rows of axis 1) of a softmax.
@@ -297,7 +297,7 @@ func (b *Builder) masked(v uint32, from operand, fill float32, c, s int32) opera
 	for _, row := range b.restriction(v) {
 		if !done[row] {
 			done[row] = true
-			b.mapItem(c, s+1, Copy, 0, 0, 0, 1, to.plus(row), from.plus(row))
+			b.map1(c, s+1, Copy, 0, 0, 1, to.plus(row), from.plus(row))
 		}
 	}
 	return to

@@ -14,34 +14,18 @@ type term struct {
 	matrix      int32 // in the plan, -1: Gemm
 }
 
-// terms lists the products of an affine transform or a matrix product, and the bias (NoOffset:
-// none).
-func (b *Builder) terms(v uint32) (bias uint32, list [4]term, more []term) {
+// listTerms lists the products of an affine transform or a matrix product in b.terms, and returns the
+// bias (NoOffset: none).
+func (b *Builder) listTerms(v uint32) (bias uint32) {
 	args := b.g.ArgsOf(v)
-	bias = NoOffset
-	n := 0
-	add := func(l, r uint32) {
-		p := term{l, r, b.matrixOf(l)}
-		if n < len(list) {
-			list[n] = p
-		} else {
-			more = append(more, p)
-		}
-		n++
+	bias, b.terms = NoOffset, b.terms[:0]
+	if b.g.Op[v] == ops.AffineTransform {
+		bias, args = args[0], args[1:]
 	}
-	for i := range list {
-		list[i].left = NoOffset
+	for i := 0; i+1 < len(args); i += 2 {
+		b.terms = append(b.terms, term{args[i], args[i+1], b.matrixOf(args[i])})
 	}
-	switch b.g.Op[v] {
-	case ops.MatrixMultiply:
-		add(args[0], args[1])
-	default:
-		bias = args[0]
-		for i := 1; i+1 < len(args); i += 2 {
-			add(args[i], args[i+1])
-		}
-	}
-	return bias, list, more
+	return bias
 }
 
 // matrixOf is the plan's number of the matrix that node l holds, -1 if it is not resident.
@@ -54,42 +38,30 @@ func (b *Builder) matrixOf(l uint32) int32 {
 
 func (b *Builder) factorOf(l uint32) float32 { return b.r.Params[b.g.AttrsOf(l)[0]].Factor }
 
-// eachTerm calls f for all terms, in order.
-func eachTerm(list *[4]term, more []term, f func(p term)) {
-	for i := range list {
-		if list[i].left == NoOffset {
-			return
-		}
-		f(list[i])
-	}
-	for _, p := range more {
-		f(p)
-	}
-}
-
 func (b *Builder) lowerAffine(v uint32) {
-	bias, list, more := b.terms(v)
+	bias := b.listTerms(v)
 	y := b.output(v)
 	level, acc := int32(0), false
 	if bias != NoOffset {
-		if b.plainBias(v, bias, &list, more) {
+		if b.plainBias(v, bias) {
 			level = b.ready(bias)
 		} else {
 			b.copyBias(v, bias, y)
 			level, acc = b.ready(v), true
 		}
 	}
-	b.sortTerms(&list, more)
-	b.productChain(v, bias, &list, more, y, level, acc)
+	b.sortTerms()
+	b.productChain(v, bias, y, level, acc)
 }
 
 // sortTerms puts products whose right side is ready early first: the late ones then wait for
-// nothing else. Insertion sort; lists are short.
-func (b *Builder) sortTerms(list *[4]term, more []term) {
-	if len(more) > 0 {
+// nothing else. Insertion sort of short lists; long ones stay as they are.
+func (b *Builder) sortTerms() {
+	list := b.terms
+	if len(list) > 4 {
 		return
 	}
-	for i := 1; i < len(list) && list[i].left != NoOffset; i++ {
+	for i := 1; i < len(list); i++ {
 		for j := i; j > 0 && b.ready(list[j].right) < b.ready(list[j-1].right); j-- {
 			list[j], list[j-1] = list[j-1], list[j]
 		}
@@ -98,14 +70,16 @@ func (b *Builder) sortTerms(list *[4]term, more []term) {
 
 // plainBias reports whether the first product can add the bias itself: a vector as long as
 // the output's columns, the same for all.
-func (b *Builder) plainBias(v, bias uint32, list *[4]term, more []term) bool {
-	d, bd := b.g.DimOf(v), b.g.DimOf(bias)
-	if list[0].left == NoOffset || bd.Size() != d.Rows() {
+func (b *Builder) plainBias(v, bias uint32) bool {
+	if len(b.terms) == 0 || b.shape(bias).size != b.shape(v).rows {
 		return false
 	}
-	resident := true
-	eachTerm(list, more, func(p term) { resident = resident && p.matrix >= 0 })
-	return resident
+	for i := range b.terms {
+		if b.terms[i].matrix < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // copyBias starts the output with the bias, broadcast over columns and batch.
@@ -117,14 +91,14 @@ func (b *Builder) copyBias(v, bias uint32, y operand) {
 }
 
 // productChain adds the products one after another, each a level behind the one before.
-func (b *Builder) productChain(v, bias uint32, list *[4]term, more []term, y operand, level int32, acc bool) {
+func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool) {
 	fresh := !acc && bias != NoOffset
-	eachTerm(list, more, func(p term) {
+	for _, p := range b.terms {
 		if p.matrix < 0 {
 			b.gemmForward(v, p, y, acc)
 			level = b.spots[v].level + 1
 			acc = true
-			return
+			continue
 		}
 		level = max(level, b.ready(p.right))
 		flags, biasAt, segs := uint32(0), uint32(0), uint32(y.seg)|uint32(b.s.Segment[p.right])<<4
@@ -135,28 +109,31 @@ func (b *Builder) productChain(v, bias uint32, list *[4]term, more []term, y ope
 			flags, biasAt, fresh = flags|Bias, b.s.Value[bias], false
 			segs |= uint32(b.s.Segment[bias]) << 8
 		}
-		b.sigs.head(Product, 0, flags, segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1))
 		m := &b.r.Plan.Matrices[p.matrix]
-		sig := b.sigs.intern(m.Cols)
-		x := b.value(p.right)
-		for i := range b.columns(v, p.right) {
-			b.onMatrix(level, sig, y.at+i*uint32(m.Rows), x.at+b.columnOf(v, p.right, i)*uint32(m.Cols))
+		rows, cols := uint32(m.Rows), uint32(m.Cols)
+		sig := b.sigs.short(6, m.Cols, firstWord(Product, 0, flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1))
+		x := b.s.Value[p.right]
+		for i := range b.columns(v) {
+			b.onMatrix(level, sig, y.at+i*rows, x+b.columnOf(p.right, i)*cols)
 		}
 		b.spots[v] = spot{level, -1, 0}
 		level, acc = level+1, true
-	})
+	}
 }
 
 // columns is the number of columns of v, the batch included.
-func (b *Builder) columns(v, right uint32) uint32 {
-	d := b.g.DimOf(v)
-	return uint32(d.Size() / d.Rows())
+func (b *Builder) columns(v uint32) uint32 {
+	d := b.shape(v)
+	if d.size == d.rows {
+		return 1
+	}
+	return d.size / d.rows
 }
 
-// columnOf is the column of right that column i of v is made of: right may be unbatched.
-func (b *Builder) columnOf(v, right uint32, i uint32) uint32 {
-	if r := b.g.DimOf(right); r.Bd == 1 {
-		return i % uint32(r.Cols())
+// columnOf is the column of right that column i of a product is made of: right may be unbatched.
+func (b *Builder) columnOf(right, i uint32) uint32 {
+	if r := b.shape(right); i > 0 && r.batch == 1 {
+		return i % r.cols
 	}
 	return i
 }
@@ -202,7 +179,7 @@ func (b *Builder) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, l
 	for i := range batch {
 		b.sigs.head(Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1))
 		b.local(c, s, b.sigs.intern(int(mnk[0]*mnk[1]*mnk[2])),
-			[fewWords]uint32{y.op.at + i*y.batch, left.op.at + i*left.batch, right.op.at + i*right.batch})
+			y.op.at+i*y.batch, left.op.at+i*left.batch, right.op.at+i*right.batch)
 		if y.batch == 0 {
 			s++
 			flags |= Acc

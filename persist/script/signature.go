@@ -14,12 +14,11 @@ type sigTable struct {
 	slots []uint32 // hash table: signature number, 0 empty
 	buf   []uint32 // the one being made
 
-	recent [256]uint32 // by a few bits of the words: the signature last found there
-	maps   [128]mapMemo
+	recent [256]recentSig // by a few bits of the words: the one last found there
 }
 
-// mapMemo is a signature of Map, all that it depends on in front.
-type mapMemo struct{ head, segs, n, p, q, sig uint32 }
+// recentSig is a signature of few words but for the second, which is the length; the rest are 0.
+type recentSig struct{ head, a, b, c, d, e, number uint32 }
 
 func (t *sigTable) reset() {
 	t.words = append(t.words[:0], 0)
@@ -31,7 +30,6 @@ func (t *sigTable) reset() {
 	}
 	clear(t.slots)
 	clear(t.recent[:])
-	clear(t.maps[:])
 }
 
 // of returns the words of signature i.
@@ -41,35 +39,32 @@ func (t *sigTable) cost(i uint32) int32 { return t.costs[i] }
 
 // head begins a signature in buf.
 func (t *sigTable) head(op Opcode, fn uint8, flags uint32, fixed ...uint32) {
-	t.buf = appendFew(append(t.buf[:0], uint32(op)|uint32(fn)<<8|flags<<16, 0), fixed)
+	t.buf = append(append(t.buf[:0], firstWord(op, fn, flags), 0), fixed...)
 }
 
-// intern returns the number of the signature in buf; elements is the work of one item.
-func (t *sigTable) intern(elements int) uint32 {
-	// Neighbouring nodes are alike: most signatures are those found last.
-	b := t.buf
-	r := &t.recent[(b[0]^b[0]>>5^b[2]*7^b[3]*31)&255]
-	if *r != 0 && equal(t.of(*r), b) {
-		return *r
+func firstWord(op Opcode, fn uint8, flags uint32) uint32 {
+	return uint32(op) | uint32(fn)<<8 | flags<<16
+}
+
+// short returns the number of a signature of n words and the length, the words in registers; elements
+// is the work of one item. Neighbouring nodes are alike: most signatures are those found last.
+func (t *sigTable) short(n, elements int, head, a, b, c, d, e uint32) uint32 {
+	r := &t.recent[(head^head>>7^head>>13^b*7^b>>6^a>>3)%uint32(len(t.recent))]
+	if r.number == 0 || r.head != head || r.a != a || r.b != b || r.c != c || r.d != d || r.e != e {
+		words := [...]uint32{head, 0, a, b, c, d, e}
+		t.buf = append(t.buf[:0], words[:n+1]...)
+		*r = recentSig{head, a, b, c, d, e, t.intern(elements)}
 	}
-	*r = t.find(elements)
-	return *r
+	return r.number
 }
 
-// ofMap is the signature of a Map, most of which are found without putting it together.
+// ofMap is the signature of a Map.
 func (t *sigTable) ofMap(fn Fn, flags, segs uint32, n int, p, q float32) uint32 {
-	want := mapMemo{uint32(Map) | uint32(fn)<<8 | flags<<16, segs, uint32(n), bits(p), bits(q), 0}
-	m := &t.maps[(uint32(fn)<<1^flags^uint32(n)>>2^uint32(n)>>8)%uint32(len(t.maps))]
-	want.sig = m.sig
-	if *m != want || m.sig == 0 {
-		t.head(Map, uint8(fn), flags, segs, uint32(n), bits(p), bits(q))
-		want.sig = t.intern(n)
-		*m = want
-	}
-	return want.sig
+	return t.short(5, n, firstWord(Map, uint8(fn), flags), segs, uint32(n), bits(p), bits(q), 0)
 }
 
-func (t *sigTable) find(elements int) uint32 {
+// intern returns the number of the signature in buf.
+func (t *sigTable) intern(elements int) uint32 {
 	h := uint32(2166136261)
 	for _, w := range t.buf {
 		h = (h ^ w) * 16777619
