@@ -295,7 +295,6 @@ func (b *Builder) allocHolders(holders, size uint32) uint32 {
 type paramSource struct{ param, at uint32 }
 type rowSource struct {
 	key                 uint64 // param<<32 | row
-	order               uint32 // from the graph's end to its beginning
 	first, count, shift uint32 // addresses: rowPool[first:first+count], each plus shift
 }
 
@@ -340,7 +339,7 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 	segs := uint32(dst.seg) | uint32(SegAct)<<4 | uint32(b.s.Segment[right])<<8
 	sig := b.sigs.short(5, matrix.Cols, firstWord(Outer, 0, flags), segs, uint32(m), bits(1), dst.at, 0)
 	for i := range b.columns(c) {
-		b.outers = append(b.outers, matrixItem{m, sig,
+		b.outers = append(b.outers, matrixItem{0, sig,
 			[2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(right, i)*uint32(matrix.Cols)}})
 	}
 }
@@ -353,6 +352,6 @@ func (b *Builder) gradientToRows(v uint32) {
 	b.rowPool = append(b.rowPool, b.linear...)
 	for e := range d.Bd {
 		key := uint64(a[0])<<32 | uint64(b.g.Inputs[a[1]+e])
-		b.rowSrc = append(b.rowSrc, rowSource{key, uint32(len(b.rowSrc)), first, uint32(len(b.linear)), e * row})
+		b.rowSrc = append(b.rowSrc, rowSource{key, first, uint32(len(b.linear)), e * row})
 	}
 }

@@ -127,11 +127,13 @@ type Builder struct {
 	pool     []uint32
 	matrices []matrixItem
 	terms    []term       // of one node
-	outers   []matrixItem // of Outer; level holds the matrix
+	outers   []matrixItem // of Outer, all of one level
 	ranges   []uint32
 	spanList []span
+	partList []part
 	paramSrc []paramSource
 	rowSrc   []rowSource
+	rowAlt   []rowSource
 	rowPool  []uint32
 	ids      []uint32
 

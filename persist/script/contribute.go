@@ -18,19 +18,10 @@ func (b *Builder) unchanged(v uint32, u user) (at uint32, ok bool) {
 		return 0, u.arg == 0 && b.alike(u.node, v)
 	case ops.Reshape:
 		return 0, true
-	case ops.Concatenate:
-		d, dim := g.DimOf(u.node), int(g.AttrsOf(u.node)[0])
-		if d.Bd != 1 {
-			return 0, false
+	case ops.Concatenate, ops.ConcatenateToBatch:
+		if b.inOneRun(u.node) {
+			return b.before(u), true
 		}
-		for i := dim + 1; i < int(d.Nd); i++ {
-			if d.D[i] != 1 {
-				return 0, false
-			}
-		}
-		return b.before(u), true
-	case ops.ConcatenateToBatch:
-		return b.before(u), true
 	}
 	return 0, false
 }

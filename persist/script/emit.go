@@ -3,7 +3,10 @@ package script
 // Writing the script: clusters get processors, items are sorted by level, processor, order and
 // signature, and runs of the same signature become instructions.
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // emitter is the memory of the last stage.
 type emitter struct {
@@ -83,6 +86,12 @@ func (b *Builder) sortMatrices() {
 	b.count = resize(b.count, max(len(b.sigs.start), int(b.maxLevel)+1)+1)
 	countingSort(b.count[:len(b.sigs.start)+1], b.matrices, b.matrixAlt, func(x *matrixItem) uint32 { return x.sig })
 	countingSort(b.count[:b.maxLevel+2], b.matrixAlt, b.matrices, func(x *matrixItem) uint32 { return uint32(x.level) })
+	// Outer products come last, and those of a matrix together.
+	bySig := func(x, y matrixItem) int { return cmp.Compare(x.sig, y.sig) }
+	if !slices.IsSortedFunc(b.outers, bySig) {
+		slices.SortStableFunc(b.outers, bySig)
+	}
+	b.matrices = append(b.matrices, b.outers...)
 	b.pairs = resize(b.pairs, 2*len(b.matrices))
 	for i := range b.matrices {
 		*(*[2]uint32)(b.pairs[2*i:]) = b.matrices[i].words

@@ -22,12 +22,19 @@ func (b *Builder) formParameters() {
 
 // formOuter schedules dW = sum dy x^T for all matrices.
 func (b *Builder) formOuter(level int32) {
-	for _, o := range b.outers {
-		id := b.r.Plan.Matrices[o.level].Param
-		if toMaster := Segment(b.sigs.of(o.sig)[2]&15) == SegGrad; toMaster && !slices.Contains(b.out.Formed, id) {
+	last := uint32(rawSig)
+	for i := range b.outers {
+		o := &b.outers[i]
+		o.level = level
+		if o.sig == last {
+			continue
+		}
+		last = o.sig
+		words := b.sigs.of(o.sig)
+		id := b.r.Plan.Matrices[words[3]].Param
+		if toMaster := Segment(words[2]&15) == SegGrad; toMaster && !slices.Contains(b.out.Formed, id) {
 			b.out.Formed = append(b.out.Formed, id)
 		}
-		b.matrices = append(b.matrices, matrixItem{level, o.sig, o.words}) // emit sorts them
 	}
 	if len(b.outers) > 0 {
 		b.maxLevel = max(b.maxLevel, level)
@@ -113,7 +120,7 @@ func (b *Builder) sumPieces(level int32, flags uint32, dst operand, size uint32)
 // formRows sums the gradients of each touched row of a table, from its last use to its first; behind
 // the gradient of the table as a whole, where there is one.
 func (b *Builder) formRows(level, behind int32) {
-	slices.SortFunc(b.rowSrc, func(x, y rowSource) int { return cmp.Or(cmp.Compare(x.key, y.key), cmp.Compare(x.order, y.order)) })
+	b.sortRows()
 	for i := 0; i < len(b.rowSrc); {
 		key := b.rowSrc[i].key
 		b.linear = b.linear[:0]
@@ -136,6 +143,27 @@ func (b *Builder) formRows(level, behind int32) {
 			b.out.Touched = append(b.out.Touched, TouchedRow{id, row})
 		}
 		b.sumItems(b.newCluster(at), 0, flags, operand{SegTGrad, p.Offset + row*p.Row}, SegAct, 1, int(p.Row), b.linear)
+	}
+}
+
+// sortRows sorts the sources of rows by table and row, equal ones as they came.
+func (b *Builder) sortRows() {
+	all := uint64(0)
+	for i := range b.rowSrc {
+		all |= b.rowSrc[i].key
+	}
+	if len(b.rowSrc) < 256 {
+		slices.SortStableFunc(b.rowSrc, func(x, y rowSource) int { return cmp.Compare(x.key, y.key) })
+		return
+	}
+	const digit = 11
+	b.count = resize(b.count, 1<<digit+1)
+	b.rowAlt = resize(b.rowAlt, len(b.rowSrc))
+	for shift := 0; all>>shift != 0; shift += digit {
+		if all>>shift&(1<<digit-1) != 0 {
+			countingSort(b.count, b.rowSrc, b.rowAlt, func(x *rowSource) uint32 { return uint32(x.key>>shift) & (1<<digit - 1) })
+			b.rowSrc, b.rowAlt = b.rowAlt, b.rowSrc
+		}
 	}
 }
 
@@ -236,40 +264,62 @@ func (b *Builder) finish() {
 	processors := uint32(b.r.Plan.Processors)
 	share := max((total+processors-1)/processors, 256)
 	share = (share + 31) &^ 31
-	parts := max((total+share-1)/share, 1)
-	partials := b.alloc(int(parts))
+	n := max((total+share-1)/share, 1)
+	partials := b.alloc(int(n))
+	parts := b.parts(spans, n, share)
 	for k := range parts {
-		c := b.newCluster(level)
-		b.dealNorm(c, spans, k*share, (k+1)*share, partials+k)
+		b.dealNorm(b.newCluster(level), &parts[k], partials+uint32(k))
 	}
 	threshold := b.r.Update.Threshold
 	for k := range parts {
 		c := b.newCluster(level + 1)
 		flags, result := uint32(0), uint32(0)
-		if k == parts-1 && b.r.Result != NoOffset {
+		if k == len(parts)-1 && b.r.Result != NoOffset {
 			flags, result = Last, b.r.Result+1
 		}
-		b.raw(c, 0, uint32(Clip)|flags<<16, 7, uint32(SegResult)|uint32(SegAct)<<4, partials, parts, bits(threshold), result)
-		b.dealUpdate(c, spans, k*share, (k+1)*share)
+		b.raw(c, 0, uint32(Clip)|flags<<16, 7, uint32(SegResult)|uint32(SegAct)<<4, partials, n, bits(threshold), result)
+		b.dealUpdate(c, &parts[k])
 	}
 }
 
-// cut calls f for the parts of the spans that lie in [from, to) of their concatenation.
-func cut(spans []span, from, to uint32, f func(s span, shift, n uint32)) {
+// part is what lies in [from, to) of the concatenation of all spans. The first of its spans begins at
+// element at of the concatenation.
+type part struct {
+	spans        []span
+	at, from, to uint32
+}
+
+// parts cuts the spans into n parts of so many elements.
+func (b *Builder) parts(spans []span, n, share uint32) []part {
+	b.partList = resize(b.partList, int(n))
 	at := uint32(0)
-	for _, s := range spans {
-		lo, hi := max(from, at), min(to, at+s.n)
+	for k := range n {
+		for len(spans) > 0 && at+spans[0].n <= k*share {
+			at += spans[0].n
+			spans = spans[1:]
+		}
+		b.partList[k] = part{spans, at, k * share, (k + 1) * share}
+	}
+	return b.partList
+}
+
+// each calls f for the pieces of spans that make up a part.
+func (p *part) each(f func(s *span, shift, n uint32)) {
+	at := p.at
+	for i := range p.spans {
+		s := &p.spans[i]
+		lo, hi := max(p.from, at), min(p.to, at+s.n)
 		if lo < hi {
 			f(s, lo-at, hi-lo)
 		}
-		if at += s.n; at >= to {
+		if at += s.n; at >= p.to {
 			return
 		}
 	}
 }
 
-// dealNorm adds the partial norm of [from, to): one Norm for dense gradients, one for rows.
-func (b *Builder) dealNorm(c int32, spans []span, from, to, dst uint32) {
+// dealNorm adds the partial norm of a part: one Norm for dense gradients, one for rows.
+func (b *Builder) dealNorm(c int32, p *part, dst uint32) {
 	sub, flags := int32(0), uint32(0)
 	for _, lookup := range [2]bool{false, true} {
 		seg := SegGrad
@@ -284,7 +334,7 @@ func (b *Builder) dealNorm(c int32, spans []span, from, to, dst uint32) {
 				sub, flags, b.ranges = sub+1, Acc, b.ranges[:0]
 			}
 		}
-		cut(spans, from, to, func(s span, shift, n uint32) {
+		p.each(func(s *span, shift, n uint32) {
 			if s.lookup == lookup && s.formed {
 				b.ranges = append(b.ranges, s.at+shift, n)
 				if len(b.ranges) > MaxWords-16 {
@@ -299,19 +349,19 @@ func (b *Builder) dealNorm(c int32, spans []span, from, to, dst uint32) {
 	}
 }
 
-// dealUpdate adds the updates of [from, to): one Update for each kind of parameter and with and
+// dealUpdate adds the updates of a part: one Update for each kind of parameter and with and
 // without gradients.
-func (b *Builder) dealUpdate(c int32, spans []span, from, to uint32) {
+func (b *Builder) dealUpdate(c int32, p *part) {
 	moves := RuleTable[b.r.Update.Rule].Moves
 	for _, lookup := range [2]bool{false, true} {
-		b.updateRanges(c, spans, from, to, lookup, true)
+		b.updateRanges(c, p, lookup, true)
 		if moves {
-			b.updateRanges(c, spans, from, to, lookup, false)
+			b.updateRanges(c, p, lookup, false)
 		}
 	}
 }
 
-func (b *Builder) updateRanges(c int32, spans []span, from, to uint32, lookup, formed bool) {
+func (b *Builder) updateRanges(c int32, p *part, lookup, formed bool) {
 	u := b.r.Update
 	rule := &RuleTable[u.Rule]
 	words := rule.Words()
@@ -332,7 +382,7 @@ func (b *Builder) updateRanges(c int32, spans []span, from, to uint32, lookup, f
 			b.ranges = b.ranges[:len(head)]
 		}
 	}
-	cut(spans, from, to, func(s span, shift, n uint32) {
+	p.each(func(s *span, shift, n uint32) {
 		if s.lookup != lookup || s.formed != formed || !s.updated {
 			return
 		}

@@ -158,6 +158,23 @@ func transposed(d, x *bridge.Dim, perm uint32) []axis {
 	return out
 }
 
+// inOneRun reports whether the parts of a concatenation lie behind one another.
+func (b *Builder) inOneRun(v uint32) bool {
+	if b.g.Op[v] == ops.ConcatenateToBatch {
+		return true
+	}
+	d := b.g.DimOf(v)
+	if b.g.Op[v] != ops.Concatenate || d.Bd != 1 {
+		return false
+	}
+	for i := int(b.g.AttrsOf(v)[0]) + 1; i < int(d.Nd); i++ {
+		if d.D[i] != 1 {
+			return false
+		}
+	}
+	return true
+}
+
 func (b *Builder) lowerMove(v uint32) error {
 	g := b.g
 	args := g.ArgsOf(v)
@@ -173,6 +190,14 @@ func (b *Builder) lowerMove(v uint32) error {
 	}
 	c, s := b.place(v, args...)
 	y := b.output(v)
+	if b.inOneRun(v) {
+		for _, a := range args {
+			n := b.size(a)
+			b.map1(c, s, Copy, 0, 0, n, y, b.value(a))
+			y.at += uint32(n)
+		}
+		return nil
+	}
 	for k, a := range args {
 		m, err := b.moves(v, k)
 		if err != nil {
