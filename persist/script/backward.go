@@ -21,6 +21,7 @@ func (b *Builder) backward() error {
 	b.markGradients(loss)
 	b.collectUsers(loss)
 	b.groupGradients(loss)
+	b.levelGradients(loss)
 	b.lowerGradients(loss)
 	return nil
 }
@@ -50,19 +51,27 @@ func (b *Builder) placeAgain(loss uint32) {
 	}
 }
 
-// groupGradients assigns every node to the cluster that forms its gradient.
+// groupGradients assigns every node to the cluster that forms its gradient, and counts the nodes by
+// that cluster's forward level, of which the first is -1.
 func (b *Builder) groupGradients(loss uint32) {
 	b.gcluster = resize(b.gcluster, int(loss)+1)
 	top := b.maxLevel
+	b.bucket = resize(b.bucket, int(top)+3)
+	clear(b.bucket)
 	for v := int(loss); v >= 0; v-- {
 		if !b.need[v] {
 			continue
 		}
-		if c := b.spots[v].cluster; c >= 0 {
-			b.gcluster[v] = b.find(c)
-			continue
+		c := b.spots[v].cluster
+		if c >= 0 {
+			c = b.find(c)
+		} else {
+			c = b.readers(uint32(v))
 		}
-		b.gcluster[v] = b.readers(uint32(v))
+		b.gcluster[v] = c
+		l := int(b.clusters[c].level) + 2
+		b.bucket = extend(b.bucket, l+1, 0)
+		b.bucket[l]++
 	}
 	b.maxLevel = top
 	b.blevel = resize(b.blevel, len(b.clusters))
@@ -89,39 +98,23 @@ func (b *Builder) readers(v uint32) int32 {
 	return only
 }
 
-// lowerGradients finds the level of every cluster, by descending forward level, and then lowers the
-// gradients of all nodes.
-func (b *Builder) lowerGradients(loss uint32) {
-	// Counting sort of the nodes by their cluster's forward level; descending nodes inside.
-	bucketOf := func(v uint32) int32 { return b.clusters[b.gcluster[v]].level + 1 } // the first level is -1
-	levels := int32(0)
-	for v := uint32(0); v <= loss; v++ {
-		if b.need[v] {
-			levels = max(levels, bucketOf(v)+1)
-		}
-	}
-	b.bucket = resize(b.bucket, int(levels)+1)
-	clear(b.bucket)
-	for v := uint32(0); v <= loss; v++ {
-		if b.need[v] {
-			b.bucket[bucketOf(v)+1]++
-		}
-	}
-	for i := range levels {
+// levelGradients finds the level of every cluster, by descending forward level.
+func (b *Builder) levelGradients(loss uint32) {
+	// Counting sort of the nodes; descending nodes inside.
+	for i := range len(b.bucket) - 1 {
 		b.bucket[i+1] += b.bucket[i]
 	}
-	b.order = resize(b.order, int(b.bucket[levels]))
+	b.order = resize(b.order, int(b.bucket[len(b.bucket)-1]))
 	for v := int(loss); v >= 0; v-- {
 		if b.need[v] {
-			l := bucketOf(uint32(v))
-			b.order[b.bucket[l]] = uint32(v)
-			b.bucket[l]++
+			at := &b.bucket[b.clusters[b.gcluster[v]].level+1]
+			b.order[*at] = uint32(v)
+			*at++
 		}
 	}
-	b.gsub = resize(b.gsub, int(loss)+1)
 	b.passFrom, b.passAt = resize(b.passFrom, int(loss)+1), resize(b.passAt, int(loss)+1)
 	end := len(b.order)
-	for l := levels - 1; l >= 0; l-- {
+	for l := len(b.bucket) - 2; l >= 0; l-- {
 		start := 0
 		if l > 0 {
 			start = int(b.bucket[l-1])
@@ -131,7 +124,12 @@ func (b *Builder) lowerGradients(loss uint32) {
 		}
 		end = start
 	}
-	// Users come behind what they use; this order reads memory in a row.
+}
+
+// lowerGradients lowers the gradients of all nodes. Users come behind what they use; this order reads
+// memory in a row.
+func (b *Builder) lowerGradients(loss uint32) {
+	b.gsub = resize(b.gsub, int(loss)+1)
 	for v := int(loss); v >= 0; v-- {
 		if b.need[v] {
 			b.lowerGradient(uint32(v))
@@ -270,7 +268,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	m := b.matrixOf(left)
 	matrix := &b.r.Plan.Matrices[m]
 	size := uint32(b.size(v))
-	holders := uint32(b.holders(m))
+	holders := uint32(len(b.plan.holders[m]))
 	sig := b.sigs.short(5, matrix.Rows, firstWord(ProductT, 0, 0), uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), size, 0)
 	level := b.blevel[b.gcluster[c]] + 1
 	cols := b.columns(c)

@@ -238,6 +238,7 @@ func (b *Builder) reportLoss() {
 func (b *Builder) reset(r *Request) {
 	b.r, b.g, b.s = r, r.Graph, r.State
 	b.top = r.Base
+	b.plan.update(r.Plan)
 	n := 0
 	if b.g != nil {
 		n = b.g.Len()

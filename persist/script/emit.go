@@ -6,6 +6,8 @@ package script
 import (
 	"cmp"
 	"slices"
+
+	"libvpps/persist/plan"
 )
 
 // emitter is the memory of the last stage.
@@ -35,35 +37,32 @@ type outerSeen struct {
 
 // holderTable is who holds which matrix, in ascending order of processors.
 type holderTable struct {
-	of      any
+	of      *plan.Plan
 	holders [][]int32
 	rank    []int32 // by matrix and processor: its place among the holders, -1: none
 }
 
-func (b *Builder) holdersOf(m int32) []int32 {
-	if b.plan.of != any(b.r.Plan) {
-		b.plan.of = b.r.Plan
-		b.plan.holders = b.plan.holders[:0]
-		for i := range b.r.Plan.Matrices {
-			var h []int32
-			for _, p := range b.r.Plan.Of(i) {
-				h = append(h, int32(p.Processor))
-			}
-			slices.Sort(h)
-			b.plan.holders = append(b.plan.holders, slices.Compact(h))
+// update makes it the table of a plan.
+func (t *holderTable) update(p *plan.Plan) {
+	if t.of == p {
+		return
+	}
+	t.of, t.holders = p, t.holders[:0]
+	for i := range p.Matrices {
+		var h []int32
+		for _, x := range p.Of(i) {
+			h = append(h, int32(x.Processor))
 		}
-		n := b.r.Plan.Processors
-		b.plan.rank = extend(b.plan.rank[:0], n*len(b.plan.holders), -1)
-		for i, holders := range b.plan.holders {
-			for rank, p := range holders {
-				b.plan.rank[i*n+int(p)] = int32(rank)
-			}
+		slices.Sort(h)
+		t.holders = append(t.holders, slices.Compact(h))
+	}
+	t.rank = extend(t.rank[:0], p.Processors*len(t.holders), -1)
+	for i, holders := range t.holders {
+		for rank, x := range holders {
+			t.rank[i*p.Processors+int(x)] = int32(rank)
 		}
 	}
-	return b.plan.holders[m]
 }
-
-func (b *Builder) holders(m int32) int { return len(b.holdersOf(m)) }
 
 // emit writes b.out.Script.
 func (b *Builder) emit() {
@@ -130,7 +129,7 @@ func (b *Builder) assign(levels, processors int) {
 			clear(b.loads)
 			for ; matrix < len(b.runs) && b.runs[matrix].level <= l; matrix++ {
 				if r := &b.runs[matrix]; r.level == l {
-					for _, p := range b.holdersOf(r.matrix) {
+					for _, p := range b.plan.holders[r.matrix] {
 						b.loads[p] += 2 * int32(r.to-r.from)
 					}
 				}

@@ -67,7 +67,7 @@ func (b *Builder) planMembers(levels, processors int) {
 		first, x := l*processors, &b.levels[l]
 		joined, starts := b.joined[first:first+processors], b.starts[first:first+processors+1]
 		for _, r := range b.runs[x.runs[0]:x.runs[1]] {
-			for _, p := range b.holdersOf(r.matrix) {
+			for _, p := range b.plan.holders[r.matrix] {
 				joined[p] = true
 			}
 		}
