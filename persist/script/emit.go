@@ -19,6 +19,7 @@ type emitter struct {
 	count     []uint32
 	starts    []uint32 // of a level's and processor's items
 	streams   [][]uint32
+	sorters   [writers]itemSorter
 	levels    []levelPlan
 	runs      []run
 	joined    []bool // by level and processor: it takes part
@@ -72,7 +73,7 @@ func (b *Builder) emit() {
 	b.sortMatrices()
 	b.planRuns(levels)
 	b.assign(levels, processors)
-	b.sortItems(levels, processors)
+	b.sortItems()
 	b.planMembers(levels, processors)
 	barriers := b.planBarriers(levels)
 	b.writeStreams(levels, processors)
@@ -212,41 +213,16 @@ func (h loadHeap) add(cost int32) int32 {
 	return p
 }
 
-// sortItems orders items by level and processor. Those of one level and processor are sorted by order
-// in the cluster and signature when they are written, but here if they are many.
-func (b *Builder) sortItems(levels, processors int) {
+// sortItems orders items by level and processor. Those of one level and processor are sorted further
+// when they are written.
+func (b *Builder) sortItems() {
 	b.sorted = resize(b.sorted, len(b.items))
-	if len(b.items) > 32*levels*processors {
-		b.presort()
-	}
 	b.count = append(b.count[:0], b.starts...)
 	for i := range b.items {
 		at := &b.count[b.slots[b.items[i].cluster]]
 		b.sorted[*at] = b.items[i]
 		*at++
 	}
-	b.items, b.sorted = b.sorted, b.items
-}
-
-// presort orders items by order in the cluster and signature.
-func (b *Builder) presort() {
-	maxSub := int32(0)
-	for i := range b.items {
-		maxSub = max(maxSub, b.items[i].sub)
-	}
-	// Both keys at a time where the buckets are few enough.
-	sigs, subs := uint32(len(b.sigs.start)), uint32(maxSub)+1
-	if uint64(sigs)*uint64(subs) <= 1<<16 {
-		b.sortBy(int(sigs*subs), func(it *item) uint32 { return uint32(it.sub)*sigs + it.sig })
-	} else {
-		b.sortBy(int(sigs), func(it *item) uint32 { return it.sig })
-		b.sortBy(int(subs), func(it *item) uint32 { return uint32(it.sub) })
-	}
-}
-
-func (b *Builder) sortBy(buckets int, key func(*item) uint32) {
-	b.count = resize(b.count, buckets+1)
-	countingSort(b.count, b.items, b.sorted, key)
 	b.items, b.sorted = b.sorted, b.items
 }
 

@@ -4,7 +4,6 @@ package script
 // the sorted items, so that several goroutines write them.
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 )
@@ -21,7 +20,7 @@ func (b *Builder) writeStreams(levels, processors int) {
 		b.streams = append(b.streams, nil)
 	}
 	if len(b.items) < parallelItems {
-		b.writeSome(levels, processors, 0, processors)
+		b.writeSome(&b.sorters[0], levels, processors, 0, processors)
 		return
 	}
 	var all sync.WaitGroup
@@ -31,7 +30,7 @@ func (b *Builder) writeStreams(levels, processors int) {
 		go func() {
 			defer all.Done()
 			defer func() { failed[k] = recover() }()
-			b.writeSome(levels, processors, k*processors/writers, (k+1)*processors/writers)
+			b.writeSome(&b.sorters[k], levels, processors, k*processors/writers, (k+1)*processors/writers)
 		}()
 	}
 	all.Wait()
@@ -43,9 +42,9 @@ func (b *Builder) writeStreams(levels, processors int) {
 }
 
 // writeSome writes the streams of the processors [from, to).
-func (b *Builder) writeSome(levels, processors, from, to int) {
+func (b *Builder) writeSome(sorter *itemSorter, levels, processors, from, to int) {
 	for p := from; p < to; p++ {
-		w := streamWriter{b: b, p: int32(p), words: b.streams[p][:0]}
+		w := streamWriter{b: b, p: int32(p), words: b.streams[p][:0], sorter: sorter}
 		for l := range levels {
 			if b.joined[l*processors+p] {
 				w.level(&b.levels[l], b.starts[l*processors+p], b.starts[l*processors+p+1], processors)
@@ -57,9 +56,10 @@ func (b *Builder) writeSome(levels, processors, from, to int) {
 
 // streamWriter writes the stream of processor p.
 type streamWriter struct {
-	b     *Builder
-	p     int32
-	words []uint32
+	b      *Builder
+	p      int32
+	words  []uint32
+	sorter *itemSorter
 }
 
 // level writes what p does in a level: its products, then its items, which are b.items[from:to].
@@ -121,7 +121,7 @@ func (w *streamWriter) product(r *run, holder uint32) {
 // first instruction of an order meets the threads before it.
 func (w *streamWriter) items(list []item) {
 	b := w.b
-	sortBySub(list)
+	list = w.sorter.sort(list, len(b.sigs.start))
 	last := int32(-1)
 	for len(list) > 0 {
 		it := &list[0]
@@ -165,15 +165,30 @@ func (w *streamWriter) run(sync uint32, list []item) {
 	w.words = s
 }
 
-// sortBySub sorts items by order in the cluster and signature, equal ones as they came.
-func sortBySub(list []item) {
-	compare := func(x, y item) int { return cmp.Compare(x.key(), y.key()) }
-	if len(list) > 64 {
-		if !slices.IsSortedFunc(list, compare) {
-			slices.SortStableFunc(list, compare)
-		}
-		return
+// itemSorter sorts items by order in the cluster and signature, equal ones as they came.
+type itemSorter struct {
+	count []uint32
+	spare []item
+}
+
+// sort returns the sorted items: the list itself, or in memory of the sorter.
+func (s *itemSorter) sort(list []item, signatures int) []item {
+	if len(list) <= 24 {
+		insertionSort(list)
+		return list
 	}
+	subs := int32(0)
+	for i := range list {
+		subs = max(subs, list[i].sub+1)
+	}
+	s.spare = resize(s.spare, len(list))
+	s.count = resize(s.count, max(signatures, int(subs))+1)
+	countingSort(s.count[:signatures+1], list, s.spare, func(it *item) uint32 { return it.sig })
+	countingSort(s.count[:subs+1], s.spare, list, func(it *item) uint32 { return uint32(it.sub) })
+	return list
+}
+
+func insertionSort(list []item) {
 	for i := 1; i < len(list); i++ {
 		k := list[i].key()
 		if list[i-1].key() <= k {
