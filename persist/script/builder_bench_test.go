@@ -133,7 +133,7 @@ func BenchmarkBuild(b *testing.B) {
 		batch      int
 		processors int
 		rpw        int
-	}{{"batch1", 1, 132, 4}, {"batch128", 128, 132, 4}, {"batch1cpu", 1, 1, 0}} {
+	}{{"batch1", 1, 132, 4}, {"batch16", 16, 132, 4}, {"batch128", 128, 132, 4}, {"batch1cpu", 1, 1, 0}, {"batch128cpu", 128, 1, 0}} {
 		b.Run(x.name, func(b *testing.B) {
 			g, params, matrices := newForest(b, x.batch, 256)
 			p, err := plan.Sliced(matrices, x.processors)
@@ -143,14 +143,21 @@ func BenchmarkBuild(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
+			for i := range params {
+				params[i].Matrix = -1
+			}
+			for i, m := range p.Matrices {
+				params[m.Param].Matrix = int32(i)
+			}
 			var builder script.Builder
 			ids := make([]uint32, len(params))
 			for i := range ids {
 				ids[i] = uint32(i)
 			}
 			var words int
+			var s script.State
 			for b.Loop() {
-				s := script.State{}
+				s.Truncate(0)
 				r := script.Request{Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true,
 					Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
 				built, err := builder.Build(&r)

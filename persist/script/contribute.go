@@ -66,19 +66,19 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 	}
 	switch op {
 	case ops.CwiseSum, ops.Sum, ops.AddVectorToAllColumns:
-		b.broadcastBack(v, c, Copy, 0, 0, dst, flags, cl, sub, dy)
+		b.broadcastBack(v, c, Copy, 0, dst, flags, cl, sub, dy)
 	case ops.AffineTransform, ops.MatrixMultiply:
 		return b.contributeProduct(v, u, dst, flags, cl, sub)
 	case ops.Average:
-		b.broadcastBack(v, c, Scale, 1/float32(len(args)), 0, dst, flags, cl, sub, dy)
+		b.broadcastBack(v, c, Scale, 1/float32(len(args)), dst, flags, cl, sub, dy)
 	case ops.CwiseMultiply:
 		other := args[1-u.arg]
-		b.broadcastBack(v, c, Mul, 1, 0, dst, flags, cl, sub, dy, other)
+		b.broadcastBack(v, c, Mul, 1, dst, flags, cl, sub, dy, other)
 	case ops.CwiseQuotient:
 		if u.arg == 0 {
-			b.broadcastBack(v, c, Div, 0, 0, dst, flags, cl, sub, dy, args[1])
+			b.broadcastBack(v, c, Div, 0, dst, flags, cl, sub, dy, args[1])
 		} else {
-			b.broadcastBack(v, c, DivB, 0, 0, dst, flags, cl, sub, dy, args[0], args[1])
+			b.broadcastBack(v, c, DivB, 0, dst, flags, cl, sub, dy, args[0], args[1])
 		}
 	case ops.Pow, ops.Min, ops.Max:
 		fn := [2]Fn{PowBX, PowBY}
@@ -88,7 +88,7 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 		case ops.Max:
 			fn = [2]Fn{MaxBX, MaxBY}
 		}
-		b.broadcastBack(v, c, fn[u.arg], 0, 0, dst, flags, cl, sub, dy, args[0], args[1])
+		b.broadcastBack(v, c, fn[u.arg], 0, dst, flags, cl, sub, dy, args[0], args[1])
 	case ops.SumElements, ops.SumDimension, ops.MomentDimension, ops.DotProduct, ops.SquaredEuclideanDistance,
 		ops.SquaredNorm, ops.L2Norm, ops.BinaryLogLoss:
 		b.contributeReduction(v, u, dst, flags, cl, sub)
@@ -106,7 +106,7 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 
 // broadcastBack runs fn(dy, values...) over user c's elements and sums into v's, over the axes
 // that v was broadcast along.
-func (b *Builder) broadcastBack(v, c uint32, fn Fn, p, q float32, dst operand, flags uint32, cl, sub int32, dy operand, values ...uint32) {
+func (b *Builder) broadcastBack(v, c uint32, fn Fn, p float32, dst operand, flags uint32, cl, sub int32, dy operand, values ...uint32) {
 	plain := b.alike(c, v)
 	for _, x := range values {
 		plain = plain && b.alike(c, x)
@@ -123,11 +123,11 @@ func (b *Builder) broadcastBack(v, c uint32, fn Fn, p, q float32, dst operand, f
 		for i, x := range values {
 			list[i+2] = b.value(x)
 		}
-		b.mapItem(cl, sub, fn, flags, p, q, b.size(c), list[:2+len(values)]...)
+		b.mapItem(cl, sub, fn, flags, p, 0, b.size(c), list[:2+len(values)]...)
 		return
 	}
 	full := b.g.DimOf(c)
-	e := element{fn: fn, flags: flags, p: p, q: q}
+	e := element{fn: fn, flags: flags, p: p}
 	dims := []*bridge.Dim{full, full}
 	e.ops[0], e.ops[1] = dst, dy
 	for i, x := range values {
@@ -211,7 +211,7 @@ func (b *Builder) contributeProduct(v uint32, u user, dst operand, flags uint32,
 			matrixView{b.value(left), m, 1, batchStep(ld)},
 			matrixView{dy, 1, m, batchStep(d)})
 	}
-	b.broadcastBack(v, c, Copy, 0, 0, dst, flags, cl, sub, dy)
+	b.broadcastBack(v, c, Copy, 0, dst, flags, cl, sub, dy)
 	return sub + 1
 }
 
