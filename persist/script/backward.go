@@ -18,8 +18,6 @@ func (b *Builder) backward() error {
 	if b.partial {
 		b.placeAgain(loss)
 	}
-	b.markGradients(loss)
-	b.collectUsers(loss)
 	b.groupGradients(loss)
 	b.levelGradients(loss)
 	b.lowerGradients(loss)
@@ -59,7 +57,7 @@ func (b *Builder) groupGradients(loss uint32) {
 	b.bucket = resize(b.bucket, int(top)+3)
 	clear(b.bucket)
 	for v := int(loss); v >= 0; v-- {
-		if !b.need[v] {
+		if !b.wants[v] {
 			continue
 		}
 		c := b.spots[v].cluster
@@ -106,7 +104,7 @@ func (b *Builder) levelGradients(loss uint32) {
 	}
 	b.order = resize(b.order, int(b.bucket[len(b.bucket)-1]))
 	for v := int(loss); v >= 0; v-- {
-		if b.need[v] {
+		if b.wants[v] {
 			at := &b.bucket[b.clusters[b.gcluster[v]].level+1]
 			b.order[*at] = uint32(v)
 			*at++
@@ -131,7 +129,7 @@ func (b *Builder) levelGradients(loss uint32) {
 func (b *Builder) lowerGradients(loss uint32) {
 	b.gsub = resize(b.gsub, int(loss)+1)
 	for v := int(loss); v >= 0; v-- {
-		if b.need[v] {
+		if b.wants[v] {
 			b.lowerGradient(uint32(v))
 		}
 	}

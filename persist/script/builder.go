@@ -105,9 +105,10 @@ type Builder struct {
 	need      []bool
 	otherwise []bool // used by others than products, or from their right; empty: not known yet
 	spots     []spot
-	grads     []bool // depends on a parameter
 
 	// Per node (backward).
+	grads         []bool // depends on a parameter
+	wants         []bool // wants a gradient
 	useStart      []uint32
 	uses          []user
 	gcluster      []int32 // the forward cluster that stands for the one forming the gradient
@@ -182,27 +183,9 @@ type matrixItem struct {
 // Build writes the script of a request. The result is valid until the next Build.
 func (b *Builder) Build(r *Request) (*Built, error) {
 	b.reset(r)
-	b.partial = b.s != nil && b.s.Done > 0 || !r.Forward
-	if r.Forward {
-		if err := b.forward(); err != nil {
-			return nil, err
-		}
+	if err := b.lowerAll(); err != nil {
+		return nil, err
 	}
-	b.out.Values = b.top - r.Base
-	if r.Backward && r.Result != NoOffset {
-		b.reportLoss()
-	}
-	b.ends[InForward] = b.maxLevel
-	if r.Backward {
-		if err := b.backward(); err != nil {
-			return nil, err
-		}
-	}
-	b.ends[InBackward] = b.maxLevel
-	if r.Backward {
-		b.formParameters()
-	}
-	b.ends[InGradients] = b.maxLevel
 	if r.Update != nil {
 		b.finish()
 	}
@@ -222,6 +205,62 @@ func (b *Builder) phaseOf(level int32) Phase {
 		p++
 	}
 	return p
+}
+
+// lowerAll adds the items of forward, backward and gradients.
+func (b *Builder) lowerAll() error {
+	r := b.r
+	b.partial = b.s != nil && b.s.Done > 0 || !r.Forward
+	users := func() {}
+	if r.Backward {
+		users = b.beside(func() { b.findUsers(r.Node) })
+		defer users() // forward may fail
+	}
+	if r.Forward {
+		if err := b.forward(); err != nil {
+			return err
+		}
+	}
+	b.out.Values = b.top - r.Base
+	if r.Backward && r.Result != NoOffset {
+		b.reportLoss()
+	}
+	b.ends[InForward] = b.maxLevel
+	if r.Backward {
+		users()
+		if err := b.backward(); err != nil {
+			return err
+		}
+	}
+	b.ends[InBackward] = b.maxLevel
+	if r.Backward {
+		b.formParameters()
+	}
+	b.ends[InGradients] = b.maxLevel
+	return nil
+}
+
+// parallelNodes is from how many nodes on goroutines are worth starting.
+const parallelNodes = 1 << 12
+
+// beside runs f in a goroutine of its own if the graph is large. The function it returns waits for the
+// end; it panics if f has.
+func (b *Builder) beside(f func()) (wait func()) {
+	if b.g.Len() < parallelNodes {
+		f()
+		return func() {}
+	}
+	done := make(chan any, 1)
+	go func() {
+		defer close(done)
+		defer func() { done <- recover() }()
+		f()
+	}()
+	return func() {
+		if failed := <-done; failed != nil {
+			panic(failed)
+		}
+	}
 }
 
 // reportLoss copies the loss to where the host reads it.
@@ -253,14 +292,28 @@ func (b *Builder) reset(r *Request) {
 	clear(b.need)
 	b.otherwise = b.otherwise[:0]
 	b.spots = resize(b.spots, n)
-	b.grads = resize(b.grads, n)
 	b.clusters = b.clusters[:0]
 	b.sigs.reset()
 	b.items, b.pool, b.matrices, b.outers = b.items[:0], b.pool[:0], b.matrices[:0], b.outers[:0]
 	b.paramSrc, b.rowSrc, b.rowPool = b.paramSrc[:0], b.rowSrc[:0], b.rowPool[:0]
 	b.tensors = b.tensors[:0]
 	b.maxLevel = -1
+	b.forgetGradients()
 	b.out.Formed, b.out.Touched = b.out.Formed[:0], b.out.Touched[:0]
+}
+
+// forgetGradients drops those of the nodes that are evaluated, and, for a backward, of all.
+func (b *Builder) forgetGradients() {
+	if b.g == nil || !b.r.Forward && !b.r.Backward {
+		return
+	}
+	first := b.s.Done
+	if b.r.Backward {
+		first = 0
+	}
+	for v := first; v <= int(b.r.Node); v++ {
+		b.s.Grad[v] = NoOffset
+	}
 }
 
 func (s *State) grow(n int) {

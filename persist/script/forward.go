@@ -25,7 +25,7 @@ func (b *Builder) forward() error {
 	}
 	for v := first; v <= last; v++ {
 		if !b.need[v] {
-			b.s.Value[v], b.s.Grad[v] = NoOffset, NoOffset
+			b.s.Value[v] = NoOffset
 			continue
 		}
 		if err := b.lower(v); err != nil {
@@ -193,7 +193,7 @@ func (b *Builder) constant(x float32, r *unaryRule, bit uint8, v uint32) float32
 func (b *Builder) lower(v uint32) error {
 	g := b.g
 	op, args := g.Op[v], g.ArgsOf(v)
-	b.s.Grad[v], b.s.Resident[v] = NoOffset, false
+	b.s.Resident[v] = false
 	if r := &unaryRules[op]; r.ok {
 		c, s := b.place(v, args[0])
 		y := b.output(v)

@@ -30,7 +30,10 @@ func (b *Builder) listTerms(v uint32) (bias uint32) {
 
 // matrixOf is the plan's number of the matrix that node l holds, -1 if it is not resident.
 func (b *Builder) matrixOf(l uint32) int32 {
-	if op := b.g.Op[l]; op != ops.Parameter && op != ops.ConstParameter || !b.s.Resident[l] {
+	if op := b.g.Op[l]; op != ops.Parameter && op != ops.ConstParameter {
+		return -1
+	}
+	if old := !b.r.Forward || l < uint32(b.s.Done); old && !b.s.Resident[l] {
 		return -1
 	}
 	return b.r.Params[b.g.AttrsOf(l)[0]].Matrix

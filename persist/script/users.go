@@ -18,27 +18,33 @@ const (
 	useTransposed                // right of a resident product: W^T dy from all holders
 )
 
+// findUsers does what backward lowering can know before forward lowering has ended.
+func (b *Builder) findUsers(loss uint32) {
+	b.markGradients(loss)
+	b.collectUsers(loss)
+}
+
 // markGradients finds the nodes whose gradient is wanted, ancestors of the loss that depend on a
 // parameter (or all ancestors), and counts the uses that pass it back to them.
 func (b *Builder) markGradients(loss uint32) {
 	g := b.g
 	b.markAncestors(loss)
+	b.grads = resize(b.grads, g.Len())
 	b.useStart = resize(b.useStart, int(loss)+2)
 	clear(b.useStart)
 	for v := range loss + 1 {
 		args := g.ArgsOf(v)
-		wants := b.r.Full || g.Op[v] == ops.Parameter || g.Op[v] == ops.Lookup
+		depends := b.r.Full || g.Op[v] == ops.Parameter || g.Op[v] == ops.Lookup
 		for _, a := range args {
-			wants = wants || b.grads[a]
+			depends = depends || b.grads[a]
 		}
-		b.grads[v] = wants
-		b.s.Grad[v] = NoOffset
-		b.need[v] = b.need[v] && (wants || v == loss)
-		if !b.need[v] || g.Op[v] == ops.NoBackprop {
+		b.grads[v] = depends
+		b.wants[v] = b.wants[v] && (depends || v == loss)
+		if !b.wants[v] || g.Op[v] == ops.NoBackprop {
 			continue
 		}
 		for _, a := range args {
-			if b.need[a] {
+			if b.wants[a] {
 				b.useStart[a+1]++
 			}
 		}
@@ -47,12 +53,13 @@ func (b *Builder) markGradients(loss uint32) {
 
 // markAncestors marks the nodes that a gradient can come back to.
 func (b *Builder) markAncestors(loss uint32) {
-	clear(b.need)
-	b.need[loss] = true
+	b.wants = resize(b.wants, b.g.Len())
+	clear(b.wants)
+	b.wants[loss] = true
 	for v := int(loss); v >= 0; v-- {
-		if b.need[v] && b.g.Op[v] != ops.NoBackprop {
+		if b.wants[v] && b.g.Op[v] != ops.NoBackprop {
 			for _, a := range b.g.ArgsOf(uint32(v)) {
-				b.need[a] = true
+				b.wants[a] = true
 			}
 		}
 	}
@@ -68,12 +75,12 @@ func (b *Builder) collectUsers(loss uint32) {
 	b.uses = resize(b.uses, int(start[loss+1]))
 	for v := range loss + 1 {
 		op := b.g.Op[v]
-		if !b.need[v] || op == ops.NoBackprop {
+		if !b.wants[v] || op == ops.NoBackprop {
 			continue
 		}
 		plain := op == ops.Tanh || op == ops.LogisticSigmoid || op == ops.CwiseMultiply || op == ops.PickNegLogSoftmax
 		for k, a := range b.g.ArgsOf(v) {
-			if !b.need[a] {
+			if !b.wants[a] {
 				continue
 			}
 			u := &b.uses[start[a]]
