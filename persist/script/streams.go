@@ -94,7 +94,7 @@ func (w *streamWriter) product(r *run, holder uint32) {
 	for first := true; len(items) > 0; first = false {
 		k := min(room, len(items)/2)
 		at := len(s)
-		s = append(s, words...)
+		s = appendFew(s, words)
 		s[at] |= Sync << 16
 		s[at+1] = uint32(len(words)+2*k) | uint32(k)<<16
 		switch op {
@@ -155,7 +155,7 @@ func (w *streamWriter) run(sync uint32, list []item) {
 	for len(list) > 0 {
 		k := min(room, len(list))
 		at := len(s)
-		s = append(s, words...)
+		s = appendFew(s, words)
 		s[at] |= sync << 16
 		s[at+1] = uint32(len(words)+n*k) | uint32(k)<<16
 		s = b.appendItems(s, list[:k], n)
