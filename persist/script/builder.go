@@ -213,7 +213,7 @@ func (b *Builder) lowerAll() error {
 	b.partial = b.s != nil && b.s.Done > 0 || !r.Forward
 	users := func() {}
 	if r.Backward {
-		users = b.beside(func() { b.findUsers(r.Node) })
+		users = beside(b.g.Len() >= parallelNodes, func() { b.findUsers(r.Node) })
 		defer users() // forward may fail
 	}
 	if r.Forward {
@@ -238,29 +238,6 @@ func (b *Builder) lowerAll() error {
 	}
 	b.ends[InGradients] = b.maxLevel
 	return nil
-}
-
-// parallelNodes is from how many nodes on goroutines are worth starting.
-const parallelNodes = 1 << 12
-
-// beside runs f in a goroutine of its own if the graph is large. The function it returns waits for the
-// end; it panics if f has.
-func (b *Builder) beside(f func()) (wait func()) {
-	if b.g.Len() < parallelNodes {
-		f()
-		return func() {}
-	}
-	done := make(chan any, 1)
-	go func() {
-		defer close(done)
-		defer func() { done <- recover() }()
-		f()
-	}()
-	return func() {
-		if failed := <-done; failed != nil {
-			panic(failed)
-		}
-	}
 }
 
 // reportLoss copies the loss to where the host reads it.

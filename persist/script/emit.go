@@ -19,7 +19,7 @@ type emitter struct {
 	count     []uint32
 	starts    []uint32 // of a level's and processor's items
 	streams   [][]uint32
-	sorters   [writers]itemSorter
+	sorters   [maxWorkers]itemSorter
 	levels    []levelPlan
 	runs      []run
 	joined    []bool // by level and processor: it takes part
@@ -76,7 +76,12 @@ func (b *Builder) emit() {
 	b.sortItems()
 	b.planMembers(levels, processors)
 	barriers := b.planBarriers(levels)
-	b.writeStreams(levels, processors)
+	for len(b.streams) < processors {
+		b.streams = append(b.streams, nil)
+	}
+	split(b.workers(), processors, func(worker, from, to int) {
+		b.writeStreams(&b.sorters[worker], levels, processors, from, to)
+	})
 	b.assemble(processors, barriers)
 }
 
@@ -239,12 +244,16 @@ func (b *Builder) assemble(processors, barriers int) {
 		w = append(w, uint32(start), 0, 1)
 		start += len(b.streams[p])
 	}
-	for p := range processors {
-		for len(w)%4 != 0 {
-			w = append(w, uint32(Halt))
+	w = slices.Grow(w, start-len(w))
+	clear(w[len(w):min(len(w)+3, start)])
+	w = w[:start]
+	split(b.workers(), processors, func(_, from, to int) {
+		for p := from; p < to; p++ {
+			at := int(w[HeadWords+p*ProcWords+ProcStart])
+			at += copy(w[at:], b.streams[p])
+			clear(w[at:min((at+3)&^3, start)]) // which is Halt
 		}
-		w = append(w, b.streams[p]...)
-	}
+	})
 	for len(w)%BarrierStride != 0 {
 		w = append(w, 0)
 	}

@@ -14,11 +14,15 @@ type sigTable struct {
 	slots []uint32 // hash table: signature number, 0 empty
 	buf   []uint32 // the one being made
 
-	recent [256]recentSig // by a few bits of the words: the one last found there
+	recent [256]recentSig  // by a few bits of the words: the one last found there
+	maps   [2 * Fns]mapSig // by function and Acc: the Map last found there
 }
 
 // recentSig is a signature of few words but for the second, which is the length; the rest are 0.
 type recentSig struct{ head, a, b, c, d, e, number uint32 }
+
+// mapSig is a signature of a Map with what it depends on besides function and Acc.
+type mapSig struct{ segs, n, p, q, number uint32 }
 
 func (t *sigTable) reset() {
 	t.words = append(t.words[:0], 0)
@@ -30,6 +34,7 @@ func (t *sigTable) reset() {
 	}
 	clear(t.slots)
 	clear(t.recent[:])
+	clear(t.maps[:])
 }
 
 // of returns the words of signature i.
@@ -58,9 +63,13 @@ func (t *sigTable) short(n, elements int, head, a, b, c, d, e uint32) uint32 {
 	return r.number
 }
 
-// ofMap is the signature of a Map.
+// ofMap is the signature of a Map; of its flags there is only Acc.
 func (t *sigTable) ofMap(fn Fn, flags, segs uint32, n int, p, q float32) uint32 {
-	return t.short(5, n, firstWord(Map, uint8(fn), flags), segs, uint32(n), bits(p), bits(q), 0)
+	m := &t.maps[2*fn+Fn(flags&Acc)]
+	if m.number == 0 || m.segs != segs || m.n != uint32(n) || m.p != bits(p) || m.q != bits(q) {
+		*m = mapSig{segs, uint32(n), bits(p), bits(q), t.short(5, n, firstWord(Map, uint8(fn), flags), segs, uint32(n), bits(p), bits(q), 0)}
+	}
+	return m.number
 }
 
 // intern returns the number of the signature in buf.

@@ -3,46 +3,10 @@ package script
 // Writing every processor's stream. A stream depends on nothing but the plan of the levels and
 // the sorted items, so that several goroutines write them.
 
-import (
-	"slices"
-	"sync"
-)
+import "slices"
 
-// writers is how many goroutines write the streams of a script of at least parallelItems items.
-const (
-	writers       = 4
-	parallelItems = 1 << 13
-)
-
-// writeStreams writes all streams.
-func (b *Builder) writeStreams(levels, processors int) {
-	for len(b.streams) < processors {
-		b.streams = append(b.streams, nil)
-	}
-	if len(b.items) < parallelItems {
-		b.writeSome(&b.sorters[0], levels, processors, 0, processors)
-		return
-	}
-	var all sync.WaitGroup
-	var failed [writers]any // what a goroutine panicked with, for the caller's to pass on
-	for k := range writers {
-		all.Add(1)
-		go func() {
-			defer all.Done()
-			defer func() { failed[k] = recover() }()
-			b.writeSome(&b.sorters[k], levels, processors, k*processors/writers, (k+1)*processors/writers)
-		}()
-	}
-	all.Wait()
-	for _, f := range failed {
-		if f != nil {
-			panic(f)
-		}
-	}
-}
-
-// writeSome writes the streams of the processors [from, to).
-func (b *Builder) writeSome(sorter *itemSorter, levels, processors, from, to int) {
+// writeStreams writes the streams of the processors [from, to).
+func (b *Builder) writeStreams(sorter *itemSorter, levels, processors, from, to int) {
 	for p := from; p < to; p++ {
 		w := streamWriter{b: b, p: int32(p), words: b.streams[p][:0], sorter: sorter}
 		for l := range levels {
@@ -151,9 +115,12 @@ func (w *streamWriter) run(sync uint32, list []item) {
 	b, s := w.b, w.words
 	words := b.sigs.of(list[0].sig)
 	n := int(b.sigs.width[list[0].sig])
-	room := (MaxWords - len(words)) / n
+	room := MaxWords - len(words)
 	for len(list) > 0 {
-		k := min(room, len(list))
+		k := len(list)
+		if k*n > room {
+			k = room / n
+		}
 		at := len(s)
 		s = appendFew(s, words)
 		s[at] |= sync << 16
