@@ -45,7 +45,8 @@
  *  VPPS_SNAPSHOT_BATCHES=N   updates from one snapshot of the parameters to the next,
  *                       where the options name none
  *  VPPS_NVRTC, VPPS_LIBCUDA=file   libraries to take instead of searching
- *  VPPS_PLAN=rpw=N,ctas=N,processors=N   pins rows a warp, processors on an SM (1 or 2)
+ *  VPPS_PLAN=rpw=N,ctas=N,copies=N,processors=N   pins rows a warp, processors on an SM
+ *                       (1 or 2), most copies of a matrix in registers that are left over
  *                       and SMs of a GPU plan, each of them optional; a plan whose kernel
  *                       spills is refused, where otherwise the next best one is taken
  *  VPPS_PLAN=profile=1  the first batches of vpps_fb run under every plan that fits, some

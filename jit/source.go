@@ -66,8 +66,9 @@ func Source(p *plan.Plan, o Options) (string, error) {
 
 // slot is one register array: the sizes of the matrices whose partitions processors keep in it.
 type slot struct {
-	cols   []int // of the matrices, each once
-	floats int   // per thread
+	cols   []int    // of the matrices, each once
+	shares [][2]int // columns and copies of the matrices, each once
+	floats int      // per thread
 }
 
 func iterations(cols int) int { return (cols + 31) / 32 }
@@ -84,6 +85,9 @@ func slotsOf(p *plan.Plan) []slot {
 			t := &s[x.Slot]
 			if !slices.Contains(t.cols, cols) {
 				t.cols = append(t.cols, cols)
+			}
+			if share := [2]int{cols, max(1, p.Matrices[m].Copies)}; !slices.Contains(t.shares, share) {
+				t.shares = append(t.shares, share)
 			}
 			t.floats = max(t.floats, p.RowsPerWarp*iterations(cols))
 		}
@@ -123,13 +127,13 @@ func (g *generator) residency(b *strings.Builder) {
 	if len(g.slots) == 0 {
 		return
 	}
-	table := make([][6]int, g.p.Processors*len(g.slots))
+	table := make([][8]int, g.p.Processors*len(g.slots))
 	for i := range table {
 		table[i][0] = -1
 	}
 	for m, mx := range g.p.Matrices {
 		for _, x := range g.p.Of(m) {
-			table[x.Processor*len(g.slots)+x.Slot] = [6]int{m, x.Row, x.Row + x.Rows, mx.Rows, mx.Cols, int(mx.Offset)}
+			table[x.Processor*len(g.slots)+x.Slot] = [8]int{m, x.Row, x.Row + x.Rows, mx.Rows, mx.Cols, int(mx.Offset), x.Copy, max(1, mx.Copies)}
 		}
 	}
 	fmt.Fprintf(b, "\n__constant__ Partition residency[%d] = {", len(table))
@@ -137,7 +141,7 @@ func (g *generator) residency(b *strings.Builder) {
 		if i%8 == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%du},", t[0], t[1], t[2], t[3], t[4], t[5])
+		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%du,%d,%d},", t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7])
 	}
 	b.WriteString("\n};\n")
 }
@@ -234,7 +238,10 @@ func (g *generator) transposed(line func(string, ...any)) {
 }
 
 func (g *generator) outer(line func(string, ...any)) {
-	g.eachArray(line, "OUTER_MATRIX", func(s, cols int) string {
-		return fmt.Sprintf("outer_rows<%d, %d>(l, w, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, s)
-	})
+	for s, x := range g.slots {
+		for _, t := range x.shares {
+			line("if (p%d.matrix == (int)w[OUTER_MATRIX] && p%d.cols == %d && p%d.copies == %d) outer_rows<%d, %d, %d>(l, w, flags, count, p%d, shared);",
+				s, s, t[0], s, t[1], g.p.RowsPerWarp, t[0], t[1], s)
+		}
+	}
 }

@@ -12,19 +12,22 @@ import (
 )
 
 // likeGPU is a CPU executor whose matrices lie as on a GPU of 132 processors.
-type likeGPU struct{ *cpu.Executor }
+type likeGPU struct {
+	*cpu.Executor
+	copies int
+}
 
-func (likeGPU) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
-	return plan.RoundRobin(matrices, plan.Device{Name: "like a GPU", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 95, SharedPerBlock: 200 << 10}, 1)
+func (l likeGPU) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
+	return plan.RoundRobin(matrices, plan.Device{Name: "like a GPU", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 95, SharedPerBlock: 200 << 10, Copies: l.copies}, 1)
 }
 
 // trained is what a random graph leaves after a backward and an fb: gradients of the parameters,
 // then their values.
-func trained(t *testing.T, g *reference.RandomGraph, threads int) (gradients, values [][]float32) {
+func trained(t *testing.T, g *reference.RandomGraph, threads, copies int) (gradients, values [][]float32) {
 	t.Helper()
 	x, err := cpu.New(threads, 132, 10)
 	require.NoError(t, err)
-	e := newEngine(likeGPU{x}, 1)
+	e := newEngine(likeGPU{x, copies}, 1)
 	defer e.Close()
 	e.verify = true
 	c, err := e.NewCollection(0)
@@ -58,15 +61,21 @@ func trained(t *testing.T, g *reference.RandomGraph, threads int) (gradients, va
 }
 
 // A script for 132 processors with partitions handed out as on a GPU runs on one thread and on
-// two with the same bits, and gives the reference's gradients.
+// two with the same bits, those that it gives if several processors hold the same rows, and gives
+// the reference's gradients.
 func TestAScriptForAGPURunsOnAnyNumberOfThreads(t *testing.T) {
 	for seed := range uint64(25) {
 		g, err := reference.Random(seed+3000, reference.Options{Nodes: 30})
 		require.NoError(t, err)
-		gradients, values := trained(t, g, 1)
-		again, after := trained(t, g, 2)
+		gradients, values := trained(t, g, 1, 1)
+		again, after := trained(t, g, 2, 1)
 		require.Equal(t, gradients, again, "seed %d", seed)
 		require.Equal(t, values, after, "seed %d", seed)
+		for copies := 2; copies <= 4; copies += 2 {
+			again, after = trained(t, g, 1, copies)
+			require.Equal(t, gradients, again, "seed %d, %d copies", seed, copies)
+			require.Equal(t, values, after, "seed %d, %d copies", seed, copies)
+		}
 		d, err := reference.Differentiate(g.Graph, g.Surroundings(), g.Loss, g.Values)
 		require.NoError(t, err)
 		for id, want := range d.Params {

@@ -39,9 +39,10 @@ func TestClocksSeeEveryPhase(t *testing.T) {
 				require.Positive(t, s.Parts[clocks.Waiting].Max)
 			}
 			cell := func(p script.Phase, op script.Opcode) uint64 { return s.Cells[p][op].Count }
-			require.EqualValues(t, 12*len(m.plan.Partitions), cell(script.InForward, script.Product))
-			require.EqualValues(t, 12*len(m.plan.Partitions), cell(script.InBackward, script.ProductT))
-			require.EqualValues(t, 12*len(m.plan.Partitions), cell(script.InGradients, script.Outer))
+			holders := len(m.plan.Of(0)) / max(1, m.plan.Matrices[0].Copies)
+			require.EqualValues(t, 12*holders, cell(script.InForward, script.Product))
+			require.EqualValues(t, 12*holders, cell(script.InBackward, script.ProductT))
+			require.EqualValues(t, 12*holders, cell(script.InGradients, script.Outer))
 			require.NotZero(t, cell(script.InUpdate, script.Clip))
 			require.NotZero(t, cell(script.InUpdate, script.Update))
 			for _, op := range []script.Opcode{script.Product, script.ProductT, script.Outer, script.Clip, script.Update} {

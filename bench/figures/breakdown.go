@@ -27,21 +27,19 @@ var hostPhases = []phase{
 	{"host: record", "record_ns_per_node", perNode},
 	{"host: decode", "decode_ns_per_node", perNode},
 	{"host: schedule", "schedule_ns_per_node", perNode},
-	{"host: launch", "launch_us", perBatch},
 }
 
 // Of the device there is either the whole or, where processors noted it, the phases, which are the
 // mean over processors.
 var (
 	devicePhases = []phase{
-		{"device: start", "start_us", perBatch},
-		{"device: forward", "forward_us", perBatch},
-		{"device: backward", "backward_us", perBatch},
-		{"device: gradients", "gradients_us", perBatch},
-		{"device: update", "update_us", perBatch},
-		{"device: fetch", "fetch_us", perBatch},
-		{"device: waiting", "waiting_us", perBatch},
-		{"device: idle", "idle_us", perBatch},
+		{"device: start", "start_us_per_batch", perBatch},
+		{"device: forward", "forward_us_per_batch", perBatch},
+		{"device: backward", "backward_us_per_batch", perBatch},
+		{"device: gradients", "gradients_us_per_batch", perBatch},
+		{"device: update", "update_us_per_batch", perBatch},
+		{"device: fetch", "fetch_us_per_batch", perBatch},
+		{"device: waiting", "waiting_us_per_batch", perBatch},
 	}
 	wholeDevice = []phase{{"device", "device_us_per_batch", perBatch}}
 )
@@ -69,27 +67,30 @@ func measured(phases []phase, rows []rate) []phase {
 }
 
 // Where a sentence's time goes, host and device side by side, as they work at the same time: the
-// paper's figure 10.
+// paper's figure 10. Rows measured for it go before others, since clocks cost time.
 func drawBreakdown(results, into string) error {
 	rows, err := readVPPS(rowsFile(results))
 	if err != nil {
 		return err
 	}
 	rows = only(rows, func(r rate) bool { return r.part != "hidden" && !strings.Contains(r.who, "DyNet's calls") })
+	if timed := only(rows, func(r rate) bool { return r.part == "breakdown" }); len(timed) > 0 {
+		rows = timed
+	}
 	if len(rows) == 0 {
 		return fmt.Errorf("%s: %w", rowsFile(results), errNoRows)
 	}
+	rows = medians(rows)
 	p, d := newPicture(3), &document{}
 	d.say("# Where the time goes")
 	d.say("Microseconds a sentence. Host and device work at the same time, so they do not add up. " +
 		"Record is the program's thread; decode and schedule are the library's, on one or more workers. " +
-		"A device's phases are means over its processors, of a kernel with clocks, which is slower (`VPPS_CLOCKS=1`); " +
-		"without them its whole time is given (`VPPS_TIMES=1`).")
+		"A device's phases are means over its processors; without them its whole time is given, and nothing if that was not measured (`VPPS_TIMES=1`).")
 	for _, s := range sizesOf(rows) {
 		for _, who := range whosOf(rows) {
 			of := only(rows, func(r rate) bool { return r.size == s && r.who == who })
 			if len(of) > 0 {
-				breakdownPanel(p, d, s.title()+", "+strings.TrimPrefix(who, "libvpps, "), medians(timed(of)))
+				breakdownPanel(p, d, s.title()+", "+strings.TrimPrefix(who, "libvpps, "), of)
 			}
 		}
 	}
@@ -97,16 +98,6 @@ func drawBreakdown(results, into string) error {
 		return err
 	}
 	return d.write(into + "/breakdown.md")
-}
-
-// timed are the rows that tell most of the device: its phases, or its time, or nothing.
-func timed(rows []rate) []rate {
-	for _, phases := range [][]phase{devicePhases, wholeDevice} {
-		if of := only(rows, func(r rate) bool { return len(measured(phases, []rate{r})) > 0 }); len(of) > 0 {
-			return of
-		}
-	}
-	return rows
 }
 
 func breakdownPanel(p *picture, d *document, title string, rows []rate) {
@@ -121,8 +112,7 @@ func breakdownPanel(p *picture, d *document, title string, rows []rate) {
 	}
 	q := p.panel(title, "batch size", "µs a sentence")
 	width := vg.Points(min(14, 190/float64(2*len(batches))))
-	host := measured(hostPhases, rows)
-	stack(p, q, host, batches, of, width, -width/2)
+	stack(p, q, hostPhases, batches, of, width, -width/2)
 	stack(p, q, device, batches, of, width, width/2)
 	var ticks plot.ConstantTicks
 	head := []string{title}
@@ -133,7 +123,7 @@ func breakdownPanel(p *picture, d *document, title string, rows []rate) {
 	q.X.Tick.Marker = ticks
 	q.X.Min, q.X.Max = -0.6, float64(len(batches))-0.4
 	var lines [][]string
-	for _, f := range append(host, device...) {
+	for _, f := range append(append([]phase{}, hostPhases...), device...) {
 		lines = append(lines, cellsOf(f.name, batches, of, func(r rate) string { return figures(f.of(r.more[f.column], r)) }))
 	}
 	d.table(head, lines)
@@ -161,13 +151,13 @@ func stack(p *picture, q *plot.Plot, phases []phase, batches []int, of map[int]r
 func phaseColour(of phase) color.Color {
 	for k, p := range hostPhases {
 		if p.name == of.name {
-			return []color.RGBA{{158, 202, 225, 255}, {66, 146, 198, 255}, {8, 69, 148, 255}, {0, 0, 0, 255}}[k]
+			return []color.RGBA{{158, 202, 225, 255}, {66, 146, 198, 255}, {8, 69, 148, 255}}[k]
 		}
 	}
 	for k, p := range devicePhases {
 		if p.name == of.name {
 			return []color.RGBA{{0, 158, 115, 255}, {254, 217, 118, 255}, {253, 141, 60, 255}, {227, 26, 28, 255},
-				{128, 0, 38, 255}, {150, 120, 180, 255}, {200, 200, 200, 255}, {235, 235, 235, 255}}[k]
+				{128, 0, 38, 255}, {150, 120, 180, 255}, {200, 200, 200, 255}}[k]
 		}
 	}
 	return color.RGBA{253, 141, 60, 255}

@@ -10,15 +10,15 @@ import (
 
 // traffic is what processors asked memory for, in megabytes per 128 inputs.
 var traffic = []struct{ name, column string }{
-	{"loaded into registers", "loaded_bytes"},
-	{"read again for each use", "streamed_bytes"},
-	{"by updates", "updated_bytes"},
+	{"loaded into registers", "loaded_bytes_per_batch"},
+	{"read again for each use", "streamed_bytes_per_batch"},
+	{"by updates", "updated_bytes_per_batch"},
 }
 
 func megabytes(r rate, column string) float64 { return r.more[column] * 128 / float64(r.batch) / 1e6 }
 
 func loads(r rate) float64 {
-	return megabytes(r, "loaded_bytes") + megabytes(r, "streamed_bytes")
+	return megabytes(r, "loaded_bytes_per_batch") + megabytes(r, "streamed_bytes_per_batch")
 }
 
 // Bytes of weights asked from memory for 128 inputs: the paper's table I, which counts loads.
@@ -29,7 +29,7 @@ func drawBytes(results, into string) error {
 	}
 	rows = only(rows, func(r rate) bool { return loads(r) > 0 && !strings.Contains(r.who, "DyNet's calls") })
 	if len(rows) == 0 {
-		return fmt.Errorf("%s: %w: VPPS_CLOCKS=1 fills their columns %s and %s", rowsFile(results), errNoRows, traffic[0].column, traffic[1].column)
+		return fmt.Errorf("%s: %w: they need the columns %s and %s", rowsFile(results), errNoRows, traffic[0].column, traffic[1].column)
 	}
 	rows = medians(rows)
 	p, d := newPicture(1), &document{}

@@ -43,7 +43,7 @@ type job struct {
 	run  func() error
 }
 
-var parts = []string{"apps", "hidden", "breakdown", "jit", "clocks", "curves"}
+var parts = []string{"apps", "hidden", "breakdown", "jit", "curves"}
 
 func (m *measurement) flags(name string) *flag.FlagSet {
 	f := flag.NewFlagSet(name, flag.ContinueOnError)
@@ -55,7 +55,7 @@ func (m *measurement) flags(name string) *flag.FlagSet {
 	f.StringVar(&m.programs, "programs", "build", "folder of the applications")
 	f.StringVar(&m.trees, "trees", "cpp_examples/data", "trees to train on: a file, or a folder with train.txt")
 	f.StringVar(&m.tags, "tags", "cpp_examples/data/tags", "tagged sentences for bilstm and bilstm_char, likewise")
-	f.Var(&m.parts, "parts", "apps: at their usual sizes; hidden: --hidden-app at each --hidden; breakdown: apps with VPPS_TIMES=1;\nclocks: apps with VPPS_CLOCKS=1, for breakdown by phase and bytes; jit: what a start costs, by bench/startup in that folder; curves: held-out score while training, a seed\nfor each repetition, for which the data must be folders with dev.txt too")
+	f.Var(&m.parts, "parts", "apps: at their usual sizes; hidden: --hidden-app at each --hidden; breakdown: apps with VPPS_TIMES=1;\njit: what a start costs, by bench/startup in that folder; curves: held-out score while training, a seed\nfor each repetition, for which the data must be folders with dev.txt too")
 	f.Var(&m.apps, "apps", "the applications")
 	f.Var(&m.devices, "devices", "as the applications' --device, for example cuda,cpu")
 	f.Var(&m.modes, "modes", "of part apps: vpps: one call; dynet: DyNet's three")
@@ -165,10 +165,9 @@ func (m *measurement) jobs(repetition int) ([]job, error) {
 					add(part, m.hiddenApp, []string{"--device", device, "--hidden", hidden, "--embed", fmt.Sprint(m.embed)}, nil)
 				}
 			}
-		case "breakdown", "clocks":
-			switched := map[string]string{"breakdown": "VPPS_TIMES=1", "clocks": "VPPS_CLOCKS=1"}[part]
+		case "breakdown":
 			m.eachAppAndDevice(func(app, device string) {
-				add(part, app, []string{"--device", device}, []string{switched})
+				add(part, app, []string{"--device", device}, []string{"VPPS_TIMES=1"})
 			})
 		case "jit":
 			m.eachAppAndDevice(func(app, device string) {

@@ -13,7 +13,7 @@ import (
 // A stand-in for an application. It notes how it was called, and its rate grows with each call.
 const fake = `#!/bin/sh
 name=$(basename "$0")
-echo "$name $* ${VPPS_TIMES:+timed} ${VPPS_CLOCKS:+clocked}" >>"$CALLS"
+echo "$name $* ${VPPS_TIMES:+timed}" >>"$CALLS"
 while [ -n "$1" ]; do
 	[ "$1" = --curve ] && echo "app,device,hidden,embed,seed,updates,seconds,dev_loss,dev_score
 $name,cpu: x,1,1,7,0,0,1,0.5" >"$2"
@@ -90,7 +90,7 @@ func TestPartsOfMeasuring(t *testing.T) {
 	into := t.TempDir()
 	tags := filepath.Join(folder, "all.txt")
 	require.NoError(t, os.WriteFile(tags, nil, 0o666))
-	require.NoError(t, run([]string{"measure", "--programs", folder, "--apps", "bilstm", "--parts", "hidden,breakdown,clocks,jit,curves", "--curve-seconds", "9", "--devices", "cuda,cpu", "--batch-sizes", "1",
+	require.NoError(t, run([]string{"measure", "--programs", folder, "--apps", "bilstm", "--parts", "hidden,breakdown,jit,curves", "--curve-seconds", "9", "--devices", "cuda,cpu", "--batch-sizes", "1",
 		"--hidden", "128,512", "--repetitions", "1", "--trees", folder, "--tags", tags, "--into", into}, io.Discard, io.Discard))
 	var called []string
 	for _, line := range lines(t, calls) {
@@ -103,7 +103,6 @@ func TestPartsOfMeasuring(t *testing.T) {
 		hidden + "cuda --hidden 128 --embed 128", hidden + "cpu --hidden 128 --embed 128",
 		hidden + "cuda --hidden 512 --embed 128", hidden + "cpu --hidden 512 --embed 128",
 		tagger + " --measure 1 --batch-sizes 1 --device cuda timed", tagger + " --measure 1 --batch-sizes 1 --device cpu timed",
-		tagger + " --measure 1 --batch-sizes 1 --device cuda  clocked", tagger + " --measure 1 --batch-sizes 1 --device cpu  clocked",
 		"startup bilstm on cuda",
 		tagger + " --batch-size 16 --seconds 9 --seed 1 --device cuda", tagger + " --batch-size 16 --seconds 9 --seed 1 --device cpu",
 	}, called)
@@ -126,7 +125,7 @@ func TestAProgramThatFailsDoesNotEndTheOthers(t *testing.T) {
 		says string
 		args []string
 	}{
-		{"--parts all is unknown: give apps, hidden, breakdown, jit, clocks, curves", []string{"--parts", "all"}},
+		{"--parts all is unknown: give apps, hidden, breakdown, jit, curves", []string{"--parts", "all"}},
 		{"--repetitions 0", []string{"--repetitions", "0"}},
 		{"as the budget of 1ns is spent: repetition 1 from apps treelstm", []string{"--budget", "1ns"}},
 		{"ended after 1ms: allow more with --limit", []string{"--limit", "1ms", "--apps", "rvnn", "--repetitions", "1"}},

@@ -9,12 +9,13 @@
 extern "C" {
 #endif
 
-// A matrix (column-major, at offset in segment param) and a run of its rows.
+// A matrix (column-major, at offset in segment param) and a run of its rows; outer products form
+// the columns [outer, outer_end) of its gradient's.
 struct vpps_matrix {
   uint32_t rows, cols, offset;
 };
 struct vpps_rows {
-  uint32_t row, rows;
+  uint32_t row, rows, outer, outer_end;
 };
 // Which rows of which matrix each processor holds: those of matrix m and processor p are
 // parts[first[m * processors + p]] up to parts[first[m * processors + p + 1]].

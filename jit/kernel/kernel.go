@@ -94,7 +94,8 @@ func (m *Machine) SetPlan(p *plan.Plan) {
 			first[i*p.Processors+q] = C.uint32_t(n)
 			for _, x := range p.Of(i) {
 				if x.Processor == q {
-					parts[n] = C.struct_vpps_rows{C.uint32_t(x.Row), C.uint32_t(x.Rows)}
+					from, to := p.OuterColumns(&x)
+					parts[n] = C.struct_vpps_rows{C.uint32_t(x.Row), C.uint32_t(x.Rows), C.uint32_t(from), C.uint32_t(to)}
 					n++
 				}
 			}

@@ -338,18 +338,20 @@ VP void outer_rows(float *g, u32 ld, u32 cols, const float *dy, const float *x, 
 
 VP void outer_part(float *base, const vpps_matrix &m, const vpps_rows &part, const float *dy,
                    const float *x, const u32 *items, u32 count, float scale, bool acc) {
-  u32 r = part.row, end = part.row + part.rows;
+  u32 r = part.row, end = part.row + part.rows, cols = part.outer_end - part.outer;
+  base += part.outer * m.rows;
+  x += part.outer;
   for (; r + OUTER_WIDE * VW <= end; r += OUTER_WIDE * VW)
-    outer_rows<OUTER_WIDE>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
+    outer_rows<OUTER_WIDE>(base + r, m.rows, cols, dy + r, x, items, count, scale, acc);
   for (; OUTER_WIDE > 2 && r + 2 * VW <= end; r += 2 * VW)
-    outer_rows<2>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
+    outer_rows<2>(base + r, m.rows, cols, dy + r, x, items, count, scale, acc);
   for (; r + VW <= end; r += VW)
-    outer_rows<1>(base + r, m.rows, m.cols, dy + r, x, items, count, scale, acc);
+    outer_rows<1>(base + r, m.rows, cols, dy + r, x, items, count, scale, acc);
   if (r < end && part.rows >= VW)
-    outer_rows<1>(base + end - VW, m.rows, m.cols, dy + end - VW, x, items, count, scale, acc,
+    outer_rows<1>(base + end - VW, m.rows, cols, dy + end - VW, x, items, count, scale, acc,
                   VW - (end - r));
   else if (r < end)
-    outer_tail(base + r, m.rows, end - r, m.cols, dy + r, x, items, count, scale, acc);
+    outer_tail(base + r, m.rows, end - r, cols, dy + r, x, items, count, scale, acc);
 }
 
 VP_SLOW void outer(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,

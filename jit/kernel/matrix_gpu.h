@@ -7,9 +7,10 @@
 // What a processor keeps in one of its register arrays; matrix -1: nothing.
 struct Partition {
   int matrix;
-  u32 row, end;   // its rows
-  u32 rows, cols; // of the matrix
-  u32 offset;     // of the matrix in segment param
+  u32 row, end;     // its rows
+  u32 rows, cols;   // of the matrix
+  u32 offset;       // of the matrix in segment param
+  u32 copy, copies; // which of how many of the matrix
 };
 
 __device__ constexpr int iterations(int cols) { return (cols + 31) / 32; }
@@ -87,13 +88,16 @@ template <int COLS, int BATCH> struct Vectors {
   static constexpr int EACH = (ALL + (int)THREADS - 1) / (int)THREADS;
   float next[EACH];
 
-  // Fetches the second vectors of up to count items.
-  VP_MEMBER void load(const Launch &l, u32 segments, const u32 *items, u32 count, u32 slot) {
+  // Fetches the second vectors of up to count items, from element first on, end being the vector's
+  // length.
+  VP_MEMBER void load(const Launch &l, u32 segments, const u32 *items, u32 count, u32 slot,
+                      u32 first = 0, u32 end = COLS) {
 #pragma unroll
     for (int j = 0; j < EACH; j++) {
       u32 at = j * THREADS + THREAD, b = at / WIDTH, c = at % WIDTH;
-      next[j] = b < BATCH && b < count && c < COLS ? address(l, segments, slot, items[2 * b + 1])[c]
-                                                   : 0.0f;
+      c += first;
+      next[j] = b < BATCH && b < count && c < end ? address(l, segments, slot, items[2 * b + 1])[c]
+                                                  : 0.0f;
     }
   }
   VP_MEMBER void store(float *buffer) const {
@@ -215,20 +219,23 @@ VP void transposed_store(const float *t, const Launch &l, const u32 *instruction
   }
 }
 
-template <int RPW, int COLS>
+// The gradient's columns are shared among COPIES of the matrix, 32 at a time.
+template <int RPW, int COLS, int COPIES>
 VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count,
                    const Partition &part, float *shared) {
-  constexpr int ITERS = iterations(COLS);
+  constexpr int ITERS = (iterations(COLS) + COPIES - 1) / COPIES;
+  constexpr int WIDTH = COPIES > 1 ? ITERS * 32 : COLS;
   constexpr int BATCH = RPW > 16 || ITERS > 16 ? 1 : RPW > 8 || ITERS > 8 ? 2 : 4;
   u32 first = part.row + THREAD / 32 * RPW, lane = THREAD % 32;
+  u32 left = COPIES > 1 ? part.copy * ITERS * 32 : 0; // the first column
   u32 segments = instruction[OUTER_SEGMENTS];
   const u32 *items = instruction + OUTER_ITEMS;
   float g[RPW * ITERS];
 #pragma unroll
   for (int i = 0; i < RPW * ITERS; i++)
     g[i] = 0.0f;
-  Vectors<COLS, BATCH> x;
-  x.load(l, segments, items, count, 2);
+  Vectors<WIDTH, BATCH> x;
+  x.load(l, segments, items, count, 2, left, COLS);
   float dy = warp_rows<RPW, BATCH>(l, segments, items, 0, count, part);
   __syncthreads(); // the buffer is free
   for (u32 e = 0; e < count; e += BATCH) {
@@ -238,7 +245,7 @@ VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count
     __syncthreads();
     if (e + BATCH < count) {
       const u32 *behind = items + 2 * (e + BATCH);
-      x.load(l, segments, behind, count - e - BATCH, 2);
+      x.load(l, segments, behind, count - e - BATCH, 2, left, COLS);
       dy = warp_rows<RPW, BATCH>(l, segments, behind, 0, count - e - BATCH, part);
     }
 #pragma unroll
@@ -263,7 +270,7 @@ VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count
     for (int i = 0; i + 3 < RPW; i += 4)
 #pragma unroll
       for (int k = 0; k < ITERS; k++) {
-        u32 r = first + i, c = lane + 32 * k;
+        u32 r = first + i, c = left + lane + 32 * k;
         if (r >= part.end || c >= COLS)
           continue;
         float4 *at = (float4 *)(to + r + c * part.rows),
@@ -281,7 +288,7 @@ VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count
   for (int i = 0; i < RPW; i++)
 #pragma unroll
     for (int k = 0; k < ITERS; k++) {
-      u32 r = first + i, c = lane + 32 * k;
+      u32 r = first + i, c = left + lane + 32 * k;
       if (r < part.end && c < COLS)
         put(to + r + c * part.rows, scale * g[i * ITERS + k], flags);
     }

@@ -27,6 +27,7 @@ func (e *Executor) device(ctas, setAside int) plan.Device {
 		d.Processors = min(n, i.SMs)
 	}
 	d.Processors *= ctas
+	d.Copies = e.settings.Copies
 	return d
 }
 

@@ -27,13 +27,19 @@ const (
 //   - weights and gradients, which are moved four rows at a time or, if the rows of a warp are no
 //     multiple of four, one by one.
 //
+// Copies are left out of account: a level may be too narrow to use them.
+//
 // More rows a warp are fewer partitions, which makes the second and third part less and the
 // first more.
 func (p *Plan) Cost() float64 {
 	ctas := max(1, p.CTAs)
 	held := make([]bool, p.Processors)
-	holding, rows := 0, 0
+	holding, partitions, rows := 0, 0, 0
 	for _, x := range p.Partitions {
+		if x.Copy > 0 {
+			continue
+		}
+		partitions++
 		rows += p.RowsPerWarp * iterations(p.Matrices[x.Matrix].Cols)
 		if !held[x.Processor] {
 			held[x.Processor] = true
@@ -41,10 +47,11 @@ func (p *Plan) Cost() float64 {
 		}
 	}
 	sms := max(1, min(holding, p.Processors/ctas))
-	work := perItem*float64(len(p.Partitions))/float64(max(1, holding)) + 2*perFMA*float64(rows)/float64(sms)
+	work := perItem*float64(partitions)/float64(max(1, holding)) + 2*perFMA*float64(rows)/float64(sms)
 	shared := 0.0
+	parts := p.parts()
 	for m, x := range p.Matrices {
-		holders := min(len(p.Of(m)), p.Processors)
+		holders := min(parts[m], p.Processors)
 		turns := (x.Cols + 32*p.Warps - 1) / (32 * p.Warps)
 		shared = max(shared, float64(holders)*(perPartial*float64(turns)+perHolder))
 	}

@@ -11,6 +11,7 @@ type Matrix struct {
 	Rows   int
 	Cols   int
 	Offset uint32 // of its first element in segment param (column-major)
+	Copies int    // how many times it is held: several share the items of a product
 }
 
 // Partition is a run of consecutive rows of one matrix held by one processor.
@@ -19,6 +20,7 @@ type Partition struct {
 	Processor int
 	Slot      int // the processor's n-th partition: selects the registers
 	Row, Rows int
+	Copy      int // of the matrix
 }
 
 // Plan is the residency of a set of matrices on a set of processors.
@@ -44,7 +46,19 @@ type Plan struct {
 	Refused     []string // plans that were compiled and not taken, and why
 }
 
-// Of returns the partitions of matrix m.
+// OuterColumns are the columns of the gradient that a partition's outer products form: the copies of
+// a matrix share them, 32 at a time. The kernel computes the same (jit/kernel/matrix_gpu.h).
+func (p *Plan) OuterColumns(x *Partition) (from, to int) {
+	m := &p.Matrices[x.Matrix]
+	copies := max(1, m.Copies)
+	if copies == 1 {
+		return 0, m.Cols
+	}
+	each := 32 * (((m.Cols+31)/32 + copies - 1) / copies)
+	return min(m.Cols, x.Copy*each), min(m.Cols, (x.Copy+1)*each)
+}
+
+// Of returns the partitions of matrix m, copy by copy.
 func (p *Plan) Of(m int) []Partition { return p.Partitions[p.First[m]:p.First[m+1]] }
 
 // Sliced gives every processor one slice of consecutive rows of every matrix: row r of
@@ -62,7 +76,7 @@ func Sliced(matrices []Matrix, processors int) (*Plan, error) {
 		for g := range processors {
 			lo, hi := Slice(x.Rows, g, processors)
 			if lo < hi {
-				p.Partitions = append(p.Partitions, Partition{m, g, slots[g], lo, hi - lo})
+				p.Partitions = append(p.Partitions, Partition{m, g, slots[g], lo, hi - lo, 0})
 				slots[g]++
 			}
 		}

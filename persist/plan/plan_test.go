@@ -10,7 +10,7 @@ import (
 // onH200 is an H200 with so many processors on an SM, and the interpreter's registers as NVRTC 13 has
 // them for sm_90.
 func onH200(ctas int) Device {
-	return Device{Name: "H200", Processors: 132 * ctas, CTAs: ctas, Warps: 8, RegistersPer: min(255, 256/ctas), SetAside: 76, SharedPerBlock: 200 << 10 / ctas}
+	return Device{Name: "H200", Processors: 132 * ctas, CTAs: ctas, Warps: 8, RegistersPer: min(255, 256/ctas), SetAside: 76, SharedPerBlock: 200 << 10 / ctas, Copies: 1}
 }
 
 func matrices(sizes ...[2]int) (m []Matrix) {
@@ -83,7 +83,7 @@ func TestStagingIsThePapersPartition(t *testing.T) {
 // Paper, §III-A1: rows of 1024 and 192 registers a thread for a partition allow up to six rows a warp. A
 // partition of the gradient is beside it here.
 func TestAllRowsPerWarpThatFitAreCandidates(t *testing.T) {
-	d := Device{Processors: 120, Warps: 8, RegistersPer: 192 + 192 + 63, SetAside: 63, SharedPerBlock: 1 << 20}
+	d := Device{Processors: 120, Warps: 8, RegistersPer: 192 + 192 + 63, SetAside: 63, SharedPerBlock: 1 << 20, Copies: 1}
 	list, err := Candidates(matrices([2]int{960, 1024}), d)
 	require.NoError(t, err)
 	var rpw []int

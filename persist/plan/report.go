@@ -22,9 +22,13 @@ func (p *Plan) Report() string {
 	for _, r := range p.Refused {
 		fmt.Fprintf(&b, "not taken: %s\n", r)
 	}
+	parts := p.parts()
 	for m, x := range p.Matrices {
-		parts := p.Of(m)
-		fmt.Fprintf(&b, "  %-24s %5d x %-5d in %d partitions\n", x.Name, x.Rows, x.Cols, len(parts))
+		fmt.Fprintf(&b, "  %-24s %5d x %-5d in %d partitions", x.Name, x.Rows, x.Cols, parts[m])
+		if x.Copies > 1 {
+			fmt.Fprintf(&b, ", %d copies", x.Copies)
+		}
+		b.WriteString("\n")
 	}
 	for _, x := range p.Left {
 		fmt.Fprintf(&b, "  %-24s %5d x %-5d does not fit into the registers: multiplied from memory\n", x.Name, x.Rows, x.Cols)

@@ -15,6 +15,7 @@ type Device struct {
 	RegistersPer   int // registers of a thread at most
 	SetAside       int // of these, what the interpreter takes without any matrix
 	SharedPerBlock int // bytes
+	Copies         int // of a matrix, at most; 0: as many as registers are left over for
 }
 
 // Staging is the registers a thread needs beside the weights to form the gradient of a partition: as
@@ -28,7 +29,7 @@ func iterations(cols int) int { return (cols + 31) / 32 }
 // RoundRobin hands out partitions of Warps*rpw consecutive rows to the processors in turn (paper
 // §III-A1), those of the widest matrices first: a processor's n-th partition is in the same register
 // array on all of them, which is as large as the largest. A matrix that does not fit into the registers any more is left out; the
-// engine then multiplies with it from memory.
+// engine then multiplies with it from memory. What is left over in the arrays holds further copies.
 func RoundRobin(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	if d.Processors < 1 || rpw < 1 {
 		return nil, fmt.Errorf("plan: %d processors, %d rows per warp: at least one of each", d.Processors, rpw)
@@ -58,13 +59,14 @@ func RoundRobin(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 		for k := range parts {
 			q := (next + k) % d.Processors
 			row := k * rows
-			p.Partitions = append(p.Partitions, Partition{index, q, slots[q], row, min(rows, m.Rows-row)})
+			p.Partitions = append(p.Partitions, Partition{Matrix: index, Processor: q, Slot: slots[q], Row: row, Rows: min(rows, m.Rows-row)})
 			slots[q]++
 		}
 		arrays, p.Used, p.Staging = more, used, staging
 		next = (next + parts) % d.Processors
 		p.First = append(p.First, len(p.Partitions))
 	}
+	p.addCopies(arrays, slots, next, d.Copies)
 	return p, nil
 }
 
@@ -103,9 +105,18 @@ func Candidates(matrices []Matrix, d Device) ([]*Plan, error) {
 		if len(p.Left) > 0 && rpw == 1 {
 			return []*Plan{p}, nil
 		}
-		if len(p.Left) == 0 && !slices.Equal(p.First, before) {
-			list, before = append(list, p), p.First
+		if parts := p.parts(); len(p.Left) == 0 && (list == nil || !slices.Equal(parts, before)) {
+			list, before = append(list, p), parts
 		}
 	}
 	return list, nil
+}
+
+// parts is how many partitions each matrix has, of one copy.
+func (p *Plan) parts() []int {
+	n := make([]int, len(p.Matrices))
+	for m := range n {
+		n[m] = len(p.Of(m)) / max(1, p.Matrices[m].Copies)
+	}
+	return n
 }

@@ -11,6 +11,7 @@ type Settings struct {
 	RowsPerWarp int // pins the rows a warp holds
 	CTAs        int // pins the processors on an SM: 1 or 2
 	Processors  int // at most so many on SMs of their own
+	Copies      int // at most so many copies of a matrix; 1 is the paper's plan
 	Profile     int // 1: chooses by measuring real batches
 }
 
@@ -19,7 +20,7 @@ func ParseSettings(text string) (s Settings, err error) {
 	numbers := map[string]struct {
 		to  *int
 		max int
-	}{"rpw": {&s.RowsPerWarp, maxRows}, "ctas": {&s.CTAs, 2}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1}}
+	}{"rpw": {&s.RowsPerWarp, maxRows}, "ctas": {&s.CTAs, 2}, "copies": {&s.Copies, 1 << 16}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1}}
 	for _, part := range strings.Split(text, ",") {
 		if part == "" {
 			continue
@@ -27,7 +28,7 @@ func ParseSettings(text string) (s Settings, err error) {
 		name, value, _ := strings.Cut(part, "=")
 		x, ok := numbers[name]
 		if !ok {
-			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, processors=N or profile=1, separated by commas", text, name)
+			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, copies=N, processors=N or profile=1, separated by commas", text, name)
 		}
 		if *x.to, err = strconv.Atoi(value); err != nil || *x.to < 0 || *x.to > x.max {
 			return Settings{}, fmt.Errorf("plan %q: %s is %q: give a number up to %d, 0 to let it be chosen", text, name, value, x.max)

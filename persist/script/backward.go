@@ -266,7 +266,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	m := b.matrixOf(left)
 	matrix := &b.r.Plan.Matrices[m]
 	size := uint32(b.size(v))
-	holders := uint32(len(b.plan.holders[m]))
+	holders := uint32(len(b.plan.copies[m][0]))
 	sig := b.sigs.short(5, matrix.Rows, firstWord(ProductT, 0, 0), uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), size, 0)
 	level := b.blevel[b.gcluster[c]] + 1
 	cols := b.columns(c)

@@ -129,6 +129,7 @@ type Builder struct {
 	matrices []matrixItem
 	terms    []term       // of one node
 	outers   []matrixItem // of Outer, all of one level
+	beside   []uint32     // results of an affine transform's products that are added at its end
 	ranges   []uint32
 	spanList []span
 	partList []part

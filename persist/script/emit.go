@@ -36,11 +36,13 @@ type outerSeen struct {
 	sig uint32
 }
 
-// holderTable is who holds which matrix, in ascending order of processors.
+// holderTable is who holds which matrix.
 type holderTable struct {
-	of      *plan.Plan
-	holders [][]int32
-	rank    []int32 // by matrix and processor: its place among the holders, -1: none
+	of     *plan.Plan
+	copies [][][]int32 // by matrix and copy: its holders, those of the first rows first
+	outers []int       // by matrix: how many copies have columns of its gradient to form
+	rank   []int32     // by matrix and processor: its place among the holders of its copy, -1: none
+	copy   []int32     // by matrix and processor: which copy
 }
 
 // update makes it the table of a plan.
@@ -48,20 +50,21 @@ func (t *holderTable) update(p *plan.Plan) {
 	if t.of == p {
 		return
 	}
-	t.of, t.holders = p, t.holders[:0]
+	n := p.Processors
+	*t = holderTable{of: p, rank: extend(t.rank[:0], n*len(p.Matrices), -1), copy: extend(t.copy[:0], n*len(p.Matrices), 0)}
 	for i := range p.Matrices {
-		var h []int32
+		copies, outers := make([][]int32, max(1, p.Matrices[i].Copies)), 0
 		for _, x := range p.Of(i) {
-			h = append(h, int32(x.Processor))
+			if from, to := p.OuterColumns(&x); from < to {
+				outers = max(outers, x.Copy+1)
+			}
+			at := i*n + x.Processor
+			if t.rank[at] < 0 {
+				t.rank[at], t.copy[at] = int32(len(copies[x.Copy])), int32(x.Copy)
+				copies[x.Copy] = append(copies[x.Copy], int32(x.Processor))
+			}
 		}
-		slices.Sort(h)
-		t.holders = append(t.holders, slices.Compact(h))
-	}
-	t.rank = extend(t.rank[:0], p.Processors*len(t.holders), -1)
-	for i, holders := range t.holders {
-		for rank, x := range holders {
-			t.rank[i*p.Processors+int(x)] = int32(rank)
-		}
+		t.copies, t.outers = append(t.copies, copies), append(t.outers, outers)
 	}
 }
 
@@ -135,8 +138,11 @@ func (b *Builder) assign(levels, processors int) {
 			clear(b.loads)
 			for ; matrix < len(b.runs) && b.runs[matrix].level <= l; matrix++ {
 				if r := &b.runs[matrix]; r.level == l {
-					for _, p := range b.plan.holders[r.matrix] {
-						b.loads[p] += 2 * int32(r.to-r.from)
+					for copy, holders := range b.plan.copies[r.matrix] {
+						from, to := b.share(r, copy)
+						for _, p := range holders {
+							b.loads[p] += 2 * int32(to-from)
+						}
 					}
 				}
 			}

@@ -305,15 +305,17 @@ func (f *Footprint) outer() error {
 		return err
 	}
 	for _, p := range mine {
-		f.add(0, 0, uint64(f.in.Field("dst"))+uint64(p.Row), f.result(),
-			Axis{uint64(p.Rows), 1}, Axis{uint64(m.Cols), uint64(m.Rows)})
+		from, to := f.plan.OuterColumns(&p)
+		f.add(0, 0, uint64(f.in.Field("dst"))+uint64(p.Row)+uint64(from*m.Rows), f.result(),
+			Axis{uint64(p.Rows), 1}, Axis{uint64(to - from), uint64(m.Rows)})
 	}
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		for _, p := range mine {
+			from, to := f.plan.OuterColumns(&p)
 			f.add(1, 0, uint64(item[0])+uint64(p.Row), asRead, Axis{uint64(p.Rows), 1})
+			f.add(2, 0, uint64(item[1])+uint64(from), asRead, Axis{uint64(to - from), 1})
 		}
-		f.add(2, 0, uint64(item[1]), asRead, Axis{uint64(m.Cols), 1})
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ type run struct {
 	sig      uint32
 	matrix   int32
 	from, to int
+	whole    bool // every copy of the matrix does all items
 	acc      bool // an Outer that adds to what is there
 }
 
@@ -35,11 +36,24 @@ func (b *Builder) planRuns(levels int) {
 				at++
 			}
 			words := b.sigs.of(sig)
-			acc := Opcode(words[0]) == Outer && b.accumulates(words)
-			b.runs = append(b.runs, run{l, sig, int32(words[3]), from, at, acc})
+			outer := Opcode(words[0]) == Outer
+			b.runs = append(b.runs, run{l, sig, int32(words[3]), from, at, outer, outer && b.accumulates(words)})
 		}
 		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(b.phaseOf(l)) << (16 + PhaseShift)}
 	}
+}
+
+// share is which items of a run copy number c of its matrix does: those of an outer product are
+// summed, so each copy does all of them for some columns.
+func (b *Builder) share(r *run, c int) (from, to int) {
+	if r.whole {
+		if c < b.plan.outers[r.matrix] {
+			return r.from, r.to
+		}
+		return r.to, r.to
+	}
+	n, copies := r.to-r.from, len(b.plan.copies[r.matrix])
+	return r.from + n*c/copies, r.from + n*(c+1)/copies
 }
 
 // accumulates reports whether an Outer adds to a gradient that is there: pending from an
@@ -67,8 +81,13 @@ func (b *Builder) planMembers(levels, processors int) {
 		first, x := l*processors, &b.levels[l]
 		joined, starts := b.joined[first:first+processors], b.starts[first:first+processors+1]
 		for _, r := range b.runs[x.runs[0]:x.runs[1]] {
-			for _, p := range b.plan.holders[r.matrix] {
-				joined[p] = true
+			for copy, holders := range b.plan.copies[r.matrix] {
+				if from, to := b.share(&r, copy); from == to {
+					continue
+				}
+				for _, p := range holders {
+					joined[p] = true
+				}
 			}
 		}
 		for p := processors - 1; p >= 0; p-- {

@@ -4,6 +4,8 @@ package script
 // one item a column; anything else goes through Gemm.
 
 import (
+	"slices"
+
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 )
@@ -93,34 +95,59 @@ func (b *Builder) copyBias(v, bias uint32, y operand) {
 	b.emitElement(&e, c, s)
 }
 
-// productChain adds the products one after another, each a level behind the one before.
+// productChain adds the products one after another, each a level behind the one before. One
+// that is ready earlier and whose matrix lives elsewhere does not wait: its result is added at the end.
 func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool) {
-	fresh := !acc && bias != NoOffset
+	b.beside = b.beside[:0]
+	fresh, chain := !acc && bias != NoOffset, int32(-1)
 	for _, p := range b.terms {
 		if p.matrix < 0 {
 			b.gemmForward(v, p, y, acc)
-			level = b.spots[v].level + 1
-			acc = true
+			level, acc, chain = b.spots[v].level+1, true, -1
+			continue
+		}
+		if ready := b.ready(p.right); chain >= 0 && ready < level && b.apart(chain, p.matrix) {
+			t := b.alloc(b.size(v))
+			b.product(v, p, operand{SegAct, t}, ready, 0, NoOffset)
+			b.beside = append(b.beside, t)
 			continue
 		}
 		level = max(level, b.ready(p.right))
-		flags, biasAt, segs := uint32(0), uint32(0), uint32(y.seg)|uint32(b.s.Segment[p.right])<<4
+		flags, biased := uint32(0), uint32(NoOffset)
 		if acc {
 			flags = Acc
 		}
 		if fresh {
-			flags, biasAt, fresh = flags|Bias, b.s.Value[bias], false
-			segs |= uint32(b.s.Segment[bias]) << 8
+			biased, fresh = bias, false
 		}
-		m := &b.r.Plan.Matrices[p.matrix]
-		rows, cols := uint32(m.Rows), uint32(m.Cols)
-		sig := b.sigs.short(6, m.Cols, firstWord(Product, 0, flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1))
-		x := b.s.Value[p.right]
-		for i := range b.columns(v) {
-			b.onMatrix(level, sig, y.at+i*rows, x+b.columnOf(p.right, i)*cols)
-		}
+		b.product(v, p, y, level, flags, biased)
 		b.spots[v] = spot{level, -1, 0}
-		level, acc = level+1, true
+		level, acc, chain = level+1, true, p.matrix
+	}
+	for _, t := range b.beside {
+		c, s := b.place(v, v)
+		b.mapItem(c, s, Copy, Acc, 0, 0, b.size(v), y, operand{SegAct, t})
+	}
+}
+
+// apart reports whether other processors hold matrix m than matrix o.
+func (b *Builder) apart(m, o int32) bool {
+	return !slices.Equal(b.plan.copies[m][0], b.plan.copies[o][0])
+}
+
+// product adds the items of one product, one a column of the result y.
+func (b *Builder) product(v uint32, p term, y operand, level int32, flags, bias uint32) {
+	segs, biasAt := uint32(y.seg)|uint32(b.s.Segment[p.right])<<4, uint32(0)
+	if bias != NoOffset {
+		flags, biasAt = flags|Bias, b.s.Value[bias]
+		segs |= uint32(b.s.Segment[bias]) << 8
+	}
+	m := &b.r.Plan.Matrices[p.matrix]
+	rows, cols := uint32(m.Rows), uint32(m.Cols)
+	sig := b.sigs.short(6, m.Cols, firstWord(Product, 0, flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1))
+	x := b.s.Value[p.right]
+	for i := range b.columns(v) {
+		b.onMatrix(level, sig, y.at+i*rows, x+b.columnOf(p.right, i)*cols)
 	}
 }
 

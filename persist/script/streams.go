@@ -34,8 +34,10 @@ func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
 	}
 	for i := x.runs[0]; i < x.runs[1]; i++ {
 		r := &b.runs[i]
-		if rank := b.plan.rank[int(r.matrix)*processors+int(w.p)]; rank >= 0 {
-			w.product(r, uint32(rank))
+		at := int(r.matrix)*processors + int(w.p)
+		if rank := b.plan.rank[at]; rank >= 0 {
+			first, last := b.share(r, int(b.plan.copy[at]))
+			w.product(r, first, last, uint32(rank))
 		}
 	}
 	w.items(b.items[from:to])
@@ -45,10 +47,10 @@ func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
 	w.words[first] |= x.phase
 }
 
-// product writes a holder's instructions of one run.
-func (w *streamWriter) product(r *run, holder uint32) {
+// product writes a holder's instructions for its items [from, to) of one run.
+func (w *streamWriter) product(r *run, from, to int, holder uint32) {
 	b, s := w.b, w.words
-	words, items := b.sigs.of(r.sig), b.pairs[2*r.from:2*r.to]
+	words, items := b.sigs.of(r.sig), b.pairs[2*from:2*to]
 	room := (MaxWords - len(words)) / 2
 	op := Opcode(words[0])
 	shift := uint32(0)
