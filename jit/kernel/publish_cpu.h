@@ -14,8 +14,8 @@ VP void release_stores(float *to, const float *from, u32 lo, u32 hi) {
 // Runs item e of the instruction and publishes its n elements, of which those of the processor's
 // rows, if it is a product.
 template <class Device>
-static void publish_item(Device &d, Launch &l, const vpps_residency &res, Processor &p, const u32 *w, u32 head,
-                         u32 words, u32 e, float *to, u32 n) {
+static void publish_item(Device &d, Launch &l, const vpps_residency &res, Processor &p,
+                         const u32 *w, u32 head, u32 words, u32 e, float *to, u32 n) {
   u32 own[16];
   float *mine = l.segment[SEG_PRIVATE];
   for (u32 i = 0; i < head; i++)
@@ -39,8 +39,7 @@ static void publish_item(Device &d, Launch &l, const vpps_residency &res, Proces
   release_stores(to, mine, r.lo, r.hi);
 }
 
-template <class Device>
-static void publish_sum(Device &d, Launch &l, Processor &p, const u32 *w) {
+template <class Device> static void publish_sum(Device &d, Launch &l, Processor &p, const u32 *w) {
   u32 own[MAX_WORDS], length = w[1] & 0xFFFFu;
   for (u32 i = 0; i < length; i++)
     own[i] = w[i];
@@ -53,7 +52,8 @@ static void publish_sum(Device &d, Launch &l, Processor &p, const u32 *w) {
 
 // False: there is no memory, or the instruction cannot be published.
 template <class Device>
-static bool publish(Device &d, const Launch &launch, const vpps_residency &res, Processor &p, const u32 *w) {
+static bool publish(Device &d, const Launch &launch, const vpps_residency &res, Processor &p,
+                    const u32 *w) {
   u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, count = w[1] >> 16;
   u32 n, head, words;
   switch (op) {
@@ -89,8 +89,8 @@ static bool publish(Device &d, const Launch &launch, const vpps_residency &res, 
     publish_sum(d, l, p, w);
   else
     for (u32 e = 0; e < count; e++)
-      publish_item(d, l, res, p, w, head, words, e, address(l, w[2], 0, w[head + e * words]) + shift,
-                   n);
+      publish_item(d, l, res, p, w, head, words, e,
+                   address(l, w[2], 0, w[head + e * words]) + shift, n);
   if (mine != few)
     free(mine);
   return true;
