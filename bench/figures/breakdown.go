@@ -33,13 +33,13 @@ var hostPhases = []phase{
 // mean over processors.
 var (
 	devicePhases = []phase{
-		{"device: start", "start_us_per_batch", perBatch},
-		{"device: forward", "forward_us_per_batch", perBatch},
-		{"device: backward", "backward_us_per_batch", perBatch},
-		{"device: gradients", "gradients_us_per_batch", perBatch},
-		{"device: update", "update_us_per_batch", perBatch},
-		{"device: fetch", "fetch_us_per_batch", perBatch},
-		{"device: waiting", "waiting_us_per_batch", perBatch},
+		{"device: start", "start_us", perBatch},
+		{"device: forward", "forward_us", perBatch},
+		{"device: backward", "backward_us", perBatch},
+		{"device: gradients", "gradients_us", perBatch},
+		{"device: update", "update_us", perBatch},
+		{"device: fetch", "fetch_us", perBatch},
+		{"device: waiting", "waiting_us", perBatch},
 	}
 	wholeDevice = []phase{{"device", "device_us_per_batch", perBatch}}
 )

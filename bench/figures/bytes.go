@@ -10,15 +10,15 @@ import (
 
 // traffic is what processors asked memory for, in megabytes per 128 inputs.
 var traffic = []struct{ name, column string }{
-	{"loaded into registers", "loaded_bytes_per_batch"},
-	{"read again for each use", "streamed_bytes_per_batch"},
-	{"by updates", "updated_bytes_per_batch"},
+	{"loaded into registers", "loaded_bytes"},
+	{"read again for each use", "streamed_bytes"},
+	{"by updates", "updated_bytes"},
 }
 
 func megabytes(r rate, column string) float64 { return r.more[column] * 128 / float64(r.batch) / 1e6 }
 
 func loads(r rate) float64 {
-	return megabytes(r, "loaded_bytes_per_batch") + megabytes(r, "streamed_bytes_per_batch")
+	return megabytes(r, "loaded_bytes") + megabytes(r, "streamed_bytes")
 }
 
 // Bytes of weights asked from memory for 128 inputs: the paper's table I, which counts loads.

@@ -12,7 +12,7 @@ import (
 )
 
 const head = "part,app,mode,device,trainer,hidden,embed,batch,sentences_per_s,slowest,fastest,nodes_per_batch,record_ns_per_node," +
-	"decode_ns_per_node,schedule_ns_per_node,device_us_per_batch,forward_sentences_per_s,loaded_bytes_per_batch,streamed_bytes_per_batch\n"
+	"decode_ns_per_node,schedule_ns_per_node,device_us_per_batch,forward_sentences_per_s,loaded_bytes,streamed_bytes\n"
 
 const gpu = `"cuda:0: NVIDIA H200, sm_90, 132 SMs"`
 
@@ -119,7 +119,7 @@ func TestBreakdownIsPerSentence(t *testing.T) {
 }
 
 func TestBreakdownTakesThePhasesThatThereAre(t *testing.T) {
-	with := strings.TrimSuffix(head, "\n") + ",forward_us_per_batch,backward_us_per_batch,waiting_us_per_batch\n"
+	with := strings.TrimSuffix(head, "\n") + ",forward_us,backward_us,waiting_us\n"
 	results := folder(t, "rows.csv", with+"breakdown,treelstm,vpps,"+gpu+",sgd,256,256,4,2000,1900,2100,2400,10,25,400,1000,5000,0,0,100,200,0\n")
 	into := t.TempDir()
 	require.NoError(t, drawBreakdown(results, into))

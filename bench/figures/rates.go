@@ -69,7 +69,7 @@ type rate struct {
 
 // Columns of --measure beside the rates. Older rows lack some.
 var moreColumns = append([]string{"nodes_per_batch", "record_ns_per_node", "decode_ns_per_node", "schedule_ns_per_node",
-	"device_us_per_batch", "loaded_bytes_per_batch", "streamed_bytes_per_batch", "updated_bytes_per_batch"}, devicePhaseColumns()...)
+	"device_us_per_batch", "loaded_bytes", "streamed_bytes", "updated_bytes"}, devicePhaseColumns()...)
 
 // readVPPS reads what the applications print with --measure, with a column "part" before.
 func readVPPS(path string) ([]rate, error) {
