@@ -1,11 +1,15 @@
 // How long a program waits before its first batch, for the model of each application at the paper's
 // sizes: once with an empty kernel cache (cold), then with a filled one (warm), in a process each.
 // Prints CSV, milliseconds:
-//   context   dynet::initialize: the driver, its context, NVRTC
-//   plan      the handle, without what follows
-//   source, cache, compiler, load   the kernel's text; looking it up and keeping it; NVRTC; the
-//   module handle    all from plan to load: from a handle's start until it can launch first_fb  the
-//   first batch, its result included
+//
+//   - context: dynet::initialize, so the driver, its context, NVRTC
+//   - plan: the handle, without what follows
+//   - source: the kernel's text
+//   - cache: looking the kernel up and keeping it
+//   - compiler: NVRTC
+//   - load: the module
+//   - handle: all from plan to load, from a handle's start until it can launch
+//   - first_fb: the first batch, its result included
 //
 //   build/bench/startup [APP...]        on the device of VPPS_DEVICE
 #include <dynet/dynet.h>
