@@ -90,22 +90,26 @@ func TestKernelsKeepWeightsInRegisters(t *testing.T) {
 }
 
 // Whatever the sum of registers lets pass is compiled without spills: every number of rows a warp, with
-// one processor on an SM and with two, of every application. That takes many minutes, so only VPPS_TEST_KERNELS=all
-// does it.
+// one processor on an SM and with two, of every application. That takes many minutes, so without VPPS_TEST_KERNELS=all it is only what the cost
+// model takes for one of them.
 func TestNoCandidateSpills(t *testing.T) {
-	if os.Getenv("VPPS_TEST_KERNELS") != "all" {
-		t.Skip("skipped: compiles for many minutes (VPPS_TEST_KERNELS=all)")
-	}
+	every := os.Getenv("VPPS_TEST_KERNELS") == "all"
 	c := compilerFor(t, 90)
 	nothing, err := plan.RoundRobin(nil, h200, 1)
 	require.NoError(t, err)
 	k, err := Compile(c, nothing, 90, Options{}, nil)
 	require.NoError(t, err)
 	for name, m := range applications {
+		if !every && name != "TD-RNN 512" {
+			continue
+		}
 		for ctas := 1; ctas <= 2; ctas++ {
 			d := plan.Device{Name: "H200", Processors: 132 * ctas, CTAs: ctas, Warps: 8, RegistersPer: min(255, 256/ctas), SetAside: k.Registers, SharedPerBlock: 200<<10/ctas - 14<<10}
 			all, err := plan.Candidates(m, d)
 			require.NoError(t, err)
+			if !every {
+				all = plan.Cheapest(all)[:1]
+			}
 			for _, p := range all {
 				if ctas > 1 && len(p.Left) > 0 {
 					continue // not taken with two
