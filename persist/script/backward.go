@@ -192,7 +192,7 @@ func (b *Builder) lowerGradient(v uint32) {
 	n := b.size(v)
 	k := b.gcluster[v]
 	sub, general := int32(0), false
-	b.linear = b.linear[:0]
+	b.linear, b.axes = b.linear[:0], b.axes[:0]
 	for _, u := range b.usersOf(v) {
 		if u.kind == useOuter {
 			continue

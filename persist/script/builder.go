@@ -130,6 +130,9 @@ type Builder struct {
 	terms    []term       // of one node
 	outers   []matrixItem // of Outer, all of one level
 	beside   []uint32     // results of an affine transform's products that are added at its end
+	axes     []axis       // of one node
+	moved    []move       // of one node
+	shifts   []uint32     // of a softmax's rows
 	ranges   []uint32
 	spanList []span
 	partList []part

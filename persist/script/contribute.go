@@ -3,7 +3,6 @@ package script
 // What one use of a node adds to the node's gradient: the derivative of every operation.
 
 import (
-	"libvpps/bridge"
 	"libvpps/bridge/ops"
 )
 
@@ -128,14 +127,13 @@ func (b *Builder) broadcastBack(v, c uint32, fn Fn, p float32, dst operand, flag
 	}
 	full := b.g.DimOf(c)
 	e := element{fn: fn, flags: flags, p: p}
-	dims := []*bridge.Dim{full, full}
+	dims := dimList{*full, *full}
 	e.ops[0], e.ops[1] = dst, dy
 	for i, x := range values {
-		dims = append(dims, b.g.DimOf(x))
+		dims[i+2] = *b.g.DimOf(x)
 		e.ops[i+2] = b.value(x)
 	}
-	out := *b.g.DimOf(v)
-	e.kept, e.red = splitAxes(spread(dims...), &out)
+	e.kept, e.red = b.splitAxes(b.spread(dims[:2+len(values)]), b.g.DimOf(v))
 	b.emitElement(&e, cl, sub)
 }
 
@@ -147,11 +145,11 @@ func (b *Builder) contributeReduction(v uint32, u user, dst operand, flags uint3
 	full := joined(g, args)
 	e := element{flags: flags}
 	e.ops[0], e.ops[1] = dst, b.gradient(c)
-	dims := []*bridge.Dim{&full, &out}
+	dims, n := dimList{full, out}, 2
 	values := func(nodes ...uint32) {
-		for i, x := range nodes {
-			e.ops[i+2] = b.value(x)
-			dims = append(dims, b.aligned(x, &full))
+		for _, x := range nodes {
+			e.ops[n], dims[n] = b.value(x), b.aligned(x, &full)
+			n++
 		}
 	}
 	switch fwd {
@@ -167,8 +165,8 @@ func (b *Builder) contributeReduction(v uint32, u user, dst operand, flags uint3
 		values(v)
 		if g.Op[c] == ops.L2Norm {
 			e.fn, e.p = MulDiv, 1
-			e.ops[3] = b.value(c)
-			dims = append(dims, &out)
+			e.ops[n], dims[n] = b.value(c), out
+			n++
 		}
 	case Mul:
 		e.fn, e.p = Mul, 1
@@ -183,7 +181,8 @@ func (b *Builder) contributeReduction(v uint32, u user, dst operand, flags uint3
 		e.fn = BinLogB
 		values(args[u.arg], args[1-u.arg])
 	}
-	e.kept, e.red = splitAxes(spread(dims...), b.aligned(v, &full))
+	to := b.aligned(v, &full)
+	e.kept, e.red = b.splitAxes(b.spread(dims[:n]), &to)
 	b.emitElement(&e, cl, sub)
 }
 
@@ -226,6 +225,7 @@ func (b *Builder) contributeMove(v uint32, u user, dst operand, flags uint32, cl
 		e := element{fn: Copy, flags: flags}
 		if b.g.Op[c] == ops.Concatenate { // several batch elements may have come from one
 			axes := swapped(m.axes)
+			e.kept = axes[:0]
 			for _, a := range axes {
 				if a.stride[0] == 0 && a.size > 1 {
 					e.red = append(e.red, a)
@@ -261,7 +261,7 @@ func (b *Builder) contributeRow(v, c uint32, dst operand, flags uint32, cl, sub 
 		if g.Op[c] == ops.Softmax {
 			fn, dim = SoftmaxB, a[0]
 		}
-		shifts, n, stride := rowsOf(xd, dim)
+		shifts, n, stride := b.softmaxRows(xd, dim)
 		for _, at := range shifts {
 			b.rowItem(cl, sub, fn, flags, 0, n, stride, 0, dst.plus(at), y.plus(at), dy.plus(at))
 		}

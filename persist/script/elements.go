@@ -24,6 +24,13 @@ type element struct {
 	kept, red []axis
 }
 
+// newAxes hands out n axes, all zero, that are good until the next node.
+func (b *Builder) newAxes(n int) []axis {
+	at := len(b.axes)
+	b.axes = extend(b.axes, at+n, axis{})
+	return b.axes[at : at+n : at+n]
+}
+
 // merge joins neighbouring axes that form one.
 func merge(a []axis, slots int) []axis {
 	out := a[:0]

@@ -194,6 +194,7 @@ func (b *Builder) lower(v uint32) error {
 	g := b.g
 	op, args := g.Op[v], g.ArgsOf(v)
 	b.s.Resident[v] = false
+	b.axes = b.axes[:0]
 	if r := &unaryRules[op]; r.ok {
 		c, s := b.place(v, args[0])
 		y := b.output(v)
@@ -360,16 +361,19 @@ func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, sr
 	}
 }
 
+// dimList is the dims of an element-wise instruction's operands.
+type dimList [5]bridge.Dim
+
 // spread lists the axes of dst over which operands broadcast: the first four dimensions and
 // the batch. dims[0] is dst's; a stride is 0 where an operand has size 1.
-func spread(dims ...*bridge.Dim) []axis {
+func (b *Builder) spread(dims []bridge.Dim) []axis {
 	nd := 0
-	for _, d := range dims {
-		nd = max(nd, int(d.Nd))
+	for i := range dims {
+		nd = max(nd, int(dims[i].Nd))
 	}
-	out := make([]axis, nd+1)
-	for s, d := range dims {
-		step := uint32(1)
+	out := b.newAxes(nd + 1)
+	for s := range dims {
+		d, step := &dims[s], uint32(1)
 		for i := range nd {
 			n := uint32(d.Axis(i))
 			if s == 0 {
@@ -407,7 +411,8 @@ func (b *Builder) lowerBinary(v uint32) {
 		b.map2(c, s, fn, 0, p, b.size(v), out, b.value(x), b.value(y))
 		return
 	}
-	e := element{fn: fn, p: p, kept: spread(g.DimOf(v), g.DimOf(x), g.DimOf(y))}
+	dims := [...]bridge.Dim{*g.DimOf(v), *g.DimOf(x), *g.DimOf(y)}
+	e := element{fn: fn, p: p, kept: b.spread(dims[:])}
 	e.ops = [5]operand{out, b.value(x), b.value(y)}
 	b.emitElement(&e, c, s)
 }
@@ -441,7 +446,8 @@ func (b *Builder) lowerSum(v uint32) {
 	}
 	for _, a := range args {
 		if !b.alike(a, v) {
-			e := element{fn: Scale, flags: flags, p: scale, kept: spread(d, g.DimOf(a))}
+			dims := [...]bridge.Dim{*d, *g.DimOf(a)}
+			e := element{fn: Scale, flags: flags, p: scale, kept: b.spread(dims[:])}
 			e.ops = [5]operand{y, b.value(a)}
 			b.emitElement(&e, c, s)
 			s++
@@ -519,12 +525,12 @@ func (b *Builder) lowerReduction(v uint32) {
 	e := element{fn: fn, p: p, q: q}
 	e.ops[0] = y
 	full := joined(g, args)
-	dims := []*bridge.Dim{&full}
+	dims := dimList{full}
 	for i, a := range args {
 		e.ops[i+1] = b.value(a)
-		dims = append(dims, b.aligned(a, &full))
+		dims[i+1] = b.aligned(a, &full)
 	}
-	e.kept, e.red = splitAxes(spread(dims...), &out)
+	e.kept, e.red = b.splitAxes(b.spread(dims[:1+len(args)]), &out)
 	b.emitElement(&e, c, s)
 	if g.Op[v] == ops.L2Norm {
 		b.spots[v].sub++
@@ -542,15 +548,16 @@ func joined(g *bridge.Graph, args []uint32) bridge.Dim {
 }
 
 // aligned is a's dim in the shape of full: operands of a distance may differ in trailing ones.
-func (b *Builder) aligned(a uint32, full *bridge.Dim) *bridge.Dim {
+func (b *Builder) aligned(a uint32, full *bridge.Dim) bridge.Dim {
 	d := *full
 	d.Bd = b.g.DimOf(a).Bd
-	return &d
+	return d
 }
 
 // splitAxes turns axes over the whole input (whose slot 0 strides are the input's own) into
 // those kept in out and those summed, with slot 0 strides of out.
-func splitAxes(axes []axis, out *bridge.Dim) (kept, red []axis) {
+func (b *Builder) splitAxes(axes []axis, out *bridge.Dim) (kept, red []axis) {
+	kept, red = axes[:0], b.newAxes(len(axes))[:0]
 	step := uint32(1)
 	for i := range axes {
 		n := out.Bd

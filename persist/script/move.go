@@ -22,53 +22,71 @@ func contiguous(m []move, n int) (at uint32, ok bool) {
 	if len(m) != 1 || m[0].dst != 0 {
 		return 0, false
 	}
-	a := merge(append([]axis(nil), m[0].axes...), 2)
+	var room [6]axis
+	a := merge(append(room[:0], m[0].axes...), 2)
 	if len(a) == 0 {
 		return m[0].src, n == 1
 	}
 	return m[0].src, len(a) == 1 && a[0].stride[0] == 1 && a[0].stride[1] == 1
 }
 
-// moves lists what a moving node copies from its argument number k.
+// moves lists what a moving node copies from its argument number k, good until the next call.
 func (b *Builder) moves(v uint32, k int) ([]move, error) {
+	b.moved = b.moved[:0]
+	err := b.listMoves(v, k)
+	return b.moved, err
+}
+
+func (b *Builder) move(dst, src uint32, axes []axis) {
+	b.moved = append(b.moved, move{dst, src, axes})
+}
+
+// moveRun is a move of n elements that lie behind one another on both sides.
+func (b *Builder) moveRun(dst, src, n uint32) {
+	axes := b.newAxes(1)
+	axes[0] = axis{n, [5]uint32{1, 1}}
+	b.move(dst, src, axes)
+}
+
+func (b *Builder) listMoves(v uint32, k int) error {
 	g := b.g
 	d, x, a := g.DimOf(v), g.DimOf(g.ArgsOf(v)[k]), g.AttrsOf(v)
 	switch g.Op[v] {
 	case ops.Transpose:
-		return []move{{0, 0, transposed(d, x, a[0])}}, nil
+		b.move(0, 0, b.transposition(d, x, a[0]))
 	case ops.Concatenate:
 		at := uint32(0)
 		for _, y := range g.ArgsOf(v)[:k] {
 			at += uint32(g.DimOf(y).Axis(int(a[0])))
 		}
-		return []move{{at * stepOf(d, int(a[0])), 0, partAxes(d, x, x)}}, nil
+		b.move(at*stepOf(d, int(a[0])), 0, b.partAxes(d, x, x))
 	case ops.ConcatenateToBatch:
 		at := uint32(0)
 		for _, y := range g.ArgsOf(v)[:k] {
 			at += uint32(g.DimOf(y).Size())
 		}
-		return []move{{at, 0, []axis{{uint32(x.Size()), [5]uint32{1, 1}}}}}, nil
+		b.moveRun(at, 0, uint32(x.Size()))
 	case ops.PickRange:
 		part := *x
 		part.D[a[2]] = a[1] - a[0]
-		return []move{{0, a[0] * stepOf(x, int(a[2])), swapped(partAxes(x, &part, &part))}}, nil
+		b.move(0, a[0]*stepOf(x, int(a[2])), swapped(b.partAxes(x, &part, &part)))
 	case ops.PickBatchElements:
-		var m []move
 		n := uint32(x.Batch())
 		for i := range a[1] {
 			e := g.Inputs[a[0]+i]
 			if e >= x.Bd {
-				return nil, fault(v, g.Op[v], "batch element %d of %v", e, *x)
+				return fault(v, g.Op[v], "batch element %d of %v", e, *x)
 			}
-			m = append(m, move{i * n, e * n, []axis{{n, [5]uint32{1, 1}}}})
+			b.moveRun(i*n, e*n, n)
 		}
-		return m, nil
+	default:
+		return b.pickMoves(v, d, x, a)
 	}
-	return b.pickMoves(v, d, x, a)
+	return nil
 }
 
 // pickMoves is PickElement: one slice for the whole batch or one a batch element.
-func (b *Builder) pickMoves(v uint32, d, x *bridge.Dim, a []uint32) ([]move, error) {
+func (b *Builder) pickMoves(v uint32, d, x *bridge.Dim, a []uint32) error {
 	dim, n := int(a[0]), a[2]
 	part := *x
 	part.D[dim] = 1
@@ -81,26 +99,26 @@ func (b *Builder) pickMoves(v uint32, d, x *bridge.Dim, a []uint32) ([]move, err
 	if n == 1 {
 		row := b.g.Inputs[a[1]]
 		if err := slice(row); err != nil {
-			return nil, err
+			return err
 		}
-		return []move{{0, row * stepOf(x, dim), swapped(partAxes(x, &part, &part))}}, nil
+		b.move(0, row*stepOf(x, dim), swapped(b.partAxes(x, &part, &part)))
+		return nil
 	}
 	part.Bd = 1
 	one := *x
 	one.Bd = 1
-	var m []move
 	for i := range n {
 		row := b.g.Inputs[a[1]+i]
 		if err := slice(row); err != nil {
-			return nil, err
+			return err
 		}
 		from := row * stepOf(x, dim)
 		if x.Bd > 1 {
 			from += i * uint32(x.Batch())
 		}
-		m = append(m, move{i * uint32(d.Batch()), from, swapped(partAxes(&one, &part, &part))})
+		b.move(i*uint32(d.Batch()), from, swapped(b.partAxes(&one, &part, &part)))
 	}
-	return m, nil
+	return nil
 }
 
 // stepOf is the distance of neighbours along an axis.
@@ -114,9 +132,9 @@ func stepOf(d *bridge.Dim, dim int) uint32 {
 
 // partAxes runs over part inside whole (slot 0 strides) and over the dense tensor of dim
 // dense (slot 1), whose sizes of 1 broadcast.
-func partAxes(whole, part, dense *bridge.Dim) []axis {
+func (b *Builder) partAxes(whole, part, dense *bridge.Dim) []axis {
 	nd := max(whole.Nd, part.Nd)
-	out := make([]axis, nd+1)
+	out := b.newAxes(int(nd) + 1)
 	ws, ds := uint32(1), uint32(1)
 	for i := range int(nd) {
 		out[i].size = uint32(part.Axis(i))
@@ -142,9 +160,9 @@ func swapped(a []axis) []axis {
 	return a
 }
 
-func transposed(d, x *bridge.Dim, perm uint32) []axis {
+func (b *Builder) transposition(d, x *bridge.Dim, perm uint32) []axis {
 	nd := int(max(d.Nd, x.Nd))
-	out := make([]axis, nd+1)
+	out := b.newAxes(nd + 1)
 	step := uint32(1)
 	for i := range nd {
 		out[i].size = uint32(d.Axis(i))
@@ -229,25 +247,22 @@ func (b *Builder) rowItem(c, s int32, fn RowFn, flags uint32, p float32, n, stri
 	b.addItem(c, s, sig, words[:k])
 }
 
-// rowsOf lists the shifts of the rows (columns of axis 0, rows of axis 1) of a softmax.
-func rowsOf(d *bridge.Dim, dim uint32) (shifts []uint32, n, stride uint32) {
+// softmaxRows lists the shifts of the rows (columns of axis 0, rows of axis 1) of a softmax, good until the next call.
+func (b *Builder) softmaxRows(d *bridge.Dim, dim uint32) (shifts []uint32, n, stride uint32) {
 	rows, cols := uint32(d.Rows()), uint32(d.Cols())
+	count, step := cols, rows
+	n, stride = rows, 1
+	if dim == 1 {
+		count, step = rows, 1
+		n, stride = cols, rows
+	}
+	b.shifts = b.shifts[:0]
 	for e := range d.Bd {
-		base := e * rows * cols
-		if dim == 0 {
-			for j := range cols {
-				shifts = append(shifts, base+j*rows)
-			}
-		} else {
-			for i := range rows {
-				shifts = append(shifts, base+i)
-			}
+		for i := range count {
+			b.shifts = append(b.shifts, e*rows*cols+i*step)
 		}
 	}
-	if dim == 0 {
-		return shifts, rows, 1
-	}
-	return shifts, cols, rows
+	return b.shifts, n, stride
 }
 
 func (o operand) plus(n uint32) operand { return operand{o.seg, o.at + n} }
@@ -263,7 +278,7 @@ func (b *Builder) lowerRow(v uint32) error {
 		if op == ops.Softmax {
 			fn, dim = Softmax, a[0]
 		}
-		shifts, n, stride := rowsOf(xd, dim)
+		shifts, n, stride := b.softmaxRows(xd, dim)
 		for _, at := range shifts {
 			b.rowItem(c, s, fn, 0, 0, n, stride, 0, y.plus(at), in.plus(at))
 		}

@@ -90,7 +90,8 @@ func (b *Builder) plainBias(v, bias uint32) bool {
 // copyBias starts the output with the bias, broadcast over columns and batch.
 func (b *Builder) copyBias(v, bias uint32, y operand) {
 	c, s := b.place(v, bias)
-	e := element{fn: Copy, kept: spread(b.g.DimOf(v), b.g.DimOf(bias))}
+	dims := [...]bridge.Dim{*b.g.DimOf(v), *b.g.DimOf(bias)}
+	e := element{fn: Copy, kept: b.spread(dims[:])}
 	e.ops[0], e.ops[1] = y, b.value(bias)
 	b.emitElement(&e, c, s)
 }
