@@ -157,12 +157,12 @@ $(B)/golden.o/%.o: dynetshim/golden/%.cc
 
 # Stand-ins for the driver and NVRTC, for tests on machines without them.
 FAKE := gpu/testdata/fakecuda
-$(B)/standin/libcuda.so.1: $(FAKE)/all.c $(FAKE)/some.c $(FAKE)/launch.cc $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) $(wildcard jit/kernel/*.h)
+$(B)/standin/libcuda.so.1: $(FAKE)/all.c $(FAKE)/some.c $(FAKE)/launch.cc $(FAKE)/image.h $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) $(wildcard jit/kernel/*.h)
 	@mkdir -p $(@D)
 	for f in all some; do $(CC) -w -O1 -g -fPIC -Igpu/cudaload -c $(FAKE)/$$f.c -o $(@D)/$$f.o || exit 1; done
 	$(CXX) -std=c++14 -O1 -g -fno-exceptions -fPIC -shared -Ijit/kernel $(WARN) $(filter %.cc,$^) $(@D)/all.o $(@D)/some.o -o $@
 
-$(B)/standin/libnvrtc.so.12: $(FAKE)/nvrtc.c
+$(B)/standin/libnvrtc.so.12: $(FAKE)/nvrtc.c $(FAKE)/image.h
 	@mkdir -p $(@D)
 	$(CC) -O1 -g -fPIC -shared $(WARN) $< -o $@
 

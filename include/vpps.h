@@ -53,6 +53,9 @@
  *                       under each, and the fastest stays; it is remembered beside the
  *                       kernels for these matrices, this device and version. All are as
  *                       right, but sums are rounded differently
+ *  VPPS_PLAN=registers=N,shared=N,partials=N   bounds a thread's registers for weights,
+ *                       a processor's KB of shared memory, and the floats of a transposed
+ *                       product's partial results, beyond which it reads its matrix
  *  VPPS_TIMES=1         measures the device's time for vpps_engine_statistics and
  *                       vpps_engine_times
  *  VPPS_CLOCKS=1        on either device, has every processor note how long which

@@ -83,7 +83,7 @@ func TestKernelsKeepWeightsInRegisters(t *testing.T) {
 		t.Run(fmt.Sprintf("sm_%d %d rpw %d clocks %v", x.arch, x.hidden, x.rpw, x.clocks), func(t *testing.T) {
 			p, err := plan.RoundRobin(treeLSTM(x.hidden, x.hidden), h200, x.rpw)
 			require.NoError(t, err)
-			require.Empty(t, p.Left)
+			require.Zero(t, p.Outside())
 			keepsWeights(t, compilerFor(t, x.arch), p, x.arch, Options{Clocks: x.clocks})
 		})
 	}
@@ -111,15 +111,43 @@ func TestNoCandidateSpills(t *testing.T) {
 				all = plan.Cheapest(all)[:1]
 			}
 			for _, p := range all {
-				if ctas > 1 && len(p.Left) > 0 {
+				if ctas > 1 && p.Outside() > 0 {
 					continue // not taken with two
 				}
 				t.Run(fmt.Sprintf("%s rpw %d ctas %d", name, p.RowsPerWarp, ctas), func(t *testing.T) {
-					require.Empty(t, p.Left)
+					require.Zero(t, p.Outside())
 					keepsWeights(t, c, p, 90, Options{})
 				})
 			}
 		}
+	}
+}
+
+// So must the kernel of a model whose matrices do not fit into the registers, with those of shared memory
+// and those that are streamed, on devices with little shared memory, too.
+func TestKernelsOfLargeModelsSpillNothing(t *testing.T) {
+	type kernel struct {
+		name               string
+		matrices           []plan.Matrix
+		arch               int
+		processors, shared int
+	}
+	kernels := []kernel{{"4 x 2048", model(repeat([2]int{2048, 2048}, 4)...), 90, 132, 203}}
+	if os.Getenv("VPPS_TEST_KERNELS") == "all" {
+		kernels = append(kernels, kernel{"Tree-LSTM 1024", treeLSTM(1024, 1024), 90, 132, 203}, kernel{"Tree-LSTM 2048", treeLSTM(2048, 2048), 90, 132, 203},
+			kernel{"Tree-LSTM 1024", treeLSTM(1024, 1024), 80, 108, 139}, kernel{"Tree-LSTM 512", treeLSTM(512, 512), 70, 60, 72}, kernel{"Tree-LSTM 1024", treeLSTM(1024, 1024), 75, 40, 40})
+	}
+	for _, x := range kernels {
+		t.Run(fmt.Sprintf("sm_%d %s", x.arch, x.name), func(t *testing.T) {
+			d := h200
+			d.Processors, d.SharedPerBlock = x.processors, x.shared<<10
+			p, err := plan.RoundRobin(x.matrices, d, 1)
+			require.NoError(t, err)
+			t.Log(p.Report())
+			require.NotZero(t, p.Outside())
+			require.LessOrEqual(t, SharedBytes(p), d.SharedPerBlock)
+			keepsWeights(t, compilerFor(t, x.arch), p, x.arch, Options{})
+		})
 	}
 }
 

@@ -23,7 +23,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "formulas.h", "philox.h", "processor.h", "elementwise.h",
-	"rows.h", "random.h", "gemm.h", "update.h", "check.h", "gpu.h", "clocks.h", "matrix_gpu.h", "interpreter.h"}
+	"rows.h", "random.h", "gemm.h", "update.h", "check.h", "gpu.h", "clocks.h", "matrix_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -38,7 +38,13 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		b.WriteString("#define VPPS_CLOCKS 1\n")
 	}
 	fmt.Fprintf(&b, "#define VPPS_CTAS %d\n", max(1, p.CTAs))
+	if p.Depth > 0 {
+		fmt.Fprintf(&b, "#define VPPS_DEPTH %d\n", p.Depth)
+	}
 	for _, name := range headers {
+		if name == "matrix_stream.h" && p.Depth == 0 {
+			continue
+		}
 		text, err := kernel.Sources.ReadFile(name)
 		if err != nil {
 			return "", err
@@ -47,6 +53,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	}
 	g := generator{p: p, slots: slotsOf(p)}
 	g.residency(&b)
+	g.beyond(&b)
 	if o.Check {
 		b.WriteString("#define VPPS_CHECK 1\n")
 		g.shapes(&b)
@@ -66,9 +73,11 @@ func Source(p *plan.Plan, o Options) (string, error) {
 
 // slot is one register array: the sizes of the matrices whose partitions processors keep in it.
 type slot struct {
-	cols   []int    // of the matrices, each once
-	shares [][2]int // columns and copies of the matrices, each once
-	floats int      // per thread
+	cols    []int    // of the matrices, each once
+	held    []int    // of those whose transposed and outer products are formed with this array, too
+	shares  [][2]int // columns and copies of those, each once
+	foreign bool     // there are others
+	floats  int      // per thread
 }
 
 func iterations(cols int) int { return (cols + 31) / 32 }
@@ -77,7 +86,10 @@ func iterations(cols int) int { return (cols + 31) / 32 }
 func slotsOf(p *plan.Plan) []slot {
 	var s []slot
 	for m := range p.Matrices {
-		cols := p.Matrices[m].Cols
+		cols, w := p.Matrices[m].Cols, p.Residence(m)
+		if w.Kind != plan.Registers {
+			continue
+		}
 		for _, x := range p.Of(m) {
 			for len(s) <= x.Slot {
 				s = append(s, slot{})
@@ -86,7 +98,12 @@ func slotsOf(p *plan.Plan) []slot {
 			if !slices.Contains(t.cols, cols) {
 				t.cols = append(t.cols, cols)
 			}
-			if share := [2]int{cols, max(1, p.Matrices[m].Copies)}; !slices.Contains(t.shares, share) {
+			if w.Columns > 0 {
+				t.foreign = true
+			} else if !slices.Contains(t.held, cols) {
+				t.held = append(t.held, cols)
+			}
+			if share := [2]int{cols, max(1, p.Matrices[m].Copies)}; w.Columns == 0 && !slices.Contains(t.shares, share) {
 				t.shares = append(t.shares, share)
 			}
 			t.floats = max(t.floats, p.RowsPerWarp*iterations(cols))
@@ -96,7 +113,7 @@ func slotsOf(p *plan.Plan) []slot {
 }
 
 // transposedBytes is the shared memory in which the warps' shares of some items of a transposed
-// product meet. No more is needed for the vectors that products and outer products share.
+// product meet. No more is needed for the vectors that outer products share.
 func transposedBytes(cols, items int) int { return items * (Threads / 32) * 32 * iterations(cols) * 4 }
 
 // transposedItems is how many items of a transposed product are done at a time.
@@ -108,14 +125,37 @@ func transposedItems(p *plan.Plan, cols int) int {
 	return items
 }
 
-// SharedBytes is the dynamic shared memory of a plan's kernel.
-func SharedBytes(p *plan.Plan) int {
+// productBytes is the shared memory for the vectors of a product, twice as many as are worked on.
+func productBytes(cols int) int {
+	batch := 4
+	if n := iterations(cols); n > 32 {
+		batch = 1
+	} else if n > 16 {
+		batch = 2
+	}
+	return 2 * batch * 32 * iterations(cols) * 4
+}
+
+// workBytes is the dynamic shared memory in which the matrix routines work.
+func workBytes(p *plan.Plan) int {
 	bytes := 0
-	for _, m := range p.Matrices {
-		bytes = max(bytes, transposedBytes(m.Cols, transposedItems(p, m.Cols)))
+	for m, x := range p.Matrices {
+		w := p.Residence(m)
+		if w.Kind == plan.Registers {
+			bytes = max(bytes, productBytes(x.Cols))
+		}
+		if w.Columns > 0 {
+			bytes = max(bytes, plan.StreamBytes(p.Depth))
+		} else {
+			bytes = max(bytes, transposedBytes(x.Cols, transposedItems(p, x.Cols)))
+		}
 	}
 	return bytes
 }
+
+// SharedBytes is the dynamic shared memory of a plan's kernel: the matrices behind where the routines
+// work.
+func SharedBytes(p *plan.Plan) int { return workBytes(p) + p.Resident }
 
 type generator struct {
 	p     *plan.Plan
@@ -132,6 +172,9 @@ func (g *generator) residency(b *strings.Builder) {
 		table[i][0] = -1
 	}
 	for m, mx := range g.p.Matrices {
+		if g.p.Residence(m).Kind != plan.Registers {
+			continue
+		}
 		for _, x := range g.p.Of(m) {
 			table[x.Processor*len(g.slots)+x.Slot] = [8]int{m, x.Row, x.Row + x.Rows, mx.Rows, mx.Cols, int(mx.Offset), x.Copy, max(1, mx.Copies)}
 		}
@@ -144,6 +187,26 @@ func (g *generator) residency(b *strings.Builder) {
 		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%du,%d,%d},", t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7])
 	}
 	b.WriteString("\n};\n")
+}
+
+// beyond writes the table of matrices of which not everything is in registers, by matrix.
+func (g *generator) beyond(b *strings.Builder) {
+	if g.p.Depth == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n__device__ const Residence beyond[%d] = {\n", len(g.p.Matrices))
+	for m, x := range g.p.Matrices {
+		w := g.p.Residence(m)
+		rows, at := 0, "NOT_SHARED"
+		if w.Kind != plan.Registers {
+			rows = w.Rows
+		}
+		if w.Kind == plan.Shared {
+			at = fmt.Sprint(w.At)
+		}
+		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%s,%d},\n", x.Rows, x.Cols, x.Offset, w.First, rows, at, w.Columns)
+	}
+	b.WriteString("};\n")
 }
 
 // shapes writes what a checking build knows of the matrices.
@@ -176,42 +239,102 @@ func (g *generator) load(line func(string, ...any)) {
 				s, s, cols, g.p.RowsPerWarp, cols, s, s, s)
 		}
 	}
+	for m := range g.p.Matrices {
+		if w := g.p.Residence(m); w.Kind == plan.Shared {
+			line("load_shared<%d>(beyond[%d], l, shared + %d, clocks);", plan.Tile(w.Rows), m, workBytes(g.p)/4)
+		}
+	}
+	if g.p.Resident > 0 {
+		line("commit_copies();")
+		line("wait_for_all_copies();")
+	}
+}
+
+// eachTile writes a call for every tile that matrices of(m) need which are not 0, m.field of them.
+func (g *generator) eachTile(line func(string, ...any), field string, of func(m int) int, call func(tile int) string) {
+	var tiles []int
+	for m := range g.p.Matrices {
+		if n := of(m); n > 0 && !slices.Contains(tiles, plan.Tile(n)) {
+			tiles = append(tiles, plan.Tile(n))
+		}
+	}
+	slices.Sort(tiles)
+	for i, tile := range tiles {
+		over, under := 0, tile
+		if i > 0 {
+			over = tiles[i-1]
+		}
+		if tile == 16 {
+			under = 1 << 30
+		}
+		line("if (m.%s > %d && m.%s <= %d) %s;", field, over, field, under, call(tile))
+	}
+}
+
+// outsideRows is how many rows of matrix m a processor has outside the registers, at most.
+func (g *generator) outsideRows(m int) int {
+	if w := g.p.Residence(m); w.Kind != plan.Registers {
+		return w.Rows
+	}
+	return 0
 }
 
 // eachArray writes a call for every register array and size of the matrix that the instruction
 // names.
-func (g *generator) eachArray(line func(string, ...any), field string, call func(slot, cols int) string) {
-	for s, x := range g.slots {
-		for _, cols := range x.cols {
+func (g *generator) eachArray(line func(string, ...any), field string, sizes func(*slot) []int, call func(slot, cols int) string) {
+	for s := range g.slots {
+		for _, cols := range sizes(&g.slots[s]) {
 			line("if (p%d.matrix == (int)w[%s] && p%d.cols == %d) %s;", s, field, s, cols, call(s, cols))
 		}
 	}
 }
 
 func (g *generator) product(line func(string, ...any)) {
-	g.eachArray(line, "PRODUCT_MATRIX", func(s, cols int) string {
+	all := func(s *slot) []int { return s.cols }
+	g.eachArray(line, "PRODUCT_MATRIX", all, func(s, cols int) string {
 		return fmt.Sprintf("product_rows<%d, %d>(r%d, l, w, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, s, s)
 	})
+	if g.p.Depth > 0 {
+		line("const Residence &m = beyond[w[PRODUCT_MATRIX]];")
+		g.eachTile(line, "part", g.outsideRows, func(tile int) string {
+			return fmt.Sprintf("product_streamed<%d>(l, w, flags, count, m, shared, shared + %d, clocks)", tile, workBytes(g.p)/4)
+		})
+	}
 }
 
-// transposed: the partitions of one matrix that a processor holds in several arrays add to the same
-// partial result.
 func (g *generator) transposed(line func(string, ...any)) {
+	if g.p.Depth == 0 {
+		g.transposedHeld(line)
+		return
+	}
+	line("const Residence &m = beyond[w[PRODUCT_T_MATRIX]];")
+	columns := func(m int) int { return g.p.Residence(m).Columns }
+	g.eachTile(line, "columns", columns, func(tile int) string {
+		return fmt.Sprintf("product_t_streamed<%d>(l, w, flags, count, m, p.rank, shared, clocks)", tile)
+	})
+	line("if (m.columns == 0) {")
+	g.transposedHeld(line)
+	line("}")
+}
+
+// transposedHeld: the partitions of one matrix that a processor holds in several arrays add to the
+// same partial result.
+func (g *generator) transposedHeld(line func(string, ...any)) {
 	sizes := map[int][]int{} // columns: the arrays
 	var order []int
 	for s, x := range g.slots {
-		for _, cols := range x.cols {
+		for _, cols := range x.held {
 			if sizes[cols] == nil {
 				order = append(order, cols)
 			}
 			sizes[cols] = append(sizes[cols], s)
 		}
 	}
-	line("const int m = (int)w[PRODUCT_T_MATRIX];")
+	line("const int matrix = (int)w[PRODUCT_T_MATRIX];")
 	for _, cols := range order {
 		var any []string
 		for _, s := range sizes[cols] {
-			any = append(any, fmt.Sprintf("p%d.matrix == m && p%d.cols == %d", s, s, cols))
+			any = append(any, fmt.Sprintf("p%d.matrix == matrix && p%d.cols == %d", s, s, cols))
 		}
 		items := transposedItems(g.p, cols)
 		fetch := func(list, s int) string {
@@ -238,6 +361,23 @@ func (g *generator) transposed(line func(string, ...any)) {
 }
 
 func (g *generator) outer(line func(string, ...any)) {
+	if g.p.Depth > 0 {
+		line("const Residence &m = beyond[w[OUTER_MATRIX]];")
+		line("const Range mine = part_of(m, m.rows, m.part);")
+		g.eachTile(line, "part", g.outsideRows, func(tile int) string {
+			return fmt.Sprintf("outer_streamed<%d>(l, w, flags, count, m.rows, m.cols, mine.lo, mine.hi, shared)", tile)
+		})
+	}
+	for s, x := range g.slots {
+		if x.foreign {
+			line("if (m.columns > 0 && p%d.matrix == (int)w[OUTER_MATRIX]) outer_streamed<%d>(l, w, flags, count, p%d.rows, p%d.cols, p%d.row, p%d.end, shared);",
+				s, plan.Tile(8*g.p.RowsPerWarp), s, s, s, s)
+		}
+	}
+	if g.p.Depth > 0 {
+		line("if (m.columns == 0) {")
+		defer line("}")
+	}
 	for s, x := range g.slots {
 		for _, t := range x.shares {
 			line("if (p%d.matrix == (int)w[OUTER_MATRIX] && p%d.cols == %d && p%d.copies == %d) outer_rows<%d, %d, %d>(l, w, flags, count, p%d, shared);",

@@ -11,23 +11,30 @@ import (
 	"libvpps/persist/reference"
 )
 
-// likeGPU is a CPU executor whose matrices lie as on a GPU of 132 processors.
+// likeGPU is a CPU executor whose matrices lie as on a GPU.
 type likeGPU struct {
 	*cpu.Executor
-	copies int
+	device plan.Device
 }
 
-func (l likeGPU) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
-	return plan.RoundRobin(matrices, plan.Device{Name: "like a GPU", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 95, SharedPerBlock: 200 << 10, Copies: l.copies}, 1)
+func (g likeGPU) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
+	return plan.RoundRobin(matrices, g.device, 1)
+}
+
+// On the second no matrix of the tests has all partial results, and few have room in registers or shared
+// memory.
+var gpus = []plan.Device{
+	{Name: "a GPU", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 95, SharedPerBlock: 200 << 10, Copies: 1},
+	{Name: "a tiny GPU", Processors: 5, Warps: 1, RegistersPer: 255, SetAside: 80, Weights: 1, SharedPerBlock: 64<<10 + 32, Partials: 4, Copies: 1},
 }
 
 // trained is what a random graph leaves after a backward and an fb: gradients of the parameters,
-// then their values.
-func trained(t *testing.T, g *reference.RandomGraph, threads, copies int) (gradients, values [][]float32) {
+// then their values; and where its matrices were.
+func trained(t *testing.T, g *reference.RandomGraph, d plan.Device, threads int) (gradients, values [][]float32, p *plan.Plan) {
 	t.Helper()
-	x, err := cpu.New(threads, 132, 10)
+	x, err := cpu.New(threads, d.Processors, 10)
 	require.NoError(t, err)
-	e := newEngine(likeGPU{x, copies}, 1)
+	e := newEngine(likeGPU{x, d}, 1)
 	defer e.Close()
 	e.verify = true
 	c, err := e.NewCollection(0)
@@ -57,31 +64,45 @@ func trained(t *testing.T, g *reference.RandomGraph, threads, copies int) (gradi
 	gradients = read(Gradient)
 	_, err = h.FB(graph, nil, g.Loss)
 	require.NoError(t, err)
-	return gradients, read(Values)
+	return gradients, read(Values), e.plan
 }
 
-// A script for 132 processors with partitions handed out as on a GPU runs on one thread and on
+// A script for a GPU's processors, with partitions handed out as there, runs on one thread and on
 // two with the same bits, those that it gives if several processors hold the same rows, and gives
-// the reference's gradients.
+// the reference's gradients, wherever matrices live.
 func TestAScriptForAGPURunsOnAnyNumberOfThreads(t *testing.T) {
-	for seed := range uint64(25) {
-		g, err := reference.Random(seed+3000, reference.Options{Nodes: 30})
-		require.NoError(t, err)
-		gradients, values := trained(t, g, 1, 1)
-		again, after := trained(t, g, 2, 1)
-		require.Equal(t, gradients, again, "seed %d", seed)
-		require.Equal(t, values, after, "seed %d", seed)
-		for copies := 2; copies <= 4; copies += 2 {
-			again, after = trained(t, g, 1, copies)
-			require.Equal(t, gradients, again, "seed %d, %d copies", seed, copies)
-			require.Equal(t, values, after, "seed %d, %d copies", seed, copies)
-		}
-		d, err := reference.Differentiate(g.Graph, g.Surroundings(), g.Loss, g.Values)
-		require.NoError(t, err)
-		for id, want := range d.Params {
-			for i, w := range want {
-				require.InDelta(t, w, gradients[id][i], 1e-4*(1+math.Abs(w)), "seed %d, parameter %d, element %d", seed, id, i)
+	for _, device := range gpus {
+		t.Run(device.Name, func(t *testing.T) {
+			kinds := map[plan.Kind]int{}
+			for seed := range uint64(25) {
+				g, err := reference.Random(seed+3000, reference.Options{Nodes: 30})
+				require.NoError(t, err)
+				gradients, values, p := trained(t, g, device, 1)
+				again, after, _ := trained(t, g, device, 2)
+				require.Equal(t, gradients, again, "seed %d", seed)
+				require.Equal(t, values, after, "seed %d", seed)
+				for copies := 2; copies <= 4; copies += 2 {
+					several := device
+					several.Copies = copies
+					again, after, _ = trained(t, g, several, 1)
+					require.Equal(t, gradients, again, "seed %d, %d copies", seed, copies)
+					require.Equal(t, values, after, "seed %d, %d copies", seed, copies)
+				}
+				for _, w := range p.Where {
+					kinds[w.Kind]++
+				}
+				d, err := reference.Differentiate(g.Graph, g.Surroundings(), g.Loss, g.Values)
+				require.NoError(t, err)
+				for id, want := range d.Params {
+					for i, w := range want {
+						require.InDelta(t, w, gradients[id][i], 1e-4*(1+math.Abs(w)), "seed %d, parameter %d, element %d", seed, id, i)
+					}
+				}
 			}
-		}
+			if device.Partials > 0 {
+				require.Len(t, kinds, 3, "registers, shared memory and memory are all used")
+			}
+			t.Log(kinds)
+		})
 	}
 }

@@ -11,6 +11,7 @@
 struct Clocks {
   VP_MEMBER void start(u64 *) {}
   VP_MEMBER void loaded(u32) {}
+  VP_MEMBER void streamed(u32) {}
   VP_MEMBER void started() {}
   VP_MEMBER void fetched() {}
   VP_MEMBER void begin(const u32 *) {}
@@ -107,6 +108,11 @@ struct Clocks {
 #else
     (void)floats;
 #endif
+  }
+  // A product has read so many floats of a matrix from memory.
+  VP_MEMBER void streamed(u32 floats) {
+    if (!off())
+      record[CLOCK_STREAMED] += floats;
   }
   // The next instruction is there. A wait that goes on is not left in between.
   VP_MEMBER void fetched() {

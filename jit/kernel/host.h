@@ -17,8 +17,15 @@ struct vpps_matrix {
 struct vpps_rows {
   uint32_t row, rows, outer, outer_end;
 };
+// A run of columns, of which a processor forms a transposed product; HELD: instead every processor
+// works with the rows that it holds.
+enum { VPPS_HELD = 0xFFFFFFFF };
+struct vpps_columns {
+  uint32_t column, columns;
+};
 // Which rows of which matrix each processor holds: those of matrix m and processor p are
-// parts[first[m * processors + p]] up to parts[first[m * processors + p + 1]].
+// parts[first[m * processors + p]] up to parts[first[m * processors + p + 1]]. Its columns are
+// columns[m * processors + p]; NULL: all are held by rows.
 struct vpps_residency {
   uint32_t processors, matrices;
   const struct vpps_matrix *matrix;
@@ -29,6 +36,7 @@ struct vpps_residency {
   // it).
   float *const *transposed;
   uint32_t *is_transposed;
+  const struct vpps_columns *columns;
 };
 
 // One launch. All memory is the caller's and stays valid until every thread has returned.

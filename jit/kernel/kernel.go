@@ -79,7 +79,7 @@ func cArray[T any](m *Machine, n int) []T {
 	return unsafe.Slice((*T)(unsafe.Add(p, -uintptr(p)%line)), n)
 }
 
-// SetPlan tells which rows of which matrix each processor holds.
+// SetPlan tells which rows and columns of which matrix each processor works with.
 func (m *Machine) SetPlan(p *plan.Plan) {
 	m.freePlan()
 	matrices := cArray[C.struct_vpps_matrix](m, len(p.Matrices))
@@ -88,9 +88,16 @@ func (m *Machine) SetPlan(p *plan.Plan) {
 	}
 	first := cArray[C.uint32_t](m, len(p.Matrices)*p.Processors+1)
 	parts := cArray[C.struct_vpps_rows](m, len(p.Partitions))
+	columns := cArray[C.struct_vpps_columns](m, len(p.Matrices)*p.Processors)
 	n := 0
 	for i := range p.Matrices {
+		held := p.Residence(i).Columns == 0
 		for q := range p.Processors {
+			lo, hi := p.ColumnsOf(i, q)
+			columns[i*p.Processors+q] = C.struct_vpps_columns{C.uint32_t(lo), C.uint32_t(hi - lo)}
+			if held {
+				columns[i*p.Processors+q].column = C.VPPS_HELD
+			}
 			first[i*p.Processors+q] = C.uint32_t(n)
 			for _, x := range p.Of(i) {
 				if x.Processor == q {
@@ -110,6 +117,7 @@ func (m *Machine) SetPlan(p *plan.Plan) {
 	m.res.transposed = unsafe.SliceData(transposed)
 	m.res.is_transposed = unsafe.SliceData(cArray[C.uint32_t](m, len(p.Matrices)*p.Processors))
 	m.res.matrix, m.res.first, m.res.parts = unsafe.SliceData(matrices), unsafe.SliceData(first), unsafe.SliceData(parts)
+	m.res.columns = unsafe.SliceData(columns)
 }
 
 // Status is the sticky word: nonzero after a batch whose gradients were not finite.

@@ -214,26 +214,36 @@ VP_SLOW void transpose(const float *w, u32 ld, u32 rows, u32 cols, float *t) {
       t[(size_t)r * cols + c] = w[(size_t)c * ld + r];
 }
 
+// What a processor forms a transposed product with: its rows, or its columns.
+struct Block {
+  u32 row, rows, column, columns;
+};
+
 // A launch transposes a matrix once, before it is first used so: no launch uses a matrix after it
 // has changed it.
 VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
                        u32 flags, u32 count) {
   const u32 id = w[PRODUCT_T_MATRIX];
   const vpps_matrix &m = res.matrix[id];
-  const u32 *first = res.first + id * res.processors + p.id;
-  u32 &done = res.is_transposed[id * res.processors + p.id];
-  for (u32 k = first[0]; k < first[1]; k++) {
-    const vpps_rows &part = res.parts[k];
-    float *t = res.transposed[id] + (size_t)part.row * m.cols;
+  const u32 at = id * res.processors + p.id;
+  u32 &done = res.is_transposed[at];
+  const vpps_columns own = res.columns ? res.columns[at] : vpps_columns{VPPS_HELD, 0};
+  const bool held = own.column == VPPS_HELD;
+  const u32 first = held ? res.first[at] : 0, end = held ? res.first[at + 1] : 1;
+  for (u32 k = first; k < end; k++) {
+    const Block b = held ? Block{res.parts[k].row, res.parts[k].rows, 0, m.cols}
+                         : Block{0, m.rows, own.column, own.columns};
+    float *t = res.transposed[id] + (size_t)b.row * m.cols + (size_t)b.column * m.rows;
     if (!done)
-      transpose(l.segment[SEG_PARAM] + m.offset + part.row, m.rows, part.rows, m.cols, t);
+      transpose(l.segment[SEG_PARAM] + m.offset + b.row + (size_t)b.column * m.rows, m.rows, b.rows,
+                b.columns, t);
     Rows rows = {};
     rows.w = t;
-    rows.ld = rows.rows = m.cols, rows.cols = part.rows;
+    rows.ld = rows.rows = b.columns, rows.cols = b.rows;
     rows.scale = FLOAT_OF(w[PRODUCT_T_SCALE]);
-    rows.acc = (flags & FLAG_ACC) || k > first[0];
-    multiply(rows, address(l, w[PRODUCT_T_SEGMENTS], 1, part.row),
-             address(l, w[PRODUCT_T_SEGMENTS], 0, p.rank * w[PRODUCT_T_RANK_STRIDE]),
+    rows.acc = (flags & FLAG_ACC) || k > first;
+    multiply(rows, address(l, w[PRODUCT_T_SEGMENTS], 1, b.row),
+             address(l, w[PRODUCT_T_SEGMENTS], 0, p.rank * w[PRODUCT_T_RANK_STRIDE] + b.column),
              w + PRODUCT_T_ITEMS, count);
   }
   done = 1;

@@ -4,13 +4,28 @@
 #pragma once
 
 #ifdef VPPS_GPU
+// So many loads of a thread are on their way at a time where memory is read from end to end. What
+// fits into the registers is too little for several to pay.
+#ifdef VPPS_DEPTH
+enum : u32 { FAR = 8 };
+#else
+enum : u32 { FAR = 1 };
+#endif
+
 VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float *scratch) {
   float s = 0.0f;
   for (u32 k = 0; k < count; k++) {
     const float *g = address(l, w[NORM_SEGMENTS], 1, w[NORM_ITEMS + 2 * k]);
     u32 n = w[NORM_ITEMS + 2 * k + 1];
-    for (u32 i = THREAD; i < n; i += THREADS)
-      s = __fmaf_rn(g[i], g[i], s);
+    for (u32 i = THREAD; i < n; i += FAR * THREADS) {
+      float x[FAR];
+#pragma unroll
+      for (u32 j = 0; j < FAR; j++)
+        x[j] = i + j * THREADS < n ? g[i + j * THREADS] : 0.0f;
+#pragma unroll
+      for (u32 j = 0; j < FAR; j++)
+        s = __fmaf_rn(x[j], x[j], s);
+    }
   }
   s = warp_sum(s);
   __syncthreads();
@@ -145,10 +160,24 @@ VP void update_items(const Launch &l, const u32 *w, u32 flags, u32 count, float 
     float *h = STATES > 0 ? address(l, w[UPDATE_SEGMENTS], 2, item[3]) : 0;
     float *k = STATES > 1 ? address(l, w[UPDATE_SEGMENTS], 2, item[4]) : 0;
     float *m = STATES > 2 ? address(l, w[UPDATE_SEGMENTS], 2, item[5]) : 0;
-#ifndef VPPS_GPU
+    u32 i = THREAD;
+#ifdef VPPS_GPU
+    if (STATES == 0 && FAR > 1)
+      for (; i + (FAR - 1) * THREADS < item[2]; i += FAR * THREADS) {
+        float x[FAR], y[FAR], none = 0.0f;
+#pragma unroll
+        for (u32 j = 0; j < FAR; j++) {
+          x[j] = v[i + j * THREADS];
+          y[j] = zero ? 0.0f : g[i + j * THREADS];
+        }
+#pragma unroll
+        for (u32 j = 0; j < FAR; j++)
+          v[i + j * THREADS] = canonical(Rule<RULE>::of(x[j], y[j], none, none, none, c));
+      }
+#else
 #pragma GCC ivdep
 #endif
-    for (u32 i = THREAD; i < item[2]; i += THREADS) {
+    for (; i < item[2]; i += THREADS) {
       float a = STATES > 0 ? h[i] : 0.0f, b = STATES > 1 ? k[i] : 0.0f;
       float e = STATES > 2 ? m[i] : 0.0f;
       v[i] = canonical(Rule<RULE>::of(v[i], zero ? 0.0f : g[i], a, b, e, c));

@@ -13,7 +13,7 @@ import (
 )
 
 // static is the shared memory that a kernel takes beside what the matrix routines ask for.
-const static = 28 << 10
+const static = 24 << 10
 
 // device is what residency depends on, with so many processors on an SM.
 func (e *Executor) device(ctas, setAside int) plan.Device {
@@ -27,7 +27,10 @@ func (e *Executor) device(ctas, setAside int) plan.Device {
 		d.Processors = min(n, i.SMs)
 	}
 	d.Processors *= ctas
-	d.Copies = e.settings.Copies
+	if kb := e.settings.Shared; kb > 0 {
+		d.SharedPerBlock = min(d.SharedPerBlock, kb<<10)
+	}
+	d.Copies, d.Weights, d.Partials = e.settings.Copies, e.settings.Registers, e.settings.Partials
 	return d
 }
 
@@ -63,6 +66,9 @@ func (e *Executor) candidates(matrices []plan.Matrix) (all []*plan.Plan, least p
 	least = e.device(first, setAside)
 	if n := e.settings.RowsPerWarp; n > 0 { // the compiler may find room where the sum says there is none
 		p, err := plan.RoundRobin(matrices, e.device(first, 0), n)
+		if err == nil && p.Outside() > 0 { // where there is a choice, no more than the sum allows
+			p, err = plan.RoundRobin(matrices, least, n)
+		}
 		if err != nil {
 			return nil, least, err
 		}
@@ -74,7 +80,7 @@ func (e *Executor) candidates(matrices []plan.Matrix) (all []*plan.Plan, least p
 		if err != nil {
 			return nil, least, err
 		}
-		if ctas == first || len(list[0].Left) == 0 {
+		if ctas == first || list[0].Outside() == 0 {
 			all = append(all, list...)
 		}
 	}
@@ -83,8 +89,8 @@ func (e *Executor) candidates(matrices []plan.Matrix) (all []*plan.Plan, least p
 
 // Plan lays matrices out over the SMs and compiles the kernel: of the candidates the one that was
 // measured to be the fastest, if the settings ask for that, else the one of which the cost model says so,
-// and whose kernel does not spill. If all spill, weights get fewer registers, which leaves matrices in memory.
-// The plan that is taken tells of the others.
+// and whose kernel does not spill. If all spill, weights get fewer registers, which leaves more matrices to
+// shared memory or memory. The plan that is taken tells of the others.
 func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 	e.took, e.kernels, e.trial = jit.Times{}, map[*plan.Plan]*jit.Kernel{}, nil
 	all, d, err := e.candidates(matrices)

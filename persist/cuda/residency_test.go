@@ -109,13 +109,13 @@ func TestAPlanThatSpillsGivesWayToTheNextBest(t *testing.T) {
 	cases := []struct {
 		name        string
 		compiler    *assembler
-		rpw, left   int
+		rpw, out    int
 		used, calls int
 		refused     []string
 	}{
 		{"the best", spillsAt(), 4, 0, 20, 2, nil},
 		{"four rows spill", spillsAt("4, 128>"), 2, 0, 18, 3, []string{"4 rows a warp, 1 processors an SM, 20 registers a thread for weights: its kernel needs 48 bytes of stack a thread"}},
-		{"only a matrix in memory helps", spillsAt("4, 128>", "2, 128>", "1, 128>"), 1, 1, 1, 5, []string{"4 rows", "2 rows", "1 rows a warp, 1 processors an SM, 17 registers"}},
+		{"only a matrix outside the registers helps", spillsAt("4, 128>", "2, 128>", "1, 128>"), 1, 1, 1, 5, []string{"4 rows", "2 rows", "1 rows a warp, 1 processors an SM, 17 registers"}},
 		{"nothing resident", spillsAt("4, 128>", "2, 128>", "1,"), 1, 2, 0, 6, []string{"4 rows", "2 rows", "1 rows a warp, 1 processors an SM, 17 registers", "1 rows a warp, 1 processors an SM, 1 registers"}},
 	}
 	for _, c := range cases {
@@ -125,7 +125,7 @@ func TestAPlanThatSpillsGivesWayToTheNextBest(t *testing.T) {
 			p, err := e.Plan(wide(32, 128))
 			require.NoError(t, err)
 			require.NoError(t, e.SetPlan(p))
-			require.Equal(t, []int{c.rpw, c.left, c.used}, []int{p.RowsPerWarp, len(p.Left), p.Used})
+			require.Equal(t, []int{c.rpw, c.out, c.used}, []int{p.RowsPerWarp, p.Outside(), p.Used})
 			require.Equal(t, c.calls, c.compiler.calls, "compilations, that of the interpreter included")
 			require.Len(t, p.Refused, len(c.refused))
 			for i, want := range c.refused {
@@ -202,7 +202,7 @@ func TestAPinnedPlanThatSpillsIsRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, e.SetPlan(p))
 	require.Equal(t, 2, p.RowsPerWarp)
-	require.Empty(t, p.Left)
+	require.Zero(t, p.Outside())
 }
 
 // With the real compiler: four rows of 992 columns take 124 registers, and their gradient as many.
@@ -225,7 +225,7 @@ func TestAKernelThatNVRTCSpillsIsNotTaken(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, e.SetPlan(p))
 	require.Less(t, p.RowsPerWarp, 4)
-	require.Empty(t, p.Left)
+	require.Zero(t, p.Outside())
 	require.Contains(t, p.Note, " 0 bytes of stack")
 	t.Log(p.Report())
 }

@@ -13,7 +13,7 @@ func TestCopiesShareAMatrix(t *testing.T) {
 	matrices := []Matrix{{Name: "A", Rows: 512, Cols: 512}, {Name: "B", Rows: 500, Cols: 70}, {Name: "C", Rows: 5, Cols: 20}, {Name: "D", Rows: 1100, Cols: 512}}
 	p, err := RoundRobin(matrices, d, 4)
 	require.NoError(t, err)
-	require.Empty(t, p.Left)
+	require.Zero(t, p.Outside())
 	most := 0
 	for _, m := range p.Matrices {
 		most = max(most, m.Copies)

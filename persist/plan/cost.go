@@ -36,7 +36,7 @@ func (p *Plan) Cost() float64 {
 	held := make([]bool, p.Processors)
 	holding, partitions, rows := 0, 0, 0
 	for _, x := range p.Partitions {
-		if x.Copy > 0 {
+		if x.Copy > 0 || p.Residence(x.Matrix).Kind != Registers { // others are the same in all plans
 			continue
 		}
 		partitions++
@@ -67,7 +67,7 @@ func (p *Plan) Cost() float64 {
 func Cheapest(plans []*Plan) []*Plan {
 	sorted := slices.Clone(plans)
 	slices.SortStableFunc(sorted, func(a, b *Plan) int {
-		if c := cmp.Compare(len(a.Left), len(b.Left)); c != 0 {
+		if c := cmp.Compare(a.Outside(), b.Outside()); c != 0 {
 			return c
 		}
 		return cmp.Compare(a.Cost(), b.Cost())

@@ -18,7 +18,7 @@ type Matrix struct {
 type Partition struct {
 	Matrix    int
 	Processor int
-	Slot      int // the processor's n-th partition: selects the registers
+	Slot      int // the processor's n-th partition in registers: selects them; -1: it is not in registers
 	Row, Rows int
 	Copy      int // of the matrix
 }
@@ -32,6 +32,9 @@ type Plan struct {
 	// Of matrix m: Partitions[First[m]:First[m+1]].
 	First []int
 
+	// Of every matrix; nil: all are in registers.
+	Where []Residence
+
 	RowsPerWarp int      // GPU: rows a warp holds of a partition
 	Warps       int      // GPU: warps of a processor
 	CTAs        int      // GPU: processors on an SM
@@ -39,8 +42,9 @@ type Plan struct {
 	SetAside    int      // the making (Staging), and of the interpreter (SetAside), which are
 	Staging     int      // counted as if all were needed at once
 	Used        int      // GPU: registers a thread spends on weights
-	Shared      int      // GPU: bytes of shared memory that a processor may use
-	Left        []Matrix // matrices that did not fit: multiplied from memory
+	Shared      int      // GPU: bytes of shared memory in which a processor may work
+	Resident    int      // GPU: bytes of shared memory in which a processor keeps matrices
+	Depth       int      // GPU: elements of a sum that the routines for matrices beyond the registers take at a time; 0: there are none
 	Why         string   // how it was chosen
 	Note        string   // what the compiler said of it
 	Refused     []string // plans that were compiled and not taken, and why
@@ -60,6 +64,16 @@ func (p *Plan) OuterColumns(x *Partition) (from, to int) {
 
 // Of returns the partitions of matrix m, copy by copy.
 func (p *Plan) Of(m int) []Partition { return p.Partitions[p.First[m]:p.First[m+1]] }
+
+// Outside counts the matrices that are not in registers.
+func (p *Plan) Outside() (n int) {
+	for _, w := range p.Where {
+		if w.Kind != Registers {
+			n++
+		}
+	}
+	return n
+}
 
 // Sliced gives every processor one slice of consecutive rows of every matrix: row r of
 // R belongs to the processor g with Slice(R, g, n). It is the CPU's layout, and that of a group.

@@ -33,21 +33,36 @@ func biLSTM(h int) []Matrix {
 	return matrices(gates, gates, gates, gates, [2]int{h, 2 * h}, [2]int{9, h})
 }
 
-// covered checks that each row of each matrix is held exactly once, and counts registers anew.
+// covered checks that each row of each matrix is held exactly once, and each column of those transposed
+// from memory; it counts registers and shared memory anew.
 func covered(t *testing.T, p *Plan, all int) {
 	t.Helper()
-	require.Len(t, p.Matrices, all-len(p.Left))
-	arrays, held := map[int]int{}, map[[2]int]bool{}
+	require.Len(t, p.Matrices, all)
+	arrays, held, shared := map[int]int{}, map[[2]int]bool{}, make([]int, p.Processors)
 	for m, x := range p.Matrices {
-		row := 0
+		row, w := 0, p.Where[m]
+		coveredByColumns(t, p, m)
 		for _, part := range p.Of(m) {
 			require.Equal(t, row, part.Row)
+			row += part.Rows
+			if w.Kind != Registers {
+				require.LessOrEqual(t, part.Rows, w.Rows)
+				require.Equal(t, -1, part.Slot)
+			}
+			if w.Kind == Shared {
+				require.GreaterOrEqual(t, w.At, shared[part.Processor], "two partitions in one place")
+				shared[part.Processor] = w.At + w.Rows*x.Cols
+			}
+			if w.Kind != Registers {
+				continue
+			}
 			require.LessOrEqual(t, part.Rows, p.RowsPerWarp*p.Warps)
 			require.False(t, held[[2]int{part.Processor, part.Slot}], "two partitions in one array")
 			held[[2]int{part.Processor, part.Slot}] = true
-			row += part.Rows
 			arrays[part.Slot] = max(arrays[part.Slot], p.RowsPerWarp*((x.Cols+31)/32))
-			require.LessOrEqual(t, Staging(p.RowsPerWarp, x.Cols), p.Staging)
+			if w.Columns == 0 {
+				require.LessOrEqual(t, Staging(p.RowsPerWarp, x.Cols), p.Staging)
+			}
 		}
 		require.Equal(t, x.Rows, row)
 	}
@@ -56,22 +71,50 @@ func covered(t *testing.T, p *Plan, all int) {
 		sum += n
 	}
 	require.Equal(t, sum, p.Used)
+	for _, floats := range shared {
+		require.LessOrEqual(t, 4*floats, p.Resident)
+	}
 	require.LessOrEqual(t, p.Used+p.Staging+p.SetAside, p.Registers)
 }
 
-func TestEveryRowHasOneHolderAndRegisters(t *testing.T) {
+// coveredByColumns checks that each column of a matrix that is transposed from memory has one processor.
+func coveredByColumns(t *testing.T, p *Plan, m int) {
+	t.Helper()
+	if p.Where[m].Columns == 0 {
+		require.Equal(t, Registers, p.Where[m].Kind)
+		return
+	}
+	require.Positive(t, p.Depth)
+	seen := make([]int, p.Matrices[m].Cols)
+	for q := range p.Processors {
+		lo, hi := p.ColumnsOf(m, q)
+		for c := lo; c < hi; c++ {
+			seen[c]++
+		}
+	}
+	for c, n := range seen {
+		require.Equal(t, 1, n, "column %d", c)
+	}
+}
+
+func TestEveryRowHasOneHolder(t *testing.T) {
+	kinds := map[Kind]int{}
 	r := rand.New(rand.NewSource(1))
 	for range 300 {
 		var sizes [][2]int
 		for range 1 + r.Intn(12) {
-			sizes = append(sizes, [2]int{1 + r.Intn(900), 1 + r.Intn(900)})
+			sizes = append(sizes, [2]int{1 + r.Intn(1500), 1 + r.Intn(1500)})
 		}
 		d := onH200(1 + r.Intn(2))
 		d.Processors = 1 + r.Intn(d.Processors)
 		p, err := RoundRobin(matrices(sizes...), d, 1+r.Intn(8))
 		require.NoError(t, err)
 		covered(t, p, len(sizes))
+		for _, w := range p.Where {
+			kinds[w.Kind]++
+		}
 	}
+	require.Len(t, kinds, 3, "all places are used")
 }
 
 // The paper's partition size: threads * rpw * ceil(rowmax / 32).
@@ -108,8 +151,9 @@ func TestOneRowAWarpIsTheCandidateWhereNotEverythingFits(t *testing.T) {
 	list, err := Candidates(matrices([2]int{4096, 2048}, [2]int{64, 64}), onH200(1))
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	require.Len(t, list[0].Left, 1)
-	require.Equal(t, 4096, list[0].Left[0].Rows)
+	require.Equal(t, 1, list[0].Outside())
+	require.Equal(t, 4096, list[0].Matrices[0].Rows)
+	require.Equal(t, Streamed, list[0].Where[0].Kind)
 	covered(t, list[0], 2)
 }
 
@@ -168,9 +212,33 @@ func TestSettings(t *testing.T) {
 	s, err = ParseSettings("processors=64,rpw=3,ctas=2")
 	require.NoError(t, err)
 	require.Equal(t, Settings{RowsPerWarp: 3, CTAs: 2, Processors: 64}, s)
+	s, err = ParseSettings("registers=64,shared=80,partials=1")
+	require.NoError(t, err)
+	require.Equal(t, Settings{Registers: 64, Shared: 80, Partials: 1}, s)
 	for text, says := range map[string]string{"rows=2": `"rows" is unknown`, "rpw": `rpw is ""`, "rpw=x": `rpw is "x"`, "rpw=-1": "up to 32",
 		"rpw=33": "up to 32", "ctas=3": "up to 2", "rpw=2 ctas=1": `rpw is "2 ctas`} {
 		_, err := ParseSettings(text)
 		require.ErrorContains(t, err, says)
+	}
+}
+
+// A model of 4 x 1024 x 1024, just what the registers hold, has neither columns nor shared memory of its own; with
+// a matrix more it has, and the report says what that costs.
+func TestOnlyAModelThatDoesNotFitReadsMemory(t *testing.T) {
+	square := [2]int{1024, 1024}
+	p, err := RoundRobin(matrices(square, square, square, square), onH200(1), 1)
+	require.NoError(t, err)
+	covered(t, p, 4)
+	require.Zero(t, p.Depth+p.Resident)
+	require.NotContains(t, p.Report(), "reads")
+	p, err = RoundRobin(matrices(square, square, square, square, square, [2]int{4096, 4096}), onH200(1), 1)
+	require.NoError(t, err)
+	covered(t, p, 6)
+	for _, want := range []string{
+		"4096 x 4096  in 128 partitions in memory, streamed; a product reads 65536 KB for up to 32 vectors; a transposed one, by 32 columns a processor, reads 65536 KB for as many\n",
+		"1024 x 1024  in 128 partitions in registers; a transposed one, by 8 columns a processor, reads 4096 KB for as many\n",
+		"1024 x 1024  in 128 partitions in shared memory; a transposed one, by 8 columns a processor, reads 4096 KB for as many\n",
+	} {
+		require.Contains(t, p.Report(), want)
 	}
 }

@@ -22,16 +22,26 @@ func (p *Plan) Report() string {
 	for _, r := range p.Refused {
 		fmt.Fprintf(&b, "not taken: %s\n", r)
 	}
+	if p.Resident > 0 {
+		fmt.Fprintf(&b, "%d KB of shared memory a processor for weights\n", p.Resident>>10)
+	}
 	parts := p.parts()
 	for m, x := range p.Matrices {
 		fmt.Fprintf(&b, "  %-24s %5d x %-5d in %d partitions", x.Name, x.Rows, x.Cols, parts[m])
 		if x.Copies > 1 {
-			fmt.Fprintf(&b, ", %d copies", x.Copies)
+			fmt.Fprintf(&b, ", %d copies,", x.Copies)
+		}
+		w := p.Residence(m)
+		if p.Registers > 0 {
+			fmt.Fprintf(&b, " in %s", w.Kind)
+		}
+		if w.Kind == Streamed {
+			fmt.Fprintf(&b, "; a product reads %d KB for up to %d vectors", x.bytes()>>10, streamItems)
+		}
+		if w.Columns > 0 {
+			fmt.Fprintf(&b, "; a transposed one, by %d columns a processor, reads %d KB for as many", w.Columns, x.bytes()>>10)
 		}
 		b.WriteString("\n")
-	}
-	for _, x := range p.Left {
-		fmt.Fprintf(&b, "  %-24s %5d x %-5d does not fit into the registers: multiplied from memory\n", x.Name, x.Rows, x.Cols)
 	}
 	return b.String()
 }

@@ -16,6 +16,8 @@ type Device struct {
 	SetAside       int // of these, what the interpreter takes without any matrix
 	SharedPerBlock int // bytes
 	Copies         int // of a matrix, at most; 0: as many as registers are left over for
+	Weights        int // registers a thread may have for weights; 0: as many as there are
+	Partials       int // floats that the partial results of a transposed product may take; 0: as many as pay
 }
 
 // Staging is the registers a thread needs beside the weights to form the gradient of a partition: as
@@ -28,46 +30,100 @@ func iterations(cols int) int { return (cols + 31) / 32 }
 
 // RoundRobin hands out partitions of Warps*rpw consecutive rows to the processors in turn (paper
 // §III-A1), those of the widest matrices first: a processor's n-th partition is in the same register
-// array on all of them, which is as large as the largest. A matrix that does not fit into the registers any more is left out; the
-// engine then multiplies with it from memory. What is left over in the arrays holds further copies.
+// array on all of them, which is as large as the largest. If all matrices fit, what is left over in the arrays
+// holds further copies. If not, those that do not are divided among all processors and kept in their shared memory
+// or, where that is full too, in memory.
 func RoundRobin(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	if d.Processors < 1 || rpw < 1 {
 		return nil, fmt.Errorf("plan: %d processors, %d rows per warp: at least one of each", d.Processors, rpw)
 	}
-	p := &Plan{Processors: d.Processors, CTAs: max(1, d.CTAs), First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps,
-		Registers: d.RegistersPer, SetAside: d.SetAside, Shared: d.SharedPerBlock}
-	slots := make([]int, d.Processors) // partitions so far
-	var arrays []int                   // registers of a slot, the same on all processors
-	next := 0
 	matrices = slices.Clone(matrices)
 	slices.SortStableFunc(matrices, func(a, b Matrix) int { return cmp.Compare(iterations(b.Cols), iterations(a.Cols)) })
-	for _, m := range matrices {
-		rows := rpw * d.Warps
-		parts := (m.Rows + rows - 1) / rows
-		more := slotted(arrays, slots, next, parts, rpw*iterations(m.Cols))
-		staging := max(p.Staging, Staging(rpw, m.Cols))
-		used := 0
-		for _, floats := range more {
-			used += floats
-		}
-		if d.SetAside+staging+used > d.RegistersPer || 8*d.Warps*((m.Cols+31)&^31) > d.SharedPerBlock {
-			p.Left = append(p.Left, m)
-			continue
-		}
-		index := len(p.Matrices)
-		p.Matrices = append(p.Matrices, m)
-		for k := range parts {
-			q := (next + k) % d.Processors
-			row := k * rows
-			p.Partitions = append(p.Partitions, Partition{Matrix: index, Processor: q, Slot: slots[q], Row: row, Rows: min(rows, m.Rows-row)})
-			slots[q]++
-		}
-		arrays, p.Used, p.Staging = more, used, staging
-		next = (next + parts) % d.Processors
-		p.First = append(p.First, len(p.Partitions))
+	x := deal(matrices, d, rpw, d.Partials > 0)
+	if !x.byColumns && x.plan.Outside() > 0 {
+		x = deal(matrices, d, rpw, true)
 	}
-	p.addCopies(arrays, slots, next, d.Copies)
-	return p, nil
+	if x.plan.Depth == 0 {
+		x.plan.addCopies(x.arrays, x.slots, x.next, d.Copies)
+	}
+	return x.plan, nil
+}
+
+// dealer is what is handed out so far.
+type dealer struct {
+	plan      *Plan
+	device    Device
+	byColumns bool  // matrices in registers may be transposed by columns from memory
+	slots     []int // partitions in registers, by processor
+	arrays    []int // registers of a slot, the same on all processors
+	next      int   // the processor whose turn it is
+	beyond    beyond
+}
+
+func deal(matrices []Matrix, d Device, rpw int, byColumns bool) *dealer {
+	p := &Plan{Processors: d.Processors, CTAs: max(1, d.CTAs), First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps,
+		Registers: d.RegistersPer, SetAside: d.SetAside, Matrices: slices.Clone(matrices)}
+	x := &dealer{plan: p, device: d, byColumns: byColumns, slots: make([]int, d.Processors), beyond: newBeyond(d)}
+	for m := range p.Matrices {
+		x.add(m)
+	}
+	p.Resident = x.beyond.bytes()
+	p.Shared = d.SharedPerBlock - p.Resident
+	return x
+}
+
+// add hands out matrix m.
+func (x *dealer) add(m int) {
+	p, matrix := x.plan, x.plan.Matrices[m]
+	rows := p.RowsPerWarp * p.Warps
+	w := Residence{First: x.next}
+	if x.byColumns {
+		w.Columns = columnsOf(matrix, (matrix.Rows+rows-1)/rows, x.device)
+	}
+	if !x.fits(matrix, w) {
+		w = x.beyond.place(matrix, x.next)
+		rows = w.Rows
+	}
+	if w.Columns > 0 {
+		p.Depth = x.beyond.depth
+	}
+	parts := (matrix.Rows + rows - 1) / rows
+	for k := range parts {
+		q := (x.next + k) % p.Processors
+		row, slot := k*rows, -1
+		if w.Kind == Registers {
+			slot = x.slots[q]
+			x.slots[q]++
+		}
+		p.Partitions = append(p.Partitions, Partition{Matrix: m, Processor: q, Slot: slot, Row: row, Rows: min(rows, matrix.Rows-row)})
+	}
+	x.next = (x.next + parts) % p.Processors
+	p.First = append(p.First, len(p.Partitions))
+	p.Where = append(p.Where, w)
+}
+
+// tableSlots bounds the table of what processors have in registers, which is in constant memory.
+const tableSlots = 2000
+
+// fits reports whether a matrix fits into the registers, and takes them.
+func (x *dealer) fits(m Matrix, w Residence) bool {
+	p := x.plan
+	rows := p.RowsPerWarp * p.Warps
+	arrays := slotted(x.arrays, x.slots, x.next, (m.Rows+rows-1)/rows, p.RowsPerWarp*iterations(m.Cols))
+	staging, used := max(p.Staging, Staging(p.RowsPerWarp, m.Cols)), 0
+	if w.Columns > 0 {
+		staging = max(p.Staging, streamStaging)
+	}
+	for _, floats := range arrays {
+		used += floats
+	}
+	if p.SetAside+staging+used > p.Registers || len(arrays)*p.Processors > tableSlots ||
+		w.Columns == 0 && 2*transposedBytes(m, x.device) > x.device.SharedPerBlock ||
+		x.device.Weights > 0 && used > x.device.Weights {
+		return false
+	}
+	x.arrays, p.Used, p.Staging = arrays, used, staging
+	return true
 }
 
 // slotted is the register arrays once parts more partitions of so many registers are handed out
@@ -93,7 +149,7 @@ const maxRows = 32
 // Candidates are the plans that measuring or the cost model chooses from: every number of rows per
 // warp at which all matrices fit into the registers, least first. Of several at which each matrix
 // has as many partitions, the first is taken: the others put the same rows on fewer warps.
-// If no number lets everything fit, it is the plan of one row alone, with matrices left out.
+// If no number lets everything fit, it is the plan of one row alone, with matrices beyond the registers.
 func Candidates(matrices []Matrix, d Device) ([]*Plan, error) {
 	var list []*Plan
 	var before []int
@@ -102,10 +158,10 @@ func Candidates(matrices []Matrix, d Device) ([]*Plan, error) {
 		if err != nil {
 			return nil, err
 		}
-		if len(p.Left) > 0 && rpw == 1 {
+		if p.Outside() > 0 && rpw == 1 {
 			return []*Plan{p}, nil
 		}
-		if parts := p.parts(); len(p.Left) == 0 && (list == nil || !slices.Equal(parts, before)) {
+		if parts := p.parts(); p.Outside() == 0 && (list == nil || !slices.Equal(parts, before)) {
 			list, before = append(list, p), parts
 		}
 	}

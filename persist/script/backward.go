@@ -266,8 +266,11 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	m := b.matrixOf(left)
 	matrix := &b.r.Plan.Matrices[m]
 	size := uint32(b.size(v))
-	holders := uint32(len(b.plan.copies[m][0]))
-	sig := b.sigs.short(5, matrix.Rows, firstWord(ProductT, 0, 0), uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), size, 0)
+	holders, apart := uint32(len(b.plan.copies[b.columnPart(m)][0])), size
+	if b.r.Plan.Residence(int(m)).Columns > 0 { // every holder has results of its own
+		holders, apart = 1, 0
+	}
+	sig := b.sigs.short(5, matrix.Rows, firstWord(ProductT, 0, 0), uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), apart, 0)
 	level := b.blevel[b.gcluster[c]] + 1
 	cols := b.columns(c)
 	own := size / uint32(matrix.Cols) // columns of v

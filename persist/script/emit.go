@@ -36,13 +36,14 @@ type outerSeen struct {
 	sig uint32
 }
 
-// holderTable is who holds which matrix.
+// holderTable is who holds which matrix. Part m is the rows of matrix m; part m + the number of matrices is
+// the columns of its transposed product, which are the rows' holders' unless it is read from memory.
 type holderTable struct {
 	of     *plan.Plan
-	copies [][][]int32 // by matrix and copy: its holders, those of the first rows first
+	copies [][][]int32 // by part and copy: its holders, those of the first rows or columns first
 	outers []int       // by matrix: how many copies have columns of its gradient to form
-	rank   []int32     // by matrix and processor: its place among the holders of its copy, -1: none
-	copy   []int32     // by matrix and processor: which copy
+	rank   []int32     // by part and processor: its place among the holders of its copy, -1: none
+	copy   []int32     // by part and processor: which copy
 }
 
 // update makes it the table of a plan.
@@ -50,22 +51,61 @@ func (t *holderTable) update(p *plan.Plan) {
 	if t.of == p {
 		return
 	}
-	n := p.Processors
-	*t = holderTable{of: p, rank: extend(t.rank[:0], n*len(p.Matrices), -1), copy: extend(t.copy[:0], n*len(p.Matrices), 0)}
+	n, parts := p.Processors, 2*len(p.Matrices)
+	*t = holderTable{of: p, rank: extend(t.rank[:0], n*parts, -1), copy: extend(t.copy[:0], n*parts, 0)}
 	for i := range p.Matrices {
-		copies, outers := make([][]int32, max(1, p.Matrices[i].Copies)), 0
+		outers := 0
 		for _, x := range p.Of(i) {
 			if from, to := p.OuterColumns(&x); from < to {
 				outers = max(outers, x.Copy+1)
 			}
-			at := i*n + x.Processor
-			if t.rank[at] < 0 {
-				t.rank[at], t.copy[at] = int32(len(copies[x.Copy])), int32(x.Copy)
-				copies[x.Copy] = append(copies[x.Copy], int32(x.Processor))
-			}
 		}
-		t.copies, t.outers = append(t.copies, copies), append(t.outers, outers)
+		t.outers = append(t.outers, outers)
+		t.addRows(p, i)
 	}
+	for i := range p.Matrices {
+		if p.Residence(i).Columns > 0 {
+			t.addColumns(p, i)
+		} else {
+			t.addRows(p, i)
+		}
+	}
+}
+
+// addRows adds a part whose holders are those of a matrix's rows.
+func (t *holderTable) addRows(p *plan.Plan, m int) {
+	copies := make([][]int32, max(1, p.Matrices[m].Copies))
+	for _, x := range p.Of(m) {
+		at := len(t.copies)*p.Processors + x.Processor
+		if t.rank[at] < 0 {
+			t.rank[at], t.copy[at] = int32(len(copies[x.Copy])), int32(x.Copy)
+			copies[x.Copy] = append(copies[x.Copy], int32(x.Processor))
+		}
+	}
+	t.copies = append(t.copies, copies)
+}
+
+// addColumns adds a part whose holders are who forms columns of a transposed product.
+func (t *holderTable) addColumns(p *plan.Plan, m int) {
+	var holders []int32
+	for q := range p.Processors {
+		if lo, hi := p.ColumnsOf(m, q); lo < hi {
+			t.rank[len(t.copies)*p.Processors+q] = int32(len(holders))
+			holders = append(holders, int32(q))
+		}
+	}
+	t.copies = append(t.copies, [][]int32{holders})
+}
+
+// columnPart is the part of matrix m that transposed products work on.
+func (b *Builder) columnPart(m int32) int32 { return m + int32(len(b.r.Plan.Matrices)) }
+
+// partOf is the part that a product works on.
+func (b *Builder) partOf(words []uint32) int32 {
+	if Opcode(words[0]) == ProductT {
+		return b.columnPart(int32(words[3]))
+	}
+	return int32(words[3])
 }
 
 // emit writes b.out.Script.
@@ -138,7 +178,7 @@ func (b *Builder) assign(levels, processors int) {
 			clear(b.loads)
 			for ; matrix < len(b.runs) && b.runs[matrix].level <= l; matrix++ {
 				if r := &b.runs[matrix]; r.level == l {
-					for copy, holders := range b.plan.copies[r.matrix] {
+					for copy, holders := range b.plan.copies[r.part] {
 						from, to := b.share(r, copy)
 						for _, p := range holders {
 							b.loads[p] += 2 * int32(to-from)

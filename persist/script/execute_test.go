@@ -88,6 +88,13 @@ func newInstructions(t *testing.T, rng *rand.Rand) *instructions {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for _, m := range matrices {
+		w := plan.Residence{Kind: plan.Kind(rng.IntN(3)), First: rng.IntN(p.Processors)}
+		if w.Kind != plan.Registers || rng.IntN(2) == 0 {
+			w.Columns = (m.Cols + p.Processors - 1) / p.Processors
+		}
+		p.Where = append(p.Where, w)
+	}
 	g.plan = p
 	return g
 }

@@ -252,13 +252,18 @@ func (f *Footprint) matrix() (*plan.Matrix, []plan.Partition, error) {
 	return &f.plan.Matrices[m], mine, nil
 }
 
-// resident adds the processor's part of the matrix itself, read when the launch begins.
-func (f *Footprint) resident(m *plan.Matrix, mine []plan.Partition) {
+// weights adds the processor's part of the matrix itself, read when the launch begins, or, where it is
+// streamed, now.
+func (f *Footprint) weights(m *plan.Matrix, mine []plan.Partition) {
 	for _, p := range mine {
-		f.Ranges = append(f.Ranges, Range{
+		r := Range{
 			Segment: SegParam, Offset: uint64(m.Offset) + uint64(p.Row), Read: true, Matrix: 1 + p.Matrix, Rank: 2,
 			Axes: [MaxAxes]Axis{{uint64(p.Rows), 1}, {uint64(m.Cols), uint64(m.Rows)}},
-		})
+		}
+		if f.plan.Residence(p.Matrix).Kind == plan.Streamed {
+			r.Matrix = 0
+		}
+		f.Ranges = append(f.Ranges, r)
 	}
 }
 
@@ -267,7 +272,7 @@ func (f *Footprint) product() error {
 	if err != nil || len(mine) == 0 {
 		return err
 	}
-	f.resident(m, mine)
+	f.weights(m, mine)
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		for _, p := range mine {
@@ -284,10 +289,14 @@ func (f *Footprint) product() error {
 
 func (f *Footprint) productT() error {
 	m, mine, err := f.matrix()
+	if err == nil && f.plan.Residence(int(f.in.Field("matrix"))).Columns > 0 {
+		f.columns(m)
+		return nil
+	}
 	if err != nil || len(mine) == 0 {
 		return err
 	}
-	f.resident(m, mine)
+	f.weights(m, mine)
 	shift := uint64(f.place.Rank) * uint64(f.in.Field("rank_stride"))
 	for i := range f.in.Items {
 		item := f.in.Item(i)
@@ -297,6 +306,24 @@ func (f *Footprint) productT() error {
 		}
 	}
 	return nil
+}
+
+// columns is a transposed product of which the processor forms some columns, from memory.
+func (f *Footprint) columns(m *plan.Matrix) {
+	lo, hi := f.plan.ColumnsOf(int(f.in.Field("matrix")), f.place.Processor)
+	if lo == hi {
+		return
+	}
+	f.Ranges = append(f.Ranges, Range{
+		Segment: SegParam, Offset: uint64(m.Offset) + uint64(lo*m.Rows), Read: true, Rank: 1,
+		Axes: [MaxAxes]Axis{{uint64((hi - lo) * m.Rows), 1}},
+	})
+	shift := uint64(f.place.Rank)*uint64(f.in.Field("rank_stride")) + uint64(lo)
+	for i := range f.in.Items {
+		item := f.in.Item(i)
+		f.add(0, i, uint64(item[0])+shift, f.result(), Axis{uint64(hi - lo), 1})
+		f.add(1, i, uint64(item[1]), asRead, Axis{uint64(m.Rows), 1})
+	}
 }
 
 func (f *Footprint) outer() error {

@@ -118,7 +118,7 @@ var Formats = [opcodes]Format{
 	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1, "the same over up to 5 kept and 5 reduced axes, summed over the reduced"},
 	Sum:      {"sum", []string{"segments", "n", "scale", "dst"}, 1, "dst[i] = scale * sum of src[i] over the items"},
 	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale"}, 2, "y[r] = bias_scale*bias[r] + scale * W[r,:]·x for the processor's rows of a matrix"},
-	ProductT: {"product_t", []string{"segments", "matrix", "scale", "rank_stride"}, 2, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows"},
+	ProductT: {"product_t", []string{"segments", "matrix", "scale", "rank_stride"}, 2, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows; of a matrix that is transposed from memory, over all rows for the processor's columns"},
 	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], the processor's rows"},
 	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale"}, 3, "C[i,j] = scale * sum over k of A[i,k]*B[k,j], any strides"},
 	Row:      {"row", []string{"segments", "n", "stride", "p"}, -2, "softmax-like functions of one row of n elements"},

@@ -6,7 +6,7 @@ package script
 type run struct {
 	level    int32
 	sig      uint32
-	matrix   int32
+	part     int32 // of a matrix
 	from, to int
 	whole    bool // every copy of the matrix does all items
 	acc      bool // an Outer that adds to what is there
@@ -37,7 +37,7 @@ func (b *Builder) planRuns(levels int) {
 			}
 			words := b.sigs.of(sig)
 			outer := Opcode(words[0]) == Outer
-			b.runs = append(b.runs, run{l, sig, int32(words[3]), from, at, outer, outer && b.accumulates(words)})
+			b.runs = append(b.runs, run{l, sig, b.partOf(words), from, at, outer, outer && b.accumulates(words)})
 		}
 		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(b.phaseOf(l)) << (16 + PhaseShift)}
 	}
@@ -47,12 +47,12 @@ func (b *Builder) planRuns(levels int) {
 // summed, so each copy does all of them for some columns.
 func (b *Builder) share(r *run, c int) (from, to int) {
 	if r.whole {
-		if c < b.plan.outers[r.matrix] {
+		if c < b.plan.outers[r.part] {
 			return r.from, r.to
 		}
 		return r.to, r.to
 	}
-	n, copies := r.to-r.from, len(b.plan.copies[r.matrix])
+	n, copies := r.to-r.from, len(b.plan.copies[r.part])
 	return r.from + n*c/copies, r.from + n*(c+1)/copies
 }
 
@@ -81,7 +81,7 @@ func (b *Builder) planMembers(levels, processors int) {
 		first, x := l*processors, &b.levels[l]
 		joined, starts := b.joined[first:first+processors], b.starts[first:first+processors+1]
 		for _, r := range b.runs[x.runs[0]:x.runs[1]] {
-			for copy, holders := range b.plan.copies[r.matrix] {
+			for copy, holders := range b.plan.copies[r.part] {
 				if from, to := b.share(&r, copy); from == to {
 					continue
 				}

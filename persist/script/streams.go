@@ -34,7 +34,7 @@ func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
 	}
 	for i := x.runs[0]; i < x.runs[1]; i++ {
 		r := &b.runs[i]
-		at := int(r.matrix)*processors + int(w.p)
+		at := int(r.part)*processors + int(w.p)
 		if rank := b.plan.rank[at]; rank >= 0 {
 			first, last := b.share(r, int(b.plan.copy[at]))
 			w.product(r, first, last, uint32(rank))

@@ -219,14 +219,25 @@ func (v *verifier) loadResident() {
 			if err != nil || in.Op == Halt {
 				break
 			}
-			if in.Op == Product || in.Op == ProductT {
-				if m := in.Field("matrix"); int(m) < len(v.resident) {
-					v.resident[m].used[i] = uint32(1 + i)
-				}
+			if m, ok := v.loads(&in); ok {
+				v.resident[m].used[i] = uint32(1 + i)
 			}
 			at = at[len(in.Words):]
 		}
 	}
+}
+
+// loads reports which matrix a processor has loaded for an instruction.
+func (v *verifier) loads(in *Instruction) (m uint32, ok bool) {
+	if in.Op != Product && in.Op != ProductT {
+		return 0, false
+	}
+	m = in.Field("matrix")
+	if int(m) >= len(v.resident) {
+		return 0, false
+	}
+	w := v.plan.Residence(int(m))
+	return m, w.Kind != plan.Streamed && !(in.Op == ProductT && w.Columns > 0)
 }
 
 type outcome uint8

@@ -76,6 +76,18 @@ func (p *pair) commit(proc int) {
 	p.Do(proc, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0})
 }
 
+// streamed leaves W in memory: each processor forms its rows of a product and its columns of a transposed one.
+func (p *pair) streamed() {
+	p.plan.Where = []plan.Residence{{Kind: plan.Streamed, Rows: 2, Columns: 4}}
+}
+
+// transposed lets both processors form the transposed product in one place.
+func (p *pair) transposed() {
+	for i := range 2 {
+		p.Do(i, ProductT, 0, 0, []uint32{act, 0, Float(1), 0}, []uint32{0, 24})
+	}
+}
+
 func (p *pair) update(proc int) {
 	p.Do(proc, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1), 0, 0, 0}, []uint32{0, 0, 32})
 }
@@ -243,6 +255,30 @@ func TestVerify(t *testing.T) {
 			p.update(0)
 			p.Do(0, Product, 0, Sync, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
 		}, "registers hold it as it was"},
+		{"columns of a transposed product in one place", func(p *pair) {
+			p.streamed()
+			p.transposed()
+		}, ""},
+		{"partial results of a transposed product in one place", func(p *pair) {
+			p.transposed()
+		}, "overwritten, but not ordered after processor"},
+		{"columns read before all are there", func(p *pair) {
+			p.streamed()
+			p.transposed()
+			p.copy(0, 8, 0, Sync)
+		}, "not ordered after processor 1, instruction 0 wrote it"},
+		{"a streamed matrix that is updated meanwhile", func(p *pair) {
+			p.streamed()
+			p.Do(1, Product, 0, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
+			p.commit(0)
+			p.update(0)
+		}, "overwritten, but not ordered after processor 1, instruction 0 read it"},
+		{"a streamed matrix that is updated while it is transposed", func(p *pair) {
+			p.streamed()
+			p.Do(1, ProductT, 0, 0, []uint32{act, 0, Float(1), 0}, []uint32{0, 24})
+			p.commit(0)
+			p.update(0)
+		}, "overwritten, but not ordered after processor 1, instruction 0 read it"},
 		{"an update without a clip", func(p *pair) {
 			p.update(0)
 		}, "there is no clip before it on this processor"},

@@ -78,9 +78,9 @@ struct Replay {
     for (std::vector<float> &t : turned)
       transposed.push_back(t.data());
     Words is_transposed(matrices * processors);
-    const vpps_residency residency = {processors,          matrices,     matrix.data(),
-                                      first.data(),        parts.data(), transposed.data(),
-                                      is_transposed.data()};
+    const vpps_residency residency = {processors,           matrices,     matrix.data(),
+                                      first.data(),         parts.data(), transposed.data(),
+                                      is_transposed.data(), nullptr};
     // Of doubles, for the alignment.
     std::vector<double> state(processors * vpps_cpu_state_bytes() / sizeof(double) + 1);
     vpps_launch launch;

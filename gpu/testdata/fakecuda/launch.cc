@@ -1,6 +1,7 @@
 // Launches on the stand-in for libcuda.so.1: scripts are interpreted by the CPU's virtual
 // processors. Nothing else of the library knows that there is no GPU.
 #include "host.h"
+#include "image.h"
 #include "isa.h"
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,94 @@ struct Arguments {
   uint64_t *clocks;
 };
 
+// The plan that the kernel's source was written for.
+enum { MATRICES = 64, PROCESSORS = 132, SLOTS = 16 };
+struct Plan {
+  vpps_residency residency;
+  vpps_matrix matrix[MATRICES];
+  vpps_columns columns[MATRICES * PROCESSORS];
+  uint32_t first[MATRICES * PROCESSORS + 1];
+  vpps_rows parts[PROCESSORS * (MATRICES + SLOTS)];
+  float *transposed[MATRICES];
+  uint32_t is_transposed[MATRICES * PROCESSORS];
+};
+
+// The numbers of a table, n in all; a name is UINT32_MAX.
+static uint32_t numbers(const char *text, const char *table, uint32_t *to, uint32_t room) {
+  uint32_t n = 0;
+  const char *at = strstr(text, table);
+  for (at = at ? strchr(at, '{') : "}"; *at != '}' || (at[1] != ';' && at[1] != 0);) {
+    char *end;
+    const long v = strtol(at, &end, 10);
+    if (end == at && *at != 'N') {
+      at++;
+      continue;
+    }
+    if (n == room)
+      abort();
+    to[n++] = end == at ? UINT32_MAX : (uint32_t)v;
+    at = end == at ? at + strcspn(at, ",}") : end;
+    at += strspn(at, "u");
+  }
+  return n;
+}
+
+// What part p of n of a run of so many rows or columns is.
+static uint32_t part_of(uint32_t all, uint32_t each, uint32_t p, uint32_t *from) {
+  *from = p * each < all ? p * each : all;
+  return *from + each < all ? each : all - *from;
+}
+
+static Plan *plan_of(const char *tables, uint32_t processors) {
+  enum { HELD = 8, BEYOND = 7 }; // words of an entry of each table
+  static uint32_t held[HELD * PROCESSORS * SLOTS], beyond[BEYOND * MATRICES];
+  Plan *plan = (Plan *)calloc(1, sizeof *plan);
+  const uint32_t slots = numbers(tables, "residency[", held, sizeof held / 4) / HELD / processors;
+  const uint32_t others = numbers(tables, "beyond[", beyond, sizeof beyond / 4) / BEYOND;
+  uint32_t matrices = others, n = 0;
+  for (uint32_t i = 0; i < slots * processors; i++)
+    if (held[HELD * i] != UINT32_MAX && held[HELD * i] >= matrices)
+      matrices = held[HELD * i] + 1;
+  if (!plan || matrices > MATRICES || processors > PROCESSORS)
+    abort();
+  for (uint32_t m = 0; m < matrices; m++) {
+    const uint32_t *b = beyond + BEYOND * m; // rows, cols, offset, first, part, at, columns
+    for (uint32_t p = 0; p < processors; p++) {
+      const uint32_t at = m * processors + p;
+      plan->first[at] = n;
+      plan->columns[at].column = VPPS_HELD;
+      for (uint32_t s = 0; s < slots; s++) {
+        const uint32_t *h = held + HELD * (p * slots + s); // Partition
+        if (h[0] != m)
+          continue;
+        plan->matrix[m] = vpps_matrix{h[3], h[4], h[5]};
+        const uint32_t each = 32 * (((h[4] + 31) / 32 + h[7] - 1) / h[7]); // columns of a copy
+        uint32_t from;
+        const uint32_t columns = part_of(h[4], each, h[6], &from);
+        plan->parts[n++] = vpps_rows{h[1], h[2] - h[1], from, from + columns};
+      }
+      if (m >= others)
+        continue;
+      plan->matrix[m] = vpps_matrix{b[0], b[1], b[2]};
+      const uint32_t k = (p + processors - b[3]) % processors;
+      if (b[6] > 0)
+        plan->columns[at].columns = part_of(b[1], b[6], k, &plan->columns[at].column);
+      vpps_rows rows = {0, 0, 0, b[1]};
+      rows.rows = b[4] > 0 ? part_of(b[0], b[4], k, &rows.row) : 0;
+      if (rows.rows > 0)
+        plan->parts[n++] = rows;
+    }
+  }
+  plan->first[matrices * processors] = n;
+  for (uint32_t m = 0; m < matrices; m++)
+    plan->transposed[m] =
+        (float *)calloc((size_t)plan->matrix[m].rows * plan->matrix[m].cols + 1, sizeof(float));
+  plan->residency =
+      vpps_residency{processors,  matrices,         plan->matrix,        plan->first,
+                     plan->parts, plan->transposed, plan->is_transposed, plan->columns};
+  return plan;
+}
+
 extern "C" {
 // All variants are one source; here is only the first.
 #if defined(__x86_64__)
@@ -26,10 +115,9 @@ uint32_t vpps_pass_v4(vpps_launch *run, uint32_t thread, uint32_t threads, bool 
 }
 #endif
 
-void vpps_fake_run(const Arguments *a) {
-  static const uint32_t first[2] = {0, 0};
+void vpps_fake_run(const Image *image, const Arguments *a) {
   const uint32_t n = a->script[HEAD_PROCESSORS];
-  const vpps_residency none = {n, 0, NULL, first, NULL, NULL, NULL};
+  Plan *plan = plan_of(image->code.tables, n);
   vpps_launch run;
   memset(&run, 0, sizeof run);
   memcpy(run.segment, a->segment, sizeof a->segment);
@@ -38,12 +126,15 @@ void vpps_fake_run(const Arguments *a) {
   run.status = a->status;
   run.batch = a->batch;
   run.wait_seconds = 1e-9 * (double)a->wait_ns;
-  run.residency = &none;
+  run.residency = &plan->residency;
   run.clocks = a->clocks;
   run.processors = calloc(n, vpps_cpu_state_bytes());
   vpps_cpu_begin(&run);
   if (vpps_cpu_run(&run, 0, 1) != 0)
     a->error[0] = 1;
   free(run.processors);
+  for (uint32_t m = 0; m < plan->residency.matrices; m++)
+    free(plan->transposed[m]);
+  free(plan);
 }
 }

@@ -1,37 +1,21 @@
 // A stand-in for libnvrtc.so: it takes any source and makes the smallest cubin that has the kernel
-// vpps_run, of 64 registers and no stack, with the source's length in its code. For tests only.
-// Environment: VPPS_FAKE_NVRTC=major.minor is its version; VPPS_FAKE_FAIL=nvrtcCompileProgram:code
-// makes it fail; VPPS_FAKE_STACK is the stack that its cubins claim.
-#include <elf.h>
+// vpps_run, of 64 registers and no stack, with the source's length and the tables of the plan, as
+// they stand in the source, in its code. For tests only. Environment: VPPS_FAKE_NVRTC=major.minor
+// is its version; VPPS_FAKE_FAIL=nvrtcCompileProgram:code makes it fail; VPPS_FAKE_STACK is the
+// stack that its cubins claim.
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "image.h"
 
 typedef struct {
   size_t length;
+  char tables[TABLES];
 } Program;
 
-// Sections: their names, symbol names and contents follow the header in this order.
-enum { NONE, TEXT, INFO, SYMBOLS, STRINGS, SECTIONS };
 static const char strings[] = "\0vpps_run\0.text.vpps_run\0.nv.info\0.symtab\0.strtab";
 enum { KERNEL = 1, OF_TEXT = 10, OF_INFO = 25, OF_SYMBOLS = 34, OF_STRINGS = 42 };
-
-// A record of .nv.info: format (sized), attribute, size, symbol, value.
-typedef struct {
-  unsigned char format, attribute;
-  unsigned short size;
-  unsigned symbol, value;
-} Record;
-
-typedef struct {
-  Elf64_Ehdr header;
-  Elf64_Shdr section[SECTIONS];
-  Record info[2];
-  Elf64_Sym symbol[2];
-  unsigned long long code;
-  char strings[sizeof strings];
-} Image;
 
 static unsigned setting(const char *name) {
   const char *v = getenv(name);
@@ -53,7 +37,7 @@ static int fails(const char *function) {
     i.section[s].sh_link = linked;                                                                 \
   } while (0)
 
-static Image image(size_t length) {
+static Image image(const Program *p) {
   Image i;
   memset(&i, 0, sizeof i);
   memcpy(i.header.e_ident, ELFMAG, SELFMAG);
@@ -76,7 +60,8 @@ static Image image(size_t length) {
   i.info[1] = (Record){4, 0x11, 8, 1, setting("VPPS_FAKE_STACK")};
   i.symbol[1].st_name = KERNEL;
   i.symbol[1].st_shndx = TEXT;
-  i.code = length;
+  i.code.length = p->length;
+  memcpy(i.code.tables, p->tables, TABLES);
   memcpy(i.strings, strings, sizeof strings);
   return i;
 }
@@ -96,11 +81,22 @@ int nvrtcGetSupportedArchs(int *a) {
   a[0] = 75, a[1] = 80, a[2] = 90;
   return 0;
 }
+// The table named, with its end, goes behind to[at]; returns where it ends.
+static size_t table(const char *src, const char *named, char *to, size_t at) {
+  const char *from = strstr(src, named), *end = from ? strstr(from, "};") : NULL;
+  size_t n = end ? (size_t)(end - from) + 2 : 0;
+  if (at + n >= TABLES)
+    abort();
+  memcpy(to + at, from, n);
+  return at + n;
+}
 int nvrtcCreateProgram(Program **p, const char *src, const char *name, int n,
                        const char *const *headers, const char *const *names) {
   (void)name, (void)n, (void)headers, (void)names;
-  *p = malloc(sizeof **p);
+  *p = calloc(1, sizeof **p);
   (*p)->length = strlen(src);
+  table(src, "Residence beyond[", (*p)->tables,
+        table(src, "Partition residency[", (*p)->tables, 0));
   return 0;
 }
 int nvrtcDestroyProgram(Program **p) {
@@ -117,7 +113,7 @@ int nvrtcGetCUBINSize(Program *p, size_t *n) {
   return 0;
 }
 int nvrtcGetCUBIN(Program *p, char *to) {
-  Image i = image(p->length);
+  Image i = image(p);
   memcpy(to, &i, sizeof i);
   return 0;
 }

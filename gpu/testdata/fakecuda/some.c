@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include "cuda.h"
+#include "image.h"
 
 static _Thread_local CUcontext current;
 
 static CUresult lost;
-__attribute__((weak)) void vpps_fake_run(const void *arguments);
+__attribute__((weak)) void vpps_fake_run(const void *image, const void *arguments);
 
 static CUresult fails(const char *function)
 {
@@ -72,11 +73,11 @@ CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d)
 	switch ((int)a) {
 	case 75: *v = 9; break;       // compute capability, major
 	case 16: *v = 132; break;     // SMs
-	// Registers an SM. Where launches are interpreted only what the interpreter takes, for
-	// only the compiler is told of the plan.
-	case 82: *v = vpps_fake_run ? 16384 : 65536; break;
+	// Where launches are interpreted, hardly more registers than the interpreter takes and so little
+	// shared memory that it holds only some matrices of the tests' models.
+	case 82: *v = vpps_fake_run ? 17408 : 65536; break; // registers an SM
 	case 81: *v = 233472; break;  // shared memory an SM
-	case 97: *v = 232448; break;  // shared memory a block, on request
+	case 97: *v = vpps_fake_run ? 91136 : 232448; break; // shared memory a block, on request
 	case 95: *v = 1; break;       // cooperative launch
 	default: *v = 0;
 	}
@@ -147,12 +148,16 @@ CUresult cuEventSynchronize(CUevent e) { BEGIN(cuEventSynchronize) return CUDA_S
 CUresult cuEventQuery(CUevent e) { BEGIN(cuEventQuery) return CUDA_SUCCESS; }
 CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) { *ms = 0.25f; return CUDA_SUCCESS; }
 
-// A module is a copy of the image's first 4 bytes, a function the name asked for.
+// A module is a copy of the image: of the first 4 bytes, or of all where launches are
+// interpreted. A function is the name asked for.
+static void *interpreted;
 CUresult cuModuleLoadData(CUmodule *m, const void *image)
 {
 	BEGIN(cuModuleLoadData)
-	*m = malloc(4);
-	memcpy(*m, image, 4);
+	size_t n = vpps_fake_run ? sizeof(Image) : 4;
+	*m = malloc(n);
+	memcpy(*m, image, n);
+	interpreted = *m;
 	return memcmp(image, "\x7f" "ELF", 4) ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule m) { BEGIN(cuModuleUnload) free(m); return CUDA_SUCCESS; }
@@ -172,6 +177,6 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsig
 	if (!strcmp((char *)f, "store"))
 		memcpy(*(void **)p[0], p[1], 8);
 	if (!strcmp((char *)f, "vpps_run") && vpps_fake_run)
-		vpps_fake_run(p[0]);
+		vpps_fake_run(interpreted, p[0]);
 	return CUDA_SUCCESS;
 }
