@@ -292,12 +292,12 @@ func (g *generator) eachArray(line func(string, ...any), field string, sizes fun
 func (g *generator) product(line func(string, ...any)) {
 	all := func(s *slot) []int { return s.cols }
 	g.eachArray(line, "PRODUCT_MATRIX", all, func(s, cols int) string {
-		return fmt.Sprintf("product_rows<%d, %d>(r%d, l, w, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, s, s)
+		return fmt.Sprintf("product_rows<%d, %d>(r%d, l, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, s, s)
 	})
 	if g.p.Depth > 0 {
 		line("const Residence &m = beyond[w[PRODUCT_MATRIX]];")
 		g.eachTile(line, "part", g.outsideRows, func(tile int) string {
-			return fmt.Sprintf("product_streamed<%d>(l, w, flags, count, m, shared, shared + %d, clocks)", tile, workBytes(g.p)/4)
+			return fmt.Sprintf("product_streamed<%d>(l, w, items, flags, count, m, shared, shared + %d, clocks)", tile, workBytes(g.p)/4)
 		})
 	}
 }
@@ -310,7 +310,7 @@ func (g *generator) transposed(line func(string, ...any)) {
 	line("const Residence &m = beyond[w[PRODUCT_T_MATRIX]];")
 	columns := func(m int) int { return g.p.Residence(m).Columns }
 	g.eachTile(line, "columns", columns, func(tile int) string {
-		return fmt.Sprintf("product_t_streamed<%d>(l, w, flags, count, m, p.rank, shared, clocks)", tile)
+		return fmt.Sprintf("product_t_streamed<%d>(l, w, items, flags, count, m, shared, clocks)", tile)
 	})
 	line("if (m.columns == 0) {")
 	g.transposedHeld(line)
@@ -342,7 +342,7 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		}
 		line("if (%s) {", strings.Join(any, " || "))
 		line("u32 e = 0;")
-		line("const u32 *list = w + PRODUCT_T_ITEMS;")
+		line("const u32 *list = items;")
 		for i, s := range sizes[cols] {
 			line("float dy%d = %s ? %s : 0.0f;", s, any[i], fetch(0, s))
 		}
@@ -354,7 +354,7 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 			line("if (e + %d < count) dy%d = %s;", items, s, fetch(items, s))
 			line("}")
 		}
-		line("transposed_store<%d, %d>(t, l, w, list, count - e, flags, p.rank, shared);", cols, items)
+		line("transposed_store<%d, %d>(t, l, w, list, count - e, flags, shared);", cols, items)
 		line("}")
 		line("}")
 	}
@@ -365,12 +365,12 @@ func (g *generator) outer(line func(string, ...any)) {
 		line("const Residence &m = beyond[w[OUTER_MATRIX]];")
 		line("const Range mine = part_of(m, m.rows, m.part);")
 		g.eachTile(line, "part", g.outsideRows, func(tile int) string {
-			return fmt.Sprintf("outer_streamed<%d>(l, w, flags, count, m.rows, m.cols, mine.lo, mine.hi, shared)", tile)
+			return fmt.Sprintf("outer_streamed<%d>(l, w, items, flags, count, m.rows, m.cols, mine.lo, mine.hi, shared)", tile)
 		})
 	}
 	for s, x := range g.slots {
 		if x.foreign {
-			line("if (m.columns > 0 && p%d.matrix == (int)w[OUTER_MATRIX]) outer_streamed<%d>(l, w, flags, count, p%d.rows, p%d.cols, p%d.row, p%d.end, shared);",
+			line("if (m.columns > 0 && p%d.matrix == (int)w[OUTER_MATRIX]) outer_streamed<%d>(l, w, items, flags, count, p%d.rows, p%d.cols, p%d.row, p%d.end, shared);",
 				s, plan.Tile(8*g.p.RowsPerWarp), s, s, s, s)
 		}
 	}
@@ -380,7 +380,7 @@ func (g *generator) outer(line func(string, ...any)) {
 	}
 	for s, x := range g.slots {
 		for _, t := range x.shares {
-			line("if (p%d.matrix == (int)w[OUTER_MATRIX] && p%d.cols == %d && p%d.copies == %d) outer_rows<%d, %d, %d>(l, w, flags, count, p%d, shared);",
+			line("if (p%d.matrix == (int)w[OUTER_MATRIX] && p%d.cols == %d && p%d.copies == %d) outer_rows<%d, %d, %d>(l, w, items, flags, count, p%d, shared);",
 				s, s, t[0], s, t[1], g.p.RowsPerWarp, t[0], t[1], s)
 		}
 	}

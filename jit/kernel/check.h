@@ -32,6 +32,11 @@ VP bool in_one_tensor(const u32 *script, u32 segment, u64 first, u64 last) {
   return (t[0] & 255u) == segment && last < (u64)t[1] + t[2];
 }
 
+// Whether count items from a word of the script on are among its lists.
+VP bool in_lists(const u32 *script, u64 from, u32 count) {
+  return from >= script[HEAD_LISTS] && from + 2 * count <= script[HEAD_LIST_END];
+}
+
 // One instruction being checked. Threads take its items in turn; thread 0 has what stands
 // before them.
 struct Check {
@@ -117,13 +122,10 @@ VP void check_gemm(const Check &c, u32 count) {
 
 // The products with a resident matrix: slot and length of an item's two vectors, and what stands
 // before the items. Whole vectors, whichever rows the processor has.
-VP void check_matrix(const Check &c, const Processor &p, u32 op, u32 count, const Shape &m) {
+VP void check_matrix(const Check &c, const u32 *items, u32 op, u32 count, const Shape &m) {
   const u32 *w = c.w;
   bool outer = op == OP_OUTER;
-  const u32 *items = w + (op == OP_PRODUCT     ? PRODUCT_ITEMS
-                          : op == OP_PRODUCT_T ? PRODUCT_T_ITEMS
-                                               : OUTER_ITEMS);
-  u64 shift = op == OP_PRODUCT_T ? (u64)p.rank * w[PRODUCT_T_RANK_STRIDE] : 0;
+  u64 shift = op == OP_PRODUCT_T ? w[PRODUCT_T_SHIFT] : 0;
   u32 first = op == OP_PRODUCT_T ? m.cols : m.rows, second = op == OP_PRODUCT_T ? m.rows : m.cols;
   for (u32 e = THREAD; e < count; e += THREADS) {
     c.vector(e, outer ? 1 : 0, items[2 * e] + shift, first);
@@ -207,15 +209,35 @@ VP void check_vectors(const Check &c, const Processor &p, u32 n, u32 head, u32 w
       c.vector(e, s, (u64)c.w[head + e * words + s] + r.lo, r.hi - r.lo);
 }
 
-// Sets r.code where the instruction at w must not run; every thread has its own r.
-VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const Shape *shapes,
-                   u32 matrices, Refusal &r) {
+// An instruction with flag listed.
+VP void check_list(const Check &c, u32 op, u32 length, u32 head, u32 count) {
+  bool matrix = op == OP_PRODUCT || op == OP_PRODUCT_T || op == OP_OUTER;
+  if (!matrix || length != head + 1 || count > MAX_LISTED)
+    return c.nonsense();
+  u32 from = list_of(c.w);
+  if (in_lists(c.l.script, from, count))
+    return;
+  c.r.code = STOPPED_OUTSIDE_LISTS;
+  c.r.item = from;
+  c.r.operand = from + 2 * count;
+}
+
+// Sets r.code where the instruction at w must not run; every thread has its own r. If it is a
+// listed one, its items are at list.
+VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 *list,
+                   const Shape *shapes, u32 matrices, Refusal &r) {
   u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, flags = w[0] >> 16;
   u32 length = w[1] & 0xFFFFu, count = w[1] >> 16, head = 0, words = 0;
   const Check c = {l, w, flags, r};
   r.code = STOPPED_NONE;
-  if (!layout(w, op, fn, &head, &words) || length > MAX_WORDS || length != head + count * words)
+  bool listed = flags & FLAG_LISTED;
+  if (!layout(w, op, fn, &head, &words) || length > MAX_WORDS ||
+      (!listed && length != head + count * words))
     return c.nonsense();
+  if (listed)
+    check_list(c, op, length, head, count);
+  if (r.code)
+    return;
   switch (op) {
   case OP_SIGNAL:
   case OP_WAIT:
@@ -241,7 +263,7 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const Shap
   case OP_OUTER:
     if (w[PRODUCT_MATRIX] >= matrices)
       return c.nonsense();
-    return check_matrix(c, p, op, count, shapes[w[PRODUCT_MATRIX]]);
+    return check_matrix(c, listed ? list : w + head, op, count, shapes[w[PRODUCT_MATRIX]]);
   case OP_SUM: {
     Range n = owned(w[SUM_N], flags, p);
     for (u32 e = THREAD; e < count; e += THREADS)

@@ -37,11 +37,15 @@ struct Device {
   Clocks clocks;
 
   VP_MEMBER const u32 *instruction(const Launch &l, u32 pc) const { return l.script + pc; }
-  VP_MEMBER void begin(u32) const {}
+  VP_MEMBER void begin(const Processor &, const u32 *) const {}
+  VP_MEMBER const u32 *items(const Launch &l, const Processor &, const u32 *w, u32 head) const {
+    return w[0] >> 16 & FLAG_LISTED ? l.script + list_of(w) : w + head;
+  }
   VP_MEMBER bool sound(const Launch &l, const Processor &p, const u32 *w) {
     if (!run.check)
       return true;
-    check(l, p, w, (const Shape *)run.residency->matrix, run.residency->matrices, refusal);
+    check(l, p, w, items(l, p, w, 0), (const Shape *)run.residency->matrix, run.residency->matrices,
+          refusal);
     return refusal.code == STOPPED_NONE;
   }
   VP_MEMBER void refuse(const Processor &) { refusal.code = STOPPED_NO_INSTRUCTION; }
@@ -62,17 +66,17 @@ struct Device {
     return w[0] >> 16 & FLAG_PUBLISHED ? publish(*this, l, *run.residency, p, w)
                                        : execute(*this, l, p, w);
   }
-  VP_MEMBER void resident_product(const Launch &l, Processor &p, const u32 *w, u32 flags,
-                                  u32 count) const {
-    product(l, *run.residency, p, w, flags, count);
+  VP_MEMBER void resident_product(const Launch &l, Processor &p, const u32 *w, const u32 *items,
+                                  u32 flags, u32 count) const {
+    product(l, *run.residency, p, w, items, flags, count);
   }
-  VP_MEMBER void resident_product_t(const Launch &l, Processor &p, const u32 *w, u32 flags,
-                                    u32 count) const {
-    product_t(l, *run.residency, p, w, flags, count);
+  VP_MEMBER void resident_product_t(const Launch &l, Processor &p, const u32 *w, const u32 *items,
+                                    u32 flags, u32 count) const {
+    product_t(l, *run.residency, p, w, items, flags, count);
   }
-  VP_MEMBER void resident_outer(const Launch &l, Processor &p, const u32 *w, u32 flags,
-                                u32 count) const {
-    outer(l, *run.residency, p, w, flags, count);
+  VP_MEMBER void resident_outer(const Launch &l, Processor &p, const u32 *w, const u32 *items,
+                                u32 flags, u32 count) const {
+    outer(l, *run.residency, p, w, items, flags, count);
   }
 };
 

@@ -10,42 +10,78 @@ struct Device {
   const u32 *stream;
   float *scratch, *shared; // shared: of the matrix routines
   u32 piece;               // of the stream, which is being interpreted
+  u32 list;                // the list fetched last: 2 * its instruction's pc + which of the buffers
+  bool arrived;            // nothing is on its way that was asked for before this instruction
   Clocks clocks;
   VPPS_REGISTERS
 
   VP_MEMBER Device(const Arguments &a, Window &window, const u32 *stream, float *scratch,
                    float *shared)
-      : a(a), window(window), stream(stream), scratch(scratch), shared(shared), piece(0) {}
+      : a(a), window(window), stream(stream), scratch(scratch), shared(shared), piece(0), list(~0u),
+        arrived(false) {}
 
   VP_MEMBER void load(const Launch &l){VPPS_LOAD} VP_MEMBER
-      void resident_product(const Launch &l, const Processor &p, const u32 *w, u32 flags,
-                            u32 count){VPPS_PRODUCT} VP_MEMBER
-      void resident_product_t(const Launch &l, const Processor &p, const u32 *w, u32 flags,
-                              u32 count){VPPS_PRODUCT_T} VP_MEMBER
-      void resident_outer(const Launch &l, const Processor &p, const u32 *w, u32 flags,
-                          u32 count){VPPS_OUTER}
+      void resident_product(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
+                            u32 flags, u32 count){VPPS_PRODUCT} VP_MEMBER
+      void resident_product_t(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
+                              u32 flags, u32 count){VPPS_PRODUCT_T} VP_MEMBER
+      void resident_outer(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
+                          u32 flags, u32 count){VPPS_OUTER}
 
   VP_MEMBER const u32 *instruction(const Launch &, u32 pc) {
-    if (pc / PIECE != piece) { // the piece behind is free; the one after next is here
+    arrived = pc / PIECE != piece;
+    if (arrived) { // so has the piece after this one; the one behind is free when all are here
       piece = pc / PIECE;
+      wait_for_all_copies();
       __syncthreads();
       fetch(window, stream, piece + 2);
-      wait_for_copies();
-      __syncthreads();
     }
     return window.words + pc % (PIECES * PIECE);
   }
-  VP_MEMBER void begin(u32 flags) const {
-    if (flags & (FLAG_SYNC | FLAG_PUBLISHED)) {
+  // Fetches the list of the instruction at pc, if it has one and its first words are here. The
+  // buffer is free: its last reader came before the latest listed instruction, where threads met.
+  VP_MEMBER void ahead(u32 pc) {
+    const u32 *w = window.words + pc % (PIECES * PIECE);
+    if (pc + OUTER_ITEMS + 2 <= (piece + 2) * PIECE && w[0] >> 16 & FLAG_LISTED)
+      take_list(pc, w);
+  }
+  VP_MEMBER void take_list(u32 pc, const u32 *w) {
+    u32 from = list_of(w), count = w[1] >> 16;
+#ifdef VPPS_CHECK
+    if (!in_lists(a.script, from, count))
+      count = 0; // check will refuse it
+#endif
+    list = 2 * pc + (~list & 1);
+    fetch_list(window.lists[list & 1], a.script, from, count);
+  }
+  // Lists are fetched while the instruction before them waits, or, behind another list, works.
+  VP_MEMBER void begin(const Processor &p, const u32 *w) {
+    u32 flags = w[0] >> 16;
+    if (flags & FLAG_LISTED) {
+      if (list / 2 != p.pc) {
+        take_list(p.pc, w);
+        arrived = false;
+      }
+      if (!arrived)
+        wait_for_all_copies();
+    }
+    if (flags & (FLAG_SYNC | FLAG_PUBLISHED | FLAG_LISTED)) {
       __syncthreads();
       if (flags & FLAG_PUBLISHED)
         __threadfence(); // what came before goes out before what is polled
     }
+    if (flags & FLAG_LISTED)
+      ahead(p.pc + (w[1] & 0xFFFFu));
+  }
+  VP_MEMBER const u32 *items(const Launch &, const Processor &p, const u32 *w, u32 head) const {
+    if (!(w[0] >> 16 & FLAG_LISTED))
+      return w + head;
+    return window.lists[list / 2 == p.pc ? list & 1 : ~list & 1] + list_of(w) % 4;
   }
   VP_MEMBER bool sound(const Launch &l, const Processor &p, const u32 *w) const {
 #ifdef VPPS_CHECK
     Refusal refusal;
-    check(l, p, w, shapes, SHAPES, refusal);
+    check(l, p, w, items(l, p, w, 0), shapes, SHAPES, refusal);
     if (refusal.code)
       give_up(a, refusal.code, p.pc, refusal.item, refusal.operand, refusal.segment, refusal.first,
               refusal.last);
@@ -64,7 +100,8 @@ struct Device {
     if (THREAD == 0)
       add_release(a.script + a.script[HEAD_COUNTERS] + w[SIGNAL_BARRIER] * BARRIER_STRIDE);
   }
-  VP_MEMBER Step wait(const Launch &, const Processor &p, const u32 *w) const {
+  VP_MEMBER Step wait(const Launch &, const Processor &p, const u32 *w) {
+    ahead(p.pc + WAIT_ITEMS);
     return wait_for(a, w, p.pc) ? MOVED : STOPPED;
   }
   VP_MEMBER Step poll(const Launch &l, const Processor &p, const u32 *w) const {
@@ -113,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const 
   fetch(window, d.stream, 2);
   __syncthreads();
   d.load(l);
-  wait_for_copies();
+  wait_for_all_copies();
   __syncthreads();
   d.clocks.started();
   Step last = interpret(d, l, p);

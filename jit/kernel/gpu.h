@@ -17,9 +17,10 @@ struct Arguments {
 #define PIECES 4
 
 // The script's window: PIECES pieces in a ring, and a copy of the first behind the last, so that
-// an instruction is always in one run.
+// an instruction is always in one run; and the lists of two instructions.
 struct __align__(16) Window {
   u32 words[PIECE * (PIECES + 1)];
+  u32 lists[2][PIECE];
 };
 
 #if __CUDA_ARCH__ >= 800
@@ -29,10 +30,12 @@ VP void copy_async(u32 *to, const u32 *from) {
 }
 VP void commit_copies() { asm volatile("cp.async.commit_group;"); }
 VP void wait_for_copies() { asm volatile("cp.async.wait_group 1;"); }
+VP void wait_for_all_copies() { asm volatile("cp.async.wait_group 0;"); }
 #else // older devices copy at once
 VP void copy_async(u32 *to, const u32 *from) { *(uint4 *)to = *(const uint4 *)from; }
 VP void commit_copies() {}
 VP void wait_for_copies() {}
+VP void wait_for_all_copies() {}
 #endif
 
 // Starts fetching piece k of the stream; 256 threads take 4 words each.
@@ -42,6 +45,13 @@ VP void fetch(Window &win, const u32 *stream, u32 k) {
   copy_async(win.words + slot * PIECE + 4 * THREAD, from);
   if (slot == 0)
     copy_async(win.words + PIECES * PIECE + 4 * THREAD, from);
+  commit_copies();
+}
+
+// Starts fetching count items from a word of the script on, as a whole of 4 words each.
+VP void fetch_list(u32 *to, const u32 *script, u32 from, u32 count) {
+  if (4 * THREAD < from % 4 + 2 * count)
+    copy_async(to + 4 * THREAD, script + (from - from % 4) + 4 * THREAD);
   commit_copies();
 }
 

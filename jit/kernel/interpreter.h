@@ -2,7 +2,8 @@
 // differs between the devices are the members of Device:
 //
 //   const u32 *instruction(l, pc)     where the words of the next instruction can be read
-//   void begin(flags)                 an instruction that depends on others of its processor
+//   void begin(p, w)                  an instruction that depends on others of its processor
+//   const u32 *items(l, p, w, head)   its items, which follow head words or are in a list
 //   bool sound(l, p, w)               false: the checking build refuses it
 //   void signal(l, w)                 Signal, Wait, Poll: a wait that is not satisfied is BLOCKED
 //   Step wait(l, p, w), poll(l, p, w) where it does not block; one that lasts too long STOPPED
@@ -32,13 +33,13 @@ template <class Device> VP bool execute(Device &d, const Launch &l, Processor &p
     sum(l, p, w, flags, count, d.scratch);
     break;
   case OP_PRODUCT:
-    d.resident_product(l, p, w, flags, count);
+    d.resident_product(l, p, w, d.items(l, p, w, PRODUCT_ITEMS), flags, count);
     break;
   case OP_PRODUCT_T:
-    d.resident_product_t(l, p, w, flags, count);
+    d.resident_product_t(l, p, w, d.items(l, p, w, PRODUCT_T_ITEMS), flags, count);
     break;
   case OP_OUTER:
-    d.resident_outer(l, p, w, flags, count);
+    d.resident_outer(l, p, w, d.items(l, p, w, OUTER_ITEMS), flags, count);
     break;
   case OP_GEMM:
     gemm(l, w, flags, count);
@@ -72,7 +73,7 @@ template <class Device> VP Step step(Device &d, const Launch &l, Processor &p) {
   d.clocks.fetched();
   if (op == OP_HALT)
     return HALTED;
-  d.begin(w[0] >> 16);
+  d.begin(p, w);
   d.clocks.begin(w);
   if (!d.sound(l, p, w))
     return STOPPED;

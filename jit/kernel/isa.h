@@ -56,7 +56,7 @@
 #define PRODUCT_T_SEGMENTS 2
 #define PRODUCT_T_MATRIX 3
 #define PRODUCT_T_SCALE 4
-#define PRODUCT_T_RANK_STRIDE 5
+#define PRODUCT_T_SHIFT 5
 #define PRODUCT_T_ITEMS 6
 #define OUTER_SEGMENTS 2
 #define OUTER_MATRIX 3
@@ -112,6 +112,7 @@
 #define FLAG_LAST 16
 #define FLAG_PUBLISHED 32
 #define FLAG_NOGRAD 64
+#define FLAG_LISTED 128
 
 #define SEG_PARAM 0
 #define SEG_GRAD 1
@@ -127,12 +128,14 @@
 #define HEAD_MAGIC 0
 #define HEAD_PROCESSORS 1
 #define HEAD_BARRIERS 2
-#define HEAD_COUNTERS 3
-#define HEAD_INPUTS 4
-#define HEAD_DEVICE 5
-#define HEAD_TENSORS 6
-#define HEAD_TENSOR_END 7
-#define HEAD_WORDS 8
+#define HEAD_LISTS 3
+#define HEAD_LIST_END 4
+#define HEAD_COUNTERS 5
+#define HEAD_INPUTS 6
+#define HEAD_DEVICE 7
+#define HEAD_TENSORS 8
+#define HEAD_TENSOR_END 9
+#define HEAD_WORDS 10
 #define PROC_START 0
 #define PROC_RANK 1
 #define PROC_GROUP 2
@@ -140,6 +143,7 @@
 #define TENSOR_WORDS 3
 #define BARRIER_STRIDE 32
 #define MAX_WORDS 1024
+#define MAX_LISTED 510
 #define SENTINEL 0xFFFFFFFFu
 
 // What a processor leaves that gives up: see persist/script/stop.go.
@@ -154,6 +158,7 @@
 #define STOPPED_UNWRITTEN_WORD 2
 #define STOPPED_NO_INSTRUCTION 3
 #define STOPPED_OUTSIDE_TENSORS 4
+#define STOPPED_OUTSIDE_LISTS 5
 
 // What clocks leave, by processor: see persist/script/clocks.go.
 #define PHASE_SHIFT 29

@@ -158,7 +158,7 @@ VP_SLOW void multiply(const Rows &m, const float *x, float *y, const u32 *items,
 }
 
 VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
-                     u32 flags, u32 count) {
+                     const u32 *items, u32 flags, u32 count) {
   const vpps_matrix &m = res.matrix[w[PRODUCT_MATRIX]];
   const u32 *first = res.first + w[PRODUCT_MATRIX] * res.processors + p.id;
   for (u32 k = first[0]; k < first[1]; k++) {
@@ -173,7 +173,7 @@ VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor
       rows.bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
     }
     multiply(rows, address(l, w[PRODUCT_SEGMENTS], 1, 0),
-             address(l, w[PRODUCT_SEGMENTS], 0, part.row), w + PRODUCT_ITEMS, count);
+             address(l, w[PRODUCT_SEGMENTS], 0, part.row), items, count);
   }
 }
 
@@ -222,7 +222,7 @@ struct Block {
 // A launch transposes a matrix once, before it is first used so: no launch uses a matrix after it
 // has changed it.
 VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
-                       u32 flags, u32 count) {
+                       const u32 *items, u32 flags, u32 count) {
   const u32 id = w[PRODUCT_T_MATRIX];
   const vpps_matrix &m = res.matrix[id];
   const u32 at = id * res.processors + p.id;
@@ -243,8 +243,7 @@ VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Process
     rows.scale = FLOAT_OF(w[PRODUCT_T_SCALE]);
     rows.acc = (flags & FLAG_ACC) || k > first;
     multiply(rows, address(l, w[PRODUCT_T_SEGMENTS], 1, b.row),
-             address(l, w[PRODUCT_T_SEGMENTS], 0, p.rank * w[PRODUCT_T_RANK_STRIDE] + b.column),
-             w + PRODUCT_T_ITEMS, count);
+             address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT] + b.column), items, count);
   }
   done = 1;
 }
@@ -365,13 +364,12 @@ VP void outer_part(float *base, const vpps_matrix &m, const vpps_rows &part, con
 }
 
 VP_SLOW void outer(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
-                   u32 flags, u32 count) {
+                   const u32 *all, u32 flags, u32 count) {
   const vpps_matrix &m = res.matrix[w[OUTER_MATRIX]];
   const u32 *first = res.first + w[OUTER_MATRIX] * res.processors + p.id;
   float *base = address(l, w[OUTER_SEGMENTS], 0, w[OUTER_DST]);
   const float *x = address(l, w[OUTER_SEGMENTS], 2, 0);
   float scale = FLOAT_OF(w[OUTER_SCALE]);
-  const u32 *all = w + OUTER_ITEMS;
   for (u32 k = first[0]; k < first[1]; k++) {
     vpps_rows part = res.parts[k];
     const float *dy = address(l, w[OUTER_SEGMENTS], 1, 0);

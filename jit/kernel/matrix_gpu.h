@@ -138,13 +138,12 @@ VP void product_items(const float *w, const float *x, const Launch &l, const u32
 }
 
 template <int RPW, int COLS>
-VP void product_rows(const float *w, const Launch &l, const u32 *instruction, u32 flags, u32 count,
-                     const Partition &part, float *shared) {
+VP void product_rows(const float *w, const Launch &l, const u32 *instruction, const u32 *items,
+                     u32 flags, u32 count, const Partition &part, float *shared) {
   // As many as there are registers for: sums, and loads on their way.
   constexpr int BATCH = RPW > 8 || iterations(COLS) > 32   ? 1
                         : RPW > 4 || iterations(COLS) > 16 ? 2
                                                            : 4;
-  const u32 *items = instruction + PRODUCT_ITEMS;
   u32 segments = instruction[PRODUCT_SEGMENTS], lane = THREAD % 32;
   if (count == 1) { // the shortest way
     const float *x = address(l, segments, 1, items[1]) + lane;
@@ -195,7 +194,7 @@ VP void transposed_rows(const float *w, float dy, float *t) {
 // and stores them.
 template <int COLS, int BATCH>
 VP void transposed_store(const float *t, const Launch &l, const u32 *instruction, const u32 *items,
-                         u32 count, u32 flags, u32 rank, float *buffer) {
+                         u32 count, u32 flags, float *buffer) {
   constexpr int ITERS = iterations(COLS), WIDTH = 32 * ITERS;
   u32 warp = THREAD / 32, lane = THREAD % 32;
   __syncthreads(); // the buffer is free
@@ -207,8 +206,8 @@ VP void transposed_store(const float *t, const Launch &l, const u32 *instruction
   __syncthreads();
   float scale = FLOAT_OF(instruction[PRODUCT_T_SCALE]);
   for (u32 b = 0; b < BATCH && b < count; b++) {
-    float *to = address(l, instruction[PRODUCT_T_SEGMENTS], 0, items[2 * b]) +
-                rank * instruction[PRODUCT_T_RANK_STRIDE];
+    float *to =
+        address(l, instruction[PRODUCT_T_SEGMENTS], 0, items[2 * b]) + instruction[PRODUCT_T_SHIFT];
     for (u32 c = THREAD; c < COLS; c += THREADS) {
       float s = 0.0f;
 #pragma unroll
@@ -221,7 +220,7 @@ VP void transposed_store(const float *t, const Launch &l, const u32 *instruction
 
 // The gradient's columns are shared among COPIES of the matrix, 32 at a time.
 template <int RPW, int COLS, int COPIES>
-VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count,
+VP void outer_rows(const Launch &l, const u32 *instruction, const u32 *items, u32 flags, u32 count,
                    const Partition &part, float *shared) {
   constexpr int ITERS = (iterations(COLS) + COPIES - 1) / COPIES;
   constexpr int WIDTH = COPIES > 1 ? ITERS * 32 : COLS;
@@ -229,7 +228,6 @@ VP void outer_rows(const Launch &l, const u32 *instruction, u32 flags, u32 count
   u32 first = part.row + THREAD / 32 * RPW, lane = THREAD % 32;
   u32 left = COPIES > 1 ? part.copy * ITERS * 32 : 0; // the first column
   u32 segments = instruction[OUTER_SEGMENTS];
-  const u32 *items = instruction + OUTER_ITEMS;
   float g[RPW * ITERS];
 #pragma unroll
   for (int i = 0; i < RPW * ITERS; i++)

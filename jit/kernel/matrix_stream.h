@@ -29,10 +29,8 @@ VP void copy_word(float *to, const float *from) {
   u32 s = (u32)__cvta_generic_to_shared(to);
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(s), "l"(from));
 }
-VP void wait_for_all_copies() { asm volatile("cp.async.wait_group 0;"); }
 #else
 VP void copy_word(float *to, const float *from) { *to = *from; }
-VP void wait_for_all_copies() {}
 #endif
 
 // Where a panel has element n of row k. Rows of 32 values fill all banks; of any width, the four
@@ -248,7 +246,7 @@ VP void stream_all(const Launch &l, u32 segments, const u32 *items, u32 count, u
 }
 
 template <int M>
-VP_SLOW void product_streamed(const Launch &l, const u32 *w, u32 flags, u32 count,
+VP_SLOW void product_streamed(const Launch &l, const u32 *w, const u32 *items, u32 flags, u32 count,
                               const Residence &m, float *stages, const float *resident,
                               Clocks &clocks) {
   Range mine = part_of(m, m.rows, m.part);
@@ -258,19 +256,19 @@ VP_SLOW void product_streamed(const Launch &l, const u32 *w, u32 flags, u32 coun
     const float *panel =
         m.at == NOT_SHARED ? 0 : resident + m.at + (size_t)(row - mine.lo) * m.cols;
     RowsOf<M> side = {l, w, flags, m, panel, row, mine.hi};
-    stream_all<M>(l, w[PRODUCT_SEGMENTS], w + PRODUCT_ITEMS, count, m.cols, side, stages);
+    stream_all<M>(l, w[PRODUCT_SEGMENTS], items, count, m.cols, side, stages);
   }
   wait_for_all_copies();
 }
 
 template <int M>
-VP_SLOW void product_t_streamed(const Launch &l, const u32 *w, u32 flags, u32 count,
-                                const Residence &m, u32 rank, float *stages, Clocks &clocks) {
+VP_SLOW void product_t_streamed(const Launch &l, const u32 *w, const u32 *items, u32 flags,
+                                u32 count, const Residence &m, float *stages, Clocks &clocks) {
   Range mine = part_of(m, m.cols, m.columns);
   clocks.streamed((count + 31) / 32 * (mine.hi - mine.lo) * m.rows);
   for (u32 column = mine.lo; column < mine.hi; column += M) {
-    ColumnsOf<M> side = {l, w, flags, m, column, mine.hi, rank * w[PRODUCT_T_RANK_STRIDE]};
-    stream_all<M>(l, w[PRODUCT_T_SEGMENTS], w + PRODUCT_T_ITEMS, count, m.rows, side, stages);
+    ColumnsOf<M> side = {l, w, flags, m, column, mine.hi, w[PRODUCT_T_SHIFT]};
+    stream_all<M>(l, w[PRODUCT_T_SEGMENTS], items, count, m.rows, side, stages);
   }
   wait_for_all_copies();
 }
@@ -278,11 +276,10 @@ VP_SLOW void product_t_streamed(const Launch &l, const u32 *w, u32 flags, u32 co
 // G = scale * sum of dy x^T for rows [row, end), M of them and 8192 / M columns at a time: a thread
 // has 4 rows of 8 columns, and a piece is so many items that it has DEPTH * 32 values of x.
 template <int M>
-VP_SLOW void outer_streamed(const Launch &l, const u32 *w, u32 flags, u32 count, u32 rows, u32 cols,
-                            u32 from, u32 end, float *stages) {
+VP_SLOW void outer_streamed(const Launch &l, const u32 *w, const u32 *items, u32 flags, u32 count,
+                            u32 rows, u32 cols, u32 from, u32 end, float *stages) {
   constexpr u32 N = 8192 / M, DEPTH = M * VPPS_DEPTH < 256 ? 1 : M * VPPS_DEPTH / 256;
   constexpr u32 STAGE = DEPTH * (M + N);
-  const u32 *items = w + OUTER_ITEMS;
   u32 segments = w[OUTER_SEGMENTS], m = THREAD % (M / 4) * 4, n = THREAD / (M / 4) * 4;
   u32 pieces = (count + DEPTH - 1) / DEPTH;
   float *to = address(l, segments, 0, w[OUTER_DST]), scale = FLOAT_OF(w[OUTER_SCALE]);

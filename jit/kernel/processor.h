@@ -22,6 +22,12 @@ VP float *address(const Launch &l, u32 segments, u32 slot, u32 offset) {
   return l.segment[(segments >> (4 * slot)) & 15u] + offset;
 }
 
+// Where in the script the items of an instruction with flag listed are.
+VP u32 list_of(const u32 *w) {
+  u32 op = w[0] & 255u;
+  return w[op == OP_PRODUCT ? PRODUCT_ITEMS : op == OP_PRODUCT_T ? PRODUCT_T_ITEMS : OUTER_ITEMS];
+}
+
 // The slice of a vector of n elements that a processor of a group owns.
 struct Range {
   u32 lo, hi;

@@ -11,23 +11,24 @@ VP void release_stores(float *to, const float *from, u32 lo, u32 hi) {
     __atomic_store_n((u32 *)to + i, BITS_OF(from[i]), __ATOMIC_RELEASE);
 }
 
-// Runs item e of the instruction and publishes its n elements, of which those of the processor's
+// Runs one item of the instruction and publishes its n elements, of which those of the processor's
 // rows, if it is a product.
 template <class Device>
 static void publish_item(Device &d, Launch &l, const vpps_residency &res, Processor &p,
-                         const u32 *w, u32 head, u32 words, u32 e, float *to, u32 n) {
+                         const u32 *w, u32 head, u32 words, const u32 *item, float *to, u32 n) {
   u32 own[16];
   float *mine = l.segment[SEG_PRIVATE];
   for (u32 i = 0; i < head; i++)
     own[i] = w[i];
   for (u32 i = 0; i < words; i++)
-    own[head + i] = w[head + e * words + i];
+    own[head + i] = item[i];
   u32 op = w[0] & 255u, flags = w[0] >> 16;
+  own[0] &= ~((u32)FLAG_LISTED << 16);
   own[1] = (head + words) | 1u << 16;
   own[2] = (own[2] & ~15u) | SEG_PRIVATE;
   own[head] = 0;
   if (op == OP_PRODUCT_T)
-    own[PRODUCT_T_RANK_STRIDE] = 0;
+    own[PRODUCT_T_SHIFT] = 0;
   execute(d, l, p, own);
   if (op == OP_PRODUCT) {
     const u32 *first = res.first + w[PRODUCT_MATRIX] * res.processors + p.id;
@@ -84,13 +85,14 @@ static bool publish(Device &d, const Launch &launch, const vpps_residency &res, 
     return false;
   Launch l = launch;
   l.segment[SEG_PRIVATE] = mine;
-  u32 shift = op == OP_PRODUCT_T ? p.rank * w[PRODUCT_T_RANK_STRIDE] : 0;
+  u32 shift = op == OP_PRODUCT_T ? w[PRODUCT_T_SHIFT] : 0;
   if (op == OP_SUM)
     publish_sum(d, l, p, w);
   else
-    for (u32 e = 0; e < count; e++)
-      publish_item(d, l, res, p, w, head, words, e,
-                   address(l, w[2], 0, w[head + e * words]) + shift, n);
+    for (u32 e = 0; e < count; e++) {
+      const u32 *item = d.items(l, p, w, head) + e * words;
+      publish_item(d, l, res, p, w, head, words, item, address(l, w[2], 0, item[0]) + shift, n);
+    }
   if (mine != few)
     free(mine);
   return true;

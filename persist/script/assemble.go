@@ -2,13 +2,17 @@
 // lowering has its own, faster way of emitting words.
 package script
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Assembler collects the parts of a script.
 type Assembler struct {
 	Rank, Group []uint32   // by processor
 	Streams     [][]uint32 // by processor, without the final halt
 	Barriers    int
+	Lists       []uint32 // items that instructions share
 	Inputs      []uint32 // segment input
 	Tensors     []uint32 // table entries
 }
@@ -42,6 +46,21 @@ func (a *Assembler) Do(processor int, op Opcode, fn uint8, flags uint32, head []
 	a.Streams[processor] = s
 }
 
+// DoListed appends an instruction whose items are in the script's lists. Equal lists are one.
+func (a *Assembler) DoListed(processor int, op Opcode, flags uint32, head []uint32, items ...[]uint32) {
+	list := slices.Concat(items...)
+	at := 0
+	for at < len(a.Lists) && (at+len(list) > len(a.Lists) || !slices.Equal(a.Lists[at:at+len(list)], list)) {
+		at++
+	}
+	if at == len(a.Lists) {
+		a.Lists = append(a.Lists, list...)
+	}
+	start := len(a.Streams[processor])
+	a.Do(processor, op, 0, flags|Listed, head, []uint32{uint32(listsAt(len(a.Streams)) + at)})
+	a.Streams[processor][start+1] = uint32(2+len(head)+1) | uint32(len(items))<<16
+}
+
 // Signal, Wait: on a barrier.
 func (a *Assembler) Signal(processor int, barrier uint32) {
 	a.Barriers = max(a.Barriers, int(barrier)+1)
@@ -59,6 +78,9 @@ func (a *Assembler) Script() *Script {
 	n := len(a.Streams)
 	w := make([]uint32, HeadWords+n*ProcWords)
 	w[HeadMagic], w[HeadProcessors], w[HeadBarriers] = Magic, uint32(n), uint32(a.Barriers)
+	w[HeadLists] = uint32(len(w))
+	w = append(w, a.Lists...)
+	w[HeadListEnd] = uint32(len(w))
 	for i, s := range a.Streams {
 		for len(w)%4 != 0 { // a GPU fetches 16 bytes at a time
 			w = append(w, uint32(Halt))

@@ -55,7 +55,7 @@ func TestACheckingBuildFindsADamagedAddress(t *testing.T) {
 	for processor := range good.Processors() {
 		stream := good.Stream(processor)
 		for index := 0; ; index++ {
-			in, err := script.Decode(stream)
+			in, err := script.Decode(stream, good.Words)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -74,6 +74,9 @@ func TestACheckingBuildFindsADamagedAddress(t *testing.T) {
 				err = checking(t, 2, p, memory).Launch(good, 1)
 				address[0] = saved
 				want := fmt.Sprintf("processor %d, instruction %d (%s", processor, index, in.Op)
+				if in.Flags&script.Listed != 0 { // others have the same items
+					want = fmt.Sprintf(" (%s)", in.Op)
+				}
 				if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "is in no tensor") {
 					t.Errorf("damaged %s: %v; want %q in no tensor", in.String(), err, want)
 				}
@@ -114,6 +117,16 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"a matrix that does not exist", func(a *script.Assembler) {
 			a.Do(1, script.Product, 0, 0, []uint32{act, 3, one, 0, 0}, []uint32{0, 8})
 		}, "instruction 1 (product): not an instruction"},
+		{"items beyond the lists", func(a *script.Assembler) {
+			a.DoListed(1, script.Outer, 0, []uint32{act, 0, one, 0}, []uint32{0, 8})
+			a.Streams[1][len(a.Streams[1])-1] += 0x10000000
+		}, "processor 1, word 3 of its script: its items are words 268435472 to 268435474 of the script, but the lists are words 16 to 18"},
+		{"a listed product's operand", func(a *script.Assembler) {
+			a.DoListed(1, script.Product, 0, []uint32{act, 0, one, 0, 0}, []uint32{0, 8}, []uint32{6, 8})
+		}, "instruction 1 (product): operand 0 of item 1, act+6..9, leaves tensor 2"},
+		{"items in a list where none may be", func(a *script.Assembler) {
+			a.Do(1, script.Fill, 0, script.Listed, []uint32{act, 4, one}, []uint32{0})
+		}, "processor 1, word 3 of its script: not an instruction"},
 		{"a label beyond its rows", func(a *script.Assembler) {
 			a.Do(1, script.Row, uint8(script.NegLogPick), 0, []uint32{act, 8, 1, 0}, []uint32{0, 16, 8, 8})
 		}, "instruction 1 (row.neg_log_pick): not an instruction"},

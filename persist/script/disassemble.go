@@ -21,8 +21,8 @@ func Disassemble(w io.Writer, s *Script) error {
 		fmt.Fprintf(b, "no script: %d words without the magic number\n", len(words))
 		return b.Flush()
 	}
-	fmt.Fprintf(b, "script: %d words, %d of them for the device; %d processors, %d barriers\n",
-		len(words), words[HeadDevice], words[HeadProcessors], words[HeadBarriers])
+	fmt.Fprintf(b, "script: %d words, %d of them for the device; %d processors, %d barriers, lists from word %d to %d\n",
+		len(words), words[HeadDevice], words[HeadProcessors], words[HeadBarriers], words[HeadLists], words[HeadListEnd])
 	for p := range int(min(words[HeadProcessors], uint32(len(words)))) {
 		at := HeadWords + p*ProcWords
 		if at+ProcWords > len(words) {
@@ -36,15 +36,15 @@ func Disassemble(w io.Writer, s *Script) error {
 			fmt.Fprintf(b, "damaged: its stream starts behind the last, at word %d\n", end)
 			continue
 		}
-		disassembleStream(b, words[entry[ProcStart]:end])
+		disassembleStream(b, words[entry[ProcStart]:end], words)
 	}
 	disassembleTensors(b, words)
 	return b.Flush()
 }
 
-func disassembleStream(b *bufio.Writer, stream []uint32) {
+func disassembleStream(b *bufio.Writer, stream, script []uint32) {
 	for index := 0; ; index++ {
-		in, err := Decode(stream)
+		in, err := Decode(stream, script)
 		if err != nil {
 			fmt.Fprintf(b, "%6d  damaged: %s: %v; words %x\n", index, in.Op, err, stream[:min(len(stream), 8)])
 			return
@@ -79,6 +79,9 @@ func (in *Instruction) String() string {
 	}
 	if in.Op == Strided {
 		b.WriteString(in.axesText())
+	}
+	if in.Flags&Listed != 0 {
+		fmt.Fprintf(&b, " at %d", in.Words[len(in.Words)-1])
 	}
 	for i := range min(in.Items, shownItems) {
 		b.WriteString(" " + in.itemText(i))

@@ -26,7 +26,7 @@ type emitter struct {
 	plan      holderTable
 	byLevel   []uint32 // clusters by level
 	matrixAlt []matrixItem
-	pairs     []uint32 // the words of the sorted product items
+	lists     []uint32 // items of products, once for all who have them
 	outerSeen []outerSeen
 }
 
@@ -140,10 +140,6 @@ func (b *Builder) sortMatrices() {
 		slices.SortStableFunc(b.outers, bySig)
 	}
 	b.matrices = append(b.matrices, b.outers...)
-	b.pairs = resize(b.pairs, 2*len(b.matrices))
-	for i := range b.matrices {
-		*(*[2]uint32)(b.pairs[2*i:]) = b.matrices[i].words
-	}
 }
 
 // countingSort writes from to to in the order of a key, equal keys as they came. Keys are below
@@ -277,11 +273,17 @@ func (b *Builder) sortItems() {
 	b.items, b.sorted = b.sorted, b.items
 }
 
-// assemble puts header, streams, counters, inputs and tensors behind one another.
+// listsAt is where in a script the lists begin.
+func listsAt(processors int) int { return HeadWords + processors*ProcWords }
+
+// assemble puts header, lists, streams, counters, inputs and tensors behind one another.
 func (b *Builder) assemble(processors, barriers int) {
 	w := b.out.Script.Words[:0]
-	w = append(w, Magic, uint32(processors), uint32(barriers), 0, 0, 0, 0, 0)
-	start := len(w) + processors*ProcWords
+	w = append(w, make([]uint32, HeadWords)...)
+	first := listsAt(processors)
+	start := first + len(b.lists)
+	w[HeadMagic], w[HeadProcessors], w[HeadBarriers] = Magic, uint32(processors), uint32(barriers)
+	w[HeadLists], w[HeadListEnd] = uint32(first), uint32(start)
 	// A stream begins at a multiple of 4 words: the GPU fetches 16 bytes at a time.
 	for p := range processors {
 		for start%4 != 0 {
@@ -291,6 +293,7 @@ func (b *Builder) assemble(processors, barriers int) {
 		start += len(b.streams[p])
 	}
 	w = slices.Grow(w, start-len(w))
+	w = append(w, b.lists...)
 	clear(w[len(w):min(len(w)+3, start)])
 	w = w[:start]
 	split(b.workers(), processors, func(_, from, to int) {

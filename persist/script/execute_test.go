@@ -65,6 +65,16 @@ func TestOwnExampleRuns(t *testing.T) {
 	}
 }
 
+// onMatrix adds an instruction with items of its own or with listed ones.
+func (g *instructions) onMatrix(a *script.Assembler, op script.Opcode, flags uint32, head []uint32, items ...[]uint32) {
+	if g.rng.IntN(2) == 0 {
+		a.Do(0, op, 0, flags, head, items...)
+		return
+	}
+	a.Lists = append(a.Lists, make([]uint32, g.rng.IntN(4))...) // so that lists begin anywhere
+	a.DoListed(0, op, flags, head, items...)
+}
+
 // memoryWords is the size of each segment in the test below.
 const memoryWords = 1 << 13
 
@@ -167,7 +177,7 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 		for i := range items {
 			items[i] = []uint32{g.memory(segs[0], rows), g.memory(segs[1], cols)}
 		}
-		a.Do(0, script.Product, 0, g.flags(script.Acc, script.Bias), []uint32{script.Segs(segs...), uint32(m), script.Float(2), g.memory(segs[2], rows), script.Float(1)}, items...)
+		g.onMatrix(a, script.Product, g.flags(script.Acc, script.Bias), []uint32{script.Segs(segs...), uint32(m), script.Float(2), g.memory(segs[2], rows), script.Float(1)}, items...)
 	},
 	script.ProductT: func(g *instructions, a *script.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))
@@ -176,7 +186,7 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 		for i := range items {
 			items[i] = []uint32{g.memory(segs[0], 3*cols), g.memory(segs[1], rows)}
 		}
-		a.Do(0, script.ProductT, 0, g.flags(script.Acc), []uint32{script.Segs(segs...), uint32(m), script.Float(2), uint32(cols)}, items...)
+		g.onMatrix(a, script.ProductT, g.flags(script.Acc), []uint32{script.Segs(segs...), uint32(m), script.Float(2), uint32(cols)}, items...)
 	},
 	script.Outer: func(g *instructions, a *script.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))
@@ -185,7 +195,7 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 		for i := range items {
 			items[i] = []uint32{g.memory(segs[1], rows), g.memory(segs[2], cols)}
 		}
-		a.Do(0, script.Outer, 0, g.flags(script.Acc), []uint32{script.Segs(segs...), uint32(m), script.Float(2), g.memory(segs[0], rows*cols)}, items...)
+		g.onMatrix(a, script.Outer, g.flags(script.Acc), []uint32{script.Segs(segs...), uint32(m), script.Float(2), g.memory(segs[0], rows*cols)}, items...)
 	},
 	script.Gemm: func(g *instructions, a *script.Assembler) {
 		m, n, k := 1+g.rng.IntN(6), 1+g.rng.IntN(6), 1+g.rng.IntN(6)
@@ -299,12 +309,12 @@ type touched struct {
 	reads, writes [script.Segments][memoryWords]bool
 }
 
-func footprintOf(t *testing.T, stream []uint32, p *plan.Plan, place script.Place) *touched {
+func footprintOf(t *testing.T, s *script.Script, p *plan.Plan, place script.Place) *touched {
 	t.Helper()
 	var set touched
 	var f script.Footprint
-	for {
-		in, err := script.Decode(stream)
+	for stream := s.Stream(0); ; {
+		in, err := script.Decode(stream, s.Words)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -343,7 +353,7 @@ func TestFootprintIsWhatTheKernelTouches(t *testing.T) {
 			a.Rank[0], a.Group[0] = rng.Uint32N(3), 3
 			make(g, a)
 			s := a.Script()
-			set := footprintOf(t, s.Stream(0), g.plan, script.Place{Processor: 0, Rank: int(a.Rank[0]), Group: 3})
+			set := footprintOf(t, s, g.plan, script.Place{Processor: 0, Rank: int(a.Rank[0]), Group: 3})
 			if err := e.SetPlan(g.plan); err != nil {
 				t.Fatal(err)
 			}
@@ -355,7 +365,7 @@ func TestFootprintIsWhatTheKernelTouches(t *testing.T) {
 			}
 			compare(t, op, set, &before, plain, poisoned)
 			if t.Failed() {
-				in, _ := script.Decode(s.Stream(0))
+				in, _ := script.Decode(s.Stream(0), s.Words)
 				t.Fatalf("processor of rank %d: %s", a.Rank[0], in.String())
 			}
 		}

@@ -297,7 +297,7 @@ func (f *Footprint) productT() error {
 		return err
 	}
 	f.weights(m, mine)
-	shift := uint64(f.place.Rank) * uint64(f.in.Field("rank_stride"))
+	shift := uint64(f.in.Field("shift"))
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		f.add(0, i, uint64(item[0])+shift, f.result(), Axis{uint64(m.Cols), 1})

@@ -32,7 +32,7 @@ func Header() []byte {
 	}
 	constant("SEGMENTS", int(Segments))
 	b.WriteString("\n// Header and processor table.\n")
-	for i, n := range []string{"MAGIC", "PROCESSORS", "BARRIERS", "COUNTERS", "INPUTS", "DEVICE", "TENSORS", "TENSOR_END", "WORDS"} {
+	for i, n := range []string{"MAGIC", "PROCESSORS", "BARRIERS", "LISTS", "LIST_END", "COUNTERS", "INPUTS", "DEVICE", "TENSORS", "TENSOR_END", "WORDS"} {
 		constant("HEAD_"+n, i)
 	}
 	for i, n := range []string{"START", "RANK", "GROUP", "WORDS"} {
@@ -41,12 +41,13 @@ func Header() []byte {
 	constant("TENSOR_WORDS", TensorWords)
 	constant("BARRIER_STRIDE", BarrierStride)
 	constant("MAX_WORDS", MaxWords)
+	constant("MAX_LISTED", MaxListed)
 	fmt.Fprintf(&b, "#define SENTINEL 0x%Xu\n", uint32(Sentinel))
 	b.WriteString("\n// What a processor leaves that gives up: see persist/script/stop.go.\n")
 	for i, n := range []string{"CODE", "PROCESSOR", "WORD", "BATCH", "DETAIL", "WORDS"} {
 		constant("STOP_"+n, []int{StopCode, StopProcessor, StopWord, StopBatch, StopDetail, StopWords}[i])
 	}
-	for i, n := range []string{"NONE", "LOST_SIGNAL", "UNWRITTEN_WORD", "NO_INSTRUCTION", "OUTSIDE_TENSORS"} {
+	for i, n := range []string{"NONE", "LOST_SIGNAL", "UNWRITTEN_WORD", "NO_INSTRUCTION", "OUTSIDE_TENSORS", "OUTSIDE_LISTS"} {
 		constant("STOPPED_"+n, i)
 	}
 	b.WriteString("\n// What clocks leave, by processor: see persist/script/clocks.go.\n")

@@ -12,10 +12,12 @@ type Instruction struct {
 	Phase Phase
 	Items int
 	Words []uint32 // all of them, the first two included
+	list  []uint32 // the items, if they are listed
 }
 
-// Decode reads the instruction at the start of words.
-func Decode(words []uint32) (Instruction, error) {
+// Decode reads the instruction at the start of words, which are of a stream of the script; of the
+// script only the lists are read.
+func Decode(words, script []uint32) (Instruction, error) {
 	var in Instruction
 	if len(words) == 0 {
 		return in, fmt.Errorf("the stream ends without halt")
@@ -54,10 +56,33 @@ func Decode(words []uint32) (Instruction, error) {
 	}
 	in.Words = words[:max(length, 2)]
 	head := in.headWords()
+	if in.Flags&Listed != 0 {
+		return in, in.findList(length, head, script)
+	}
 	if want := head + in.Items*ItemWords(in.Op, in.Fn); length < head || length != want {
 		return in, fmt.Errorf("%d words, but %d items take %d", length, in.Items, want)
 	}
 	return in, nil
+}
+
+// findList checks an instruction whose items are in the script's lists, and finds them.
+func (in *Instruction) findList(length, head int, script []uint32) error {
+	if in.Op != Product && in.Op != ProductT && in.Op != Outer {
+		return fmt.Errorf("%s cannot have flag listed", in.Op)
+	}
+	if length != head+1 {
+		return fmt.Errorf("%d words, but with listed items it is %d", length, head+1)
+	}
+	if in.Items > MaxListed {
+		return fmt.Errorf("%d listed items: at most %d", in.Items, MaxListed)
+	}
+	from := uint64(in.Words[head])
+	to := from + uint64(in.Items*ItemWords(in.Op, in.Fn))
+	if begin, end := lists(script); from < begin || to > end {
+		return fmt.Errorf("its items are words %d to %d of the script, but the lists are words %d to %d", from, to, begin, end)
+	}
+	in.list = script[from:to]
+	return nil
 }
 
 // functions is the number of functions an opcode selects among.
@@ -114,6 +139,9 @@ func (in *Instruction) Has(name string) bool {
 // Item returns the words of item i.
 func (in *Instruction) Item(i int) []uint32 {
 	n := ItemWords(in.Op, in.Fn)
+	if in.Flags&Listed != 0 {
+		return in.list[i*n : (i+1)*n]
+	}
 	at := in.headWords() + i*n
 	return in.Words[at : at+n]
 }

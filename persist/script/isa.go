@@ -13,7 +13,8 @@ type Opcode uint8
 //	word 0   opcode | fn<<8 | flags<<16
 //	word 1   length in words | item count<<16      (not HALT, which is one zero word)
 //	fixed    Fixed words, named in Fields
-//	items    count times ItemWords, each word an address or an immediate
+//	items    count times ItemWords, each word an address or an immediate; of an instruction with
+//	         flag Listed one word, which says where in the script they are
 //
 // An address is an offset in floats into a segment; which segment each slot
 // addresses is in the word "segments", four bits a slot, slot 0 lowest. Slot 0 is
@@ -48,10 +49,11 @@ const (
 	Last                  // Clip: this processor reports the norm
 	Published             // its result is polled: whoever sees it sees all that this processor did before its last sync, too
 	NoGrad                // Update: the gradients are 0, wherever the items say they are
+	Listed                // Product, ProductT, Outer: the items are in the script's lists, from the word on that stands in their place
 )
 
 // flagNames by bit.
-var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "published", "nograd"}
+var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "published", "nograd", "listed"}
 
 // Phase is the part of a call that an instruction belongs to. The first instruction of a level says
 // it, in the flags from bit PhaseShift on, and it holds for those behind. Only clocks ask for it.
@@ -118,7 +120,7 @@ var Formats = [opcodes]Format{
 	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1, "the same over up to 5 kept and 5 reduced axes, summed over the reduced"},
 	Sum:      {"sum", []string{"segments", "n", "scale", "dst"}, 1, "dst[i] = scale * sum of src[i] over the items"},
 	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale"}, 2, "y[r] = bias_scale*bias[r] + scale * W[r,:]·x for the processor's rows of a matrix"},
-	ProductT: {"product_t", []string{"segments", "matrix", "scale", "rank_stride"}, 2, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows; of a matrix that is transposed from memory, over all rows for the processor's columns"},
+	ProductT: {"product_t", []string{"segments", "matrix", "scale", "shift"}, 2, "t[shift+c] = scale * sum of W[r,c]*dy[r] over the processor's rows; of a matrix that is transposed from memory, over all rows for the processor's columns"},
 	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], the processor's rows"},
 	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale"}, 3, "C[i,j] = scale * sum over k of A[i,k]*B[k,j], any strides"},
 	Row:      {"row", []string{"segments", "n", "stride", "p"}, -2, "softmax-like functions of one row of n elements"},
@@ -354,3 +356,7 @@ func ItemWords(op Opcode, fn uint8) int {
 
 // MaxWords bounds an instruction: the device fetches scripts in pieces of this size.
 const MaxWords = 1024
+
+// MaxListed bounds the items of an instruction with flag Listed: the device fetches a list as a whole,
+// from a multiple of 4 words on.
+const MaxListed = (MaxWords - 3) / 2

@@ -8,8 +8,9 @@ type run struct {
 	sig      uint32
 	part     int32 // of a matrix
 	from, to int
-	whole    bool // every copy of the matrix does all items
-	acc      bool // an Outer that adds to what is there
+	whole    bool   // every copy of the matrix does all items
+	acc      bool   // an Outer that adds to what is there
+	list     uint32 // where in the script its items are, 0: with each instruction
 }
 
 // levelPlan is what the streams have of one level.
@@ -26,7 +27,7 @@ type levelPlan struct {
 
 // planRuns groups the sorted product items.
 func (b *Builder) planRuns(levels int) {
-	b.levels, b.runs = resize(b.levels, levels), b.runs[:0]
+	b.levels, b.runs, b.lists = resize(b.levels, levels), b.runs[:0], b.lists[:0]
 	at := 0
 	for l := range int32(levels) {
 		first := len(b.runs)
@@ -37,10 +38,29 @@ func (b *Builder) planRuns(levels int) {
 			}
 			words := b.sigs.of(sig)
 			outer := Opcode(words[0]) == Outer
-			b.runs = append(b.runs, run{l, sig, b.partOf(words), from, at, outer, outer && b.accumulates(words)})
+			r := run{l, sig, b.partOf(words), from, at, outer, outer && b.accumulates(words), 0}
+			b.shareItems(&r)
+			b.runs = append(b.runs, r)
 		}
 		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(b.phaseOf(l)) << (16 + PhaseShift)}
 	}
+}
+
+// inlineItems is how many items an instruction has rather with itself than in a list.
+const inlineItems = 4
+
+// shareItems puts a run's items into the lists if each of several processors has more than a few.
+func (b *Builder) shareItems(r *run) {
+	copies := b.plan.copies[r.part]
+	n := r.to - r.from
+	if !r.whole {
+		n /= len(copies)
+	}
+	if n <= inlineItems || len(copies[0]) == 1 {
+		return
+	}
+	r.list = uint32(listsAt(b.r.Plan.Processors) + len(b.lists))
+	b.lists = appendPairs(b.lists, b.matrices[r.from:r.to])
 }
 
 // share is which items of a run copy number c of its matrix does: those of an outer product are

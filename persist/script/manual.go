@@ -14,7 +14,8 @@ func Manual() []byte {
 # Instructions
 
 What a virtual processor can do. Word 0 of an instruction is opcode, function and flags, word 1 its
-length and the number of items; then come the fields named below, then the items. An address is an
+length and the number of items; then come the fields named below, then the items, or, with the flag ` + "`listed`" + `,
+the word of the script from which on they are: one list serves many processors. An address is an
 offset in floats into a segment; the field ` + "`segments`" + ` says which, four bits a slot. Slot 0 is
 written. The flag ` + "`acc`" + ` adds to what is there, ` + "`own`" + ` leaves to each processor its slice,
 ` + "`sync`" + ` lets the threads meet before the instruction, ` + "`published`" + ` says that others poll the result,

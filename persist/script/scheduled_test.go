@@ -109,7 +109,7 @@ func takeApart(t *testing.T, s *Script, p *plan.Plan) *schedule {
 		place := Place{i, int(entry[ProcRank]), int(entry[ProcGroup])}
 		var steps []step
 		for stream := s.Stream(i); ; {
-			in, err := Decode(stream)
+			in, err := Decode(stream, s.Words)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -261,7 +261,7 @@ func (d *schedule) sound() bool {
 // put makes a script of the steps.
 func (d *schedule) put() *Script {
 	old := d.script.Words
-	w := append([]uint32(nil), old[:HeadWords+len(d.steps)*ProcWords]...)
+	w := append([]uint32(nil), old[:old[HeadListEnd]]...)
 	for i, steps := range d.steps {
 		w[HeadWords+i*ProcWords+ProcStart] = uint32(len(w))
 		for _, s := range steps {

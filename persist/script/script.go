@@ -10,6 +10,8 @@ const (
 	HeadMagic      = iota // Magic
 	HeadProcessors        // number of processors
 	HeadBarriers          // number of barriers
+	HeadLists             // word offset of the lists that instructions share
+	HeadListEnd           // their end; the streams follow
 	HeadCounters          // word offset of the barrier counters, BarrierStride words apart
 	HeadInputs            // word offset of segment input
 	HeadDevice            // words that a device fetches; what follows is for the verifier
@@ -51,6 +53,15 @@ type Script struct {
 
 // Processors is the number of processors the script drives.
 func (s *Script) Processors() int { return int(s.Words[HeadProcessors]) }
+
+// lists returns the region of the lists that instructions share, its end behind the script's if the
+// script is too short to have one.
+func lists(words []uint32) (begin, end uint64) {
+	if len(words) < HeadWords {
+		return 0, 0
+	}
+	return uint64(words[HeadLists]), min(uint64(words[HeadListEnd]), uint64(len(words)))
+}
 
 // Stream returns the instructions of processor p, from its first word on.
 func (s *Script) Stream(p int) []uint32 {

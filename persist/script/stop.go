@@ -16,6 +16,7 @@ type Stop [StopWords]uint32
 //	LostSignal       barrier, signals that came, signals expected
 //	UnwrittenWord    segment, offset
 //	OutsideTensors   item, operand, segment, first and last element
+//	OutsideLists     the first item's word of the script, the end of the items
 const (
 	StopCode = iota
 	StopProcessor
@@ -32,6 +33,7 @@ const (
 	UnwrittenWord  // a poll took too long
 	NoInstruction  // an opcode or a length that does not exist
 	OutsideTensors // in a checking build: an operand is in no tensor
+	OutsideLists   // in a checking build: listed items are not among the script's lists
 )
 
 // Error is the sentence; words are the script's, as far as they are still known, and seconds is the
@@ -56,6 +58,9 @@ func (s *Stop) Error(words []uint32, seconds float64) error {
 		return fmt.Errorf("%s: %s+%d is not written after %g s (VPPS_WAIT_SECONDS sets the limit)", place, segmentName(d[0]), d[1], seconds)
 	case OutsideTensors:
 		return fmt.Errorf("%s: operand %d of item %d, %s+%d..%d, %s", place, d[1], d[0], segmentName(d[2]), d[3], d[4], whereabouts(words, d[2], d[3]))
+	case OutsideLists:
+		begin, end := lists(words)
+		return fmt.Errorf("%s: its items are words %d to %d of the script, but the lists are words %d to %d", place, d[0], d[1], begin, end)
 	}
 	return fmt.Errorf("%s: not an instruction", place)
 }
@@ -67,7 +72,7 @@ func (s *Stop) instruction(words []uint32) (in *Instruction, index int) {
 		return nil, 0
 	}
 	for stream, word := words[words[at]:], 0; word <= int(s[StopWord]); index++ {
-		in, err := Decode(stream)
+		in, err := Decode(stream, words)
 		if err != nil || in.Op == Halt {
 			return nil, 0
 		}

@@ -47,40 +47,48 @@ func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
 	w.words[first] |= x.phase
 }
 
+// shiftWord is where a ProductT has its field shift; in a signature that is the distance of two
+// holders' results.
+const shiftWord = 5
+
 // product writes a holder's instructions for its items [from, to) of one run.
 func (w *streamWriter) product(r *run, from, to int, holder uint32) {
 	b, s := w.b, w.words
-	words, items := b.sigs.of(r.sig), b.pairs[2*from:2*to]
+	words := b.sigs.of(r.sig)
 	room := (MaxWords - len(words)) / 2
-	op := Opcode(words[0])
-	shift := uint32(0)
-	if op == ProductT {
-		shift = holder * words[5]
-	}
-	for first := true; len(items) > 0; first = false {
-		k := min(room, len(items)/2)
+	for first := from; from < to; {
+		k := min(room, to-from)
 		at := len(s)
 		s = appendFew(s, words)
-		s[at] |= Sync << 16
-		s[at+1] = uint32(len(words)+2*k) | uint32(k)<<16
-		switch op {
+		switch Opcode(words[0]) {
 		case ProductT:
-			s[at+5] = 0
+			s[at+shiftWord] *= holder // each has a result of its own
 		case Outer:
-			if !first || r.acc {
+			if from > first || r.acc {
 				s[at] |= Acc << 16
 			}
 		}
-		list := len(s)
-		s = append(s, items[:2*k]...)
-		if shift > 0 {
-			for i := list; i < len(s); i += 2 {
-				s[i] += shift
-			}
+		if r.list != 0 {
+			s[at] |= Listed << 16
+			s = append(s, r.list+2*uint32(from-r.from))
+		} else {
+			s = appendPairs(s, b.matrices[from:from+k])
 		}
-		items = items[2*k:]
+		s[at] |= Sync << 16
+		s[at+1] = uint32(len(s)-at) | uint32(k)<<16
+		from += k
 	}
 	w.words = s
+}
+
+// appendPairs appends the words of product items.
+func appendPairs(s []uint32, list []matrixItem) []uint32 {
+	at := len(s)
+	s = slices.Grow(s, 2*len(list))[:at+2*len(list)]
+	for i := range list {
+		*(*[2]uint32)(s[at+2*i:]) = list[i].words
+	}
+	return s
 }
 
 // items writes a level's sorted items: runs of the same order and signature become instructions. The

@@ -27,6 +27,7 @@ func Verify(s *Script, p *plan.Plan) error {
 
 // verifier is the state of the simulation.
 type verifier struct {
+	words    []uint32 // of the script
 	plan     *plan.Plan
 	bySeg    [Segments][]shadow
 	procs    []runner
@@ -75,7 +76,7 @@ type resident struct {
 }
 
 func newVerifier(s *Script, p *plan.Plan) (*verifier, error) {
-	v := &verifier{plan: p, events: make([]event, 1), sets: newReadSets(), resident: make([]resident, len(p.Matrices))}
+	v := &verifier{words: s.Words, plan: p, events: make([]event, 1), sets: newReadSets(), resident: make([]resident, len(p.Matrices))}
 	if err := v.header(s.Words); err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (v *verifier) header(w []uint32) error {
 		return fmt.Errorf("%d processors, but the plan has %d", n, v.plan.Processors)
 	}
 	end := uint64(HeadWords + n*ProcWords)
-	for i, name := range []string{HeadCounters: "counters", HeadInputs: "inputs", HeadDevice: "device words", HeadTensors: "tensor table", HeadTensorEnd: "tensor table's end"} {
+	for i, name := range []string{HeadLists: "lists", HeadListEnd: "lists' end", HeadCounters: "counters", HeadInputs: "inputs", HeadDevice: "device words", HeadTensors: "tensor table", HeadTensorEnd: "tensor table's end"} {
 		if name == "" {
 			continue
 		}
@@ -127,8 +128,8 @@ func (v *verifier) header(w []uint32) error {
 func (v *verifier) processor(w []uint32, i int) error {
 	entry := w[HeadWords+i*ProcWords:][:ProcWords]
 	start, rank, group := entry[ProcStart], entry[ProcRank], entry[ProcGroup]
-	if start < uint32(HeadWords+int(w[HeadProcessors])*ProcWords) || start >= w[HeadCounters] {
-		return fmt.Errorf("its stream starts at word %d: the streams end at %d", start, w[HeadCounters])
+	if start < w[HeadListEnd] || start >= w[HeadCounters] {
+		return fmt.Errorf("its stream starts at word %d: the streams are words %d to %d", start, w[HeadListEnd], w[HeadCounters])
 	}
 	if rank >= group || group > 1<<16 {
 		return fmt.Errorf("rank %d in a group of %d", rank, group)
@@ -146,7 +147,7 @@ func (v *verifier) streams() error {
 	for i := range v.procs {
 		stream := v.procs[i].stream
 		for index := 0; ; index++ {
-			in, err := Decode(stream)
+			in, err := Decode(stream, v.words)
 			if err == nil && (in.Op == Signal || in.Op == Wait) && in.Field("barrier") >= uint32(len(v.barriers)) {
 				err = fmt.Errorf("barrier %d: the script has %d", in.Field("barrier"), len(v.barriers))
 			}
@@ -215,7 +216,7 @@ func (v *verifier) loadResident() {
 	for i := range v.procs {
 		v.events = append(v.events, event{processor: uint32(i), epoch: loading})
 		for at := v.procs[i].stream; ; {
-			in, err := Decode(at)
+			in, err := Decode(at, v.words)
 			if err != nil || in.Op == Halt {
 				break
 			}
@@ -251,7 +252,7 @@ const (
 // advance runs a processor until it halts or blocks; processors that it releases join ready.
 func (v *verifier) advance(p *runner, ready *[]int) (outcome, error) {
 	for {
-		in, err := Decode(p.stream)
+		in, err := Decode(p.stream, v.words)
 		if err != nil {
 			return halted, err
 		}

@@ -27,7 +27,7 @@ func TestVerifyAcceptsTheOwnExample(t *testing.T) {
 	if err := Verify(e.Script, e.Plan); err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
 	}
-	for _, want := range []string{"processor 1: rank 1 of 2", "map.tanh own sync published", "product bias", "product_t sync published", "rank_stride=7", "polled", "halt"} {
+	for _, want := range []string{"processor 1: rank 1 of 2", "map.tanh own sync published", "product bias listed", "product_t sync published listed", "shift=7", "polled", "halt"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the text has no %q:\n%s", want, b.String())
 		}
@@ -90,6 +90,15 @@ func (p *pair) transposed() {
 
 func (p *pair) update(proc int) {
 	p.Do(proc, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1), 0, 0, 0}, []uint32{0, 0, 32})
+}
+
+// make2 is items of two words.
+func make2(n int) [][]uint32 {
+	items := make([][]uint32, n)
+	for i := range items {
+		items[i] = []uint32{0, 24}
+	}
+	return items
 }
 
 var act = Segs(SegAct, SegAct, SegAct)
@@ -313,6 +322,34 @@ func TestVerify(t *testing.T) {
 		{"a label beyond its rows", func(p *pair) {
 			p.Do(0, Row, uint8(NegLogPick), 0, []uint32{act, 8, 1, 0}, []uint32{0, 24, 8, 8})
 		}, "label 8 of 8 rows"},
+		{"items in a list", func(p *pair) {
+			p.DoListed(0, Product, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24}, []uint32{8, 32})
+			p.DoListed(1, Product, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24}, []uint32{8, 32})
+		}, ""},
+		{"listed items that write what others read", func(p *pair) {
+			p.DoListed(0, Product, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{24, 24})
+		}, "read and written by different threads"},
+		{"a list that begins behind the lists", func(p *pair) {
+			p.DoListed(0, Product, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
+			p.Streams[0][7] += 2
+		}, "processor 0, instruction 0 (product): its items are words 18 to 20 of the script, but the lists are words 16 to 18"},
+		{"a list that begins before the lists", func(p *pair) {
+			p.DoListed(0, Outer, 0, []uint32{act, 0, Float(1), 0}, []uint32{24, 24})
+			p.Streams[0][6] -= 1
+		}, "its items are words 15 to 17 of the script, but the lists are words 16 to 18"},
+		{"a list shorter than the instruction says", func(p *pair) {
+			p.DoListed(0, ProductT, 0, []uint32{act, 0, Float(1), 0}, []uint32{8, 24})
+			p.Streams[0][1] = 7 | 2<<16
+		}, "its items are words 16 to 20 of the script, but the lists are words 16 to 18"},
+		{"more listed items than fit", func(p *pair) {
+			p.DoListed(0, ProductT, 0, []uint32{act, 0, Float(1), 0}, make2(MaxListed+1)...)
+		}, "511 listed items: at most 510"},
+		{"a listed instruction with items", func(p *pair) {
+			p.Do(0, ProductT, 0, Listed, []uint32{act, 0, Float(1), 0}, []uint32{8, 24})
+		}, "8 words, but with listed items it is 7"},
+		{"listed items of an instruction that has none", func(p *pair) {
+			p.Do(0, Fill, 0, Listed, []uint32{act, 8, 0}, []uint32{0})
+		}, "fill cannot have flag listed"},
 		{"own where there are no slices", func(p *pair) {
 			p.Do(0, Norm, 0, Own, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 32})
 		}, "norm cannot have flag own"},

@@ -1,0 +1,115 @@
+package script_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+// A training script for many processors leaves the same bits, whether the items of a product are in a
+// list for all holders of the matrix or with each holder's instruction.
+func TestListedItemsAreThoseOfEachHolder(t *testing.T) {
+	for _, copies := range []int{1, 4} {
+		listed, p := manyProcessorsScript(t, copies)
+		if err := script.Verify(listed, p); err != nil {
+			t.Fatal(err)
+		}
+		inline, moved := inlined(t, listed)
+		if err := script.Verify(inline, p); err != nil {
+			t.Fatal(err)
+		}
+		for op, n := range moved {
+			if n == 0 {
+				t.Errorf("%d copies: no %s is listed", copies, op)
+			}
+		}
+		if n := len(listed.Words); n*5/4 > len(inline.Words) {
+			t.Errorf("%d copies: %d words with lists, %d without", copies, n, len(inline.Words))
+		}
+		memory := liveMemory(listed)
+		want, have := leftBy(t, inline, p, memory), leftBy(t, listed, p, memory)
+		for s := range want {
+			for i := range want[s] {
+				if math.Float32bits(want[s][i]) != math.Float32bits(have[s][i]) {
+					t.Fatalf("%d copies: %s+%d is %g, with lists %g", copies, script.Segment(s), i, want[s][i], have[s][i])
+				}
+			}
+		}
+	}
+}
+
+// manyProcessorsScript is one fb of a Tree-LSTM, hidden size 64, on as many processors as a GPU has.
+func manyProcessorsScript(t *testing.T, copies int) (*script.Script, *plan.Plan) {
+	g, params, matrices := newForest(t, 12, 64)
+	p, err := plan.RoundRobin(matrices, plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 95, SharedPerBlock: 200 << 10, Copies: copies}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := make([]uint32, len(params))
+	for i := range ids {
+		ids[i] = uint32(i)
+		params[i].Matrix = -1
+	}
+	for i, m := range p.Matrices {
+		params[m.Param].Matrix = int32(i)
+	}
+	var b script.Builder
+	built, err := b.Build(&script.Request{Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1),
+		Forward: true, Needed: true, Backward: true, Tensors: true,
+		Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &built.Script, p
+}
+
+// inlined is the script without lists, and how many instructions had one.
+func inlined(t *testing.T, s *script.Script) (*script.Script, map[script.Opcode]int) {
+	a := script.NewAssembler(s.Processors(), 1)
+	a.Barriers = int(s.Words[script.HeadBarriers])
+	a.Inputs = s.Words[s.Words[script.HeadInputs]:s.Words[script.HeadDevice]]
+	a.Tensors = s.Words[s.Words[script.HeadTensors]:s.Words[script.HeadTensorEnd]]
+	moved := map[script.Opcode]int{script.Product: 0, script.ProductT: 0, script.Outer: 0}
+	for p := range a.Streams {
+		for stream := s.Stream(p); ; {
+			in, err := script.Decode(stream, s.Words)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in.Op == script.Halt {
+				break
+			}
+			stream = stream[len(in.Words):]
+			words := slices.Clone(in.Words)
+			if in.Flags&script.Listed != 0 {
+				moved[in.Op]++
+				words = words[:len(words)-1]
+				for i := range in.Items {
+					words = append(words, in.Item(i)...)
+				}
+				words[0] &^= script.Listed << 16
+				words[1] = uint32(len(words)) | uint32(in.Items)<<16
+			}
+			a.Streams[p] = append(a.Streams[p], words...)
+		}
+	}
+	return a.Script(), moved
+}
+
+// leftBy is what a script leaves in memory.
+func leftBy(t *testing.T, s *script.Script, p *plan.Plan, memory [script.Segments][]float32) (after [script.Segments][]float32) {
+	e := checking(t, 2, p, memory)
+	if err := e.Launch(&script.Script{Words: slices.Clone(s.Words)}, 1); err != nil {
+		t.Fatal(err)
+	}
+	for i := range after {
+		after[i] = make([]float32, len(memory[i]))
+		if err := e.Read(script.Segment(i), 0, after[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return after
+}
