@@ -38,11 +38,12 @@ struct Device {
     }
     return window.words + pc % (PIECES * PIECE);
   }
-  // Fetches the list of the instruction at pc, if it has one and its first words are here. The
-  // buffer is free: its last reader came before the latest listed instruction, where threads met.
+  // Fetches the list of the instruction at pc, if it has one; what comes before it is short, so its
+  // first words are here. The buffer is free: its last reader came before the latest listed
+  // instruction, where threads met.
   VP_MEMBER void ahead(u32 pc) {
     const u32 *w = window.words + pc % (PIECES * PIECE);
-    if (pc + OUTER_ITEMS + 2 <= (piece + 2) * PIECE && w[0] >> 16 & FLAG_LISTED)
+    if (w[0] >> 16 & FLAG_LISTED)
       take_list(pc, w);
   }
   VP_MEMBER void take_list(u32 pc, const u32 *w) {

@@ -13,7 +13,7 @@ import (
 )
 
 // static is the shared memory that a kernel takes beside what the matrix routines ask for.
-const static = 24 << 10
+const static = 32 << 10
 
 // device is what residency depends on, with so many processors on an SM.
 func (e *Executor) device(ctas, setAside int) plan.Device {

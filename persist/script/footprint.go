@@ -318,7 +318,7 @@ func (f *Footprint) columns(m *plan.Matrix) {
 		Segment: SegParam, Offset: uint64(m.Offset) + uint64(lo*m.Rows), Read: true, Rank: 1,
 		Axes: [MaxAxes]Axis{{uint64((hi - lo) * m.Rows), 1}},
 	})
-	shift := uint64(f.place.Rank)*uint64(f.in.Field("rank_stride")) + uint64(lo)
+	shift := uint64(f.in.Field("shift")) + uint64(lo)
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		f.add(0, i, uint64(item[0])+shift, f.result(), Axis{uint64(hi - lo), 1})
