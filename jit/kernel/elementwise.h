@@ -2,15 +2,17 @@
 // each thread elements; the CPU runs one vectorised loop per function and item.
 #pragma once
 
+// How many inputs a function has: two bits each of a table, without a jump.
 VP u32 arity(u32 fn) {
-  switch (fn) {
-#define FN(NAME, ARITY)                                                                            \
-  case FN_##NAME:                                                                                  \
-    return ARITY;
-    ELEMENT_FUNCTIONS(FN)
+#define FN(NAME, ARITY) +((FN_##NAME >> 5) == WORD ? (u64)ARITY << 2 * (FN_##NAME & 31) : 0)
+#define WORD 0
+  const u64 low = 0 ELEMENT_FUNCTIONS(FN);
+#undef WORD
+#define WORD 1
+  const u64 high = 0 ELEMENT_FUNCTIONS(FN);
+#undef WORD
 #undef FN
-  }
-  return 0;
+  return fn < FN_COUNT ? (u32)((fn < 32 ? low : high) >> 2 * (fn & 31)) & 3u : 0;
 }
 
 VP void put(float *dst, float v, u32 flags) { *dst = canonical(flags & FLAG_ACC ? *dst + v : v); }
@@ -55,39 +57,65 @@ VP void fill(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 c
 }
 
 #ifdef VPPS_GPU
-// Warps take pieces of 32 elements, over all items; two pieces are loaded before the
-// first is computed, so that their latencies overlap.
-VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 count) {
-  const u32 AHEAD = 2;
-  Range r = owned(w[MAP_N], flags, p);
-  u32 n = r.hi - r.lo, in = arity(fn), words = in + 1;
-  u32 pieces = (n + 31) / 32, total = pieces * count;
-  u32 warp = THREAD / 32, lane = THREAD % 32;
-  float cp = FLOAT_OF(w[MAP_P]), cq = FLOAT_OF(w[MAP_Q]);
-  for (u32 base = warp; base < total; base += WARPS * AHEAD) {
-    float v[AHEAD][4];
-    float *dst[AHEAD];
-#pragma unroll
-    for (u32 j = 0; j < AHEAD; j++) {
-      u32 piece = base + j * WARPS;
-      u32 item = pieces == 1 ? piece : piece / pieces;
-      u32 i = (piece - item * pieces) * 32 + lane;
-      dst[j] = 0;
-      v[j][0] = v[j][1] = v[j][2] = v[j][3] = 0.0f;
-      if (piece < total && i < n) {
-        const u32 *a = w + MAP_ITEMS + item * words;
-        i += r.lo;
-        dst[j] = address(l, w[MAP_SEGMENTS], 0, a[0]) + i;
-#pragma unroll
-        for (u32 s = 0; s < 4; s++)
-          if (s < in)
-            v[j][s] = address(l, w[MAP_SEGMENTS], s + 1, a[s + 1])[i];
+// Warps take pieces of 32 elements, over all items; the next piece is loaded before one is
+// computed. Most instructions are one piece for each warp, so what comes before it counts: no
+// division, one copy of the formulas.
+struct MapPiece {
+  u32 item, rest, pieces, lane; // of the item's pieces, rest is next
+  const u32 *items;
+  float *base[5];
+  float *dst; // 0: nothing to do
+  float v[4], old;
+
+  // Goes on by some pieces and loads.
+  VP_MEMBER void load(u32 by, u32 in, u32 n, u32 count, u32 flags) {
+    rest += by;
+    if (pieces == 1) {
+      item += rest;
+      rest = 0;
+    } else {
+      while (rest >= pieces) {
+        rest -= pieces;
+        item++;
       }
     }
+    u32 i = rest * 32 + lane;
+    dst = 0;
+    if (item >= count || i >= n)
+      return;
+    const u32 *a = items + item * (in + 1);
+    dst = base[0] + a[0] + i;
 #pragma unroll
-    for (u32 j = 0; j < AHEAD; j++)
-      if (dst[j])
-        put(dst[j], apply(fn, v[j][0], v[j][1], v[j][2], v[j][3], cp, cq), flags);
+    for (u32 s = 0; s < 4; s++)
+      if (s < in)
+        v[s] = base[s + 1][a[s + 1] + i];
+    if (flags & FLAG_ACC)
+      old = *dst;
+  }
+};
+
+VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 count) {
+  Range r = owned(w[MAP_N], flags, p);
+  u32 n = r.hi - r.lo, in = arity(fn), segments = w[MAP_SEGMENTS];
+  float cp = FLOAT_OF(w[MAP_P]), cq = FLOAT_OF(w[MAP_Q]);
+  MapPiece x;
+  x.item = x.rest = 0;
+  x.pieces = n > 32 ? (n + 31) / 32 : 1;
+  x.lane = THREAD % 32;
+  x.items = w + MAP_ITEMS;
+#pragma unroll
+  for (u32 s = 0; s < 5; s++)
+    x.base[s] = address(l, segments, s <= in ? s : 0, r.lo);
+#pragma unroll
+  for (u32 s = 0; s < 4; s++)
+    x.v[s] = 0.0f;
+  x.old = -0.0f;
+  x.load(THREAD / 32, in, n, count, flags);
+  while (x.item < count) {
+    MapPiece now = x;
+    x.load(WARPS, in, n, count, flags);
+    if (now.dst)
+      *now.dst = canonical(now.old + apply(fn, now.v[0], now.v[1], now.v[2], now.v[3], cp, cq));
   }
 }
 #else
