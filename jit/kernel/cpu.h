@@ -25,10 +25,6 @@
 #include "interpreter.h"
 #include "publish_cpu.h"
 
-VP u32 *counter(const Launch &l, u32 barrier) {
-  return l.script + l.script[HEAD_COUNTERS] + barrier * BARRIER_STRIDE;
-}
-
 // The interpreter's device. Refusal says why a launch has to stop.
 struct Device {
   const vpps_launch &run;

@@ -96,14 +96,14 @@ struct Device {
       give_up(a, STOPPED_NO_INSTRUCTION, p.pc, 0, 0, 0);
   }
 
-  VP_MEMBER void signal(const Launch &, const u32 *w) const {
+  VP_MEMBER void signal(const Launch &l, const u32 *w) const {
     __syncthreads();
     if (THREAD == 0)
-      add_release(a.script + a.script[HEAD_COUNTERS] + w[SIGNAL_BARRIER] * BARRIER_STRIDE);
+      add_release(counter(l, w[SIGNAL_BARRIER]));
   }
-  VP_MEMBER Step wait(const Launch &, const Processor &p, const u32 *w) {
+  VP_MEMBER Step wait(const Launch &l, const Processor &p, const u32 *w) {
     ahead(p.pc + WAIT_ITEMS);
-    return wait_for(a, w, p.pc) ? MOVED : STOPPED;
+    return wait_for(a, l, w, p.pc) ? MOVED : STOPPED;
   }
   VP_MEMBER Step poll(const Launch &l, const Processor &p, const u32 *w) const {
     return poll_for(a, l, p, w, w[0] >> 16, w[1] >> 16, p.pc) ? MOVED : STOPPED;
@@ -126,6 +126,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const 
     for (int s = 0; s < SEGMENTS; s++)
       l.segment[s] = a.segment[s];
     l.script = a.script;
+    l.counters = a.script + a.script[HEAD_COUNTERS]; // once: each wait empties the cache
     l.status = a.status;
     l.batch = a.batch;
     l.segment[SEG_INPUT] = (float *)(a.script + a.script[HEAD_INPUTS]);

@@ -91,10 +91,10 @@ VP void give_up(const Arguments &a, u32 code, u32 word, u32 d0, u32 d1, u32 d2, 
 }
 
 // Waits for a barrier; thread 0 looks. False: give up.
-VP bool wait_for(const Arguments &a, const u32 *w, u32 pc) {
+VP bool wait_for(const Arguments &a, const Launch &l, const u32 *w, u32 pc) {
   __shared__ u32 stop;
   if (THREAD == 0) {
-    const u32 *at = a.script + a.script[HEAD_COUNTERS] + w[WAIT_BARRIER] * BARRIER_STRIDE;
+    const u32 *at = counter(l, w[WAIT_BARRIER]);
     u32 want = w[WAIT_EXPECTED], spins = 0;
     u64 since = 0;
     stop = 0;

@@ -98,7 +98,7 @@ void time_out(vpps_launch *run, uint32_t thread, uint32_t threads) {
       unwritten(l, p, w, &detail[1]);
       return vpps_cpu_give_up(run, STOPPED_UNWRITTEN_WORD, i, p.pc, detail);
     }
-    const uint32_t *at = l.script + l.script[HEAD_COUNTERS] + w[WAIT_BARRIER] * BARRIER_STRIDE;
+    const uint32_t *at = counter(l, w[WAIT_BARRIER]);
     detail[0] = w[WAIT_BARRIER];
     detail[1] = __atomic_load_n(at, __ATOMIC_RELAXED);
     detail[2] = w[WAIT_EXPECTED];

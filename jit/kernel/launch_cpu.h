@@ -7,6 +7,7 @@ VP Launch launch_of(const vpps_launch *run) {
   for (int s = 0; s <= SEGMENTS; s++)
     l.segment[s] = run->segment[s];
   l.script = run->script;
+  l.counters = l.script + l.script[HEAD_COUNTERS];
   l.status = run->status;
   l.batch = run->batch;
   l.processors = run->script[HEAD_PROCESSORS];

@@ -4,7 +4,8 @@
 // One launch, the same for all its processors.
 struct Launch {
   float *segment[SEGMENTS + 1]; // the last: memory of one processor for an instruction (CPU)
-  u32 *script;                  // all words; the barrier counters in them count up
+  u32 *script;                  // all words
+  u32 *counters;                // in the script: of the barriers, they count up
   u32 *status;                  // [0] nonzero: an earlier batch failed, do nothing
   u32 batch;                    // this launch's number, for the status word
   u32 processors;
@@ -27,6 +28,8 @@ VP u32 list_of(const u32 *w) {
   u32 op = w[0] & 255u;
   return w[op == OP_PRODUCT ? PRODUCT_ITEMS : op == OP_PRODUCT_T ? PRODUCT_T_ITEMS : OUTER_ITEMS];
 }
+
+VP u32 *counter(const Launch &l, u32 barrier) { return l.counters + barrier * BARRIER_STRIDE; }
 
 // The slice of a vector of n elements that a processor of a group owns.
 struct Range {
