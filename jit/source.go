@@ -112,45 +112,74 @@ func slotsOf(p *plan.Plan) []slot {
 	return s
 }
 
-// transposedBytes is the shared memory in which the warps' shares of some items of a transposed
-// product meet. No more is needed for the vectors that outer products share.
-func transposedBytes(cols, items int) int { return items * (Threads / 32) * 32 * iterations(cols) * 4 }
+// mostShared is the shared memory that the matrix routines use: the rest is a cache.
+const mostShared = 72 << 10
 
-// transposedItems is how many items of a transposed product are done at a time.
-func transposedItems(p *plan.Plan, cols int) int {
-	items := 4
-	for items > 1 && (items*iterations(cols) > 32 || items*p.RowsPerWarp > 32 || transposedBytes(cols, items) > p.Shared) { // registers, memory
+func room(p *plan.Plan) int { return min(p.Shared, mostShared) }
+
+// rowsOf is how many rows a partition has at most.
+func rowsOf(p *plan.Plan) int { return Threads / 32 * p.RowsPerWarp }
+
+// stage is how many items a matrix routine works on between two meetings of a processor's threads,
+// each of so many bytes.
+func stage(p *plan.Plan, bytes int) int {
+	items := 16
+	for items > 1 && items*bytes > room(p) {
 		items /= 2
 	}
 	return items
 }
 
-// productBytes is the shared memory for the vectors of a product, twice as many as are worked on.
-func productBytes(cols int) int {
-	batch := 4
-	if n := iterations(cols); n > 32 {
-		batch = 1
-	} else if n > 16 {
-		batch = 2
+// productSizes is how many vectors of a product are in shared memory, for how many items the warps' sums
+// are, in two buffers, and the bytes of all.
+func productSizes(p *plan.Plan, cols int) (ring, items, bytes int) {
+	vector, sums := 4*32*iterations(cols), 4*2*Threads/32*rowsOf(p)
+	ring, items = 8, 32
+	for ring > 2 && ring*vector > room(p)/2 {
+		ring /= 2
 	}
-	return 2 * batch * 32 * iterations(cols) * 4
+	for items > 1 && (items*rowsOf(p) > 2*Threads || ring*vector+items*sums > room(p)) {
+		items /= 2
+	}
+	return ring, items, ring*vector + items*sums
+}
+
+// transposedStage is the items of a stage, and the bytes of each in three buffers.
+func transposedStage(p *plan.Plan, arrays int) (items, bytes int) {
+	bytes = 4 * 3 * rowsOf(p) * arrays
+	return stage(p, bytes), bytes
+}
+
+func outerStage(p *plan.Plan, cols, copies int) (items, bytes int) {
+	share := (iterations(cols) + copies - 1) / copies
+	bytes = 4 * 3 * (32*share + rowsOf(p))
+	return stage(p, bytes), bytes
 }
 
 // workBytes is the dynamic shared memory in which the matrix routines work.
 func workBytes(p *plan.Plan) int {
-	bytes := 0
-	for m, x := range p.Matrices {
-		w := p.Residence(m)
-		if w.Kind == plan.Registers {
-			bytes = max(bytes, productBytes(x.Cols))
+	most, sizes := 0, map[int]int{}
+	for _, s := range slotsOf(p) {
+		for _, cols := range s.cols {
+			_, _, bytes := productSizes(p, cols)
+			most = max(most, bytes)
 		}
-		if w.Columns > 0 {
-			bytes = max(bytes, plan.StreamBytes(p.Depth))
-		} else {
-			bytes = max(bytes, transposedBytes(x.Cols, transposedItems(p, x.Cols)))
+		for _, cols := range s.held {
+			sizes[cols]++
+		}
+		for _, t := range s.shares {
+			items, bytes := outerStage(p, t[0], t[1])
+			most = max(most, items*bytes)
 		}
 	}
-	return bytes
+	for _, arrays := range sizes {
+		items, bytes := transposedStage(p, arrays)
+		most = max(most, items*bytes)
+	}
+	if p.Depth > 0 {
+		most = max(most, plan.StreamBytes(p.Depth))
+	}
+	return most
 }
 
 // SharedBytes is the dynamic shared memory of a plan's kernel: the matrices behind where the routines
@@ -292,7 +321,8 @@ func (g *generator) eachArray(line func(string, ...any), field string, sizes fun
 func (g *generator) product(line func(string, ...any)) {
 	all := func(s *slot) []int { return s.cols }
 	g.eachArray(line, "PRODUCT_MATRIX", all, func(s, cols int) string {
-		return fmt.Sprintf("product_rows<%d, %d>(r%d, l, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, s, s)
+		ring, items, _ := productSizes(g.p, cols)
+		return fmt.Sprintf("product_rows<%d, %d, %d, %d>(r%d, l, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, s, s)
 	})
 	if g.p.Depth > 0 {
 		line("const Residence &m = beyond[w[PRODUCT_MATRIX]];")
@@ -336,25 +366,37 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		for _, s := range sizes[cols] {
 			any = append(any, fmt.Sprintf("p%d.matrix == matrix && p%d.cols == %d", s, s, cols))
 		}
-		items := transposedItems(g.p, cols)
-		fetch := func(list, s int) string {
-			return fmt.Sprintf("warp_rows<%d, %d>(l, w[PRODUCT_T_SEGMENTS], list + %d, 1, count - e - %d, p%d)", g.p.RowsPerWarp, items, 2*list, list, s)
-		}
+		arrays := len(sizes[cols])
+		items, _ := transposedStage(g.p, arrays)
+		rows := rowsOf(g.p)
+		rpw := g.p.RowsPerWarp
 		line("if (%s) {", strings.Join(any, " || "))
-		line("u32 e = 0;")
+		line("constexpr int BATCH = transposed_batch<%d, %d, %d>();", rpw, cols, items)
 		line("const u32 *list = items;")
+		line("const float *from = segment_of(l, w[PRODUCT_T_SEGMENTS], 1);")
+		line("u32 stages = (count + %d) / %d;", items-1, items)
+		line("__syncthreads();")
+		line("_Pragma(\"unroll 1\") for (u32 k = 0; k < stages + 2; k++) {")
+		line("if (k > 1) { wait_for_copies(); __syncthreads(); }")
+		line("if (k < stages) {")
+		line("float *to = shared + k %% 3 * %d;", items*rows*arrays)
+		line("u32 e = k * %d;", items)
 		for i, s := range sizes[cols] {
-			line("float dy%d = %s ? %s : 0.0f;", s, any[i], fetch(0, s))
+			line("if (%s) stage<%d, %d, false>(to + %d, from + p%d.row, list + 2 * e + 1, count - e, 0, p%d.end - p%d.row);",
+				any[i], rows, items, i*items*rows, s, s, s)
 		}
-		line("for (; e < count; e += %d, list += %d) {", items, 2*items)
-		line("float t[%d] = {};", items*iterations(cols))
+		line("}")
+		line("commit_copies();")
+		line("if (k < 2) continue;")
+		line("const float *dy = shared + (k - 2) %% 3 * %d;", items*rows*arrays)
+		line("u32 e = (k - 2) * %d, end = min(count, e + %d);", items, items)
+		line("_Pragma(\"unroll 1\") for (; e < end; e += BATCH, dy += BATCH * %d) {", rows)
+		line("float t[BATCH * Tile<%d, %d>::TC] = {};", rpw, cols)
 		for i, s := range sizes[cols] {
-			line("if (%s) {", any[i])
-			line("transposed_rows<%d, %d, %d>(r%d, dy%d, t);", g.p.RowsPerWarp, cols, items, s, s)
-			line("if (e + %d < count) dy%d = %s;", items, s, fetch(items, s))
-			line("}")
+			line("if (%s) transposed_rows<%d, %d, BATCH>(r%d, dy + %d, t);", any[i], rpw, cols, s, i*items*rows)
 		}
-		line("transposed_store<%d, %d>(t, l, w, list, count - e, flags, shared);", cols, items)
+		line("transposed_store<%d, %d, BATCH>(t, l, w, list + 2 * e, end - e, flags);", rpw, cols)
+		line("}")
 		line("}")
 		line("}")
 	}
@@ -380,8 +422,9 @@ func (g *generator) outer(line func(string, ...any)) {
 	}
 	for s, x := range g.slots {
 		for _, t := range x.shares {
-			line("if (p%d.matrix == (int)w[OUTER_MATRIX] && p%d.cols == %d && p%d.copies == %d) outer_rows<%d, %d, %d>(l, w, items, flags, count, p%d, shared);",
-				s, s, t[0], s, t[1], g.p.RowsPerWarp, t[0], t[1], s)
+			items, _ := outerStage(g.p, t[0], t[1])
+			line("if (p%d.matrix == (int)w[OUTER_MATRIX] && p%d.cols == %d && p%d.copies == %d) outer_rows<%d, %d, %d, %d>(l, w, items, flags, count, p%d, shared);",
+				s, s, t[0], s, t[1], g.p.RowsPerWarp, t[0], t[1], items, s)
 		}
 	}
 }

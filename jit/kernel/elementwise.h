@@ -17,6 +17,28 @@ VP u32 arity(u32 fn) {
 
 VP void put(float *dst, float v, u32 flags) { *dst = canonical(flags & FLAG_ACC ? *dst + v : v); }
 
+#ifdef VPPS_GPU
+// Reads N (1, 2 or 4) neighbours, aligned to their size.
+template <int N> VP void read_run(float *v, const float *from) {
+  if (N == 4) {
+    float4 x = *(const float4 *)from;
+    v[0] = x.x, v[1] = x.y, v[2] = x.z, v[3] = x.w;
+  } else if (N == 2) {
+    float2 x = *(const float2 *)from;
+    v[0] = x.x, v[1] = x.y;
+  } else
+    v[0] = *from;
+}
+template <int N> VP void write_run(float *to, const float *v) {
+  if (N == 4)
+    *(float4 *)to = make_float4(v[0], v[1], v[2], v[3]);
+  else if (N == 2)
+    *(float2 *)to = make_float2(v[0], v[1]);
+  else
+    *to = v[0];
+}
+#endif
+
 // The seldom and long ones, out of line: the GPU's code would be twice as big with a copy in
 // every loop.
 VP bool seldom(u32 fn) {
@@ -339,9 +361,79 @@ VP void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
 #endif
 
 // dst = scale * sum of the sources. On the GPU few elements and many sources are shared
-// out over the warps: warp group g takes every GROUPS-th source, and the partial sums meet
-// in shared memory.
+// out over groups of threads, whose sums meet in shared memory.
 #ifdef VPPS_GPU
+enum : u32 { LOADS = 8 }; // of a thread on their way
+
+// Sums elements from.. of the sources first, first + step, ...
+template <int RUN>
+VP void sum_sources(float *s, const float *from, const u32 *src, u32 count, u32 first, u32 step) {
+#pragma unroll
+  for (int j = 0; j < RUN; j++)
+    s[j] = 0.0f;
+#pragma unroll 1
+  for (u32 k = first; k < count; k += LOADS * step) {
+    float v[LOADS * RUN];
+#pragma unroll
+    for (u32 a = 0; a < LOADS; a++)
+      if (k + a * step < count)
+        read_run<RUN>(v + a * RUN, from + src[k + a * step]);
+      else
+#pragma unroll
+        for (int j = 0; j < RUN; j++)
+          v[a * RUN + j] = 0.0f;
+#pragma unroll
+    for (u32 a = 0; a < LOADS; a++)
+#pragma unroll
+      for (int j = 0; j < RUN; j++)
+        s[j] += v[a * RUN + j];
+  }
+}
+
+template <int RUN> VP void put_sum(float *dst, const float *s, float scale, u32 flags) {
+#pragma unroll
+  for (int j = 0; j < RUN; j++)
+    put(dst + j, scale * s[j], flags);
+}
+
+// The same for n runs of RUN elements.
+template <int RUN>
+VP void sum_runs(float *dst, const float *base, const u32 *src, u32 n, u32 count, float scale,
+                 u32 flags, float *scratch) {
+  u32 width = 1, groups = 1; // runs side by side
+  while (width < n && width < THREADS)
+    width *= 2;
+  while (groups * width < THREADS && groups * LOADS < count)
+    groups *= 2;
+  float s[RUN];
+  if (groups == 1) {
+#pragma unroll 1
+    for (u32 i = THREAD; i < n; i += THREADS) {
+      sum_sources<RUN>(s, base + RUN * i, src, count, 0, 1);
+      put_sum<RUN>(dst + RUN * i, s, scale, flags);
+    }
+    return;
+  }
+  u32 g = THREAD / width, e = THREAD % width;
+  bool works = g < groups && e < n;
+  sum_sources<RUN>(s, base + RUN * e, src, works ? count : 0, g, groups);
+  __syncthreads(); // scratch is free
+  if (g > 0 && works)
+    write_run<RUN>(scratch + RUN * THREAD, s);
+  __syncthreads();
+  if (g > 0 || !works)
+    return;
+#pragma unroll 4
+  for (u32 k = 1; k < groups; k++) {
+    float other[RUN];
+    read_run<RUN>(other, scratch + RUN * (e + k * width));
+#pragma unroll
+    for (int j = 0; j < RUN; j++)
+      s[j] += other[j];
+  }
+  put_sum<RUN>(dst + RUN * e, s, scale, flags);
+}
+
 VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count,
             float *scratch) {
   Range r = owned(w[SUM_N], flags, p);
@@ -350,36 +442,15 @@ VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 co
   float *dst = address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]) + r.lo;
   const u32 *src = w + SUM_ITEMS;
   float scale = FLOAT_OF(w[SUM_SCALE]);
-  u32 width = 1; // elements side by side: a power of two
-  while (width < n && width < THREADS)
-    width *= 2;
-  u32 groups = THREADS / width, g = THREAD / width, e = THREAD % width;
-  if (groups == 1 || count < 2 * groups) {
-    for (u32 i = THREAD; i < n; i += THREADS) {
-      float s = 0.0f;
-#pragma unroll 8
-      for (u32 k = 0; k < count; k++)
-        s += base[src[k] + i];
-      put(dst + i, scale * s, flags);
-    }
-    return;
+  if (n > THREADS || count > LOADS) { // by fours, where that pays and they are aligned
+    u32 places = n;
+    for (u32 k = THREAD % 32; k < count; k += 32)
+      places |= src[k];
+    bool fours = ((u64)base | (u64)dst) % 16 == 0 && places % 4 == 0;
+    if (__all_sync(0xFFFFFFFFu, fours))
+      return sum_runs<4>(dst, base, src, n / 4, count, scale, flags, scratch);
   }
-  float s = 0.0f;
-  if (e < n) {
-#pragma unroll 8
-    for (u32 k = g; k < count; k += groups)
-      s += base[src[k] + e];
-  }
-  __syncthreads();
-  scratch[THREAD] = s;
-  for (u32 d = groups / 2; d > 0; d /= 2) {
-    __syncthreads();
-    if (g < d)
-      scratch[THREAD] += scratch[THREAD + d * width];
-  }
-  if (g == 0 && e < n)
-    put(dst + e, scale * scratch[THREAD], flags);
-  __syncthreads();
+  sum_runs<1>(dst, base, src, n, count, scale, flags, scratch);
 }
 #else
 VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count,

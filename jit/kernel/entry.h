@@ -115,8 +115,8 @@ struct Device {
 
 extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const Arguments a) {
   __shared__ Window window;
-  __shared__ float scratch[THREADS];
-  extern __shared__ float shared[];
+  __shared__ __align__(16) float scratch[4 * THREADS];
+  extern __shared__ __align__(16) float shared[];
   if (a.status[0] != 0)
     return;
   // In shared memory, for segments are indexed by what the script says.

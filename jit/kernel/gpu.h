@@ -26,17 +26,25 @@ struct __align__(16) Window {
 #if __CUDA_ARCH__ >= 800
 VP void copy_async(u32 *to, const u32 *from) {
   u32 s = (u32)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(s), "l"(from));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(s), "l"(from) : "memory");
 }
-VP void commit_copies() { asm volatile("cp.async.commit_group;"); }
-VP void wait_for_copies() { asm volatile("cp.async.wait_group 1;"); }
-VP void wait_for_all_copies() { asm volatile("cp.async.wait_group 0;"); }
+VP void copy_word(float *to, const float *from) {
+  u32 s = (u32)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(s), "l"(from) : "memory");
+}
+VP void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits for all of this thread's copies but what it committed the last N times.
+template <int N> VP void wait_for_all_but() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
 #else // older devices copy at once
 VP void copy_async(u32 *to, const u32 *from) { *(uint4 *)to = *(const uint4 *)from; }
+VP void copy_word(float *to, const float *from) { *to = *from; }
 VP void commit_copies() {}
-VP void wait_for_copies() {}
-VP void wait_for_all_copies() {}
+template <int N> VP void wait_for_all_but() {}
 #endif
+VP void wait_for_copies() { wait_for_all_but<1>(); }
+VP void wait_for_all_copies() { wait_for_all_but<0>(); }
 
 // Starts fetching piece k of the stream; 256 threads take 4 words each.
 VP void fetch(Window &win, const u32 *stream, u32 k) {

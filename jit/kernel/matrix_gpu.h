@@ -1,7 +1,9 @@
 // The GPU's matrix routines, called from code generated for the plan with literal sizes.
 //
-// A partition is at most WARPS * RPW consecutive rows, up to end; warp g holds rows g*RPW.. of it,
-// lane j the columns j, j+32, ... of each: w[i * ITERS + k] is W[row + g*RPW + i, j + 32k].
+// A partition is at most ROWS = WARPS * RPW consecutive rows, up to end. A thread holds a tile of
+// it, of neighbouring rows, and columns in runs of V (Tile). Vectors come through shared memory,
+// copied ahead of where they are needed: for products by each warp for itself; what all warps
+// read, STAGE items at a time, into one of three buffers.
 #pragma once
 
 // What a processor keeps in one of its register arrays; matrix -1: nothing.
@@ -15,279 +17,438 @@ struct Partition {
 
 __device__ constexpr int iterations(int cols) { return (cols + 31) / 32; }
 __device__ constexpr int power_of_two(int n) { return n <= 1 ? 1 : 2 * power_of_two((n + 1) / 2); }
+__device__ constexpr int at_least_1(int n) { return n < 1 ? 1 : n; }
 
-// Whether four rows of a column can be moved at a time.
-template <int RPW> VP bool by_fours(const float *base, const Partition &part) {
-  return RPW % 4 == 0 && part.rows % 4 == 0 && part.row % 4 == 0 && (u64)base % 16 == 0;
+// How many of n neighbours are moved at a time.
+__device__ constexpr int run_of(int n) { return n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : 1; }
+
+// Reads N neighbours, of which only the first count are there: the others are 0.
+template <int N> VP void read_some(float *v, const float *from, int count) {
+  if (count >= N && (u64)from % (4 * N) == 0)
+    return read_run<N>(v, from);
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    v[i] = i < count ? from[i] : 0.0f;
 }
 
-template <int RPW, int COLS>
-VP void load_rows(float *w, const float *base, const Partition &part, Clocks &clocks) {
-  constexpr int ITERS = iterations(COLS);
-  u32 first = part.row + THREAD / 32 * RPW, lane = THREAD % 32, floats = 0;
-  if (by_fours<RPW>(base, part)) {
+// Stores the first count of N neighbours.
+template <int N> VP void put_some(float *to, const float *v, int count, u32 flags) {
+  if (count >= N && (u64)to % (4 * N) == 0) {
+    float x[N];
+    if (flags & FLAG_ACC)
+      read_run<N>(x, to);
 #pragma unroll
-    for (int i = 0; i + 3 < RPW; i += 4)
-#pragma unroll
-      for (int k = 0; k < ITERS; k++) {
-        u32 r = first + i, c = lane + 32 * k;
-        float4 v = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
-        if (r < part.end && c < COLS) {
-          v = *(const float4 *)(base + r + c * part.rows);
-          floats += 4;
-        }
-        w[i * ITERS + k] = v.x;
-        w[(i + 1) * ITERS + k] = v.y;
-        w[(i + 2) * ITERS + k] = v.z;
-        w[(i + 3) * ITERS + k] = v.w;
-      }
-    clocks.loaded(floats);
+    for (int i = 0; i < N; i++)
+      x[i] = canonical(flags & FLAG_ACC ? x[i] + v[i] : v[i]);
+    write_run<N>(to, x);
     return;
   }
 #pragma unroll
-  for (int i = 0; i < RPW; i++)
+  for (int i = 0; i < N; i++)
+    if (i < count)
+      put(to + i, v[i], flags);
+}
+
+// Which elements of a partition a thread holds: w[i * TC + q] is row row() + i and column
+// column(q) of it. Of a warp's lanes LR are side by side along the rows, LC along the columns, so
+// that sums over both are short; a warp has PART neighbouring columns.
+template <int RPW, int COLS> struct Tile {
+  static constexpr int ITERS = iterations(COLS), WIDTH = 32 * ITERS, ROWS = (int)WARPS * RPW;
+  static constexpr int LR = ITERS % 2 == 0 && RPW <= 8 ? 4 : 8, LC = 32 / LR;
+  static constexpr int TR = ROWS / LR, TC = RPW * ITERS / TR;
+  static constexpr int V = run_of(TC), VR = run_of(TR), PART = WIDTH / (int)WARPS;
+
+  // Lanes whose numbers differ in bit 0 read the same column, in bit 1 the same row: 16 bytes
+  // a lane then take no more turns than they must.
+  VP_MEMBER static u32 lane_row() { return THREAD % 2 + THREAD % 32 / (2 * LC) * 2; }
+  VP_MEMBER static u32 lane_column() { return THREAD / 2 % LC; }
+  VP_MEMBER static u32 row() { return lane_row() * TR; }
+  VP_MEMBER static u32 first_column() { return THREAD / 32 * PART; } // of the warp
+  VP_MEMBER static u32 in_part(u32 q) { return V * (lane_column() + LC * (q / V)) + q % V; }
+  VP_MEMBER static u32 column(u32 q) { return first_column() + in_part(q); }
+};
+
+template <int RPW, int COLS>
+VP void load_rows(float *w, const float *base, const Partition &part, Clocks &clocks) {
+  typedef Tile<RPW, COLS> T;
+  u32 first = part.row + T::row(), floats = 0;
 #pragma unroll
-    for (int k = 0; k < ITERS; k++) {
-      u32 r = first + i, c = lane + 32 * k;
-      w[i * ITERS + k] = r < part.end && c < COLS ? base[r + c * part.rows] : 0.0f;
-      floats += r < part.end && c < COLS ? 1 : 0;
+  for (int i = 0; i < T::TR; i += T::VR)
+#pragma unroll
+    for (int q = 0; q < T::TC; q++) {
+      u32 r = first + i, c = T::column(q);
+      int count = c < COLS ? (int)part.end - (int)r : 0;
+      float v[T::VR];
+      read_some<T::VR>(v, base + r + c * part.rows, count);
+#pragma unroll
+      for (int j = 0; j < T::VR; j++) {
+        w[(i + j) * T::TC + q] = v[j];
+        floats += j < count ? 1 : 0;
+      }
     }
   clocks.loaded(floats);
 }
 
-// Sums N (a power of two, at most 32) values over the lanes of a warp, each in the order of a
-// butterfly of distances D, D/2, ... 1: of distance 16, lane l ends up with the sum of
-// v[l * N / 32]. While there are several, partners swap halves, so that a step costs half
-// the shuffles of the one before.
-template <int N, int D> struct LaneSums {
-  VP_MEMBER static float of(const float *v) {
+// Sums N (a power of two) values over lanes of distances D, D/2, ... END. While there are several,
+// partners swap halves, so that a step costs half the shuffles of the one before: the k-th of L
+// lanes, bit D of its number first, ends up with the sums of v[k * N / L] and those behind, in v[0]
+// on.
+template <int N, int D, int END> struct LaneSums {
+  VP_MEMBER static void of(float *v) {
     bool upper = THREAD & D;
-    float half[N / 2];
+    if (N == 1)
+      v[0] += __shfl_xor_sync(0xFFFFFFFFu, v[0], D);
 #pragma unroll
     for (int i = 0; i < N / 2; i++) {
       float mine = upper ? v[i + N / 2] : v[i], other = upper ? v[i] : v[i + N / 2];
-      half[i] = mine + __shfl_xor_sync(0xFFFFFFFFu, other, D);
+      v[i] = mine + __shfl_xor_sync(0xFFFFFFFFu, other, D);
     }
-    return LaneSums<N / 2, D / 2>::of(half);
+    LaneSums<at_least_1(N / 2), D == END ? 0 : D / 2, END>::of(v);
   }
 };
-template <int D> struct LaneSums<1, D> {
-  VP_MEMBER static float of(const float *v) {
-    float sum = v[0] + __shfl_xor_sync(0xFFFFFFFFu, v[0], D);
-    return LaneSums<1, D / 2>::of(&sum);
-  }
-};
-template <> struct LaneSums<1, 0> {
-  VP_MEMBER static float of(const float *v) { return v[0]; }
+template <int N, int END> struct LaneSums<N, 0, END> {
+  VP_MEMBER static void of(float *) {}
 };
 
-// Vectors that all warps read come through shared memory, BATCH at a time in one of two buffers:
-// every thread carries its part of the next ones in registers while these are worked on.
-template <int COLS, int BATCH> struct Vectors {
-  static constexpr int WIDTH = 32 * iterations(COLS), ALL = BATCH * WIDTH;
-  static constexpr int EACH = (ALL + (int)THREADS - 1) / (int)THREADS;
-  float next[EACH];
-
-  // Fetches the second vectors of up to count items, from element first on, end being the vector's
-  // length.
-  VP_MEMBER void load(const Launch &l, u32 segments, const u32 *items, u32 count, u32 slot,
-                      u32 first = 0, u32 end = COLS) {
+// Starts copying elements first up to end of up to count of ITEMS vectors, whose places are every
+// second word of items, into rows of WIDTH floats. Behind end is 0; behind count, if FILL.
+template <int WIDTH, int ITEMS, bool FILL>
+VP void stage(float *to, const float *from, const u32 *items, u32 count, u32 first, u32 end) {
+  constexpr int CHUNKS = ITEMS * WIDTH / 4, TURNS = (CHUNKS + (int)THREADS - 1) / (int)THREADS;
+  bool single = false;
 #pragma unroll
-    for (int j = 0; j < EACH; j++) {
-      u32 at = j * THREADS + THREAD, b = at / WIDTH, c = at % WIDTH;
-      c += first;
-      next[j] = b < BATCH && b < count && c < end ? address(l, segments, slot, items[2 * b + 1])[c]
-                                                  : 0.0f;
+  for (int j = 0; j < TURNS; j++) {
+    u32 at = j * THREADS + THREAD, b = at / (WIDTH / 4), c = first + at % (WIDTH / 4) * 4;
+    if (at >= CHUNKS)
+      continue;
+    if (b < count && c < end) {
+      const float *x = from + items[2 * b] + c;
+      if (c + 4 <= end && (u64)x % 16 == 0)
+        copy_async((u32 *)to + 4 * at, (const u32 *)x);
+      else
+        single = true;
+    } else if (FILL || b < count)
+      *(float4 *)(to + 4 * at) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
+  }
+  if (!single)
+    return;
+#pragma unroll 1
+  for (u32 at = THREAD; at < CHUNKS; at += THREADS) {
+    u32 b = at / (WIDTH / 4), c = first + at % (WIDTH / 4) * 4;
+    if (b >= count || c >= end)
+      continue;
+    const float *x = from + items[2 * b] + c;
+    if (c + 4 > end || (u64)x % 16 != 0)
+      for (u32 i = 0; i < 4; i++)
+        if (c + i < end)
+          copy_word(to + 4 * at + i, x + i);
+        else
+          to[4 * at + i] = 0.0f;
+  }
+}
+
+VP const float *segment_of(const Launch &l, u32 segments, u32 slot) {
+  return address(l, segments, slot, 0);
+}
+
+// How many items are worked on at a time: as many as there are registers for sums.
+template <int RPW, int COLS, int MOST> __device__ constexpr int product_batch() {
+  constexpr int B = Tile<RPW, COLS>::TR <= 4 ? 4 : Tile<RPW, COLS>::TR <= 8 ? 2 : 1;
+  return B < MOST ? B : MOST;
+}
+template <int RPW, int COLS, int STAGE> __device__ constexpr int transposed_batch() {
+  constexpr int B = Tile<RPW, COLS>::TC <= 4 ? 4 : Tile<RPW, COLS>::TC <= 8 ? 2 : 1;
+  return B < STAGE ? B : STAGE;
+}
+
+// Starts copying this warp's columns of up to count of BATCH vectors, whose places are every second
+// word of items, into rows of PART floats. Behind the vectors' end is 0.
+template <int RPW, int COLS, int BATCH>
+VP void copy_part(float *to, const float *from, const u32 *items, u32 count) {
+  typedef Tile<RPW, COLS> T;
+  constexpr int CHUNKS = T::PART / 4;
+#pragma unroll
+  for (int j = 0; j < BATCH * CHUNKS; j += 32) {
+    u32 at = j + THREAD % 32, b = at / CHUNKS, c = T::first_column() + at % CHUNKS * 4;
+    if (at >= BATCH * CHUNKS || b >= count)
+      continue;
+    const float *x = from + items[2 * b] + c;
+    if (c + 4 <= COLS && (u64)x % 16 == 0) {
+      copy_async((u32 *)to + 4 * at, (const u32 *)x);
+      continue;
     }
+#pragma unroll 1
+    for (u32 i = 0; i < 4; i++)
+      if (c + i < COLS)
+        copy_word(to + 4 * at + i, x + i);
+      else
+        to[4 * at + i] = 0.0f;
   }
-  VP_MEMBER void store(float *buffer) const {
-#pragma unroll
-    for (int j = 0; j < EACH; j++)
-      if (j * THREADS + THREAD < ALL)
-        buffer[j * THREADS + THREAD] = next[j];
-  }
-};
+}
 
-// y = scale * W x + bias for count of BATCH items; x[b * STRIDE + 32k] is for this lane.
-template <int RPW, int COLS, int BATCH, int STRIDE>
-VP void product_items(const float *w, const float *x, const Launch &l, const u32 *instruction,
-                      u32 flags, const u32 *items, u32 count, const Partition &part) {
-  constexpr int N = power_of_two(BATCH * RPW), ITERS = iterations(COLS);
-  u32 lane = THREAD % 32;
+// Sums of the products of this warp's columns with BATCH vectors x, of which read(v, b, q) reads
+// columns q.. of vector b: to[b * WARPS * ROWS + r] is of row r.
+template <int RPW, int COLS, int BATCH, class Read>
+VP void product_items(const float *w, const Read &read, float *to) {
+  typedef Tile<RPW, COLS> T;
+  constexpr int N = power_of_two(BATCH * T::TR), M = at_least_1(N / T::LC);
+  constexpr int RUN = T::TR % M == 0 ? run_of(M) : 1;
   float s[N];
 #pragma unroll
   for (int i = 0; i < N; i++)
     s[i] = 0.0f;
 #pragma unroll
-  for (int k = 0; k < ITERS; k++)
+  for (int q = 0; q < T::TC; q += T::V)
 #pragma unroll
     for (int b = 0; b < BATCH; b++) {
-      float v = lane + 32 * k < COLS ? x[b * STRIDE + 32 * k] : 0.0f;
+      float v[T::V];
+      read(v, b, q);
 #pragma unroll
-      for (int i = 0; i < RPW; i++)
-        s[b * RPW + i] = FMA(w[i * ITERS + k], v, s[b * RPW + i]);
+      for (int j = 0; j < T::V; j++)
+#pragma unroll
+        for (int i = 0; i < T::TR; i++)
+          s[b * T::TR + i] = FMA(w[i * T::TC + q + j], v[j], s[b * T::TR + i]);
     }
-  float v = LaneSums<N, 16>::of(s) * FLOAT_OF(instruction[PRODUCT_SCALE]);
-  u32 mine = lane * N / 32, b = mine / RPW, r = part.row + THREAD / 32 * RPW + mine % RPW;
-  if (lane % (32 / N) != 0 || b >= BATCH || b >= count || r >= part.end)
+  LaneSums<N, T::LC, 2>::of(s);
+  u32 k = T::lane_column(), first = k * N / T::LC;
+  if (N < T::LC && k % (T::LC / N) != 0)
     return;
-  if (flags & FLAG_BIAS)
-    v = FMA(address(l, instruction[PRODUCT_SEGMENTS], 2, instruction[PRODUCT_BIAS])[r],
-            FLOAT_OF(instruction[PRODUCT_BIAS_SCALE]), v);
-  put(address(l, instruction[PRODUCT_SEGMENTS], 0, items[2 * b]) + r, v, flags);
+#pragma unroll
+  for (int i = 0; i < M; i += RUN)
+    if (first + i < BATCH * T::TR)
+      write_run<RUN>(to + (first + i) / T::TR * WARPS * T::ROWS + T::row() + (first + i) % T::TR,
+                     s + i);
 }
 
-template <int RPW, int COLS>
+// The elements of up to STAGE results that a thread finishes: y = scale * W x + bias, from the
+// warps' sums. What they are made of beside the sums is fetched before these are formed.
+template <int ROWS, int STAGE> struct Results {
+  static constexpr int EACH = (STAGE * ROWS + (int)THREADS - 1) / (int)THREADS;
+  float bias[EACH], old[EACH];
+
+  VP_MEMBER static u32 at(u32 j) { return j * THREADS + THREAD; }
+  VP_MEMBER static u32 row(u32 j, const Partition &part) { return part.row + at(j) % ROWS; }
+  VP_MEMBER static bool mine(u32 j, u32 count, const Partition &part) {
+    return at(j) < count * ROWS && row(j, part) < part.end;
+  }
+  VP_MEMBER static float *place(u32 j, const Launch &l, const u32 *w, const u32 *items,
+                                const Partition &part) {
+    return address(l, w[PRODUCT_SEGMENTS], 0, items[at(j) / ROWS * 2]) + row(j, part);
+  }
+
+  VP_MEMBER void fetch(const Launch &l, const u32 *w, u32 flags, const u32 *items, u32 count,
+                       const Partition &part) {
+    const float *from = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]);
+#pragma unroll
+    for (u32 j = 0; j < EACH; j++) {
+      bool now = mine(j, count, part);
+      bias[j] = now && (flags & FLAG_BIAS) ? from[row(j, part)] : 0.0f;
+      old[j] = now && (flags & FLAG_ACC) ? *place(j, l, w, items, part) : 0.0f;
+    }
+  }
+  VP_MEMBER void store(const float *sums, const Launch &l, const u32 *w, u32 flags,
+                       const u32 *items, u32 count, const Partition &part) const {
+    float scale = FLOAT_OF(w[PRODUCT_SCALE]), bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
+#pragma unroll
+    for (u32 j = 0; j < EACH; j++) {
+      if (!mine(j, count, part))
+        continue;
+      const float *s = sums + at(j) / ROWS * WARPS * ROWS + at(j) % ROWS;
+      float v = s[0];
+#pragma unroll
+      for (u32 g = 1; g < WARPS; g++)
+        v += s[g * ROWS];
+      v *= scale;
+      if (flags & FLAG_BIAS)
+        v = FMA(bias[j], bias_scale, v);
+      *place(j, l, w, items, part) = canonical(flags & FLAG_ACC ? old[j] + v : v);
+    }
+  }
+};
+
+// Warps meet once every STAGE items, to add their sums up. Each has RING vectors' parts ahead of
+// it.
+template <int RPW, int COLS, int RING, int STAGE>
 VP void product_rows(const float *w, const Launch &l, const u32 *instruction, const u32 *items,
                      u32 flags, u32 count, const Partition &part, float *shared) {
-  // As many as there are registers for: sums, and loads on their way.
-  constexpr int BATCH = RPW > 8 || iterations(COLS) > 32   ? 1
-                        : RPW > 4 || iterations(COLS) > 16 ? 2
-                                                           : 4;
-  u32 segments = instruction[PRODUCT_SEGMENTS], lane = THREAD % 32;
+  typedef Tile<RPW, COLS> T;
+  constexpr int BATCH = product_batch<RPW, COLS, (RING / 2 < STAGE ? RING / 2 : STAGE)>();
+  constexpr int DEPTH = RING / BATCH, SUMS = STAGE * (int)WARPS * T::ROWS;
+  u32 warp = THREAD / 32;
+  const float *from = segment_of(l, instruction[PRODUCT_SEGMENTS], 1);
+  float *ring = shared + warp * RING * T::PART, *sums = shared + RING * T::WIDTH;
   if (count == 1) { // the shortest way
-    const float *x = address(l, segments, 1, items[1]) + lane;
-    product_items<RPW, COLS, 1, 0>(w, x, l, instruction, flags, items, 1, part);
+    Results<T::ROWS, 1> y;
+    y.fetch(l, instruction, flags, items, 1, part);
+    float x[T::TC];
+#pragma unroll
+    for (int q = 0; q < T::TC; q += T::V)
+      read_some<T::V>(x + q, from + items[1] + T::column(q), COLS - (int)T::column(q));
+    __syncthreads(); // the buffers are free
+    auto read = [&](float *v, int, int q) {
+#pragma unroll
+      for (int j = 0; j < T::V; j++)
+        v[j] = x[q + j];
+    };
+    product_items<RPW, COLS, 1>(w, read, sums + warp * T::ROWS);
+    __syncthreads();
+    y.store(sums, l, instruction, flags, items, 1, part);
     return;
   }
-  Vectors<COLS, BATCH> x;
-  x.load(l, segments, items, count, 1);
-  __syncthreads(); // the buffer is free
-  for (u32 e = 0; e < count; e += BATCH) {
-    float *buffer = shared + e / BATCH % 2 * x.ALL;
-    x.store(buffer);
+  __syncthreads(); // the buffers are free
+  auto copy = [&](u32 e) {
+    if (e < count)
+      copy_part<RPW, COLS, BATCH>(ring + e / BATCH % DEPTH * BATCH * T::PART, from,
+                                  items + 2 * e + 1, count - e);
+    commit_copies();
+  };
+#pragma unroll
+  for (int d = 0; d + 1 < DEPTH; d++)
+    copy(d * BATCH);
+#pragma unroll 1
+  for (u32 done = 0; done < count; done += STAGE) {
+    u32 here = min(count - done, (u32)STAGE);
+    float *to = sums + done / STAGE % 2 * SUMS;
+    Results<T::ROWS, STAGE> y;
+    y.fetch(l, instruction, flags, items + 2 * done, here, part);
+#pragma unroll 1
+    for (u32 b = 0; b < here; b += BATCH) {
+      wait_for_all_but<DEPTH - 2>();
+      __syncwarp(); // the batch is here, and that of the batch before free
+      copy(done + b + (DEPTH - 1) * BATCH);
+      const float *x = ring + (done + b) / BATCH % DEPTH * BATCH * T::PART;
+      auto read = [&](float *v, int i, int q) {
+        read_run<T::V>(v, x + i * T::PART + T::in_part(q));
+      };
+      product_items<RPW, COLS, BATCH>(w, read, to + (b * WARPS + warp) * T::ROWS);
+    }
     __syncthreads();
-    if (e + BATCH < count)
-      x.load(l, segments, items + 2 * (e + BATCH), count - e - BATCH, 1);
-    product_items<RPW, COLS, BATCH, x.WIDTH>(w, buffer + lane, l, instruction, flags, items + 2 * e,
-                                             count - e, part);
+    y.store(to, l, instruction, flags, items + 2 * done, here, part);
   }
 }
 
-// The first vectors of up to count of BATCH items, as far as they are this warp's rows: row i of
-// item b is in lane b * RPW + i.
-template <int RPW, int BATCH>
-VP float warp_rows(const Launch &l, u32 segments, const u32 *items, u32 which, u32 count,
-                   const Partition &part) {
-  u32 lane = THREAD % 32, b = lane / RPW, r = part.row + THREAD / 32 * RPW + lane % RPW;
-  return b < BATCH && b < count && r < part.end ? address(l, segments, 1, items[2 * b + which])[r]
-                                                : 0.0f;
-}
-
-// Adds this warp's share of W^T dy to t, for BATCH items whose dy warp_rows has fetched:
-// t[b * ITERS + k] belongs to column lane + 32k of item b.
+// Adds this thread's share of W^T dy to t, for BATCH items whose dy are in rows of shared memory:
+// t[b * TC + q] belongs to column(q) of item b.
 template <int RPW, int COLS, int BATCH>
-VP void transposed_rows(const float *w, float dy, float *t) {
-  constexpr int ITERS = iterations(COLS);
+VP void transposed_rows(const float *w, const float *dy, float *t) {
+  typedef Tile<RPW, COLS> T;
 #pragma unroll
-  for (int b = 0; b < BATCH; b++)
+  for (int i = 0; i < T::TR; i += T::VR)
 #pragma unroll
-    for (int i = 0; i < RPW; i++) {
-      float d = __shfl_sync(0xFFFFFFFFu, dy, b * RPW + i);
+    for (int b = 0; b < BATCH; b++) {
+      float d[T::VR];
+      read_run<T::VR>(d, dy + b * T::ROWS + T::row() + i);
 #pragma unroll
-      for (int k = 0; k < ITERS; k++)
-        t[b * ITERS + k] = FMA(w[i * ITERS + k], d, t[b * ITERS + k]);
+      for (int j = 0; j < T::VR; j++)
+#pragma unroll
+        for (int q = 0; q < T::TC; q++)
+          t[b * T::TC + q] = FMA(w[(i + j) * T::TC + q], d[j], t[b * T::TC + q]);
     }
 }
 
-// Sums the warps' shares of up to count items through shared memory, WARPS * BATCH * WIDTH floats,
-// and stores them.
-template <int COLS, int BATCH>
-VP void transposed_store(const float *t, const Launch &l, const u32 *instruction, const u32 *items,
-                         u32 count, u32 flags, float *buffer) {
-  constexpr int ITERS = iterations(COLS), WIDTH = 32 * ITERS;
-  u32 warp = THREAD / 32, lane = THREAD % 32;
-  __syncthreads(); // the buffer is free
+// Sums the lanes' shares of up to count of BATCH items and stores them.
+template <int RPW, int COLS, int BATCH>
+VP void transposed_store(float *t, const Launch &l, const u32 *instruction, const u32 *items,
+                         u32 count, u32 flags) {
+  typedef Tile<RPW, COLS> T;
+  constexpr int N = power_of_two(BATCH * T::TC), M = at_least_1(N / T::LR),
+                RUN = M < T::V ? M : T::V;
+  float s[N];
 #pragma unroll
-  for (int b = 0; b < BATCH; b++)
-#pragma unroll
-    for (int k = 0; k < ITERS; k++)
-      buffer[(warp * BATCH + b) * WIDTH + 32 * k + lane] = t[b * ITERS + k];
-  __syncthreads();
+  for (int i = 0; i < N; i++)
+    s[i] = i < BATCH * T::TC ? t[i] : 0.0f;
+  LaneSums<N, 16, 2 * T::LC>::of(s);
+  LaneSums<at_least_1(N * 2 / T::LR), 1, 1>::of(s);
+  u32 k = T::lane_row(), first = k * N / T::LR;
+  if (N < T::LR && k % (T::LR / N) != 0)
+    return;
   float scale = FLOAT_OF(instruction[PRODUCT_T_SCALE]);
-  for (u32 b = 0; b < BATCH && b < count; b++) {
-    float *to =
-        address(l, instruction[PRODUCT_T_SEGMENTS], 0, items[2 * b]) + instruction[PRODUCT_T_SHIFT];
-    for (u32 c = THREAD; c < COLS; c += THREADS) {
-      float s = 0.0f;
+  float *base = address(l, instruction[PRODUCT_T_SEGMENTS], 0, instruction[PRODUCT_T_SHIFT]);
 #pragma unroll
-      for (u32 g = 0; g < WARPS; g++)
-        s += buffer[(g * BATCH + b) * WIDTH + c];
-      put(to + c, scale * s, flags);
-    }
+  for (int i = 0; i < M; i += RUN) {
+    u32 b = (first + i) / T::TC, c = T::column((first + i) % T::TC);
+    if (b >= BATCH || b >= count)
+      continue;
+    float v[RUN];
+#pragma unroll
+    for (int j = 0; j < RUN; j++)
+      v[j] = scale * s[i + j];
+    put_some<RUN>(base + items[2 * b] + c, v, COLS - (int)c, flags);
   }
 }
 
-// The gradient's columns are shared among COPIES of the matrix, 32 at a time.
-template <int RPW, int COLS, int COPIES>
+// The gradient's columns are shared among COPIES of the matrix, 32 at a time. A thread forms RPW
+// rows and ITERS columns: of a warp's lanes 4 are side by side along the rows, 8 along the columns.
+template <int RPW, int COLS, int COPIES, int STAGE>
 VP void outer_rows(const Launch &l, const u32 *instruction, const u32 *items, u32 flags, u32 count,
                    const Partition &part, float *shared) {
-  constexpr int ITERS = (iterations(COLS) + COPIES - 1) / COPIES;
-  constexpr int WIDTH = COPIES > 1 ? ITERS * 32 : COLS;
-  constexpr int BATCH = RPW > 16 || ITERS > 16 ? 1 : RPW > 8 || ITERS > 8 ? 2 : 4;
-  u32 first = part.row + THREAD / 32 * RPW, lane = THREAD % 32;
-  u32 left = COPIES > 1 ? part.copy * ITERS * 32 : 0; // the first column
+  constexpr int ITERS = (iterations(COLS) + COPIES - 1) / COPIES, V = run_of(ITERS);
+  constexpr int WIDTH = ITERS * 32, ROWS = (int)WARPS * RPW, VR = run_of(RPW);
+  constexpr int MOST = RPW * ITERS <= 16 ? 4 : RPW * ITERS <= 64 ? 2 : 1;
+  constexpr int BATCH = MOST < STAGE ? MOST : STAGE, ALL = STAGE * (WIDTH + ROWS);
+  u32 lane = THREAD % 32, warp = THREAD / 32;
+  u32 row = RPW * (warp / 4 * 4 + lane % 2 + lane / 16 * 2);
+  u32 column = V * (warp % 4 * 8 + lane / 2 % 8);
+  u32 left = COPIES > 1 ? part.copy * WIDTH : 0; // the first column
   u32 segments = instruction[OUTER_SEGMENTS];
+  const float *dys = segment_of(l, segments, 1), *xs = segment_of(l, segments, 2);
   float g[RPW * ITERS];
 #pragma unroll
   for (int i = 0; i < RPW * ITERS; i++)
     g[i] = 0.0f;
-  Vectors<WIDTH, BATCH> x;
-  x.load(l, segments, items, count, 2, left, COLS);
-  float dy = warp_rows<RPW, BATCH>(l, segments, items, 0, count, part);
-  __syncthreads(); // the buffer is free
-  for (u32 e = 0; e < count; e += BATCH) {
-    float *buffer = shared + e / BATCH % 2 * x.ALL;
-    float now = dy;
-    x.store(buffer);
-    __syncthreads();
-    if (e + BATCH < count) {
-      const u32 *behind = items + 2 * (e + BATCH);
-      x.load(l, segments, behind, count - e - BATCH, 2, left, COLS);
-      dy = warp_rows<RPW, BATCH>(l, segments, behind, 0, count - e - BATCH, part);
+  u32 stages = (count + STAGE - 1) / STAGE;
+  __syncthreads(); // the buffers are free
+#pragma unroll 1
+  for (u32 k = 0; k < stages + 2; k++) {
+    if (k > 1) { // what was begun two stages ago is here, and all have finished the stage before
+      wait_for_copies();
+      __syncthreads();
     }
+    if (k < stages) {
+      float *to = shared + k % 3 * ALL;
+      u32 e = k * STAGE;
+      stage<WIDTH, STAGE, true>(to, xs, items + 2 * e + 1, count - e, left, COLS);
+      stage<ROWS, STAGE, true>(to + STAGE * WIDTH, dys + part.row, items + 2 * e, count - e, 0,
+                               part.end - part.row);
+    }
+    commit_copies();
+    if (k < 2)
+      continue;
+    const float *x = shared + (k - 2) % 3 * ALL + column,
+                *dy = shared + (k - 2) % 3 * ALL + STAGE * WIDTH + row;
+    u32 here = min(count - (k - 2) * STAGE, (u32)STAGE);
+#pragma unroll 1
+    for (u32 e = 0; e < here; e += BATCH) // behind the last item dy is 0
 #pragma unroll
-    for (int b = 0; b < BATCH; b++) { // behind the last item dy is 0
-      float d[RPW];
+      for (int b = 0; b < BATCH; b++) {
+        float d[RPW];
 #pragma unroll
-      for (int i = 0; i < RPW; i++)
-        d[i] = __shfl_sync(0xFFFFFFFFu, now, b * RPW + i);
+        for (int i = 0; i < RPW; i += VR)
+          read_run<VR>(d + i, dy + (e + b) * ROWS + i);
 #pragma unroll
-      for (int k = 0; k < ITERS; k++) {
-        float v = buffer[b * x.WIDTH + 32 * k + lane];
+        for (int q = 0; q < ITERS; q += V) {
+          float v[V];
+          read_run<V>(v, x + (e + b) * WIDTH + 32 * q);
 #pragma unroll
-        for (int i = 0; i < RPW; i++)
-          g[i * ITERS + k] = FMA(d[i], v, g[i * ITERS + k]);
+          for (int j = 0; j < V; j++)
+#pragma unroll
+            for (int i = 0; i < RPW; i++)
+              g[(q + j) * RPW + i] = FMA(d[i], v[j], g[(q + j) * RPW + i]);
+        }
       }
-    }
   }
-  float *to = address(l, instruction[OUTER_SEGMENTS], 0, instruction[OUTER_DST]);
+  float *to = address(l, segments, 0, instruction[OUTER_DST]) + part.row + row;
   float scale = FLOAT_OF(instruction[OUTER_SCALE]);
-  if (by_fours<RPW>(to, part)) {
 #pragma unroll
-    for (int i = 0; i + 3 < RPW; i += 4)
+  for (int q = 0; q < ITERS; q++)
 #pragma unroll
-      for (int k = 0; k < ITERS; k++) {
-        u32 r = first + i, c = left + lane + 32 * k;
-        if (r >= part.end || c >= COLS)
-          continue;
-        float4 *at = (float4 *)(to + r + c * part.rows),
-               old = make_float4(-0.0f, -0.0f, -0.0f, -0.0f);
-        if (flags & FLAG_ACC)
-          old = *at;
-        const float *v = g + i * ITERS + k;
-        *at = make_float4(canonical(old.x + scale * v[0]), canonical(old.y + scale * v[ITERS]),
-                          canonical(old.z + scale * v[2 * ITERS]),
-                          canonical(old.w + scale * v[3 * ITERS]));
-      }
-    return;
-  }
+    for (int i = 0; i < RPW; i += VR) {
+      u32 c = left + column + 32 * (q / V * V) + q % V;
+      float v[VR];
 #pragma unroll
-  for (int i = 0; i < RPW; i++)
-#pragma unroll
-    for (int k = 0; k < ITERS; k++) {
-      u32 r = first + i, c = left + lane + 32 * k;
-      if (r < part.end && c < COLS)
-        put(to + r + c * part.rows, scale * g[i * ITERS + k], flags);
+      for (int j = 0; j < VR; j++)
+        v[j] = scale * g[q * RPW + i + j];
+      int rows = c < COLS ? (int)part.end - (int)(part.row + row + i) : 0;
+      put_some<VR>(to + i + c * part.rows, v, rows, flags);
     }
 }

@@ -24,15 +24,6 @@ VP Range part_of(const Residence &m, u32 n, u32 each) {
   return r;
 }
 
-#if __CUDA_ARCH__ >= 800
-VP void copy_word(float *to, const float *from) {
-  u32 s = (u32)__cvta_generic_to_shared(to);
-  asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(s), "l"(from));
-}
-#else
-VP void copy_word(float *to, const float *from) { *to = *from; }
-#endif
-
 // Where a panel has element n of row k. Rows of 32 values fill all banks; of any width, the four
 // values of one row that a thread reads and the 8 rows by 4 that a warp copies across
 // are in different ones.
