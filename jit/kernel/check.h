@@ -266,8 +266,12 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 
     return check_matrix(c, listed ? list : w + head, op, count, shapes[w[PRODUCT_MATRIX]]);
   case OP_SUM: {
     Range n = owned(w[SUM_N], flags, p);
-    for (u32 e = THREAD; e < count; e += THREADS)
-      c.vector(e, 1, (u64)w[SUM_ITEMS + e] + n.lo, n.hi - n.lo);
+    u32 runs = w[SUM_RUNS] & 0xFFFFu, each = w[SUM_RUNS] >> 16;
+    if (runs > count || (runs > 0 && (each < 1 || each > MAX_RUN)))
+      return c.nonsense();
+    Sources src(w, count);
+    for (u32 e = THREAD; e < src.count; e += THREADS)
+      c.vector(e, 1, (u64)src(e) + n.lo, n.hi - n.lo);
     if (THREAD == 0)
       c.vector(0, 0, (u64)w[SUM_DST] + n.lo, n.hi - n.lo);
     break;

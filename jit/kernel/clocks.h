@@ -51,7 +51,7 @@ VP u64 streamed_by(const u32 *w) {
     break;
   }
   case OP_SUM:
-    slots = 1, n *= w[SUM_N];
+    slots = 1, n = (u64)Sources(w, count).count * w[SUM_N];
     break;
   case OP_GEMM:
     slots = 2, n *= (u64)w[GEMM_M] * w[GEMM_N] * w[GEMM_K];

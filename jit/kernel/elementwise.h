@@ -360,6 +360,29 @@ VP void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
 }
 #endif
 
+// The sources of a Sum, count of them: its first items are runs, the others single ones.
+struct Sources {
+  const u32 *items;
+  u32 runs, each, apart, inverse; // inverse: divides by each
+  u32 many, count;                // many: sources in runs
+  VP_MEMBER Sources(const u32 *w, u32 n)
+      : items(w + SUM_ITEMS), runs(w[SUM_RUNS] & 0xFFFFu), each(w[SUM_RUNS] >> 16),
+        apart(w[SUM_APART]), inverse(0) {
+    if (each < 2)
+      runs = 0;
+    if (runs > 1) // exact for fewer than 2^32 / each
+      inverse = 0xFFFFFFFFu / each + 1;
+    many = runs * each;
+    count = many + n - runs;
+  }
+  VP_MEMBER u32 operator()(u32 k) const {
+    if (k >= many)
+      return items[k - many + runs];
+    u32 run = MULHI(k, inverse);
+    return items[run] + (k - run * each) * apart;
+  }
+};
+
 // dst = scale * sum of the sources. On the GPU few elements and many sources are shared
 // out over groups of threads, whose sums meet in shared memory.
 #ifdef VPPS_GPU
@@ -367,7 +390,8 @@ enum : u32 { LOADS = 8 }; // of a thread on their way
 
 // Sums elements from.. of the sources first, first + step, ...
 template <int RUN>
-VP void sum_sources(float *s, const float *from, const u32 *src, u32 count, u32 first, u32 step) {
+VP void sum_sources(float *s, const float *from, const Sources &src, u32 count, u32 first,
+                    u32 step) {
 #pragma unroll
   for (int j = 0; j < RUN; j++)
     s[j] = 0.0f;
@@ -377,7 +401,7 @@ VP void sum_sources(float *s, const float *from, const u32 *src, u32 count, u32 
 #pragma unroll
     for (u32 a = 0; a < LOADS; a++)
       if (k + a * step < count)
-        read_run<RUN>(v + a * RUN, from + src[k + a * step]);
+        read_run<RUN>(v + a * RUN, from + src(k + a * step));
       else
 #pragma unroll
         for (int j = 0; j < RUN; j++)
@@ -398,7 +422,7 @@ template <int RUN> VP void put_sum(float *dst, const float *s, float scale, u32 
 
 // The same for n runs of RUN elements.
 template <int RUN>
-VP void sum_runs(float *dst, const float *base, const u32 *src, u32 n, u32 count, float scale,
+VP void sum_runs(float *dst, const float *base, const Sources &src, u32 n, u32 count, float scale,
                  u32 flags, float *scratch) {
   u32 width = 1, groups = 1; // runs side by side
   while (width < n && width < THREADS)
@@ -434,18 +458,19 @@ VP void sum_runs(float *dst, const float *base, const u32 *src, u32 n, u32 count
   put_sum<RUN>(dst + RUN * e, s, scale, flags);
 }
 
-VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count,
+VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 items,
             float *scratch) {
   Range r = owned(w[SUM_N], flags, p);
   u32 n = r.hi - r.lo;
   const float *base = address(l, w[SUM_SEGMENTS], 1, 0) + r.lo;
   float *dst = address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]) + r.lo;
-  const u32 *src = w + SUM_ITEMS;
+  const Sources src(w, items);
+  const u32 count = src.count;
   float scale = FLOAT_OF(w[SUM_SCALE]);
   if (n > THREADS || count > LOADS) { // by fours, where that pays and they are aligned
-    u32 places = n;
-    for (u32 k = THREAD % 32; k < count; k += 32)
-      places |= src[k];
+    u32 places = n | (src.runs ? src.apart : 0);
+    for (u32 k = THREAD % 32; k < items; k += 32)
+      places |= src.items[k];
     bool fours = ((u64)base | (u64)dst) % 16 == 0 && places % 4 == 0;
     if (__all_sync(0xFFFFFFFFu, fours))
       return sum_runs<4>(dst, base, src, n / 4, count, scale, flags, scratch);
@@ -453,19 +478,20 @@ VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 co
   sum_runs<1>(dst, base, src, n, count, scale, flags, scratch);
 }
 #else
-VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count,
+VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 items,
             float * /*scratch*/) {
   const u32 BLOCK = 64;
   Range r = owned(w[SUM_N], flags, p);
   const float *base = address(l, w[SUM_SEGMENTS], 1, 0);
   float *dst = address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]);
-  const u32 *src = w + SUM_ITEMS;
+  const Sources src(w, items);
+  const u32 count = src.count;
   float scale = FLOAT_OF(w[SUM_SCALE]);
   u32 i = r.lo;
   for (; i + BLOCK <= r.hi; i += BLOCK) {
     float s[BLOCK] = {};
     for (u32 k = 0; k < count; k++) {
-      const float *a = base + src[k] + i;
+      const float *a = base + src(k) + i;
       for (u32 j = 0; j < BLOCK; j++)
         s[j] += a[j];
     }
@@ -475,7 +501,7 @@ VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 co
   for (; i < r.hi; i++) {
     float s = 0.0f;
     for (u32 k = 0; k < count; k++)
-      s += base[src[k] + i];
+      s += base[src(k) + i];
     put(dst + i, scale * s, flags);
   }
 }

@@ -46,7 +46,9 @@
 #define SUM_N 3
 #define SUM_SCALE 4
 #define SUM_DST 5
-#define SUM_ITEMS 6
+#define SUM_RUNS 6
+#define SUM_APART 7
+#define SUM_ITEMS 8
 #define PRODUCT_SEGMENTS 2
 #define PRODUCT_MATRIX 3
 #define PRODUCT_SCALE 4
@@ -144,6 +146,7 @@
 #define BARRIER_STRIDE 32
 #define MAX_WORDS 1024
 #define MAX_LISTED 510
+#define MAX_RUN 1024
 #define SENTINEL 0xFFFFFFFFu
 
 // What a processor leaves that gives up: see persist/script/stop.go.

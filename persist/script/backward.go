@@ -184,7 +184,7 @@ func (b *Builder) lowerGradient(v uint32) {
 		c := b.passFrom[v]
 		b.s.Grad[v], b.gsub[v] = b.s.Grad[c]+at, b.gsub[c]
 		if b.g.Op[v] == ops.Lookup {
-			b.linear = append(b.linear[:0], b.s.Grad[v])
+			b.linear = append(b.linear[:0], one(b.s.Grad[v]))
 			b.gradientToRows(v)
 		}
 		return
@@ -205,7 +205,7 @@ func (b *Builder) lowerGradient(v uint32) {
 			left, _ := b.isRight(u)
 			b.transposed(v, u, left)
 		case useSame:
-			b.linear = append(b.linear, b.s.Grad[u.node]+u.at)
+			b.linear = append(b.linear, one(b.s.Grad[u.node]+u.at))
 		default:
 			general = true
 		}
@@ -248,7 +248,7 @@ func (b *Builder) lowerGradient(v uint32) {
 		sub++
 	}
 	b.gsub[v] = sub - 1
-	b.linear = append(b.linear[:0], dst.at)
+	b.linear = append(b.linear[:0], one(dst.at))
 	switch b.g.Op[v] {
 	case ops.Parameter:
 		b.gradientToParameter(v, true)
@@ -279,9 +279,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 		for i := range min(own, cols-first) {
 			b.onMatrix(level, sig, t+b.columnOf(v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows))
 		}
-		for h := range holders {
-			b.linear = append(b.linear, t+h*size)
-		}
+		b.linear = append(b.linear, source{t, holders, size})
 	}
 }
 
@@ -291,17 +289,20 @@ func (b *Builder) allocHolders(holders, size uint32) uint32 {
 }
 
 // paramSource is a gradient of a parameter, as big as it; rowSource one of a table's row.
-type paramSource struct{ param, at uint32 }
+type paramSource struct {
+	param uint32
+	source
+}
 type rowSource struct {
 	key                 uint64 // param<<32 | row
-	first, count, shift uint32 // addresses: rowPool[first:first+count], each plus shift
+	first, count, shift uint32 // rowPool[first:first+count], each plus shift
 }
 
 // gradientToParameter hands b.linear over to the parameter.
 func (b *Builder) gradientToParameter(v uint32, general bool) {
 	id := b.g.AttrsOf(v)[0]
-	for _, at := range b.linear {
-		b.paramSrc = append(b.paramSrc, paramSource{id, at})
+	for _, s := range b.linear {
+		b.paramSrc = append(b.paramSrc, paramSource{id, s})
 	}
 	b.outerProducts(v, general)
 }
@@ -329,7 +330,7 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 	if b.r.Copy { // the node's own gradient is asked for, perhaps
 		if b.s.Grad[v] == NoOffset {
 			b.s.Grad[v] = b.alloc(matrix.Rows * matrix.Cols)
-			b.paramSrc = append(b.paramSrc, paramSource{b.g.AttrsOf(v)[0], b.s.Grad[v]})
+			b.paramSrc = append(b.paramSrc, paramSource{b.g.AttrsOf(v)[0], one(b.s.Grad[v])})
 		} else if formed {
 			flags = Acc
 		}

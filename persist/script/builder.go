@@ -116,7 +116,7 @@ type Builder struct {
 	passFrom      []uint32 // the only user whose gradient the node's is a part of,
 	passAt        []uint32 // from this element on; NoOffset: it has one of its own
 	bucket, order []uint32 // nodes sorted by the forward level of gcluster
-	linear        []uint32 // the sources that are added unchanged, of one node
+	linear        []source // the sources that are added unchanged, of one node
 
 	clusters []cluster
 
@@ -139,7 +139,8 @@ type Builder struct {
 	paramSrc []paramSource
 	rowSrc   []rowSource
 	rowAlt   []rowSource
-	rowPool  []uint32
+	rowPool  []source
+	sumList  []uint32 // the items of one Sum
 	ids      []uint32
 
 	tensors  []uint32 // the tensor table so far: triples

@@ -117,6 +117,12 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"a matrix that does not exist", func(a *script.Assembler) {
 			a.Do(1, script.Product, 0, 0, []uint32{act, 3, one, 0, 0}, []uint32{0, 8})
 		}, "instruction 1 (product): not an instruction"},
+		{"a source behind its run", func(a *script.Assembler) {
+			a.Do(1, script.Sum, 0, 0, []uint32{act, 2, one, 0, 2 | 3<<16, 3}, []uint32{16}, []uint32{17}, []uint32{8})
+		}, "instruction 1 (sum): operand 1 of item 5, act+23..24, leaves tensor 4"},
+		{"more runs than items", func(a *script.Assembler) {
+			a.Do(1, script.Sum, 0, 0, []uint32{act, 2, one, 0, 2 | 3<<16, 3}, []uint32{16})
+		}, "instruction 1 (sum): not an instruction"},
 		{"items beyond the lists", func(a *script.Assembler) {
 			a.DoListed(1, script.Outer, 0, []uint32{act, 0, one, 0}, []uint32{0, 8})
 			a.Streams[1][len(a.Streams[1])-1] += 0x10000000

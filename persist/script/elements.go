@@ -124,20 +124,66 @@ func (b *Builder) fill(cluster, sub int32, value float32, n int, at uint32) {
 	b.local(cluster, sub, sig, at, 0, 0)
 }
 
+// source is so many vectors that are added up, each so many floats behind the one before.
+type source struct{ at, count, apart uint32 }
+
+func one(at uint32) source { return source{at, 1, 0} }
+
 // sumItems adds dst (+)= scale * sum of sources, all in one segment, as one or more
-// instructions in order; it returns the next free order.
-func (b *Builder) sumItems(cluster, sub int32, flags uint32, dst operand, from Segment, scale float32, n int, src []uint32) int32 {
-	const room = MaxWords - 6
-	for len(src) > 0 {
-		k := min(len(src), room)
+// instructions in order; it returns the next free order. Runs of the greatest length are an item each
+// and come first, what else there is is spelled out.
+func (b *Builder) sumItems(cluster, sub int32, flags uint32, dst operand, from Segment, scale float32, n int, src []source) int32 {
+	const head = 8
+	runs := b.listSources(src)
+	for list := b.sumList; len(list) > 0; {
+		k := min(len(list), MaxWords-head)
+		r := min(runs.items, k)
 		at := uint32(len(b.pool))
-		b.pool = append(b.pool, uint32(Sum)|flags<<16, uint32(6+k)|uint32(k)<<16,
-			uint32(dst.seg)|uint32(from)<<4, uint32(n), bits(scale), dst.at)
-		b.pool = append(b.pool, src[:k]...)
-		b.inCluster(cluster, sub, rawSig, at, 0, 0, 1+int32(k*n>>11))
-		src = src[k:]
+		b.pool = append(b.pool, uint32(Sum)|flags<<16, uint32(head+k)|uint32(k)<<16,
+			uint32(dst.seg)|uint32(from)<<4, uint32(n), bits(scale), dst.at, uint32(r)|runs.count<<16, runs.apart)
+		b.pool = append(b.pool, list[:k]...)
+		b.inCluster(cluster, sub, rawSig, at, 0, 0, 1+int32((k+r*int(runs.count))*n>>11))
+		list, runs.items = list[k:], runs.items-r
 		flags |= Acc
 		sub++
 	}
 	return sub
+}
+
+// sourceRuns are the first items of b.sumList, which stand for several sources.
+type sourceRuns struct {
+	items        int
+	count, apart uint32
+}
+
+// listSources puts the items of a Sum into b.sumList.
+func (b *Builder) listSources(src []source) sourceRuns {
+	most := source{count: 1}
+	for i := range src {
+		if n := src[i].count; n > most.count && n <= MaxRun {
+			most = src[i]
+		}
+	}
+	isRun := func(s *source) bool { return most.count > 1 && s.count == most.count && s.apart == most.apart }
+	list := b.sumList[:0]
+	if most.count > 1 {
+		for i := range src {
+			if isRun(&src[i]) {
+				list = append(list, src[i].at)
+			}
+		}
+	}
+	runs := sourceRuns{len(list), most.count, most.apart}
+	if runs.items == 0 {
+		runs = sourceRuns{}
+	}
+	for i := range src {
+		if s := &src[i]; !isRun(s) {
+			for k := range s.count {
+				list = append(list, s.at+k*s.apart)
+			}
+		}
+	}
+	b.sumList = list
+	return runs
 }

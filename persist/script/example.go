@@ -116,13 +116,13 @@ func ownBackward(a *Assembler, p int) {
 	a.DoListed(p, ProductT, Sync|Published, []uint32{act2, 1, one, uint32(p) * ownHidden}, []uint32{ownTH, ownDZ})
 	a.DoListed(p, Outer, Acc, []uint32{Segs(SegGrad, SegAct, SegAct), 1, one, ownV}, []uint32{ownDZ, ownH})
 	a.Do(p, Poll, 0, Own, []uint32{act, ownHidden}, []uint32{ownTH}, []uint32{ownTH + ownHidden})
-	a.Do(p, Sum, 0, Own, []uint32{act2, ownHidden, one, ownDH}, []uint32{ownTH}, []uint32{ownTH + ownHidden})
+	a.Do(p, Sum, 0, Own, []uint32{act2, ownHidden, one, ownDH, 1 | 2<<16, ownHidden}, []uint32{ownTH})
 	a.Do(p, Map, uint8(TanhB), Own|Sync, []uint32{act3, ownHidden, 0, 0}, []uint32{ownDY, ownDH, ownH})
 	a.Do(p, ProductT, 0, Sync|Published, []uint32{act2, 0, one, uint32(p) * ownIn}, []uint32{ownTX, ownDY})
 	a.Do(p, Outer, 0, Acc, []uint32{Segs(SegGrad, SegAct, SegAct), 0, one, ownW}, []uint32{ownDY, ownX})
 	a.Do(p, Map, uint8(Copy), Own|Acc, []uint32{Segs(SegGrad, SegAct), ownHidden, 0, 0}, []uint32{ownB, ownDY})
 	a.Do(p, Poll, 0, Own, []uint32{act, ownIn}, []uint32{ownTX}, []uint32{ownTX + ownIn})
-	a.Do(p, Sum, 0, Own, []uint32{act2, ownIn, one, ownDX}, []uint32{ownTX}, []uint32{ownTX + ownIn})
+	a.Do(p, Sum, 0, Own, []uint32{act2, ownIn, one, ownDX, 0, 0}, []uint32{ownTX}, []uint32{ownTX + ownIn})
 }
 
 // expect computes the results in float64.

@@ -167,7 +167,13 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 	},
 	script.Sum: func(g *instructions, a *script.Assembler) {
 		n, segs := 1+g.rng.IntN(90), g.segments(2)
-		a.Do(0, script.Sum, 0, g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), g.memory(segs[0], n)}, g.vectors(segs[1:], n)...)
+		each, apart := 1+g.rng.IntN(5), n+g.rng.IntN(3)
+		items := g.vectors(segs[1:], n)
+		runs := g.rng.IntN(1 + min(3, len(items)))
+		for i := range runs {
+			items[i][0] = g.memory(segs[1], each*apart)
+		}
+		a.Do(0, script.Sum, 0, g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), g.memory(segs[0], n), uint32(runs | each<<16), uint32(apart)}, items...)
 	},
 	script.Strided: strided,
 	script.Product: func(g *instructions, a *script.Assembler) {

@@ -50,7 +50,7 @@ func (b *Builder) formDense(level int32) {
 		b.linear = b.linear[:0]
 		for _, s := range b.paramSrc {
 			if s.param == id {
-				b.linear = append(b.linear, s.at)
+				b.linear = append(b.linear, s.source)
 			}
 		}
 		p := &b.r.Params[id]
@@ -107,12 +107,12 @@ func (b *Builder) zeroRest(p *Param, level int32) {
 
 // sumPieces spreads dst (+)= sum of b.linear over processors by elements.
 func (b *Builder) sumPieces(level int32, flags uint32, dst operand, size uint32) {
-	src := append([]uint32(nil), b.linear...)
+	src := slices.Clone(b.linear)
 	for at := uint32(0); at < size; at += pieceOf {
 		n := min(pieceOf, size-at)
 		b.sumItems(b.newCluster(level), 0, flags, dst.plus(at), SegAct, 1, int(n), src)
 		for i := range src {
-			src[i] += pieceOf
+			src[i].at += pieceOf
 		}
 	}
 }
@@ -126,8 +126,9 @@ func (b *Builder) formRows(level, behind int32) {
 		b.linear = b.linear[:0]
 		for ; i < len(b.rowSrc) && b.rowSrc[i].key == key; i++ {
 			s := &b.rowSrc[i]
-			for _, at := range b.rowPool[s.first : s.first+s.count] {
-				b.linear = append(b.linear, at+s.shift)
+			for _, x := range b.rowPool[s.first : s.first+s.count] {
+				x.at += s.shift
+				b.linear = append(b.linear, x)
 			}
 		}
 		id, row := uint32(key>>32), uint32(key)

@@ -221,9 +221,17 @@ func (f *Footprint) strided() error {
 
 func (f *Footprint) sum() error {
 	first, axis := f.vector()
+	runs, count, apart, err := f.in.runs()
+	if err != nil {
+		return err
+	}
 	f.add(0, 0, uint64(f.in.Field("dst"))+first, f.result(), axis)
 	for i := range f.in.Items {
-		f.add(1, 0, uint64(f.in.Item(i)[0])+first, asRead|asPaired, axis)
+		if i < runs {
+			f.add(1, 0, uint64(f.in.Item(i)[0])+first, asRead|asPaired, axis, Axis{uint64(count), apart})
+		} else {
+			f.add(1, 0, uint64(f.in.Item(i)[0])+first, asRead|asPaired, axis)
+		}
 	}
 	return nil
 }

@@ -433,12 +433,13 @@ func (b *Builder) lowerSum(v uint32) {
 	}
 	flags := uint32(0)
 	for seg := Segment(0); seg < Segments; seg++ {
-		var src []uint32
+		src := b.linear[:0]
 		for _, a := range args {
 			if b.alike(a, v) && b.s.Segment[a] == seg {
-				src = append(src, b.s.Value[a])
+				src = append(src, one(b.s.Value[a]))
 			}
 		}
+		b.linear = src
 		if len(src) > 0 {
 			s = b.sumItems(c, s, flags, y, seg, scale, d.Size(), src)
 			flags = Acc

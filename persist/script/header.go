@@ -42,6 +42,7 @@ func Header() []byte {
 	constant("BARRIER_STRIDE", BarrierStride)
 	constant("MAX_WORDS", MaxWords)
 	constant("MAX_LISTED", MaxListed)
+	constant("MAX_RUN", MaxRun)
 	fmt.Fprintf(&b, "#define SENTINEL 0x%Xu\n", uint32(Sentinel))
 	b.WriteString("\n// What a processor leaves that gives up: see persist/script/stop.go.\n")
 	for i, n := range []string{"CODE", "PROCESSOR", "WORD", "BATCH", "DETAIL", "WORDS"} {

@@ -110,6 +110,18 @@ func (in *Instruction) headWords() int {
 	return n
 }
 
+// runs returns how many of Sum's items stand for several sources, for how many and how far apart.
+func (in *Instruction) runs() (runs, count int, apart uint64, err error) {
+	w := in.Field("runs")
+	runs, count, apart = int(w&0xffff), int(w>>16), uint64(in.Field("apart"))
+	if runs > in.Items {
+		err = fmt.Errorf("%d runs, but %d items", runs, in.Items)
+	} else if runs > 0 && (count < 1 || count > MaxRun) {
+		err = fmt.Errorf("runs of %d sources: 1 to %d", count, MaxRun)
+	}
+	return runs, count, apart, err
+}
+
 // axes returns Strided's numbers of kept and reduced axes.
 func (in *Instruction) axes() (kept, reduced int) {
 	w := in.Field("axes")

@@ -118,7 +118,7 @@ var Formats = [opcodes]Format{
 	Fill:     {"fill", []string{"segments", "n", "value"}, 1, "dst[0..n) = value"},
 	Map:      {"map", []string{"segments", "n", "p", "q"}, -1, "dst[i] = f(in...[i]), i < n"},
 	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1, "the same over up to 5 kept and 5 reduced axes, summed over the reduced"},
-	Sum:      {"sum", []string{"segments", "n", "scale", "dst"}, 1, "dst[i] = scale * sum of src[i] over the items"},
+	Sum:      {"sum", []string{"segments", "n", "scale", "dst", "runs", "apart"}, 1, "dst[i] = scale * sum of src[i] over the items; the first of them, as many as the low half of runs says, stand for as many sources as its high half says, so many floats apart"},
 	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale"}, 2, "y[r] = bias_scale*bias[r] + scale * W[r,:]·x for the processor's rows of a matrix"},
 	ProductT: {"product_t", []string{"segments", "matrix", "scale", "shift"}, 2, "t[shift+c] = scale * sum of W[r,c]*dy[r] over the processor's rows; of a matrix that is transposed from memory, over all rows for the processor's columns"},
 	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], the processor's rows"},
@@ -356,6 +356,9 @@ func ItemWords(op Opcode, fn uint8) int {
 
 // MaxWords bounds an instruction: the device fetches scripts in pieces of this size.
 const MaxWords = 1024
+
+// MaxRun bounds how many sources an item of Sum stands for.
+const MaxRun = 1024
 
 // MaxListed bounds the items of an instruction with flag Listed: the device fetches a list as a whole,
 // from a multiple of 4 words on.

@@ -350,6 +350,24 @@ func TestVerify(t *testing.T) {
 		{"listed items of an instruction that has none", func(p *pair) {
 			p.Do(0, Fill, 0, Listed, []uint32{act, 8, 0}, []uint32{0})
 		}, "fill cannot have flag listed"},
+		{"a sum of runs", func(p *pair) {
+			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 1 | 4<<16, 4}, []uint32{24}, []uint32{30})
+		}, ""},
+		{"a run over its tensor's end", func(p *pair) {
+			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 1 | 5<<16, 4}, []uint32{24}, []uint32{30})
+		}, "act+24..41 leaves tensor 5"},
+		{"a run over what others write", func(p *pair) {
+			p.fill(1, 0, 0)
+			p.Signal(1, 0)
+			p.Do(0, Sum, 0, 0, []uint32{act, 4, Float(1), 8, 1 | 2<<16, 4}, []uint32{0})
+			p.Wait(0, 0, 1)
+		}, "act+0 (element 0 of tensor 2)"},
+		{"more runs than items", func(p *pair) {
+			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 3 | 2<<16, 4}, []uint32{24}, []uint32{30})
+		}, "3 runs, but 2 items"},
+		{"runs of nothing", func(p *pair) {
+			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 1, 4}, []uint32{24})
+		}, "runs of 0 sources: 1 to 1024"},
 		{"own where there are no slices", func(p *pair) {
 			p.Do(0, Norm, 0, Own, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 32})
 		}, "norm cannot have flag own"},
