@@ -159,6 +159,11 @@ func (s *itemSorter) sort(list []item, signatures int) []item {
 		subs = max(subs, list[i].sub+1)
 	}
 	s.spare = resize(s.spare, len(list))
+	if keys := int(subs) * signatures; keys < 8*len(list) { // in one go
+		s.count = resize(s.count, keys+1)
+		countingSort(s.count, list, s.spare, func(it *item) uint32 { return uint32(it.sub)*uint32(signatures) + it.sig })
+		return s.spare
+	}
 	s.count = resize(s.count, max(signatures, int(subs))+1)
 	countingSort(s.count[:signatures+1], list, s.spare, func(it *item) uint32 { return it.sig })
 	countingSort(s.count[:subs+1], s.spare, list, func(it *item) uint32 { return uint32(it.sub) })
