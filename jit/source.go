@@ -38,6 +38,9 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		b.WriteString("#define VPPS_CLOCKS 1\n")
 	}
 	fmt.Fprintf(&b, "#define VPPS_CTAS %d\n", max(1, p.CTAs))
+	if p.Atomics {
+		b.WriteString("#define VPPS_ATOMICS 1\n")
+	}
 	if p.Depth > 0 {
 		fmt.Fprintf(&b, "#define VPPS_DEPTH %d\n", p.Depth)
 	}

@@ -50,7 +50,7 @@ type Options struct {
 	Threads    int
 	Processors int
 	Seed       uint32
-	Plan       string // of a GPU, as plan.ParseSettings reads it; "": VPPS_PLAN
+	Plan       string // mostly of a GPU, as plan.ParseSettings reads it; "": VPPS_PLAN
 	Version    string // of the library: what is measured is remembered for it
 	Snapshot   int    // updates from one snapshot of the parameters to the next; 0: VPPS_SNAPSHOT_BATCHES, else none
 	Trace      string // the file of a timeline; "": VPPS_TRACE, else none
@@ -176,7 +176,7 @@ func waitSeconds() float64 {
 	return 10
 }
 
-func openCPU(o Options) (Executor, error) {
+func openCPU(o Options, settings plan.Settings) (Executor, error) {
 	threads := o.Threads
 	if threads == 0 {
 		threads, _ = strconv.Atoi(os.Getenv("VPPS_THREADS"))
@@ -188,6 +188,7 @@ func openCPU(o Options) (Executor, error) {
 	if err != nil {
 		return nil, wrong(ErrMemory, "%v", err)
 	}
+	x.Atomics = settings.Atomics
 	return x, nil
 }
 

@@ -23,13 +23,13 @@ func open(o Options) (Executor, error) {
 	}
 	switch {
 	case o.Device == "cpu":
-		return openCPU(o)
+		return openCPU(o, settings)
 	case o.Device == "" || o.Device == "auto":
 		x, err := openCUDA(0, settings, o.Version)
 		if err == nil {
 			return x, nil
 		}
-		c, failed := openCPU(o)
+		c, failed := openCPU(o, settings)
 		if failed == nil && !errors.Is(err, errNoGPU) {
 			why, _, _ := strings.Cut(err.Error(), "\n")
 			c = instead{c.(*cpu.Executor), why}

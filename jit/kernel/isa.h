@@ -115,6 +115,7 @@
 #define FLAG_PUBLISHED 32
 #define FLAG_NOGRAD 64
 #define FLAG_LISTED 128
+#define FLAG_ATOMIC 256
 
 #define SEG_PARAM 0
 #define SEG_GRAD 1

@@ -19,7 +19,17 @@ struct Rows {
   float scale, bias_scale;
   const float *bias; // none: 0
   bool acc;          // adds to y
+  bool atomic;       // adds to y, as other processors do at the same time
 };
+
+__attribute__((noinline)) VP_SLOW void add_atomically(float *to, const float *v, u32 n) {
+  for (u32 i = 0; i < n; i++) {
+    u32 *word = (u32 *)to + i, old = __atomic_load_n(word, __ATOMIC_RELAXED), sum;
+    do
+      sum = BITS_OF(canonical(FLOAT_OF(old) + v[i]));
+    while (!__atomic_compare_exchange_n(word, &old, sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+  }
+}
 
 // y[r..r+NV*VW) of VB vectors.
 template <int NV, int VB>
@@ -45,6 +55,12 @@ VP void product_block(const Rows &m, u32 r, const float *const *x, float *const 
       V s = sum[b][v] * m.scale;
       if (m.bias)
         s += load(m.bias + r + v * VW) * m.bias_scale;
+      if (m.atomic) {
+        float lanes[VW];
+        store(lanes, s);
+        add_atomically(to, lanes, VW);
+        continue;
+      }
       if (m.acc)
         s += load(to);
       store(to, canonical(s));
@@ -80,6 +96,10 @@ VP void product_tail(const Rows &m, u32 r, const float *const *x, float *const *
       float v = lanes[i] * m.scale;
       if (m.bias)
         v += m.bias[r + i] * m.bias_scale;
+      if (m.atomic) {
+        add_atomically(to + i, &v, 1);
+        continue;
+      }
       if (m.acc)
         v += to[i];
       to[i] = canonical(v);
@@ -242,6 +262,7 @@ VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Process
     rows.ld = rows.rows = b.columns, rows.cols = b.rows;
     rows.scale = FLOAT_OF(w[PRODUCT_T_SCALE]);
     rows.acc = (flags & FLAG_ACC) || k > first;
+    rows.atomic = flags & FLAG_ATOMIC;
     multiply(rows, address(l, w[PRODUCT_T_SEGMENTS], 1, b.row),
              address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT] + b.column), items, count);
   }

@@ -49,6 +49,36 @@ template <int N> VP void put_some(float *to, const float *v, int count, u32 flag
       put(to + i, v[i], flags);
 }
 
+#ifdef VPPS_ATOMICS
+// Adds N neighbours, aligned to their size, to what others add to, too.
+template <int N> VP void add_run(float *to, const float *v) {
+#if __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201
+  if (N == 4)
+    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v[0]),
+                 "f"(v[N > 1 ? 1 : 0]), "f"(v[N > 2 ? 2 : 0]), "f"(v[N > 3 ? 3 : 0])
+                 : "memory");
+  else if (N == 2)
+    asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(v[0]),
+                 "f"(v[N > 1 ? 1 : 0])
+                 : "memory");
+  else
+#endif
+#pragma unroll
+    for (int i = 0; i < N; i++)
+      asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(to + i), "f"(v[i]) : "memory");
+}
+
+// Adds the first count of N neighbours.
+template <int N> VP void add_some(float *to, const float *v, int count) {
+  if (count >= N && (u64)to % (4 * N) == 0)
+    return add_run<N>(to, v);
+#pragma unroll
+  for (int i = 0; i < N; i++)
+    if (i < count)
+      add_run<1>(to + i, v + i);
+}
+#endif
+
 // Which elements of a partition a thread holds: w[i * TC + q] is row row() + i and column
 // column(q) of it. Of a warp's lanes LR are side by side along the rows, LC along the columns, so
 // that sums over both are short; a warp has PART neighbouring columns.
@@ -373,6 +403,12 @@ VP void transposed_store(float *t, const Launch &l, const u32 *instruction, cons
 #pragma unroll
     for (int j = 0; j < RUN; j++)
       v[j] = scale * s[i + j];
+#ifdef VPPS_ATOMICS
+    if (flags & FLAG_ATOMIC) {
+      add_some<RUN>(base + items[2 * b] + c, v, COLS - (int)c);
+      continue;
+    }
+#endif
     put_some<RUN>(base + items[2 * b] + c, v, COLS - (int)c, flags);
   }
 }

@@ -18,6 +18,7 @@ import (
 // Executor owns the segments and runs scripts at once, in the caller's thread and
 // others. It is used by one goroutine at a time.
 type Executor struct {
+	Atomics    bool // of the plans that it makes
 	machine    *kernel.Machine
 	processors int
 	planned    int                        // processors of the plan
@@ -110,7 +111,11 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 		}
 		processors = min(max(size/slice, 1), e.machine.Threads)
 	}
-	return plan.Sliced(matrices, processors)
+	p, err := plan.Sliced(matrices, processors)
+	if err == nil {
+		p.Atomics = e.Atomics
+	}
+	return p, err
 }
 
 // Checks reports whether every operand is held against the script's tensor table, which is

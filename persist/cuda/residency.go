@@ -30,7 +30,7 @@ func (e *Executor) device(ctas, setAside int) plan.Device {
 	if kb := e.settings.Shared; kb > 0 {
 		d.SharedPerBlock = min(d.SharedPerBlock, kb<<10)
 	}
-	d.Copies, d.Weights, d.Partials = e.settings.Copies, e.settings.Registers, e.settings.Partials
+	d.Copies, d.Weights, d.Partials, d.Atomics = e.settings.Copies, e.settings.Registers, e.settings.Partials, e.settings.Atomics
 	return d
 }
 

@@ -32,6 +32,10 @@ type Plan struct {
 	// Of matrix m: Partitions[First[m]:First[m+1]].
 	First []int
 
+	// Holders of rows add what they have of a transposed product to one result with atomics (the paper's
+	// way; sums then depend on timing), instead of leaving partial results to its reader.
+	Atomics bool
+
 	// Of every matrix; nil: all are in registers.
 	Where []Residence
 

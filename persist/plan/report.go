@@ -25,6 +25,11 @@ func (p *Plan) Report() string {
 	if p.Resident > 0 {
 		fmt.Fprintf(&b, "%d KB of shared memory a processor for weights\n", p.Resident>>10)
 	}
+	if p.Atomics {
+		fmt.Fprintln(&b, "transposed products are added up with atomics: results depend on timing")
+	} else if len(p.Matrices) > 0 {
+		fmt.Fprintln(&b, "transposed products leave partial results, which are added up in one order")
+	}
 	parts := p.parts()
 	for m, x := range p.Matrices {
 		fmt.Fprintf(&b, "  %-24s %5d x %-5d in %d partitions", x.Name, x.Rows, x.Cols, parts[m])
@@ -48,7 +53,11 @@ func (p *Plan) Report() string {
 
 // Name tells a plan from others of the same matrices.
 func (p *Plan) Name() string {
-	return fmt.Sprintf("%d rows a warp, %d processors an SM, %d registers a thread for weights", p.RowsPerWarp, max(1, p.CTAs), p.Used)
+	name := fmt.Sprintf("%d rows a warp, %d processors an SM, %d registers a thread for weights", p.RowsPerWarp, max(1, p.CTAs), p.Used)
+	if p.Atomics {
+		name += ", transposed products with atomics"
+	}
+	return name
 }
 
 // Predictions says what the cost model thinks of candidates.

@@ -9,15 +9,16 @@ import (
 // Device is what residency depends on.
 type Device struct {
 	Name           string
-	Processors     int // CTAs
-	CTAs           int // of them on an SM, 1 or 2; 0 is 1
-	Warps          int // of a CTA
-	RegistersPer   int // registers of a thread at most
-	SetAside       int // of these, what the interpreter takes without any matrix
-	SharedPerBlock int // bytes
-	Copies         int // of a matrix, at most; 0: as many as registers are left over for
-	Weights        int // registers a thread may have for weights; 0: as many as there are
-	Partials       int // floats that the partial results of a transposed product may take; 0: as many as pay
+	Processors     int  // CTAs
+	CTAs           int  // of them on an SM, 1 or 2; 0 is 1
+	Warps          int  // of a CTA
+	RegistersPer   int  // registers of a thread at most
+	SetAside       int  // of these, what the interpreter takes without any matrix
+	SharedPerBlock int  // bytes
+	Copies         int  // of a matrix, at most; 0: as many as registers are left over for
+	Weights        int  // registers a thread may have for weights; 0: as many as there are
+	Partials       int  // floats that the partial results of a transposed product may take; 0: as many as pay
+	Atomics        bool // no partial results: Plan.Atomics
 }
 
 // Staging is the registers a thread needs beside the weights to form the gradient of a partition: as
@@ -62,7 +63,7 @@ type dealer struct {
 
 func deal(matrices []Matrix, d Device, rpw int, byColumns bool) *dealer {
 	p := &Plan{Processors: d.Processors, CTAs: max(1, d.CTAs), First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps,
-		Registers: d.RegistersPer, SetAside: d.SetAside, Matrices: slices.Clone(matrices)}
+		Registers: d.RegistersPer, SetAside: d.SetAside, Atomics: d.Atomics, Matrices: slices.Clone(matrices)}
 	x := &dealer{plan: p, device: d, byColumns: byColumns, slots: make([]int, d.Processors), beyond: newBeyond(d)}
 	for m := range p.Matrices {
 		x.add(m)

@@ -260,7 +260,8 @@ func (b *Builder) lowerGradient(v uint32) {
 }
 
 // transposed adds W^T dy for the use u of v as the right side of a resident product: every
-// holder of the matrix leaves a partial result, which are v's linear sources.
+// holder of the matrix leaves a partial result, which are v's linear sources. With atomics there is one result
+// that all add to, which is filled with 0 when the backward part begins.
 func (b *Builder) transposed(v uint32, u user, left uint32) {
 	c := u.node
 	m := b.matrixOf(left)
@@ -270,12 +271,19 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	if b.r.Plan.Residence(int(m)).Columns > 0 { // every holder has results of its own
 		holders, apart = 1, 0
 	}
-	sig := b.sigs.short(5, matrix.Rows, firstWord(ProductT, 0, 0), uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), apart, 0)
+	flags := uint32(0)
+	if b.r.Plan.Atomics && holders > 1 {
+		holders, apart, flags = 1, 0, Atomic
+	}
+	sig := b.sigs.short(5, matrix.Rows, firstWord(ProductT, 0, flags), uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), apart, 0)
 	level := b.blevel[b.gcluster[c]] + 1
 	cols := b.columns(c)
 	own := size / uint32(matrix.Cols) // columns of v
 	for first := uint32(0); first < cols; first += own {
 		t := b.allocHolders(holders, size)
+		if flags != 0 {
+			b.fill(b.newCluster(b.ends[InForward]+1), 0, 0, int(size), t)
+		}
 		for i := range min(own, cols-first) {
 			b.onMatrix(level, sig, t+b.columnOf(v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows))
 		}

@@ -192,7 +192,11 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 		for i := range items {
 			items[i] = []uint32{g.memory(segs[0], 3*cols), g.memory(segs[1], rows)}
 		}
-		g.onMatrix(a, script.ProductT, g.flags(script.Acc), []uint32{script.Segs(segs...), uint32(m), script.Float(2), uint32(cols)}, items...)
+		flags := g.flags(script.Acc)
+		if g.plan.Where[m].Columns == 0 {
+			flags |= g.flags(script.Atomic)
+		}
+		g.onMatrix(a, script.ProductT, flags, []uint32{script.Segs(segs...), uint32(m), script.Float(2), uint32(cols)}, items...)
 	},
 	script.Outer: func(g *instructions, a *script.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))

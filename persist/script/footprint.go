@@ -28,6 +28,7 @@ type Range struct {
 	Write  bool
 	Read   bool
 	Paired bool // each element is read by the thread that writes the same element of the unit's result
+	Atomic bool // written by atomic additions
 	Matrix int  // 1 + the matrix of which this is the resident part, else 0
 }
 
@@ -81,6 +82,9 @@ func (f *Footprint) Of(in *Instruction, p *plan.Plan, place Place) ([]Range, err
 	if in.Flags&Published != 0 && (!ownable(in.Op) || in.Op == Outer) {
 		return nil, fmt.Errorf("%s cannot have flag published", in.Op)
 	}
+	if in.Flags&Atomic != 0 && (in.Op != ProductT || in.Flags&Published != 0) {
+		return nil, fmt.Errorf("%s cannot have flag atomic, nor can what is published", in.Op)
+	}
 	if in.Has("segments") {
 		for slot := range 8 {
 			if s := in.Segment(slot); s >= Segments {
@@ -117,7 +121,7 @@ func nothing(*Footprint) error { return nil }
 // add appends a range of slot at offset with the given axes, unless it is empty.
 func (f *Footprint) add(slot int, unit int, offset uint64, how access, axes ...Axis) {
 	r := Range{Segment: f.in.Segment(slot), Offset: offset, Unit: unit,
-		Read: how&asRead != 0, Write: how&asWrite != 0, Paired: how&asPaired != 0}
+		Read: how&asRead != 0, Write: how&asWrite != 0, Paired: how&asPaired != 0, Atomic: how&asAtomic != 0}
 	for _, a := range axes {
 		switch {
 		case a.Size == 0:
@@ -138,10 +142,14 @@ const (
 	asRead access = 1 << iota
 	asWrite
 	asPaired
+	asAtomic
 )
 
 // result is the access of what an instruction writes: Acc reads it too.
 func (f *Footprint) result() access {
+	if f.in.Flags&Atomic != 0 {
+		return asWrite | asRead | asPaired | asAtomic
+	}
 	if f.in.Flags&Acc != 0 {
 		return asWrite | asRead | asPaired
 	}
@@ -298,6 +306,9 @@ func (f *Footprint) product() error {
 func (f *Footprint) productT() error {
 	m, mine, err := f.matrix()
 	if err == nil && f.plan.Residence(int(f.in.Field("matrix"))).Columns > 0 {
+		if f.in.Flags&Atomic != 0 {
+			return fmt.Errorf("matrix %d is transposed by columns: nobody adds to what another does", f.in.Field("matrix"))
+		}
 		f.columns(m)
 		return nil
 	}

@@ -19,7 +19,7 @@ the word of the script from which on they are: one list serves many processors. 
 offset in floats into a segment; the field ` + "`segments`" + ` says which, four bits a slot. Slot 0 is
 written. The flag ` + "`acc`" + ` adds to what is there, ` + "`own`" + ` leaves to each processor its slice,
 ` + "`sync`" + ` lets the threads meet before the instruction, ` + "`published`" + ` says that others poll the result,
-` + "`nograd`" + ` that gradients are 0. The flags' last three bits name the phase from which the instruction and those
+` + "`nograd`" + ` that gradients are 0, ` + "`atomic`" + ` that several processors add to one result in any order. The flags' last three bits name the phase from which the instruction and those
 behind it are; only clocks read them.
 
 | instruction | what it does | fields | words an item |

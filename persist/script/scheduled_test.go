@@ -46,6 +46,7 @@ func scheduled(t *testing.T, seed uint64) (*Script, *plan.Plan) {
 	if r.Plan, err = plan.Sliced(matrices, 2+rng.IntN(4)); err != nil {
 		t.Fatal(err)
 	}
+	r.Plan.Atomics = seed%3 == 0
 	if rng.IntN(4) > 0 {
 		r.Needed, r.Backward, r.Result = true, true, 0
 		r.Update = &Apply{Rule: Rule(rng.IntN(int(Rules))), Dense: rng.IntN(2) == 0, Rate: 0.1, P: 0.9, Q: 0.9, R: 0.1, Threshold: 5}
@@ -97,6 +98,7 @@ func takeApart(t *testing.T, s *Script, p *plan.Plan) *schedule {
 	type access struct {
 		step            int
 		write, resident bool
+		atomic          bool
 	}
 	type element struct {
 		segment Segment
@@ -125,7 +127,7 @@ func takeApart(t *testing.T, s *Script, p *plan.Plan) *schedule {
 				r := &ranges[k]
 				each(r, func(at uint64) {
 					e := element{r.Segment, at}
-					accesses[e] = append(accesses[e], access{d.count, r.Write, r.Matrix > 0})
+					accesses[e] = append(accesses[e], access{d.count, r.Write, r.Matrix > 0, r.Atomic})
 				})
 			}
 			d.count++
@@ -151,7 +153,7 @@ func takeApart(t *testing.T, s *Script, p *plan.Plan) *schedule {
 				}
 			}
 			for _, y := range list {
-				if !y.write || x.step == y.step {
+				if !y.write || x.step == y.step || x.atomic && y.atomic {
 					continue
 				}
 				c := conflict{x.step, y.step, x.resident}

@@ -34,6 +34,7 @@ type verifier struct {
 	barriers []gate
 	events   []event  // events[0] is nobody
 	sets     readSets // who has read an element since it was written
+	atomic   bool     // something was added to atomically
 	resident []resident
 	foot     Footprint
 }
@@ -66,6 +67,7 @@ type event struct {
 	unit             uint32
 	result           uint32 // the address that an accumulating unit adds to
 	norm             uint8  // 1 + the segment of a Norm's partial sum, whose address is result
+	adds             bool   // atomically
 	clock            []uint32
 }
 
@@ -324,14 +326,18 @@ func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
 		}
 	}
 	for i := range ranges {
-		if r := &ranges[i]; r.Read {
+		if r := &ranges[i]; r.Atomic {
+			if err := x.add(r); err != nil {
+				return false, err
+			}
+		} else if r.Read {
 			if err := x.read(r); err != nil {
 				return false, err
 			}
 		}
 	}
 	for i := range ranges {
-		if r := &ranges[i]; r.Write {
+		if r := &ranges[i]; r.Write && !r.Atomic {
 			if err := x.write(r); err != nil {
 				return false, err
 			}

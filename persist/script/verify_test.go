@@ -88,6 +88,17 @@ func (p *pair) transposed() {
 	}
 }
 
+// zero lets processor 0 fill the vector at 0 and both go on; add adds to it atomically.
+func (p *pair) zero() {
+	p.fill(0, 0, 0)
+	p.Signal(0, 0)
+	p.Wait(1, 0, 1)
+}
+
+func (p *pair) add(proc int) {
+	p.Do(proc, ProductT, 0, Sync|Atomic, []uint32{act, 0, Float(1), 0}, []uint32{0, 24})
+}
+
 func (p *pair) update(proc int) {
 	p.Do(proc, Update, 0, 0, []uint32{Segs(SegParam, SegGrad), Float(1), 0, 0, 0}, []uint32{0, 0, 32})
 }
@@ -271,6 +282,65 @@ func TestVerify(t *testing.T) {
 		{"partial results of a transposed product in one place", func(p *pair) {
 			p.transposed()
 		}, "overwritten, but not ordered after processor"},
+		{"all add to one result", func(p *pair) {
+			p.zero()
+			p.add(0)
+			p.add(1)
+			p.Signal(0, 1)
+			p.Signal(1, 1)
+			p.Wait(1, 1, 2)
+			p.copy(1, 8, 0, 0)
+			p.fill(1, 0, Sync)
+		}, ""},
+		{"two items add to one result", func(p *pair) {
+			p.fill(0, 0, 0)
+			p.Do(0, ProductT, 0, Sync|Atomic, []uint32{act, 0, Float(1), 0}, []uint32{0, 24}, []uint32{0, 32})
+		}, ""},
+		{"added to before it is filled", func(p *pair) { p.add(1) }, "is added to before it is written"},
+		{"added to while it is filled", func(p *pair) {
+			p.add(1)
+			p.fill(0, 0, 0)
+			p.add(0)
+		}, "act+0 (element 0 of tensor 2) is added to"},
+		{"filled while it is added to", func(p *pair) {
+			p.zero()
+			p.add(0)
+			p.fill(1, 0, Sync)
+		}, "overwritten, but not ordered after processor 0, instruction 2 added to it"},
+		{"filled before another adds", func(p *pair) {
+			p.zero()
+			p.fill(0, 0, Sync)
+			p.add(1)
+		}, "is added to, but not ordered after processor 0, instruction 2 wrote it"},
+		{"a partial result where others add", func(p *pair) {
+			p.zero()
+			p.add(0)
+			p.Do(1, ProductT, 0, Sync, []uint32{act, 0, Float(1), 0}, []uint32{0, 24})
+		}, "overwritten, but not ordered after processor 0, instruction 2 added to it"},
+		{"added plainly where others add atomically", func(p *pair) {
+			p.zero()
+			p.add(0)
+			p.Do(1, ProductT, 0, Sync|Acc, []uint32{act, 0, Float(1), 0}, []uint32{0, 24})
+		}, "not ordered after processor 0, instruction 2 added to it"},
+		{"read while others add", func(p *pair) {
+			p.zero()
+			p.add(0)
+			p.copy(1, 8, 0, Sync)
+		}, "is read, but not ordered after processor 0, instruction 2 added to it"},
+		{"added to while another reads", func(p *pair) {
+			p.zero()
+			p.copy(0, 8, 0, Sync)
+			p.add(1)
+		}, "is added to, but not ordered after processor 0, instruction 2 read it"},
+		{"added to what is live-in", func(p *pair) {
+			p.Do(0, ProductT, 0, Atomic, []uint32{act, 0, Float(1), 24}, []uint32{0, 24})
+		}, "only what was filled in this launch can be added to atomically"},
+		{"added to where columns are formed", func(p *pair) {
+			p.streamed()
+			p.zero()
+			p.add(0)
+		}, "matrix 0 is transposed by columns"},
+		{"atomic where nobody else adds", func(p *pair) { p.fill(0, 0, Atomic) }, "fill cannot have flag atomic"},
 		{"columns read before all are there", func(p *pair) {
 			p.streamed()
 			p.transposed()
