@@ -56,6 +56,9 @@
  *  VPPS_PLAN=registers=N,shared=N,partials=N   bounds a thread's registers for weights,
  *                       a processor's KB of shared memory, and the floats of a transposed
  *                       product's partial results, beyond which it reads its matrix
+ *  VPPS_PLAN=transposed=atomics   on either device, holders of a matrix add a transposed
+ *                       product up with atomics, instead of leaving partial results that
+ *                       are added up in one order: results then depend on timing
  *  VPPS_TIMES=1         measures the device's time for vpps_engine_statistics and
  *                       vpps_engine_times
  *  VPPS_CLOCKS=1        on either device, has every processor note how long which
@@ -143,7 +146,8 @@ typedef struct vpps_engine_options {
   /* The parameters' values are copied to host memory every so many updates, for the case that the
    * device is lost. 0: VPPS_SNAPSHOT_BATCHES, else never. A copy waits for the batches before. */
   uint32_t snapshot_batches;
-  /* How a GPU's plans are chosen; NULL: VPPS_PLAN, whose form this has. The CPU has one plan. */
+  /* How a GPU's plans are chosen; NULL: VPPS_PLAN, whose form this has. The CPU has one,
+   * of which only transposed is chosen. */
   const char *plan;
   const char *trace; /* the file of a timeline; NULL: VPPS_TRACE, else none */
   uint32_t times;    /* 1: measure the device's time; 0: VPPS_TIMES */
