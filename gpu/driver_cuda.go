@@ -62,7 +62,13 @@ func (driver) Open(ordinal int) (Device, error) {
 		return nil, failed(result(err), "make a context on GPU %d", ordinal)
 	}
 	err = d.inContext(func() (err error) {
-		d.stream, err = cu.MakeStream(cu.NonBlocking)
+		if d.stream, err = cu.MakeStream(cu.NonBlocking); err != nil {
+			return err
+		}
+		if d.copies, err = cu.MakeStream(cu.NonBlocking); err != nil {
+			return err
+		}
+		d.copied, err = cu.MakeEvent(cu.DisableTiming)
 		return err
 	})
 	if err != nil {
@@ -150,6 +156,8 @@ type device struct {
 	info   Info
 	ctx    cu.CUContext
 	stream cu.Stream
+	copies cu.Stream       // of CopyAhead
+	copied cu.Event        // the end of its last copy
 	s      cudaload.Stream // the same context and stream
 	closed atomic.Bool
 
@@ -261,6 +269,19 @@ func (d *device) CopyToDevice(dst Ptr, src unsafe.Pointer, bytes int) error {
 	return failed(d.s.CopyToDevice(uint64(dst), src, bytes, !d.isPinned(src, bytes)), "copy to GPU %d", d.info.Ordinal)
 }
 
+func (d *device) CopyAhead(dst Ptr, src unsafe.Pointer, bytes int) error {
+	if d.closed.Load() {
+		return errClosed
+	}
+	if bytes == 0 {
+		return nil
+	}
+	if !d.isPinned(src, bytes) {
+		return fmt.Errorf("copy to GPU %d: only pinned memory can be copied beside other work", d.info.Ordinal)
+	}
+	return failed(d.s.CopyAhead(handle(&d.copies), handle(&d.copied), uint64(dst), src, bytes), "copy to GPU %d", d.info.Ordinal)
+}
+
 func (d *device) CopyFromDevice(dst unsafe.Pointer, src Ptr, bytes int) error {
 	if d.closed.Load() {
 		return errClosed
@@ -333,7 +354,7 @@ func (d *device) Close() error {
 		for _, b := range pinned {
 			cu.MemFreeHost(b.Mem)
 		}
-		return d.stream.Destroy()
+		return errors.Join(result(cu.DestroyEvent(&d.copied)), result(d.copies.Destroy()), result(d.stream.Destroy()))
 	}))
 	d.closed.Store(true)
 	err = errors.Join(err, result(d.dev.ReleasePrimaryCtx()))

@@ -84,7 +84,8 @@ func TestMemoryMovesAndIsCounted(t *testing.T) {
 	for i := range in {
 		in[i] = uint32(i)
 	}
-	require.NoError(t, d.CopyToDevice(p, h.Mem, 64))
+	require.NoError(t, d.CopyAhead(p, h.Mem, 64))
+	require.ErrorContains(t, d.CopyAhead(p, unsafe.Pointer(new(uint32)), 4), "pinned")
 	require.NoError(t, d.Memset32(p, 7, 4))
 	require.NoError(t, d.CopyOnDevice(q, p, 64))
 	out := make([]uint32, 16)

@@ -44,8 +44,8 @@ type Driver interface {
 }
 
 // Device is one GPU: its primary context, which other CUDA users of the process
-// share, and one stream of our own on which everything runs in the order of the
-// calls. All methods may be called from any goroutine. Errors are of type *Error
+// share, and one stream of our own on which everything but CopyAhead runs in the order of
+// the calls. All methods may be called from any goroutine. Errors are of type *Error
 // where the driver refused.
 type Device interface {
 	Info() Info
@@ -62,6 +62,10 @@ type Device interface {
 	// CopyToDevice does not wait where src lies in a HostBuffer of this device: src must then stay
 	// unchanged until the stream has passed the copy. From other memory it returns when it is done.
 	CopyToDevice(dst Ptr, src unsafe.Pointer, bytes int) error
+	// CopyAhead copies from a HostBuffer of this device beside what is on the stream, perhaps before
+	// it is done; what is put on the stream from now on waits for the copy. Nothing that is on the
+	// stream may use dst.
+	CopyAhead(dst Ptr, src unsafe.Pointer, bytes int) error
 	// CopyFromDevice returns when everything on the stream and then the copy are done.
 	CopyFromDevice(dst unsafe.Pointer, src Ptr, bytes int) error
 	// CopyOnDevice does not wait. The ranges must not overlap.

@@ -171,9 +171,9 @@ func TestABatchIsOneLaunchAndOneCopy(t *testing.T) {
 	now := g.Calls()
 	calls := func(name string) int { return now[name] - before[name] }
 	require.Equal(t, more, calls("Launch"))
-	require.Equal(t, more, calls("CopyToDevice"))
+	require.Equal(t, more, calls("CopyAhead"))
 	require.Equal(t, more, calls("Record"))
-	for _, name := range []string{"CopyFromDevice", "CopyOnDevice", "Memset32", "Synchronize", "Alloc", "AllocHost", "Free", "FreeHost", "Load"} {
+	for _, name := range []string{"CopyToDevice", "CopyFromDevice", "CopyOnDevice", "Memset32", "Synchronize", "Alloc", "AllocHost", "Free", "FreeHost", "Load"} {
 		require.Zero(t, calls(name), name)
 	}
 	require.Positive(t, g.Waiting(), "fb returns before the device is done")
@@ -276,7 +276,7 @@ func TestWhatTheDriverRefusesChangesNothing(t *testing.T) {
 // A device is lost in the midst of work: the call that finds out and every later one says so, the
 // values of the last snapshot can be read, and the process goes on.
 func TestParametersOfALostDeviceReadAsOfTheLastSnapshot(t *testing.T) {
-	for _, method := range []string{"Launch", "CopyToDevice", "Record", "EventWait", "CopyFromDevice", "Synchronize", "Alloc"} {
+	for _, method := range []string{"Launch", "CopyAhead", "Record", "EventWait", "CopyFromDevice", "Synchronize", "Alloc"} {
 		t.Run(method, func(t *testing.T) {
 			m, g := onGPU(t)
 			m.snapshot.every = 4

@@ -16,6 +16,8 @@ CUresult vpps_launch(CUcontext ctx, CUstream s, CUfunction f, unsigned grid, uns
                      unsigned shared, char *args, const unsigned *offsets, unsigned n);
 CUresult vpps_copy_to_device(CUcontext ctx, CUstream s, CUdeviceptr dst, const void *src,
                              size_t bytes, int wait);
+CUresult vpps_copy_ahead(CUcontext ctx, CUstream copies, CUstream s, CUevent at, CUdeviceptr dst,
+                         const void *src, size_t bytes);
 CUresult vpps_copy_from_device(CUcontext ctx, CUstream s, void *dst, CUdeviceptr src, size_t bytes);
 CUresult vpps_copy_on_device(CUcontext ctx, CUstream s, CUdeviceptr dst, CUdeviceptr src,
                              size_t bytes);

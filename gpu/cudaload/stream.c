@@ -37,6 +37,20 @@ CUresult vpps_copy_to_device(CUcontext ctx, CUstream s, CUdeviceptr dst, const v
   IN_CONTEXT(ctx, cuMemcpyHtoDAsync(dst, src, bytes, s));
 }
 
+// On a stream of its own, and s goes on behind it; at is an event for that.
+static CUresult copy_ahead(CUstream copies, CUstream s, CUevent at, CUdeviceptr dst,
+                           const void *src, size_t bytes) {
+  CUresult r = cuMemcpyHtoDAsync(dst, src, bytes, copies);
+  if (!r)
+    r = cuEventRecord(at, copies);
+  return r ? r : cuStreamWaitEvent(s, at, 0);
+}
+
+CUresult vpps_copy_ahead(CUcontext ctx, CUstream copies, CUstream s, CUevent at, CUdeviceptr dst,
+                         const void *src, size_t bytes) {
+  IN_CONTEXT(ctx, copy_ahead(copies, s, at, dst, src, bytes));
+}
+
 CUresult vpps_copy_from_device(CUcontext ctx, CUstream s, void *dst, CUdeviceptr src,
                                size_t bytes) {
   IN_CONTEXT(ctx, finish(cuMemcpyDtoHAsync(dst, src, bytes, s), s));

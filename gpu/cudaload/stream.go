@@ -10,6 +10,8 @@ package cudaload
 #cgo nocallback vpps_launch
 #cgo noescape vpps_copy_to_device
 #cgo nocallback vpps_copy_to_device
+#cgo noescape vpps_copy_ahead
+#cgo nocallback vpps_copy_ahead
 #cgo noescape vpps_copy_from_device
 #cgo nocallback vpps_copy_from_device
 #cgo nocallback vpps_copy_on_device
@@ -49,6 +51,12 @@ func (s Stream) CopyToDevice(dst uint64, src unsafe.Pointer, bytes int, wait boo
 		w = 1
 	}
 	return check(C.vpps_copy_to_device(s.ctx(), s.handle(), C.CUdeviceptr(dst), src, C.size_t(bytes), w))
+}
+
+// CopyAhead copies from pinned memory on the stream copies, and lets this stream go on behind it. The
+// CUevent at marks the copy's end; it may be used again.
+func (s Stream) CopyAhead(copies, at unsafe.Pointer, dst uint64, src unsafe.Pointer, bytes int) error {
+	return check(C.vpps_copy_ahead(s.ctx(), C.CUstream(copies), s.handle(), C.CUevent(at), C.CUdeviceptr(dst), src, C.size_t(bytes)))
 }
 
 // CopyFromDevice copies behind what is on the stream and waits.

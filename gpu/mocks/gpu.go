@@ -132,6 +132,20 @@ func (mr *MockDeviceMockRecorder) Close() *gomock.Call {
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Close", reflect.TypeOf((*MockDevice)(nil).Close))
 }
 
+// CopyAhead mocks base method.
+func (m *MockDevice) CopyAhead(dst gpu.Ptr, src unsafe.Pointer, bytes int) error {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "CopyAhead", dst, src, bytes)
+	ret0, _ := ret[0].(error)
+	return ret0
+}
+
+// CopyAhead indicates an expected call of CopyAhead.
+func (mr *MockDeviceMockRecorder) CopyAhead(dst, src, bytes interface{}) *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "CopyAhead", reflect.TypeOf((*MockDevice)(nil).CopyAhead), dst, src, bytes)
+}
+
 // CopyFromDevice mocks base method.
 func (m *MockDevice) CopyFromDevice(dst unsafe.Pointer, src gpu.Ptr, bytes int) error {
 	m.ctrl.T.Helper()

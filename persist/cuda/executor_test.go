@@ -44,6 +44,7 @@ func opened(t *testing.T) (e *Executor, d *mocks.MockDevice, events [slots]*mock
 	d.EXPECT().AllocHost(gomock.Any()).AnyTimes().DoAndReturn(func(n int) (gpu.HostBuffer, error) { return hostBuffer(n), nil })
 	d.EXPECT().Alloc(gomock.Any()).AnyTimes().Return(gpu.Ptr(0x2000), nil)
 	d.EXPECT().Memset32(gomock.Any(), gomock.Any(), gomock.Any()).AnyTimes()
+	d.EXPECT().Synchronize().AnyTimes()
 	d.EXPECT().FreeHost(gomock.Any()).AnyTimes()
 	d.EXPECT().Free(gomock.Any()).AnyTimes()
 	for i := range events {
@@ -81,7 +82,7 @@ func TestSlotsAreWrittenWhenTheLaunchBeforeHasPassed(t *testing.T) {
 			calls = append(calls, events[slot].EXPECT().Wait())
 		}
 		calls = append(calls,
-			d.EXPECT().CopyToDevice(gpu.Ptr(0x2000), gomock.Any(), bytes),
+			d.EXPECT().CopyAhead(gpu.Ptr(0x2000), gomock.Any(), bytes),
 			d.EXPECT().Launch(function, 2, jit.Threads, gomock.Any(), gomock.Any(), []uint32{0}),
 			events[slot].EXPECT().Record())
 	}
@@ -94,7 +95,7 @@ func TestSlotsAreWrittenWhenTheLaunchBeforeHasPassed(t *testing.T) {
 // Waiting for a batch waits for its mark only, once; the slot is free then.
 func TestWaitingForABatchWaitsForItsMark(t *testing.T) {
 	e, d, events, function := opened(t)
-	d.EXPECT().CopyToDevice(gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
+	d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
 	d.EXPECT().Launch(function, gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
 	events[0].EXPECT().Record().Times(2)
 	events[1].EXPECT().Record()
@@ -119,7 +120,7 @@ func TestAFailureOfALaunchIsTold(t *testing.T) {
 				}
 				return nil
 			}
-			d.EXPECT().CopyToDevice(gomock.Any(), gomock.Any(), gomock.Any()).Return(fails("copy"))
+			d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()).Return(fails("copy"))
 			if step != "copy" {
 				d.EXPECT().Launch(gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any()).Return(fails("launch"))
 			}

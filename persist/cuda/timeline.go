@@ -18,8 +18,8 @@ type timeline struct {
 // apart is how many nanoseconds an anchor is used: what events tell is a float32 of milliseconds.
 const apart = 4e9
 
-// Trace has every launch told, in order: when its script's copy began and ended, and when its
-// kernel did.
+// Trace has every launch told, in order: when it began to wait for its script's copy, when that was
+// there, and when its kernel ended.
 func (e *Executor) Trace(now func() uint64, launch func(batch uint32, begin, copied, done uint64)) error {
 	if err := e.MeasureTimes(); err != nil {
 		return err

@@ -283,6 +283,18 @@ func (g *GPU) CopyToDevice(dst gpu.Ptr, src unsafe.Pointer, bytes int) error {
 	return err
 }
 
+// CopyAhead copies at once, before anything that is on the stream: what still needs the old contents
+// does not find them.
+func (g *GPU) CopyAhead(dst gpu.Ptr, src unsafe.Pointer, bytes int) error {
+	if err := g.begin("CopyAhead"); err != nil {
+		return err
+	}
+	if !g.pinned(src, int64(bytes)) {
+		return errors.New("a copy ahead is from pinned memory")
+	}
+	return g.move(dst, gpu.Ptr(uintptr(src)), int64(bytes))
+}
+
 func (g *GPU) CopyFromDevice(dst unsafe.Pointer, src gpu.Ptr, bytes int) error {
 	if err := g.begin("CopyFromDevice"); err != nil {
 		return err
@@ -397,7 +409,7 @@ func (g *GPU) MemInfo() (free, total int64, err error) { return 1000, 1 << 30, g
 
 func (g *GPU) Counts() gpu.Counts {
 	c := g.Calls()
-	return gpu.Counts{Launches: uint64(c["Launch"]), CopiesToDevice: uint64(c["CopyToDevice"]), CopiesFromDevice: uint64(c["CopyFromDevice"])}
+	return gpu.Counts{Launches: uint64(c["Launch"]), CopiesToDevice: uint64(c["CopyToDevice"] + c["CopyAhead"]), CopiesFromDevice: uint64(c["CopyFromDevice"])}
 }
 
 // Close frees pinned memory, as the driver's device does; other memory must be free by then.
