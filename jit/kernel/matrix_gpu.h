@@ -420,7 +420,7 @@ VP void outer_rows(const Launch &l, const u32 *instruction, const u32 *items, u3
                    const Partition &part, float *shared) {
   constexpr int ITERS = (iterations(COLS) + COPIES - 1) / COPIES, V = run_of(ITERS);
   constexpr int WIDTH = ITERS * 32, ROWS = (int)WARPS * RPW, VR = run_of(RPW);
-  constexpr int MOST = RPW * ITERS <= 16 ? 4 : RPW * ITERS <= 64 ? 2 : 1;
+  constexpr int MOST = RPW * ITERS <= 16 ? 4 : RPW * ITERS <= 32 ? 2 : 1;
   constexpr int BATCH = MOST < STAGE ? MOST : STAGE, ALL = STAGE * (WIDTH + ROWS);
   u32 lane = THREAD % 32, warp = THREAD / 32;
   u32 row = RPW * (warp / 4 * 4 + lane % 2 + lane / 16 * 2);
