@@ -216,10 +216,8 @@ func (b *Builder) phaseOf(level int32) Phase {
 func (b *Builder) lowerAll() error {
 	r := b.r
 	b.partial = b.s != nil && b.s.Done > 0 || !r.Forward
-	users := func() {}
 	if r.Backward {
-		users = beside(b.g.Len() >= parallelNodes, func() { b.findUsers(r.Node) })
-		defer users() // forward may fail
+		b.findUsers(r.Node)
 	}
 	if r.Forward {
 		if err := b.forward(); err != nil {
@@ -232,7 +230,6 @@ func (b *Builder) lowerAll() error {
 	}
 	b.ends[InForward] = b.maxLevel
 	if r.Backward {
-		users()
 		if err := b.backward(); err != nil {
 			return err
 		}

@@ -18,8 +18,7 @@ type emitter struct {
 	sorted    []item
 	count     []uint32
 	starts    []uint32 // of a level's and processor's items
-	streams   [][]uint32
-	sorters   [maxWorkers]itemSorter
+	sorter    itemSorter
 	levels    []levelPlan
 	runs      []run
 	joined    []bool // by level and processor: it takes part
@@ -119,13 +118,7 @@ func (b *Builder) emit() {
 	b.sortItems()
 	b.planMembers(levels, processors)
 	barriers := b.planBarriers(levels)
-	for len(b.streams) < processors {
-		b.streams = append(b.streams, nil)
-	}
-	split(b.workers(), processors, func(worker, from, to int) {
-		b.writeStreams(&b.sorters[worker], levels, processors, from, to)
-	})
-	b.assemble(processors, barriers)
+	b.assemble(levels, processors, barriers)
 }
 
 // sortMatrices orders product items by level and signature, those of equal ones as they came.
@@ -277,32 +270,20 @@ func (b *Builder) sortItems() {
 func listsAt(processors int) int { return HeadWords + processors*ProcWords }
 
 // assemble puts header, lists, streams, counters, inputs and tensors behind one another.
-func (b *Builder) assemble(processors, barriers int) {
-	w := b.out.Script.Words[:0]
-	w = append(w, make([]uint32, HeadWords)...)
-	first := listsAt(processors)
-	start := first + len(b.lists)
+func (b *Builder) assemble(levels, processors, barriers int) {
+	w := append(b.out.Script.Words[:0], make([]uint32, listsAt(processors))...)
 	w[HeadMagic], w[HeadProcessors], w[HeadBarriers] = Magic, uint32(processors), uint32(barriers)
-	w[HeadLists], w[HeadListEnd] = uint32(first), uint32(start)
-	// A stream begins at a multiple of 4 words: the GPU fetches 16 bytes at a time.
-	for p := range processors {
-		for start%4 != 0 {
-			start++
-		}
-		w = append(w, uint32(start), 0, 1)
-		start += len(b.streams[p])
-	}
-	w = slices.Grow(w, start-len(w))
+	w[HeadLists] = uint32(len(w))
 	w = append(w, b.lists...)
-	clear(w[len(w):min(len(w)+3, start)])
-	w = w[:start]
-	split(b.workers(), processors, func(_, from, to int) {
-		for p := from; p < to; p++ {
-			at := int(w[HeadWords+p*ProcWords+ProcStart])
-			at += copy(w[at:], b.streams[p])
-			clear(w[at:min((at+3)&^3, start)]) // which is Halt
+	w[HeadListEnd] = uint32(len(w))
+	for p := range processors {
+		for len(w)%4 != 0 { // the GPU fetches 16 bytes at a time
+			w = append(w, uint32(Halt))
 		}
-	})
+		at := HeadWords + p*ProcWords
+		w[at+ProcStart], w[at+ProcRank], w[at+ProcGroup] = uint32(len(w)), 0, 1
+		w = b.appendStream(w, p, levels, processors)
+	}
 	for len(w)%BarrierStride != 0 {
 		w = append(w, 0)
 	}

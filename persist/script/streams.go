@@ -1,29 +1,26 @@
 package script
 
-// Writing every processor's stream. A stream depends on nothing but the plan of the levels and
-// the sorted items, so that several goroutines write them.
+// Writing every processor's stream.
 
 import "slices"
 
-// writeStreams writes the streams of the processors [from, to).
-func (b *Builder) writeStreams(sorter *itemSorter, levels, processors, from, to int) {
-	for p := from; p < to; p++ {
-		w := streamWriter{b: b, p: int32(p), words: b.streams[p][:0], sorter: sorter}
-		for l := range levels {
-			if b.joined[l*processors+p] {
-				w.level(&b.levels[l], b.starts[l*processors+p], b.starts[l*processors+p+1], processors)
-			}
+// appendStream appends the stream of processor p.
+func (b *Builder) appendStream(words []uint32, p, levels, processors int) []uint32 {
+	w := streamWriter{b: b, p: int32(p), words: words, start: len(words)}
+	for l := range levels {
+		if b.joined[l*processors+p] {
+			w.level(&b.levels[l], b.starts[l*processors+p], b.starts[l*processors+p+1], processors)
 		}
-		b.streams[p] = append(w.words, uint32(Halt))
 	}
+	return append(w.words, uint32(Halt))
 }
 
-// streamWriter writes the stream of processor p.
+// streamWriter writes the stream of processor p, which begins at words[start].
 type streamWriter struct {
-	b      *Builder
-	p      int32
-	words  []uint32
-	sorter *itemSorter
+	b     *Builder
+	p     int32
+	words []uint32
+	start int
 }
 
 // level writes what p does in a level: its products, then its items, which are b.items[from:to].
@@ -95,12 +92,12 @@ func appendPairs(s []uint32, list []matrixItem) []uint32 {
 // first instruction of an order meets the threads before it.
 func (w *streamWriter) items(list []item) {
 	b := w.b
-	list = w.sorter.sort(list, len(b.sigs.start))
+	list = b.sorter.sort(list, len(b.sigs.start))
 	last := int32(-1)
 	for len(list) > 0 {
 		it := &list[0]
 		sync := uint32(0)
-		if len(w.words) > 0 && it.sub != last {
+		if len(w.words) > w.start && it.sub != last {
 			sync = Sync
 		}
 		last = it.sub
