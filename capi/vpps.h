@@ -383,7 +383,8 @@ typedef struct vpps_times {
    * nodes. decode: reading and checking them. schedule: making scripts. launch: handing scripts to
    * a GPU, waiting for a free slot included. wait: in calls, for scripts and results. */
   uint64_t record_ns, decode_ns, schedule_ns, launch_ns, wait_ns;
-  /* The device; on a GPU with VPPS_TIMES=1 or VPPS_CLOCKS=1. The script's copy, and the kernel. */
+  /* The device; on a GPU with VPPS_TIMES=1 or VPPS_CLOCKS=1. Waiting for the script's copy, which
+   * begins while the launch before runs, and the kernel. */
   uint64_t copy_ns, kernel_ns;
   /* The rest with VPPS_CLOCKS=1, of so many launches, those for single values included. */
   uint64_t launches;

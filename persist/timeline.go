@@ -21,7 +21,7 @@ type timeline struct {
 	to   *trace.Process // nil: nothing is written
 }
 
-// traced is an executor that tells when a launch's script was copied and its kernel ran, by a
+// traced is an executor that tells when a launch waited for its script's copy and its kernel ran, by a
 // clock of the host.
 type traced interface {
 	Trace(now func() uint64, launch func(batch uint32, begin, copied, done uint64)) error
