@@ -48,22 +48,13 @@ func manyProcessorsScript(t *testing.T, copies int) (*script.Script, *plan.Plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids := make([]uint32, len(params))
-	for i := range ids {
-		ids[i] = uint32(i)
+	for i := range params {
 		params[i].Matrix = -1
 	}
 	for i, m := range p.Matrices {
 		params[m.Param].Matrix = int32(i)
 	}
-	var b script.Builder
-	built, err := b.Build(&script.Request{Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1),
-		Forward: true, Needed: true, Backward: true, Tensors: true,
-		Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &built.Script, p
+	return trainingScript(t, g, params, p), p
 }
 
 // inlined is the script without lists, and how many instructions had one.

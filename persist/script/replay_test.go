@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"libvpps/bridge"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
@@ -42,6 +43,12 @@ func forestScript(t *testing.T, trees, processors int) (*script.Script, *plan.Pl
 	if err != nil {
 		t.Fatal(err)
 	}
+	return trainingScript(t, g, params, p), p
+}
+
+// trainingScript is one update of all parameters with a graph's last node as the loss.
+func trainingScript(t *testing.T, g *bridge.Graph, params []script.Param, p *plan.Plan) *script.Script {
+	t.Helper()
 	ids := make([]uint32, len(params))
 	for i := range ids {
 		ids[i] = uint32(i)
@@ -53,7 +60,7 @@ func forestScript(t *testing.T, trees, processors int) (*script.Script, *plan.Pl
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &built.Script, p
+	return &built.Script
 }
 
 // liveMemory makes segments as long as the script's tensors need: what is live before the
