@@ -13,6 +13,7 @@ import (
 
 	"libvpps/jit/kernel"
 	"libvpps/persist/plan"
+	"libvpps/persist/script"
 )
 
 // Entry is the kernel's name.
@@ -23,7 +24,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "formulas.h", "philox.h", "processor.h", "elementwise.h",
-	"rows.h", "random.h", "gemm.h", "update.h", "check.h", "gpu.h", "clocks.h", "matrix_gpu.h", "matrix_stream.h", "interpreter.h"}
+	"rows.h", "random.h", "gemm.h", "update.h", "gpu.h", "chain.h", "check.h", "clocks.h", "matrix_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -38,6 +39,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		b.WriteString("#define VPPS_CLOCKS 1\n")
 	}
 	fmt.Fprintf(&b, "#define VPPS_CTAS %d\n", max(1, p.CTAs))
+	fmt.Fprintf(&b, "#define VPPS_CHAINS %d\n", chainWarps(p))
 	if p.Atomics {
 		b.WriteString("#define VPPS_ATOMICS 1\n")
 	}
@@ -159,9 +161,17 @@ func outerStage(p *plan.Plan, cols, copies int) (items, bytes int) {
 	return stage(p, bytes), bytes
 }
 
-// workBytes is the dynamic shared memory in which the matrix routines work.
+// chainSlots is the bytes that a warp keeps the values of a chain's slots in.
+const chainSlots = 4 * 32 * script.MaxSlots
+
+// chainWarps is how many warps work on a chain: all, where there is memory.
+func chainWarps(p *plan.Plan) int { return max(1, min(Threads/32, p.Shared/chainSlots)) }
+
+func chainBytes(p *plan.Plan) int { return chainSlots * chainWarps(p) }
+
+// workBytes is the dynamic shared memory in which chains and the matrix routines work.
 func workBytes(p *plan.Plan) int {
-	most, sizes := 0, map[int]int{}
+	most, sizes := chainBytes(p), map[int]int{}
 	for _, s := range slotsOf(p) {
 		for _, cols := range s.cols {
 			_, _, bytes := productSizes(p, cols)

@@ -47,7 +47,8 @@ struct Check {
 
   // The elements from offset to offset + extent of a slot's segment.
   VP_MEMBER void range(u32 item, u32 slot, u64 offset, u64 extent) const {
-    u32 segment = (w[2] >> (4 * slot)) & 15u;
+    u32 segment = (w[0] & 255u) == OP_CHAIN ? ChainWords(w).kind(slot) : w[2] >> (4 * slot);
+    segment &= 15u;
     if (r.code || in_one_tensor(l.script, segment, offset, offset + extent))
       return;
     u64 last = offset + extent;
@@ -84,6 +85,31 @@ VP void check_strided(const Check &c, u32 fn, u32 count) {
       if (strided_extent(x, s, &extent))
         c.range(e, s, x.items[e * x.slots + s], extent);
     }
+}
+
+// Chain: what it does with slots that there are, in an order in which all have a value.
+VP void check_chain(const Check &c, u32 count) {
+  const ChainWords x(c.w);
+  u32 valued = 0, results = 0;
+  for (u32 s = 0; s < x.slots; s++)
+    valued |= (x.kind(s) & CHAIN_READ ? 1u : 0u) << s;
+  for (u32 k = 0; k < x.operations; k++) {
+    u32 o = x.first[CHAIN_OP_WORDS * k], fn = o & 255u, dst = 1u << chain_slot(o, 0);
+    u32 used = chain_flags(o) ? dst : 0;
+    for (u32 s = 1; s <= arity(fn); s++)
+      used |= 1u << chain_slot(o, s);
+    if (fn >= FN_COUNT || chain_slot(o, 0) >= x.slots || used & ~valued)
+      return c.nonsense();
+    valued |= dst;
+    results |= dst;
+  }
+  for (u32 s = 0; s < x.slots; s++)
+    if (x.kind(s) & CHAIN_WRITTEN && !(results >> s & 1u))
+      return c.nonsense();
+  for (u32 e = THREAD; e < count; e += THREADS)
+    for (u32 s = 0; s < x.slots; s++)
+      if (x.kind(s) & (CHAIN_READ | CHAIN_WRITTEN))
+        c.vector(e, s, x.items[e * x.slots + s], c.w[CHAIN_N]);
 }
 
 // Row: which words of an item are rows and single elements, and whether the last is a label.
@@ -184,6 +210,12 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
     *head = STRIDED_ITEMS + (kept + reduced) * (*words + 1);
     return fn < FN_COUNT && kept <= 5 && reduced <= 5;
   }
+  case OP_CHAIN:
+    if (w[CHAIN_OPERATIONS] > MAX_WORDS / CHAIN_OP_WORDS || fn > MAX_SLOTS)
+      return false;
+    *head = (u32)(ChainWords(w).items - w);
+    *words = fn;
+    return fn > 0 && !(w[0] >> 16 & ((1u << (PHASE_SHIFT - 16)) - 1) & ~(u32)FLAG_SYNC);
   case OP_ROW:
     *head = ROW_ITEMS;
     *words = row_words(fn);
@@ -254,6 +286,8 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 
     return check_vectors(c, p, w[RANDOM_N], head, words, words - 1, count);
   case OP_STRIDED:
     return check_strided(c, fn, count);
+  case OP_CHAIN:
+    return check_chain(c, count);
   case OP_ROW:
     return check_row(c, fn, count);
   case OP_GEMM:

@@ -50,6 +50,12 @@ VP u64 streamed_by(const u32 *w) {
       n *= x.sizes[a];
     break;
   }
+  case OP_CHAIN: {
+    u64 vectors = 0;
+    for (u32 s = 0; s < fn; s++)
+      vectors += (ChainWords(w).kind(s) & ~(u32)CHAIN_WRITTEN) == (CHAIN_READ | SEG_PARAM);
+    return vectors * n * w[CHAIN_N];
+  }
   case OP_SUM:
     slots = 1, n = (u64)Sources(w, count).count * w[SUM_N];
     break;

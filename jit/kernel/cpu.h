@@ -10,6 +10,7 @@
 #include "philox.h"
 #include "processor.h"
 #include "elementwise.h"
+#include "chain.h"
 #include "rows.h"
 #include "random.h"
 #include "gemm.h"
@@ -29,7 +30,7 @@
 struct Device {
   const vpps_launch &run;
   Refusal refusal;
-  float *scratch; // nothing: a processor is one thread
+  float *scratch, *shared; // nothing: a processor is one thread
   Clocks clocks;
 
   VP_MEMBER const u32 *instruction(const Launch &l, u32 pc) const { return l.script + pc; }
@@ -85,7 +86,7 @@ static u32 pass(vpps_launch *run, u32 thread, u32 threads, bool *moved) {
     Processor &p = all[i];
     if (p.pc == 0)
       continue; // halted
-    Device d = {*run, {}, 0, {run->clocks ? (u64 *)run->clocks + i * CLOCK_WORDS : 0}};
+    Device d = {*run, {}, 0, 0, {run->clocks ? (u64 *)run->clocks + i * CLOCK_WORDS : 0}};
     u32 from = p.pc;
     d.clocks.start(d.clocks.record);
     d.clocks.started();

@@ -1,6 +1,7 @@
 // The kernel's entry, for VPPS_CTAS blocks on an SM. A checking build has VPPS_CHECK, one with
-// clocks VPPS_CLOCKS; VPPS_REGISTERS declares the register arrays, VPPS_LOAD fills them, and
-// VPPS_PRODUCT, VPPS_PRODUCT_T, VPPS_OUTER call the matrix routines: all generated for the plan.
+// clocks VPPS_CLOCKS; VPPS_CHAINS is how many warps have memory for a chain's slots; VPPS_REGISTERS
+// declares the register arrays, VPPS_LOAD fills them, and VPPS_PRODUCT, VPPS_PRODUCT_T, VPPS_OUTER
+// call the matrix routines: all generated for the plan.
 #pragma once
 
 // The interpreter's device.
@@ -8,7 +9,7 @@ struct Device {
   const Arguments &a;
   Window &window;
   const u32 *stream;
-  float *scratch, *shared; // shared: of the matrix routines
+  float *scratch, *shared; // shared: of chains and the matrix routines
   u32 piece;               // of the stream, which is being interpreted
   u32 list;                // the list fetched last: 2 * its instruction's pc + which of the buffers
   bool arrived;            // nothing is on its way that was asked for before this instruction

@@ -10,7 +10,8 @@
 //   bool perform(l, p, w)             execute, and whatever makes others see the result
 //   void refuse(p)                    there is no such instruction
 //   resident_product, ...             the matrix routines
-//   float *scratch                    memory that the processor's threads share
+//   float *scratch, *shared           memory that the processor's threads share, between two
+//                                     instructions and while one that works there runs
 //   Clocks clocks                     clocks.h
 #pragma once
 
@@ -28,6 +29,9 @@ template <class Device> VP bool execute(Device &d, const Launch &l, Processor &p
     break;
   case OP_STRIDED:
     strided(l, w, fn, flags, count);
+    break;
+  case OP_CHAIN:
+    chain(l, p, w, flags, count, d.shared);
     break;
   case OP_SUM:
     sum(l, p, w, flags, count, d.scratch);

@@ -8,16 +8,17 @@
 #define OP_FILL 4
 #define OP_MAP 5
 #define OP_STRIDED 6
-#define OP_SUM 7
-#define OP_PRODUCT 8
-#define OP_PRODUCT_T 9
-#define OP_OUTER 10
-#define OP_GEMM 11
-#define OP_ROW 12
-#define OP_RANDOM 13
-#define OP_NORM 14
-#define OP_CLIP 15
-#define OP_UPDATE 16
+#define OP_CHAIN 7
+#define OP_SUM 8
+#define OP_PRODUCT 9
+#define OP_PRODUCT_T 10
+#define OP_OUTER 11
+#define OP_GEMM 12
+#define OP_ROW 13
+#define OP_RANDOM 14
+#define OP_NORM 15
+#define OP_CLIP 16
+#define OP_UPDATE 17
 
 // Word offsets of the fixed fields, and where the items begin.
 #define SIGNAL_BARRIER 2
@@ -42,6 +43,9 @@
 #define STRIDED_P 4
 #define STRIDED_Q 5
 #define STRIDED_ITEMS 6
+#define CHAIN_N 2
+#define CHAIN_OPERATIONS 3
+#define CHAIN_ITEMS 4
 #define SUM_SEGMENTS 2
 #define SUM_N 3
 #define SUM_SCALE 4
@@ -148,6 +152,10 @@
 #define MAX_WORDS 1024
 #define MAX_LISTED 510
 #define MAX_RUN 1024
+#define MAX_SLOTS 32
+#define CHAIN_READ 16
+#define CHAIN_WRITTEN 32
+#define CHAIN_OP_WORDS 3
 #define SENTINEL 0xFFFFFFFFu
 
 // What a processor leaves that gives up: see persist/script/stop.go.
@@ -166,7 +174,7 @@
 
 // What clocks leave, by processor: see persist/script/clocks.go.
 #define PHASE_SHIFT 29
-#define OPCODES 17
+#define OPCODES 18
 #define CLOCK_BEGIN 0
 #define CLOCK_END 1
 #define CLOCK_TICKS 2
@@ -178,8 +186,8 @@
 #define CLOCK_CELL 8
 #define CLOCK_BLOCKED 9
 #define CLOCK_CELLS 10
-#define CLOCK_COUNTS 95
-#define CLOCK_WORDS 180
+#define CLOCK_COUNTS 100
+#define CLOCK_WORDS 190
 
 // FN(NAME, inputs) of every element function.
 #define ELEMENT_FUNCTIONS(FN) \

@@ -46,6 +46,17 @@ func (a *Assembler) Do(processor int, op Opcode, fn uint8, flags uint32, head []
 	a.Streams[processor] = s
 }
 
+// Chain appends a Chain over vectors of n elements: a byte for each slot, three words for each operation
+// (ChainOp, p, q), and items of an address for each slot.
+func (a *Assembler) Chain(processor int, flags uint32, n int, slots []uint32, operations []uint32, items ...[]uint32) {
+	head := make([]uint32, 2+(len(slots)+3)/4)
+	head[0], head[1] = uint32(n), uint32(len(operations)/chainOpWords)
+	for s, w := range slots {
+		head[2+s/4] |= w << (8 * (s % 4))
+	}
+	a.Do(processor, Chain, uint8(len(slots)), flags, append(head, operations...), items...)
+}
+
 // DoListed appends an instruction whose items are in the script's lists. Equal lists are one.
 func (a *Assembler) DoListed(processor int, op Opcode, flags uint32, head []uint32, items ...[]uint32) {
 	list := slices.Concat(items...)

@@ -133,6 +133,22 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"items in a list where none may be", func(a *script.Assembler) {
 			a.Do(1, script.Fill, 0, script.Listed, []uint32{act, 4, one}, []uint32{0})
 		}, "processor 1, word 3 of its script: not an instruction"},
+		{"a chain's slot over the end", func(a *script.Assembler) {
+			a.Chain(1, 0, 4, []uint32{uint32(script.SegAct) | script.ChainRead, uint32(script.SegAct) | script.ChainWritten, uint32(script.SegParam)}, []uint32{script.ChainOp(script.Tanh, 2, 0, 0, 0, false), 0, 0, script.ChainOp(script.Add, 1, 0, 2, 0, false), 0, 0}, []uint32{0, 8, 9999}, []uint32{4, 14, 9999})
+		}, "instruction 1 (chain): operand 1 of item 1, act+14..17, leaves tensor 3"},
+		{"a chain's slot without a value", func(a *script.Assembler) {
+			a.Chain(1, 0, 4, []uint32{uint32(script.SegAct), uint32(script.SegAct) | script.ChainWritten}, []uint32{script.ChainOp(script.Tanh, 1, 0, 0, 0, false), 0, 0}, []uint32{0, 8})
+		}, "instruction 1 (chain): not an instruction"},
+		{"a chain's function that does not exist", func(a *script.Assembler) {
+			a.Chain(1, 0, 4, []uint32{uint32(script.SegAct) | script.ChainRead}, []uint32{script.ChainOp(script.Fns, 0, 0, 0, 0, false), 0, 0}, []uint32{0})
+		}, "instruction 1 (chain): not an instruction"},
+		{"a chain of more operations than words", func(a *script.Assembler) {
+			a.Chain(1, 0, 4, []uint32{uint32(script.SegAct) | script.ChainRead}, []uint32{script.ChainOp(script.Copy, 0, 0, 0, 0, false), 0, 0}, []uint32{0})
+			a.Streams[1][len(a.Streams[1])-6] = 0x55555556
+		}, "processor 1, word 3 of its script: not an instruction"},
+		{"a chain that adds", func(a *script.Assembler) {
+			a.Chain(1, script.Acc, 4, []uint32{uint32(script.SegAct) | script.ChainRead}, []uint32{script.ChainOp(script.Copy, 0, 0, 0, 0, false), 0, 0}, []uint32{0})
+		}, "instruction 1 (chain): not an instruction"},
 		{"a label beyond its rows", func(a *script.Assembler) {
 			a.Do(1, script.Row, uint8(script.NegLogPick), 0, []uint32{act, 8, 1, 0}, []uint32{0, 16, 8, 8})
 		}, "instruction 1 (row.neg_log_pick): not an instruction"},

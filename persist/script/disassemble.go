@@ -77,8 +77,11 @@ func (in *Instruction) String() string {
 			fmt.Fprintf(&b, " %s=%s", name, in.fieldText(name))
 		}
 	}
-	if in.Op == Strided {
+	switch in.Op {
+	case Strided:
 		b.WriteString(in.axesText())
+	case Chain:
+		b.WriteString(in.chainText())
 	}
 	if in.Flags&Listed != 0 {
 		fmt.Fprintf(&b, " at %d", in.Words[len(in.Words)-1])
@@ -123,6 +126,31 @@ func (in *Instruction) axesText() string {
 		fmt.Fprintf(&b, " strides%d=%v", slot, words[(1+slot)*n:(2+slot)*n])
 	}
 	return b.String()
+}
+
+// chainText prints what a chain does with its slots, numbered as an item's words: "r" those that are
+// loaded, "w" those that are stored.
+func (in *Instruction) chainText() string {
+	var b strings.Builder
+	for s := range int(in.Fn) {
+		if w := in.chainSlot(s); w >= ChainRead {
+			fmt.Fprintf(&b, " s%d:%s%s", s, [2]string{"", "r"}[w/ChainRead&1], [2]string{"", "w"}[w/ChainWritten&1])
+		}
+	}
+	for ops := in.chainOps(); len(ops) > 0; ops = ops[chainOpWords:] {
+		o, name := unpackChainOp(ops[0]), "?"
+		if o.fn < Fns {
+			name = FnTable[o.fn].Name
+		}
+		fmt.Fprintf(&b, "; s%d %s %s", o.dst, [2]string{"=", "+="}[ops[0]>>28&1], name)
+		for _, s := range o.inputs() {
+			fmt.Fprintf(&b, " s%d", s)
+		}
+		if ops[1]|ops[2] != 0 {
+			fmt.Fprintf(&b, " p=%g q=%g", math.Float32frombits(ops[1]), math.Float32frombits(ops[2]))
+		}
+	}
+	return b.String() + ";"
 }
 
 // itemText prints an item: addresses, result first, then immediates.

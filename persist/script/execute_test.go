@@ -76,7 +76,7 @@ func (g *instructions) onMatrix(a *script.Assembler, op script.Opcode, flags uin
 }
 
 // memoryWords is the size of each segment in the test below.
-const memoryWords = 1 << 13
+const memoryWords = 1 << 14
 
 // instructions makes random instructions over memory that is handed out without overlap.
 type instructions struct {
@@ -176,6 +176,7 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 		a.Do(0, script.Sum, 0, g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), g.memory(segs[0], n), uint32(runs | each<<16), uint32(apart)}, items...)
 	},
 	script.Strided: strided,
+	script.Chain:   func(g *instructions, a *script.Assembler) { g.chain().do(a, 0) },
 	script.Product: func(g *instructions, a *script.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))
 		rows, cols, segs := g.plan.Matrices[m].Rows, g.plan.Matrices[m].Cols, g.segments(3)

@@ -110,7 +110,7 @@ func ownable(op Opcode) bool {
 // footprints is indexed by Opcode.
 var footprints = [opcodes]func(*Footprint) error{
 	Halt: nothing, Signal: nothing, Wait: nothing,
-	Poll: (*Footprint).poll, Fill: (*Footprint).fill, Map: (*Footprint).elements, Strided: (*Footprint).strided,
+	Poll: (*Footprint).poll, Fill: (*Footprint).fill, Map: (*Footprint).elements, Strided: (*Footprint).strided, Chain: (*Footprint).chain,
 	Sum: (*Footprint).sum, Product: (*Footprint).product, ProductT: (*Footprint).productT, Outer: (*Footprint).outer,
 	Gemm: (*Footprint).gemm, Row: (*Footprint).row, Random: (*Footprint).elements, Norm: (*Footprint).norm,
 	Clip: (*Footprint).clip, Update: (*Footprint).update,

@@ -43,6 +43,10 @@ func Header() []byte {
 	constant("MAX_WORDS", MaxWords)
 	constant("MAX_LISTED", MaxListed)
 	constant("MAX_RUN", MaxRun)
+	constant("MAX_SLOTS", MaxSlots)
+	constant("CHAIN_READ", ChainRead)
+	constant("CHAIN_WRITTEN", ChainWritten)
+	constant("CHAIN_OP_WORDS", chainOpWords)
 	fmt.Fprintf(&b, "#define SENTINEL 0x%Xu\n", uint32(Sentinel))
 	b.WriteString("\n// What a processor leaves that gives up: see persist/script/stop.go.\n")
 	for i, n := range []string{"CODE", "PROCESSOR", "WORD", "BATCH", "DETAIL", "WORDS"} {

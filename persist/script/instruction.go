@@ -34,6 +34,9 @@ func Decode(words, script []uint32) (Instruction, error) {
 		in.Words = words[:1]
 		return in, nil
 	}
+	if in.Op == Chain && (in.Fn == 0 || in.Fn > MaxSlots) {
+		return in, fmt.Errorf("%d slots: a chain has 1 to %d", in.Fn, MaxSlots)
+	}
 	if int(in.Fn) >= functions(in.Op) {
 		return in, fmt.Errorf("function %d: %s has %d", in.Fn, in.Op, functions(in.Op))
 	}
@@ -96,12 +99,17 @@ func functions(op Opcode) int {
 		return int(RandomFns)
 	case -4:
 		return int(Rules)
+	case -5:
+		return MaxSlots + 1
 	}
 	return 1
 }
 
 // headWords counts the words before the items.
 func (in *Instruction) headWords() int {
+	if in.Op == Chain {
+		return in.chainHead()
+	}
 	n := 2 + len(Formats[in.Op].Fields)
 	if in.Op == Strided && len(in.Words) >= n {
 		kept, reduced := in.axes()
@@ -160,6 +168,9 @@ func (in *Instruction) Item(i int) []uint32 {
 
 // Segment returns the segment that a slot addresses.
 func (in *Instruction) Segment(slot int) Segment {
+	if in.Op == Chain {
+		return Segment(in.chainSlot(slot) & 15)
+	}
 	return Segment(in.Field("segments") >> (4 * slot) & 15)
 }
 

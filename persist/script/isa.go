@@ -27,6 +27,7 @@ const (
 	Fill
 	Map
 	Strided
+	Chain
 	Sum
 	Product
 	ProductT
@@ -103,14 +104,14 @@ const Sentinel = 0xFFFFFFFF
 type Format struct {
 	Name   string
 	Fields []string // fixed words after word 1
-	Items  int      // words per item; -1: 1 + the arity of fn, -2: as the row function says, -3: random, -4: as the update rule says
+	Items  int      // words per item; -1: 1 + the arity of fn, -2: as the row function says, -3: random, -4: as the update rule says, -5: fn, the slots
 	Doc    string
 }
 
 // Formats is indexed by Opcode.
 //
 // Strided's fixed words are followed by axes: the kept and then the reduced sizes,
-// then for each slot that many strides.
+// then for each slot that many strides. Chain's are followed by its slots and operations: see ChainOp.
 var Formats = [opcodes]Format{
 	Halt:     {"halt", nil, 0, "the end; a zeroed script stops at once"},
 	Signal:   {"signal", []string{"barrier"}, 0, "adds 1 to a barrier after all this processor's earlier work"},
@@ -119,6 +120,7 @@ var Formats = [opcodes]Format{
 	Fill:     {"fill", []string{"segments", "n", "value"}, 1, "dst[0..n) = value"},
 	Map:      {"map", []string{"segments", "n", "p", "q"}, -1, "dst[i] = f(in...[i]), i < n"},
 	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1, "the same over up to 5 kept and 5 reduced axes, summed over the reduced"},
+	Chain:    {"chain", []string{"n", "operations"}, -5, "several operations like map's, one after the other, on slots whose elements stay with the thread"},
 	Sum:      {"sum", []string{"segments", "n", "scale", "dst", "runs", "apart"}, 1, "dst[i] = scale * sum of src[i] over the items; the first of them, as many as the low half of runs says, stand for as many sources as its high half says, so many floats apart"},
 	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale"}, 2, "y[r] = bias_scale*bias[r] + scale * W[r,:]·x for the processor's rows of a matrix"},
 	ProductT: {"product_t", []string{"segments", "matrix", "scale", "shift"}, 2, "t[shift+c] = scale * sum of W[r,c]*dy[r] over the processor's rows; of a matrix that is transposed from memory, over all rows for the processor's columns"},
@@ -131,7 +133,7 @@ var Formats = [opcodes]Format{
 	Update:   {"update", []string{"segments", "rate", "p", "q", "r"}, -4, "a step of an update rule over ranges, if committed"},
 }
 
-// Fn is an element function of Map and Strided. Its formula, over the inputs
+// Fn is an element function of Map, Strided and Chain. Its formula, over the inputs
 // a, b, c, d and the constants p, q, stands in jit/kernel/formulas.h.
 type Fn uint8
 
@@ -350,6 +352,8 @@ func ItemWords(op Opcode, fn uint8) int {
 		return RandomTable[fn].Words
 	case -4:
 		return RuleTable[fn].Words()
+	case -5:
+		return int(fn)
 	default:
 		return n
 	}

@@ -32,7 +32,8 @@ behind it are; only clocks read them.
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, tableCell(f.Doc), strings.Join(f.Fields, ", "), words)
 	}
-	b.WriteString("\n## Functions of map and strided\n\nOver the inputs a, b, c, d; derivatives name theirs. An item is the result's address and the inputs'.\n\n| function | inputs | |\n| --- | --- | --- |\n")
+	fmt.Fprintf(&b, chainManual, MaxSlots)
+	b.WriteString("\n## Functions of map, strided and chain\n\nOver the inputs a, b, c, d; derivatives name theirs. An item is the result's address and the inputs'.\n\n| function | inputs | |\n| --- | --- | --- |\n")
 	for _, f := range FnTable {
 		fmt.Fprintf(&b, "| `%s` | %d | %s |\n", f.Name, f.Arity, tableCell(f.Doc))
 	}
@@ -55,6 +56,17 @@ behind it are; only clocks read them.
 	b.WriteString("\n")
 	return b.Bytes()
 }
+
+const chainManual = `
+## Chain
+
+The function is the number of slots, up to %d. Behind the fields stand the slots, a byte each, slot 0
+lowest: the segment (4 bits), 16 if the vector is loaded before the first operation, 32 if it is stored
+after the last. Then three words for each operation, in which slots take 5 bits: function | dst<<8 | a<<13 |
+b<<18 | c<<23 | acc<<28, then p and q. An item is the address of each slot's vector. For each element of
+each item an operation is slot dst = f(slots a, b, c), added to what the slot has if acc says so. What is
+used must have been loaded or formed, and a vector that is stored overlaps with no other of the instruction.
+`
 
 // tableCell is text that cannot end a table's cell.
 func tableCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }

@@ -3,6 +3,7 @@ package script
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,6 +80,16 @@ func (p *pair) commit(proc int) {
 // streamed leaves W in memory: each processor forms its rows of a product and its columns of a transposed one.
 func (p *pair) streamed() {
 	p.plan.Where = []plan.Residence{{Kind: plan.Streamed, Rows: 2, Columns: 4}}
+}
+
+// chain appends a chain of slots a, b and c over 4 elements; a and b are read, b is written, c is nowhere.
+func (p *pair) chain(flags uint32, operations []uint32, places ...uint32) {
+	var words []uint32
+	for _, w := range operations {
+		words = append(words, w, Float(1), 0)
+	}
+	a := uint32(SegAct)
+	p.Chain(0, flags, 4, []uint32{a | ChainRead, a | ChainRead | ChainWritten, a}, words, slices.Collect(slices.Chunk(places, 3))...)
 }
 
 // transposed lets both processors form the transposed product in one place.
@@ -438,10 +449,53 @@ func TestVerify(t *testing.T) {
 		{"runs of nothing", func(p *pair) {
 			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 1, 4}, []uint32{24})
 		}, "runs of 0 sources: 1 to 1024"},
+		{"a chain", func(p *pair) {
+			p.chain(Sync, []uint32{ChainOp(Tanh, 2, 0, 0, 0, false), ChainOp(Add, 1, 1, 2, 0, true)}, 24, 32, 9999)
+			p.copy(0, 0, 32, Sync)
+		}, ""},
+		{"items of a chain", func(p *pair) {
+			p.chain(0, []uint32{ChainOp(Copy, 1, 0, 0, 0, false)}, 24, 32, 0, 28, 36, 0)
+		}, ""},
+		{"a chain without operations", func(p *pair) { p.chain(0, nil, 24, 32, 0) }, "no operations"},
+		{"a chain without slots", func(p *pair) {
+			p.Chain(0, 0, 4, nil, []uint32{ChainOp(Copy, 0, 0, 0, 0, false), 0, 0})
+		}, "0 slots: a chain has 1 to 32"},
+		{"a chain of too many slots", func(p *pair) {
+			p.Chain(0, 0, 4, make([]uint32, MaxSlots+1), []uint32{ChainOp(Copy, 0, 0, 0, 0, false), 0, 0})
+		}, "33 slots: a chain has 1 to 32"},
+		{"a chain's unknown function", func(p *pair) { p.chain(0, []uint32{ChainOp(Fns, 1, 0, 0, 0, false)}, 24, 32, 0) }, "operation 0: function 38: there are 38"},
+		{"a chain's unknown slot", func(p *pair) { p.chain(0, []uint32{ChainOp(Copy, 3, 0, 0, 0, false)}, 24, 32, 0) }, "operation 0: slot 3: there are 3"},
+		{"a chain's unknown input", func(p *pair) { p.chain(0, []uint32{ChainOp(Mul, 1, 0, 4, 0, false)}, 24, 32, 0) }, "operation 0: slot 4: there are 3"},
+		{"an input too many in a chain", func(p *pair) { p.chain(0, []uint32{ChainOp(Tanh, 1, 0, 1, 0, false)}, 24, 32, 0) }, "has bits that tanh has no use for"},
+		{"a slot used before it has a value", func(p *pair) {
+			p.chain(0, []uint32{ChainOp(Mul, 1, 0, 2, 0, false), ChainOp(Copy, 2, 0, 0, 0, false)}, 24, 32, 0)
+		}, "operation 0: slot 2 has no value yet"},
+		{"a slot added to before it has a value", func(p *pair) { p.chain(0, []uint32{ChainOp(Copy, 2, 0, 0, 0, true)}, 24, 32, 0) }, "operation 0: slot 2 is added to, but has no value yet"},
+		{"a slot written that is no result", func(p *pair) { p.chain(0, []uint32{ChainOp(Copy, 2, 0, 0, 0, false)}, 24, 32, 0) }, "slot 1 is written, but is no operation's result"},
+		{"unknown bits of a chain's slot", func(p *pair) {
+			p.Chain(0, 0, 4, []uint32{uint32(SegAct) | 0x40}, []uint32{ChainOp(Copy, 0, 0, 0, 0, false), 0, 0}, []uint32{24})
+		}, "slot 0: unknown bits 0x44"},
+		{"a chain's unknown segment", func(p *pair) {
+			p.Chain(0, 0, 4, []uint32{9 | ChainRead}, []uint32{ChainOp(Copy, 0, 0, 0, 0, false), 0, 0}, []uint32{24})
+		}, "slot 0 is in segment 9"},
+		{"slots of a chain that overlap", func(p *pair) { p.chain(0, []uint32{ChainOp(Copy, 1, 0, 0, 0, false)}, 24, 27, 0) }, "item 0: the vectors of slots 0 and 1 overlap, and slot 1 is written"},
+		{"slots of a chain in one place", func(p *pair) { p.chain(0, []uint32{ChainOp(Copy, 1, 0, 0, 0, false)}, 24, 24, 0) }, "item 0: the vectors of slots 0 and 1 overlap"},
+		{"items of a chain in one place", func(p *pair) {
+			p.chain(0, []uint32{ChainOp(Copy, 1, 0, 0, 0, false)}, 24, 32, 0, 28, 32, 0)
+		}, "written by items 0 and 1"},
+		{"an item of a chain that reads what another writes", func(p *pair) {
+			p.chain(0, []uint32{ChainOp(Copy, 1, 0, 0, 0, false)}, 24, 32, 0, 32, 28, 0)
+		}, "read by item 1 and written by item 0"},
+		{"a chain over its tensor's end", func(p *pair) { p.chain(0, []uint32{ChainOp(Copy, 1, 0, 0, 0, false)}, 24, 38, 0) }, "act+38..41 leaves tensor 5"},
+		{"a chain that adds", func(p *pair) { p.chain(Acc, []uint32{ChainOp(Copy, 1, 0, 0, 0, false)}, 24, 32, 0) }, "chain can have no flag but sync"},
+		{"a chain of less words than it says", func(p *pair) {
+			p.chain(0, []uint32{ChainOp(Copy, 1, 0, 0, 0, false)}, 24, 32, 0)
+			p.Streams[0][3] = 0xFFFFFFFF
+		}, "11 words, but 1 items take"},
 		{"own where there are no slices", func(p *pair) {
 			p.Do(0, Norm, 0, Own, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 32})
 		}, "norm cannot have flag own"},
-		{"an unknown opcode", func(p *pair) { p.Do(0, opcodes, 0, 0, nil) }, "processor 0, instruction 0 (opcode 17)"},
+		{"an unknown opcode", func(p *pair) { p.Do(0, opcodes, 0, 0, nil) }, "processor 0, instruction 0 (opcode 18)"},
 		{"an unknown function", func(p *pair) { p.Do(0, Map, 200, 0, []uint32{act, 8, 0, 0}, []uint32{0, 24}) }, "function 200"},
 		{"an unknown flag", func(p *pair) { p.fill(0, 0, 1<<9) }, "unknown flags"},
 		{"an item too short", func(p *pair) { p.Do(0, Map, uint8(Copy), 0, []uint32{act, 8, 0, 0}, []uint32{0}) }, "items take"},
@@ -478,10 +532,15 @@ func TestVerify(t *testing.T) {
 // disassembler must print something.
 func TestDamagedWordsNeverPanic(t *testing.T) {
 	e := ownExample(t)
+	p := newPair(t)
+	p.chain(Sync, []uint32{ChainOp(Tanh, 2, 0, 0, 0, false), ChainOp(Add, 1, 1, 2, 0, true)}, 24, 32, 0)
 	rng := rand.New(rand.NewPCG(1, 2))
-	device := int(e.Script.Words[HeadDevice])
 	for range 20000 {
-		w := append([]uint32(nil), e.Script.Words...)
+		s, plan := e.Script, e.Plan
+		if rng.IntN(4) == 0 {
+			s, plan = p.Script(), p.plan
+		}
+		w, device := slices.Clone(s.Words), int(s.Words[HeadDevice])
 		for range 1 + rng.IntN(2) {
 			at := rng.IntN(device)
 			switch rng.IntN(3) {
@@ -494,7 +553,7 @@ func TestDamagedWordsNeverPanic(t *testing.T) {
 			}
 		}
 		damaged := &Script{Words: w[:len(w)-rng.IntN(2)*rng.IntN(40)]}
-		_ = Verify(damaged, e.Plan)
+		_ = Verify(damaged, plan)
 		var b bytes.Buffer
 		if err := Disassemble(&b, damaged); err != nil || b.Len() == 0 {
 			t.Fatal(err)
