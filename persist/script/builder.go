@@ -147,6 +147,7 @@ type Builder struct {
 	maxLevel int32
 	ends     [Phases]int32 // the last level of each phase
 	partial  bool          // some nodes were evaluated by an earlier call
+	mixed    bool          // vectors of one length may overlap without being the same
 	out      Built
 	emitter
 }
@@ -216,6 +217,7 @@ func (b *Builder) phaseOf(level int32) Phase {
 func (b *Builder) lowerAll() error {
 	r := b.r
 	b.partial = b.s != nil && b.s.Done > 0 || !r.Forward
+	b.mixed = b.partial
 	if r.Backward {
 		b.findUsers(r.Node)
 	}

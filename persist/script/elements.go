@@ -135,6 +135,9 @@ func one(at uint32) source { return source{at, 1, 0} }
 func (b *Builder) sumItems(cluster, sub int32, flags uint32, dst operand, from Segment, scale float32, n int, src []source) int32 {
 	const head = 8
 	runs := b.listSources(src)
+	if k := len(b.sumList); runs.items == 0 && (k == 1 || k <= fewSources && scale == 1 && n <= fewElements) {
+		return b.addFew(cluster, sub, flags, dst, from, scale, n)
+	}
 	for list := b.sumList; len(list) > 0; {
 		k := min(len(list), MaxWords-head)
 		r := min(runs.items, k)
@@ -148,6 +151,31 @@ func (b *Builder) sumItems(cluster, sub int32, flags uint32, dst operand, from S
 		sub++
 	}
 	return sub
+}
+
+// So many sources of so many elements are added two by two: that fuses with what comes before and behind.
+const fewSources, fewElements = 4, 4096
+
+// addFew adds dst (+)= scale * sum of b.sumList; the scale is 1 if there are several. It returns the
+// next free order.
+func (b *Builder) addFew(cluster, sub int32, flags uint32, dst operand, from Segment, scale float32, n int) int32 {
+	list := b.sumList
+	switch {
+	case len(list) > 1:
+		b.map2(cluster, sub, Add, flags, 0, n, dst, operand{from, list[0]}, operand{from, list[1]})
+		list = list[2:]
+	case scale == 1:
+		b.map1(cluster, sub, Copy, flags, 0, n, dst, operand{from, list[0]})
+		list = nil
+	default:
+		b.map1(cluster, sub, Scale, flags, scale, n, dst, operand{from, list[0]})
+		list = nil
+	}
+	for _, at := range list {
+		sub++
+		b.map1(cluster, sub, Copy, Acc, 0, n, dst, operand{from, at})
+	}
+	return sub + 1
 }
 
 // sourceRuns are the first items of b.sumList, which stand for several sources.

@@ -1,7 +1,7 @@
 package script
 
-// Writing the script: clusters get processors, items are sorted by level, processor, order and
-// signature, and runs of the same signature become instructions.
+// Writing the script: clusters get processors, items are sorted by level, processor and cluster, fused,
+// sorted by order and signature, and runs of the same signature become instructions.
 
 import (
 	"cmp"
@@ -12,11 +12,13 @@ import (
 
 // emitter is the memory of the last stage.
 type emitter struct {
-	slots     []int32 // of a cluster: level * processors + processor
-	loads     []int32 // of a level: cost per processor before its clusters
+	roots     []uint32 // of a cluster: the one it became a part of
+	at        []uint32 // of a root cluster: first its place, level * processors + processor, then where its next item goes
+	loads     []int32  // of a level: cost per processor before its clusters
 	heap      loadHeap
 	sorted    []item
 	count     []uint32
+	chain     chain
 	starts    []uint32 // of a level's and processor's items
 	sorter    itemSorter
 	levels    []levelPlan
@@ -116,6 +118,7 @@ func (b *Builder) emit() {
 	b.planRuns(levels)
 	b.assign(levels, processors)
 	b.sortItems()
+	b.fuse(levels * processors)
 	b.planMembers(levels, processors)
 	barriers := b.planBarriers(levels)
 	b.assemble(levels, processors, barriers)
@@ -155,7 +158,7 @@ func countingSort[T any](count []uint32, from, to []T, key func(*T) uint32) {
 // assign gives every cluster, level by level, to the processor with the least load.
 func (b *Builder) assign(levels, processors int) {
 	b.sortClusters(levels)
-	b.slots = resize(b.slots, len(b.clusters))
+	b.at = resize(b.at, len(b.clusters))
 	b.starts = resize(b.starts, levels*processors+1)
 	clear(b.starts)
 	b.loads = resize(b.loads, processors)
@@ -179,13 +182,10 @@ func (b *Builder) assign(levels, processors int) {
 			last = l
 		}
 		at := x.level*int32(processors) + heap.add(x.cost)
-		b.slots[c] = at
+		b.at[c] = uint32(at)
 		b.starts[at+1] += uint32(x.items)
 	}
 	b.heap = heap
-	for c := range b.clusters {
-		b.slots[c] = b.slots[b.clusters[c].parent] // which is no later cluster
-	}
 	for i := range levels * processors {
 		b.starts[i+1] += b.starts[i]
 	}
@@ -253,13 +253,26 @@ func (h loadHeap) add(cost int32) int32 {
 	return p
 }
 
-// sortItems orders items by level and processor. Those of one level and processor are sorted further
-// when they are written.
+// sortItems orders items by level, processor and cluster, those of a cluster as they came: in an order
+// in which they could run one by one.
 func (b *Builder) sortItems() {
-	b.sorted = resize(b.sorted, len(b.items))
 	b.count = append(b.count[:0], b.starts...)
+	for _, c := range b.byLevel {
+		next := &b.count[b.at[c]]
+		b.at[c] = *next
+		*next += uint32(b.clusters[c].items)
+	}
+	b.roots = resize(b.roots, len(b.clusters))
+	for c := range b.clusters {
+		if parent := uint32(b.clusters[c].parent); parent == uint32(c) {
+			b.roots[c] = parent
+		} else {
+			b.roots[c] = b.roots[parent] // which is an earlier cluster
+		}
+	}
+	b.sorted = resize(b.sorted, len(b.items))
 	for i := range b.items {
-		at := &b.count[b.slots[b.items[i].cluster]]
+		at := &b.at[b.roots[b.items[i].cluster]]
 		b.sorted[*at] = b.items[i]
 		*at++
 	}

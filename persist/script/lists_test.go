@@ -59,11 +59,30 @@ func manyProcessorsScript(t *testing.T, copies int) (*script.Script, *plan.Plan)
 
 // inlined is the script without lists, and how many instructions had one.
 func inlined(t *testing.T, s *script.Script) (*script.Script, map[script.Opcode]int) {
+	moved := map[script.Opcode]int{script.Product: 0, script.ProductT: 0, script.Outer: 0}
+	inline := rewritten(t, s, func(in *script.Instruction) [][]uint32 {
+		words := slices.Clone(in.Words)
+		if in.Flags&script.Listed != 0 {
+			moved[in.Op]++
+			words = words[:len(words)-1]
+			for i := range in.Items {
+				words = append(words, in.Item(i)...)
+			}
+			words[0] &^= script.Listed << 16
+			words[1] = uint32(len(words)) | uint32(in.Items)<<16
+		}
+		return [][]uint32{words}
+	})
+	return inline, moved
+}
+
+// rewritten is a script with the same lists, whose instructions are what f makes of those of s.
+func rewritten(t *testing.T, s *script.Script, f func(*script.Instruction) [][]uint32) *script.Script {
 	a := script.NewAssembler(s.Processors(), 1)
 	a.Barriers = int(s.Words[script.HeadBarriers])
+	a.Lists = s.Words[s.Words[script.HeadLists]:s.Words[script.HeadListEnd]]
 	a.Inputs = s.Words[s.Words[script.HeadInputs]:s.Words[script.HeadDevice]]
 	a.Tensors = s.Words[s.Words[script.HeadTensors]:s.Words[script.HeadTensorEnd]]
-	moved := map[script.Opcode]int{script.Product: 0, script.ProductT: 0, script.Outer: 0}
 	for p := range a.Streams {
 		for stream := s.Stream(p); ; {
 			in, err := script.Decode(stream, s.Words)
@@ -74,20 +93,12 @@ func inlined(t *testing.T, s *script.Script) (*script.Script, map[script.Opcode]
 				break
 			}
 			stream = stream[len(in.Words):]
-			words := slices.Clone(in.Words)
-			if in.Flags&script.Listed != 0 {
-				moved[in.Op]++
-				words = words[:len(words)-1]
-				for i := range in.Items {
-					words = append(words, in.Item(i)...)
-				}
-				words[0] &^= script.Listed << 16
-				words[1] = uint32(len(words)) | uint32(in.Items)<<16
+			for _, words := range f(&in) {
+				a.Streams[p] = append(a.Streams[p], words...)
 			}
-			a.Streams[p] = append(a.Streams[p], words...)
 		}
 	}
-	return a.Script(), moved
+	return a.Script()
 }
 
 // leftBy is what a script leaves in memory.

@@ -202,6 +202,8 @@ func (b *Builder) lowerMove(v uint32) error {
 			return err
 		}
 		if at, ok := contiguous(m, b.size(v)); ok {
+			n := uint32(b.size(v))
+			b.mixed = b.mixed || at%n != 0 || uint32(b.size(args[0]))%n != 0
 			b.alias(v, args[0], at)
 			return nil
 		}
@@ -211,11 +213,13 @@ func (b *Builder) lowerMove(v uint32) error {
 	if b.inOneRun(v) {
 		for _, a := range args {
 			n := b.size(a)
+			b.mixed = b.mixed || n != b.size(args[0])
 			b.map1(c, s, Copy, 0, 0, n, y, b.value(a))
 			y.at += uint32(n)
 		}
 		return nil
 	}
+	b.mixed = true
 	for k, a := range args {
 		m, err := b.moves(v, k)
 		if err != nil {

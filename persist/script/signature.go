@@ -11,6 +11,7 @@ type sigTable struct {
 	start []uint32 // of signature i; len = count+1
 	costs []int32  // of one item
 	width []uint8  // words of one item
+	isMap []bool
 	slots []uint32 // hash table: signature number, 0 empty
 	buf   []uint32 // the one being made
 
@@ -29,6 +30,7 @@ func (t *sigTable) reset() {
 	t.start = append(t.start[:0], 0, 1)
 	t.costs = append(t.costs[:0], 1)
 	t.width = append(t.width[:0], 0)
+	t.isMap = append(t.isMap[:0], false)
 	if len(t.slots) == 0 {
 		t.slots = make([]uint32, 1<<12)
 	}
@@ -74,13 +76,8 @@ func (t *sigTable) ofMap(fn Fn, flags, segs uint32, n int, p, q float32) uint32 
 
 // intern returns the number of the signature in buf.
 func (t *sigTable) intern(elements int) uint32 {
-	h := uint32(2166136261)
-	for _, w := range t.buf {
-		h = (h ^ w) * 16777619
-		h ^= h >> 15
-	}
 	mask := uint32(len(t.slots) - 1)
-	for i := h & mask; ; i = (i + 1) & mask {
+	for i := hash(t.buf) & mask; ; i = (i + 1) & mask {
 		s := t.slots[i]
 		if s == 0 {
 			return t.add(i, elements)
@@ -97,6 +94,7 @@ func (t *sigTable) add(slot uint32, elements int) uint32 {
 	t.start = append(t.start, uint32(len(t.words)))
 	t.costs = append(t.costs, int32(min(1+elements>>8, 1<<20)))
 	t.width = append(t.width, uint8(ItemWords(Opcode(t.buf[0]), uint8(t.buf[0]>>8))))
+	t.isMap = append(t.isMap, Opcode(t.buf[0]) == Map)
 	t.slots[slot] = n
 	if int(n)*2 > len(t.slots) {
 		t.rehash()
@@ -104,16 +102,25 @@ func (t *sigTable) add(slot uint32, elements int) uint32 {
 	return n
 }
 
+// hash takes two words at a time.
+func hash(words []uint32) uint32 {
+	h := uint64(len(words))
+	for ; len(words) >= 2; words = words[2:] {
+		h = (h ^ uint64(words[0]) ^ uint64(words[1])<<32) * 0x9E3779B97F4A7C15
+		h ^= h >> 32
+	}
+	if len(words) > 0 {
+		h = (h ^ uint64(words[0])) * 0x9E3779B97F4A7C15
+		h ^= h >> 32
+	}
+	return uint32(h)
+}
+
 func (t *sigTable) rehash() {
 	t.slots = make([]uint32, 2*len(t.slots))
 	mask := uint32(len(t.slots) - 1)
 	for n := uint32(1); int(n) < len(t.start)-1; n++ {
-		h := uint32(2166136261)
-		for _, w := range t.of(n) {
-			h = (h ^ w) * 16777619
-			h ^= h >> 15
-		}
-		i := h & mask
+		i := hash(t.of(n)) & mask
 		for t.slots[i] != 0 {
 			i = (i + 1) & mask
 		}

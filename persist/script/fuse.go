@@ -1,0 +1,201 @@
+package script
+
+// Fusing: runs of element-wise items of a cluster over vectors of one length become chains,
+// whose values stay with the threads that compute them.
+
+import "slices"
+
+// maxOperations bounds a chain, so that several items of one have room in an instruction.
+const maxOperations = 64
+
+// chain is the one being formed: its operations and the vectors that they work on.
+type chain struct {
+	first      item // all there is to it if it has one operation
+	n          uint32
+	slots      int
+	at         [MaxSlots]uint32
+	how        [MaxSlots]uint8     // the slot's byte in the instruction
+	table      [2 * MaxSlots]uint8 // slots by their vectors' addresses: 1 + slot, 0 empty
+	operations []uint32
+}
+
+// fuse rewrites the items of all levels and processors, of which there are so many. In each they are
+// grouped by cluster, in an order in which they could run one by one.
+func (b *Builder) fuse(places int) {
+	from, to := uint32(0), uint32(0)
+	for i := range places {
+		end := b.starts[i+1]
+		b.starts[i] = to
+		for from < end {
+			root, next := b.roots[b.items[from].cluster], from+1
+			for next < end && b.roots[b.items[next].cluster] == root {
+				next++
+			}
+			to = b.fuseCluster(from, next, to)
+			from = next
+		}
+	}
+	b.starts[places] = to
+	b.items = b.items[:to]
+}
+
+// fuseCluster rewrites the items [from, end) to what begins at to, and returns where that ends. The
+// cluster's order is new: what is not element-wise and waits for nothing comes first, then chains and
+// the rest one after another.
+func (b *Builder) fuseCluster(from, end, to uint32) uint32 {
+	if end == from+1 {
+		b.items[to] = b.items[from]
+		b.items[to].sub = 0
+		return to + 1
+	}
+	c, order := &b.chain, int32(-1)
+	c.operations = c.operations[:0]
+	for i := from; i < end; i++ {
+		if it := &b.items[i]; it.sub == 0 && !b.isMap(it) {
+			order = 0
+			break
+		}
+	}
+	last := int32(-1) // of the items before, when they were not element-wise: their order then
+	for i := from; i < end; i++ {
+		it := b.items[i]
+		if b.isMap(&it) {
+			if len(c.operations) > 0 && b.extendChain(&it) {
+				continue
+			}
+			to = b.closeChain(order, to)
+			order++
+			last = -1
+			if !b.startChain(&it) {
+				it.sub = order
+				b.items[to] = it
+				to++
+			}
+			continue
+		}
+		if it.sub == 0 {
+			b.items[to] = it
+			to++
+			continue
+		}
+		to = b.closeChain(order, to)
+		if it.sub != last {
+			order++
+			last = it.sub
+		}
+		it.sub = order
+		b.items[to] = it
+		to++
+	}
+	return b.closeChain(order, to)
+}
+
+func (b *Builder) isMap(it *item) bool { return b.sigs.isMap[it.sig] }
+
+// startChain begins a chain with an item. False: its own vectors overlap.
+func (b *Builder) startChain(it *item) bool {
+	c := &b.chain
+	c.first, c.slots, c.operations = *it, 0, c.operations[:0]
+	clear(c.table[:])
+	c.n = b.sigs.of(it.sig)[3]
+	return b.extendChain(it)
+}
+
+// extendChain adds an item to the chain. False: it does not go with those before.
+func (b *Builder) extendChain(it *item) bool {
+	c, words := &b.chain, b.sigs.of(it.sig) // of a Map: opcode, length, segments, n, p, q
+	in := int(b.sigs.width[it.sig]) - 1
+	if words[3] != c.n || c.slots+1+in > MaxSlots || len(c.operations) == 3*maxOperations {
+		return false
+	}
+	addresses := it.words[:]
+	if in+1 > fewWords {
+		addresses = b.pool[it.words[0]:]
+	}
+	before := c.slots
+	var slot [5]uint32
+	for k := 1; k <= in; k++ {
+		slot[k] = c.slotOf(uint8(words[2]>>(4*k)&15), addresses[k])
+	}
+	dst := c.slotOf(uint8(words[2]&15), addresses[0])
+	if b.mixed && c.overlaps(before, dst) {
+		c.slots = before
+		return false
+	}
+	for s := before; s < c.slots; s++ {
+		c.how[s] |= ChainRead
+	}
+	acc := words[0]>>16&Acc != 0
+	if int(dst) >= before && !acc && !slices.Contains(slot[1:1+in], dst) {
+		c.how[dst] &^= ChainRead
+	}
+	c.how[dst] |= ChainWritten
+	c.operations = append(c.operations, ChainOp(Fn(words[0]>>8), dst, slot[1], slot[2], slot[3], acc), words[4], words[5])
+	return true
+}
+
+// slotOf is the slot of a vector, a new one if it has none yet.
+func (c *chain) slotOf(segment uint8, at uint32) uint32 {
+	h := at * 0x9E3779B1 >> 26
+	for ; c.table[h] != 0; h = (h + 1) % uint32(len(c.table)) {
+		if s := c.table[h] - 1; c.at[s] == at && c.how[s]&15 == segment {
+			return uint32(s)
+		}
+	}
+	s := c.slots
+	c.slots++
+	c.table[h] = uint8(c.slots)
+	c.at[s], c.how[s] = at, segment
+	return uint32(s)
+}
+
+// overlaps reports whether a slot from the first new one on, or the one that is now written, overlaps with
+// another and one of the two is written.
+func (c *chain) overlaps(first int, dst uint32) bool {
+	written := func(s int) bool { return s == int(dst) || c.how[s]&ChainWritten != 0 }
+	for s := range c.slots {
+		if s < first && s != int(dst) {
+			continue
+		}
+		for o := range c.slots {
+			if d := c.at[s] - c.at[o]; d+c.n-1 < 2*c.n-1 && o != s && (c.how[s]^c.how[o])&15 == 0 && (written(s) || written(o)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// closeChain writes the chain, if there is one, as an item at to, and returns where the next one goes.
+func (b *Builder) closeChain(order int32, to uint32) uint32 {
+	c := &b.chain
+	if len(c.operations) == 0 {
+		return to
+	}
+	it := c.first
+	if len(c.operations) > 3 {
+		it.sig = b.chainSignature()
+		if c.slots > fewWords {
+			it.words = [fewWords]uint32{uint32(len(b.pool))}
+			b.pool = append(b.pool, c.at[:c.slots]...)
+		} else {
+			copy(it.words[:], c.at[:c.slots])
+		}
+	}
+	it.sub = order
+	b.items[to] = it
+	c.operations = c.operations[:0]
+	return to + 1
+}
+
+// chainSignature is the signature of the chain's instruction.
+func (b *Builder) chainSignature() uint32 {
+	c := &b.chain
+	w := append(b.sigs.buf[:0], firstWord(Chain, uint8(c.slots), 0), 0, c.n, uint32(len(c.operations)/3))
+	clear(c.how[c.slots:])
+	for s := 0; s < c.slots; s += 4 {
+		w = append(w, uint32(c.how[s])|uint32(c.how[s+1])<<8|uint32(c.how[s+2])<<16|uint32(c.how[s+3])<<24)
+	}
+	b.sigs.buf = append(w, c.operations...)
+	return b.sigs.intern(0)
+}

@@ -1,0 +1,97 @@
+package script_test
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"libvpps/bridge"
+	"libvpps/bridge/ops"
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+// The cells of a Tree-LSTM become chains, which leave the same bits as their operations one by one.
+func TestCellsAreFused(t *testing.T) {
+	fused, p := manyProcessorsScript(t, 1)
+	if err := script.Verify(fused, p); err != nil {
+		t.Fatal(err)
+	}
+	single, chains, maps := unfused(t, fused)
+	if chains == 0 || maps < 4*chains {
+		t.Errorf("%d chains of %d operations: less than 4 each", chains, maps)
+	}
+	memory := liveMemory(fused)
+	want, have := leftBy(t, single, p, memory), leftBy(t, fused, p, memory)
+	for s := range want {
+		for i := range want[s] {
+			if math.Float32bits(want[s][i]) != math.Float32bits(have[s][i]) {
+				t.Fatalf("%s+%d is %g one by one, fused %g", script.Segment(s), i, want[s][i], have[s][i])
+			}
+		}
+	}
+}
+
+// unfused is the script with maps in place of chains, how many chains there were, and how many maps.
+func unfused(t *testing.T, s *script.Script) (_ *script.Script, chains, maps int) {
+	single := rewritten(t, s, func(in *script.Instruction) [][]uint32 {
+		if in.Op != script.Chain {
+			return [][]uint32{slices.Clone(in.Words)}
+		}
+		chains++
+		out := operations(in)
+		maps += len(out)
+		return out
+	})
+	return single, chains, maps
+}
+
+// operations are a chain's as maps.
+func operations(in *script.Instruction) (maps [][]uint32) {
+	words := in.Words[4+(int(in.Fn)+3)/4:]
+	for range in.Field("operations") {
+		op, a := words[0], script.NewAssembler(1, 1)
+		fn, flags := script.Fn(op), uint32(script.Sync)
+		if op>>28 != 0 {
+			flags |= script.Acc
+		}
+		var segments []script.Segment
+		items := make([][]uint32, in.Items)
+		for k := range 1 + script.FnTable[fn].Arity {
+			slot := int(op >> (8 + 5*k) & 31)
+			segments = append(segments, in.Segment(slot))
+			for i := range items {
+				items[i] = append(items[i], in.Item(i)[slot])
+			}
+		}
+		a.Do(0, script.Map, uint8(fn), flags, []uint32{script.Segs(segments...), in.Field("n"), words[1], words[2]}, items...)
+		maps = append(maps, a.Streams[0])
+		words = words[3:]
+	}
+	return maps
+}
+
+// Slices of one vector that overlap without being the same are not in one chain where one is written:
+// the verifier refuses such a chain.
+func TestOverlappingSlicesAreNotFused(t *testing.T) {
+	dim := func(n uint32) bridge.Dim { return bridge.Dim{D: [7]uint32{n}, Nd: 1, Bd: 1} }
+	f := &forest{}
+	f.words.Dims = []bridge.Dim{dim(8), dim(4), dim(1)}
+	params := []script.Param{{Size: 8, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
+	x := f.add(ops.Square, 0, nil, f.add(ops.Parameter, 0, []uint32{0}))
+	slice := func(from uint32) uint32 { return f.add(ops.PickRange, 1, []uint32{from, from + 4, 0}, x) }
+	y := f.add(ops.CwiseMultiply, 1, nil, slice(0), slice(2))
+	f.add(ops.SumElements, 2, nil, f.add(ops.CwiseMultiply, 1, nil, y, slice(4)))
+	f.words.NodeCount = int(f.node)
+	g := &bridge.Graph{}
+	if err := g.Append(&f.words, func(uint32) (*bridge.Dim, bool) { return &f.words.Dims[0], false }); err != nil {
+		t.Fatal(err)
+	}
+	p, err := plan.Sliced(nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := script.Verify(trainingScript(t, g, params, p), p); err != nil {
+		t.Fatal(err)
+	}
+}
