@@ -6,12 +6,7 @@ package persist
 
 import (
 	"fmt"
-	"os"
-	"runtime"
-	"strings"
 	"sync"
-	"syscall"
-	"unsafe"
 
 	"libvpps/persist/script"
 )
@@ -91,29 +86,7 @@ func (e *Engine) hand(r *script.Request) *job {
 // of the queue fail, too: they would read parameters that it has not updated.
 func (e *Engine) work(queue chan *job, track int) {
 	var builder script.Builder
-	switch os.Getenv("VPPS_PIN") {
-	case "lock", "spin":
-		runtime.LockOSThread()
-	case "pin", "pinspin":
-		runtime.LockOSThread()
-		var set [16]uint64
-		cpu := 4 + 2*(track-firstWorker)
-		set[cpu/64] = 1 << (cpu % 64)
-		syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, 128, uintptr(unsafe.Pointer(&set)))
-	}
-	spin := strings.HasSuffix(os.Getenv("VPPS_PIN"), "spin")
-	for {
-		var j *job
-		if spin {
-			for j == nil {
-				select {
-				case j = <-queue:
-				default:
-				}
-			}
-		} else {
-			j = <-queue
-		}
+	for j := range queue {
 		j.err = e.launchJob(&builder, j, track)
 		close(j.done)
 	}
