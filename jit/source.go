@@ -161,13 +161,13 @@ func outerStage(p *plan.Plan, cols, copies int) (items, bytes int) {
 	return stage(p, bytes), bytes
 }
 
-// chainSlots is the bytes that a warp keeps the values of a chain's slots in.
-const chainSlots = 4 * 32 * script.MaxSlots
+// chainMemory is the bytes that a warp needs for a chain (jit/kernel/chain.h).
+const chainMemory = (4*32 + 8) * script.MaxSlots
 
 // chainWarps is how many warps work on a chain: all, where there is memory.
-func chainWarps(p *plan.Plan) int { return max(1, min(Threads/32, p.Shared/chainSlots)) }
+func chainWarps(p *plan.Plan) int { return max(1, min(Threads/32, p.Shared/chainMemory)) }
 
-func chainBytes(p *plan.Plan) int { return chainSlots * chainWarps(p) }
+func chainBytes(p *plan.Plan) int { return chainMemory * chainWarps(p) }
 
 // workBytes is the dynamic shared memory in which chains and the matrix routines work.
 func workBytes(p *plan.Plan) int {

@@ -17,43 +17,134 @@ VP u32 chain_slot(u32 operation, u32 k) { return operation >> (8 + 5 * k) & (MAX
 VP u32 chain_flags(u32 operation) { return operation >> 28 & 1u ? (u32)FLAG_ACC : 0; }
 
 #ifdef VPPS_GPU
-// Warps take pieces of 32 elements, over all items; VPPS_CHAINS warps have memory for their slots.
-// A thread reads of it only what it has written itself.
-VP_SLOW void chain(const Launch &l, const Processor &, const u32 *w, u32 flags, u32 count,
-                   float *shared) {
-  if (!(flags & FLAG_SYNC))
-    __syncthreads(); // the memory is free
-  const ChainWords c(w);
-  u32 n = w[CHAIN_N], pieces = (n + 31) / 32, lane = THREAD % 32, step = min(WARPS, VPPS_CHAINS);
-  if (THREAD / 32 >= step)
-    return;
-  float *slots = shared + THREAD / 32 * 32 * MAX_SLOTS + lane;
-  u32 end = pieces * count;
-  for (u32 k = THREAD / 32; k < end; k += step) {
-    u32 e = k / pieces, i = (k - e * pieces) * 32 + lane;
-    const u32 *item = c.items + e * c.slots;
-    if (i < n)
-      for (u32 s = 0; s < c.slots; s++)
-        if (c.kind(s) & CHAIN_READ)
-          copy_word(slots + 32 * s, l.segment[c.kind(s) & 15u] + item[s] + i);
+// A warp's memory: for a piece of 32 elements slot s has 32 floats from 32 * s on; behind them is
+// where the vector of each slot is.
+struct ChainMemory {
+  float slots[MAX_SLOTS][32];
+  float *vector[MAX_SLOTS];
+};
+
+// A piece. Lanes move runs of 4 elements, 8 lanes those of one slot: in turn k slots 4 * k to 4 * k
+// + 3.
+struct ChainPiece {
+  enum : u32 { TURNS = MAX_SLOTS / 4 };
+  ChainMemory &m;
+  u32 element, left; // the first of the lane's runs, and how many there are from it on
+  u32 group;         // the lane's slot in turn 0
+
+  VP_MEMBER ChainPiece(ChainMemory &m, u32 first, u32 n)
+      : m(m), element(first + THREAD % 8 * 4), left(element < n ? n - element : 0),
+        group(THREAD % 32 / 8) {}
+  VP_MEMBER float *run(u32 k) const { return m.slots[0] + 4 * (THREAD % 32) + 128 * k; }
+  VP_MEMBER float *vector(u32 k) const { return m.vector[4 * k + group] + element; }
+
+  // Of the slots of a bit mask, each 16 aligned bytes if whole.
+  VP_MEMBER void load(u32 mask, bool whole) const {
+    u32 mine = mask >> group;
+    if (whole) {
+      float *x[TURNS];
+#pragma unroll
+      for (u32 k = 0; k < TURNS; k++)
+        x[k] = vector(k);
+#pragma unroll
+      for (u32 k = 0; k < TURNS; k++)
+        if (mine >> 4 * k & 1u)
+          copy_async((u32 *)run(k), (const u32 *)x[k]);
+    } else
+#pragma unroll 1
+      for (u32 k = 0; k < TURNS; k++)
+#pragma unroll 1
+        for (u32 i = 0; mine >> 4 * k & 1u && i < 4 && i < left; i++)
+          copy_word(run(k) + i, vector(k) + i);
     commit_copies();
     wait_for_all_copies();
-    if (i >= n)
-      continue;
-    for (u32 o = 0; o < c.operations; o++) {
-      const u32 *x = c.first + CHAIN_OP_WORDS * o;
-      u32 fn = x[0] & 255u, in = arity(fn);
-      float *dst = slots + 32 * chain_slot(x[0], 0), old = -0.0f, v[3];
+    __syncwarp();
+  }
+  VP_MEMBER void store(u32 mask, bool whole) const {
+    u32 mine = mask >> group;
+    __syncwarp();
+    if (whole) {
 #pragma unroll
-      for (u32 s = 0; s < 3; s++)
-        v[s] = s < in ? slots[32 * chain_slot(x[0], s + 1)] : 0.0f;
-      if (chain_flags(x[0]))
-        old = *dst;
-      *dst = canonical(old + apply(fn, v[0], v[1], v[2], 0.0f, FLOAT_OF(x[1]), FLOAT_OF(x[2])));
+      for (u32 k = 0; k < TURNS; k++)
+        if (mine >> 4 * k & 1u)
+          *(float4 *)vector(k) = *(const float4 *)run(k);
+    } else
+#pragma unroll 1
+      for (u32 k = 0; k < TURNS; k++)
+#pragma unroll 1
+        for (u32 i = 0; mine >> 4 * k & 1u && i < 4 && i < left; i++)
+          vector(k)[i] = run(k)[i];
+    __syncwarp();
+  }
+};
+
+VP float load_shared_word(u32 at) {
+  float v;
+  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(at) : "memory");
+  return v;
+}
+VP void store_shared_word(u32 at, float v) {
+  asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(v) : "memory");
+}
+
+// Where the k-th slot of an operation is, of a lane whose slot 0 is at mine.
+VP u32 chain_place(u32 mine, u32 operation, u32 k) {
+  return mine + (operation >> (1 + 5 * k) & 128 * (MAX_SLOTS - 1u));
+}
+
+// The operations on the elements of a lane, whose slot 0 is at mine. An operation's first word is
+// fetched while the one before is computed; that behind the last is an item's.
+VP void chain_operations(const u32 *w, u32 operations, u32 mine) {
+  u32 word = w[0];
+#pragma unroll 1
+  for (; operations > 0; operations--) {
+    u32 to = chain_place(mine, word, 0), fn = same(word & 255u);
+    float a = load_shared_word(chain_place(mine, word, 1)); // an input that there is not: of slot 0
+    float b = load_shared_word(chain_place(mine, word, 2));
+    float c = load_shared_word(chain_place(mine, word, 3));
+    float old = load_shared_word(to), p = FLOAT_OF(w[1]), q = FLOAT_OF(w[2]);
+    old = chain_flags(word) ? old : -0.0f;
+    w += CHAIN_OP_WORDS;
+    word = w[0];
+    store_shared_word(to, canonical(old + apply(fn, a, b, c, 0.0f, p, q)));
+  }
+}
+
+// Warps take pieces of 32 elements, over all items; VPPS_CHAINS warps have memory for their slots.
+VP_SLOW void chain(const Launch &l, const Processor &, const u32 *w, u32 flags, u32 count,
+                   float *shared) {
+  const ChainWords c(w);
+  u32 lane = THREAD % 32, slot = lane < c.slots ? lane : 0, kind = c.kind(slot),
+      n = same(w[CHAIN_N]);
+  u32 warp = same(THREAD / 32), first = warp * 32;
+  ChainMemory &m = ((ChainMemory *)shared)[warp];
+  const float *base = l.segment[kind & 15u];
+  bool reads = lane < c.slots && kind & CHAIN_READ, writes = lane < c.slots && kind & CHAIN_WRITTEN;
+  u32 read = __ballot_sync(0xFFFFFFFFu, reads), written = __ballot_sync(0xFFFFFFFFu, writes);
+  if (!(flags & FLAG_SYNC))
+    __syncthreads(); // the memory is free
+  if (warp >= VPPS_CHAINS)
+    return;
+  const u32 *item = c.items;
+#pragma unroll 1
+  for (;;) {
+    while (first >= n && count > 0) {
+      first -= (n + 31) / 32 * 32;
+      item += c.slots;
+      count--;
     }
-    for (u32 s = 0; s < c.slots; s++)
-      if (c.kind(s) & CHAIN_WRITTEN)
-        l.segment[c.kind(s) & 15u][item[s] + i] = slots[32 * s];
+    if (count == 0)
+      return;
+    float *x = (float *)base + item[slot];
+    m.vector[lane] = x;
+    bool odd = (reads || writes) && (u64)x % 16 != 0;
+    bool whole = !__any_sync(0xFFFFFFFFu, odd) && first + 32 <= n;
+    const ChainPiece piece(m, first, n);
+    __syncwarp();
+    piece.load(read, whole);
+    chain_operations(c.first, c.operations, (u32)__cvta_generic_to_shared(m.slots[0] + lane));
+    piece.store(written, whole);
+    first += 32 * min(WARPS, VPPS_CHAINS);
   }
 }
 #else

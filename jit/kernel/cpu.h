@@ -34,7 +34,8 @@ struct Device {
   Clocks clocks;
 
   VP_MEMBER const u32 *instruction(const Launch &l, u32 pc) const { return l.script + pc; }
-  VP_MEMBER void begin(const Processor &, const u32 *) const {}
+  VP_MEMBER Head head(const u32 *w) const { return {w[0], w[0] ? w[1] : 0}; }
+  VP_MEMBER void begin(const Processor &, const u32 *, const Head &) const {}
   VP_MEMBER const u32 *items(const Launch &l, const Processor &, const u32 *w, u32 head) const {
     return w[0] >> 16 & FLAG_LISTED ? l.script + list_of(w) : w + head;
   }
@@ -59,9 +60,9 @@ struct Device {
     return unwritten(l, p, w, &offset) ? BLOCKED : MOVED;
   }
 
-  VP_MEMBER bool perform(const Launch &l, Processor &p, const u32 *w) {
-    return w[0] >> 16 & FLAG_PUBLISHED ? publish(*this, l, *run.residency, p, w)
-                                       : execute(*this, l, p, w);
+  VP_MEMBER bool perform(const Launch &l, Processor &p, const u32 *w, const Head &head) {
+    return head.flags() & FLAG_PUBLISHED ? publish(*this, l, *run.residency, p, w)
+                                         : execute(*this, l, p, w, head);
   }
   VP_MEMBER void resident_product(const Launch &l, Processor &p, const u32 *w, const u32 *items,
                                   u32 flags, u32 count) const {

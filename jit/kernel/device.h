@@ -43,5 +43,15 @@ VP float FLOAT_OF(u32 x) {
 VP u32 MULHI(u32 a, u32 b) { return (u32)(((u64)a * b) >> 32); }
 #endif
 
+// What all lanes of a warp have, so that the compiler knows it, too: behind branches on it they
+// need not meet.
+VP u32 same(u32 x) {
+#if defined(VPPS_GPU) && __CUDA_ARCH__ >= 800
+  return __reduce_or_sync(0xFFFFFFFFu, x);
+#else
+  return x;
+#endif
+}
+
 // A store turns every NaN into this one, so that no result is ever the sentinel.
 VP float canonical(float x) { return x == x ? x : FLOAT_OF(0x7FC00000u); }

@@ -39,19 +39,26 @@ template <int N> VP void write_run(float *to, const float *v) {
 }
 #endif
 
-// The seldom and long ones, out of line: the GPU's code would be twice as big with a copy in
-// every loop.
-VP bool seldom(u32 fn) {
-  return fn == FN_POW || fn == FN_POW_BX || fn == FN_POW_BY || fn == FN_BIN_LOG ||
-         fn == FN_BIN_LOG_B || fn == FN_MOMENT || fn == FN_MOMENT_B;
+// How a function is found. Several of those that cells are made of are cheap: all of them are
+// computed and one is chosen, which takes less time than a branch. The seldom and long ones are out
+// of line: the GPU's code would be twice as big with a copy in every loop.
+enum Finding { CHOSEN, SOON, LATER, SELDOM };
+VP Finding finding(u32 fn) {
+  return fn == FN_COPY || fn == FN_ADD || fn == FN_MUL || fn == FN_TANH_B || fn == FN_LOGISTIC_B
+             ? CHOSEN
+         : fn == FN_TANH || fn == FN_LOGISTIC ? SOON
+         : fn == FN_POW || fn == FN_POW_BX || fn == FN_POW_BY || fn == FN_BIN_LOG ||
+                 fn == FN_BIN_LOG_B || fn == FN_MOMENT || fn == FN_MOMENT_B
+             ? SELDOM
+             : LATER;
 }
 
-template <bool SELDOM>
+template <Finding F>
 VP float apply_some(u32 fn, float a, float b, float c, float d, float p, float q) {
   switch (fn) {
 #define FN(NAME, ARITY)                                                                            \
   case FN_##NAME:                                                                                  \
-    if (seldom(FN_##NAME) != SELDOM)                                                               \
+    if (finding(FN_##NAME) != F)                                                                   \
       break;                                                                                       \
     return Formula<FN_##NAME>::of(a, b, c, d, p, q);
     ELEMENT_FUNCTIONS(FN)
@@ -61,11 +68,36 @@ VP float apply_some(u32 fn, float a, float b, float c, float d, float p, float q
 }
 
 VP_SLOW float apply_seldom(u32 fn, float a, float b, float c, float d, float p, float q) {
-  return apply_some<true>(fn, a, b, c, d, p, q);
+  return apply_some<SELDOM>(fn, a, b, c, d, p, q);
+}
+
+// Whether a function is found so.
+template <Finding F> VP bool found(u32 fn) {
+#define FN(NAME, ARITY) | (u64)(finding(FN_##NAME) == F) << FN_##NAME
+  const u64 set = 0 ELEMENT_FUNCTIONS(FN);
+#undef FN
+  return set >> (fn & 63u) & 1u;
 }
 
 VP float apply(u32 fn, float a, float b, float c, float d, float p, float q) {
-  return seldom(fn) ? apply_seldom(fn, a, b, c, d, p, q) : apply_some<false>(fn, a, b, c, d, p, q);
+  float v = 0.0f;
+#define FN(NAME, ARITY)                                                                            \
+  if (finding(FN_##NAME) == CHOSEN)                                                                \
+    v = fn == FN_##NAME ? Formula<FN_##NAME>::of(a, b, c, d, p, q) : v;
+  ELEMENT_FUNCTIONS(FN)
+#undef FN
+  if (found<CHOSEN>(fn))
+    return v;
+  if (found<SOON>(fn))
+    return apply_some<SOON>(fn, a, b, c, d, p, q);
+  if (found<SELDOM>(fn))
+    return apply_seldom(fn, a, b, c, d, p, q);
+  return apply_some<LATER>(fn, a, b, c, d, p, q);
+}
+
+// The same out of line, for what has more to do than to apply.
+VP_SLOW float apply_called(u32 fn, float a, float b, float c, float d, float p, float q) {
+  return apply(fn, a, b, c, d, p, q);
 }
 
 VP void fill(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count) {
@@ -79,65 +111,89 @@ VP void fill(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 c
 }
 
 #ifdef VPPS_GPU
-// Warps take pieces of 32 elements, over all items; the next piece is loaded before one is
-// computed. Most instructions are one piece for each warp, so what comes before it counts: no
-// division, one copy of the formulas.
+// Warps take pieces of 32 elements, over all items. Most instructions are one piece for each warp,
+// so what comes before it counts: no division, no branch of which the compiler does not know that
+// all lanes take it, one copy of the formulas.
 struct MapPiece {
-  u32 item, rest, pieces, lane; // of the item's pieces, rest is next
-  const u32 *items;
-  float *base[5];
-  float *dst; // 0: nothing to do
-  float v[4], old;
+  u32 item, rest; // of the item's pieces, rest is it
+  float *dst;
+  bool inside; // the lane has an element of it
+  float v[3], old;
+};
 
-  // Goes on by some pieces and loads.
-  VP_MEMBER void load(u32 by, u32 in, u32 n, u32 count, u32 flags) {
-    rest += by;
+struct MapOperands {
+  u32 in, n, count, pieces; // pieces of an item
+  bool adds;
+  const u32 *items;
+  float *base[4];
+
+  // Goes on by some pieces. False: there is none.
+  VP_MEMBER bool go(MapPiece &x, u32 by) const {
+    x.rest += by;
+    if (count == 1) // the shortest way
+      return 32 * x.rest < n;
     if (pieces == 1) {
-      item += rest;
-      rest = 0;
+      x.item += x.rest;
+      x.rest = 0;
     } else {
-      while (rest >= pieces) {
-        rest -= pieces;
-        item++;
+      while (x.rest >= pieces) {
+        x.rest -= pieces;
+        x.item++;
       }
     }
-    u32 i = rest * 32 + lane;
-    dst = 0;
-    if (item >= count || i >= n)
-      return;
-    const u32 *a = items + item * (in + 1);
-    dst = base[0] + a[0] + i;
+    return x.item < count && n > 0;
+  }
+  VP_MEMBER void load(MapPiece &x) const {
+    u32 i = x.rest * 32 + THREAD % 32;
+    x.inside = i < n;
+    i = x.inside ? i : 0;
+    const u32 *a = items + x.item * (in + 1);
+    x.dst = base[0] + a[0] + i;
 #pragma unroll
-    for (u32 s = 0; s < 4; s++)
+    for (u32 s = 0; s < 3; s++)
       if (s < in)
-        v[s] = base[s + 1][a[s + 1] + i];
-    if (flags & FLAG_ACC)
-      old = *dst;
+        x.v[s] = base[s + 1][a[s + 1] + i];
+    if (adds)
+      x.old = *x.dst;
   }
 };
 
 VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 count) {
   Range r = owned(w[MAP_N], flags, p);
-  u32 n = r.hi - r.lo, in = arity(fn), segments = w[MAP_SEGMENTS];
+  u32 segments = w[MAP_SEGMENTS];
   float cp = FLOAT_OF(w[MAP_P]), cq = FLOAT_OF(w[MAP_Q]);
-  MapPiece x;
-  x.item = x.rest = 0;
-  x.pieces = n > 32 ? (n + 31) / 32 : 1;
-  x.lane = THREAD % 32;
-  x.items = w + MAP_ITEMS;
-#pragma unroll
-  for (u32 s = 0; s < 5; s++)
-    x.base[s] = address(l, segments, s <= in ? s : 0, r.lo);
+  MapOperands m;
+  m.in = arity(fn);
+  m.n = r.hi - r.lo;
+  m.count = count;
+  m.pieces = m.n > 32 ? (m.n + 31) / 32 : 1;
+  m.adds = flags & FLAG_ACC;
+  m.items = w + MAP_ITEMS;
 #pragma unroll
   for (u32 s = 0; s < 4; s++)
-    x.v[s] = 0.0f;
-  x.old = -0.0f;
-  x.load(THREAD / 32, in, n, count, flags);
-  while (x.item < count) {
-    MapPiece now = x;
-    x.load(WARPS, in, n, count, flags);
-    if (now.dst)
-      *now.dst = canonical(now.old + apply(fn, now.v[0], now.v[1], now.v[2], now.v[3], cp, cq));
+    m.base[s] = address(l, segments, s <= m.in ? s : 0, r.lo);
+  const MapPiece nothing = {0, 0, 0, false, {0.0f, 0.0f, 0.0f}, -0.0f};
+  MapPiece x = nothing;
+  if (!m.go(x, THREAD / 32))
+    return;
+  for (;;) {
+    MapPiece y = nothing;
+    m.load(x);
+    y.item = x.item;
+    y.rest = x.rest;
+    const bool two = m.go(y, WARPS);
+    if (two)
+      m.load(y);
+#pragma unroll 1
+    for (bool last = !two;; last = true, x = y) {
+      float v = apply(fn, x.v[0], x.v[1], x.v[2], 0.0f, cp, cq);
+      if (x.inside)
+        *x.dst = canonical(x.old + v);
+      if (last)
+        break;
+    }
+    if (!two || !m.go(x, WARPS))
+      return;
   }
 }
 #else
@@ -216,7 +272,7 @@ VP float strided_term(const Launch &l, const u32 *w, u32 fn, const u32 *at, u32 
   for (u32 s = 0; s < 4; s++)
     if (s < in)
       v[s] = *address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]);
-  return apply(fn, v[0], v[1], v[2], v[3], FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]));
+  return apply_called(fn, v[0], v[1], v[2], v[3], FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]));
 }
 
 VP u32 product_of(const u32 *sizes, u32 n) {

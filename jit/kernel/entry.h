@@ -39,6 +39,7 @@ struct Device {
     }
     return window.words + pc % (PIECES * PIECE);
   }
+  VP_MEMBER Head head(const u32 *w) const { return {same(w[0]), same(w[1])}; }
   // Fetches the list of the instruction at pc, if it has one; what comes before it is short, so its
   // first words are here. The buffer is free: its last reader came before the latest listed
   // instruction, where threads met.
@@ -57,8 +58,8 @@ struct Device {
     fetch_list(window.lists[list & 1], a.script, from, count);
   }
   // Lists are fetched while the instruction before them waits, or, behind another list, works.
-  VP_MEMBER void begin(const Processor &p, const u32 *w) {
-    u32 flags = w[0] >> 16;
+  VP_MEMBER void begin(const Processor &p, const u32 *w, const Head &head) {
+    u32 flags = head.flags();
     if (flags & FLAG_LISTED) {
       if (list / 2 != p.pc) {
         take_list(p.pc, w);
@@ -73,7 +74,7 @@ struct Device {
         __threadfence(); // what came before goes out before what is polled
     }
     if (flags & FLAG_LISTED)
-      ahead(p.pc + (w[1] & 0xFFFFu));
+      ahead(p.pc + head.length());
   }
   VP_MEMBER const u32 *items(const Launch &, const Processor &p, const u32 *w, u32 head) const {
     if (!(w[0] >> 16 & FLAG_LISTED))
@@ -109,8 +110,8 @@ struct Device {
   VP_MEMBER Step poll(const Launch &l, const Processor &p, const u32 *w) const {
     return poll_for(a, l, p, w, w[0] >> 16, w[1] >> 16, p.pc) ? MOVED : STOPPED;
   }
-  VP_MEMBER bool perform(const Launch &l, Processor &p, const u32 *w) {
-    return execute(*this, l, p, w);
+  VP_MEMBER bool perform(const Launch &l, Processor &p, const u32 *w, const Head &head) {
+    return execute(*this, l, p, w, head);
   }
 };
 

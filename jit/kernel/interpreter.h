@@ -2,12 +2,13 @@
 // differs between the devices are the members of Device:
 //
 //   const u32 *instruction(l, pc)     where the words of the next instruction can be read
-//   void begin(p, w)                  an instruction that depends on others of its processor
+//   Head head(w)                      its first two words
+//   void begin(p, w, head)            an instruction that depends on others of its processor
 //   const u32 *items(l, p, w, head)   its items, which follow head words or are in a list
 //   bool sound(l, p, w)               false: the checking build refuses it
 //   void signal(l, w)                 Signal, Wait, Poll: a wait that is not satisfied is BLOCKED
 //   Step wait(l, p, w), poll(l, p, w) where it does not block; one that lasts too long STOPPED
-//   bool perform(l, p, w)             execute, and whatever makes others see the result
+//   bool perform(l, p, w, head)       execute, and whatever makes others see the result
 //   void refuse(p)                    there is no such instruction
 //   resident_product, ...             the matrix routines
 //   float *scratch, *shared           memory that the processor's threads share, between two
@@ -18,14 +19,16 @@
 enum Step { MOVED, BLOCKED, HALTED, STOPPED };
 
 // Executes an instruction with operands. False: there is no such instruction.
-template <class Device> VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w) {
-  u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, flags = w[0] >> 16, count = w[1] >> 16;
-  switch (op) {
+template <class Device>
+VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const Head &head) {
+  u32 fn = head.fn(), flags = head.flags(), count = head.count();
+  if (head.op() == OP_MAP) { // the most frequent one first
+    map(l, p, w, fn, flags, count);
+    return true;
+  }
+  switch (head.op()) {
   case OP_FILL:
     fill(l, p, w, flags, count);
-    break;
-  case OP_MAP:
-    map(l, p, w, fn, flags, count);
     break;
   case OP_STRIDED:
     strided(l, w, fn, flags, count);
@@ -73,34 +76,29 @@ template <class Device> VP bool execute(Device &d, const Launch &l, Processor &p
 // Goes one instruction on.
 template <class Device> VP Step step(Device &d, const Launch &l, Processor &p) {
   const u32 *w = d.instruction(l, p.pc);
-  u32 op = w[0] & 255u;
+  const Head head = d.head(w);
   d.clocks.fetched();
-  if (op == OP_HALT)
+  if (head.op() == OP_HALT)
     return HALTED;
-  d.begin(p, w);
+  d.begin(p, w, head);
   d.clocks.begin(w);
   if (!d.sound(l, p, w))
     return STOPPED;
   Step s = MOVED;
-  switch (op) {
-  case OP_SIGNAL:
-    d.signal(l, w);
-    break;
-  case OP_WAIT:
-    s = d.wait(l, p, w);
-    break;
-  case OP_POLL:
-    s = d.poll(l, p, w);
-    break;
-  default:
-    if (!d.perform(l, p, w)) {
+  if (head.op() > OP_POLL) {
+    if (!d.perform(l, p, w, head)) {
       d.refuse(p);
       return STOPPED;
     }
-  }
+  } else if (head.op() == OP_SIGNAL)
+    d.signal(l, w);
+  else if (head.op() == OP_WAIT)
+    s = d.wait(l, p, w);
+  else
+    s = d.poll(l, p, w);
   d.clocks.end(p, w, s == MOVED);
   if (s == MOVED)
-    p.pc += w[1] & 0xFFFFu;
+    p.pc += head.length();
   return s;
 }
 

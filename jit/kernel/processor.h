@@ -23,6 +23,16 @@ VP float *address(const Launch &l, u32 segments, u32 slot, u32 offset) {
   return l.segment[(segments >> (4 * slot)) & 15u] + offset;
 }
 
+// The first two words of an instruction, of which HALT has one.
+struct Head {
+  u32 first, second;
+  VP_MEMBER u32 op() const { return first & 255u; }
+  VP_MEMBER u32 fn() const { return first >> 8 & 255u; }
+  VP_MEMBER u32 flags() const { return first >> 16; }
+  VP_MEMBER u32 length() const { return second & 0xFFFFu; }
+  VP_MEMBER u32 count() const { return second >> 16; }
+};
+
 // Where in the script the items of an instruction with flag listed are.
 VP u32 list_of(const u32 *w) {
   u32 op = w[0] & 255u;

@@ -29,7 +29,7 @@ static void publish_item(Device &d, Launch &l, const vpps_residency &res, Proces
   own[head] = 0;
   if (op == OP_PRODUCT_T)
     own[PRODUCT_T_SHIFT] = 0;
-  execute(d, l, p, own);
+  execute(d, l, p, own, d.head(own));
   if (op == OP_PRODUCT) {
     const u32 *first = res.first + w[PRODUCT_MATRIX] * res.processors + p.id;
     for (u32 k = first[0]; k < first[1]; k++)
@@ -46,7 +46,7 @@ template <class Device> static void publish_sum(Device &d, Launch &l, Processor 
     own[i] = w[i];
   own[2] = (own[2] & ~15u) | SEG_PRIVATE;
   own[SUM_DST] = 0;
-  execute(d, l, p, own);
+  execute(d, l, p, own, d.head(own));
   Range r = owned(w[SUM_N], w[0] >> 16, p);
   release_stores(address(l, w[2], 0, w[SUM_DST]), l.segment[SEG_PRIVATE], r.lo, r.hi);
 }
