@@ -148,51 +148,69 @@ VP_SLOW void chain(const Launch &l, const Processor &, const u32 *w, u32 flags, 
   }
 }
 #else
-enum : u32 { CHAIN_BLOCK = 128 }; // elements that all operations are done for before the next ones
+enum : u32 { CHAIN_BLOCK = 1024 }; // elements that all operations are done for before the next ones
 
-// Where the operations find a slot: its vector, if nothing else than its value before or behind the
-// chain is kept there, else memory of the processor.
-struct ChainPlace {
-  u32 segment, offset;
+// A block of a chain: elements first to first + n of some items.
+struct ChainBlock {
+  const ChainWords &c;
+  u32 item, items, first, n;
+  u32 own; // slots that are in memory of the processor; the others are in their vectors
+
+  VP_MEMBER u32 segment(u32 slot) const { return own >> slot & 1u ? SEGMENTS : c.kind(slot) & 15u; }
+  VP_MEMBER u32 vector(u32 e, u32 slot) const {
+    return c.items[(item + e) * c.slots + slot] + first;
+  }
+  VP_MEMBER u32 offset(u32 e, u32 slot) const {
+    return own >> slot & 1u ? slot * CHAIN_BLOCK + e * n : vector(e, slot);
+  }
+  // Copies what is read of the slots that are not in their vectors.
+  VP_MEMBER void load(const Launch &l) const {
+    for (u32 s = 0; s < c.slots; s++)
+      if (own >> s & 1u && c.kind(s) & CHAIN_READ)
+        for (u32 e = 0; e < items; e++)
+          __builtin_memcpy(l.segment[SEGMENTS] + offset(e, s),
+                           l.segment[c.kind(s) & 15u] + vector(e, s), 4 * n);
+  }
+  // An operation is a Map.
+  VP_MEMBER void operate(const Launch &l, const Processor &p, const u32 *o) const {
+    u32 fn = o[0] & 255u, in = arity(fn), words[MAP_ITEMS + 4 * CHAIN_BLOCK];
+    words[MAP_N] = n;
+    words[MAP_P] = o[1];
+    words[MAP_Q] = o[2];
+    words[MAP_SEGMENTS] = 0;
+    for (u32 k = 0; k <= in; k++) {
+      u32 slot = chain_slot(o[0], k);
+      words[MAP_SEGMENTS] |= segment(slot) << (4 * k);
+      for (u32 e = 0; e < items; e++)
+        words[MAP_ITEMS + e * (in + 1) + k] = offset(e, slot);
+    }
+    map(l, p, words, fn, chain_flags(o[0]), items);
+  }
 };
 
-// Each operation is a Map over a block. Slots are in their vectors where these may be written or
-// need not be.
 static void chain(const Launch &launch, const Processor &p, const u32 *w, u32 /*flags*/, u32 count,
                   float * /*shared*/) {
   const ChainWords c(w);
-  float own[MAX_SLOTS * CHAIN_BLOCK];
+  float memory[MAX_SLOTS * CHAIN_BLOCK];
   Launch l = launch;
-  l.segment[SEGMENTS] = own;
-  u32 results = 0;
-  for (u32 k = 0; k < c.operations; k++)
-    results |= 1u << chain_slot(c.first[CHAIN_OP_WORDS * k], 0);
-  for (u32 e = 0; e < count; e++)
-    for (u32 i = 0; i < w[CHAIN_N]; i += CHAIN_BLOCK) {
-      const u32 *item = c.items + e * c.slots;
-      u32 n = w[CHAIN_N] - i < CHAIN_BLOCK ? w[CHAIN_N] - i : CHAIN_BLOCK;
-      ChainPlace at[MAX_SLOTS];
-      for (u32 s = 0; s < c.slots; s++) {
-        u32 kind = c.kind(s);
-        if (kind & CHAIN_WRITTEN || !(results >> s & 1u)) {
-          at[s] = {kind & 15u, item[s] + i};
-          continue;
-        }
-        at[s] = {SEGMENTS, s * CHAIN_BLOCK};
-        if (kind & CHAIN_READ)
-          __builtin_memcpy(own + s * CHAIN_BLOCK, l.segment[kind & 15u] + item[s] + i, 4 * n);
-      }
-      for (u32 k = 0; k < c.operations; k++) {
-        const u32 *o = c.first + CHAIN_OP_WORDS * k;
-        u32 fn = o[0] & 255u;
-        u32 map_words[MAP_ITEMS + 4] = {OP_MAP, 0, 0, n, o[1], o[2]};
-        for (u32 s = 0; s <= arity(fn); s++) {
-          const ChainPlace &x = at[chain_slot(o[0], s)];
-          map_words[MAP_SEGMENTS] |= x.segment << (4 * s);
-          map_words[MAP_ITEMS + s] = x.offset;
-        }
-        map(l, p, map_words, fn, chain_flags(o[0]), 1);
-      }
+  l.segment[SEGMENTS] = memory;
+  u32 own = 0, n = w[CHAIN_N], together = n > 0 && n < CHAIN_BLOCK ? CHAIN_BLOCK / n : 1;
+  for (u32 k = 0; k < c.operations; k++) { // a vector that is not stored stays as it is
+    u32 result = chain_slot(c.first[CHAIN_OP_WORDS * k], 0);
+    if (!(c.kind(result) & CHAIN_WRITTEN))
+      own |= 1u << result;
+  }
+  for (u32 e = 0; e < count; e += together)
+    for (u32 i = 0; i < n; i += CHAIN_BLOCK) {
+      const ChainBlock b = {c,
+                            e,
+                            count - e < together ? count - e : together,
+                            i,
+                            n - i < CHAIN_BLOCK ? n - i : CHAIN_BLOCK,
+                            own};
+      b.load(l);
+      for (u32 k = 0; k < c.operations; k++)
+        b.operate(l, p, c.first + CHAIN_OP_WORDS * k);
     }
 }
 #endif
