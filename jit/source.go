@@ -161,13 +161,18 @@ func outerStage(p *plan.Plan, cols, copies int) (items, bytes int) {
 	return stage(p, bytes), bytes
 }
 
-// chainMemory is the bytes that a warp needs for a chain (jit/kernel/chain.h).
-const chainMemory = (4*32 + 8) * script.MaxSlots
+// What a warp needs for a chain, and how the first one's slots are aligned (jit/kernel/chain.h).
+const (
+	chainMemory = (4*32 + 8) * script.MaxSlots
+	chainAlign  = 4 * 32 * script.MaxSlots
+)
 
 // chainWarps is how many warps work on a chain: all, where there is memory.
-func chainWarps(p *plan.Plan) int { return max(1, min(Threads/32, p.Shared/chainMemory)) }
+func chainWarps(p *plan.Plan) int {
+	return max(1, min(Threads/32, (p.Shared-chainAlign)/chainMemory))
+}
 
-func chainBytes(p *plan.Plan) int { return chainMemory * chainWarps(p) }
+func chainBytes(p *plan.Plan) int { return chainAlign + chainMemory*chainWarps(p) }
 
 // workBytes is the dynamic shared memory in which chains and the matrix routines work.
 func workBytes(p *plan.Plan) int {

@@ -20,22 +20,30 @@ VP u32 chain_flags(u32 operation) { return operation >> 28 & 1u ? (u32)FLAG_ACC 
 // A warp's memory: for a piece of 32 elements slot s has 32 floats from 32 * s on; behind them is
 // where the vector of each slot is.
 struct ChainMemory {
-  float slots[MAX_SLOTS][32];
-  float *vector[MAX_SLOTS];
+  float *slots; // aligned to what they take: a slot's address is put together without adding
+  float **vector;
+
+  VP_MEMBER ChainMemory(float *shared, u32 warp) {
+    constexpr u32 SIZE = 4 * 32 * MAX_SLOTS;
+    u32 at = (u32)__cvta_generic_to_shared(shared), skip = (SIZE - at % SIZE) % SIZE;
+    float *first = shared + skip / 4;
+    slots = first + warp * (SIZE / 4);
+    vector = (float **)(first + VPPS_CHAINS * (SIZE / 4)) + warp * MAX_SLOTS;
+  }
 };
 
 // A piece. Lanes move runs of 4 elements, 8 lanes those of one slot: in turn k slots 4 * k to 4 * k
 // + 3.
 struct ChainPiece {
   enum : u32 { TURNS = MAX_SLOTS / 4 };
-  ChainMemory &m;
+  const ChainMemory &m;
   u32 element, left; // the first of the lane's runs, and how many there are from it on
   u32 group;         // the lane's slot in turn 0
 
-  VP_MEMBER ChainPiece(ChainMemory &m, u32 first, u32 n)
+  VP_MEMBER ChainPiece(const ChainMemory &m, u32 first, u32 n)
       : m(m), element(first + THREAD % 8 * 4), left(element < n ? n - element : 0),
         group(THREAD % 32 / 8) {}
-  VP_MEMBER float *run(u32 k) const { return m.slots[0] + 4 * (THREAD % 32) + 128 * k; }
+  VP_MEMBER float *run(u32 k) const { return m.slots + 4 * (THREAD % 32) + 128 * k; }
   VP_MEMBER float *vector(u32 k) const { return m.vector[4 * k + group] + element; }
 
   // Of the slots of a bit mask, each 16 aligned bytes if whole.
@@ -89,7 +97,7 @@ VP void store_shared_word(u32 at, float v) {
 
 // Where the k-th slot of an operation is, of a lane whose slot 0 is at mine.
 VP u32 chain_place(u32 mine, u32 operation, u32 k) {
-  return mine + (operation >> (1 + 5 * k) & 128 * (MAX_SLOTS - 1u));
+  return mine | (operation >> (1 + 5 * k) & 128 * (MAX_SLOTS - 1u));
 }
 
 // The operations on the elements of a lane, whose slot 0 is at mine. An operation's first word is
@@ -98,11 +106,12 @@ VP void chain_operations(const u32 *w, u32 operations, u32 mine) {
   u32 word = w[0];
 #pragma unroll 1
   for (; operations > 0; operations--) {
-    u32 to = chain_place(mine, word, 0), fn = same(word & 255u);
+    u32 to = chain_place(mine, word, 0);
     float a = load_shared_word(chain_place(mine, word, 1)); // an input that there is not: of slot 0
     float b = load_shared_word(chain_place(mine, word, 2));
     float c = load_shared_word(chain_place(mine, word, 3));
     float old = load_shared_word(to), p = FLOAT_OF(w[1]), q = FLOAT_OF(w[2]);
+    u32 fn = same(word & 255u);
     old = chain_flags(word) ? old : -0.0f;
     w += CHAIN_OP_WORDS;
     word = w[0];
@@ -117,7 +126,7 @@ VP_SLOW void chain(const Launch &l, const Processor &, const u32 *w, u32 flags, 
   u32 lane = THREAD % 32, slot = lane < c.slots ? lane : 0, kind = c.kind(slot),
       n = same(w[CHAIN_N]);
   u32 warp = same(THREAD / 32), first = warp * 32;
-  ChainMemory &m = ((ChainMemory *)shared)[warp];
+  const ChainMemory m(shared, warp);
   const float *base = l.segment[kind & 15u];
   bool reads = lane < c.slots && kind & CHAIN_READ, writes = lane < c.slots && kind & CHAIN_WRITTEN;
   u32 read = __ballot_sync(0xFFFFFFFFu, reads), written = __ballot_sync(0xFFFFFFFFu, writes);
@@ -142,7 +151,7 @@ VP_SLOW void chain(const Launch &l, const Processor &, const u32 *w, u32 flags, 
     const ChainPiece piece(m, first, n);
     __syncwarp();
     piece.load(read, whole);
-    chain_operations(c.first, c.operations, (u32)__cvta_generic_to_shared(m.slots[0] + lane));
+    chain_operations(c.first, c.operations, (u32)__cvta_generic_to_shared(m.slots + lane));
     piece.store(written, whole);
     first += 32 * min(WARPS, VPPS_CHAINS);
   }
