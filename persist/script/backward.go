@@ -18,10 +18,16 @@ func (b *Builder) backward() error {
 	if b.partial {
 		b.placeAgain(loss)
 	}
-	b.groupGradients(loss)
-	b.levelGradients(loss)
-	b.lowerGradients(loss)
+	b.backwardFrom(b.ends[InForward] + 1)
 	return nil
+}
+
+// backwardFrom lowers the gradients of the nodes, behind those elsewhere that they are made of, the last of
+// which come about in a level.
+func (b *Builder) backwardFrom(level int32) {
+	b.groupGradients(level)
+	b.levelGradients()
+	b.lowerGradients()
 }
 
 // placeAgain gives all nodes levels and clusters where the forward part covered only some.
@@ -51,12 +57,11 @@ func (b *Builder) placeAgain(loss uint32) {
 
 // groupGradients assigns every node to the cluster that forms its gradient, and counts the nodes by
 // that cluster's forward level, of which the first is -1.
-func (b *Builder) groupGradients(loss uint32) {
-	b.gcluster = resize(b.gcluster, int(loss)+1)
+func (b *Builder) groupGradients(before int32) {
 	top := b.maxLevel
 	b.bucket = resize(b.bucket, int(top)+3)
 	clear(b.bucket)
-	for v := int(loss); v >= 0; v-- {
+	for v := int(b.end) - 1; v >= int(b.first); v-- {
 		if !b.wants[v] {
 			continue
 		}
@@ -75,8 +80,17 @@ func (b *Builder) groupGradients(loss uint32) {
 	b.blevel = resize(b.blevel, len(b.clusters))
 	b.bcluster = resize(b.bcluster, len(b.clusters))
 	for i := range b.blevel {
-		b.blevel[i], b.bcluster[i] = b.maxLevel+1, -1
+		b.blevel[i], b.bcluster[i] = b.ends[InForward]+1, -1
 	}
+	b.blevel[elsewhere] = before
+}
+
+// formedIn is the cluster that stands for the one forming node u's gradient.
+func (b *Builder) formedIn(u uint32) int32 {
+	if !b.owns(u) {
+		return elsewhere
+	}
+	return b.gcluster[u]
 }
 
 // readers is the one cluster whose nodes read the spread node v, or a new one. A parameter read
@@ -84,8 +98,8 @@ func (b *Builder) groupGradients(loss uint32) {
 func (b *Builder) readers(v uint32) int32 {
 	only := int32(-1)
 	for _, u := range b.usersOf(v) {
-		c := b.gcluster[u.node]
-		if _, right := b.isRight(u); right || b.isLeft(u) || only >= 0 && only != c {
+		c := b.formedIn(u.node)
+		if _, right := b.isRight(u); right || b.isLeft(u) || only >= 0 && only != c || c == elsewhere {
 			return b.newCluster(b.spots[v].level)
 		}
 		only = c
@@ -97,20 +111,19 @@ func (b *Builder) readers(v uint32) int32 {
 }
 
 // levelGradients finds the level of every cluster, by descending forward level.
-func (b *Builder) levelGradients(loss uint32) {
+func (b *Builder) levelGradients() {
 	// Counting sort of the nodes; descending nodes inside.
 	for i := range len(b.bucket) - 1 {
 		b.bucket[i+1] += b.bucket[i]
 	}
 	b.order = resize(b.order, int(b.bucket[len(b.bucket)-1]))
-	for v := int(loss); v >= 0; v-- {
+	for v := int(b.end) - 1; v >= int(b.first); v-- {
 		if b.wants[v] {
 			at := &b.bucket[b.clusters[b.gcluster[v]].level+1]
 			b.order[*at] = uint32(v)
 			*at++
 		}
 	}
-	b.passFrom, b.passAt = resize(b.passFrom, int(loss)+1), resize(b.passAt, int(loss)+1)
 	end := len(b.order)
 	for l := len(b.bucket) - 2; l >= 0; l-- {
 		start := 0
@@ -126,9 +139,8 @@ func (b *Builder) levelGradients(loss uint32) {
 
 // lowerGradients lowers the gradients of all nodes. Users come behind what they use; this order reads
 // memory in a row.
-func (b *Builder) lowerGradients(loss uint32) {
-	b.gsub = resize(b.gsub, int(loss)+1)
-	for v := int(loss); v >= 0; v-- {
+func (b *Builder) lowerGradients() {
+	for v := int(b.end) - 1; v >= int(b.first); v-- {
 		if b.wants[v] {
 			b.lowerGradient(uint32(v))
 		}
@@ -139,7 +151,7 @@ func (b *Builder) lowerGradients(loss uint32) {
 func (b *Builder) levelGradient(v uint32) {
 	b.passAt[v] = NoOffset
 	if c, at, ok := b.passedOn(v); ok {
-		b.gcluster[v] = b.gcluster[c] // formed where c's is
+		b.gcluster[v] = b.formedIn(c) // formed where c's is
 		b.passFrom[v], b.passAt[v] = c, at
 		return
 	}
@@ -148,7 +160,7 @@ func (b *Builder) levelGradient(v uint32) {
 		if u.kind == useOuter {
 			continue
 		}
-		from := b.gcluster[u.node]
+		from := b.formedIn(u.node)
 		if u.kind == useTransposed {
 			b.blevel[k] = max(b.blevel[k], b.blevel[from]+2)
 		} else if from != k {
@@ -197,7 +209,7 @@ func (b *Builder) lowerGradient(v uint32) {
 		if u.kind == useOuter {
 			continue
 		}
-		if b.gcluster[u.node] == k {
+		if b.formedIn(u.node) == k {
 			sub = max(sub, b.gsub[u.node]+1)
 		}
 		switch u.kind {
@@ -276,7 +288,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 		holders, apart, flags = 1, 0, Atomic
 	}
 	sig := b.sigs.short(5, matrix.Rows, firstWord(ProductT, 0, flags), uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), apart, 0)
-	level := b.blevel[b.gcluster[c]] + 1
+	level := b.blevel[b.formedIn(c)] + 1
 	cols := b.columns(c)
 	own := size / uint32(matrix.Cols) // columns of v
 	for first := uint32(0); first < cols; first += own {

@@ -97,13 +97,14 @@ type Builder struct {
 	g *bridge.Graph
 	s *State
 
-	top uint32 // next free float of act
+	nodeRange
+	arena
 
 	dims []shape // of the graph's dims
 
 	// Per node (forward).
 	need      []bool
-	otherwise []bool // used by others than products, or from their right; empty: not known yet
+	otherwise []bool // used by others than products, or from their right
 	spots     []spot
 
 	// Per node (backward).
@@ -143,12 +144,15 @@ type Builder struct {
 	sumList  []uint32 // the items of one Sum
 	ids      []uint32
 
-	tensors  []uint32 // the tensor table so far: triples
-	maxLevel int32
-	ends     [Phases]int32 // the last level of each phase
-	partial  bool          // some nodes were evaluated by an earlier call
-	mixed    bool          // vectors of one length may overlap without being the same
-	out      Built
+	tensors     []uint32 // the tensor table so far: triples
+	maxLevel    int32
+	ends        [Phases]int32 // the last level of each phase
+	partial     bool          // some nodes were evaluated by an earlier call
+	knowsOthers bool          // otherwise is filled in
+	mixed       bool          // vectors of one length may overlap without being the same
+	out         Built
+	division    division
+	crew        crew
 	emitter
 }
 
@@ -188,6 +192,9 @@ type matrixItem struct {
 
 // Build writes the script of a request. The result is valid until the next Build.
 func (b *Builder) Build(r *Request) (*Built, error) {
+	if b.crew = 1; divisible(r) {
+		b.crew = newCrew()
+	}
 	b.reset(r)
 	if err := b.lowerAll(); err != nil {
 		return nil, err
@@ -196,7 +203,7 @@ func (b *Builder) Build(r *Request) (*Built, error) {
 		b.finish()
 	}
 	b.ends[InUpdate] = b.maxLevel
-	if b.top < r.Base || uint64(b.top) > math.MaxUint32-64 {
+	if b.full {
 		return nil, fmt.Errorf("the batch needs more than 16 GiB of activations: use a smaller batch")
 	}
 	b.out.Used = b.top - r.Base
@@ -218,23 +225,12 @@ func (b *Builder) lowerAll() error {
 	r := b.r
 	b.partial = b.s != nil && b.s.Done > 0 || !r.Forward
 	b.mixed = b.partial
-	if r.Backward {
-		b.findUsers(r.Node)
+	lower := b.lowerNodes
+	if b.divide() {
+		lower = b.lowerParts
 	}
-	if r.Forward {
-		if err := b.forward(); err != nil {
-			return err
-		}
-	}
-	b.out.Values = b.top - r.Base
-	if r.Backward && r.Result != NoOffset {
-		b.reportLoss()
-	}
-	b.ends[InForward] = b.maxLevel
-	if r.Backward {
-		if err := b.backward(); err != nil {
-			return err
-		}
+	if err := lower(); err != nil {
+		return err
 	}
 	b.ends[InBackward] = b.maxLevel
 	if r.Backward {
@@ -244,8 +240,34 @@ func (b *Builder) lowerAll() error {
 	return nil
 }
 
+// lowerNodes adds the items of forward and backward, all nodes' in one go.
+func (b *Builder) lowerNodes() error {
+	r := b.r
+	if r.Backward {
+		b.findUsers()
+	}
+	if r.Forward {
+		b.markNeeded()
+		if err := b.forward(); err != nil {
+			return err
+		}
+	}
+	b.out.Values = b.top - r.Base
+	if r.Backward {
+		b.reportLoss()
+	}
+	b.ends[InForward] = b.maxLevel
+	if r.Backward {
+		return b.backward()
+	}
+	return nil
+}
+
 // reportLoss copies the loss to where the host reads it.
 func (b *Builder) reportLoss() {
+	if b.r.Result == NoOffset {
+		return
+	}
 	v := b.r.Node
 	at := b.spots[v]
 	c, s := at.cluster, at.sub+1
@@ -257,8 +279,8 @@ func (b *Builder) reportLoss() {
 
 func (b *Builder) reset(r *Request) {
 	b.r, b.g, b.s = r, r.Graph, r.State
-	b.top = r.Base
 	b.plan.update(r.Plan)
+	b.arena = arena{top: r.Base, limit: math.MaxUint32 - 64}
 	n := 0
 	if b.g != nil {
 		n = b.g.Len()
@@ -271,16 +293,27 @@ func (b *Builder) reset(r *Request) {
 	}
 	b.need = resize(b.need, n)
 	clear(b.need)
-	b.otherwise = b.otherwise[:0]
+	b.otherwise, b.knowsOthers = resize(b.otherwise, n), false
 	b.spots = resize(b.spots, n)
-	b.clusters = b.clusters[:0]
+	b.grads, b.wants = resize(b.grads, n), resize(b.wants, n)
+	clear(b.wants)
+	b.gcluster, b.gsub = resize(b.gcluster, n), resize(b.gsub, n)
+	b.passFrom, b.passAt = resize(b.passFrom, n), resize(b.passAt, n)
+	b.nodeRange = nodeRange{end: r.Node + 1, tail: r.Node + 1}
+	b.division.taken = b.division.taken[:0]
+	b.clear()
+	b.forgetGradients()
+	b.out.Formed, b.out.Touched = b.out.Formed[:0], b.out.Touched[:0]
+}
+
+// clear forgets what was lowered.
+func (b *Builder) clear() {
+	b.clusters = append(b.clusters[:0], cluster{}) // elsewhere
 	b.sigs.reset()
 	b.items, b.pool, b.matrices, b.outers = b.items[:0], b.pool[:0], b.matrices[:0], b.outers[:0]
 	b.paramSrc, b.rowSrc, b.rowPool = b.paramSrc[:0], b.rowSrc[:0], b.rowPool[:0]
 	b.tensors = b.tensors[:0]
 	b.maxLevel = -1
-	b.forgetGradients()
-	b.out.Formed, b.out.Touched = b.out.Formed[:0], b.out.Touched[:0]
 }
 
 // forgetGradients drops those of the nodes that are evaluated, and, for a backward, of all.
@@ -358,8 +391,7 @@ func extend[T any](s []T, n int, v T) []T {
 
 // alloc reserves n floats of segment act, 16-byte aligned.
 func (b *Builder) alloc(n int) uint32 {
-	at := b.top
-	b.top += uint32(n+3) &^ 3
+	at := b.take(uint32(n+3) &^ 3)
 	if b.r.Tensors {
 		b.tensors = append(b.tensors, uint32(SegAct), at, uint32(n))
 	}

@@ -3,7 +3,9 @@ package script_test
 // How long the host takes to turn a batch of trees into a script, in nanoseconds a node.
 
 import (
+	"fmt"
 	"math/rand"
+	"runtime"
 	"testing"
 
 	"libvpps/bridge"
@@ -76,8 +78,51 @@ func (f *forest) tree(leaves int) (h, c uint32) {
 	return h, c
 }
 
+// pyramid is one sentence of a time-delay network; both forget gates have the same matrices.
+func (f *forest) pyramid(words int) {
+	gate := func(act ops.Code, k, left, right uint32) uint32 {
+		return f.add(act, dimH, nil, f.add(ops.AffineTransform, dimH, nil, 9+k, 1+2*k, left, 2+2*k, right))
+	}
+	var h, c []uint32
+	for range words {
+		h = append(h, f.add(ops.Lookup, dimH, []uint32{13, f.input(uint32(f.rng.Intn(vocabulary)))}))
+	}
+	for ; len(h) > 1; h = h[:len(h)-1] {
+		first := c == nil
+		c = append(c, h...)[:len(h)]
+		for k := range len(h) - 1 {
+			i, o, u := gate(ops.LogisticSigmoid, 0, h[k], h[k+1]), gate(ops.LogisticSigmoid, 1, h[k], h[k+1]), gate(ops.Tanh, 2, h[k], h[k+1])
+			cell := f.add(ops.CwiseMultiply, dimH, nil, i, u)
+			for side := range 2 {
+				if !first {
+					kept := f.add(ops.CwiseMultiply, dimH, nil, gate(ops.LogisticSigmoid, 3, h[k], h[k+1]), c[k+side])
+					cell = f.add(ops.CwiseSum, dimH, nil, cell, kept)
+				}
+			}
+			c[k] = cell
+			h[k] = f.add(ops.CwiseMultiply, dimH, nil, o, f.add(ops.Tanh, dimH, nil, cell))
+		}
+	}
+	y := f.add(ops.MatrixMultiply, dimC, nil, 0, h[0])
+	f.losses = append(f.losses, f.add(ops.PickNegLogSoftmax, dim1, []uint32{f.input(uint32(f.rng.Intn(5)))}, y))
+}
+
 // newForest returns the graph of a batch, its parameters and matrices.
 func newForest(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix) {
+	return newBatch(tb, batch, hidden, []uint32{dimCH, dimHH, dimHH, dimHH, dimH2H, dimH2H, dimH2H, dimHH, dimHH, dimH, dimH, dimH, dimH},
+		func(f *forest, words int) { f.tree(words) })
+}
+
+// newPyramids is newForest for a time-delay network of LSTM cells, as the benchmark program has it: a cell for every
+// two neighbours of words, then of these cells, until there is one.
+func newPyramids(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix) {
+	return newBatch(tb, batch, hidden, []uint32{dimCH, dimHH, dimHH, dimHH, dimHH, dimHH, dimHH, dimHH, dimHH, dimH, dimH, dimH, dimH},
+		func(f *forest, words int) { f.pyramid(words) })
+}
+
+// newBatch returns a graph of so many sentences, each with a random number of words, behind parameters
+// of these dims, of which there are 13; number 13 is a table.
+func newBatch(tb testing.TB, batch int, hidden uint32, parameters []uint32, sentence func(f *forest, words int)) (*bridge.Graph, []script.Param, []plan.Matrix) {
 	f := &forest{rng: rand.New(rand.NewSource(1)), hidden: hidden}
 	dim := func(d ...uint32) bridge.Dim {
 		x := bridge.Dim{Nd: uint32(len(d)), Bd: 1}
@@ -100,23 +145,13 @@ func newForest(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script
 		params, dims = append(params, p), append(dims, x)
 		f.add(ops.Parameter, d, []uint32{uint32(len(params) - 1)})
 	}
-	parameter(dimCH)
-	for range 3 {
-		parameter(dimHH)
-	}
-	for range 3 {
-		parameter(dimH2H)
-	}
-	for range 2 {
-		parameter(dimHH)
-	}
-	for range 4 {
-		parameter(dimH)
+	for _, d := range parameters {
+		parameter(d)
 	}
 	dims = append(dims, dim(hidden, vocabulary))
 	params = append(params, script.Param{Lookup: true, Size: hidden * vocabulary, Row: hidden, Factor: 1, Matrix: -1, Updated: true})
 	for range batch {
-		f.tree(10 + f.rng.Intn(19))
+		sentence(f, 10+f.rng.Intn(19))
 	}
 	f.add(ops.Sum, dim1, nil, f.losses...)
 	g := &bridge.Graph{}
@@ -130,44 +165,53 @@ func newForest(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script
 func BenchmarkBuild(b *testing.B) {
 	for _, x := range []struct {
 		name       string
+		graph      func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix)
 		batch      int
 		processors int
 		rpw        int
-	}{{"batch1", 1, 132, 4}, {"batch16", 16, 132, 4}, {"batch128", 128, 132, 4}, {"batch1cpu", 1, 1, 0}, {"batch128cpu", 128, 1, 0}} {
-		b.Run(x.name, func(b *testing.B) {
-			g, params, matrices := newForest(b, x.batch, 256)
-			p, err := plan.Sliced(matrices, x.processors)
-			if x.rpw > 0 {
-				p, err = plan.RoundRobin(matrices, plan.Device{Processors: x.processors, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}, x.rpw)
-			}
-			if err != nil {
-				b.Fatal(err)
-			}
-			for i := range params {
-				params[i].Matrix = -1
-			}
-			for i, m := range p.Matrices {
-				params[m.Param].Matrix = int32(i)
-			}
-			var builder script.Builder
-			ids := make([]uint32, len(params))
-			for i := range ids {
-				ids[i] = uint32(i)
-			}
-			var words int
-			var s script.State
-			for b.Loop() {
-				s.Truncate(0)
-				r := script.Request{Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true,
-					Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
-				built, err := builder.Build(&r)
-				if err != nil {
-					b.Fatal(err)
-				}
-				words = len(built.Script.Words)
-			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(g.Len()), "ns/node")
-			b.ReportMetric(float64(words)/float64(g.Len()), "words/node")
-		})
+	}{{"batch1", newForest, 1, 132, 4}, {"batch16", newForest, 16, 132, 4}, {"batch128", newForest, 128, 132, 4},
+		{"pyramids16", newPyramids, 16, 132, 4}, {"batch1cpu", newForest, 1, 1, 0}, {"batch128cpu", newForest, 128, 1, 0}} {
+		g, params, matrices := x.graph(b, x.batch, 256)
+		p, err := plan.Sliced(matrices, x.processors)
+		if x.rpw > 0 {
+			p, err = plan.RoundRobin(matrices, plan.Device{Processors: x.processors, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}, x.rpw)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		for i := range params {
+			params[i].Matrix = -1
+		}
+		for i, m := range p.Matrices {
+			params[m.Param].Matrix = int32(i)
+		}
+		for _, goroutines := range []int{1, 2, 4} {
+			b.Run(fmt.Sprintf("%s/goroutines%d", x.name, goroutines), func(b *testing.B) {
+				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(goroutines))
+				benchmarkBuild(b, g, params, p)
+			})
+		}
 	}
+}
+
+func benchmarkBuild(b *testing.B, g *bridge.Graph, params []script.Param, p *plan.Plan) {
+	var builder script.Builder
+	ids := make([]uint32, len(params))
+	for i := range ids {
+		ids[i] = uint32(i)
+	}
+	var words int
+	var s script.State
+	for b.Loop() {
+		s.Truncate(0)
+		r := script.Request{Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true,
+			Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
+		built, err := builder.Build(&r)
+		if err != nil {
+			b.Fatal(err)
+		}
+		words = len(built.Script.Words)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(g.Len()), "ns/node")
+	b.ReportMetric(float64(words)/float64(g.Len()), "words/node")
 }

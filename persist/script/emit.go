@@ -1,7 +1,7 @@
 package script
 
-// Writing the script: clusters get processors, items are sorted by level, processor and cluster, fused,
-// sorted by order and signature, and runs of the same signature become instructions.
+// Writing the script: items are grouped by cluster and fused, clusters get processors, the items of a level and
+// processor are sorted by order and signature, and runs of the same signature become instructions.
 
 import (
 	"cmp"
@@ -12,15 +12,15 @@ import (
 
 // emitter is the memory of the last stage.
 type emitter struct {
-	roots     []uint32 // of a cluster: the one it became a part of
-	at        []uint32 // of a root cluster: first its place, level * processors + processor, then where its next item goes
-	loads     []int32  // of a level: cost per processor before its clusters
-	heap      loadHeap
+	groups    []uint32 // where the items of a cluster are; its number is that of the first cluster it is made of
+	places    []int32  // of byLevel: level * processors + processor
+	placed    []uint32 // clusters by level and processor
+	balances  [mostGoroutines]balance
 	sorted    []item
 	count     []uint32
 	chain     chain
-	starts    []uint32 // of a level's and processor's items
-	sorter    itemSorter
+	starts    []uint32 // of a level's and processor's clusters in placed
+	writers   [streamWriters]streamMemory
 	levels    []levelPlan
 	runs      []run
 	joined    []bool // by level and processor: it takes part
@@ -29,6 +29,12 @@ type emitter struct {
 	matrixAlt []matrixItem
 	lists     []uint32 // items of products, once for all who have them
 	outerSeen []outerSeen
+}
+
+// balance is the memory of assigning the clusters of some levels.
+type balance struct {
+	loads []int32 // of a level: cost per processor before its clusters
+	heap  loadHeap
 }
 
 // outerSeen is a gradient that an Outer of this build stores first.
@@ -114,11 +120,11 @@ func (b *Builder) emit() {
 	processors := b.r.Plan.Processors
 	levels := int(b.maxLevel) + 1
 	b.outerSeen = b.outerSeen[:0]
+	b.groupItems()
+	b.fuse()
 	b.sortMatrices()
 	b.planRuns(levels)
 	b.assign(levels, processors)
-	b.sortItems()
-	b.fuse(levels * processors)
 	b.planMembers(levels, processors)
 	barriers := b.planBarriers(levels)
 	b.assemble(levels, processors, barriers)
@@ -155,39 +161,65 @@ func countingSort[T any](count []uint32, from, to []T, key func(*T) uint32) {
 	}
 }
 
-// assign gives every cluster, level by level, to the processor with the least load.
+// assign gives every cluster, level by level, to the processor with the least load. Goroutines share the levels.
 func (b *Builder) assign(levels, processors int) {
 	b.sortClusters(levels)
-	b.at = resize(b.at, len(b.clusters))
+	b.places = resize(b.places, len(b.byLevel))
 	b.starts = resize(b.starts, levels*processors+1)
 	clear(b.starts)
-	b.loads = resize(b.loads, processors)
-	matrix, last := 0, int32(-1)
-	heap := loadHeap(resize(b.heap, processors))
-	for _, c := range b.byLevel {
-		x := &b.clusters[c]
-		if l := x.level; l != last {
-			clear(b.loads)
-			for ; matrix < len(b.runs) && b.runs[matrix].level <= l; matrix++ {
-				if r := &b.runs[matrix]; r.level == l {
-					for copy, holders := range b.plan.copies[r.part] {
-						from, to := b.share(r, copy)
-						for _, p := range holders {
-							b.loads[p] += 2 * int32(to-from)
-						}
-					}
-				}
-			}
-			heap.init(b.loads)
-			last = l
-		}
-		at := x.level*int32(processors) + heap.add(x.cost)
-		b.at[c] = uint32(at)
-		b.starts[at+1] += uint32(x.items)
-	}
-	b.heap = heap
+	const pieces = len(b.balances)
+	b.crew.share(pieces, func(k int) {
+		b.assignSome(&b.balances[k], b.levelOf(k, pieces), b.levelOf(k+1, pieces), processors)
+	})
 	for i := range levels * processors {
 		b.starts[i+1] += b.starts[i]
+	}
+	b.placed = resize(b.placed, len(b.byLevel))
+	b.count = append(b.count[:0], b.starts...)
+	for i, c := range b.byLevel {
+		next := &b.count[b.places[i]]
+		b.placed[*next] = c
+		*next++
+	}
+}
+
+// levelOf is the first cluster in byLevel, of the level that so many of n parts of it end in.
+func (b *Builder) levelOf(part, n int) int {
+	at := len(b.byLevel) * part / n
+	for at > 0 && at < len(b.byLevel) && b.clusters[b.byLevel[at]].level == b.clusters[b.byLevel[at-1]].level {
+		at--
+	}
+	return at
+}
+
+// assignSome assigns the clusters [from, end) of byLevel, which are whole levels.
+func (b *Builder) assignSome(x *balance, from, end, processors int) {
+	x.loads, x.heap = resize(x.loads, processors), resize(x.heap, processors)
+	last := int32(-1)
+	for i := from; i < end; i++ {
+		c := &b.clusters[b.byLevel[i]]
+		if c.level != last {
+			last = c.level
+			b.loadProducts(x.loads, last)
+			x.heap.init(x.loads)
+		}
+		b.places[i] = last*int32(processors) + x.heap.add(c.cost)
+		b.starts[b.places[i]+1]++
+	}
+}
+
+// loadProducts makes loads those of a level's products.
+func (b *Builder) loadProducts(loads []int32, level int32) {
+	clear(loads)
+	x := &b.levels[level]
+	for i := x.runs[0]; i < x.runs[1]; i++ {
+		r := &b.runs[i]
+		for copy, holders := range b.plan.copies[r.part] {
+			from, to := b.share(r, copy)
+			for _, p := range holders {
+				loads[p] += 2 * int32(to-from)
+			}
+		}
 	}
 }
 
@@ -253,27 +285,27 @@ func (h loadHeap) add(cost int32) int32 {
 	return p
 }
 
-// sortItems orders items by level, processor and cluster, those of a cluster as they came: in an order
-// in which they could run one by one.
-func (b *Builder) sortItems() {
-	b.count = append(b.count[:0], b.starts...)
-	for _, c := range b.byLevel {
-		next := &b.count[b.at[c]]
-		b.at[c] = *next
-		*next += uint32(b.clusters[c].items)
-	}
-	b.roots = resize(b.roots, len(b.clusters))
-	for c := range b.clusters {
-		if parent := uint32(b.clusters[c].parent); parent == uint32(c) {
-			b.roots[c] = parent
-		} else {
-			b.roots[c] = b.roots[parent] // which is an earlier cluster
+// groupItems orders items by cluster, those of a cluster as they came: in an order in which they could run
+// one by one.
+func (b *Builder) groupItems() {
+	b.groups = resize(b.groups, len(b.clusters))
+	at, taken := uint32(0), b.takenClusters()
+	for c := int32(0); int(c) < len(b.clusters); c++ {
+		if c == taken.first {
+			c = taken.end - 1
+			continue
+		}
+		if x := &b.clusters[c]; x.parent == c {
+			b.groups[c] = at
+			at += uint32(x.items)
 		}
 	}
 	b.sorted = resize(b.sorted, len(b.items))
 	for i := range b.items {
-		at := &b.at[b.roots[b.items[i].cluster]]
-		b.sorted[*at] = b.items[i]
+		it := &b.items[i]
+		it.cluster = b.find(it.cluster)
+		at := &b.groups[it.cluster]
+		b.sorted[*at] = *it
 		*at++
 	}
 	b.items, b.sorted = b.sorted, b.items
@@ -289,14 +321,7 @@ func (b *Builder) assemble(levels, processors, barriers int) {
 	w[HeadLists] = uint32(len(w))
 	w = append(w, b.lists...)
 	w[HeadListEnd] = uint32(len(w))
-	for p := range processors {
-		for len(w)%4 != 0 { // the GPU fetches 16 bytes at a time
-			w = append(w, uint32(Halt))
-		}
-		at := HeadWords + p*ProcWords
-		w[at+ProcStart], w[at+ProcRank], w[at+ProcGroup] = uint32(len(w)), 0, 1
-		w = b.appendStream(w, p, levels, processors)
-	}
+	w = b.appendStreams(w, levels, processors)
 	for len(w)%BarrierStride != 0 {
 		w = append(w, 0)
 	}

@@ -1,4 +1,14 @@
 package script
 
-// Scheduled is scheduled for the tests of package script_test.
-var Scheduled = scheduled
+// Scheduled and Sentences are for the tests of package script_test.
+var (
+	Scheduled = scheduled
+	Sentences = sentences
+)
+
+// PartNodes sets how many nodes a part has at least, and returns how many it was.
+func PartNodes(n int) int {
+	was := partNodes
+	partNodes = n
+	return was
+}

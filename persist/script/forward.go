@@ -18,12 +18,11 @@ import (
 const clusterCost = 48
 
 func (b *Builder) forward() error {
-	first, last := uint32(b.s.Done), b.r.Node
-	b.markNeeded(first, last)
-	for v := uint32(0); v < first && v <= last; v++ {
+	done := uint32(b.s.Done)
+	for v := b.first; v < done && v < b.end; v++ {
 		b.spots[v] = nowhere // there already
 	}
-	for v := first; v <= last; v++ {
+	for v := max(b.first, done); v < b.end; v++ {
 		if !b.need[v] {
 			b.s.Value[v] = NoOffset
 			continue
@@ -52,21 +51,32 @@ func (b *Builder) copyOf(v uint32) {
 }
 
 // markNeeded marks the nodes to evaluate: all, or the ancestors of the last.
-func (b *Builder) markNeeded(first, last uint32) {
+func (b *Builder) markNeeded() {
+	first, last := max(b.first, uint32(b.s.Done)), b.r.Node
 	if !b.r.Needed {
 		for v := first; v <= last; v++ {
 			b.need[v] = true
 		}
 		return
 	}
-	b.need[last] = true
+	if b.owns(last) {
+		b.need[last] = true
+	}
 	for _, v := range b.r.Keep {
 		b.need[v] = v >= first
 	}
-	for v := int(last); v >= int(first); v-- {
-		if b.need[v] {
+	b.markArguments(b.need, first)
+}
+
+// markArguments marks what marked nodes from first on have as arguments, and those theirs.
+func (b *Builder) markArguments(marks []bool, first uint32) {
+	for v := int(b.end) - 1; v >= int(first); v-- {
+		if marks[v] {
 			for _, a := range b.g.ArgsOf(uint32(v)) {
-				b.need[a] = true
+				if a < b.shared { // these are, and nobody writes them
+					a = uint32(v)
+				}
+				marks[a] = true
 			}
 		}
 	}
@@ -85,7 +95,7 @@ func (b *Builder) place(v uint32, args ...uint32) (cluster, sub int32) {
 	level := int32(0)
 	for _, a := range args {
 		at := &b.spots[a]
-		if at.cluster < 0 && at.level >= 0 {
+		if at.level >= 0 && (at.cluster < 0 || !b.owns(a)) {
 			level = max(level, at.level+1)
 		} else {
 			level = max(level, at.level)
@@ -139,6 +149,9 @@ func (b *Builder) join(level int32, args []uint32) int32 {
 func (b *Builder) alias(v, a, shift uint32) {
 	b.s.Value[v], b.s.Segment[v] = b.s.Value[a]+shift, b.s.Segment[a]
 	b.spots[v] = b.spots[a]
+	if !b.owns(a) {
+		b.spots[v].cluster = -1
+	}
 }
 
 func (b *Builder) value(v uint32) operand { return operand{b.s.Segment[v], b.s.Value[v]} }
@@ -298,7 +311,7 @@ func (b *Builder) lowerParameter(v uint32) {
 
 // onlyProducts reports whether every node that uses v so far multiplies by it from the left.
 func (b *Builder) onlyProducts(v uint32) bool {
-	if len(b.otherwise) == 0 {
+	if !b.knowsOthers {
 		b.markOtherwise()
 	}
 	return !b.otherwise[v]
@@ -306,18 +319,21 @@ func (b *Builder) onlyProducts(v uint32) bool {
 
 // markOtherwise marks the nodes that are used but from the left of a product.
 func (b *Builder) markOtherwise() {
-	b.otherwise = resize(b.otherwise, b.g.Len())
-	clear(b.otherwise)
-	for v := range b.r.Node + 1 {
+	clear(b.otherwise[b.first:b.end])
+	for v := b.first; v <= b.r.Node; v++ {
+		if v == b.end {
+			v = b.tail
+		}
 		if !b.need[v] {
 			continue
 		}
 		for k, a := range b.g.ArgsOf(v) {
-			if !b.isLeft(user{node: v, arg: uint32(k)}) {
+			if b.owns(a) && !b.isLeft(user{node: v, arg: uint32(k)}) {
 				b.otherwise[a] = true
 			}
 		}
 	}
+	b.knowsOthers = true
 }
 
 func (b *Builder) lowerLookup(v uint32) error {

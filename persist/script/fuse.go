@@ -19,23 +19,18 @@ type chain struct {
 	operations []uint32
 }
 
-// fuse rewrites the items of all levels and processors, of which there are so many. In each they are
-// grouped by cluster, in an order in which they could run one by one.
-func (b *Builder) fuse(places int) {
-	from, to := uint32(0), uint32(0)
-	for i := range places {
-		end := b.starts[i+1]
-		b.starts[i] = to
-		for from < end {
-			root, next := b.roots[b.items[from].cluster], from+1
-			for next < end && b.roots[b.items[next].cluster] == root {
-				next++
-			}
-			to = b.fuseCluster(from, next, to)
-			from = next
-		}
+// fuse rewrites the items of all clusters, by which they are grouped. Those of each are in an order in which
+// they could run one by one.
+func (b *Builder) fuse() {
+	to := uint32(0)
+	for from := uint32(0); int(from) < len(b.items); {
+		c := b.items[from].cluster
+		x := &b.clusters[c]
+		b.groups[c] = to
+		next := from + uint32(x.items)
+		to = b.fuseCluster(from, next, to)
+		x.items, from = int32(to-b.groups[c]), next
 	}
-	b.starts[places] = to
 	b.items = b.items[:to]
 }
 

@@ -17,6 +17,18 @@ import (
 // scheduled builds the script of a random graph: one fb, or forward only.
 func scheduled(t *testing.T, seed uint64) (*Script, *plan.Plan) {
 	t.Helper()
+	r := requested(t, seed)
+	var b Builder
+	built, err := b.Build(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &built.Script, r.Plan
+}
+
+// requested is the request of a random graph: one fb, or forward only.
+func requested(t *testing.T, seed uint64) *Request {
+	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 12))
 	g, err := reference.Random(seed+5000, reference.Options{Nodes: 5 + rng.IntN(10)})
 	if err != nil {
@@ -60,12 +72,7 @@ func scheduled(t *testing.T, seed uint64) (*Script, *plan.Plan) {
 	} else {
 		r.Copy = true
 	}
-	var b Builder
-	built, err := b.Build(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &built.Script, r.Plan
+	return r
 }
 
 // step is an instruction of a schedule; its number stays with it when it is moved.

@@ -116,6 +116,18 @@ func hash(words []uint32) uint32 {
 	return uint32(h)
 }
 
+// adopt adds another table's signatures and returns which number each has here, in memory of a list.
+func (t *sigTable) adopt(o *sigTable, numbers []uint32) []uint32 {
+	numbers = append(numbers[:0], rawSig)
+	for i := uint32(1); int(i) < len(o.start)-1; i++ {
+		t.buf = append(t.buf[:0], o.of(i)...)
+		n := t.intern(0)
+		t.costs[n] = o.costs[i]
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
 func (t *sigTable) rehash() {
 	t.slots = make([]uint32, 2*len(t.slots))
 	mask := uint32(len(t.slots) - 1)

@@ -4,9 +4,68 @@ package script
 
 import "slices"
 
+// streamWriters is how many goroutines write streams at most.
+const streamWriters = 4
+
+// streamMemory is the memory of one of them.
+type streamMemory struct {
+	words  []uint32
+	starts []uint32 // of its streams, in words
+	items  []item   // of a level and processor
+	sorter itemSorter
+}
+
+// appendStreams appends all streams. Each of several goroutines writes those of some processors, the first
+// to their place.
+func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
+	n := min(streamWriters, processors, int(b.crew))
+	b.crew.share(n, func(k int) {
+		m := &b.writers[k]
+		m.starts = m.starts[:0]
+		if k > 0 {
+			m.words = b.writeStreams(m, m.words[:0], processors*k/n, processors*(k+1)/n, levels, processors)
+		} else {
+			w = b.writeStreams(m, w, 0, processors/n, levels, processors)
+		}
+	})
+	p := 0
+	for k := range n {
+		m, at := &b.writers[k], uint32(0)
+		if k > 0 {
+			w = align(w)
+			at = uint32(len(w))
+			w = append(w, m.words...)
+		}
+		for _, start := range m.starts {
+			x := w[HeadWords+p*ProcWords:]
+			x[ProcStart], x[ProcRank], x[ProcGroup] = at+start, 0, 1
+			p++
+		}
+	}
+	return w
+}
+
+// writeStreams appends the streams of processors from to end.
+func (b *Builder) writeStreams(m *streamMemory, w []uint32, from, end, levels, processors int) []uint32 {
+	for p := from; p < end; p++ {
+		w = align(w)
+		m.starts = append(m.starts, uint32(len(w)))
+		w = b.appendStream(m, w, p, levels, processors)
+	}
+	return w
+}
+
+// align appends words that mean nothing: the GPU fetches 16 bytes at a time.
+func align(w []uint32) []uint32 {
+	for len(w)%4 != 0 {
+		w = append(w, uint32(Halt))
+	}
+	return w
+}
+
 // appendStream appends the stream of processor p.
-func (b *Builder) appendStream(words []uint32, p, levels, processors int) []uint32 {
-	w := streamWriter{b: b, p: int32(p), words: words, start: len(words)}
+func (b *Builder) appendStream(m *streamMemory, words []uint32, p, levels, processors int) []uint32 {
+	w := streamWriter{b: b, streamMemory: m, p: int32(p), words: words, start: len(words)}
 	for l := range levels {
 		if b.joined[l*processors+p] {
 			w.level(&b.levels[l], b.starts[l*processors+p], b.starts[l*processors+p+1], processors)
@@ -17,13 +76,15 @@ func (b *Builder) appendStream(words []uint32, p, levels, processors int) []uint
 
 // streamWriter writes the stream of processor p, which begins at words[start].
 type streamWriter struct {
-	b     *Builder
+	b *Builder
+	*streamMemory
 	p     int32
 	words []uint32
 	start int
 }
 
-// level writes what p does in a level: its products, then its items, which are b.items[from:to].
+// level writes what p does in a level: its products, then the items of its clusters, which are
+// b.placed[from:to].
 func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
 	b, first := w.b, len(w.words)
 	if x.entry >= 0 && x.exempt != w.p {
@@ -37,7 +98,11 @@ func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
 			w.product(r, first, last, uint32(rank))
 		}
 	}
-	w.items(b.items[from:to])
+	w.items = w.items[:0]
+	for _, c := range b.placed[from:to] {
+		w.items = b.appendItemsOf(w.items, c)
+	}
+	w.write(w.items)
 	if x.exit >= 0 {
 		w.words = append(w.words, uint32(Signal), 3, uint32(x.exit))
 	}
@@ -88,11 +153,11 @@ func appendPairs(s []uint32, list []matrixItem) []uint32 {
 	return s
 }
 
-// items writes a level's sorted items: runs of the same order and signature become instructions. The
+// write writes a level's items, sorted: runs of the same order and signature become instructions. The
 // first instruction of an order meets the threads before it.
-func (w *streamWriter) items(list []item) {
+func (w *streamWriter) write(list []item) {
 	b := w.b
-	list = b.sorter.sort(list, len(b.sigs.start))
+	list = w.sorter.sort(list, len(b.sigs.start))
 	last := int32(-1)
 	for len(list) > 0 {
 		it := &list[0]

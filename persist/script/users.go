@@ -19,20 +19,19 @@ const (
 )
 
 // findUsers does what backward lowering can know before forward lowering has ended.
-func (b *Builder) findUsers(loss uint32) {
-	b.markGradients(loss)
-	b.collectUsers(loss)
+func (b *Builder) findUsers() {
+	b.markAncestors()
+	b.markGradients()
+	b.collectUsers()
 }
 
 // markGradients finds the nodes whose gradient is wanted, ancestors of the loss that depend on a
 // parameter (or all ancestors), and counts the uses that pass it back to them.
-func (b *Builder) markGradients(loss uint32) {
-	g := b.g
-	b.markAncestors(loss)
-	b.grads = resize(b.grads, g.Len())
-	b.useStart = resize(b.useStart, int(loss)+2)
+func (b *Builder) markGradients() {
+	g, loss := b.g, b.r.Node
+	b.useStart = resize(b.useStart, int(b.useIndex(b.end))+1)
 	clear(b.useStart)
-	for v := range loss + 1 {
+	for v := b.first; v < b.end; v++ {
 		args := g.ArgsOf(v)
 		depends := b.r.Full || g.Op[v] == ops.Parameter || g.Op[v] == ops.Lookup
 		for _, a := range args {
@@ -44,21 +43,39 @@ func (b *Builder) markGradients(loss uint32) {
 			continue
 		}
 		for _, a := range args {
-			if b.wants[a] {
-				b.useStart[a+1]++
+			if b.wants[a] && b.records(a) {
+				b.useStart[b.useIndex(a)+1]++
+			}
+		}
+	}
+	b.eachTailUse(func(_, _, a uint32) { b.useStart[b.useIndex(a)+1]++ })
+}
+
+// eachTailUse calls f for the uses of own nodes by those of the tail.
+func (b *Builder) eachTailUse(f func(v, arg, a uint32)) {
+	for v := b.tail; v <= b.r.Node; v++ {
+		if !b.wants[v] || b.g.Op[v] == ops.NoBackprop {
+			continue
+		}
+		for k, a := range b.g.ArgsOf(v) {
+			if b.owns(a) && b.wants[a] {
+				f(v, uint32(k), a)
 			}
 		}
 	}
 }
 
 // markAncestors marks the nodes that a gradient can come back to.
-func (b *Builder) markAncestors(loss uint32) {
-	b.wants = resize(b.wants, b.g.Len())
-	clear(b.wants)
-	b.wants[loss] = true
-	for v := int(loss); v >= 0; v-- {
+func (b *Builder) markAncestors() {
+	if b.owns(b.r.Node) {
+		b.wants[b.r.Node] = true
+	}
+	for v := int(b.end) - 1; v >= int(b.first); v-- {
 		if b.wants[v] && b.g.Op[v] != ops.NoBackprop {
 			for _, a := range b.g.ArgsOf(uint32(v)) {
+				if a < b.shared { // of these it is known, and nobody writes it
+					a = uint32(v)
+				}
 				b.wants[a] = true
 			}
 		}
@@ -67,32 +84,41 @@ func (b *Builder) markAncestors(loss uint32) {
 
 // collectUsers lists, for every node that wants a gradient, who passes one back and how, in
 // ascending order.
-func (b *Builder) collectUsers(loss uint32) {
+func (b *Builder) collectUsers() {
 	start := b.useStart
-	for i := range loss + 1 {
+	last := len(start) - 1
+	for i := range last {
 		start[i+1] += start[i]
 	}
-	b.uses = resize(b.uses, int(start[loss+1]))
-	for v := range loss + 1 {
+	b.uses = resize(b.uses, int(start[last]))
+	for v := b.first; v < b.end; v++ {
 		op := b.g.Op[v]
 		if !b.wants[v] || op == ops.NoBackprop {
 			continue
 		}
 		plain := op == ops.Tanh || op == ops.LogisticSigmoid || op == ops.CwiseMultiply || op == ops.PickNegLogSoftmax
 		for k, a := range b.g.ArgsOf(v) {
-			if !b.wants[a] {
+			if !b.wants[a] || !b.records(a) {
 				continue
 			}
-			u := &b.uses[start[a]]
-			*u = user{node: v, arg: uint32(k)}
-			start[a]++
+			u := b.addUse(v, uint32(k), a)
 			if !plain { // a frequent one that has a formula
 				b.classify(a, u)
 			}
 		}
 	}
-	copy(start[1:], start[:loss+1]) // the fill moved every start to its end
+	b.eachTailUse(func(v, arg, a uint32) { b.classify(a, b.addUse(v, arg, a)) })
+	copy(start[1:], start[:last]) // the fill moved every start to its end
 	start[0] = 0
+}
+
+// addUse adds a use of a to the list whose start is where its next one goes.
+func (b *Builder) addUse(v, arg, a uint32) *user {
+	at := &b.useStart[b.useIndex(a)]
+	u := &b.uses[*at]
+	*u = user{node: v, arg: arg}
+	*at++
+	return u
 }
 
 // classify finds out how node v's gradient comes back from a use of it.
@@ -113,7 +139,10 @@ func (b *Builder) classify(v uint32, u *user) {
 	}
 }
 
-func (b *Builder) usersOf(v uint32) []user { return b.uses[b.useStart[v]:b.useStart[v+1]] }
+func (b *Builder) usersOf(v uint32) []user {
+	i := b.useIndex(v)
+	return b.uses[b.useStart[i]:b.useStart[i+1]]
+}
 
 // isLeft reports whether a use is the left side of a product.
 func (b *Builder) isLeft(u user) bool {

@@ -1,0 +1,439 @@
+package script
+
+// Lowering a batch by parts. A batch is a super-graph: parameters that all share, then sentences that have
+// nothing in common but those, then a sum of their losses, the tail. The sentences are dealt out to
+// a few parts of about as many nodes each, which goroutines lower side by side, each with memory of its
+// own. What the parts are depends on the graph only, so that the script does not depend on how many
+// goroutines there are.
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"libvpps/bridge/ops"
+)
+
+// mostParts is how many parts there are at most: a few large ones cost little to put together.
+const mostParts = 4
+
+// partNodes is how many nodes a part has at least.
+var partNodes = 1000
+
+// elsewhere is the cluster that stands for all of other parts.
+const elsewhere = 0
+
+// nodeRange is the nodes that a Builder lowers: [first, end). Those before shared and from tail on are
+// others' that it reads and that read its own.
+type nodeRange struct{ first, end, shared, tail uint32 }
+
+// owns reports whether v is one of them.
+func (r *nodeRange) owns(v uint32) bool { return v-r.first < r.end-r.first }
+
+// records reports whether it is noted who uses v: the tail leaves out those whose nodes it sums up.
+func (r *nodeRange) records(v uint32) bool { return v < r.shared || v >= r.first }
+
+// useIndex is where a node's users are listed: those of shared nodes first.
+func (r *nodeRange) useIndex(v uint32) uint32 {
+	if v < r.shared {
+		return v
+	}
+	return v - r.first + r.shared
+}
+
+// arena is free memory of segment act: one run, or chunks in turn with others.
+type arena struct {
+	top, limit  uint32 // what is at hand
+	chunk, turn uint32 // floats of a chunk, chunks from one of ours to the next; 0: there are none
+	next        uint64 // where our next chunk begins
+	full        bool   // there was not enough
+}
+
+// take reserves n floats.
+func (a *arena) take(n uint32) uint32 {
+	if n > a.limit-a.top {
+		a.refill(n)
+	}
+	at := a.top
+	a.top += n
+	return at
+}
+
+// refill takes the next chunk; without one, it lets memory overlap, and says so.
+func (a *arena) refill(n uint32) {
+	if a.chunk > 0 && n > a.chunk {
+		panic(fmt.Sprintf("%d floats in chunks of %d", n, a.chunk))
+	}
+	if a.chunk == 0 || a.next+uint64(a.chunk) > math.MaxUint32-64 {
+		a.full, a.top = true, 0
+		return
+	}
+	a.top, a.limit = uint32(a.next), uint32(a.next)+a.chunk
+	a.next += uint64(a.chunk) * uint64(a.turn)
+}
+
+// division is the memory of lowering by parts.
+type division struct {
+	list  []*Builder // of sentences, in order
+	tail  *Builder
+	taken []*Builder // those of list and tail, in the order that they were taken over
+	spare []*Builder
+	cuts  []uint32 // nodes that no earlier one but the shared has to do with, descending
+
+	// As a part: its error, and what has become of it in the whole.
+	err       error
+	signature []uint32 // number of its signatures
+	cluster   int32    // where its clusters begin
+	pool      uint32   // and its words in pool
+}
+
+// divisible reports whether a request is one to train with a large graph, no value of which is asked for.
+func divisible(r *Request) bool {
+	return r.Forward && r.Backward && r.Needed && !r.Full && !r.Copy && len(r.Keep) == 0 && r.State.Done == 0 && int(r.Node) >= 2*partNodes
+}
+
+// divide finds the parts of a batch; false: it is better lowered in one go.
+func (b *Builder) divide() bool {
+	r := b.r
+	if !divisible(r) {
+		return false
+	}
+	shared, tail := b.sharedNodes(), b.tailNodes()
+	if tail > r.Node || shared >= tail || int(tail-shared) < 2*partNodes {
+		return false
+	}
+	b.findCuts(shared, tail)
+	chunk := b.chunkOf(tail)
+	if chunk == 0 {
+		return false
+	}
+	x := &b.division
+	x.list = x.list[:0]
+	most := min(mostParts, int(tail-shared)/partNodes)
+	for k, first := 0, shared; k < most; k++ {
+		end := tail
+		if k < most-1 {
+			end = b.cutNear(shared + uint32(uint64(tail-shared)*uint64(k+1)/uint64(most)))
+		}
+		if end > first {
+			x.list = append(x.list, b.newPart(len(x.list), nodeRange{first, end, shared, tail}))
+			first = end
+		}
+	}
+	if len(x.list) < 2 {
+		return false
+	}
+	for _, p := range x.list {
+		p.arena = arena{chunk: chunk, turn: uint32(len(x.list))}
+	}
+	b.nodeRange = nodeRange{0, shared, shared, r.Node + 1}
+	x.tail = b.newPart(mostParts, nodeRange{tail, r.Node + 1, shared, r.Node + 1})
+	return true
+}
+
+// sharedNodes is how many nodes at the beginning are the parameters and constants of all sentences.
+func (b *Builder) sharedNodes() uint32 {
+	for v := range b.r.Node {
+		switch b.g.Op[v] {
+		case ops.Parameter, ops.ConstParameter, ops.Constant, ops.Input, ops.ScalarInput:
+		default:
+			return v
+		}
+	}
+	return b.r.Node
+}
+
+// tailNodes is the first of the nodes at the end that sum up the losses.
+func (b *Builder) tailNodes() uint32 {
+	for v := b.r.Node + 1; v > 0; v-- {
+		switch b.g.Op[v-1] {
+		case ops.Sum, ops.Average, ops.CwiseSum, ops.SumElements, ops.SumDimension, ops.MomentDimension, ops.ConstScalarMultiply,
+			ops.Concatenate, ops.ConcatenateToBatch, ops.Reshape:
+		default:
+			return v
+		}
+	}
+	return 0
+}
+
+// findCuts lists the cuts between shared nodes and tail, and notes which shared nodes are used by others
+// than products, needed or not.
+func (b *Builder) findCuts(shared, tail uint32) {
+	g, cuts := b.g, b.division.cuts[:0]
+	clear(b.otherwise[:shared])
+	b.knowsOthers = true
+	reach := uint32(math.MaxUint32) // the first node that those from v on refer to
+	for n := b.r.Node + 1; n > shared; n-- {
+		v := n - 1
+		left := leftOf[g.Op[v]]
+		for k, a := range g.ArgsOf(v) {
+			if a >= shared {
+				if v < tail {
+					reach = min(reach, a)
+				}
+			} else if left>>(k&1)&1 == 0 {
+				b.otherwise[a] = true
+			}
+		}
+		if v < tail && reach >= v {
+			cuts = append(cuts, v)
+		}
+	}
+	b.division.cuts = cuts
+}
+
+// leftOf says of an operation which arguments are left sides of products: bit 0 the even ones, bit 1 the odd
+// ones.
+var leftOf = [256]uint8{ops.MatrixMultiply: 1, ops.AffineTransform: 2}
+
+// cutNear is the cut that is nearest to node v.
+func (b *Builder) cutNear(v uint32) uint32 {
+	above := b.division.cuts[0]
+	for _, c := range b.division.cuts {
+		if c <= v {
+			if v-c < above-v {
+				return c
+			}
+			break
+		}
+		above = c
+	}
+	return above
+}
+
+// chunkOf is how much of segment act a part takes at a time: several times the largest piece, which is a
+// node's value or what the holders of a matrix leave of a transposed product. 0: that is too much.
+func (b *Builder) chunkOf(tail uint32) uint32 {
+	used := resize(b.ranges, len(b.dims))
+	b.ranges = used
+	clear(used)
+	for _, d := range b.g.Dim[:tail] {
+		used[d] = 1
+	}
+	largest := uint64(0)
+	for d := range b.dims {
+		if used[d] == 0 {
+			continue
+		}
+		x, holders := &b.dims[d], 1
+		for m := range b.r.Plan.Matrices {
+			if uint32(b.r.Plan.Matrices[m].Cols) == x.rows {
+				holders = max(holders, len(b.plan.copies[b.columnPart(int32(m))][0]))
+			}
+		}
+		largest = max(largest, uint64(x.size)*uint64(holders))
+	}
+	if largest > 1<<20 {
+		return 0
+	}
+	return max(1<<14, uint32(4*largest+3)&^3)
+}
+
+// newPart is a Builder of some nodes: what there is one of for each node is shared with b, everything else
+// is its own.
+func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
+	for len(b.division.spare) <= k {
+		b.division.spare = append(b.division.spare, &Builder{})
+	}
+	p := b.division.spare[k]
+	p.r, p.g, p.s, p.dims, p.plan = b.r, b.g, b.s, b.dims, b.plan
+	p.need, p.otherwise, p.spots, p.grads, p.wants = b.need, b.otherwise, b.spots, b.grads, b.wants
+	p.gcluster, p.gsub, p.passFrom, p.passAt = b.gcluster, b.gsub, b.passFrom, b.passAt
+	p.knowsOthers, p.partial, p.mixed = false, false, false
+	p.nodeRange, p.division.err = nodes, nil
+	p.clear()
+	return p
+}
+
+// lowerParts is lowerNodes by parts: those before and behind the sentences, on which all depend, are lowered
+// between.
+func (b *Builder) lowerParts() error {
+	x, tail := &b.division, b.division.tail
+	b.needShared()
+	if err := b.forward(); err != nil {
+		return err
+	}
+	tail.markNeeded()
+	tail.markAncestors()
+	b.deal(b.top)
+	b.crew.share(len(x.list), func(k int) {
+		p := x.list[k]
+		p.findUsers()
+		p.markNeeded()
+		p.division.err = p.forward()
+	})
+	tail.arena = arena{top: b.top, limit: math.MaxUint32 - 64}
+	for _, p := range x.list {
+		if p.division.err != nil {
+			return p.division.err
+		}
+		tail.top = max(tail.top, p.limit)
+	}
+	tail.findUsers()
+	if err := tail.forward(); err != nil {
+		return err
+	}
+	b.out.Values = tail.top - b.r.Base
+	tail.reportLoss()
+	b.endForward()
+	if err := tail.backward(); err != nil {
+		return err
+	}
+	b.deal(tail.top)
+	level := tail.deepest()
+	b.crew.share(len(x.list), func(k int) {
+		if b.crew == 1 { // what was lowered last is at hand
+			k = len(x.list) - 1 - k
+		}
+		p := x.list[k]
+		p.backwardFrom(level)
+		p.groupItems()
+		p.fuse()
+	})
+	tail.groupItems()
+	tail.fuse()
+	b.putTogether()
+	return nil
+}
+
+// needShared takes the shared nodes for needed: whether they are is known when all is lowered.
+func (b *Builder) needShared() {
+	for v := range b.shared {
+		depends := b.g.Op[v] == ops.Parameter
+		b.need[v], b.wants[v], b.grads[v] = true, depends, depends
+	}
+}
+
+// deal gives the parts chunks from an address on.
+func (b *Builder) deal(at uint32) {
+	for k, p := range b.division.list {
+		p.next = uint64(at) + uint64(k)*uint64(p.chunk)
+	}
+}
+
+// endForward tells all how many levels the forward part has, and whether vectors may overlap.
+func (b *Builder) endForward() {
+	tail := b.division.tail
+	last, mixed := max(b.maxLevel, tail.maxLevel), b.mixed || tail.mixed
+	for _, p := range b.division.list {
+		last, mixed = max(last, p.maxLevel), mixed || p.mixed
+	}
+	for _, p := range append(b.division.list, tail, b) {
+		p.maxLevel, p.ends[InForward], p.mixed = last, last, mixed
+	}
+}
+
+// deepest is the last level that gradients are formed in.
+func (b *Builder) deepest() int32 {
+	last := int32(-1)
+	for _, l := range b.blevel {
+		last = max(last, l)
+	}
+	return last
+}
+
+// putTogether takes over what the parts have lowered, and lowers the gradients of what they share. The parts come from
+// the last to the first, as nodes do in a backward.
+func (b *Builder) putTogether() {
+	x := &b.division
+	b.sharedUsers()
+	level := x.tail.deepest()
+	b.takeOver(x.tail)
+	for k := len(x.list) - 1; k >= 0; k-- {
+		level = max(level, x.list[k].deepest())
+		b.takeOver(x.list[k])
+	}
+	b.backwardFrom(level)
+}
+
+// takeOver adds what a part has lowered, but for its items, which stay where they are until they are written.
+func (b *Builder) takeOver(p *Builder) {
+	b.division.taken = append(b.division.taken, p)
+	b.top, b.full, b.maxLevel = max(b.top, p.top), b.full || p.full, max(b.maxLevel, p.maxLevel)
+	in := &p.division
+	in.signature = b.sigs.adopt(&p.sigs, in.signature)
+	in.cluster = int32(len(b.clusters))
+	for i := range p.clusters {
+		c := p.clusters[i]
+		c.parent += in.cluster
+		b.clusters = append(b.clusters, c)
+	}
+	b.matrices = appendRenumbered(b.matrices, p.matrices, in.signature)
+	b.outers = appendRenumbered(b.outers, p.outers, in.signature)
+	b.paramSrc = append(b.paramSrc, p.paramSrc...)
+	rows := uint32(len(b.rowPool))
+	b.rowPool = append(b.rowPool, p.rowPool...)
+	for _, s := range p.rowSrc {
+		s.first += rows
+		b.rowSrc = append(b.rowSrc, s)
+	}
+	in.pool = uint32(len(b.pool))
+	b.pool = append(b.pool, p.pool...)
+	b.tensors = append(b.tensors, p.tensors...)
+}
+
+// appendRenumbered appends product items with other numbers of signatures.
+func appendRenumbered(to, from []matrixItem, sigs []uint32) []matrixItem {
+	at := len(to)
+	to = append(to, from...)
+	for i := range to[at:] {
+		to[at+i].sig = sigs[to[at+i].sig]
+	}
+	return to
+}
+
+// sharedUsers lists the users of shared nodes, part by part.
+func (b *Builder) sharedUsers() {
+	b.useStart, b.uses = resize(b.useStart, int(b.shared)+1), b.uses[:0]
+	for v := range b.shared {
+		b.useStart[v] = uint32(len(b.uses))
+		for _, p := range b.division.list {
+			b.uses = append(b.uses, p.usersOf(v)...)
+		}
+		b.uses = append(b.uses, b.division.tail.usersOf(v)...)
+	}
+	b.useStart[b.shared] = uint32(len(b.uses))
+}
+
+// takenClusters is where those begin and end that are parts'; nowhere without parts.
+func (b *Builder) takenClusters() (r struct{ first, end int32 }) {
+	r.first = -1
+	if list := b.division.taken; len(list) > 0 {
+		last := list[len(list)-1]
+		r.first, r.end = list[0].division.cluster, last.division.cluster+int32(len(last.clusters))
+	}
+	return r
+}
+
+// takenFrom is the part that a cluster was taken over from, nil: none.
+func (b *Builder) takenFrom(c int32) *Builder {
+	for _, p := range b.division.taken {
+		if first := p.division.cluster; c >= first && c < first+int32(len(p.clusters)) {
+			return p
+		}
+	}
+	return nil
+}
+
+// appendItemsOf appends the items of a cluster, wherever they are.
+func (b *Builder) appendItemsOf(list []item, c uint32) []item {
+	n := int(b.clusters[c].items)
+	p := b.takenFrom(int32(c))
+	if p == nil {
+		at := b.groups[c]
+		return append(list, b.items[at:int(at)+n]...)
+	}
+	x := &p.division
+	from := p.items[p.groups[c-uint32(x.cluster)]:][:n]
+	at := len(list)
+	list = slices.Grow(list, n)[:at+n]
+	for i := range from {
+		it, to := &from[i], &list[at+i]
+		to.sub, to.sig = it.sub, x.signature[it.sig]
+		to.words[0], to.words[1], to.words[2] = it.words[0], it.words[1], it.words[2]
+		if it.sig == rawSig || p.sigs.width[it.sig] > fewWords {
+			to.words[0] += x.pool
+		}
+	}
+	return list
+}

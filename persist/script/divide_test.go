@@ -1,0 +1,72 @@
+package script_test
+
+import (
+	"math"
+	"runtime"
+	"slices"
+	"testing"
+
+	"libvpps/persist/script"
+)
+
+// wordsOf builds a script with so many goroutines; of is the Builder.
+func wordsOf(t *testing.T, b *script.Builder, r *script.Request, goroutines int) []uint32 {
+	t.Helper()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(goroutines))
+	r.State = &script.State{}
+	built, err := b.Build(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.Clone(built.Script.Words)
+}
+
+// A batch lowered by parts makes the same script with any number of goroutines, which is sound and leaves the bits
+// that the script of a batch lowered in one go does.
+func TestPartsMakeOneScript(t *testing.T) {
+	var b script.Builder
+	for seed := range uint64(60) {
+		r := script.Sentences(t, seed, 7)
+		if r == nil {
+			continue
+		}
+		whole := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		was := script.PartNodes(5)
+		divided := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		for _, n := range []int{2, 4} {
+			if !slices.Equal(wordsOf(t, &b, r, n), divided.Words) {
+				t.Errorf("seed %d: %d goroutines make another script than one", seed, n)
+			}
+		}
+		script.PartNodes(was)
+		if slices.Equal(whole.Words, divided.Words) {
+			t.Errorf("seed %d: not divided", seed)
+		}
+		if err := script.Verify(divided, r.Plan); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		compareRuns(t, seed, r, whole, divided)
+	}
+}
+
+// compareRuns runs two scripts and compares parameters, tables and what they report.
+func compareRuns(t *testing.T, seed uint64, r *script.Request, x, y *script.Script) {
+	t.Helper()
+	memory := liveMemory(x)
+	e, f := checking(t, 1, r.Plan, memory), checking(t, 1, r.Plan, liveMemory(y))
+	if err := e.Launch(x, 1); err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	if err := f.Launch(y, 1); err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	for _, seg := range []script.Segment{script.SegParam, script.SegTable, script.SegState, script.SegResult} {
+		a, b := e.Segment(seg), f.Segment(seg)
+		for i := range memory[seg] {
+			if math.Float32bits(a[i]) != math.Float32bits(b[i]) {
+				t.Errorf("seed %d: %v+%d is %v and %v", seed, seg, i, a[i], b[i])
+				break
+			}
+		}
+	}
+}
