@@ -103,7 +103,7 @@ func (b *Builder) divide() bool {
 		return false
 	}
 	b.findCuts(shared, tail)
-	chunk := b.chunkOf(tail)
+	chunk := b.chunkOf(shared, tail)
 	if chunk == 0 {
 		return false
 	}
@@ -203,11 +203,11 @@ func (b *Builder) cutNear(v uint32) uint32 {
 
 // chunkOf is how much of segment act a part takes at a time: several times the largest piece, which is a
 // node's value or what the holders of a matrix leave of a transposed product. 0: that is too much.
-func (b *Builder) chunkOf(tail uint32) uint32 {
+func (b *Builder) chunkOf(shared, tail uint32) uint32 {
 	used := resize(b.ranges, len(b.dims))
 	b.ranges = used
 	clear(used)
-	for _, d := range b.g.Dim[:tail] {
+	for _, d := range b.g.Dim[shared:tail] {
 		used[d] = 1
 	}
 	largest := uint64(0)

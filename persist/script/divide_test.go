@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
 
@@ -68,5 +69,27 @@ func compareRuns(t *testing.T, seed uint64, r *script.Request, x, y *script.Scri
 				break
 			}
 		}
+	}
+}
+
+// How large the matrices are does not matter: a part has no memory of its own for them.
+func TestLargeMatricesAreNoReasonNotToDivide(t *testing.T) {
+	g, params, matrices := newForest(t, 8, 512)
+	p, err := plan.RoundRobin(matrices, plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}, 4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range params {
+		params[i].Matrix = -1
+	}
+	for i, m := range p.Matrices {
+		params[m.Param].Matrix = int32(i)
+	}
+	var b script.Builder
+	r := &script.Request{Graph: g, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true, Result: script.NoOffset}
+	divided := wordsOf(t, &b, r, 1)
+	defer script.PartNodes(script.PartNodes(1 << 30))
+	if slices.Equal(wordsOf(t, &b, r, 1), divided) {
+		t.Errorf("a batch of %d nodes is not divided", g.Len())
 	}
 }

@@ -3,7 +3,10 @@ package script
 // Fusing: runs of element-wise items of a cluster over vectors of one length become chains,
 // whose values stay with the threads that compute them.
 
-import "slices"
+import (
+	"encoding/binary"
+	"slices"
+)
 
 // maxOperations bounds a chain, so that several items of one have room in an instruction.
 const maxOperations = 64
@@ -17,11 +20,14 @@ type chain struct {
 	how        [MaxSlots]uint8     // the slot's byte in the instruction
 	table      [2 * MaxSlots]uint8 // slots by their vectors' addresses: 1 + slot, 0 empty
 	operations []uint32
+
+	recent [16]uint32 // signatures of chains, by numbers of slots and operations; 0: none
 }
 
 // fuse rewrites the items of all clusters, by which they are grouped. Those of each are in an order in which
 // they could run one by one.
 func (b *Builder) fuse() {
+	clear(b.chain.recent[:])
 	to := uint32(0)
 	for from := uint32(0); int(from) < len(b.items); {
 		c := b.items[from].cluster
@@ -183,14 +189,33 @@ func (b *Builder) closeChain(order int32, to uint32) uint32 {
 	return to + 1
 }
 
-// chainSignature is the signature of the chain's instruction.
+// chainSignature is the signature of the chain's instruction. Neighbouring cells are alike: most are the
+// last one of as many slots and operations.
 func (b *Builder) chainSignature() uint32 {
 	c := &b.chain
-	w := append(b.sigs.buf[:0], firstWord(Chain, uint8(c.slots), 0), 0, c.n, uint32(len(c.operations)/3))
 	clear(c.how[c.slots:])
-	for s := 0; s < c.slots; s += 4 {
-		w = append(w, uint32(c.how[s])|uint32(c.how[s+1])<<8|uint32(c.how[s+2])<<16|uint32(c.how[s+3])<<24)
+	recent := &c.recent[(c.slots+len(c.operations))%len(c.recent)]
+	if *recent == 0 || !c.is(b.sigs.of(*recent)) {
+		w := append(b.sigs.buf[:0], firstWord(Chain, uint8(c.slots), 0), 0, c.n, uint32(len(c.operations)/3))
+		for s := 0; s < c.slots; s += 4 {
+			w = append(w, binary.LittleEndian.Uint32(c.how[s:]))
+		}
+		b.sigs.buf = append(w, c.operations...)
+		*recent = b.sigs.intern(0)
 	}
-	b.sigs.buf = append(w, c.operations...)
-	return b.sigs.intern(0)
+	return *recent
+}
+
+// is reports whether the words of a signature are the chain's.
+func (c *chain) is(words []uint32) bool {
+	kinds := (c.slots + 3) / 4
+	if words[0] != firstWord(Chain, uint8(c.slots), 0) || words[2] != c.n || len(words) != 4+kinds+len(c.operations) {
+		return false
+	}
+	for k, w := range words[4 : 4+kinds] {
+		if binary.LittleEndian.Uint32(c.how[4*k:]) != w {
+			return false
+		}
+	}
+	return slices.Equal(words[4+kinds:], c.operations)
 }
