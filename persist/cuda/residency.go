@@ -12,8 +12,9 @@ import (
 	"libvpps/persist/plan"
 )
 
-// static is the shared memory that a kernel takes beside what the matrix routines ask for.
-const static = 32 << 10
+// static is the shared memory that a kernel takes beside what the matrix routines ask for: the script's window, scratch
+// memory and a few words more.
+const static = 33 << 10
 
 // device is what residency depends on, with so many processors on an SM.
 func (e *Executor) device(ctas, setAside int) plan.Device {
