@@ -105,7 +105,7 @@ func TestNoCandidateSpills(t *testing.T) {
 			if !every && ctas > 1 && name != "TD-RNN 512" {
 				continue
 			}
-			d := plan.Device{Name: "H200", Processors: 132 * ctas, CTAs: ctas, Warps: 8, RegistersPer: min(255, 256/ctas), SetAside: k.Registers, SharedPerBlock: 200<<10/ctas - 14<<10}
+			d := plan.Device{Name: "H200", Processors: 132 * ctas, CTAs: ctas, Warps: 8, RegistersPer: min(255, 256/ctas), SetAside: k.SetAside(), SharedPerBlock: 200<<10/ctas - 14<<10}
 			all, err := plan.Candidates(m, d)
 			require.NoError(t, err)
 			if !every {

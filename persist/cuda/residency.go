@@ -35,7 +35,7 @@ func (e *Executor) device(ctas, setAside int) plan.Device {
 	return d
 }
 
-// interpreter is how many registers the kernel needs that holds no matrix: read from its machine code,
+// interpreter is what plans set aside of a thread's registers, by the kernel that holds no matrix: read from its machine code,
 // which the cache keeps.
 func (e *Executor) interpreter() (int, error) {
 	if e.registers > 0 {
@@ -50,8 +50,8 @@ func (e *Executor) interpreter() (int, error) {
 		return 0, err
 	}
 	e.took.Add(k.Took)
-	e.registers = k.Registers
-	return k.Registers, nil
+	e.registers = k.SetAside()
+	return e.registers, nil
 }
 
 // candidates are the plans that the settings allow, and the device of the least of them.
