@@ -165,13 +165,12 @@ func (b *Builder) findCuts(shared, tail uint32) {
 	reach := uint32(math.MaxUint32) // the first node that those from v on refer to
 	for n := b.r.Node + 1; n > shared; n-- {
 		v := n - 1
-		left := leftOf[g.Op[v]]
 		for k, a := range g.ArgsOf(v) {
 			if a >= shared {
 				if v < tail {
 					reach = min(reach, a)
 				}
-			} else if left>>(k&1)&1 == 0 {
+			} else if !b.isLeft(user{node: v, arg: uint32(k)}) {
 				b.otherwise[a] = true
 			}
 		}
@@ -181,10 +180,6 @@ func (b *Builder) findCuts(shared, tail uint32) {
 	}
 	b.division.cuts = cuts
 }
-
-// leftOf says of an operation which arguments are left sides of products: bit 0 the even ones, bit 1 the odd
-// ones.
-var leftOf = [256]uint8{ops.MatrixMultiply: 1, ops.AffineTransform: 2}
 
 // cutNear is the cut that is nearest to node v.
 func (b *Builder) cutNear(v uint32) uint32 {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"testing"
 
-	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
 
@@ -75,16 +74,7 @@ func compareRuns(t *testing.T, seed uint64, r *script.Request, x, y *script.Scri
 // How large the matrices are does not matter: a part has no memory of its own for them.
 func TestLargeMatricesAreNoReasonNotToDivide(t *testing.T) {
 	g, params, matrices := newForest(t, 8, 512)
-	p, err := plan.RoundRobin(matrices, plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := range params {
-		params[i].Matrix = -1
-	}
-	for i, m := range p.Matrices {
-		params[m.Param].Matrix = int32(i)
-	}
+	p := onGPU(t, params, matrices, 1)
 	var b script.Builder
 	r := &script.Request{Graph: g, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true, Result: script.NoOffset}
 	divided := wordsOf(t, &b, r, 1)

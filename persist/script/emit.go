@@ -20,7 +20,7 @@ type emitter struct {
 	count     []uint32
 	chain     chain
 	starts    []uint32 // of a level's and processor's clusters in placed
-	writers   [streamWriters]streamMemory
+	writers   [mostGoroutines]streamMemory
 	levels    []levelPlan
 	runs      []run
 	joined    []bool // by level and processor: it takes part

@@ -106,7 +106,7 @@ func (b *Builder) startChain(it *item) bool {
 func (b *Builder) extendChain(it *item) bool {
 	c, words := &b.chain, b.sigs.of(it.sig) // of a Map: opcode, length, segments, n, p, q
 	in := int(b.sigs.width[it.sig]) - 1
-	if words[3] != c.n || c.slots+1+in > MaxSlots || len(c.operations) == 3*maxOperations {
+	if words[3] != c.n || c.slots+1+in > MaxSlots || len(c.operations) == chainOpWords*maxOperations {
 		return false
 	}
 	addresses := it.words[:]
@@ -174,7 +174,7 @@ func (b *Builder) closeChain(order int32, to uint32) uint32 {
 		return to
 	}
 	it := c.first
-	if len(c.operations) > 3 {
+	if len(c.operations) > chainOpWords {
 		it.sig = b.chainSignature()
 		if c.slots > fewWords {
 			it.words = [fewWords]uint32{uint32(len(b.pool))}
@@ -196,7 +196,7 @@ func (b *Builder) chainSignature() uint32 {
 	clear(c.how[c.slots:])
 	recent := &c.recent[(c.slots+len(c.operations))%len(c.recent)]
 	if *recent == 0 || !c.is(b.sigs.of(*recent)) {
-		w := append(b.sigs.buf[:0], firstWord(Chain, uint8(c.slots), 0), 0, c.n, uint32(len(c.operations)/3))
+		w := append(b.sigs.buf[:0], firstWord(Chain, uint8(c.slots), 0), 0, c.n, uint32(len(c.operations)/chainOpWords))
 		for s := 0; s < c.slots; s += 4 {
 			w = append(w, binary.LittleEndian.Uint32(c.how[s:]))
 		}

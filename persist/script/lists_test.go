@@ -44,6 +44,13 @@ func TestListedItemsAreThoseOfEachHolder(t *testing.T) {
 // manyProcessorsScript is one fb of a Tree-LSTM, hidden size 64, on as many processors as a GPU has.
 func manyProcessorsScript(t *testing.T, copies int) (*script.Script, *plan.Plan) {
 	g, params, matrices := newForest(t, 12, 64)
+	p := onGPU(t, params, matrices, copies)
+	return trainingScript(t, g, params, p), p
+}
+
+// onGPU is the plan of a GPU with 132 processors, one row a warp, and tells the parameters their matrices.
+func onGPU(t *testing.T, params []script.Param, matrices []plan.Matrix, copies int) *plan.Plan {
+	t.Helper()
 	p, err := plan.RoundRobin(matrices, plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 95, SharedPerBlock: 200 << 10, Copies: copies}, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +61,7 @@ func manyProcessorsScript(t *testing.T, copies int) (*script.Script, *plan.Plan)
 	for i, m := range p.Matrices {
 		params[m.Param].Matrix = int32(i)
 	}
-	return trainingScript(t, g, params, p), p
+	return p
 }
 
 // inlined is the script without lists, and how many instructions had one.

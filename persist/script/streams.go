@@ -4,10 +4,7 @@ package script
 
 import "slices"
 
-// streamWriters is how many goroutines write streams at most.
-const streamWriters = 4
-
-// streamMemory is the memory of one of them.
+// streamMemory is the memory of one of the goroutines that write streams.
 type streamMemory struct {
 	words  []uint32
 	starts []uint32 // of its streams, in words
@@ -18,7 +15,7 @@ type streamMemory struct {
 // appendStreams appends all streams. Each of several goroutines writes those of some processors, the first
 // to their place.
 func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
-	n := min(streamWriters, processors, int(b.crew))
+	n := min(processors, int(b.crew))
 	b.crew.share(n, func(k int) {
 		m := &b.writers[k]
 		m.starts = m.starts[:0]
