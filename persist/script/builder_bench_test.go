@@ -26,6 +26,9 @@ type forest struct {
 
 const vocabulary = 10000
 
+// simpleCells are the parameters of cells with a matrix for each side.
+var simpleCells = []uint32{dimCH, dimHH, dimHH, dimHH, dimH, dimH, dimH, dimH, dimH, dimH, dimH, dimH, dimH}
+
 func (f *forest) add(op ops.Code, dim uint32, attrs []uint32, args ...uint32) uint32 {
 	f.words.Nodes = append(f.words.Nodes, uint32(op)|dim<<8)
 	if ops.Table[op].Args == ops.Variadic {
@@ -103,8 +106,47 @@ func (f *forest) pyramid(words int) {
 			h[k] = f.add(ops.CwiseMultiply, dimH, nil, o, f.add(ops.Tanh, dimH, nil, cell))
 		}
 	}
-	y := f.add(ops.MatrixMultiply, dimC, nil, 0, h[0])
+	f.answer(h[0])
+}
+
+// triangle is one sentence of a time-delay network of simple cells.
+func (f *forest) triangle(words int) {
+	var h []uint32
+	for range words {
+		h = append(h, f.add(ops.Lookup, dimH, []uint32{13, f.input(uint32(f.rng.Intn(vocabulary)))}))
+	}
+	for ; len(h) > 1; h = h[:len(h)-1] {
+		for k := range len(h) - 1 {
+			h[k] = f.add(ops.Tanh, dimH, nil, f.add(ops.AffineTransform, dimH, nil, 9, 1, h[k], 2, h[k+1]))
+		}
+	}
+	f.answer(h[0])
+}
+
+// phrase is a tree of simple cells, whose leaves have weights of their own.
+func (f *forest) phrase(leaves int) uint32 {
+	if leaves == 1 {
+		return f.gate(ops.Tanh, 10, 3, f.add(ops.Lookup, dimH, []uint32{13, f.input(uint32(f.rng.Intn(vocabulary)))}))
+	}
+	left := 1 + f.rng.Intn(leaves-1)
+	x, y := f.phrase(left), f.phrase(leaves-left)
+	return f.add(ops.Tanh, dimH, nil, f.add(ops.AffineTransform, dimH, nil, 9, 1, x, 2, y))
+}
+
+// answer is the loss of a sentence with vector h.
+func (f *forest) answer(h uint32) {
+	y := f.add(ops.MatrixMultiply, dimC, nil, 0, h)
 	f.losses = append(f.losses, f.add(ops.PickNegLogSoftmax, dim1, []uint32{f.input(uint32(f.rng.Intn(5)))}, y))
+}
+
+// newTriangles is newForest for time-delay networks of simple cells.
+func newTriangles(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix) {
+	return newBatch(tb, batch, hidden, simpleCells, func(f *forest, words int) { f.triangle(words) })
+}
+
+// newPhrases is newForest for trees of simple cells.
+func newPhrases(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix) {
+	return newBatch(tb, batch, hidden, simpleCells, func(f *forest, words int) { f.answer(f.phrase(words)) })
 }
 
 // newForest returns the graph of a batch, its parameters and matrices.
@@ -167,11 +209,15 @@ func BenchmarkBuild(b *testing.B) {
 		name       string
 		graph      func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix)
 		batch      int
+		hidden     uint32
 		processors int
 		rpw        int
-	}{{"batch1", newForest, 1, 132, 4}, {"batch16", newForest, 16, 132, 4}, {"batch128", newForest, 128, 132, 4},
-		{"pyramids16", newPyramids, 16, 132, 4}, {"batch1cpu", newForest, 1, 1, 0}, {"batch128cpu", newForest, 128, 1, 0}} {
-		g, params, matrices := x.graph(b, x.batch, 256)
+	}{{"batch1", newForest, 1, 256, 132, 1}, {"batch16", newForest, 16, 256, 132, 1}, {"batch128", newForest, 128, 256, 132, 1},
+		{"phrases1", newPhrases, 1, 512, 132, 1}, {"phrases16", newPhrases, 16, 512, 132, 1},
+		{"triangles1", newTriangles, 1, 512, 132, 1}, {"triangles16", newTriangles, 16, 512, 132, 1},
+		{"pyramids1", newPyramids, 1, 256, 132, 1}, {"pyramids16", newPyramids, 16, 256, 132, 1},
+		{"batch1cpu", newForest, 1, 256, 1, 0}, {"batch128cpu", newForest, 128, 256, 1, 0}} {
+		g, params, matrices := x.graph(b, x.batch, x.hidden)
 		p, err := plan.Sliced(matrices, x.processors)
 		if x.rpw > 0 {
 			p, err = plan.RoundRobin(matrices, plan.Device{Processors: x.processors, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}, x.rpw)
