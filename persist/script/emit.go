@@ -5,6 +5,7 @@ package script
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 
 	"libvpps/persist/plan"
@@ -13,17 +14,18 @@ import (
 // emitter is the memory of the last stage.
 type emitter struct {
 	groups    []uint32 // where the items of a cluster are; its number is that of the first cluster it is made of
-	places    []int32  // of byLevel: level * processors + processor
-	placed    []uint32 // clusters by level and processor
+	places    []int32  // of byLevel: processor * levels + level
+	placed    []uint32 // clusters by processor and level
 	balances  [mostGoroutines]balance
 	sorted    []item
 	count     []uint32
 	chain     chain
-	starts    []uint32 // of a level's and processor's clusters in placed
+	starts    []uint32 // of a processor's and level's clusters in placed
 	writers   [mostGoroutines]streamMemory
 	levels    []levelPlan
 	runs      []run
-	joined    []bool // by level and processor: it takes part
+	common    common
+	besides   []bool // by processor and level: what it does there is not just what all of its class do
 	plan      holderTable
 	byLevel   []uint32 // clusters by level
 	matrixAlt []matrixItem
@@ -34,6 +36,7 @@ type emitter struct {
 // balance is the memory of assigning the clusters of some levels.
 type balance struct {
 	loads []int32 // of a level: cost per processor before its clusters
+	class []int32 // and per class
 	heap  loadHeap
 }
 
@@ -51,6 +54,9 @@ type holderTable struct {
 	outers []int       // by matrix: how many copies have columns of its gradient to form
 	rank   []int32     // by part and processor: its place among the holders of its copy, -1: none
 	copy   []int32     // by part and processor: which copy
+	class  []int32     // by processor; a class holds the same copies of the same matrices
+	first  []int32     // by class: its first processor
+	size   []int32     // by class: how many processors it has
 }
 
 // update makes it the table of a plan.
@@ -76,6 +82,30 @@ func (t *holderTable) update(p *plan.Plan) {
 		} else {
 			t.addRows(p, i)
 		}
+	}
+	t.addClasses(n)
+}
+
+// addClasses finds the classes of n processors.
+func (t *holderTable) addClasses(n int) {
+	known := map[string]int32{}
+	for p := range n {
+		var holds []byte
+		for at := p; at < len(t.rank); at += n {
+			held := int32(-1)
+			if t.rank[at] >= 0 {
+				held = t.copy[at]
+			}
+			holds = binary.LittleEndian.AppendUint32(holds, uint32(held))
+		}
+		c, ok := known[string(holds)]
+		if !ok {
+			c = int32(len(t.first))
+			known[string(holds)] = c
+			t.first, t.size = append(t.first, int32(p)), append(t.size, 0)
+		}
+		t.class = append(t.class, c)
+		t.size[c]++
 	}
 }
 
@@ -127,6 +157,7 @@ func (b *Builder) emit() {
 	b.assign(levels, processors)
 	b.planMembers(levels, processors)
 	barriers := b.planBarriers(levels)
+	b.writeCommon(levels)
 	b.assemble(levels, processors, barriers)
 }
 
@@ -169,7 +200,7 @@ func (b *Builder) assign(levels, processors int) {
 	clear(b.starts)
 	const pieces = len(b.balances)
 	b.crew.share(pieces, func(k int) {
-		b.assignSome(&b.balances[k], b.levelOf(k, pieces), b.levelOf(k+1, pieces), processors)
+		b.assignSome(&b.balances[k], b.levelOf(k, pieces), b.levelOf(k+1, pieces), levels, processors)
 	})
 	for i := range levels * processors {
 		b.starts[i+1] += b.starts[i]
@@ -193,33 +224,39 @@ func (b *Builder) levelOf(part, n int) int {
 }
 
 // assignSome assigns the clusters [from, end) of byLevel, which are whole levels.
-func (b *Builder) assignSome(x *balance, from, end, processors int) {
+func (b *Builder) assignSome(x *balance, from, end, levels, processors int) {
 	x.loads, x.heap = resize(x.loads, processors), resize(x.heap, processors)
 	last := int32(-1)
 	for i := from; i < end; i++ {
 		c := &b.clusters[b.byLevel[i]]
 		if c.level != last {
 			last = c.level
-			b.loadProducts(x.loads, last)
+			b.loadProducts(x, last)
 			x.heap.init(x.loads)
 		}
-		b.places[i] = last*int32(processors) + x.heap.add(c.cost)
+		b.places[i] = x.heap.add(c.cost)*int32(levels) + last
 		b.starts[b.places[i]+1]++
 	}
 }
 
 // loadProducts makes loads those of a level's products.
-func (b *Builder) loadProducts(loads []int32, level int32) {
-	clear(loads)
-	x := &b.levels[level]
-	for i := x.runs[0]; i < x.runs[1]; i++ {
-		r := &b.runs[i]
-		for copy, holders := range b.plan.copies[r.part] {
-			from, to := b.share(r, copy)
-			for _, p := range holders {
-				loads[p] += 2 * int32(to-from)
-			}
+func (b *Builder) loadProducts(to *balance, level int32) {
+	clear(to.loads)
+	x, t := &b.levels[level], &b.plan
+	if x.runs[0] == x.runs[1] {
+		return
+	}
+	to.class = to.class[:0]
+	for c := range t.first {
+		load := 0
+		for i := x.runs[0]; i < x.runs[1]; i++ {
+			from, to := b.shareOf(&b.runs[i], t.first[c])
+			load += 2 * (to - from)
 		}
+		to.class = append(to.class, int32(load))
+	}
+	for p, c := range t.class {
+		to.loads[p] = to.class[c]
 	}
 }
 

@@ -93,31 +93,59 @@ func (b *Builder) accumulates(words []uint32) bool {
 	return false
 }
 
+// shareOf is which items of a run processor p does.
+func (b *Builder) shareOf(r *run, p int32) (from, to int) {
+	at := int(r.part)*len(b.plan.class) + int(p)
+	if b.plan.rank[at] < 0 {
+		return r.to, r.to
+	}
+	return b.share(r, int(b.plan.copy[at]))
+}
+
 // planMembers finds who takes part in which level: who has items, or holds a matrix of a product.
 func (b *Builder) planMembers(levels, processors int) {
-	b.joined = resize(b.joined, levels*processors)
-	clear(b.joined)
-	for l := range levels {
-		first, x := l*processors, &b.levels[l]
-		joined, starts := b.joined[first:first+processors], b.starts[first:first+processors+1]
-		for _, r := range b.runs[x.runs[0]:x.runs[1]] {
-			for copy, holders := range b.plan.copies[r.part] {
-				if from, to := b.share(&r, copy); from == to {
-					continue
-				}
-				for _, p := range holders {
-					joined[p] = true
-				}
-			}
-		}
-		for p := processors - 1; p >= 0; p-- {
-			if joined[p] || starts[p+1] > starts[p] {
-				joined[p] = true
-				x.members++
-				x.lowest = int32(p)
+	t, joined := &b.plan, b.joinClasses(levels)
+	b.besides = resize(b.besides, levels*processors)
+	for p := range processors {
+		c := int(t.class[p])
+		all := joined[c*levels:][:levels]
+		starts, besides := b.starts[p*levels:][:levels+1], b.besides[p*levels:][:levels]
+		for l := range besides {
+			besides[l] = starts[l+1] > starts[l]
+			if besides[l] && !all[l] {
+				b.levels[l].join(int32(p), 1)
 			}
 		}
 	}
+}
+
+// joinClasses finds which classes have products of which level.
+func (b *Builder) joinClasses(levels int) []bool {
+	t := &b.plan
+	b.common.joined = resize(b.common.joined, len(t.first)*levels)
+	for c, p := range t.first {
+		joined := b.common.joined[c*levels:][:levels]
+		for l := range joined {
+			x := &b.levels[l]
+			joined[l] = false
+			for i := x.runs[0]; i < x.runs[1] && !joined[l]; i++ {
+				from, to := b.shareOf(&b.runs[i], p)
+				joined[l] = from < to
+			}
+			if joined[l] {
+				x.join(p, t.size[c])
+			}
+		}
+	}
+	return b.common.joined
+}
+
+// join adds n members, the lowest of which is p.
+func (x *levelPlan) join(p, n int32) {
+	if x.members == 0 || p < x.lowest {
+		x.lowest = p
+	}
+	x.members += n
 }
 
 // planBarriers puts a barrier between levels, but where one processor makes up both, and returns how
@@ -133,8 +161,9 @@ func (b *Builder) planBarriers(levels int) int {
 		}
 		if before != nil && (before.members > 1 || now.members > 1 || before.lowest != now.lowest) {
 			before.exit, now.entry, now.expected = barriers, barriers, before.members
-			if before.members == 1 {
-				now.exempt = before.lowest
+			if q := before.lowest; before.members == 1 {
+				now.exempt = q
+				b.besides[int(q)*levels+l] = true
 			}
 			barriers++
 		}

@@ -9,6 +9,7 @@ type streamMemory struct {
 	words  []uint32
 	starts []uint32 // of its streams, in words
 	items  []item   // of a level and processor
+	shifts []shift  // of a level's products
 	sorter itemSorter
 }
 
@@ -20,9 +21,9 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 		m := &b.writers[k]
 		m.starts = m.starts[:0]
 		if k > 0 {
-			m.words = b.writeStreams(m, m.words[:0], processors*k/n, processors*(k+1)/n, levels, processors)
+			m.words = b.writeStreams(m, m.words[:0], processors*k/n, processors*(k+1)/n, levels)
 		} else {
-			w = b.writeStreams(m, w, 0, processors/n, levels, processors)
+			w = b.writeStreams(m, w, 0, processors/n, levels)
 		}
 	})
 	p := 0
@@ -43,11 +44,11 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 }
 
 // writeStreams appends the streams of processors from to end.
-func (b *Builder) writeStreams(m *streamMemory, w []uint32, from, end, levels, processors int) []uint32 {
+func (b *Builder) writeStreams(m *streamMemory, w []uint32, from, end, levels int) []uint32 {
 	for p := from; p < end; p++ {
 		w = align(w)
 		m.starts = append(m.starts, uint32(len(w)))
-		w = b.appendStream(m, w, p, levels, processors)
+		w = b.appendStream(m, w, p, levels)
 	}
 	return w
 }
@@ -60,14 +61,19 @@ func align(w []uint32) []uint32 {
 	return w
 }
 
-// appendStream appends the stream of processor p.
-func (b *Builder) appendStream(m *streamMemory, words []uint32, p, levels, processors int) []uint32 {
+// appendStream appends the stream of processor p: what its class does, but where it does something else.
+func (b *Builder) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
 	w := streamWriter{b: b, streamMemory: m, p: int32(p), words: words, start: len(words)}
+	besides, starts := b.besides[p*levels:][:levels], b.starts[p*levels:][:levels+1]
+	common := 0
 	for l := range levels {
-		if b.joined[l*processors+p] {
-			w.level(&b.levels[l], b.starts[l*processors+p], b.starts[l*processors+p+1], processors)
+		if besides[l] {
+			w.copyCommon(common, l, levels)
+			w.level(&b.levels[l], starts[l], starts[l+1])
+			common = l + 1
 		}
 	}
+	w.copyCommon(common, levels, levels)
 	return append(w.words, uint32(Halt))
 }
 
@@ -81,37 +87,59 @@ type streamWriter struct {
 }
 
 // level writes what p does in a level: its products, then the items of its clusters, which are
-// b.placed[from:to].
-func (w *streamWriter) level(x *levelPlan, from, to uint32, processors int) {
+// b.placed[from:to]. If these are none, it may take no part.
+func (w *streamWriter) level(x *levelPlan, from, to uint32) {
 	b, first := w.b, len(w.words)
-	if x.entry >= 0 && x.exempt != w.p {
-		w.words = append(w.words, uint32(Wait), 4, uint32(x.entry), uint32(x.expected))
+	if x.exempt != w.p {
+		w.enter(x)
 	}
-	for i := x.runs[0]; i < x.runs[1]; i++ {
-		r := &b.runs[i]
-		at := int(r.part)*processors + int(w.p)
-		if rank := b.plan.rank[at]; rank >= 0 {
-			first, last := b.share(r, int(b.plan.copy[at]))
-			w.product(r, first, last, uint32(rank))
-		}
+	entered := len(w.words)
+	w.products(x)
+	if from == to && len(w.words) == entered {
+		w.words = w.words[:first]
+		return
 	}
+	w.shift(0, w.shifts)
 	w.items = w.items[:0]
 	for _, c := range b.placed[from:to] {
 		w.items = b.appendItemsOf(w.items, c)
 	}
 	w.write(w.items)
+	w.leave(x, first)
+}
+
+// enter writes what comes before a level's work.
+func (w *streamWriter) enter(x *levelPlan) {
+	if x.entry >= 0 {
+		w.words = append(w.words, uint32(Wait), 4, uint32(x.entry), uint32(x.expected))
+	}
+}
+
+// leave writes what comes behind the work of a level, which began at words[first].
+func (w *streamWriter) leave(x *levelPlan, first int) {
 	if x.exit >= 0 {
 		w.words = append(w.words, uint32(Signal), 3, uint32(x.exit))
 	}
 	w.words[first] |= x.phase
 }
 
+// products writes p's products of a level.
+func (w *streamWriter) products(x *levelPlan) {
+	w.shifts = w.shifts[:0]
+	for i := x.runs[0]; i < x.runs[1]; i++ {
+		r := &w.b.runs[i]
+		if from, to := w.b.shareOf(r, w.p); from < to {
+			w.product(r, from, to)
+		}
+	}
+}
+
 // shiftWord is where a ProductT has its field shift; in a signature that is the distance of two
 // holders' results.
 const shiftWord = 5
 
-// product writes a holder's instructions for its items [from, to) of one run.
-func (w *streamWriter) product(r *run, from, to int, holder uint32) {
+// product writes a holder's instructions for its items [from, to) of one run, as if it were the first holder.
+func (w *streamWriter) product(r *run, from, to int) {
 	b, s := w.b, w.words
 	words := b.sigs.of(r.sig)
 	room := (MaxWords - len(words)) / 2
@@ -121,7 +149,7 @@ func (w *streamWriter) product(r *run, from, to int, holder uint32) {
 		s = appendFew(s, words)
 		switch Opcode(words[0]) {
 		case ProductT:
-			s[at+shiftWord] *= holder // each has a result of its own
+			w.shifts = append(w.shifts, shift{uint32(at + shiftWord), r.part}) // each has a result of its own
 		case Outer:
 			if from > first || r.acc {
 				s[at] |= Acc << 16
