@@ -6,6 +6,7 @@ package script
 import (
 	"cmp"
 	"encoding/binary"
+	"math"
 	"slices"
 
 	"libvpps/persist/plan"
@@ -14,18 +15,18 @@ import (
 // emitter is the memory of the last stage.
 type emitter struct {
 	groups    []uint32 // where the items of a cluster are; its number is that of the first cluster it is made of
-	places    []int32  // of byLevel: processor * levels + level
-	placed    []uint32 // clusters by processor and level
+	places    []int32  // of byLevel: the processors
+	visits    []visit  // by processor and level
 	balances  [mostGoroutines]balance
 	sorted    []item
 	count     []uint32
 	chain     chain
-	starts    []uint32 // of a processor's and level's clusters in placed
+	starts    []uint32 // of a processor's visits
+	seen      []int32  // by processor: the last level in which it is known to take part
 	writers   [mostGoroutines]streamMemory
 	levels    []levelPlan
 	runs      []run
 	common    common
-	besides   []bool // by processor and level: what it does there is not just what all of its class do
 	plan      holderTable
 	byLevel   []uint32 // clusters by level
 	matrixAlt []matrixItem
@@ -39,6 +40,15 @@ type balance struct {
 	class []int32 // and per class
 	heap  loadHeap
 }
+
+// visit is what a processor does in a level besides what all of its class do: a cluster. Or it is none, and it does
+// not wait.
+type visit struct {
+	level   int32
+	cluster uint32 // noCluster: none
+}
+
+const noCluster = math.MaxUint32
 
 // outerSeen is a gradient that an Outer of this build stores first.
 type outerSeen struct {
@@ -158,6 +168,7 @@ func (b *Builder) emit() {
 	b.planMembers(levels, processors)
 	barriers := b.planBarriers(levels)
 	b.writeCommon(levels)
+	b.planVisits(levels, processors)
 	b.assemble(levels, processors, barriers)
 }
 
@@ -196,22 +207,10 @@ func countingSort[T any](count []uint32, from, to []T, key func(*T) uint32) {
 func (b *Builder) assign(levels, processors int) {
 	b.sortClusters(levels)
 	b.places = resize(b.places, len(b.byLevel))
-	b.starts = resize(b.starts, levels*processors+1)
-	clear(b.starts)
 	const pieces = len(b.balances)
 	b.crew.share(pieces, func(k int) {
-		b.assignSome(&b.balances[k], b.levelOf(k, pieces), b.levelOf(k+1, pieces), levels, processors)
+		b.assignSome(&b.balances[k], b.levelOf(k, pieces), b.levelOf(k+1, pieces), processors)
 	})
-	for i := range levels * processors {
-		b.starts[i+1] += b.starts[i]
-	}
-	b.placed = resize(b.placed, len(b.byLevel))
-	b.count = append(b.count[:0], b.starts...)
-	for i, c := range b.byLevel {
-		next := &b.count[b.places[i]]
-		b.placed[*next] = c
-		*next++
-	}
 }
 
 // levelOf is the first cluster in byLevel, of the level that so many of n parts of it end in.
@@ -224,7 +223,7 @@ func (b *Builder) levelOf(part, n int) int {
 }
 
 // assignSome assigns the clusters [from, end) of byLevel, which are whole levels.
-func (b *Builder) assignSome(x *balance, from, end, levels, processors int) {
+func (b *Builder) assignSome(x *balance, from, end, processors int) {
 	x.loads, x.heap = resize(x.loads, processors), resize(x.heap, processors)
 	last := int32(-1)
 	for i := from; i < end; i++ {
@@ -234,8 +233,7 @@ func (b *Builder) assignSome(x *balance, from, end, levels, processors int) {
 			b.loadProducts(x, last)
 			x.heap.init(x.loads)
 		}
-		b.places[i] = x.heap.add(c.cost)*int32(levels) + last
-		b.starts[b.places[i]+1]++
+		b.places[i] = x.heap.add(c.cost)
 	}
 }
 

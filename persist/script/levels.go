@@ -105,16 +105,49 @@ func (b *Builder) shareOf(r *run, p int32) (from, to int) {
 // planMembers finds who takes part in which level: who has items, or holds a matrix of a product.
 func (b *Builder) planMembers(levels, processors int) {
 	t, joined := &b.plan, b.joinClasses(levels)
-	b.besides = resize(b.besides, levels*processors)
-	for p := range processors {
-		c := int(t.class[p])
-		all := joined[c*levels:][:levels]
-		starts, besides := b.starts[p*levels:][:levels+1], b.besides[p*levels:][:levels]
-		for l := range besides {
-			besides[l] = starts[l+1] > starts[l]
-			if besides[l] && !all[l] {
-				b.levels[l].join(int32(p), 1)
+	b.seen = resize(b.seen, processors)
+	for p := range b.seen {
+		b.seen[p] = -1
+	}
+	for i, c := range b.byLevel {
+		p, l := b.places[i], b.clusters[c].level
+		if b.seen[p] < l {
+			b.seen[p] = l
+			if !joined[int(t.class[p])*levels+int(l)] {
+				b.levels[l].join(p, 1)
 			}
+		}
+	}
+}
+
+// planVisits orders what processors do besides what all of their class do by processor and level.
+func (b *Builder) planVisits(levels, processors int) {
+	b.starts = resize(b.starts, processors+1)
+	clear(b.starts)
+	for _, p := range b.places {
+		b.starts[p+1]++
+	}
+	for l := range levels {
+		if q := b.levels[l].exempt; q >= 0 {
+			b.starts[q+1]++
+		}
+	}
+	for p := range processors {
+		b.starts[p+1] += b.starts[p]
+	}
+	b.visits = resize(b.visits, int(b.starts[processors]))
+	b.count = append(b.count[:0], b.starts...)
+	put := func(p, level int32, cluster uint32) {
+		b.visits[b.count[p]] = visit{level, cluster}
+		b.count[p]++
+	}
+	at := 0
+	for l := range int32(levels) {
+		if q := b.levels[l].exempt; q >= 0 {
+			put(q, l, noCluster)
+		}
+		for ; at < len(b.byLevel) && b.clusters[b.byLevel[at]].level == l; at++ {
+			put(b.places[at], l, b.byLevel[at])
 		}
 	}
 }
@@ -161,9 +194,8 @@ func (b *Builder) planBarriers(levels int) int {
 		}
 		if before != nil && (before.members > 1 || now.members > 1 || before.lowest != now.lowest) {
 			before.exit, now.entry, now.expected = barriers, barriers, before.members
-			if q := before.lowest; before.members == 1 {
-				now.exempt = q
-				b.besides[int(q)*levels+l] = true
+			if before.members == 1 {
+				now.exempt = before.lowest
 			}
 			barriers++
 		}

@@ -64,14 +64,15 @@ func align(w []uint32) []uint32 {
 // appendStream appends the stream of processor p: what its class does, but where it does something else.
 func (b *Builder) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
 	w := streamWriter{b: b, streamMemory: m, p: int32(p), words: words, start: len(words)}
-	besides, starts := b.besides[p*levels:][:levels], b.starts[p*levels:][:levels+1]
 	common := 0
-	for l := range levels {
-		if besides[l] {
-			w.copyCommon(common, l, levels)
-			w.level(&b.levels[l], starts[l], starts[l+1])
-			common = l + 1
+	for visits := b.visits[b.starts[p]:b.starts[p+1]]; len(visits) > 0; {
+		l, n := visits[0].level, 1
+		for n < len(visits) && visits[n].level == l {
+			n++
 		}
+		w.copyCommon(common, int(l), levels)
+		w.level(&b.levels[l], visits[:n])
+		visits, common = visits[n:], int(l)+1
 	}
 	w.copyCommon(common, levels, levels)
 	return append(w.words, uint32(Halt))
@@ -86,26 +87,24 @@ type streamWriter struct {
 	start int
 }
 
-// level writes what p does in a level: its products, then the items of its clusters, which are
-// b.placed[from:to]. If these are none, it may take no part.
-func (w *streamWriter) level(x *levelPlan, from, to uint32) {
+// level writes what p does in a level: its products, then the items of its clusters. Without any of both it takes
+// no part.
+func (w *streamWriter) level(x *levelPlan, visits []visit) {
 	b, first := w.b, len(w.words)
+	w.items = w.items[:0]
+	for i := range visits {
+		if c := visits[i].cluster; c != noCluster {
+			w.items = b.appendItemsOf(w.items, c)
+		}
+	}
 	if x.exempt != w.p {
 		w.enter(x)
 	}
-	entered := len(w.words)
 	w.products(x)
-	if from == to && len(w.words) == entered {
-		w.words = w.words[:first]
-		return
-	}
 	w.shift(0, w.shifts)
-	w.items = w.items[:0]
-	for _, c := range b.placed[from:to] {
-		w.items = b.appendItemsOf(w.items, c)
+	if w.write(w.items); len(w.words) > first {
+		w.leave(x, first)
 	}
-	w.write(w.items)
-	w.leave(x, first)
 }
 
 // enter writes what comes before a level's work.
