@@ -230,8 +230,12 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 		c := &b.clusters[b.byLevel[i]]
 		if c.level != last {
 			last = c.level
-			b.loadProducts(x, last)
-			x.heap.init(x.loads)
+			if r := &b.levels[last].runs; r[0] < r[1] {
+				b.loadProducts(x, last)
+				x.heap.init(x.loads)
+			} else {
+				x.heap.clear()
+			}
 		}
 		b.places[i] = x.heap.add(c.cost)
 	}
@@ -239,11 +243,7 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 
 // loadProducts makes loads those of a level's products.
 func (b *Builder) loadProducts(to *balance, level int32) {
-	clear(to.loads)
 	x, t := &b.levels[level], &b.plan
-	if x.runs[0] == x.runs[1] {
-		return
-	}
 	to.class = to.class[:0]
 	for c := range t.first {
 		load := 0
@@ -290,6 +290,13 @@ func (h loadHeap) init(loads []int32) {
 	}
 	for i := len(h)/2 - 1; i >= 0; i-- {
 		h.down(i)
+	}
+}
+
+// clear makes it hold all processors without a load.
+func (h loadHeap) clear() {
+	for p := range h {
+		h[p] = uint64(p)
 	}
 }
 

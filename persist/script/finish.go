@@ -107,7 +107,8 @@ func (b *Builder) zeroRest(p *Param, level int32) {
 
 // sumPieces spreads dst (+)= sum of b.linear over processors by elements.
 func (b *Builder) sumPieces(level int32, flags uint32, dst operand, size uint32) {
-	src := slices.Clone(b.linear)
+	b.pieces = append(b.pieces[:0], b.linear...)
+	src := b.pieces
 	for at := uint32(0); at < size; at += pieceOf {
 		n := min(pieceOf, size-at)
 		b.sumItems(b.newCluster(level), 0, flags, dst.plus(at), SegAct, 1, int(n), src)
@@ -327,18 +328,20 @@ func (b *Builder) dealNorm(c int32, p *part, dst uint32) {
 		if lookup {
 			seg = SegTGrad
 		}
-		b.ranges = b.ranges[:0]
+		const head = 4
+		b.ranges = append(b.ranges[:0], uint32(Norm), 0, uint32(SegAct)|uint32(seg)<<4, dst)
 		flush := func() {
-			if len(b.ranges) > 0 {
-				words := append([]uint32{uint32(Norm) | flags<<16, uint32(4+len(b.ranges)) | uint32(len(b.ranges)/2)<<16, uint32(SegAct) | uint32(seg)<<4, dst}, b.ranges...)
-				b.raw(c, sub, words...)
-				sub, flags, b.ranges = sub+1, Acc, b.ranges[:0]
+			if n := len(b.ranges); n > head {
+				b.ranges[0] = uint32(Norm) | flags<<16
+				b.ranges[1] = uint32(n) | uint32((n-head)/2)<<16
+				b.raw(c, sub, b.ranges...)
+				sub, flags, b.ranges = sub+1, Acc, b.ranges[:head]
 			}
 		}
 		p.each(func(s *span, shift, n uint32) {
 			if s.lookup == lookup && s.formed {
 				b.ranges = append(b.ranges, s.at+shift, n)
-				if len(b.ranges) > MaxWords-16 {
+				if len(b.ranges) > MaxWords-12 {
 					flush()
 				}
 			}
