@@ -193,8 +193,9 @@ type matrixItem struct {
 
 // Build writes the script of a request. The result is valid until the next Build.
 func (b *Builder) Build(r *Request) (*Built, error) {
-	if b.crew = 1; divisible(r) {
-		b.crew = newCrew()
+	if divisible(r) {
+		b.crew.begin()
+		defer b.crew.end()
 	}
 	b.reset(r)
 	if err := b.lowerAll(); err != nil {

@@ -231,7 +231,7 @@ func BenchmarkBuild(b *testing.B) {
 		for i, m := range p.Matrices {
 			params[m.Param].Matrix = int32(i)
 		}
-		for _, goroutines := range []int{1, 2, 4} {
+		for _, goroutines := range []int{1, 2, 16} {
 			b.Run(fmt.Sprintf("%s/goroutines%d", x.name, goroutines), func(b *testing.B) {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(goroutines))
 				benchmarkBuild(b, g, params, p)

@@ -1,46 +1,109 @@
 package script
 
-// Goroutines that work on one script. They are called a few times a script, for large pieces of work each: to wake up
-// one may take 75 µs, where the core of a virtual machine has to be waked up.
+// Goroutines that work on one script. They are called a few times a script, for large pieces of work each. One
+// takes 10 to 200 µs to wake up, where the core of a virtual machine has to be waked up, too: on a machine with
+// cores to spare they stay awake from the first call to the end of the script, and nowhere does one that comes late
+// keep the others waiting.
 
 import (
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 )
 
 // mostGoroutines is how many work on a script at most.
 const mostGoroutines = 4
 
-// crew is how many goroutines work on a script.
-type crew int
+// crew is the goroutines that work on a script, its builder's included. The zero crew is the builder's alone.
+type crew struct {
+	size  int // how many they are
+	awake bool
+	work  func(k int)
+	n     int32                  // pieces of the work
+	next  atomic.Int32           // how many of them are begun
+	round atomic.Uint64          // script<<32 | call: odd while there is work
+	busy  atomic.Int32           // how many of the others are at work, or are looking whether there is any
+	fault atomic.Pointer[string] // a panic of one of them
+}
 
-// newCrew is one of as many as there are processors for.
-func newCrew() crew { return crew(min(mostGoroutines, runtime.GOMAXPROCS(0))) }
-
-// share calls work for 0 to n-1, side by side. It goes on when all have returned; a panic of one is its own.
-func (c crew) share(n int, work func(k int)) {
-	var next atomic.Int32
-	var failed atomic.Pointer[string]
-	each := func() {
-		defer func() {
-			if x := recover(); x != nil {
-				text := fmt.Sprint(x)
-				failed.Store(&text)
-			}
-		}()
-		for k := int(next.Add(1)); k <= n; k = int(next.Add(1)) {
-			work(k - 1)
+// begin makes it a crew of as many as there are processors for, until end.
+func (c *crew) begin() {
+	processors := runtime.GOMAXPROCS(0)
+	c.size, c.awake = min(mostGoroutines, processors), processors >= 2*mostGoroutines
+	if c.awake {
+		for range c.size - 1 {
+			go c.stay(c.round.Load() >> 32)
 		}
 	}
-	var group sync.WaitGroup
-	for range min(n, int(c)) - 1 {
-		group.Go(each)
+}
+
+// end leaves the builder alone.
+func (c *crew) end() {
+	c.round.Store((c.round.Load()>>32 + 1) << 32)
+	c.size = 1
+}
+
+// stay helps with all work for a script.
+func (c *crew) stay(script uint64) {
+	const patience = 1 << 10 // looks before others may have the processor
+	for seen, looks := uint64(0), 0; ; looks++ {
+		now := c.round.Load()
+		if now>>32 != script {
+			return
+		}
+		if now&1 == 1 && now != seen {
+			seen = now
+			c.help()
+		}
+		if looks%patience == 0 {
+			runtime.Gosched()
+		}
 	}
-	each()
-	group.Wait()
-	if x := failed.Load(); x != nil {
+}
+
+// share calls work for 0 to n-1, side by side. It goes on when all have returned; a panic of one is its own.
+func (c *crew) share(n int, work func(k int)) {
+	if n == 1 || c.size <= 1 {
+		for k := range n {
+			work(k)
+		}
+		return
+	}
+	c.work, c.n = work, int32(n)
+	c.next.Store(0)
+	c.round.Add(1)
+	if !c.awake {
+		for range min(n, c.size) - 1 {
+			go c.help()
+		}
+	}
+	c.each()
+	c.round.Add(1)
+	for c.busy.Load() > 0 {
+		runtime.Gosched()
+	}
+	if x := c.fault.Swap(nil); x != nil {
 		panic(*x)
+	}
+}
+
+// help works while there is work.
+func (c *crew) help() {
+	c.busy.Add(1) // before it looks, so that none is taken away that it has found
+	if c.round.Load()&1 == 1 {
+		c.each()
+	}
+	c.busy.Add(-1)
+}
+
+func (c *crew) each() {
+	defer func() {
+		if x := recover(); x != nil {
+			text := fmt.Sprint(x)
+			c.fault.Store(&text)
+		}
+	}()
+	for k := c.next.Add(1); k <= c.n; k = c.next.Add(1) {
+		c.work(int(k) - 1)
 	}
 }

@@ -277,7 +277,7 @@ func (b *Builder) lowerParts() error {
 	b.deal(tail.top)
 	level := tail.deepest()
 	b.crew.share(len(x.list), func(k int) {
-		if b.crew == 1 { // what was lowered last is at hand
+		if b.crew.size <= 1 { // what was lowered last is at hand
 			k = len(x.list) - 1 - k
 		}
 		p := x.list[k]

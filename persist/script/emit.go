@@ -207,7 +207,7 @@ func countingSort[T any](count []uint32, from, to []T, key func(*T) uint32) {
 func (b *Builder) assign(levels, processors int) {
 	b.sortClusters(levels)
 	b.places = resize(b.places, len(b.byLevel))
-	const pieces = len(b.balances)
+	pieces := min(len(b.balances), 1+len(b.byLevel)>>13) // a few clusters are assigned at once
 	b.crew.share(pieces, func(k int) {
 		b.assignSome(&b.balances[k], b.levelOf(k, pieces), b.levelOf(k+1, pieces), processors)
 	})

@@ -16,7 +16,7 @@ type streamMemory struct {
 // appendStreams appends all streams. Each of several goroutines writes those of some processors, the first
 // to their place.
 func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
-	n := min(processors, int(b.crew))
+	n := min(processors, max(1, b.crew.size))
 	b.crew.share(n, func(k int) {
 		m := &b.writers[k]
 		m.starts = m.starts[:0]
