@@ -113,7 +113,7 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 	}
 	p, err := plan.Sliced(matrices, processors)
 	if err == nil {
-		p.Atomics = e.Atomics
+		p.Atomics, p.Single = e.Atomics, true // a chain is worth what an instruction costs once
 	}
 	return p, err
 }

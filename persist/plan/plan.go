@@ -36,6 +36,9 @@ type Plan struct {
 	// way; sums then depend on timing), instead of leaving partial results to its reader.
 	Atomics bool
 
+	// Element-wise operations stay instructions of their own instead of becoming chains.
+	Single bool
+
 	// Of every matrix; nil: all are in registers.
 	Where []Residence
 

@@ -24,8 +24,8 @@ type chain struct {
 	recent [16]uint32 // signatures of chains, by numbers of slots and operations; 0: none
 }
 
-// fuse rewrites the items of all clusters, by which they are grouped. Those of each are in an order in which
-// they could run one by one.
+// fuse rewrites the items of all clusters, by which they are grouped, unless the plan wants them single. Those
+// of each are in an order in which they could run one by one.
 func (b *Builder) fuse() {
 	clear(b.chain.recent[:])
 	to := uint32(0)
@@ -34,7 +34,11 @@ func (b *Builder) fuse() {
 		x := &b.clusters[c]
 		b.groups[c] = to
 		next := from + uint32(x.items)
-		to = b.fuseCluster(from, next, to)
+		if b.r.Plan.Single {
+			to = next
+		} else {
+			to = b.fuseCluster(from, next, to)
+		}
 		x.items, from = int32(to-b.groups[c]), next
 	}
 	b.items = b.items[:to]

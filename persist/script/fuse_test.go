@@ -23,13 +23,40 @@ func TestCellsAreFused(t *testing.T) {
 	}
 	memory := liveMemory(fused)
 	want, have := leftBy(t, single, p, memory), leftBy(t, fused, p, memory)
-	for s := range want {
-		for i := range want[s] {
-			if math.Float32bits(want[s][i]) != math.Float32bits(have[s][i]) {
-				t.Fatalf("%s+%d is %g one by one, fused %g", script.Segment(s), i, want[s][i], have[s][i])
+	requireSameBits(t, want, have)
+}
+
+func requireSameBits(t *testing.T, single, fused [script.Segments][]float32) {
+	t.Helper()
+	for s := range single {
+		for i := range single[s] {
+			if math.Float32bits(single[s][i]) != math.Float32bits(fused[s][i]) {
+				t.Fatalf("%s+%d is %g one by one, fused %g", script.Segment(s), i, single[s][i], fused[s][i])
 			}
 		}
 	}
+}
+
+// A plan that wants operations single has no chains, and the same results.
+func TestCellsStaySingle(t *testing.T) {
+	g, params, matrices := newForest(t, 120, 16)
+	p := onGPU(t, params, matrices, 1)
+	scripts := [2]*script.Script{}
+	for k, single := range []bool{false, true} {
+		p.Single = single
+		scripts[k] = trainingScript(t, g, params, p)
+		if err := script.Verify(scripts[k], p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, chains, _ := unfused(t, scripts[0]); chains == 0 {
+		t.Error("no chains")
+	}
+	if _, chains, _ := unfused(t, scripts[1]); chains > 0 {
+		t.Errorf("%d chains", chains)
+	}
+	memory := liveMemory(scripts[0])
+	requireSameBits(t, leftBy(t, scripts[1], p, memory), leftBy(t, scripts[0], p, memory))
 }
 
 // unfused is the script with maps in place of chains, how many chains there were, and how many maps.

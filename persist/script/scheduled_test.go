@@ -58,7 +58,7 @@ func requested(t *testing.T, seed uint64) *Request {
 	if r.Plan, err = plan.Sliced(matrices, 2+rng.IntN(4)); err != nil {
 		t.Fatal(err)
 	}
-	r.Plan.Atomics = seed%3 == 0
+	r.Plan.Atomics, r.Plan.Single = seed%3 == 0, seed%2 == 0
 	if rng.IntN(4) > 0 {
 		r.Needed, r.Backward, r.Result = true, true, 0
 		r.Update = &Apply{Rule: Rule(rng.IntN(int(Rules))), Dense: rng.IntN(2) == 0, Rate: 0.1, P: 0.9, Q: 0.9, R: 0.1, Threshold: 5}
