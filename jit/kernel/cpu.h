@@ -9,6 +9,7 @@
 #include "formulas.h"
 #include "philox.h"
 #include "processor.h"
+#include "vector_cpu.h"
 #include "elementwise.h"
 #include "chain.h"
 #include "rows.h"

@@ -3,14 +3,6 @@
 // the blocking, so lists of any length give the same bits.
 #pragma once
 
-typedef float V __attribute__((vector_size(VW * 4)));
-typedef float VLoad __attribute__((vector_size(VW * 4), aligned(4), may_alias));
-VP V load(const float *p) { return *(const VLoad *)p; }
-VP void store(float *p, V v) { *(VLoad *)p = v; }
-VP V splat(float x) { return x - (V){}; } // unlike +, exact for -0, so no subtraction is left
-
-VP V canonical(V v) { return v == v ? v : splat(FLOAT_OF(0x7FC00000u)); }
-
 // A product with some rows of a matrix, and what is done with the sums: y = bias_scale*bias +
 // scale*W x.
 struct Rows {
