@@ -262,16 +262,21 @@ VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Process
 }
 
 // G[0..NV*VW) x [0..NC) = sum over the items of dy x^T; g, dy and x are where it begins. The first
-// `skip` rows are others' (only where NV is 1).
+// `skip` rows are others' (only where NV is 1). Of the items at next, if any, a line of each vector
+// is fetched: that of x here, that of dy so many floats further on.
 template <int NV, int NC>
 VP void outer_block(float *g, u32 ld, const float *dy, const float *x, const u32 *items, u32 count,
-                    float scale, bool acc, u32 skip = 0) {
+                    float scale, bool acc, u32 skip, const u32 *next = 0, u32 further = 0) {
   V sum[NC][NV];
   for (int c = 0; c < NC; c++)
     for (int v = 0; v < NV; v++)
       sum[c][v] = (V){};
   for (u32 k = 0; k < count; k++) {
     const float *d = dy + items[2 * k], *xk = x + items[2 * k + 1];
+    if (next) {
+      __builtin_prefetch(dy + next[2 * k] + further, 0, 2);
+      __builtin_prefetch(x + next[2 * k + 1], 0, 2);
+    }
     V rows[NV];
     for (int v = 0; v < NV; v++)
       rows[v] = load(d + v * VW);
@@ -346,10 +351,15 @@ VP void outer_tail(float *g, u32 ld, u32 rows, u32 cols, const float *dy, const 
 
 template <int NV>
 VP void outer_rows(float *g, u32 ld, u32 cols, const float *dy, const float *x, const u32 *items,
-                   u32 count, float scale, bool acc, u32 skip = 0) {
+                   const u32 *next, u32 count, float scale, bool acc, u32 skip = 0) {
+  const u32 LINE = 16; // floats of a line of the cache
   u32 c = 0;
   for (; c + 4 <= cols; c += 4)
-    outer_block<NV, 4>(g + c * ld, ld, dy, x + c, items, count, scale, acc, skip);
+    if (c % LINE == 0)
+      outer_block<NV, 4>(g + c * ld, ld, dy, x + c, items, count, scale, acc, skip, next,
+                         c % (NV * VW));
+    else
+      outer_block<NV, 4>(g + c * ld, ld, dy, x + c, items, count, scale, acc, skip);
   for (; c < cols; c++)
     outer_block<NV, 1>(g + c * ld, ld, dy, x + c, items, count, scale, acc, skip);
 }
@@ -359,18 +369,19 @@ VP void outer_rows(float *g, u32 ld, u32 cols, const float *dy, const float *x, 
 #define OUTER_WIDE (VW == 16 ? 4 : 2)
 
 VP void outer_part(float *base, const vpps_matrix &m, const vpps_rows &part, const float *dy,
-                   const float *x, const u32 *items, u32 count, float scale, bool acc) {
+                   const float *x, const u32 *items, const u32 *next, u32 count, float scale,
+                   bool acc) {
   u32 r = part.row, end = part.row + part.rows, cols = part.outer_end - part.outer;
   base += part.outer * m.rows;
   x += part.outer;
   for (; r + OUTER_WIDE * VW <= end; r += OUTER_WIDE * VW)
-    outer_rows<OUTER_WIDE>(base + r, m.rows, cols, dy + r, x, items, count, scale, acc);
+    outer_rows<OUTER_WIDE>(base + r, m.rows, cols, dy + r, x, items, next, count, scale, acc);
   for (; OUTER_WIDE > 2 && r + 2 * VW <= end; r += 2 * VW)
-    outer_rows<2>(base + r, m.rows, cols, dy + r, x, items, count, scale, acc);
+    outer_rows<2>(base + r, m.rows, cols, dy + r, x, items, next, count, scale, acc);
   for (; r + VW <= end; r += VW)
-    outer_rows<1>(base + r, m.rows, cols, dy + r, x, items, count, scale, acc);
+    outer_rows<1>(base + r, m.rows, cols, dy + r, x, items, next, count, scale, acc);
   if (r < end && part.rows >= VW)
-    outer_rows<1>(base + end - VW, m.rows, cols, dy + end - VW, x, items, count, scale, acc,
+    outer_rows<1>(base + end - VW, m.rows, cols, dy + end - VW, x, items, next, count, scale, acc,
                   VW - (end - r));
   else if (r < end)
     outer_tail(base + r, m.rows, end - r, cols, dy + r, x, items, count, scale, acc);
@@ -386,12 +397,13 @@ VP_SLOW void outer(const Launch &l, const vpps_residency &res, const Processor &
   for (u32 k = first[0]; k < first[1]; k++) {
     vpps_rows part = res.parts[k];
     const float *dy = address(l, w[OUTER_SEGMENTS], 1, 0);
-    // A long list piece by piece: all columns use the vectors of one while they are near.
+    // A long list piece by piece: all columns use the vectors of one while they are near, and those
+    // of the next, or the last so many, are fetched meanwhile.
     for (u32 e = 0, n; e < count; e += n) {
       n = count - e < 48 ? count - e : 32;
-      const u32 *items = all + 2 * e;
+      const u32 *items = all + 2 * e, *next = all + 2 * (e + 2 * n <= count ? e + n : count - n);
       const bool acc = (flags & FLAG_ACC) || e > 0;
-      outer_part(base, m, part, dy, x, items, n, scale, acc);
+      outer_part(base, m, part, dy, x, items, next, n, scale, acc);
     }
   }
 }
