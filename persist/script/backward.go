@@ -359,7 +359,7 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 	segs := uint32(dst.seg) | uint32(SegAct)<<4 | uint32(b.s.Segment[right])<<8
 	sig := b.sigs.short(5, matrix.Cols, firstWord(Outer, 0, flags), segs, uint32(m), bits(1), dst.at, 0)
 	for i := range b.columns(c) {
-		b.outers = append(b.outers, matrixItem{0, sig,
+		b.outers = append(b.outers, matrixItem{-1, sig,
 			[2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(right, i)*uint32(matrix.Cols)}})
 	}
 }

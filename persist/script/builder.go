@@ -122,6 +122,8 @@ type Builder struct {
 
 	clusters []cluster
 
+	outerLevel int32
+
 	// Per forward cluster: level and number of the cluster that forms its gradients.
 	blevel, bcluster []int32
 
@@ -130,7 +132,7 @@ type Builder struct {
 	pool     []uint32
 	matrices []matrixItem
 	terms    []term       // of one node
-	outers   []matrixItem // of Outer, all of one level
+	outers   []matrixItem // of Outer, all of one level: outerLevel
 	beside   []uint32     // results of an affine transform's products that are added at its end
 	axes     []axis       // of one node
 	moved    []move       // of one node
@@ -302,7 +304,7 @@ func (b *Builder) reset(r *Request) {
 	b.gcluster, b.gsub = resize(b.gcluster, n), resize(b.gsub, n)
 	b.passFrom, b.passAt = resize(b.passFrom, n), resize(b.passAt, n)
 	b.nodeRange = nodeRange{end: r.Node + 1, tail: r.Node + 1}
-	b.division.taken = b.division.taken[:0]
+	b.division.taken, b.division.ends = b.division.taken[:0], b.division.ends[:0]
 	b.clear()
 	b.forgetGradients()
 	b.out.Formed, b.out.Touched = b.out.Formed[:0], b.out.Touched[:0]

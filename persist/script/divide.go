@@ -14,8 +14,9 @@ import (
 	"libvpps/bridge/ops"
 )
 
-// mostParts is how many parts there are at most: a few large ones cost little to put together.
-const mostParts = 4
+// mostParts is how many parts there are at most: each costs something to put together, but in small ones what a stage
+// leaves is at hand for the next.
+const mostParts = 16
 
 // partNodes is how many nodes a part has at least.
 var partNodes = 1000
@@ -77,6 +78,7 @@ type division struct {
 	list  []*Builder // of sentences, in order
 	tail  *Builder
 	taken []*Builder // those of list and tail, in the order that they were taken over
+	ends  []int32    // where the clusters of each of these end
 	spare []*Builder
 	cuts  []uint32 // nodes that no earlier one but the shared has to do with, descending
 
@@ -282,13 +284,18 @@ func (b *Builder) lowerParts() error {
 		}
 		p := x.list[k]
 		p.backwardFrom(level)
-		p.groupItems()
-		p.fuse()
+		p.finishPart()
 	})
-	tail.groupItems()
-	tail.fuse()
+	tail.finishPart()
 	b.putTogether()
 	return nil
+}
+
+// finishPart makes a part ready to be taken over.
+func (b *Builder) finishPart() {
+	b.groupItems()
+	b.fuse()
+	b.orderProducts()
 }
 
 // needShared takes the shared nodes for needed: whether they are is known when all is lowered.
@@ -341,7 +348,7 @@ func (b *Builder) putTogether() {
 	b.backwardFrom(level)
 }
 
-// takeOver adds what a part has lowered, but for its items, which stay where they are until they are written.
+// takeOver adds what a part has lowered, but for its items and products, which stay where they are until they are written.
 func (b *Builder) takeOver(p *Builder) {
 	b.division.taken = append(b.division.taken, p)
 	b.top, b.full, b.maxLevel = max(b.top, p.top), b.full || p.full, max(b.maxLevel, p.maxLevel)
@@ -353,8 +360,6 @@ func (b *Builder) takeOver(p *Builder) {
 		c.parent += in.cluster
 		b.clusters = append(b.clusters, c)
 	}
-	b.matrices = appendRenumbered(b.matrices, p.matrices, in.signature)
-	b.outers = appendRenumbered(b.outers, p.outers, in.signature)
 	b.paramSrc = append(b.paramSrc, p.paramSrc...)
 	rows := uint32(len(b.rowPool))
 	b.rowPool = append(b.rowPool, p.rowPool...)
@@ -362,19 +367,10 @@ func (b *Builder) takeOver(p *Builder) {
 		s.first += rows
 		b.rowSrc = append(b.rowSrc, s)
 	}
+	b.division.ends = append(b.division.ends, int32(len(b.clusters)))
 	in.pool = uint32(len(b.pool))
 	b.pool = append(b.pool, p.pool...)
 	b.tensors = append(b.tensors, p.tensors...)
-}
-
-// appendRenumbered appends product items with other numbers of signatures.
-func appendRenumbered(to, from []matrixItem, sigs []uint32) []matrixItem {
-	at := len(to)
-	to = append(to, from...)
-	for i := range to[at:] {
-		to[at+i].sig = sigs[to[at+i].sig]
-	}
-	return to
 }
 
 // sharedUsers lists the users of shared nodes, part by part.
@@ -402,12 +398,19 @@ func (b *Builder) takenClusters() (r struct{ first, end int32 }) {
 
 // takenFrom is the part that a cluster was taken over from, nil: none.
 func (b *Builder) takenFrom(c int32) *Builder {
-	for _, p := range b.division.taken {
-		if first := p.division.cluster; c >= first && c < first+int32(len(p.clusters)) {
-			return p
+	ends := b.division.ends
+	k, end := 0, len(ends)
+	for k < end {
+		if m := (k + end) / 2; c < ends[m] {
+			end = m
+		} else {
+			k = m + 1
 		}
 	}
-	return nil
+	if k == len(ends) || c < b.division.taken[k].division.cluster {
+		return nil
+	}
+	return b.division.taken[k]
 }
 
 // appendItemsOf appends the items of a cluster, wherever they are.

@@ -4,7 +4,6 @@ package script
 // processor are sorted by order and signature, and runs of the same signature become instructions.
 
 import (
-	"cmp"
 	"encoding/binary"
 	"math"
 	"slices"
@@ -30,7 +29,7 @@ type emitter struct {
 	plan      holderTable
 	byLevel   []uint32 // clusters by level
 	matrixAlt []matrixItem
-	lists     []uint32 // items of products, once for all who have them
+	products
 	outerSeen []outerSeen
 }
 
@@ -162,7 +161,7 @@ func (b *Builder) emit() {
 	b.outerSeen = b.outerSeen[:0]
 	b.groupItems()
 	b.fuse()
-	b.sortMatrices()
+	b.gatherProducts()
 	b.planRuns(levels)
 	b.assign(levels, processors)
 	b.planMembers(levels, processors)
@@ -170,20 +169,6 @@ func (b *Builder) emit() {
 	b.writeCommon(levels)
 	b.planVisits(levels, processors)
 	b.assemble(levels, processors, barriers)
-}
-
-// sortMatrices orders product items by level and signature, those of equal ones as they came.
-func (b *Builder) sortMatrices() {
-	b.matrixAlt = resize(b.matrixAlt, len(b.matrices))
-	b.count = resize(b.count, max(len(b.sigs.start), int(b.maxLevel)+1)+1)
-	countingSort(b.count[:len(b.sigs.start)+1], b.matrices, b.matrixAlt, func(x *matrixItem) uint32 { return x.sig })
-	countingSort(b.count[:b.maxLevel+2], b.matrixAlt, b.matrices, func(x *matrixItem) uint32 { return uint32(x.level) })
-	// Outer products come last, and those of a matrix together.
-	bySig := func(x, y matrixItem) int { return cmp.Compare(x.sig, y.sig) }
-	if !slices.IsSortedFunc(b.outers, bySig) {
-		slices.SortStableFunc(b.outers, bySig)
-	}
-	b.matrices = append(b.matrices, b.outers...)
 }
 
 // countingSort writes from to to in the order of a key, equal keys as they came. Keys are below
@@ -207,7 +192,7 @@ func countingSort[T any](count []uint32, from, to []T, key func(*T) uint32) {
 func (b *Builder) assign(levels, processors int) {
 	b.sortClusters(levels)
 	b.places = resize(b.places, len(b.byLevel))
-	pieces := min(len(b.balances), 1+len(b.byLevel)>>13) // a few clusters are assigned at once
+	pieces := min(len(b.balances), 1+len(b.byLevel)>>11) // a few clusters are assigned at once
 	b.crew.share(pieces, func(k int) {
 		b.assignSome(&b.balances[k], b.levelOf(k, pieces), b.levelOf(k+1, pieces), processors)
 	})
@@ -361,7 +346,8 @@ func (b *Builder) assemble(levels, processors, barriers int) {
 	w := append(b.out.Script.Words[:0], make([]uint32, listsAt(processors))...)
 	w[HeadMagic], w[HeadProcessors], w[HeadBarriers] = Magic, uint32(processors), uint32(barriers)
 	w[HeadLists] = uint32(len(w))
-	w = append(w, b.lists...)
+	w = slices.Grow(w, b.listWords)[:len(w)+b.listWords]
+	b.fillLists(w[len(w)-b.listWords:])
 	w[HeadListEnd] = uint32(len(w))
 	w = b.appendStreams(w, levels, processors)
 	for len(w)%BarrierStride != 0 {

@@ -22,23 +22,32 @@ func (b *Builder) formParameters() {
 
 // formOuter schedules dW = sum dy x^T for all matrices.
 func (b *Builder) formOuter(level int32) {
+	b.outerLevel = level
+	for _, p := range b.division.taken {
+		for _, x := range p.stretches {
+			if x.level < 0 {
+				b.formsMatrix(p.division.signature[x.sig])
+			}
+		}
+	}
 	last := uint32(rawSig)
 	for i := range b.outers {
 		o := &b.outers[i]
-		o.level = level
-		if o.sig == last {
-			continue
-		}
-		last = o.sig
-		words := b.sigs.of(o.sig)
-		id := b.r.Plan.Matrices[words[3]].Param
-		if toMaster := Segment(words[2]&15) == SegGrad; toMaster && !slices.Contains(b.out.Formed, id) {
-			b.out.Formed = append(b.out.Formed, id)
+		if o.level = level; o.sig != last {
+			last = o.sig
+			b.formsMatrix(o.sig)
 		}
 	}
-	if len(b.outers) > 0 {
-		b.maxLevel = max(b.maxLevel, level)
+}
+
+// formsMatrix notes that there are outer products with a signature.
+func (b *Builder) formsMatrix(sig uint32) {
+	words := b.sigs.of(sig)
+	id := b.r.Plan.Matrices[words[3]].Param
+	if toMaster := Segment(words[2]&15) == SegGrad; toMaster && !slices.Contains(b.out.Formed, id) {
+		b.out.Formed = append(b.out.Formed, id)
 	}
+	b.maxLevel = max(b.maxLevel, b.outerLevel)
 }
 
 // pieceOf is how many elements of a parameter one processor sums.

@@ -6,8 +6,8 @@ package script
 type run struct {
 	level    int32
 	sig      uint32
-	part     int32 // of a matrix
-	from, to int
+	part     int32  // of a matrix
+	from, to int    // in products.inline, or counted from the first of its list
 	whole    bool   // every copy of the matrix does all items
 	acc      bool   // an Outer that adds to what is there
 	list     uint32 // where in the script its items are, 0: with each instruction
@@ -25,22 +25,24 @@ type levelPlan struct {
 	phase    uint32 // as flags of the level's first instruction
 }
 
-// planRuns groups the sorted product items.
+// planRuns makes runs of stretches of the same signature and level.
 func (b *Builder) planRuns(levels int) {
-	b.levels, b.runs, b.lists = resize(b.levels, levels), b.runs[:0], b.lists[:0]
-	at := 0
+	b.levels, b.runs = resize(b.levels, levels), b.runs[:0]
+	b.inline, b.listWords = b.inline[:0], 0
+	rest := b.stretches
 	for l := range int32(levels) {
 		first := len(b.runs)
-		for at < len(b.matrices) && b.matrices[at].level == l {
-			from, sig := at, b.matrices[at].sig
-			for at < len(b.matrices) && b.matrices[at].level == l && b.matrices[at].sig == sig {
-				at++
+		for len(rest) > 0 && rest[0].level == l {
+			n, items, sig := 0, 0, rest[0].sig
+			for ; n < len(rest) && rest[n].level == l && rest[n].sig == sig; n++ {
+				items += int(rest[n].to - rest[n].from)
 			}
 			words := b.sigs.of(sig)
 			outer := Opcode(words[0]) == Outer
-			r := run{l, sig, b.partOf(words), from, at, outer, outer && b.accumulates(words), 0}
-			b.shareItems(&r)
+			r := run{l, sig, b.partOf(words), 0, items, outer, outer && b.accumulates(words), 0}
+			b.shareItems(&r, rest[:n])
 			b.runs = append(b.runs, r)
+			rest = rest[n:]
 		}
 		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(b.phaseOf(l)) << (16 + PhaseShift)}
 	}
@@ -50,17 +52,22 @@ func (b *Builder) planRuns(levels int) {
 const inlineItems = 4
 
 // shareItems puts a run's items into the lists if each of several processors has more than a few.
-func (b *Builder) shareItems(r *run) {
+func (b *Builder) shareItems(r *run, of []stretch) {
 	copies := b.plan.copies[r.part]
-	n := r.to - r.from
+	n := r.to
 	if !r.whole {
 		n /= len(copies)
 	}
 	if n <= inlineItems || len(copies[0]) == 1 {
+		r.from, r.to = len(b.inline), len(b.inline)+r.to
+		b.inline = b.takeItems(b.inline, of)
 		return
 	}
-	r.list = uint32(listsAt(b.r.Plan.Processors) + len(b.lists))
-	b.lists = appendPairs(b.lists, b.matrices[r.from:r.to])
+	r.list = uint32(listsAt(b.r.Plan.Processors) + b.listWords)
+	for i := range of {
+		of[i].at = uint32(b.listWords)
+		b.listWords += 2 * int(of[i].to-of[i].from)
+	}
 }
 
 // share is which items of a run copy number c of its matrix does: those of an outer product are

@@ -65,7 +65,8 @@ func TestPartsAreWholeSentences(t *testing.T) {
 	defer PartNodes(PartNodes(4))
 	divided := 0
 	for seed := range uint64(40) {
-		r := sentences(t, seed, 8)
+		const count = 2 * mostParts
+		r := sentences(t, seed, count)
 		if r == nil {
 			continue
 		}
@@ -79,9 +80,9 @@ func TestPartsAreWholeSentences(t *testing.T) {
 		}
 		divided++
 		if len(list) != mostParts {
-			t.Errorf("seed %d: 8 sentences make %d parts", seed, len(list))
+			t.Errorf("seed %d: %d sentences make %d parts", seed, count, len(list))
 		}
-		first, sentence := list[0].first, int(r.Node)/8+1
+		first, sentence := list[0].first, int(r.Node)/count+1
 		for _, p := range list {
 			if n := int(p.end - p.first); p.first != first || n < sentence/2 || n > 3*sentence {
 				t.Errorf("seed %d: a part is nodes %d to %d behind %d, a sentence has %d", seed, p.first, p.end, first, sentence)

@@ -158,7 +158,7 @@ func (w *streamWriter) product(r *run, from, to int) {
 			s[at] |= Listed << 16
 			s = append(s, r.list+2*uint32(from-r.from))
 		} else {
-			s = appendPairs(s, b.matrices[from:from+k])
+			s = appendPairs(s, b.inline[from:from+k])
 		}
 		s[at] |= Sync << 16
 		s[at+1] = uint32(len(s)-at) | uint32(k)<<16
