@@ -118,7 +118,6 @@ type Builder struct {
 	passAt        []uint32 // from this element on; NoOffset: it has one of its own
 	bucket, order []uint32 // nodes sorted by the forward level of gcluster
 	linear        []source // the sources that are added unchanged, of one node
-	pieces        []source // and for one piece of a parameter
 
 	clusters []cluster
 

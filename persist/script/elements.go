@@ -133,8 +133,12 @@ func one(at uint32) source { return source{at, 1, 0} }
 // instructions in order; it returns the next free order. Runs of the greatest length are an item each
 // and come first, what else there is is spelled out.
 func (b *Builder) sumItems(cluster, sub int32, flags uint32, dst operand, from Segment, scale float32, n int, src []source) int32 {
+	return b.sumListed(cluster, sub, flags, dst, from, scale, n, b.listSources(src))
+}
+
+// sumListed is sumItems of the sources in b.sumList.
+func (b *Builder) sumListed(cluster, sub int32, flags uint32, dst operand, from Segment, scale float32, n int, runs sourceRuns) int32 {
 	const head = 8
-	runs := b.listSources(src)
 	if k := len(b.sumList); runs.items == 0 && (k == 1 || k <= fewSources && scale == 1 && n <= fewElements) {
 		return b.addFew(cluster, sub, flags, dst, from, scale, n)
 	}

@@ -116,13 +116,11 @@ func (b *Builder) zeroRest(p *Param, level int32) {
 
 // sumPieces spreads dst (+)= sum of b.linear over processors by elements.
 func (b *Builder) sumPieces(level int32, flags uint32, dst operand, size uint32) {
-	b.pieces = append(b.pieces[:0], b.linear...)
-	src := b.pieces
+	runs := b.listSources(b.linear)
 	for at := uint32(0); at < size; at += pieceOf {
-		n := min(pieceOf, size-at)
-		b.sumItems(b.newCluster(level), 0, flags, dst.plus(at), SegAct, 1, int(n), src)
-		for i := range src {
-			src[i].at += pieceOf
+		b.sumListed(b.newCluster(level), 0, flags, dst.plus(at), SegAct, 1, int(min(pieceOf, size-at)), runs)
+		for i := range b.sumList {
+			b.sumList[i] += pieceOf
 		}
 	}
 }

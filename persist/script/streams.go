@@ -7,6 +7,7 @@ import "slices"
 // streamMemory is the memory of one of the goroutines that write streams.
 type streamMemory struct {
 	words  []uint32
+	at     uint32   // where in the script these are
 	starts []uint32 // of its streams, in words
 	items  []item   // of a level and processor
 	shifts []shift  // of a level's products
@@ -14,7 +15,7 @@ type streamMemory struct {
 }
 
 // appendStreams appends all streams. Each of several goroutines writes those of some processors, the first
-// to their place.
+// to their place; the others' are copied when it is known where.
 func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 	n := min(processors, max(1, b.crew.size))
 	b.crew.share(n, func(k int) {
@@ -28,18 +29,23 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 	})
 	p := 0
 	for k := range n {
-		m, at := &b.writers[k], uint32(0)
-		if k > 0 {
+		m := &b.writers[k]
+		if m.at = 0; k > 0 {
 			w = align(w)
-			at = uint32(len(w))
-			w = append(w, m.words...)
+			m.at = uint32(len(w))
+			w = slices.Grow(w, len(m.words))[:len(w)+len(m.words)]
 		}
 		for _, start := range m.starts {
 			x := w[HeadWords+p*ProcWords:]
-			x[ProcStart], x[ProcRank], x[ProcGroup] = at+start, 0, 1
+			x[ProcStart], x[ProcRank], x[ProcGroup] = m.at+start, 0, 1
 			p++
 		}
 	}
+	b.crew.share(n, func(k int) {
+		if m := &b.writers[k]; k > 0 {
+			copy(w[m.at:], m.words)
+		}
+	})
 	return w
 }
 
