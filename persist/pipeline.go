@@ -76,6 +76,9 @@ func (e *Engine) hand(r *script.Request) *job {
 	r.Plan, r.Seed = e.plan, e.seed
 	r.Params = append([]script.Param(nil), e.paramViews()...)
 	e.batch++
+	if x, ok := e.exec.(interface{ Space(batch uint32) []uint32 }); ok {
+		r.Space = x.Space(e.batch)
+	}
 	j := &job{request: *r, launch: e.batch, before: e.pipe.last, done: make(chan struct{})}
 	e.pipe.last = j
 	e.pipe.queue <- j

@@ -17,14 +17,14 @@ import (
 	"libvpps/persist/script"
 )
 
-// slots is how many scripts may be on their way; the host writes into the next slot's pinned
+// slots is how many scripts may be on their way, from their writing on; the host writes into the next slot's pinned
 // memory while the device still copies from the others.
 const slots = 3
 
 // slack is read, not used, behind a script: the device fetches whole pieces ahead.
 const slack = 4 * script.MaxWords
 
-// Executor owns a device's segments. It is used by one goroutine at a time, but for WaitBatch and
+// Executor owns a device's segments. It is used by one goroutine at a time, but for WaitBatch, Space and
 // reading results, which another may do meanwhile.
 type Executor struct {
 	mu       sync.Mutex // of the slots' busy and batch
@@ -40,7 +40,6 @@ type Executor struct {
 	status   gpu.Ptr        // the sticky word
 
 	staging [slots]staging
-	next    int
 
 	plan      *plan.Plan
 	module    gpu.Module
@@ -257,6 +256,32 @@ func (e *Executor) Write(s script.Segment, offset uint64, from []float32) error 
 	return e.dev.CopyToDevice(e.segments[s].at+gpu.Ptr(4*offset), unsafe.Pointer(&from[0]), 4*len(from))
 }
 
+// Space is pinned words for the script of a batch, if they are enough: Launch then copies it to the device from there. The
+// batch is not more than slots behind one that was not launched yet. It may be called while another goroutine launches.
+func (e *Executor) Space(batch uint32) []uint32 {
+	t := e.slotOf(batch)
+	if e.finish(t) != nil { // the launch will tell
+		return nil
+	}
+	return unsafe.Slice((*uint32)(t.host.Mem), t.words)[:0]
+}
+
+// slotOf is a batch's slot; the first batch is number 1.
+func (e *Executor) slotOf(batch uint32) *staging { return &e.staging[(batch-1)%slots] }
+
+// stage brings a batch's script to the pinned memory of its slot, if it was written elsewhere.
+func (e *Executor) stage(batch uint32, words []uint32) (*staging, error) {
+	t := e.slotOf(batch)
+	if unsafe.Pointer(&words[0]) == t.host.Mem {
+		return t, nil
+	}
+	if err := e.room(t, len(words)); err != nil {
+		return nil, err
+	}
+	copy(unsafe.Slice((*uint32)(t.host.Mem), t.words), words)
+	return t, nil
+}
+
 // Launch copies the script and starts the kernel.
 func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	if e.function == nil {
@@ -269,12 +294,10 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 			return err
 		}
 	}
-	t := &e.staging[e.next]
-	e.next = (e.next + 1) % slots
-	if err := e.room(t, n); err != nil {
+	t, err := e.stage(batch, s.Words[:n])
+	if err != nil {
 		return err
 	}
-	copy(unsafe.Slice((*uint32)(t.host.Mem), t.words), s.Words[:n])
 	e.timeline.before(t)
 	if e.timed {
 		if err := t.begin.Record(); err != nil {
@@ -295,7 +318,7 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	if err := e.dev.Launch(e.function, e.plan.Processors, jit.Threads, e.shared, e.arguments(t, batch), []uint32{0}); err != nil {
 		return err
 	}
-	err := t.done.Record()
+	err = t.done.Record()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t.busy, t.batch = true, batch

@@ -92,6 +92,26 @@ func TestSlotsAreWrittenWhenTheLaunchBeforeHasPassed(t *testing.T) {
 	}
 }
 
+// A slot has no space before its first script, which is copied; the next that is not longer is written into the slot.
+func TestScriptsAreWrittenIntoTheirSpace(t *testing.T) {
+	e, d, events, function := opened(t)
+	d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
+	d.EXPECT().Launch(function, gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
+	for _, event := range events {
+		event.EXPECT().Record().AnyTimes()
+		event.EXPECT().Wait().AnyTimes()
+	}
+	for batch := range uint32(slots) {
+		require.Empty(t, e.Space(batch+1), "of a slot that nothing was launched from")
+		require.NoError(t, e.Launch(emptyScript(), batch+1))
+	}
+	space := e.Space(slots + 1)
+	empty := emptyScript()
+	require.GreaterOrEqual(t, cap(space), len(empty.Words))
+	require.NoError(t, e.Launch(&script.Script{Words: append(space, empty.Words...)}, slots+1))
+	require.Equal(t, unsafe.Pointer(&space[:1][0]), e.staging[0].host.Mem, "the slot has other memory than it had")
+}
+
 // Waiting for a batch waits for its mark only, once; the slot is free then.
 func TestWaitingForABatchWaitsForItsMark(t *testing.T) {
 	e, d, events, function := opened(t)

@@ -65,6 +65,8 @@ type Request struct {
 	Result                      uint32 // where in segment result: loss, then Clip's four words; NoOffset: nowhere
 	Seed, GraphID, ForwardCount uint32
 	Tensors                     bool // write the tensor table
+
+	Space []uint32 // memory for the script, if it is enough; nil: the builder's own
 }
 
 // Apply says how gradients are applied at the end.
@@ -153,6 +155,7 @@ type Builder struct {
 	knowsOthers bool          // otherwise is filled in
 	mixed       bool          // vectors of one length may overlap without being the same
 	out         Built
+	space       []uint32 // for scripts
 	division    division
 	crew        crew
 	emitter

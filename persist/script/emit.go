@@ -343,7 +343,11 @@ func listsAt(processors int) int { return HeadWords + processors*ProcWords }
 
 // assemble puts header, lists, streams, counters, inputs and tensors behind one another.
 func (b *Builder) assemble(levels, processors, barriers int) {
-	w := append(b.out.Script.Words[:0], make([]uint32, listsAt(processors))...)
+	w := b.r.Space
+	if w == nil {
+		w = b.space
+	}
+	w = append(w[:0], make([]uint32, listsAt(processors))...)
 	w[HeadMagic], w[HeadProcessors], w[HeadBarriers] = Magic, uint32(processors), uint32(barriers)
 	w[HeadLists] = uint32(len(w))
 	w = slices.Grow(w, b.listWords)[:len(w)+b.listWords]
@@ -369,5 +373,7 @@ func (b *Builder) assemble(levels, processors, barriers int) {
 		w = b.appendTensors(w)
 	}
 	w[HeadTensorEnd] = uint32(len(w))
-	b.out.Script.Words = w
+	if b.out.Script.Words = w; b.r.Space == nil {
+		b.space = w
+	}
 }
