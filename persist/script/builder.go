@@ -197,10 +197,7 @@ type matrixItem struct {
 
 // Build writes the script of a request. The result is valid until the next Build.
 func (b *Builder) Build(r *Request) (*Built, error) {
-	if divisible(r) {
-		b.crew.begin()
-		defer b.crew.end()
-	}
+	defer b.crew.end() // which begins if it is divided
 	b.reset(r)
 	if err := b.lowerAll(); err != nil {
 		return nil, err
