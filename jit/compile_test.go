@@ -140,14 +140,19 @@ func TestKernelsOfLargeModelsSpillNothing(t *testing.T) {
 	}
 	for _, x := range kernels {
 		t.Run(fmt.Sprintf("sm_%d %s", x.arch, x.name), func(t *testing.T) {
-			d := h200
+			d, c := h200, compilerFor(t, x.arch)
 			d.Processors, d.SharedPerBlock = x.processors, x.shared<<10
+			none, err := plan.RoundRobin(nil, d, 1)
+			require.NoError(t, err)
+			interpreter, err := Compile(c, none, x.arch, Options{}, nil)
+			require.NoError(t, err)
+			d.SetAside = interpreter.SetAside()
 			p, err := plan.RoundRobin(x.matrices, d, 1)
 			require.NoError(t, err)
 			t.Log(p.Report())
 			require.NotZero(t, p.Outside())
 			require.LessOrEqual(t, SharedBytes(p), d.SharedPerBlock)
-			keepsWeights(t, compilerFor(t, x.arch), p, x.arch, Options{})
+			keepsWeights(t, c, p, x.arch, Options{})
 		})
 	}
 }
