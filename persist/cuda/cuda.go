@@ -53,6 +53,7 @@ type Executor struct {
 	timed     bool                       // the slots have marks with times
 	settings  plan.Settings
 	registers int         // that the interpreter needs without matrices, 0: not known yet
+	lacking   int         // registers of the kernel that was refused last
 	times     bool        // measure the device's time (VPPS_TIMES=1: 1.5 us a launch)
 	deviceUS  float64     // so far
 	copyUS    float64     // of this, until the script was copied

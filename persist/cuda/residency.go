@@ -115,8 +115,9 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 	if n := e.settings.RowsPerWarp; n > 0 {
 		return nil, fmt.Errorf("%d rows a warp, as VPPS_PLAN pins, are refused: %s; pin fewer, or none", n, strings.Join(refused, "; "))
 	}
-	for p := all[0]; p.Used > 0; {
-		d.SetAside = d.RegistersPer - (p.Used+p.Staging)/2
+	p := all[0]
+	d.SetAside = max(d.SetAside+e.lacking, d.RegistersPer-(p.Used+p.Staging)+1) // first what the kernel lacked, then half of what it has
+	for ; p.Used > 0; d.SetAside = d.RegistersPer - (p.Used+p.Staging)/2 {
 		if p, err = plan.RoundRobin(matrices, d, 1); err != nil {
 			return nil, err
 		}
@@ -137,6 +138,7 @@ func (e *Executor) try(p *plan.Plan, refused *[]string) (bool, error) {
 		return false, err
 	}
 	if why := e.spills(k, p); why != "" {
+		e.lacking = (k.Stack + 3) / 4
 		*refused = append(*refused, p.Name()+": "+why)
 		return false, nil
 	}
