@@ -613,6 +613,9 @@ static inline int64_t vpps_check_dims(const uint32_t *words, uint32_t first, uin
   const vpps_dim *few[16], **many = NULL, **list;
   uint32_t many_size = 0;
   int64_t result = -1;
+  /* The node that was inferred last, if it has few arguments and no attributes: op, dim, number of
+   * arguments, their dims. Cells repeat it. */
+  uint32_t last[3 + 6] = {0}, like[3 + 6] = {0};
   (void)dim_count;
   for (uint32_t node = first; node < first + count; node++) {
     uint32_t op = words[0] & 0xff, id = words[0] >> 8, nargs;
@@ -627,6 +630,17 @@ static inline int64_t vpps_check_dims(const uint32_t *words, uint32_t first, uin
          node_dims[words[1]] == id)) {
       words += nargs + (uint32_t)attrs;
       continue;
+    }
+    like[0] = nargs <= 6 && attrs == 0 ? op : 0;
+    if (like[0] != 0) {
+      like[1] = id;
+      like[2] = nargs;
+      for (uint32_t i = 0; i < 6; i++)
+        like[3 + i] = i < nargs ? node_dims[words[i]] : 0;
+      if (memcmp(like, last, sizeof last) == 0) {
+        words += nargs;
+        continue;
+      }
     }
     list = few;
     if (nargs > 16) {
@@ -662,6 +676,8 @@ static inline int64_t vpps_check_dims(const uint32_t *words, uint32_t first, uin
       break;
     }
     words += nargs + (uint32_t)attrs;
+    if (like[0] != 0)
+      memcpy(last, like, sizeof last);
   }
   free((void *)many);
   return result;
