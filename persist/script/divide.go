@@ -387,8 +387,10 @@ func (b *Builder) sharedUsers() {
 	b.useStart[b.shared] = uint32(len(b.uses))
 }
 
+type clusterRange struct{ first, end int32 }
+
 // takenClusters is where those begin and end that are parts'; nowhere without parts.
-func (b *Builder) takenClusters() (r struct{ first, end int32 }) {
+func (b *Builder) takenClusters() (r clusterRange) {
 	r.first = -1
 	if list := b.division.taken; len(list) > 0 {
 		last := list[len(list)-1]

@@ -13,6 +13,7 @@ import (
 
 // emitter is the memory of the last stage.
 type emitter struct {
+	firsts    []int32  // by level, its first cluster with items
 	groups    []uint32 // where the items of a cluster are; its number is that of the first cluster it is made of
 	places    []int32  // of byLevel: the processors
 	visits    []visit  // by processor and level
@@ -315,8 +316,11 @@ func (h loadHeap) add(cost int32) int32 {
 // groupItems orders items by cluster, those of a cluster as they came: in an order in which they could run
 // one by one.
 func (b *Builder) groupItems() {
-	b.groups = resize(b.groups, len(b.clusters))
 	at, taken := uint32(0), b.takenClusters()
+	if b.r.Plan.Single && b.r.Plan.Processors == 1 {
+		b.joinLevels(taken)
+	}
+	b.groups = resize(b.groups, len(b.clusters))
 	for c := int32(0); int(c) < len(b.clusters); c++ {
 		if c == taken.first {
 			c = taken.end - 1
@@ -336,6 +340,28 @@ func (b *Builder) groupItems() {
 		*at++
 	}
 	b.items, b.sorted = b.sorted, b.items
+}
+
+// joinLevels makes one cluster of all clusters of a level but those taken over. Only for one processor, and where
+// nothing is fused: then nobody asks any more which items belong together.
+func (b *Builder) joinLevels(taken clusterRange) {
+	clear(b.firsts)
+	for c := int32(0); int(c) < len(b.clusters); c++ {
+		if c == taken.first {
+			c = taken.end - 1
+			continue
+		}
+		x := &b.clusters[c]
+		if x.parent != c || x.items == 0 {
+			continue
+		}
+		b.firsts = extend(b.firsts, int(x.level)+1, 0)
+		if first := &b.firsts[x.level]; *first == 0 { // cluster 0 has no items
+			*first = c
+		} else {
+			b.union(*first, c)
+		}
+	}
 }
 
 // listsAt is where in a script the lists begin.

@@ -55,7 +55,7 @@ func requested(t *testing.T, seed uint64) *Request {
 		at[table] += q.Size
 		r.Params = append(r.Params, q)
 	}
-	if r.Plan, err = plan.Sliced(matrices, 2+rng.IntN(4)); err != nil {
+	if r.Plan, err = plan.Sliced(matrices, 1+rng.IntN(5)); err != nil {
 		t.Fatal(err)
 	}
 	r.Plan.Atomics, r.Plan.Single = seed%3 == 0, seed%2 == 0
