@@ -26,10 +26,11 @@ type crew struct {
 	fault atomic.Pointer[string] // a panic of one of them
 }
 
-// begin makes it a crew of as many as there are processors for, until end.
-func (c *crew) begin() {
+// begin makes it a crew of as many as there are processors for, until end. Nobody stays awake where others have
+// use for the processors.
+func (c *crew) begin(spare bool) {
 	processors := runtime.GOMAXPROCS(0)
-	c.size, c.awake = min(mostGoroutines, processors), processors >= 2*mostGoroutines
+	c.size, c.awake = min(mostGoroutines, processors), spare && processors >= 2*mostGoroutines
 	if c.awake {
 		for range c.size - 1 {
 			go c.stay(c.round.Load() >> 32)

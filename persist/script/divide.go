@@ -128,7 +128,7 @@ func (b *Builder) divide() bool {
 	for _, p := range x.list {
 		p.arena = arena{chunk: chunk, turn: uint32(len(x.list))}
 	}
-	b.crew.begin()
+	b.crew.begin(!b.r.Plan.Single) // a CPU's virtual processors need its cores
 	b.nodeRange = nodeRange{0, shared, shared, r.Node + 1}
 	x.tail = b.newPart(mostParts, nodeRange{tail, r.Node + 1, shared, r.Node + 1})
 	return true
