@@ -39,7 +39,7 @@ func requireSameBits(t *testing.T, single, fused [script.Segments][]float32) {
 
 // A plan that wants operations single has no chains, and the same results.
 func TestCellsStaySingle(t *testing.T) {
-	g, params, matrices := newForest(t, 120, 16)
+	g, params, matrices := newForest(t, 24, 16)
 	p := onGPU(t, params, matrices, 1)
 	scripts := [2]*script.Script{}
 	for k, single := range []bool{false, true} {
