@@ -258,7 +258,7 @@ func (e *Executor) Write(s script.Segment, offset uint64, from []float32) error 
 }
 
 // Space is pinned words for the script of a batch, if they are enough: Launch then copies it to the device from there. The
-// batch is not more than slots behind one that was not launched yet. It may be called while another goroutine launches.
+// batch is fewer than slots ahead of the first that was not launched yet. It may be called while another goroutine launches.
 func (e *Executor) Space(batch uint32) []uint32 {
 	t := e.slotOf(batch)
 	if e.finish(t) != nil { // the launch will tell

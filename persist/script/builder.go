@@ -123,8 +123,6 @@ type Builder struct {
 
 	clusters []cluster
 
-	outerLevel int32
-
 	// Per forward cluster: level and number of the cluster that forms its gradients.
 	blevel, bcluster []int32
 
@@ -133,7 +131,7 @@ type Builder struct {
 	pool     []uint32
 	matrices []matrixItem
 	terms    []term       // of one node
-	outers   []matrixItem // of Outer, all of one level: outerLevel
+	outers   []matrixItem // of Outer; their level, outerLevel, is known at the end
 	beside   []uint32     // results of an affine transform's products that are added at its end
 	axes     []axis       // of one node
 	moved    []move       // of one node
@@ -150,6 +148,7 @@ type Builder struct {
 
 	tensors     []uint32 // the tensor table so far: triples
 	maxLevel    int32
+	outerLevel  int32         // of outer products
 	ends        [Phases]int32 // the last level of each phase
 	partial     bool          // some nodes were evaluated by an earlier call
 	knowsOthers bool          // otherwise is filled in

@@ -5,7 +5,7 @@ package script
 
 // common is the classes' streams.
 type common struct {
-	joined []bool   // by class and level: it has products there
+	loads  []int32  // by class and level: what its products there cost, 0: it has none
 	words  []uint32 // of all classes
 	starts []uint32 // by class and level, where in words its section begins; one more than there are
 	shifts []shift
@@ -27,7 +27,7 @@ func (b *Builder) writeCommon(levels int) {
 		w.p = p
 		for l := range levels {
 			x.starts, x.at = append(x.starts, uint32(len(w.words))), append(x.at, uint32(len(x.shifts)))
-			if !x.joined[c*levels+l] {
+			if x.loads[c*levels+l] == 0 {
 				continue
 			}
 			first, level := len(w.words), &b.levels[l]

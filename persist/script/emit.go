@@ -37,7 +37,6 @@ type emitter struct {
 // balance is the memory of assigning the clusters of some levels.
 type balance struct {
 	loads []int32 // of a level: cost per processor before its clusters
-	class []int32 // and per class
 	heap  loadHeap
 }
 
@@ -164,6 +163,7 @@ func (b *Builder) emit() {
 	b.fuse()
 	b.gatherProducts()
 	b.planRuns(levels)
+	b.planClasses(levels)
 	b.assign(levels, processors)
 	b.planMembers(levels, processors)
 	barriers := b.planBarriers(levels)
@@ -217,7 +217,7 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 		if c.level != last {
 			last = c.level
 			if r := &b.levels[last].runs; r[0] < r[1] {
-				b.loadProducts(x, last)
+				b.loadProducts(x.loads, int(last))
 				x.heap.init(x.loads)
 			} else {
 				x.heap.clear()
@@ -228,19 +228,9 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 }
 
 // loadProducts makes loads those of a level's products.
-func (b *Builder) loadProducts(to *balance, level int32) {
-	x, t := &b.levels[level], &b.plan
-	to.class = to.class[:0]
-	for c := range t.first {
-		load := 0
-		for i := x.runs[0]; i < x.runs[1]; i++ {
-			from, to := b.shareOf(&b.runs[i], t.first[c])
-			load += 2 * (to - from)
-		}
-		to.class = append(to.class, int32(load))
-	}
-	for p, c := range t.class {
-		to.loads[p] = to.class[c]
+func (b *Builder) loadProducts(loads []int32, level int) {
+	for p, c := range b.plan.class {
+		loads[p] = b.common.loads[int(c)*len(b.levels)+level]
 	}
 }
 

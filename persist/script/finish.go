@@ -32,10 +32,9 @@ func (b *Builder) formOuter(level int32) {
 	}
 	last := uint32(rawSig)
 	for i := range b.outers {
-		o := &b.outers[i]
-		if o.level = level; o.sig != last {
-			last = o.sig
-			b.formsMatrix(o.sig)
+		if sig := b.outers[i].sig; sig != last {
+			last = sig
+			b.formsMatrix(sig)
 		}
 	}
 }

@@ -109,9 +109,9 @@ func (b *Builder) shareOf(r *run, p int32) (from, to int) {
 	return b.share(r, int(b.plan.copy[at]))
 }
 
-// planMembers finds who takes part in which level: who has items, or holds a matrix of a product.
+// planMembers finds who takes part in which level besides the classes: who has items.
 func (b *Builder) planMembers(levels, processors int) {
-	t, joined := &b.plan, b.joinClasses(levels)
+	t, loads := &b.plan, b.common.loads
 	b.seen = resize(b.seen, processors)
 	for p := range b.seen {
 		b.seen[p] = -1
@@ -120,7 +120,7 @@ func (b *Builder) planMembers(levels, processors int) {
 		p, l := b.places[i], b.clusters[c].level
 		if b.seen[p] < l {
 			b.seen[p] = l
-			if !joined[int(t.class[p])*levels+int(l)] {
+			if loads[int(t.class[p])*levels+int(l)] == 0 {
 				b.levels[l].join(p, 1)
 			}
 		}
@@ -159,25 +159,23 @@ func (b *Builder) planVisits(levels, processors int) {
 	}
 }
 
-// joinClasses finds which classes have products of which level.
-func (b *Builder) joinClasses(levels int) []bool {
+// planClasses finds which classes have products of which level, and how many.
+func (b *Builder) planClasses(levels int) {
 	t := &b.plan
-	b.common.joined = resize(b.common.joined, len(t.first)*levels)
+	b.common.loads = resize(b.common.loads, len(t.first)*levels)
 	for c, p := range t.first {
-		joined := b.common.joined[c*levels:][:levels]
-		for l := range joined {
-			x := &b.levels[l]
-			joined[l] = false
-			for i := x.runs[0]; i < x.runs[1] && !joined[l]; i++ {
+		loads := b.common.loads[c*levels:][:levels]
+		for l := range loads {
+			x, load := &b.levels[l], 0
+			for i := x.runs[0]; i < x.runs[1]; i++ {
 				from, to := b.shareOf(&b.runs[i], p)
-				joined[l] = from < to
+				load += 2 * (to - from)
 			}
-			if joined[l] {
+			if loads[l] = int32(load); load > 0 {
 				x.join(p, t.size[c])
 			}
 		}
 	}
-	return b.common.joined
 }
 
 // join adds n members, the lowest of which is p.

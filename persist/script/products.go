@@ -63,18 +63,17 @@ func (b *Builder) source(k int) *Builder {
 func (b *Builder) gatherProducts() {
 	b.orderProducts()
 	all := b.unsorted[:0]
-	for k, p := range b.division.taken {
+	for k := range len(b.division.taken) + 1 {
+		p := b.source(k)
 		for _, x := range p.stretches {
-			if x.level < 0 {
+			if x.source = int32(k); x.level < 0 {
 				x.level = b.outerLevel
 			}
-			x.sig, x.source = p.division.signature[x.sig], int32(k)
+			if p != b {
+				x.sig = p.division.signature[x.sig]
+			}
 			all = append(all, x)
 		}
-	}
-	for _, x := range b.stretches {
-		x.source = int32(len(b.division.taken))
-		all = append(all, x)
 	}
 	b.unsorted = all
 	if len(b.division.taken) == 0 {
