@@ -112,6 +112,15 @@ VP void check_chain(const Check &c, u32 count) {
         c.vector(e, s, x.items[e * x.slots + s], c.w[CHAIN_N]);
 }
 
+// Collect: a result, and runs of vectors.
+VP void check_collect(const Check &c, const Processor &p, u32 runs, u32 count) {
+  Range r = owned(c.w[COLLECT_N], c.flags, p);
+  u64 n = r.hi - r.lo, run = (u64)(c.w[COLLECT_COUNT] - 1) * c.w[COLLECT_APART] + n;
+  for (u32 e = THREAD; e < count; e += THREADS)
+    for (u32 k = 0; k <= runs && n > 0; k++)
+      c.vector(e, k > 0, (u64)c.w[COLLECT_ITEMS + e * (runs + 1) + k] + r.lo, k > 0 ? run : n);
+}
+
 // Row: which words of an item are rows and single elements, and whether the last is a label.
 VP void check_row(const Check &c, u32 fn, u32 count) {
   u32 rows = 0, scalars = 0, label = 0, words = row_words(fn), n = c.w[ROW_N];
@@ -216,6 +225,10 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
     *head = (u32)(ChainWords(w).items - w);
     *words = fn;
     return fn > 0 && !(w[0] >> 16 & ((1u << (PHASE_SHIFT - 16)) - 1) & ~(u32)FLAG_SYNC);
+  case OP_COLLECT:
+    *head = COLLECT_ITEMS;
+    *words = fn + 1;
+    return fn > 0 && fn <= MAX_RUNS && w[COLLECT_COUNT] > 0 && w[COLLECT_COUNT] <= MAX_RUN;
   case OP_ROW:
     *head = ROW_ITEMS;
     *words = row_words(fn);
@@ -288,6 +301,8 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 
     return check_strided(c, fn, count);
   case OP_CHAIN:
     return check_chain(c, count);
+  case OP_COLLECT:
+    return check_collect(c, p, fn, count);
   case OP_ROW:
     return check_row(c, fn, count);
   case OP_GEMM:

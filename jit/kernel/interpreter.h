@@ -39,6 +39,11 @@ VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const He
   case OP_SUM:
     sum(l, p, w, flags, count, d.scratch);
     break;
+#if !defined(VPPS_GPU) || defined(VPPS_SLICES)
+  case OP_COLLECT:
+    collect(l, p, w, w + COLLECT_ITEMS, fn, flags, count, d.scratch);
+    break;
+#endif
   case OP_PRODUCT:
     d.resident_product(l, p, w, d.items(l, p, w, PRODUCT_ITEMS), flags, count);
     break;

@@ -10,15 +10,16 @@
 #define OP_STRIDED 6
 #define OP_CHAIN 7
 #define OP_SUM 8
-#define OP_PRODUCT 9
-#define OP_PRODUCT_T 10
-#define OP_OUTER 11
-#define OP_GEMM 12
-#define OP_ROW 13
-#define OP_RANDOM 14
-#define OP_NORM 15
-#define OP_CLIP 16
-#define OP_UPDATE 17
+#define OP_COLLECT 9
+#define OP_PRODUCT 10
+#define OP_PRODUCT_T 11
+#define OP_OUTER 12
+#define OP_GEMM 13
+#define OP_ROW 14
+#define OP_RANDOM 15
+#define OP_NORM 16
+#define OP_CLIP 17
+#define OP_UPDATE 18
 
 // Word offsets of the fixed fields, and where the items begin.
 #define SIGNAL_BARRIER 2
@@ -53,6 +54,12 @@
 #define SUM_RUNS 6
 #define SUM_APART 7
 #define SUM_ITEMS 8
+#define COLLECT_SEGMENTS 2
+#define COLLECT_N 3
+#define COLLECT_SCALE 4
+#define COLLECT_COUNT 5
+#define COLLECT_APART 6
+#define COLLECT_ITEMS 7
 #define PRODUCT_SEGMENTS 2
 #define PRODUCT_MATRIX 3
 #define PRODUCT_SCALE 4
@@ -152,6 +159,7 @@
 #define MAX_WORDS 1024
 #define MAX_LISTED 510
 #define MAX_RUN 1024
+#define MAX_RUNS 16
 #define MAX_SLOTS 32
 #define CHAIN_READ 16
 #define CHAIN_WRITTEN 32
@@ -174,7 +182,7 @@
 
 // What clocks leave, by processor: see persist/script/clocks.go.
 #define PHASE_SHIFT 29
-#define OPCODES 18
+#define OPCODES 19
 #define CLOCK_BEGIN 0
 #define CLOCK_END 1
 #define CLOCK_TICKS 2
@@ -186,8 +194,8 @@
 #define CLOCK_CELL 8
 #define CLOCK_BLOCKED 9
 #define CLOCK_CELLS 10
-#define CLOCK_COUNTS 100
-#define CLOCK_WORDS 190
+#define CLOCK_COUNTS 105
+#define CLOCK_WORDS 200
 
 // FN(NAME, inputs) of every element function.
 #define ELEMENT_FUNCTIONS(FN) \

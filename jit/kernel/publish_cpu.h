@@ -16,7 +16,7 @@ VP void release_stores(float *to, const float *from, u32 lo, u32 hi) {
 template <class Device>
 static void publish_item(Device &d, Launch &l, const vpps_residency &res, Processor &p,
                          const u32 *w, u32 head, u32 words, const u32 *item, float *to, u32 n) {
-  u32 own[16];
+  u32 own[32];
   float *mine = l.segment[SEG_PRIVATE];
   for (u32 i = 0; i < head; i++)
     own[i] = w[i];
@@ -63,6 +63,9 @@ static bool publish(Device &d, const Launch &launch, const vpps_residency &res, 
     break;
   case OP_MAP:
     n = w[MAP_N], head = MAP_ITEMS, words = arity(fn) + 1;
+    break;
+  case OP_COLLECT:
+    n = w[COLLECT_N], head = COLLECT_ITEMS, words = fn + 1;
     break;
   case OP_RANDOM:
     n = w[RANDOM_N], head = RANDOM_ITEMS;

@@ -123,6 +123,24 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"more runs than items", func(a *script.Assembler) {
 			a.Do(1, script.Sum, 0, 0, []uint32{act, 2, one, 0, 2 | 3<<16, 3}, []uint32{16})
 		}, "instruction 1 (sum): not an instruction"},
+		{"a collected run over the end", func(a *script.Assembler) {
+			a.Do(1, script.Collect, 2, 0, []uint32{act, 2, one, 3, 3}, []uint32{0, 8, 8}, []uint32{2, 16, 17})
+		}, "instruction 1 (collect): operand 1 of item 1, act+17..24, leaves tensor 4"},
+		{"a collected result over the end", func(a *script.Assembler) {
+			a.Do(1, script.Collect, 1, script.Own, []uint32{act, 8, one, 1, 0}, []uint32{1, 16})
+		}, "instruction 1 (collect): operand 0 of item 0, act+5..8, leaves tensor 2"},
+		{"runs of nothing", func(a *script.Assembler) {
+			a.Do(1, script.Collect, 1, 0, []uint32{act, 2, one, 0, 3}, []uint32{0, 8})
+		}, "instruction 1 (collect): not an instruction"},
+		{"runs that are too long", func(a *script.Assembler) {
+			a.Do(1, script.Collect, 1, 0, []uint32{act, 2, one, script.MaxRun + 1, 0}, []uint32{0, 8})
+		}, "instruction 1 (collect): not an instruction"},
+		{"no runs", func(a *script.Assembler) {
+			a.Do(1, script.Collect, 0, 0, []uint32{act, 2, one, 1, 3}, []uint32{0})
+		}, "processor 1, word 3 of its script: not an instruction"},
+		{"too many runs", func(a *script.Assembler) {
+			a.Do(1, script.Collect, script.MaxRuns+1, 0, []uint32{act, 2, one, 1, 3}, make([]uint32, script.MaxRuns+2))
+		}, "processor 1, word 3 of its script: not an instruction"},
 		{"items beyond the lists", func(a *script.Assembler) {
 			a.DoListed(1, script.Outer, 0, []uint32{act, 0, one, 0}, []uint32{0, 8})
 			a.Streams[1][len(a.Streams[1])-1] += 0x10000000

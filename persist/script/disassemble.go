@@ -174,7 +174,11 @@ func (in *Instruction) itemText(i int) string {
 	var parts []string
 	for k, w := range item {
 		if k < addresses {
-			parts = append(parts, in.addressText(first+k, w))
+			slot := first + k
+			if in.Op == Collect {
+				slot = min(k, 1)
+			}
+			parts = append(parts, in.addressText(slot, w))
 		} else {
 			parts = append(parts, fmt.Sprint("#", w))
 		}

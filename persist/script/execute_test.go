@@ -175,6 +175,18 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 		}
 		a.Do(0, script.Sum, 0, g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), g.memory(segs[0], n), uint32(runs | each<<16), uint32(apart)}, items...)
 	},
+	script.Collect: func(g *instructions, a *script.Assembler) {
+		n, segs := 1+g.rng.IntN(90), g.segments(2)
+		runs, count, apart := 1+g.rng.IntN(5), 1+g.rng.IntN(5), n+g.rng.IntN(3)
+		items := make([][]uint32, 1+g.rng.IntN(3))
+		for i := range items {
+			items[i] = []uint32{g.memory(segs[0], n)}
+			for range runs {
+				items[i] = append(items[i], g.memory(segs[1], count*apart))
+			}
+		}
+		a.Do(0, script.Collect, uint8(runs), g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), uint32(count), uint32(apart)}, items...)
+	},
 	script.Strided: strided,
 	script.Chain:   func(g *instructions, a *script.Assembler) { g.chain().do(a, 0) },
 	script.Product: func(g *instructions, a *script.Assembler) {

@@ -101,7 +101,7 @@ func (f *Footprint) Of(in *Instruction, p *plan.Plan, place Place) ([]Range, err
 // ownable: the opcodes with a slice per processor. A matrix's rows are always one.
 func ownable(op Opcode) bool {
 	switch op {
-	case Poll, Fill, Map, Sum, Random, Product, ProductT, Outer:
+	case Poll, Fill, Map, Sum, Collect, Random, Product, ProductT, Outer:
 		return true
 	}
 	return false
@@ -111,7 +111,7 @@ func ownable(op Opcode) bool {
 var footprints = [opcodes]func(*Footprint) error{
 	Halt: nothing, Signal: nothing, Wait: nothing,
 	Poll: (*Footprint).poll, Fill: (*Footprint).fill, Map: (*Footprint).elements, Strided: (*Footprint).strided, Chain: (*Footprint).chain,
-	Sum: (*Footprint).sum, Product: (*Footprint).product, ProductT: (*Footprint).productT, Outer: (*Footprint).outer,
+	Sum: (*Footprint).sum, Collect: (*Footprint).collect, Product: (*Footprint).product, ProductT: (*Footprint).productT, Outer: (*Footprint).outer,
 	Gemm: (*Footprint).gemm, Row: (*Footprint).row, Random: (*Footprint).elements, Norm: (*Footprint).norm,
 	Clip: (*Footprint).clip, Update: (*Footprint).update,
 }
@@ -239,6 +239,23 @@ func (f *Footprint) sum() error {
 			f.add(1, 0, uint64(f.in.Item(i)[0])+first, asRead|asPaired, axis, Axis{uint64(count), apart})
 		} else {
 			f.add(1, 0, uint64(f.in.Item(i)[0])+first, asRead|asPaired, axis)
+		}
+	}
+	return nil
+}
+
+func (f *Footprint) collect() error {
+	first, axis := f.vector()
+	count := f.in.Field("count")
+	if count < 1 || count > MaxRun {
+		return fmt.Errorf("runs of %d vectors: 1 to %d", count, MaxRun)
+	}
+	run := Axis{uint64(count), uint64(f.in.Field("apart"))}
+	for i := range f.in.Items {
+		item := f.in.Item(i)
+		f.add(0, i, uint64(item[0])+first, f.result(), axis)
+		for _, a := range item[1:] {
+			f.add(1, i, uint64(a)+first, asRead|asPaired, axis, run)
 		}
 	}
 	return nil

@@ -43,6 +43,7 @@ func Header() []byte {
 	constant("MAX_WORDS", MaxWords)
 	constant("MAX_LISTED", MaxListed)
 	constant("MAX_RUN", MaxRun)
+	constant("MAX_RUNS", MaxRuns)
 	constant("MAX_SLOTS", MaxSlots)
 	constant("CHAIN_READ", ChainRead)
 	constant("CHAIN_WRITTEN", ChainWritten)

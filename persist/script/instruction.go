@@ -37,6 +37,9 @@ func Decode(words, script []uint32) (Instruction, error) {
 	if in.Op == Chain && (in.Fn == 0 || in.Fn > MaxSlots) {
 		return in, fmt.Errorf("%d slots: a chain has 1 to %d", in.Fn, MaxSlots)
 	}
+	if in.Op == Collect && (in.Fn == 0 || in.Fn > MaxRuns) {
+		return in, fmt.Errorf("%d runs: collect has 1 to %d", in.Fn, MaxRuns)
+	}
 	if int(in.Fn) >= functions(in.Op) {
 		return in, fmt.Errorf("function %d: %s has %d", in.Fn, in.Op, functions(in.Op))
 	}
@@ -101,6 +104,8 @@ func functions(op Opcode) int {
 		return int(Rules)
 	case -5:
 		return MaxSlots + 1
+	case -6:
+		return MaxRuns + 1
 	}
 	return 1
 }

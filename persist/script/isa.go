@@ -29,6 +29,7 @@ const (
 	Strided
 	Chain
 	Sum
+	Collect
 	Product
 	ProductT
 	Outer
@@ -104,7 +105,7 @@ const Sentinel = 0xFFFFFFFF
 type Format struct {
 	Name   string
 	Fields []string // fixed words after word 1
-	Items  int      // words per item; -1: 1 + the arity of fn, -2: as the row function says, -3: random, -4: as the update rule says, -5: fn, the slots
+	Items  int      // words per item; -1: 1 + the arity of fn, -2: as the row function says, -3: random, -4: as the update rule says, -5: fn, the slots, -6: 1 + fn
 	Doc    string
 }
 
@@ -122,6 +123,7 @@ var Formats = [opcodes]Format{
 	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1, "the same over up to 5 kept and 5 reduced axes, summed over the reduced"},
 	Chain:    {"chain", []string{"n", "operations"}, -5, "several operations like map's, one after the other, on slots whose elements stay with the thread"},
 	Sum:      {"sum", []string{"segments", "n", "scale", "dst", "runs", "apart"}, 1, "dst[i] = scale * sum of src[i] over the items; the first of them, as many as the low half of runs says, stand for as many sources as its high half says, so many floats apart"},
+	Collect:  {"collect", []string{"segments", "n", "scale", "count", "apart"}, -6, "for each item: dst[i] = scale * sum of src[i] over runs of count vectors, so many floats apart"},
 	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale"}, 2, "y[r] = bias_scale*bias[r] + scale * W[r,:]·x for the processor's rows of a matrix"},
 	ProductT: {"product_t", []string{"segments", "matrix", "scale", "shift"}, 2, "t[shift+c] = scale * sum of W[r,c]*dy[r] over the processor's rows; of a matrix that is transposed from memory, over all rows for the processor's columns"},
 	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], the processor's rows"},
@@ -354,6 +356,8 @@ func ItemWords(op Opcode, fn uint8) int {
 		return RuleTable[fn].Words()
 	case -5:
 		return int(fn)
+	case -6:
+		return 1 + int(fn)
 	default:
 		return n
 	}
@@ -362,8 +366,11 @@ func ItemWords(op Opcode, fn uint8) int {
 // MaxWords bounds an instruction: the device fetches scripts in pieces of this size.
 const MaxWords = 1024
 
-// MaxRun bounds how many sources an item of Sum stands for.
+// MaxRun bounds how many sources an item of Sum and a run of Collect stand for.
 const MaxRun = 1024
+
+// MaxRuns bounds the runs of an item of Collect; its function is how many there are.
+const MaxRuns = 16
 
 // MaxListed bounds the items of an instruction with flag Listed: the device fetches a list as a whole,
 // from a multiple of 4 words on.

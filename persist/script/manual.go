@@ -33,6 +33,7 @@ behind it are; only clocks read them.
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, tableCell(f.Doc), strings.Join(f.Fields, ", "), words)
 	}
 	fmt.Fprintf(&b, chainManual, MaxSlots)
+	fmt.Fprintf(&b, collectManual, MaxRuns, MaxRun)
 	b.WriteString("\n## Functions of map, strided and chain\n\nOver the inputs a, b, c, d; derivatives name theirs. An item is the result's address and the inputs'.\n\n| function | inputs | |\n| --- | --- | --- |\n")
 	for _, f := range FnTable {
 		fmt.Fprintf(&b, "| `%s` | %d | %s |\n", f.Name, f.Arity, tableCell(f.Doc))
@@ -66,6 +67,13 @@ after the last. Then three words for each operation, in which slots take 5 bits:
 b<<18 | c<<23 | acc<<28, then p and q. An item is the address of each slot's vector. For each element of
 each item an operation is slot dst = f(slots a, b, c), added to what the slot has if acc says so. What is
 used must have been loaded or formed, and a vector that is stored overlaps with no other of the instruction.
+`
+
+const collectManual = `
+## Collect
+
+The function is the number of runs, 1 to %d; a run has 1 to %d vectors. An item is the result's address and that
+of each run's first vector. The order of the additions depends on the instruction alone.
 `
 
 // tableCell is text that cannot end a table's cell.

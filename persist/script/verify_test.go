@@ -92,6 +92,19 @@ func (p *pair) chain(flags uint32, operations []uint32, places ...uint32) {
 	p.Chain(0, flags, 4, []uint32{a | ChainRead, a | ChainRead | ChainWritten, a}, words, slices.Collect(slices.Chunk(places, 3))...)
 }
 
+// partials lets each processor write a partial result of 8 elements, one behind the other, and signal.
+func (p *pair) partials() {
+	for i := range 2 {
+		p.fill(i, uint32(24+8*i), 0)
+		p.Signal(i, 0)
+	}
+}
+
+// collect appends a Collect of 8 elements at 0 from runs of count vectors that lie behind each other.
+func (p *pair) collect(proc int, flags uint32, runs uint8, count uint32, from ...uint32) {
+	p.Do(proc, Collect, runs, flags, []uint32{act, 8, Float(1), count, 8}, append([]uint32{0}, from...))
+}
+
 // transposed lets both processors form the transposed product in one place.
 func (p *pair) transposed() {
 	for i := range 2 {
@@ -449,6 +462,40 @@ func TestVerify(t *testing.T) {
 		{"runs of nothing", func(p *pair) {
 			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 1, 4}, []uint32{24})
 		}, "runs of 0 sources: 1 to 1024"},
+		{"partial results collected in slices", func(p *pair) {
+			p.partials()
+			for i := range 2 {
+				p.Wait(i, 0, 2)
+				p.collect(i, Own, 1, 2, 24)
+			}
+		}, ""},
+		{"a neighbour's partial result collected before it signalled", func(p *pair) {
+			p.partials()
+			p.collect(0, Own|Sync, 1, 2, 24)
+		}, "act+32 (element 8 of tensor 5) is read, but not ordered after processor 1, instruction 0 wrote it"},
+		{"one's own partial result collected", func(p *pair) {
+			p.partials()
+			p.collect(0, Own|Sync, 1, 1, 24)
+		}, ""},
+		{"a neighbour's slice collected before it signalled", func(p *pair) {
+			for i := range 2 {
+				p.Do(i, Fill, 0, Own, []uint32{act, 8, Float(1)}, []uint32{24})
+			}
+			p.collect(0, Sync, 1, 1, 24)
+		}, "act+28 (element 4 of tensor 5) is read, but not ordered after processor 1, instruction 0 wrote it"},
+		{"slices collected into one vector by all", func(p *pair) {
+			p.collect(0, 0, 1, 1, 24)
+			p.collect(1, 0, 1, 1, 24)
+		}, "overwritten, but not ordered after processor 1, instruction 0 wrote it"},
+		{"a collected run over its tensor's end", func(p *pair) { p.collect(0, 0, 2, 2, 24, 25) }, "act+25..40 leaves tensor 5"},
+		{"a collected run of nothing", func(p *pair) { p.collect(0, 0, 1, 0, 24) }, "runs of 0 vectors: 1 to 1024"},
+		{"a collected run too long", func(p *pair) { p.collect(0, 0, 1, 1025, 24) }, "runs of 1025 vectors: 1 to 1024"},
+		{"no runs to collect", func(p *pair) { p.collect(0, 0, 0, 1) }, "0 runs: collect has 1 to 16"},
+		{"too many runs to collect", func(p *pair) { p.collect(0, 0, 17, 1, make([]uint32, 17)...) }, "17 runs: collect has 1 to 16"},
+		{"a run less than collected", func(p *pair) { p.collect(0, 0, 2, 1, 24) }, "9 words, but 1 items take 10"},
+		{"items that collect into one vector", func(p *pair) {
+			p.Do(0, Collect, 1, Acc, []uint32{act, 4, Float(1), 1, 0}, []uint32{24, 32}, []uint32{24, 36})
+		}, "written by items 0 and 1"},
 		{"a chain", func(p *pair) {
 			p.chain(Sync, []uint32{ChainOp(Tanh, 2, 0, 0, 0, false), ChainOp(Add, 1, 1, 2, 0, true)}, 24, 32, 9999)
 			p.copy(0, 0, 32, Sync)
@@ -495,7 +542,7 @@ func TestVerify(t *testing.T) {
 		{"own where there are no slices", func(p *pair) {
 			p.Do(0, Norm, 0, Own, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 32})
 		}, "norm cannot have flag own"},
-		{"an unknown opcode", func(p *pair) { p.Do(0, opcodes, 0, 0, nil) }, "processor 0, instruction 0 (opcode 18)"},
+		{"an unknown opcode", func(p *pair) { p.Do(0, opcodes, 0, 0, nil) }, "processor 0, instruction 0 (opcode 19)"},
 		{"an unknown function", func(p *pair) { p.Do(0, Map, 200, 0, []uint32{act, 8, 0, 0}, []uint32{0, 24}) }, "function 200"},
 		{"an unknown flag", func(p *pair) { p.fill(0, 0, 1<<9) }, "unknown flags"},
 		{"an item too short", func(p *pair) { p.Do(0, Map, uint8(Copy), 0, []uint32{act, 8, 0, 0}, []uint32{0}) }, "items take"},
