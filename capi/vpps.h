@@ -56,6 +56,8 @@
  *  VPPS_PLAN=registers=N,shared=N,partials=N   bounds a thread's registers for weights,
  *                       a processor's KB of shared memory, and the floats of a transposed
  *                       product's partial results, beyond which it reads its matrix
+ *  VPPS_PLAN=slices=1   matrices of as many rows lie alike on groups of processors,
+ *                       where that fits: an experiment
  *  VPPS_PLAN=transposed=atomics   on either device, holders of a matrix add a transposed
  *                       product up with atomics, instead of leaving partial results that
  *                       are added up in one order: results then depend on timing

@@ -115,13 +115,53 @@ func TestNoCandidateSpills(t *testing.T) {
 				if ctas > 1 && p.Outside() > 0 {
 					continue // not taken with two
 				}
-				t.Run(fmt.Sprintf("%s rpw %d ctas %d", name, p.RowsPerWarp, ctas), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s rpw %d ctas %d slices %v", name, p.RowsPerWarp, ctas, p.Slices != nil), func(t *testing.T) {
 					require.Zero(t, p.Outside())
 					keepsWeights(t, c, p, 90, Options{})
 				})
 			}
 		}
 	}
+}
+
+// So does a kernel with matrices in slices, which has a register array for each of them. Of two rows a warp, which the cost
+// model takes for both models, TestNoCandidateSpills compiles it in any case.
+func TestKernelsInSlicesKeepWeightsInRegisters(t *testing.T) {
+	for name, used := range map[string]int{"TD-RNN 512": 48, "RvNN 512": 64} {
+		for rpw := 1; rpw <= 2; rpw++ {
+			if os.Getenv("VPPS_TEST_KERNELS") != "all" && (rpw > 1 || name != "TD-RNN 512") {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s rpw %d", name, rpw), func(t *testing.T) {
+				p, err := plan.InSlices(applications[name], h200, rpw)
+				require.NoError(t, err)
+				require.Equal(t, rpw*used, p.Used)
+				keepsWeights(t, compilerFor(t, 90), p, 90, Options{})
+			})
+		}
+	}
+}
+
+// The source of a plan in slices names the rows that its processors have, and is another one than that of the
+// plan of as many rows a warp.
+func TestASlicedPlanHasASourceOfItsOwn(t *testing.T) {
+	m := model([2]int{5, 64}, [2]int{64, 64}, [2]int{64, 64})
+	d := h200
+	d.Processors = 17
+	p, err := plan.InSlices(m, d, 1)
+	require.NoError(t, err)
+	have, err := Source(p, Options{})
+	require.NoError(t, err)
+	require.Contains(t, have, "float r1[2];")
+	require.Contains(t, have, "Partition residency[34] = {")
+	require.Contains(t, have, "{1,56,64,64,64,320u,0,2},{2,56,64,64,64,4416u,0,2},", "the last of the first group")
+	require.Contains(t, have, "{1,0,8,64,64,320u,1,2},{2,0,8,64,64,4416u,1,2},", "the first of the second")
+	require.Contains(t, have, "{0,0,5,5,64,0u,0,1},{-1,0,0,0,0,0u,0,0},\n};", "the classifier, on whoever is left over")
+	whole, err := plan.RoundRobin(m, d, 1)
+	require.NoError(t, err)
+	other, err := Source(whole, Options{})
+	require.NoError(t, err)
+	require.NotEqual(t, other, have)
 }
 
 // So must the kernel of a model whose matrices do not fit into the registers, with those of shared memory

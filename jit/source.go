@@ -43,6 +43,9 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	if p.Atomics {
 		b.WriteString("#define VPPS_ATOMICS 1\n")
 	}
+	if p.Slices != nil {
+		b.WriteString("#define VPPS_SLICES 1\n")
+	}
 	if p.Depth > 0 {
 		fmt.Fprintf(&b, "#define VPPS_DEPTH %d\n", p.Depth)
 	}

@@ -4,6 +4,7 @@ package cuda
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ func (e *Executor) device(ctas, setAside int) plan.Device {
 	if kb := e.settings.Shared; kb > 0 {
 		d.SharedPerBlock = min(d.SharedPerBlock, kb<<10)
 	}
-	d.Copies, d.Weights, d.Partials, d.Atomics = e.settings.Copies, e.settings.Registers, e.settings.Partials, e.settings.Atomics
+	d.Copies, d.Weights, d.Partials, d.Atomics, d.Slices = e.settings.Copies, e.settings.Registers, e.settings.Partials, e.settings.Atomics, e.settings.Slices == 1
 	return d
 }
 
@@ -73,8 +74,16 @@ func (e *Executor) candidates(matrices []plan.Matrix) (all []*plan.Plan, least p
 		if err != nil {
 			return nil, least, err
 		}
-		p.SetAside = setAside
-		return []*plan.Plan{p}, least, nil
+		all = append(all, p)
+		if d := e.device(first, 0); d.Slices {
+			if p, err := plan.InSlices(matrices, d, n); err == nil {
+				all = append(all, p)
+			}
+		}
+		for _, p := range all {
+			p.SetAside = setAside
+		}
+		return all, least, nil
 	}
 	for ctas := first; ctas <= last; ctas++ {
 		list, err := plan.Candidates(matrices, e.device(ctas, setAside))
@@ -86,6 +95,16 @@ func (e *Executor) candidates(matrices []plan.Matrix) (all []*plan.Plan, least p
 		}
 	}
 	return all, least, nil
+}
+
+// inOrder is the order in which plans are tried: those with slices first, if the settings ask for them.
+func (e *Executor) inOrder(all []*plan.Plan) []*plan.Plan {
+	list := plan.Cheapest(all)
+	if e.settings.Slices == 1 {
+		others := slices.DeleteFunc(slices.Clone(list), func(p *plan.Plan) bool { return p.Slices != nil })
+		list = append(slices.DeleteFunc(list, func(p *plan.Plan) bool { return p.Slices == nil }), others...)
+	}
+	return list
 }
 
 // Plan lays matrices out over the SMs and compiles the kernel: of the candidates the one that was
@@ -104,7 +123,11 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 		}
 	}
 	var refused []string
-	for _, p := range plan.Cheapest(all) {
+	for _, p := range e.inOrder(all) {
+		if p.Slices == nil && e.settings.Slices == 1 && len(refused) == 0 {
+			_, why := plan.InSlices(matrices, d, max(1, e.settings.RowsPerWarp))
+			refused = append(refused, fmt.Sprintf("slices, as VPPS_PLAN asks for: %v", why))
+		}
 		if taken, err := e.try(p, &refused); err != nil {
 			return nil, err
 		} else if taken {

@@ -39,6 +39,9 @@ type Plan struct {
 	// Element-wise operations stay instructions of their own instead of becoming chains.
 	Single bool
 
+	// Matrices that lie in slices; nil: none do.
+	Slices *Slices
+
 	// Of every matrix; nil: all are in registers.
 	Where []Residence
 
@@ -55,6 +58,15 @@ type Plan struct {
 	Why         string   // how it was chosen
 	Note        string   // what the compiler said of it
 	Refused     []string // plans that were compiled and not taken, and why
+}
+
+// Slices are matrices of as many rows whose partitions lie alike: of each copy, the processor of rank r in its
+// group has the rows Slice(Rows, r, Group) of every one of them. What is element-wise behind their products
+// then runs where its operands come about, row by row.
+type Slices struct {
+	Rows, Group, Copies int
+	In                  []bool // by matrix
+	Rank, Copy          []int  // by processor; -1: in no group
 }
 
 // OuterColumns are the columns of the gradient that a partition's outer products form: the copies of

@@ -30,6 +30,9 @@ func (p *Plan) Report() string {
 	} else if len(p.Matrices) > 0 {
 		fmt.Fprintln(&b, "transposed products leave partial results, which are added up in one order")
 	}
+	if s := p.Slices; s != nil {
+		fmt.Fprintf(&b, "%d matrices of %d rows lie in slices: %d processors to a copy, %d copies\n", s.count(), s.Rows, s.Group, s.Copies)
+	}
 	parts := p.parts()
 	for m, x := range p.Matrices {
 		fmt.Fprintf(&b, "  %-24s %5d x %-5d in %d partitions", x.Name, x.Rows, x.Cols, parts[m])
@@ -39,6 +42,9 @@ func (p *Plan) Report() string {
 		w := p.Residence(m)
 		if p.Registers > 0 {
 			fmt.Fprintf(&b, " in %s", w.Kind)
+		}
+		if p.Slices != nil && !p.Slices.In[m] {
+			fmt.Fprintf(&b, ", not in slices: from processor %d on", p.Of(m)[0].Processor)
 		}
 		if w.Kind == Streamed {
 			fmt.Fprintf(&b, "; a product reads %d KB for up to %d vectors", x.bytes()>>10, streamItems)
@@ -54,6 +60,9 @@ func (p *Plan) Report() string {
 // Name tells a plan from others of the same matrices.
 func (p *Plan) Name() string {
 	name := fmt.Sprintf("%d rows a warp, %d processors an SM, %d registers a thread for weights", p.RowsPerWarp, max(1, p.CTAs), p.Used)
+	if p.Slices != nil {
+		name += fmt.Sprintf(", in slices, %d copies", p.Slices.Copies)
+	}
 	if p.Atomics {
 		name += ", transposed products with atomics"
 	}
@@ -64,12 +73,15 @@ func (p *Plan) Name() string {
 func Predictions(plans []*Plan) string {
 	var b strings.Builder
 	b.WriteString("predicted microseconds of a level, by rows a warp")
-	ctas := 0
+	ctas, sliced := 0, false
 	for i, p := range plans {
-		if p.CTAs != ctas {
-			ctas = p.CTAs
+		if p.CTAs != ctas || (p.Slices != nil) != sliced {
+			ctas, sliced = p.CTAs, p.Slices != nil
 			if ctas > 1 {
 				fmt.Fprintf(&b, "; with %d processors an SM", ctas)
+			}
+			if sliced {
+				b.WriteString(", in slices")
 			}
 			b.WriteString(":")
 		} else if i > 0 {

@@ -19,6 +19,7 @@ type Device struct {
 	Weights        int  // registers a thread may have for weights; 0: as many as there are
 	Partials       int  // floats that the partial results of a transposed product may take; 0: as many as pay
 	Atomics        bool // no partial results: Plan.Atomics
+	Slices         bool // plans with matrices in slices are candidates, too
 }
 
 // Staging is the registers a thread needs beside the weights to form the gradient of a partition: as
@@ -38,16 +39,20 @@ func RoundRobin(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	if d.Processors < 1 || rpw < 1 {
 		return nil, fmt.Errorf("plan: %d processors, %d rows per warp: at least one of each", d.Processors, rpw)
 	}
-	matrices = slices.Clone(matrices)
-	slices.SortStableFunc(matrices, func(a, b Matrix) int { return cmp.Compare(iterations(b.Cols), iterations(a.Cols)) })
+	matrices = widestFirst(matrices)
 	x := deal(matrices, d, rpw, d.Partials > 0)
 	if !x.byColumns && x.plan.Outside() > 0 {
 		x = deal(matrices, d, rpw, true)
 	}
 	if x.plan.Depth == 0 {
-		x.plan.addCopies(x.arrays, x.slots, x.next, d.Copies)
+		x.plan.addCopies(x.arrays, x.slots, x.next, d.Copies, nil)
 	}
 	return x.plan, nil
+}
+
+// widestFirst is the order in which matrices are handed out.
+func widestFirst(matrices []Matrix) []Matrix {
+	return slices.SortedStableFunc(slices.Values(matrices), func(a, b Matrix) int { return cmp.Compare(iterations(b.Cols), iterations(a.Cols)) })
 }
 
 // dealer is what is handed out so far.
@@ -61,15 +66,22 @@ type dealer struct {
 	beyond    beyond
 }
 
-func deal(matrices []Matrix, d Device, rpw int, byColumns bool) *dealer {
+// newDealer has handed out nothing yet.
+func newDealer(matrices []Matrix, d Device, rpw int) *dealer {
 	p := &Plan{Processors: d.Processors, CTAs: max(1, d.CTAs), First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps,
-		Registers: d.RegistersPer, SetAside: d.SetAside, Atomics: d.Atomics, Matrices: slices.Clone(matrices)}
-	x := &dealer{plan: p, device: d, byColumns: byColumns, slots: make([]int, d.Processors), beyond: newBeyond(d)}
+		Registers: d.RegistersPer, SetAside: d.SetAside, Shared: d.SharedPerBlock, Atomics: d.Atomics, Matrices: slices.Clone(matrices)}
+	return &dealer{plan: p, device: d, slots: make([]int, d.Processors)}
+}
+
+func deal(matrices []Matrix, d Device, rpw int, byColumns bool) *dealer {
+	x := newDealer(matrices, d, rpw)
+	x.byColumns, x.beyond = byColumns, newBeyond(d)
+	p := x.plan
 	for m := range p.Matrices {
 		x.add(m)
 	}
 	p.Resident = x.beyond.bytes()
-	p.Shared = d.SharedPerBlock - p.Resident
+	p.Shared -= p.Resident
 	return x
 }
 
@@ -109,8 +121,12 @@ const tableSlots = 2000
 // fits reports whether a matrix fits into the registers, and takes them.
 func (x *dealer) fits(m Matrix, w Residence) bool {
 	p := x.plan
-	rows := p.RowsPerWarp * p.Warps
-	arrays := slotted(x.arrays, x.slots, x.next, (m.Rows+rows-1)/rows, p.RowsPerWarp*iterations(m.Cols))
+	return x.take(m, w, slotted(x.arrays, x.slots, x.next, p.partsOf(m), p.RowsPerWarp*iterations(m.Cols)))
+}
+
+// take reports whether there are enough registers for these arrays, in which a matrix is, too, and takes them.
+func (x *dealer) take(m Matrix, w Residence, arrays []int) bool {
+	p := x.plan
 	staging, used := max(p.Staging, Staging(p.RowsPerWarp, m.Cols)), 0
 	if w.Columns > 0 {
 		staging = max(p.Staging, streamStaging)
@@ -148,7 +164,8 @@ func slotted(arrays, slots []int, next, parts, floats int) []int {
 const maxRows = 32
 
 // Candidates are the plans that measuring or the cost model chooses from: every number of rows per
-// warp at which all matrices fit into the registers, least first. Of several at which each matrix
+// warp at which all matrices fit into the registers, least first, and then, if asked for, those with
+// matrices in slices. Of several at which each matrix
 // has as many partitions, the first is taken: the others put the same rows on fewer warps.
 // If no number lets everything fit, it is the plan of one row alone, with matrices beyond the registers.
 func Candidates(matrices []Matrix, d Device) ([]*Plan, error) {
@@ -166,7 +183,20 @@ func Candidates(matrices []Matrix, d Device) ([]*Plan, error) {
 			list, before = append(list, p), parts
 		}
 	}
+	if d.Slices {
+		for rpw := 1; rpw <= maxRows; rpw++ {
+			if p, err := InSlices(matrices, d, rpw); err == nil {
+				list = append(list, p)
+			}
+		}
+	}
 	return list, nil
+}
+
+// partsOf is how many partitions a matrix in registers has, of one copy.
+func (p *Plan) partsOf(m Matrix) int {
+	rows := p.RowsPerWarp * p.Warps
+	return (m.Rows + rows - 1) / rows
 }
 
 // parts is how many partitions each matrix has, of one copy.

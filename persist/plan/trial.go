@@ -86,18 +86,22 @@ func (t *Trial) median(i int) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// Report tells of all plans: rows a warp, processors on an SM, median.
+// Report tells of all plans: rows a warp, processors on an SM, whether in slices, median.
 func (t *Trial) Report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "measured nanoseconds of a graph node, medians of %d batches, by rows a warp x processors an SM:", trialBatches)
 	for i, p := range t.Plans {
+		name := fmt.Sprintf("%dx%d", p.RowsPerWarp, p.CTAs)
+		if p.Slices != nil {
+			name += " in slices"
+		}
 		switch {
 		case len(t.times[i]) == trialBatches:
-			fmt.Fprintf(&b, " %dx%d %.2f", p.RowsPerWarp, p.CTAs, t.median(i))
+			fmt.Fprintf(&b, " %s %.2f", name, t.median(i))
 		case i < t.at:
-			fmt.Fprintf(&b, " %dx%d unusable", p.RowsPerWarp, p.CTAs)
+			fmt.Fprintf(&b, " %s unusable", name)
 		default:
-			fmt.Fprintf(&b, " %dx%d to be measured", p.RowsPerWarp, p.CTAs)
+			fmt.Fprintf(&b, " %s to be measured", name)
 		}
 	}
 	return b.String()
