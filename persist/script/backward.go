@@ -25,6 +25,7 @@ func (b *Builder) backward() error {
 // backwardFrom lowers the gradients of the nodes, behind those elsewhere that they are made of, the last of
 // which come about in a level.
 func (b *Builder) backwardFrom(level int32) {
+	b.sliceGradients()
 	b.groupGradients(level)
 	b.levelGradients()
 	b.lowerGradients()
@@ -68,7 +69,8 @@ func (b *Builder) groupGradients(before int32) {
 		c := b.spots[v].cluster
 		if c >= 0 {
 			c = b.find(c)
-		} else {
+		}
+		if c < 0 || b.clusters[c].kind == sliced { // a product's output
 			c = b.readers(uint32(v))
 		}
 		b.gcluster[v] = c
@@ -104,7 +106,7 @@ func (b *Builder) readers(v uint32) int32 {
 		}
 		only = c
 	}
-	if only < 0 {
+	if only < 0 || b.formsSliced(only) && !b.gradientSliced(v) {
 		return b.newCluster(b.spots[v].level)
 	}
 	return only
@@ -161,7 +163,7 @@ func (b *Builder) levelGradient(v uint32) {
 			continue
 		}
 		from := b.formedIn(u.node)
-		if u.kind == useTransposed {
+		if u.kind == useTransposed && !b.transposedSliced(u) {
 			b.blevel[k] = max(b.blevel[k], b.blevel[from]+2)
 		} else if from != k {
 			b.blevel[k] = max(b.blevel[k], b.blevel[from]+1)
@@ -186,6 +188,9 @@ func (b *Builder) home(v uint32) int32 {
 	k := b.gcluster[v]
 	if b.bcluster[k] < 0 {
 		b.bcluster[k] = b.newCluster(b.blevel[k])
+		if b.formsSliced(k) {
+			b.clusters[b.bcluster[k]].kind = sliced
+		}
 	}
 	return b.bcluster[k]
 }
@@ -235,7 +240,7 @@ func (b *Builder) lowerGradient(v uint32) {
 	dst := operand{SegAct, b.s.Grad[v]}
 	flags := uint32(0)
 	if len(b.linear) > 0 {
-		sub = b.sumItems(c, sub, 0, dst, SegAct, 1, n, b.linear)
+		sub = b.sumGradients(c, sub, dst, n)
 		flags = Acc
 	}
 	if v == b.r.Node {
@@ -288,6 +293,12 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 		holders, apart, flags = 1, 0, Atomic
 	}
 	sig := b.sigs.short(5, matrix.Rows, firstWord(ProductT, 0, flags), uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), apart, 0)
+	if b.transposedSliced(u) {
+		t := b.allocHolders(holders, size)
+		b.local(b.home(c), b.gsub[c]+1, sig, t, b.s.Grad[c], 0)
+		b.linear = append(b.linear, source{t, holders, size})
+		return
+	}
 	level := b.blevel[b.formedIn(c)] + 1
 	cols := b.columns(c)
 	own := size / uint32(matrix.Cols) // columns of v

@@ -176,7 +176,18 @@ var nowhere = spot{level: -1, cluster: -1}
 
 // cluster is items of one level that one processor executes, or, with another parent than itself, has
 // become a part of that.
-type cluster struct{ parent, level, cost, items int32 }
+type cluster struct {
+	parent, level, cost, items int32
+	kind                       clusterKind
+}
+
+type clusterKind uint32
+
+const (
+	sliced      clusterKind = 1 << iota // a group executes it, each processor for its rows
+	elementwise                         // it has not only products
+	formedWhole                         // but one processor forms its nodes' gradients
+)
 
 type item struct {
 	cluster int32
@@ -447,7 +458,7 @@ func (b *Builder) onMatrix(level int32, sig uint32, first, second uint32) {
 // newCluster starts a cluster: items of one level that one processor executes.
 func (b *Builder) newCluster(level int32) int32 {
 	c := int32(len(b.clusters))
-	b.clusters = append(b.clusters, cluster{c, level, 0, 0})
+	b.clusters = append(b.clusters, cluster{parent: c, level: level})
 	b.maxLevel = max(b.maxLevel, level)
 	return c
 }
@@ -471,6 +482,7 @@ func (b *Builder) union(x, y int32) int32 {
 	b.clusters[y].parent = x
 	b.clusters[x].cost += b.clusters[y].cost
 	b.clusters[x].items += b.clusters[y].items
+	b.clusters[x].kind |= b.clusters[y].kind
 	return x
 }
 

@@ -421,11 +421,11 @@ func (b *Builder) appendItemsOf(list []item, c uint32) []item {
 	n := int(b.clusters[c].items)
 	p := b.takenFrom(int32(c))
 	if p == nil {
-		at := b.groups[c]
+		at := b.grouped[c]
 		return append(list, b.items[at:int(at)+n]...)
 	}
 	x := &p.division
-	from := p.items[p.groups[c-uint32(x.cluster)]:][:n]
+	from := p.items[p.grouped[c-uint32(x.cluster)]:][:n]
 	at := len(list)
 	list = slices.Grow(list, n)[:at+n]
 	for i := range from {

@@ -13,20 +13,21 @@ import (
 
 // emitter is the memory of the last stage.
 type emitter struct {
-	firsts    []int32  // by level, its first cluster with items
-	groups    []uint32 // where the items of a cluster are; its number is that of the first cluster it is made of
-	places    []int32  // of byLevel: the processors
-	visits    []visit  // by processor and level
-	balances  [mostGoroutines]balance
-	sorted    []item
-	count     []uint32
-	chain     chain
-	starts    []uint32 // of a processor's visits
-	seen      []int32  // by processor: the last level in which it is known to take part
-	writers   [mostGoroutines]streamMemory
-	levels    []levelPlan
-	runs      []run
-	common    common
+	firsts   []int32  // by level, its first cluster with items
+	grouped  []uint32 // where the items of a cluster are; its number is that of the first cluster it is made of
+	places   []int32  // of byLevel: the processors
+	visits   []visit  // by processor and level
+	balances [mostGoroutines]balance
+	sorted   []item
+	count    []uint32
+	chain    chain
+	starts   []uint32 // of a processor's visits
+	seen     []int32  // by processor: the last level in which it is known to take part
+	writers  [mostGoroutines]streamMemory
+	levels   []levelPlan
+	runs     []run
+	common   common
+	groups
 	plan      holderTable
 	byLevel   []uint32 // clusters by level
 	matrixAlt []matrixItem
@@ -66,6 +67,10 @@ type holderTable struct {
 	class  []int32     // by processor; a class holds the same copies of the same matrices
 	first  []int32     // by class: its first processor
 	size   []int32     // by class: how many processors it has
+	rows   uint32      // of the matrices in slices; 0: there are none
+	sliced []bool      // by matrix: it is in slices
+	group  []int32     // by class: its copy of these, -1: none
+	groups int
 }
 
 // update makes it the table of a plan.
@@ -93,6 +98,21 @@ func (t *holderTable) update(p *plan.Plan) {
 		}
 	}
 	t.addClasses(n)
+	t.addSlices(p.Slices)
+}
+
+// addSlices adds what there is of slices.
+func (t *holderTable) addSlices(s *plan.Slices) {
+	for _, p := range t.first {
+		group := int32(-1)
+		if s != nil {
+			group = int32(s.Copy[p])
+		}
+		t.group = append(t.group, group)
+	}
+	if s != nil {
+		t.rows, t.sliced, t.groups = uint32(s.Rows), s.In, s.Copies
+	}
 }
 
 // addClasses finds the classes of n processors.
@@ -163,6 +183,7 @@ func (b *Builder) emit() {
 	b.fuse()
 	b.gatherProducts()
 	b.planRuns(levels)
+	b.planGroups(levels)
 	b.planClasses(levels)
 	b.assign(levels, processors)
 	b.planMembers(levels, processors)
@@ -239,7 +260,7 @@ func (b *Builder) sortClusters(levels int) {
 	b.count = resize(b.count, levels+1)
 	clear(b.count)
 	for c := range b.clusters {
-		if x := &b.clusters[c]; x.parent == int32(c) && x.cost > 0 {
+		if x := &b.clusters[c]; x.parent == int32(c) && x.cost > 0 && x.kind&sliced == 0 {
 			b.count[x.level+1]++
 		}
 	}
@@ -248,7 +269,7 @@ func (b *Builder) sortClusters(levels int) {
 	}
 	b.byLevel = resize(b.byLevel, int(b.count[levels]))
 	for c := range b.clusters {
-		if x := &b.clusters[c]; x.parent == int32(c) && x.cost > 0 {
+		if x := &b.clusters[c]; x.parent == int32(c) && x.cost > 0 && x.kind&sliced == 0 {
 			b.byLevel[b.count[x.level]] = uint32(c)
 			b.count[x.level]++
 		}
@@ -310,14 +331,14 @@ func (b *Builder) groupItems() {
 	if b.r.Plan.Single && b.r.Plan.Processors == 1 {
 		b.joinLevels(taken)
 	}
-	b.groups = resize(b.groups, len(b.clusters))
+	b.grouped = resize(b.grouped, len(b.clusters))
 	for c := int32(0); int(c) < len(b.clusters); c++ {
 		if c == taken.first {
 			c = taken.end - 1
 			continue
 		}
 		if x := &b.clusters[c]; x.parent == c {
-			b.groups[c] = at
+			b.grouped[c] = at
 			at += uint32(x.items)
 		}
 	}
@@ -325,7 +346,7 @@ func (b *Builder) groupItems() {
 	for i := range b.items {
 		it := &b.items[i]
 		it.cluster = b.find(it.cluster)
-		at := &b.groups[it.cluster]
+		at := &b.grouped[it.cluster]
 		b.sorted[*at] = *it
 		*at++
 	}
@@ -368,6 +389,7 @@ func (b *Builder) assemble(levels, processors, barriers int) {
 	w[HeadLists] = uint32(len(w))
 	w = slices.Grow(w, b.listWords)[:len(w)+b.listWords]
 	b.fillLists(w[len(w)-b.listWords:])
+	w = append(w, b.common.lists...)
 	w[HeadListEnd] = uint32(len(w))
 	w = b.appendStreams(w, levels, processors)
 	for len(w)%BarrierStride != 0 {

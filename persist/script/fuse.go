@@ -24,22 +24,22 @@ type chain struct {
 	recent [16]uint32 // signatures of chains, by numbers of slots and operations; 0: none
 }
 
-// fuse rewrites the items of all clusters, by which they are grouped, unless the plan wants them single. Those
-// of each are in an order in which they could run one by one.
+// fuse rewrites the items of all clusters, by which they are grouped, unless the plan wants them single or they are in
+// slices, where a vector is short. Those of each are in an order in which they could run one by one.
 func (b *Builder) fuse() {
 	clear(b.chain.recent[:])
 	to := uint32(0)
 	for from := uint32(0); int(from) < len(b.items); {
 		c := b.items[from].cluster
 		x := &b.clusters[c]
-		b.groups[c] = to
+		b.grouped[c] = to
 		next := from + uint32(x.items)
-		if b.r.Plan.Single {
-			to = next
+		if b.r.Plan.Single || x.kind&sliced != 0 {
+			to += uint32(copy(b.items[to:], b.items[from:next]))
 		} else {
 			to = b.fuseCluster(from, next, to)
 		}
-		x.items, from = int32(to-b.groups[c]), next
+		x.items, from = int32(to-b.grouped[c]), next
 	}
 	b.items = b.items[:to]
 }

@@ -171,6 +171,9 @@ func (b *Builder) planClasses(levels int) {
 				from, to := b.shareOf(&b.runs[i], p)
 				load += 2 * (to - from)
 			}
+			if g := t.group[c]; g >= 0 {
+				load += int(b.groupLoads[l*t.groups+int(g)])
+			}
 			if loads[l] = int32(load); load > 0 {
 				x.join(p, t.size[c])
 			}

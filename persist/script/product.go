@@ -56,6 +56,10 @@ func (b *Builder) lowerAffine(v uint32) {
 		}
 	}
 	b.sortTerms()
+	if !acc && b.slicedTerms(v) {
+		b.slicedChain(v, bias, y, level)
+		return
+	}
 	b.productChain(v, bias, y, level, acc)
 }
 
@@ -136,17 +140,23 @@ func (b *Builder) apart(m, o int32) bool {
 	return !slices.Equal(b.plan.copies[m][0], b.plan.copies[o][0])
 }
 
-// product adds the items of one product, one a column of the result y.
-func (b *Builder) product(v uint32, p term, y operand, level int32, flags, bias uint32) {
+// productSignature is the signature of one product, with the result y, and where its right side is.
+func (b *Builder) productSignature(p term, y operand, flags, bias uint32) (sig, x uint32) {
 	segs, biasAt := uint32(y.seg)|uint32(b.s.Segment[p.right])<<4, uint32(0)
 	if bias != NoOffset {
 		flags, biasAt = flags|Bias, b.s.Value[bias]
 		segs |= uint32(b.s.Segment[bias]) << 8
 	}
+	cols := b.r.Plan.Matrices[p.matrix].Cols
+	sig = b.sigs.short(6, cols, firstWord(Product, 0, flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1))
+	return sig, b.s.Value[p.right]
+}
+
+// product adds the items of one product, one a column of the result y.
+func (b *Builder) product(v uint32, p term, y operand, level int32, flags, bias uint32) {
 	m := &b.r.Plan.Matrices[p.matrix]
 	rows, cols := uint32(m.Rows), uint32(m.Cols)
-	sig := b.sigs.short(6, m.Cols, firstWord(Product, 0, flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1))
-	x := b.s.Value[p.right]
+	sig, x := b.productSignature(p, y, flags, bias)
 	for i := range b.columns(v) {
 		b.onMatrix(level, sig, y.at+i*rows, x+b.columnOf(p.right, i)*cols)
 	}

@@ -38,6 +38,9 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 		for _, start := range m.starts {
 			x := w[HeadWords+p*ProcWords:]
 			x[ProcStart], x[ProcRank], x[ProcGroup] = m.at+start, 0, 1
+			if s := b.r.Plan.Slices; s != nil && s.Rank[p] >= 0 {
+				x[ProcRank], x[ProcGroup] = uint32(s.Rank[p]), uint32(s.Group)
+			}
 			p++
 		}
 	}
@@ -77,7 +80,7 @@ func (b *Builder) appendStream(m *streamMemory, words []uint32, p, levels int) [
 			n++
 		}
 		w.copyCommon(common, int(l), levels)
-		w.level(&b.levels[l], visits[:n])
+		w.level(int(l), levels, visits[:n])
 		visits, common = visits[n:], int(l)+1
 	}
 	w.copyCommon(common, levels, levels)
@@ -93,10 +96,11 @@ type streamWriter struct {
 	start int
 }
 
-// level writes what p does in a level: its products, then the items of its clusters. Without any of both it takes
-// no part.
-func (w *streamWriter) level(x *levelPlan, visits []visit) {
+// level writes what p does in a level: what its class does, then the items of its clusters. Without any of both it
+// takes no part.
+func (w *streamWriter) level(l, levels int, visits []visit) {
 	b, first := w.b, len(w.words)
+	x := &b.levels[l]
 	w.items = w.items[:0]
 	for i := range visits {
 		if c := visits[i].cluster; c != noCluster {
@@ -106,8 +110,7 @@ func (w *streamWriter) level(x *levelPlan, visits []visit) {
 	if x.exempt != w.p {
 		w.enter(x)
 	}
-	w.products(x)
-	w.shift(0, w.shifts)
+	w.copyInner(l, levels)
 	if w.write(w.items); len(w.words) > first {
 		w.leave(x, first)
 	}

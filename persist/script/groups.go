@@ -1,0 +1,126 @@
+package script
+
+// What groups do: the clusters in slices of a level are shared out among the copies of their matrices, and written
+// once for all processors of a group.
+
+import "slices"
+
+// groups is the memory of that.
+type groups struct {
+	groupLoads []int32  // by level and group
+	groupStart []uint32 // by level and group, where in byGroup theirs begin; one more than there are
+	byGroup    []uint32 // clusters in slices
+	ofCluster  []int32  // by cluster in slices, in their order: its level and group
+}
+
+// planGroups gives each cluster in slices to the group of its level with the least load.
+func (b *Builder) planGroups(levels int) {
+	n := b.plan.groups
+	b.groupLoads = resize(b.groupLoads, levels*n)
+	clear(b.groupLoads)
+	b.groupStart = resize(b.groupStart, levels*n+1)
+	clear(b.groupStart)
+	b.ofCluster = b.ofCluster[:0]
+	if n == 0 {
+		return
+	}
+	b.eachSliced(func(c int32) {
+		x := &b.clusters[c]
+		first := int(x.level) * n
+		loads := b.groupLoads[first : first+n]
+		g := 0
+		for k := range loads {
+			if loads[k] < loads[g] {
+				g = k
+			}
+		}
+		loads[g] += x.cost
+		b.groupStart[first+g+1]++
+		b.ofCluster = append(b.ofCluster, int32(first+g))
+	})
+	for k := range levels * n {
+		b.groupStart[k+1] += b.groupStart[k]
+	}
+	b.byGroup = resize(b.byGroup, len(b.ofCluster))
+	b.count = append(b.count[:0], b.groupStart...)
+	k := 0
+	b.eachSliced(func(c int32) {
+		at := &b.count[b.ofCluster[k]]
+		b.byGroup[*at] = uint32(c)
+		*at++
+		k++
+	})
+}
+
+// eachSliced calls f for the clusters in slices that have items.
+func (b *Builder) eachSliced(f func(c int32)) {
+	for c := range b.clusters {
+		if x := &b.clusters[c]; x.kind&sliced != 0 && x.parent == int32(c) && x.items > 0 {
+			f(int32(c))
+		}
+	}
+}
+
+// ofGroup writes what the group of a class does in a level.
+func (w *streamWriter) ofGroup(class, level int) {
+	b := w.b
+	g := b.plan.group[class]
+	if g < 0 {
+		return
+	}
+	k := level*b.plan.groups + int(g)
+	w.items = w.items[:0]
+	for _, c := range b.byGroup[b.groupStart[k]:b.groupStart[k+1]] {
+		w.items = b.appendItemsOf(w.items, c)
+	}
+	list := w.sorter.sort(w.items, len(b.sigs.start))
+	for last := int32(-1); len(list) > 0; {
+		it, n := &list[0], 1
+		for n < len(list) && list[n].sig == it.sig && list[n].sub == it.sub {
+			n++
+		}
+		w.groupRun(it.sub != last, list[:n])
+		last, list = it.sub, list[n:]
+	}
+}
+
+// inlineWords is how many words of items an instruction has rather with itself than in a list.
+const inlineWords = 8
+
+// groupRun writes items of one signature as instructions for all processors of a group; those of products, if they
+// are several, are in lists.
+func (w *streamWriter) groupRun(sync bool, list []item) {
+	b := w.b
+	words := b.sigs.of(list[0].sig)
+	n := int(b.sigs.width[list[0].sig])
+	op := Opcode(words[0])
+	flags := uint32(Own)
+	if op == Product || op == ProductT {
+		flags = Sync
+	}
+	if sync {
+		flags |= Sync
+	}
+	listed := (op == Product || op == ProductT) && n*len(list) > inlineWords
+	room := (MaxWords - len(words) - 3) / n
+	for len(list) > 0 {
+		k := min(len(list), room)
+		at := len(w.words)
+		w.words = appendFew(w.words, words)
+		w.words[at] |= flags << 16
+		if op == ProductT {
+			w.shifts = append(w.shifts, shift{uint32(at + shiftWord), b.partOf(words)}) // each has a result of its own
+		}
+		if listed {
+			x := &b.common
+			w.words[at] |= Listed << 16
+			w.words = append(w.words, uint32(listsAt(b.r.Plan.Processors)+b.listWords+len(x.lists)))
+			x.lists = slices.Grow(x.lists, k*n)
+			x.lists = b.appendItems(x.lists, list[:k], n)
+		} else {
+			w.words = b.appendItems(w.words, list[:k], n)
+		}
+		w.words[at+1] = uint32(len(w.words)-at) | uint32(k)<<16
+		list = list[k:]
+	}
+}
