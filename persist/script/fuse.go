@@ -34,9 +34,12 @@ func (b *Builder) fuse() {
 		x := &b.clusters[c]
 		b.grouped[c] = to
 		next := from + uint32(x.items)
-		if b.r.Plan.Single || x.kind&sliced != 0 {
+		switch {
+		case b.r.Plan.Single:
+			to = next
+		case x.kind&sliced != 0:
 			to += uint32(copy(b.items[to:], b.items[from:next]))
-		} else {
+		default:
 			to = b.fuseCluster(from, next, to)
 		}
 		x.items, from = int32(to-b.grouped[c]), next

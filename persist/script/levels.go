@@ -159,7 +159,8 @@ func (b *Builder) planVisits(levels, processors int) {
 	}
 }
 
-// planClasses finds which classes have products of which level, and how many.
+// planClasses finds what the products and the clusters in slices of each level cost a class, which takes part if it
+// has any.
 func (b *Builder) planClasses(levels int) {
 	t := &b.plan
 	b.common.loads = resize(b.common.loads, len(t.first)*levels)

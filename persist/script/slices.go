@@ -102,7 +102,7 @@ func (b *Builder) placeElementwise(v uint32, args []uint32) (cluster, sub int32)
 	return b.place(v, args...)
 }
 
-// sumSliced adds up the arguments of node v one by one, which fuses with what comes before and behind.
+// sumSliced adds up the arguments of node v one by one: a Sum's items cannot share an instruction with another node's.
 func (b *Builder) sumSliced(c, s int32, v uint32, scale float32) {
 	y, args := b.output(v), b.g.ArgsOf(v)
 	flags := uint32(0)
@@ -211,8 +211,8 @@ func (b *Builder) sumGradients(cluster, sub int32, dst operand, n int) int32 {
 	return b.collect(cluster, sub, dst, n)
 }
 
-// collect adds up the sources: those of the same number and distance by one Collect for up to so many, then the
-// single vectors one by one, which fuses with what comes behind.
+// collect adds up the sources: those of the same number and distance by one Collect for up to MaxRuns, then the
+// single vectors one by one.
 func (b *Builder) collect(cluster, sub int32, dst operand, n int) int32 {
 	flags := uint32(0)
 	for i, first := range b.linear {
