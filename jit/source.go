@@ -24,7 +24,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "formulas.h", "philox.h", "processor.h", "elementwise.h",
-	"rows.h", "random.h", "gemm.h", "update.h", "gpu.h", "chain.h", "check.h", "clocks.h", "matrix_gpu.h", "matrix_stream.h", "interpreter.h"}
+	"rows.h", "random.h", "gemm.h", "update.h", "gpu.h", "chain.h", "check.h", "clocks.h", "matrix_gpu.h", "affine_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -50,7 +50,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		fmt.Fprintf(&b, "#define VPPS_DEPTH %d\n", p.Depth)
 	}
 	for _, name := range headers {
-		if name == "matrix_stream.h" && p.Depth == 0 {
+		if name == "matrix_stream.h" && p.Depth == 0 || name == "affine_gpu.h" && p.Slices == nil {
 			continue
 		}
 		text, err := kernel.Sources.ReadFile(name)
@@ -71,6 +71,11 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	g.macro(&b, "VPPS_PRODUCT", g.product)
 	g.macro(&b, "VPPS_PRODUCT_T", g.transposed)
 	g.macro(&b, "VPPS_OUTER", g.outer)
+	if p.Slices != nil {
+		g.macro(&b, "VPPS_ROWS_OF", g.rowsOf)
+		g.macro(&b, "VPPS_AFFINE", g.affine)
+		g.macro(&b, "VPPS_AFFINE_T", g.affineT)
+	}
 	text, err := kernel.Sources.ReadFile("entry.h")
 	if err != nil {
 		return "", err
@@ -143,6 +148,9 @@ func stage(p *plan.Plan, bytes int) int {
 func productSizes(p *plan.Plan, cols int) (ring, items, bytes int) {
 	vector, sums := 4*32*iterations(cols), 4*2*Threads/32*rowsOf(p)
 	ring, items = 8, 32
+	if p.Slices != nil { // of several matrices at once
+		ring = 16
+	}
 	for ring > 2 && ring*vector > room(p)/2 {
 		ring /= 2
 	}
@@ -158,7 +166,17 @@ func transposedStage(p *plan.Plan, arrays int) (items, bytes int) {
 	return stage(p, bytes), bytes
 }
 
+// piecesOf is in how many pieces the columns of a gradient are formed, and how many of them a processor forms.
+func piecesOf(p *plan.Plan, cols, copies int) (pieces, each int) {
+	each = 1
+	if p.Slices != nil {
+		each = plan.GradientPieces(p.RowsPerWarp, cols, copies)
+	}
+	return copies * each, each
+}
+
 func outerStage(p *plan.Plan, cols, copies int) (items, bytes int) {
+	copies, _ = piecesOf(p, cols, copies)
 	share := (iterations(cols) + copies - 1) / copies
 	bytes = 4 * 3 * (32*share + rowsOf(p))
 	return stage(p, bytes), bytes
@@ -416,11 +434,63 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		for i, s := range sizes[cols] {
 			line("if (%s) transposed_rows<%d, %d, BATCH>(r%d, dy + %d, t);", any[i], rpw, cols, s, i*items*rows)
 		}
-		line("transposed_store<%d, %d, BATCH>(t, l, w, list + 2 * e, end - e, flags);", rpw, cols)
+		line("transposed_store<%d, %d, BATCH>(t, address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT]), FLOAT_OF(w[PRODUCT_T_SCALE]), list + 2 * e, end - e, flags);", rpw, cols)
 		line("}")
 		line("}")
 		line("}")
 	}
+}
+
+// widths lists the register arrays that matrices in slices are in, by their columns.
+func (g *generator) widths() (order []int, arrays map[int][]int) {
+	arrays = map[int][]int{}
+	for m, in := range g.p.Slices.In {
+		cols := g.p.Matrices[m].Cols
+		if in && arrays[cols] == nil {
+			order = append(order, cols)
+		}
+		for _, x := range g.p.Of(m) {
+			if in && !slices.Contains(arrays[cols], x.Slot) {
+				arrays[cols] = append(arrays[cols], x.Slot)
+			}
+		}
+	}
+	return order, arrays
+}
+
+func (g *generator) rowsOf(line func(string, ...any)) {
+	order, arrays := g.widths()
+	for _, cols := range order {
+		for _, s := range arrays[cols] {
+			line("if (COLS == %d && p%d.matrix == (int)matrix) use(r%d);", cols, s, s)
+		}
+	}
+}
+
+// eachWidth writes a call for each number of columns that matrices in slices have; the rows are the same in all arrays.
+func (g *generator) eachWidth(line func(string, ...any), call func(slot, cols int) string) {
+	order, arrays := g.widths()
+	for _, cols := range order {
+		var any []string
+		for _, s := range arrays[cols] {
+			any = append(any, fmt.Sprintf("p%d.matrix == (int)term_of(w, 0)", s))
+		}
+		line("if (%s) %s;", strings.Join(any, " || "), call(arrays[cols][0], cols))
+	}
+}
+
+func (g *generator) affine(line func(string, ...any)) {
+	g.eachWidth(line, func(s, cols int) string {
+		ring, items, _ := productSizes(g.p, cols)
+		return fmt.Sprintf("affine_rows<%d, %d, %d, %d>(*this, l, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, s)
+	})
+}
+
+func (g *generator) affineT(line func(string, ...any)) {
+	g.eachWidth(line, func(s, cols int) string {
+		items, _ := transposedStage(g.p, 1)
+		return fmt.Sprintf("affine_t_rows<%d, %d, %d>(*this, l, p, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, items, s)
+	})
 }
 
 func (g *generator) outer(line func(string, ...any)) {
@@ -444,8 +514,14 @@ func (g *generator) outer(line func(string, ...any)) {
 	for s, x := range g.slots {
 		for _, t := range x.shares {
 			items, _ := outerStage(g.p, t[0], t[1])
-			line("if (p%d.matrix == (int)w[OUTER_MATRIX] && p%d.cols == %d && p%d.copies == %d) outer_rows<%d, %d, %d, %d>(l, w, items, flags, count, p%d, shared);",
-				s, s, t[0], s, t[1], g.p.RowsPerWarp, t[0], t[1], items, s)
+			pieces, each := piecesOf(g.p, t[0], t[1])
+			line("if (p%d.matrix == (int)w[OUTER_MATRIX] && p%d.cols == %d && p%d.copies == %d)", s, s, t[0], s, t[1])
+			call := fmt.Sprintf("outer_rows<%d, %d, %d, %d>(l, w, items, flags, count, p%d, ", g.p.RowsPerWarp, t[0], pieces, items, s)
+			if each == 1 {
+				line("%sp%d.copy, shared);", call, s)
+			} else {
+				line("_Pragma(\"unroll 1\") for (u32 k = 0; k < %d; k++) %sp%d.copy * %d + k, shared);", each, call, s, each)
+			}
 		}
 	}
 }

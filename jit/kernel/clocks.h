@@ -60,7 +60,7 @@ VP u64 streamed_by(const u32 *w) {
     slots = 1, n = (u64)Sources(w, count).count * w[SUM_N];
     break;
   case OP_COLLECT:
-    slots = 1, n *= (u64)fn * w[COLLECT_COUNT] * w[COLLECT_N];
+    slots = 1, n *= (u64)(fn & ~(u32)COLLECT_DERIVED) * w[COLLECT_COUNT] * w[COLLECT_N];
     break;
   case OP_GEMM:
     slots = 2, n *= (u64)w[GEMM_M] * w[GEMM_N] * w[GEMM_K];

@@ -24,6 +24,7 @@
 #pragma GCC optimize("fp-contract=fast")
 #include "matrix_cpu.h"
 #pragma GCC pop_options
+#include "affine_cpu.h"
 #include "interpreter.h"
 #include "publish_cpu.h"
 
@@ -72,6 +73,14 @@ struct Device {
   VP_MEMBER void resident_product_t(const Launch &l, Processor &p, const u32 *w, const u32 *items,
                                     u32 flags, u32 count) const {
     product_t(l, *run.residency, p, w, items, flags, count);
+  }
+  VP_MEMBER void resident_affine(const Launch &l, Processor &p, const u32 *w, const u32 *items,
+                                 u32 flags, u32 count) const {
+    affine(l, *run.residency, p, w, items, flags, count);
+  }
+  VP_MEMBER void resident_affine_t(const Launch &l, Processor &p, const u32 *w, const u32 *items,
+                                   u32 flags, u32 count) const {
+    affine_t(l, *run.residency, p, w, items, flags, count);
   }
   VP_MEMBER void resident_outer(const Launch &l, Processor &p, const u32 *w, const u32 *items,
                                 u32 flags, u32 count) const {

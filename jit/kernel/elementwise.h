@@ -100,6 +100,28 @@ VP_SLOW float apply_called(u32 fn, float a, float b, float c, float d, float p, 
   return apply(fn, a, b, c, d, p, q);
 }
 
+// What there may be behind the sums of Affine and Collect, inline: a function of a sum, or a
+// derivative of it and y.
+VP bool stands_behind(u32 fn, bool derivative) {
+  return derivative ? fn == FN_TANH_B || fn == FN_LOGISTIC_B || fn == FN_RELU_B
+                    : fn == FN_COPY || fn == FN_TANH || fn == FN_LOGISTIC || fn == FN_RELU;
+}
+VP float apply_behind(u32 fn, float sum, float y) {
+  switch (fn) {
+#define BEHIND(FN)                                                                                 \
+  case FN:                                                                                         \
+    return Formula<FN>::of(sum, y, 0.0f, 0.0f, 0.0f, 0.0f);
+    BEHIND(FN_TANH)
+    BEHIND(FN_LOGISTIC)
+    BEHIND(FN_RELU)
+    BEHIND(FN_TANH_B)
+    BEHIND(FN_LOGISTIC_B)
+    BEHIND(FN_RELU_B)
+#undef BEHIND
+  }
+  return sum;
+}
+
 VP void fill(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count) {
   Range r = owned(w[FILL_N], flags, p);
   float v = FLOAT_OF(w[FILL_VALUE]); // as it is: the sentinel may be written here
@@ -588,8 +610,9 @@ VP u32 exponent(u32 x) { return 32 - __clz(x - 1); }
 // all of a thread's loads be on their way at once, or a warp where others are idle; of several
 // warps only where each item has such a team at once. Sizes are powers of two.
 template <int RUN>
-VP void collect_runs(const Launch &l, u32 first, const u32 *w, const u32 *items, u32 runs, u32 n,
+VP void collect_runs(const Launch &l, u32 first, const u32 *w, const u32 *items, u32 fn, u32 n,
                      u32 flags, u32 count, float *scratch) {
+  const u32 runs = fn & ~(u32)COLLECT_DERIVED, words = collect_words(fn);
   Runs src(w, runs);
   const u32 sources = runs * src.each;
   u32 width = n > 1 ? exponent(n) : 0; // exponents: threads of a group and of a team
@@ -598,11 +621,12 @@ VP void collect_runs(const Launch &l, u32 first, const u32 *w, const u32 *items,
   u32 size = enough > 5 ? max(5, min(enough, room)) : max(enough, min(5, room));
   u32 group = (THREAD & ((1u << size) - 1)) >> width, e = THREAD & ((1u << width) - 1);
   u32 item = THREAD >> size, end = e < n ? count : 0, element = first + RUN * e;
-  src.runs = items + 1 + item * (runs + 1);
+  src.runs = items + 1 + item * words;
   do {
-    float s[RUN], old[RUN];
-    src.sum<RUN>(s, address(l, w[COLLECT_SEGMENTS], 1, 0), element, item < end ? group : sources,
-                 sources, 1u << (size - width));
+    float s[RUN], old[RUN], y[RUN];
+    u32 have = item < end ? runs_of(src.runs, runs) * src.each : 0;
+    src.sum<RUN>(s, address(l, w[COLLECT_SEGMENTS], 1, 0), element, group, have,
+                 1u << (size - width));
     bool mine = item < end && group == 0;
     float *to = address(l, w[COLLECT_SEGMENTS], 0, mine ? src.runs[-1] + element : 0);
 #pragma unroll
@@ -610,6 +634,8 @@ VP void collect_runs(const Launch &l, u32 first, const u32 *w, const u32 *items,
       old[j] = -0.0f;
     if (mine && (flags & FLAG_ACC))
       read_run<RUN>(old, to);
+    if (mine && words > runs + 1)
+      read_run<RUN>(y, address(l, w[COLLECT_SEGMENTS], 2, src.runs[runs] + element));
 #pragma unroll 1
     for (u32 d = 1u << width; d >> size == 0 && d < 32; d *= 2)
 #pragma unroll
@@ -633,31 +659,41 @@ VP void collect_runs(const Launch &l, u32 first, const u32 *w, const u32 *items,
       const float scale = FLOAT_OF(w[COLLECT_SCALE]);
 #pragma unroll
       for (int j = 0; j < RUN; j++)
-        s[j] = canonical(old[j] + scale * s[j]);
+        s[j] *= scale;
+      if (words > runs + 1)
+#pragma unroll
+        for (int j = 0; j < RUN; j++)
+          s[j] = apply_behind(w[COLLECT_FUNCTION], s[j], y[j]);
+#pragma unroll
+      for (int j = 0; j < RUN; j++)
+        s[j] = canonical(old[j] + s[j]);
       write_run<RUN>(to, s);
     }
     item += THREADS >> size;
-    src.runs += (runs + 1) << (8 - size);
+    src.runs += words << (8 - size);
   } while (size <= 5 && __any_sync(0xFFFFFFFFu, item < end));
 }
 
-VP void collect(const Launch &l, const Processor &p, const u32 *w, const u32 *items, u32 runs,
+VP void collect(const Launch &l, const Processor &p, const u32 *w, const u32 *items, u32 fn,
                 u32 flags, u32 count, float *scratch) {
   Range r = owned(w[COLLECT_N], flags, p);
   u32 segments = w[COLLECT_SEGMENTS];
   u32 places = r.lo | r.hi | (w[COLLECT_COUNT] > 1 ? w[COLLECT_APART] : 0);
-  for (u32 k = THREAD % 32; k < count * (1 + runs); k += 32)
+  for (u32 k = THREAD % 32; k < count * collect_words(fn); k += 32)
     places |= items[k];
-  bool fours = ((u64)address(l, segments, 0, 0) | (u64)address(l, segments, 1, 0)) % 16 == 0 &&
+  bool fours = ((u64)address(l, segments, 0, 0) | (u64)address(l, segments, 1, 0) |
+                (u64)address(l, segments, 2, 0)) %
+                       16 ==
+                   0 &&
                places % 4 == 0;
   u32 run = __all_sync(0xFFFFFFFFu, fours) ? 4 : 1;
 #pragma unroll 1
   for (; r.lo < r.hi; r.lo += 32 * run) {
     u32 n = min(32u, (r.hi - r.lo) / run);
     if (run == 4)
-      collect_runs<4>(l, r.lo, w, items, runs, n, flags, count, scratch);
+      collect_runs<4>(l, r.lo, w, items, fn, n, flags, count, scratch);
     else
-      collect_runs<1>(l, r.lo, w, items, runs, n, flags, count, scratch);
+      collect_runs<1>(l, r.lo, w, items, fn, n, flags, count, scratch);
   }
 }
 #else
@@ -703,13 +739,26 @@ VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 it
             Sources(w, items), owned(w[SUM_N], flags, p), FLOAT_OF(w[SUM_SCALE]), flags);
 }
 
-static void collect(const Launch &l, const Processor &p, const u32 *w, const u32 *items, u32 runs,
+static void collect(const Launch &l, const Processor &p, const u32 *w, const u32 *items, u32 fn,
                     u32 flags, u32 count, float * /*scratch*/) {
-  Sources src(items, runs, runs, w[COLLECT_COUNT], w[COLLECT_APART]);
-  for (u32 k = 0; k < count; k++, items += 1 + runs) {
-    src.items = items + 1;
-    sum_range(address(l, w[COLLECT_SEGMENTS], 0, items[0]), address(l, w[COLLECT_SEGMENTS], 1, 0),
-              src, owned(w[COLLECT_N], flags, p), FLOAT_OF(w[COLLECT_SCALE]), flags);
+  const u32 runs = fn & ~(u32)COLLECT_DERIVED, words = collect_words(fn);
+  Range r = owned(w[COLLECT_N], flags, p);
+  for (u32 k = 0; k < count; k++, items += words) {
+    const u32 have = runs_of(items + 1, runs);
+    const Sources src(items + 1, have, have, w[COLLECT_COUNT], w[COLLECT_APART]);
+    float *dst = address(l, w[COLLECT_SEGMENTS], 0, items[0]);
+    const float *base = address(l, w[COLLECT_SEGMENTS], 1, 0);
+    if (words == runs + 1) {
+      sum_range(dst, base, src, r, FLOAT_OF(w[COLLECT_SCALE]), flags);
+      continue;
+    }
+    const float *y = address(l, w[COLLECT_SEGMENTS], 2, items[1 + runs]);
+    for (u32 i = r.lo; i < r.hi; i++) {
+      float s = 0.0f;
+      for (u32 j = 0; j < src.count; j++)
+        s += base[src(j) + i];
+      put(dst + i, apply_behind(w[COLLECT_FUNCTION], FLOAT_OF(w[COLLECT_SCALE]) * s, y[i]), flags);
+    }
   }
 }
 #endif

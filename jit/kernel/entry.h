@@ -27,7 +27,17 @@ struct Device {
       void resident_product_t(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
                               u32 flags, u32 count){VPPS_PRODUCT_T} VP_MEMBER
       void resident_outer(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
-                          u32 flags, u32 count){VPPS_OUTER}
+                          u32 flags, u32 count) {
+    VPPS_OUTER
+  }
+#ifdef VPPS_SLICES
+  template <int COLS, class Use>
+  VP_MEMBER void rows_of(u32 matrix, const Use &use) const {VPPS_ROWS_OF} VP_MEMBER
+      void resident_affine(const Launch &l, const Processor &, const u32 *w, const u32 *items,
+                           u32 flags, u32 count){VPPS_AFFINE} VP_MEMBER
+      void resident_affine_t(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
+                             u32 flags, u32 count){VPPS_AFFINE_T}
+#endif
 
   VP_MEMBER const u32 *instruction(const Launch &, u32 pc) {
     arrived = pc / PIECE != piece;
@@ -49,13 +59,13 @@ struct Device {
       take_list(pc, w);
   }
   VP_MEMBER void take_list(u32 pc, const u32 *w) {
-    u32 from = list_of(w), count = w[1] >> 16;
+    u32 from = list_of(w), words = listed_words(w);
 #ifdef VPPS_CHECK
-    if (!in_lists(a.script, from, count))
-      count = 0; // check will refuse it
+    if (!in_lists(a.script, from, words))
+      words = 0; // check will refuse it
 #endif
     list = 2 * pc + (~list & 1);
-    fetch_list(window.lists[list & 1], a.script, from, count);
+    fetch_list(window.lists[list & 1], a.script, from, words);
   }
   // Lists are fetched while the instruction before them waits, or, behind another list, works.
   VP_MEMBER void begin(const Processor &p, const u32 *w, const Head &head) {

@@ -56,9 +56,9 @@ VP void fetch(Window &win, const u32 *stream, u32 k) {
   commit_copies();
 }
 
-// Starts fetching count items from a word of the script on, as a whole of 4 words each.
-VP void fetch_list(u32 *to, const u32 *script, u32 from, u32 count) {
-  if (4 * THREAD < from % 4 + 2 * count)
+// Starts fetching so many words from one of the script on, as a whole of 4 each.
+VP void fetch_list(u32 *to, const u32 *script, u32 from, u32 words) {
+  if (4 * THREAD < from % 4 + words)
     copy_async(to + 4 * THREAD, script + (from - from % 4) + 4 * THREAD);
   commit_copies();
 }

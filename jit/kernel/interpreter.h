@@ -41,7 +41,13 @@ VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const He
     break;
 #if !defined(VPPS_GPU) || defined(VPPS_SLICES)
   case OP_COLLECT:
-    collect(l, p, w, w + COLLECT_ITEMS, fn, flags, count, d.scratch);
+    collect(l, p, w, d.items(l, p, w, COLLECT_ITEMS), fn, flags, count, d.scratch);
+    break;
+  case OP_AFFINE:
+    d.resident_affine(l, p, w, d.items(l, p, w, AFFINE_ITEMS), flags, count);
+    break;
+  case OP_AFFINE_T:
+    d.resident_affine_t(l, p, w, d.items(l, p, w, AFFINE_T_ITEMS), flags, count);
     break;
 #endif
   case OP_PRODUCT:

@@ -14,12 +14,14 @@
 #define OP_PRODUCT 10
 #define OP_PRODUCT_T 11
 #define OP_OUTER 12
-#define OP_GEMM 13
-#define OP_ROW 14
-#define OP_RANDOM 15
-#define OP_NORM 16
-#define OP_CLIP 17
-#define OP_UPDATE 18
+#define OP_AFFINE 13
+#define OP_AFFINE_T 14
+#define OP_GEMM 15
+#define OP_ROW 16
+#define OP_RANDOM 17
+#define OP_NORM 18
+#define OP_CLIP 19
+#define OP_UPDATE 20
 
 // Word offsets of the fixed fields, and where the items begin.
 #define SIGNAL_BARRIER 2
@@ -59,7 +61,8 @@
 #define COLLECT_SCALE 4
 #define COLLECT_COUNT 5
 #define COLLECT_APART 6
-#define COLLECT_ITEMS 7
+#define COLLECT_FUNCTION 7
+#define COLLECT_ITEMS 8
 #define PRODUCT_SEGMENTS 2
 #define PRODUCT_MATRIX 3
 #define PRODUCT_SCALE 4
@@ -76,6 +79,18 @@
 #define OUTER_SCALE 4
 #define OUTER_DST 5
 #define OUTER_ITEMS 6
+#define AFFINE_SEGMENTS 2
+#define AFFINE_MATRICES 3
+#define AFFINE_SCALE 4
+#define AFFINE_BIAS 5
+#define AFFINE_BIAS_SCALE 6
+#define AFFINE_FUNCTION 7
+#define AFFINE_ITEMS 8
+#define AFFINE_T_SEGMENTS 2
+#define AFFINE_T_MATRICES 3
+#define AFFINE_T_SCALE 4
+#define AFFINE_T_APART 5
+#define AFFINE_T_ITEMS 6
 #define GEMM_SEGMENTS 2
 #define GEMM_M 3
 #define GEMM_N 4
@@ -157,9 +172,12 @@
 #define TENSOR_WORDS 3
 #define BARRIER_STRIDE 32
 #define MAX_WORDS 1024
-#define MAX_LISTED 510
+#define MAX_LISTED 1021
 #define MAX_RUN 1024
 #define MAX_RUNS 16
+#define COLLECT_DERIVED 32
+#define COLLECT_ABSENT 0xFFFFFFFCu
+#define MAX_TERMS 4
 #define MAX_SLOTS 32
 #define CHAIN_READ 16
 #define CHAIN_WRITTEN 32
@@ -182,7 +200,7 @@
 
 // What clocks leave, by processor: see persist/script/clocks.go.
 #define PHASE_SHIFT 29
-#define OPCODES 19
+#define OPCODES 21
 #define CLOCK_BEGIN 0
 #define CLOCK_END 1
 #define CLOCK_TICKS 2
@@ -194,8 +212,8 @@
 #define CLOCK_CELL 8
 #define CLOCK_BLOCKED 9
 #define CLOCK_CELLS 10
-#define CLOCK_COUNTS 105
-#define CLOCK_WORDS 200
+#define CLOCK_COUNTS 115
+#define CLOCK_WORDS 220
 
 // FN(NAME, inputs) of every element function.
 #define ELEMENT_FUNCTIONS(FN) \

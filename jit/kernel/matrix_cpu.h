@@ -127,15 +127,16 @@ template <int VB> VP void product_rows(const Rows &m, const float *const *x, flo
     product_tail<VB>(m, r, x, y);
 }
 
-// All of a list: x and y of item k are at items[2k+1] and items[2k].
-VP_SLOW void multiply(const Rows &m, const float *x, float *y, const u32 *items, u32 count) {
+// All of a list of items of so many words: y and x of one are at its first word and at another.
+VP_SLOW void multiply(const Rows &m, const float *x, float *y, const u32 *items, u32 count,
+                      u32 words = 2, u32 second = 1) {
   for (u32 e = 0; e < count;) {
     const u32 n = count - e < PRODUCT_GROUP ? count - e : PRODUCT_GROUP;
     const float *from[PRODUCT_GROUP];
     float *to[PRODUCT_GROUP];
-    for (u32 b = 0; b < n; b++, items += 2) {
+    for (u32 b = 0; b < n; b++, items += words) {
       to[b] = y + items[0];
-      from[b] = x + items[1];
+      from[b] = x + items[second];
     }
     switch (n) {
     case 1:
@@ -231,11 +232,12 @@ struct Block {
   u32 row, rows, column, columns;
 };
 
-// A launch transposes a matrix once, before it is first used so: no launch uses a matrix after it
-// has changed it.
-VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
-                       const u32 *items, u32 flags, u32 count) {
-  const u32 id = w[PRODUCT_T_MATRIX];
+// A transposed product with matrix id, for the results at y and what the items say. A launch
+// transposes a matrix once, before it is first used so: no launch uses a matrix after it has
+// changed it.
+VP_SLOW void transposed_product(const vpps_residency &res, const Launch &l, const Processor &p,
+                                u32 id, float *y, const float *dy, float scale, const u32 *items,
+                                u32 flags, u32 count) {
   const vpps_matrix &m = res.matrix[id];
   const u32 at = id * res.processors + p.id;
   u32 &done = res.is_transposed[at];
@@ -252,13 +254,19 @@ VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Process
     Rows rows = {};
     rows.w = t;
     rows.ld = rows.rows = b.columns, rows.cols = b.rows;
-    rows.scale = FLOAT_OF(w[PRODUCT_T_SCALE]);
+    rows.scale = scale;
     rows.acc = (flags & FLAG_ACC) || k > first;
     rows.atomic = flags & FLAG_ATOMIC;
-    multiply(rows, address(l, w[PRODUCT_T_SEGMENTS], 1, b.row),
-             address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT] + b.column), items, count);
+    multiply(rows, dy + b.row, y + b.column, items, count);
   }
   done = 1;
+}
+
+VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
+                       const u32 *items, u32 flags, u32 count) {
+  transposed_product(
+      res, l, p, w[PRODUCT_T_MATRIX], address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT]),
+      address(l, w[PRODUCT_T_SEGMENTS], 1, 0), FLOAT_OF(w[PRODUCT_T_SCALE]), items, flags, count);
 }
 
 // G[0..NV*VW) x [0..NC) = sum over the items of dy x^T; g, dy and x are where it begins. The first

@@ -191,10 +191,10 @@ template <int RPW, int COLS, int STAGE> __device__ constexpr int transposed_batc
   return B < STAGE ? B : STAGE;
 }
 
-// Starts copying this warp's columns of up to count of BATCH vectors, whose places are every second
-// word of items, into rows of PART floats. Behind the vectors' end is 0.
+// Starts copying this warp's columns of up to count of BATCH vectors, whose places are so many
+// words of items apart, into rows of PART floats. Behind the vectors' end is 0.
 template <int RPW, int COLS, int BATCH>
-VP void copy_part(float *to, const float *from, const u32 *items, u32 count) {
+VP void copy_part(float *to, const float *from, const u32 *items, u32 words, u32 count) {
   typedef Tile<RPW, COLS> T;
   constexpr int CHUNKS = T::PART / 4;
 #pragma unroll
@@ -202,7 +202,7 @@ VP void copy_part(float *to, const float *from, const u32 *items, u32 count) {
     u32 at = j + THREAD % 32, b = at / CHUNKS, c = T::first_column() + at % CHUNKS * 4;
     if (at >= BATCH * CHUNKS || b >= count)
       continue;
-    const float *x = from + items[2 * b] + c;
+    const float *x = from + items[words * b] + c;
     if (c + 4 <= COLS && (u64)x % 16 == 0) {
       copy_async((u32 *)to + 4 * at, (const u32 *)x);
       continue;
@@ -216,17 +216,23 @@ VP void copy_part(float *to, const float *from, const u32 *items, u32 count) {
   }
 }
 
-// Sums of the products of this warp's columns with BATCH vectors x, of which read(v, b, q) reads
-// columns q.. of vector b: to[b * WARPS * ROWS + r] is of row r.
-template <int RPW, int COLS, int BATCH, class Read>
-VP void product_items(const float *w, const Read &read, float *to) {
-  typedef Tile<RPW, COLS> T;
-  constexpr int N = power_of_two(BATCH * T::TR), M = at_least_1(N / T::LC);
-  constexpr int RUN = T::TR % M == 0 ? run_of(M) : 1;
+// A thread's sums for BATCH results, as many as their sums over lanes need: s[b * TR + i] is of row
+// i of result b.
+template <int RPW, int COLS, int BATCH> struct ProductSums {
+  static constexpr int N = power_of_two(BATCH * Tile<RPW, COLS>::TR);
   float s[N];
+  VP_MEMBER ProductSums() {
 #pragma unroll
-  for (int i = 0; i < N; i++)
-    s[i] = 0.0f;
+    for (int i = 0; i < N; i++)
+      s[i] = 0.0f;
+  }
+};
+
+// Adds the products of this warp's columns with BATCH vectors x, of which read(v, b, q) reads
+// columns q.. of vector b.
+template <int RPW, int COLS, int BATCH, class Read>
+VP void multiply_items(const float *w, const Read &read, float *s) {
+  typedef Tile<RPW, COLS> T;
 #pragma unroll
   for (int q = 0; q < T::TC; q += T::V)
 #pragma unroll
@@ -239,6 +245,13 @@ VP void product_items(const float *w, const Read &read, float *to) {
         for (int i = 0; i < T::TR; i++)
           s[b * T::TR + i] = FMA(w[i * T::TC + q + j], v[j], s[b * T::TR + i]);
     }
+}
+
+// Sums over the warp's lanes: to[b * WARPS * ROWS + r] is of row r of result b.
+template <int RPW, int COLS, int BATCH> VP void sum_products(float *s, float *to) {
+  typedef Tile<RPW, COLS> T;
+  constexpr int N = ProductSums<RPW, COLS, BATCH>::N, M = at_least_1(N / T::LC);
+  constexpr int RUN = T::TR % M == 0 ? run_of(M) : 1;
   LaneSums<N, T::LC, 2>::of(s);
   u32 k = T::lane_column(), first = k * N / T::LC;
   if (N < T::LC && k % (T::LC / N) != 0)
@@ -250,20 +263,30 @@ VP void product_items(const float *w, const Read &read, float *to) {
                      s + i);
 }
 
-// The elements of up to STAGE results that a thread finishes: y = scale * W x + bias, from the
-// warps' sums. What they are made of beside the sums is fetched before these are formed.
+template <int RPW, int COLS, int BATCH, class Read>
+VP void product_items(const float *w, const Read &read, float *to) {
+  ProductSums<RPW, COLS, BATCH> sums;
+  multiply_items<RPW, COLS, BATCH>(w, read, sums.s);
+  sum_products<RPW, COLS, BATCH>(sums.s, to);
+}
+
+// The elements of up to STAGE results that a thread finishes: y = f(scale * W x + bias), from the
+// warps' sums. What they are made of beside the sums is
+// fetched before these are formed.
 template <int ROWS, int STAGE> struct Results {
   static constexpr int EACH = (STAGE * ROWS + (int)THREADS - 1) / (int)THREADS;
   float bias[EACH], old[EACH];
+  const u32 words; // of an item
 
+  VP_MEMBER explicit Results(u32 words) : words(words) {}
   VP_MEMBER static u32 at(u32 j) { return j * THREADS + THREAD; }
   VP_MEMBER static u32 row(u32 j, const Partition &part) { return part.row + at(j) % ROWS; }
   VP_MEMBER static bool mine(u32 j, u32 count, const Partition &part) {
     return at(j) < count * ROWS && row(j, part) < part.end;
   }
-  VP_MEMBER static float *place(u32 j, const Launch &l, const u32 *w, const u32 *items,
-                                const Partition &part) {
-    return address(l, w[PRODUCT_SEGMENTS], 0, items[at(j) / ROWS * 2]) + row(j, part);
+  VP_MEMBER float *place(u32 j, const Launch &l, const u32 *w, const u32 *items,
+                         const Partition &part) const {
+    return address(l, w[PRODUCT_SEGMENTS], 0, items[at(j) / ROWS * words]) + row(j, part);
   }
 
   VP_MEMBER void fetch(const Launch &l, const u32 *w, u32 flags, const u32 *items, u32 count,
@@ -276,8 +299,10 @@ template <int ROWS, int STAGE> struct Results {
       old[j] = now && (flags & FLAG_ACC) ? *place(j, l, w, items, part) : 0.0f;
     }
   }
+  template <class Function>
   VP_MEMBER void store(const float *sums, const Launch &l, const u32 *w, u32 flags,
-                       const u32 *items, u32 count, const Partition &part) const {
+                       const u32 *items, u32 count, const Partition &part,
+                       const Function &function) const {
     float scale = FLOAT_OF(w[PRODUCT_SCALE]), bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
 #pragma unroll
     for (u32 j = 0; j < EACH; j++) {
@@ -291,10 +316,12 @@ template <int ROWS, int STAGE> struct Results {
       v *= scale;
       if (flags & FLAG_BIAS)
         v = FMA(bias[j], bias_scale, v);
-      *place(j, l, w, items, part) = canonical(flags & FLAG_ACC ? old[j] + v : v);
+      *place(j, l, w, items, part) = canonical(function(flags & FLAG_ACC ? old[j] + v : v));
     }
   }
 };
+
+VP float itself(float v) { return v; }
 
 // Warps meet once every STAGE items, to add their sums up. Each has RING vectors' parts ahead of
 // it.
@@ -308,7 +335,7 @@ VP void product_rows(const float *w, const Launch &l, const u32 *instruction, co
   const float *from = segment_of(l, instruction[PRODUCT_SEGMENTS], 1);
   float *ring = shared + warp * RING * T::PART, *sums = shared + RING * T::WIDTH;
   if (count == 1) { // the shortest way
-    Results<T::ROWS, 1> y;
+    Results<T::ROWS, 1> y(2);
     y.fetch(l, instruction, flags, items, 1, part);
     float x[T::TC];
 #pragma unroll
@@ -322,14 +349,14 @@ VP void product_rows(const float *w, const Launch &l, const u32 *instruction, co
     };
     product_items<RPW, COLS, 1>(w, read, sums + warp * T::ROWS);
     __syncthreads();
-    y.store(sums, l, instruction, flags, items, 1, part);
+    y.store(sums, l, instruction, flags, items, 1, part, itself);
     return;
   }
   __syncthreads(); // the buffers are free
   auto copy = [&](u32 e) {
     if (e < count)
       copy_part<RPW, COLS, BATCH>(ring + e / BATCH % DEPTH * BATCH * T::PART, from,
-                                  items + 2 * e + 1, count - e);
+                                  items + 2 * e + 1, 2, count - e);
     commit_copies();
   };
 #pragma unroll
@@ -339,7 +366,7 @@ VP void product_rows(const float *w, const Launch &l, const u32 *instruction, co
   for (u32 done = 0; done < count; done += STAGE) {
     u32 here = min(count - done, (u32)STAGE);
     float *to = sums + done / STAGE % 2 * SUMS;
-    Results<T::ROWS, STAGE> y;
+    Results<T::ROWS, STAGE> y(2);
     y.fetch(l, instruction, flags, items + 2 * done, here, part);
 #pragma unroll 1
     for (u32 b = 0; b < here; b += BATCH) {
@@ -353,7 +380,7 @@ VP void product_rows(const float *w, const Launch &l, const u32 *instruction, co
       product_items<RPW, COLS, BATCH>(w, read, to + (b * WARPS + warp) * T::ROWS);
     }
     __syncthreads();
-    y.store(to, l, instruction, flags, items + 2 * done, here, part);
+    y.store(to, l, instruction, flags, items + 2 * done, here, part, itself);
   }
 }
 
@@ -376,10 +403,11 @@ VP void transposed_rows(const float *w, const float *dy, float *t) {
     }
 }
 
-// Sums the lanes' shares of up to count of BATCH items and stores them.
+// Sums the lanes' shares of up to count of BATCH items and stores them, times scale, at base and
+// what every second word of items says.
 template <int RPW, int COLS, int BATCH>
-VP void transposed_store(float *t, const Launch &l, const u32 *instruction, const u32 *items,
-                         u32 count, u32 flags) {
+VP void transposed_store(float *t, float *base, float scale, const u32 *items, u32 count,
+                         u32 flags) {
   typedef Tile<RPW, COLS> T;
   constexpr int N = power_of_two(BATCH * T::TC), M = at_least_1(N / T::LR),
                 RUN = M < T::V ? M : T::V;
@@ -392,8 +420,6 @@ VP void transposed_store(float *t, const Launch &l, const u32 *instruction, cons
   u32 k = T::lane_row(), first = k * N / T::LR;
   if (N < T::LR && k % (T::LR / N) != 0)
     return;
-  float scale = FLOAT_OF(instruction[PRODUCT_T_SCALE]);
-  float *base = address(l, instruction[PRODUCT_T_SEGMENTS], 0, instruction[PRODUCT_T_SHIFT]);
 #pragma unroll
   for (int i = 0; i < M; i += RUN) {
     u32 b = (first + i) / T::TC, c = T::column((first + i) % T::TC);
@@ -413,19 +439,20 @@ VP void transposed_store(float *t, const Launch &l, const u32 *instruction, cons
   }
 }
 
-// The gradient's columns are shared among COPIES of the matrix, 32 at a time. A thread forms RPW
-// rows and ITERS columns: of a warp's lanes 4 are side by side along the rows, 8 along the columns.
-template <int RPW, int COLS, int COPIES, int STAGE>
+// The gradient's columns are shared among PARTS of the matrix, 32 at a time: copies, or several of
+// one copy. A thread forms RPW rows and ITERS columns: of a warp's lanes 4 are side by side along
+// the rows, 8 along the columns.
+template <int RPW, int COLS, int PARTS, int STAGE>
 VP void outer_rows(const Launch &l, const u32 *instruction, const u32 *items, u32 flags, u32 count,
-                   const Partition &part, float *shared) {
-  constexpr int ITERS = (iterations(COLS) + COPIES - 1) / COPIES, V = run_of(ITERS);
+                   const Partition &part, u32 piece, float *shared) {
+  constexpr int ITERS = (iterations(COLS) + PARTS - 1) / PARTS, V = run_of(ITERS);
   constexpr int WIDTH = ITERS * 32, ROWS = (int)WARPS * RPW, VR = run_of(RPW);
   constexpr int MOST = RPW * ITERS <= 16 ? 4 : RPW * ITERS <= 32 ? 2 : 1;
   constexpr int BATCH = MOST < STAGE ? MOST : STAGE, ALL = STAGE * (WIDTH + ROWS);
   u32 lane = THREAD % 32, warp = THREAD / 32;
   u32 row = RPW * (warp / 4 * 4 + lane % 2 + lane / 16 * 2);
   u32 column = V * (warp % 4 * 8 + lane / 2 % 8);
-  u32 left = COPIES > 1 ? part.copy * WIDTH : 0; // the first column
+  u32 left = PARTS > 1 ? piece * WIDTH : 0; // the first column
   u32 segments = instruction[OUTER_SEGMENTS];
   const float *dys = segment_of(l, segments, 1), *xs = segment_of(l, segments, 2);
   float g[RPW * ITERS];

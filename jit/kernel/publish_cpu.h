@@ -65,7 +65,7 @@ static bool publish(Device &d, const Launch &launch, const vpps_residency &res, 
     n = w[MAP_N], head = MAP_ITEMS, words = arity(fn) + 1;
     break;
   case OP_COLLECT:
-    n = w[COLLECT_N], head = COLLECT_ITEMS, words = fn + 1;
+    n = w[COLLECT_N], head = COLLECT_ITEMS, words = collect_words(fn);
     break;
   case OP_RANDOM:
     n = w[RANDOM_N], head = RANDOM_ITEMS;

@@ -18,10 +18,10 @@ func squares(n, size int) (m []plan.Matrix) {
 	return append(m, plan.Matrix{Param: uint32(n), Name: "classifier", Rows: 5, Cols: size, Offset: uint32(n * size * size)})
 }
 
-// slicesSpill is a compiler by which kernels spill that have as many matrices on one processor as slices need.
-func slicesSpill(matrices int) *assembler {
+// slicesSpill is a compiler by which the kernels of plans in slices spill.
+func slicesSpill() *assembler {
 	return &assembler{fits: func(src string) (uint32, uint32) {
-		if strings.Contains(src, fmt.Sprintf("float r%d[", matrices-1)) {
+		if strings.Contains(src, "#define VPPS_SLICES 1") {
 			return 255, 24
 		}
 		return 70, 0
@@ -39,14 +39,14 @@ func TestSlicesAreTakenAsTheSettingsSay(t *testing.T) {
 		refused  []string
 	}{
 		{"not asked for", plan.Settings{}, squares(3, 128), fits(), 0, nil},
-		{"asked for", plan.Settings{Slices: 1}, squares(8, 128), fits(), 16, nil},
+		{"asked for", plan.Settings{Slices: 1, CTAs: 1}, squares(8, 128), fits(), 16, nil},
 		{"asked for, at a pinned number of rows", plan.Settings{Slices: 1, RowsPerWarp: 2, CTAs: 1}, squares(8, 128), fits(), 16, nil},
 		{"pinned rows", plan.Settings{Slices: 1, RowsPerWarp: 4}, squares(3, 128), fits(), 33, nil},
 		{"bounded copies", plan.Settings{Slices: 1, Copies: 2}, squares(3, 128), fits(), 2, nil},
 		{"asked for, but rows do not divide", plan.Settings{Slices: 1}, squares(3, 100), fits(), 0, []string{"slices, as VPPS_PLAN asks for: 100 rows cannot be slices of 8"}},
 		{"asked for, but with atomics", plan.Settings{Slices: 1, Atomics: true}, squares(3, 128), fits(), 0, []string{"slices need partial results"}},
-		{"they spill", plan.Settings{Slices: 1, CTAs: 1}, squares(3, 256), slicesSpill(3), 0, []string{"in slices", "in slices", "in slices"}},
-		{"pinned rows that spill in slices", plan.Settings{Slices: 1, RowsPerWarp: 2}, squares(3, 256), slicesSpill(3), 0, []string{"48 registers a thread for weights, in slices, 8 copies: its kernel needs 24 bytes of stack"}},
+		{"they spill", plan.Settings{Slices: 1, CTAs: 1}, squares(3, 256), slicesSpill(), 0, []string{"in slices", "in slices", "in slices", "in slices"}},
+		{"pinned rows that spill in slices", plan.Settings{Slices: 1, RowsPerWarp: 2}, squares(3, 256), slicesSpill(), 0, []string{"48 registers a thread for weights, in slices, 8 copies: its kernel needs 24 bytes of stack"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			e := onFakeGPU(t, c.compiler, 132)

@@ -63,6 +63,7 @@ type dealer struct {
 	slots     []int // partitions in registers, by processor
 	arrays    []int // registers of a slot, the same on all processors
 	next      int   // the processor whose turn it is
+	shares    int   // how many processors with the same rows share the columns of a gradient, at least
 	beyond    beyond
 }
 
@@ -70,7 +71,7 @@ type dealer struct {
 func newDealer(matrices []Matrix, d Device, rpw int) *dealer {
 	p := &Plan{Processors: d.Processors, CTAs: max(1, d.CTAs), First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps,
 		Registers: d.RegistersPer, SetAside: d.SetAside, Shared: d.SharedPerBlock, Atomics: d.Atomics, Matrices: slices.Clone(matrices)}
-	return &dealer{plan: p, device: d, slots: make([]int, d.Processors)}
+	return &dealer{plan: p, device: d, slots: make([]int, d.Processors), shares: 1}
 }
 
 func deal(matrices []Matrix, d Device, rpw int, byColumns bool) *dealer {
@@ -127,7 +128,8 @@ func (x *dealer) fits(m Matrix, w Residence) bool {
 // take reports whether there are enough registers for these arrays, in which a matrix is, too, and takes them.
 func (x *dealer) take(m Matrix, w Residence, arrays []int) bool {
 	p := x.plan
-	staging, used := max(p.Staging, Staging(p.RowsPerWarp, m.Cols)), 0
+	share := (iterations(m.Cols) + x.shares - 1) / x.shares * 32 // the columns of its gradient that a processor forms
+	staging, used := max(p.Staging, Staging(p.RowsPerWarp, share)), 0
 	if w.Columns > 0 {
 		staging = max(p.Staging, streamStaging)
 	}

@@ -14,7 +14,7 @@ const besideMost = 4
 
 // InSlices is the plan in which the matrices of as many rows, of several such sets the one with the most elements,
 // lie in slices: each processor of a group has a partition of Warps*rpw rows of every one of them, and there
-// are as many groups as fit. The other matrices are on the processors that are left over or, if those
+// are as many groups as fit; if that takes it, without the first of three and more such matrices. The others are on the processors that are left over or, if those
 // do not do, in further register arrays of the groups. The error says why there is no such plan.
 func InSlices(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	if d.Processors < 1 || rpw < 1 {
@@ -25,7 +25,8 @@ func InSlices(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	}
 	matrices = widestFirst(matrices)
 	s := Slices{}
-	s.Rows, s.In = family(matrices)
+	var all []bool
+	s.Rows, all = family(matrices)
 	s.Group = s.Rows / (d.Warps * rpw)
 	if s.Rows != s.Group*d.Warps*rpw || s.Group < 2 || s.Group > d.Processors {
 		return nil, fmt.Errorf("%d rows cannot be slices of %d on 2 to %d processors", s.Rows, d.Warps*rpw, d.Processors)
@@ -34,12 +35,35 @@ func InSlices(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	if d.Copies > 0 {
 		most = min(most, d.Copies)
 	}
-	for s.Copies = most; s.Copies > 0 && s.Copies >= most-1; s.Copies-- { // one less may leave room for the other matrices
-		if p := dealSlices(matrices, d, rpw, s); p != nil {
-			return p, nil
+	for _, s.In = range [][]bool{all, withoutFirst(all)} {
+		for s.Copies = most; s.Copies > 0 && s.Copies >= most-1; s.Copies-- { // one less may leave room for the other matrices
+			if p := dealSlices(matrices, d, rpw, s); p != nil {
+				return p, nil
+			}
 		}
 	}
 	return nil, fmt.Errorf("slices of %d rows do not fit into the registers beside the other matrices", d.Warps*rpw)
+}
+
+// GradientPieces is in how many pieces a processor of such a plan forms its columns of a gradient, one after the other:
+// so many that a thread has few elements of a piece.
+func GradientPieces(rpw, cols, copies int) int {
+	const few = 16
+	share, n := (iterations(cols)+copies-1)/copies, 1
+	for rpw*share > few*n && share%(2*n) == 0 {
+		n *= 2
+	}
+	return n
+}
+
+// withoutFirst leaves out the first of several matrices: of three and more one is often used once a graph, behind what
+// the others are used for again and again, and added before them.
+func withoutFirst(in []bool) []bool {
+	in = slices.Clone(in)
+	if s := (&Slices{In: in}); s.count() > 2 {
+		in[slices.Index(in, true)] = false
+	}
+	return in
 }
 
 // count is how many matrices lie in slices.
@@ -78,21 +102,22 @@ func dealSlices(matrices []Matrix, d Device, rpw int, s Slices) *Plan {
 			parts[m] = x.among(m, 0, grouped, s.Copies)
 		}
 	}
+	copies := besideMost
+	if d.Copies > 0 {
+		copies = min(copies, d.Copies)
+	}
 	for m, in := range s.In {
-		if !in {
+		for c := copies; c > 0 && !in && parts[m] == nil; c-- { // more of them need fewer registers for a gradient
 			among[m] = [2]int{grouped, d.Processors}
-			if parts[m] = x.among(m, grouped, d.Processors, 1); parts[m] == nil {
-				among[m] = [2]int{0, grouped}
-				parts[m] = x.among(m, 0, grouped, 1)
-			}
+			parts[m] = x.among(m, grouped, d.Processors, c)
+		}
+		for c := copies; c > 0 && !in && parts[m] == nil; c-- {
+			among[m] = [2]int{0, grouped}
+			parts[m] = x.among(m, 0, grouped, c)
 		}
 		if parts[m] == nil {
 			return nil
 		}
-	}
-	copies := besideMost
-	if d.Copies > 0 {
-		copies = min(copies, d.Copies)
 	}
 	x.plan.setPartitions(parts)
 	x.plan.addCopies(x.arrays, x.slots, 0, copies, among)
@@ -116,6 +141,7 @@ func (x *dealer) among(m, lo, hi, copies int) []Partition {
 		return nil
 	}
 	next := slices.Index(slots, slices.Min(slots))
+	x.shares = copies * GradientPieces(p.RowsPerWarp, matrix.Cols, copies)
 	if !x.take(matrix, Residence{}, slotted(x.arrays, slots, next, parts*copies, p.RowsPerWarp*iterations(matrix.Cols))) {
 		return nil
 	}

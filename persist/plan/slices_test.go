@@ -42,10 +42,14 @@ func alike(t *testing.T, p *Plan) {
 			require.Equal(t, []int{-1, -1}, []int{s.Rank[q], s.Copy[q]})
 		}
 	}
-	used, count, slot := make(map[[2]int]bool), 0, 0
+	used, count, slot, left := make(map[[2]int]bool), 0, 0, 0
 	arrays := map[int]int{}
 	for m, x := range p.Matrices {
-		require.Equal(t, x.Rows == s.Rows, s.In[m])
+		if x.Rows == s.Rows && !s.In[m] {
+			require.False(t, slices.Contains(s.In[:m], true), "none but the first is left out")
+			left++
+		}
+		require.False(t, s.In[m] && x.Rows != s.Rows)
 		if s.In[m] {
 			count++
 			require.Equal(t, s.Copies, x.Copies)
@@ -77,6 +81,7 @@ func alike(t *testing.T, p *Plan) {
 		}
 	}
 	require.Positive(t, count)
+	require.LessOrEqual(t, left, min(1, count/2))
 	sum := 0
 	for _, n := range arrays {
 		sum += n
@@ -160,7 +165,7 @@ func TestWhereNoProcessorIsLeftOver(t *testing.T) {
 		require.Equal(t, 3, x.Slot)
 	}
 
-	d.RegistersPer = 230
+	d.RegistersPer = 205
 	p, err = InSlices(tdRNN(), d, 2)
 	require.NoError(t, err)
 	alike(t, p)
@@ -179,9 +184,30 @@ func TestWhereNoProcessorIsLeftOver(t *testing.T) {
 	require.Equal(t, 3*32+2, p.Used)
 }
 
+// Where all do not fit, the first of three is beside the groups.
+func TestTheFirstMatrixIsLeftOut(t *testing.T) {
+	p, err := InSlices(tdRNN(), sliceable(1), 4)
+	require.NoError(t, err)
+	alike(t, p)
+	require.Equal(t, []bool{false, false, true, true}, p.Slices.In)
+	require.Equal(t, []int{16, 7, 2 * 64}, []int{p.Slices.Group, p.Slices.Copies, p.Used})
+	for m := range 2 {
+		for _, q := range on(p, m) {
+			require.GreaterOrEqual(t, q, 112)
+		}
+	}
+	require.LessOrEqual(t, p.Staging, 16, "of a gradient that is formed in pieces")
+}
+
+func TestGradientsAreFormedInPieces(t *testing.T) {
+	for _, x := range []struct{ rpw, cols, copies, pieces int }{{4, 512, 1, 4}, {4, 512, 2, 2}, {4, 512, 4, 1}, {1, 512, 1, 1}, {8, 512, 1, 8}, {4, 96, 1, 1}, {32, 32, 1, 1}} {
+		require.Equal(t, x.pieces, GradientPieces(x.rpw, x.cols, x.copies), "%+v", x)
+	}
+}
+
 func TestWhatCannotLieInSlices(t *testing.T) {
 	atomics, small, columns, tables := sliceable(1), sliceable(1), sliceable(1), sliceable(1)
-	atomics.Atomics, small.Processors, columns.Partials, tables.Processors = true, 31, 1, 800
+	atomics.Atomics, small.Processors, columns.Partials, tables.Processors = true, 31, 1, 1200
 	for _, c := range []struct {
 		name string
 		m    []Matrix
@@ -193,8 +219,8 @@ func TestWhatCannotLieInSlices(t *testing.T) {
 		{"rows that do not divide", recursive(500, 3), sliceable(1), 1, "500 rows cannot be slices of 8"},
 		{"one processor", recursive(64, 3), sliceable(1), 8, "64 rows cannot be slices of 64 on 2"},
 		{"more processors than there are", tdRNN(), small, 2, "512 rows cannot be slices of 16 on 2 to 31 processors"},
-		{"registers", tdRNN(), sliceable(1), 4, "slices of 32 rows do not fit"},
-		{"registers of two an SM", tdRNN(), sliceable(2), 1, "slices of 8 rows do not fit"},
+		{"registers", rvNN(), sliceable(1), 4, "slices of 32 rows do not fit"},
+		{"registers of two an SM", recursive(512, 5), sliceable(2), 1, "slices of 8 rows do not fit"},
 		{"the table of partitions", tdRNN(), tables, 1, "slices of 8 rows do not fit"},
 		{"atomics", tdRNN(), atomics, 1, "slices need partial results"},
 		{"by columns", tdRNN(), columns, 1, "slices of 8 rows do not fit"},
@@ -251,12 +277,16 @@ func TestEveryNumberOfRowsThatFitsIsACandidate(t *testing.T) {
 			alike(t, p)
 		}
 	}
-	require.Equal(t, []int{1, 2, 4}, rpw)
+	require.Equal(t, []int{1, 2, 4, 8}, rpw)
 }
 
 func TestSlicesAreCandidatesIfAskedFor(t *testing.T) {
-	for name, m := range map[string][]Matrix{"TD-RNN": tdRNN(), "RvNN": rvNN()} {
-		d := sliceable(1)
+	for _, x := range []struct {
+		name        string
+		m           []Matrix
+		rpw, copies int
+	}{{"TD-RNN", tdRNN(), 4, 7}, {"RvNN", rvNN(), 2, 4}} {
+		m, name, d := x.m, x.name, sliceable(1)
 		list, err := Candidates(m, d)
 		require.NoError(t, err)
 		for _, p := range list {
@@ -267,7 +297,7 @@ func TestSlicesAreCandidatesIfAskedFor(t *testing.T) {
 		require.NoError(t, err)
 		require.Nil(t, list[0].Slices, name)
 		list = slices.DeleteFunc(Cheapest(list), func(p *Plan) bool { return p.Slices == nil })
-		require.Equal(t, []int{2, 4}, []int{list[0].RowsPerWarp, list[0].Slices.Copies}, "%s: as measured", name)
+		require.Equal(t, []int{x.rpw, x.copies}, []int{list[0].RowsPerWarp, list[0].Slices.Copies}, "%s: as measured", name)
 	}
 }
 

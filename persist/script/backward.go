@@ -151,7 +151,7 @@ func (b *Builder) lowerGradients() {
 
 // levelGradient raises the level of v's cluster behind what v's gradient is made of.
 func (b *Builder) levelGradient(v uint32) {
-	b.passAt[v] = NoOffset
+	b.passAt[v], b.partials[v] = NoOffset, NoOffset
 	if c, at, ok := b.passedOn(v); ok {
 		b.gcluster[v] = b.formedIn(c) // formed where c's is
 		b.passFrom[v], b.passAt[v] = c, at
@@ -206,6 +206,9 @@ func (b *Builder) lowerGradient(v uint32) {
 		}
 		return
 	}
+	if b.s.Grad[v] != NoOffset { // formed with its user's
+		return
+	}
 	n := b.size(v)
 	k := b.gcluster[v]
 	sub, general := int32(0), false
@@ -233,6 +236,9 @@ func (b *Builder) lowerGradient(v uint32) {
 	}
 	if b.g.Op[v] == ops.Lookup && !general && !b.r.Copy {
 		b.gradientToRows(v)
+		return
+	}
+	if !general && len(b.linear) > 0 && b.derive(v, sub) {
 		return
 	}
 	c := b.home(v)
@@ -292,8 +298,12 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	if b.r.Plan.Atomics && holders > 1 {
 		holders, apart, flags = 1, 0, Atomic
 	}
-	sig := b.sigs.short(5, matrix.Rows, firstWord(ProductT, 0, flags), uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), apart, 0)
+	sig := b.sigs.short(5, matrix.Rows, firstWord(ProductT, 0, flags), uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), apart, 0, 0)
 	if b.transposedSliced(u) {
+		if t, ok := b.affineTransposed(c, u.arg, holders, size); ok {
+			b.linear = append(b.linear, source{t, holders, size})
+			return
+		}
 		t := b.allocHolders(holders, size)
 		b.local(b.home(c), b.gsub[c]+1, sig, t, b.s.Grad[c], 0)
 		b.linear = append(b.linear, source{t, holders, size})
@@ -368,7 +378,7 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 		dst = b.gradient(v)
 	}
 	segs := uint32(dst.seg) | uint32(SegAct)<<4 | uint32(b.s.Segment[right])<<8
-	sig := b.sigs.short(5, matrix.Cols, firstWord(Outer, 0, flags), segs, uint32(m), bits(1), dst.at, 0)
+	sig := b.sigs.short(5, matrix.Cols, firstWord(Outer, 0, flags), segs, uint32(m), bits(1), dst.at, 0, 0)
 	for i := range b.columns(c) {
 		b.outers = append(b.outers, matrixItem{-1, sig,
 			[2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(right, i)*uint32(matrix.Cols)}})

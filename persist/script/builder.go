@@ -108,6 +108,7 @@ type Builder struct {
 	need      []bool
 	otherwise []bool // used by others than products, or from their right
 	spots     []spot
+	reader    []uint32 // the only node that reads it, if the plan has slices
 
 	// Per node (backward).
 	grads         []bool // depends on a parameter
@@ -116,6 +117,7 @@ type Builder struct {
 	uses          []user
 	gcluster      []int32 // the forward cluster that stands for the one forming the gradient
 	gsub          []int32
+	partials      []uint32 // where its AffineT leaves its results; NoOffset: there is none yet
 	passFrom      []uint32 // the only user whose gradient the node's is a part of,
 	passAt        []uint32 // from this element on; NoOffset: it has one of its own
 	bucket, order []uint32 // nodes sorted by the forward level of gcluster
@@ -261,6 +263,7 @@ func (b *Builder) lowerNodes() error {
 	}
 	if r.Forward {
 		b.markNeeded()
+		b.findReaders()
 		if err := b.forward(); err != nil {
 			return err
 		}
@@ -312,6 +315,7 @@ func (b *Builder) reset(r *Request) {
 	clear(b.wants)
 	b.gcluster, b.gsub = resize(b.gcluster, n), resize(b.gsub, n)
 	b.passFrom, b.passAt = resize(b.passFrom, n), resize(b.passAt, n)
+	b.reader, b.partials = resize(b.reader, n), resize(b.partials, n)
 	b.nodeRange = nodeRange{end: r.Node + 1, tail: r.Node + 1}
 	b.division.taken, b.division.ends = b.division.taken[:0], b.division.ends[:0]
 	b.clear()

@@ -124,22 +124,40 @@ func TestFaultsAreNamed(t *testing.T) {
 			a.Do(1, script.Sum, 0, 0, []uint32{act, 2, one, 0, 2 | 3<<16, 3}, []uint32{16})
 		}, "instruction 1 (sum): not an instruction"},
 		{"a collected run over the end", func(a *script.Assembler) {
-			a.Do(1, script.Collect, 2, 0, []uint32{act, 2, one, 3, 3}, []uint32{0, 8, 8}, []uint32{2, 16, 17})
+			a.Do(1, script.Collect, 2, 0, []uint32{act, 2, one, 3, 3, 0}, []uint32{0, 8, 8}, []uint32{2, 16, 17})
 		}, "instruction 1 (collect): operand 1 of item 1, act+17..24, leaves tensor 4"},
 		{"a collected result over the end", func(a *script.Assembler) {
-			a.Do(1, script.Collect, 1, script.Own, []uint32{act, 8, one, 1, 0}, []uint32{1, 16})
+			a.Do(1, script.Collect, 1, script.Own, []uint32{act, 8, one, 1, 0, 0}, []uint32{1, 16})
 		}, "instruction 1 (collect): operand 0 of item 0, act+5..8, leaves tensor 2"},
 		{"runs of nothing", func(a *script.Assembler) {
-			a.Do(1, script.Collect, 1, 0, []uint32{act, 2, one, 0, 3}, []uint32{0, 8})
+			a.Do(1, script.Collect, 1, 0, []uint32{act, 2, one, 0, 3, 0}, []uint32{0, 8})
 		}, "instruction 1 (collect): not an instruction"},
 		{"runs that are too long", func(a *script.Assembler) {
-			a.Do(1, script.Collect, 1, 0, []uint32{act, 2, one, script.MaxRun + 1, 0}, []uint32{0, 8})
+			a.Do(1, script.Collect, 1, 0, []uint32{act, 2, one, script.MaxRun + 1, 0, 0}, []uint32{0, 8})
 		}, "instruction 1 (collect): not an instruction"},
 		{"no runs", func(a *script.Assembler) {
-			a.Do(1, script.Collect, 0, 0, []uint32{act, 2, one, 1, 3}, []uint32{0})
+			a.Do(1, script.Collect, 0, 0, []uint32{act, 2, one, 1, 3, 0}, []uint32{0})
 		}, "processor 1, word 3 of its script: not an instruction"},
 		{"too many runs", func(a *script.Assembler) {
-			a.Do(1, script.Collect, script.MaxRuns+1, 0, []uint32{act, 2, one, 1, 3}, make([]uint32, script.MaxRuns+2))
+			a.Do(1, script.Collect, script.MaxRuns+1, 0, []uint32{act, 2, one, 1, 3, 0}, make([]uint32, script.MaxRuns+2))
+		}, "processor 1, word 3 of its script: not an instruction"},
+		{"a derivative's y over the end", func(a *script.Assembler) {
+			a.Do(1, script.Collect, 1|script.Derived, 0, []uint32{act, 2, one, 1, 0, uint32(script.TanhB)}, []uint32{0, 8, 31})
+		}, "instruction 1 (collect): operand 2 of item 0, act+31..32"},
+		{"no derivative behind a sum", func(a *script.Assembler) {
+			a.Do(1, script.Collect, 1|script.Derived, 0, []uint32{act, 2, one, 1, 0, uint32(script.Tanh)}, []uint32{0, 8, 16})
+		}, "instruction 1 (collect): not an instruction"},
+		{"a term over the end", func(a *script.Assembler) {
+			a.Do(1, script.Affine, 2, 0, []uint32{act, 0, one, 0, one, uint32(script.Tanh)}, []uint32{0, 8, 30})
+		}, "instruction 1 (affine): operand 1 of item 0, act+30.."},
+		{"a function that needs two inputs behind products", func(a *script.Assembler) {
+			a.Do(1, script.Affine, 1, 0, []uint32{act, 0, one, 0, one, uint32(script.Add)}, []uint32{0, 8})
+		}, "instruction 1 (affine): not an instruction"},
+		{"a term's matrix that does not exist", func(a *script.Assembler) {
+			a.Do(1, script.AffineT, 2, 0, []uint32{act, 7 << 8, one, 8}, []uint32{0, 8})
+		}, "instruction 1 (affine_t): not an instruction"},
+		{"no terms", func(a *script.Assembler) {
+			a.Do(1, script.AffineT, 0, 0, []uint32{act, 0, one, 8}, []uint32{0, 8})
 		}, "processor 1, word 3 of its script: not an instruction"},
 		{"items beyond the lists", func(a *script.Assembler) {
 			a.DoListed(1, script.Outer, 0, []uint32{act, 0, one, 0}, []uint32{0, 8})

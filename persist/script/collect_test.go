@@ -41,7 +41,7 @@ func TestCollectIsItsLoop(t *testing.T) {
 		if flags&script.Acc == 0 {
 			flags |= g.flags(script.Published)
 		}
-		a.Do(0, script.Collect, uint8(runs), flags, []uint32{script.Segs(script.SegAct, script.SegGrad), uint32(n), script.Float(scale), uint32(count), uint32(apart)}, items...)
+		a.Do(0, script.Collect, uint8(runs), flags, []uint32{script.Segs(script.SegAct, script.SegGrad), uint32(n), script.Float(scale), uint32(count), uint32(apart), 0}, items...)
 		var before [script.Segments][]float32
 		after := runOn(t, e, a.Script(), rng.Uint64(), nil, &before)
 		lo, hi := 0, n

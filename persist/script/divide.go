@@ -237,6 +237,7 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 	p.r, p.g, p.s, p.dims, p.plan = b.r, b.g, b.s, b.dims, b.plan
 	p.need, p.otherwise, p.spots, p.grads, p.wants = b.need, b.otherwise, b.spots, b.grads, b.wants
 	p.gcluster, p.gsub, p.passFrom, p.passAt = b.gcluster, b.gsub, b.passFrom, b.passAt
+	p.reader, p.partials = b.reader, b.partials
 	p.knowsOthers, p.partial, p.mixed = false, false, false
 	p.nodeRange, p.division.err = nodes, nil
 	p.clear()
@@ -258,6 +259,7 @@ func (b *Builder) lowerParts() error {
 		p := x.list[k]
 		p.findUsers()
 		p.markNeeded()
+		p.findReaders()
 		p.division.err = p.forward()
 	})
 	tail.arena = arena{top: b.top, limit: math.MaxUint32 - 64}
@@ -268,6 +270,7 @@ func (b *Builder) lowerParts() error {
 		tail.top = max(tail.top, p.limit)
 	}
 	tail.findUsers()
+	tail.findReaders()
 	if err := tail.forward(); err != nil {
 		return err
 	}

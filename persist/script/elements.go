@@ -120,7 +120,7 @@ func (b *Builder) map2(cluster, sub int32, fn Fn, flags uint32, p float32, n int
 
 // fill adds a Fill of n elements of act.
 func (b *Builder) fill(cluster, sub int32, value float32, n int, at uint32) {
-	sig := b.sigs.short(4, n, firstWord(Fill, 0, 0), uint32(SegAct), uint32(n), bits(value), 0, 0)
+	sig := b.sigs.short(4, n, firstWord(Fill, 0, 0), uint32(SegAct), uint32(n), bits(value), 0, 0, 0)
 	b.local(cluster, sub, sig, at, 0, 0)
 }
 

@@ -109,6 +109,26 @@ func newInstructions(t *testing.T, rng *rand.Rand) *instructions {
 	return g
 }
 
+// alike makes the plan one of matrices of one size in registers, and chooses some.
+func (g *instructions) alike() (rows, cols, terms int, matrices uint32) {
+	x := g.plan.Matrices[0]
+	x.Rows, x.Cols = 1+x.Rows/4, 1+x.Cols/4
+	list := []plan.Matrix{x, x, x}
+	for i := range list {
+		list[i].Offset = uint32(i * x.Rows * x.Cols)
+	}
+	p, err := plan.Sliced(list, g.plan.Processors)
+	if err != nil {
+		panic(err)
+	}
+	g.plan, g.next[script.SegParam] = p, max(g.next[script.SegParam], uint32(3*x.Rows*x.Cols))
+	terms = 1 + g.rng.IntN(script.MaxTerms)
+	for k := range terms {
+		matrices |= g.rng.Uint32N(3) << (8 * k)
+	}
+	return x.Rows, x.Cols, terms, matrices
+}
+
 // memory hands out n elements of a segment.
 func (g *instructions) memory(s script.Segment, n int) uint32 {
 	at := g.next[s] + g.rng.Uint32N(3)
@@ -176,16 +196,50 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 		a.Do(0, script.Sum, 0, g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), g.memory(segs[0], n), uint32(runs | each<<16), uint32(apart)}, items...)
 	},
 	script.Collect: func(g *instructions, a *script.Assembler) {
-		n, segs := 1+g.rng.IntN(90), g.segments(2)
+		n, segs := 1+g.rng.IntN(90), g.segments(3)
 		runs, count, apart := 1+g.rng.IntN(5), 1+g.rng.IntN(5), n+g.rng.IntN(3)
+		how, fn := uint8(runs), script.Copy
+		if g.rng.IntN(2) == 0 {
+			how, fn = how|script.Derived, []script.Fn{script.TanhB, script.LogisticB, script.ReluB}[g.rng.IntN(3)]
+		}
 		items := make([][]uint32, 1+g.rng.IntN(3))
 		for i := range items {
 			items[i] = []uint32{g.memory(segs[0], n)}
-			for range runs {
-				items[i] = append(items[i], g.memory(segs[1], count*apart))
+			have := 1 + g.rng.IntN(runs)
+			for k := range runs {
+				if k < have {
+					items[i] = append(items[i], g.memory(segs[1], count*apart))
+				} else {
+					items[i] = append(items[i], script.Absent)
+				}
+			}
+			if how&script.Derived != 0 {
+				items[i] = append(items[i], g.memory(segs[2], n))
 			}
 		}
-		a.Do(0, script.Collect, uint8(runs), g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), uint32(count), uint32(apart)}, items...)
+		a.Do(0, script.Collect, how, g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), uint32(count), uint32(apart), uint32(fn)}, items...)
+	},
+	script.Affine: func(g *instructions, a *script.Assembler) {
+		rows, cols, terms, matrices := g.alike()
+		segs, items := g.segments(3), make([][]uint32, 1+g.rng.IntN(6))
+		for i := range items {
+			items[i] = []uint32{g.memory(segs[0], rows)}
+			for range terms {
+				items[i] = append(items[i], g.memory(segs[1], cols))
+			}
+		}
+		fn := []script.Fn{script.Copy, script.Tanh, script.Logistic, script.Relu}[g.rng.IntN(4)]
+		a.Do(0, script.Affine, uint8(terms), g.flags(script.Acc, script.Bias),
+			[]uint32{script.Segs(segs...), matrices, script.Float(2), g.memory(segs[2], rows), script.Float(1), uint32(fn)}, items...)
+	},
+	script.AffineT: func(g *instructions, a *script.Assembler) {
+		rows, cols, terms, matrices := g.alike()
+		segs, items := g.segments(2), make([][]uint32, 1+g.rng.IntN(6))
+		apart := cols + g.rng.IntN(3)
+		for i := range items {
+			items[i] = []uint32{g.memory(segs[0], 3*terms*apart), g.memory(segs[1], rows)}
+		}
+		a.Do(0, script.AffineT, uint8(terms), g.flags(script.Acc), []uint32{script.Segs(segs...), matrices, script.Float(2), uint32(apart)}, items...)
 	},
 	script.Strided: strided,
 	script.Chain:   func(g *instructions, a *script.Assembler) { g.chain().do(a, 0) },

@@ -79,7 +79,7 @@ func (f *Footprint) Of(in *Instruction, p *plan.Plan, place Place) ([]Range, err
 	if in.Flags&Own != 0 && !ownable(in.Op) {
 		return nil, fmt.Errorf("%s cannot have flag own", in.Op)
 	}
-	if in.Flags&Published != 0 && (!ownable(in.Op) || in.Op == Outer) {
+	if in.Flags&Published != 0 && (!ownable(in.Op) || in.Op == Outer || in.Op == Affine || in.Op == AffineT) {
 		return nil, fmt.Errorf("%s cannot have flag published", in.Op)
 	}
 	if in.Flags&Atomic != 0 && (in.Op != ProductT || in.Flags&Published != 0) {
@@ -101,7 +101,7 @@ func (f *Footprint) Of(in *Instruction, p *plan.Plan, place Place) ([]Range, err
 // ownable: the opcodes with a slice per processor. A matrix's rows are always one.
 func ownable(op Opcode) bool {
 	switch op {
-	case Poll, Fill, Map, Sum, Collect, Random, Product, ProductT, Outer:
+	case Poll, Fill, Map, Sum, Collect, Random, Product, ProductT, Outer, Affine, AffineT:
 		return true
 	}
 	return false
@@ -112,6 +112,7 @@ var footprints = [opcodes]func(*Footprint) error{
 	Halt: nothing, Signal: nothing, Wait: nothing,
 	Poll: (*Footprint).poll, Fill: (*Footprint).fill, Map: (*Footprint).elements, Strided: (*Footprint).strided, Chain: (*Footprint).chain,
 	Sum: (*Footprint).sum, Collect: (*Footprint).collect, Product: (*Footprint).product, ProductT: (*Footprint).productT, Outer: (*Footprint).outer,
+	Affine: (*Footprint).affine, AffineT: (*Footprint).affineT,
 	Gemm: (*Footprint).gemm, Row: (*Footprint).row, Random: (*Footprint).elements, Norm: (*Footprint).norm,
 	Clip: (*Footprint).clip, Update: (*Footprint).update,
 }
@@ -250,12 +251,23 @@ func (f *Footprint) collect() error {
 	if count < 1 || count > MaxRun {
 		return fmt.Errorf("runs of %d vectors: 1 to %d", count, MaxRun)
 	}
+	derived := f.in.Fn&Derived != 0
+	if err := f.in.checkFunction(); err != nil {
+		return err
+	}
 	run := Axis{uint64(count), uint64(f.in.Field("apart"))}
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		f.add(0, i, uint64(item[0])+first, f.result(), axis)
-		for _, a := range item[1:] {
-			f.add(1, i, uint64(a)+first, asRead|asPaired, axis, run)
+		for k, a := range item[1:] {
+			if derived && k == len(item)-2 {
+				f.add(2, i, uint64(a)+first, asRead|asPaired, axis)
+			} else if a != Absent {
+				if k > 0 && item[k] == Absent {
+					return fmt.Errorf("item %d: run %d comes behind one that is absent", i, k)
+				}
+				f.add(1, i, uint64(a)+first, asRead|asPaired, axis, run)
+			}
 		}
 	}
 	return nil
@@ -267,6 +279,11 @@ func (f *Footprint) matrix() (*plan.Matrix, []plan.Partition, error) {
 	if m >= len(f.plan.Matrices) {
 		return nil, nil, fmt.Errorf("matrix %d: the plan has %d", m, len(f.plan.Matrices))
 	}
+	return &f.plan.Matrices[m], f.partitions(m), nil
+}
+
+// partitions is the processor's of matrix m.
+func (f *Footprint) partitions(m int) []plan.Partition {
 	all := f.plan.Of(m)
 	lo := 0
 	for lo < len(all) && all[lo].Processor != f.place.Processor {
@@ -282,7 +299,7 @@ func (f *Footprint) matrix() (*plan.Matrix, []plan.Partition, error) {
 			mine = append(mine, p)
 		}
 	}
-	return &f.plan.Matrices[m], mine, nil
+	return mine
 }
 
 // weights adds the processor's part of the matrix itself, read when the launch begins, or, where it is

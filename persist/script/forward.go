@@ -209,6 +209,9 @@ func (b *Builder) lower(v uint32) error {
 	b.s.Resident[v] = false
 	b.axes = b.axes[:0]
 	if r := &unaryRules[op]; r.ok {
+		if b.plan.rows > 0 && b.reader[v] == lowered {
+			return nil
+		}
 		c, s := b.placeElementwise(v, args)
 		y := b.output(v)
 		b.map1(c, s, r.fn, 0, b.constant(r.p, r, forwardAttr, v), b.size(v), y, b.value(args[0]))

@@ -75,33 +75,77 @@ func (w *streamWriter) ofGroup(class, level int) {
 	}
 	list := w.sorter.sort(w.items, len(b.sigs.start))
 	for last := int32(-1); len(list) > 0; {
-		it, n := &list[0], 1
-		for n < len(list) && list[n].sig == it.sig && list[n].sub == it.sub {
+		it, n, same := &list[0], 1, true
+		for n < len(list) && list[n].sub == it.sub && (list[n].sig == it.sig || b.collectAlike(list[n].sig, it.sig)) {
+			same = same && list[n].sig == it.sig
 			n++
+		}
+		if !same {
+			b.pad(list[:n])
 		}
 		w.groupRun(it.sub != last, list[:n])
 		last, list = it.sub, list[n:]
 	}
 }
 
+// runsOf is where in the first word of a Collect the number of its runs is.
+const runsOf = (Derived - 1) << 8
+
+// collectAlike reports whether two signatures are of sums that have nothing but other numbers of runs.
+func (b *Builder) collectAlike(x, y uint32) bool {
+	s, t := b.sigs.of(x), b.sigs.of(y)
+	return Opcode(s[0]) == Collect && s[0]&^runsOf == t[0]&^runsOf && equal(s[2:], t[2:])
+}
+
+// pad gives the items of such sums the same number of runs.
+func (b *Builder) pad(list []item) {
+	most := uint32(0)
+	for i := range list {
+		most = max(most, b.sigs.of(list[i].sig)[0]&runsOf)
+	}
+	words := b.sigs.of(list[0].sig)
+	b.sigs.buf = append(b.sigs.buf[:0], words...)
+	b.sigs.buf[0] = words[0]&^runsOf | most
+	sig := b.sigs.intern(0)
+	for i := range list {
+		it := &list[i]
+		have, width := int(b.sigs.of(it.sig)[0]&runsOf>>8), int(b.sigs.width[it.sig])
+		at := uint32(len(b.pool))
+		from := it.words[:]
+		if width > fewWords {
+			from = b.pool[it.words[0]:]
+		}
+		b.pool = append(b.pool, from[:1+have]...)
+		for range int(most>>8) - have {
+			b.pool = append(b.pool, Absent)
+		}
+		b.pool = append(b.pool, from[1+have:width]...)
+		it.sig, it.words = sig, [fewWords]uint32{at}
+		if n := int(b.sigs.width[sig]); n <= fewWords {
+			copy(it.words[:], b.pool[at:])
+		}
+	}
+}
+
 // inlineWords is how many words of items an instruction has rather with itself than in a list.
 const inlineWords = 8
 
-// groupRun writes items of one signature as instructions for all processors of a group; those of products, if they
-// are several, are in lists.
+// groupRun writes items of one signature as instructions for all processors of a group; those of products and
+// sums, if they are several, are in lists.
 func (w *streamWriter) groupRun(sync bool, list []item) {
 	b := w.b
 	words := b.sigs.of(list[0].sig)
 	n := int(b.sigs.width[list[0].sig])
 	op := Opcode(words[0])
+	multiplies := op == Product || op == ProductT || op == Affine || op == AffineT
 	flags := uint32(Own)
-	if op == Product || op == ProductT {
+	if multiplies {
 		flags = Sync
 	}
 	if sync {
 		flags |= Sync
 	}
-	listed := (op == Product || op == ProductT) && n*len(list) > inlineWords
+	listed := (multiplies || op == Collect) && n*len(list) > inlineWords
 	room := (MaxWords - len(words) - 3) / n
 	for len(list) > 0 {
 		k := min(len(list), room)

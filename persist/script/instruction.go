@@ -37,8 +37,11 @@ func Decode(words, script []uint32) (Instruction, error) {
 	if in.Op == Chain && (in.Fn == 0 || in.Fn > MaxSlots) {
 		return in, fmt.Errorf("%d slots: a chain has 1 to %d", in.Fn, MaxSlots)
 	}
-	if in.Op == Collect && (in.Fn == 0 || in.Fn > MaxRuns) {
-		return in, fmt.Errorf("%d runs: collect has 1 to %d", in.Fn, MaxRuns)
+	if runs := in.Fn &^ Derived; in.Op == Collect && (runs == 0 || runs > MaxRuns) {
+		return in, fmt.Errorf("%d runs: collect has 1 to %d", runs, MaxRuns)
+	}
+	if (in.Op == Affine || in.Op == AffineT) && in.Fn == 0 {
+		return in, fmt.Errorf("no matrices: %s has 1 to %d", in.Op, MaxTerms)
 	}
 	if int(in.Fn) >= functions(in.Op) {
 		return in, fmt.Errorf("function %d: %s has %d", in.Fn, in.Op, functions(in.Op))
@@ -73,14 +76,16 @@ func Decode(words, script []uint32) (Instruction, error) {
 
 // findList checks an instruction whose items are in the script's lists, and finds them.
 func (in *Instruction) findList(length, head int, script []uint32) error {
-	if in.Op != Product && in.Op != ProductT && in.Op != Outer {
+	switch in.Op {
+	case Collect, Product, ProductT, Outer, Affine, AffineT:
+	default:
 		return fmt.Errorf("%s cannot have flag listed", in.Op)
 	}
 	if length != head+1 {
 		return fmt.Errorf("%d words, but with listed items it is %d", length, head+1)
 	}
-	if in.Items > MaxListed {
-		return fmt.Errorf("%d listed items: at most %d", in.Items, MaxListed)
+	if n := in.Items * ItemWords(in.Op, in.Fn); n > MaxListed {
+		return fmt.Errorf("%d words of listed items: at most %d", n, MaxListed)
 	}
 	from := uint64(in.Words[head])
 	to := from + uint64(in.Items*ItemWords(in.Op, in.Fn))
@@ -105,7 +110,9 @@ func functions(op Opcode) int {
 	case -5:
 		return MaxSlots + 1
 	case -6:
-		return MaxRuns + 1
+		return Derived + MaxRuns + 1
+	case -7, -8:
+		return MaxTerms + 1
 	}
 	return 1
 }

@@ -33,6 +33,8 @@ const (
 	Product
 	ProductT
 	Outer
+	Affine
+	AffineT
 	Gemm
 	Row
 	Random
@@ -51,7 +53,7 @@ const (
 	Last                  // Clip: this processor reports the norm
 	Published             // its result is polled: whoever sees it sees all that this processor did before its last sync, too
 	NoGrad                // Update: the gradients are 0, wherever the items say they are
-	Listed                // Product, ProductT, Outer: the items are in the script's lists, from the word on that stands in their place
+	Listed                // products and Collect: the items are in the script's lists, from the word on that stands in their place
 	Atomic                // ProductT: adds to what is there, at any time between others that do
 )
 
@@ -105,7 +107,7 @@ const Sentinel = 0xFFFFFFFF
 type Format struct {
 	Name   string
 	Fields []string // fixed words after word 1
-	Items  int      // words per item; -1: 1 + the arity of fn, -2: as the row function says, -3: random, -4: as the update rule says, -5: fn, the slots, -6: 1 + fn
+	Items  int      // words per item; -1: 1 + the arity of fn, -2: as the row function says, -3: random, -4: as the update rule says, -5: fn, the slots, -6: see CollectWords, -7: 1 + fn, -8: 2, fn being how many matrices
 	Doc    string
 }
 
@@ -123,10 +125,12 @@ var Formats = [opcodes]Format{
 	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1, "the same over up to 5 kept and 5 reduced axes, summed over the reduced"},
 	Chain:    {"chain", []string{"n", "operations"}, -5, "several operations like map's, one after the other, on slots whose elements stay with the thread"},
 	Sum:      {"sum", []string{"segments", "n", "scale", "dst", "runs", "apart"}, 1, "dst[i] = scale * sum of src[i] over the items; the first of them, as many as the low half of runs says, stand for as many sources as its high half says, so many floats apart"},
-	Collect:  {"collect", []string{"segments", "n", "scale", "count", "apart"}, -6, "for each item: dst[i] = scale * sum of src[i] over runs of count vectors, so many floats apart"},
+	Collect:  {"collect", []string{"segments", "n", "scale", "count", "apart", "function"}, -6, "for each item: dst[i] = scale * sum of src[i] over runs of count vectors, so many floats apart; or a derivative, tanh's, logistic's or relu's, of that and y[i]"},
 	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale"}, 2, "y[r] = bias_scale*bias[r] + scale * W[r,:]·x for the processor's rows of a matrix"},
 	ProductT: {"product_t", []string{"segments", "matrix", "scale", "shift"}, 2, "t[shift+c] = scale * sum of W[r,c]*dy[r] over the processor's rows; of a matrix that is transposed from memory, over all rows for the processor's columns"},
 	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], the processor's rows"},
+	Affine:   {"affine", []string{"segments", "matrices", "scale", "bias", "bias_scale", "function"}, -7, "y[r] = f(bias_scale*bias[r] + scale * sum over the matrices of W[r,:]·x) for the processor's rows, which are the same of all; f is copy, tanh, logistic or relu"},
+	AffineT:  {"affine_t", []string{"segments", "matrices", "scale", "apart"}, -8, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows, for each matrix: the results of a matrix are those of the group's processors, so many floats apart, and follow those of the matrix before"},
 	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale"}, 3, "C[i,j] = scale * sum over k of A[i,k]*B[k,j], any strides"},
 	Row:      {"row", []string{"segments", "n", "stride", "p"}, -2, "softmax-like functions of one row of n elements"},
 	Random:   {"random", []string{"segments", "n", "p", "q", "seed", "graph", "forward"}, -3, "dst[i] = a function of (seed, node, element) and maybe src[i]"},
@@ -357,7 +361,11 @@ func ItemWords(op Opcode, fn uint8) int {
 	case -5:
 		return int(fn)
 	case -6:
+		return CollectWords(fn)
+	case -7:
 		return 1 + int(fn)
+	case -8:
+		return 2
 	default:
 		return n
 	}
@@ -372,6 +380,25 @@ const MaxRun = 1024
 // MaxRuns bounds the runs of an item of Collect; its function is how many there are.
 const MaxRuns = 16
 
-// MaxListed bounds the items of an instruction with flag Listed: the device fetches a list as a whole,
+// Derived is a bit of Collect's function: its items end with y, and dst is a derivative of the sum and y. The other bits
+// are how many runs there are.
+const Derived = 0x20
+
+// CollectWords is the number of words of an item of Collect: the result, the runs and, maybe, y.
+func CollectWords(fn uint8) int {
+	n := 1 + int(fn&^Derived)
+	if fn&Derived != 0 {
+		n++
+	}
+	return n
+}
+
+// Absent stands for a run that an item of Collect does not have; it is among the last. As an offset it is aligned.
+const Absent = 1<<32 - 4
+
+// MaxTerms bounds the matrices of Affine and AffineT, whose numbers are a byte each: a matrix that they name is below 256.
+const MaxTerms = 4
+
+// MaxListed bounds the words of the items of an instruction with flag Listed: the device fetches a list as a whole,
 // from a multiple of 4 words on.
-const MaxListed = (MaxWords - 3) / 2
+const MaxListed = MaxWords - 3

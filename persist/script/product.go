@@ -148,7 +148,7 @@ func (b *Builder) productSignature(p term, y operand, flags, bias uint32) (sig, 
 		segs |= uint32(b.s.Segment[bias]) << 8
 	}
 	cols := b.r.Plan.Matrices[p.matrix].Cols
-	sig = b.sigs.short(6, cols, firstWord(Product, 0, flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1))
+	sig = b.sigs.short(6, cols, firstWord(Product, 0, flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1), 0)
 	return sig, b.s.Value[p.right]
 }
 

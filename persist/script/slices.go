@@ -44,6 +44,10 @@ func (b *Builder) slicedTerms(v uint32) bool {
 // slicedChain adds the products of node v, each where its right side is ready; those of one level follow one another
 // in one cluster.
 func (b *Builder) slicedChain(v, bias uint32, y operand, level int32) {
+	if b.termsAlike() {
+		b.affineChain(v, bias, y, level)
+		return
+	}
 	at := spot{-1, -1, 0}
 	for k, p := range b.terms { // as they get ready
 		if ready := max(level, b.ready(p.right)); ready > at.level {
@@ -227,7 +231,7 @@ func (b *Builder) collect(cluster, sub int32, dst operand, n int) int32 {
 		}
 		for list := b.sumList; len(list) > 0; {
 			k := min(len(list), MaxRuns)
-			sig := b.sigs.short(6, n, firstWord(Collect, uint8(k), flags), uint32(dst.seg)|uint32(SegAct)<<4, uint32(n), bits(1), first.count, first.apart)
+			sig := b.sigs.short(7, n, firstWord(Collect, uint8(k), flags), uint32(dst.seg)|uint32(SegAct)<<4, uint32(n), bits(1), first.count, first.apart, uint32(Copy))
 			b.ranges = append(append(b.ranges[:0], dst.at), list[:k]...)
 			b.addItem(cluster, sub, sig, b.ranges)
 			list, flags = list[k:], Acc

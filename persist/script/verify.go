@@ -222,7 +222,7 @@ func (v *verifier) loadResident() {
 			if err != nil || in.Op == Halt {
 				break
 			}
-			if m, ok := v.loads(&in); ok {
+			for _, m := range v.loads(&in) {
 				v.resident[m].used[i] = uint32(1 + i)
 			}
 			at = at[len(in.Words):]
@@ -230,17 +230,25 @@ func (v *verifier) loadResident() {
 	}
 }
 
-// loads reports which matrix a processor has loaded for an instruction.
-func (v *verifier) loads(in *Instruction) (m uint32, ok bool) {
-	if in.Op != Product && in.Op != ProductT {
-		return 0, false
+// loads lists the matrices that a processor has loaded for an instruction.
+func (v *verifier) loads(in *Instruction) (loaded []uint32) {
+	var list []uint32
+	switch in.Op {
+	case Product, ProductT:
+		list = []uint32{in.Field("matrix")}
+	case Affine, AffineT:
+		all, n := in.matrices()
+		list = all[:n]
 	}
-	m = in.Field("matrix")
-	if int(m) >= len(v.resident) {
-		return 0, false
+	for _, m := range list {
+		if int(m) >= len(v.resident) {
+			continue
+		}
+		if w := v.plan.Residence(int(m)); w.Kind != plan.Streamed && !(in.Op == ProductT && w.Columns > 0) {
+			loaded = append(loaded, m)
+		}
 	}
-	w := v.plan.Residence(int(m))
-	return m, w.Kind != plan.Streamed && !(in.Op == ProductT && w.Columns > 0)
+	return loaded
 }
 
 type outcome uint8
@@ -356,7 +364,7 @@ func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
 // inOrder: the opcodes whose items a thread takes one after the other, always the same
 // elements, so that two items may add to one address. The others spread items over warps.
 func inOrder(op Opcode) bool {
-	return op == Product || op == ProductT || op == Gemm
+	return op == Product || op == ProductT || op == Affine || op == AffineT || op == Gemm
 }
 
 // deadlock names a processor that has not halted, if there is one.

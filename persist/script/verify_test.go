@@ -102,7 +102,7 @@ func (p *pair) partials() {
 
 // collect appends a Collect of 8 elements at 0 from runs of count vectors that lie behind each other.
 func (p *pair) collect(proc int, flags uint32, runs uint8, count uint32, from ...uint32) {
-	p.Do(proc, Collect, runs, flags, []uint32{act, 8, Float(1), count, 8}, append([]uint32{0}, from...))
+	p.Do(proc, Collect, runs, flags, []uint32{act, 8, Float(1), count, 8, 0}, append([]uint32{0}, from...))
 }
 
 // transposed lets both processors form the transposed product in one place.
@@ -436,8 +436,8 @@ func TestVerify(t *testing.T) {
 			p.Streams[0][1] = 7 | 2<<16
 		}, "its items are words 16 to 20 of the script, but the lists are words 16 to 18"},
 		{"more listed items than fit", func(p *pair) {
-			p.DoListed(0, ProductT, 0, []uint32{act, 0, Float(1), 0}, make2(MaxListed+1)...)
-		}, "511 listed items: at most 510"},
+			p.DoListed(0, ProductT, 0, []uint32{act, 0, Float(1), 0}, make2(MaxListed/2+1)...)
+		}, "1022 words of listed items: at most 1021"},
 		{"a listed instruction with items", func(p *pair) {
 			p.Do(0, ProductT, 0, Listed, []uint32{act, 0, Float(1), 0}, []uint32{8, 24})
 		}, "8 words, but with listed items it is 7"},
@@ -492,9 +492,9 @@ func TestVerify(t *testing.T) {
 		{"a collected run too long", func(p *pair) { p.collect(0, 0, 1, 1025, 24) }, "runs of 1025 vectors: 1 to 1024"},
 		{"no runs to collect", func(p *pair) { p.collect(0, 0, 0, 1) }, "0 runs: collect has 1 to 16"},
 		{"too many runs to collect", func(p *pair) { p.collect(0, 0, 17, 1, make([]uint32, 17)...) }, "17 runs: collect has 1 to 16"},
-		{"a run less than collected", func(p *pair) { p.collect(0, 0, 2, 1, 24) }, "9 words, but 1 items take 10"},
+		{"a run less than collected", func(p *pair) { p.collect(0, 0, 2, 1, 24) }, "10 words, but 1 items take 11"},
 		{"items that collect into one vector", func(p *pair) {
-			p.Do(0, Collect, 1, Acc, []uint32{act, 4, Float(1), 1, 0}, []uint32{24, 32}, []uint32{24, 36})
+			p.Do(0, Collect, 1, Acc, []uint32{act, 4, Float(1), 1, 0, 0}, []uint32{24, 32}, []uint32{24, 36})
 		}, "written by items 0 and 1"},
 		{"a chain", func(p *pair) {
 			p.chain(Sync, []uint32{ChainOp(Tanh, 2, 0, 0, 0, false), ChainOp(Add, 1, 1, 2, 0, true)}, 24, 32, 9999)
@@ -542,7 +542,23 @@ func TestVerify(t *testing.T) {
 		{"own where there are no slices", func(p *pair) {
 			p.Do(0, Norm, 0, Own, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 32})
 		}, "norm cannot have flag own"},
-		{"an unknown opcode", func(p *pair) { p.Do(0, opcodes, 0, 0, nil) }, "processor 0, instruction 0 (opcode 19)"},
+		{"a matrix of an affine transform that does not exist", func(p *pair) {
+			p.Do(0, Affine, 2, 0, []uint32{act, 5 << 8, Float(1), 0, 0, 0}, []uint32{0, 24, 24})
+		}, "matrix 5: the plan has 1"},
+		{"an affine transform of what is streamed", func(p *pair) {
+			p.streamed()
+			p.Do(0, Affine, 1, 0, []uint32{act, 0, Float(1), 0, 0, 0}, []uint32{0, 24})
+		}, "matrix 0 is not in slices"},
+		{"an affine transform with a derivative", func(p *pair) {
+			p.Do(0, Affine, 1, 0, []uint32{act, 0, Float(1), 0, 0, uint32(TanhB)}, []uint32{0, 24})
+		}, "function tanh_b cannot be behind it"},
+		{"no matrices", func(p *pair) {
+			p.Do(0, AffineT, 0, 0, []uint32{act, 0, Float(1), 8}, []uint32{0, 24})
+		}, "no matrices: affine_t has 1 to 4"},
+		{"a run behind an absent one", func(p *pair) {
+			p.Do(0, Collect, 2, 0, []uint32{act, 4, Float(1), 1, 0, 0}, []uint32{0, Absent, 24})
+		}, "item 0: run 1 comes behind one that is absent"},
+		{"an unknown opcode", func(p *pair) { p.Do(0, opcodes, 0, 0, nil) }, "processor 0, instruction 0 (opcode 21)"},
 		{"an unknown function", func(p *pair) { p.Do(0, Map, 200, 0, []uint32{act, 8, 0, 0}, []uint32{0, 24}) }, "function 200"},
 		{"an unknown flag", func(p *pair) { p.fill(0, 0, 1<<9) }, "unknown flags"},
 		{"an item too short", func(p *pair) { p.Do(0, Map, uint8(Copy), 0, []uint32{act, 8, 0, 0}, []uint32{0}) }, "items take"},
