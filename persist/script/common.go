@@ -3,15 +3,22 @@ package script
 // What all processors of a class do alike: they wait, multiply and signal. It is written once, and copied into their
 // streams between the levels where a processor has something else to do besides.
 
-// common is the classes' streams.
+// common is what there is of all classes.
 type common struct {
-	loads  []int32  // by class and level: what it has there costs, 0: it has nothing
-	words  []uint32 // of all classes
-	starts []uint32 // by class and level, where in words its section begins; one more than there are
-	inner  []inner  // by class and level, which part of the section is neither waiting nor signalling
+	loads []int32 // by class and level: what it has there costs, 0: it has nothing
+	of    []classStream
+	lists int // words of the lists of all
+}
+
+// classStream is the stream of a class.
+type classStream struct {
+	words  []uint32
+	starts []uint32 // by level, where in words its section begins; one more than there are
+	inner  []inner  // by level, which part of the section is neither waiting nor signalling
 	shifts []shift
-	at     []uint32 // by class and level, where in shifts those of the section begin; one more than there are
-	lists  []uint32 // the items of clusters in slices, which come behind the products' lists
+	at     []uint32 // by level, where in shifts those of the section begin; one more than there are
+	lists  []uint32 // the items of clusters in slices, which come behind the products' lists and the classes' before
+	listed []uint32 // the words that say where in these they are
 }
 
 type inner struct{ from, to uint32 }
@@ -22,54 +29,79 @@ type shift struct {
 	part int32 // of the matrix
 }
 
-// writeCommon writes the sections of all classes.
+// writeCommon writes the sections of all classes, side by side.
 func (b *Builder) writeCommon(levels int) {
 	x := &b.common
-	x.starts, x.at, x.shifts, x.inner, x.lists = x.starts[:0], x.at[:0], x.shifts[:0], x.inner[:0], x.lists[:0]
-	w := streamWriter{b: b, streamMemory: &b.writers[0], words: x.words[:0]}
-	for c, p := range b.plan.first {
-		w.p = p
-		for l := range levels {
-			x.starts, x.at = append(x.starts, uint32(len(w.words))), append(x.at, uint32(len(x.shifts)))
-			first, level := len(w.words), &b.levels[l]
-			x.inner = append(x.inner, inner{uint32(first), uint32(first)})
-			if x.loads[c*levels+l] == 0 {
-				continue
-			}
-			w.enter(level)
-			part := &x.inner[len(x.inner)-1]
-			part.from = uint32(len(w.words))
-			w.products(level)
-			w.ofGroup(c, l)
-			part.to = uint32(len(w.words))
-			x.shifts = append(x.shifts, w.shifts...)
-			w.leave(level, first)
+	n := len(b.plan.first)
+	x.of = extend(x.of[:cap(x.of)], n, classStream{})[:n]
+	pieces := min(n, mostGoroutines)
+	b.crew.share(pieces, func(k int) {
+		for c := n * k / pieces; c < n*(k+1)/pieces; c++ {
+			b.writeClass(&b.writers[k], c, levels)
 		}
+	})
+	x.lists = 0
+	first := uint32(listsAt(b.r.Plan.Processors) + b.listWords)
+	for c := range x.of {
+		s := &x.of[c]
+		for _, at := range s.listed {
+			s.words[at] += first + uint32(x.lists)
+		}
+		x.lists += len(s.lists)
 	}
-	x.starts, x.at, x.words = append(x.starts, uint32(len(w.words))), append(x.at, uint32(len(x.shifts))), w.words
+}
+
+// writeClass writes the sections of class c.
+func (b *Builder) writeClass(m *streamMemory, c, levels int) {
+	s := &b.common.of[c]
+	s.starts, s.at, s.shifts, s.inner, s.lists, s.listed = s.starts[:0], s.at[:0], s.shifts[:0], s.inner[:0], s.lists[:0], s.listed[:0]
+	w := streamWriter{b: b, streamMemory: m, p: b.plan.first[c], words: s.words[:0]}
+	loads := b.common.loads[c*levels:][:levels]
+	for l := range levels {
+		s.starts, s.at = append(s.starts, uint32(len(w.words))), append(s.at, uint32(len(s.shifts)))
+		first, level := len(w.words), &b.levels[l]
+		s.inner = append(s.inner, inner{uint32(first), uint32(first)})
+		if loads[l] == 0 {
+			continue
+		}
+		w.enter(level)
+		part := &s.inner[len(s.inner)-1]
+		part.from = uint32(len(w.words))
+		w.products(level)
+		w.ofGroup(s, c, l)
+		part.to = uint32(len(w.words))
+		s.shifts = append(s.shifts, w.shifts...)
+		w.leave(level, first)
+	}
+	s.starts, s.at, s.words = append(s.starts, uint32(len(w.words))), append(s.at, uint32(len(s.shifts))), w.words
+}
+
+// appendLists appends the lists of all classes.
+func (x *common) appendLists(w []uint32) []uint32 {
+	for c := range x.of {
+		w = append(w, x.of[c].lists...)
+	}
+	return w
 }
 
 // copyInner appends what p's class does in a level, without waiting and signalling.
-func (w *streamWriter) copyInner(level, levels int) {
-	x := &w.b.common
-	k := int(w.b.plan.class[w.p])*levels + level
-	part := x.inner[k]
+func (w *streamWriter) copyInner(level int) {
+	s := &w.b.common.of[w.b.plan.class[w.p]]
+	part := s.inner[level]
 	at := uint32(len(w.words))
-	w.words = append(w.words, x.words[part.from:part.to]...)
-	w.shift(at-part.from, x.shifts[x.at[k]:x.at[k+1]])
+	w.words = append(w.words, s.words[part.from:part.to]...)
+	w.shift(at-part.from, s.shifts[s.at[level]:s.at[level+1]])
 }
 
 // copyCommon appends what p's class does in levels [from, to).
-func (w *streamWriter) copyCommon(from, to, levels int) {
-	x := &w.b.common
-	first := int(w.b.plan.class[w.p]) * levels
-	from, to = first+from, first+to
-	if x.starts[from] == x.starts[to] {
+func (w *streamWriter) copyCommon(from, to int) {
+	s := &w.b.common.of[w.b.plan.class[w.p]]
+	if s.starts[from] == s.starts[to] {
 		return
 	}
 	at := uint32(len(w.words))
-	w.words = append(w.words, x.words[x.starts[from]:x.starts[to]]...)
-	w.shift(at-x.starts[from], x.shifts[x.at[from]:x.at[to]])
+	w.words = append(w.words, s.words[s.starts[from]:s.starts[to]]...)
+	w.shift(at-s.starts[from], s.shifts[s.at[from]:s.at[to]])
 }
 
 // shift makes the shifts of products, which were written so many words earlier, those of p's results.

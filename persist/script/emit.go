@@ -389,7 +389,7 @@ func (b *Builder) assemble(levels, processors, barriers int) {
 	w[HeadLists] = uint32(len(w))
 	w = slices.Grow(w, b.listWords)[:len(w)+b.listWords]
 	b.fillLists(w[len(w)-b.listWords:])
-	w = append(w, b.common.lists...)
+	w = b.common.appendLists(w)
 	w[HeadListEnd] = uint32(len(w))
 	w = b.appendStreams(w, levels, processors)
 	for len(w)%BarrierStride != 0 {

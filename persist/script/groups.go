@@ -62,7 +62,7 @@ func (b *Builder) eachSliced(f func(c int32)) {
 }
 
 // ofGroup writes what the group of a class does in a level.
-func (w *streamWriter) ofGroup(class, level int) {
+func (w *streamWriter) ofGroup(s *classStream, class, level int) {
 	b := w.b
 	g := b.plan.group[class]
 	if g < 0 {
@@ -75,15 +75,12 @@ func (w *streamWriter) ofGroup(class, level int) {
 	}
 	list := w.sorter.sort(w.items, len(b.sigs.start))
 	for last := int32(-1); len(list) > 0; {
-		it, n, same := &list[0], 1, true
+		it, n, most := &list[0], 1, b.sigs.of(list[0].sig)[0]&runsOf
 		for n < len(list) && list[n].sub == it.sub && (list[n].sig == it.sig || b.collectAlike(list[n].sig, it.sig)) {
-			same = same && list[n].sig == it.sig
+			most = max(most, b.sigs.of(list[n].sig)[0]&runsOf)
 			n++
 		}
-		if !same {
-			b.pad(list[:n])
-		}
-		w.groupRun(it.sub != last, list[:n])
+		w.groupRun(s, it.sub != last, most, list[:n])
 		last, list = it.sub, list[n:]
 	}
 }
@@ -97,42 +94,12 @@ func (b *Builder) collectAlike(x, y uint32) bool {
 	return Opcode(s[0]) == Collect && s[0]&^runsOf == t[0]&^runsOf && equal(s[2:], t[2:])
 }
 
-// pad gives the items of such sums the same number of runs.
-func (b *Builder) pad(list []item) {
-	most := uint32(0)
-	for i := range list {
-		most = max(most, b.sigs.of(list[i].sig)[0]&runsOf)
-	}
-	words := b.sigs.of(list[0].sig)
-	b.sigs.buf = append(b.sigs.buf[:0], words...)
-	b.sigs.buf[0] = words[0]&^runsOf | most
-	sig := b.sigs.intern(0)
-	for i := range list {
-		it := &list[i]
-		have, width := int(b.sigs.of(it.sig)[0]&runsOf>>8), int(b.sigs.width[it.sig])
-		at := uint32(len(b.pool))
-		from := it.words[:]
-		if width > fewWords {
-			from = b.pool[it.words[0]:]
-		}
-		b.pool = append(b.pool, from[:1+have]...)
-		for range int(most>>8) - have {
-			b.pool = append(b.pool, Absent)
-		}
-		b.pool = append(b.pool, from[1+have:width]...)
-		it.sig, it.words = sig, [fewWords]uint32{at}
-		if n := int(b.sigs.width[sig]); n <= fewWords {
-			copy(it.words[:], b.pool[at:])
-		}
-	}
-}
-
 // inlineWords is how many words of items an instruction has rather with itself than in a list.
 const inlineWords = 8
 
-// groupRun writes items of one signature as instructions for all processors of a group; those of products and
-// sums, if they are several, are in lists.
-func (w *streamWriter) groupRun(sync bool, list []item) {
+// groupRun writes items as instructions for all processors of a group; those of products and sums, if they are
+// several, are in lists. They are of one signature, but for the runs of sums, of which most has the largest number.
+func (w *streamWriter) groupRun(s *classStream, sync bool, most uint32, list []item) {
 	b := w.b
 	words := b.sigs.of(list[0].sig)
 	n := int(b.sigs.width[list[0].sig])
@@ -145,6 +112,9 @@ func (w *streamWriter) groupRun(sync bool, list []item) {
 	if sync {
 		flags |= Sync
 	}
+	if op == Collect {
+		n += int(most>>8) - int(words[0]&runsOf>>8)
+	}
 	listed := (multiplies || op == Collect) && n*len(list) > inlineWords
 	room := (MaxWords - len(words) - 3) / n
 	for len(list) > 0 {
@@ -152,19 +122,50 @@ func (w *streamWriter) groupRun(sync bool, list []item) {
 		at := len(w.words)
 		w.words = appendFew(w.words, words)
 		w.words[at] |= flags << 16
+		if op == Collect {
+			w.words[at] = w.words[at]&^runsOf | most
+		}
 		if op == ProductT {
 			w.shifts = append(w.shifts, shift{uint32(at + shiftWord), b.partOf(words)}) // each has a result of its own
 		}
 		if listed {
-			x := &b.common
 			w.words[at] |= Listed << 16
-			w.words = append(w.words, uint32(listsAt(b.r.Plan.Processors)+b.listWords+len(x.lists)))
-			x.lists = slices.Grow(x.lists, k*n)
-			x.lists = b.appendItems(x.lists, list[:k], n)
+			s.listed = append(s.listed, uint32(len(w.words)))
+			w.words = append(w.words, uint32(len(s.lists)))
+			s.lists = b.appendGroup(slices.Grow(s.lists, k*n), list[:k], n)
 		} else {
-			w.words = b.appendItems(w.words, list[:k], n)
+			w.words = b.appendGroup(w.words, list[:k], n)
 		}
 		w.words[at+1] = uint32(len(w.words)-at) | uint32(k)<<16
 		list = list[k:]
 	}
+}
+
+// appendGroup appends the words of items, n each: sums of fewer runs get some that are absent.
+func (b *Builder) appendGroup(to []uint32, list []item, n int) []uint32 {
+	for len(list) > 0 {
+		k, have := 1, int(b.sigs.width[list[0].sig])
+		for k < len(list) && list[k].sig == list[0].sig {
+			k++
+		}
+		if have == n {
+			to = b.appendItems(to, list[:k], n)
+			list = list[k:]
+			continue
+		}
+		runs := int(b.sigs.of(list[0].sig)[0] & runsOf >> 8)
+		for i := range list[:k] {
+			from := list[i].words[:]
+			if have > fewWords {
+				from = b.pool[list[i].words[0]:]
+			}
+			to = append(to, from[:1+runs]...)
+			for range n - have {
+				to = append(to, Absent)
+			}
+			to = append(to, from[1+runs:have]...)
+		}
+		list = list[k:]
+	}
+	return to
 }

@@ -79,11 +79,11 @@ func (b *Builder) appendStream(m *streamMemory, words []uint32, p, levels int) [
 		for n < len(visits) && visits[n].level == l {
 			n++
 		}
-		w.copyCommon(common, int(l), levels)
-		w.level(int(l), levels, visits[:n])
+		w.copyCommon(common, int(l))
+		w.level(int(l), visits[:n])
 		visits, common = visits[n:], int(l)+1
 	}
-	w.copyCommon(common, levels, levels)
+	w.copyCommon(common, levels)
 	return append(w.words, uint32(Halt))
 }
 
@@ -98,7 +98,7 @@ type streamWriter struct {
 
 // level writes what p does in a level: what its class does, then the items of its clusters. Without any of both it
 // takes no part.
-func (w *streamWriter) level(l, levels int, visits []visit) {
+func (w *streamWriter) level(l int, visits []visit) {
 	b, first := w.b, len(w.words)
 	x := &b.levels[l]
 	w.items = w.items[:0]
@@ -110,7 +110,7 @@ func (w *streamWriter) level(l, levels int, visits []visit) {
 	if x.exempt != w.p {
 		w.enter(x)
 	}
-	w.copyInner(l, levels)
+	w.copyInner(l)
 	if w.write(w.items); len(w.words) > first {
 		w.leave(x, first)
 	}
