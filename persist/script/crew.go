@@ -11,8 +11,9 @@ import (
 	"sync/atomic"
 )
 
-// mostGoroutines is how many work on a script at most.
-const mostGoroutines = 4
+// mostGoroutines is how many work on a script at most; manyProcessors is on how many they stay awake: two scripts are
+// written at a time, and the program wants a processor of its own.
+const mostGoroutines, manyProcessors = 7, 8
 
 // crew is the goroutines that work on a script, its builder's included. The zero crew is the builder's alone.
 type crew struct {
@@ -30,8 +31,9 @@ type crew struct {
 // use for the processors.
 func (c *crew) begin(spare bool) {
 	processors := runtime.GOMAXPROCS(0)
-	c.size, c.awake = min(mostGoroutines, processors), spare && processors >= 2*mostGoroutines
+	c.size, c.awake = min(mostGoroutines, processors), spare && processors >= manyProcessors
 	if c.awake {
+		c.size = min(c.size, (processors-1)/2)
 		for range c.size - 1 {
 			go c.stay(c.round.Load() >> 32)
 		}
