@@ -50,7 +50,7 @@ func (b *Builder) affineChain(v, bias uint32, y operand, level int32) {
 		if n == len(list) {
 			f = fn
 		}
-		if n < len(b.terms) && len(list) < len(b.terms) {
+		if len(list) < len(b.terms) { // the first has stored, and added the bias
 			flags, bias = Acc, NoOffset
 		}
 		b.affine(at, list[:n], y, f, flags, bias)
