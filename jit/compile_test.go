@@ -66,6 +66,9 @@ func keepsWeights(t *testing.T, c gpu.Compiler, p *plan.Plan, arch int, o Option
 // compilerFor finds NVRTC, which needs no GPU.
 func compilerFor(t *testing.T, arch int) gpu.Compiler {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("skipped: compiling kernels takes minutes")
+	}
 	c, err := gpu.OpenCompiler(0, arch)
 	if err != nil {
 		t.Skipf("skipped: needs NVRTC that knows sm_%d", arch)
