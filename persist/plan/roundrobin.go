@@ -63,7 +63,7 @@ type dealer struct {
 	slots     []int // partitions in registers, by processor
 	arrays    []int // registers of a slot, the same on all processors
 	next      int   // the processor whose turn it is
-	shares    int   // how many processors with the same rows share the columns of a gradient, at least
+	shares    int   // in how many shares the columns of a gradient are formed, by several processors or one after another
 	beyond    beyond
 }
 

@@ -14,8 +14,9 @@ const besideMost = 4
 
 // InSlices is the plan in which the matrices of as many rows, of several such sets the one with the most elements,
 // lie in slices: each processor of a group has a partition of Warps*rpw rows of every one of them, and there
-// are as many groups as fit; if that takes it, without the first of three and more such matrices. The others are on the processors that are left over or, if those
-// do not do, in further register arrays of the groups. The error says why there is no such plan.
+// are as many groups as fit; if it takes that, without the first of three and more such matrices. The others are
+// on the processors that are left over or, if those do not do, in further register arrays of the groups. The error
+// says why there is no such plan.
 func InSlices(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	if d.Processors < 1 || rpw < 1 {
 		return nil, fmt.Errorf("plan: %d processors, %d rows per warp: at least one of each", d.Processors, rpw)
@@ -25,8 +26,7 @@ func InSlices(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	}
 	matrices = widestFirst(matrices)
 	s := Slices{}
-	var all []bool
-	s.Rows, all = family(matrices)
+	s.Rows, s.In = family(matrices)
 	s.Group = s.Rows / (d.Warps * rpw)
 	if s.Rows != s.Group*d.Warps*rpw || s.Group < 2 || s.Group > d.Processors {
 		return nil, fmt.Errorf("%d rows cannot be slices of %d on 2 to %d processors", s.Rows, d.Warps*rpw, d.Processors)
@@ -35,7 +35,11 @@ func InSlices(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	if d.Copies > 0 {
 		most = min(most, d.Copies)
 	}
-	for _, s.In = range [][]bool{all, withoutFirst(all)} {
+	tries := [][]bool{s.In}
+	if s.count() > 2 {
+		tries = append(tries, withoutFirst(s.In))
+	}
+	for _, s.In = range tries {
 		for s.Copies = most; s.Copies > 0 && s.Copies >= most-1; s.Copies-- { // one less may leave room for the other matrices
 			if p := dealSlices(matrices, d, rpw, s); p != nil {
 				return p, nil
@@ -45,8 +49,8 @@ func InSlices(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	return nil, fmt.Errorf("slices of %d rows do not fit into the registers beside the other matrices", d.Warps*rpw)
 }
 
-// GradientPieces is in how many pieces a processor of such a plan forms its columns of a gradient, one after the other:
-// so many that a thread has few elements of a piece.
+// GradientPieces is in how many pieces a processor of a plan in slices forms its columns of a gradient, one after the
+// other: so many that a thread has few elements of a piece.
 func GradientPieces(rpw, cols, copies int) int {
 	const few = 16
 	share, n := (iterations(cols)+copies-1)/copies, 1
@@ -56,13 +60,11 @@ func GradientPieces(rpw, cols, copies int) int {
 	return n
 }
 
-// withoutFirst leaves out the first of several matrices: of three and more one is often used once a graph, behind what
-// the others are used for again and again, and added before them.
+// withoutFirst leaves out the first matrix: of three and more one is often used once a graph, behind what the others
+// are used for again and again, and added before them.
 func withoutFirst(in []bool) []bool {
 	in = slices.Clone(in)
-	if s := (&Slices{In: in}); s.count() > 2 {
-		in[slices.Index(in, true)] = false
-	}
+	in[slices.Index(in, true)] = false
 	return in
 }
 

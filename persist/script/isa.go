@@ -377,7 +377,7 @@ const MaxWords = 1024
 // MaxRun bounds how many sources an item of Sum and a run of Collect stand for.
 const MaxRun = 1024
 
-// MaxRuns bounds the runs of an item of Collect; its function is how many there are.
+// MaxRuns bounds the runs of an item of Collect; its function, but for Derived, is how many there are.
 const MaxRuns = 16
 
 // Derived is a bit of Collect's function: its items end with y, and dst is a derivative of the sum and y. The other bits

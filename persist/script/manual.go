@@ -33,7 +33,8 @@ behind it are; only clocks read them.
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, tableCell(f.Doc), strings.Join(f.Fields, ", "), words)
 	}
 	fmt.Fprintf(&b, chainManual, MaxSlots)
-	fmt.Fprintf(&b, collectManual, MaxRuns, MaxRun)
+	fmt.Fprintf(&b, collectManual, MaxRuns, MaxRun, uint32(Absent), Derived)
+	fmt.Fprintf(&b, affineManual, MaxTerms)
 	b.WriteString("\n## Functions of map, strided and chain\n\nOver the inputs a, b, c, d; derivatives name theirs. An item is the result's address and the inputs'.\n\n| function | inputs | |\n| --- | --- | --- |\n")
 	for _, f := range FnTable {
 		fmt.Fprintf(&b, "| `%s` | %d | %s |\n", f.Name, f.Arity, tableCell(f.Doc))
@@ -73,7 +74,17 @@ const collectManual = `
 ## Collect
 
 The function is the number of runs, 1 to %d; a run has 1 to %d vectors. An item is the result's address and that
-of each run's first vector. The order of the additions depends on the instruction alone.
+of each run's first vector; the last runs may be absent (%#x). The order of the additions depends on the instruction alone.
+With %d added to the function an item ends with the address of y, and the result is a derivative, of which the field function
+says which, of the sum and y; else that field is copy.
+`
+
+const affineManual = `
+## Affine and affine_t
+
+The function is the number of matrices, 1 to %d, the field matrices their numbers, a byte each, the first lowest. They are of
+one size and lie alike on the processors of a group. An item of affine is the result's address and that of a vector for each
+matrix. An item of affine_t is the address of the first matrix's result on the group's first processor, and of the vector.
 `
 
 // tableCell is text that cannot end a table's cell.
