@@ -11,6 +11,7 @@
 #include "processor.h"
 #include "vector_cpu.h"
 #include "elementwise.h"
+#include "sum.h"
 #include "chain.h"
 #include "rows.h"
 #include "random.h"

@@ -1,0 +1,327 @@
+// Sum and Collect: vectors added up element by element, and a derivative behind that.
+#pragma once
+
+// The sources of a sum, count of them: the first of n addresses are runs, the others single ones.
+struct Sources {
+  const u32 *items;               // the addresses
+  u32 runs, each, apart, inverse; // inverse: divides by each
+  u32 many, count;                // many: sources in runs
+  VP_MEMBER Sources(const u32 *items, u32 n, u32 in_runs, u32 each, u32 apart)
+      : items(items), runs(each < 2 ? 0 : in_runs), each(each), apart(apart), inverse(0) {
+    if (runs > 1) // exact for fewer than 2^32 / each
+      inverse = 0xFFFFFFFFu / each + 1;
+    many = runs * each;
+    count = many + n - runs;
+  }
+  VP_MEMBER Sources(const u32 *w, u32 n) // of a Sum
+      : Sources(w + SUM_ITEMS, n, w[SUM_RUNS] & 0xFFFFu, w[SUM_RUNS] >> 16, w[SUM_APART]) {}
+  VP_MEMBER u32 operator()(u32 k) const {
+    if (k >= many)
+      return items[k - many + runs];
+    u32 run = MULHI(k, inverse);
+    return items[run] + (k - run * each) * apart;
+  }
+};
+
+// dst = scale * sum of the sources. On the GPU few elements and many sources are shared
+// out over groups of threads, whose sums meet in shared memory.
+#ifdef VPPS_GPU
+enum : u32 { LOADS = 8 }; // of a thread on their way
+
+// Sums elements from.. of the sources first, first + step, ...
+template <int RUN>
+VP void sum_sources(float *s, const float *from, const Sources &src, u32 count, u32 first,
+                    u32 step) {
+#pragma unroll
+  for (int j = 0; j < RUN; j++)
+    s[j] = 0.0f;
+#pragma unroll 1
+  for (u32 k = first; k < count; k += LOADS * step) {
+    float v[LOADS * RUN];
+#pragma unroll
+    for (u32 a = 0; a < LOADS; a++)
+      if (k + a * step < count)
+        read_run<RUN>(v + a * RUN, from + src(k + a * step));
+      else
+#pragma unroll
+        for (int j = 0; j < RUN; j++)
+          v[a * RUN + j] = 0.0f;
+#pragma unroll
+    for (u32 a = 0; a < LOADS; a++)
+#pragma unroll
+      for (int j = 0; j < RUN; j++)
+        s[j] += v[a * RUN + j];
+  }
+}
+
+template <int RUN> VP void put_sum(float *dst, const float *s, float scale, u32 flags) {
+#pragma unroll
+  for (int j = 0; j < RUN; j++)
+    put(dst + j, scale * s[j], flags);
+}
+
+// The same for n runs of RUN elements.
+template <int RUN>
+VP void sum_runs(float *dst, const float *base, const Sources &src, u32 n, u32 count, float scale,
+                 u32 flags, float *scratch) {
+  u32 width = 1, groups = 1; // runs side by side
+  while (width < n && width < THREADS)
+    width *= 2;
+  while (groups * width < THREADS && groups * LOADS < count)
+    groups *= 2;
+  float s[RUN];
+  if (groups == 1) {
+#pragma unroll 1
+    for (u32 i = THREAD; i < n; i += THREADS) {
+      sum_sources<RUN>(s, base + RUN * i, src, count, 0, 1);
+      put_sum<RUN>(dst + RUN * i, s, scale, flags);
+    }
+    return;
+  }
+  u32 g = THREAD / width, e = THREAD % width;
+  bool works = g < groups && e < n;
+  sum_sources<RUN>(s, base + RUN * e, src, works ? count : 0, g, groups);
+  __syncthreads(); // scratch is free
+  if (g > 0 && works)
+    write_run<RUN>(scratch + RUN * THREAD, s);
+  __syncthreads();
+  if (g > 0 || !works)
+    return;
+#pragma unroll 4
+  for (u32 k = 1; k < groups; k++) {
+    float other[RUN];
+    read_run<RUN>(other, scratch + RUN * (e + k * width));
+#pragma unroll
+    for (int j = 0; j < RUN; j++)
+      s[j] += other[j];
+  }
+  put_sum<RUN>(dst + RUN * e, s, scale, flags);
+}
+
+VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 items,
+            float *scratch) {
+  Range r = owned(w[SUM_N], flags, p);
+  u32 n = r.hi - r.lo;
+  const float *base = address(l, w[SUM_SEGMENTS], 1, 0) + r.lo;
+  float *dst = address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]) + r.lo;
+  const Sources src(w, items);
+  const u32 count = src.count;
+  float scale = FLOAT_OF(w[SUM_SCALE]);
+  if (n > THREADS || count > LOADS) { // by fours, where that pays and they are aligned
+    u32 places = n | (src.runs ? src.apart : 0);
+    for (u32 k = THREAD % 32; k < items; k += 32)
+      places |= src.items[k];
+    bool fours = ((u64)base | (u64)dst) % 16 == 0 && places % 4 == 0;
+    if (__all_sync(0xFFFFFFFFu, fours))
+      return sum_runs<4>(dst, base, src, n / 4, count, scale, flags, scratch);
+  }
+  sum_runs<1>(dst, base, src, n, count, scale, flags, scratch);
+}
+
+enum : u32 { COLLECT_LOADS = 4 }; // of a thread on their way
+
+// The sources of an item of Collect.
+struct Runs {
+  const u32 *runs;          // the first of each
+  u32 each, apart, inverse; // inverse: divides by each
+  VP_MEMBER Runs(const u32 *w, u32 many)
+      : each(w[COLLECT_COUNT]), apart(w[COLLECT_APART]),
+        inverse(many > 1 ? 0x80000000u / each : 0) {}
+  VP_MEMBER u32 operator()(u32 k) const {
+    u32 run = MULHI(2 * k + 1, inverse); // of the middle of k: exact for k * each < 2^30
+    return runs[run] + (k - run * each) * apart;
+  }
+
+  // Sums runs of elements of the sources k, k + step, ... before end.
+  template <int RUN>
+  VP_MEMBER void sum(float *s, const float *from, u32 element, u32 k, u32 end, u32 step) const {
+#pragma unroll
+    for (int j = 0; j < RUN; j++)
+      s[j] = 0.0f;
+#pragma unroll 1
+    while (k < end) {
+      float v[COLLECT_LOADS * RUN];
+      u32 at[COLLECT_LOADS];
+      bool is[COLLECT_LOADS];
+#pragma unroll
+      for (u32 a = 0; a < COLLECT_LOADS; a++, k += step) {
+        is[a] = k < end;
+        at[a] = is[a] ? (*this)(k) + element : 0;
+      }
+#pragma unroll
+      for (u32 a = 0; a < COLLECT_LOADS; a++) {
+#pragma unroll
+        for (int j = 0; j < RUN; j++)
+          v[a * RUN + j] = 0.0f;
+        if (is[a])
+          read_run<RUN>(v + a * RUN, from + at[a]);
+      }
+#pragma unroll
+      for (u32 a = 0; a < COLLECT_LOADS; a++)
+#pragma unroll
+        for (int j = 0; j < RUN; j++)
+          s[j] += v[a * RUN + j];
+    }
+  }
+};
+
+// The exponent of the smallest power of two that is not below x > 0.
+VP u32 exponent(u32 x) { return 32 - __clz(x - 1); }
+
+// Up to 32 runs of RUN elements of each item. A team of neighbouring threads has an item, and
+// groups of it, of as many threads as there are runs, some sources each. A team is as large as lets
+// all of a thread's loads be on their way at once, or a warp where others are idle; of several
+// warps only where each item has such a team at once. Sizes are powers of two.
+template <int RUN>
+VP void collect_runs(const Launch &l, u32 first, const u32 *w, const u32 *items, u32 fn, u32 n,
+                     u32 flags, u32 count, float *scratch) {
+  const u32 runs = fn & ~(u32)COLLECT_DERIVED, words = collect_words(fn);
+  Runs src(w, runs);
+  const u32 sources = runs * src.each;
+  u32 width = n > 1 ? exponent(n) : 0; // exponents: threads of a group and of a team
+  u32 enough = width + (sources > COLLECT_LOADS ? exponent(sources) - exponent(COLLECT_LOADS) : 0);
+  u32 room = count > THREADS ? 0 : exponent(THREADS) - exponent(count);
+  u32 size = enough > 5 ? max(5, min(enough, room)) : max(enough, min(5, room));
+  u32 group = (THREAD & ((1u << size) - 1)) >> width, e = THREAD & ((1u << width) - 1);
+  u32 item = THREAD >> size, end = e < n ? count : 0, element = first + RUN * e;
+  src.runs = items + 1 + item * words;
+  do {
+    float s[RUN], old[RUN], y[RUN];
+    u32 have = item < end ? runs_of(src.runs, runs) * src.each : 0;
+    src.sum<RUN>(s, address(l, w[COLLECT_SEGMENTS], 1, 0), element, group, have,
+                 1u << (size - width));
+    bool mine = item < end && group == 0;
+    float *to = address(l, w[COLLECT_SEGMENTS], 0, mine ? src.runs[-1] + element : 0);
+#pragma unroll
+    for (int j = 0; j < RUN; j++)
+      old[j] = -0.0f;
+    if (mine && (flags & FLAG_ACC))
+      read_run<RUN>(old, to);
+    if (mine && words > runs + 1)
+      read_run<RUN>(y, address(l, w[COLLECT_SEGMENTS], 2, src.runs[runs] + element));
+#pragma unroll 1
+    for (u32 d = 1u << width; d >> size == 0 && d < 32; d *= 2)
+#pragma unroll
+      for (int j = 0; j < RUN; j++)
+        s[j] += __shfl_xor_sync(0xFFFFFFFFu, s[j], d);
+    if (size > 5) {
+      __syncthreads(); // scratch is free
+      if (THREAD % 32 >> width == 0)
+        write_run<RUN>(scratch + RUN * THREAD, s);
+      __syncthreads();
+#pragma unroll 1
+      for (u32 k = 32; mine && k >> size == 0; k += 32) {
+        float other[RUN];
+        read_run<RUN>(other, scratch + RUN * (THREAD + k));
+#pragma unroll
+        for (int j = 0; j < RUN; j++)
+          s[j] += other[j];
+      }
+    }
+    if (mine) {
+      const float scale = FLOAT_OF(w[COLLECT_SCALE]);
+#pragma unroll
+      for (int j = 0; j < RUN; j++)
+        s[j] *= scale;
+      if (words > runs + 1)
+#pragma unroll
+        for (int j = 0; j < RUN; j++)
+          s[j] = apply_behind(w[COLLECT_FUNCTION], s[j], y[j]);
+#pragma unroll
+      for (int j = 0; j < RUN; j++)
+        s[j] = canonical(old[j] + s[j]);
+      write_run<RUN>(to, s);
+    }
+    item += THREADS >> size;
+    src.runs += words << (8 - size);
+  } while (size <= 5 && __any_sync(0xFFFFFFFFu, item < end));
+}
+
+VP void collect(const Launch &l, const Processor &p, const u32 *w, const u32 *items, u32 fn,
+                u32 flags, u32 count, float *scratch) {
+  Range r = owned(w[COLLECT_N], flags, p);
+  u32 segments = w[COLLECT_SEGMENTS];
+  u32 places = r.lo | r.hi | (w[COLLECT_COUNT] > 1 ? w[COLLECT_APART] : 0);
+  for (u32 k = THREAD % 32; k < count * collect_words(fn); k += 32)
+    places |= items[k];
+  bool fours = ((u64)address(l, segments, 0, 0) | (u64)address(l, segments, 1, 0) |
+                (u64)address(l, segments, 2, 0)) %
+                       16 ==
+                   0 &&
+               places % 4 == 0;
+  u32 run = __all_sync(0xFFFFFFFFu, fours) ? 4 : 1;
+#pragma unroll 1
+  for (; r.lo < r.hi; r.lo += 32 * run) {
+    u32 n = min(32u, (r.hi - r.lo) / run);
+    if (run == 4)
+      collect_runs<4>(l, r.lo, w, items, fn, n, flags, count, scratch);
+    else
+      collect_runs<1>(l, r.lo, w, items, fn, n, flags, count, scratch);
+  }
+}
+#else
+// Sums NV vectors from element i on. Vectors by hand: compilers find none where a loop runs over
+// sources.
+template <int NV>
+VP u32 sum_vectors(float *dst, const float *base, const Sources &src, u32 i, u32 end, float scale,
+                   u32 flags) {
+  for (; i + NV * VW <= end; i += NV * VW) {
+    V s[NV];
+    for (int v = 0; v < NV; v++)
+      s[v] = (V){};
+    for (u32 k = 0; k < src.count; k++) {
+      const float *a = base + src(k) + i;
+      for (int v = 0; v < NV; v++)
+        s[v] += load(a + v * VW);
+    }
+    for (int v = 0; v < NV; v++) {
+      float *to = dst + i + v * VW;
+      V x = s[v] * scale;
+      store(to, canonical(flags & FLAG_ACC ? load(to) + x : x));
+    }
+  }
+  return i;
+}
+
+// Sums the elements of a range in the order of the sources.
+VP void sum_range(float *dst, const float *base, const Sources &src, Range r, float scale,
+                  u32 flags) {
+  u32 i = sum_vectors<8>(dst, base, src, r.lo, r.hi, scale, flags);
+  i = sum_vectors<1>(dst, base, src, i, r.hi, scale, flags);
+  for (; i < r.hi; i++) {
+    float s = 0.0f;
+    for (u32 k = 0; k < src.count; k++)
+      s += base[src(k) + i];
+    put(dst + i, scale * s, flags);
+  }
+}
+
+VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 items,
+            float * /*scratch*/) {
+  sum_range(address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]), address(l, w[SUM_SEGMENTS], 1, 0),
+            Sources(w, items), owned(w[SUM_N], flags, p), FLOAT_OF(w[SUM_SCALE]), flags);
+}
+
+static void collect(const Launch &l, const Processor &p, const u32 *w, const u32 *items, u32 fn,
+                    u32 flags, u32 count, float * /*scratch*/) {
+  const u32 runs = fn & ~(u32)COLLECT_DERIVED, words = collect_words(fn);
+  Range r = owned(w[COLLECT_N], flags, p);
+  for (u32 k = 0; k < count; k++, items += words) {
+    const u32 have = runs_of(items + 1, runs);
+    const Sources src(items + 1, have, have, w[COLLECT_COUNT], w[COLLECT_APART]);
+    float *dst = address(l, w[COLLECT_SEGMENTS], 0, items[0]);
+    const float *base = address(l, w[COLLECT_SEGMENTS], 1, 0);
+    if (words == runs + 1) {
+      sum_range(dst, base, src, r, FLOAT_OF(w[COLLECT_SCALE]), flags);
+      continue;
+    }
+    const float *y = address(l, w[COLLECT_SEGMENTS], 2, items[1 + runs]);
+    for (u32 i = r.lo; i < r.hi; i++) {
+      float s = 0.0f;
+      for (u32 j = 0; j < src.count; j++)
+        s += base[src(j) + i];
+      put(dst + i, apply_behind(w[COLLECT_FUNCTION], FLOAT_OF(w[COLLECT_SCALE]) * s, y[i]), flags);
+    }
+  }
+}
+#endif
