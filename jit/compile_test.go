@@ -67,7 +67,7 @@ func keepsWeights(t *testing.T, c gpu.Compiler, p *plan.Plan, arch int, o Option
 func compilerFor(t *testing.T, arch int) gpu.Compiler {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("skipped: compiling kernels takes minutes")
+		t.Skip("not with -short: compiling kernels takes minutes")
 	}
 	c, err := gpu.OpenCompiler(0, arch)
 	if err != nil {
@@ -79,11 +79,13 @@ func compilerFor(t *testing.T, arch int) gpu.Compiler {
 // The kernel must keep its weights in registers: no stack, no spills. One with clocks measures the same
 // plan only if it does, too.
 func TestKernelsKeepWeightsInRegisters(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		arch, hidden, rpw int
 		clocks, atomics   bool
 	}{{70, 64, 1, false, false}, {80, 64, 1, false, true}, {90, 256, 2, false, false}, {90, 256, 2, false, true}, {90, 256, 2, true, false}} {
 		t.Run(fmt.Sprintf("sm_%d %d rpw %d clocks %v atomics %v", x.arch, x.hidden, x.rpw, x.clocks, x.atomics), func(t *testing.T) {
+			t.Parallel()
 			p, err := plan.RoundRobin(treeLSTM(x.hidden, x.hidden), h200, x.rpw)
 			require.NoError(t, err)
 			require.Zero(t, p.Outside())
@@ -97,6 +99,7 @@ func TestKernelsKeepWeightsInRegisters(t *testing.T) {
 // one processor on an SM and with two, of every application. That takes many minutes, so without
 // VPPS_TEST_KERNELS=all it is only what the cost model takes for each.
 func TestNoCandidateSpills(t *testing.T) {
+	t.Parallel()
 	every := os.Getenv("VPPS_TEST_KERNELS") == "all"
 	c := compilerFor(t, 90)
 	nothing, err := plan.RoundRobin(nil, h200, 1)
@@ -119,6 +122,7 @@ func TestNoCandidateSpills(t *testing.T) {
 					continue // not taken with two
 				}
 				t.Run(fmt.Sprintf("%s rpw %d ctas %d slices %v", name, p.RowsPerWarp, ctas, p.Slices != nil), func(t *testing.T) {
+					t.Parallel()
 					require.Zero(t, p.Outside())
 					keepsWeights(t, c, p, 90, Options{})
 				})
@@ -130,6 +134,7 @@ func TestNoCandidateSpills(t *testing.T) {
 // So does a kernel with matrices in slices, which has a register array for each of them; of TD-RNN the one that the cost
 // model takes. RvNN's with all four matrices in slices of two rows a warp spills (8 bytes), and the next is taken.
 func TestKernelsInSlicesKeepWeightsInRegisters(t *testing.T) {
+	t.Parallel()
 	for _, x := range []struct {
 		name      string
 		rpw, used int
@@ -138,6 +143,7 @@ func TestKernelsInSlicesKeepWeightsInRegisters(t *testing.T) {
 			continue
 		}
 		t.Run(fmt.Sprintf("%s rpw %d", x.name, x.rpw), func(t *testing.T) {
+			t.Parallel()
 			p, err := plan.InSlices(applications[x.name], h200, x.rpw)
 			require.NoError(t, err)
 			require.Equal(t, x.used, p.Used)
@@ -171,6 +177,7 @@ func TestASlicedPlanHasASourceOfItsOwn(t *testing.T) {
 // So must the kernel of a model whose matrices do not fit into the registers, with those of shared memory
 // and those that are streamed, on devices with little shared memory, too; or that of the plan that has what the first lacked.
 func TestKernelsOfLargeModelsSpillNothing(t *testing.T) {
+	t.Parallel()
 	type kernel struct {
 		name               string
 		matrices           []plan.Matrix
@@ -184,6 +191,7 @@ func TestKernelsOfLargeModelsSpillNothing(t *testing.T) {
 	}
 	for _, x := range kernels {
 		t.Run(fmt.Sprintf("sm_%d %s", x.arch, x.name), func(t *testing.T) {
+			t.Parallel()
 			d, c := h200, compilerFor(t, x.arch)
 			d.Processors, d.SharedPerBlock = x.processors, x.shared<<10
 			none, err := plan.RoundRobin(nil, d, 1)
@@ -209,8 +217,10 @@ func TestKernelsOfLargeModelsSpillNothing(t *testing.T) {
 
 // The builds for finding faults compile, too; they may use the stack.
 func TestCheckingAndClockBuildsCompile(t *testing.T) {
+	t.Parallel()
 	for _, arch := range []int{70, 80, 90} {
 		t.Run(fmt.Sprintf("sm_%d", arch), func(t *testing.T) {
+			t.Parallel()
 			c := compilerFor(t, arch)
 			p, err := plan.RoundRobin(treeLSTM(32, 32), h200, 1)
 			require.NoError(t, err)

@@ -208,7 +208,7 @@ func TestAPinnedPlanThatSpillsIsRefused(t *testing.T) {
 // With the real compiler: four rows of 992 columns take 124 registers, and their gradient as many.
 func TestAKernelThatNVRTCSpillsIsNotTaken(t *testing.T) {
 	if testing.Short() {
-		t.Skip("skipped: compiles three kernels, not with -short")
+		t.Skip("not with -short: compiles three kernels")
 	}
 	c, err := gpu.OpenCompiler(0, 90)
 	if err != nil {
