@@ -8,7 +8,6 @@
 struct Device {
   const Arguments &a;
   Window &window;
-  const u32 *stream;
   float *scratch, *shared; // shared: of chains and the matrix routines
   u32 piece;               // of the stream, which is being interpreted
   u32 list;                // the list fetched last: 2 * its instruction's pc + which of the buffers
@@ -16,9 +15,8 @@ struct Device {
   Clocks clocks;
   VPPS_REGISTERS
 
-  VP_MEMBER Device(const Arguments &a, Window &window, const u32 *stream, float *scratch,
-                   float *shared)
-      : a(a), window(window), stream(stream), scratch(scratch), shared(shared), piece(0), list(~0u),
+  VP_MEMBER Device(const Arguments &a, Window &window, float *scratch, float *shared)
+      : a(a), window(window), scratch(scratch), shared(shared), piece(0), list(~0u),
         arrived(false) {}
 
   VP_MEMBER void load(const Launch &l){VPPS_LOAD} VP_MEMBER
@@ -45,11 +43,17 @@ struct Device {
       piece = pc / PIECE;
       wait_for_all_copies();
       __syncthreads();
-      fetch(window, stream, piece + 2);
+      fetch(window, piece + 2);
     }
     return window.words + pc % (PIECES * PIECE);
   }
   VP_MEMBER Head head(const u32 *w) const { return {same(w[0]), same(w[1])}; }
+  VP_MEMBER bool goes_on(const Launch &, Processor &p) const {
+    if (piece >= window.pieces)
+      return false;
+    p.pc = window.pieces * PIECE;
+    return true;
+  }
   // Fetches the list of the instruction at pc, if it has one; what comes before it is short, so its
   // first words are here. The buffer is free: its last reader came before the latest listed
   // instruction, where threads met.
@@ -144,7 +148,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const 
     l.segment[SEG_INPUT] = (float *)(a.script + a.script[HEAD_INPUTS]);
   }
   const u32 *mine = a.script + HEAD_WORDS + blockIdx.x * PROC_WORDS;
-  Device d(a, window, a.script + mine[PROC_START], scratch, shared);
+  if (THREAD == 0) {
+    window.pieces = mine[PROC_PIECES];
+    window.stream[0] = a.script + mine[PROC_START];
+    window.stream[1] =
+        window.pieces ? a.script + mine[PROC_OWN] - window.pieces * PIECE : window.stream[0];
+  }
+  __syncthreads();
+  Device d(a, window, scratch, shared);
 #ifdef VPPS_CLOCKS
   __shared__ u64 record[CLOCK_WORDS];
   for (u32 i = THREAD; i < CLOCK_WORDS; i += THREADS)
@@ -159,9 +170,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const 
   p.pc = 0;
   p.scale = 1.0f;
   p.commit = 0;
-  fetch(window, d.stream, 0);
-  fetch(window, d.stream, 1);
-  fetch(window, d.stream, 2);
+  fetch(window, 0);
+  fetch(window, 1);
+  fetch(window, 2);
   __syncthreads();
   d.load(l);
   wait_for_all_copies();

@@ -17,10 +17,13 @@ struct Arguments {
 #define PIECES 4
 
 // The script's window: PIECES pieces in a ring, and a copy of the first behind the last, so that
-// an instruction is always in one run; and the lists of two instructions.
+// an instruction is always in one run; the lists of two instructions; and where pieces come from:
+// those before a number are shared with other processors, the others the processor's own.
 struct __align__(16) Window {
   u32 words[PIECE * (PIECES + 1)];
   u32 lists[2][PIECE];
+  const u32 *stream[2]; // of piece 0, if it is one of these
+  u32 pieces;
 };
 
 #if __CUDA_ARCH__ >= 800
@@ -47,9 +50,9 @@ VP void wait_for_copies() { wait_for_all_but<1>(); }
 VP void wait_for_all_copies() { wait_for_all_but<0>(); }
 
 // Starts fetching piece k of the stream; 256 threads take 4 words each.
-VP void fetch(Window &win, const u32 *stream, u32 k) {
+VP void fetch(Window &win, u32 k) {
   u32 slot = k % PIECES;
-  const u32 *from = stream + k * PIECE + 4 * THREAD;
+  const u32 *from = win.stream[k >= win.pieces] + k * PIECE + 4 * THREAD;
   copy_async(win.words + slot * PIECE + 4 * THREAD, from);
   if (slot == 0)
     copy_async(win.words + PIECES * PIECE + 4 * THREAD, from);

@@ -140,7 +140,10 @@ void vpps_cpu_give_up(vpps_launch *run, uint32_t code, uint32_t processor, uint3
                                    __ATOMIC_RELAXED))
     return;
   run->stopped[STOP_PROCESSOR] = processor;
-  run->stopped[STOP_WORD] = pc - run->script[HEAD_WORDS + processor * PROC_WORDS + PROC_START];
+  const uint32_t *row = run->script + HEAD_WORDS + processor * PROC_WORDS;
+  bool alone = row[PROC_OWN] && pc >= row[PROC_OWN];
+  run->stopped[STOP_WORD] =
+      alone ? pc - row[PROC_OWN] + row[PROC_PIECES] * MAX_WORDS : pc - row[PROC_START];
   run->stopped[STOP_BATCH] = run->batch;
   memcpy(run->stopped + STOP_DETAIL, detail, 5 * sizeof *detail);
   __atomic_store_n(&run->stop, 1u, __ATOMIC_RELEASE);

@@ -168,7 +168,9 @@
 #define PROC_START 0
 #define PROC_RANK 1
 #define PROC_GROUP 2
-#define PROC_WORDS 3
+#define PROC_OWN 3
+#define PROC_PIECES 4
+#define PROC_WORDS 5
 #define TENSOR_WORDS 3
 #define BARRIER_STRIDE 32
 #define MAX_WORDS 1024

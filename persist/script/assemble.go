@@ -96,7 +96,7 @@ func (a *Assembler) Script() *Script {
 		for len(w)%4 != 0 { // a GPU fetches 16 bytes at a time
 			w = append(w, uint32(Halt))
 		}
-		copy(w[HeadWords+i*ProcWords:], []uint32{uint32(len(w)), a.Rank[i], a.Group[i]})
+		copy(w[HeadWords+i*ProcWords:], []uint32{uint32(len(w)), a.Rank[i], a.Group[i], 0, 0})
 		w = append(append(w, s...), uint32(Halt))
 	}
 	for len(w)%BarrierStride != 0 {

@@ -29,6 +29,13 @@ func (b *Builder) backwardFrom(level int32) {
 	b.groupGradients(level)
 	b.levelGradients()
 	b.lowerGradients()
+	if b.first > 0 { // a part: each notes its own products of what all share
+		for v := range b.shared {
+			if b.wants[v] {
+				b.outerProducts(v, false)
+			}
+		}
+	}
 }
 
 // placeAgain gives all nodes levels and clusters where the forward part covered only some.

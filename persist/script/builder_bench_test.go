@@ -109,7 +109,8 @@ func (f *forest) pyramid(words int) {
 	f.answer(h[0])
 }
 
-// triangle is one sentence of a time-delay network of simple cells.
+// triangle is one sentence of a time-delay network of simple cells. The first square matrix would be that of a layer
+// before the answer.
 func (f *forest) triangle(words int) {
 	var h []uint32
 	for range words {
@@ -117,7 +118,7 @@ func (f *forest) triangle(words int) {
 	}
 	for ; len(h) > 1; h = h[:len(h)-1] {
 		for k := range len(h) - 1 {
-			h[k] = f.add(ops.Tanh, dimH, nil, f.add(ops.AffineTransform, dimH, nil, 9, 1, h[k], 2, h[k+1]))
+			h[k] = f.add(ops.Tanh, dimH, nil, f.add(ops.AffineTransform, dimH, nil, 9, 2, h[k], 3, h[k+1]))
 		}
 	}
 	f.answer(h[0])
@@ -212,15 +213,21 @@ func BenchmarkBuild(b *testing.B) {
 		hidden     uint32
 		processors int
 		rpw        int
-	}{{"batch1", newForest, 1, 256, 132, 1}, {"batch16", newForest, 16, 256, 132, 1}, {"batch128", newForest, 128, 256, 132, 1},
-		{"phrases1", newPhrases, 1, 512, 132, 1}, {"phrases16", newPhrases, 16, 512, 132, 1},
-		{"triangles1", newTriangles, 1, 512, 132, 1}, {"triangles16", newTriangles, 16, 512, 132, 1},
-		{"pyramids1", newPyramids, 1, 256, 132, 1}, {"pyramids16", newPyramids, 16, 256, 132, 1},
-		{"batch1cpu", newForest, 1, 256, 1, 0}, {"batch128cpu", newForest, 128, 256, 1, 0}} {
+		slices     bool
+	}{{"batch1", newForest, 1, 256, 132, 1, false}, {"batch16", newForest, 16, 256, 132, 1, false}, {"batch128", newForest, 128, 256, 132, 1, false},
+		{"phrases1", newPhrases, 1, 512, 132, 1, false}, {"phrases16", newPhrases, 16, 512, 132, 1, false},
+		{"triangles1", newTriangles, 1, 512, 132, 1, false}, {"triangles16", newTriangles, 16, 512, 132, 1, false},
+		{"triangles1slices", newTriangles, 1, 512, 132, 4, true}, {"triangles4slices", newTriangles, 4, 512, 132, 4, true}, {"triangles16slices", newTriangles, 16, 512, 132, 4, true},
+		{"pyramids1", newPyramids, 1, 256, 132, 1, false}, {"pyramids16", newPyramids, 16, 256, 132, 1, false},
+		{"batch1cpu", newForest, 1, 256, 1, 0, false}, {"batch128cpu", newForest, 128, 256, 1, 0, false}} {
 		g, params, matrices := x.graph(b, x.batch, x.hidden)
 		p, err := plan.Sliced(matrices, x.processors)
-		if x.rpw > 0 {
-			p, err = plan.RoundRobin(matrices, plan.Device{Processors: x.processors, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}, x.rpw)
+		d := plan.Device{Processors: x.processors, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}
+		switch {
+		case x.slices:
+			p, err = plan.InSlices(matrices, d, x.rpw)
+		case x.rpw > 0:
+			p, err = plan.RoundRobin(matrices, d, x.rpw)
 		}
 		if err != nil {
 			b.Fatal(err)

@@ -53,16 +53,12 @@ func TestACheckingBuildFindsADamagedAddress(t *testing.T) {
 	memory := liveMemory(good)
 	seen := map[script.Opcode]bool{}
 	for processor := range good.Processors() {
-		stream := good.Stream(processor)
-		for index := 0; ; index++ {
-			in, err := script.Decode(stream, good.Words)
+		index := -1
+		for in, err := range good.Instructions(processor) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if in.Op == script.Halt {
-				break
-			}
-			stream = stream[len(in.Words):]
+			index++
 			if in.Items == 0 || seen[in.Op] {
 				continue
 			}
@@ -162,7 +158,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"items beyond the lists", func(a *script.Assembler) {
 			a.DoListed(1, script.Outer, 0, []uint32{act, 0, one, 0}, []uint32{0, 8})
 			a.Streams[1][len(a.Streams[1])-1] += 0x10000000
-		}, "processor 1, word 3 of its script: its items are words 268435472 to 268435474 of the script, but the lists are words 16 to 18"},
+		}, "processor 1, word 3 of its script: its items are words 268435476 to 268435478 of the script, but the lists are words 20 to 22"},
 		{"a listed product's operand", func(a *script.Assembler) {
 			a.DoListed(1, script.Product, 0, []uint32{act, 0, one, 0, 0}, []uint32{0, 8}, []uint32{6, 8})
 		}, "instruction 1 (product): operand 0 of item 1, act+6..9, leaves tensor 2"},

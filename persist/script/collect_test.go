@@ -65,8 +65,7 @@ func TestCollectIsItsLoop(t *testing.T) {
 		}
 		for i, w := range want {
 			if have := after[script.SegAct][i]; math.Float32bits(have) != math.Float32bits(w) {
-				in, _ := script.Decode(a.Script().Stream(0), nil)
-				t.Fatalf("act+%d is %g, want %g: rank %d: %s", i, have, w, a.Rank[0], in.String())
+				t.Fatalf("act+%d is %g, want %g: rank %d: %s", i, have, w, a.Rank[0], firstOf(a.Script()))
 			}
 		}
 	}

@@ -17,11 +17,19 @@ type classStream struct {
 	inner  []inner  // by level, which part of the section is neither waiting nor signalling
 	shifts []shift
 	at     []uint32 // by level, where in shifts those of the section begin; one more than there are
+	shared sharedStream
 	lists  []uint32 // the items of clusters in slices, which come behind the products' lists and the classes' before
 	listed []uint32 // the words that say where in these they are
 }
 
 type inner struct{ from, to uint32 }
+
+// sharedStream is the first levels of a class whose processors have nothing else to do in them: so many words, which
+// there are only once in a script. 0 levels: there are none.
+type sharedStream struct {
+	levels    int
+	at, words uint32
+}
 
 // shift is a word that says how far apart two holders' results are; each has that times its own rank.
 type shift struct {
@@ -82,6 +90,49 @@ func (x *common) appendLists(w []uint32) []uint32 {
 		w = append(w, x.of[c].lists...)
 	}
 	return w
+}
+
+// appendShared appends the shared streams.
+func (b *Builder) appendShared(w []uint32, levels int) []uint32 {
+	b.planShared(levels)
+	for c := range b.common.of {
+		s := &b.common.of[c]
+		if s.shared.levels == 0 {
+			continue
+		}
+		w = align(w)
+		s.shared.at, s.shared.words = uint32(len(w)), s.starts[s.shared.levels]+1
+		w = append(append(w, s.words[:s.shared.words-1]...), uint32(Halt))
+	}
+	return w
+}
+
+// planShared finds the first level in which a processor of a group has something of its own to do.
+func (b *Builder) planShared(levels int) {
+	for c := range b.common.of {
+		s := &b.common.of[c]
+		s.shared = sharedStream{}
+		if b.plan.group[c] >= 0 && b.plan.size[c] > 1 {
+			s.shared.levels = levels
+			for l := range levels {
+				if s.at[l+1] > 0 { // each has results of its own
+					s.shared.levels = l
+					break
+				}
+			}
+		}
+	}
+	for p, c := range b.plan.class {
+		if visits := b.visits[b.starts[p]:b.starts[p+1]]; len(visits) > 0 {
+			x := &b.common.of[c].shared
+			x.levels = min(x.levels, int(visits[0].level))
+		}
+	}
+	for c := range b.common.of {
+		if s := &b.common.of[c]; s.starts[s.shared.levels] == 0 {
+			s.shared.levels = 0
+		}
+	}
 }
 
 // copyInner appends what p's class does in a level, without waiting and signalling.

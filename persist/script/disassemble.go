@@ -31,27 +31,33 @@ func Disassemble(w io.Writer, s *Script) error {
 		}
 		entry := words[at : at+ProcWords]
 		fmt.Fprintf(b, "\nprocessor %d: rank %d of %d, from word %d\n", p, entry[ProcRank], entry[ProcGroup], entry[ProcStart])
-		end := min(int(words[HeadCounters]), len(words))
-		if int(entry[ProcStart]) >= end {
-			fmt.Fprintf(b, "damaged: its stream starts behind the last, at word %d\n", end)
-			continue
+		index := disassembleStream(b, int(entry[ProcStart]), 0, words)
+		if own := int(entry[ProcOwn]); own != 0 {
+			fmt.Fprintf(b, "        from word %d, its own\n", own)
+			disassembleStream(b, own, index, words)
 		}
-		disassembleStream(b, words[entry[ProcStart]:end], words)
 	}
 	disassembleTensors(b, words)
 	return b.Flush()
 }
 
-func disassembleStream(b *bufio.Writer, stream, script []uint32) {
-	for index := 0; ; index++ {
+// disassembleStream writes the instructions from a word to their Halt, the first of which is number index. It returns
+// the number of the next.
+func disassembleStream(b *bufio.Writer, from, index int, script []uint32) int {
+	end := min(int(script[HeadCounters]), len(script))
+	if from >= end {
+		fmt.Fprintf(b, "damaged: its stream starts behind the last, at word %d\n", end)
+		return index
+	}
+	for stream := script[from:end]; ; index++ {
 		in, err := Decode(stream, script)
 		if err != nil {
 			fmt.Fprintf(b, "%6d  damaged: %s: %v; words %x\n", index, in.Op, err, stream[:min(len(stream), 8)])
-			return
+			return index
 		}
 		fmt.Fprintf(b, "%6d  %s\n", index, in.String())
 		if in.Op == Halt {
-			return
+			return index + 1
 		}
 		stream = stream[len(in.Words):]
 	}

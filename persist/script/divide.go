@@ -14,12 +14,20 @@ import (
 	"libvpps/bridge/ops"
 )
 
-// mostParts is how many parts there are at most: each costs something to put together, but in small ones what a stage
-// leaves is at hand for the next.
-const mostParts = 16
+// There is a part for each goroutine, or, in a large batch, two, the tail apart: each costs something to put together,
+// but in small ones what a stage leaves is at hand for the next.
+const mostParts = 2 * mostGoroutines
 
 // partNodes is how many nodes a part has at least.
-var partNodes = 1000
+var partNodes = 500
+
+// parts is how many parts so many nodes are dealt out to.
+func parts(nodes int) int {
+	if nodes >= 2*mostParts*partNodes {
+		return mostParts
+	}
+	return min(mostGoroutines, nodes/partNodes)
+}
 
 // elsewhere is the cluster that stands for all of other parts.
 const elsewhere = 0
@@ -111,7 +119,7 @@ func (b *Builder) divide() bool {
 	}
 	x := &b.division
 	x.list = x.list[:0]
-	most := min(mostParts, int(tail-shared)/partNodes)
+	most := parts(int(tail - shared))
 	for k, first := 0, shared; k < most; k++ {
 		end := tail
 		if k < most-1 {
@@ -377,17 +385,25 @@ func (b *Builder) takeOver(p *Builder) {
 	b.tensors = append(b.tensors, p.tensors...)
 }
 
-// sharedUsers lists the users of shared nodes, part by part.
+// sharedUsers lists the users of shared nodes, part by part, but for those whose outer products the parts have noted.
 func (b *Builder) sharedUsers() {
 	b.useStart, b.uses = resize(b.useStart, int(b.shared)+1), b.uses[:0]
 	for v := range b.shared {
 		b.useStart[v] = uint32(len(b.uses))
 		for _, p := range b.division.list {
-			b.uses = append(b.uses, p.usersOf(v)...)
+			b.addUses(p.usersOf(v))
 		}
-		b.uses = append(b.uses, b.division.tail.usersOf(v)...)
+		b.addUses(b.division.tail.usersOf(v))
 	}
 	b.useStart[b.shared] = uint32(len(b.uses))
+}
+
+func (b *Builder) addUses(list []user) {
+	for _, u := range list {
+		if u.kind != useOuter {
+			b.uses = append(b.uses, u)
+		}
+	}
 }
 
 type clusterRange struct{ first, end int32 }

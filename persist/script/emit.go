@@ -29,6 +29,7 @@ type emitter struct {
 	common   common
 	groups
 	plan      holderTable
+	listed    []uint32 // the clusters of byLevel and of groups.sliced
 	byLevel   []uint32 // clusters by level
 	matrixAlt []matrixItem
 	products
@@ -71,6 +72,7 @@ type holderTable struct {
 	sliced []bool      // by matrix: it is in slices
 	group  []int32     // by class: its copy of these, -1: none
 	groups int
+	beside []int32 // the processors that are in none
 }
 
 // update makes it the table of a plan.
@@ -111,6 +113,11 @@ func (t *holderTable) addSlices(s *plan.Slices) {
 		t.group = append(t.group, group)
 	}
 	if s != nil {
+		for p, c := range t.class {
+			if t.group[c] < 0 {
+				t.beside = append(t.beside, int32(p))
+			}
+		}
 		t.rows, t.sliced, t.groups = uint32(s.Rows), s.In, s.Copies
 	}
 }
@@ -183,6 +190,7 @@ func (b *Builder) emit() {
 	b.fuse()
 	b.gatherProducts()
 	b.planRuns(levels)
+	b.sortClusters(levels)
 	b.planGroups(levels)
 	b.planClasses(levels)
 	b.assign(levels, processors)
@@ -212,7 +220,6 @@ func countingSort[T any](count []uint32, from, to []T, key func(*T) uint32) {
 
 // assign gives every cluster, level by level, to the processor with the least load. Goroutines share the levels.
 func (b *Builder) assign(levels, processors int) {
-	b.sortClusters(levels)
 	b.places = resize(b.places, len(b.byLevel))
 	pieces := min(len(b.balances), 1+len(b.byLevel)>>11) // a few clusters are assigned at once
 	b.crew.share(pieces, func(k int) {
@@ -229,22 +236,35 @@ func (b *Builder) levelOf(part, n int) int {
 	return at
 }
 
+// fewClusters is how many clusters of a level a processor beside groups takes at most, which spares them.
+const fewClusters = 16
+
 // assignSome assigns the clusters [from, end) of byLevel, which are whole levels.
 func (b *Builder) assignSome(x *balance, from, end, processors int) {
 	x.loads, x.heap = resize(x.loads, processors), resize(x.heap, processors)
-	last := int32(-1)
-	for i := from; i < end; i++ {
-		c := &b.clusters[b.byLevel[i]]
-		if c.level != last {
-			last = c.level
-			if r := &b.levels[last].runs; r[0] < r[1] {
-				b.loadProducts(x.loads, int(last))
-				x.heap.init(x.loads)
-			} else {
-				x.heap.clear()
-			}
+	for from < end {
+		level, n := b.clusters[b.byLevel[from]].level, 1
+		for from+n < end && b.clusters[b.byLevel[from+n]].level == level {
+			n++
 		}
-		b.places[i] = x.heap.add(c.cost)
+		r := &b.levels[level].runs
+		switch places := b.places[from : from+n]; {
+		case n <= fewClusters*len(b.plan.beside) && level <= b.ends[InBackward]: // so that groups have a stream in common
+			for k := range places {
+				places[k] = b.plan.beside[k%len(b.plan.beside)]
+			}
+			from += n
+			continue
+		case r[0] < r[1]:
+			b.loadProducts(x.loads, int(level))
+			x.heap.init(x.loads)
+		default:
+			x.heap.clear()
+		}
+		for k := range n {
+			b.places[from+k] = x.heap.add(b.clusters[b.byLevel[from+k]].cost)
+		}
+		from += n
 	}
 }
 
@@ -255,25 +275,40 @@ func (b *Builder) loadProducts(loads []int32, level int) {
 	}
 }
 
-// sortClusters lists the clusters with items in order of level: counting sort.
+// sortClusters lists the clusters with items in order of level, those in slices apart: counting sort.
 func (b *Builder) sortClusters(levels int) {
-	b.count = resize(b.count, levels+1)
+	b.count = resize(b.count, 2*levels+1)
 	clear(b.count)
 	for c := range b.clusters {
-		if x := &b.clusters[c]; x.parent == int32(c) && x.cost > 0 && x.kind&sliced == 0 {
-			b.count[x.level+1]++
+		if x := &b.clusters[c]; x.parent == int32(c) && x.cost > 0 {
+			b.count[x.listed(levels)+1]++
 		}
 	}
-	for l := range levels {
-		b.count[l+1] += b.count[l]
+	for k := range 2 * levels {
+		b.count[k+1] += b.count[k]
 	}
-	b.byLevel = resize(b.byLevel, int(b.count[levels]))
+	b.slicedStart = append(b.slicedStart[:0], b.count[levels:]...)
+	first := b.count[levels]
+	for i := range b.slicedStart {
+		b.slicedStart[i] -= first
+	}
+	b.listed = resize(b.listed, int(b.count[2*levels]))
+	b.byLevel, b.sliced = b.listed[:first], b.listed[first:]
 	for c := range b.clusters {
-		if x := &b.clusters[c]; x.parent == int32(c) && x.cost > 0 && x.kind&sliced == 0 {
-			b.byLevel[b.count[x.level]] = uint32(c)
-			b.count[x.level]++
+		if x := &b.clusters[c]; x.parent == int32(c) && x.cost > 0 {
+			at := &b.count[x.listed(levels)]
+			b.listed[*at] = uint32(c)
+			*at++
 		}
 	}
+}
+
+// listed is the key by which sortClusters sorts.
+func (x *cluster) listed(levels int) int {
+	if x.kind&sliced != 0 {
+		return levels + int(x.level)
+	}
+	return int(x.level)
 }
 
 // loadHeap finds the least loaded processor, the lowest number among equals: its elements are

@@ -390,15 +390,11 @@ func footprintOf(t *testing.T, s *script.Script, p *plan.Plan, place script.Plac
 	t.Helper()
 	var set touched
 	var f script.Footprint
-	for stream := s.Stream(0); ; {
-		in, err := script.Decode(stream, s.Words)
+	for in, err := range s.Instructions(0) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.Op == script.Halt {
-			return &set
-		}
-		ranges, err := f.Of(&in, p, place)
+		ranges, err := f.Of(in, p, place)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -414,8 +410,16 @@ func footprintOf(t *testing.T, s *script.Script, p *plan.Plan, place script.Plac
 				set.writes[r.Segment][at] = set.writes[r.Segment][at] || r.Write
 			}
 		}
-		stream = stream[len(in.Words):]
 	}
+	return &set
+}
+
+// firstOf is the text of the first instruction.
+func firstOf(s *script.Script) string {
+	for in := range s.Instructions(0) {
+		return in.String()
+	}
+	return "halt"
 }
 
 // The kernel touches exactly what the footprint says: what is not read may hold the
@@ -442,8 +446,7 @@ func TestFootprintIsWhatTheKernelTouches(t *testing.T) {
 			}
 			compare(t, op, set, &before, plain, poisoned)
 			if t.Failed() {
-				in, _ := script.Decode(s.Stream(0), s.Words)
-				t.Fatalf("processor of rank %d: %s", a.Rank[0], in.String())
+				t.Fatalf("processor of rank %d: %s", a.Rank[0], firstOf(s))
 			}
 		}
 	}

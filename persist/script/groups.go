@@ -7,58 +7,68 @@ import "slices"
 
 // groups is the memory of that.
 type groups struct {
-	groupLoads []int32  // by level and group
-	groupStart []uint32 // by level and group, where in byGroup theirs begin; one more than there are
-	byGroup    []uint32 // clusters in slices
-	ofCluster  []int32  // by cluster in slices, in their order: its level and group
+	sliced      []uint32 // clusters in slices, by level
+	slicedStart []uint32 // where in sliced those of a level begin; one more than there are
+	groupLoads  []int32  // by level and group
+	groupStart  []uint32 // by level and group, where in byGroup theirs begin; one more than there are
+	byGroup     []uint32 // clusters in slices
+	groupOf     []int32  // by their place in sliced
 }
 
-// planGroups gives each cluster in slices to the group of its level with the least load.
+// planGroups gives each cluster in slices to the group of its level with the least load. Goroutines share the levels.
 func (b *Builder) planGroups(levels int) {
-	n := b.plan.groups
+	n, all := b.plan.groups, len(b.sliced)
 	b.groupLoads = resize(b.groupLoads, levels*n)
 	clear(b.groupLoads)
 	b.groupStart = resize(b.groupStart, levels*n+1)
 	clear(b.groupStart)
-	b.ofCluster = b.ofCluster[:0]
+	b.byGroup, b.groupOf = resize(b.byGroup, all), resize(b.groupOf, all)
 	if n == 0 {
 		return
 	}
-	b.eachSliced(func(c int32) {
-		x := &b.clusters[c]
-		first := int(x.level) * n
-		loads := b.groupLoads[first : first+n]
+	b.groupStart[levels*n] = uint32(all)
+	pieces := min(mostGoroutines, 1+all>>10) // a few are shared out at once
+	levelOf := func(k int) int {
+		l, _ := slices.BinarySearch(b.slicedStart[:levels], uint32(all*k/pieces))
+		return l
+	}
+	b.crew.share(pieces, func(k int) {
+		first, end := levelOf(k), levelOf(k+1)
+		if k == pieces-1 {
+			end = levels
+		}
+		for l := first; l < end; l++ {
+			b.groupLevel(l)
+		}
+	})
+}
+
+// groupLevel is planGroups for one level.
+func (b *Builder) groupLevel(level int) {
+	n, first, end := b.plan.groups, b.slicedStart[level], b.slicedStart[level+1]
+	loads, starts := b.groupLoads[level*n:][:n], b.groupStart[level*n:][:n]
+	list, of := b.sliced[first:end], b.groupOf[first:end]
+	for i, c := range list {
 		g := 0
 		for k := range loads {
 			if loads[k] < loads[g] {
 				g = k
 			}
 		}
-		loads[g] += x.cost
-		b.groupStart[first+g+1]++
-		b.ofCluster = append(b.ofCluster, int32(first+g))
-	})
-	for k := range levels * n {
-		b.groupStart[k+1] += b.groupStart[k]
+		loads[g] += b.clusters[c].cost
+		starts[g]++
+		of[i] = int32(g)
 	}
-	b.byGroup = resize(b.byGroup, len(b.ofCluster))
-	b.count = append(b.count[:0], b.groupStart...)
-	k := 0
-	b.eachSliced(func(c int32) {
-		at := &b.count[b.ofCluster[k]]
-		b.byGroup[*at] = uint32(c)
+	for g, at := 0, first; g < n; g++ {
+		at, starts[g] = at+starts[g], at
+	}
+	for i, c := range list {
+		at := &starts[of[i]]
+		b.byGroup[*at] = c
 		*at++
-		k++
-	})
-}
-
-// eachSliced calls f for the clusters in slices that have items.
-func (b *Builder) eachSliced(f func(c int32)) {
-	for c := range b.clusters {
-		if x := &b.clusters[c]; x.kind&sliced != 0 && x.parent == int32(c) && x.items > 0 {
-			f(int32(c))
-		}
 	}
+	copy(starts[1:], starts) // each was moved to the next one's
+	starts[0] = first
 }
 
 // ofGroup writes what the group of a class does in a level.

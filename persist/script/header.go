@@ -35,7 +35,7 @@ func Header() []byte {
 	for i, n := range []string{"MAGIC", "PROCESSORS", "BARRIERS", "LISTS", "LIST_END", "COUNTERS", "INPUTS", "DEVICE", "TENSORS", "TENSOR_END", "WORDS"} {
 		constant("HEAD_"+n, i)
 	}
-	for i, n := range []string{"START", "RANK", "GROUP", "WORDS"} {
+	for i, n := range []string{"START", "RANK", "GROUP", "OWN", "PIECES", "WORDS"} {
 		constant("PROC_"+n, i)
 	}
 	constant("TENSOR_WORDS", TensorWords)

@@ -91,16 +91,11 @@ func rewritten(t *testing.T, s *script.Script, f func(*script.Instruction) [][]u
 	a.Inputs = s.Words[s.Words[script.HeadInputs]:s.Words[script.HeadDevice]]
 	a.Tensors = s.Words[s.Words[script.HeadTensors]:s.Words[script.HeadTensorEnd]]
 	for p := range a.Streams {
-		for stream := s.Stream(p); ; {
-			in, err := script.Decode(stream, s.Words)
+		for in, err := range s.Instructions(p) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if in.Op == script.Halt {
-				break
-			}
-			stream = stream[len(in.Words):]
-			for _, words := range f(&in) {
+			for _, words := range f(in) {
 				a.Streams[p] = append(a.Streams[p], words...)
 			}
 		}

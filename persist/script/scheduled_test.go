@@ -135,16 +135,12 @@ func takeApart(t *testing.T, s *Script, p *plan.Plan) *schedule {
 		entry := s.Words[HeadWords+i*ProcWords:]
 		place := Place{i, int(entry[ProcRank]), int(entry[ProcGroup])}
 		var steps []step
-		for stream := s.Stream(i); ; {
-			in, err := Decode(stream, s.Words)
+		for in, err := range s.Instructions(i) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if in.Op == Halt {
-				break
-			}
-			steps = append(steps, step{in, d.count})
-			ranges, err := foot.Of(&in, p, place)
+			steps = append(steps, step{*in, d.count})
+			ranges, err := foot.Of(in, p, place)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +152,6 @@ func takeApart(t *testing.T, s *Script, p *plan.Plan) *schedule {
 				})
 			}
 			d.count++
-			stream = stream[len(in.Words):]
 		}
 		d.steps = append(d.steps, steps)
 	}
@@ -285,19 +280,23 @@ func (d *schedule) sound() bool {
 	return true
 }
 
-// put makes a script of the steps.
+// put makes a script of the steps, each processor's in a stream of its own.
 func (d *schedule) put() *Script {
 	old := d.script.Words
 	w := append([]uint32(nil), old[:old[HeadListEnd]]...)
 	for i, steps := range d.steps {
+		copy(w[HeadWords+i*ProcWords+ProcOwn:], []uint32{0, 0})
 		w[HeadWords+i*ProcWords+ProcStart] = uint32(len(w))
 		for _, s := range steps {
 			w = append(w, s.Words...)
 		}
 		w = append(w, uint32(Halt))
 	}
-	for len(w) < int(old[HeadCounters]) {
+	for len(w)%BarrierStride != 0 {
 		w = append(w, uint32(Halt))
+	}
+	for _, at := range []int{HeadCounters, HeadInputs, HeadDevice, HeadTensors, HeadTensorEnd} {
+		w[at] += uint32(len(w)) - old[HeadCounters]
 	}
 	return &Script{Words: append(w, old[old[HeadCounters]:]...)}
 }

@@ -23,14 +23,20 @@ const (
 // Magic marks a script ("VPS1").
 const Magic = 0x31535056
 
-// After the header comes the processor table, ProcWords words each: the word
-// offset of its instructions, its rank in its group, the group's size.
+// After the header comes the processor table, ProcWords words each: the word offset of its instructions, its rank in
+// its group, the group's size. The instructions may be those of several processors; then, behind their Halt, it goes on
+// with its own, at another offset. Their words count as whole pieces of MaxWords: so a device fetches them.
 const (
 	ProcStart = iota
 	ProcRank
 	ProcGroup
+	ProcOwn    // where it goes on, 0: nowhere
+	ProcPieces // of the instructions before; 0: there are none
 	ProcWords
 )
+
+// pieces is how many pieces so many words are.
+func pieces(words int) int { return (words + MaxWords - 1) / MaxWords }
 
 // BarrierStride is the distance of two counters in words: one cache line each.
 const BarrierStride = 32
@@ -63,9 +69,24 @@ func lists(words []uint32) (begin, end uint64) {
 	return uint64(words[HeadLists]), min(uint64(words[HeadListEnd]), uint64(len(words)))
 }
 
-// Stream returns the instructions of processor p, from its first word on.
-func (s *Script) Stream(p int) []uint32 {
-	return s.Words[s.Words[HeadWords+p*ProcWords+ProcStart]:s.Words[HeadCounters]]
+// Instructions yields the instructions of processor p up to its last Halt, and an error in place of the first that is
+// none.
+func (s *Script) Instructions(p int) iter.Seq2[*Instruction, error] {
+	x := s.Words[HeadWords+p*ProcWords:][:ProcWords]
+	return func(yield func(*Instruction, error) bool) {
+		for from, own := x[ProcStart], x[ProcOwn]; from != 0; from, own = own, 0 {
+			for stream := s.Words[from:s.Words[HeadCounters]]; ; {
+				in, err := Decode(stream, s.Words)
+				if err == nil && in.Op == Halt {
+					break
+				}
+				if !yield(&in, err) || err != nil {
+					return
+				}
+				stream = stream[len(in.Words):]
+			}
+		}
+	}
 }
 
 // Recycled yields the runs of segment act that no value of an earlier launch lives in, begin and

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"testing"
 
 	"libvpps/bridge"
@@ -18,15 +20,18 @@ var networks = []struct {
 }{{"triangles", newTriangles}, {"phrases", newPhrases}, {"pyramids", newPyramids}, {"forest", newForest}}
 
 // inSlices is a plan of processors that hold rows of a network's matrices of so many rows: copies groups of so many
-// processors. The other matrices are on one processor behind them.
-func inSlices(matrices []plan.Matrix, rows, group, copies int) *plan.Plan {
-	n := group*copies + 1
+// processors. There are others beside them, the last of which has the other matrices.
+func inSlices(matrices []plan.Matrix, rows, group, copies, beside int) *plan.Plan {
+	n := group*copies + beside
 	p := &plan.Plan{Processors: n, RowsPerWarp: 1, Warps: 8, First: []int{0}, Matrices: append([]plan.Matrix{}, matrices...)}
 	s := &plan.Slices{Rows: rows, Group: group, Copies: copies}
 	for q := range n {
-		s.Rank, s.Copy = append(s.Rank, q%group), append(s.Copy, q/group)
+		if q < group*copies {
+			s.Rank, s.Copy = append(s.Rank, q%group), append(s.Copy, q/group)
+		} else {
+			s.Rank, s.Copy = append(s.Rank, -1), append(s.Copy, -1)
+		}
 	}
-	s.Rank[n-1], s.Copy[n-1] = -1, -1
 	for m := range p.Matrices {
 		x := &p.Matrices[m]
 		x.Copies = 1
@@ -34,7 +39,7 @@ func inSlices(matrices []plan.Matrix, rows, group, copies int) *plan.Plan {
 		if !s.In[m] {
 			p.Partitions = append(p.Partitions, plan.Partition{Matrix: m, Processor: n - 1, Rows: x.Rows})
 		}
-		for q := 0; s.In[m] && q < n-1; q++ {
+		for q := 0; s.In[m] && q < group*copies; q++ {
 			x.Copies = copies
 			lo, hi := plan.Slice(rows, s.Rank[q], group)
 			p.Partitions = append(p.Partitions, plan.Partition{Matrix: m, Processor: q, Row: lo, Rows: hi - lo, Copy: s.Copy[q]})
@@ -94,7 +99,7 @@ func TestSlicesTrainAlike(t *testing.T) {
 				}
 				before := trainingScript(t, g, params, whole)
 				want := trained(t, before, whole)
-				p := inSlices(matrices, hidden, 4, 2)
+				p := inSlices(matrices, hidden, 4, 2, 1)
 				s := trainingScript(t, g, params, p)
 				have := trained(t, s, p)
 				for i := range want {
@@ -107,5 +112,79 @@ func TestSlicesTrainAlike(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// sharing is one fb of a time-delay network in slices, with processors that share a stream.
+func sharing(t *testing.T) (*script.Script, *plan.Plan) {
+	g, params, matrices := newTriangles(t, 2, 24)
+	p := inSlices(matrices, 24, 4, 2, 4)
+	return trainingScript(t, g, params, p), p
+}
+
+// entryOf is the entry of a processor in the processor table.
+func entryOf(s *script.Script, processor int) []uint32 {
+	return s.Words[script.HeadWords+processor*script.ProcWords:][:script.ProcWords]
+}
+
+// The processors of a group share what they do alike; it is what each would have in a stream of its own.
+func TestGroupsShareAStream(t *testing.T) {
+	s, p := sharing(t)
+	for q := range 8 {
+		entry, first := entryOf(s, q), entryOf(s, q/4*4)
+		if entry[script.ProcOwn] == 0 || entry[script.ProcStart] != first[script.ProcStart] {
+			t.Errorf("processor %d: %d, the first of its group: %d", q, entry, first)
+		}
+	}
+	for q := 8; q < s.Processors(); q++ {
+		if own := entryOf(s, q)[script.ProcOwn]; own != 0 {
+			t.Errorf("processor %d, which is in no group, goes on at word %d", q, own)
+		}
+	}
+	apart := rewritten(t, s, func(in *script.Instruction) [][]uint32 { return [][]uint32{in.Words} })
+	for q := range apart.Processors() {
+		copy(entryOf(apart, q)[script.ProcRank:], entryOf(s, q)[script.ProcRank:script.ProcOwn])
+	}
+	if len(s.Words)*5/4 > len(apart.Words) {
+		t.Errorf("%d words, with streams of their own %d", len(s.Words), len(apart.Words))
+	}
+	want, have := trained(t, apart, p), trained(t, s, p)
+	for i := range want {
+		if math.Float32bits(want[i]) != math.Float32bits(have[i]) {
+			t.Fatalf("element %d is %g, with streams of their own %g", i, have[i], want[i])
+		}
+	}
+}
+
+// What a processor goes on with is checked like what it begins with.
+func TestWhereAProcessorGoesOnIsChecked(t *testing.T) {
+	s, p := sharing(t)
+	for want, damage := range map[string]func(entry []uint32){
+		"pieces long, not 7":           func(entry []uint32) { entry[script.ProcPieces] = 7 },
+		"processor 1: it goes on at":   func(entry []uint32) { entry[script.ProcOwn] = entry[script.ProcStart] },
+		"not between its first":        func(entry []uint32) { entry[script.ProcOwn] = s.Words[script.HeadCounters] },
+		"processor 1: it goes on at w": func(entry []uint32) { entry[script.ProcOwn] = 0 },
+	} {
+		damaged := &script.Script{Words: slices.Clone(s.Words)}
+		damage(entryOf(damaged, 1))
+		if err := script.Verify(damaged, p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
+	}
+	index := 1 // the first Halt counts
+	for in, err := range s.Instructions(1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.Op == script.Update {
+			in.Item(0)[0] = 0xFFFFFFF0
+			break
+		}
+		index++
+	}
+	memory := liveMemory(s)
+	err := checking(t, 1, p, memory).Launch(s, 1)
+	if want := fmt.Sprintf("processor 1, instruction %d (update", index); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %q", err, want)
 	}
 }

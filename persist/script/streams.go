@@ -17,6 +17,7 @@ type streamMemory struct {
 // appendStreams appends all streams. Each of several goroutines writes those of some processors, the first
 // to their place; the others' are copied when it is known where.
 func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
+	w = b.appendShared(w, levels)
 	n := min(processors, max(1, b.crew.size))
 	b.crew.share(n, func(k int) {
 		m := &b.writers[k]
@@ -37,9 +38,12 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 		}
 		for _, start := range m.starts {
 			x := w[HeadWords+p*ProcWords:]
-			x[ProcStart], x[ProcRank], x[ProcGroup] = m.at+start, 0, 1
+			x[ProcStart], x[ProcRank], x[ProcGroup], x[ProcOwn], x[ProcPieces] = m.at+start, 0, 1, 0, 0
 			if s := b.r.Plan.Slices; s != nil && s.Rank[p] >= 0 {
 				x[ProcRank], x[ProcGroup] = uint32(s.Rank[p]), uint32(s.Group)
+			}
+			if s := b.common.of[b.plan.class[p]].shared; s.levels > 0 {
+				x[ProcStart], x[ProcOwn], x[ProcPieces] = s.at, m.at+start, uint32(pieces(int(s.words)))
 			}
 			p++
 		}
@@ -70,10 +74,14 @@ func align(w []uint32) []uint32 {
 	return w
 }
 
-// appendStream appends the stream of processor p: what its class does, but where it does something else.
+// appendStream appends the stream of processor p: what its class does, but where it does something else, and but for
+// what the class shares.
 func (b *Builder) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
 	w := streamWriter{b: b, streamMemory: m, p: int32(p), words: words, start: len(words)}
-	common := 0
+	common := b.common.of[b.plan.class[p]].shared.levels
+	if common > 0 {
+		w.start = -1 // something comes before
+	}
 	for visits := b.visits[b.starts[p]:b.starts[p+1]]; len(visits) > 0; {
 		l, n := visits[0].level, 1
 		for n < len(visits) && visits[n].level == l {

@@ -43,7 +43,8 @@ type verifier struct {
 type runner struct {
 	place  Place
 	stream []uint32
-	index  int // of the instruction that comes next
+	own    []uint32 // where it goes on behind a Halt
+	index  int      // of the instruction that comes next
 	next   Instruction
 	clock  []uint32 // the epochs of every processor that it has caught up with
 	epoch  uint32   // its own; work of the present epoch is not even ordered for itself
@@ -137,6 +138,13 @@ func (v *verifier) processor(w []uint32, i int) error {
 		return fmt.Errorf("rank %d in a group of %d", rank, group)
 	}
 	r := runner{place: Place{i, int(rank), int(group)}, stream: w[start:w[HeadCounters]], clock: make([]uint32, w[HeadProcessors]), epoch: loading}
+	switch own, pieces := entry[ProcOwn], entry[ProcPieces]; {
+	case own == 0 && pieces == 0:
+	case own <= start || own >= w[HeadCounters]:
+		return fmt.Errorf("it goes on at word %d: not between its first, %d, and the end of the streams, %d", own, start, w[HeadCounters])
+	default:
+		r.own = w[own:w[HeadCounters]]
+	}
 	r.order()
 	v.procs = append(v.procs, r)
 	return nil
@@ -147,7 +155,7 @@ func (v *verifier) streams() error {
 	type wait struct{ processor, index, barrier, expected uint32 }
 	var waits []wait
 	for i := range v.procs {
-		stream := v.procs[i].stream
+		stream, own := v.procs[i].stream, v.procs[i].own
 		for index := 0; ; index++ {
 			in, err := Decode(stream, v.words)
 			if err == nil && (in.Op == Signal || in.Op == Wait) && in.Field("barrier") >= uint32(len(v.barriers)) {
@@ -162,10 +170,16 @@ func (v *verifier) streams() error {
 			case Wait:
 				waits = append(waits, wait{uint32(i), uint32(index), in.Field("barrier"), in.Field("expected")})
 			}
-			if in.Op == Halt {
-				break
-			}
 			stream = stream[len(in.Words):]
+			if in.Op == Halt {
+				if own == nil {
+					break
+				}
+				if have, want := int(v.words[HeadWords+i*ProcWords+ProcPieces]), pieces(len(v.procs[i].stream)-len(stream)); have != want {
+					return fmt.Errorf("processor %d, instruction %d: what it shares is %d pieces long, not %d", i, index, want, have)
+				}
+				stream, own = own, nil
+			}
 		}
 	}
 	for _, w := range waits {
@@ -269,7 +283,12 @@ func (v *verifier) advance(p *runner, ready *[]int) (outcome, error) {
 		p.next = in
 		switch in.Op {
 		case Halt:
-			return halted, nil
+			if p.own == nil {
+				return halted, nil
+			}
+			p.stream, p.own = p.own, nil
+			p.index++
+			continue
 		case Wait:
 			b := &v.barriers[in.Field("barrier")]
 			if b.arrived != b.total {

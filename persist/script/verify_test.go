@@ -426,15 +426,15 @@ func TestVerify(t *testing.T) {
 		{"a list that begins behind the lists", func(p *pair) {
 			p.DoListed(0, Product, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
 			p.Streams[0][7] += 2
-		}, "processor 0, instruction 0 (product): its items are words 18 to 20 of the script, but the lists are words 16 to 18"},
+		}, "processor 0, instruction 0 (product): its items are words 22 to 24 of the script, but the lists are words 20 to 22"},
 		{"a list that begins before the lists", func(p *pair) {
 			p.DoListed(0, Outer, 0, []uint32{act, 0, Float(1), 0}, []uint32{24, 24})
 			p.Streams[0][6] -= 1
-		}, "its items are words 15 to 17 of the script, but the lists are words 16 to 18"},
+		}, "its items are words 19 to 21 of the script, but the lists are words 20 to 22"},
 		{"a list shorter than the instruction says", func(p *pair) {
 			p.DoListed(0, ProductT, 0, []uint32{act, 0, Float(1), 0}, []uint32{8, 24})
 			p.Streams[0][1] = 7 | 2<<16
-		}, "its items are words 16 to 20 of the script, but the lists are words 16 to 18"},
+		}, "its items are words 20 to 24 of the script, but the lists are words 20 to 22"},
 		{"more listed items than fit", func(p *pair) {
 			p.DoListed(0, ProductT, 0, []uint32{act, 0, Float(1), 0}, make2(MaxListed/2+1)...)
 		}, "1022 words of listed items: at most 1021"},
