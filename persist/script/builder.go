@@ -140,7 +140,6 @@ type Builder struct {
 	shifts   []uint32     // of a softmax's rows
 	ranges   []uint32
 	spanList []span
-	partList []part
 	paramSrc []paramSource
 	rowSrc   []rowSource
 	rowAlt   []rowSource
@@ -159,6 +158,7 @@ type Builder struct {
 	space       []uint32 // for scripts
 	division    division
 	crew        crew
+	closing     closing
 	emitter
 }
 
@@ -215,7 +215,7 @@ func (b *Builder) Build(r *Request) (*Built, error) {
 		return nil, err
 	}
 	if r.Update != nil {
-		b.finish()
+		b.close()
 	}
 	b.ends[InUpdate] = b.maxLevel
 	if b.full {
@@ -330,7 +330,7 @@ func (b *Builder) clear() {
 	b.items, b.pool, b.matrices, b.outers = b.items[:0], b.pool[:0], b.matrices[:0], b.outers[:0]
 	b.paramSrc, b.rowSrc, b.rowPool = b.paramSrc[:0], b.rowSrc[:0], b.rowPool[:0]
 	b.tensors = b.tensors[:0]
-	b.maxLevel = -1
+	b.maxLevel, b.closing.parts = -1, b.closing.parts[:0]
 }
 
 // forgetGradients drops those of the nodes that are evaluated, and, for a backward, of all.
@@ -445,12 +445,6 @@ func (b *Builder) addItem(cluster, sub int32, sig uint32, words []uint32) {
 	var w [fewWords]uint32
 	copy(w[:], words)
 	b.local(cluster, sub, sig, w[0], w[1], w[2])
-}
-
-// raw adds a whole instruction of its own to a cluster.
-func (b *Builder) raw(cluster, sub int32, words ...uint32) {
-	b.inCluster(cluster, sub, rawSig, uint32(len(b.pool)), 0, 0, 1+int32(len(words)>>3))
-	b.pool = append(b.pool, words...)
 }
 
 // onMatrix adds an item for all processors that hold a matrix.

@@ -11,9 +11,12 @@ import (
 	"sync/atomic"
 )
 
-// mostGoroutines is how many work on a script at most; manyProcessors is on how many they stay awake: two scripts are
-// written at a time, and the program wants a processor of its own.
-const mostGoroutines, manyProcessors = 7, 8
+// mostGoroutines is how many work on a script at most.
+const mostGoroutines = 7
+
+// ManyProcessors is on how many goroutines stay awake: two scripts are written at a time, and the program wants a
+// processor of its own.
+const ManyProcessors = 8
 
 // crew is the goroutines that work on a script, its builder's included. The zero crew is the builder's alone.
 type crew struct {
@@ -31,7 +34,7 @@ type crew struct {
 // use for the processors.
 func (c *crew) begin(spare bool) {
 	processors := runtime.GOMAXPROCS(0)
-	c.size, c.awake = min(mostGoroutines, processors), spare && processors >= manyProcessors
+	c.size, c.awake = min(mostGoroutines, processors), spare && processors >= ManyProcessors
 	if c.awake {
 		c.size = min(c.size, (processors-1)/2)
 		for range c.size - 1 {
@@ -48,7 +51,7 @@ func (c *crew) end() {
 
 // stay helps with all work for a script.
 func (c *crew) stay(script uint64) {
-	const patience = 1 << 10 // looks before others may have the processor
+	const patience = 1 << 6 // looks before others may have the processor
 	for seen, looks := uint64(0), 0; ; looks++ {
 		now := c.round.Load()
 		if now>>32 != script {
@@ -58,6 +61,7 @@ func (c *crew) stay(script uint64) {
 			seen = now
 			c.help()
 		}
+		pause()
 		if looks%patience == 0 {
 			runtime.Gosched()
 		}
@@ -82,8 +86,11 @@ func (c *crew) share(n int, work func(k int)) {
 	}
 	c.each()
 	c.round.Add(1)
-	for c.busy.Load() > 0 {
-		runtime.Gosched()
+	for looks := 1; c.busy.Load() > 0; looks++ {
+		pause()
+		if looks%64 == 0 {
+			runtime.Gosched()
+		}
 	}
 	if x := c.fault.Swap(nil); x != nil {
 		panic(*x)

@@ -46,10 +46,13 @@ type balance struct {
 // not wait.
 type visit struct {
 	level   int32
-	cluster uint32 // noCluster: none
+	cluster uint32 // noCluster: none; closes: its part of the norm or the update
 }
 
-const noCluster = math.MaxUint32
+const (
+	noCluster = math.MaxUint32
+	closes    = math.MaxUint32 - 1
+)
 
 // outerSeen is a gradient that an Outer of this build stores first.
 type outerSeen struct {

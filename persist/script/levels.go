@@ -125,6 +125,10 @@ func (b *Builder) planMembers(levels, processors int) {
 			}
 		}
 	}
+	if n := int32(len(b.closing.parts)); n > 0 {
+		b.levels[b.closing.first].join(0, n)
+		b.levels[b.closing.first+1].join(0, n)
+	}
 }
 
 // planVisits orders what processors do besides what all of their class do by processor and level.
@@ -138,6 +142,9 @@ func (b *Builder) planVisits(levels, processors int) {
 		if q := b.levels[l].exempt; q >= 0 {
 			b.starts[q+1]++
 		}
+	}
+	for p := range b.closing.parts {
+		b.starts[p+1] += 2
 	}
 	for p := range processors {
 		b.starts[p+1] += b.starts[p]
@@ -155,6 +162,11 @@ func (b *Builder) planVisits(levels, processors int) {
 		}
 		for ; at < len(b.byLevel) && b.clusters[b.byLevel[at]].level == l; at++ {
 			put(b.places[at], l, b.byLevel[at])
+		}
+		if len(b.closing.parts) > 0 && l >= b.closing.first {
+			for p := range b.closing.parts {
+				put(int32(p), l, closes)
+			}
 		}
 	}
 }

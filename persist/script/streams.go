@@ -110,8 +110,9 @@ func (w *streamWriter) level(l int, visits []visit) {
 	b, first := w.b, len(w.words)
 	x := &b.levels[l]
 	w.items = w.items[:0]
+	last := visits[len(visits)-1].cluster == closes
 	for i := range visits {
-		if c := visits[i].cluster; c != noCluster {
+		if c := visits[i].cluster; c < closes {
 			w.items = b.appendItemsOf(w.items, c)
 		}
 	}
@@ -119,6 +120,9 @@ func (w *streamWriter) level(l int, visits []visit) {
 		w.enter(x)
 	}
 	w.copyInner(l)
+	if last {
+		w.close(l)
+	}
 	if w.write(w.items); len(w.words) > first {
 		w.leave(x, first)
 	}

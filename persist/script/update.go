@@ -1,0 +1,261 @@
+package script
+
+// The end of a batch: the norm of the parameters' gradients is taken, and the update is committed or not. Each is a level,
+// in which every processor has a part of all elements, of equal size, and nothing else to do.
+
+import "slices"
+
+// span is a run of a parameter's elements that has a gradient, or changes without one.
+type span struct {
+	lookup, updated, formed bool
+	at, n                   uint32
+	state, apart            uint32 // the rule's first vector for these elements, and how far the next is
+	column                  uint32 // of EG: how many elements its sum is of
+}
+
+// spans lists everything that has a gradient, pending or formed in this build, and what the rule
+// changes besides.
+func (b *Builder) spans() []span {
+	b.spanList = b.spanList[:0]
+	rule := &RuleTable[b.r.Update.Rule]
+	for _, id := range b.r.Update.All {
+		p := &b.r.Params[id]
+		if p.Size == 0 {
+			continue
+		}
+		s := span{lookup: p.Lookup, formed: true, at: p.Offset, n: p.Size, apart: p.Size, column: p.Column}
+		if i := slices.Index(b.r.Update.Params, id); i >= 0 && p.Updated {
+			s.updated = true
+			if rule.States > 0 {
+				s.state = b.r.Update.State[i]
+			}
+		}
+		whole := p.Pending || slices.Contains(b.out.Formed, id)
+		rest := s.updated && rule.Moves
+		switch {
+		case p.Lookup && (!whole || s.updated && rule.Normalises):
+			b.rowSpans(s, p, id, whole, rest && b.r.Update.Dense, rule.Normalises)
+		case whole:
+			b.spanList = append(b.spanList, s)
+		case rest:
+			s.formed = false
+			b.spanList = append(b.spanList, s)
+		}
+	}
+	return b.spanList
+}
+
+// rowSpans lists a table's rows with a gradient and, with rest, the runs between them, or, with
+// apart, each of their rows.
+func (b *Builder) rowSpans(s span, p *Param, id uint32, whole, rest, apart bool) {
+	run := func(row, n uint32, formed bool) {
+		r := s
+		r.at, r.state, r.n, r.formed = s.at+row*p.Row, s.state+row*p.Row, n*p.Row, formed
+		b.spanList = append(b.spanList, r)
+	}
+	between := func(from, to uint32, formed bool) {
+		step := to - from
+		if apart {
+			step = 1
+		}
+		for ; from < to; from += step {
+			run(from, step, formed)
+		}
+	}
+	next, all := uint32(0), p.Size/p.Row
+	if whole {
+		between(0, all, true)
+		return
+	}
+	for _, row := range b.rowsOf(id) {
+		if rest {
+			between(next, row, false)
+		}
+		run(row, 1, true)
+		next = row + 1
+	}
+	if rest {
+		between(next, all, false)
+	}
+}
+
+// rowsOf lists a table's rows with a gradient, ascending.
+func (b *Builder) rowsOf(id uint32) []uint32 {
+	rows := append([]uint32(nil), b.r.Params[id].Rows...)
+	for _, t := range b.out.Touched {
+		if t.Param == id {
+			rows = append(rows, t.Row)
+		}
+	}
+	slices.Sort(rows)
+	return slices.Compact(rows)
+}
+
+// closing is the two last levels.
+type closing struct {
+	first    int32 // the level of the norm
+	parts    []part
+	partials uint32 // where in segment act the parts' norms are, one behind the other
+}
+
+// close adds norm, clipping and update.
+func (b *Builder) close() {
+	spans := b.spans()
+	total := uint32(0)
+	for _, s := range spans {
+		total += s.n
+	}
+	processors := uint32(b.r.Plan.Processors)
+	share := max((total+processors-1)/processors, 256)
+	share = (share + 31) &^ 31
+	n := max((total+share-1)/share, 1)
+	b.closing.first = b.maxLevel + 1
+	b.closing.partials = b.alloc(int(n))
+	b.parts(spans, n, share)
+	b.maxLevel += 2
+}
+
+// part is what lies in [from, to) of the concatenation of all spans. The first of its spans begins at
+// element at of the concatenation.
+type part struct {
+	spans        []span
+	at, from, to uint32
+}
+
+// parts cuts the spans into n parts of so many elements.
+func (b *Builder) parts(spans []span, n, share uint32) {
+	list := resize(b.closing.parts, int(n))
+	b.closing.parts = list
+	at := uint32(0)
+	for k := range n {
+		for len(spans) > 0 && at+spans[0].n <= k*share {
+			at += spans[0].n
+			spans = spans[1:]
+		}
+		list[k] = part{spans, at, k * share, (k + 1) * share}
+	}
+}
+
+// each calls f for the pieces of spans that make up a part.
+func (p *part) each(f func(s *span, shift, n uint32)) {
+	at := p.at
+	for i := range p.spans {
+		s := &p.spans[i]
+		lo, hi := max(p.from, at), min(p.to, at+s.n)
+		if lo < hi {
+			f(s, lo-at, hi-lo)
+		}
+		if at += s.n; at >= p.to {
+			return
+		}
+	}
+}
+
+// close writes what p does in one of the last levels.
+func (w *streamWriter) close(level int) {
+	x := &w.b.closing
+	part := &x.parts[w.p]
+	if int32(level) == x.first {
+		w.norm(part, x.partials+uint32(w.p))
+		return
+	}
+	w.clip()
+	w.update(part)
+}
+
+// meet is the flag of an instruction that depends on those before.
+func (w *streamWriter) meet() uint32 {
+	if len(w.words) > w.start {
+		return Sync << 16
+	}
+	return 0
+}
+
+// norm writes the partial norm of a part: one Norm for dense gradients, one for rows.
+func (w *streamWriter) norm(p *part, dst uint32) {
+	acc := uint32(0)
+	for _, lookup := range [2]bool{false, true} {
+		seg := SegGrad
+		if lookup {
+			seg = SegTGrad
+		}
+		at := -1 // where the instruction begins
+		p.each(func(s *span, shift, n uint32) {
+			if s.lookup != lookup || !s.formed {
+				return
+			}
+			if at < 0 || len(w.words)-at > MaxWords-12 {
+				at = len(w.words)
+				w.words = append(w.words, uint32(Norm)|acc|w.meet(), 4, uint32(SegAct)|uint32(seg)<<4, dst)
+				acc = Acc << 16
+			}
+			w.words = append(w.words, s.at+shift, n)
+			w.words[at+1] += 2 | 1<<16
+		})
+	}
+	if acc == 0 {
+		w.words = append(w.words, uint32(Fill)|w.meet(), 6|1<<16, uint32(SegAct), 1, bits(0), dst)
+	}
+}
+
+// clip writes what makes of all partial norms the factor of the update.
+func (w *streamWriter) clip() {
+	b := w.b
+	x, flags, result := &b.closing, uint32(0), uint32(0)
+	if int(w.p) == len(x.parts)-1 && b.r.Result != NoOffset {
+		flags, result = Last<<16, b.r.Result+1
+	}
+	w.words = append(w.words, uint32(Clip)|flags|w.meet(), 7, uint32(SegResult)|uint32(SegAct)<<4, x.partials, uint32(len(x.parts)), bits(b.r.Update.Threshold), result)
+}
+
+// update writes the updates of a part: one Update for each kind of parameter and with and without gradients.
+func (w *streamWriter) update(p *part) {
+	sync, moves := w.meet(), RuleTable[w.b.r.Update.Rule].Moves
+	for _, lookup := range [2]bool{false, true} {
+		sync = w.updateSpans(p, lookup, true, sync)
+		if moves {
+			sync = w.updateSpans(p, lookup, false, sync)
+		}
+	}
+}
+
+// updateSpans writes the updates of the spans of one kind, the first with a flag, and returns that of the next.
+func (w *streamWriter) updateSpans(p *part, lookup, formed bool, sync uint32) uint32 {
+	u := w.b.r.Update
+	rule := &RuleTable[u.Rule]
+	words := rule.Words()
+	segs := uint32(SegParam) | uint32(SegGrad)<<4
+	if lookup {
+		segs = uint32(SegTable) | uint32(SegTGrad)<<4
+	}
+	flags := uint32(0)
+	if !formed {
+		flags = NoGrad << 16
+	}
+	at := -1 // where the instruction begins
+	p.each(func(s *span, shift, n uint32) {
+		if s.lookup != lookup || s.formed != formed || !s.updated {
+			return
+		}
+		if rule.Normalises { // a tensor is one item, of the processor that has its beginning
+			if shift > 0 {
+				return
+			}
+			n = s.n
+		}
+		if at < 0 || len(w.words)-at > MaxWords-words {
+			at = len(w.words)
+			w.words = append(w.words, uint32(Update)|uint32(u.Rule)<<8|flags|sync, 7, segs|uint32(SegState)<<8, bits(u.Rate), bits(u.P), bits(u.Q), bits(u.R))
+			sync = 0
+		}
+		w.words = append(w.words, s.at+shift, s.at+shift, n)
+		for k := range uint32(rule.States) {
+			w.words = append(w.words, s.state+k*s.apart+shift)
+		}
+		if rule.Normalises {
+			w.words = append(w.words, s.column)
+		}
+		w.words[at+1] += uint32(words) | 1<<16
+	})
+	return sync
+}
