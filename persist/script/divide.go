@@ -112,6 +112,7 @@ func (b *Builder) divide() bool {
 	if tail > r.Node || shared >= tail || int(tail-shared) < 2*partNodes {
 		return false
 	}
+	b.crew.begin(!b.r.Plan.Single) // now: they have the time until there is work to wake up in; a CPU's virtual processors need its cores
 	b.findCuts(shared, tail)
 	chunk := b.chunkOf(shared, tail)
 	if chunk == 0 {
@@ -136,7 +137,6 @@ func (b *Builder) divide() bool {
 	for _, p := range x.list {
 		p.arena = arena{chunk: chunk, turn: uint32(len(x.list))}
 	}
-	b.crew.begin(!b.r.Plan.Single) // a CPU's virtual processors need its cores
 	b.nodeRange = nodeRange{0, shared, shared, r.Node + 1}
 	x.tail = b.newPart(mostParts, nodeRange{tail, r.Node + 1, shared, r.Node + 1})
 	return true
