@@ -21,6 +21,9 @@ import (
 func profiled(t *testing.T, cache string, profile, fastest int, version string) (*model, *Handle, *standin.GPU) {
 	t.Helper()
 	return profiledBy(t, cache, plan.Settings{Profile: profile}, version, func(p *plan.Plan) float64 {
+		if p.Slices != nil {
+			return 5000
+		}
 		d := p.RowsPerWarp - fastest
 		return float64(100 + d*d + 1000*(p.CTAs-1))
 	})
@@ -98,11 +101,11 @@ func TestAProfileChoosesTheFastestPlanAndIsRemembered(t *testing.T) {
 	require.Zero(t, g.Calls()["NewTimedEvent"])
 }
 
-// A plan in slices is told from the other one of as many rows a warp, whichever is the faster.
+// A plan in slices is told from the other one of as many rows a warp, whichever is the faster, asked for or not.
 func TestAProfileTellsSlicesFromTheRest(t *testing.T) {
-	for _, sliced := range []bool{true, false} {
+	for k, sliced := range []bool{true, false, true, false} {
 		cache := t.TempDir()
-		settings := plan.Settings{Profile: 1, RowsPerWarp: 2, Slices: 1}
+		settings := plan.Settings{Profile: 1, RowsPerWarp: 2, Slices: k / 2}
 		took := func(p *plan.Plan) float64 {
 			return map[bool]float64{true: 100, false: 200}[sliced == (p.Slices != nil)]
 		}

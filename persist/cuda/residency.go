@@ -32,7 +32,7 @@ func (e *Executor) device(ctas, setAside int) plan.Device {
 	if kb := e.settings.Shared; kb > 0 {
 		d.SharedPerBlock = min(d.SharedPerBlock, kb<<10)
 	}
-	d.Copies, d.Weights, d.Partials, d.Atomics, d.Slices = e.settings.Copies, e.settings.Registers, e.settings.Partials, e.settings.Atomics, e.settings.Slices == 1
+	d.Copies, d.Weights, d.Partials, d.Atomics, d.Slices = e.settings.Copies, e.settings.Registers, e.settings.Partials, e.settings.Atomics, e.settings.Slices == 1 || e.settings.Profile != 0
 	return d
 }
 
@@ -55,7 +55,7 @@ func (e *Executor) interpreter() (int, error) {
 	return e.registers, nil
 }
 
-// candidates are the plans that the settings allow, and the device of the least of them.
+// candidates are the plans that the settings allow, and the device of the least of them. A profile measures plans in slices, too.
 func (e *Executor) candidates(matrices []plan.Matrix) (all []*plan.Plan, least plan.Device, err error) {
 	setAside, err := e.interpreter()
 	if err != nil {
@@ -94,17 +94,25 @@ func (e *Executor) candidates(matrices []plan.Matrix) (all []*plan.Plan, least p
 			all = append(all, list...)
 		}
 	}
+	if e.settings.Slices != 1 { // not asked for: measured is only what the cost model takes of them
+		inSlices := func(p *plan.Plan) bool { return p.Slices != nil }
+		sorted := plan.Cheapest(all)
+		if k := slices.IndexFunc(sorted, inSlices); k >= 0 {
+			all = append(slices.DeleteFunc(all, inSlices), sorted[k])
+		}
+	}
 	return all, least, nil
 }
 
-// inOrder is the order in which plans are tried: those with slices first, if the settings ask for them.
+// inOrder is the order in which plans are tried: those with slices first if the settings ask for them, else last.
 func (e *Executor) inOrder(all []*plan.Plan) []*plan.Plan {
-	list := plan.Cheapest(all)
-	if e.settings.Slices == 1 {
-		others := slices.DeleteFunc(slices.Clone(list), func(p *plan.Plan) bool { return p.Slices != nil })
-		list = append(slices.DeleteFunc(list, func(p *plan.Plan) bool { return p.Slices == nil }), others...)
+	first, last := plan.Cheapest(all), []*plan.Plan(nil)
+	for _, p := range first {
+		if (p.Slices != nil) != (e.settings.Slices == 1) {
+			last = append(last, p)
+		}
 	}
-	return list
+	return append(slices.DeleteFunc(first, func(p *plan.Plan) bool { return slices.Contains(last, p) }), last...)
 }
 
 // Plan lays matrices out over the SMs and compiles the kernel: of the candidates the one that was
