@@ -91,19 +91,21 @@ func (e *Engine) hand(r *script.Request) *job {
 // of the queue fail, too: they would read parameters that it has not updated.
 func (e *Engine) work(queue chan *job, track int) {
 	var builder script.Builder
-	for j := next(queue); j != nil; j = next(queue) {
+	awake := false
+	for j := next(queue, awake); j != nil; j = next(queue, awake) {
+		awake = !j.request.Plan.Single // a CPU's virtual processors need its cores
 		j.err = e.launchJob(&builder, j, track)
 		close(j.done)
 	}
 }
 
-// patience is how long a worker looks for the next job before it sleeps: to be waked up takes as long as
+// patience is how long an awake worker looks for the next job before it sleeps: to be waked up takes as long as
 // it takes to write a tenth of a script of one sentence.
 const patience = 500 * time.Microsecond
 
 // next is the next job of a queue, nil: it was closed.
-func next(queue chan *job) *job {
-	if runtime.GOMAXPROCS(0) >= script.ManyProcessors {
+func next(queue chan *job, awake bool) *job {
+	if awake && runtime.GOMAXPROCS(0) >= script.ManyProcessors {
 		for since, looks := time.Now(), 0; looks&0xff != 0 || time.Since(since) < patience; looks++ {
 			select {
 			case j := <-queue:
