@@ -1,5 +1,7 @@
 package script
 
+import "testing"
+
 // Scheduled and Sentences are for the tests of package script_test.
 var (
 	Scheduled = scheduled
@@ -11,4 +13,12 @@ func PartNodes(n int) int {
 	was := partNodes
 	partNodes = n
 	return was
+}
+
+// few is how often something random is tried: a tenth of it with -short.
+func few(n int) int {
+	if testing.Short() {
+		return n / 10
+	}
+	return n
 }

@@ -288,7 +288,7 @@ func (p *program) clone() *program {
 func TestVerifyAgreesWithBruteForce(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	rejected, total := 0, 0
-	for n := range 1000 {
+	for n := range few(1000) {
 		p := randomProgram(rng)
 		pl, err := plan.Sliced(nil, len(p.ops))
 		if err != nil {

@@ -341,10 +341,7 @@ func (d *schedule) count1(barrier uint32, by int) {
 }
 
 func TestNeededSignalsAndWaitsOfTheSchedulerAreFound(t *testing.T) {
-	scripts := uint64(1000)
-	if testing.Short() {
-		scripts = 100
-	}
+	scripts := uint64(few(1000))
 	needed, total := map[string]int{}, map[string]int{}
 	for seed := range scripts {
 		s, p := scheduled(t, seed)

@@ -598,7 +598,7 @@ func TestDamagedWordsNeverPanic(t *testing.T) {
 	p := newPair(t)
 	p.chain(Sync, []uint32{ChainOp(Tanh, 2, 0, 0, 0, false), ChainOp(Add, 1, 1, 2, 0, true)}, 24, 32, 0)
 	rng := rand.New(rand.NewPCG(1, 2))
-	for range 20000 {
+	for range few(20000) {
 		s, plan := e.Script, e.Plan
 		if rng.IntN(4) == 0 {
 			s, plan = p.Script(), p.plan
