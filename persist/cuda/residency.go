@@ -106,13 +106,15 @@ func (e *Executor) candidates(matrices []plan.Matrix) (all []*plan.Plan, least p
 
 // inOrder is the order in which plans are tried: those with slices first if the settings ask for them, else last.
 func (e *Executor) inOrder(all []*plan.Plan) []*plan.Plan {
-	first, last := plan.Cheapest(all), []*plan.Plan(nil)
-	for _, p := range first {
-		if (p.Slices != nil) != (e.settings.Slices == 1) {
-			last = append(last, p)
+	late := func(p *plan.Plan) int {
+		if (p.Slices != nil) == (e.settings.Slices == 1) {
+			return 0
 		}
+		return 1
 	}
-	return append(slices.DeleteFunc(first, func(p *plan.Plan) bool { return slices.Contains(last, p) }), last...)
+	list := plan.Cheapest(all)
+	slices.SortStableFunc(list, func(a, b *plan.Plan) int { return late(a) - late(b) })
+	return list
 }
 
 // Plan lays matrices out over the SMs and compiles the kernel: of the candidates the one that was

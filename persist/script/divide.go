@@ -21,8 +21,8 @@ const mostParts = 2 * mostGoroutines
 // partNodes is how many nodes a part has at least.
 var partNodes = 500
 
-// parts is how many parts so many nodes are dealt out to.
-func parts(nodes int) int {
+// partCount is how many parts so many nodes are dealt out to.
+func partCount(nodes int) int {
 	if nodes >= 2*mostParts*partNodes {
 		return mostParts
 	}
@@ -120,7 +120,7 @@ func (b *Builder) divide() bool {
 	}
 	x := &b.division
 	x.list = x.list[:0]
-	most := parts(int(tail - shared))
+	most := partCount(int(tail - shared))
 	for k, first := 0, shared; k < most; k++ {
 		end := tail
 		if k < most-1 {
