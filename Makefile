@@ -157,10 +157,11 @@ $(B)/golden.o/%.o: dynetshim/golden/%.cc
 
 # Stand-ins for the driver and NVRTC, for tests on machines without them.
 FAKE := gpu/testdata/fakecuda
+V2_ONLY := $(if $(filter x86_64,$(shell uname -m)),-DVPPS_V2_ONLY)
 $(B)/standin/libcuda.so.1: $(FAKE)/all.c $(FAKE)/some.c $(FAKE)/launch.cc $(FAKE)/image.h $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) $(wildcard jit/kernel/*.h)
 	@mkdir -p $(@D)
 	for f in all some; do $(CC) -w -O1 -g -fPIC -Igpu/cudaload -c $(FAKE)/$$f.c -o $(@D)/$$f.o || exit 1; done
-	$(CXX) -std=c++14 -O1 -g -fno-exceptions -fPIC -shared -Ijit/kernel $(WARN) $(filter %.cc,$^) $(@D)/all.o $(@D)/some.o -o $@
+	$(CXX) -std=c++14 -O1 -g -fno-exceptions -fPIC -shared $(V2_ONLY) -Ijit/kernel $(WARN) $(filter %.cc,$^) $(@D)/all.o $(@D)/some.o -o $@
 
 $(B)/standin/libnvrtc.so.12: $(FAKE)/nvrtc.c $(FAKE)/image.h
 	@mkdir -p $(@D)
@@ -171,7 +172,7 @@ $(B)/replay/address: SANITIZE := -fsanitize=address,undefined -fno-sanitize-reco
 $(B)/replay/thread: SANITIZE := -fsanitize=thread
 $(B)/replay/%: $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) test/replay/replay.cc $(wildcard jit/kernel/*.h)
 	@mkdir -p $(@D)
-	$(CXX) -std=c++14 -g -O1 -fno-exceptions -Ijit/kernel $(WARN) $(SANITIZE) $(filter %.cc,$^) -o $@ -pthread
+	$(CXX) -std=c++14 -g -O1 -fno-exceptions $(V2_ONLY) -Ijit/kernel $(WARN) $(SANITIZE) $(filter %.cc,$^) -o $@ -pthread
 
 -include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/golden.o/*.d $(B)/adapter/*.d $(B)/adapter/golden.o/*.d)
 

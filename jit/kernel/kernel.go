@@ -6,7 +6,8 @@
 package kernel
 
 /*
-#cgo CXXFLAGS: -std=c++14 -O3 -fno-exceptions -fno-rtti -Wall
+#cgo CXXFLAGS: -std=c++14 -O3 -g1 -fno-exceptions -fno-rtti -Wall
+#cgo amd64,race CXXFLAGS: -DVPPS_V2_ONLY
 #include <stdlib.h>
 #include "host.h"
 */

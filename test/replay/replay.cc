@@ -10,19 +10,6 @@
 #include <thread>
 #include <vector>
 
-// All variants are one source and compile slowly with sanitizers, so here is only the first.
-#if defined(__x86_64__)
-extern "C" {
-uint32_t vpps_pass_v2(vpps_launch *, uint32_t, uint32_t, bool *);
-uint32_t vpps_pass_v3(vpps_launch *run, uint32_t thread, uint32_t threads, bool *moved) {
-  return vpps_pass_v2(run, thread, threads, moved);
-}
-uint32_t vpps_pass_v4(vpps_launch *run, uint32_t thread, uint32_t threads, bool *moved) {
-  return vpps_pass_v2(run, thread, threads, moved);
-}
-}
-#endif
-
 typedef std::vector<uint32_t> Words;
 
 static Words contents(const char *path) {

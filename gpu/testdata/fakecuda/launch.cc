@@ -104,17 +104,6 @@ static Plan *plan_of(const char *tables, uint32_t processors) {
 }
 
 extern "C" {
-// All variants are one source; here is only the first.
-#if defined(__x86_64__)
-uint32_t vpps_pass_v2(vpps_launch *, uint32_t, uint32_t, bool *);
-uint32_t vpps_pass_v3(vpps_launch *run, uint32_t thread, uint32_t threads, bool *moved) {
-  return vpps_pass_v2(run, thread, threads, moved);
-}
-uint32_t vpps_pass_v4(vpps_launch *run, uint32_t thread, uint32_t threads, bool *moved) {
-  return vpps_pass_v2(run, thread, threads, moved);
-}
-#endif
-
 void vpps_fake_run(const Image *image, const Arguments *a) {
   const uint32_t n = a->script[HEAD_PROCESSORS];
   Plan *plan = plan_of(image->code.tables, n);
