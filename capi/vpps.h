@@ -50,9 +50,10 @@
  *                       and SMs of a GPU plan, each of them optional; a plan whose kernel
  *                       spills is refused, where otherwise the next best one is taken
  *  VPPS_PLAN=profile=1  the first batches of vpps_fb run under every plan that fits, some
- *                       under each, and the fastest stays; it is remembered beside the
- *                       kernels for these matrices, this device and version. All are as
- *                       right, but sums are rounded differently
+ *                       under each, and under one with slices (below), and the fastest
+ *                       stays; it is remembered beside the kernels for these matrices, this
+ *                       device and version. All are as right, but sums are rounded
+ *                       differently
  *  VPPS_PLAN=registers=N,shared=N,partials=N   bounds a thread's registers for weights,
  *                       a processor's KB of shared memory, and the floats of a transposed
  *                       product's partial results, beyond which it reads its matrix
