@@ -35,8 +35,9 @@ func (j *job) finished() bool {
 	}
 }
 
-// builders is how many workers there are: two scripts are built at a time, and launched in order.
-const builders = 2
+// builders is how many workers there are, one for each batch that may be on its way: scripts are built side by side, and
+// launched in order.
+const builders = 3
 
 // pipeline is the workers and their queue.
 type pipeline struct {

@@ -28,12 +28,17 @@ func (b *Builder) backwardFrom(level int32) {
 	b.sliceGradients()
 	b.groupGradients(level)
 	b.levelGradients()
-	b.lowerGradients()
-	if b.first > 0 { // a part: each notes its own products of what all share
-		for v := range b.shared {
-			if b.wants[v] {
-				b.outerProducts(v, false)
-			}
+	b.lowerGradients(b.first, b.end)
+	if b.first > 0 {
+		b.outerOfShared()
+	}
+}
+
+// outerOfShared notes a part's own outer products of what all share.
+func (b *Builder) outerOfShared() {
+	for v := range b.shared {
+		if b.wants[v] {
+			b.outerProducts(v, false)
 		}
 	}
 }
@@ -146,10 +151,10 @@ func (b *Builder) levelGradients() {
 	}
 }
 
-// lowerGradients lowers the gradients of all nodes. Users come behind what they use; this order reads
+// lowerGradients lowers the gradients of nodes [first, end). Users come behind what they use; this order reads
 // memory in a row.
-func (b *Builder) lowerGradients() {
-	for v := int(b.end) - 1; v >= int(b.first); v-- {
+func (b *Builder) lowerGradients(first, end uint32) {
+	for v := int(end) - 1; v >= int(first); v-- {
 		if b.wants[v] {
 			b.lowerGradient(uint32(v))
 		}
@@ -213,7 +218,7 @@ func (b *Builder) lowerGradient(v uint32) {
 		}
 		return
 	}
-	if b.s.Grad[v] != NoOffset { // formed with its user's
+	if b.plan.rows > 0 && b.s.Grad[v] != NoOffset { // formed with its user's
 		return
 	}
 	n := b.size(v)
@@ -249,7 +254,9 @@ func (b *Builder) lowerGradient(v uint32) {
 		return
 	}
 	c := b.home(v)
-	b.s.Grad[v] = b.alloc(n)
+	if b.s.Grad[v] == NoOffset {
+		b.s.Grad[v] = b.alloc(n)
+	}
 	dst := operand{SegAct, b.s.Grad[v]}
 	flags := uint32(0)
 	if len(b.linear) > 0 {

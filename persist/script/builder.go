@@ -157,6 +157,7 @@ type Builder struct {
 	out         Built
 	space       []uint32 // for scripts
 	division    division
+	pieces      pieceMemory
 	crew        crew
 	closing     closing
 	emitter

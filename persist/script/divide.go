@@ -88,7 +88,9 @@ type division struct {
 	taken []*Builder // those of list and tail, in the order that they were taken over
 	ends  []int32    // where the clusters of each of these end
 	spare []*Builder
-	cuts  []uint32 // nodes that no earlier one but the shared has to do with, descending
+
+	whole, pieces []*Builder // parts whose backward part is lowered by pieces, and the pieces of all
+	cuts          []uint32   // nodes that no earlier one but the shared has to do with, descending
 
 	// As a part: its error, and what has become of it in the whole.
 	err       error
@@ -131,7 +133,7 @@ func (b *Builder) divide() bool {
 			first = end
 		}
 	}
-	if len(x.list) < 2 {
+	if len(x.list) < 2 && b.r.Plan.Single {
 		return false
 	}
 	for _, p := range x.list {
@@ -263,13 +265,7 @@ func (b *Builder) lowerParts() error {
 	tail.markNeeded()
 	tail.markAncestors()
 	b.deal(b.top)
-	b.crew.share(len(x.list), func(k int) {
-		p := x.list[k]
-		p.findUsers()
-		p.markNeeded()
-		p.findReaders()
-		p.division.err = p.forward()
-	})
+	b.forwardParts()
 	tail.arena = arena{top: b.top, limit: math.MaxUint32 - 64}
 	for _, p := range x.list {
 		if p.division.err != nil {
@@ -289,18 +285,49 @@ func (b *Builder) lowerParts() error {
 		return err
 	}
 	b.deal(tail.top)
+	b.wantPieces()
 	level := tail.deepest()
 	b.crew.share(len(x.list), func(k int) {
 		if b.crew.size <= 1 { // what was lowered last is at hand
 			k = len(x.list) - 1 - k
 		}
 		p := x.list[k]
+		if p.pieces.wanted > 0 {
+			p.placeGradients(level)
+			return
+		}
 		p.backwardFrom(level)
 		p.finishPart()
 	})
+	b.lowerPieces(tail.top)
 	tail.finishPart()
 	b.putTogether()
 	return nil
+}
+
+// forwardParts lowers the forward part of all parts. Where they are few, others look meanwhile for who uses what.
+func (b *Builder) forwardParts() {
+	list := b.division.list
+	n, apart := len(list), 2*len(list) <= mostGoroutines
+	lower := func(p *Builder) {
+		p.markNeeded()
+		p.findReaders()
+		p.division.err = p.forward()
+	}
+	if !apart {
+		b.crew.share(n, func(k int) {
+			list[k].findUsers()
+			lower(list[k])
+		})
+		return
+	}
+	b.crew.share(2*n, func(k int) {
+		if k < n {
+			lower(list[k])
+		} else {
+			list[k-n].findUsers()
+		}
+	})
 }
 
 // finishPart makes a part ready to be taken over.
@@ -354,8 +381,14 @@ func (b *Builder) putTogether() {
 	level := x.tail.deepest()
 	b.takeOver(x.tail)
 	for k := len(x.list) - 1; k >= 0; k-- {
-		level = max(level, x.list[k].deepest())
-		b.takeOver(x.list[k])
+		p := x.list[k]
+		level = max(level, p.deepest())
+		if p.pieces.wanted > 0 {
+			for _, q := range p.pieces.list {
+				b.takeOver(q)
+			}
+		}
+		b.takeOver(p)
 	}
 	b.backwardFrom(level)
 }

@@ -12,7 +12,7 @@ func (b *Builder) inSlices(c int32) bool { return c >= 0 && b.clusters[c].kind&s
 
 // formsSliced reports whether the gradients of a cluster's nodes are formed by a group.
 func (b *Builder) formsSliced(c int32) bool {
-	return b.clusters[c].kind == sliced|elementwise
+	return b.plan.rows > 0 && b.clusters[c].kind == sliced|elementwise
 }
 
 // newSliced starts a cluster in slices.
