@@ -49,7 +49,7 @@ func (e *Engine) startTimeline(path string) error {
 	if err != nil {
 		return wrong(ErrFile, "%v", err)
 	}
-	tracks := []string{programTrack - 1: "program", firstWorker - 1: "scripts, worker 1", firstWorker: "scripts, worker 2", deviceTrack - 1: "device"}
+	tracks := []string{programTrack - 1: "program", firstWorker - 1: "scripts, worker 1", firstWorker: "scripts, worker 2", firstWorker + 1: "scripts, worker 3", deviceTrack - 1: "device"}
 	e.timeline = timeline{f, f.Process(e.exec.Describe(), tracks...)}
 	if x, ok := e.exec.(traced); ok {
 		if err := x.Trace(now, e.traceLaunch); err != nil {
