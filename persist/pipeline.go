@@ -113,6 +113,7 @@ func next(queue chan *job, awake bool) *job {
 				return j
 			default:
 			}
+			script.Pause()
 			if looks&0xff == 0 {
 				runtime.Gosched()
 			}

@@ -30,11 +30,15 @@ type crew struct {
 	fault atomic.Pointer[string] // a panic of one of them
 }
 
-// begin makes it a crew of as many as there are processors for, until end. Nobody stays awake where others have
-// use for the processors.
-func (c *crew) begin(spare bool) {
+// nodesEach is how many nodes of a graph there are for each who helps: who waits takes time from those at work, with
+// which he shares a core.
+const nodesEach = 1500
+
+// begin makes it a crew for a graph of so many nodes, of as many as there are processors for, until end. Nobody stays
+// awake where others have use for the processors.
+func (c *crew) begin(spare bool, nodes int) {
 	processors := runtime.GOMAXPROCS(0)
-	c.size, c.awake = min(mostGoroutines, processors), spare && processors >= ManyProcessors
+	c.size, c.awake = min(mostGoroutines, processors, 1+nodes/nodesEach), spare && processors >= ManyProcessors
 	if c.awake {
 		c.size = min(c.size, (processors-1)/2)
 		for range c.size - 1 {
@@ -51,7 +55,7 @@ func (c *crew) end() {
 
 // stay helps with all work for a script.
 func (c *crew) stay(script uint64) {
-	const patience = 1 << 6 // looks before others may have the processor
+	const patience = 1 << 10 // looks before others may have the processor
 	for seen, looks := uint64(0), 0; ; looks++ {
 		now := c.round.Load()
 		if now>>32 != script {
@@ -61,7 +65,7 @@ func (c *crew) stay(script uint64) {
 			seen = now
 			c.help()
 		}
-		pause()
+		Pause()
 		if looks%patience == 0 {
 			runtime.Gosched()
 		}
@@ -87,7 +91,7 @@ func (c *crew) share(n int, work func(k int)) {
 	c.each()
 	c.round.Add(1)
 	for looks := 1; c.busy.Load() > 0; looks++ {
-		pause()
+		Pause()
 		if looks%64 == 0 {
 			runtime.Gosched()
 		}

@@ -12,7 +12,7 @@ func withProcessors(t *testing.T, test func(t *testing.T, c *crew)) {
 		t.Run(name, func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
 			var c crew
-			c.begin(true)
+			c.begin(true, 1<<20)
 			defer c.end()
 			if c.awake != (n > 2) {
 				t.Fatalf("with %d processors, awake is %v", n, c.awake)
@@ -63,7 +63,7 @@ func TestCrewsEnd(t *testing.T) {
 	before := runtime.NumGoroutine()
 	var c crew
 	for range 1000 {
-		c.begin(true)
+		c.begin(true, 1<<20)
 		c.share(2, func(int) {})
 		c.end()
 	}

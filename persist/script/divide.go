@@ -114,7 +114,7 @@ func (b *Builder) divide() bool {
 	if tail > r.Node || shared >= tail || int(tail-shared) < 2*partNodes {
 		return false
 	}
-	b.crew.begin(!b.r.Plan.Single) // now: they have the time until there is work to wake up in; a CPU's virtual processors need its cores
+	b.crew.begin(!b.r.Plan.Single, int(tail-shared)) // now: they have the time until there is work to wake up in; a CPU's virtual processors need its cores
 	b.findCuts(shared, tail)
 	chunk := b.chunkOf(shared, tail)
 	if chunk == 0 {

@@ -2,4 +2,5 @@
 
 package script
 
-func pause() {}
+// Pause is nothing where a processor has no such instruction.
+func Pause() {}
