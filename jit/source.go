@@ -175,11 +175,16 @@ func piecesOf(p *plan.Plan, cols, copies int) (pieces, each int) {
 	return copies * each, each
 }
 
+// outerStage is transposedStage for an outer product: its items take little work each, so that more of them have to be on
+// their way if they are short.
 func outerStage(p *plan.Plan, cols, copies int) (items, bytes int) {
 	copies, _ = piecesOf(p, cols, copies)
 	share := (iterations(cols) + copies - 1) / copies
 	bytes = 4 * 3 * (32*share + rowsOf(p))
-	return stage(p, bytes), bytes
+	if items = stage(p, bytes); items == 16 && 32*bytes <= room(p) {
+		items = 32
+	}
+	return items, bytes
 }
 
 // What a warp needs for a chain, and how the first one's slots are aligned (jit/kernel/chain.h).

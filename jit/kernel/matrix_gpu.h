@@ -146,7 +146,7 @@ template <int WIDTH, int ITEMS, bool FILL>
 VP void stage(float *to, const float *from, const u32 *items, u32 count, u32 first, u32 end) {
   constexpr int CHUNKS = ITEMS * WIDTH / 4, TURNS = (CHUNKS + (int)THREADS - 1) / (int)THREADS;
   bool single = false;
-#pragma unroll
+#pragma unroll 1 // copies are on their way at once anyway, and registers are few
   for (int j = 0; j < TURNS; j++) {
     u32 at = j * THREADS + THREAD, b = at / (WIDTH / 4), c = first + at % (WIDTH / 4) * 4;
     if (at >= CHUNKS)
