@@ -26,7 +26,7 @@ func (e *Engine) beginTrial() {
 // measured takes the time of a batch of fb.
 func (e *Engine) measured(f *flight) {
 	if e.trial != nil && f.nodes > 0 {
-		e.trial.Add(f.plan, 1e3*e.exec.(measurer).BatchUS(f.launch)/float64(f.nodes))
+		e.trial.Add(f.plan, int(f.nodes), e.exec.(measurer).BatchUS(f.launch))
 	}
 }
 

@@ -52,7 +52,7 @@ func profiledBy(t *testing.T, cache string, settings plan.Settings, version stri
 }
 
 // trialSteps is more batches than all candidates take.
-const trialSteps = 150
+const trialSteps = 250
 
 func TestAProfileChoosesTheFastestPlanAndIsRemembered(t *testing.T) {
 	c := newModel(t, 0)
@@ -69,7 +69,7 @@ func TestAProfileChoosesTheFastestPlanAndIsRemembered(t *testing.T) {
 	}
 	require.Equal(t, []int{3, 1}, []int{m.Engine.plan.RowsPerWarp, m.Engine.plan.CTAs})
 	report := m.PlanReport()
-	require.Contains(t, report, "medians of 9 batches")
+	require.Contains(t, report, "lines through 15 batches")
 	require.Contains(t, report, "1x1 ")
 	require.Contains(t, report, "1x2 ")
 	require.NotContains(t, report, "to be measured")

@@ -316,7 +316,7 @@ func TestReportsTellSlices(t *testing.T) {
 	trial := NewTrial([]*Plan{whole, p})
 	for !trial.Over() {
 		us := map[bool]float64{false: 30, true: 20}[trial.Present().Slices != nil]
-		trial.Add(trial.Present(), us)
+		trial.Add(trial.Present(), 1000, us)
 	}
 	require.Contains(t, trial.Report(), "2x1 30.00 2x1 in slices 20.00")
 	require.Same(t, p, trial.Present())
