@@ -81,6 +81,9 @@ func (b *Builder) lowerPieces(top uint32) {
 		top = max(top, p.limit)
 	}
 	b.division.whole, b.division.pieces = whole, all
+	if len(whole) == 0 {
+		return
+	}
 	for k, q := range all {
 		q.arena = arena{chunk: b.division.list[0].chunk, turn: uint32(len(all))}
 		q.next = uint64(top) + uint64(k)*uint64(q.chunk)
@@ -100,8 +103,8 @@ func (b *Builder) lowerPieces(top uint32) {
 // appendPieces appends a Builder for each piece of the part, the last nodes' first.
 func (b *Builder) appendPieces(all []*Builder) []*Builder {
 	from, end := len(all), b.end
-	for _, first := range b.pieces.cuts {
-		q := b.newPart(mostParts+1+len(all), b.nodeRange)
+	for k, first := range b.pieces.cuts {
+		q := b.newPart(k, b.nodeRange)
 		q.useStart, q.uses, q.blevel, q.bcluster = b.useStart, b.uses, b.blevel, b.bcluster
 		q.ends, q.mixed, q.pieces.first, q.pieces.end = b.ends, b.mixed, first, end
 		all, end = append(all, q), first
