@@ -34,6 +34,13 @@ func trainerOf(h *persist.Handle) C.uintptr_t {
 	return trainers.of[t]
 }
 
+//export goRelease
+func goRelease(h C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	release(h)
+	return 0
+}
+
 // release forgets an object; 0 is nothing.
 func release(h C.uintptr_t) {
 	if h == 0 {

@@ -1,0 +1,223 @@
+package main
+
+/*
+#include "vpps.h"
+#include "errors.h"
+*/
+import "C"
+
+import (
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+
+	"libvpps/persist"
+	"libvpps/persist/clocks"
+)
+
+// engines are opened once per device; "auto" is the one of the device that it found.
+var engines struct {
+	sync.Mutex
+	open map[string]*shared // by the names asked for and the device's own
+}
+
+type shared struct {
+	engine *persist.Engine
+	handle C.uintptr_t
+	users  int
+}
+
+//export goEngineOpen
+func goEngineOpen(o *C.vpps_cengine_options, out *C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	name := "auto"
+	if o.device != nil {
+		name = C.GoString(o.device)
+	}
+	engines.Lock()
+	defer engines.Unlock()
+	s := engines.open[name]
+	if s == nil {
+		e, err := persist.Open(persist.Options{Device: name, Threads: int(o.threads), Processors: int(o.processors), Seed: uint32(o.seed), Snapshot: int(o.snapshot_batches),
+			Plan: textOf(o.plan), Trace: textOf(o.trace), Times: o.times != 0, Version: fmt.Sprintf("%d.%d.%d", C.VPPS_VERSION_MAJOR, C.VPPS_VERSION_MINOR, C.VPPS_VERSION_PATCH)})
+		if err != nil {
+			return failed(err)
+		}
+		s = share(name, e)
+	}
+	s.users++
+	*out = s.handle
+	return 0
+}
+
+// textOf is a C string, "" for NULL.
+func textOf(s *C.vpps_cchar) string {
+	if s == nil {
+		return ""
+	}
+	return C.GoString((*C.char)(s))
+}
+
+// share enters a new engine under its names, unless its device has one already.
+func share(name string, e *persist.Engine) *shared {
+	if engines.open == nil {
+		engines.open = map[string]*shared{}
+	}
+	device := deviceOf(e.Describe())
+	s := engines.open[device]
+	if s != nil {
+		e.Close()
+	} else {
+		s = &shared{engine: e}
+		s.handle = newHandle(s)
+	}
+	engines.open[name], engines.open[device] = s, s
+	return s
+}
+
+// deviceOf is the device that a description begins with: "cpu", "cuda:1".
+func deviceOf(description string) string {
+	device, _, _ := strings.Cut(description, ": ")
+	return device
+}
+
+//export goEngineClose
+func goEngineClose(h C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	engines.Lock()
+	defer engines.Unlock()
+	s, err := object[shared](h, "engine")
+	if err != nil {
+		return failed(err)
+	}
+	if s.users--; s.users > 0 {
+		return 0
+	}
+	maps.DeleteFunc(engines.open, func(_ string, x *shared) bool { return x == s })
+	release(s.handle)
+	s.engine.Close()
+	return 0
+}
+
+func engine(h C.uintptr_t) (*persist.Engine, error) {
+	s, err := object[shared](h, "engine")
+	if err != nil {
+		return nil, err
+	}
+	return s.engine, nil
+}
+
+//export goEngineDescribe
+func goEngineDescribe(h C.uintptr_t, to *C.char, size C.size_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	text(e.Describe(), to, size, nil)
+	return 0
+}
+
+//export goEngineSeed
+func goEngineSeed(h C.uintptr_t, seed C.uint32_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	e.Seed(uint32(seed))
+	return 0
+}
+
+//export goEngineStatistics
+func goEngineStatistics(h C.uintptr_t, to *C.vpps_statistics) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	s := e.Statistics()
+	to.batches, to.launches, to.copies_to_device = C.uint64_t(s.Batches), C.uint64_t(s.Launches), C.uint64_t(s.Copies)
+	to.nodes, to.decode_ns, to.plan_ns = C.uint64_t(s.Nodes), C.uint64_t(s.DecodeNS), C.uint64_t(s.PlanNS)
+	to.schedule_ns, to.execute_ns, to.script_words = C.uint64_t(s.ScheduleNS), C.uint64_t(s.ExecuteNS), C.uint64_t(s.Script)
+	return 0
+}
+
+//export goEngineTimes
+func goEngineTimes(h C.uintptr_t, to *C.vpps_times) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	t, err := e.Times()
+	if err != nil {
+		return failed(err)
+	}
+	to.record_ns, to.decode_ns, to.schedule_ns = C.uint64_t(t.RecordNS), C.uint64_t(t.DecodeNS), C.uint64_t(t.ScheduleNS)
+	to.launch_ns, to.wait_ns = C.uint64_t(t.LaunchNS), C.uint64_t(t.WaitNS)
+	to.copy_ns, to.kernel_ns = C.uint64_t(t.CopyNS), C.uint64_t(t.KernelNS)
+	s := &t.Clocks
+	to.processors, to.launches = C.uint32_t(s.Processors), C.uint64_t(s.Launches)
+	for part, to := range map[clocks.Part]*C.vpps_part_time{
+		clocks.Start: &to.start, clocks.Forward: &to.forward, clocks.Backward: &to.backward, clocks.Gradients: &to.gradients,
+		clocks.Update: &to.update, clocks.Fetch: &to.fetch, clocks.Waiting: &to.waiting, clocks.Idle: &to.idle, clocks.Busy: &to.busy,
+	} {
+		to.mean_ns, to.max_ns = C.uint64_t(s.Parts[part].Mean), C.uint64_t(s.Parts[part].Max)
+	}
+	to.loaded_bytes, to.updated_bytes, to.streamed_bytes = C.uint64_t(s.Loaded), C.uint64_t(s.Updated), C.uint64_t(s.Streamed)
+	return 0
+}
+
+//export goClockTable
+func goClockTable(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	t, err := e.Times()
+	if err != nil {
+		return failed(err)
+	}
+	text(t.Clocks.Table(), to, size, needed)
+	return 0
+}
+
+//export goPlanReport
+func goPlanReport(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) (status C.int) {
+	defer guard(&status)
+	x, err := object[persist.Handle](h, "handle")
+	if err != nil {
+		return failed(err)
+	}
+	text(x.PlanReport(), to, size, needed)
+	return 0
+}
+
+//export goFlushTimeline
+func goFlushTimeline(h C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(e.FlushTimeline())
+}
+
+//export goScriptDump
+func goScriptDump(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) (status C.int) {
+	defer guard(&status)
+	e, err := engine(h)
+	if err != nil {
+		return failed(err)
+	}
+	text(e.Dump(), to, size, needed)
+	return 0
+}
+
+//export goBuildInfo
+func goBuildInfo(to *C.char, size C.size_t) {
+	text(buildInfo(), to, size, nil)
+}
