@@ -211,7 +211,10 @@ func (b *Builder) home(v uint32) int32 {
 func (b *Builder) lowerGradient(v uint32) {
 	if at := b.passAt[v]; at != NoOffset {
 		c := b.passFrom[v]
-		b.s.Grad[v], b.gsub[v] = b.s.Grad[c]+at, b.gsub[c]
+		b.gsub[v] = b.gsub[c]
+		if b.s.Grad[v] == NoOffset { // pieces have placed it, and others read it meanwhile
+			b.s.Grad[v] = b.s.Grad[c] + at
+		}
 		if b.g.Op[v] == ops.Lookup {
 			b.linear = append(b.linear[:0], one(b.s.Grad[v]))
 			b.gradientToRows(v)

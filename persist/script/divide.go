@@ -99,9 +99,11 @@ type division struct {
 	pool      uint32   // and its words in pool
 }
 
-// divisible reports whether a request is one to train with a large graph, no value of which is asked for.
+// divisible reports whether a request is one to train with a large graph, no value of which is asked for, or to
+// evaluate one.
 func divisible(r *Request) bool {
-	return r.Forward && r.Backward && r.Needed && !r.Full && !r.Copy && len(r.Keep) == 0 && r.State.Done == 0 && int(r.Node) >= 2*partNodes
+	trains := r.Backward && r.Needed && !r.Full && !r.Copy && len(r.Keep) == 0
+	return r.Forward && (trains || !r.Backward) && r.State.Done == 0 && int(r.Node) >= 2*partNodes
 }
 
 // divide finds the parts of a batch; false: it is better lowered in one go.
@@ -263,7 +265,9 @@ func (b *Builder) lowerParts() error {
 		return err
 	}
 	tail.markNeeded()
-	tail.markAncestors()
+	if b.r.Backward {
+		tail.markAncestors()
+	}
 	b.deal(b.top)
 	b.forwardParts()
 	tail.arena = arena{top: b.top, limit: math.MaxUint32 - 64}
@@ -273,14 +277,33 @@ func (b *Builder) lowerParts() error {
 		}
 		tail.top = max(tail.top, p.limit)
 	}
-	tail.findUsers()
+	if b.r.Backward {
+		tail.findUsers()
+	}
 	tail.findReaders()
 	if err := tail.forward(); err != nil {
 		return err
 	}
 	b.out.Values = tail.top - b.r.Base
-	tail.reportLoss()
+	if b.r.Backward {
+		tail.reportLoss()
+	}
 	b.endForward()
+	if b.r.Backward {
+		if err := b.backwardParts(); err != nil {
+			return err
+		}
+	} else {
+		b.crew.share(len(x.list), func(k int) { x.list[k].finishPart() })
+	}
+	tail.finishPart()
+	b.putTogether()
+	return nil
+}
+
+// backwardParts lowers the backward part of all parts, and finishes them.
+func (b *Builder) backwardParts() error {
+	x, tail := &b.division, b.division.tail
 	if err := tail.backward(); err != nil {
 		return err
 	}
@@ -300,34 +323,35 @@ func (b *Builder) lowerParts() error {
 		p.finishPart()
 	})
 	b.lowerPieces(tail.top)
-	tail.finishPart()
-	b.putTogether()
 	return nil
 }
 
 // forwardParts lowers the forward part of all parts. Where they are few, others look meanwhile for who uses what.
 func (b *Builder) forwardParts() {
 	list := b.division.list
-	n, apart := len(list), 2*len(list) <= mostGoroutines
+	n := len(list)
 	lower := func(p *Builder) {
 		p.markNeeded()
 		p.findReaders()
 		p.division.err = p.forward()
 	}
-	if !apart {
+	switch {
+	case !b.r.Backward:
+		b.crew.share(n, func(k int) { lower(list[k]) })
+	case 2*n <= mostGoroutines:
+		b.crew.share(2*n, func(k int) {
+			if k < n {
+				lower(list[k])
+			} else {
+				list[k-n].findUsers()
+			}
+		})
+	default:
 		b.crew.share(n, func(k int) {
 			list[k].findUsers()
 			lower(list[k])
 		})
-		return
 	}
-	b.crew.share(2*n, func(k int) {
-		if k < n {
-			lower(list[k])
-		} else {
-			list[k-n].findUsers()
-		}
-	})
 }
 
 // finishPart makes a part ready to be taken over.
@@ -377,18 +401,23 @@ func (b *Builder) deepest() int32 {
 // the last to the first, as nodes do in a backward.
 func (b *Builder) putTogether() {
 	x := &b.division
-	b.sharedUsers()
-	level := x.tail.deepest()
 	b.takeOver(x.tail)
 	for k := len(x.list) - 1; k >= 0; k-- {
 		p := x.list[k]
-		level = max(level, p.deepest())
-		if p.pieces.wanted > 0 {
+		if b.r.Backward && p.pieces.wanted > 0 {
 			for _, q := range p.pieces.list {
 				b.takeOver(q)
 			}
 		}
 		b.takeOver(p)
+	}
+	if !b.r.Backward {
+		return
+	}
+	b.sharedUsers()
+	level := x.tail.deepest()
+	for _, p := range x.list {
+		level = max(level, p.deepest())
 	}
 	b.backwardFrom(level)
 }

@@ -1,6 +1,7 @@
 package script_test
 
 import (
+	"errors"
 	"math"
 	"runtime"
 	"slices"
@@ -80,6 +81,54 @@ func compareRuns(t *testing.T, seed uint64, r *script.Request, x, y *script.Scri
 				break
 			}
 		}
+	}
+}
+
+// A forward part alone by parts leaves the values that one lowered in one go does, with any number of goroutines; up to
+// rounding, for an affine transform adds its products as they get ready, and copies of parameters are another level's
+// for a part.
+func TestAForwardByPartsLeavesTheSameValues(t *testing.T) {
+	var b script.Builder
+	divided := 0
+	for seed := range uint64(120) {
+		r := script.Sentences(t, seed, 1+int(seed%8))
+		if r == nil {
+			continue
+		}
+		r.Backward, r.Needed, r.Copy, r.Update, r.Result = false, false, true, nil, script.NoOffset
+		whole := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		at := r.State
+		was := script.PartNodes(2)
+		parts := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		if !slices.Equal(wordsOf(t, &b, r, 4), parts.Words) {
+			t.Errorf("seed %d: four goroutines make another script than one", seed)
+		}
+		script.PartNodes(was)
+		if !slices.Equal(whole.Words, parts.Words) {
+			divided++
+		}
+		if err := script.Verify(parts, r.Plan); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+		e, f := checking(t, 1, r.Plan, liveMemory(whole)), checking(t, 1, r.Plan, liveMemory(parts))
+		if err := errors.Join(e.Launch(whole, 1), f.Launch(parts, 1)); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		for v := range r.Node + 1 {
+			if at.Segment[v] != r.State.Segment[v] {
+				t.Fatalf("seed %d: node %d is in %v and %v", seed, v, at.Segment[v], r.State.Segment[v])
+			}
+			x, y := e.Segment(at.Segment[v])[at.Value[v]:], f.Segment(at.Segment[v])[r.State.Value[v]:]
+			for i := range r.Graph.DimOf(v).Size() {
+				same := math.Float32bits(x[i]) == math.Float32bits(y[i])
+				if d := math.Abs(float64(x[i] - y[i])); !same && !(d <= 1e-6*max(1, math.Abs(float64(x[i])))) {
+					t.Fatalf("seed %d: element %d of node %d, %v, is %v and %v", seed, i, v, r.Graph.Op[v], x[i], y[i])
+				}
+			}
+		}
+	}
+	if divided < 40 {
+		t.Errorf("only %d graphs were divided", divided)
 	}
 }
 

@@ -54,7 +54,7 @@ func (b *Builder) copyOf(v uint32) {
 func (b *Builder) markNeeded() {
 	first, last := max(b.first, uint32(b.s.Done)), b.r.Node
 	if !b.r.Needed {
-		for v := first; v <= last; v++ {
+		for v := first; v < b.end; v++ {
 			b.need[v] = true
 		}
 		return
