@@ -134,9 +134,8 @@ func room(p *plan.Plan) int { return min(p.Shared, mostShared) }
 func rowsOf(p *plan.Plan) int { return Threads / 32 * p.RowsPerWarp }
 
 // stage is how many items a matrix routine works on between two meetings of a processor's threads,
-// each of so many bytes.
-func stage(p *plan.Plan, bytes int) int {
-	items := 16
+// each of so many bytes: at most so many.
+func stage(p *plan.Plan, bytes, items int) int {
 	for items > 1 && items*bytes > room(p) {
 		items /= 2
 	}
@@ -163,7 +162,7 @@ func productSizes(p *plan.Plan, cols int) (ring, items, bytes int) {
 // transposedStage is the items of a stage, and the bytes of each in three buffers.
 func transposedStage(p *plan.Plan, arrays int) (items, bytes int) {
 	bytes = 4 * 3 * rowsOf(p) * arrays
-	return stage(p, bytes), bytes
+	return stage(p, bytes, 16), bytes
 }
 
 // piecesOf is in how many pieces the columns of a gradient are formed, and how many of them a processor forms.
@@ -181,10 +180,7 @@ func outerStage(p *plan.Plan, cols, copies int) (items, bytes int) {
 	copies, _ = piecesOf(p, cols, copies)
 	share := (iterations(cols) + copies - 1) / copies
 	bytes = 4 * 3 * (32*share + rowsOf(p))
-	if items = stage(p, bytes); items == 16 && 32*bytes <= room(p) {
-		items = 32
-	}
-	return items, bytes
+	return stage(p, bytes, 32), bytes
 }
 
 // What a warp needs for a chain, and how the first one's slots are aligned (jit/kernel/chain.h).

@@ -37,7 +37,7 @@ func (j *job) finished() bool {
 
 // builders is how many workers there are, one for each batch that may be on its way: scripts are built side by side, and
 // launched in order.
-const builders = 3
+const builders = inFlight + 1
 
 // pipeline is the workers and their queue.
 type pipeline struct {

@@ -3,6 +3,7 @@ package persist
 // The timeline of VPPS_TRACE=file: what the program, the workers and the device do when.
 
 import (
+	"fmt"
 	"os"
 
 	"libvpps/persist/trace"
@@ -49,7 +50,10 @@ func (e *Engine) startTimeline(path string) error {
 	if err != nil {
 		return wrong(ErrFile, "%v", err)
 	}
-	tracks := []string{programTrack - 1: "program", firstWorker - 1: "scripts, worker 1", firstWorker: "scripts, worker 2", firstWorker + 1: "scripts, worker 3", deviceTrack - 1: "device"}
+	tracks := []string{programTrack - 1: "program", deviceTrack - 1: "device"}
+	for k := range builders {
+		tracks[firstWorker-1+k] = fmt.Sprintf("scripts, worker %d", k+1)
+	}
 	e.timeline = timeline{f, f.Process(e.exec.Describe(), tracks...)}
 	if x, ok := e.exec.(traced); ok {
 		if err := x.Trace(now, e.traceLaunch); err != nil {

@@ -14,8 +14,8 @@ import (
 // mostGoroutines is how many work on a script at most.
 const mostGoroutines = 7
 
-// ManyProcessors is on how many goroutines stay awake: two scripts are written at a time, and the program wants a
-// processor of its own.
+// ManyProcessors is on how many goroutines stay awake: several scripts are written at a time, and the program wants
+// a processor of its own.
 const ManyProcessors = 8
 
 // crew is the goroutines that work on a script, its builder's included. The zero crew is the builder's alone.

@@ -252,6 +252,7 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 	p.reader, p.partials = b.reader, b.partials
 	p.knowsOthers, p.partial, p.mixed = false, false, false
 	p.nodeRange, p.division.err = nodes, nil
+	p.pieces.wanted, p.pieces.list = 0, nil
 	p.clear()
 	return p
 }
@@ -403,13 +404,10 @@ func (b *Builder) putTogether() {
 	x := &b.division
 	b.takeOver(x.tail)
 	for k := len(x.list) - 1; k >= 0; k-- {
-		p := x.list[k]
-		if b.r.Backward && p.pieces.wanted > 0 {
-			for _, q := range p.pieces.list {
-				b.takeOver(q)
-			}
+		for _, q := range x.list[k].pieces.list {
+			b.takeOver(q)
 		}
-		b.takeOver(p)
+		b.takeOver(x.list[k])
 	}
 	if !b.r.Backward {
 		return
