@@ -1,6 +1,6 @@
 // The virtual processor for other machines (arm64: NEON is part of its base).
 #if !defined(__x86_64__)
-#pragma GCC optimize("O3,fp-contract=off,no-math-errno")
+#pragma GCC optimize("O3,fp-contract=off,no-math-errno,no-trapping-math")
 #include "host.h"
 #define VW 4
 namespace vpps_generic {

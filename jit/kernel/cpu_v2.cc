@@ -1,7 +1,7 @@
 // The virtual processor for x86-64-v2.
 #if defined(__x86_64__)
 #pragma GCC target("arch=x86-64-v2")
-#pragma GCC optimize("O3,fp-contract=off,no-math-errno")
+#pragma GCC optimize("O3,fp-contract=off,no-math-errno,no-trapping-math")
 #include "host.h"
 #define VW 4
 namespace vpps_v2 {

@@ -1,7 +1,7 @@
 // The virtual processor for x86-64-v4.
 #if defined(__x86_64__) && !defined(VPPS_V2_ONLY)
 #pragma GCC target("arch=x86-64-v4")
-#pragma GCC optimize("O3,fp-contract=off,no-math-errno")
+#pragma GCC optimize("O3,fp-contract=off,no-math-errno,no-trapping-math")
 #include "host.h"
 #define VW 16
 namespace vpps_v4 {
