@@ -14,6 +14,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <sstream>
 #include <thread>
 
 using namespace dynet;
@@ -46,7 +47,7 @@ floats train(std::function<Trainer *(ParameterCollection &)> make, bool accelera
 } // namespace
 
 TEST(accelerated_graphs_train_as_dynet_does) {
-  for (auto make : {sgd, adam, momentum})
+  for (auto make : {sgd, cyclical, adam, momentum, adagrad, adadelta, rmsprop, amsgrad})
     for (bool wrapped : {false, true}) {
       floats want_model, got_model;
       const floats want = train(make, false, false, 30, want_model);
@@ -54,6 +55,46 @@ TEST(accelerated_graphs_train_as_dynet_does) {
       close(got, want, 1e-4f);
       close(got_model, want_model, 1e-4f);
     }
+}
+
+namespace {
+// The losses of DyNet's calls; at a step of its own choice something is done to the trainer.
+floats train_and(Trainer *(*make)(ParameterCollection &), bool accelerated, unsigned wrap_at,
+                 std::function<void(Trainer &)> at_10) {
+  tagger t;
+  const std::unique_ptr<Trainer> own(make(t.m));
+  std::unique_ptr<vpps::trainer> wrap;
+  floats losses;
+  for (unsigned k = 0; k < 20; k++) {
+    if (accelerated && k == wrap_at)
+      wrap.reset(new vpps::trainer(*own));
+    Trainer &trainer = wrap ? *wrap : *own;
+    if (k == 10)
+      at_10(trainer);
+    ComputationGraph cg;
+    if (accelerated)
+      vpps::accelerate(cg);
+    Expression loss = t.loss(cg, k);
+    losses.push_back(as_scalar(cg.forward(loss)));
+    cg.backward(loss);
+    trainer.update();
+  }
+  EQUAL(own->updates, 20);
+  return losses;
+}
+} // namespace
+
+TEST(a_wrapped_trainer_forgets_at_a_restart) {
+  const auto restart = [](Trainer &t) { t.restart(); };
+  for (auto make : {sgd, adam, momentum, adadelta})
+    close(train_and(make, true, 0, restart), train_and(make, false, 0, restart), 1e-4f);
+}
+
+// It keeps what it remembers, on the host.
+TEST(a_trainer_that_has_made_updates_can_be_wrapped) {
+  const auto nothing = [](Trainer &) {};
+  for (auto make : {sgd, adam, momentum})
+    close(train_and(make, true, 7, nothing), train_and(make, false, 7, nothing), 1e-4f);
 }
 
 void fb_trains_as_dynet(Trainer *(*make)(ParameterCollection &)) {
@@ -94,6 +135,42 @@ TEST(a_trainer_that_has_made_updates_is_refused) {
   AdamTrainer used(m);
   used.update();
   THROWS(std::invalid_argument, "has made updates", vpps::handle(m, used));
+}
+
+namespace {
+// DyNet 2.1's trainers are not saved.
+template <class T> auto save(T &t, std::ostream &to, int) -> decltype(t.save(to), true) {
+  t.save(to);
+  return true;
+}
+template <class T> bool save(T &, std::ostream &, long) { return false; }
+template <class T> auto read(T &t, std::istream &from, int) -> decltype(t.populate(from)) {
+  t.populate(from);
+}
+template <class T> void read(T &, std::istream &, long) {}
+} // namespace
+
+TEST(what_a_wrapped_trainer_remembers_is_not_saved_silently) {
+  ParameterCollection m;
+  m.add_parameters({3});
+  SimpleSGDTrainer own(m, 0.25f);
+  vpps::trainer wrapped(own);
+  std::stringstream text;
+  if (!save(wrapped, text, 0))
+    return;
+  own.learning_rate = 1;
+  read(wrapped, text, 0);
+  EQUAL(own.learning_rate, 0.25f);
+  wrapped.update();
+  EQUAL(wrapped.learning_rate, 0.25f);
+  AdamTrainer adam(m);
+  vpps::trainer remembers(adam);
+  THROWS(std::logic_error, "neither saved nor read", save(remembers, text, 0));
+  std::stringstream other;
+  save(adam, other, 0);
+  AdamTrainer again(m);
+  read(again, other, 0);
+  THROWS(std::invalid_argument, "or read some", vpps::handle(m, again));
 }
 
 TEST(what_the_program_writes_is_noticed) {
@@ -366,6 +443,15 @@ TEST(parameters_move_to_the_engine_and_back) {
   const floats want = train(sgd, false, false, 12, want_model);
   tagger t;
   const float *dense = t.W.p->values.v, *table = t.E.p->all_values.v;
+  for (auto make : {adam, momentum, adagrad, adadelta, rmsprop, amsgrad}) {
+    const std::unique_ptr<Trainer> rule(make(t.m));
+    {
+      vpps::trainer wrapped(*rule);
+      EQUAL(t.W.p->values.v != dense, host);
+    }
+    vpps::handle hndl(t.m);
+    CHECK(t.W.p->values.v == dense);
+  }
   SimpleSGDTrainer own(t.m, 0.2f);
   vpps::trainer trainer(own);
   EQUAL(t.W.p->values.v != dense, host);

@@ -4,10 +4,13 @@
 
 #include <dynet/training.h>
 
+#include <istream>
 #include <memory>
+#include <ostream>
 #include <stdexcept>
 #include <string>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "parameters.hpp"
@@ -27,10 +30,17 @@ public:
       throw std::invalid_argument(
           std::string("libvpps has no rule for the trainer ") + typeid(rule).name() +
           ": use another, or train through vpps::accelerate and DyNet's own trainer");
-    if (o.rule != VPPS_RULE_SGD && rule.updates > 0)
+    if (remembers(rule, o))
       throw std::invalid_argument(
           std::string("the trainer ") + typeid(rule).name() +
-          " has made updates, which libvpps knows nothing of: give it to the handle before");
+          " has made updates, or read some, which libvpps knows nothing of: give it to the handle "
+          "before");
+  }
+
+  // Whether the engine can do what the trainer does.
+  static bool can_do(dynet::Trainer &rule) {
+    vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
+    return describe(rule, o) && !remembers(rule, o) && !averages(rule, 0);
   }
   ~engine_trainer() { vpps_trainer_destroy(raw_); }
 
@@ -88,12 +98,23 @@ public:
   void count_update() {
     ++fields_.updates;
     ++fields_.updates_since_status;
+    const dynet::real rate = rule_.learning_rate;
     after_update(rule_);
+    if (rule_.learning_rate != rate) // a cyclical one
+      fields_.learning_rate = rule_.learning_rate;
   }
+  // Whether the rule remembers gradients.
+  bool has_state() const { return sent_.rule != VPPS_RULE_SGD; }
+  void forget() { check(vpps_trainer_restart(current())); }
 
 private:
   engine_trainer(const engine_trainer &);
   engine_trainer &operator=(const engine_trainer &);
+  // Whether the rule builds on gradients that the engine has not seen.
+  static bool remembers(const dynet::Trainer &rule, const vpps_trainer_options &o) {
+    return o.rule != VPPS_RULE_SGD &&
+           (rule.updates > 0 || rule.aux_allocated > 0 || rule.aux_allocated_lookup > 0);
+  }
   static bool same(const vpps_trainer_options &a, const vpps_trainer_options &b) {
     return a.learning_rate == b.learning_rate && a.clipping == b.clipping &&
            a.clip_threshold == b.clip_threshold && a.sparse == b.sparse &&
@@ -109,6 +130,25 @@ private:
   vpps_trainer_options sent_;
 };
 
+// A trainer whose save and populate are those of another. DyNet 2.1 has neither.
+template <class Trainer, class = void> class saved_as_another : public Trainer {
+protected:
+  using Trainer::Trainer;
+  virtual Trainer &to_save() = 0;
+};
+template <class Trainer>
+class saved_as_another<Trainer, decltype(std::declval<Trainer &>().save(
+                                    std::declval<std::ostream &>()))> : public Trainer {
+public:
+  void save(std::ostream &to) override { this->to_save().save(to); }
+  void populate(std::istream &from) override { this->to_save().populate(from); }
+  using Trainer::populate;
+
+protected:
+  using Trainer::Trainer;
+  virtual Trainer &to_save() = 0;
+};
+
 } // namespace installed
 
 // Wraps a trainer of DyNet's whose update() then runs where the parameters live:
@@ -118,16 +158,18 @@ private:
 //
 // It is a dynet::Trainer; fields may be set on either. On the CPU the parameters of DyNet move into
 // the engine's memory. Elsewhere DyNet's memory has the new values after every update, unless
-// defer_copies is set: then vpps::pull(model) has to come before saving. Other trainers than
-// SimpleSGDTrainer go on working as DyNet wrote them, on the host.
-class trainer : public dynet::Trainer {
+// defer_copies is set: then vpps::pull(model) has to come before saving. What a rule remembers of
+// gradients is this object's, so save() of the wrapped trainer does not write it, and that of this
+// one is an error. Trainers that have made updates before, keep moving averages or are not DyNet's
+// go on working as they did, on the host.
+class trainer : public installed::saved_as_another<dynet::Trainer> {
 public:
   explicit trainer(dynet::Trainer &wrapped)
-      : dynet::Trainer(*wrapped.model, wrapped.learning_rate), wrapped_(wrapped),
+      : saved_as_another(*wrapped.model, wrapped.learning_rate), wrapped_(wrapped),
         all_(installed::parameters::all()) {
     const installed::turn mine;
     take();
-    if (typeid(wrapped) == typeid(dynet::SimpleSGDTrainer)) {
+    if (installed::engine_trainer::can_do(wrapped)) {
       engine_.reset(new installed::engine_trainer(*this, wrapped));
       engine_->current();
     }
@@ -158,7 +200,12 @@ public:
     give();
     copy(changed);
   }
-  void restart() override { wrapped_.restart(); }
+  void restart() override {
+    const installed::turn mine;
+    wrapped_.restart();
+    if (engine_)
+      engine_->forget();
+  }
   using dynet::Trainer::restart;
 
 protected:
@@ -167,6 +214,16 @@ protected:
   void update_params(dynet::real, size_t) override { refuse(); }
   void update_lookup_params(dynet::real, size_t, size_t) override { refuse(); }
   void update_lookup_params(dynet::real, size_t) override { refuse(); }
+
+  dynet::Trainer &to_save() override {
+    if (engine_ && engine_->has_state())
+      throw std::logic_error(
+          std::string("vpps::trainer: what ") + typeid(wrapped_).name() +
+          " remembers of gradients is libvpps's, and is neither saved nor read: train through "
+          "vpps::accelerate and DyNet's own trainer to save it");
+    take();
+    return wrapped_;
+  }
 
 private:
   struct rows {
