@@ -95,12 +95,14 @@ void start(const application &a, const char *what) {
               t4 - t3);
 }
 
-// Both starts of one application, in processes of their own with a cache of their own.
+// Both starts of one application, in processes of their own with a cache of their own. NVRTC, which
+// from CUDA 13 on keeps what it has compiled, too, is not to: it may know the kernel from before.
 int both(const std::string &program, const char *name) {
   char folder[] = "/tmp/vpps-startup-XXXXXX";
   if (!mkdtemp(folder))
     throw std::runtime_error("/tmp: no folder can be made there");
   setenv("VPPS_CACHE_DIR", folder, 1);
+  setenv("CUDA_CACHE_DISABLE", "1", 1);
   int failed = 0;
   for (const char *what : {"cold", "warm"})
     failed |= std::system((program + " " + name + " --" + what + " 2>/dev/null").c_str());

@@ -64,7 +64,7 @@ func (e *Engine) startTimeline(path string) error {
 }
 
 func (e *Engine) traceLaunch(batch uint32, begin, copied, done uint64) {
-	e.timeline.to.Span(deviceTrack, "copy", uint64(batch), begin, copied)
+	e.timeline.to.Span(deviceTrack, "await script", uint64(batch), begin, copied)
 	e.timeline.to.Span(deviceTrack, "kernel", uint64(batch), copied, done)
 }
 

@@ -109,7 +109,7 @@ func TestTheTimelineShowsThreeStagesAtOnce(t *testing.T) {
 	}
 	require.Eventually(t, overlap, 30*time.Second, time.Millisecond)
 	by := eventsOf(t, path)
-	for _, name := range []string{"record", "fb", "decode", "script", "launch", "copy", "kernel"} {
+	for _, name := range []string{"record", "fb", "decode", "script", "launch", "await script", "kernel"} {
 		require.GreaterOrEqual(t, len(by[name]), 20, name)
 	}
 	times := map[string]map[uint64]event{}
@@ -122,8 +122,8 @@ func TestTheTimelineShowsThreeStagesAtOnce(t *testing.T) {
 	for batch, k := range times["kernel"] { // what must be over before
 		require.LessOrEqual(t, times["record"][batch].to, times["decode"][batch].from, "batch %d", batch)
 		require.LessOrEqual(t, times["decode"][batch].to, times["script"][batch].from, "batch %d", batch)
-		require.LessOrEqual(t, times["launch"][batch].from, times["copy"][batch].from+0.01, "batch %d", batch)
-		require.LessOrEqual(t, times["copy"][batch].to, k.from+0.01, "batch %d", batch)
+		require.LessOrEqual(t, times["launch"][batch].from, times["await script"][batch].from+0.01, "batch %d", batch)
+		require.LessOrEqual(t, times["await script"][batch].to, k.from+0.01, "batch %d", batch)
 	}
 }
 
