@@ -291,6 +291,24 @@ PUBLIC vpps_status vpps_trainer_restart(vpps_trainer *t) {
   ENTER(t);
   return goTrainerRestart(H(t));
 }
+PUBLIC vpps_status vpps_trainer_read_state(vpps_trainer *t, uint32_t id, uint64_t count,
+                                           float *to) {
+  ENTER(t, to);
+  return goTrainerReadState(H(t), id, count, to);
+}
+PUBLIC vpps_status vpps_trainer_write_state(vpps_trainer *t, uint32_t id, uint64_t count,
+                                            const float *from) {
+  ENTER(t, from);
+  return goTrainerWriteState(H(t), id, count, from);
+}
+PUBLIC vpps_status vpps_trainer_updates(vpps_trainer *t, uint64_t *updates) {
+  ENTER(t, updates);
+  return goTrainerUpdates(H(t), updates);
+}
+PUBLIC vpps_status vpps_trainer_set_updates(vpps_trainer *t, uint64_t updates) {
+  ENTER(t);
+  return goTrainerSetUpdates(H(t), updates);
+}
 PUBLIC vpps_status vpps_update(vpps_trainer *t, int *clipped) {
   ENTER(t);
   return goUpdate(H(t), clipped);

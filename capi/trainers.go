@@ -82,6 +82,57 @@ func goTrainerRestart(h C.uintptr_t) (status C.int) {
 	return failed(t.Restart())
 }
 
+//export goTrainerReadState
+func goTrainerReadState(h C.uintptr_t, id C.uint32_t, count C.uint64_t, to *C.float) (status C.int) {
+	defer guard(&status)
+	t, v, err := trainerAndState(h, count, to)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(t.ReadState(uint32(id), v))
+}
+
+//export goTrainerWriteState
+func goTrainerWriteState(h C.uintptr_t, id C.uint32_t, count C.uint64_t, from *C.vpps_cfloat) (status C.int) {
+	defer guard(&status)
+	t, v, err := trainerAndState(h, count, from)
+	if err != nil {
+		return failed(err)
+	}
+	return failed(t.WriteState(uint32(id), v))
+}
+
+func trainerAndState(h C.uintptr_t, count C.uint64_t, floats *C.float) (*persist.Trainer, []float32, error) {
+	t, err := object[persist.Trainer](h, "trainer")
+	if err != nil {
+		return nil, nil, err
+	}
+	v, err := array[float32](floats, count, "floats")
+	return t, v, err
+}
+
+//export goTrainerUpdates
+func goTrainerUpdates(h C.uintptr_t, updates *C.uint64_t) (status C.int) {
+	defer guard(&status)
+	t, err := object[persist.Trainer](h, "trainer")
+	if err != nil {
+		return failed(err)
+	}
+	n, err := t.Updates()
+	*updates = C.uint64_t(n)
+	return failed(err)
+}
+
+//export goTrainerSetUpdates
+func goTrainerSetUpdates(h C.uintptr_t, updates C.uint64_t) (status C.int) {
+	defer guard(&status)
+	t, err := object[persist.Trainer](h, "trainer")
+	if err != nil {
+		return failed(err)
+	}
+	return failed(t.SetUpdates(uint64(updates)))
+}
+
 //export goUpdate
 func goUpdate(h C.uintptr_t, clipped *C.int) (status C.int) {
 	defer guard(&status)

@@ -321,6 +321,16 @@ vpps_status vpps_trainer_add(vpps_trainer *trainer, const uint32_t *ids, size_t 
 /* The rule forgets what it remembers of all parameters (DyNet's restart): momentum, averages. The
  * count of updates, which Adam's correction follows, goes on. Waits. */
 vpps_status vpps_trainer_restart(vpps_trainer *trainer);
+/* All that the rule remembers of a parameter, count floats: vectors as long as it, one after the
+ * other. Momentum and EG: the velocity. Adagrad: the sum of squares. Adadelta: the averages of
+ * squares of gradients, of steps. RMSProp: that of gradients. Adam: the averages of gradients, of
+ * their squares. AMSGrad: these, and the largest of the latter. SGD: nothing. Waits. */
+vpps_status vpps_trainer_read_state(vpps_trainer *trainer, uint32_t id, uint64_t count, float *to);
+vpps_status vpps_trainer_write_state(vpps_trainer *trainer, uint32_t id, uint64_t count,
+                                     const float *from);
+/* The count of updates, which Adam's correction follows. Waits. */
+vpps_status vpps_trainer_updates(vpps_trainer *trainer, uint64_t *updates);
+vpps_status vpps_trainer_set_updates(vpps_trainer *trainer, uint64_t updates);
 /* Applies the gradients and clears them (DyNet's update). VPPS_ERR_NUMERIC: the norm is not
  * finite, nothing was changed. VPPS_ERR_STATE: vpps_fb has applied these parameters' gradients
  * and no vpps_backward came since. clipped (may be NULL): 1 if the gradients were scaled down. */

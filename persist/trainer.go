@@ -76,52 +76,6 @@ func (t *Trainer) add(ids []uint32) error {
 	return nil
 }
 
-// forget gives back the states of all parameters from the n-th on, and these.
-func (t *Trainer) forget(n int) {
-	for i, at := range t.state[n:] {
-		if size := t.sizes[n+i]; size > 0 {
-			t.e.freeStates[size] = append(t.e.freeStates[size], at)
-		}
-	}
-	t.ids, t.state, t.sizes = t.ids[:n], t.state[:n], t.sizes[:n]
-}
-
-// newState hands out memory for a parameter's states, which are 0.
-func (e *Engine) newState(size uint32) (uint32, error) {
-	if size == 0 {
-		return 0, nil
-	}
-	if free := e.freeStates[size]; len(free) > 0 {
-		at := free[len(free)-1]
-		if err := e.zeroState(at, size); err != nil {
-			return 0, err
-		}
-		e.freeStates[size] = free[:len(free)-1]
-		return at, nil
-	}
-	at := (e.used[script.SegState] + 7) &^ 7
-	if at+uint64(size) > 1<<32-64 {
-		return 0, wrong(ErrMemory, "a trainer: segment state would exceed 16 GiB")
-	}
-	if err := e.grow(script.SegState, at+uint64(size), "a trainer's state"); err != nil {
-		return 0, e.broke(err)
-	}
-	e.used[script.SegState] = at + uint64(size)
-	return uint32(at), nil
-}
-
-func (e *Engine) zeroState(at, size uint32) error {
-	zeros := make([]float32, min(size, 1<<16))
-	for size > 0 {
-		n := min(size, uint32(len(zeros)))
-		if err := e.upload(script.SegState, uint64(at), zeros[:n]); err != nil {
-			return err
-		}
-		at, size = at+n, size-n
-	}
-	return nil
-}
-
 // Set changes the options from the next update on; the rule stays.
 func (t *Trainer) Set(o TrainerOptions) error {
 	t.e.mu.Lock()
@@ -134,21 +88,6 @@ func (t *Trainer) Add(ids []uint32) error {
 	t.e.enter()
 	defer t.e.mu.Unlock()
 	return t.add(ids)
-}
-
-// Restart makes the rule forget (DyNet's Trainer::restart). The count of updates stays.
-func (t *Trainer) Restart() error {
-	t.e.enter()
-	defer t.e.mu.Unlock()
-	if err := t.e.settle(0); err != nil {
-		return err
-	}
-	for i, at := range t.state {
-		if err := t.e.zeroState(at, t.sizes[i]); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Close gives the memory of the rule's state back.

@@ -4,6 +4,7 @@
 #ifndef FAKE_ENGINE_H
 #define FAKE_ENGINE_H
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -235,6 +236,14 @@ vpps_status vpps_trainer_add(vpps_trainer *, const uint32_t *ids, size_t count) 
   return VPPS_OK;
 }
 vpps_status vpps_trainer_restart(vpps_trainer *) { return VPPS_OK; }
+vpps_status vpps_trainer_read_state(vpps_trainer *, uint32_t, uint64_t count, float *to) {
+  std::fill_n(to, count, 0.0f);
+  return VPPS_OK;
+}
+vpps_status vpps_trainer_write_state(vpps_trainer *, uint32_t, uint64_t, const float *) {
+  return VPPS_OK;
+}
+vpps_status vpps_trainer_set_updates(vpps_trainer *, uint64_t) { return VPPS_OK; }
 
 vpps_status vpps_update(vpps_trainer *, int *clipped) {
   vpps_status s = outcome();

@@ -5,18 +5,20 @@
 #include <stddef.h>
 
 /* The first weight, 1 at the start, after two steps with gradient 1: rate, momentum, rho and the
- * betas are 0.5. */
+ * betas are 0.5. And what the rule remembers of it: its first vector's value. */
 static const struct {
   uint32_t rule;
   float epsilon, after;
+  uint64_t vectors;
+  float first;
 } rules[] = {
-    {VPPS_RULE_SGD, 0, 0},
-    {VPPS_RULE_MOMENTUM, 0, -0.25f},
-    {VPPS_RULE_ADAGRAD, 0, 0.146447f},
-    {VPPS_RULE_ADADELTA, 1, -0.689368f},
-    {VPPS_RULE_RMSPROP, 0, -0.284457f},
-    {VPPS_RULE_ADAM, 0, 0},
-    {VPPS_RULE_AMSGRAD, 0, 0},
+    {VPPS_RULE_SGD, 0, 0, 0, 0},
+    {VPPS_RULE_MOMENTUM, 0, -0.25f, 1, -0.75f},
+    {VPPS_RULE_ADAGRAD, 0, 0.146447f, 1, 2},
+    {VPPS_RULE_ADADELTA, 1, -0.689368f, 2, 0.75f},
+    {VPPS_RULE_RMSPROP, 0, -0.284457f, 1, 0.75f},
+    {VPPS_RULE_ADAM, 0, 0, 2, 0.75f},
+    {VPPS_RULE_AMSGRAD, 0, 0, 3, 0.75f},
 };
 
 static vpps_trainer_options options_of(Model m, uint32_t rule, float epsilon) {
@@ -58,6 +60,16 @@ int main(void) {
     CHECK(vpps_handle_create(m.engine, &m.w, 1, trainer, &handle) == VPPS_OK);
     train(m, handle, 2);
     CHECK(fabsf(first_weight(m) - rules[k].after) < 1e-5f);
+    float state[7] = {0};
+    uint64_t updates = 0, vectors = rules[k].vectors;
+    CHECK(vpps_trainer_read_state(trainer, m.w, 2 * vectors, state) == VPPS_OK);
+    CHECK(fabsf(state[0] - rules[k].first) < 1e-6f);
+    CHECK(vpps_trainer_write_state(trainer, m.w, 2 * vectors, state) == VPPS_OK);
+    FAILS(VPPS_ERR_ARGUMENT, "floats of it, not 7",
+          vpps_trainer_read_state(trainer, m.w, 7, state));
+    FAILS(VPPS_ERR_ARGUMENT, "NULL", vpps_trainer_write_state(trainer, m.w, 2, NULL));
+    CHECK(vpps_trainer_updates(trainer, &updates) == VPPS_OK && updates == 2);
+    CHECK(vpps_trainer_set_updates(trainer, updates) == VPPS_OK);
     o.rule = (rules[k].rule + 1) % 7;
     FAILS(VPPS_ERR_ARGUMENT, "keeps its rule", vpps_trainer_set(trainer, &o));
     CHECK(vpps_trainer_restart(trainer) == VPPS_OK);

@@ -58,43 +58,61 @@ TEST(accelerated_graphs_train_as_dynet_does) {
 }
 
 namespace {
-// The losses of DyNet's calls; at a step of its own choice something is done to the trainer.
-floats train_and(Trainer *(*make)(ParameterCollection &), bool accelerated, unsigned wrap_at,
-                 std::function<void(Trainer &)> at_10) {
+enum way { by_dynet, by_trainer, by_handle };
+
+// The losses of 21 steps, of which the middle third goes the way given; at a step something is done
+// to the trainer.
+floats train_thirds(Trainer *(*make)(ParameterCollection &), way middle, unsigned at,
+                    std::function<void(Trainer &)> something) {
   tagger t;
   const std::unique_ptr<Trainer> own(make(t.m));
-  std::unique_ptr<vpps::trainer> wrap;
+  std::unique_ptr<vpps::trainer> wrapped;
+  std::unique_ptr<vpps::handle> hndl;
   floats losses;
-  for (unsigned k = 0; k < 20; k++) {
-    if (accelerated && k == wrap_at)
-      wrap.reset(new vpps::trainer(*own));
-    Trainer &trainer = wrap ? *wrap : *own;
-    if (k == 10)
-      at_10(trainer);
+  for (unsigned k = 0; k < 21; k++) {
+    if (k == 7 && middle == by_trainer)
+      wrapped.reset(new vpps::trainer(*own));
+    if (k == 7 && middle == by_handle)
+      hndl.reset(new vpps::handle(t.m, *own));
+    if (k == 14) {
+      wrapped.reset();
+      hndl.reset();
+    }
+    Trainer &trainer = wrapped ? *wrapped : *own;
+    if (k == at)
+      something(trainer);
     ComputationGraph cg;
-    if (accelerated)
+    if (hndl) {
+      hndl->fb(t.m, cg, t.loss(cg, k));
+      losses.push_back(hndl->sync_get_latest_loss());
+      continue;
+    }
+    if (wrapped)
       vpps::accelerate(cg);
     Expression loss = t.loss(cg, k);
     losses.push_back(as_scalar(cg.forward(loss)));
     cg.backward(loss);
     trainer.update();
   }
-  EQUAL(own->updates, 20);
+  EQUAL(own->updates, 21);
   return losses;
 }
+void nothing(Trainer &) {}
 } // namespace
+
+TEST(a_rule_goes_on_where_another_way_has_left_it) {
+  for (auto make : {sgd, cyclical, adam, momentum, adagrad, adadelta, rmsprop, amsgrad}) {
+    const floats want = train_thirds(make, by_dynet, 0, nothing);
+    close(train_thirds(make, by_trainer, 0, nothing), want, 1e-4f);
+    close(train_thirds(make, by_handle, 0, nothing), want, 1e-4f);
+  }
+}
 
 TEST(a_wrapped_trainer_forgets_at_a_restart) {
   const auto restart = [](Trainer &t) { t.restart(); };
   for (auto make : {sgd, adam, momentum, adadelta})
-    close(train_and(make, true, 0, restart), train_and(make, false, 0, restart), 1e-4f);
-}
-
-// It keeps what it remembers, on the host.
-TEST(a_trainer_that_has_made_updates_can_be_wrapped) {
-  const auto nothing = [](Trainer &) {};
-  for (auto make : {sgd, adam, momentum})
-    close(train_and(make, true, 7, nothing), train_and(make, false, 7, nothing), 1e-4f);
+    close(train_thirds(make, by_trainer, 10, restart), train_thirds(make, by_dynet, 10, restart),
+          1e-4f);
 }
 
 void fb_trains_as_dynet(Trainer *(*make)(ParameterCollection &)) {
@@ -129,14 +147,6 @@ TEST(fb_trains_as_dynet_does) {
     fb_trains_as_dynet(make);
 }
 
-TEST(a_trainer_that_has_made_updates_is_refused) {
-  ParameterCollection m;
-  m.add_parameters({3});
-  AdamTrainer used(m);
-  used.update();
-  THROWS(std::invalid_argument, "has made updates", vpps::handle(m, used));
-}
-
 namespace {
 // DyNet 2.1's trainers are not saved.
 template <class T> auto save(T &t, std::ostream &to, int) -> decltype(t.save(to), true) {
@@ -148,29 +158,58 @@ template <class T> auto read(T &t, std::istream &from, int) -> decltype(t.popula
   t.populate(from);
 }
 template <class T> void read(T &, std::istream &, long) {}
+
+floats numbers(const std::string &text) {
+  floats all;
+  std::stringstream words(text);
+  for (std::string word; words >> word;)
+    if (word[0] == '+' || word[0] == '-')
+      all.push_back(std::stof(word));
+  return all;
+}
 } // namespace
 
-TEST(what_a_wrapped_trainer_remembers_is_not_saved_silently) {
+TEST(a_wrapped_trainer_is_saved_and_read) {
+  for (auto make : {sgd, adam, momentum, amsgrad}) {
+    std::string texts[2];
+    const auto save_into = [&texts](int k) {
+      return [&texts, k](Trainer &t) {
+        std::stringstream text;
+        save(t, text, 0);
+        texts[k] = text.str();
+      };
+    };
+    const floats want = train_thirds(make, by_dynet, 12, save_into(0));
+    close(train_thirds(make, by_trainer, 12, save_into(1)), want, 1e-4f);
+    close(numbers(texts[1]), numbers(texts[0]), 1e-4f);
+    if (texts[0].empty())
+      continue;
+    const auto read_again = [&texts](Trainer &t) {
+      t.restart(7.0f);
+      std::stringstream text(texts[0]);
+      read(t, text, 0);
+    };
+    // Not as without: DyNet's AmsgradTrainer reads other values than it has written.
+    close(train_thirds(make, by_trainer, 12, read_again),
+          train_thirds(make, by_dynet, 12, read_again), 1e-4f);
+  }
+}
+
+// The error is told once; nobody asks before the handle's end.
+TEST(a_handle_brings_what_it_has_trained_though_a_batch_failed) {
   ParameterCollection m;
-  m.add_parameters({3});
-  SimpleSGDTrainer own(m, 0.25f);
-  vpps::trainer wrapped(own);
-  std::stringstream text;
-  if (!save(wrapped, text, 0))
-    return;
-  own.learning_rate = 1;
-  read(wrapped, text, 0);
-  EQUAL(own.learning_rate, 0.25f);
-  wrapped.update();
-  EQUAL(wrapped.learning_rate, 0.25f);
-  AdamTrainer adam(m);
-  vpps::trainer remembers(adam);
-  THROWS(std::logic_error, "neither saved nor read", save(remembers, text, 0));
-  std::stringstream other;
-  save(adam, other, 0);
-  AdamTrainer again(m);
-  read(again, other, 0);
-  THROWS(std::invalid_argument, "or read some", vpps::handle(m, again));
+  Parameter p = m.add_parameters({2}, ParameterInitConst(1));
+  MomentumSGDTrainer own(m, 0.5f, 0.5f);
+  own.clipping_enabled = false;
+  {
+    vpps::handle hndl(m, own);
+    for (float x : {1.0f, INFINITY}) {
+      ComputationGraph cg;
+      hndl.fb(m, cg, sum_elems(parameter(cg, p)) * x);
+    }
+  }
+  EQUAL(as_vector(*p.values())[0], 0.5f);
+  EQUAL(own.vp[0].h.v[1], -0.5f);
 }
 
 TEST(what_the_program_writes_is_noticed) {

@@ -21,8 +21,8 @@ public:
   // Plans the model's parameters for the device and compiles its kernel, or finds it in
   // the cache. Without a trainer: DyNet's SimpleSGDTrainer at its defaults, clipping
   // included. Model and trainer must outlive the handle. What the rule remembers, momentum and
-  // averages, is the handle's and begins at 0: the trainer's own restart and save know nothing of
-  // it.
+  // averages, begins as the trainer's and is the handle's then: the trainer's restart does nothing,
+  // its save writes what pull() has brought.
   explicit handle(dynet::ParameterCollection &model)
       : own_(new dynet::SimpleSGDTrainer(model)), fields_(*own_), trainer_(*own_, *own_),
         learning_rate(fields_.learning_rate) {
@@ -35,14 +35,13 @@ public:
   // Brings the trained values into DyNet's memory.
   ~handle() {
     const installed::turn mine;
-    try {
+    installed::at_the_end([this] {
       bool stale = false;
       installed::parameters::all().each(
           *model_, [&stale](installed::parameter_record &r) { stale |= r.stale; });
       if (stale)
         pull(*model_);
-    } catch (...) { // there is nobody to tell
-    }
+    });
     graph_.reset();
     vpps_handle_destroy(raw_);
     installed::parameters::all().handle_gone();
@@ -93,8 +92,12 @@ public:
   }
 
   // Copies the parameters into DyNet's own memory, where saving and DyNet's own execution
-  // find them. Waits.
-  void pull(dynet::ParameterCollection &model) { vpps::pull(model); }
+  // find them, and what the rule remembers into the trainer's. Waits.
+  void pull(dynet::ParameterCollection &model) {
+    const installed::turn mine;
+    vpps::pull(model);
+    trainer_.pull_state();
+  }
   // The other way round: after the program has written parameters by hand. Parameters that
   // were set, loaded or scaled as a whole are noticed without it.
   void push(dynet::ParameterCollection &model) { vpps::push(model); }
@@ -143,6 +146,7 @@ private:
     model_ = &model;
     installed::parameters &all = installed::parameters::all();
     const std::vector<uint32_t> ids = all.ids(model);
+    trainer_.push_state();
     installed::check(
         vpps_handle_create(all.engine(), ids.data(), ids.size(), trainer_.current(), &raw_));
     all.handle_made();

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "parameters.hpp"
+#include "rule_state.hpp"
 #include "rules.hpp"
 
 namespace vpps {
@@ -30,17 +31,12 @@ public:
       throw std::invalid_argument(
           std::string("libvpps has no rule for the trainer ") + typeid(rule).name() +
           ": use another, or train through vpps::accelerate and DyNet's own trainer");
-    if (remembers(rule, o))
-      throw std::invalid_argument(
-          std::string("the trainer ") + typeid(rule).name() +
-          " has made updates, or read some, which libvpps knows nothing of: give it to the handle "
-          "before");
   }
 
   // Whether the engine can do what the trainer does.
   static bool can_do(dynet::Trainer &rule) {
     vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
-    return describe(rule, o) && !remembers(rule, o) && !averages(rule, 0);
+    return describe(rule, o) && !averages(rule, 0);
   }
   ~engine_trainer() { vpps_trainer_destroy(raw_); }
 
@@ -103,18 +99,23 @@ public:
     if (rule_.learning_rate != rate) // a cyclical one
       fields_.learning_rate = rule_.learning_rate;
   }
-  // Whether the rule remembers gradients.
-  bool has_state() const { return sent_.rule != VPPS_RULE_SGD; }
   void forget() { check(vpps_trainer_restart(current())); }
+
+  // What the rule remembers, from DyNet's memory and into it.
+  void push_state() {
+    vpps_trainer *const raw = current();
+    copy_state(rule_, all_, to_engine(raw));
+    check(vpps_trainer_set_updates(raw, static_cast<uint64_t>(rule_.updates)));
+  }
+  void pull_state() {
+    vpps_trainer *const raw = current();
+    allocate_state(rule_);
+    copy_state(rule_, all_, from_engine(raw));
+  }
 
 private:
   engine_trainer(const engine_trainer &);
   engine_trainer &operator=(const engine_trainer &);
-  // Whether the rule builds on gradients that the engine has not seen.
-  static bool remembers(const dynet::Trainer &rule, const vpps_trainer_options &o) {
-    return o.rule != VPPS_RULE_SGD &&
-           (rule.updates > 0 || rule.aux_allocated > 0 || rule.aux_allocated_lookup > 0);
-  }
   static bool same(const vpps_trainer_options &a, const vpps_trainer_options &b) {
     return a.learning_rate == b.learning_rate && a.clipping == b.clipping &&
            a.clip_threshold == b.clip_threshold && a.sparse == b.sparse &&
@@ -130,23 +131,38 @@ private:
   vpps_trainer_options sent_;
 };
 
+// What destructors do, who can tell nobody of errors. A batch that failed is told of once, by
+// whoever asks first: behind that its parameters are as they were before it.
+template <class Do> void at_the_end(const Do &something) {
+  for (int attempts = 0; attempts < 2; ++attempts)
+    try {
+      return something();
+    } catch (...) {
+    }
+}
+
 // A trainer whose save and populate are those of another. DyNet 2.1 has neither.
 template <class Trainer, class = void> class saved_as_another : public Trainer {
 protected:
   using Trainer::Trainer;
-  virtual Trainer &to_save() = 0;
+  virtual Trainer &saved() = 0;
+  virtual void populated() = 0;
 };
 template <class Trainer>
 class saved_as_another<Trainer, decltype(std::declval<Trainer &>().save(
                                     std::declval<std::ostream &>()))> : public Trainer {
 public:
-  void save(std::ostream &to) override { this->to_save().save(to); }
-  void populate(std::istream &from) override { this->to_save().populate(from); }
+  void save(std::ostream &to) override { saved().save(to); }
+  void populate(std::istream &from) override {
+    saved().populate(from);
+    populated();
+  }
   using Trainer::populate;
 
 protected:
   using Trainer::Trainer;
-  virtual Trainer &to_save() = 0;
+  virtual Trainer &saved() = 0; // the other one, up to date
+  virtual void populated() = 0; // it has been
 };
 
 } // namespace installed
@@ -159,9 +175,9 @@ protected:
 // It is a dynet::Trainer; fields may be set on either. On the CPU the parameters of DyNet move into
 // the engine's memory. Elsewhere DyNet's memory has the new values after every update, unless
 // defer_copies is set: then vpps::pull(model) has to come before saving. What a rule remembers of
-// gradients is this object's, so save() of the wrapped trainer does not write it, and that of this
-// one is an error. Trainers that have made updates before, keep moving averages or are not DyNet's
-// go on working as they did, on the host.
+// gradients is in the engine's memory: save(), populate() and restart() of this object know it, the
+// wrapped trainer has it again at the end of this one. Trainers that keep moving averages or are
+// not DyNet's go on working as they did, on the host.
 class trainer : public installed::saved_as_another<dynet::Trainer> {
 public:
   explicit trainer(dynet::Trainer &wrapped)
@@ -171,12 +187,14 @@ public:
     take();
     if (installed::engine_trainer::can_do(wrapped)) {
       engine_.reset(new installed::engine_trainer(*this, wrapped));
-      engine_->current();
+      engine_->push_state();
     }
     govern();
   }
   ~trainer() override {
     const installed::turn mine;
+    if (engine_)
+      installed::at_the_end([this] { engine_->pull_state(); });
     for (const std::shared_ptr<dynet::ParameterStorageBase> &p : governed_)
       if (installed::parameter_record *r = all_.known(p))
         --r->trainers;
@@ -215,14 +233,19 @@ protected:
   void update_lookup_params(dynet::real, size_t, size_t) override { refuse(); }
   void update_lookup_params(dynet::real, size_t) override { refuse(); }
 
-  dynet::Trainer &to_save() override {
-    if (engine_ && engine_->has_state())
-      throw std::logic_error(
-          std::string("vpps::trainer: what ") + typeid(wrapped_).name() +
-          " remembers of gradients is libvpps's, and is neither saved nor read: train through "
-          "vpps::accelerate and DyNet's own trainer to save it");
+  dynet::Trainer &saved() override {
+    const installed::turn mine;
     take();
+    if (engine_)
+      engine_->pull_state();
     return wrapped_;
+  }
+  void populated() override {
+    const installed::turn mine;
+    take();
+    updates = wrapped_.updates;
+    if (engine_)
+      engine_->push_state();
   }
 
 private:

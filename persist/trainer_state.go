@@ -1,0 +1,128 @@
+package persist
+
+// What the rules of trainers remember: vectors in segment state.
+
+import (
+	"slices"
+
+	"libvpps/persist/script"
+)
+
+// forget gives back the states of all parameters from the n-th on, and these.
+func (t *Trainer) forget(n int) {
+	for i, at := range t.state[n:] {
+		if size := t.sizes[n+i]; size > 0 {
+			t.e.freeStates[size] = append(t.e.freeStates[size], at)
+		}
+	}
+	t.ids, t.state, t.sizes = t.ids[:n], t.state[:n], t.sizes[:n]
+}
+
+// newState hands out memory for a parameter's states, which are 0.
+func (e *Engine) newState(size uint32) (uint32, error) {
+	if size == 0 {
+		return 0, nil
+	}
+	if free := e.freeStates[size]; len(free) > 0 {
+		at := free[len(free)-1]
+		if err := e.zeroState(at, size); err != nil {
+			return 0, err
+		}
+		e.freeStates[size] = free[:len(free)-1]
+		return at, nil
+	}
+	at := (e.used[script.SegState] + 7) &^ 7
+	if at+uint64(size) > 1<<32-64 {
+		return 0, wrong(ErrMemory, "a trainer: segment state would exceed 16 GiB")
+	}
+	if err := e.grow(script.SegState, at+uint64(size), "a trainer's state"); err != nil {
+		return 0, e.broke(err)
+	}
+	e.used[script.SegState] = at + uint64(size)
+	return uint32(at), nil
+}
+
+func (e *Engine) zeroState(at, size uint32) error {
+	zeros := make([]float32, min(size, 1<<16))
+	for size > 0 {
+		n := min(size, uint32(len(zeros)))
+		if err := e.upload(script.SegState, uint64(at), zeros[:n]); err != nil {
+			return err
+		}
+		at, size = at+n, size-n
+	}
+	return nil
+}
+
+// Restart makes the rule forget (DyNet's Trainer::restart). The count of updates stays.
+func (t *Trainer) Restart() error {
+	t.e.enter()
+	defer t.e.mu.Unlock()
+	if err := t.e.settle(0); err != nil {
+		return err
+	}
+	for i, at := range t.state {
+		if err := t.e.zeroState(at, t.sizes[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// stateOf is where n floats, all that the rule remembers of a parameter, lie when all batches are done.
+func (t *Trainer) stateOf(id uint32, n int) (uint32, error) {
+	p, err := t.e.settled(id)
+	if err != nil {
+		return 0, err
+	}
+	k := slices.Index(t.ids, id)
+	if k < 0 {
+		return 0, wrong(ErrArgument, "parameter %q is not one of the trainer's: add it first", p.name)
+	}
+	if uint64(n) != uint64(t.sizes[k]) {
+		return 0, wrong(ErrArgument, "parameter %q: rule %s remembers %d floats of it, not %d", p.name, script.RuleTable[t.options.Rule].Name, t.sizes[k], n)
+	}
+	return t.state[k], nil
+}
+
+// ReadState copies all that the rule remembers of a parameter: its vectors one after the other, as
+// script.RuleTable has them.
+func (t *Trainer) ReadState(id uint32, to []float32) error {
+	t.e.enter()
+	defer t.e.mu.Unlock()
+	at, err := t.stateOf(id, len(to))
+	if err != nil || len(to) == 0 {
+		return err
+	}
+	return t.e.download(script.SegState, uint64(at), to)
+}
+
+// WriteState has the rule remember something else of a parameter.
+func (t *Trainer) WriteState(id uint32, from []float32) error {
+	t.e.enter()
+	defer t.e.mu.Unlock()
+	at, err := t.stateOf(id, len(from))
+	if err != nil || len(from) == 0 {
+		return err
+	}
+	return t.e.upload(script.SegState, uint64(at), from)
+}
+
+// Updates is how many were made, which Adam's correction follows.
+func (t *Trainer) Updates() (uint64, error) {
+	t.e.enter()
+	defer t.e.mu.Unlock()
+	err := t.e.settle(0)
+	return t.steps, err
+}
+
+// SetUpdates has the trainer count on from n.
+func (t *Trainer) SetUpdates(n uint64) error {
+	t.e.enter()
+	defer t.e.mu.Unlock()
+	if err := t.e.settle(0); err != nil {
+		return err
+	}
+	t.steps = n
+	return nil
+}
