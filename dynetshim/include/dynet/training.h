@@ -23,6 +23,12 @@ public:
   // Clears the rule's state; hyper-parameters and `updates` stay.
   void restart();
   void restart(real lr);
+  // All of it as text, and back: the fields, hyper-parameters and what the rule remembers of each
+  // parameter; the model must have as many, of the same sizes. DyNet's files are read, too, but
+  // for those with moving averages. What cannot be read is a std::runtime_error, nothing changed.
+  virtual void save(std::ostream &os);
+  virtual void populate(std::istream &is);
+  void populate(std::istream &is, real lr);
   // "[lr=... clips=... updates=...] " to std::cerr, counts since the last status().
   void status();
 
@@ -46,6 +52,10 @@ protected:
   virtual void describe(vpps_trainer_options &options) const = 0;
   // What the rule does on the host after an update.
   virtual void after_update() {}
+  // The rule's name in a file, null for SGD; and its hyper-parameters there.
+  virtual const char *saved_as() const { return nullptr; }
+  virtual void save_rule(std::ostream &) const {}
+  virtual bool read_rule(std::istream &) { return true; }
 
 private:
   Trainer(const Trainer &);
@@ -56,6 +66,7 @@ private:
   std::shared_ptr<Engine> engine_;
   vpps_trainer *trainer_;
   size_t parameters_, tables_; // how many the engine's trainer knows
+  bool allocated_;             // an update was made, or one's state was read
   vpps_trainer_options sent_;
 };
 
@@ -110,6 +121,9 @@ public:
 
 protected:
   void describe(vpps_trainer_options &options) const override;
+  const char *saved_as() const override { return "MomentumSGDTrainer"; }
+  void save_rule(std::ostream &os) const override;
+  bool read_rule(std::istream &is) override;
 };
 
 // h += g^2; p -= learning_rate*g/sqrt(h + epsilon).
@@ -121,6 +135,9 @@ public:
 
 protected:
   void describe(vpps_trainer_options &options) const override;
+  const char *saved_as() const override { return "AdagradTrainer"; }
+  void save_rule(std::ostream &os) const override;
+  bool read_rule(std::istream &is) override;
 };
 
 // Steps are as large as the running root mean square of the steps before; there is no learning
@@ -133,6 +150,9 @@ public:
 
 protected:
   void describe(vpps_trainer_options &options) const override;
+  const char *saved_as() const override { return "AdadeltaTrainer"; }
+  void save_rule(std::ostream &os) const override;
+  bool read_rule(std::istream &is) override;
 };
 
 // h = rho*h + (1-rho)*g^2; p -= learning_rate*g/sqrt(h + epsilon).
@@ -145,6 +165,9 @@ public:
 
 protected:
   void describe(vpps_trainer_options &options) const override;
+  const char *saved_as() const override { return "RMSPropTrainer"; }
+  void save_rule(std::ostream &os) const override;
+  bool read_rule(std::istream &is) override;
 };
 
 // Averages of gradient and square; the bias correction counts all updates of this trainer, also
@@ -158,6 +181,9 @@ public:
 
 protected:
   void describe(vpps_trainer_options &options) const override;
+  const char *saved_as() const override { return "AdamTrainer"; }
+  void save_rule(std::ostream &os) const override;
+  bool read_rule(std::istream &is) override;
 };
 
 // Adam with the largest average square so far.
@@ -170,6 +196,9 @@ public:
 
 protected:
   void describe(vpps_trainer_options &options) const override;
+  const char *saved_as() const override { return "AmsgradTrainer"; }
+  void save_rule(std::ostream &os) const override;
+  bool read_rule(std::istream &is) override;
 };
 
 // Exponentiated gradient with momentum: positive values, each tensor (of tables, each row) scaled
@@ -188,6 +217,9 @@ public:
 
 protected:
   void describe(vpps_trainer_options &options) const override;
+  const char *saved_as() const override { return "EGTrainer"; }
+  void save_rule(std::ostream &os) const override;
+  bool read_rule(std::istream &is) override;
   void after_update() override;
 
 private:

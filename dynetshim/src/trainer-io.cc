@@ -1,0 +1,246 @@
+// Trainers as text, in DyNet's format: files of one are read by the other. A file is parsed whole
+// before anything is changed.
+#include "dynet/training.h"
+
+#include <iomanip>
+#include <limits>
+#include <sstream>
+#include <stdexcept>
+
+namespace dynet {
+
+namespace {
+
+// How many vectors a rule remembers of a parameter, by vpps_rule.
+const size_t vectors_of_rule[] = {0, 1, 1, 2, 1, 2, 3, 1};
+
+// The engine's memory of a trainer, parameter by parameter: first the dense ones, then tables.
+struct remembered {
+  size_t dense, vectors;
+  std::vector<uint32_t> ids;
+  std::vector<size_t> sizes;
+  std::vector<std::vector<float>> state; // vectors one after the other
+
+  remembered(const ParameterCollection &m, uint32_t rule)
+      : dense(m.parameters_list().size()), vectors(vectors_of_rule[rule]) {
+    for (const auto &p : m.parameters_list())
+      add(p->id, p->dim.size());
+    for (const auto &p : m.lookup_parameters_list())
+      add(p->id, p->all_dim.size());
+  }
+  void add(uint32_t id, size_t size) {
+    ids.push_back(id);
+    sizes.push_back(size);
+    state.emplace_back(vectors * size);
+  }
+};
+
+// Numbers have a sign, counts have none.
+void header(std::ostream &os, const std::string &name, size_t dense, size_t tables) {
+  os << std::noshowpos << '#' << name << "# " << dense << ' ' << tables << '\n' << std::showpos;
+}
+
+// One vector of parameters [from, to).
+void write_vectors(std::ostream &os, const char *kind, const remembered &r, size_t vector,
+                   size_t from, size_t to) {
+  for (size_t i = from; i < to; i++) {
+    os << std::noshowpos << kind << ' ' << r.sizes[i] << ' ' << std::showpos;
+    for (size_t k = 0; k < r.sizes[i]; k++)
+      os << r.state[i][vector * r.sizes[i] + k] << ' ';
+    os << '\n';
+  }
+}
+
+// Reads words and numbers; what is not there is a std::runtime_error.
+class reading {
+public:
+  explicit reading(std::istream &in) : in_(in) {}
+  std::string word() {
+    std::string w;
+    in_ >> w;
+    return w;
+  }
+  void word(const std::string &wanted) {
+    const std::string w = word();
+    if (w != wanted)
+      fail("'" + w + "' where '" + wanted + "' should be");
+  }
+  template <class T> T number(const char *what) {
+    T x = T();
+    if (!(in_ >> x))
+      fail(std::string("no ") + what);
+    return x;
+  }
+  void skip_line() { in_.ignore(std::numeric_limits<std::streamsize>::max(), '\n'); }
+  void end_of_line() { // else a number may have lost its end
+    int c = in_.get();
+    while (c == ' ' || c == '\r')
+      c = in_.get();
+    if (c != '\n')
+      fail("a line does not end");
+  }
+  [[noreturn]] static void fail(const std::string &what) {
+    throw std::runtime_error("populate of a trainer: " + what +
+                             ": the text is damaged or another trainer's");
+  }
+
+private:
+  std::istream &in_;
+};
+
+size_t count(reading &in, size_t most, const char *what) {
+  const size_t n = in.number<size_t>(what);
+  if (n > most)
+    reading::fail(std::to_string(n) + " " + what + ", but the model has " + std::to_string(most));
+  return n;
+}
+
+void read_vectors(reading &in, const char *kind, remembered &r, size_t vector, size_t from,
+                  size_t to) {
+  for (size_t i = from; i < to; i++) {
+    in.word(kind);
+    const size_t size = in.number<size_t>("size");
+    if (size != r.sizes[i])
+      reading::fail(std::string(kind) + " of " + std::to_string(size) + " numbers, not " +
+                    std::to_string(r.sizes[i]));
+    for (size_t k = 0; k < size; k++)
+      r.state[i][vector * size + k] = in.number<float>("number");
+  }
+}
+
+} // namespace
+
+void Trainer::save(std::ostream &to) {
+  vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
+  describe(o);
+  remembered r(own_, o.rule);
+  // Before the first update there is nothing to remember; of parameters made since, neither.
+  const size_t dense = allocated_ ? parameters_ : 0, tables = allocated_ ? tables_ : 0;
+  for (size_t i = 0; r.vectors && i < r.ids.size(); i++)
+    if (i < dense || (i >= r.dense && i < r.dense + tables))
+      check(vpps_trainer_read_state(trainer_, r.ids[i], r.state[i].size(), r.state[i].data()));
+
+  std::ostringstream text;
+  text << std::scientific << std::setprecision(8);
+  header(text, "Trainer", dense, tables);
+  text << learning_rate << ' ' << clipping_enabled << ' ' << clip_threshold << ' '
+       << updates << ' ' << 0.0f << " None +0 +0 1 0\n[MA:FALSE]\n";
+  if (const char *name = saved_as()) {
+    header(text, name, dense, tables);
+    for (size_t k = 0; k < r.vectors; k++)
+      write_vectors(text, "#Parameter#", r, k, 0, dense);
+    for (size_t k = 0; k < r.vectors; k++)
+      write_vectors(text, "#LookupParameter#", r, k, r.dense, r.dense + tables);
+    save_rule(text);
+    text << '\n';
+  }
+  to << text.str() << std::flush;
+}
+
+void Trainer::populate(std::istream &from) {
+  vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
+  describe(o);
+  remembered r(own_, o.rule);
+  const size_t all_tables = r.ids.size() - r.dense;
+  reading in(from);
+  in.word("#Trainer#");
+  count(in, r.dense, "parameters");
+  count(in, all_tables, "tables");
+  const real rate = in.number<real>("learning rate");
+  const bool clipping = in.number<int>("mark of clipping") != 0;
+  const real threshold = in.number<real>("threshold of clipping");
+  const real made = in.number<real>("number of updates");
+  in.skip_line();
+  if (in.word() != "[MA:FALSE]")
+    reading::fail("no [MA:FALSE] (moving averages of parameters are not known here)");
+  in.end_of_line();
+  if (const char *name = saved_as()) {
+    in.word(std::string("#") + name + "#");
+    const size_t dense = count(in, r.dense, "parameters");
+    const size_t tables = count(in, all_tables, "tables");
+    for (size_t k = 0; k < r.vectors; k++)
+      read_vectors(in, "#Parameter#", r, k, 0, dense);
+    for (size_t k = 0; k < r.vectors; k++)
+      read_vectors(in, "#LookupParameter#", r, k, r.dense, r.dense + tables);
+    if (!read_rule(from))
+      reading::fail("no hyper-parameters");
+    in.end_of_line();
+  }
+
+  learning_rate = rate;
+  clipping_enabled = clipping;
+  clip_threshold = threshold;
+  updates = made;
+  engine_trainer();
+  for (size_t i = 0; r.vectors && i < r.ids.size(); i++)
+    check(vpps_trainer_write_state(trainer_, r.ids[i], r.state[i].size(), r.state[i].data()));
+  check(vpps_trainer_set_updates(trainer_, static_cast<uint64_t>(made)));
+  allocated_ = true;
+}
+
+void Trainer::populate(std::istream &from, real lr) {
+  populate(from);
+  learning_rate = lr;
+}
+
+// ---- hyper-parameters: all are read, or none is changed ---------------------------
+
+void MomentumSGDTrainer::save_rule(std::ostream &os) const { os << momentum; }
+bool MomentumSGDTrainer::read_rule(std::istream &is) {
+  real m;
+  return is >> m && (momentum = m, true);
+}
+
+void AdagradTrainer::save_rule(std::ostream &os) const { os << epsilon; }
+bool AdagradTrainer::read_rule(std::istream &is) {
+  real e;
+  return is >> e && (epsilon = e, true);
+}
+
+void AdadeltaTrainer::save_rule(std::ostream &os) const { os << epsilon << ' ' << rho; }
+bool AdadeltaTrainer::read_rule(std::istream &is) {
+  real e, r;
+  return is >> e >> r && (epsilon = e, rho = r, true);
+}
+
+void RMSPropTrainer::save_rule(std::ostream &os) const { os << epsilon << ' ' << rho; }
+bool RMSPropTrainer::read_rule(std::istream &is) {
+  real e, r;
+  return is >> e >> r && (epsilon = e, rho = r, true);
+}
+
+void AdamTrainer::save_rule(std::ostream &os) const {
+  os << beta_1 << ' ' << beta_2 << ' ' << epsilon;
+}
+bool AdamTrainer::read_rule(std::istream &is) {
+  float b1, b2, e;
+  return is >> b1 >> b2 >> e && (beta_1 = b1, beta_2 = b2, epsilon = e, true);
+}
+
+void AmsgradTrainer::save_rule(std::ostream &os) const {
+  os << beta_1 << ' ' << beta_2 << ' ' << epsilon;
+}
+bool AmsgradTrainer::read_rule(std::istream &is) {
+  float b1, b2, e;
+  return is >> b1 >> b2 >> e && (beta_1 = b1, beta_2 = b2, epsilon = e, true);
+}
+
+// The first two are DyNet's intermediate results of its last update.
+void EGTrainer::save_rule(std::ostream &os) const {
+  const CyclicalRate none(0, 0, 0, 0), &c = rate_ ? *rate_ : none;
+  os << 0.0f << ' ' << 0.0f << ' ' << momentum << ' ' << c.min << ' ' << c.max << ' '
+     << c.step_size << ' ' << c.gamma << ' ' << std::noshowpos << c.it << std::showpos << ' '
+     << bool(rate_);
+}
+bool EGTrainer::read_rule(std::istream &is) {
+  real z, m;
+  CyclicalRate c(0, 0, 0, 0);
+  int cyclical;
+  if (!(is >> z >> z >> m >> c.min >> c.max >> c.step_size >> c.gamma >> c.it >> cyclical))
+    return false;
+  momentum = m;
+  rate_.reset(cyclical ? new CyclicalRate(c) : nullptr);
+  return true;
+}
+
+} // namespace dynet
