@@ -123,8 +123,8 @@ void Trainer::save(std::ostream &to) {
   std::ostringstream text;
   text << std::scientific << std::setprecision(8);
   header(text, "Trainer", dense, tables);
-  text << learning_rate << ' ' << clipping_enabled << ' ' << clip_threshold << ' '
-       << updates << ' ' << 0.0f << " None +0 +0 1 0\n[MA:FALSE]\n";
+  text << learning_rate << ' ' << clipping_enabled << ' ' << clip_threshold << ' ' << updates << ' '
+       << 0.0f << " None +0 +0 1 0\n[MA:FALSE]\n";
   if (const char *name = saved_as()) {
     header(text, name, dense, tables);
     for (size_t k = 0; k < r.vectors; k++)
@@ -228,9 +228,8 @@ bool AmsgradTrainer::read_rule(std::istream &is) {
 // The first two are DyNet's intermediate results of its last update.
 void EGTrainer::save_rule(std::ostream &os) const {
   const CyclicalRate none(0, 0, 0, 0), &c = rate_ ? *rate_ : none;
-  os << 0.0f << ' ' << 0.0f << ' ' << momentum << ' ' << c.min << ' ' << c.max << ' '
-     << c.step_size << ' ' << c.gamma << ' ' << std::noshowpos << c.it << std::showpos << ' '
-     << bool(rate_);
+  os << 0.0f << ' ' << 0.0f << ' ' << momentum << ' ' << c.min << ' ' << c.max << ' ' << c.step_size
+     << ' ' << c.gamma << ' ' << std::noshowpos << c.it << std::showpos << ' ' << bool(rate_);
 }
 bool EGTrainer::read_rule(std::istream &is) {
   real z, m;

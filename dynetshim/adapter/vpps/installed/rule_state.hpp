@@ -112,8 +112,7 @@ private:
 };
 
 // Does so for each parameter and table of which DyNet's trainer has vectors.
-template <class Copy>
-void copy_state(dynet::Trainer &t, parameters &all, const Copy &copy) {
+template <class Copy> void copy_state(dynet::Trainer &t, parameters &all, const Copy &copy) {
   const std::vector<remembered> kinds = remembered_of(t);
   if (kinds.empty())
     return;

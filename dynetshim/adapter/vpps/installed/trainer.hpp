@@ -149,8 +149,9 @@ protected:
   virtual void populated() = 0;
 };
 template <class Trainer>
-class saved_as_another<Trainer, decltype(std::declval<Trainer &>().save(
-                                    std::declval<std::ostream &>()))> : public Trainer {
+class saved_as_another<Trainer,
+                       decltype(std::declval<Trainer &>().save(std::declval<std::ostream &>()))>
+    : public Trainer {
 public:
   void save(std::ostream &to) override { saved().save(to); }
   void populate(std::istream &from) override {
