@@ -100,121 +100,87 @@ func goEngineClose(h C.uintptr_t) (status C.int) {
 	return 0
 }
 
-func engine(h C.uintptr_t) (*persist.Engine, error) {
-	s, err := object[shared](h, "engine")
-	if err != nil {
-		return nil, err
-	}
-	return s.engine, nil
-}
-
 //export goEngineDescribe
-func goEngineDescribe(h C.uintptr_t, to *C.char, size C.size_t) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	text(e.Describe(), to, size, nil)
-	return 0
+func goEngineDescribe(h C.uintptr_t, to *C.char, size C.size_t) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		text(e.Describe(), to, size, nil)
+		return nil
+	})
 }
 
 //export goEngineSeed
-func goEngineSeed(h C.uintptr_t, seed C.uint32_t) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	e.Seed(uint32(seed))
-	return 0
+func goEngineSeed(h C.uintptr_t, seed C.uint32_t) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		e.Seed(uint32(seed))
+		return nil
+	})
 }
 
 //export goEngineStatistics
-func goEngineStatistics(h C.uintptr_t, to *C.vpps_statistics) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	s := e.Statistics()
-	to.batches, to.launches, to.copies_to_device = C.uint64_t(s.Batches), C.uint64_t(s.Launches), C.uint64_t(s.Copies)
-	to.nodes, to.decode_ns, to.plan_ns = C.uint64_t(s.Nodes), C.uint64_t(s.DecodeNS), C.uint64_t(s.PlanNS)
-	to.schedule_ns, to.execute_ns, to.script_words = C.uint64_t(s.ScheduleNS), C.uint64_t(s.ExecuteNS), C.uint64_t(s.Script)
-	return 0
+func goEngineStatistics(h C.uintptr_t, to *C.vpps_statistics) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		s := e.Statistics()
+		to.batches, to.launches, to.copies_to_device = C.uint64_t(s.Batches), C.uint64_t(s.Launches), C.uint64_t(s.Copies)
+		to.nodes, to.decode_ns, to.plan_ns = C.uint64_t(s.Nodes), C.uint64_t(s.DecodeNS), C.uint64_t(s.PlanNS)
+		to.schedule_ns, to.execute_ns, to.script_words = C.uint64_t(s.ScheduleNS), C.uint64_t(s.ExecuteNS), C.uint64_t(s.Script)
+		return nil
+	})
 }
 
 //export goEngineTimes
-func goEngineTimes(h C.uintptr_t, to *C.vpps_times) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	t, err := e.Times()
-	if err != nil {
-		return failed(err)
-	}
-	to.record_ns, to.decode_ns, to.schedule_ns = C.uint64_t(t.RecordNS), C.uint64_t(t.DecodeNS), C.uint64_t(t.ScheduleNS)
-	to.launch_ns, to.wait_ns = C.uint64_t(t.LaunchNS), C.uint64_t(t.WaitNS)
-	to.copy_ns, to.kernel_ns = C.uint64_t(t.CopyNS), C.uint64_t(t.KernelNS)
-	s := &t.Clocks
-	to.processors, to.launches = C.uint32_t(s.Processors), C.uint64_t(s.Launches)
-	for part, to := range map[clocks.Part]*C.vpps_part_time{
-		clocks.Start: &to.start, clocks.Forward: &to.forward, clocks.Backward: &to.backward, clocks.Gradients: &to.gradients,
-		clocks.Update: &to.update, clocks.Fetch: &to.fetch, clocks.Waiting: &to.waiting, clocks.Idle: &to.idle, clocks.Busy: &to.busy,
-	} {
-		to.mean_ns, to.max_ns = C.uint64_t(s.Parts[part].Mean), C.uint64_t(s.Parts[part].Max)
-	}
-	to.loaded_bytes, to.updated_bytes, to.streamed_bytes = C.uint64_t(s.Loaded), C.uint64_t(s.Updated), C.uint64_t(s.Streamed)
-	return 0
+func goEngineTimes(h C.uintptr_t, to *C.vpps_times) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		t, err := e.Times()
+		if err != nil {
+			return err
+		}
+		to.record_ns, to.decode_ns, to.schedule_ns = C.uint64_t(t.RecordNS), C.uint64_t(t.DecodeNS), C.uint64_t(t.ScheduleNS)
+		to.launch_ns, to.wait_ns = C.uint64_t(t.LaunchNS), C.uint64_t(t.WaitNS)
+		to.copy_ns, to.kernel_ns = C.uint64_t(t.CopyNS), C.uint64_t(t.KernelNS)
+		s := &t.Clocks
+		to.processors, to.launches = C.uint32_t(s.Processors), C.uint64_t(s.Launches)
+		for part, to := range map[clocks.Part]*C.vpps_part_time{
+			clocks.Start: &to.start, clocks.Forward: &to.forward, clocks.Backward: &to.backward, clocks.Gradients: &to.gradients,
+			clocks.Update: &to.update, clocks.Fetch: &to.fetch, clocks.Waiting: &to.waiting, clocks.Idle: &to.idle, clocks.Busy: &to.busy,
+		} {
+			to.mean_ns, to.max_ns = C.uint64_t(s.Parts[part].Mean), C.uint64_t(s.Parts[part].Max)
+		}
+		to.loaded_bytes, to.updated_bytes, to.streamed_bytes = C.uint64_t(s.Loaded), C.uint64_t(s.Updated), C.uint64_t(s.Streamed)
+		return nil
+	})
 }
 
 //export goClockTable
-func goClockTable(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	t, err := e.Times()
-	if err != nil {
-		return failed(err)
-	}
-	text(t.Clocks.Table(), to, size, needed)
-	return 0
+func goClockTable(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		t, err := e.Times()
+		if err != nil {
+			return err
+		}
+		text(t.Clocks.Table(), to, size, needed)
+		return nil
+	})
 }
 
 //export goPlanReport
-func goPlanReport(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) (status C.int) {
-	defer guard(&status)
-	x, err := object[persist.Handle](h, "handle")
-	if err != nil {
-		return failed(err)
-	}
-	text(x.PlanReport(), to, size, needed)
-	return 0
+func goPlanReport(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) C.int {
+	return withHandle(h, func(x *persist.Handle) error {
+		text(x.PlanReport(), to, size, needed)
+		return nil
+	})
 }
 
 //export goFlushTimeline
-func goFlushTimeline(h C.uintptr_t) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	return failed(e.FlushTimeline())
+func goFlushTimeline(h C.uintptr_t) C.int {
+	return withEngine(h, (*persist.Engine).FlushTimeline)
 }
 
 //export goScriptDump
-func goScriptDump(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	text(e.Dump(), to, size, needed)
-	return 0
+func goScriptDump(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		text(e.Dump(), to, size, needed)
+		return nil
+	})
 }
 
 //export goBuildInfo

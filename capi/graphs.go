@@ -12,102 +12,79 @@ import (
 )
 
 //export goGraphCreate
-func goGraphCreate(h C.uintptr_t, out *C.uintptr_t) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	*out = newHandle(e.NewGraph())
-	return 0
+func goGraphCreate(h C.uintptr_t, out *C.uintptr_t) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		*out = newHandle(e.NewGraph())
+		return nil
+	})
 }
 
 //export goGraphDestroy
-func goGraphDestroy(h C.uintptr_t) (status C.int) {
-	defer guard(&status)
-	g, err := object[persist.Graph](h, "graph")
-	if err != nil {
-		return failed(err)
-	}
-	g.Close()
-	release(h)
-	return 0
+func goGraphDestroy(h C.uintptr_t) C.int {
+	return withGraph(h, func(g *persist.Graph) error {
+		g.Close()
+		release(h)
+		return nil
+	})
 }
 
 //export goForward
-func goForward(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, restart C.int) (status C.int) {
-	defer guard(&status)
-	g, ws, err := call(h, w)
-	if err != nil {
-		return failed(err)
-	}
-	return failed(g.Forward(ws, uint32(node), restart != 0))
+func goForward(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, restart C.int) C.int {
+	return withWords(h, w, func(g *persist.Graph, ws *bridge.Words) error {
+		return g.Forward(ws, uint32(node), restart != 0)
+	})
 }
 
-// call resolves the arguments that all graph calls share.
-func call(h C.uintptr_t, w *C.vpps_cwords) (*persist.Graph, *bridge.Words, error) {
-	g, err := object[persist.Graph](h, "graph")
-	if err != nil {
-		return nil, nil, err
-	}
-	ws, err := words((*C.vpps_words)(w))
-	return g, ws, err
+// withWords does something with a graph and what was recorded of it.
+func withWords(h C.uintptr_t, w *C.vpps_cwords, do func(*persist.Graph, *bridge.Words) error) C.int {
+	return withGraph(h, func(g *persist.Graph) error {
+		ws, err := words((*C.vpps_words)(w))
+		if err != nil {
+			return err
+		}
+		return do(g, ws)
+	})
 }
 
 //export goValue
-func goValue(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, to *C.float, count C.size_t) (status C.int) {
-	defer guard(&status)
-	g, ws, err := call(h, w)
-	if err != nil {
-		return failed(err)
-	}
-	v, err := array[float32](to, C.uint64_t(count), "elements")
-	if err != nil {
-		return failed(err)
-	}
-	return failed(g.Value(ws, uint32(node), v))
+func goValue(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, to *C.float, count C.size_t) C.int {
+	return withWords(h, w, func(g *persist.Graph, ws *bridge.Words) error {
+		v, err := array[float32](to, C.uint64_t(count), "elements")
+		if err != nil {
+			return err
+		}
+		return g.Value(ws, uint32(node), v)
+	})
 }
 
 //export goBackward
-func goBackward(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, full C.int) (status C.int) {
-	defer guard(&status)
-	g, ws, err := call(h, w)
-	if err != nil {
-		return failed(err)
-	}
-	return failed(g.Backward(ws, uint32(node), full != 0))
+func goBackward(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, full C.int) C.int {
+	return withWords(h, w, func(g *persist.Graph, ws *bridge.Words) error {
+		return g.Backward(ws, uint32(node), full != 0)
+	})
 }
 
 //export goGradient
-func goGradient(h C.uintptr_t, node C.uint32_t, to *C.float, count C.size_t) (status C.int) {
-	defer guard(&status)
-	g, err := object[persist.Graph](h, "graph")
-	if err != nil {
-		return failed(err)
-	}
-	v, err := array[float32](to, C.uint64_t(count), "elements")
-	if err != nil {
-		return failed(err)
-	}
-	return failed(g.Gradient(uint32(node), v))
+func goGradient(h C.uintptr_t, node C.uint32_t, to *C.float, count C.size_t) C.int {
+	return withGraph(h, func(g *persist.Graph) error {
+		v, err := array[float32](to, C.uint64_t(count), "elements")
+		if err != nil {
+			return err
+		}
+		return g.Gradient(uint32(node), v)
+	})
 }
 
 //export goGraphTruncate
-func goGraphTruncate(h C.uintptr_t, node C.uint32_t) (status C.int) {
-	defer guard(&status)
-	g, err := object[persist.Graph](h, "graph")
-	if err != nil {
-		return failed(err)
-	}
-	return failed(g.Truncate(uint32(node)))
+func goGraphTruncate(h C.uintptr_t, node C.uint32_t) C.int {
+	return withGraph(h, func(g *persist.Graph) error {
+		return g.Truncate(uint32(node))
+	})
 }
 
 //export goGraphInvalidate
-func goGraphInvalidate(h C.uintptr_t, node C.uint32_t) (status C.int) {
-	defer guard(&status)
-	g, err := object[persist.Graph](h, "graph")
-	if err != nil {
-		return failed(err)
-	}
-	return failed(g.Invalidate(uint32(node)))
+func goGraphInvalidate(h C.uintptr_t, node C.uint32_t) C.int {
+	return withGraph(h, func(g *persist.Graph) error {
+		return g.Invalidate(uint32(node))
+	})
 }

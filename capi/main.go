@@ -96,6 +96,32 @@ func object[T any](h C.uintptr_t, what string) (x *T, err error) {
 	return x, nil
 }
 
+// with does something with what a handle stands for, and is the status of the call.
+func with[T any](h C.uintptr_t, what string, do func(*T) error) (status C.int) {
+	defer guard(&status)
+	x, err := object[T](h, what)
+	if err == nil {
+		err = do(x)
+	}
+	return failed(err)
+}
+
+func withEngine(h C.uintptr_t, do func(*persist.Engine) error) C.int {
+	return with(h, "engine", func(s *shared) error { return do(s.engine) })
+}
+
+func withGraph(h C.uintptr_t, do func(*persist.Graph) error) C.int {
+	return with(h, "graph", do)
+}
+
+func withHandle(h C.uintptr_t, do func(*persist.Handle) error) C.int {
+	return with(h, "handle", do)
+}
+
+func withTrainer(h C.uintptr_t, do func(*persist.Trainer) error) C.int {
+	return with(h, "trainer", do)
+}
+
 func newHandle(x any) C.uintptr_t { return C.uintptr_t(cgo.NewHandle(x)) }
 
 func slice[T, U any](p *U, n C.size_t) []T {

@@ -14,71 +14,56 @@ import (
 )
 
 //export goCollectionCreate
-func goCollectionCreate(h C.uintptr_t, lambda C.float, out *C.uint32_t) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	c, err := e.NewCollection(float32(lambda))
-	*out = C.uint32_t(c)
-	return failed(err)
+func goCollectionCreate(h C.uintptr_t, lambda C.float, out *C.uint32_t) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		c, err := e.NewCollection(float32(lambda))
+		*out = C.uint32_t(c)
+		return err
+	})
 }
 
 //export goCollectionSetLambda
-func goCollectionSetLambda(h C.uintptr_t, c C.uint32_t, lambda C.float) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	return failed(e.SetLambda(uint32(c), float32(lambda)))
+func goCollectionSetLambda(h C.uintptr_t, c C.uint32_t, lambda C.float) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		return e.SetLambda(uint32(c), float32(lambda))
+	})
 }
 
 //export goCollectionFactor
-func goCollectionFactor(h C.uintptr_t, c C.uint32_t, out *C.float) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	f, err := e.Factor(uint32(c))
-	*out = C.float(f)
-	return failed(err)
+func goCollectionFactor(h C.uintptr_t, c C.uint32_t, out *C.float) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		f, err := e.Factor(uint32(c))
+		*out = C.float(f)
+		return err
+	})
 }
 
 //export goParameterCreate
-func goParameterCreate(h C.uintptr_t, c C.uint32_t, name *C.vpps_cchar, dim *C.vpps_cdim, flags C.uint32_t, values *C.vpps_cfloat, out *C.uint32_t) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	d := *(*bridge.Dim)(unsafe.Pointer(dim))
-	if err := bridge.CheckDim(&d); err != nil {
-		return failed(err)
-	}
-	var v []float32
-	if values != nil {
-		v = slice[float32](values, C.size_t(d.Size()))
-	}
-	n := ""
-	if name != nil {
-		n = C.GoString((*C.char)(name))
-	}
-	id, err := e.NewParameter(uint32(c), n, d, flags&C.VPPS_PARAMETER_LOOKUP != 0, v)
-	*out = C.uint32_t(id)
-	return failed(err)
+func goParameterCreate(h C.uintptr_t, c C.uint32_t, name *C.vpps_cchar, dim *C.vpps_cdim, flags C.uint32_t, values *C.vpps_cfloat, out *C.uint32_t) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		d := *(*bridge.Dim)(unsafe.Pointer(dim))
+		if err := bridge.CheckDim(&d); err != nil {
+			return err
+		}
+		var v []float32
+		if values != nil {
+			v = slice[float32](values, C.size_t(d.Size()))
+		}
+		n := ""
+		if name != nil {
+			n = C.GoString((*C.char)(name))
+		}
+		id, err := e.NewParameter(uint32(c), n, d, flags&C.VPPS_PARAMETER_LOOKUP != 0, v)
+		*out = C.uint32_t(id)
+		return err
+	})
 }
 
 //export goParameterDestroy
-func goParameterDestroy(h C.uintptr_t, id C.uint32_t) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	return failed(e.DestroyParameter(uint32(id)))
+func goParameterDestroy(h C.uintptr_t, id C.uint32_t) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		return e.DestroyParameter(uint32(id))
+	})
 }
 
 func partOf(part C.int) (persist.Part, error) {
@@ -89,113 +74,92 @@ func partOf(part C.int) (persist.Part, error) {
 }
 
 //export goParameterRead
-func goParameterRead(h C.uintptr_t, id C.uint32_t, part C.int, offset, count C.uint64_t, to *C.float) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	p, err := partOf(part)
-	if err != nil {
-		return failed(err)
-	}
-	v, err := array[float32](to, count, "elements")
-	if err != nil {
-		return failed(err)
-	}
-	return failed(e.ReadParameter(uint32(id), p, uint64(offset), v))
+func goParameterRead(h C.uintptr_t, id C.uint32_t, part C.int, offset, count C.uint64_t, to *C.float) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		p, err := partOf(part)
+		if err != nil {
+			return err
+		}
+		v, err := array[float32](to, count, "elements")
+		if err != nil {
+			return err
+		}
+		return e.ReadParameter(uint32(id), p, uint64(offset), v)
+	})
 }
 
 //export goParameterWrite
-func goParameterWrite(h C.uintptr_t, id C.uint32_t, part C.int, offset, count C.uint64_t, from *C.vpps_cfloat) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	p, err := partOf(part)
-	if err != nil {
-		return failed(err)
-	}
-	v, err := array[float32](from, count, "elements")
-	if err != nil {
-		return failed(err)
-	}
-	return failed(e.WriteParameter(uint32(id), p, uint64(offset), v))
+func goParameterWrite(h C.uintptr_t, id C.uint32_t, part C.int, offset, count C.uint64_t, from *C.vpps_cfloat) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		p, err := partOf(part)
+		if err != nil {
+			return err
+		}
+		v, err := array[float32](from, count, "elements")
+		if err != nil {
+			return err
+		}
+		return e.WriteParameter(uint32(id), p, uint64(offset), v)
+	})
 }
 
 //export goParameterScale
-func goParameterScale(h C.uintptr_t, id C.uint32_t, part C.int, factor C.float) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	p, err := partOf(part)
-	if err != nil {
-		return failed(err)
-	}
-	return failed(e.ScaleParameter(uint32(id), p, float32(factor)))
+func goParameterScale(h C.uintptr_t, id C.uint32_t, part C.int, factor C.float) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		p, err := partOf(part)
+		if err != nil {
+			return err
+		}
+		return e.ScaleParameter(uint32(id), p, float32(factor))
+	})
 }
 
 //export goParameterExpose
-func goParameterExpose(h C.uintptr_t, id C.uint32_t, part C.int, out **C.float) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	which, err := partOf(part)
-	if err != nil {
-		return failed(err)
-	}
-	p, err := e.Expose(uint32(id), which)
-	*out = (*C.float)(p)
-	return failed(err)
+func goParameterExpose(h C.uintptr_t, id C.uint32_t, part C.int, out **C.float) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		which, err := partOf(part)
+		if err != nil {
+			return err
+		}
+		p, err := e.Expose(uint32(id), which)
+		*out = (*C.float)(p)
+		return err
+	})
 }
 
 //export goParameterSetUpdated
-func goParameterSetUpdated(h C.uintptr_t, id C.uint32_t, updated C.int) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	return failed(e.SetUpdated(uint32(id), updated != 0))
+func goParameterSetUpdated(h C.uintptr_t, id C.uint32_t, updated C.int) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		return e.SetUpdated(uint32(id), updated != 0)
+	})
 }
 
 //export goParameterTouched
-func goParameterTouched(h C.uintptr_t, id C.uint32_t, rows *C.uint32_t, capacity C.uint64_t, count *C.uint64_t, all *C.int) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	r, whole, err := e.Touched(uint32(id))
-	if err != nil {
-		return failed(err)
-	}
-	*count, *all = C.uint64_t(len(r)), 0
-	if whole {
-		*all = 1
-	}
-	if rows != nil {
-		copy(slice[uint32](rows, C.size_t(min(capacity, C.uint64_t(len(r))))), r)
-	}
-	return 0
+func goParameterTouched(h C.uintptr_t, id C.uint32_t, rows *C.uint32_t, capacity C.uint64_t, count *C.uint64_t, all *C.int) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		r, whole, err := e.Touched(uint32(id))
+		if err != nil {
+			return err
+		}
+		*count, *all = C.uint64_t(len(r)), 0
+		if whole {
+			*all = 1
+		}
+		if rows != nil {
+			copy(slice[uint32](rows, C.size_t(min(capacity, C.uint64_t(len(r))))), r)
+		}
+		return nil
+	})
 }
 
 //export goParameterMemory
-func goParameterMemory(h C.uintptr_t, id C.uint32_t, out **C.float) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	p, err := e.Memory(uint32(id))
-	if err != nil {
-		return failed(err)
-	}
-	*out = (*C.float)(p)
-	return 0
+func goParameterMemory(h C.uintptr_t, id C.uint32_t, out **C.float) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		p, err := e.Memory(uint32(id))
+		if err != nil {
+			return err
+		}
+		*out = (*C.float)(p)
+		return nil
+	})
 }

@@ -22,130 +22,100 @@ func trainerOptions(o *C.vpps_ctrainer_options) (persist.TrainerOptions, error) 
 }
 
 //export goTrainerCreate
-func goTrainerCreate(h C.uintptr_t, o *C.vpps_ctrainer_options, ids *C.vpps_cuint, count C.size_t, out *C.uintptr_t) (status C.int) {
-	defer guard(&status)
-	e, err := engine(h)
-	if err != nil {
-		return failed(err)
-	}
-	opt, err := trainerOptions(o)
-	if err != nil {
-		return failed(err)
-	}
-	list, err := array[uint32](ids, C.uint64_t(count), "parameters")
-	if err != nil {
-		return failed(err)
-	}
-	t, err := e.NewTrainer(opt, list)
-	if err != nil {
-		return failed(err)
-	}
-	*out = newHandle(t)
-	return 0
+func goTrainerCreate(h C.uintptr_t, o *C.vpps_ctrainer_options, ids *C.vpps_cuint, count C.size_t, out *C.uintptr_t) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		opt, err := trainerOptions(o)
+		if err != nil {
+			return err
+		}
+		list, err := array[uint32](ids, C.uint64_t(count), "parameters")
+		if err != nil {
+			return err
+		}
+		t, err := e.NewTrainer(opt, list)
+		if err != nil {
+			return err
+		}
+		*out = newHandle(t)
+		return nil
+	})
 }
 
 //export goTrainerSet
-func goTrainerSet(h C.uintptr_t, o *C.vpps_ctrainer_options) (status C.int) {
-	defer guard(&status)
-	t, err := object[persist.Trainer](h, "trainer")
-	if err != nil {
-		return failed(err)
-	}
-	opt, err := trainerOptions(o)
-	if err != nil {
-		return failed(err)
-	}
-	return failed(t.Set(opt))
+func goTrainerSet(h C.uintptr_t, o *C.vpps_ctrainer_options) C.int {
+	return withTrainer(h, func(t *persist.Trainer) error {
+		opt, err := trainerOptions(o)
+		if err != nil {
+			return err
+		}
+		return t.Set(opt)
+	})
 }
 
 //export goTrainerAdd
-func goTrainerAdd(h C.uintptr_t, ids *C.vpps_cuint, count C.size_t) (status C.int) {
-	defer guard(&status)
-	t, err := object[persist.Trainer](h, "trainer")
-	if err != nil {
-		return failed(err)
-	}
-	list, err := array[uint32](ids, C.uint64_t(count), "parameters")
-	if err != nil {
-		return failed(err)
-	}
-	return failed(t.Add(list))
+func goTrainerAdd(h C.uintptr_t, ids *C.vpps_cuint, count C.size_t) C.int {
+	return withTrainer(h, func(t *persist.Trainer) error {
+		list, err := array[uint32](ids, C.uint64_t(count), "parameters")
+		if err != nil {
+			return err
+		}
+		return t.Add(list)
+	})
 }
 
 //export goTrainerRestart
-func goTrainerRestart(h C.uintptr_t) (status C.int) {
-	defer guard(&status)
-	t, err := object[persist.Trainer](h, "trainer")
-	if err != nil {
-		return failed(err)
-	}
-	return failed(t.Restart())
+func goTrainerRestart(h C.uintptr_t) C.int {
+	return withTrainer(h, (*persist.Trainer).Restart)
 }
 
 //export goTrainerReadState
-func goTrainerReadState(h C.uintptr_t, id C.uint32_t, count C.uint64_t, to *C.float) (status C.int) {
-	defer guard(&status)
-	t, v, err := trainerAndState(h, count, to)
-	if err != nil {
-		return failed(err)
-	}
-	return failed(t.ReadState(uint32(id), v))
+func goTrainerReadState(h C.uintptr_t, id C.uint32_t, count C.uint64_t, to *C.float) C.int {
+	return withTrainer(h, func(t *persist.Trainer) error {
+		v, err := array[float32](to, count, "floats")
+		if err != nil {
+			return err
+		}
+		return t.ReadState(uint32(id), v)
+	})
 }
 
 //export goTrainerWriteState
-func goTrainerWriteState(h C.uintptr_t, id C.uint32_t, count C.uint64_t, from *C.vpps_cfloat) (status C.int) {
-	defer guard(&status)
-	t, v, err := trainerAndState(h, count, from)
-	if err != nil {
-		return failed(err)
-	}
-	return failed(t.WriteState(uint32(id), v))
-}
-
-func trainerAndState(h C.uintptr_t, count C.uint64_t, floats *C.float) (*persist.Trainer, []float32, error) {
-	t, err := object[persist.Trainer](h, "trainer")
-	if err != nil {
-		return nil, nil, err
-	}
-	v, err := array[float32](floats, count, "floats")
-	return t, v, err
+func goTrainerWriteState(h C.uintptr_t, id C.uint32_t, count C.uint64_t, from *C.vpps_cfloat) C.int {
+	return withTrainer(h, func(t *persist.Trainer) error {
+		v, err := array[float32](from, count, "floats")
+		if err != nil {
+			return err
+		}
+		return t.WriteState(uint32(id), v)
+	})
 }
 
 //export goTrainerUpdates
-func goTrainerUpdates(h C.uintptr_t, updates *C.uint64_t) (status C.int) {
-	defer guard(&status)
-	t, err := object[persist.Trainer](h, "trainer")
-	if err != nil {
-		return failed(err)
-	}
-	n, err := t.Updates()
-	*updates = C.uint64_t(n)
-	return failed(err)
+func goTrainerUpdates(h C.uintptr_t, updates *C.uint64_t) C.int {
+	return withTrainer(h, func(t *persist.Trainer) error {
+		n, err := t.Updates()
+		*updates = C.uint64_t(n)
+		return err
+	})
 }
 
 //export goTrainerSetUpdates
-func goTrainerSetUpdates(h C.uintptr_t, updates C.uint64_t) (status C.int) {
-	defer guard(&status)
-	t, err := object[persist.Trainer](h, "trainer")
-	if err != nil {
-		return failed(err)
-	}
-	return failed(t.SetUpdates(uint64(updates)))
+func goTrainerSetUpdates(h C.uintptr_t, updates C.uint64_t) C.int {
+	return withTrainer(h, func(t *persist.Trainer) error {
+		return t.SetUpdates(uint64(updates))
+	})
 }
 
 //export goUpdate
-func goUpdate(h C.uintptr_t, clipped *C.int) (status C.int) {
-	defer guard(&status)
-	t, err := object[persist.Trainer](h, "trainer")
-	if err != nil {
-		return failed(err)
-	}
-	c, err := t.Update()
-	if clipped != nil {
-		*clipped = 0
-		if c {
-			*clipped = 1
+func goUpdate(h C.uintptr_t, clipped *C.int) C.int {
+	return withTrainer(h, func(t *persist.Trainer) error {
+		c, err := t.Update()
+		if clipped != nil {
+			*clipped = 0
+			if c {
+				*clipped = 1
+			}
 		}
-	}
-	return failed(err)
+		return err
+	})
 }
