@@ -3,7 +3,6 @@
 #include "dynet/training.h"
 
 #include <iomanip>
-#include <limits>
 #include <sstream>
 #include <stdexcept>
 
@@ -71,13 +70,12 @@ public:
       fail(std::string("no ") + what);
     return x;
   }
-  void skip_line() { in_.ignore(std::numeric_limits<std::streamsize>::max(), '\n'); }
-  void end_of_line() { // else a number may have lost its end
-    int c = in_.get();
-    while (c == ' ' || c == '\r')
-      c = in_.get();
-    if (c != '\n')
+  // What is left of a line, which must end: else a number may have lost its last digits.
+  std::string line() {
+    std::string text;
+    if (!std::getline(in_, text) || in_.eof())
       fail("a line does not end");
+    return text;
   }
   [[noreturn]] static void fail(const std::string &what) {
     throw std::runtime_error("populate of a trainer: " + what +
@@ -115,7 +113,10 @@ void Trainer::save(std::ostream &to) {
   describe(o);
   remembered r(own_, o.rule);
   // Before the first update there is nothing to remember; of parameters made since, neither.
-  const size_t dense = allocated_ ? parameters_ : 0, tables = allocated_ ? tables_ : 0;
+  const size_t dense = parameters_, tables = tables_;
+  uint64_t made = 0; // batches that failed count in `updates` only
+  if (trainer_ != nullptr)
+    check(vpps_trainer_updates(trainer_, &made));
   for (size_t i = 0; r.vectors && i < r.ids.size(); i++)
     if (i < dense || (i >= r.dense && i < r.dense + tables))
       check(vpps_trainer_read_state(trainer_, r.ids[i], r.state[i].size(), r.state[i].data()));
@@ -123,8 +124,8 @@ void Trainer::save(std::ostream &to) {
   std::ostringstream text;
   text << std::scientific << std::setprecision(8);
   header(text, "Trainer", dense, tables);
-  text << learning_rate << ' ' << clipping_enabled << ' ' << clip_threshold << ' ' << updates << ' '
-       << 0.0f << " None +0 +0 1 0\n[MA:FALSE]\n";
+  text << learning_rate << ' ' << clipping_enabled << ' ' << clip_threshold << ' '
+       << static_cast<real>(made) << ' ' << 0.0f << " None +0 +0 1 0\n[MA:FALSE]\n";
   if (const char *name = saved_as()) {
     header(text, name, dense, tables);
     for (size_t k = 0; k < r.vectors; k++)
@@ -150,10 +151,10 @@ void Trainer::populate(std::istream &from) {
   const bool clipping = in.number<int>("mark of clipping") != 0;
   const real threshold = in.number<real>("threshold of clipping");
   const real made = in.number<real>("number of updates");
-  in.skip_line();
+  in.line();
   if (in.word() != "[MA:FALSE]")
     reading::fail("no [MA:FALSE] (moving averages of parameters are not known here)");
-  in.end_of_line();
+  in.line();
   if (const char *name = saved_as()) {
     in.word(std::string("#") + name + "#");
     const size_t dense = count(in, r.dense, "parameters");
@@ -162,9 +163,10 @@ void Trainer::populate(std::istream &from) {
       read_vectors(in, "#Parameter#", r, k, 0, dense);
     for (size_t k = 0; k < r.vectors; k++)
       read_vectors(in, "#LookupParameter#", r, k, r.dense, r.dense + tables);
-    if (!read_rule(from))
+    in.line();
+    std::istringstream rule(in.line());
+    if (!read_rule(rule)) // the last that can fail
       reading::fail("no hyper-parameters");
-    in.end_of_line();
   }
 
   learning_rate = rate;
@@ -175,7 +177,6 @@ void Trainer::populate(std::istream &from) {
   for (size_t i = 0; r.vectors && i < r.ids.size(); i++)
     check(vpps_trainer_write_state(trainer_, r.ids[i], r.state[i].size(), r.state[i].data()));
   check(vpps_trainer_set_updates(trainer_, static_cast<uint64_t>(made)));
-  allocated_ = true;
 }
 
 void Trainer::populate(std::istream &from, real lr) {

@@ -17,7 +17,7 @@ Trainer::Trainer(ParameterCollection &m, real learning_rate)
     : learning_rate(learning_rate), clipping_enabled(true), clip_threshold(5), clips(0), updates(0),
       clips_since_status(0), updates_since_status(0), sparse_updates_enabled(true), model(&m),
       own_(m), engine_(engine("a Trainer is made")), trainer_(nullptr), parameters_(0), tables_(0),
-      allocated_(false), sent_() {}
+      sent_() {}
 
 Trainer::~Trainer() { vpps_trainer_destroy(trainer_); }
 
@@ -79,7 +79,6 @@ void Trainer::update() {
 }
 
 void Trainer::updated_by_engine() {
-  allocated_ = true;
   ++updates;
   ++updates_since_status;
   for (auto &p : own_.parameters_list())

@@ -243,6 +243,10 @@ vpps_status vpps_trainer_read_state(vpps_trainer *, uint32_t, uint64_t count, fl
 vpps_status vpps_trainer_write_state(vpps_trainer *, uint32_t, uint64_t, const float *) {
   return VPPS_OK;
 }
+vpps_status vpps_trainer_updates(vpps_trainer *, uint64_t *updates) {
+  *updates = 0;
+  return VPPS_OK;
+}
 vpps_status vpps_trainer_set_updates(vpps_trainer *, uint64_t) { return VPPS_OK; }
 
 vpps_status vpps_update(vpps_trainer *, int *clipped) {

@@ -175,6 +175,22 @@ TEST(a_new_learning_rate_may_be_given) {
   EQUAL(y.trainer->updates, 1);
 }
 
+// What failed is not counted where Adam's correction counts on.
+TEST(updates_that_failed_are_not_saved) {
+  model x(make<AdamTrainer>);
+  x.step();
+  x.p.set_value({INFINITY, 0});
+  {
+    ComputationGraph cg;
+    Expression loss = squared_norm(parameter(cg, x.p));
+    cg.forward(loss);
+    cg.backward(loss);
+    THROWS(std::runtime_error, "", x.trainer->update());
+  }
+  x.trainer->updates = 7;
+  CHECK(x.saved().find(" +1.00000000e+00 +0.00000000e+00 None") != std::string::npos);
+}
+
 // Parameters that the file does not know begin anew.
 TEST(parameters_made_since_have_no_memory) {
   model x(make<MomentumSGDTrainer>), y(make<MomentumSGDTrainer>);
@@ -189,7 +205,10 @@ TEST(parameters_made_since_have_no_memory) {
 }
 
 TEST(a_damaged_text_changes_nothing) {
-  model x(make<AdamTrainer>), y(make<AdamTrainer>), momentum(make<MomentumSGDTrainer>);
+  const maker other = [](ParameterCollection &m) {
+    return new AdamTrainer(m, 0.1f, 0.5f, 0.5f, 0.5f);
+  };
+  model x(make<AdamTrainer>), y(other), momentum(make<MomentumSGDTrainer>);
   x.step();
   y.step();
   y.step();

@@ -210,6 +210,7 @@ TEST(a_handle_brings_what_it_has_trained_though_a_batch_failed) {
   }
   EQUAL(as_vector(*p.values())[0], 0.5f);
   EQUAL(own.vp[0].h.v[1], -0.5f);
+  EQUAL(own.updates, 1);
 }
 
 TEST(what_the_program_writes_is_noticed) {

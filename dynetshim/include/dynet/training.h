@@ -66,7 +66,6 @@ private:
   std::shared_ptr<Engine> engine_;
   vpps_trainer *trainer_;
   size_t parameters_, tables_; // how many the engine's trainer knows
-  bool allocated_;             // an update was made, or one's state was read
   vpps_trainer_options sent_;
 };
 

@@ -133,8 +133,6 @@ template <class Copy> void copy_state(dynet::Trainer &t, parameters &all, const 
 
 // Vectors for all parameters, those of new ones too, as DyNet's update makes them.
 inline void allocate_state(dynet::Trainer &t) {
-  if (remembered_of(t).empty())
-    return;
   if (t.aux_allocated < t.model->parameters_list().size())
     t.aux_allocated = VPPS_HIDDEN(t, Trainer, alloc_impl)();
   if (t.aux_allocated_lookup < t.model->lookup_parameters_list().size())

@@ -109,8 +109,14 @@ public:
   }
   void pull_state() {
     vpps_trainer *const raw = current();
+    if (remembered_of(rule_).empty())
+      return;
+    uint64_t made = 0;
+    check(vpps_trainer_updates(raw, &made));
     allocate_state(rule_);
     copy_state(rule_, all_, from_engine(raw));
+    // Of batches that failed the rule remembers nothing, so its correction may not count them.
+    rule_.updates = fields_.updates = static_cast<dynet::real>(made);
   }
 
 private:
