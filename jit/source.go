@@ -86,11 +86,10 @@ func Source(p *plan.Plan, o Options) (string, error) {
 
 // slot is one register array: the sizes of the matrices whose partitions processors keep in it.
 type slot struct {
-	cols    []int    // of the matrices, each once
-	held    []int    // of those whose transposed and outer products are formed with this array, too
-	shares  [][2]int // columns and copies of those, each once
-	foreign bool     // there are others
-	floats  int      // per thread
+	cols   []int    // of the matrices, each once
+	held   []int    // of those whose transposed and outer products are formed with this array, too
+	shares [][2]int // columns and copies of those, each once
+	floats int      // per thread
 }
 
 func iterations(cols int) int { return (cols + 31) / 32 }
@@ -111,9 +110,7 @@ func slotsOf(p *plan.Plan) []slot {
 			if !slices.Contains(t.cols, cols) {
 				t.cols = append(t.cols, cols)
 			}
-			if w.Columns > 0 {
-				t.foreign = true
-			} else if !slices.Contains(t.held, cols) {
+			if w.Columns == 0 && !slices.Contains(t.held, cols) {
 				t.held = append(t.held, cols)
 			}
 			if share := [2]int{cols, max(1, p.Matrices[m].Copies)}; w.Columns == 0 && !slices.Contains(t.shares, share) {
@@ -165,21 +162,20 @@ func transposedStage(p *plan.Plan, arrays int) (items, bytes int) {
 	return stage(p, bytes, 16), bytes
 }
 
-// piecesOf is in how many pieces the columns of a gradient are formed, and how many of them a processor forms.
-func piecesOf(p *plan.Plan, cols, copies int) (pieces, each int) {
+// widthOf is how many columns of a gradient are formed at a time, divided by 32, and how many times that a processor
+// forms of one whose matrix has so many columns and copies.
+func widthOf(p *plan.Plan, cols, copies int) (width, each int) {
 	each = 1
 	if p.Slices != nil {
 		each = plan.GradientPieces(p.RowsPerWarp, cols, copies)
 	}
-	return copies * each, each
+	return (iterations(cols) + copies*each - 1) / (copies * each), each
 }
 
-// outerStage is transposedStage for an outer product: its items take little work each, so that more of them have to be on
-// their way if they are short.
-func outerStage(p *plan.Plan, cols, copies int) (items, bytes int) {
-	copies, _ = piecesOf(p, cols, copies)
-	share := (iterations(cols) + copies - 1) / copies
-	bytes = 4 * 3 * (32*share + rowsOf(p))
+// outerStage is transposedStage for an outer product of a width: its items take little work each, so that more of them
+// have to be on their way if they are short.
+func outerStage(p *plan.Plan, width int) (items, bytes int) {
+	bytes = 4 * 3 * (32*width + rowsOf(p))
 	return stage(p, bytes, 32), bytes
 }
 
@@ -208,7 +204,8 @@ func workBytes(p *plan.Plan) int {
 			sizes[cols]++
 		}
 		for _, t := range s.shares {
-			items, bytes := outerStage(p, t[0], t[1])
+			width, _ := widthOf(p, t[0], t[1])
+			items, bytes := outerStage(p, width)
 			most = max(most, items*bytes)
 		}
 	}
@@ -273,7 +270,7 @@ func (g *generator) beyond(b *strings.Builder) {
 		if w.Kind == plan.Shared {
 			at = fmt.Sprint(w.At)
 		}
-		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%s,%d},\n", x.Rows, x.Cols, x.Offset, w.First, rows, at, w.Columns)
+		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%s,%d,%d,%d},\n", x.Rows, x.Cols, x.Offset, w.First, rows, at, w.Columns, w.Unit, w.Team)
 	}
 	b.WriteString("};\n")
 }
@@ -497,32 +494,52 @@ func (g *generator) affineT(line func(string, ...any)) {
 func (g *generator) outer(line func(string, ...any)) {
 	if g.p.Depth > 0 {
 		line("const Residence &m = beyond[w[OUTER_MATRIX]];")
-		line("const Range mine = part_of(m, m.rows, m.part);")
-		g.eachTile(line, "part", g.outsideRows, func(tile int) string {
-			return fmt.Sprintf("outer_streamed<%d>(l, w, items, flags, count, m.rows, m.cols, mine.lo, mine.hi, shared)", tile)
-		})
-	}
-	for s, x := range g.slots {
-		if x.foreign {
-			line("if (m.columns > 0 && p%d.matrix == (int)w[OUTER_MATRIX]) outer_streamed<%d>(l, w, items, flags, count, p%d.rows, p%d.cols, p%d.row, p%d.end, shared);",
-				s, plan.Tile(8*g.p.RowsPerWarp), s, s, s, s)
-		}
-	}
-	if g.p.Depth > 0 {
-		line("if (m.columns == 0) {")
+		line("if (m.unit > 0) outer_streamed(l, w, items, flags, count, m, shared);")
+		line("else {")
 		defer line("}")
 	}
-	for s, x := range g.slots {
-		for _, t := range x.shares {
-			items, _ := outerStage(g.p, t[0], t[1])
-			pieces, each := piecesOf(g.p, t[0], t[1])
-			line("if (p%d.matrix == (int)w[OUTER_MATRIX] && p%d.cols == %d && p%d.copies == %d)", s, s, t[0], s, t[1])
-			call := fmt.Sprintf("outer_rows<%d, %d, %d, %d>(l, w, items, flags, count, p%d, ", g.p.RowsPerWarp, t[0], pieces, items, s)
-			if each == 1 {
-				line("%sp%d.copy, shared);", call, s)
-			} else {
-				line("_Pragma(\"unroll 1\") for (u32 k = 0; k < %d; k++) %sp%d.copy * %d + k, shared);", each, call, s, each)
-			}
+	if len(g.slots) == 0 {
+		return
+	}
+	line("_Pragma(\"unroll 1\") for (u32 s = 0; s < %d; s++) {", len(g.slots))
+	line("const Partition &part = residency[blockIdx.x * %d + s];", len(g.slots))
+	line("if (part.matrix != (int)w[OUTER_MATRIX]) continue;")
+	for _, t := range g.pieces() {
+		items, _ := outerStage(g.p, t.width)
+		line("if (%s)", strings.Join(t.of, " || "))
+		call := fmt.Sprintf("outer_rows<%d, %d, %d>(l, w, items, flags, count, part, part.copy", g.p.RowsPerWarp, t.width, items)
+		if t.each == 1 {
+			line("%s, shared);", call)
+		} else {
+			line("_Pragma(\"unroll 1\") for (u32 k = 0; k < %d; k++) %s * %d + k, shared);", t.each, call, t.each)
 		}
 	}
+	line("}")
+}
+
+// gradientPiece is what a routine forms of the columns of a gradient at a time, width times 32, each processor so many.
+type gradientPiece struct {
+	width, each int
+	of          []string // which partitions
+}
+
+// pieces lists what is formed of gradients of matrices in registers, each once: outer products do not use the arrays,
+// and are told how many columns there are, so that one routine serves many sizes.
+func (g *generator) pieces() (all []gradientPiece) {
+	seen := map[[2]int]bool{}
+	for _, x := range g.slots {
+		for _, t := range x.shares {
+			if seen[t] {
+				continue
+			}
+			seen[t] = true
+			width, each := widthOf(g.p, t[0], t[1])
+			at := slices.IndexFunc(all, func(p gradientPiece) bool { return p.width == width && p.each == each })
+			if at < 0 {
+				at, all = len(all), append(all, gradientPiece{width: width, each: each})
+			}
+			all[at].of = append(all[at].of, fmt.Sprintf("part.cols == %d && part.copies == %d", t[0], t[1]))
+		}
+	}
+	return all
 }

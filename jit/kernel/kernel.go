@@ -102,8 +102,8 @@ func (m *Machine) SetPlan(p *plan.Plan) {
 			first[i*p.Processors+q] = C.uint32_t(n)
 			for _, x := range p.Of(i) {
 				if x.Processor == q {
-					from, to := p.OuterColumns(&x)
-					parts[n] = C.struct_vpps_rows{C.uint32_t(x.Row), C.uint32_t(x.Rows), C.uint32_t(from), C.uint32_t(to)}
+					b := p.OuterBlock(&x)
+					parts[n] = C.struct_vpps_rows{C.uint32_t(x.Row), C.uint32_t(x.Rows), C.uint32_t(b.Row), C.uint32_t(b.Rows), C.uint32_t(b.Column), C.uint32_t(b.Columns)}
 					n++
 				}
 			}

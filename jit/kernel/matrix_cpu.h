@@ -379,16 +379,16 @@ VP void outer_rows(float *g, u32 ld, u32 cols, const float *dy, const float *x, 
 VP void outer_part(float *base, const vpps_matrix &m, const vpps_rows &part, const float *dy,
                    const float *x, const u32 *items, const u32 *next, u32 count, float scale,
                    bool acc) {
-  u32 r = part.row, end = part.row + part.rows, cols = part.outer_end - part.outer;
-  base += part.outer * m.rows;
-  x += part.outer;
+  u32 r = part.outer_row, end = r + part.outer_rows, cols = part.outer_columns;
+  base += part.outer_column * m.rows;
+  x += part.outer_column;
   for (; r + OUTER_WIDE * VW <= end; r += OUTER_WIDE * VW)
     outer_rows<OUTER_WIDE>(base + r, m.rows, cols, dy + r, x, items, next, count, scale, acc);
   for (; OUTER_WIDE > 2 && r + 2 * VW <= end; r += 2 * VW)
     outer_rows<2>(base + r, m.rows, cols, dy + r, x, items, next, count, scale, acc);
   for (; r + VW <= end; r += VW)
     outer_rows<1>(base + r, m.rows, cols, dy + r, x, items, next, count, scale, acc);
-  if (r < end && part.rows >= VW)
+  if (r < end && part.outer_rows >= VW)
     outer_rows<1>(base + end - VW, m.rows, cols, dy + end - VW, x, items, next, count, scale, acc,
                   VW - (end - r));
   else if (r < end)

@@ -439,20 +439,20 @@ VP void transposed_store(float *t, float *base, float scale, const u32 *items, u
   }
 }
 
-// The gradient's columns are shared among PARTS of the matrix, 32 at a time: copies, or several of
+// The gradient's columns are shared by pieces of 32 * ITERS: copies of the matrix, or several of
 // one copy. A thread forms RPW rows and ITERS columns: of a warp's lanes 4 are side by side along
 // the rows, 8 along the columns.
-template <int RPW, int COLS, int PARTS, int STAGE>
+template <int RPW, int ITERS, int STAGE>
 VP void outer_rows(const Launch &l, const u32 *instruction, const u32 *items, u32 flags, u32 count,
                    const Partition &part, u32 piece, float *shared) {
-  constexpr int ITERS = (iterations(COLS) + PARTS - 1) / PARTS, V = run_of(ITERS);
+  constexpr int V = run_of(ITERS);
   constexpr int WIDTH = ITERS * 32, ROWS = (int)WARPS * RPW, VR = run_of(RPW);
   constexpr int MOST = RPW * ITERS <= 16 ? 4 : RPW * ITERS <= 32 ? 2 : 1;
   constexpr int BATCH = MOST < STAGE ? MOST : STAGE, ALL = STAGE * (WIDTH + ROWS);
   u32 lane = THREAD % 32, warp = THREAD / 32;
   u32 row = RPW * (warp / 4 * 4 + lane % 2 + lane / 16 * 2);
   u32 column = V * (warp % 4 * 8 + lane / 2 % 8);
-  u32 left = PARTS > 1 ? piece * WIDTH : 0; // the first column
+  u32 left = piece * WIDTH; // the first column
   u32 segments = instruction[OUTER_SEGMENTS];
   const float *dys = segment_of(l, segments, 1), *xs = segment_of(l, segments, 2);
   float g[RPW * ITERS];
@@ -470,7 +470,7 @@ VP void outer_rows(const Launch &l, const u32 *instruction, const u32 *items, u3
     if (k < stages) {
       float *to = shared + k % 3 * ALL;
       u32 e = k * STAGE;
-      stage<WIDTH, STAGE, true>(to, xs, items + 2 * e + 1, count - e, left, COLS);
+      stage<WIDTH, STAGE, true>(to, xs, items + 2 * e + 1, count - e, left, part.cols);
       stage<ROWS, STAGE, true>(to + STAGE * WIDTH, dys + part.row, items + 2 * e, count - e, 0,
                                part.end - part.row);
     }
@@ -511,7 +511,7 @@ VP void outer_rows(const Launch &l, const u32 *instruction, const u32 *items, u3
 #pragma unroll
       for (int j = 0; j < VR; j++)
         v[j] = scale * g[q * RPW + i + j];
-      int rows = c < COLS ? (int)part.end - (int)(part.row + row + i) : 0;
+      int rows = c < part.cols ? (int)part.end - (int)(part.row + row + i) : 0;
       put_some<VR>(to + i + c * part.rows, v, rows, flags);
     }
 }

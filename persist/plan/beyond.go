@@ -28,6 +28,11 @@ type Residence struct {
 	// Columns of a transposed product that a processor forms, from memory: all rows of them, so that
 	// there is nothing to add. 0: every holder of rows leaves a partial result.
 	Columns int
+
+	// Where a transposed product is formed by columns, the gradient is formed in blocks, which read less than whole rows
+	// would: the processors from First on have Unit rows each, but teams of them all their rows together, and
+	// share the columns. Unit is 0 elsewhere.
+	Unit, Team int
 }
 
 // Residence of matrix m.
@@ -46,6 +51,31 @@ func (p *Plan) ColumnsOf(m, processor int) (lo, hi int) {
 	return min(lo, cols), min(lo+w.Columns, cols)
 }
 
+// divideGradient says who of so many processors forms what of a gradient.
+func (w *Residence) divideGradient(m Matrix, holders int) {
+	w.Unit = share(m.Rows, holders)
+	w.Team = max(1, min(blockRows/w.Unit, m.Cols/32))
+}
+
+// blockRows is how many rows of a gradient the kernel forms at a time (jit/kernel/matrix_stream.h).
+const blockRows = 64
+
+// blockOf is what a partition's processor forms of its matrix's gradient: nothing where it has another partition before.
+// The kernel computes the same (jit/kernel/matrix_stream.h).
+func (p *Plan) blockOf(x *Partition) Block {
+	m, w := &p.Matrices[x.Matrix], p.Residence(x.Matrix)
+	each := p.Of(x.Matrix)[0].Rows
+	at, units := x.Row/each, (m.Rows+w.Unit-1)/w.Unit
+	if at >= min(p.Processors, units) {
+		return Block{}
+	}
+	first := at / w.Team * w.Team
+	members := min(w.Team, units-first)
+	row, columns := first*w.Unit, ((m.Cols+members-1)/members+3)&^3
+	column := min(m.Cols, (at-first)*columns)
+	return Block{row, min(members*w.Unit, m.Rows-row), column, min(columns, m.Cols-column)}
+}
+
 // Depth is how many elements of a sum the routines for matrices beyond the registers have in shared
 // memory at a time, of bytes that a processor may use; and what that takes.
 func depthOf(shared int) (depth, bytes int) {
@@ -61,8 +91,8 @@ func depthOf(shared int) (depth, bytes int) {
 }
 
 // StreamBytes is the shared memory in which the routines for matrices beyond the registers work: a
-// ring of three stages (jit/kernel/matrix_stream.h).
-func StreamBytes(depth int) int { return 3 * 4 * max(depth*(16+32), 4+2048) }
+// ring of three stages, and beside it where two stages' operands are (jit/kernel/matrix_stream.h).
+func StreamBytes(depth int) int { return 3*4*depth*(16+32) + 4*depth }
 
 // streamItems is how many items of a product are served by one reading of a matrix (jit/kernel/matrix_stream.h).
 const streamItems = 32

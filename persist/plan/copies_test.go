@@ -28,10 +28,11 @@ func TestCopiesShareAMatrix(t *testing.T) {
 		for _, part := range p.Of(m) {
 			has[part.Processor]++
 			require.Equal(t, 1, has[part.Processor], "%s on processor %d", x.Name, part.Processor)
-			from, to := p.OuterColumns(&part)
+			block := p.OuterBlock(&part)
+			require.Equal(t, [2]int{part.Row, part.Rows}, [2]int{block.Row, block.Rows})
 			for r := part.Row; r < part.Row+part.Rows; r++ {
 				rows[[2]int{part.Copy, r}]++
-				for c := from; c < to; c++ {
+				for c := block.Column; c < block.Column+block.Columns; c++ {
 					formed[[2]int{r, c}]++
 				}
 			}

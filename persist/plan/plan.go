@@ -69,16 +69,21 @@ type Slices struct {
 	Rank, Copy          []int  // by processor; -1: in no group
 }
 
-// OuterColumns are the columns of the gradient that a partition's outer products form: the copies of
-// a matrix share them, 32 at a time. The kernel computes the same (jit/kernel/matrix_gpu.h).
-func (p *Plan) OuterColumns(x *Partition) (from, to int) {
+// Block is some rows and columns of a matrix.
+type Block struct{ Row, Rows, Column, Columns int }
+
+// OuterBlock is what a partition's outer products form of the gradient: its rows, of which the copies of
+// a matrix share the columns, 32 at a time. The kernel computes the same (jit/kernel/matrix_gpu.h).
+// Of a matrix beyond the registers it is what Residence says.
+func (p *Plan) OuterBlock(x *Partition) Block {
 	m := &p.Matrices[x.Matrix]
-	copies := max(1, m.Copies)
-	if copies == 1 {
-		return 0, m.Cols
+	if p.Residence(x.Matrix).Unit > 0 {
+		return p.blockOf(x)
 	}
+	copies := max(1, m.Copies)
 	each := 32 * (((m.Cols+31)/32 + copies - 1) / copies)
-	return min(m.Cols, x.Copy*each), min(m.Cols, (x.Copy+1)*each)
+	from := min(m.Cols, x.Copy*each)
+	return Block{x.Row, x.Rows, from, min(m.Cols-from, each)}
 }
 
 // Of returns the partitions of matrix m, copy by copy.

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"math/rand"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,6 +34,24 @@ func biLSTM(h int) []Matrix {
 	return matrices(gates, gates, gates, gates, [2]int{h, 2 * h}, [2]int{9, h})
 }
 
+// coveredByBlocks checks that each element of a gradient is formed exactly once, by processors with a part of the matrix.
+func coveredByBlocks(t *testing.T, p *Plan, m int) {
+	t.Helper()
+	x, area := p.Matrices[m], 0
+	formed := make([]bool, x.Rows*x.Cols)
+	for _, part := range p.Of(m) {
+		b := p.OuterBlock(&part)
+		area += b.Rows * b.Columns
+		for c := b.Column; c < b.Column+b.Columns; c++ {
+			for r := b.Row; r < b.Row+b.Rows; r++ {
+				formed[c*x.Rows+r] = true
+			}
+		}
+	}
+	require.Equal(t, len(formed), area)
+	require.False(t, slices.Contains(formed, false))
+}
+
 // covered checks that each row of each matrix is held exactly once, and each column of those transposed
 // from memory; it counts registers and shared memory anew.
 func covered(t *testing.T, p *Plan, all int) {
@@ -42,6 +61,7 @@ func covered(t *testing.T, p *Plan, all int) {
 	for m, x := range p.Matrices {
 		row, w := 0, p.Where[m]
 		coveredByColumns(t, p, m)
+		coveredByBlocks(t, p, m)
 		for _, part := range p.Of(m) {
 			require.Equal(t, row, part.Row)
 			row += part.Rows

@@ -102,6 +102,9 @@ func (x *dealer) add(m int) {
 		p.Depth = x.beyond.depth
 	}
 	parts := (matrix.Rows + rows - 1) / rows
+	if w.Columns > 0 {
+		w.divideGradient(matrix, min(parts, p.Processors))
+	}
 	for k := range parts {
 		q := (x.next + k) % p.Processors
 		row, slot := k*rows, -1

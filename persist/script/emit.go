@@ -88,7 +88,7 @@ func (t *holderTable) update(p *plan.Plan) {
 	for i := range p.Matrices {
 		outers := 0
 		for _, x := range p.Of(i) {
-			if from, to := p.OuterColumns(&x); from < to {
+			if b := p.OuterBlock(&x); b.Columns > 0 {
 				outers = max(outers, x.Copy+1)
 			}
 		}

@@ -385,16 +385,13 @@ func (f *Footprint) outer() error {
 		return err
 	}
 	for _, p := range mine {
-		from, to := f.plan.OuterColumns(&p)
-		f.add(0, 0, uint64(f.in.Field("dst"))+uint64(p.Row)+uint64(from*m.Rows), f.result(),
-			Axis{uint64(p.Rows), 1}, Axis{uint64(to - from), uint64(m.Rows)})
-	}
-	for i := range f.in.Items {
-		item := f.in.Item(i)
-		for _, p := range mine {
-			from, to := f.plan.OuterColumns(&p)
-			f.add(1, 0, uint64(item[0])+uint64(p.Row), asRead, Axis{uint64(p.Rows), 1})
-			f.add(2, 0, uint64(item[1])+uint64(from), asRead, Axis{uint64(to - from), 1})
+		b := f.plan.OuterBlock(&p)
+		rows, columns := uint64(b.Rows), uint64(b.Columns)
+		f.add(0, 0, uint64(f.in.Field("dst"))+uint64(b.Row)+uint64(b.Column*m.Rows), f.result(), Axis{rows, 1}, Axis{columns, uint64(m.Rows)})
+		for i := range f.in.Items {
+			item := f.in.Item(i)
+			f.add(1, 0, uint64(item[0])+uint64(b.Row), asRead, Axis{rows, 1})
+			f.add(2, 0, uint64(item[1])+uint64(b.Column), asRead, Axis{columns, 1})
 		}
 	}
 	return nil

@@ -53,8 +53,26 @@ static uint32_t part_of(uint32_t all, uint32_t each, uint32_t p, uint32_t *from)
   return *from + each < all ? each : all - *from;
 }
 
+// What the processor that is k-th to hold a matrix forms of its gradient, by the first of its
+// parts.
+static void block_of(const uint32_t *b, uint32_t k, vpps_rows *part, vpps_rows *end) {
+  const uint32_t rows = b[0], cols = b[1], unit = b[7], team = b[8];
+  const uint32_t units = (rows + unit - 1) / unit, leader = k / team * team;
+  for (vpps_rows *p = part; p < end; p++)
+    p->outer_rows = p->outer_columns = 0;
+  if (part == end || k >= units)
+    return;
+  const uint32_t members = leader + team < units ? team : units - leader;
+  part->outer_row = leader * unit;
+  part->outer_rows = rows - part->outer_row;
+  if (part->outer_rows > members * unit)
+    part->outer_rows = members * unit;
+  part->outer_columns =
+      part_of(cols, ((cols + members - 1) / members + 3) & ~3u, k - leader, &part->outer_column);
+}
+
 static Plan *plan_of(const char *tables, uint32_t processors) {
-  enum { HELD = 8, BEYOND = 7 }; // words of an entry of each table
+  enum { HELD = 8, BEYOND = 9 }; // words of an entry of each table
   static uint32_t held[HELD * PROCESSORS * SLOTS], beyond[BEYOND * MATRICES];
   Plan *plan = (Plan *)calloc(1, sizeof *plan);
   const uint32_t slots = numbers(tables, "residency[", held, sizeof held / 4) / HELD / processors;
@@ -66,7 +84,7 @@ static Plan *plan_of(const char *tables, uint32_t processors) {
   if (!plan || matrices > MATRICES || processors > PROCESSORS)
     abort();
   for (uint32_t m = 0; m < matrices; m++) {
-    const uint32_t *b = beyond + BEYOND * m; // rows, cols, offset, first, part, at, columns
+    const uint32_t *b = beyond + BEYOND * m; // Residence
     for (uint32_t p = 0; p < processors; p++) {
       const uint32_t at = m * processors + p;
       plan->first[at] = n;
@@ -79,7 +97,7 @@ static Plan *plan_of(const char *tables, uint32_t processors) {
         const uint32_t each = 32 * (((h[4] + 31) / 32 + h[7] - 1) / h[7]); // columns of a copy
         uint32_t from;
         const uint32_t columns = part_of(h[4], each, h[6], &from);
-        plan->parts[n++] = vpps_rows{h[1], h[2] - h[1], from, from + columns};
+        plan->parts[n++] = vpps_rows{h[1], h[2] - h[1], h[1], h[2] - h[1], from, columns};
       }
       if (m >= others)
         continue;
@@ -87,10 +105,12 @@ static Plan *plan_of(const char *tables, uint32_t processors) {
       const uint32_t k = (p + processors - b[3]) % processors;
       if (b[6] > 0)
         plan->columns[at].columns = part_of(b[1], b[6], k, &plan->columns[at].column);
-      vpps_rows rows = {0, 0, 0, b[1]};
+      vpps_rows rows = {};
       rows.rows = b[4] > 0 ? part_of(b[0], b[4], k, &rows.row) : 0;
       if (rows.rows > 0)
         plan->parts[n++] = rows;
+      if (b[7] > 0)
+        block_of(b, k, plan->parts + plan->first[at], plan->parts + n);
     }
   }
   plan->first[matrices * processors] = n;
