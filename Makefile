@@ -56,7 +56,7 @@ FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
 APP ?= treelstm
 
-.PHONY: all lib examples tests demo golden compatibility figures test lint format install clean
+.PHONY: all lib examples tests demo golden compatibility profile figures test lint format install clean
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
@@ -70,7 +70,7 @@ $(STUB):
 
 # go build would know by itself what is out of date, but takes seconds to find that nothing is.
 GOSOURCES := $(shell find bridge capi gpu jit persist include \( -name '*.go' -o -name '*.c' -o -name '*.cc' \
-               -o -name '*.h' \) ! -name '*_test.go') go.mod go.sum packaging/libvpps.map
+               -o -name '*.h' \) ! -name '*_test.go') go.mod go.sum capi/default.pgo packaging/libvpps.map
 lib: $(B)/libvpps.so
 $(B)/libvpps.so: $(GOSOURCES) $(STUB)
 	$(GO) build -tags cuda -trimpath -buildvcs=false -buildmode=c-shared \
@@ -189,6 +189,12 @@ compatibility: $(B)/adapter/errors
 	awk '/^<!-- errors/ {print; print ""; while ((getline line < "$(B)/errors.md") > 0) print line; skip = 1; next} \
 	     /^<!-- end/ {print ""; skip = 0} !skip' docs/COMPATIBILITY.md >$(B)/COMPATIBILITY.md
 	cp $(B)/COMPATIBILITY.md docs/COMPATIBILITY.md
+
+# Where writing scripts takes its time, by which go build optimises the library.
+profile:
+	$(GO) test -trimpath ./persist/script -run '^$$' -bench 'Build/.*/goroutines[12]$$' -benchtime 0.5s -cpuprofile $(abspath $(B))/script.prof -o $(B)/script.test
+	$(GO) test -trimpath ./bridge -run '^$$' -bench . -cpuprofile $(abspath $(B))/bridge.prof -o $(B)/bridge.test
+	$(GO) tool pprof -proto $(B)/script.prof $(B)/bridge.prof >capi/default.pgo
 
 # Measures on machines without Go, and draws on others.
 RESULTS ?= bench/results
