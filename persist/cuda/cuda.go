@@ -48,6 +48,7 @@ type Executor struct {
 	kernels   map[*plan.Plan]*jit.Kernel // of the last Plan
 	trial     *plan.Trial                // of the last Plan until it is over, nil: none
 	took      jit.Times                  // to make the kernels of the last Plan
+	ahead     *kernelAhead               // nil: nothing is compiled ahead
 	choice    string                     // the key under which the result of a trial is kept
 	version   string                     // of the library
 	timed     bool                       // the slots have marks with times

@@ -38,15 +38,11 @@ func (e *Executor) device(ctas, setAside int) plan.Device {
 
 // interpreter is what plans set aside of a thread's registers, by the kernel that holds no matrix: read from its machine code,
 // which the cache keeps.
-func (e *Executor) interpreter() (int, error) {
+func (e *Executor) interpreter(matrices []plan.Matrix) (int, error) {
 	if e.registers > 0 {
 		return e.registers, nil
 	}
-	p, err := plan.RoundRobin(nil, e.device(1, 0), 1)
-	if err != nil {
-		return 0, err
-	}
-	k, err := jit.Compile(e.compiler, p, e.arch(), jit.Options{}, e.cache)
+	k, err := e.measureInterpreter(matrices)
 	if err != nil {
 		return 0, err
 	}
@@ -55,12 +51,9 @@ func (e *Executor) interpreter() (int, error) {
 	return e.registers, nil
 }
 
-// candidates are the plans that the settings allow, and the device of the least of them. A profile measures plans in slices, too.
-func (e *Executor) candidates(matrices []plan.Matrix) (all []*plan.Plan, least plan.Device, err error) {
-	setAside, err := e.interpreter()
-	if err != nil {
-		return nil, least, err
-	}
+// candidates are the plans that the settings allow beside an interpreter of so many registers, and the device of the
+// least of them. A profile measures plans in slices, too.
+func (e *Executor) candidates(matrices []plan.Matrix, setAside int) (all []*plan.Plan, least plan.Device, err error) {
 	first, last := 1, 2
 	if n := e.settings.CTAs; n > 0 {
 		first, last = n, n
@@ -123,7 +116,12 @@ func (e *Executor) inOrder(all []*plan.Plan) []*plan.Plan {
 // shared memory or memory. The plan that is taken tells of the others.
 func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 	e.took, e.kernels, e.trial = jit.Times{}, map[*plan.Plan]*jit.Kernel{}, nil
-	all, d, err := e.candidates(matrices)
+	defer e.forgetAhead()
+	setAside, err := e.interpreter(matrices)
+	if err != nil {
+		return nil, err
+	}
+	all, d, err := e.candidates(matrices, setAside)
 	if err != nil {
 		return nil, err
 	}
@@ -183,6 +181,9 @@ func (e *Executor) try(p *plan.Plan, refused *[]string) (bool, error) {
 
 // compile makes the kernel of a plan, or finds it in the cache.
 func (e *Executor) compile(p *plan.Plan) (*jit.Kernel, error) {
+	if k, err := e.fromAhead(p); k != nil || err != nil {
+		return k, err
+	}
 	return jit.Compile(e.compiler, p, e.arch(), e.options, e.cache)
 }
 

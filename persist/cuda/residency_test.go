@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/golang/mock/gomock"
 	"github.com/stretchr/testify/require"
@@ -150,6 +152,61 @@ func TestWhatIsSetAsideIsMeasured(t *testing.T) {
 		require.NoError(t, err)
 		require.EqualValues(t, interpreter+4, p.SetAside)
 		require.Contains(t, p.Report(), fmt.Sprintf("%d for the interpreter, of 255", interpreter+4))
+	}
+}
+
+// slowly is a compiler that takes its time for the interpreter, and whose kernels with matrices wait for that to have begun.
+type slowly struct {
+	*assembler
+	mu      sync.Mutex
+	sources []string
+	overlap bool // a kernel was compiled while the interpreter was
+	busy    bool
+}
+
+func (s *slowly) Compile(name, src string, options []string) ([]byte, string, error) {
+	alone := !strings.Contains(src, ">(r0,")
+	s.mu.Lock()
+	s.sources = append(s.sources, src)
+	s.busy, s.overlap = alone || s.busy, s.overlap || !alone && s.busy
+	image, log, err := s.assembler.Compile(name, src, options)
+	s.mu.Unlock()
+	if alone {
+		time.Sleep(4 * patience)
+		s.mu.Lock()
+		s.busy = false
+		s.mu.Unlock()
+	}
+	return image, log, err
+}
+
+// While the compiler measures the interpreter, it makes the kernel of the plan that is likely; another one is made if the
+// interpreter takes more than usual.
+func TestTheFirstKernelIsCompiledAhead(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		interpreter uint32
+		kernels     int
+	}{{"as usual", usual - 4, 2}, {"more than usual", 150, 3}} {
+		t.Run(c.name, func(t *testing.T) {
+			compiler := &slowly{assembler: &assembler{fits: func(src string) (uint32, uint32) {
+				if strings.Contains(src, ">(r0,") {
+					return 250, 0
+				}
+				return c.interpreter, 0
+			}}}
+			e := onFakeGPU(t, compiler, 132)
+			p, err := e.Plan(wide(1024, 1024))
+			require.NoError(t, err)
+			require.NoError(t, e.SetPlan(p))
+			require.True(t, compiler.overlap)
+			require.Len(t, compiler.sources, c.kernels)
+			require.EqualValues(t, c.interpreter+4, p.SetAside)
+			source, err := jit.Source(p, jit.Options{})
+			require.NoError(t, err)
+			require.Contains(t, compiler.sources, source)
+			require.Nil(t, e.ahead)
+		})
 	}
 }
 

@@ -1,0 +1,92 @@
+package cuda
+
+// The first kernel is compiled while the compiler measures the interpreter.
+
+import (
+	"fmt"
+	"time"
+
+	"libvpps/jit"
+	"libvpps/persist/plan"
+)
+
+// usual is about what the interpreter takes of a thread's registers. A plan made by it is mostly the one made by the
+// measured number; where it is not, its kernel was compiled for nothing.
+const usual = 80
+
+// patience is how long measuring the interpreter may take before another compilation begins: a cache answers earlier.
+const patience = 50 * time.Millisecond
+
+// kernelAhead is a kernel compiled before it is known whether it is wanted.
+type kernelAhead struct {
+	planned, done chan struct{} // closed when there is a source, and when there is a kernel
+	source        string        // "": there is no plan
+	kernel        *jit.Kernel
+	err           error
+}
+
+// compileAhead compiles the kernel of the plan that comes first if the interpreter takes what is usual.
+func (e *Executor) compileAhead(a *kernelAhead, matrices []plan.Matrix) {
+	defer close(a.done)
+	defer func() {
+		if x := recover(); x != nil {
+			a.err = fmt.Errorf("compiling a kernel ahead: %v", x)
+		}
+	}()
+	if p := e.planAhead(a, matrices); p != nil {
+		a.kernel, a.err = jit.Compile(e.compiler, p, e.arch(), e.options, e.cache)
+	}
+}
+
+// planAhead is the plan that comes first if the interpreter takes what is usual, nil if there is none.
+func (e *Executor) planAhead(a *kernelAhead, matrices []plan.Matrix) *plan.Plan {
+	defer close(a.planned)
+	all, _, err := e.candidates(matrices, usual)
+	if err != nil || len(all) == 0 {
+		return nil
+	}
+	p := e.inOrder(all)[0]
+	if a.source, err = jit.Source(p, e.options); err != nil {
+		return nil
+	}
+	return p
+}
+
+// measureInterpreter reads from the machine code of a kernel without matrices how many of a thread's registers it takes.
+// If that lasts, the kernel that is likely wanted next is under way already.
+func (e *Executor) measureInterpreter(matrices []plan.Matrix) (*jit.Kernel, error) {
+	p, err := plan.RoundRobin(nil, e.device(1, 0), 1)
+	if err != nil {
+		return nil, err
+	}
+	a := &kernelAhead{planned: make(chan struct{}), done: make(chan struct{})}
+	timer := time.AfterFunc(patience, func() { e.compileAhead(a, matrices) })
+	k, err := jit.Compile(e.compiler, p, e.arch(), jit.Options{}, e.cache)
+	if !timer.Stop() {
+		e.ahead = a
+	}
+	return k, err
+}
+
+// fromAhead is a plan's kernel if it was compiled ahead, nil if not.
+func (e *Executor) fromAhead(p *plan.Plan) (*jit.Kernel, error) {
+	a := e.ahead
+	if a == nil {
+		return nil, nil
+	}
+	<-a.planned
+	if source, err := jit.Source(p, e.options); err != nil || source != a.source {
+		return nil, nil
+	}
+	<-a.done
+	e.took = jit.Times{} // the interpreter was measured meanwhile
+	return a.kernel, a.err
+}
+
+// forgetAhead waits for what is compiled ahead: a program that ends must not find the compiler at work.
+func (e *Executor) forgetAhead() {
+	if e.ahead != nil {
+		<-e.ahead.done
+		e.ahead = nil
+	}
+}
