@@ -70,10 +70,10 @@ $(STUB):
 
 # go build would know by itself what is out of date, but takes seconds to find that nothing is.
 GOSOURCES := $(shell find bridge capi gpu jit persist include \( -name '*.go' -o -name '*.c' -o -name '*.cc' \
-               -o -name '*.h' \) ! -name '*_test.go') go.mod go.sum capi/default.pgo packaging/libvpps.map
+               -o -name '*.h' \) ! -name '*_test.go') go.mod go.sum packaging/scripts.pgo packaging/libvpps.map
 lib: $(B)/libvpps.so
 $(B)/libvpps.so: $(GOSOURCES) $(STUB)
-	$(GO) build -tags cuda -trimpath -buildvcs=false -buildmode=c-shared \
+	$(GO) build -tags cuda -trimpath -buildvcs=false -buildmode=c-shared -pgo=packaging/scripts.pgo \
 	    -ldflags "-s -w -extldflags '$(SOFLAGS)'" -o $(B)/go/libvpps.so ./capi
 	cp $(B)/go/libvpps.so $(B)/libvpps.so.new && mv $(B)/libvpps.so.new $(B)/libvpps.so.$(VERSION) # running programs keep theirs
 	ln -sf libvpps.so.$(VERSION) $(B)/libvpps.so.$(SOMAJOR)
@@ -194,7 +194,7 @@ compatibility: $(B)/adapter/errors
 profile:
 	$(GO) test -trimpath ./persist/script -run '^$$' -bench 'Build/.*/goroutines[12]$$' -benchtime 0.5s -cpuprofile $(abspath $(B))/script.prof -o $(B)/script.test
 	$(GO) test -trimpath ./bridge -run '^$$' -bench . -cpuprofile $(abspath $(B))/bridge.prof -o $(B)/bridge.test
-	$(GO) tool pprof -proto $(B)/script.prof $(B)/bridge.prof >capi/default.pgo
+	$(GO) tool pprof -proto $(B)/script.prof $(B)/bridge.prof >packaging/scripts.pgo
 
 # Measures on machines without Go, and draws on others.
 RESULTS ?= bench/results
