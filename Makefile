@@ -7,6 +7,7 @@
 # make format     gofmt and clang-format on everything that is not generated
 # make golden     compares with recorded results of DyNet: the repository's, or those of DIR=folder
 # make compatibility  DYNET_ROOT=dir: writes the table of errors against DyNet into docs/COMPATIBILITY.md
+# make profile    packaging/scripts.pgo, by which go build optimises the library
 # make figures    build/figures, a static program that measures and draws, and with it docs/figures from
 #                 the CSV files in RESULTS (bench/results)
 # make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured
@@ -192,6 +193,7 @@ compatibility: $(B)/adapter/errors
 
 # Where writing scripts takes its time, by which go build optimises the library.
 profile:
+	mkdir -p $(B)
 	$(GO) test -trimpath ./persist/script -run '^$$' -bench 'Build/.*/goroutines[12]$$' -benchtime 0.5s -cpuprofile $(abspath $(B))/script.prof -o $(B)/script.test
 	$(GO) test -trimpath ./bridge -run '^$$' -bench . -cpuprofile $(abspath $(B))/bridge.prof -o $(B)/bridge.test
 	$(GO) tool pprof -proto $(B)/script.prof $(B)/bridge.prof >packaging/scripts.pgo

@@ -86,10 +86,9 @@ func Source(p *plan.Plan, o Options) (string, error) {
 
 // slot is one register array: the sizes of the matrices whose partitions processors keep in it.
 type slot struct {
-	cols   []int    // of the matrices, each once
-	held   []int    // of those whose transposed and outer products are formed with this array, too
-	shares [][2]int // columns and copies of those, each once
-	floats int      // per thread
+	cols   []int // of the matrices, each once
+	held   []int // of those whose transposed products are formed with this array, too
+	floats int   // per thread
 }
 
 func iterations(cols int) int { return (cols + 31) / 32 }
@@ -112,9 +111,6 @@ func slotsOf(p *plan.Plan) []slot {
 			}
 			if w.Columns == 0 && !slices.Contains(t.held, cols) {
 				t.held = append(t.held, cols)
-			}
-			if share := [2]int{cols, max(1, p.Matrices[m].Copies)}; w.Columns == 0 && !slices.Contains(t.shares, share) {
-				t.shares = append(t.shares, share)
 			}
 			t.floats = max(t.floats, p.RowsPerWarp*iterations(cols))
 		}
@@ -203,11 +199,10 @@ func workBytes(p *plan.Plan) int {
 		for _, cols := range s.held {
 			sizes[cols]++
 		}
-		for _, t := range s.shares {
-			width, _ := widthOf(p, t[0], t[1])
-			items, bytes := outerStage(p, width)
-			most = max(most, items*bytes)
-		}
+	}
+	for _, t := range gradientPieces(p) {
+		items, bytes := outerStage(p, t.width)
+		most = max(most, items*bytes)
 	}
 	for _, arrays := range sizes {
 		items, bytes := transposedStage(p, arrays)
@@ -498,13 +493,14 @@ func (g *generator) outer(line func(string, ...any)) {
 		line("else {")
 		defer line("}")
 	}
-	if len(g.slots) == 0 {
+	pieces := gradientPieces(g.p)
+	if len(pieces) == 0 {
 		return
 	}
 	line("_Pragma(\"unroll 1\") for (u32 s = 0; s < %d; s++) {", len(g.slots))
 	line("const Partition &part = residency[blockIdx.x * %d + s];", len(g.slots))
 	line("if (part.matrix != (int)w[OUTER_MATRIX]) continue;")
-	for _, t := range g.pieces() {
+	for _, t := range pieces {
 		items, _ := outerStage(g.p, t.width)
 		line("if (%s)", strings.Join(t.of, " || "))
 		call := fmt.Sprintf("outer_rows<%d, %d, %d>(l, w, items, flags, count, part, part.copy", g.p.RowsPerWarp, t.width, items)
@@ -523,22 +519,22 @@ type gradientPiece struct {
 	of          []string // which partitions
 }
 
-// pieces lists what is formed of gradients of matrices in registers, each once: outer products do not use the arrays,
-// and are told how many columns there are, so that one routine serves many sizes.
-func (g *generator) pieces() (all []gradientPiece) {
-	seen := map[[2]int]bool{}
-	for _, x := range g.slots {
-		for _, t := range x.shares {
-			if seen[t] {
-				continue
-			}
-			seen[t] = true
-			width, each := widthOf(g.p, t[0], t[1])
-			at := slices.IndexFunc(all, func(p gradientPiece) bool { return p.width == width && p.each == each })
-			if at < 0 {
-				at, all = len(all), append(all, gradientPiece{width: width, each: each})
-			}
-			all[at].of = append(all[at].of, fmt.Sprintf("part.cols == %d && part.copies == %d", t[0], t[1]))
+// gradientPieces lists what is formed of gradients of matrices in registers, each once: outer products do not use the
+// arrays, and are told how many columns there are, so that one routine serves many sizes.
+func gradientPieces(p *plan.Plan) (all []gradientPiece) {
+	for m, x := range p.Matrices {
+		if w := p.Residence(m); w.Kind != plan.Registers || w.Columns > 0 {
+			continue
+		}
+		copies := max(1, x.Copies)
+		width, each := widthOf(p, x.Cols, copies)
+		at := slices.IndexFunc(all, func(t gradientPiece) bool { return t.width == width && t.each == each })
+		if at < 0 {
+			at, all = len(all), append(all, gradientPiece{width: width, each: each})
+		}
+		of := fmt.Sprintf("part.cols == %d && part.copies == %d", x.Cols, copies)
+		if !slices.Contains(all[at].of, of) {
+			all[at].of = append(all[at].of, of)
 		}
 	}
 	return all
