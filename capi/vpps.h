@@ -62,6 +62,9 @@
  *  VPPS_PLAN=transposed=atomics   on either device, holders of a matrix add a transposed
  *                       product up with atomics, instead of leaving partial results that
  *                       are added up in one order: results then depend on timing
+ *  VPPS_MERGE=0         vpps_fb evaluates equal nodes of a large batch each by itself: by default
+ *                       sentences share what they have in common, a word say, if that
+ *                       is a sixteenth of the nodes; sums are then rounded differently
  *  VPPS_TIMES=1         measures the device's time for vpps_engine_statistics and
  *                       vpps_engine_times
  *  VPPS_CLOCKS=1        on either device, has every processor note how long which

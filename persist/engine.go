@@ -78,6 +78,7 @@ type Engine struct {
 	seed        uint32
 	graphIDs    uint32
 	verify      bool
+	apart       bool // equal nodes of a batch are evaluated each by itself
 	check       bool // the executor holds every operand against the tensor table
 	stats       Statistics
 	host        hostTimes
@@ -157,7 +158,7 @@ func newEngine(exec Executor, seed uint32) *Engine {
 	if e.seed == 0 {
 		e.seed = uint32(os.Getpid())*2654435761 + 1
 	}
-	e.verify = os.Getenv("VPPS_VERIFY") == "1"
+	e.verify, e.apart = os.Getenv("VPPS_VERIFY") == "1", os.Getenv("VPPS_MERGE") == "0"
 	if x, ok := exec.(interface{ Checks() bool }); ok {
 		e.check = x.Checks()
 	}

@@ -1,17 +1,6 @@
 // Affine and AffineT on the CPU: one product after another, then the function.
 #pragma once
 
-// The function, of what items have in some rows.
-static void apply_to_rows(u32 fn, float *y, u32 rows, const u32 *items, u32 words, u32 count) {
-  if (fn == FN_COPY)
-    return;
-  for (u32 e = 0; e < count; e++)
-    for (u32 r = 0; r < rows; r++) {
-      float *at = y + items[words * e] + r;
-      *at = canonical(apply_behind(fn, *at, 0.0f));
-    }
-}
-
 VP_SLOW void affine(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
                     const u32 *items, u32 flags, u32 count) {
   const u32 terms = w[0] >> 8 & 255u;

@@ -229,7 +229,6 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
     FIXED(POLL, 1)
     FIXED(FILL, 1)
     FIXED(SUM, 1)
-    FIXED(PRODUCT, 2)
     FIXED(PRODUCT_T, 2)
     FIXED(OUTER, 2)
     FIXED(GEMM, 3)
@@ -259,6 +258,10 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
     return fn > 0 && fn <= MAX_RUNS && w[COLLECT_COUNT] > 0 && w[COLLECT_COUNT] <= MAX_RUN &&
            (*words == fn + 1 ? w[COLLECT_FUNCTION] == FN_COPY
                              : stands_behind(w[COLLECT_FUNCTION], true));
+  case OP_PRODUCT:
+    *head = PRODUCT_ITEMS;
+    *words = 2;
+    return stands_behind(fn, false);
   case OP_AFFINE:
     *head = AFFINE_ITEMS;
     *words = fn + 1;

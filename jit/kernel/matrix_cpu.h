@@ -185,8 +185,9 @@ VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor
       rows.bias = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]) + part.row;
       rows.bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
     }
-    multiply(rows, address(l, w[PRODUCT_SEGMENTS], 1, 0),
-             address(l, w[PRODUCT_SEGMENTS], 0, part.row), items, count);
+    float *y = address(l, w[PRODUCT_SEGMENTS], 0, part.row);
+    multiply(rows, address(l, w[PRODUCT_SEGMENTS], 1, 0), y, items, count);
+    apply_to_rows(w[0] >> 8 & 255u, y, part.rows, items, 2, count);
   }
 }
 

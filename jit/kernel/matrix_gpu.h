@@ -321,8 +321,6 @@ template <int ROWS, int STAGE> struct Results {
   }
 };
 
-VP float itself(float v) { return v; }
-
 // Warps meet once every STAGE items, to add their sums up. Each has RING vectors' parts ahead of
 // it.
 template <int RPW, int COLS, int RING, int STAGE>
@@ -331,7 +329,8 @@ VP void product_rows(const float *w, const Launch &l, const u32 *instruction, co
   typedef Tile<RPW, COLS> T;
   constexpr int BATCH = product_batch<RPW, COLS, (RING / 2 < STAGE ? RING / 2 : STAGE)>();
   constexpr int DEPTH = RING / BATCH, SUMS = STAGE * (int)WARPS * T::ROWS;
-  u32 warp = THREAD / 32;
+  u32 warp = THREAD / 32, fn = instruction[0] >> 8 & 255u;
+  auto function = [=](float v) { return behind_product(fn, v); };
   const float *from = segment_of(l, instruction[PRODUCT_SEGMENTS], 1);
   float *ring = shared + warp * RING * T::PART, *sums = shared + RING * T::WIDTH;
   if (count == 1) { // the shortest way
@@ -349,7 +348,7 @@ VP void product_rows(const float *w, const Launch &l, const u32 *instruction, co
     };
     product_items<RPW, COLS, 1>(w, read, sums + warp * T::ROWS);
     __syncthreads();
-    y.store(sums, l, instruction, flags, items, 1, part, itself);
+    y.store(sums, l, instruction, flags, items, 1, part, function);
     return;
   }
   __syncthreads(); // the buffers are free
@@ -380,7 +379,7 @@ VP void product_rows(const float *w, const Launch &l, const u32 *instruction, co
       product_items<RPW, COLS, BATCH>(w, read, to + (b * WARPS + warp) * T::ROWS);
     }
     __syncthreads();
-    y.store(to, l, instruction, flags, items + 2 * done, here, part, itself);
+    y.store(to, l, instruction, flags, items + 2 * done, here, part, function);
   }
 }
 

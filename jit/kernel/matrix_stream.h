@@ -162,7 +162,8 @@ template <int M> struct RowsOf { // y = scale * W x + bias
     if (flags & FLAG_BIAS)
       sum = FMA(address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS])[r],
                 FLOAT_OF(w[PRODUCT_BIAS_SCALE]), sum);
-    put(address(l, w[PRODUCT_SEGMENTS], 0, item[0]) + r, sum, flags);
+    float *y = address(l, w[PRODUCT_SEGMENTS], 0, item[0]) + r;
+    *y = canonical(behind_product(w[0] >> 8 & 255u, flags & FLAG_ACC ? *y + sum : sum));
   }
 };
 template <int M> struct ColumnsOf { // t = scale * W^T dy

@@ -29,12 +29,7 @@ func (b *Builder) termsAlike() bool {
 // affineChain adds the products of node v, those that are ready at one level as one instruction. The last has the
 // function of the only node that reads v, if it has one: then nobody needs v's value.
 func (b *Builder) affineChain(v, bias uint32, y operand, level int32) {
-	fn, last := Copy, v
-	if h, ok := b.functionOf(v); ok {
-		fn, last = unaryRules[b.g.Op[h]].fn, h
-		b.s.Value[h], b.s.Segment[h], b.s.Value[v] = y.at, y.seg, NoOffset
-		b.reader[h] = lowered
-	}
+	fn, last := b.behindSums(v, y)
 	at := spot{-1, -1, 0}
 	for list := b.terms; len(list) > 0; {
 		ready, n := max(level, b.ready(list[0].right)), 1
@@ -60,6 +55,18 @@ func (b *Builder) affineChain(v, bias uint32, y operand, level int32) {
 		b.clusters[at.cluster].kind |= elementwise
 	}
 	b.spots[v], b.spots[last] = at, at
+}
+
+// behindSums gives y to the only node that reads v, if it is a function of v's elements: then nobody needs v's value. It
+// returns the function and the node whose value y is, or v and Copy.
+func (b *Builder) behindSums(v uint32, y operand) (fn Fn, last uint32) {
+	h, ok := b.functionOf(v)
+	if !ok {
+		return Copy, v
+	}
+	b.s.Value[h], b.s.Segment[h], b.s.Value[v] = y.at, y.seg, NoOffset
+	b.reader[h] = lowered
+	return unaryRules[b.g.Op[h]].fn, h
 }
 
 // affine adds an instruction's item for so many products.
@@ -103,9 +110,6 @@ func (b *Builder) ofItself(h uint32) bool {
 
 // findReaders finds which nodes are read by one node that is evaluated, once.
 func (b *Builder) findReaders() {
-	if b.plan.rows == 0 {
-		return
-	}
 	for v := b.first; v < b.end; v++ {
 		b.reader[v] = nobody
 	}
@@ -191,7 +195,7 @@ func (in *Instruction) matrices() (list [MaxTerms]uint32, n int) {
 	return list, min(int(in.Fn), MaxTerms)
 }
 
-// behind is the functions that Affine may have behind its sums, and derivatives those of Collect.
+// behind is the functions that Product and Affine may have behind their sums, and derivatives those of Collect.
 var behind, derivatives = [Fns]bool{Copy: true, Tanh: true, Logistic: true, Relu: true}, [Fns]bool{TanhB: true, LogisticB: true, ReluB: true}
 
 // checkFunction reports whether the field function may be behind the sums.

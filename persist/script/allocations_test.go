@@ -18,7 +18,7 @@ func TestNodesTakeNoAllocations(t *testing.T) {
 		var s script.State
 		build := func() {
 			s.Truncate(0)
-			_, err := b.Build(&script.Request{Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true})
+			_, err := b.Build(&script.Request{Apart: true, Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -59,6 +59,7 @@ type Request struct {
 	Copy     bool     // parameter nodes keep a copy of their value (the graph outlives the call)
 	Backward bool
 	Full     bool   // gradients also of nodes without parameters
+	Apart    bool   // evaluate equal nodes each by itself
 	Update   *Apply // apply gradients at the end
 
 	Base                        uint32 // first free float of segment act
@@ -95,9 +96,10 @@ type TouchedRow struct{ Param, Row uint32 }
 
 // Builder holds the memory of builds; it is reused and used by one goroutine.
 type Builder struct {
-	r *Request
-	g *bridge.Graph
-	s *State
+	r      *Request
+	g      *bridge.Graph
+	s      *State
+	origin []uint32 // by node of a merged graph: the request's; nil: it is the request's graph
 
 	nodeRange
 	arena
@@ -108,7 +110,7 @@ type Builder struct {
 	need      []bool
 	otherwise []bool // used by others than products, or from their right
 	spots     []spot
-	reader    []uint32 // the only node that reads it, if the plan has slices
+	reader    []uint32 // the only node that reads it
 
 	// Per node (backward).
 	grads         []bool // depends on a parameter
@@ -158,6 +160,7 @@ type Builder struct {
 	space       []uint32 // for scripts
 	division    division
 	pieces      pieceMemory
+	merger      merger
 	crew        crew
 	closing     closing
 	emitter
@@ -211,6 +214,19 @@ type matrixItem struct {
 // Build writes the script of a request. The result is valid until the next Build.
 func (b *Builder) Build(r *Request) (*Built, error) {
 	defer b.crew.end() // which begins if it is divided
+	if mergeable(r) {
+		if m := b.merger.merge(r); m != nil {
+			b.origin = b.merger.origin
+			if built, err := b.build(m); err == nil {
+				return built, nil
+			} // which names a node by another number
+		}
+	}
+	b.origin = nil
+	return b.build(r)
+}
+
+func (b *Builder) build(r *Request) (*Built, error) {
 	b.reset(r)
 	if err := b.lowerAll(); err != nil {
 		return nil, err

@@ -258,7 +258,7 @@ func benchmarkBuild(b *testing.B, g *bridge.Graph, params []script.Param, p *pla
 	var s script.State
 	for b.Loop() {
 		s.Truncate(0)
-		r := script.Request{Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true,
+		r := script.Request{Apart: true, Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true,
 			Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
 		built, err := builder.Build(&r)
 		if err != nil {

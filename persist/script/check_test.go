@@ -71,7 +71,7 @@ func TestACheckingBuildFindsADamagedAddress(t *testing.T) {
 				address[0] = saved
 				want := fmt.Sprintf("processor %d, instruction %d (%s", processor, index, in.Op)
 				if in.Flags&script.Listed != 0 { // others have the same items
-					want = fmt.Sprintf(" (%s)", in.Op)
+					want = fmt.Sprintf(" (%s", in.Op)
 				}
 				if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "is in no tensor") {
 					t.Errorf("damaged %s: %v; want %q in no tensor", in.String(), err, want)

@@ -11,6 +11,7 @@ import (
 	"math"
 	"slices"
 
+	"libvpps/bridge"
 	"libvpps/bridge/ops"
 )
 
@@ -91,6 +92,8 @@ type division struct {
 
 	whole, pieces []*Builder // parts whose backward part is lowered by pieces, and the pieces of all
 	cuts          []uint32   // nodes that no earlier one but the shared has to do with, descending
+	useStart      []uint32   // the users of shared nodes that are shared themselves
+	uses          []user
 
 	// As a part: its error, and what has become of it in the whole.
 	err       error
@@ -146,16 +149,24 @@ func (b *Builder) divide() bool {
 	return true
 }
 
-// sharedNodes is how many nodes at the beginning are the parameters and constants of all sentences.
+// sharedNodes is how many nodes at the beginning belong to no sentence.
 func (b *Builder) sharedNodes() uint32 {
-	for v := range b.r.Node {
-		switch b.g.Op[v] {
+	if b.origin != nil {
+		return b.merger.shared
+	}
+	return leavesOfAll(b.g, b.r.Node)
+}
+
+// leavesOfAll is how many of a graph's nodes before last are the parameters and constants that come before all others.
+func leavesOfAll(g *bridge.Graph, last uint32) uint32 {
+	for v := range last {
+		switch g.Op[v] {
 		case ops.Parameter, ops.ConstParameter, ops.Constant, ops.Input, ops.ScalarInput:
 		default:
 			return v
 		}
 	}
-	return b.r.Node
+	return last
 }
 
 // tailNodes is the first of the nodes at the end that sum up the losses.
@@ -178,7 +189,7 @@ func (b *Builder) findCuts(shared, tail uint32) {
 	clear(b.otherwise[:shared])
 	b.knowsOthers = true
 	reach := uint32(math.MaxUint32) // the first node that those from v on refer to
-	for n := b.r.Node + 1; n > shared; n-- {
+	for n := b.r.Node + 1; n > 0; n-- {
 		v := n - 1
 		for k, a := range g.ArgsOf(v) {
 			if a >= shared {
@@ -189,7 +200,7 @@ func (b *Builder) findCuts(shared, tail uint32) {
 				b.otherwise[a] = true
 			}
 		}
-		if v < tail && reach >= v {
+		if v >= shared && v < tail && reach >= v {
 			cuts = append(cuts, v)
 		}
 	}
@@ -246,7 +257,7 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 		b.division.spare = append(b.division.spare, &Builder{})
 	}
 	p := b.division.spare[k]
-	p.r, p.g, p.s, p.dims, p.plan = b.r, b.g, b.s, b.dims, b.plan
+	p.r, p.g, p.s, p.origin, p.dims, p.plan = b.r, b.g, b.s, b.origin, b.dims, b.plan
 	p.need, p.otherwise, p.spots, p.grads, p.wants = b.need, b.otherwise, b.spots, b.grads, b.wants
 	p.gcluster, p.gsub, p.passFrom, p.passAt = b.gcluster, b.gsub, b.passFrom, b.passAt
 	p.reader, p.partials = b.reader, b.partials
@@ -362,11 +373,14 @@ func (b *Builder) finishPart() {
 	b.orderProducts()
 }
 
-// needShared takes the shared nodes for needed: whether they are is known when all is lowered.
+// needShared takes the shared nodes for needed: whether they are is known when all is lowered. Those of a merged graph are.
 func (b *Builder) needShared() {
 	for v := range b.shared {
-		depends := b.g.Op[v] == ops.Parameter
-		b.need[v], b.wants[v], b.grads[v] = true, depends, depends
+		b.need[v], b.wants[v], b.reader[v] = true, b.r.Backward, several // perhaps
+	}
+	if b.r.Backward {
+		b.markGradients()
+		b.collectUsers()
 	}
 }
 
@@ -445,11 +459,14 @@ func (b *Builder) takeOver(p *Builder) {
 	b.tensors = append(b.tensors, p.tensors...)
 }
 
-// sharedUsers lists the users of shared nodes, part by part, but for those whose outer products the parts have noted.
+// sharedUsers adds to the users of shared nodes the parts', one by one, but for those whose outer products the parts have noted.
 func (b *Builder) sharedUsers() {
-	b.useStart, b.uses = resize(b.useStart, int(b.shared)+1), b.uses[:0]
+	x := &b.division
+	x.useStart, b.useStart = b.useStart, resize(x.useStart, int(b.shared)+1)
+	x.uses, b.uses = b.uses, x.uses[:0]
 	for v := range b.shared {
 		b.useStart[v] = uint32(len(b.uses))
+		b.uses = append(b.uses, x.uses[x.useStart[v]:x.useStart[v+1]]...)
 		for _, p := range b.division.list {
 			b.addUses(p.usersOf(v))
 		}

@@ -137,7 +137,7 @@ func TestLargeMatricesAreNoReasonNotToDivide(t *testing.T) {
 	g, params, matrices := newForest(t, 8, 512)
 	p := onGPU(t, params, matrices, 1)
 	var b script.Builder
-	r := &script.Request{Graph: g, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true, Result: script.NoOffset}
+	r := &script.Request{Apart: true, Graph: g, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true, Result: script.NoOffset}
 	divided := wordsOf(t, &b, r, 1)
 	defer script.PartNodes(script.PartNodes(1 << 30))
 	if slices.Equal(wordsOf(t, &b, r, 1), divided) {

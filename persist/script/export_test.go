@@ -22,3 +22,17 @@ func few(n int) int {
 	}
 	return n
 }
+
+// Merged is how many nodes of the last graph were taken for others.
+func Merged(b *Builder) int {
+	if b.origin == nil {
+		return 0
+	}
+	taken := 0
+	for v := range b.merger.same {
+		if b.merger.need[v] {
+			taken++
+		}
+	}
+	return taken - len(b.origin)
+}

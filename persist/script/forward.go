@@ -209,7 +209,7 @@ func (b *Builder) lower(v uint32) error {
 	b.s.Resident[v] = false
 	b.axes = b.axes[:0]
 	if r := &unaryRules[op]; r.ok {
-		if b.plan.rows > 0 && b.reader[v] == lowered {
+		if b.reader[v] == lowered {
 			return nil
 		}
 		c, s := b.placeElementwise(v, args)
@@ -371,6 +371,9 @@ func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, sr
 		fn, p = Drop, float(a[0])
 	}
 	n := b.size(v)
+	if b.origin != nil { // what is drawn does not depend on what was merged
+		v = b.origin[v]
+	}
 	b.sigs.head(Random, uint8(fn), flags, uint32(dst.seg)|uint32(src.seg)<<4, uint32(n), bits(p), bits(q),
 		b.r.Seed, b.r.GraphID, b.r.ForwardCount)
 	if RandomTable[fn].Words == 3 {

@@ -46,6 +46,9 @@ func Decode(words, script []uint32) (Instruction, error) {
 	if int(in.Fn) >= functions(in.Op) {
 		return in, fmt.Errorf("function %d: %s has %d", in.Fn, in.Op, functions(in.Op))
 	}
+	if in.Op == Product && !behind[in.Fn] {
+		return in, fmt.Errorf("function %s cannot be behind a product", FnTable[in.Fn].Name)
+	}
 	if in.Flags >= 1<<len(flagNames) {
 		return in, fmt.Errorf("unknown flags %#x", in.Flags)
 	}
@@ -98,6 +101,9 @@ func (in *Instruction) findList(length, head int, script []uint32) error {
 
 // functions is the number of functions an opcode selects among.
 func functions(op Opcode) int {
+	if op == Product {
+		return int(Fns)
+	}
 	switch Formats[op].Items {
 	case -1:
 		return int(Fns)
@@ -188,6 +194,9 @@ func (in *Instruction) Segment(slot int) Segment {
 
 // FnName names the function, "" where the opcode has none.
 func (in *Instruction) FnName() string {
+	if in.Op == Product && Fn(in.Fn) != Copy {
+		return FnTable[in.Fn].Name
+	}
 	switch Formats[in.Op].Items {
 	case -1:
 		return FnTable[in.Fn].Name

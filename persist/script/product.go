@@ -105,7 +105,7 @@ func (b *Builder) copyBias(v, bias uint32, y operand) {
 func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool) {
 	b.beside = b.beside[:0]
 	fresh, chain := !acc && bias != NoOffset, int32(-1)
-	for _, p := range b.terms {
+	for k, p := range b.terms {
 		if p.matrix < 0 {
 			b.gemmForward(v, p, y, acc)
 			level, acc, chain = b.spots[v].level+1, true, -1
@@ -113,7 +113,7 @@ func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool)
 		}
 		if ready := b.ready(p.right); chain >= 0 && ready < level && b.apart(chain, p.matrix) {
 			t := b.alloc(b.size(v))
-			b.product(v, p, operand{SegAct, t}, ready, 0, NoOffset)
+			b.product(v, p, operand{SegAct, t}, ready, Copy, 0, NoOffset)
 			b.beside = append(b.beside, t)
 			continue
 		}
@@ -125,8 +125,13 @@ func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool)
 		if fresh {
 			biased, fresh = bias, false
 		}
-		b.product(v, p, y, level, flags, biased)
+		fn, last := Copy, v
+		if k == len(b.terms)-1 && len(b.beside) == 0 {
+			fn, last = b.behindSums(v, y)
+		}
+		b.product(v, p, y, level, fn, flags, biased)
 		b.spots[v] = spot{level, -1, 0}
+		b.spots[last] = b.spots[v]
 		level, acc, chain = level+1, true, p.matrix
 	}
 	for _, t := range b.beside {
@@ -141,22 +146,22 @@ func (b *Builder) apart(m, o int32) bool {
 }
 
 // productSignature is the signature of one product, with the result y, and where its right side is.
-func (b *Builder) productSignature(p term, y operand, flags, bias uint32) (sig, x uint32) {
+func (b *Builder) productSignature(p term, y operand, fn Fn, flags, bias uint32) (sig, x uint32) {
 	segs, biasAt := uint32(y.seg)|uint32(b.s.Segment[p.right])<<4, uint32(0)
 	if bias != NoOffset {
 		flags, biasAt = flags|Bias, b.s.Value[bias]
 		segs |= uint32(b.s.Segment[bias]) << 8
 	}
 	cols := b.r.Plan.Matrices[p.matrix].Cols
-	sig = b.sigs.short(6, cols, firstWord(Product, 0, flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1), 0)
+	sig = b.sigs.short(6, cols, firstWord(Product, uint8(fn), flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1), 0)
 	return sig, b.s.Value[p.right]
 }
 
 // product adds the items of one product, one a column of the result y.
-func (b *Builder) product(v uint32, p term, y operand, level int32, flags, bias uint32) {
+func (b *Builder) product(v uint32, p term, y operand, level int32, fn Fn, flags, bias uint32) {
 	m := &b.r.Plan.Matrices[p.matrix]
 	rows, cols := uint32(m.Rows), uint32(m.Cols)
-	sig, x := b.productSignature(p, y, flags, bias)
+	sig, x := b.productSignature(p, y, fn, flags, bias)
 	for i := range b.columns(v) {
 		b.onMatrix(level, sig, y.at+i*rows, x+b.columnOf(p.right, i)*cols)
 	}

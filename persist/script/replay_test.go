@@ -54,7 +54,7 @@ func trainingScript(t *testing.T, g *bridge.Graph, params []script.Param, p *pla
 		ids[i] = uint32(i)
 	}
 	var b script.Builder
-	built, err := b.Build(&script.Request{Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1),
+	built, err := b.Build(&script.Request{Apart: true, Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1),
 		Forward: true, Needed: true, Backward: true, Tensors: true,
 		Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}})
 	if err != nil {

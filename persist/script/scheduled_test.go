@@ -36,7 +36,7 @@ func requested(t *testing.T, seed uint64) *Request {
 	}
 	var spelled bridge.Expanded
 	spelled.Extend(g.Graph)
-	r := &Request{Graph: &spelled.Graph, State: &State{}, Node: spelled.At[g.Loss], Forward: true, Result: NoOffset, Tensors: true}
+	r := &Request{Apart: true, Graph: &spelled.Graph, State: &State{}, Node: spelled.At[g.Loss], Forward: true, Result: NoOffset, Tensors: true}
 	var matrices []plan.Matrix
 	at := [2]uint32{}
 	for id, p := range g.Params {

@@ -59,7 +59,7 @@ func (b *Builder) slicedChain(v, bias uint32, y operand, level int32) {
 		if k > 0 {
 			flags, bias = Acc, NoOffset
 		}
-		sig, x := b.productSignature(p, y, flags, bias)
+		sig, x := b.productSignature(p, y, Copy, flags, bias)
 		b.local(at.cluster, at.sub, sig, y.at, x, 0)
 	}
 	b.spots[v] = at
