@@ -45,6 +45,9 @@ type Plan struct {
 	// Of every matrix; nil: all are in registers.
 	Where []Residence
 
+	// Who forms gradients in blocks where there are many items; nil: the kernel.
+	Library *Library
+
 	RowsPerWarp int      // GPU: rows a warp holds of a partition
 	Warps       int      // GPU: warps of a processor
 	CTAs        int      // GPU: processors on an SM

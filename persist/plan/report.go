@@ -54,6 +54,9 @@ func (p *Plan) Report() string {
 		}
 		b.WriteString("\n")
 	}
+	if p.Library != nil {
+		fmt.Fprintln(&b, p.Library.report())
+	}
 	return b.String()
 }
 

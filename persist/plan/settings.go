@@ -17,16 +17,17 @@ type Settings struct {
 	Registers   int  // at most so many of a thread for weights
 	Shared      int  // at most so many KB of shared memory of a processor, those in which the routines work included
 	Partials    int  // at most so many floats of partial results of a transposed product, else it reads its matrix from memory
+	Library     int  // a library forms the gradient of a matrix beyond the registers from so many items in a batch on; NoLibrary: the kernel does
 	Atomics     bool // transposed products are added up with atomics
 }
 
-// ParseSettings reads the form "rpw=2,ctas=1,processors=64,profile=1,slices=1,transposed=atomics", in any order and number.
+// ParseSettings reads the form "rpw=2,ctas=1,processors=64,profile=1,slices=1,library=0,transposed=atomics", in any order and number.
 func ParseSettings(text string) (s Settings, err error) {
 	numbers := map[string]struct {
 		to  *int
 		max int
 	}{"rpw": {&s.RowsPerWarp, maxRows}, "ctas": {&s.CTAs, 2}, "copies": {&s.Copies, 1 << 16}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1}, "slices": {&s.Slices, 1},
-		"registers": {&s.Registers, 255}, "shared": {&s.Shared, 1 << 16}, "partials": {&s.Partials, 1 << 30}}
+		"registers": {&s.Registers, 255}, "shared": {&s.Shared, 1 << 16}, "partials": {&s.Partials, 1 << 30}, "library": {&s.Library, 1 << 30}}
 	for _, part := range strings.Split(text, ",") {
 		if part == "" {
 			continue
@@ -40,10 +41,13 @@ func ParseSettings(text string) (s Settings, err error) {
 		}
 		x, ok := numbers[name]
 		if !ok {
-			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, copies=N, processors=N, profile=1, slices=1, registers=N, shared=N, partials=N or transposed=atomics, separated by commas", text, name)
+			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, copies=N, processors=N, profile=1, slices=1, registers=N, shared=N, partials=N, library=N or transposed=atomics, separated by commas", text, name)
 		}
 		if *x.to, err = strconv.Atoi(value); err != nil || *x.to < 0 || *x.to > x.max {
 			return Settings{}, fmt.Errorf("plan %q: %s is %q: give a number up to %d, 0 to let it be chosen", text, name, value, x.max)
+		}
+		if name == "library" && s.Library == 0 {
+			s.Library = NoLibrary
 		}
 	}
 	return s, nil
