@@ -42,7 +42,7 @@ struct Device {
   VP_MEMBER Head head(const u32 *w) const { return {w[0], w[0] ? w[1] : 0}; }
   VP_MEMBER bool goes_on(const Launch &l, Processor &p) const {
     u32 own = l.script[HEAD_WORDS + p.id * PROC_WORDS + PROC_OWN];
-    if (own <= p.pc)
+    if (own <= p.pc || run.part == PART_FIRST)
       return false;
     p.pc = own;
     return true;

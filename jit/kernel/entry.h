@@ -49,7 +49,7 @@ struct Device {
   }
   VP_MEMBER Head head(const u32 *w) const { return {same(w[0]), same(w[1])}; }
   VP_MEMBER bool goes_on(const Launch &, Processor &p) const {
-    if (piece >= window.pieces)
+    if (piece >= window.pieces || up_to_cut(a))
       return false;
     p.pc = window.pieces * PIECE;
     return true;
@@ -154,7 +154,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const 
     window.stream[1] =
         window.pieces ? a.script + mine[PROC_OWN] - window.pieces * PIECE : window.stream[0];
   }
+#ifdef VPPS_PARTS
+  // What gave up before the cut is not applied.
+  if (__syncthreads_or(behind_cut(a) && THREAD == 0 && load_relaxed(a.stop) != STOPPED_NONE))
+    return;
+#else
   __syncthreads();
+#endif
+  const u32 first = behind_cut(a) ? window.pieces : 0; // of the stream's pieces
   Device d(a, window, scratch, shared);
 #ifdef VPPS_CLOCKS
   __shared__ u64 record[CLOCK_WORDS];
@@ -167,14 +174,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const 
   p.id = blockIdx.x;
   p.rank = mine[PROC_RANK];
   p.group = mine[PROC_GROUP];
-  p.pc = 0;
+  p.pc = first * PIECE;
   p.scale = 1.0f;
   p.commit = 0;
-  fetch(window, 0);
-  fetch(window, 1);
-  fetch(window, 2);
+  fetch(window, first);
+  fetch(window, first + 1);
+  fetch(window, first + 2);
+  d.piece = first;
   __syncthreads();
-  d.load(l);
+  if (!behind_cut(a)) // no product comes there
+    d.load(l);
   wait_for_all_copies();
   __syncthreads();
   d.clocks.started();

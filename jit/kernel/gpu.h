@@ -10,8 +10,18 @@ struct Arguments {
   u32 *stop;   // who gave up first, and why (persist/script/stop.go); [0] set: all do
   u64 wait_ns; // how long a wait may take
   u32 batch;
+  u32 part;    // PART_WHOLE, or what is run of a script that is cut
   u64 *clocks; // with VPPS_CLOCKS: CLOCK_WORDS for each processor
 };
+
+// Whether a launch ends where its script is cut, or begins there: only with VPPS_PARTS.
+#ifdef VPPS_PARTS
+VP bool up_to_cut(const Arguments &a) { return a.part == PART_FIRST; }
+VP bool behind_cut(const Arguments &a) { return a.part == PART_SECOND; }
+#else
+VP bool up_to_cut(const Arguments &) { return false; }
+VP bool behind_cut(const Arguments &) { return false; }
+#endif
 
 #define PIECE MAX_WORDS
 #define PIECES 4

@@ -171,6 +171,9 @@
 #define PROC_OWN 3
 #define PROC_PIECES 4
 #define PROC_WORDS 5
+#define PART_WHOLE 0
+#define PART_FIRST 1
+#define PART_SECOND 2
 #define TENSOR_WORDS 3
 #define BARRIER_STRIDE 32
 #define MAX_WORDS 1024

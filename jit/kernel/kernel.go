@@ -39,6 +39,7 @@ type Machine struct {
 	paces   [33]pace         // by the length of the script
 	Threads int
 	Check   bool
+	Part    script.Part // what is run of a script that is cut
 }
 
 // NewMachine makes a machine over segments of C memory.
@@ -136,7 +137,7 @@ func (m *Machine) Run(memory unsafe.Pointer, processors int, batch uint32) error
 		return errors.New("out of memory for the processors' state")
 	}
 	m.launch.script = (*C.uint32_t)(memory)
-	m.launch.batch = C.uint32_t(batch)
+	m.launch.batch, m.launch.part = C.uint32_t(batch), C.uint32_t(m.Part)
 	m.launch.check = 0
 	if m.Check {
 		m.launch.check = 1

@@ -152,6 +152,7 @@ type Builder struct {
 	tensors     []uint32 // the tensor table so far: triples
 	maxLevel    int32
 	outerLevel  int32         // of outer products
+	cut         int32         // the first level of the script's second part, or noCut
 	ends        [Phases]int32 // the last level of each phase
 	partial     bool          // some nodes were evaluated by an earlier call
 	knowsOthers bool          // otherwise is filled in
@@ -193,6 +194,7 @@ const (
 	sliced      clusterKind = 1 << iota // a group executes it, each processor for its rows
 	elementwise                         // it has not only products
 	formedWhole                         // but one processor forms its nodes' gradients
+	single                              // its items are copies that have nothing to do with one another: no chains
 )
 
 type item struct {
@@ -338,6 +340,7 @@ func (b *Builder) reset(r *Request) {
 	b.clear()
 	b.forgetGradients()
 	b.out.Formed, b.out.Touched = b.out.Formed[:0], b.out.Touched[:0]
+	b.out.Script.Library, b.cut = b.out.Script.Library[:0], noCut
 }
 
 // clear forgets what was lowered.

@@ -23,6 +23,9 @@ func Disassemble(w io.Writer, s *Script) error {
 	}
 	fmt.Fprintf(b, "script: %d words, %d of them for the device; %d processors, %d barriers, lists from word %d to %d\n",
 		len(words), words[HeadDevice], words[HeadProcessors], words[HeadBarriers], words[HeadLists], words[HeadListEnd])
+	for _, g := range s.Library {
+		fmt.Fprintf(b, "between its parts: %s\n", g.String())
+	}
 	for p := range int(min(words[HeadProcessors], uint32(len(words)))) {
 		at := HeadWords + p*ProcWords
 		if at+ProcWords > len(words) {

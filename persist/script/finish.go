@@ -11,12 +11,16 @@ import (
 func (b *Builder) formParameters() {
 	level := b.maxLevel + 1
 	b.formOuter(level)
-	dense := level
+	b.planLibrary(level)
+	dense, rows := level, level
 	if b.r.Copy && len(b.outers) > 0 {
 		dense++ // outer products are sources, too
 	}
+	if b.cut != noCut { // until the library is done nothing else is added to what an earlier backward has left
+		dense, rows = b.cut, b.cut
+	}
 	b.formDense(dense)
-	b.formRows(level, dense+2)
+	b.formRows(rows, dense+2)
 }
 
 // formOuter schedules dW = sum dy x^T for all matrices.
@@ -66,7 +70,7 @@ func (b *Builder) formDense(level int32) {
 			flags = Acc
 		}
 		if slices.Contains(b.out.Formed, id) { // its outer products come first
-			flags, at = Acc, level+1
+			flags, at = Acc, b.outerLevel+1
 		} else {
 			b.out.Formed = append(b.out.Formed, id)
 		}

@@ -38,6 +38,9 @@ func Header() []byte {
 	for i, n := range []string{"START", "RANK", "GROUP", "OWN", "PIECES", "WORDS"} {
 		constant("PROC_"+n, i)
 	}
+	for i, n := range []string{"WHOLE", "FIRST", "SECOND"} {
+		constant("PART_"+n, i)
+	}
 	constant("TENSOR_WORDS", TensorWords)
 	constant("BARRIER_STRIDE", BarrierStride)
 	constant("MAX_WORDS", MaxWords)

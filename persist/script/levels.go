@@ -210,6 +210,9 @@ func (b *Builder) planBarriers(levels int) int {
 	var before *levelPlan
 	for l := range levels {
 		now := &b.levels[l]
+		if l == int(b.cut) { // a launch ends
+			before = nil
+		}
 		if now.members == 0 {
 			continue
 		}

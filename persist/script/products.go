@@ -66,11 +66,14 @@ func (b *Builder) gatherProducts() {
 	for k := range len(b.division.taken) + 1 {
 		p := b.source(k)
 		for _, x := range p.stretches {
-			if x.source = int32(k); x.level < 0 {
-				x.level = b.outerLevel
-			}
 			if p != b {
 				x.sig = p.division.signature[x.sig]
+			}
+			if x.source = int32(k); x.level < 0 {
+				if b.libraryOf(x.sig) != nil {
+					continue
+				}
+				x.level = b.outerLevel
 			}
 			all = append(all, x)
 		}

@@ -24,8 +24,8 @@ const (
 const Magic = 0x31535056
 
 // After the header comes the processor table, ProcWords words each: the word offset of its instructions, its rank in
-// its group, the group's size. The instructions may be those of several processors; then, behind their Halt, it goes on
-// with its own, at another offset. Their words count as whole pieces of MaxWords: so a device fetches them.
+// its group, the group's size. The instructions may be those of several processors, or those before a cut; then, behind
+// their Halt, it goes on with its own, at another offset. The first's words count as whole pieces of MaxWords: so a device fetches them.
 const (
 	ProcStart = iota
 	ProcRank
@@ -52,9 +52,10 @@ const (
 
 )
 
-// Script is the program of one launch.
+// Script is the program of one launch, or of two with products of a library between them.
 type Script struct {
-	Words []uint32
+	Words   []uint32
+	Library []LibraryGradient
 }
 
 // Processors is the number of processors the script drives.

@@ -6,12 +6,13 @@ import "slices"
 
 // streamMemory is the memory of one of the goroutines that write streams.
 type streamMemory struct {
-	words  []uint32
-	at     uint32   // where in the script these are
-	starts []uint32 // of its streams, in words
-	items  []item   // of a level and processor
-	shifts []shift  // of a level's products
-	sorter itemSorter
+	words   []uint32
+	at      uint32   // where in the script these are
+	starts  []uint32 // of its streams, in words
+	seconds []uint32 // of their second parts, if the script is cut
+	items   []item   // of a level and processor
+	shifts  []shift  // of a level's products
+	sorter  itemSorter
 }
 
 // appendStreams appends all streams. Each of several goroutines writes those of some processors, the first
@@ -21,7 +22,7 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 	n := min(processors, max(1, b.crew.size))
 	b.crew.share(n, func(k int) {
 		m := &b.writers[k]
-		m.starts = m.starts[:0]
+		m.starts, m.seconds = m.starts[:0], m.seconds[:0]
 		if k > 0 {
 			m.words = b.writeStreams(m, m.words[:0], processors*k/n, processors*(k+1)/n, levels)
 		} else {
@@ -36,7 +37,7 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 			m.at = uint32(len(w))
 			w = slices.Grow(w, len(m.words))[:len(w)+len(m.words)]
 		}
-		for _, start := range m.starts {
+		for k, start := range m.starts {
 			x := w[HeadWords+p*ProcWords:]
 			x[ProcStart], x[ProcRank], x[ProcGroup], x[ProcOwn], x[ProcPieces] = m.at+start, 0, 1, 0, 0
 			if s := b.r.Plan.Slices; s != nil && s.Rank[p] >= 0 {
@@ -44,6 +45,9 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 			}
 			if s := b.common.of[b.plan.class[p]].shared; s.levels > 0 {
 				x[ProcStart], x[ProcOwn], x[ProcPieces] = s.at, m.at+start, uint32(pieces(int(s.words)))
+			}
+			if b.cut != noCut {
+				x[ProcOwn], x[ProcPieces] = m.at+m.seconds[k], uint32(pieces(int(m.seconds[k]-start)))
 			}
 			p++
 		}
@@ -82,17 +86,30 @@ func (b *Builder) appendStream(m *streamMemory, words []uint32, p, levels int) [
 	if common > 0 {
 		w.start = -1 // something comes before
 	}
-	for visits := b.visits[b.starts[p]:b.starts[p+1]]; len(visits) > 0; {
+	visits := b.visits[b.starts[p]:b.starts[p+1]]
+	if cut := int(b.cut); b.cut != noCut {
+		visits = w.levels(visits, common, cut)
+		w.words = align(append(w.words, uint32(Halt)))
+		m.seconds = append(m.seconds, uint32(len(w.words)))
+		w.start, common = len(w.words), cut
+	}
+	w.levels(visits, common, levels)
+	return append(w.words, uint32(Halt))
+}
+
+// levels writes what p does in levels [from, to), by visits, and returns the visits of later levels.
+func (w *streamWriter) levels(visits []visit, from, to int) []visit {
+	for len(visits) > 0 && int(visits[0].level) < to {
 		l, n := visits[0].level, 1
 		for n < len(visits) && visits[n].level == l {
 			n++
 		}
-		w.copyCommon(common, int(l))
+		w.copyCommon(from, int(l))
 		w.level(int(l), visits[:n])
-		visits, common = visits[n:], int(l)+1
+		visits, from = visits[n:], int(l)+1
 	}
-	w.copyCommon(common, levels)
-	return append(w.words, uint32(Halt))
+	w.copyCommon(from, to)
+	return visits
 }
 
 // streamWriter writes the stream of processor p, which begins at words[start].

@@ -28,6 +28,8 @@ func Verify(s *Script, p *plan.Plan) error {
 // verifier is the state of the simulation.
 type verifier struct {
 	words    []uint32 // of the script
+	library  []LibraryGradient
+	resumed  bool // the second part of a script that is cut is simulated
 	plan     *plan.Plan
 	bySeg    [Segments][]shadow
 	procs    []runner
@@ -79,7 +81,7 @@ type resident struct {
 }
 
 func newVerifier(s *Script, p *plan.Plan) (*verifier, error) {
-	v := &verifier{words: s.Words, plan: p, events: make([]event, 1), sets: newReadSets(), resident: make([]resident, len(p.Matrices))}
+	v := &verifier{words: s.Words, library: s.Library, plan: p, events: make([]event, 1), sets: newReadSets(), resident: make([]resident, len(p.Matrices))}
 	if err := v.header(s.Words); err != nil {
 		return nil, err
 	}
@@ -145,6 +147,9 @@ func (v *verifier) processor(w []uint32, i int) error {
 	default:
 		r.own = w[own:w[HeadCounters]]
 	}
+	if r.own == nil && len(v.library) > 0 {
+		return fmt.Errorf("it has no second part, but there is a library's product between two")
+	}
 	r.order()
 	v.procs = append(v.procs, r)
 	return nil
@@ -191,9 +196,20 @@ func (v *verifier) streams() error {
 	return nil
 }
 
-// run simulates until every processor has halted.
+// run simulates the script, and what a library does between its parts.
 func (v *verifier) run() error {
 	v.loadResident()
+	if err := v.simulate(); err != nil || len(v.library) == 0 {
+		return err
+	}
+	if err := v.between(); err != nil {
+		return err
+	}
+	return v.simulate()
+}
+
+// simulate lets the processors go on until every one has halted.
+func (v *verifier) simulate() error {
 	ready := make([]int, len(v.procs))
 	for i := range ready {
 		ready[i] = i
@@ -283,7 +299,7 @@ func (v *verifier) advance(p *runner, ready *[]int) (outcome, error) {
 		p.next = in
 		switch in.Op {
 		case Halt:
-			if p.own == nil {
+			if p.own == nil || len(v.library) > 0 && !v.resumed {
 				return halted, nil
 			}
 			p.stream, p.own = p.own, nil
@@ -345,6 +361,9 @@ func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
 	if in.Flags&Sync != 0 || in.Op == Clip {
 		p.order()
 	}
+	if loaded := v.loads(in); v.resumed && len(loaded) > 0 {
+		return false, fmt.Errorf("matrix %d is not loaded in the second part of a script", loaded[0])
+	}
 	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), inOrder: in.Flags&Acc != 0 && inOrder(in.Op), published: in.Flags&Published != 0}
 	x.addUnits(ranges)
 	if in.Op == Update {
@@ -352,23 +371,8 @@ func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
 			return false, err
 		}
 	}
-	for i := range ranges {
-		if r := &ranges[i]; r.Atomic {
-			if err := x.add(r); err != nil {
-				return false, err
-			}
-		} else if r.Read {
-			if err := x.read(r); err != nil {
-				return false, err
-			}
-		}
-	}
-	for i := range ranges {
-		if r := &ranges[i]; r.Write && !r.Atomic {
-			if err := x.write(r); err != nil {
-				return false, err
-			}
-		}
+	if err := x.access(ranges); err != nil {
+		return false, err
 	}
 	switch in.Op {
 	case Norm:
@@ -378,6 +382,29 @@ func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
 		p.order()
 	}
 	return true, nil
+}
+
+// access checks and records all accesses of an instruction.
+func (x *execution) access(ranges []Range) error {
+	for i := range ranges {
+		if r := &ranges[i]; r.Atomic {
+			if err := x.add(r); err != nil {
+				return err
+			}
+		} else if r.Read {
+			if err := x.read(r); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range ranges {
+		if r := &ranges[i]; r.Write && !r.Atomic {
+			if err := x.write(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // inOrder: the opcodes whose items a thread takes one after the other, always the same

@@ -11,7 +11,7 @@ struct Arguments {
   float *segment[SEGMENTS];
   uint32_t *script, *status, *error;
   uint64_t wait_ns;
-  uint32_t batch;
+  uint32_t batch, part;
   uint64_t *clocks;
 };
 
@@ -134,6 +134,7 @@ void vpps_fake_run(const Image *image, const Arguments *a) {
   run.script = a->script;
   run.status = a->status;
   run.batch = a->batch;
+  run.part = a->part;
   run.wait_seconds = 1e-9 * (double)a->wait_ns;
   run.residency = &plan->residency;
   run.clocks = a->clocks;

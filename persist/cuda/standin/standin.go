@@ -374,13 +374,14 @@ func (g *GPU) run(p *plan.Plan, args []byte) error {
 		return fmt.Errorf("the error words: %w", err)
 	}
 	wait := float64(next()) / 1e9
-	batch := binary.LittleEndian.Uint32(args)
+	batch, part := binary.LittleEndian.Uint32(args), script.Part(binary.LittleEndian.Uint32(args[4:]))
 	args = args[8:]
 	records := next()
 
 	m := kernel.NewMachine(segments, 1, wait)
 	defer m.Close()
 	m.SetPlan(p)
+	m.Part = part
 	*m.Status() = *(*uint32)(status)
 	head := unsafe.Slice((*uint32)(words), script.HeadWords)
 	m.SetInputs(unsafe.Add(words, 4*uintptr(head[script.HeadInputs])))
