@@ -2,12 +2,14 @@ package gpu
 
 import "libvpps/gpu/cudaload"
 
-// Error is a call that the driver refused.
+// Error is a call that the driver refused, or a library.
 type Error struct {
 	Doing string // what was attempted, such as "allocate 4096 bytes on GPU 0"
 	Code  int    // CUresult
 	Name  string // such as CUDA_ERROR_OUT_OF_MEMORY
 	Text  string // name, code and the driver's own description
+
+	Library bool // a library refused it, not the driver: there is no code
 }
 
 func (e *Error) Error() string {
@@ -21,8 +23,9 @@ func (e *Error) Error() string {
 // OutOfMemory tells whether there was too little device or pinned memory.
 func (e *Error) OutOfMemory() bool { return e.Code == int(cudaload.ErrOutOfMemory) }
 
-// Refused tells whether a launch did not start because the device has too little room for it.
-func (e *Error) Refused() bool { return e.Code == 701 || e.Code == 720 }
+// Refused tells whether a launch did not start because the device has too little room for it, or a library's
+// work for whatever reason: if the device is lost the next call tells.
+func (e *Error) Refused() bool { return e.Library || e.Code == 701 || e.Code == 720 }
 
 // Fatal tells whether the context is lost: every later call on the device fails,
 // for every CUDA user of the process.

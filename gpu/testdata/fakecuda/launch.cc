@@ -125,6 +125,8 @@ static Plan *plan_of(const char *tables, uint32_t processors) {
 
 extern "C" {
 void vpps_fake_run(const Image *image, const Arguments *a) {
+  if (a->part == PART_SECOND && a->error[0])
+    return;
   const uint32_t n = a->script[HEAD_PROCESSORS];
   Plan *plan = plan_of(image->code.tables, n);
   vpps_launch run;
