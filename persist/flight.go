@@ -174,6 +174,20 @@ func (e *Engine) takeBack() error {
 	return e.pullAll()
 }
 
+// undo brings back the gradients that a batch has added to which could not be launched as a whole.
+func (e *Engine) undo(f *flight, why error) error {
+	if e.dead != nil {
+		return why
+	}
+	for i := range f.params {
+		b := &f.params[i]
+		if err := e.bringBack(&e.params[b.id], b); err != nil {
+			return err
+		}
+	}
+	return why
+}
+
 func (e *Engine) bringBack(p *parameter, b *paramBefore) error {
 	p.version, p.fused, p.Pending, p.Rows = b.version, b.fused, b.pending, b.rows
 	rest := b.gradient

@@ -35,7 +35,12 @@ func trained(t *testing.T, g *reference.RandomGraph, d plan.Device, threads int)
 	t.Helper()
 	x, err := cpu.New(threads, d.Processors, 10)
 	require.NoError(t, err)
-	e := newEngine(likeGPU{x, d}, 1)
+	return trainedBy(t, newEngine(likeGPU{x, d}, 1), g)
+}
+
+// trainedBy is what a random graph leaves on an engine, which is closed.
+func trainedBy(t *testing.T, e *Engine, g *reference.RandomGraph) (gradients, values [][]float32, p *plan.Plan) {
+	t.Helper()
 	defer e.Close()
 	e.verify = true
 	c, err := e.NewCollection(0)

@@ -195,7 +195,7 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 		e.drain()
 		f.job = nil
 		if built, err = e.run(&r); err != nil {
-			return err
+			return e.undo(f, err)
 		}
 	}
 	h.number++

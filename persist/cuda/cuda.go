@@ -1,5 +1,5 @@
 // Package cuda executes scripts on an NVIDIA GPU: one cooperative launch of the plan's kernel a
-// script, one copy to the device before it.
+// script, one copy to the device before it. A script that is cut takes two launches (library.go).
 package cuda
 
 import (
@@ -60,6 +60,8 @@ type Executor struct {
 	copyUS    float64     // of this, until the script was copied
 	clocks    *clocks.Sum // nil: none
 	timeline  *timeline   // nil: none
+	library   *plan.Library
+	blas      gpu.BLAS // what library is, nil: nobody has asked for it
 }
 
 type segment struct {
@@ -95,6 +97,7 @@ func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64, settings pl
 	if !dev.Info().Cooperative {
 		return nil, fmt.Errorf("%s cannot launch cooperative grids", dev.Info().Name)
 	}
+	e.library = e.newLibrary()
 	e.times = os.Getenv("VPPS_TIMES") == "1" || e.options.Clocks
 	e.timed = e.times
 	if err := e.allocate(); err != nil {
@@ -160,6 +163,9 @@ func (e *Executor) Close() {
 // release frees what the context, which others may use too, would keep: all but pinned memory.
 func (e *Executor) release() {
 	e.dev.Synchronize()
+	if e.blas != nil {
+		e.blas.Close()
+	}
 	if e.module != nil {
 		e.module.Unload()
 	}
@@ -317,7 +323,7 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	if err := e.watch(t); err != nil {
 		return err
 	}
-	if err := e.dev.Launch(e.function, e.plan.Processors, jit.Threads, e.shared, e.arguments(t, batch), []uint32{0}); err != nil {
+	if err := e.start(s, t, batch); err != nil {
 		return err
 	}
 	err = t.done.Record()
@@ -328,6 +334,11 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 		return err
 	}
 	return e.timeline.after(t)
+}
+
+// launch starts the kernel for a part of a slot's script.
+func (e *Executor) launch(t *staging, batch uint32, part script.Part) error {
+	return e.dev.Launch(e.function, e.plan.Processors, jit.Threads, e.shared, e.arguments(t, batch, part), []uint32{0})
 }
 
 // unwrite fills the activations that a launch must write before it reads with the sentinel.
@@ -435,7 +446,7 @@ func (e *Executor) room(t *staging, n int) error {
 }
 
 // arguments is the kernel's parameter block: struct Arguments of jit/kernel/gpu.h.
-func (e *Executor) arguments(t *staging, batch uint32) []byte {
+func (e *Executor) arguments(t *staging, batch uint32, part script.Part) []byte {
 	b := make([]byte, 0, 112)
 	put := func(p gpu.Ptr) { b = binary.LittleEndian.AppendUint64(b, uint64(p)) }
 	for s := range e.segments {
@@ -450,7 +461,7 @@ func (e *Executor) arguments(t *staging, batch uint32) []byte {
 	put(e.control.Dev)
 	b = binary.LittleEndian.AppendUint64(b, e.waitNS)
 	b = binary.LittleEndian.AppendUint32(b, batch)
-	b = binary.LittleEndian.AppendUint32(b, 0)
+	b = binary.LittleEndian.AppendUint32(b, uint32(part))
 	return binary.LittleEndian.AppendUint64(b, uint64(t.clocks.Dev))
 }
 

@@ -235,6 +235,9 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 		e.module.Unload()
 	}
 	e.plan, e.module, e.function, e.shared = p, m, f, shared
+	if p.InParts() {
+		p.Library = e.library
+	}
 	p.Note = fmt.Sprintf("%d registers a thread of the compiled kernel, %d bytes of stack, %d bytes of code", k.Registers, k.Stack, len(k.Image))
 	ms := func(d time.Duration) float64 { return 1e3 * d.Seconds() }
 	p.Note += fmt.Sprintf("\nmilliseconds: source %.2f, cache %.2f, compiler %.2f, load %.2f", ms(e.took.Source), ms(e.took.Cache), ms(e.took.Compiler), ms(load))

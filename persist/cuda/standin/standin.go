@@ -403,6 +403,71 @@ func (g *GPU) run(p *plan.Plan, args []byte) error {
 	return nil
 }
 
+// OpenBLAS is a library whose products are on the stream, too; it counts as an event that is held.
+func (g *GPU) OpenBLAS() (gpu.BLAS, error) {
+	if err := g.begin("OpenBLAS"); err != nil {
+		return nil, err
+	}
+	g.hold(&g.events, 1)
+	return blas{g}, nil
+}
+
+type blas struct{ g *GPU }
+
+func (blas) Name() string { return "a stand-in for cuBLAS" }
+
+func (b blas) Gemm(m, n, k int, alpha float32, x, y gpu.Ptr, beta float32, z gpu.Ptr) error {
+	if err := b.g.begin("Gemm"); err != nil {
+		return err
+	}
+	b.g.put(func() error { return b.g.multiply(m, n, k, alpha, x, y, beta, z) })
+	return nil
+}
+
+func (b blas) Close() error {
+	err := b.g.begin("BLASClose")
+	if err == nil {
+		b.g.hold(&b.g.events, -1)
+	}
+	return err
+}
+
+// multiply is the product of BLAS.Gemm.
+func (g *GPU) multiply(m, n, k int, alpha float32, x, y gpu.Ptr, beta float32, z gpu.Ptr) error {
+	floats := func(p gpu.Ptr, n int) ([]float32, error) {
+		at, err := g.at(p, 4*int64(n))
+		if err != nil {
+			return nil, fmt.Errorf("a product: %w", err)
+		}
+		return unsafe.Slice((*float32)(at), n), nil
+	}
+	a, err := floats(x, m*k)
+	if err != nil {
+		return err
+	}
+	b, err := floats(y, n*k)
+	if err != nil {
+		return err
+	}
+	c, err := floats(z, m*n)
+	if err != nil {
+		return err
+	}
+	for j := range n {
+		for i := range m {
+			sum := float32(0)
+			for e := range k {
+				sum += a[i+e*m] * b[j+e*n]
+			}
+			if sum *= alpha; beta != 0 {
+				sum += beta * c[i+j*m]
+			}
+			c[i+j*m] = sum
+		}
+	}
+	return nil
+}
+
 func (g *GPU) Synchronize() error {
 	if err := g.begin("Synchronize"); err != nil {
 		return err

@@ -1,0 +1,65 @@
+package cuda
+
+// Gradients that cuBLAS forms between the two parts of a script.
+
+import (
+	"errors"
+
+	"libvpps/gpu"
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+// newLibrary is the library of all plans. Clocks are of one launch a batch, so with them the kernel forms all gradients.
+func (e *Executor) newLibrary() *plan.Library {
+	l := plan.NewLibrary(e.settings, func() (name string, err error) {
+		if e.blas, err = e.dev.OpenBLAS(); err != nil {
+			return "", err
+		}
+		return e.blas.Name(), nil
+	})
+	if e.options.Clocks {
+		l.Refuse(errors.New("clocks are of one launch"))
+	}
+	return l
+}
+
+// start puts a slot's script on the stream: a launch or, if it is cut, two with the library's products between them.
+func (e *Executor) start(s *script.Script, t *staging, batch uint32) error {
+	if !s.InParts() {
+		return e.launch(t, batch, script.Whole)
+	}
+	if err := e.launch(t, batch, script.First); err != nil {
+		return err
+	}
+	err := e.multiply(s.Library)
+	if err == nil {
+		err = e.launch(t, batch, script.Second)
+	}
+	if err == nil {
+		return nil
+	}
+	if lost := e.dev.Synchronize(); lost != nil { // the first part reads the slot, which is free then
+		return lost
+	}
+	return err
+}
+
+// multiply puts the library's products on the stream. When one is refused the kernel forms all gradients of later
+// batches.
+func (e *Executor) multiply(list []script.LibraryGradient) error {
+	at := func(s script.Segment, offset uint32) gpu.Ptr { return e.segments[s].at + 4*gpu.Ptr(offset) }
+	for i := range list {
+		g := &list[i]
+		keep := float32(0)
+		if g.Acc {
+			keep = 1
+		}
+		err := e.blas.Gemm(g.Rows, g.Cols, g.Items, g.Scale, at(script.SegAct, g.DY), at(script.SegAct, g.X), keep, at(g.Segment, g.G))
+		if err != nil {
+			e.library.Refuse(err)
+			return err
+		}
+	}
+	return nil
+}
