@@ -15,6 +15,9 @@ type Assembler struct {
 	Lists       []uint32 // items that instructions share
 	Inputs      []uint32 // segment input
 	Tensors     []uint32 // table entries
+
+	cuts    []int // by processor, where in its stream the second part begins; nil: there is none
+	library []LibraryGradient
 }
 
 // NewAssembler makes processors in groups of the given size.
@@ -84,6 +87,14 @@ func (a *Assembler) Wait(processor int, barrier, expected uint32) {
 	a.Do(processor, Wait, 0, 0, []uint32{barrier, expected})
 }
 
+// Cut begins the second part of all streams, before which a library multiplies.
+func (a *Assembler) Cut(library ...LibraryGradient) {
+	a.cuts, a.library = nil, library
+	for _, s := range a.Streams {
+		a.cuts = append(a.cuts, len(s))
+	}
+}
+
 // Script puts the parts together.
 func (a *Assembler) Script() *Script {
 	n := len(a.Streams)
@@ -93,10 +104,13 @@ func (a *Assembler) Script() *Script {
 	w = append(w, a.Lists...)
 	w[HeadListEnd] = uint32(len(w))
 	for i, s := range a.Streams {
-		for len(w)%4 != 0 { // a GPU fetches 16 bytes at a time
-			w = append(w, uint32(Halt))
+		w = align(w)
+		start, own, n := len(w), 0, 0
+		if a.cuts != nil {
+			w = align(append(append(w, s[:a.cuts[i]]...), uint32(Halt)))
+			s, own, n = s[a.cuts[i]:], len(w), pieces(len(w)-start)
 		}
-		copy(w[HeadWords+i*ProcWords:], []uint32{uint32(len(w)), a.Rank[i], a.Group[i], 0, 0})
+		copy(w[HeadWords+i*ProcWords:], []uint32{uint32(start), a.Rank[i], a.Group[i], uint32(own), uint32(n)})
 		w = append(append(w, s...), uint32(Halt))
 	}
 	for len(w)%BarrierStride != 0 {
@@ -115,7 +129,7 @@ func (a *Assembler) Script() *Script {
 		}
 	}
 	w[HeadTensorEnd] = uint32(len(w))
-	return &Script{Words: w}
+	return &Script{Words: w, Library: a.library}
 }
 
 // Segs packs the segments of an instruction's slots.

@@ -1,0 +1,223 @@
+package script_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+// few is a GPU that has hardly any registers for weights.
+var few = plan.Device{Name: "a tiny GPU", Processors: 5, Warps: 1, RegistersPer: 255, SetAside: 80, Weights: 1, SharedPerBlock: 64<<10 + 32, Partials: 150, Copies: 1}
+
+// library finds itself, or not.
+func library(items int, err error) *plan.Library {
+	return plan.NewLibrary(plan.Settings{Library: items}, func() (string, error) { return "a library", err })
+}
+
+// forestOn is the script of a Tree-LSTM, hidden size 20, for the tiny GPU, lowered by parts if parts says so.
+func forestOn(t *testing.T, parts bool, l *plan.Library) (*script.Script, *plan.Plan) {
+	t.Helper()
+	g, params, matrices := newForest(t, 6, 20)
+	p, err := plan.RoundRobin(matrices, few, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for m, x := range p.Matrices { // in another order
+		params[x.Param].Matrix = int32(m)
+	}
+	if p.Library = l; parts {
+		defer script.PartNodes(script.PartNodes(50))
+	}
+	return trainingScript(t, g, params, p), p
+}
+
+// stream is the instructions of one part of a processor's stream.
+func stream(t *testing.T, s *script.Script, processor int, part script.Part) (list []script.Instruction) {
+	t.Helper()
+	at := s.Words[script.HeadWords+processor*script.ProcWords+script.ProcStart]
+	if part == script.Second {
+		at = s.Words[script.HeadWords+processor*script.ProcWords+script.ProcOwn]
+	}
+	for words := s.Words[at:]; ; {
+		in, err := script.Decode(words, s.Words)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if in.Op == script.Halt {
+			return list
+		}
+		list, words = append(list, in), words[len(in.Words):]
+	}
+}
+
+// pairs lists, for each matrix, the operands of its outer products: addresses of dy, segment and address of x.
+func pairs(t *testing.T, s *script.Script, p *plan.Plan) map[int][]string {
+	t.Helper()
+	type products struct {
+		matrix  int
+		segment script.Segment
+	}
+	all, first := map[int][]string{}, map[products]int{} // every holder has the same
+	for q := range p.Processors {
+		for _, in := range stream(t, s, q, script.Whole) {
+			if in.Op != script.Outer {
+				continue
+			}
+			k := products{int(in.Field("matrix")), in.Segment(2)}
+			if holder, ok := first[k]; ok && holder != q {
+				continue
+			}
+			first[k] = q
+			for i := range in.Items {
+				x := in.Item(i)
+				all[k.matrix] = append(all[k.matrix], fmt.Sprint(x[0], " ", k.segment, " ", x[1]))
+			}
+		}
+	}
+	for _, list := range all {
+		slices.Sort(list)
+	}
+	return all
+}
+
+// What the library multiplies are the operands of the outer products that the kernel would have formed, each once and
+// each pair in the same column; who has no gradient in blocks keeps its outer products.
+func TestOperandsAreCollectedOnce(t *testing.T) {
+	for _, parts := range []bool{false, true} {
+		whole, p := forestOn(t, parts, nil)
+		want := pairs(t, whole, p)
+		s, _ := forestOn(t, parts, library(1, nil))
+		if err := script.Verify(s, p); err != nil {
+			t.Fatal(err)
+		}
+		type column struct {
+			segment script.Segment
+			at      uint32
+		}
+		copied := map[uint32]column{} // by where to
+		for q := range p.Processors {
+			for _, in := range stream(t, s, q, script.First) {
+				if in.Op != script.Map || script.Fn(in.Fn) != script.Copy || in.Segment(0) != script.SegAct {
+					continue
+				}
+				for i := range in.Items {
+					x := in.Item(i)
+					if _, twice := copied[x[0]]; twice {
+						t.Errorf("act+%d is written twice", x[0])
+					}
+					copied[x[0]] = column{in.Segment(1), x[1]}
+				}
+			}
+		}
+		blocks := 0
+		for m := range p.Matrices {
+			if p.Residence(m).Unit > 0 {
+				blocks++
+			}
+		}
+		if len(s.Library) != blocks || blocks < 2 || blocks == len(p.Matrices) {
+			t.Fatalf("%d gradients of %d matrices are the library's, %d are formed in blocks", len(s.Library), len(p.Matrices), blocks)
+		}
+		for i := range s.Library {
+			g := &s.Library[i]
+			x := p.Matrices[g.Matrix]
+			if g.Rows != x.Rows || g.Cols != x.Cols || g.Segment != script.SegGrad || g.G != x.Offset || g.Acc || g.Scale != 1 {
+				t.Errorf("%v is not the gradient of %v", g, x)
+			}
+			var have []string
+			for k := range g.Items {
+				dy, x := copied[g.DY+uint32(k*g.Rows)], copied[g.X+uint32(k*g.Cols)]
+				if dy.segment != script.SegAct {
+					t.Errorf("%v: column %d is of %v", g, k, dy.segment)
+				}
+				have = append(have, fmt.Sprint(dy.at, " ", x.segment, " ", x.at))
+			}
+			slices.Sort(have)
+			if !slices.Equal(have, want[g.Matrix]) {
+				t.Errorf("%v: operands are\n%v, not\n%v", g, have, want[g.Matrix])
+			}
+			delete(want, g.Matrix)
+		}
+		if have := pairs(t, s, p); len(have) != len(want) {
+			t.Errorf("outer products of %d matrices, not of %d", len(have), len(want))
+		}
+	}
+}
+
+// What is before the cut is all that needs the matrices, what is behind it waits for nothing before it.
+func TestAScriptIsCutBeforeTheNorm(t *testing.T) {
+	s, p := forestOn(t, false, library(1, nil))
+	signalled := map[uint32]bool{}
+	norms := 0
+	for q := range p.Processors {
+		for _, in := range stream(t, s, q, script.First) {
+			switch in.Op {
+			case script.Norm, script.Clip, script.Update:
+				t.Errorf("processor %d: %v before the cut", q, in.Op)
+			case script.Signal:
+				signalled[in.Field("barrier")] = true
+			}
+		}
+	}
+	for q := range p.Processors {
+		for _, in := range stream(t, s, q, script.Second) {
+			switch in.Op {
+			case script.Product, script.ProductT, script.Outer:
+				t.Errorf("processor %d: %v behind the cut", q, in.Op)
+			case script.Norm:
+				norms++
+			case script.Wait:
+				if b := in.Field("barrier"); signalled[b] {
+					t.Errorf("processor %d waits for barrier %d behind the cut, which is signalled before it", q, b)
+				}
+			}
+		}
+	}
+	if norms == 0 {
+		t.Error("there is no norm behind the cut")
+	}
+	var text bytes.Buffer
+	if err := script.Disassemble(&text, s); err != nil || strings.Count(text.String(), "between its parts: gemm matrix=") != len(s.Library) {
+		t.Errorf("the text does not tell of the library's products: %v\n%s", err, text.String())
+	}
+}
+
+// Few items, no library and plans that need none: the script is that of a library without all this.
+func TestWithoutALibraryAScriptIsNotCut(t *testing.T) {
+	want, _ := forestOn(t, false, nil)
+	for name, l := range map[string]*plan.Library{"few items": library(1<<20, nil), "not found": library(1, errors.New("none")), "not wanted": library(plan.NoLibrary, nil)} {
+		have, _ := forestOn(t, false, l)
+		if len(have.Library) > 0 || !slices.Equal(have.Words, want.Words) {
+			t.Errorf("%s: the script is another one", name)
+		}
+	}
+	g, params, matrices := newForest(t, 6, 20)
+	p, err := plan.Sliced(matrices, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fits := trainingScript(t, g, params, p)
+	p.Library = library(1, nil)
+	if have := trainingScript(t, g, params, p); len(have.Library) > 0 || !slices.Equal(have.Words, fits.Words) {
+		t.Error("a plan without gradients in blocks: the script is another one")
+	}
+}
+
+// An instruction behind the cut that stops is named as the whole stream counts it.
+func TestAStopBehindTheCutIsNamed(t *testing.T) {
+	s, _ := forestOn(t, false, library(1, nil))
+	words := s.Words[script.HeadWords:][:script.ProcWords]
+	first := len(stream(t, s, 0, script.First))
+	stop := script.Stop{script.StopCode: script.NoInstruction, script.StopWord: words[script.ProcPieces] * script.MaxWords}
+	err := stop.Error(s.Words, 1)
+	want := fmt.Sprintf("processor 0, instruction %d (%s", first+1, stream(t, s, 0, script.Second)[0].Op)
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v; want %q", err, want)
+	}
+}
