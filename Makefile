@@ -61,7 +61,7 @@ APP ?= treelstm
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
-tests: $(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(B)/standin/libcuda.so.1 $(B)/standin/libnvrtc.so.12
+tests: $(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12)
 
 # ---- the shared library --------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ $(B)/golden.o/%.o: dynetshim/golden/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=c++11 -MMD -MP $(CPPFLAGS) $(DYNET) $(WARN) $(CXXFLAGS) -c $< -o $@
 
-# Stand-ins for the driver and NVRTC, for tests on machines without them.
+# Stand-ins for the driver, NVRTC and cuBLAS, for tests on machines without them.
 FAKE := gpu/testdata/fakecuda
 V2_ONLY := $(if $(filter x86_64,$(shell uname -m)),-DVPPS_V2_ONLY)
 $(B)/standin/libcuda.so.1: $(FAKE)/all.c $(FAKE)/some.c $(FAKE)/launch.cc $(FAKE)/image.h $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) $(wildcard jit/kernel/*.h)
@@ -167,6 +167,10 @@ $(B)/standin/libcuda.so.1: $(FAKE)/all.c $(FAKE)/some.c $(FAKE)/launch.cc $(FAKE
 $(B)/standin/libnvrtc.so.12: $(FAKE)/nvrtc.c $(FAKE)/image.h
 	@mkdir -p $(@D)
 	$(CC) -O1 -g -fPIC -shared $(WARN) $< -o $@
+
+$(B)/standin/libcublas.so.12: $(FAKE)/cublas.c
+	@mkdir -p $(@D)
+	$(CC) -O1 -g -fPIC -shared $(WARN) $< -o $@ -ldl
 
 # The CPU's processors under sanitizers (address and undefined behaviour; thread), for test/run.
 $(B)/replay/address: SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all

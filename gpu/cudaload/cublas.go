@@ -39,12 +39,18 @@ func OpenCuBLAS(driverMajor int, stream Stream) (*CuBLAS, error) {
 	if files[0] == "" {
 		files = cublasFiles(driverMajor)
 	}
+	var begun error // says more than where there is none
 	for _, file := range files {
-		b, err := openCuBLAS(file, stream)
+		b, found, err := openCuBLAS(file, stream)
 		if err == nil {
 			return b, nil
 		}
-		failed = append(failed, err)
+		if failed = append(failed, err); found && begun == nil {
+			begun = err
+		}
+	}
+	if begun != nil {
+		return nil, begun
 	}
 	return nil, fmt.Errorf("no usable cuBLAS: install the CUDA toolkit or the Python package nvidia-cublas, or set VPPS_CUBLAS to the file libcublas.so.N\n%w",
 		errors.Join(failed...))
@@ -63,7 +69,8 @@ func cublasFiles(driverMajor int) []string {
 	return libraryFiles(sonames, "cu[0-9]*/lib", "cublas/lib") // CUDA >= 13, CUDA 12
 }
 
-func openCuBLAS(file string, stream Stream) (*CuBLAS, error) {
+// openCuBLAS opens a file and begins with it; found says that there is one.
+func openCuBLAS(file string, stream Stream) (b *CuBLAS, found bool, err error) {
 	if dir := filepath.Dir(file); dir != "." {
 		// It names libcublasLt, which lies beside it, without a folder.
 		beside, _ := filepath.Glob(filepath.Join(dir, "libcublasLt.so.*"))
@@ -73,20 +80,20 @@ func openCuBLAS(file string, stream Stream) (*CuBLAS, error) {
 			C.free(unsafe.Pointer(c))
 		}
 	}
-	b := &CuBLAS{File: file, stream: stream, lib: (*C.struct_cublas)(C.calloc(1, C.sizeof_struct_cublas))}
+	b = &CuBLAS{File: file, stream: stream, lib: (*C.struct_cublas)(C.calloc(1, C.sizeof_struct_cublas))}
 	var msg [512]C.char
 	name := C.CString(file)
 	defer C.free(unsafe.Pointer(name))
 	if C.vpps_open_cublas(name, b.lib, &msg[0], C.size_t(len(msg))) != 0 {
 		C.free(unsafe.Pointer(b.lib))
-		return nil, errors.New(C.GoString(&msg[0]))
+		return nil, false, errors.New(C.GoString(&msg[0]))
 	}
 	var version C.int
 	if r := C.vpps_cublas_create(b.lib, stream.ctx(), stream.handle(), &b.handle, &version); r != 0 {
-		return nil, fmt.Errorf("begin with %s: %w", file, b.failure(r))
+		return nil, true, fmt.Errorf("begin with %s: %w", file, b.failure(r))
 	}
 	b.Version = int(version)
-	return b, nil
+	return b, true, nil
 }
 
 // failure is the error of a result that is not 0: the driver's, or cuBLAS's own.
