@@ -44,7 +44,7 @@
  *  VPPS_CACHE_DIR=path  where compiled kernels are kept
  *  VPPS_SNAPSHOT_BATCHES=N   updates from one snapshot of the parameters to the next,
  *                       where the options name none
- *  VPPS_NVRTC, VPPS_LIBCUDA=file   libraries to take instead of searching
+ *  VPPS_NVRTC, VPPS_LIBCUDA, VPPS_CUBLAS=file   libraries to take instead of searching
  *  VPPS_PLAN=rpw=N,ctas=N,copies=N,processors=N   pins rows a warp, processors on an SM
  *                       (1 or 2), most copies of a matrix in registers that are left over
  *                       and SMs of a GPU plan, each of them optional; a plan whose kernel
@@ -57,6 +57,9 @@
  *  VPPS_PLAN=registers=N,shared=N,partials=N   bounds a thread's registers for weights,
  *                       a processor's KB of shared memory, and the floats of a transposed
  *                       product's partial results, beyond which it reads its matrix
+ *  VPPS_PLAN=library=N  from N products by a matrix beyond the registers in a batch on
+ *                       (64), cuBLAS forms its gradient, if it is there, and the batch
+ *                       takes two launches; 0: never
  *  VPPS_PLAN=slices=1   matrices of as many rows lie alike on groups of processors,
  *                       where that fits: an experiment
  *  VPPS_PLAN=transposed=atomics   on either device, holders of a matrix add a transposed
