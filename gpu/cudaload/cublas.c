@@ -1,5 +1,5 @@
-// cuBLAS: opening it and multiplying with it. It works in the context that is current to the calling
-// thread, which is the device's primary one.
+// cuBLAS: opening it and multiplying with it. It works in the context that is current to the
+// calling thread, which is the device's primary one.
 #include <dlfcn.h>
 #include <stdio.h>
 #include "cublas.h"
@@ -62,8 +62,7 @@ int vpps_cublas_destroy(const struct cublas *lib, CUcontext ctx, cublasHandle_t 
 int vpps_cublas_gemm(const struct cublas *lib, CUcontext ctx, cublasHandle_t h, int m, int n, int k,
                      float alpha, CUdeviceptr a, CUdeviceptr b, float beta, CUdeviceptr c) {
   enum { AS_IT_IS, TRANSPOSED }; // cublasOperation_t
-  IN_CONTEXT(ctx,
-             lib->cublasSgemm_v2(h, AS_IT_IS, TRANSPOSED, m, n, k, &alpha, (const float *)a, m,
-                                 (const float *)b, n, &beta, (float *)c, m));
+  IN_CONTEXT(ctx, lib->cublasSgemm_v2(h, AS_IT_IS, TRANSPOSED, m, n, k, &alpha, (const float *)a, m,
+                                      (const float *)b, n, &beta, (float *)c, m));
 }
 #pragma GCC visibility pop

@@ -18,8 +18,8 @@ struct cublas {
 /* Opens a library and fills in the table. 0, or -1 with the reason in msg. */
 int vpps_open_cublas(const char *name, struct cublas *lib, char *msg, size_t n);
 
-/* Each makes ctx current and puts the caller's context back. The result is cuBLAS's or, below 0, the
- * driver's, negated. */
+/* Each makes ctx current and puts the caller's context back. The result is cuBLAS's or, below 0,
+ * the driver's, negated. */
 
 /* Makes a handle for work on a stream. */
 int vpps_cublas_create(const struct cublas *lib, CUcontext ctx, CUstream s, cublasHandle_t *h,

@@ -1,6 +1,6 @@
-// A stand-in for libcublas.so: products on the host, at once, in memory of the stand-in for the driver, whose
-// context must be current. For tests only. Environment: VPPS_LIBCUDA is that stand-in;
-// VPPS_FAKE_CUBLAS_FAIL=function:code makes one function fail.
+// A stand-in for libcublas.so: products on the host, at once, in memory of the stand-in for the
+// driver, whose context must be current. For tests only. Environment: VPPS_LIBCUDA is that
+// stand-in; VPPS_FAKE_CUBLAS_FAIL=function:code makes one function fail.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
