@@ -6,6 +6,7 @@ package persist
 import (
 	"errors"
 	"math"
+	"os"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -370,5 +371,37 @@ func TestAProductThatTheLibraryRefusesIsAnErrorOfItsBatch(t *testing.T) {
 			require.Equal(t, calls, g.Calls()["Gemm"])
 			require.Contains(t, m.PlanReport(), "by the kernel, as those of fewer: multiply: CUBLAS_STATUS_EXECUTION_FAILED")
 		})
+	}
+}
+
+// On a GPU, with VPPS_TEST_GPU=1 and the build tag cuda: what the kernel's two launches and the real cuBLAS train is what the
+// CPU does, twice the same bits.
+func TestALibrarysGradientsOnAGPU(t *testing.T) {
+	if os.Getenv("VPPS_TEST_GPU") != "1" {
+		t.Skip("skipped: needs a GPU (VPPS_TEST_GPU=1)")
+	}
+	train := func(m *model) [][]float32 {
+		h := m.wideHandle(script.SGD, 5)
+		for _, inputs := range []int{5, 40, 200} {
+			_, err := m.fb(h, inputs, 1)
+			require.NoError(t, err)
+		}
+		return m.everything(Values)
+	}
+	want := train(onCPU(t))
+	var before [][]float32
+	for range 2 {
+		x, err := openCUDA(0, plan.Settings{Registers: 1, Partials: 1, Library: 1}, "0.1.0")
+		require.NoError(t, err)
+		m := wideModel(t, newEngine(x, 1))
+		have := train(m)
+		t.Log(m.PlanReport())
+		require.Contains(t, m.PlanReport(), "items in a batch or more: by cuBLAS")
+		m.Close()
+		alike(t, want, have)
+		if before != nil {
+			require.Equal(t, before, have)
+		}
+		before = have
 	}
 }
