@@ -58,7 +58,7 @@
  *                       a processor's KB of shared memory, and the floats of a transposed
  *                       product's partial results, beyond which it reads its matrix
  *  VPPS_PLAN=library=N  from N products by a matrix beyond the registers in a batch on
- *                       (64), cuBLAS forms its gradient, if it is there, and the batch
+ *                       (256), cuBLAS forms its gradient, if it is there, and the batch
  *                       takes two launches; 0: never
  *  VPPS_PLAN=slices=1   matrices of as many rows lie alike on groups of processors,
  *                       where that fits: an experiment

@@ -280,11 +280,11 @@ func TestWithClocksTheKernelFormsTheGradients(t *testing.T) {
 func TestALibraryIsForManyItems(t *testing.T) {
 	m, g := beyondRegisters(t, 0)
 	h := m.wideHandle(script.SGD, 5)
-	_, err := m.fb(h, 31, 1) // 62 items
+	_, err := m.fb(h, 127, 1) // 254 items
 	require.NoError(t, err)
 	require.Zero(t, g.Calls()["OpenBLAS"])
-	require.Contains(t, m.PlanReport(), "with 64 items in a batch or more: by cuBLAS, which is looked for")
-	_, err = m.fb(h, 32, 1)
+	require.Contains(t, m.PlanReport(), "with 256 items in a batch or more: by cuBLAS, which is looked for")
+	_, err = m.fb(h, 128, 1)
 	require.NoError(t, err)
 	require.Equal(t, 1, g.Calls()["OpenBLAS"])
 	require.Equal(t, 2, g.Calls()["Gemm"])

@@ -41,15 +41,24 @@ VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float *scratch
 }
 #else
 VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float * /*scratch*/) {
+  const u32 MOST = 1024; // are added up alone: in a sum of millions the small ones would be lost
   float lanes[LANES] = {};
   for (u32 k = 0; k < count; k++) {
     const float *g = address(l, w[NORM_SEGMENTS], 1, w[NORM_ITEMS + 2 * k]);
     u32 n = w[NORM_ITEMS + 2 * k + 1];
-    for (; n >= LANES; n -= LANES, g += LANES) // a pointer: sums of indices might wrap
+    while (n > 0) {
+      float some[LANES] = {};
+      for (u32 i = 0; i < MOST && n >= LANES; i++, n -= LANES, g += LANES) // a pointer: sums of
+        for (u32 j = 0; j < LANES; j++)                                    // indices might wrap
+          some[j] = __builtin_fmaf(g[j], g[j], some[j]);
+      if (n < LANES) {
+        for (u32 j = 0; j < n; j++)
+          some[j] = __builtin_fmaf(g[j], g[j], some[j]);
+        n = 0;
+      }
       for (u32 j = 0; j < LANES; j++)
-        lanes[j] = __builtin_fmaf(g[j], g[j], lanes[j]);
-    for (u32 j = 0; j < n; j++)
-      lanes[j] = __builtin_fmaf(g[j], g[j], lanes[j]);
+        lanes[j] += some[j];
+    }
   }
   put(address(l, w[NORM_SEGMENTS], 0, w[NORM_DST]), lane_sum(lanes), flags);
 }

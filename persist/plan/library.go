@@ -12,7 +12,7 @@ import (
 
 // libraryItems is from how many items of a matrix in a batch on its gradient is the library's. Measured on an H200
 // (docs/RATIONALE.md).
-const libraryItems = 64
+const libraryItems = 256
 
 // NoLibrary in Settings: the kernel forms all gradients.
 const NoLibrary = -1

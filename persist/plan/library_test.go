@@ -18,7 +18,7 @@ func TestALibraryIsFoundWhenItIsFirstWanted(t *testing.T) {
 		before   string
 		after    string
 	}{
-		{"found", Settings{}, nil, 1, true, "64 items in a batch or more: by cuBLAS, which is looked for", "64 items in a batch or more: by cuBLAS 12.9"},
+		{"found", Settings{}, nil, 1, true, "256 items in a batch or more: by cuBLAS, which is looked for", "256 items in a batch or more: by cuBLAS 12.9"},
 		{"from one item on", Settings{Library: 1}, nil, 1, true, "1 items in a batch or more: by cuBLAS, which", "by cuBLAS 12.9"},
 		{"missing", Settings{}, errors.New("no usable cuBLAS\nlibcublas.so.12: no such file"), 1, false, "which is looked for", "by the kernel, as those of fewer: no usable cuBLAS\n"},
 		{"not wanted", Settings{Library: NoLibrary}, nil, 0, false, "VPPS_PLAN says library=0", "by the kernel, as those of fewer: VPPS_PLAN says library=0\n"},

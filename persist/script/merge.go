@@ -32,6 +32,8 @@ const (
 	leafLists = 1 << 10 // lists of nodes without operands
 	mostTried = 16      // nodes of a list that are compared
 	fewerBy   = 16      // a merged graph has at most 1-1/fewerBy of the nodes
+
+	tellingNodes = 1000 // so many are enough to tell that there is too little
 )
 
 // mergeable reports whether a request is one to train with all nodes of a graph of some size, of which nobody asks for anything but the
@@ -43,8 +45,11 @@ func mergeable(r *Request) bool {
 // merge is the request for the merged graph, nil: there is too little to merge.
 func (m *merger) merge(r *Request) *Request {
 	g, n := r.Graph, r.Node+1
+	if some := n / 4; some >= tellingNodes && m.findEqual(g, some, nil)*2*fewerBy < int(some) {
+		return nil
+	}
 	m.mark(g, n)
-	if equal := m.findEqual(g, n); equal*fewerBy < int(n) {
+	if equal := m.findEqual(g, n, m.passes); equal*fewerBy < int(n) {
 		return nil
 	}
 	m.number(g, n)
@@ -73,17 +78,18 @@ func (m *merger) mark(g *bridge.Graph, n uint32) {
 	}
 }
 
-// findEqual finds for every node the first that is equal to it, and returns how many have one.
-func (m *merger) findEqual(g *bridge.Graph, n uint32) (equal int) {
+// findEqual finds for every node before the last of n the first that is equal to it, and returns how many have one. Others than
+// those that pass a gradient back are left alone; nil: all do.
+func (m *merger) findEqual(g *bridge.Graph, n uint32, passes []bool) (equal int) {
 	m.same, m.twice, m.next = resize(m.same, int(n)), resize(m.twice, int(n)), resize(m.next, int(n))
 	m.first = resize(m.first, int(n)+leafLists)
 	clear(m.twice)
 	for i := range m.first {
 		m.first[i] = NoOffset
 	}
-	for v := range n - 1 {
+	for v := range max(n, 1) - 1 {
 		m.same[v] = v
-		if !m.passes[v] || draws(g.Op[v]) {
+		if passes != nil && !passes[v] || draws(g.Op[v]) {
 			continue
 		}
 		list := &m.first[m.listOf(g, v, n)]
@@ -101,7 +107,9 @@ func (m *merger) findEqual(g *bridge.Graph, n uint32) (equal int) {
 		}
 		m.next[v], *list = *list, v
 	}
-	m.same[n-1] = n - 1
+	if n > 0 {
+		m.same[n-1] = n - 1
+	}
 	return equal
 }
 
