@@ -40,7 +40,7 @@ func TestAProductOfCuBLAS(t *testing.T) {
 	}
 	b, err := d.OpenBLAS()
 	if err != nil && os.Getenv("VPPS_TEST_GPU") != "" {
-		t.Skipf("skipped: needs cuBLAS (%v)", err)
+		t.Skipf("skipped: needs an installed cuBLAS (%v)", err)
 	}
 	require.NoError(t, err)
 	t.Log(b.Name())
@@ -96,7 +96,7 @@ func TestCuBLASThatIsInstalledIsLoaded(t *testing.T) {
 		return
 	}
 	if !strings.Contains(err.Error(), "begin with ") {
-		t.Skip("skipped: needs cuBLAS")
+		t.Skip("skipped: needs an installed cuBLAS")
 	}
 	t.Log(err)
 	require.NotContains(t, err.Error(), "it has no")

@@ -41,26 +41,23 @@ VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float *scratch
 }
 #else
 VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float * /*scratch*/) {
-  const u32 MOST = 1024; // are added up alone: in a sum of millions the small ones would be lost
-  float lanes[LANES] = {};
+  const u32 BLOCK = 64 * LANES; // beside a sum of millions what is small would be lost
+  double all = 0.0;
   for (u32 k = 0; k < count; k++) {
     const float *g = address(l, w[NORM_SEGMENTS], 1, w[NORM_ITEMS + 2 * k]);
-    u32 n = w[NORM_ITEMS + 2 * k + 1];
-    while (n > 0) {
-      float some[LANES] = {};
-      for (u32 i = 0; i < MOST && n >= LANES; i++, n -= LANES, g += LANES) // a pointer: sums of
-        for (u32 j = 0; j < LANES; j++)                                    // indices might wrap
-          some[j] = __builtin_fmaf(g[j], g[j], some[j]);
-      if (n < LANES) {
-        for (u32 j = 0; j < n; j++)
-          some[j] = __builtin_fmaf(g[j], g[j], some[j]);
-        n = 0;
-      }
-      for (u32 j = 0; j < LANES; j++)
-        lanes[j] += some[j];
+    for (u32 n = w[NORM_ITEMS + 2 * k + 1], some; n > 0; n -= some, g += some) {
+      some = n < BLOCK ? n : BLOCK;
+      float lanes[LANES] = {};
+      u32 i = 0;
+      for (; i + LANES <= some; i += LANES)
+        for (u32 j = 0; j < LANES; j++)
+          lanes[j] = __builtin_fmaf(g[i + j], g[i + j], lanes[j]);
+      for (u32 j = 0; i + j < some; j++)
+        lanes[j] = __builtin_fmaf(g[i + j], g[i + j], lanes[j]);
+      all += lane_sum(lanes);
     }
   }
-  put(address(l, w[NORM_SEGMENTS], 0, w[NORM_DST]), lane_sum(lanes), flags);
+  put(address(l, w[NORM_SEGMENTS], 0, w[NORM_DST]), (float)all, flags);
 }
 #endif
 

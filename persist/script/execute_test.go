@@ -502,3 +502,41 @@ func compare(t *testing.T, op script.Opcode, set *touched, before *[script.Segme
 		}
 	}
 }
+
+// The norm of millions of elements is as exact as that of few: what is small beside the sum so far is not lost.
+func TestTheNormOfMillions(t *testing.T) {
+	const n = 1<<23 + 3
+	e := newExecutor(t, 1)
+	p, err := plan.Sliced(nil, 1)
+	if err == nil {
+		err = e.SetPlan(p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make([]float32, n)
+	for i := range values {
+		values[i] = 0.1
+	}
+	for s, n := range map[script.Segment]uint64{script.SegGrad: n, script.SegAct: 4} {
+		if err := e.Grow(s, n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := e.Write(script.SegGrad, 0, values); err != nil {
+		t.Fatal(err)
+	}
+	a := script.NewAssembler(1, 1)
+	a.Do(0, script.Norm, 0, 0, []uint32{script.Segs(script.SegAct, script.SegGrad), 0}, []uint32{0, n})
+	if err := e.Launch(a.Script(), 1); err != nil {
+		t.Fatal(err)
+	}
+	have := make([]float32, 1)
+	if err := e.Read(script.SegAct, 0, have); err != nil {
+		t.Fatal(err)
+	}
+	want := n * float64(values[0]) * float64(values[0])
+	if math.Abs(float64(have[0])/want-1) > 2e-6 {
+		t.Errorf("the norm's square is %v, want %v", have[0], want)
+	}
+}
