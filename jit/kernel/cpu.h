@@ -25,7 +25,9 @@
 // Matrix routines may contract to FMA, the formulas above may not.
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=fast")
+#include "panels_cpu.h"
 #include "matrix_cpu.h"
+#include "outer_cpu.h"
 #pragma GCC pop_options
 #include "affine_cpu.h"
 #include "interpreter.h"

@@ -115,6 +115,28 @@ uint64_t vpps_cpu_ns(void) { return (uint64_t)(1e9 * now()); }
 
 size_t vpps_cpu_state_bytes(void) { return sizeof(Processor); }
 
+size_t vpps_cpu_place_operands(vpps_residency *res, float *memory) {
+  size_t floats = 0;
+  const auto here = [&] { return memory ? memory + floats : nullptr; };
+  const auto count = [&](uint32_t rows, uint32_t cols) {
+    floats += (size_t)((rows + VPPS_PANEL - 1) / VPPS_PANEL * VPPS_PANEL) * cols;
+  };
+  for (uint32_t at = 0; at < res->matrices * res->processors; at++) {
+    const vpps_matrix &m = res->matrix[at / res->processors];
+    const bool held = !res->columns || res->columns[at].column == VPPS_HELD;
+    res->panels[2 * at].floats = here();
+    for (uint32_t k = res->first[at]; k < res->first[at + 1]; k++)
+      count(res->parts[k].rows, m.cols);
+    res->panels[2 * at + 1].floats = here();
+    if (!held)
+      count(res->columns[at].columns, m.rows);
+    for (uint32_t k = res->first[at]; held && k < res->first[at + 1]; k++)
+      count(m.cols, res->parts[k].rows);
+  }
+  res->pairs = here();
+  return floats + (size_t)res->processors * 2 * VPPS_OUTER_PAIRS * VPPS_OUTER_SIDE;
+}
+
 void vpps_cpu_begin(vpps_launch *run) {
   const uint32_t *s = run->script;
   Processor *all = (Processor *)run->processors;
@@ -128,8 +150,8 @@ void vpps_cpu_begin(vpps_launch *run) {
     all[i].commit = 0;
   }
   const vpps_residency *res = run->residency;
-  for (uint32_t i = 0; i < res->matrices * res->processors; i++)
-    res->is_transposed[i] = 0;
+  for (uint32_t i = 0; i < 2 * res->matrices * res->processors; i++)
+    res->panels[i].vectors = res->panels[i].packed = 0;
   if (run->clocks)
     memset(run->clocks, 0, s[HEAD_PROCESSORS] * CLOCK_WORDS * sizeof *run->clocks);
   run->stop = 0;

@@ -23,20 +23,29 @@ enum { VPPS_HELD = 0xFFFFFFFF };
 struct vpps_columns {
   uint32_t column, columns;
 };
+// Working memory for a launch's products: a processor's rows of a matrix, or its columns as rows of
+// the transpose, in panels (panels_cpu.h).
+enum { VPPS_PANEL = 32 }; // rows of a panel, at most
+struct vpps_panels {
+  float *floats;
+  uint32_t vectors; // that products were formed of
+  uint32_t packed;  // whether the panels are written
+};
+// Outer products copy so many pairs of vectors at a time, of each so many elements at most.
+enum { VPPS_OUTER_PAIRS = 64, VPPS_OUTER_SIDE = 256 };
 // Which rows of which matrix each processor holds: those of matrix m and processor p are
 // parts[first[m * processors + p]] up to parts[first[m * processors + p + 1]]. Its columns are
-// columns[m * processors + p]; NULL: all are held by rows.
+// columns[m * processors + p]; NULL: all are held by rows. Its panels are
+// panels[2 * (m * processors + p)], those of the transpose the next;
+// pairs is room for 2 * VPPS_OUTER_PAIRS * VPPS_OUTER_SIDE floats of each processor.
 struct vpps_residency {
   uint32_t processors, matrices;
   const struct vpps_matrix *matrix;
   const uint32_t *first;
   const struct vpps_rows *parts;
-  // Working memory for a launch's transposed products: each matrix once more, a processor's rows
-  // as columns, and whether they are there (matrix * processors + processor; vpps_cpu_begin clears
-  // it).
-  float *const *transposed;
-  uint32_t *is_transposed;
   const struct vpps_columns *columns;
+  struct vpps_panels *panels;
+  float *pairs;
 };
 
 // One launch. All memory is the caller's and stays valid until every thread has returned.
@@ -59,6 +68,9 @@ struct vpps_launch {
 size_t vpps_cpu_state_bytes(void);
 // Nanoseconds of a clock that only goes forward.
 uint64_t vpps_cpu_ns(void);
+// Has a residency's panels and pairs begin in memory, one behind the other; NULL: not yet. Returns
+// how many floats they take. The memory has to be zeroed, and aligned to a line of the cache.
+size_t vpps_cpu_place_operands(struct vpps_residency *residency, float *memory);
 // Prepares a launch from its script's header.
 void vpps_cpu_begin(struct vpps_launch *launch);
 // Interprets the processors thread, thread+threads, ... until all have halted. Every thread

@@ -112,14 +112,11 @@ func (m *Machine) SetPlan(p *plan.Plan) {
 	}
 	first[len(first)-1] = C.uint32_t(n)
 	m.res.processors, m.res.matrices = C.uint32_t(p.Processors), C.uint32_t(len(p.Matrices))
-	transposed := cArray[*C.float](m, len(p.Matrices))
-	for i, x := range p.Matrices {
-		transposed[i] = unsafe.SliceData(cArray[C.float](m, x.Rows*x.Cols))
-	}
-	m.res.transposed = unsafe.SliceData(transposed)
-	m.res.is_transposed = unsafe.SliceData(cArray[C.uint32_t](m, len(p.Matrices)*p.Processors))
 	m.res.matrix, m.res.first, m.res.parts = unsafe.SliceData(matrices), unsafe.SliceData(first), unsafe.SliceData(parts)
 	m.res.columns = unsafe.SliceData(columns)
+	m.res.panels = unsafe.SliceData(cArray[C.struct_vpps_panels](m, 2*len(p.Matrices)*p.Processors))
+	floats := int(C.vpps_cpu_place_operands(m.res, nil))
+	C.vpps_cpu_place_operands(m.res, unsafe.SliceData(cArray[C.float](m, floats)))
 }
 
 // Status is the sticky word: nonzero after a batch whose gradients were not finite.

@@ -8,3 +8,11 @@ VP void store(float *p, V v) { *(VLoad *)p = v; }
 VP V splat(float x) { return x - (V){}; } // unlike +, exact for -0, so no subtraction is left
 
 VP V canonical(V v) { return v == v ? v : splat(FLOAT_OF(0x7FC00000u)); }
+
+VP void copy_floats(float *to, const float *from, u32 n) {
+  u32 i = 0;
+  for (; i + VW <= n; i += VW)
+    store(to + i, load(from + i));
+  for (; i < n; i++)
+    to[i] = from[i];
+}

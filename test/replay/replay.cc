@@ -58,16 +58,11 @@ struct Replay {
     memory = segments;
     Words own = script;
     uint32_t status[16] = {0};
-    std::vector<std::vector<float>> turned;
-    std::vector<float *> transposed;
-    for (const vpps_matrix &m : matrix)
-      turned.emplace_back(m.rows * m.cols);
-    for (std::vector<float> &t : turned)
-      transposed.push_back(t.data());
-    Words is_transposed(matrices * processors);
-    const vpps_residency residency = {processors,           matrices,     matrix.data(),
-                                      first.data(),         parts.data(), transposed.data(),
-                                      is_transposed.data(), nullptr};
+    std::vector<vpps_panels> panels(2 * matrices * processors);
+    vpps_residency residency = {processors,   matrices, matrix.data(), first.data(),
+                                parts.data(), nullptr,  panels.data(), nullptr};
+    std::vector<float> floats(vpps_cpu_place_operands(&residency, nullptr));
+    vpps_cpu_place_operands(&residency, floats.data());
     // Of doubles, for the alignment.
     std::vector<double> state(processors * vpps_cpu_state_bytes() / sizeof(double) + 1);
     vpps_launch launch;
