@@ -34,8 +34,7 @@ struct Gradient {
 };
 
 // NC columns, from c on, of the rows of a panel: NV vectors, of which the last may be cut.
-template <int NV, int NC>
-VP void outer_block(const Gradient &to, const Pairs &from, u32 r, u32 c) {
+template <int NV, int NC> VP void outer_block(const Gradient &to, const Pairs &from, u32 r, u32 c) {
   V sum[NC][NV];
   for (int j = 0; j < NC; j++)
     for (int v = 0; v < NV; v++)
@@ -69,8 +68,7 @@ VP void outer_block(const Gradient &to, const Pairs &from, u32 r, u32 c) {
   }
 }
 
-template <int NV, int NC>
-VP u32 outer_blocks(const Gradient &to, const Pairs &from, u32 r, u32 c) {
+template <int NV, int NC> VP u32 outer_blocks(const Gradient &to, const Pairs &from, u32 r, u32 c) {
   for (; c + NC <= from.cols; c += NC)
     outer_block<NV, NC>(to, from, r, c);
   return c;

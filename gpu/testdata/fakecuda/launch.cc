@@ -23,8 +23,8 @@ struct Plan {
   vpps_columns columns[MATRICES * PROCESSORS];
   uint32_t first[MATRICES * PROCESSORS + 1];
   vpps_rows parts[PROCESSORS * (MATRICES + SLOTS)];
-  float *transposed[MATRICES];
-  uint32_t is_transposed[MATRICES * PROCESSORS];
+  vpps_panels panels[2 * MATRICES * PROCESSORS];
+  float *operands;
 };
 
 // The numbers of a table, n in all; a name is UINT32_MAX.
@@ -114,12 +114,13 @@ static Plan *plan_of(const char *tables, uint32_t processors) {
     }
   }
   plan->first[matrices * processors] = n;
-  for (uint32_t m = 0; m < matrices; m++)
-    plan->transposed[m] =
-        (float *)calloc((size_t)plan->matrix[m].rows * plan->matrix[m].cols + 1, sizeof(float));
-  plan->residency =
-      vpps_residency{processors,  matrices,         plan->matrix,        plan->first,
-                     plan->parts, plan->transposed, plan->is_transposed, plan->columns};
+  plan->residency = vpps_residency{processors,  matrices,      plan->matrix, plan->first,
+                                   plan->parts, plan->columns, plan->panels, nullptr};
+  plan->operands =
+      (float *)calloc(vpps_cpu_place_operands(&plan->residency, nullptr), sizeof(float));
+  if (!plan->operands)
+    abort();
+  vpps_cpu_place_operands(&plan->residency, plan->operands);
   return plan;
 }
 
@@ -145,8 +146,7 @@ void vpps_fake_run(const Image *image, const Arguments *a) {
   if (vpps_cpu_run(&run, 0, 1) != 0)
     a->error[0] = 1;
   free(run.processors);
-  for (uint32_t m = 0; m < plan->residency.matrices; m++)
-    free(plan->transposed[m]);
+  free(plan->operands);
   free(plan);
 }
 }
