@@ -24,7 +24,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "formulas.h", "philox.h", "processor.h", "elementwise.h", "sum.h",
-	"rows.h", "random.h", "gemm.h", "update.h", "gpu.h", "chain.h", "check.h", "clocks.h", "matrix_gpu.h", "affine_gpu.h", "matrix_stream.h", "interpreter.h"}
+	"rows.h", "random.h", "gemm.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "matrix_gpu.h", "affine_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -40,6 +40,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	}
 	fmt.Fprintf(&b, "#define VPPS_CTAS %d\n", max(1, p.CTAs))
 	fmt.Fprintf(&b, "#define VPPS_CHAINS %d\n", chainWarps(p))
+	fmt.Fprintf(&b, "#define VPPS_SUMS %d\n", sumsOf(p))
 	if p.Atomics {
 		b.WriteString("#define VPPS_ATOMICS 1\n")
 	}
@@ -121,8 +122,12 @@ func slotsOf(p *plan.Plan) []slot {
 	return s
 }
 
-// mostShared is the shared memory that the matrix routines use: the rest is a cache.
-const mostShared = 72 << 10
+// mostShared is the shared memory that the matrix routines use, mostInBulk that of products of many items: the rest is a
+// cache.
+const (
+	mostShared = 72 << 10
+	mostInBulk = 100 << 10
+)
 
 func room(p *plan.Plan) int { return min(p.Shared, mostShared) }
 
@@ -138,9 +143,26 @@ func stage(p *plan.Plan, bytes, items int) int {
 	return items
 }
 
+// sumsOf is how many registers of a thread the sums of products may take: manySums, with which many items come by bulk
+// copies, where the weights leave enough of them and there is one routine to compile, as measured with the kernels of
+// compile_test.go.
+func sumsOf(p *plan.Plan) int {
+	const enough = 188
+	routines := 0
+	for _, s := range slotsOf(p) {
+		routines += len(s.cols)
+	}
+	if p.Registers-p.Used >= enough && routines == 1 {
+		return manySums
+	}
+	return 16
+}
+
+const manySums = 32
+
 // productSizes is how many vectors of a product are in shared memory, for how many items the warps' sums
-// are, in two buffers, and the bytes of all.
-func productSizes(p *plan.Plan, cols int) (ring, items, bytes int) {
+// are, in two buffers, and the bytes of all; of many items, how many vectors and sums one of two buffers has.
+func productSizes(p *plan.Plan, cols int) (ring, items, many, bytes int) {
 	vector, sums := 4*32*iterations(cols), 4*2*Threads/32*rowsOf(p)
 	ring, items = 8, 32
 	if p.Slices != nil { // of several matrices at once
@@ -149,10 +171,19 @@ func productSizes(p *plan.Plan, cols int) (ring, items, bytes int) {
 	for ring > 2 && ring*vector > room(p)/2 {
 		ring /= 2
 	}
-	for items > 1 && (items*rowsOf(p) > 2*Threads || ring*vector+items*sums > room(p)) {
+	for items > 1 && items*rowsOf(p) > 2*Threads {
 		items /= 2
 	}
-	return ring, items, ring*vector + items*sums
+	if many = items; sumsOf(p) < manySums {
+		many = 1
+	}
+	for many > 1 && many*(2*vector+sums) > min(p.Shared, mostInBulk) {
+		many /= 2
+	}
+	for items > 1 && ring*vector+items*sums > room(p) {
+		items /= 2
+	}
+	return ring, items, many, max(ring*vector+items*sums, many*(2*vector+sums))
 }
 
 // transposedStage is the items of a stage, and the bytes of each in three buffers.
@@ -196,7 +227,7 @@ func workBytes(p *plan.Plan) int {
 	most, sizes := chainBytes(p), map[int]int{}
 	for _, s := range slotsOf(p) {
 		for _, cols := range s.cols {
-			_, _, bytes := productSizes(p, cols)
+			_, _, _, bytes := productSizes(p, cols)
 			most = max(most, bytes)
 		}
 		for _, cols := range s.held {
@@ -356,8 +387,8 @@ func (g *generator) eachArray(line func(string, ...any), field string, sizes fun
 func (g *generator) product(line func(string, ...any)) {
 	all := func(s *slot) []int { return s.cols }
 	g.eachArray(line, "PRODUCT_MATRIX", all, func(s, cols int) string {
-		ring, items, _ := productSizes(g.p, cols)
-		return fmt.Sprintf("product_rows<%d, %d, %d, %d>(r%d, l, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, s, s)
+		ring, items, many, _ := productSizes(g.p, cols)
+		return fmt.Sprintf("product_rows<%d, %d, %d, %d, %d>(r%d, bulk, l, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, many, s, s)
 	})
 	if g.p.Depth > 0 {
 		line("const Residence &m = beyond[w[PRODUCT_MATRIX]];")
@@ -426,11 +457,11 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		line("const float *dy = shared + (k - 2) %% 3 * %d;", items*rows*arrays)
 		line("u32 e = (k - 2) * %d, end = min(count, e + %d);", items, items)
 		line("_Pragma(\"unroll 1\") for (; e < end; e += BATCH, dy += BATCH * %d) {", rows)
-		line("float t[BATCH * Tile<%d, %d>::TC] = {};", rpw, cols)
+		line("TransposedSums<%d, %d, BATCH> sums;", rpw, cols)
 		for i, s := range sizes[cols] {
-			line("if (%s) transposed_rows<%d, %d, BATCH>(r%d, dy + %d, t);", any[i], rpw, cols, s, i*items*rows)
+			line("if (%s) sums.add(r%d, dy + %d);", any[i], s, i*items*rows)
 		}
-		line("transposed_store<%d, %d, BATCH>(t, address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT]), FLOAT_OF(w[PRODUCT_T_SCALE]), list + 2 * e, end - e, flags);", rpw, cols)
+		line("sums.store(address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT]), FLOAT_OF(w[PRODUCT_T_SCALE]), list + 2 * e, end - e, flags);")
 		line("}")
 		line("}")
 		line("}")
@@ -477,7 +508,7 @@ func (g *generator) eachWidth(line func(string, ...any), call func(slot, cols in
 
 func (g *generator) affine(line func(string, ...any)) {
 	g.eachWidth(line, func(s, cols int) string {
-		ring, items, _ := productSizes(g.p, cols)
+		ring, items, _, _ := productSizes(g.p, cols)
 		return fmt.Sprintf("affine_rows<%d, %d, %d, %d>(*this, l, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, s)
 	})
 }
@@ -506,7 +537,7 @@ func (g *generator) outer(line func(string, ...any)) {
 	for _, t := range pieces {
 		items, _ := outerStage(g.p, t.width)
 		line("if (%s)", strings.Join(t.of, " || "))
-		call := fmt.Sprintf("outer_rows<%d, %d, %d>(l, w, items, flags, count, part, part.copy", g.p.RowsPerWarp, t.width, items)
+		call := fmt.Sprintf("outer_rows<%d, %d, %d>(bulk, l, w, items, flags, count, part, part.copy", g.p.RowsPerWarp, t.width, items)
 		if t.each == 1 {
 			line("%s, shared);", call)
 		} else {

@@ -13,11 +13,13 @@ struct Device {
   u32 list;                // the list fetched last: 2 * its instruction's pc + which of the buffers
   bool arrived;            // nothing is on its way that was asked for before this instruction
   Clocks clocks;
+  BulkCopies bulk;
   VPPS_REGISTERS
 
-  VP_MEMBER Device(const Arguments &a, Window &window, float *scratch, float *shared)
-      : a(a), window(window), scratch(scratch), shared(shared), piece(0), list(~0u),
-        arrived(false) {}
+  VP_MEMBER Device(const Arguments &a, Window &window, float *scratch, float *shared,
+                   BulkCopies::Shared &copies)
+      : a(a), window(window), scratch(scratch), shared(shared), piece(0), list(~0u), arrived(false),
+        bulk(copies) {}
 
   VP_MEMBER void load(const Launch &l){VPPS_LOAD} VP_MEMBER
       void resident_product(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
@@ -132,6 +134,7 @@ struct Device {
 extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const Arguments a) {
   __shared__ Window window;
   __shared__ __align__(16) float scratch[4 * THREADS];
+  __shared__ BulkCopies::Shared copies;
   extern __shared__ __align__(16) float shared[];
   if (a.status[0] != 0)
     return;
@@ -162,7 +165,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const 
   __syncthreads();
 #endif
   const u32 first = behind_cut(a) ? window.pieces : 0; // of the stream's pieces
-  Device d(a, window, scratch, shared);
+  Device d(a, window, scratch, shared, copies);
 #ifdef VPPS_CLOCKS
   __shared__ u64 record[CLOCK_WORDS];
   for (u32 i = THREAD; i < CLOCK_WORDS; i += THREADS)

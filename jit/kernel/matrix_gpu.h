@@ -122,23 +122,42 @@ VP void load_rows(float *w, const float *base, const Partition &part, Clocks &cl
 // Sums N (a power of two) values over lanes of distances D, D/2, ... END. While there are several,
 // partners swap halves, so that a step costs half the shuffles of the one before: the k-th of L
 // lanes, bit D of its number first, ends up with the sums of v[k * N / L] and those behind, in v[0]
-// on.
-template <int N, int D, int END> struct LaneSums {
+// on. In the first FREE steps a lane has the half that it keeps in front (flip_of), in the others
+// it looks which.
+template <int N, int D, int END, int FREE> struct LaneSums {
   VP_MEMBER static void of(float *v) {
-    bool upper = THREAD & D;
+    bool behind = FREE == 0 && (THREAD & D);
     if (N == 1)
       v[0] += __shfl_xor_sync(0xFFFFFFFFu, v[0], D);
 #pragma unroll
     for (int i = 0; i < N / 2; i++) {
-      float mine = upper ? v[i + N / 2] : v[i], other = upper ? v[i] : v[i + N / 2];
+      float mine = behind ? v[i + N / 2] : v[i], other = behind ? v[i] : v[i + N / 2];
       v[i] = mine + __shfl_xor_sync(0xFFFFFFFFu, other, D);
     }
-    LaneSums<at_least_1(N / 2), D == END ? 0 : D / 2, END>::of(v);
+    LaneSums<at_least_1(N / 2), D == END ? 0 : D / 2, END, FREE == 0 ? 0 : FREE - 1>::of(v);
   }
 };
-template <int N, int END> struct LaneSums<N, 0, END> {
+template <int N, int END, int FREE> struct LaneSums<N, 0, END, FREE> {
   VP_MEMBER static void of(float *) {}
 };
+
+__device__ constexpr int log_2(int n) { return n <= 1 ? 0 : 1 + log_2(n / 2); }
+__device__ constexpr int lesser(int a, int b) { return a < b ? a : b; }
+
+// A lane's own order takes registers, too.
+__device__ constexpr int free_steps(int bits, int steps) {
+  return VPPS_SUMS < 32 ? 0 : lesser(bits, steps);
+}
+
+// Which item a lane has in the place of item b of 2^BITS is b ^ flip_of<BITS, D>(), so that it
+// keeps what is in front in the steps of distances D, D/2, ...
+template <int BITS, int D> VP u32 flip_of() {
+  u32 flip = 0;
+#pragma unroll
+  for (int k = 0; k < BITS; k++)
+    flip |= THREAD & (D >> k) ? 1u << (BITS - 1 - k) : 0;
+  return flip;
+}
 
 // Starts copying elements first up to end of up to count of ITEMS vectors, whose places are every
 // second word of items, into rows of WIDTH floats. Behind end is 0; behind count, if FILL.
@@ -181,14 +200,26 @@ VP const float *segment_of(const Launch &l, u32 segments, u32 slot) {
   return address(l, segments, slot, 0);
 }
 
-// How many items are worked on at a time: as many as there are registers for sums.
-template <int RPW, int COLS, int MOST> __device__ constexpr int product_batch() {
-  constexpr int B = Tile<RPW, COLS>::TR <= 4 ? 4 : Tile<RPW, COLS>::TR <= 8 ? 2 : 1;
-  return B < MOST ? B : MOST;
+// Whether vectors, whose places are every second word of items, begin at multiples of 16 bytes. All
+// threads meet.
+VP bool all_aligned(const float *from, const u32 *items, u32 count) {
+  bool aligned = true;
+  for (u32 i = THREAD; i < count; i += THREADS)
+    aligned &= (u64)(from + items[2 * i]) % 16 == 0;
+  return __syncthreads_and(aligned);
+}
+
+// How many items are worked on at a time, up to MOST: as many as there are registers for their
+// sums. More of them take longer where there are few.
+__device__ constexpr int batch_of(int each, int most, int registers) {
+  return most >= 4 && 4 * each <= registers ? 4 : most >= 2 && 2 * each <= registers ? 2 : 1;
+}
+template <int RPW, int COLS, int MOST, int REGISTERS = 16>
+__device__ constexpr int product_batch() {
+  return batch_of(Tile<RPW, COLS>::TR, MOST, REGISTERS);
 }
 template <int RPW, int COLS, int STAGE> __device__ constexpr int transposed_batch() {
-  constexpr int B = Tile<RPW, COLS>::TC <= 4 ? 4 : Tile<RPW, COLS>::TC <= 8 ? 2 : 1;
-  return B < STAGE ? B : STAGE;
+  return batch_of(Tile<RPW, COLS>::TC, STAGE, 16);
 }
 
 // Starts copying this warp's columns of up to count of BATCH vectors, whose places are so many
@@ -216,59 +247,52 @@ VP void copy_part(float *to, const float *from, const u32 *items, u32 words, u32
   }
 }
 
-// A thread's sums for BATCH results, as many as their sums over lanes need: s[b * TR + i] is of row
-// i of result b.
+// A thread's sums for BATCH results: s[b * EACH + i] is of row i of its b-th.
 template <int RPW, int COLS, int BATCH> struct ProductSums {
-  static constexpr int N = power_of_two(BATCH * Tile<RPW, COLS>::TR);
+  typedef Tile<RPW, COLS> T;
+  static constexpr int EACH = power_of_two(T::TR), N = BATCH * EACH;
+  static constexpr int FREE = free_steps(log_2(BATCH), log_2(T::LC));
   float s[N];
   VP_MEMBER ProductSums() {
 #pragma unroll
     for (int i = 0; i < N; i++)
       s[i] = 0.0f;
   }
-};
+  // Which result the b-th is.
+  static VP_MEMBER u32 flip() { return flip_of<FREE, T::LC>() << (log_2(BATCH) - FREE); }
 
-// Adds the products of this warp's columns with BATCH vectors x, of which read(v, b, q) reads
-// columns q.. of vector b.
-template <int RPW, int COLS, int BATCH, class Read>
-VP void multiply_items(const float *w, const Read &read, float *s) {
-  typedef Tile<RPW, COLS> T;
+  // Adds the products of this warp's columns with BATCH vectors x, of which read(v, b, q) reads
+  // columns q.. of the b-th.
+  template <class Read> VP_MEMBER void multiply(const float *w, const Read &read) {
 #pragma unroll
-  for (int q = 0; q < T::TC; q += T::V)
+    for (int q = 0; q < T::TC; q += T::V)
 #pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      float v[T::V];
-      read(v, b, q);
+      for (int b = 0; b < BATCH; b++) {
+        float v[T::V];
+        read(v, b, q);
 #pragma unroll
-      for (int j = 0; j < T::V; j++)
+        for (int j = 0; j < T::V; j++)
 #pragma unroll
-        for (int i = 0; i < T::TR; i++)
-          s[b * T::TR + i] = FMA(w[i * T::TC + q + j], v[j], s[b * T::TR + i]);
+          for (int i = 0; i < T::TR; i++)
+            s[b * EACH + i] = FMA(w[i * T::TC + q + j], v[j], s[b * EACH + i]);
+      }
+  }
+
+  // Sums over the warp's lanes: to[b * WARPS * ROWS + r] is of row r of result b.
+  VP_MEMBER void sum(float *to) {
+    constexpr int M = at_least_1(N / T::LC), RUN = T::TR % M == 0 ? run_of(M) : 1;
+    LaneSums<N, T::LC, 2, FREE>::of(s);
+    u32 k = T::lane_column(), first = k * N / T::LC;
+    if (N < T::LC && k % (T::LC / N) != 0)
+      return;
+#pragma unroll
+    for (int i = 0; i < M; i += RUN) {
+      u32 b = (first + i) / EACH, r = (first + i) % EACH;
+      if (r < T::TR)
+        write_run<RUN>(to + b * WARPS * T::ROWS + T::row() + r, s + i);
     }
-}
-
-// Sums over the warp's lanes: to[b * WARPS * ROWS + r] is of row r of result b.
-template <int RPW, int COLS, int BATCH> VP void sum_products(float *s, float *to) {
-  typedef Tile<RPW, COLS> T;
-  constexpr int N = ProductSums<RPW, COLS, BATCH>::N, M = at_least_1(N / T::LC);
-  constexpr int RUN = T::TR % M == 0 ? run_of(M) : 1;
-  LaneSums<N, T::LC, 2>::of(s);
-  u32 k = T::lane_column(), first = k * N / T::LC;
-  if (N < T::LC && k % (T::LC / N) != 0)
-    return;
-#pragma unroll
-  for (int i = 0; i < M; i += RUN)
-    if (first + i < BATCH * T::TR)
-      write_run<RUN>(to + (first + i) / T::TR * WARPS * T::ROWS + T::row() + (first + i) % T::TR,
-                     s + i);
-}
-
-template <int RPW, int COLS, int BATCH, class Read>
-VP void product_items(const float *w, const Read &read, float *to) {
-  ProductSums<RPW, COLS, BATCH> sums;
-  multiply_items<RPW, COLS, BATCH>(w, read, sums.s);
-  sum_products<RPW, COLS, BATCH>(sums.s, to);
-}
+  }
+};
 
 // The elements of up to STAGE results that a thread finishes: y = f(scale * W x + bias), from the
 // warps' sums. What they are made of beside the sums is
@@ -321,129 +345,242 @@ template <int ROWS, int STAGE> struct Results {
   }
 };
 
-// Warps meet once every STAGE items, to add their sums up. Each has RING vectors' parts ahead of
-// it.
-template <int RPW, int COLS, int RING, int STAGE>
-VP void product_rows(const float *w, const Launch &l, const u32 *instruction, const u32 *items,
-                     u32 flags, u32 count, const Partition &part, float *shared) {
+// One result: the vectors of two terms are on their way at once.
+template <int RPW, int COLS, class Held, class Function>
+VP void product_once(const Held &held, const Function &function, const Launch &l, const u32 *w,
+                     const u32 *items, u32 flags, u32 terms, const Partition &part, float *sums) {
   typedef Tile<RPW, COLS> T;
-  constexpr int BATCH = product_batch<RPW, COLS, (RING / 2 < STAGE ? RING / 2 : STAGE)>();
-  constexpr int DEPTH = RING / BATCH, SUMS = STAGE * (int)WARPS * T::ROWS;
-  u32 warp = THREAD / 32, fn = instruction[0] >> 8 & 255u;
-  auto function = [=](float v) { return behind_product(fn, v); };
-  const float *from = segment_of(l, instruction[PRODUCT_SEGMENTS], 1);
-  float *ring = shared + warp * RING * T::PART, *sums = shared + RING * T::WIDTH;
-  if (count == 1) { // the shortest way
-    Results<T::ROWS, 1> y(2);
-    y.fetch(l, instruction, flags, items, 1, part);
-    float x[T::TC];
+  const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1);
+  Results<T::ROWS, 1> y(1 + terms);
+  y.fetch(l, w, flags, items, 1, part);
+  ProductSums<RPW, COLS, 1> all;
+#pragma unroll 1
+  for (u32 k = 0; k < terms; k += 2) {
+    float x[2][T::TC];
 #pragma unroll
-    for (int q = 0; q < T::TC; q += T::V)
-      read_some<T::V>(x + q, from + items[1] + T::column(q), COLS - (int)T::column(q));
-    __syncthreads(); // the buffers are free
-    auto read = [&](float *v, int, int q) {
+    for (u32 j = 0; j < 2; j++)
+      if (k + j < terms)
 #pragma unroll
-      for (int j = 0; j < T::V; j++)
-        v[j] = x[q + j];
-    };
-    product_items<RPW, COLS, 1>(w, read, sums + warp * T::ROWS);
-    __syncthreads();
-    y.store(sums, l, instruction, flags, items, 1, part, function);
-    return;
+        for (int q = 0; q < T::TC; q += T::V)
+          read_some<T::V>(x[j] + q, from + items[1 + k + j] + T::column(q),
+                          COLS - (int)T::column(q));
+#pragma unroll
+    for (u32 j = 0; j < 2; j++) {
+      auto read = [&](float *v, int, int q) {
+#pragma unroll
+        for (int i = 0; i < T::V; i++)
+          v[i] = x[j][q + i];
+      };
+      if (k + j < terms)
+        held.template rows_of<COLS>(k + j, [&](const float *r) { all.multiply(r, read); });
+    }
   }
   __syncthreads(); // the buffers are free
-  auto copy = [&](u32 e) {
-    if (e < count)
-      copy_part<RPW, COLS, BATCH>(ring + e / BATCH % DEPTH * BATCH * T::PART, from,
-                                  items + 2 * e + 1, 2, count - e);
+  all.sum(sums + THREAD / 32 * T::ROWS);
+  __syncthreads();
+  y.store(sums, l, w, flags, items, 1, part, function);
+}
+
+// Every result is the sum of so many terms: products of matrices of one size, of which
+// held.rows_of<COLS>(k, use) calls use with the array that has the processor's rows of the k-th. An
+// item is the result's place and the vectors'. Warps meet once every STAGE items, to add their sums
+// up. Each has RING vectors' parts ahead of it, BATCH of each term in turn.
+template <int RPW, int COLS, int RING, int STAGE, class Held, class Function>
+VP void products(const Held &held, const Function &function, const Launch &l, const u32 *w,
+                 const u32 *items, u32 flags, u32 count, u32 terms, const Partition &part,
+                 float *shared) {
+  typedef Tile<RPW, COLS> T;
+  constexpr int BATCH = product_batch<RPW, COLS, lesser(RING / 2, STAGE)>();
+  constexpr int DEPTH = RING / BATCH, SUMS = STAGE * (int)WARPS * T::ROWS;
+  const u32 warp = THREAD / 32, words = 1 + terms;
+  const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1);
+  float *ring = shared + warp * RING * T::PART, *sums = shared + RING * T::WIDTH;
+  if (count == 1)
+    return product_once<RPW, COLS>(held, function, l, w, items, flags, terms, part, sums);
+  __syncthreads();                        // the buffers are free
+  u32 next = 0, term = 0, to = 0, at = 0; // what is copied next, to where; where the next one is
+  auto copy = [&] {
+    if (next < count)
+      copy_part<RPW, COLS, BATCH>(ring + to * BATCH * T::PART, from,
+                                  items + words * next + 1 + term, words, count - next);
     commit_copies();
+    to = to + 1 < DEPTH ? to + 1 : 0;
+    if (++term == terms) {
+      term = 0;
+      next += BATCH;
+    }
   };
-#pragma unroll
+#pragma unroll 1
   for (int d = 0; d + 1 < DEPTH; d++)
-    copy(d * BATCH);
+    copy();
 #pragma unroll 1
   for (u32 done = 0; done < count; done += STAGE) {
     u32 here = min(count - done, (u32)STAGE);
-    float *to = sums + done / STAGE % 2 * SUMS;
-    Results<T::ROWS, STAGE> y(2);
-    y.fetch(l, instruction, flags, items + 2 * done, here, part);
+    float *into = sums + done / STAGE % 2 * SUMS;
+    Results<T::ROWS, STAGE> y(words);
+    y.fetch(l, w, flags, items + words * done, here, part);
 #pragma unroll 1
     for (u32 b = 0; b < here; b += BATCH) {
-      wait_for_all_but<DEPTH - 2>();
-      __syncwarp(); // the batch is here, and that of the batch before free
-      copy(done + b + (DEPTH - 1) * BATCH);
-      const float *x = ring + (done + b) / BATCH % DEPTH * BATCH * T::PART;
-      auto read = [&](float *v, int i, int q) {
-        read_run<T::V>(v, x + i * T::PART + T::in_part(q));
-      };
-      product_items<RPW, COLS, BATCH>(w, read, to + (b * WARPS + warp) * T::ROWS);
+      ProductSums<RPW, COLS, BATCH> all;
+      const u32 flip = all.flip();
+#pragma unroll 1
+      for (u32 k = 0; k < terms; k++) {
+        wait_for_all_but<DEPTH - 2>();
+        __syncwarp(); // the batch is here, and that of the batch before free
+        copy();
+        const float *x = ring + at * BATCH * T::PART;
+        at = at + 1 < DEPTH ? at + 1 : 0;
+        auto read = [&](float *v, int i, int q) {
+          read_run<T::V>(v, x + (i ^ flip) * T::PART + T::in_part(q));
+        };
+        held.template rows_of<COLS>(k, [&](const float *r) { all.multiply(r, read); });
+      }
+      all.sum(into + (b * WARPS + warp) * T::ROWS);
     }
     __syncthreads();
-    y.store(to, l, instruction, flags, items + 2 * done, here, part, function);
+    y.store(into, l, w, flags, items + words * done, here, part, function);
   }
 }
 
-// Adds this thread's share of W^T dy to t, for BATCH items whose dy are in rows of shared memory:
-// t[b * TC + q] belongs to column(q) of item b.
-template <int RPW, int COLS, int BATCH>
-VP void transposed_rows(const float *w, const float *dy, float *t) {
+// Products of one matrix with many vectors, which come into two buffers of so many by bulk copies.
+// The buffers are free.
+template <int RPW, int COLS, int VECTORS, class Function>
+VP void products_in_bulk(const float *r, const Function &function, const BulkCopies &bulk,
+                         const Launch &l, const u32 *w, const u32 *items, u32 flags, u32 count,
+                         const Partition &part, float *shared) {
   typedef Tile<RPW, COLS> T;
-#pragma unroll
-  for (int i = 0; i < T::TR; i += T::VR)
-#pragma unroll
-    for (int b = 0; b < BATCH; b++) {
-      float d[T::VR];
-      read_run<T::VR>(d, dy + b * T::ROWS + T::row() + i);
-#pragma unroll
-      for (int j = 0; j < T::VR; j++)
-#pragma unroll
-        for (int q = 0; q < T::TC; q++)
-          t[b * T::TC + q] = FMA(w[(i + j) * T::TC + q], d[j], t[b * T::TC + q]);
+  constexpr int BATCH = product_batch<RPW, COLS, VECTORS, VPPS_SUMS>();
+  constexpr int BUFFER = VECTORS * T::WIDTH, SUMS = VECTORS * (int)WARPS * T::ROWS;
+  const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1);
+  float *sums = shared + 2 * BUFFER;
+  auto copy = [&](u32 done, u32 k) {
+    if (done < count)
+      bulk.copy_vectors<T::WIDTH>(k, shared + k * BUFFER, min(count - done, (u32)VECTORS), COLS,
+                                  [&](u32 i) { return from + items[2 * (done + i) + 1]; });
+  };
+  bulk.fence();
+  copy(0, 0);
+#pragma unroll 1
+  for (u32 done = 0, k = 0; done < count; done += VECTORS, k ^= 1) {
+    u32 here = min(count - done, (u32)VECTORS);
+    copy(done + VECTORS, k ^ 1);
+    float *to = sums + k * SUMS;
+    Results<T::ROWS, VECTORS> y(2);
+    y.fetch(l, w, flags, items + 2 * done, here, part);
+    bulk.wait(k);
+    __syncwarp();
+#pragma unroll 1
+    for (u32 b = 0; b < here; b += BATCH) {
+      ProductSums<RPW, COLS, BATCH> all;
+      const u32 flip = all.flip();
+      const float *x = shared + k * BUFFER + b * T::WIDTH + T::first_column();
+      auto read = [&](float *v, int i, int q) {
+        read_run<T::V>(v, x + (i ^ flip) * T::WIDTH + T::in_part(q));
+      };
+      all.multiply(r, read);
+      all.sum(to + (b * WARPS + THREAD / 32) * T::ROWS);
     }
+    __syncthreads();
+    y.store(to, l, w, flags, items + 2 * done, here, part, function);
+  }
 }
 
-// Sums the lanes' shares of up to count of BATCH items and stores them, times scale, at base and
-// what every second word of items says.
-template <int RPW, int COLS, int BATCH>
-VP void transposed_store(float *t, float *base, float scale, const u32 *items, u32 count,
-                         u32 flags) {
+// The only term's register array.
+struct OneArray {
+  const float *r;
+  template <int COLS, class Use> VP_MEMBER void rows_of(u32, const Use &use) const { use(r); }
+};
+
+// Of so many items on bulk copies, which begin later, are faster. They take registers, too.
+#define MANY_ITEMS 16
+__device__ constexpr bool in_bulk() { return BulkCopies::THERE && VPPS_SUMS >= 32; }
+
+template <int RPW, int COLS, int RING, int STAGE, int VECTORS>
+VP void product_rows(const float *r, const BulkCopies &bulk, const Launch &l, const u32 *w,
+                     const u32 *items, u32 flags, u32 count, const Partition &part, float *shared) {
+  u32 fn = w[0] >> 8 & 255u;
+  auto function = [=](float v) { return behind_product(fn, v); };
+  if (in_bulk() && COLS % 32 == 0 && count >= MANY_ITEMS &&
+      all_aligned(segment_of(l, w[PRODUCT_SEGMENTS], 1), items + 1, count))
+    products_in_bulk<RPW, COLS, VECTORS>(r, function, bulk, l, w, items, flags, count, part,
+                                         shared);
+  else
+    products<RPW, COLS, RING, STAGE>(OneArray{r}, function, l, w, items, flags, count, 1, part,
+                                     shared);
+}
+
+// A thread's sums of W^T dy for BATCH items: t[b * EACH + q] belongs to column(q) of its b-th.
+template <int RPW, int COLS, int BATCH> struct TransposedSums {
   typedef Tile<RPW, COLS> T;
-  constexpr int N = power_of_two(BATCH * T::TC), M = at_least_1(N / T::LR),
-                RUN = M < T::V ? M : T::V;
-  float s[N];
+  static constexpr int EACH = power_of_two(T::TC), N = BATCH * EACH;
+  // Lanes are summed at distances 16 down to 2 * LC, then 1.
+  static constexpr int BITS = log_2(BATCH), FAR = free_steps(BITS, log_2(T::LR) - 1),
+                       NEAR = free_steps(BITS - FAR, 1), FREE = FAR + NEAR;
+  float t[N];
+  VP_MEMBER TransposedSums() {
 #pragma unroll
-  for (int i = 0; i < N; i++)
-    s[i] = i < BATCH * T::TC ? t[i] : 0.0f;
-  LaneSums<N, 16, 2 * T::LC>::of(s);
-  LaneSums<at_least_1(N * 2 / T::LR), 1, 1>::of(s);
-  u32 k = T::lane_row(), first = k * N / T::LR;
-  if (N < T::LR && k % (T::LR / N) != 0)
-    return;
+    for (int i = 0; i < N; i++)
+      t[i] = 0.0f;
+  }
+  // Which item the b-th is.
+  static VP_MEMBER u32 flip() {
+    return flip_of<FAR, 16>() << (BITS - FAR) | flip_of<NEAR, 1>() << (BITS - FREE);
+  }
+
+  // Adds this thread's share; the items' dy are in rows of shared memory.
+  VP_MEMBER void add(const float *w, const float *dy) {
+    const u32 flip = this->flip();
 #pragma unroll
-  for (int i = 0; i < M; i += RUN) {
-    u32 b = (first + i) / T::TC, c = T::column((first + i) % T::TC);
-    if (b >= BATCH || b >= count)
-      continue;
-    float v[RUN];
+    for (int i = 0; i < T::TR; i += T::VR)
 #pragma unroll
-    for (int j = 0; j < RUN; j++)
-      v[j] = scale * s[i + j];
+      for (int b = 0; b < BATCH; b++) {
+        float d[T::VR];
+        read_run<T::VR>(d, dy + (b ^ flip) * T::ROWS + T::row() + i);
+#pragma unroll
+        for (int j = 0; j < T::VR; j++)
+#pragma unroll
+          for (int q = 0; q < T::TC; q++)
+            t[b * EACH + q] = FMA(w[(i + j) * T::TC + q], d[j], t[b * EACH + q]);
+      }
+  }
+
+  // Sums the lanes' shares of up to count items and stores them, times scale, at base and what
+  // every second word of items says.
+  VP_MEMBER void store(float *base, float scale, const u32 *items, u32 count, u32 flags) {
+    constexpr int M = at_least_1(N / T::LR), RUN = M < T::V ? M : T::V;
+    LaneSums<N, 16, 2 * T::LC, FAR>::of(t);
+    LaneSums<at_least_1(N * 2 / T::LR), 1, 1, NEAR>::of(t);
+    u32 k = T::lane_row(), first = k * N / T::LR;
+    if (N < T::LR && k % (T::LR / N) != 0)
+      return;
+#pragma unroll
+    for (int i = 0; i < M; i += RUN) {
+      u32 b = (first + i) / EACH, q = (first + i) % EACH;
+      if (q >= T::TC || b >= count)
+        continue;
+      u32 c = T::column(q);
+      float v[RUN];
+#pragma unroll
+      for (int j = 0; j < RUN; j++)
+        v[j] = scale * t[i + j];
 #ifdef VPPS_ATOMICS
-    if (flags & FLAG_ATOMIC) {
-      add_some<RUN>(base + items[2 * b] + c, v, COLS - (int)c);
-      continue;
-    }
+      if (flags & FLAG_ATOMIC) {
+        add_some<RUN>(base + items[2 * b] + c, v, COLS - (int)c);
+        continue;
+      }
 #endif
-    put_some<RUN>(base + items[2 * b] + c, v, COLS - (int)c, flags);
+      put_some<RUN>(base + items[2 * b] + c, v, COLS - (int)c, flags);
+    }
   }
-}
+};
 
 // The gradient's columns are shared by pieces of 32 * ITERS: copies of the matrix, or several of
 // one copy. A thread forms RPW rows and ITERS columns: of a warp's lanes 4 are side by side along
 // the rows, 8 along the columns.
 template <int RPW, int ITERS, int STAGE>
-VP void outer_rows(const Launch &l, const u32 *instruction, const u32 *items, u32 flags, u32 count,
-                   const Partition &part, u32 piece, float *shared) {
+VP void outer_rows(const BulkCopies &bulk, const Launch &l, const u32 *instruction,
+                   const u32 *items, u32 flags, u32 count, const Partition &part, u32 piece,
+                   float *shared) {
   constexpr int V = run_of(ITERS);
   constexpr int WIDTH = ITERS * 32, ROWS = (int)WARPS * RPW, VR = run_of(RPW);
   constexpr int MOST = RPW * ITERS <= 16 ? 4 : RPW * ITERS <= 32 ? 2 : 1;
@@ -459,19 +596,34 @@ VP void outer_rows(const Launch &l, const u32 *instruction, const u32 *items, u3
   for (int i = 0; i < RPW * ITERS; i++)
     g[i] = 0.0f;
   u32 stages = (count + STAGE - 1) / STAGE;
+  u32 columns = left < part.cols ? min(part.cols - left, (u32)WIDTH) : 0;
+  bool whole = false;
+  if (BulkCopies::THERE && WIDTH >= 512 && columns > 0 &&
+      columns % 4 == 0) // shorter ones are slower
+    whole = all_aligned(xs, items + 1, count);
+  if (whole)
+    bulk.fence();
   __syncthreads(); // the buffers are free
 #pragma unroll 1
   for (u32 k = 0; k < stages + 2; k++) {
     if (k > 1) { // what was begun two stages ago is here, and all have finished the stage before
       wait_for_copies();
+      if (whole)
+        bulk.wait((k - 2) % 3);
       __syncthreads();
     }
     if (k < stages) {
       float *to = shared + k % 3 * ALL;
-      u32 e = k * STAGE;
-      stage<WIDTH, STAGE, true>(to, xs, items + 2 * e + 1, count - e, left, part.cols);
-      stage<ROWS, STAGE, true>(to + STAGE * WIDTH, dys + part.row, items + 2 * e, count - e, 0,
-                               part.end - part.row);
+      const u32 *at = items + 2 * k * STAGE;
+      const u32 n = min(count - k * STAGE, (u32)STAGE), full = (n + BATCH - 1) / BATCH * BATCH;
+      if (whole) {
+        bulk.copy_vectors<WIDTH>(k % 3, to, n, columns,
+                                 [&](u32 i) { return xs + at[2 * i + 1] + left; });
+        for (u32 i = n * WIDTH + THREAD; i < full * WIDTH; i += THREADS)
+          to[i] = 0.0f;
+      } else
+        stage<WIDTH, STAGE, true>(to, xs, at + 1, n, left, part.cols);
+      stage<ROWS, STAGE, true>(to + STAGE * WIDTH, dys + part.row, at, n, 0, part.end - part.row);
     }
     commit_copies();
     if (k < 2)
