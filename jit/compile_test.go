@@ -230,3 +230,21 @@ func TestCheckingAndClockBuildsCompile(t *testing.T) {
 		})
 	}
 }
+
+// Only a kernel with one product routine, whose weights leave registers, has what many items take.
+func TestWhichKernelsTakeManyItems(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		name      string
+		rpw, sums int
+	}{{"TD-RNN 512", 4, 32}, {"TD-LSTM 256", 8, 32}, {"RvNN 512", 4, 32}, {"Tree-LSTM 256/256", 4, 16}, {"BiLSTM 256", 4, 16}} {
+		p, err := plan.RoundRobin(applications[x.name], h200, x.rpw)
+		require.NoError(t, err)
+		have, err := Source(p, Options{})
+		require.NoError(t, err)
+		require.Contains(t, have, fmt.Sprintf("#define VPPS_SUMS %d\n", x.sums), x.name)
+		_, _, many, bytes := productSizes(p, p.Matrices[0].Cols)
+		require.Equal(t, x.sums == 32, many > 1, x.name)
+		require.LessOrEqual(t, bytes, h200.SharedPerBlock, x.name)
+	}
+}
