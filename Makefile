@@ -179,6 +179,11 @@ $(B)/replay/%: $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) test/re
 	@mkdir -p $(@D)
 	$(CXX) -std=c++14 -g -O1 -fno-exceptions $(V2_ONLY) -Ijit/kernel $(WARN) $(SANITIZE) $(filter %.cc,$^) -o $@ -pthread
 
+# The GPU's routines on 256 threads of the CPU, for test/run.
+$(B)/emulate $(B)/emulate_tensor: test/emulate/emulate.cc test/emulate/cuda.h $(wildcard jit/kernel/*.h)
+	@mkdir -p $(@D)
+	$(CXX) -std=c++14 -g -O1 -Ijit/kernel $(if $(findstring tensor,$@),-DVPPS_TENSOR) $(WARN) -Wno-unknown-pragmas -Wno-unused-function -Wno-dangling-else $< -o $@ -pthread
+
 -include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/golden.o/*.d $(B)/adapter/*.d $(B)/adapter/golden.o/*.d)
 
 # ---- running ---------------------------------------------------------------------------------------

@@ -62,6 +62,10 @@
  *                       takes two launches; 0: never
  *  VPPS_PLAN=slices=1   matrices of as many rows lie alike on groups of processors,
  *                       where that fits: an experiment
+ *  VPPS_PLAN=columns=N,tensor=1   several processors share a row, each with N of its
+ *                       columns; tensor cores form the products of blocks of 128 or 256
+ *                       columns, an even number of rows a warp up to 8, of numbers split
+ *                       in two: experiments, too
  *  VPPS_PLAN=transposed=atomics   on either device, holders of a matrix add a transposed
  *                       product up with atomics, instead of leaving partial results that
  *                       are added up in one order: results then depend on timing

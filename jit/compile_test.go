@@ -152,6 +152,31 @@ func TestKernelsInSlicesKeepWeightsInRegisters(t *testing.T) {
 	}
 }
 
+// So does one whose partitions share rows, and one whose products are the tensor cores'.
+func TestKernelsThatShareRowsKeepWeightsInRegisters(t *testing.T) {
+	t.Parallel()
+	for _, x := range []struct {
+		name         string
+		columns, rpw int
+		tensor, all  bool
+	}{{"TD-RNN 512", 128, 4, false, false}, {"TD-RNN 512", 128, 4, true, false}, {"TD-RNN 512", 64, 8, false, true}, {"TD-RNN 512", 256, 2, false, true},
+		{"RvNN 512", 128, 4, false, true}, {"Tree-LSTM 256/256", 128, 4, false, true}, {"TD-LSTM 256", 128, 4, false, true},
+		{"RvNN 512", 128, 4, true, true}, {"Tree-LSTM 256/256", 128, 4, true, true}, {"TD-LSTM 256", 128, 4, true, true}, {"TD-RNN 512", 256, 2, true, true}} {
+		if os.Getenv("VPPS_TEST_KERNELS") != "all" && x.all {
+			continue
+		}
+		t.Run(fmt.Sprintf("%s rpw %d columns %d tensor %t", x.name, x.rpw, x.columns, x.tensor), func(t *testing.T) {
+			t.Parallel()
+			d := h200
+			d.Columns, d.Tensor = x.columns, x.tensor
+			p, err := plan.RoundRobin(applications[x.name], d, x.rpw)
+			require.NoError(t, err)
+			require.Greater(t, p.Matrices[0].Across, 1)
+			keepsWeights(t, compilerFor(t, 90), p, 90, Options{})
+		})
+	}
+}
+
 // The source of a plan in slices names the rows that its processors have, and is another one than that of the
 // plan of as many rows a warp.
 func TestASlicedPlanHasASourceOfItsOwn(t *testing.T) {
@@ -164,9 +189,9 @@ func TestASlicedPlanHasASourceOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, have, "float r1[2];")
 	require.Contains(t, have, "Partition residency[34] = {")
-	require.Contains(t, have, "{1,56,64,64,64,320u,0,2},{2,56,64,64,64,4416u,0,2},", "the last of the first group")
-	require.Contains(t, have, "{1,0,8,64,64,320u,1,2},{2,0,8,64,64,4416u,1,2},", "the first of the second")
-	require.Contains(t, have, "{0,0,5,5,64,0u,0,1},{-1,0,0,0,0,0u,0,0},\n};", "the classifier, on whoever is left over")
+	require.Contains(t, have, "{1,56,64,64,64,320u,0,2,0,64},{2,56,64,64,64,4416u,0,2,0,64},", "the last of the first group")
+	require.Contains(t, have, "{1,0,8,64,64,320u,1,2,0,64},{2,0,8,64,64,4416u,1,2,0,64},", "the first of the second")
+	require.Contains(t, have, "{0,0,5,5,64,0u,0,1,0,64},{-1,0,0,0,0,0u,0,0,0,0},\n};", "the classifier, on whoever is left over")
 	whole, err := plan.RoundRobin(m, d, 1)
 	require.NoError(t, err)
 	other, err := Source(whole, Options{})
@@ -231,19 +256,51 @@ func TestCheckingAndClockBuildsCompile(t *testing.T) {
 	}
 }
 
-// Only a kernel with one product routine, whose weights leave registers, has what many items take.
+// What tensor cores work on at a time has room, whatever the shapes that they take.
+func TestTensorCoresHaveRoomForTheirItems(t *testing.T) {
+	t.Parallel()
+	d := h200
+	d.Tensor = true
+	taken := 0
+	for rpw := 1; rpw <= 12; rpw++ {
+		for _, d.Columns = range []int{32, 64, 128, 256, 512} {
+			p, err := plan.RoundRobin(model([2]int{1024, 1024}), d, rpw)
+			if err != nil || !p.SharesRows() || !onTensorCores(p, d.Columns) {
+				continue
+			}
+			taken++
+			_, _, many, bytes := productSizes(p, d.Columns)
+			held, _ := transposedStage(p, 1)
+			outer, _ := outerStage(p, iterations(d.Columns))
+			for what, items := range map[string]int{"a product": many, "a formed product": formedItems(p, d.Columns), "a transposed product": held, "an outer product": outer} {
+				require.Zero(t, items%tensorItems, "%s of %d rows a warp, %d columns", what, rpw, d.Columns)
+				require.NotZero(t, items, what)
+			}
+			require.LessOrEqual(t, bytes, mostInBulk)
+			require.LessOrEqual(t, SharedBytes(p), p.Shared)
+		}
+	}
+	require.Greater(t, taken, 3)
+	p, err := plan.RoundRobin(model([2]int{512, 512}), plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 64 << 10, Columns: 128, Tensor: true}, 4)
+	require.NoError(t, err)
+	require.False(t, onTensorCores(p, 128), "there is too little memory")
+}
+
+// Only a kernel with one product routine or two short ones, whose weights leave registers, has what many items take.
 func TestWhichKernelsTakeManyItems(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
-		name      string
-		rpw, sums int
-	}{{"TD-RNN 512", 4, 32}, {"TD-LSTM 256", 8, 32}, {"RvNN 512", 4, 32}, {"Tree-LSTM 256/256", 4, 16}, {"BiLSTM 256", 4, 16}} {
-		p, err := plan.RoundRobin(applications[x.name], h200, x.rpw)
+		name               string
+		columns, rpw, sums int
+	}{{"TD-RNN 512", 0, 4, 32}, {"TD-LSTM 256", 0, 8, 32}, {"RvNN 512", 0, 4, 32}, {"Tree-LSTM 256/256", 0, 4, 16}, {"BiLSTM 256", 0, 4, 16}, {"TD-RNN 512", 128, 4, 32}} {
+		d := h200
+		d.Columns = x.columns
+		p, err := plan.RoundRobin(applications[x.name], d, x.rpw)
 		require.NoError(t, err)
 		have, err := Source(p, Options{})
 		require.NoError(t, err)
 		require.Contains(t, have, fmt.Sprintf("#define VPPS_SUMS %d\n", x.sums), x.name)
-		_, _, many, bytes := productSizes(p, p.Matrices[0].Cols)
+		_, _, many, bytes := productSizes(p, p.Matrices[0].ColumnsEach())
 		require.Equal(t, x.sums == 32, many > 1, x.name)
 		require.LessOrEqual(t, bytes, h200.SharedPerBlock, x.name)
 	}

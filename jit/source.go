@@ -24,7 +24,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "formulas.h", "philox.h", "processor.h", "elementwise.h", "sum.h",
-	"rows.h", "random.h", "gemm.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "matrix_gpu.h", "affine_gpu.h", "matrix_stream.h", "interpreter.h"}
+	"rows.h", "random.h", "gemm.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "tensor_gpu.h", "matrix_gpu.h", "forming_gpu.h", "affine_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -44,6 +44,9 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	if p.Atomics {
 		b.WriteString("#define VPPS_ATOMICS 1\n")
 	}
+	if tensor(p) {
+		b.WriteString("#define VPPS_TENSOR 1\n")
+	}
 	if p.Slices != nil {
 		b.WriteString("#define VPPS_SLICES 1\n")
 	}
@@ -54,7 +57,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		b.WriteString("#define VPPS_PARTS 1\n")
 	}
 	for _, name := range headers {
-		if name == "matrix_stream.h" && p.Depth == 0 || name == "affine_gpu.h" && p.Slices == nil {
+		if name == "matrix_stream.h" && p.Depth == 0 || name == "affine_gpu.h" && p.Slices == nil || name == "tensor_gpu.h" && !tensor(p) || name == "forming_gpu.h" && !p.SharesRows() {
 			continue
 		}
 		text, err := kernel.Sources.ReadFile(name)
@@ -101,7 +104,7 @@ func iterations(cols int) int { return (cols + 31) / 32 }
 func slotsOf(p *plan.Plan) []slot {
 	var s []slot
 	for m := range p.Matrices {
-		cols, w := p.Matrices[m].Cols, p.Residence(m)
+		cols, w := p.Matrices[m].ColumnsEach(), p.Residence(m)
 		if w.Kind != plan.Registers {
 			continue
 		}
@@ -144,15 +147,15 @@ func stage(p *plan.Plan, bytes, items int) int {
 }
 
 // sumsOf is how many registers of a thread the sums of products may take: manySums, with which many items come by bulk
-// copies, where the weights leave enough of them and there is one routine to compile, as measured with the kernels of
-// compile_test.go.
+// copies, where the weights leave enough of them and there is little to compile, one routine or several short ones, as
+// measured with the kernels of compile_test.go.
 func sumsOf(p *plan.Plan) int {
-	const enough = 188
-	routines := 0
+	const enough, short = 188, 16
+	routines, floats := 0, 0
 	for _, s := range slotsOf(p) {
-		routines += len(s.cols)
+		routines, floats = routines+len(s.cols), max(floats, s.floats)
 	}
-	if p.Registers-p.Used >= enough && routines == 1 {
+	if p.Registers-p.Used >= enough && (routines == 1 || routines == 2 && floats <= short) {
 		return manySums
 	}
 	return 16
@@ -160,10 +163,32 @@ func sumsOf(p *plan.Plan) int {
 
 const manySums = 32
 
+// tensor reports whether a plan may have products for tensor cores: their routines are for processors with one part of a
+// matrix, and want memory for tensorItems.
+func tensor(p *plan.Plan) bool { return p.Tensor && p.Shared >= mostInBulk }
+
+// onTensorCores reports whether products of partitions of so many columns, or gradients of so many at a time, are the
+// tensor cores': on_tensor_cores in jit/kernel/tile_gpu.h. They take tensorItems at a time.
+func onTensorCores(p *plan.Plan, cols int) bool {
+	n := iterations(cols)
+	return tensor(p) && p.RowsPerWarp%2 == 0 && p.RowsPerWarp <= 8 && n%4 == 0 && n <= 8
+}
+
+const tensorItems = 16
+
+// padOf is how many floats rows in shared memory then are farther apart than they are long.
+func padOf(tensor bool) int {
+	if tensor {
+		return 8
+	}
+	return 0
+}
+
 // productSizes is how many vectors of a product are in shared memory, for how many items the warps' sums
 // are, in two buffers, and the bytes of all; of many items, how many vectors and sums one of two buffers has.
 func productSizes(p *plan.Plan, cols int) (ring, items, many, bytes int) {
-	vector, sums := 4*32*iterations(cols), 4*2*Threads/32*rowsOf(p)
+	tensor := onTensorCores(p, cols)
+	vector, sums := 4*(32*iterations(cols)+padOf(tensor)), 4*2*(Threads/32*rowsOf(p)+padOf(tensor)/2)
 	ring, items = 8, 32
 	if p.Slices != nil { // of several matrices at once
 		ring = 16
@@ -174,7 +199,9 @@ func productSizes(p *plan.Plan, cols int) (ring, items, many, bytes int) {
 	for items > 1 && items*rowsOf(p) > 2*Threads {
 		items /= 2
 	}
-	if many = items; sumsOf(p) < manySums {
+	if many = items; tensor {
+		many = 2 * tensorItems
+	} else if sumsOf(p) < manySums {
 		many = 1
 	}
 	for many > 1 && many*(2*vector+sums) > min(p.Shared, mostInBulk) {
@@ -186,10 +213,33 @@ func productSizes(p *plan.Plan, cols int) (ring, items, many, bytes int) {
 	return ring, items, many, max(ring*vector+items*sums, many*(2*vector+sums))
 }
 
+// formedItems is of how many items of a product there is room for the vectors that it forms, and the warps' sums.
+func formedItems(p *plan.Plan, cols int) int {
+	_, items, _, bytes := productSizes(p, cols)
+	pad := padOf(onTensorCores(p, cols))
+	if pad > 0 {
+		items = max(items, tensorItems)
+	}
+	for each := 4*(32*iterations(cols)+pad) + 4*(Threads/32*rowsOf(p)+pad/2); items > 1 && items*each > bytes; {
+		items /= 2
+	}
+	return items
+}
+
 // transposedStage is the items of a stage, and the bytes of each in three buffers.
 func transposedStage(p *plan.Plan, arrays int) (items, bytes int) {
 	bytes = 4 * 3 * rowsOf(p) * arrays
-	return stage(p, bytes, 16), bytes
+	if !tensor(p) {
+		return stage(p, bytes, 16), bytes
+	}
+	most := 0 // results meet there
+	for _, x := range slotsOf(p) {
+		for _, cols := range x.held {
+			most = max(most, 32*iterations(cols))
+		}
+	}
+	bytes += 4 * (3*padOf(true)*arrays + most + padOf(true)/2)
+	return stage(p, bytes, 4*tensorItems), bytes
 }
 
 // widthOf is how many columns of a gradient are formed at a time, divided by 32, and how many times that a processor
@@ -205,7 +255,7 @@ func widthOf(p *plan.Plan, cols, copies int) (width, each int) {
 // outerStage is transposedStage for an outer product of a width: its items take little work each, so that more of them
 // have to be on their way if they are short.
 func outerStage(p *plan.Plan, width int) (items, bytes int) {
-	bytes = 4 * 3 * (32*width + rowsOf(p))
+	bytes = 4 * 3 * (32*width + rowsOf(p) + 2*padOf(onTensorCores(p, 32*width)))
 	return stage(p, bytes, 32), bytes
 }
 
@@ -262,7 +312,7 @@ func (g *generator) residency(b *strings.Builder) {
 	if len(g.slots) == 0 {
 		return
 	}
-	table := make([][8]int, g.p.Processors*len(g.slots))
+	table := make([][10]int, g.p.Processors*len(g.slots))
 	for i := range table {
 		table[i][0] = -1
 	}
@@ -271,7 +321,7 @@ func (g *generator) residency(b *strings.Builder) {
 			continue
 		}
 		for _, x := range g.p.Of(m) {
-			table[x.Processor*len(g.slots)+x.Slot] = [8]int{m, x.Row, x.Row + x.Rows, mx.Rows, mx.Cols, int(mx.Offset), x.Copy, max(1, mx.Copies)}
+			table[x.Processor*len(g.slots)+x.Slot] = [10]int{m, x.Row, x.Row + x.Rows, mx.Rows, mx.ColumnsEach(), int(mx.Offset), x.Copy, max(1, mx.Copies), x.Column, mx.Cols}
 		}
 	}
 	fmt.Fprintf(b, "\n__constant__ Partition residency[%d] = {", len(table))
@@ -279,7 +329,7 @@ func (g *generator) residency(b *strings.Builder) {
 		if i%8 == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%du,%d,%d},", t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7])
+		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%du,%d,%d,%d,%d},", t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8], t[9])
 	}
 	b.WriteString("\n};\n")
 }
@@ -388,7 +438,11 @@ func (g *generator) product(line func(string, ...any)) {
 	all := func(s *slot) []int { return s.cols }
 	g.eachArray(line, "PRODUCT_MATRIX", all, func(s, cols int) string {
 		ring, items, many, _ := productSizes(g.p, cols)
-		return fmt.Sprintf("product_rows<%d, %d, %d, %d, %d>(r%d, bulk, l, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, many, s, s)
+		call := fmt.Sprintf("product_rows<%d, %d, %d, %d, %d>(r%d, bulk, l, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, many, s, s)
+		if g.p.SharesRows() {
+			call = fmt.Sprintf("{ if (w[PRODUCT_COUNT] == 0) %s; else product_formed<%d, %d, %d>(r%d, l, w, items, flags, count, p%d, shared); }", call, g.p.RowsPerWarp, cols, formedItems(g.p, cols), s, s)
+		}
+		return call
 	})
 	if g.p.Depth > 0 {
 		line("const Residence &m = beyond[w[PRODUCT_MATRIX]];")
@@ -436,6 +490,13 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		items, _ := transposedStage(g.p, arrays)
 		rows := rowsOf(g.p)
 		rpw := g.p.RowsPerWarp
+		if g.p.SharesRows() { // a processor has one part of a matrix
+			for i, s := range sizes[cols] {
+				line("if (%s) { if (w[PRODUCT_T_COUNT] == 0) product_t_rows<%d, %d, %d>(r%d, l, w, items, flags, count, p%d, shared);", any[i], rpw, cols, items, s, s)
+				line("else product_t_formed<%d, %d, %d>(r%d, l, w, items, flags, count, p%d, shared); }", rpw, cols, items, s, s)
+			}
+			continue
+		}
 		line("if (%s) {", strings.Join(any, " || "))
 		line("constexpr int BATCH = transposed_batch<%d, %d, %d>();", rpw, cols, items)
 		line("const u32 *list = items;")
@@ -448,7 +509,7 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		line("float *to = shared + k %% 3 * %d;", items*rows*arrays)
 		line("u32 e = k * %d;", items)
 		for i, s := range sizes[cols] {
-			line("if (%s) stage<%d, %d, false>(to + %d, from + p%d.row, list + 2 * e + 1, count - e, 0, p%d.end - p%d.row);",
+			line("if (%s) stage<%d, %d, 1>(to + %d, from + p%d.row, list + 2 * e + 1, count - e, 0, p%d.end - p%d.row);",
 				any[i], rows, items, i*items*rows, s, s, s)
 		}
 		line("}")
@@ -561,12 +622,12 @@ func gradientPieces(p *plan.Plan) (all []gradientPiece) {
 			continue
 		}
 		copies := max(1, x.Copies)
-		width, each := widthOf(p, x.Cols, copies)
+		width, each := widthOf(p, x.ColumnsEach(), copies)
 		at := slices.IndexFunc(all, func(t gradientPiece) bool { return t.width == width && t.each == each })
 		if at < 0 {
 			at, all = len(all), append(all, gradientPiece{width: width, each: each})
 		}
-		of := fmt.Sprintf("part.cols == %d && part.copies == %d", x.Cols, copies)
+		of := fmt.Sprintf("part.cols == %d && part.copies == %d", x.ColumnsEach(), copies)
 		if !slices.Contains(all[at].of, of) {
 			all[at].of = append(all[at].of, of)
 		}

@@ -9,6 +9,7 @@ VP u32 term_of(const u32 *w, u32 k) { return w[AFFINE_MATRICES] >> 8 * k & 255u;
 template <class Device> struct Terms {
   const Device &d;
   const u32 *w;
+  const u32 shift = 0;
   template <int COLS, class Use> VP_MEMBER void rows_of(u32 k, const Use &use) const {
     d.template rows_of<COLS>(term_of(w, k), use);
   }
@@ -24,41 +25,27 @@ VP void affine_rows(const Device &d, const Launch &l, const u32 *w, const u32 *i
 }
 
 // The items' vectors are copied once for all matrices.
-template <int RPW, int COLS, int STAGE, class Held>
-VP void affine_t_rows(const Held &held, const Launch &l, const Processor &p, const u32 *w,
+template <int RPW, int COLS, int STAGE, class Device>
+VP void affine_t_rows(const Device &d, const Launch &l, const Processor &p, const u32 *w,
                       const u32 *items, u32 flags, u32 count, const Partition &part,
                       float *shared) {
   typedef Tile<RPW, COLS> T;
-  constexpr int BATCH = transposed_batch<RPW, COLS, STAGE>(), ALL = STAGE * T::ROWS;
-  const u32 terms = w[0] >> 8 & 255u, stages = (count + STAGE - 1) / STAGE;
+  constexpr int BATCH = transposed_batch<RPW, COLS, STAGE>();
+  const u32 terms = w[0] >> 8 & 255u;
   const float *from = segment_of(l, w[AFFINE_T_SEGMENTS], 1) + part.row;
   const float scale = FLOAT_OF(w[AFFINE_T_SCALE]);
-  __syncthreads(); // the buffers are free
+  by_stages<T::ROWS, STAGE>(
+      shared, from, items, count, part.end - part.row, [&](const float *dy, u32 first, u32 n) {
 #pragma unroll 1
-  for (u32 k = 0; k < stages + 2; k++) {
-    if (k > 1) { // what was begun two stages ago is here, and all have finished the stage before
-      wait_for_copies();
-      __syncthreads();
-    }
-    u32 e = k * STAGE;
-    if (k < stages)
-      stage<T::ROWS, STAGE, false>(shared + k % 3 * ALL, from, items + 2 * e + 1, count - e, 0,
-                                   part.end - part.row);
-    commit_copies();
-    if (k < 2)
-      continue;
-    const float *dy = shared + (k - 2) % 3 * ALL;
-    e -= 2 * STAGE;
-    const u32 end = min(count, e + STAGE);
+        for (u32 e = 0; e < n; e += BATCH) {
+          float *to = address(l, w[AFFINE_T_SEGMENTS], 0, p.rank * w[AFFINE_T_APART]);
 #pragma unroll 1
-    for (; e < end; e += BATCH, dy += BATCH * T::ROWS) {
-      float *to = address(l, w[AFFINE_T_SEGMENTS], 0, p.rank * w[AFFINE_T_APART]);
-#pragma unroll 1
-      for (u32 t = 0; t < terms; t++, to += p.group * w[AFFINE_T_APART]) {
-        TransposedSums<RPW, COLS, BATCH> sums;
-        held.template rows_of<COLS>(term_of(w, t), [&](const float *r) { sums.add(r, dy); });
-        sums.store(to, scale, items + 2 * e, end - e, flags);
-      }
-    }
-  }
+          for (u32 t = 0; t < terms; t++, to += p.group * w[AFFINE_T_APART]) {
+            TransposedSums<RPW, COLS, BATCH> sums;
+            d.template rows_of<COLS>(term_of(w, t),
+                                     [&](const float *r) { sums.add(r, dy + e * T::ROWS); });
+            sums.store(to, scale, items + 2 * (first + e), n - e, flags);
+          }
+        }
+      });
 }

@@ -28,12 +28,13 @@ struct BulkCopies {
     if (THREAD % 32 == 0)
       asm volatile("fence.proxy.async.global;" ::: "memory");
   }
-  // Says how many bytes will arrive in buffer k: one thread, once.
+  // Says how many bytes will arrive in buffer k: once, before they are waited for.
   VP_MEMBER void expect(u32 k, u32 bytes) const {
-    asm volatile(
-        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_at(x.barriers + k)),
-        "r"(bytes)
-        : "memory");
+    if (THREAD == 0)
+      asm volatile(
+          "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_at(x.barriers + k)),
+          "r"(bytes)
+          : "memory");
   }
   // Starts copying bytes, a multiple of 16 as both addresses are.
   VP_MEMBER void copy(u32 k, float *to, const float *from, u32 bytes) const {
@@ -43,11 +44,9 @@ struct BulkCopies {
                  : "memory");
   }
   // Starts copying n vectors of so many floats, of which at(i) says where they are, into rows of
-  // WIDTH floats of buffer k. All threads call it.
+  // WIDTH floats of buffer k. All threads call it, behind expect.
   template <int WIDTH, class At>
   VP_MEMBER void copy_vectors(u32 k, float *to, u32 n, u32 floats, const At &at) const {
-    if (THREAD == 0)
-      expect(k, 4 * n * floats);
     if (THREAD % 32 == 0)
       for (u32 i = THREAD / 32; i < n; i += WARPS)
         copy(k, to + i * WIDTH, at(i), 4 * floats);
@@ -71,6 +70,7 @@ struct BulkCopies {
 
   VP_MEMBER BulkCopies(Shared &x) : x(x) {}
   VP_MEMBER void fence() const {}
+  VP_MEMBER void expect(u32, u32) const {}
   template <int WIDTH, class At>
   VP_MEMBER void copy_vectors(u32, float *, u32, u32, const At &) const {}
   VP_MEMBER void wait(u32) const {}

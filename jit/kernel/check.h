@@ -187,11 +187,18 @@ VP void check_gemm(const Check &c, u32 count) {
 VP void check_matrix(const Check &c, const u32 *items, u32 op, u32 count, const Shape &m) {
   const u32 *w = c.w;
   bool outer = op == OP_OUTER;
-  u64 shift = op == OP_PRODUCT_T ? w[PRODUCT_T_SHIFT] : 0;
+  u64 shift = op == OP_PRODUCT ? w[PRODUCT_SHIFT] : op == OP_PRODUCT_T ? w[PRODUCT_T_SHIFT] : 0;
   u32 first = op == OP_PRODUCT_T ? m.cols : m.rows, second = op == OP_PRODUCT_T ? m.rows : m.cols;
+  const u32 parts = op == OP_PRODUCT     ? w[PRODUCT_COUNT]
+                    : op == OP_PRODUCT_T ? w[PRODUCT_T_COUNT]
+                                         : 0;
   for (u32 e = THREAD; e < count; e += THREADS) {
     c.vector(e, outer ? 1 : 0, items[2 * e] + shift, first);
-    c.vector(e, outer ? 2 : 1, items[2 * e + 1], second);
+    const u32 place = parts > 0 ? items[2 * e + 1] & ~3u : items[2 * e + 1];
+    c.vector(e, outer ? 2 : 1, place, second);
+    const u32 many = parts > 0 && (items[2 * e + 1] & 2u) ? parts / 2 : parts;
+    for (u32 k = 1; k <= many + (parts > 0 && op == OP_PRODUCT_T); k++) // what it is formed of
+      c.vector(e, 1, place + (u64)k * second, second);
   }
   if (THREAD != 0)
     return;
@@ -228,8 +235,6 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
     FIXED(WAIT, 0)
     FIXED(POLL, 1)
     FIXED(FILL, 1)
-    FIXED(SUM, 1)
-    FIXED(PRODUCT_T, 2)
     FIXED(OUTER, 2)
     FIXED(GEMM, 3)
     FIXED(NORM, 2)
@@ -251,6 +256,10 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
     *head = (u32)(ChainWords(w).items - w);
     *words = fn;
     return fn > 0 && !(w[0] >> 16 & ((1u << (PHASE_SHIFT - 16)) - 1) & ~(u32)FLAG_SYNC);
+  case OP_SUM:
+    *head = SUM_ITEMS;
+    *words = 1;
+    return stands_behind(fn, false) || stands_behind(fn, true);
   case OP_COLLECT:
     *head = COLLECT_ITEMS;
     *words = collect_words(fn);
@@ -261,7 +270,12 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
   case OP_PRODUCT:
     *head = PRODUCT_ITEMS;
     *words = 2;
-    return stands_behind(fn, false);
+    return stands_behind(fn, false) && w[PRODUCT_COUNT] <= MAX_RUN;
+  case OP_PRODUCT_T:
+    *head = PRODUCT_T_ITEMS;
+    *words = 2;
+    return w[PRODUCT_T_COUNT] == 0 ? fn == FN_COPY
+                                   : stands_behind(fn, true) && w[PRODUCT_T_COUNT] <= MAX_RUN;
   case OP_AFFINE:
     *head = AFFINE_ITEMS;
     *words = fn + 1;
@@ -367,6 +381,8 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 
       c.vector(e, 1, (u64)src(e) + n.lo, n.hi - n.lo);
     if (THREAD == 0)
       c.vector(0, 0, (u64)w[SUM_DST] + n.lo, n.hi - n.lo);
+    if (THREAD == 0 && stands_behind(fn, true))
+      c.vector(0, 2, (u64)w[SUM_Y] + n.lo, n.hi - n.lo);
     break;
   }
   case OP_NORM:

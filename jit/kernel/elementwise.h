@@ -106,27 +106,50 @@ VP bool stands_behind(u32 fn, bool derivative) {
   return derivative ? fn == FN_TANH_B || fn == FN_LOGISTIC_B || fn == FN_RELU_B
                     : fn == FN_COPY || fn == FN_TANH || fn == FN_LOGISTIC || fn == FN_RELU;
 }
+#define BEHIND_SUMS(FN)                                                                            \
+  FN(FN_TANH) FN(FN_LOGISTIC) FN(FN_RELU) FN(FN_TANH_B) FN(FN_LOGISTIC_B) FN(FN_RELU_B)
 VP float apply_behind(u32 fn, float sum, float y) {
   switch (fn) {
-#define BEHIND(FN)                                                                                 \
-  case FN:                                                                                         \
-    return Formula<FN>::of(sum, y, 0.0f, 0.0f, 0.0f, 0.0f);
-    BEHIND(FN_TANH)
-    BEHIND(FN_LOGISTIC)
-    BEHIND(FN_RELU)
-    BEHIND(FN_TANH_B)
-    BEHIND(FN_LOGISTIC_B)
-    BEHIND(FN_RELU_B)
-#undef BEHIND
+#define FN(NAME)                                                                                   \
+  case NAME:                                                                                       \
+    return Formula<NAME>::of(sum, y, 0.0f, 0.0f, 0.0f, 0.0f);
+    BEHIND_SUMS(FN)
+#undef FN
   }
   return sum;
 }
 
 // The same out of line, for what there is a copy of for every matrix.
-VP_SLOW float apply_behind_called(u32 fn, float sum) { return apply_behind(fn, sum, 0.0f); }
+VP_SLOW float apply_behind_called(u32 fn, float sum, float y) { return apply_behind(fn, sum, y); }
 VP float behind_product(u32 fn, float sum) {
-  return fn == FN_COPY ? sum : apply_behind_called(fn, sum);
+  return fn == FN_COPY ? sum : apply_behind_called(fn, sum, 0.0f);
 }
+#ifdef VPPS_GPU
+// Of four sums at once: one need not wait for the other.
+VP_SLOW float4 apply_behind_four(u32 fn, float4 sums, float4 y) {
+  switch (fn) {
+#define FN(NAME)                                                                                   \
+  case NAME:                                                                                       \
+    return make_float4(Formula<NAME>::of(sums.x, y.x, 0.0f, 0.0f, 0.0f, 0.0f),                     \
+                       Formula<NAME>::of(sums.y, y.y, 0.0f, 0.0f, 0.0f, 0.0f),                     \
+                       Formula<NAME>::of(sums.z, y.z, 0.0f, 0.0f, 0.0f, 0.0f),                     \
+                       Formula<NAME>::of(sums.w, y.w, 0.0f, 0.0f, 0.0f, 0.0f));
+    BEHIND_SUMS(FN)
+#undef FN
+  }
+  return sums;
+}
+// Of a run of N, 1 or 4.
+template <int N> VP void apply_behind_run(u32 fn, float *sums, const float *y) {
+  if (N == 4) {
+    constexpr int A = N > 1 ? 1 : 0, B = N > 2 ? 2 : 0, C = N > 3 ? 3 : 0;
+    const float4 v = apply_behind_four(fn, make_float4(sums[0], sums[A], sums[B], sums[C]),
+                                       make_float4(y[0], y[A], y[B], y[C]));
+    sums[0] = v.x, sums[A] = v.y, sums[B] = v.z, sums[C] = v.w;
+  } else
+    sums[0] = apply_behind_called(fn, sums[0], y[0]);
+}
+#endif
 
 #ifndef VPPS_GPU
 template <int FN>

@@ -38,7 +38,7 @@ VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const He
     chain(l, p, w, flags, count, d.shared);
     break;
   case OP_SUM:
-    sum(l, p, w, flags, count, d.scratch);
+    sum(l, p, w, fn, flags, count, d.scratch);
     break;
 #if !defined(VPPS_GPU) || defined(VPPS_SLICES)
   case OP_COLLECT:

@@ -55,7 +55,8 @@
 #define SUM_DST 5
 #define SUM_RUNS 6
 #define SUM_APART 7
-#define SUM_ITEMS 8
+#define SUM_Y 8
+#define SUM_ITEMS 9
 #define COLLECT_SEGMENTS 2
 #define COLLECT_N 3
 #define COLLECT_SCALE 4
@@ -68,12 +69,15 @@
 #define PRODUCT_SCALE 4
 #define PRODUCT_BIAS 5
 #define PRODUCT_BIAS_SCALE 6
-#define PRODUCT_ITEMS 7
+#define PRODUCT_SHIFT 7
+#define PRODUCT_COUNT 8
+#define PRODUCT_ITEMS 9
 #define PRODUCT_T_SEGMENTS 2
 #define PRODUCT_T_MATRIX 3
 #define PRODUCT_T_SCALE 4
 #define PRODUCT_T_SHIFT 5
-#define PRODUCT_T_ITEMS 6
+#define PRODUCT_T_COUNT 6
+#define PRODUCT_T_ITEMS 7
 #define OUTER_SEGMENTS 2
 #define OUTER_MATRIX 3
 #define OUTER_SCALE 4

@@ -191,9 +191,60 @@ VP void multiply(const Rows &m, Sums how, const float *x, float *y, const Items 
   }
 }
 
+// How the vectors of a product come about: each is there, or it is the sum of so many that follow
+// it, with a function or a derivative behind.
+struct Forming {
+  u32 count, fn, size; // of a vector
+  float *memory;       // the processor's
+
+  // Forms elements [first, first + n) of the vector at x, of so many.
+  VP_MEMBER void form(float *to, const float *x, u32 parts, u32 first, u32 n) const {
+    const bool derivative = stands_behind(fn, true);
+    const u32 at = (derivative ? 2 : 1) * size + first;
+    sum_range(to, x, Sources(&at, 1, 1, parts, size), Range{0, n}, 1.0f, 0);
+    for (u32 i = 0; i < n; i++)
+      to[i] = canonical(apply_behind(fn, to[i], derivative ? x[size + first + i] : 0.0f));
+  }
+
+  // Calls use(x, items) with elements [first, first + n) of all items' vectors, in x or formed. Of
+  // those who form the same one stores it, if the place says so.
+  template <class Use>
+  VP_MEMBER void with(float *x, u32 first, u32 n, bool stores, const Items &items,
+                      const Use &use) const {
+    if (count == 0)
+      return use(x + first, items);
+    const u32 room = 2 * VPPS_OUTER_SIDE * VPPS_OUTER_PAIRS / n;
+    const u32 most = room < VPPS_OUTER_PAIRS ? room : (u32)VPPS_OUTER_PAIRS;
+    u32 list[2 * VPPS_OUTER_PAIRS];
+    for (u32 e = 0, k; e < items.count; e += k) {
+      k = items.count - e < most ? items.count - e : most;
+      for (u32 i = 0; i < k; i++) {
+        const u32 *item = items.list + items.words * (e + i);
+        const u32 place = item[items.second];
+        float *from = x + (place & ~3u);
+        form(memory + i * n, from, place & 2u ? count / 2 : count, first, n);
+        if (stores && (place & 1u))
+          for (u32 j = 0; j < n; j++)
+            from[first + j] = memory[i * n + j];
+        list[2 * i] = item[0];
+        list[2 * i + 1] = i * n;
+      }
+      use(memory, Items{list, k, 2, 1});
+    }
+  }
+};
+
+// That of Product and ProductT.
+VP Forming forming(const vpps_residency &res, const Processor &p, const u32 *w, u32 count,
+                   u32 size) {
+  return Forming{count, w[0] >> 8 & 255u, size,
+                 res.pairs + (size_t)p.id * 2 * VPPS_OUTER_SIDE * VPPS_OUTER_PAIRS};
+}
+
 // Products with a processor's rows of matrix id, and the function behind them.
 VP void held_product(const Launch &l, const vpps_residency &res, const Processor &p, u32 id,
-                     const Sums &how, const float *x, float *y, const Items &items, u32 fn) {
+                     const Sums &how, const Forming &forming, float *x, float *y,
+                     const Items &items, u32 fn) {
   const vpps_matrix &m = res.matrix[id];
   const u32 at = id * res.processors + p.id;
   vpps_panels &own = res.panels[2 * at];
@@ -202,16 +253,22 @@ VP void held_product(const Launch &l, const vpps_residency &res, const Processor
   float *t = own.floats;
   for (u32 k = res.first[at]; k < res.first[at + 1]; k++) {
     const vpps_rows &part = res.parts[k];
-    const float *w = l.segment[SEG_PARAM] + m.offset + part.row;
+    const float *w = l.segment[SEG_PARAM] + m.offset + part.row + (size_t)part.column * m.rows;
     if (pack_now)
-      pack(w, m.rows, part.rows, m.cols, t);
+      pack(w, m.rows, part.rows, part.columns, t);
     Sums sums = how;
-    if (how.bias)
+    if (part.column > 0) // of those who share rows the first adds it
+      sums.bias = nullptr;
+    else if (how.bias)
       sums.bias += part.row;
-    multiply(packed ? in_panels(t, part.rows, m.cols) : in_place(w, m.rows, part.rows, m.cols),
-             sums, x, y + part.row, items);
+    const Rows rows = packed ? in_panels(t, part.rows, part.columns)
+                             : in_place(w, m.rows, part.rows, part.columns);
+    forming.with(x, part.column, part.columns, part.row == 0, items,
+                 [&](const float *from, const Items &some) {
+                   multiply(rows, sums, from, y + part.row, some);
+                 });
     apply_to_rows(fn, y + part.row, part.rows, items.list, items.words, items.count);
-    t += panel_floats(part.rows, m.cols);
+    t += panel_floats(part.rows, part.columns);
   }
   own.packed |= packed;
 }
@@ -225,8 +282,11 @@ VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor
     how.bias = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]);
     how.bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
   }
-  held_product(l, res, p, w[PRODUCT_MATRIX], how, address(l, w[PRODUCT_SEGMENTS], 1, 0),
-               address(l, w[PRODUCT_SEGMENTS], 0, 0), Items{items, count, 2, 1}, w[0] >> 8 & 255u);
+  const u32 formed = w[PRODUCT_COUNT], fn = formed ? (u32)FN_COPY : w[0] >> 8 & 255u;
+  held_product(l, res, p, w[PRODUCT_MATRIX], how,
+               forming(res, p, w, formed, res.matrix[w[PRODUCT_MATRIX]].cols),
+               address(l, w[PRODUCT_SEGMENTS], 1, 0),
+               address(l, w[PRODUCT_SEGMENTS], 0, w[PRODUCT_SHIFT]), Items{items, count, 2, 1}, fn);
 }
 
 // What a processor forms a transposed product with: its rows, or its columns.
@@ -238,8 +298,8 @@ struct Block {
 // transposes a matrix once, before it is first used so: no launch uses a matrix after it has
 // changed it.
 VP_SLOW void transposed_product(const vpps_residency &res, const Launch &l, const Processor &p,
-                                u32 id, float *y, const float *dy, float scale, const u32 *items,
-                                u32 flags, u32 count) {
+                                u32 id, const Forming &forming, float *y, float *dy, float scale,
+                                const u32 *items, u32 flags, u32 count) {
   const vpps_matrix &m = res.matrix[id];
   const u32 at = id * res.processors + p.id;
   vpps_panels &own = res.panels[2 * at + 1];
@@ -248,7 +308,8 @@ VP_SLOW void transposed_product(const vpps_residency &res, const Launch &l, cons
   const u32 first = held ? res.first[at] : 0, end = held ? res.first[at + 1] : 1;
   float *t = own.floats;
   for (u32 k = first; k < end; k++) {
-    const Block b = held ? Block{res.parts[k].row, res.parts[k].rows, 0, m.cols}
+    const vpps_rows &part = res.parts[k];
+    const Block b = held ? Block{part.row, part.rows, part.column, part.columns}
                          : Block{0, m.rows, columns.column, columns.columns};
     if (!own.packed)
       pack_transposed(l.segment[SEG_PARAM] + m.offset + b.row + (size_t)b.column * m.rows, m.rows,
@@ -257,8 +318,10 @@ VP_SLOW void transposed_product(const vpps_residency &res, const Launch &l, cons
     how.scale = scale;
     how.acc = (flags & FLAG_ACC) || k > first;
     how.atomic = flags & FLAG_ATOMIC;
-    multiply(in_panels(t, b.columns, b.rows), how, dy + b.row, y + b.column,
-             Items{items, count, 2, 1});
+    forming.with(dy, b.row, b.rows, b.column == 0, Items{items, count, 2, 1},
+                 [&](const float *from, const Items &some) {
+                   multiply(in_panels(t, b.columns, b.rows), how, from, y + b.column, some);
+                 });
     t += panel_floats(b.columns, b.rows);
   }
   own.packed = 1;
@@ -266,7 +329,9 @@ VP_SLOW void transposed_product(const vpps_residency &res, const Launch &l, cons
 
 VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
                        const u32 *items, u32 flags, u32 count) {
-  transposed_product(
-      res, l, p, w[PRODUCT_T_MATRIX], address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT]),
-      address(l, w[PRODUCT_T_SEGMENTS], 1, 0), FLOAT_OF(w[PRODUCT_T_SCALE]), items, flags, count);
+  transposed_product(res, l, p, w[PRODUCT_T_MATRIX],
+                     forming(res, p, w, w[PRODUCT_T_COUNT], res.matrix[w[PRODUCT_T_MATRIX]].rows),
+                     address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT]),
+                     address(l, w[PRODUCT_T_SEGMENTS], 1, 0), FLOAT_OF(w[PRODUCT_T_SCALE]), items,
+                     flags, count);
 }

@@ -1,123 +1,10 @@
 // The GPU's matrix routines, called from code generated for the plan with literal sizes.
 //
 // A partition is at most ROWS = WARPS * RPW consecutive rows, up to end. A thread holds a tile of
-// it, of neighbouring rows, and columns in runs of V (Tile). Vectors come through shared memory,
-// copied ahead of where they are needed: for products by each warp for itself; what all warps
-// read, STAGE items at a time, into one of three buffers.
+// it, of neighbouring rows, and columns in runs of V (tile_gpu.h). Vectors come through shared
+// memory, copied ahead of where they are needed: for products by each warp for itself; what all
+// warps read, STAGE items at a time, into one of three buffers.
 #pragma once
-
-// What a processor keeps in one of its register arrays; matrix -1: nothing.
-struct Partition {
-  int matrix;
-  u32 row, end;     // its rows
-  u32 rows, cols;   // of the matrix
-  u32 offset;       // of the matrix in segment param
-  u32 copy, copies; // which of how many of the matrix
-};
-
-__device__ constexpr int iterations(int cols) { return (cols + 31) / 32; }
-__device__ constexpr int power_of_two(int n) { return n <= 1 ? 1 : 2 * power_of_two((n + 1) / 2); }
-__device__ constexpr int at_least_1(int n) { return n < 1 ? 1 : n; }
-
-// How many of n neighbours are moved at a time.
-__device__ constexpr int run_of(int n) { return n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : 1; }
-
-// Reads N neighbours, of which only the first count are there: the others are 0.
-template <int N> VP void read_some(float *v, const float *from, int count) {
-  if (count >= N && (u64)from % (4 * N) == 0)
-    return read_run<N>(v, from);
-#pragma unroll
-  for (int i = 0; i < N; i++)
-    v[i] = i < count ? from[i] : 0.0f;
-}
-
-// Stores the first count of N neighbours.
-template <int N> VP void put_some(float *to, const float *v, int count, u32 flags) {
-  if (count >= N && (u64)to % (4 * N) == 0) {
-    float x[N];
-    if (flags & FLAG_ACC)
-      read_run<N>(x, to);
-#pragma unroll
-    for (int i = 0; i < N; i++)
-      x[i] = canonical(flags & FLAG_ACC ? x[i] + v[i] : v[i]);
-    write_run<N>(to, x);
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < N; i++)
-    if (i < count)
-      put(to + i, v[i], flags);
-}
-
-#ifdef VPPS_ATOMICS
-// Adds N neighbours, aligned to their size, to what others add to, too.
-template <int N> VP void add_run(float *to, const float *v) {
-#if __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201
-  if (N == 4)
-    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v[0]),
-                 "f"(v[N > 1 ? 1 : 0]), "f"(v[N > 2 ? 2 : 0]), "f"(v[N > 3 ? 3 : 0])
-                 : "memory");
-  else if (N == 2)
-    asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(v[0]),
-                 "f"(v[N > 1 ? 1 : 0])
-                 : "memory");
-  else
-#endif
-#pragma unroll
-    for (int i = 0; i < N; i++)
-      asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(to + i), "f"(v[i]) : "memory");
-}
-
-// Adds the first count of N neighbours.
-template <int N> VP void add_some(float *to, const float *v, int count) {
-  if (count >= N && (u64)to % (4 * N) == 0)
-    return add_run<N>(to, v);
-#pragma unroll
-  for (int i = 0; i < N; i++)
-    if (i < count)
-      add_run<1>(to + i, v + i);
-}
-#endif
-
-// Which elements of a partition a thread holds: w[i * TC + q] is row row() + i and column
-// column(q) of it. Of a warp's lanes LR are side by side along the rows, LC along the columns, so
-// that sums over both are short; a warp has PART neighbouring columns.
-template <int RPW, int COLS> struct Tile {
-  static constexpr int ITERS = iterations(COLS), WIDTH = 32 * ITERS, ROWS = (int)WARPS * RPW;
-  static constexpr int LR = ITERS % 2 == 0 && RPW <= 8 ? 4 : 8, LC = 32 / LR;
-  static constexpr int TR = ROWS / LR, TC = RPW * ITERS / TR;
-  static constexpr int V = run_of(TC), VR = run_of(TR), PART = WIDTH / (int)WARPS;
-
-  // Lanes whose numbers differ in bit 0 read the same column, in bit 1 the same row: 16 bytes
-  // a lane then take no more turns than they must.
-  VP_MEMBER static u32 lane_row() { return THREAD % 2 + THREAD % 32 / (2 * LC) * 2; }
-  VP_MEMBER static u32 lane_column() { return THREAD / 2 % LC; }
-  VP_MEMBER static u32 row() { return lane_row() * TR; }
-  VP_MEMBER static u32 first_column() { return THREAD / 32 * PART; } // of the warp
-  VP_MEMBER static u32 in_part(u32 q) { return V * (lane_column() + LC * (q / V)) + q % V; }
-  VP_MEMBER static u32 column(u32 q) { return first_column() + in_part(q); }
-};
-
-template <int RPW, int COLS>
-VP void load_rows(float *w, const float *base, const Partition &part, Clocks &clocks) {
-  typedef Tile<RPW, COLS> T;
-  u32 first = part.row + T::row(), floats = 0;
-#pragma unroll
-  for (int i = 0; i < T::TR; i += T::VR)
-#pragma unroll
-    for (int q = 0; q < T::TC; q++) {
-      u32 r = first + i, c = T::column(q);
-      int count = c < COLS ? (int)part.end - (int)r : 0;
-      float v[T::VR];
-      read_some<T::VR>(v, base + r + c * part.rows, count);
-#pragma unroll
-      for (int j = 0; j < T::VR; j++) {
-        w[(i + j) * T::TC + q] = v[j];
-        floats += j < count ? 1 : 0;
-      }
-    }
-  clocks.loaded(floats);
-}
 
 // Sums N (a power of two) values over lanes of distances D, D/2, ... END. While there are several,
 // partners swap halves, so that a step costs half the shuffles of the one before: the k-th of L
@@ -160,29 +47,28 @@ template <int BITS, int D> VP u32 flip_of() {
 }
 
 // Starts copying elements first up to end of up to count of ITEMS vectors, whose places are every
-// second word of items, into rows of WIDTH floats. Behind end is 0; behind count, if FILL.
-template <int WIDTH, int ITEMS, bool FILL>
+// second word of items, into rows of WIDTH floats. Behind end is 0; behind count, up to the next
+// multiple of FILL.
+template <int WIDTH, int ITEMS, int FILL>
 VP void stage(float *to, const float *from, const u32 *items, u32 count, u32 first, u32 end) {
-  constexpr int CHUNKS = ITEMS * WIDTH / 4, TURNS = (CHUNKS + (int)THREADS - 1) / (int)THREADS;
+  const u32 chunks = min((count + FILL - 1) / FILL * FILL, (u32)ITEMS) * (WIDTH / 4);
   bool single = false;
 #pragma unroll 1 // copies are on their way at once anyway, and registers are few
-  for (int j = 0; j < TURNS; j++) {
-    u32 at = j * THREADS + THREAD, b = at / (WIDTH / 4), c = first + at % (WIDTH / 4) * 4;
-    if (at >= CHUNKS)
-      continue;
+  for (u32 at = THREAD; at < chunks; at += THREADS) {
+    u32 b = at / (WIDTH / 4), c = first + at % (WIDTH / 4) * 4;
     if (b < count && c < end) {
       const float *x = from + items[2 * b] + c;
       if (c + 4 <= end && (u64)x % 16 == 0)
         copy_async((u32 *)to + 4 * at, (const u32 *)x);
       else
         single = true;
-    } else if (FILL || b < count)
+    } else
       *(float4 *)(to + 4 * at) = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
   }
   if (!single)
     return;
 #pragma unroll 1
-  for (u32 at = THREAD; at < CHUNKS; at += THREADS) {
+  for (u32 at = THREAD; at < chunks; at += THREADS) {
     u32 b = at / (WIDTH / 4), c = first + at % (WIDTH / 4) * 4;
     if (b >= count || c >= end)
       continue;
@@ -212,14 +98,17 @@ VP bool all_aligned(const float *from, const u32 *items, u32 count) {
 // How many items are worked on at a time, up to MOST: as many as there are registers for their
 // sums. More of them take longer where there are few.
 __device__ constexpr int batch_of(int each, int most, int registers) {
-  return most >= 4 && 4 * each <= registers ? 4 : most >= 2 && 2 * each <= registers ? 2 : 1;
+  return most >= 8 && each >= 4 && 8 * each <= registers ? 8
+         : most >= 4 && 4 * each <= registers            ? 4
+         : most >= 2 && 2 * each <= registers            ? 2
+                                                         : 1;
 }
 template <int RPW, int COLS, int MOST, int REGISTERS = 16>
 __device__ constexpr int product_batch() {
   return batch_of(Tile<RPW, COLS>::TR, MOST, REGISTERS);
 }
 template <int RPW, int COLS, int STAGE> __device__ constexpr int transposed_batch() {
-  return batch_of(Tile<RPW, COLS>::TC, STAGE, 16);
+  return batch_of(Tile<RPW, COLS>::TC, STAGE, Tile<RPW, COLS>::TC <= 4 ? VPPS_SUMS : 16);
 }
 
 // Starts copying this warp's columns of up to count of BATCH vectors, whose places are so many
@@ -297,12 +186,12 @@ template <int RPW, int COLS, int BATCH> struct ProductSums {
 // The elements of up to STAGE results that a thread finishes: y = f(scale * W x + bias), from the
 // warps' sums. What they are made of beside the sums is
 // fetched before these are formed.
-template <int ROWS, int STAGE> struct Results {
+template <int ROWS, int STAGE, int SUMS = (int)WARPS *ROWS> struct Results {
   static constexpr int EACH = (STAGE * ROWS + (int)THREADS - 1) / (int)THREADS;
   float bias[EACH], old[EACH];
-  const u32 words; // of an item
+  const u32 words, shift; // of an item; of every place
 
-  VP_MEMBER explicit Results(u32 words) : words(words) {}
+  VP_MEMBER Results(u32 words, u32 shift) : words(words), shift(shift) {}
   VP_MEMBER static u32 at(u32 j) { return j * THREADS + THREAD; }
   VP_MEMBER static u32 row(u32 j, const Partition &part) { return part.row + at(j) % ROWS; }
   VP_MEMBER static bool mine(u32 j, u32 count, const Partition &part) {
@@ -310,7 +199,7 @@ template <int ROWS, int STAGE> struct Results {
   }
   VP_MEMBER float *place(u32 j, const Launch &l, const u32 *w, const u32 *items,
                          const Partition &part) const {
-    return address(l, w[PRODUCT_SEGMENTS], 0, items[at(j) / ROWS * words]) + row(j, part);
+    return address(l, w[PRODUCT_SEGMENTS], 0, items[at(j) / ROWS * words] + shift) + row(j, part);
   }
 
   VP_MEMBER void fetch(const Launch &l, const u32 *w, u32 flags, const u32 *items, u32 count,
@@ -328,19 +217,22 @@ template <int ROWS, int STAGE> struct Results {
                        const u32 *items, u32 count, const Partition &part,
                        const Function &function) const {
     float scale = FLOAT_OF(w[PRODUCT_SCALE]), bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
+    float v[EACH] = {}; // of all before one is stored
+#pragma unroll
+    for (u32 j = 0; j < EACH; j++) {
+      const float *s = sums + at(j) / ROWS * SUMS + at(j) % ROWS;
+      if (STAGE * ROWS % THREADS == 0 || mine(j, count, part))
+        v[j] = ((s[0] + s[ROWS]) + (s[2 * ROWS] + s[3 * ROWS])) +
+               ((s[4 * ROWS] + s[5 * ROWS]) + (s[6 * ROWS] + s[7 * ROWS]));
+    }
 #pragma unroll
     for (u32 j = 0; j < EACH; j++) {
       if (!mine(j, count, part))
         continue;
-      const float *s = sums + at(j) / ROWS * WARPS * ROWS + at(j) % ROWS;
-      float v = s[0];
-#pragma unroll
-      for (u32 g = 1; g < WARPS; g++)
-        v += s[g * ROWS];
-      v *= scale;
+      v[j] *= scale;
       if (flags & FLAG_BIAS)
-        v = FMA(bias[j], bias_scale, v);
-      *place(j, l, w, items, part) = canonical(function(flags & FLAG_ACC ? old[j] + v : v));
+        v[j] = FMA(bias[j], bias_scale, v[j]);
+      *place(j, l, w, items, part) = canonical(function(flags & FLAG_ACC ? old[j] + v[j] : v[j]));
     }
   }
 };
@@ -350,8 +242,8 @@ template <int RPW, int COLS, class Held, class Function>
 VP void product_once(const Held &held, const Function &function, const Launch &l, const u32 *w,
                      const u32 *items, u32 flags, u32 terms, const Partition &part, float *sums) {
   typedef Tile<RPW, COLS> T;
-  const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1);
-  Results<T::ROWS, 1> y(1 + terms);
+  const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1) + part.left;
+  Results<T::ROWS, 1> y(1 + terms, held.shift);
   y.fetch(l, w, flags, items, 1, part);
   ProductSums<RPW, COLS, 1> all;
 #pragma unroll 1
@@ -393,7 +285,7 @@ VP void products(const Held &held, const Function &function, const Launch &l, co
   constexpr int BATCH = product_batch<RPW, COLS, lesser(RING / 2, STAGE)>();
   constexpr int DEPTH = RING / BATCH, SUMS = STAGE * (int)WARPS * T::ROWS;
   const u32 warp = THREAD / 32, words = 1 + terms;
-  const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1);
+  const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1) + part.left;
   float *ring = shared + warp * RING * T::PART, *sums = shared + RING * T::WIDTH;
   if (count == 1)
     return product_once<RPW, COLS>(held, function, l, w, items, flags, terms, part, sums);
@@ -417,7 +309,7 @@ VP void products(const Held &held, const Function &function, const Launch &l, co
   for (u32 done = 0; done < count; done += STAGE) {
     u32 here = min(count - done, (u32)STAGE);
     float *into = sums + done / STAGE % 2 * SUMS;
-    Results<T::ROWS, STAGE> y(words);
+    Results<T::ROWS, STAGE> y(words, held.shift);
     y.fetch(l, w, flags, items + words * done, here, part);
 #pragma unroll 1
     for (u32 b = 0; b < here; b += BATCH) {
@@ -442,44 +334,68 @@ VP void products(const Held &held, const Function &function, const Launch &l, co
   }
 }
 
-// Products of one matrix with many vectors, which come into two buffers of so many by bulk copies.
-// The buffers are free.
-template <int RPW, int COLS, int VECTORS, class Function>
-VP void products_in_bulk(const float *r, const Function &function, const BulkCopies &bulk,
-                         const Launch &l, const u32 *w, const u32 *items, u32 flags, u32 count,
-                         const Partition &part, float *shared) {
+// The warps' sums of the products with so many vectors, which are in rows of shared memory.
+template <int RPW, int COLS, int VECTORS>
+VP void multiply_buffer(const float *r, const float *vectors, float *to, u32 count) {
   typedef Tile<RPW, COLS> T;
+#ifdef VPPS_TENSOR
+  if (T::TENSOR)
+    return multiply_fragments<RPW, COLS>(r, vectors, to, count);
+#endif
   constexpr int BATCH = product_batch<RPW, COLS, VECTORS, VPPS_SUMS>();
-  constexpr int BUFFER = VECTORS * T::WIDTH, SUMS = VECTORS * (int)WARPS * T::ROWS;
-  const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1);
+#pragma unroll 1
+  for (u32 b = 0; b < count; b += BATCH) {
+    ProductSums<RPW, COLS, BATCH> all;
+    const u32 flip = all.flip();
+    const float *x = vectors + b * T::WIDTH + T::first_column();
+    auto read = [&](float *v, int i, int q) {
+      read_run<T::V>(v, x + (i ^ flip) * T::WIDTH + T::in_part(q));
+    };
+    all.multiply(r, read);
+    all.sum(to + (b * WARPS + THREAD / 32) * T::ROWS);
+  }
+}
+
+// Products of one matrix with many vectors, which come into two buffers of so many, by bulk copies
+// or others. The buffers are free.
+template <bool BULK, int RPW, int COLS, int VECTORS, class Function>
+VP void products_in_buffers(const float *r, const Function &function, const BulkCopies &bulk,
+                            const Launch &l, const u32 *w, const u32 *items, u32 flags, u32 count,
+                            const Partition &part, float *shared) {
+  typedef Tile<RPW, COLS> T;
+  constexpr int BUFFER = VECTORS * T::VECTOR, SUMS = VECTORS * T::SUMS;
+  const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1) + part.left;
   float *sums = shared + 2 * BUFFER;
   auto copy = [&](u32 done, u32 k) {
-    if (done < count)
-      bulk.copy_vectors<T::WIDTH>(k, shared + k * BUFFER, min(count - done, (u32)VECTORS), COLS,
-                                  [&](u32 i) { return from + items[2 * (done + i) + 1]; });
+    const u32 n = min(count - done, (u32)VECTORS);
+    if (done < count && BULK) {
+      bulk.expect(k, 4 * n * COLS);
+      bulk.copy_vectors<T::VECTOR>(k, shared + k * BUFFER, n, COLS,
+                                   [&](u32 i) { return from + items[2 * (done + i) + 1]; });
+    } else if (done < count)
+      stage<T::VECTOR, VECTORS, 1>(shared + k * BUFFER, from, items + 2 * done + 1, count - done, 0,
+                                   COLS);
+    if (!BULK)
+      commit_copies();
   };
-  bulk.fence();
+  if (BULK)
+    bulk.fence();
   copy(0, 0);
 #pragma unroll 1
   for (u32 done = 0, k = 0; done < count; done += VECTORS, k ^= 1) {
     u32 here = min(count - done, (u32)VECTORS);
     copy(done + VECTORS, k ^ 1);
     float *to = sums + k * SUMS;
-    Results<T::ROWS, VECTORS> y(2);
+    Results<T::ROWS, VECTORS, T::SUMS> y(2, w[PRODUCT_SHIFT]);
     y.fetch(l, w, flags, items + 2 * done, here, part);
-    bulk.wait(k);
-    __syncwarp();
-#pragma unroll 1
-    for (u32 b = 0; b < here; b += BATCH) {
-      ProductSums<RPW, COLS, BATCH> all;
-      const u32 flip = all.flip();
-      const float *x = shared + k * BUFFER + b * T::WIDTH + T::first_column();
-      auto read = [&](float *v, int i, int q) {
-        read_run<T::V>(v, x + (i ^ flip) * T::WIDTH + T::in_part(q));
-      };
-      all.multiply(r, read);
-      all.sum(to + (b * WARPS + THREAD / 32) * T::ROWS);
+    if (BULK) {
+      bulk.wait(k);
+      __syncwarp();
+    } else {
+      wait_for_copies();
+      __syncthreads();
     }
+    multiply_buffer<RPW, COLS, VECTORS>(r, shared + k * BUFFER, to, here);
     __syncthreads();
     y.store(to, l, w, flags, items + 2 * done, here, part, function);
   }
@@ -488,6 +404,7 @@ VP void products_in_bulk(const float *r, const Function &function, const BulkCop
 // The only term's register array.
 struct OneArray {
   const float *r;
+  u32 shift;
   template <int COLS, class Use> VP_MEMBER void rows_of(u32, const Use &use) const { use(r); }
 };
 
@@ -500,13 +417,24 @@ VP void product_rows(const float *r, const BulkCopies &bulk, const Launch &l, co
                      const u32 *items, u32 flags, u32 count, const Partition &part, float *shared) {
   u32 fn = w[0] >> 8 & 255u;
   auto function = [=](float v) { return behind_product(fn, v); };
+  if (part.left > 0) // of those who share rows the first adds it
+    flags &= ~(u32)FLAG_BIAS;
   if (in_bulk() && COLS % 32 == 0 && count >= MANY_ITEMS &&
-      all_aligned(segment_of(l, w[PRODUCT_SEGMENTS], 1), items + 1, count))
-    products_in_bulk<RPW, COLS, VECTORS>(r, function, bulk, l, w, items, flags, count, part,
-                                         shared);
+      all_aligned(segment_of(l, w[PRODUCT_SEGMENTS], 1) + part.left, items + 1, count))
+    products_in_buffers<true, RPW, COLS, VECTORS>(r, function, bulk, l, w, items, flags, count,
+                                                  part, shared);
+#ifdef VPPS_TENSOR
+  else if (Tile<RPW, COLS>::TENSOR) {
+    static_assert(!Tile<RPW, COLS>::TENSOR || VECTORS % TENSOR_ITEMS == 0,
+                  "so many items at a time");
+    __syncthreads(); // the buffers are free
+    products_in_buffers<false, RPW, COLS, VECTORS>(r, function, bulk, l, w, items, flags, count,
+                                                   part, shared);
+  }
+#endif
   else
-    products<RPW, COLS, RING, STAGE>(OneArray{r}, function, l, w, items, flags, count, 1, part,
-                                     shared);
+    products<RPW, COLS, RING, STAGE>(OneArray{r, w[PRODUCT_SHIFT]}, function, l, w, items, flags,
+                                     count, 1, part, shared);
 }
 
 // A thread's sums of W^T dy for BATCH items: t[b * EACH + q] belongs to column(q) of its b-th.
@@ -574,36 +502,156 @@ template <int RPW, int COLS, int BATCH> struct TransposedSums {
   }
 };
 
+// Transposed products of items whose dy are in rows of shared memory.
+template <int RPW, int COLS, int STAGE, bool TENSOR = Tile<RPW, COLS>::TENSOR> struct ByRows {
+  typedef Tile<RPW, COLS> T;
+  const float *r;
+  VP_MEMBER ByRows(const float *r) : r(r) {}
+  VP_MEMBER void multiply(const float *dy, float *, float *base, float scale, const u32 *items,
+                          u32 count, u32 flags) const {
+    constexpr int BATCH = transposed_batch<RPW, COLS, STAGE>();
+#pragma unroll 1
+    for (u32 e = 0; e < count; e += BATCH) {
+      TransposedSums<RPW, COLS, BATCH> sums;
+      sums.add(r, dy + e * T::DY);
+      sums.store(base, scale, items + 2 * e, count - e, flags);
+    }
+  }
+};
+#ifdef VPPS_TENSOR
+template <int RPW, int COLS, int STAGE>
+struct ByRows<RPW, COLS, STAGE, true> : FragmentsByRows<RPW, COLS> {
+  static_assert(STAGE % TENSOR_ITEMS == 0, "so many items at a time");
+  VP_MEMBER ByRows(const float *r) : FragmentsByRows<RPW, COLS>(r) {}
+};
+#endif
+
+// Brings so many floats of each vector into rows of shared memory, WIDTH floats from one to the
+// next, STAGE of them into one of three buffers, and calls use(rows, first, n) for those that are
+// there.
+template <int WIDTH, int STAGE, class Use>
+VP void by_stages(float *shared, const float *from, const u32 *items, u32 count, u32 floats,
+                  const Use &use) {
+  const u32 stages = (count + STAGE - 1) / STAGE;
+  __syncthreads(); // the buffers are free
+#pragma unroll 1
+  for (u32 k = 0; k < stages + 2; k++) {
+    if (k > 1) { // what was begun two stages ago is here, and all have finished the stage before
+      wait_for_copies();
+      __syncthreads();
+    }
+    u32 e = k * STAGE;
+    if (k < stages)
+      stage<WIDTH, STAGE, 1>(shared + k % 3 * (STAGE * WIDTH), from, items + 2 * e + 1, count - e,
+                             0, floats);
+    commit_copies();
+    if (k < 2)
+      continue;
+    e -= 2 * STAGE;
+    use(shared + (k - 2) % 3 * (STAGE * WIDTH), e, min(count - e, (u32)STAGE));
+  }
+}
+
+// Transposed products by one partition.
+template <int RPW, int COLS, int STAGE>
+VP void product_t_rows(const float *r, const Launch &l, const u32 *w, const u32 *items, u32 flags,
+                       u32 count, const Partition &part, float *shared) {
+  typedef Tile<RPW, COLS> T;
+  const ByRows<RPW, COLS, STAGE> weights(r);
+  const float *from = segment_of(l, w[PRODUCT_T_SEGMENTS], 1) + part.row;
+  float *to = address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT]) + part.left;
+  by_stages<T::DY, STAGE>(
+      shared, from, items, count, part.end - part.row, [&](const float *dy, u32 first, u32 n) {
+        weights.multiply(dy, shared + 3 * STAGE * T::DY, to, FLOAT_OF(w[PRODUCT_T_SCALE]),
+                         items + 2 * first, n, flags);
+      });
+}
+
+// A thread's share of a gradient of 8 * RPW rows and 32 * ITERS columns: RPW rows and ITERS
+// columns. Of a warp's lanes 4 are side by side along the rows, 8 along the columns.
+template <int RPW, int ITERS, int STAGE, bool TENSOR = on_tensor_cores(RPW, ITERS)>
+struct Gradient {
+  static constexpr int BATCH = lesser(RPW * ITERS <= 16 ? 4 : RPW * ITERS <= 32 ? 2 : 1, STAGE);
+  static constexpr int V = run_of(ITERS), VR = run_of(RPW);
+  static constexpr int VECTOR = 32 * ITERS, DY = 8 * RPW;
+  float g[RPW * ITERS];
+
+  VP_MEMBER static u32 row() {
+    return RPW * (THREAD / 128 * 4 + THREAD % 2 + THREAD % 32 / 16 * 2);
+  }
+  VP_MEMBER static u32 column() { return V * (THREAD / 32 % 4 * 8 + THREAD / 2 % 8); }
+
+  VP_MEMBER Gradient() {
+#pragma unroll
+    for (int i = 0; i < RPW * ITERS; i++)
+      g[i] = 0.0f;
+  }
+  // Adds dy x^T of BATCH items, rows of shared memory.
+  VP_MEMBER void add(const float *x, const float *dy) {
+#pragma unroll
+    for (int b = 0; b < BATCH; b++) {
+      float d[RPW];
+#pragma unroll
+      for (int i = 0; i < RPW; i += VR)
+        read_run<VR>(d + i, dy + b * DY + row() + i);
+#pragma unroll
+      for (int q = 0; q < ITERS; q += V) {
+        float v[V];
+        read_run<V>(v, x + b * VECTOR + column() + 32 * q);
+#pragma unroll
+        for (int j = 0; j < V; j++)
+#pragma unroll
+          for (int i = 0; i < RPW; i++)
+            g[(q + j) * RPW + i] = FMA(d[i], v[j], g[(q + j) * RPW + i]);
+      }
+    }
+  }
+  // Stores it, times scale, at to, a column of the matrix every so many floats.
+  VP_MEMBER void store(float *to, u32 apart, float scale, u32 rows, u32 columns, u32 flags) {
+#pragma unroll
+    for (int q = 0; q < ITERS; q++)
+#pragma unroll
+      for (int i = 0; i < RPW; i += VR) {
+        const u32 c = column() + 32 * (q / V * V) + q % V, r = row() + i;
+        float v[VR];
+#pragma unroll
+        for (int j = 0; j < VR; j++)
+          v[j] = scale * g[q * RPW + i + j];
+        put_some<VR>(to + r + c * apart, v, c < columns ? (int)rows - (int)r : 0, flags);
+      }
+  }
+};
+#ifdef VPPS_TENSOR
+template <int RPW, int ITERS, int STAGE>
+struct Gradient<RPW, ITERS, STAGE, true> : FragmentGradient<RPW, ITERS> {
+  static_assert(STAGE % TENSOR_ITEMS == 0, "so many items at a time");
+};
+#endif
+
 // The gradient's columns are shared by pieces of 32 * ITERS: copies of the matrix, or several of
-// one copy. A thread forms RPW rows and ITERS columns: of a warp's lanes 4 are side by side along
-// the rows, 8 along the columns.
+// one copy.
 template <int RPW, int ITERS, int STAGE>
 VP void outer_rows(const BulkCopies &bulk, const Launch &l, const u32 *instruction,
                    const u32 *items, u32 flags, u32 count, const Partition &part, u32 piece,
                    float *shared) {
-  constexpr int V = run_of(ITERS);
-  constexpr int WIDTH = ITERS * 32, ROWS = (int)WARPS * RPW, VR = run_of(RPW);
-  constexpr int MOST = RPW * ITERS <= 16 ? 4 : RPW * ITERS <= 32 ? 2 : 1;
-  constexpr int BATCH = MOST < STAGE ? MOST : STAGE, ALL = STAGE * (WIDTH + ROWS);
-  u32 lane = THREAD % 32, warp = THREAD / 32;
-  u32 row = RPW * (warp / 4 * 4 + lane % 2 + lane / 16 * 2);
-  u32 column = V * (warp % 4 * 8 + lane / 2 % 8);
-  u32 left = piece * WIDTH; // the first column
-  u32 segments = instruction[OUTER_SEGMENTS];
+  typedef Gradient<RPW, ITERS, STAGE> G;
+  constexpr bool TENSOR = on_tensor_cores(RPW, ITERS);
+  constexpr int WIDTH = ITERS * 32, BATCH = G::BATCH, VECTORS = STAGE * G::VECTOR,
+                ALL = VECTORS + STAGE * G::DY;
+  const u32 first = piece * WIDTH, left = part.left + first, right = part.left + part.cols;
+  const u32 segments = instruction[OUTER_SEGMENTS], rows = part.end - part.row;
   const float *dys = segment_of(l, segments, 1), *xs = segment_of(l, segments, 2);
-  float g[RPW * ITERS];
-#pragma unroll
-  for (int i = 0; i < RPW * ITERS; i++)
-    g[i] = 0.0f;
+  G sums;
   u32 stages = (count + STAGE - 1) / STAGE;
-  u32 columns = left < part.cols ? min(part.cols - left, (u32)WIDTH) : 0;
+  u32 columns = first < part.cols ? min(part.cols - first, (u32)WIDTH) : 0;
   bool whole = false;
-  if (BulkCopies::THERE && WIDTH >= 512 && columns > 0 &&
-      columns % 4 == 0) // shorter ones are slower
+  // Shorter ones are slower, but for the tensor cores.
+  if (in_bulk() && (WIDTH >= 512 || TENSOR) && columns > 0 && columns % 4 == 0)
     whole = all_aligned(xs, items + 1, count);
-  if (whole)
+  else
+    __syncthreads();
+  if (whole) // the buffers are free
     bulk.fence();
-  __syncthreads(); // the buffers are free
 #pragma unroll 1
   for (u32 k = 0; k < stages + 2; k++) {
     if (k > 1) { // what was begun two stages ago is here, and all have finished the stage before
@@ -617,52 +665,24 @@ VP void outer_rows(const BulkCopies &bulk, const Launch &l, const u32 *instructi
       const u32 *at = items + 2 * k * STAGE;
       const u32 n = min(count - k * STAGE, (u32)STAGE), full = (n + BATCH - 1) / BATCH * BATCH;
       if (whole) {
-        bulk.copy_vectors<WIDTH>(k % 3, to, n, columns,
-                                 [&](u32 i) { return xs + at[2 * i + 1] + left; });
-        for (u32 i = n * WIDTH + THREAD; i < full * WIDTH; i += THREADS)
+        bulk.expect(k % 3, 4 * n * columns);
+        bulk.copy_vectors<G::VECTOR>(k % 3, to, n, columns,
+                                     [&](u32 i) { return xs + at[2 * i + 1] + left; });
+        for (u32 i = n * G::VECTOR + THREAD; i < full * G::VECTOR; i += THREADS)
           to[i] = 0.0f;
       } else
-        stage<WIDTH, STAGE, true>(to, xs, at + 1, n, left, part.cols);
-      stage<ROWS, STAGE, true>(to + STAGE * WIDTH, dys + part.row, at, n, 0, part.end - part.row);
+        stage<G::VECTOR, STAGE, BATCH>(to, xs, at + 1, n, left, right);
+      stage<G::DY, STAGE, BATCH>(to + VECTORS, dys + part.row, at, n, 0, rows);
     }
     commit_copies();
     if (k < 2)
       continue;
-    const float *x = shared + (k - 2) % 3 * ALL + column,
-                *dy = shared + (k - 2) % 3 * ALL + STAGE * WIDTH + row;
+    const float *x = shared + (k - 2) % 3 * ALL, *dy = x + VECTORS;
     u32 here = min(count - (k - 2) * STAGE, (u32)STAGE);
 #pragma unroll 1
     for (u32 e = 0; e < here; e += BATCH) // behind the last item dy is 0
-#pragma unroll
-      for (int b = 0; b < BATCH; b++) {
-        float d[RPW];
-#pragma unroll
-        for (int i = 0; i < RPW; i += VR)
-          read_run<VR>(d + i, dy + (e + b) * ROWS + i);
-#pragma unroll
-        for (int q = 0; q < ITERS; q += V) {
-          float v[V];
-          read_run<V>(v, x + (e + b) * WIDTH + 32 * q);
-#pragma unroll
-          for (int j = 0; j < V; j++)
-#pragma unroll
-            for (int i = 0; i < RPW; i++)
-              g[(q + j) * RPW + i] = FMA(d[i], v[j], g[(q + j) * RPW + i]);
-        }
-      }
+      sums.add(x + e * G::VECTOR, dy + e * G::DY);
   }
-  float *to = address(l, segments, 0, instruction[OUTER_DST]) + part.row + row;
-  float scale = FLOAT_OF(instruction[OUTER_SCALE]);
-#pragma unroll
-  for (int q = 0; q < ITERS; q++)
-#pragma unroll
-    for (int i = 0; i < RPW; i += VR) {
-      u32 c = left + column + 32 * (q / V * V) + q % V;
-      float v[VR];
-#pragma unroll
-      for (int j = 0; j < VR; j++)
-        v[j] = scale * g[q * RPW + i + j];
-      int rows = c < part.cols ? (int)part.end - (int)(part.row + row + i) : 0;
-      put_some<VR>(to + i + c * part.rows, v, rows, flags);
-    }
+  sums.store(address(l, segments, 0, instruction[OUTER_DST]) + part.row + left * part.rows,
+             part.rows, FLOAT_OF(instruction[OUTER_SCALE]), rows, columns, flags);
 }

@@ -27,6 +27,8 @@ static void publish_item(Device &d, Launch &l, const vpps_residency &res, Proces
   own[1] = (head + words) | 1u << 16;
   own[2] = (own[2] & ~15u) | SEG_PRIVATE;
   own[head] = 0;
+  if (op == OP_PRODUCT)
+    own[PRODUCT_SHIFT] = 0;
   if (op == OP_PRODUCT_T)
     own[PRODUCT_T_SHIFT] = 0;
   execute(d, l, p, own, d.head(own));
@@ -37,6 +39,11 @@ static void publish_item(Device &d, Launch &l, const vpps_residency &res, Proces
     return;
   }
   Range r = owned(n, op == OP_PRODUCT_T ? 0 : flags, p);
+  if (op == OP_PRODUCT_T) {
+    const u32 first = res.first[w[PRODUCT_T_MATRIX] * res.processors + p.id];
+    r.lo = res.parts[first].column;
+    r.hi = r.lo + res.parts[first].columns;
+  }
   release_stores(to, mine, r.lo, r.hi);
 }
 
@@ -88,7 +95,7 @@ static bool publish(Device &d, const Launch &launch, const vpps_residency &res, 
     return false;
   Launch l = launch;
   l.segment[SEG_PRIVATE] = mine;
-  u32 shift = op == OP_PRODUCT_T ? w[PRODUCT_T_SHIFT] : 0;
+  u32 shift = op == OP_PRODUCT ? w[PRODUCT_SHIFT] : op == OP_PRODUCT_T ? w[PRODUCT_T_SHIFT] : 0;
   if (op == OP_SUM)
     publish_sum(d, l, p, w);
   else

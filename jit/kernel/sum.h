@@ -54,16 +54,35 @@ VP void sum_sources(float *s, const float *from, const Sources &src, u32 count, 
   }
 }
 
-template <int RUN> VP void put_sum(float *dst, const float *s, float scale, u32 flags) {
+// What is done with a run of sums: dst = f(scale * sum), or a derivative of that and y, which is
+// fetched before these are formed.
+template <int RUN> struct Behind {
+  float *dst;
+  u32 fn, flags;
+  float scale, y[RUN];
+  VP_MEMBER Behind(float *dst, u32 fn, u32 flags, float scale, const float *from)
+      : dst(dst), fn(fn), flags(flags), scale(scale) {
 #pragma unroll
-  for (int j = 0; j < RUN; j++)
-    put(dst + j, scale * s[j], flags);
-}
+    for (int j = 0; j < RUN; j++)
+      y[j] = stands_behind(fn, true) ? from[j] : 0.0f;
+  }
+  VP_MEMBER void store(float *s) const {
+#pragma unroll
+    for (int j = 0; j < RUN; j++)
+      s[j] = flags & FLAG_ACC ? scale * s[j] + dst[j] : scale * s[j];
+    if (fn != FN_COPY)
+      apply_behind_run<RUN>(fn, s, y);
+#pragma unroll
+    for (int j = 0; j < RUN; j++)
+      s[j] = canonical(s[j]);
+    write_run<RUN>(dst, s);
+  }
+};
 
 // The same for n runs of RUN elements.
 template <int RUN>
-VP void sum_runs(float *dst, const float *base, const Sources &src, u32 n, u32 count, float scale,
-                 u32 flags, float *scratch) {
+VP void sum_runs(float *dst, const float *base, const Sources &src, u32 n, u32 count, u32 fn,
+                 u32 flags, float scale, const float *y, float *scratch) {
   u32 width = 1, groups = 1; // runs side by side
   while (width < n && width < THREADS)
     width *= 2;
@@ -73,13 +92,16 @@ VP void sum_runs(float *dst, const float *base, const Sources &src, u32 n, u32 c
   if (groups == 1) {
 #pragma unroll 1
     for (u32 i = THREAD; i < n; i += THREADS) {
+      const Behind<RUN> behind(dst + RUN * i, fn, flags, scale, y + RUN * i);
       sum_sources<RUN>(s, base + RUN * i, src, count, 0, 1);
-      put_sum<RUN>(dst + RUN * i, s, scale, flags);
+      behind.store(s);
     }
     return;
   }
   u32 g = THREAD / width, e = THREAD % width;
   bool works = g < groups && e < n;
+  const u32 mine = works ? RUN * e : 0;
+  const Behind<RUN> behind(dst + mine, fn, flags, scale, y + mine);
   sum_sources<RUN>(s, base + RUN * e, src, works ? count : 0, g, groups);
   __syncthreads(); // scratch is free
   if (g > 0 && works)
@@ -95,10 +117,10 @@ VP void sum_runs(float *dst, const float *base, const Sources &src, u32 n, u32 c
     for (int j = 0; j < RUN; j++)
       s[j] += other[j];
   }
-  put_sum<RUN>(dst + RUN * e, s, scale, flags);
+  behind.store(s);
 }
 
-VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 items,
+VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 items,
             float *scratch) {
   Range r = owned(w[SUM_N], flags, p);
   u32 n = r.hi - r.lo;
@@ -106,16 +128,17 @@ VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 it
   float *dst = address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]) + r.lo;
   const Sources src(w, items);
   const u32 count = src.count;
-  float scale = FLOAT_OF(w[SUM_SCALE]);
+  const float scale = FLOAT_OF(w[SUM_SCALE]);
+  const float *y = address(l, w[SUM_SEGMENTS], 2, w[SUM_Y]) + r.lo;
   if (n > THREADS || count > LOADS) { // by fours, where that pays and they are aligned
     u32 places = n | (src.runs ? src.apart : 0);
     for (u32 k = THREAD % 32; k < items; k += 32)
       places |= src.items[k];
     bool fours = ((u64)base | (u64)dst) % 16 == 0 && places % 4 == 0;
     if (__all_sync(0xFFFFFFFFu, fours))
-      return sum_runs<4>(dst, base, src, n / 4, count, scale, flags, scratch);
+      return sum_runs<4>(dst, base, src, n / 4, count, fn, flags, scale, y, scratch);
   }
-  sum_runs<1>(dst, base, src, n, count, scale, flags, scratch);
+  sum_runs<1>(dst, base, src, n, count, fn, flags, scale, y, scratch);
 }
 
 enum : u32 { COLLECT_LOADS = 4 }; // of a thread on their way
@@ -296,10 +319,16 @@ VP void sum_range(float *dst, const float *base, const Sources &src, Range r, fl
   }
 }
 
-VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 items,
+VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 items,
             float * /*scratch*/) {
-  sum_range(address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]), address(l, w[SUM_SEGMENTS], 1, 0),
-            Sources(w, items), owned(w[SUM_N], flags, p), FLOAT_OF(w[SUM_SCALE]), flags);
+  Range r = owned(w[SUM_N], flags, p);
+  float *dst = address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]);
+  const float *y = address(l, w[SUM_SEGMENTS], 2, w[SUM_Y]);
+  sum_range(dst, address(l, w[SUM_SEGMENTS], 1, 0), Sources(w, items), r, FLOAT_OF(w[SUM_SCALE]),
+            flags);
+  if (fn != FN_COPY)
+    for (u32 i = r.lo; i < r.hi; i++)
+      dst[i] = canonical(apply_behind(fn, dst[i], stands_behind(fn, true) ? y[i] : 0.0f));
 }
 
 static void collect(const Launch &l, const Processor &p, const u32 *w, const u32 *items, u32 fn,

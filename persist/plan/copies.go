@@ -24,7 +24,7 @@ func (p *Plan) addCopies(arrays, slots []int, next, most int, among [][2]int) {
 			if among != nil {
 				lo, hi = among[m][0], among[m][1]
 			}
-			taken := free(arrays, slots, lo, hi, next, parts[m], len(first), p.RowsPerWarp*iterations(x.Cols))
+			taken := free(arrays, slots, lo, hi, next, parts[m], len(first), p.RowsPerWarp*iterations(x.ColumnsEach()))
 			if taken == nil {
 				continue
 			}

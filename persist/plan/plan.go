@@ -12,22 +12,24 @@ type Matrix struct {
 	Cols   int
 	Offset uint32 // of its first element in segment param (column-major)
 	Copies int    // how many times it is held: several share the items of a product
+	Across int    // GPU: how many partitions share a row; 0 is 1
 }
 
-// Partition is a run of consecutive rows of one matrix held by one processor.
+// Partition is a run of consecutive rows of one matrix held by one processor, or a run of columns of these.
 type Partition struct {
 	Matrix    int
 	Processor int
 	Slot      int // the processor's n-th partition in registers: selects them; -1: it is not in registers
 	Row, Rows int
 	Copy      int // of the matrix
+	Column    int // the first; the partitions that share its rows have as many columns each
 }
 
 // Plan is the residency of a set of matrices on a set of processors.
 type Plan struct {
 	Processors int
 	Matrices   []Matrix
-	Partitions []Partition // by matrix, then by row; the rows of a matrix are covered exactly once
+	Partitions []Partition // by matrix, copy, row and column; each copy covers the matrix exactly once
 
 	// Of matrix m: Partitions[First[m]:First[m+1]].
 	First []int
@@ -35,6 +37,9 @@ type Plan struct {
 	// Holders of rows add what they have of a transposed product to one result with atomics (the paper's
 	// way; sums then depend on timing), instead of leaving partial results to its reader.
 	Atomics bool
+
+	// GPU: tensor cores form the products of partitions that share rows, where they have the shape for it.
+	Tensor bool
 
 	// Element-wise operations stay instructions of their own instead of becoming chains.
 	Single bool
@@ -75,8 +80,8 @@ type Slices struct {
 // Block is some rows and columns of a matrix.
 type Block struct{ Row, Rows, Column, Columns int }
 
-// OuterBlock is what a partition's outer products form of the gradient: its rows, of which the copies of
-// a matrix share the columns, 32 at a time. The kernel computes the same (jit/kernel/matrix_gpu.h).
+// OuterBlock is what a partition's outer products form of the gradient: its rows, of whose columns each copy of
+// a matrix has a share, 32 at a time. The kernel computes the same (jit/kernel/matrix_gpu.h).
 // Of a matrix beyond the registers it is what Residence says.
 func (p *Plan) OuterBlock(x *Partition) Block {
 	m := &p.Matrices[x.Matrix]
@@ -84,10 +89,14 @@ func (p *Plan) OuterBlock(x *Partition) Block {
 		return p.blockOf(x)
 	}
 	copies := max(1, m.Copies)
-	each := 32 * (((m.Cols+31)/32 + copies - 1) / copies)
-	from := min(m.Cols, x.Copy*each)
-	return Block{x.Row, x.Rows, from, min(m.Cols-from, each)}
+	cols := m.ColumnsEach()
+	each := 32 * ((iterations(cols) + copies - 1) / copies)
+	from := min(cols, x.Copy*each)
+	return Block{x.Row, x.Rows, x.Column + from, min(cols-from, each)}
 }
+
+// ColumnsEach is how many columns a partition has.
+func (m *Matrix) ColumnsEach() int { return m.Cols / max(1, m.Across) }
 
 // Of returns the partitions of matrix m, copy by copy.
 func (p *Plan) Of(m int) []Partition { return p.Partitions[p.First[m]:p.First[m+1]] }
@@ -117,7 +126,7 @@ func Sliced(matrices []Matrix, processors int) (*Plan, error) {
 		for g := range processors {
 			lo, hi := Slice(x.Rows, g, processors)
 			if lo < hi {
-				p.Partitions = append(p.Partitions, Partition{m, g, slots[g], lo, hi - lo, 0})
+				p.Partitions = append(p.Partitions, Partition{m, g, slots[g], lo, hi - lo, 0, 0})
 				slots[g]++
 			}
 		}

@@ -25,6 +25,9 @@ func (p *Plan) Report() string {
 	if p.Resident > 0 {
 		fmt.Fprintf(&b, "%d KB of shared memory a processor for weights\n", p.Resident>>10)
 	}
+	if p.Tensor {
+		fmt.Fprintln(&b, "products are formed by tensor cores, of numbers split in two")
+	}
 	if p.Atomics {
 		fmt.Fprintln(&b, "transposed products are added up with atomics: results depend on timing")
 	} else if len(p.Matrices) > 0 {
@@ -36,6 +39,9 @@ func (p *Plan) Report() string {
 	parts := p.parts()
 	for m, x := range p.Matrices {
 		fmt.Fprintf(&b, "  %-24s %5d x %-5d in %d partitions", x.Name, x.Rows, x.Cols, parts[m])
+		if x.Across > 1 {
+			fmt.Fprintf(&b, " of %d columns", x.ColumnsEach())
+		}
 		if x.Copies > 1 {
 			fmt.Fprintf(&b, ", %d copies,", x.Copies)
 		}
@@ -63,13 +69,32 @@ func (p *Plan) Report() string {
 // Name tells a plan from others of the same matrices.
 func (p *Plan) Name() string {
 	name := fmt.Sprintf("%d rows a warp, %d processors an SM, %d registers a thread for weights", p.RowsPerWarp, max(1, p.CTAs), p.Used)
+	if n := p.columns(); n > 0 {
+		name += fmt.Sprintf(", %d columns a partition", n)
+	}
 	if p.Slices != nil {
 		name += fmt.Sprintf(", in slices, %d copies", p.Slices.Copies)
+	}
+	if p.Tensor {
+		name += ", tensor cores"
 	}
 	if p.Atomics {
 		name += ", transposed products with atomics"
 	}
 	return name
+}
+
+// SharesRows reports whether several processors share the rows of a matrix.
+func (p *Plan) SharesRows() bool { return p.columns() > 0 }
+
+// columns is how many columns partitions of matrices have whose rows are shared by several; 0: there are none.
+func (p *Plan) columns() int {
+	for i := range p.Matrices {
+		if m := &p.Matrices[i]; m.Across > 1 {
+			return m.ColumnsEach()
+		}
+	}
+	return 0
 }
 
 // Predictions says what the cost model thinks of candidates.

@@ -16,9 +16,11 @@ type Device struct {
 	SetAside       int  // of these, what the interpreter takes without any matrix
 	SharedPerBlock int  // bytes
 	Copies         int  // of a matrix, at most; 0: as many as registers are left over for
+	Columns        int  // of a partition, if that divides those of a matrix; 0: partitions are whole rows
 	Weights        int  // registers a thread may have for weights; 0: as many as there are
 	Partials       int  // floats that the partial results of a transposed product may take; 0: as many as pay
 	Atomics        bool // no partial results: Plan.Atomics
+	Tensor         bool // Plan.Tensor
 	Slices         bool // plans with matrices in slices are candidates, too
 }
 
@@ -39,20 +41,39 @@ func RoundRobin(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	if d.Processors < 1 || rpw < 1 {
 		return nil, fmt.Errorf("plan: %d processors, %d rows per warp: at least one of each", d.Processors, rpw)
 	}
-	matrices = widestFirst(matrices)
+	matrices = widestFirst(cut(matrices, d, rpw))
 	x := deal(matrices, d, rpw, d.Partials > 0)
 	if !x.byColumns && x.plan.Outside() > 0 {
 		x = deal(matrices, d, rpw, true)
 	}
 	if x.plan.Depth == 0 {
 		x.plan.addCopies(x.arrays, x.slots, x.next, d.Copies, nil)
+	} else if d.Columns > 0 { // whole rows, as long as memory is read
+		d.Columns = 0
+		return RoundRobin(matrices, d, rpw)
 	}
 	return x.plan, nil
 }
 
+// cut says of each matrix how many partitions share a row: one, unless there is a processor for each.
+func cut(matrices []Matrix, d Device, rpw int) []Matrix {
+	matrices = slices.Clone(matrices)
+	for i := range matrices {
+		m := &matrices[i]
+		m.Across = 1
+		if d.Columns > 0 && m.Cols%d.Columns == 0 && m.rowParts(d.Warps*rpw)*m.Cols/d.Columns <= d.Processors {
+			m.Across = max(1, m.Cols/d.Columns)
+		}
+	}
+	return matrices
+}
+
+// rowParts is how many partitions of so many rows share a column.
+func (m *Matrix) rowParts(rows int) int { return (m.Rows + rows - 1) / rows }
+
 // widestFirst is the order in which matrices are handed out.
 func widestFirst(matrices []Matrix) []Matrix {
-	return slices.SortedStableFunc(slices.Values(matrices), func(a, b Matrix) int { return cmp.Compare(iterations(b.Cols), iterations(a.Cols)) })
+	return slices.SortedStableFunc(slices.Values(matrices), func(a, b Matrix) int { return cmp.Compare(iterations(b.ColumnsEach()), iterations(a.ColumnsEach())) })
 }
 
 // dealer is what is handed out so far.
@@ -70,7 +91,7 @@ type dealer struct {
 // newDealer has handed out nothing yet.
 func newDealer(matrices []Matrix, d Device, rpw int) *dealer {
 	p := &Plan{Processors: d.Processors, CTAs: max(1, d.CTAs), First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps,
-		Registers: d.RegistersPer, SetAside: d.SetAside, Shared: d.SharedPerBlock, Atomics: d.Atomics, Matrices: slices.Clone(matrices)}
+		Registers: d.RegistersPer, SetAside: d.SetAside, Shared: d.SharedPerBlock, Atomics: d.Atomics, Tensor: d.Tensor, Matrices: slices.Clone(matrices)}
 	return &dealer{plan: p, device: d, slots: make([]int, d.Processors), shares: 1}
 }
 
@@ -81,6 +102,7 @@ func deal(matrices []Matrix, d Device, rpw int, byColumns bool) *dealer {
 	for m := range p.Matrices {
 		x.add(m)
 	}
+	p.Tensor = p.Tensor && p.SharesRows()
 	p.Resident = x.beyond.bytes()
 	p.Shared -= p.Resident
 	return x
@@ -92,27 +114,29 @@ func (x *dealer) add(m int) {
 	rows := p.RowsPerWarp * p.Warps
 	w := Residence{First: x.next}
 	if x.byColumns {
-		w.Columns = columnsOf(matrix, (matrix.Rows+rows-1)/rows, x.device)
+		w.Columns = columnsOf(matrix, matrix.rowParts(rows), x.device)
 	}
 	if !x.fits(matrix, w) {
 		w = x.beyond.place(matrix, x.next)
-		rows = w.Rows
+		rows, matrix.Across = w.Rows, 1
+		p.Matrices[m].Across = 1
 	}
 	if w.Columns > 0 {
 		p.Depth = x.beyond.depth
 	}
-	parts := (matrix.Rows + rows - 1) / rows
+	across := max(1, matrix.Across)
+	parts := matrix.rowParts(rows) * across
 	if w.Columns > 0 {
 		w.divideGradient(matrix, min(parts, p.Processors))
 	}
 	for k := range parts {
 		q := (x.next + k) % p.Processors
-		row, slot := k*rows, -1
+		row, slot := k/across*rows, -1
 		if w.Kind == Registers {
 			slot = x.slots[q]
 			x.slots[q]++
 		}
-		p.Partitions = append(p.Partitions, Partition{Matrix: m, Processor: q, Slot: slot, Row: row, Rows: min(rows, matrix.Rows-row)})
+		p.Partitions = append(p.Partitions, Partition{Matrix: m, Processor: q, Slot: slot, Row: row, Rows: min(rows, matrix.Rows-row), Column: k % across * matrix.ColumnsEach()})
 	}
 	x.next = (x.next + parts) % p.Processors
 	p.First = append(p.First, len(p.Partitions))
@@ -125,13 +149,13 @@ const tableSlots = 2000
 // fits reports whether a matrix fits into the registers, and takes them.
 func (x *dealer) fits(m Matrix, w Residence) bool {
 	p := x.plan
-	return x.take(m, w, slotted(x.arrays, x.slots, x.next, p.partsOf(m), p.RowsPerWarp*iterations(m.Cols)))
+	return x.take(m, w, slotted(x.arrays, x.slots, x.next, p.partsOf(m), p.RowsPerWarp*iterations(m.ColumnsEach())))
 }
 
 // take reports whether there are enough registers for these arrays, in which a matrix is, too, and takes them.
 func (x *dealer) take(m Matrix, w Residence, arrays []int) bool {
 	p := x.plan
-	share := (iterations(m.Cols) + x.shares - 1) / x.shares * 32 // the columns of its gradient that a processor forms
+	share := (iterations(m.ColumnsEach()) + x.shares - 1) / x.shares * 32 // the columns of its gradient that a processor forms
 	staging, used := max(p.Staging, Staging(p.RowsPerWarp, share)), 0
 	if w.Columns > 0 {
 		staging = max(p.Staging, streamStaging)
@@ -200,8 +224,7 @@ func Candidates(matrices []Matrix, d Device) ([]*Plan, error) {
 
 // partsOf is how many partitions a matrix in registers has, of one copy.
 func (p *Plan) partsOf(m Matrix) int {
-	rows := p.RowsPerWarp * p.Warps
-	return (m.Rows + rows - 1) / rows
+	return m.rowParts(p.RowsPerWarp*p.Warps) * max(1, m.Across)
 }
 
 // parts is how many partitions each matrix has, of one copy.

@@ -12,12 +12,14 @@ type Settings struct {
 	CTAs        int  // pins the processors on an SM: 1 or 2
 	Processors  int  // at most so many on SMs of their own
 	Copies      int  // at most so many copies of a matrix; 1 is the paper's plan
+	Columns     int  // of a partition, if that divides those of a matrix, 0: partitions are whole rows, as the paper's
 	Profile     int  // 1: chooses by measuring real batches
 	Slices      int  // 1: matrices of as many rows lie in slices, where that fits
 	Registers   int  // at most so many of a thread for weights
 	Shared      int  // at most so many KB of shared memory of a processor, those in which the routines work included
 	Partials    int  // at most so many floats of partial results of a transposed product, else it reads its matrix from memory
 	Library     int  // a library forms the gradient of a matrix beyond the registers from so many items in a batch on; NoLibrary: the kernel does
+	Tensor      int  // 1: products are formed by tensor cores where they have the shape for it
 	Atomics     bool // transposed products are added up with atomics
 }
 
@@ -26,8 +28,8 @@ func ParseSettings(text string) (s Settings, err error) {
 	numbers := map[string]struct {
 		to  *int
 		max int
-	}{"rpw": {&s.RowsPerWarp, maxRows}, "ctas": {&s.CTAs, 2}, "copies": {&s.Copies, 1 << 16}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1}, "slices": {&s.Slices, 1},
-		"registers": {&s.Registers, 255}, "shared": {&s.Shared, 1 << 16}, "partials": {&s.Partials, 1 << 30}, "library": {&s.Library, 1 << 30}}
+	}{"rpw": {&s.RowsPerWarp, maxRows}, "ctas": {&s.CTAs, 2}, "copies": {&s.Copies, 1 << 16}, "columns": {&s.Columns, 1 << 10}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1}, "slices": {&s.Slices, 1},
+		"registers": {&s.Registers, 255}, "shared": {&s.Shared, 1 << 16}, "partials": {&s.Partials, 1 << 30}, "library": {&s.Library, 1 << 30}, "tensor": {&s.Tensor, 1}}
 	for _, part := range strings.Split(text, ",") {
 		if part == "" {
 			continue
@@ -41,7 +43,7 @@ func ParseSettings(text string) (s Settings, err error) {
 		}
 		x, ok := numbers[name]
 		if !ok {
-			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, copies=N, processors=N, profile=1, slices=1, registers=N, shared=N, partials=N, library=N or transposed=atomics, separated by commas", text, name)
+			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, copies=N, columns=N, processors=N, profile=1, slices=1, registers=N, shared=N, partials=N, library=N, tensor=1 or transposed=atomics, separated by commas", text, name)
 		}
 		if *x.to, err = strconv.Atoi(value); err != nil || *x.to < 0 || *x.to > x.max {
 			return Settings{}, fmt.Errorf("plan %q: %s is %q: give a number up to %d, 0 to let it be chosen", text, name, value, x.max)

@@ -130,7 +130,7 @@ func dealSlices(matrices []Matrix, d Device, rpw int, s Slices) *Plan {
 			s.Rank[q], s.Copy[q] = -1, -1
 		}
 	}
-	x.plan.Slices = &s
+	x.plan.Slices, x.plan.Tensor = &s, false // a cell's products are of several matrices at once
 	return x.plan
 }
 

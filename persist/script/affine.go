@@ -82,7 +82,7 @@ func (b *Builder) affine(at spot, list []term, y operand, fn Fn, flags, bias uin
 		words[1+k] = b.s.Value[list[k].right]
 	}
 	cols := b.r.Plan.Matrices[list[0].matrix].Cols
-	sig := b.sigs.short(7, len(list)*cols, firstWord(Affine, uint8(len(list)), flags), segs, matrices, bits(b.factorOf(list[0].left)), biasAt, bits(1), uint32(fn))
+	sig := b.sigs.short(7, len(list)*cols, firstWord(Affine, uint8(len(list)), flags), segs, matrices, bits(b.factorOf(list[0].left)), biasAt, bits(1), uint32(fn), 0)
 	b.addItem(at.cluster, at.sub, sig, words[:1+len(list)])
 }
 
@@ -115,6 +115,7 @@ func (b *Builder) findReaders() {
 	}
 	b.readersFrom(b.first, b.end)
 	b.readersFrom(b.tail, b.r.Node+1)
+	b.findRooms()
 }
 
 // readersFrom looks at what nodes [first, end) read.
@@ -139,7 +140,7 @@ func (b *Builder) readersFrom(first, end uint32) {
 // affineTransposed adds W^T dy for all products of node c, whose gradient is there, and returns where the results are of
 // argument number arg. False: they are not alike.
 func (b *Builder) affineTransposed(c, arg, holders, size uint32) (at uint32, ok bool) {
-	if b.partials[c] == NoOffset {
+	if b.partials[c] >= withUser {
 		b.listTerms(c)
 		if !b.termsAlike() {
 			return 0, false
@@ -151,7 +152,7 @@ func (b *Builder) affineTransposed(c, arg, holders, size uint32) (at uint32, ok 
 		n := uint32(len(b.terms))
 		b.partials[c] = b.allocHolders(n*holders, size)
 		rows := b.r.Plan.Matrices[b.terms[0].matrix].Rows
-		sig := b.sigs.short(5, int(n)*rows, firstWord(AffineT, uint8(n), 0), uint32(SegAct)|uint32(SegAct)<<4, matrices, bits(b.factorOf(b.terms[0].left)), size, 0, 0)
+		sig := b.sigs.short(5, int(n)*rows, firstWord(AffineT, uint8(n), 0), uint32(SegAct)|uint32(SegAct)<<4, matrices, bits(b.factorOf(b.terms[0].left)), size, 0, 0, 0)
 		b.local(b.home(c), b.gsub[c]+1, sig, b.partials[c], b.s.Grad[c], 0)
 	}
 	return b.partials[c] + (arg-1)/2*holders*size, true
@@ -160,12 +161,41 @@ func (b *Builder) affineTransposed(c, arg, holders, size uint32) (at uint32, ok 
 // derive forms the gradient of node h's argument with that of h, if h is a function of it alone: a sum of partial
 // results and the derivative of it. False: they are better formed one by one.
 func (b *Builder) derive(h uint32, sub int32) bool {
-	if b.plan.rows == 0 || b.r.Copy || h == b.r.Node || !b.ofItself(h) || len(b.linear) > MaxRuns {
+	if b.r.Copy || h == b.r.Node || !b.ofItself(h) {
 		return false
 	}
 	a, k := b.g.ArgsOf(h)[0], b.gcluster[h]
 	op := b.g.Op[a]
-	if !b.formsSliced(k) || !b.owns(a) || !b.wants[a] || len(b.usersOf(a)) != 1 || b.gcluster[a] != k || op != ops.AffineTransform && op != ops.MatrixMultiply {
+	if !b.owns(a) || !b.wants[a] || len(b.usersOf(a)) != 1 || b.gcluster[a] != k || op != ops.AffineTransform && op != ops.MatrixMultiply {
+		return false
+	}
+	if b.formsSliced(k) {
+		return b.deriveSliced(h, a, sub)
+	}
+	runs, ok := b.sumOfRuns(b.linear)
+	if !ok {
+		return false
+	}
+	if b.s.Grad[a] == NoOffset {
+		b.s.Grad[a] = b.alloc(b.size(a))
+	}
+	first := firstWord(Sum, uint8(unaryRules[b.g.Op[h]].back), 0)
+	b.sum(b.home(h), sub, first, b.gradient(a), SegAct, 1, b.size(h), b.sumList, runs, b.value(h))
+	b.derived(h, a, sub)
+	return true
+}
+
+// derived notes that the gradient of node a is there, and in place of h's.
+func (b *Builder) derived(h, a uint32, sub int32) {
+	b.gsub[h], b.gsub[a], b.partials[a] = sub, sub, withUser
+}
+
+// withUser stands in place of a node's partial results, if its gradient was formed with its user's.
+const withUser = NoOffset - 1
+
+// deriveSliced is derive in slices.
+func (b *Builder) deriveSliced(h, a uint32, sub int32) bool {
+	if len(b.linear) > MaxRuns {
 		return false
 	}
 	b.ranges = append(b.ranges[:0], 0)
@@ -181,9 +211,9 @@ func (b *Builder) derive(h uint32, sub int32) bool {
 	y := b.value(h)
 	b.ranges = append(b.ranges, y.at)
 	sig := b.sigs.short(7, n, firstWord(Collect, uint8(len(b.linear))|Derived, 0), uint32(SegAct)|uint32(SegAct)<<4|uint32(y.seg)<<8, uint32(n), bits(1),
-		b.linear[0].count, b.linear[0].apart, uint32(unaryRules[b.g.Op[h]].back))
+		b.linear[0].count, b.linear[0].apart, uint32(unaryRules[b.g.Op[h]].back), 0)
 	b.addItem(b.home(h), sub, sig, b.ranges)
-	b.gsub[h], b.gsub[a] = sub, sub
+	b.derived(h, a, sub)
 	return true
 }
 

@@ -61,7 +61,7 @@ func TestAffineIsItsProducts(t *testing.T) {
 					if k > 0 {
 						f = script.Acc
 					}
-					a.Do(0, script.Product, 0, f|script.Sync, []uint32{script.Segs(act...), matrices >> (8 * k) & 0xff, two, bias, two}, []uint32{item[0], item[1+k]})
+					a.Do(0, script.Product, 0, f|script.Sync, []uint32{script.Segs(act...), matrices >> (8 * k) & 0xff, two, bias, two, 0, 0}, []uint32{item[0], item[1+k]})
 				}
 			}
 			for _, x := range g.plan.Of(0) {
@@ -84,7 +84,7 @@ func TestAffineIsItsProducts(t *testing.T) {
 		want = one(t, g, seed, rank, func(a *script.Assembler) {
 			for k := range terms {
 				shift := uint32(3*k+int(rank)) * uint32(apart)
-				a.Do(0, script.ProductT, 0, script.Sync, []uint32{script.Segs(act[:2]...), matrices >> (8 * k) & 0xff, two, shift}, items...)
+				a.Do(0, script.ProductT, 0, script.Sync, []uint32{script.Segs(act[:2]...), matrices >> (8 * k) & 0xff, two, shift, 0}, items...)
 			}
 		})
 		sameBits(t, have, want)

@@ -176,7 +176,7 @@ func (b *Builder) levelGradient(v uint32) {
 		}
 		from := b.formedIn(u.node)
 		if u.kind == useTransposed && !b.transposedSliced(u) {
-			b.blevel[k] = max(b.blevel[k], b.blevel[from]+2)
+			b.blevel[k] = max(b.blevel[k], b.blevel[from]+b.levelsOf(u.node))
 		} else if from != k {
 			b.blevel[k] = max(b.blevel[k], b.blevel[from]+1)
 		}
@@ -221,7 +221,7 @@ func (b *Builder) lowerGradient(v uint32) {
 		}
 		return
 	}
-	if b.plan.rows > 0 && b.s.Grad[v] != NoOffset { // formed with its user's
+	if b.partials[v] == withUser || b.gradientInParts(v) { // its gradient is there
 		return
 	}
 	n := b.size(v)
@@ -307,7 +307,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	m := b.matrixOf(left)
 	matrix := &b.r.Plan.Matrices[m]
 	size := uint32(b.size(v))
-	holders, apart := uint32(len(b.plan.copies[b.columnPart(m)][0])), size
+	holders, apart := b.holdersOf(m), size
 	if b.r.Plan.Residence(int(m)).Columns > 0 { // every holder has results of its own
 		holders, apart = 1, 0
 	}
@@ -315,7 +315,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	if b.r.Plan.Atomics && holders > 1 {
 		holders, apart, flags = 1, 0, Atomic
 	}
-	sig := b.sigs.short(5, matrix.Rows, firstWord(ProductT, 0, flags), uint32(SegAct)|uint32(SegAct)<<4, uint32(m), bits(b.factorOf(left)), apart, 0, 0)
+	sig, place := b.transposedSignature(u, left, apart, flags)
 	if b.transposedSliced(u) {
 		if t, ok := b.affineTransposed(c, u.arg, holders, size); ok {
 			b.linear = append(b.linear, source{t, holders, size})
@@ -326,7 +326,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 		b.linear = append(b.linear, source{t, holders, size})
 		return
 	}
-	level := b.blevel[b.formedIn(c)] + 1
+	level := b.blevel[b.formedIn(c)] + b.levelsOf(c) - 1
 	cols := b.columns(c)
 	own := size / uint32(matrix.Cols) // columns of v
 	for first := uint32(0); first < cols; first += own {
@@ -335,10 +335,19 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 			b.fill(b.newCluster(b.ends[InForward]+1), 0, 0, int(size), t)
 		}
 		for i := range min(own, cols-first) {
-			b.onMatrix(level, sig, t+b.columnOf(v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows))
+			b.onMatrix(level, sig, t+b.columnOf(v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows)+place)
 		}
 		b.linear = append(b.linear, source{t, holders, size})
 	}
+}
+
+// transposedSignature is the signature of W^T dy for the use u, holders' results being so far apart, and what is added to
+// dy's place.
+func (b *Builder) transposedSignature(u user, left, apart, flags uint32) (sig, place uint32) {
+	m := b.matrixOf(left)
+	count, fn, place := b.formedBack(u)
+	return b.sigs.short(6, b.r.Plan.Matrices[m].Rows, firstWord(ProductT, uint8(fn), flags), uint32(SegAct)|uint32(SegAct)<<4,
+		uint32(m), bits(b.factorOf(left)), apart, count, 0, 0), place
 }
 
 // allocHolders reserves a partial result of size floats for each holder, without gaps.
@@ -395,7 +404,7 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 		dst = b.gradient(v)
 	}
 	segs := uint32(dst.seg) | uint32(SegAct)<<4 | uint32(b.s.Segment[right])<<8
-	sig := b.sigs.short(5, matrix.Cols, firstWord(Outer, 0, flags), segs, uint32(m), bits(1), dst.at, 0, 0)
+	sig := b.sigs.short(5, matrix.Cols, firstWord(Outer, 0, flags), segs, uint32(m), bits(1), dst.at, 0, 0, 0)
 	for i := range b.columns(c) {
 		b.outers = append(b.outers, matrixItem{-1, sig,
 			[2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(right, i)*uint32(matrix.Cols)}})

@@ -5,19 +5,72 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
 
+// The dims of graphs of one matrix of 8 x 8.
+const (
+	vectorDim = iota
+	oneDim
+	matrixDim
+)
+
+// built8 builds the script of the losses that record adds to a graph of a matrix of 8 x 8 and a vector.
+func built8(t *testing.T, record func(f *forest, w, x uint32) []uint32, p *plan.Plan, keep ...uint32) *script.Script {
+	t.Helper()
+	dim := func(d ...uint32) bridge.Dim {
+		x := bridge.Dim{Nd: uint32(len(d)), Bd: 1}
+		copy(x.D[:], d)
+		return x
+	}
+	f := &forest{}
+	f.words.Dims = []bridge.Dim{dim(8), dim(1), dim(8, 8)}
+	w, v := f.add(ops.Parameter, matrixDim, []uint32{0}), f.add(ops.Parameter, vectorDim, []uint32{1})
+	f.add(ops.Sum, oneDim, nil, record(f, w, v)...)
+	f.words.NodeCount = int(f.node)
+	g := &bridge.Graph{}
+	if err := g.Append(&f.words, func(id uint32) (*bridge.Dim, bool) {
+		return []*bridge.Dim{&f.words.Dims[matrixDim], &f.words.Dims[vectorDim]}[id], false
+	}); err != nil {
+		t.Fatal(err)
+	}
+	params := []script.Param{{Size: 64, Row: 64, Factor: 1, Updated: true}, {Offset: 64, Size: 8, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
+	r := &script.Request{Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true, Result: script.NoOffset, Tensors: true, Keep: keep}
+	var b script.Builder
+	built, err := b.Build(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := script.Verify(&built.Script, p); err != nil {
+		t.Error(err)
+	}
+	return &built.Script
+}
+
+// behindAll lists what stands behind all instructions of an opcode.
+func behindAll(t *testing.T, s *script.Script, op script.Opcode) (behind []script.Fn) {
+	t.Helper()
+	for p := range s.Processors() {
+		for in, err := range s.Instructions(p) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if in.Op == op {
+				behind = append(behind, script.Fn(in.Fn))
+			}
+		}
+	}
+	return behind
+}
+
 // The function of a product stands behind its sums if nobody else reads the product; else it has an instruction of its own.
 func TestFunctionsStandBehindProducts(t *testing.T) {
-	const (
-		vector = iota
-		one
-		matrix
-	)
+	const vector, one = vectorDim, oneDim
 	tests := []struct {
 		name   string
 		record func(f *forest, w, x uint32) []uint32 // returns losses
@@ -49,49 +102,57 @@ func TestFunctionsStandBehindProducts(t *testing.T) {
 	}
 	for _, x := range tests {
 		t.Run(x.name, func(t *testing.T) {
-			dim := func(d ...uint32) bridge.Dim {
-				x := bridge.Dim{Nd: uint32(len(d)), Bd: 1}
-				copy(x.D[:], d)
-				return x
-			}
-			f := &forest{}
-			f.words.Dims = []bridge.Dim{dim(8), dim(1), dim(8, 8)}
-			w, v := f.add(ops.Parameter, matrix, []uint32{0}), f.add(ops.Parameter, vector, []uint32{1})
-			f.add(ops.Sum, one, nil, x.record(f, w, v)...)
-			f.words.NodeCount = int(f.node)
-			g := &bridge.Graph{}
-			if err := g.Append(&f.words, func(id uint32) (*bridge.Dim, bool) {
-				return []*bridge.Dim{&f.words.Dims[matrix], &f.words.Dims[vector]}[id], false
-			}); err != nil {
-				t.Fatal(err)
-			}
-			params := []script.Param{{Size: 64, Row: 64, Factor: 1, Updated: true}, {Offset: 64, Size: 8, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
-			p := sliced(t, []plan.Matrix{{Rows: 8, Cols: 8}}, 1)
-			r := &script.Request{Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true, Result: script.NoOffset, Tensors: true}
+			var keep []uint32
 			if x.keep {
-				r.Keep = []uint32{2}
+				keep = []uint32{2}
 			}
-			var b script.Builder
-			built, err := b.Build(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			var behind []script.Fn
-			for in, err := range built.Script.Instructions(0) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if in.Op == script.Product {
-					behind = append(behind, script.Fn(in.Fn))
-				}
-			}
+			behind := behindAll(t, built8(t, x.record, sliced(t, []plan.Matrix{{Rows: 8, Cols: 8}}, 1), keep...), script.Product)
 			if !slices.Equal(behind, x.behind) {
 				t.Errorf("behind the products stand %v, want %v", behind, x.behind)
 			}
-			if err := script.Verify(&built.Script, p); err != nil {
-				t.Error(err)
-			}
 		})
+	}
+}
+
+// Where several processors share rows a function stands behind the sum of what they leave, and its derivative behind
+// that of what holders leave of a transposed product; in small graphs products form both themselves, and one of a row
+// or column of processors stores them.
+func TestFunctionsStandBehindSums(t *testing.T) {
+	twice := func(f *forest, w, x uint32) []uint32 {
+		for range 2 {
+			x = f.add(ops.Tanh, vectorDim, nil, f.add(ops.MatrixMultiply, vectorDim, nil, w, x))
+		}
+		return []uint32{f.add(ops.SquaredNorm, oneDim, nil, x)}
+	}
+	d := plan.Device{Processors: 40, Warps: 1, RegistersPer: 255, SetAside: 60, SharedPerBlock: 64 << 10, Columns: 2}
+	p, err := plan.RoundRobin([]plan.Matrix{{Rows: 8, Cols: 8}}, d, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const holders = 8 * 4
+	for _, x := range []struct {
+		nodes                       int
+		sums, products, transposeds map[script.Fn]int
+	}{
+		{0, map[script.Fn]int{script.Tanh: 2, script.TanhB: 1}, map[script.Fn]int{script.Copy: 2 * holders}, map[script.Fn]int{script.Copy: 2 * holders}},
+		{10, map[script.Fn]int{script.Tanh: 1}, map[script.Fn]int{script.Copy: holders, script.Tanh: holders}, map[script.Fn]int{script.Copy: holders, script.TanhB: holders}},
+	} {
+		was := script.FormingNodes(x.nodes)
+		s := built8(t, twice, p)
+		script.FormingNodes(was)
+		count := func(op script.Opcode) map[script.Fn]int {
+			n := map[script.Fn]int{}
+			for _, fn := range behindAll(t, s, op) {
+				n[fn]++
+			}
+			return n
+		}
+		sums := count(script.Sum)
+		delete(sums, script.Copy) // the gradient of the vector
+		require.Equal(t, x.sums, sums)
+		require.Equal(t, x.products, count(script.Product))
+		require.Equal(t, x.transposeds, count(script.ProductT))
+		require.Zero(t, count(script.Map)[script.Tanh], "an instruction of its own")
 	}
 }
 
@@ -104,7 +165,7 @@ func TestAFunctionBehindAProduct(t *testing.T) {
 		rows, cols, _, matrices := g.alike()
 		flags, seed, rank := g.flags(script.Acc, script.Bias), rng.Uint64(), rng.Uint32N(3)
 		fn := []script.Fn{script.Copy, script.Tanh, script.Logistic, script.Relu}[rng.IntN(4)]
-		head := []uint32{act, matrices & 0xff, script.Float(2), g.memory(script.SegAct, rows), script.Float(2)}
+		head := []uint32{act, matrices & 0xff, script.Float(2), g.memory(script.SegAct, rows), script.Float(2), 0, 0}
 		items := make([][]uint32, 1+rng.IntN(6))
 		for i := range items {
 			items[i] = []uint32{g.memory(script.SegAct, rows), g.memory(script.SegAct, cols)}

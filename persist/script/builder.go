@@ -111,6 +111,10 @@ type Builder struct {
 	otherwise []bool // used by others than products, or from their right
 	spots     []spot
 	reader    []uint32 // the only node that reads it
+	room      []uint32 // for how many parts of its gradient there has to be room behind its value
+	inParts   []uint32 // of how many parts behind it its value is formed; of a product, the value of what reads it
+	stored    []bool   // a product stores its value, which is formed
+	taken     []taken
 
 	// Per node (backward).
 	grads         []bool // depends on a parameter
@@ -136,7 +140,7 @@ type Builder struct {
 	matrices []matrixItem
 	terms    []term       // of one node
 	outers   []matrixItem // of Outer; their level, outerLevel, is known at the end
-	beside   []uint32     // results of an affine transform's products that are added at its end
+	beside   []source     // results of an affine transform's products that are added at its end
 	axes     []axis       // of one node
 	moved    []move       // of one node
 	shifts   []uint32     // of a softmax's rows
@@ -335,6 +339,10 @@ func (b *Builder) reset(r *Request) {
 	b.gcluster, b.gsub = resize(b.gcluster, n), resize(b.gsub, n)
 	b.passFrom, b.passAt = resize(b.passFrom, n), resize(b.passAt, n)
 	b.reader, b.partials = resize(b.reader, n), resize(b.partials, n)
+	b.room, b.inParts, b.stored, b.taken = resize(b.room, n), resize(b.inParts, n), resize(b.stored, n), resize(b.taken, n)
+	clear(b.room)
+	clear(b.inParts)
+	clear(b.stored)
 	b.nodeRange = nodeRange{end: r.Node + 1, tail: r.Node + 1}
 	b.division.taken, b.division.ends = b.division.taken[:0], b.division.ends[:0]
 	b.clear()

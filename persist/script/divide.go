@@ -240,6 +240,9 @@ func (b *Builder) chunkOf(shared, tail uint32) uint32 {
 		for m := range b.r.Plan.Matrices {
 			if uint32(b.r.Plan.Matrices[m].Cols) == x.rows {
 				holders = max(holders, len(b.plan.copies[b.columnPart(int32(m))][0]))
+				if b.plan.forming {
+					holders = max(holders, 2+mostRoom)
+				}
 			}
 		}
 		largest = max(largest, uint64(x.size)*uint64(holders))
@@ -261,6 +264,7 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 	p.need, p.otherwise, p.spots, p.grads, p.wants = b.need, b.otherwise, b.spots, b.grads, b.wants
 	p.gcluster, p.gsub, p.passFrom, p.passAt = b.gcluster, b.gsub, b.passFrom, b.passAt
 	p.reader, p.partials = b.reader, b.partials
+	p.room, p.inParts, p.stored, p.taken = b.room, b.inParts, b.stored, b.taken
 	p.knowsOthers, p.partial, p.mixed = false, false, false
 	p.nodeRange, p.division.err = nodes, nil
 	p.pieces.wanted, p.pieces.list = 0, nil

@@ -62,8 +62,14 @@ func makesOneScript(t *testing.T, sentences, partNodes int) {
 	}
 }
 
-// compareRuns runs two scripts and compares parameters, tables and what they report.
+// compareRuns runs two scripts and compares the bits of parameters, tables and what they report.
 func compareRuns(t *testing.T, seed uint64, r *script.Request, x, y *script.Script) {
+	t.Helper()
+	compareWithin(t, seed, r, x, y, 0)
+}
+
+// compareWithin is compareRuns up to a relative error.
+func compareWithin(t *testing.T, seed uint64, r *script.Request, x, y *script.Script, most float64) {
 	t.Helper()
 	memory := liveMemory(x)
 	e, f := checking(t, 1, r.Plan, memory), checking(t, 1, r.Plan, liveMemory(y))
@@ -76,7 +82,8 @@ func compareRuns(t *testing.T, seed uint64, r *script.Request, x, y *script.Scri
 	for _, seg := range []script.Segment{script.SegParam, script.SegTable, script.SegState, script.SegResult} {
 		a, b := e.Segment(seg), f.Segment(seg)
 		for i := range memory[seg] {
-			if math.Float32bits(a[i]) != math.Float32bits(b[i]) {
+			same := math.Float32bits(a[i]) == math.Float32bits(b[i])
+			if !same && !(math.Abs(float64(a[i]-b[i])) < most*math.Abs(float64(a[i]))) {
 				t.Errorf("seed %d: %v+%d is %v and %v", seed, seg, i, a[i], b[i])
 				break
 			}

@@ -120,7 +120,7 @@ func (b *Builder) map2(cluster, sub int32, fn Fn, flags uint32, p float32, n int
 
 // fill adds a Fill of n elements of act.
 func (b *Builder) fill(cluster, sub int32, value float32, n int, at uint32) {
-	sig := b.sigs.short(4, n, firstWord(Fill, 0, 0), uint32(SegAct), uint32(n), bits(value), 0, 0, 0)
+	sig := b.sigs.short(4, n, firstWord(Fill, 0, 0), uint32(SegAct), uint32(n), bits(value), 0, 0, 0, 0)
 	b.local(cluster, sub, sig, at, 0, 0)
 }
 
@@ -138,23 +138,40 @@ func (b *Builder) sumItems(cluster, sub int32, flags uint32, dst operand, from S
 
 // sumListed is sumItems of the sources in b.sumList.
 func (b *Builder) sumListed(cluster, sub int32, flags uint32, dst operand, from Segment, scale float32, n int, runs sourceRuns) int32 {
-	const head = 8
 	if k := len(b.sumList); runs.items == 0 && (k == 1 || k <= fewSources && scale == 1 && n <= fewElements) {
 		return b.addFew(cluster, sub, flags, dst, from, scale, n)
 	}
 	for list := b.sumList; len(list) > 0; {
-		k := min(len(list), MaxWords-head)
+		k := min(len(list), mostItems)
 		r := min(runs.items, k)
-		at := uint32(len(b.pool))
-		b.pool = append(b.pool, uint32(Sum)|flags<<16, uint32(head+k)|uint32(k)<<16,
-			uint32(dst.seg)|uint32(from)<<4, uint32(n), bits(scale), dst.at, uint32(r)|runs.count<<16, runs.apart)
-		b.pool = append(b.pool, list[:k]...)
-		b.inCluster(cluster, sub, rawSig, at, 0, 0, 1+int32((k+r*int(runs.count))*n>>11))
+		b.sum(cluster, sub, firstWord(Sum, uint8(Copy), flags), dst, from, scale, n, list[:k], sourceRuns{r, runs.count, runs.apart}, operand{})
 		list, runs.items = list[k:], runs.items-r
 		flags |= Acc
 		sub++
 	}
 	return sub
+}
+
+// mostItems is how many items a Sum has at most.
+const (
+	sumHead   = 9
+	mostItems = MaxWords - sumHead
+)
+
+// sum adds a Sum of the items in list.
+func (b *Builder) sum(cluster, sub int32, first uint32, dst operand, from Segment, scale float32, n int, list []uint32, runs sourceRuns, y operand) {
+	at, k := uint32(len(b.pool)), len(list)
+	b.pool = append(b.pool, first, uint32(sumHead+k)|uint32(k)<<16,
+		uint32(dst.seg)|uint32(from)<<4|uint32(y.seg)<<8, uint32(n), bits(scale), dst.at, uint32(runs.items)|runs.count<<16, runs.apart, y.at)
+	b.pool = append(b.pool, list...)
+	b.inCluster(cluster, sub, rawSig, at, 0, 0, 1+int32((k+runs.items*int(runs.count))*n>>11))
+}
+
+// sumOfRuns lists the sources for a Sum with a function behind it, if there are several of one node together and one
+// instruction does for all.
+func (b *Builder) sumOfRuns(src []source) (runs sourceRuns, ok bool) {
+	runs = b.listSources(src)
+	return runs, runs.items > 0 && len(b.sumList) <= mostItems
 }
 
 // So many sources of so many elements are added two by two: that fuses with what comes before and behind.

@@ -66,7 +66,7 @@ type holderTable struct {
 	of     *plan.Plan
 	copies [][][]int32 // by part and copy: its holders, those of the first rows or columns first
 	outers []int       // by matrix: how many copies have columns of its gradient to form
-	rank   []int32     // by part and processor: its place among the holders of its copy, -1: none
+	rank   []int32     // by part and processor: its place among the holders of its copy whose results are added, -1: it holds nothing
 	copy   []int32     // by part and processor: which copy
 	class  []int32     // by processor; a class holds the same copies of the same matrices
 	first  []int32     // by class: its first processor
@@ -76,6 +76,8 @@ type holderTable struct {
 	group  []int32     // by class: its copy of these, -1: none
 	groups int
 	beside []int32 // the processors that are in none
+
+	forming bool // products may form their vectors
 }
 
 // update makes it the table of a plan.
@@ -93,17 +95,18 @@ func (t *holderTable) update(p *plan.Plan) {
 			}
 		}
 		t.outers = append(t.outers, outers)
-		t.addRows(p, i)
+		t.addRows(p, i, func(k, across int) int { return k % across })
 	}
 	for i := range p.Matrices {
 		if p.Residence(i).Columns > 0 {
 			t.addColumns(p, i)
 		} else {
-			t.addRows(p, i)
+			t.addRows(p, i, func(k, across int) int { return k / across })
 		}
 	}
 	t.addClasses(n)
 	t.addSlices(p.Slices)
+	t.forming = p.SharesRows() && !p.Atomics
 }
 
 // addSlices adds what there is of slices.
@@ -148,13 +151,14 @@ func (t *holderTable) addClasses(n int) {
 	}
 }
 
-// addRows adds a part whose holders are those of a matrix's rows.
-func (t *holderTable) addRows(p *plan.Plan, m int) {
+// addRows adds a part whose holders are those of a matrix's partitions; the k-th of a copy, of which so many share a row, has the rank place.
+func (t *holderTable) addRows(p *plan.Plan, m int, place func(k, across int) int) {
+	across := max(1, p.Matrices[m].Across)
 	copies := make([][]int32, max(1, p.Matrices[m].Copies))
 	for _, x := range p.Of(m) {
 		at := len(t.copies)*p.Processors + x.Processor
 		if t.rank[at] < 0 {
-			t.rank[at], t.copy[at] = int32(len(copies[x.Copy])), int32(x.Copy)
+			t.rank[at], t.copy[at] = int32(place(len(copies[x.Copy]), across)), int32(x.Copy)
 			copies[x.Copy] = append(copies[x.Copy], int32(x.Processor))
 		}
 	}
@@ -265,11 +269,19 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 			x.heap.clear()
 		}
 		for k := range n {
-			b.places[from+k] = x.heap.add(b.clusters[b.byLevel[from+k]].cost)
+			cost := b.clusters[b.byLevel[from+k]].cost
+			if level == b.outerLevel && b.r.Plan.RowsPerWarp > 0 {
+				cost = gpuSum + gpuSumWork*cost
+			}
+			b.places[from+k] = x.heap.add(cost)
 		}
 		from += n
 	}
 }
+
+// What a sum beside outer products takes on a GPU, where it mostly waits for memory, counted like their items, of which
+// each is 2: measured with TD-RNN, 4 µs beside 0.06 an item.
+const gpuSum, gpuSumWork = 64, 8
 
 // loadProducts makes loads those of a level's products.
 func (b *Builder) loadProducts(loads []int32, level int) {

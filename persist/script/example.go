@@ -101,10 +101,10 @@ func ownForward(a *Assembler, p int) {
 	act, act2 := Segs(SegAct), Segs(SegAct, SegAct)
 	a.Do(p, Map, uint8(Copy), Own|Published, []uint32{Segs(SegAct, SegInput), ownIn, 0, 0}, []uint32{ownX, 0})
 	a.Do(p, Poll, 0, 0, []uint32{act, ownIn}, []uint32{ownX})
-	a.DoListed(p, Product, Bias, []uint32{Segs(SegAct, SegAct, SegParam), 0, one, ownB, one}, []uint32{ownY, ownX})
+	a.DoListed(p, Product, Bias, []uint32{Segs(SegAct, SegAct, SegParam), 0, one, ownB, one, 0, 0}, []uint32{ownY, ownX})
 	a.Do(p, Map, uint8(Tanh), Own|Sync|Published, []uint32{act2, ownHidden, 0, 0}, []uint32{ownH, ownY})
 	a.Do(p, Poll, 0, 0, []uint32{act, ownHidden}, []uint32{ownH})
-	a.Do(p, Product, 0, 0, []uint32{act2, 1, one, 0, 0}, []uint32{ownZ, ownH})
+	a.Do(p, Product, 0, 0, []uint32{act2, 1, one, 0, 0, 0, 0}, []uint32{ownZ, ownH})
 	a.Do(p, Map, uint8(Tanh), Own|Sync, []uint32{act2, ownOut, 0, 0}, []uint32{ownO, ownZ})
 }
 
@@ -113,16 +113,16 @@ func ownBackward(a *Assembler, p int) {
 	act, act2, act3 := Segs(SegAct), Segs(SegAct, SegAct), Segs(SegAct, SegAct, SegAct)
 	a.Do(p, Fill, 0, Own, []uint32{act, ownOut, one}, []uint32{ownDO})
 	a.Do(p, Map, uint8(TanhB), Own|Sync, []uint32{act3, ownOut, 0, 0}, []uint32{ownDZ, ownDO, ownO})
-	a.DoListed(p, ProductT, Sync|Published, []uint32{act2, 1, one, uint32(p) * ownHidden}, []uint32{ownTH, ownDZ})
+	a.DoListed(p, ProductT, Sync|Published, []uint32{act2, 1, one, uint32(p) * ownHidden, 0}, []uint32{ownTH, ownDZ})
 	a.DoListed(p, Outer, Acc, []uint32{Segs(SegGrad, SegAct, SegAct), 1, one, ownV}, []uint32{ownDZ, ownH})
 	a.Do(p, Poll, 0, Own, []uint32{act, ownHidden}, []uint32{ownTH}, []uint32{ownTH + ownHidden})
-	a.Do(p, Sum, 0, Own, []uint32{act2, ownHidden, one, ownDH, 1 | 2<<16, ownHidden}, []uint32{ownTH})
+	a.Do(p, Sum, 0, Own, []uint32{act2, ownHidden, one, ownDH, 1 | 2<<16, ownHidden, 0}, []uint32{ownTH})
 	a.Do(p, Map, uint8(TanhB), Own|Sync, []uint32{act3, ownHidden, 0, 0}, []uint32{ownDY, ownDH, ownH})
-	a.Do(p, ProductT, 0, Sync|Published, []uint32{act2, 0, one, uint32(p) * ownIn}, []uint32{ownTX, ownDY})
+	a.Do(p, ProductT, 0, Sync|Published, []uint32{act2, 0, one, uint32(p) * ownIn, 0}, []uint32{ownTX, ownDY})
 	a.Do(p, Outer, 0, Acc, []uint32{Segs(SegGrad, SegAct, SegAct), 0, one, ownW}, []uint32{ownDY, ownX})
 	a.Do(p, Map, uint8(Copy), Own|Acc, []uint32{Segs(SegGrad, SegAct), ownHidden, 0, 0}, []uint32{ownB, ownDY})
 	a.Do(p, Poll, 0, Own, []uint32{act, ownIn}, []uint32{ownTX}, []uint32{ownTX + ownIn})
-	a.Do(p, Sum, 0, Own, []uint32{act2, ownIn, one, ownDX, 0, 0}, []uint32{ownTX}, []uint32{ownTX + ownIn})
+	a.Do(p, Sum, 0, Own, []uint32{act2, ownIn, one, ownDX, 0, 0, 0}, []uint32{ownTX}, []uint32{ownTX + ownIn})
 }
 
 // expect computes the results in float64.

@@ -67,12 +67,18 @@ func TestOwnExampleRuns(t *testing.T) {
 
 // onMatrix adds an instruction with items of its own or with listed ones.
 func (g *instructions) onMatrix(a *script.Assembler, op script.Opcode, flags uint32, head []uint32, items ...[]uint32) {
+	g.onMatrixWith(a, op, script.Copy, flags, head, items...)
+}
+
+func (g *instructions) onMatrixWith(a *script.Assembler, op script.Opcode, fn script.Fn, flags uint32, head []uint32, items ...[]uint32) {
 	if g.rng.IntN(2) == 0 {
-		a.Do(0, op, 0, flags, head, items...)
+		a.Do(0, op, uint8(fn), flags, head, items...)
 		return
 	}
 	a.Lists = append(a.Lists, make([]uint32, g.rng.IntN(4))...) // so that lists begin anywhere
+	at := len(a.Streams[0])
 	a.DoListed(0, op, flags, head, items...)
+	a.Streams[0][at] |= uint32(fn) << 8
 }
 
 // memoryWords is the size of each segment in the test below.
@@ -98,10 +104,12 @@ func newInstructions(t *testing.T, rng *rand.Rand) *instructions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range matrices {
+	for i, m := range matrices {
 		w := plan.Residence{Kind: plan.Kind(rng.IntN(3)), First: rng.IntN(p.Processors)}
 		if w.Kind != plan.Registers || rng.IntN(2) == 0 {
 			w.Columns = (m.Cols + p.Processors - 1) / p.Processors
+		} else if rng.IntN(2) == 0 {
+			shareRows(p, i)
 		}
 		p.Where = append(p.Where, w)
 	}
@@ -109,10 +117,39 @@ func newInstructions(t *testing.T, rng *rand.Rand) *instructions {
 	return g
 }
 
+// formed is of how many vectors those of a product with matrix m are formed, which may be none.
+func (g *instructions) formed(m int) int {
+	if w := g.plan.Where[m]; w.Kind != plan.Registers || w.Columns > 0 {
+		return 0
+	}
+	return g.rng.IntN(4)
+}
+
+// vectorsAt is the place of a vector of so many elements that is formed of count vectors behind it, or of one that is there.
+func (g *instructions) vectorsAt(seg script.Segment, n, count, before int) uint32 {
+	if count == 0 {
+		return g.memory(seg, n)
+	}
+	return (g.memory(seg, (before+count)*n+3)+3)&^3 + g.rng.Uint32N(4-2*uint32(count%2))
+}
+
+// shareRows has each processor hold some columns of matrix m, where that divides them, instead of some rows.
+func shareRows(p *plan.Plan, m int) {
+	x := &p.Matrices[m]
+	if len(p.Of(m)) < p.Processors || x.Cols%p.Processors != 0 {
+		return
+	}
+	x.Across = p.Processors
+	for k := range p.Of(m) {
+		part := &p.Of(m)[k]
+		part.Row, part.Rows, part.Column = 0, x.Rows, k*x.ColumnsEach()
+	}
+}
+
 // alike makes the plan one of matrices of one size in registers, and chooses some.
 func (g *instructions) alike() (rows, cols, terms int, matrices uint32) {
 	x := g.plan.Matrices[0]
-	x.Rows, x.Cols = 1+x.Rows/4, 1+x.Cols/4
+	x.Rows, x.Cols, x.Across = 1+x.Rows/4, 1+x.Cols/4, 0
 	list := []plan.Matrix{x, x, x}
 	for i := range list {
 		list[i].Offset = uint32(i * x.Rows * x.Cols)
@@ -186,14 +223,15 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 		a.Do(0, script.Random, uint8(fn), g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(0.5), script.Float(0.7), 1, 2, 3}, items...)
 	},
 	script.Sum: func(g *instructions, a *script.Assembler) {
-		n, segs := 1+g.rng.IntN(90), g.segments(2)
+		n, segs := 1+g.rng.IntN(90), g.segments(3)
 		each, apart := 1+g.rng.IntN(5), n+g.rng.IntN(3)
-		items := g.vectors(segs[1:], n)
+		items := g.vectors(segs[1:2], n)
 		runs := g.rng.IntN(1 + min(3, len(items)))
 		for i := range runs {
 			items[i][0] = g.memory(segs[1], each*apart)
 		}
-		a.Do(0, script.Sum, 0, g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), g.memory(segs[0], n), uint32(runs | each<<16), uint32(apart)}, items...)
+		fn := []script.Fn{script.Copy, script.Tanh, script.Logistic, script.Relu, script.TanhB, script.LogisticB, script.ReluB}[g.rng.IntN(7)]
+		a.Do(0, script.Sum, uint8(fn), g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), g.memory(segs[0], n), uint32(runs | each<<16), uint32(apart), g.memory(segs[2], n)}, items...)
 	},
 	script.Collect: func(g *instructions, a *script.Assembler) {
 		n, segs := 1+g.rng.IntN(90), g.segments(3)
@@ -246,24 +284,27 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 	script.Product: func(g *instructions, a *script.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))
 		rows, cols, segs := g.plan.Matrices[m].Rows, g.plan.Matrices[m].Cols, g.segments(3)
-		items := make([][]uint32, 1+g.rng.IntN(6))
+		items, count, flags := make([][]uint32, 1+g.rng.IntN(6)), g.formed(m), g.flags(script.Acc, script.Bias)
+		fn := []script.Fn{script.Copy, script.Tanh, script.Logistic, script.Relu}[g.rng.IntN(4)]
 		for i := range items {
-			items[i] = []uint32{g.memory(segs[0], rows), g.memory(segs[1], cols)}
+			items[i] = []uint32{g.memory(segs[0], rows+3), g.vectorsAt(segs[1], cols, count, 1)}
 		}
-		g.onMatrix(a, script.Product, g.flags(script.Acc, script.Bias), []uint32{script.Segs(segs...), uint32(m), script.Float(2), g.memory(segs[2], rows), script.Float(1)}, items...)
+		g.onMatrixWith(a, script.Product, fn, flags, []uint32{script.Segs(segs...), uint32(m), script.Float(2), g.memory(segs[2], rows), script.Float(1), uint32(g.rng.IntN(3)), uint32(count)}, items...)
 	},
 	script.ProductT: func(g *instructions, a *script.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))
 		rows, cols, segs := g.plan.Matrices[m].Rows, g.plan.Matrices[m].Cols, g.segments(2)
-		items := make([][]uint32, 1+g.rng.IntN(6))
+		items, count, flags, fn := make([][]uint32, 1+g.rng.IntN(6)), g.formed(m), g.flags(script.Acc), script.Copy
 		for i := range items {
-			items[i] = []uint32{g.memory(segs[0], 3*cols), g.memory(segs[1], rows)}
+			items[i] = []uint32{g.memory(segs[0], 3*cols), g.vectorsAt(segs[1], rows, count, 2)}
 		}
-		flags := g.flags(script.Acc)
+		if count > 0 {
+			fn = []script.Fn{script.TanhB, script.LogisticB, script.ReluB}[g.rng.IntN(3)]
+		}
 		if g.plan.Where[m].Columns == 0 {
 			flags |= g.flags(script.Atomic)
 		}
-		g.onMatrix(a, script.ProductT, flags, []uint32{script.Segs(segs...), uint32(m), script.Float(2), uint32(cols)}, items...)
+		g.onMatrixWith(a, script.ProductT, fn, flags, []uint32{script.Segs(segs...), uint32(m), script.Float(2), uint32(cols), uint32(count)}, items...)
 	},
 	script.Outer: func(g *instructions, a *script.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))
@@ -428,7 +469,7 @@ func TestFootprintIsWhatTheKernelTouches(t *testing.T) {
 	e := newExecutor(t, 1)
 	rng := rand.New(rand.NewPCG(5, 6))
 	for op, make := range sizes {
-		for range 150 {
+		for range script.Fewer(150) {
 			g := newInstructions(t, rng)
 			a := script.NewAssembler(1, 1)
 			a.Rank[0], a.Group[0] = rng.Uint32N(3), 3

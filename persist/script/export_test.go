@@ -15,12 +15,30 @@ func PartNodes(n int) int {
 	return was
 }
 
+// FormingNodes sets up to how many nodes of a graph products form their vectors, and returns how many it was.
+func FormingNodes(n int) int {
+	was := formingNodes
+	formingNodes = n
+	return was
+}
+
+// racing is whether the race detector watches, with which some tests take 25 times as long.
+var racing bool
+
 // few is how often something random is tried: a tenth of it with -short.
 func few(n int) int {
 	if testing.Short() {
 		return n / 10
 	}
 	return n
+}
+
+// Fewer is few, and a quarter of that with the race detector.
+func Fewer(n int) int {
+	if racing {
+		return few(n) / 4
+	}
+	return few(n)
 }
 
 // Merged is how many nodes of the last graph were taken for others.

@@ -235,6 +235,9 @@ func (f *Footprint) sum() error {
 		return err
 	}
 	f.add(0, 0, uint64(f.in.Field("dst"))+first, f.result(), axis)
+	if derivatives[f.in.Fn] {
+		f.add(2, 0, uint64(f.in.Field("y"))+first, asRead|asPaired, axis)
+	}
 	for i := range f.in.Items {
 		if i < runs {
 			f.add(1, 0, uint64(f.in.Item(i)[0])+first, asRead|asPaired, axis, Axis{uint64(count), apart})
@@ -307,8 +310,8 @@ func (f *Footprint) partitions(m int) []plan.Partition {
 func (f *Footprint) weights(m *plan.Matrix, mine []plan.Partition) {
 	for _, p := range mine {
 		r := Range{
-			Segment: SegParam, Offset: uint64(m.Offset) + uint64(p.Row), Read: true, Matrix: 1 + p.Matrix, Rank: 2,
-			Axes: [MaxAxes]Axis{{uint64(p.Rows), 1}, {uint64(m.Cols), uint64(m.Rows)}},
+			Segment: SegParam, Offset: uint64(m.Offset) + uint64(p.Row+p.Column*m.Rows), Read: true, Matrix: 1 + p.Matrix, Rank: 2,
+			Axes: [MaxAxes]Axis{{uint64(p.Rows), 1}, {uint64(m.ColumnsEach()), uint64(m.Rows)}},
 		}
 		if f.plan.Residence(p.Matrix).Kind == plan.Streamed {
 			r.Matrix = 0
@@ -319,26 +322,33 @@ func (f *Footprint) weights(m *plan.Matrix, mine []plan.Partition) {
 
 func (f *Footprint) product() error {
 	m, mine, err := f.matrix()
+	if err == nil {
+		err = f.checkForming(int(f.in.Field("matrix")))
+	}
 	if err != nil || len(mine) == 0 {
 		return err
 	}
 	f.weights(m, mine)
+	shift, columns := uint64(f.in.Field("shift")), Axis{uint64(m.ColumnsEach()), 1}
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		for _, p := range mine {
 			rows := Axis{uint64(p.Rows), 1}
-			f.add(0, i, uint64(item[0])+uint64(p.Row), f.result(), rows)
-			if f.in.Flags&Bias != 0 {
+			f.add(0, i, uint64(item[0])+shift+uint64(p.Row), f.result(), rows)
+			if f.in.Flags&Bias != 0 && p.Column == 0 {
 				f.add(2, i, uint64(f.in.Field("bias"))+uint64(p.Row), asRead|asPaired, rows)
 			}
 		}
-		f.add(1, i, uint64(item[1]), asRead, Axis{uint64(m.Cols), 1})
+		f.vectorOf(i, uint64(item[1]), uint64(m.Cols), uint64(mine[0].Column), columns, mine[0].Row == 0)
 	}
 	return nil
 }
 
 func (f *Footprint) productT() error {
 	m, mine, err := f.matrix()
+	if err == nil {
+		err = f.checkForming(int(f.in.Field("matrix")))
+	}
 	if err == nil && f.plan.Residence(int(f.in.Field("matrix"))).Columns > 0 {
 		if f.in.Flags&Atomic != 0 {
 			return fmt.Errorf("matrix %d is transposed by columns: nobody adds to what another does", f.in.Field("matrix"))
@@ -353,9 +363,53 @@ func (f *Footprint) productT() error {
 	shift := uint64(f.in.Field("shift"))
 	for i := range f.in.Items {
 		item := f.in.Item(i)
-		f.add(0, i, uint64(item[0])+shift, f.result(), Axis{uint64(m.Cols), 1})
+		f.add(0, i, uint64(item[0])+shift+uint64(mine[0].Column), f.result(), Axis{uint64(m.ColumnsEach()), 1})
 		for _, p := range mine {
-			f.add(1, i, uint64(item[1])+uint64(p.Row), asRead, Axis{uint64(p.Rows), 1})
+			f.vectorOf(i, uint64(item[1]), uint64(m.Rows), uint64(p.Row), Axis{uint64(p.Rows), 1}, p.Column == 0)
+		}
+	}
+	return nil
+}
+
+// vectorOf adds the elements from first on of an item's vector at x, of so many: it is there, or it is formed and,
+// by whoever stores it, written.
+func (f *Footprint) vectorOf(item int, x, size, first uint64, axis Axis, stores bool) {
+	count := f.in.Field("count")
+	if count == 0 {
+		f.add(1, item, x+first, asRead, axis)
+		return
+	}
+	stores = stores && x&stored != 0
+	if x&halved != 0 {
+		count /= 2
+	}
+	x &^= stored | halved
+	from := x + size
+	if f.in.Op == ProductT {
+		f.add(1, item, from+first, asRead, axis) // y
+		from += size
+	}
+	f.add(1, item, from+first, asRead, axis, Axis{uint64(count), size})
+	if stores {
+		f.add(1, item, x+first, asWrite, axis)
+	}
+}
+
+// checkForming reports whether the vectors of a product can be formed so.
+func (f *Footprint) checkForming(m int) error {
+	count := f.in.Field("count")
+	w := f.plan.Residence(m)
+	switch {
+	case count > 0 && (w.Kind != plan.Registers || w.Columns > 0):
+		return fmt.Errorf("vectors are formed for matrix %d, which is beyond the registers", m)
+	case count > MaxRun:
+		return fmt.Errorf("a sum of %d vectors: up to %d", count, MaxRun)
+	case f.in.Op == ProductT && (count == 0) != (Fn(f.in.Fn) == Copy):
+		return fmt.Errorf("function %s, but %d vectors", FnTable[f.in.Fn].Name, count)
+	}
+	for i := range f.in.Items {
+		if f.in.Item(i)[1]&halved != 0 && count%2 != 0 {
+			return fmt.Errorf("item %d: the sum of half of %d vectors", i, count)
 		}
 	}
 	return nil

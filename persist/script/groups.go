@@ -136,7 +136,7 @@ func (w *streamWriter) groupRun(s *classStream, sync bool, most uint32, list []i
 			w.words[at] = w.words[at]&^runsOf | most
 		}
 		if op == ProductT {
-			w.shifts = append(w.shifts, shift{uint32(at + shiftWord), b.partOf(words)}) // each has a result of its own
+			w.shifts = append(w.shifts, shift{uint32(at + shiftWordT), b.partOf(words)}) // each has a result of its own
 		}
 		if listed {
 			w.words[at] |= Listed << 16

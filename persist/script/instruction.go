@@ -46,8 +46,8 @@ func Decode(words, script []uint32) (Instruction, error) {
 	if int(in.Fn) >= functions(in.Op) {
 		return in, fmt.Errorf("function %d: %s has %d", in.Fn, in.Op, functions(in.Op))
 	}
-	if in.Op == Product && !behind[in.Fn] {
-		return in, fmt.Errorf("function %s cannot be behind a product", FnTable[in.Fn].Name)
+	if in.Op == Product && !behind[in.Fn] || in.Op == Sum && !behind[in.Fn] && !derivatives[in.Fn] || in.Op == ProductT && Fn(in.Fn) != Copy && !derivatives[in.Fn] {
+		return in, fmt.Errorf("function %s cannot be behind a %s", FnTable[in.Fn].Name, in.Op)
 	}
 	if in.Flags >= 1<<len(flagNames) {
 		return in, fmt.Errorf("unknown flags %#x", in.Flags)
@@ -101,7 +101,7 @@ func (in *Instruction) findList(length, head int, script []uint32) error {
 
 // functions is the number of functions an opcode selects among.
 func functions(op Opcode) int {
-	if op == Product {
+	if op == Product || op == ProductT || op == Sum {
 		return int(Fns)
 	}
 	switch Formats[op].Items {

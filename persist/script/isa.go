@@ -124,11 +124,11 @@ var Formats = [opcodes]Format{
 	Map:      {"map", []string{"segments", "n", "p", "q"}, -1, "dst[i] = f(in...[i]), i < n"},
 	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1, "the same over up to 5 kept and 5 reduced axes, summed over the reduced"},
 	Chain:    {"chain", []string{"n", "operations"}, -5, "several operations like map's, one after the other, on slots whose elements stay with the thread"},
-	Sum:      {"sum", []string{"segments", "n", "scale", "dst", "runs", "apart"}, 1, "dst[i] = scale * sum of src[i] over the items; the first of them, as many as the low half of runs says, stand for as many sources as its high half says, so many floats apart"},
+	Sum:      {"sum", []string{"segments", "n", "scale", "dst", "runs", "apart", "y"}, 1, "dst[i] = f(scale * sum of src[i] over the items), with acc of dst[i] and that; f is a function that a product may have, or a derivative that collect may, of the sum and y[i]; the first of them, as many as the low half of runs says, stand for as many sources as its high half says, so many floats apart"},
 	Collect:  {"collect", []string{"segments", "n", "scale", "count", "apart", "function"}, -6, "for each item: dst[i] = scale * sum of src[i] over runs of count vectors, so many floats apart; or a derivative, tanh's, logistic's or relu's, of that and y[i]"},
-	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale"}, 2, "y[r] = f(bias_scale*bias[r] + scale * W[r,:]·x), with acc of y[r] and that, for the processor's rows of a matrix; f, its function, is copy, tanh, logistic or relu"},
-	ProductT: {"product_t", []string{"segments", "matrix", "scale", "shift"}, 2, "t[shift+c] = scale * sum of W[r,c]*dy[r] over the processor's rows; of a matrix that is transposed from memory, over all rows for the processor's columns"},
-	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], the processor's rows"},
+	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale", "shift", "count"}, 2, "y[shift+r] = f(bias_scale*bias[r] + scale * W[r,:]·x), with acc of y[r] and that, for the processor's rows of a matrix; f, its function, is copy, tanh, logistic or relu. Of rows that several processors share it is the sum over the processor's columns, and the bias is added to that of the first. If count is not 0, x is formed first, x[c] = f(sum of so many vectors, which follow x), f is not behind the sums, x is at a multiple of 4; 1 more says that those who have the first row store x, 2 more that it is half as many vectors"},
+	ProductT: {"product_t", []string{"segments", "matrix", "scale", "shift", "count"}, 2, "t[shift+c] = scale * sum of W[r,c]*dy[r] over the processor's rows, for its columns; of a matrix that is transposed from memory, over all rows for the processor's columns. If count is not 0, dy is formed first: a derivative, as collect's, of the sum of so many vectors and y, which follows dy, as they follow y; places are as those of x, and those who have the first column store dy"},
+	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], the processor's rows and columns"},
 	Affine:   {"affine", []string{"segments", "matrices", "scale", "bias", "bias_scale", "function"}, -7, "y[r] = f(bias_scale*bias[r] + scale * sum over the matrices of W[r,:]·x) for the processor's rows, which are the same of all; f is copy, tanh, logistic or relu"},
 	AffineT:  {"affine_t", []string{"segments", "matrices", "scale", "apart"}, -8, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows, for each matrix: the results of a matrix are those of the group's processors, so many floats apart, and follow those of the matrix before"},
 	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale"}, 3, "C[i,j] = scale * sum over k of A[i,k]*B[k,j], any strides"},
@@ -398,6 +398,13 @@ const Absent = 1<<32 - 4
 
 // MaxTerms bounds the matrices of Affine and AffineT, whose numbers are a byte each: a matrix that they name is below 256.
 const MaxTerms = 4
+
+// Added to the place of a vector that a product forms, which is a multiple of 4: that it is stored, and that it is the sum
+// of half as many vectors as the instruction says.
+const (
+	stored = 1
+	halved = 2
+)
 
 // MaxListed bounds the words of the items of an instruction with flag Listed: the device fetches a list as a whole,
 // from a multiple of 4 words on.

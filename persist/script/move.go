@@ -247,7 +247,7 @@ func (b *Builder) rowItem(c, s int32, fn RowFn, flags uint32, p float32, n, stri
 		words[k] = label
 		k++
 	}
-	sig := b.sigs.short(5, 4*int(n), firstWord(Row, uint8(fn), flags), segs, n, stride, bits(p), 0, 0)
+	sig := b.sigs.short(5, 4*int(n), firstWord(Row, uint8(fn), flags), segs, n, stride, bits(p), 0, 0, 0)
 	b.addItem(c, s, sig, words[:k])
 }
 

@@ -101,24 +101,41 @@ func (b *Builder) copyBias(v, bias uint32, y operand) {
 }
 
 // productChain adds the products one after another, each a level behind the one before. One
-// that is ready earlier and whose matrix lives elsewhere does not wait: its result is added at the end.
+// that is ready earlier and whose matrix lives elsewhere does not wait, nor does one of which several processors each
+// have a part of the sum: those results are added at the end.
 func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool) {
+	if h, ok := b.leavesParts(v, acc); ok {
+		b.leaveParts(v, h, bias, level)
+		return
+	}
 	b.beside = b.beside[:0]
+	size, end := uint32(b.size(v)), int32(0)
 	fresh, chain := !acc && bias != NoOffset, int32(-1)
+	whole := slices.ContainsFunc(b.terms, func(p term) bool { return b.across(p.matrix) == 1 })
 	for k, p := range b.terms {
 		if p.matrix < 0 {
 			b.gemmForward(v, p, y, acc)
 			level, acc, chain = b.spots[v].level+1, true, -1
 			continue
 		}
-		if ready := b.ready(p.right); chain >= 0 && ready < level && b.apart(chain, p.matrix) {
-			t := b.alloc(b.size(v))
-			b.product(v, p, operand{SegAct, t}, ready, Copy, 0, NoOffset)
-			b.beside = append(b.beside, t)
+		ready, biased := b.ready(p.right), uint32(NoOffset)
+		if across := b.across(p.matrix); across > 1 {
+			if fresh && !whole && k == len(b.terms)-1 {
+				ready, biased, fresh = max(ready, level), bias, false
+			}
+			t := b.allocHolders(across, size)
+			b.product(v, p, operand{SegAct, t}, ready, Copy, 0, biased, size)
+			b.beside, end = append(b.beside, source{t, across, size}), max(end, ready)
 			continue
 		}
-		level = max(level, b.ready(p.right))
-		flags, biased := uint32(0), uint32(NoOffset)
+		if chain >= 0 && ready < level && b.apart(chain, p.matrix) {
+			t := b.alloc(int(size))
+			b.product(v, p, operand{SegAct, t}, ready, Copy, 0, NoOffset, 0)
+			b.beside = append(b.beside, one(t))
+			continue
+		}
+		level = max(level, ready)
+		flags := uint32(0)
 		if acc {
 			flags = Acc
 		}
@@ -129,15 +146,41 @@ func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool)
 		if k == len(b.terms)-1 && len(b.beside) == 0 {
 			fn, last = b.behindSums(v, y)
 		}
-		b.product(v, p, y, level, fn, flags, biased)
+		b.product(v, p, y, level, fn, flags, biased, 0)
 		b.spots[v] = spot{level, -1, 0}
 		b.spots[last] = b.spots[v]
 		level, acc, chain = level+1, true, p.matrix
 	}
-	for _, t := range b.beside {
-		c, s := b.place(v, v)
-		b.mapItem(c, s, Copy, Acc, 0, 0, b.size(v), y, operand{SegAct, t})
+	if len(b.beside) > 0 {
+		b.addBeside(v, y, end, acc)
 	}
+}
+
+// addBeside adds the results in b.beside, the last of which come about in a level, to what y has, or stores them.
+func (b *Builder) addBeside(v uint32, y operand, level int32, acc bool) {
+	flags := uint32(Acc)
+	if !acc {
+		flags = 0
+	}
+	if !acc || level >= b.spots[v].level {
+		b.spots[v] = spot{level, -1, 0}
+	}
+	c, s := b.place(v, v)
+	if runs, ok := b.sumOfRuns(b.beside); ok {
+		fn, last := b.behindSums(v, y)
+		b.sum(c, s, firstWord(Sum, uint8(fn), flags), y, SegAct, 1, b.size(v), b.sumList, runs, operand{})
+		b.spots[last] = b.spots[v]
+		return
+	}
+	b.spots[v].sub = b.sumItems(c, s, flags, y, SegAct, 1, b.size(v), b.beside) - 1
+}
+
+// across is how many processors share a row of a matrix: each has a part of its product.
+func (b *Builder) across(m int32) uint32 {
+	if m < 0 {
+		return 1
+	}
+	return uint32(max(1, b.r.Plan.Matrices[m].Across))
 }
 
 // apart reports whether other processors hold matrix m than matrix o.
@@ -146,22 +189,26 @@ func (b *Builder) apart(m, o int32) bool {
 }
 
 // productSignature is the signature of one product, with the result y, and where its right side is.
-func (b *Builder) productSignature(p term, y operand, fn Fn, flags, bias uint32) (sig, x uint32) {
+func (b *Builder) productSignature(p term, y operand, fn Fn, flags, bias, apart uint32) (sig, x uint32) {
 	segs, biasAt := uint32(y.seg)|uint32(b.s.Segment[p.right])<<4, uint32(0)
 	if bias != NoOffset {
 		flags, biasAt = flags|Bias, b.s.Value[bias]
 		segs |= uint32(b.s.Segment[bias]) << 8
 	}
 	cols := b.r.Plan.Matrices[p.matrix].Cols
-	sig = b.sigs.short(6, cols, firstWord(Product, uint8(fn), flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1), 0)
-	return sig, b.s.Value[p.right]
+	count, formed, place := b.formed(p.right)
+	if count > 0 {
+		fn = formed
+	}
+	sig = b.sigs.short(8, cols, firstWord(Product, uint8(fn), flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1), apart, count)
+	return sig, b.s.Value[p.right] + place
 }
 
-// product adds the items of one product, one a column of the result y.
-func (b *Builder) product(v uint32, p term, y operand, level int32, fn Fn, flags, bias uint32) {
+// product adds the items of one product, one a column of the result y. Holders who share rows leave results of their own, so far apart.
+func (b *Builder) product(v uint32, p term, y operand, level int32, fn Fn, flags, bias, apart uint32) {
 	m := &b.r.Plan.Matrices[p.matrix]
 	rows, cols := uint32(m.Rows), uint32(m.Cols)
-	sig, x := b.productSignature(p, y, fn, flags, bias)
+	sig, x := b.productSignature(p, y, fn, flags, bias, apart)
 	for i := range b.columns(v) {
 		b.onMatrix(level, sig, y.at+i*rows, x+b.columnOf(p.right, i)*cols)
 	}

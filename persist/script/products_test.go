@@ -77,7 +77,7 @@ func (c *productCase) product(t *testing.T, e *cpu.Executor) {
 	flat := func(apart bool) []float32 {
 		return c.run(t, e, c.count*c.rows, func(a *script.Assembler, second, result uint32) {
 			items := c.pairs(result, c.rows, 1, c.cols)
-			head := []uint32{actSegments, 0, script.Float(1), second, script.Float(0.5)} // the first dy serves as bias
+			head := []uint32{actSegments, 0, script.Float(1), second, script.Float(0.5), 0, 0} // the first dy serves as bias
 			for p := range c.processors {
 				if !apart {
 					a.Do(p, script.Product, 0, script.Bias, head, items...)
@@ -106,7 +106,7 @@ func (c *productCase) product(t *testing.T, e *cpu.Executor) {
 func (c *productCase) transposed(t *testing.T, e *cpu.Executor) {
 	have := c.run(t, e, c.processors*c.count*c.cols, func(a *script.Assembler, second, result uint32) {
 		for p := range c.processors {
-			a.Do(p, script.ProductT, 0, 0, []uint32{actSegments, 0, script.Float(1), uint32(p * c.count * c.cols)},
+			a.Do(p, script.ProductT, 0, 0, []uint32{actSegments, 0, script.Float(1), uint32(p * c.count * c.cols), 0},
 				c.pairs(result, c.cols, second, c.rows)...)
 		}
 	})

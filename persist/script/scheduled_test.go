@@ -55,11 +55,18 @@ func requested(t *testing.T, seed uint64) *Request {
 		at[table] += q.Size
 		r.Params = append(r.Params, q)
 	}
-	if r.Plan, err = plan.Sliced(matrices, 1+rng.IntN(5)); err != nil {
+	if r.Plan, err = plan.Sliced(matrices, 1+rng.IntN(5)); seed%4 == 2 {
+		d := plan.Device{Processors: 20, Warps: 1, RegistersPer: 255, SetAside: 60, SharedPerBlock: 64 << 10, Columns: 1, Copies: rng.IntN(2)}
+		r.Plan, err = plan.RoundRobin(matrices, d, 1)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
+	for i, m := range r.Plan.Matrices {
+		r.Params[m.Param].Matrix = int32(i)
+	}
 	r.Plan.Atomics, r.Plan.Single = seed%3 == 0, seed%2 == 0
-	if seed%3 == 1 {
+	if seed%3 == 1 && !r.Plan.SharesRows() {
 		r.Plan.Slices = anySlices(r.Plan, rng)
 	}
 	if rng.IntN(4) > 0 {
@@ -341,7 +348,7 @@ func (d *schedule) count1(barrier uint32, by int) {
 }
 
 func TestNeededSignalsAndWaitsOfTheSchedulerAreFound(t *testing.T) {
-	scripts := uint64(few(1000))
+	scripts := uint64(Fewer(1000))
 	needed, total := map[string]int{}, map[string]int{}
 	for seed := range scripts {
 		s, p := scheduled(t, seed)

@@ -20,7 +20,7 @@ type sigTable struct {
 }
 
 // recentSig is a signature of few words but for the second, which is the length; the rest are 0.
-type recentSig struct{ head, a, b, c, d, e, f, number uint32 }
+type recentSig struct{ head, a, b, c, d, e, f, g, number uint32 }
 
 // mapSig is a signature of a Map with what it depends on besides function and Acc.
 type mapSig struct{ segs, n, p, q, number uint32 }
@@ -55,12 +55,12 @@ func firstWord(op Opcode, fn uint8, flags uint32) uint32 {
 
 // short returns the number of a signature of n words and the length, the words in registers; elements
 // is the work of one item. Neighbouring nodes are alike: most signatures are those found last.
-func (t *sigTable) short(n, elements int, head, a, b, c, d, e, f uint32) uint32 {
+func (t *sigTable) short(n, elements int, head, a, b, c, d, e, f, g uint32) uint32 {
 	r := &t.recent[(head^head>>7^head>>13^b*7^b>>6^a>>3)%uint32(len(t.recent))]
-	if r.number == 0 || r.head != head || r.a != a || r.b != b || r.c != c || r.d != d || r.e != e || r.f != f {
-		words := [...]uint32{head, 0, a, b, c, d, e, f}
+	if r.number == 0 || r.head != head || r.a != a || r.b != b || r.c != c || r.d != d || r.e != e || r.f != f || r.g != g {
+		words := [...]uint32{head, 0, a, b, c, d, e, f, g}
 		t.buf = append(t.buf[:0], words[:n+1]...)
-		*r = recentSig{head, a, b, c, d, e, f, t.intern(elements)}
+		*r = recentSig{head, a, b, c, d, e, f, g, t.intern(elements)}
 	}
 	return r.number
 }
@@ -69,7 +69,7 @@ func (t *sigTable) short(n, elements int, head, a, b, c, d, e, f uint32) uint32 
 func (t *sigTable) ofMap(fn Fn, flags, segs uint32, n int, p, q float32) uint32 {
 	m := &t.maps[2*fn+Fn(flags&Acc)]
 	if m.number == 0 || m.segs != segs || m.n != uint32(n) || m.p != bits(p) || m.q != bits(q) {
-		*m = mapSig{segs, uint32(n), bits(p), bits(q), t.short(5, n, firstWord(Map, uint8(fn), flags), segs, uint32(n), bits(p), bits(q), 0, 0)}
+		*m = mapSig{segs, uint32(n), bits(p), bits(q), t.short(5, n, firstWord(Map, uint8(fn), flags), segs, uint32(n), bits(p), bits(q), 0, 0, 0)}
 	}
 	return m.number
 }

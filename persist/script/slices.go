@@ -59,7 +59,7 @@ func (b *Builder) slicedChain(v, bias uint32, y operand, level int32) {
 		if k > 0 {
 			flags, bias = Acc, NoOffset
 		}
-		sig, x := b.productSignature(p, y, Copy, flags, bias)
+		sig, x := b.productSignature(p, y, Copy, flags, bias, 0)
 		b.local(at.cluster, at.sub, sig, y.at, x, 0)
 	}
 	b.spots[v] = at
@@ -231,7 +231,7 @@ func (b *Builder) collect(cluster, sub int32, dst operand, n int) int32 {
 		}
 		for list := b.sumList; len(list) > 0; {
 			k := min(len(list), MaxRuns)
-			sig := b.sigs.short(7, n, firstWord(Collect, uint8(k), flags), uint32(dst.seg)|uint32(SegAct)<<4, uint32(n), bits(1), first.count, first.apart, uint32(Copy))
+			sig := b.sigs.short(7, n, firstWord(Collect, uint8(k), flags), uint32(dst.seg)|uint32(SegAct)<<4, uint32(n), bits(1), first.count, first.apart, uint32(Copy), 0)
 			b.ranges = append(append(b.ranges[:0], dst.at), list[:k]...)
 			b.addItem(cluster, sub, sig, b.ranges)
 			list, flags = list[k:], Acc

@@ -171,9 +171,11 @@ func (w *streamWriter) products(x *levelPlan) {
 	}
 }
 
-// shiftWord is where a ProductT has its field shift; in a signature that is the distance of two
-// holders' results.
-const shiftWord = 5
+// Where a product has its field shift; in a signature that is the distance of two holders' results.
+const (
+	shiftWord  = 7 // of a Product: of those who share rows
+	shiftWordT = 5 // of a ProductT: of those who share columns
+)
 
 // product writes a holder's instructions for its items [from, to) of one run, as if it were the first holder.
 func (w *streamWriter) product(r *run, from, to int) {
@@ -185,8 +187,12 @@ func (w *streamWriter) product(r *run, from, to int) {
 		at := len(s)
 		s = appendFew(s, words)
 		switch Opcode(words[0]) {
+		case Product:
+			if words[shiftWord] > 0 { // each has a result of its own
+				w.shifts = append(w.shifts, shift{uint32(at + shiftWord), r.part})
+			}
 		case ProductT:
-			w.shifts = append(w.shifts, shift{uint32(at + shiftWord), r.part}) // each has a result of its own
+			w.shifts = append(w.shifts, shift{uint32(at + shiftWordT), r.part})
 		case Outer:
 			if from > first || r.acc {
 				s[at] |= Acc << 16

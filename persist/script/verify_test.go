@@ -108,7 +108,7 @@ func (p *pair) collect(proc int, flags uint32, runs uint8, count uint32, from ..
 // transposed lets both processors form the transposed product in one place.
 func (p *pair) transposed() {
 	for i := range 2 {
-		p.Do(i, ProductT, 0, 0, []uint32{act, 0, Float(1), 0}, []uint32{0, 24})
+		p.Do(i, ProductT, 0, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
 	}
 }
 
@@ -120,7 +120,7 @@ func (p *pair) zero() {
 }
 
 func (p *pair) add(proc int) {
-	p.Do(proc, ProductT, 0, Sync|Atomic, []uint32{act, 0, Float(1), 0}, []uint32{0, 24})
+	p.Do(proc, ProductT, 0, Sync|Atomic, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
 }
 
 // collected lets both processors write a column of operands and cuts the script; the library makes W's gradient of them.
@@ -191,7 +191,7 @@ func TestVerify(t *testing.T) {
 		}, ""},
 		{"a matrix updated after its last use", func(p *pair) {
 			for i := range uint32(2) {
-				p.Do(int(i), ProductT, 0, 0, []uint32{act, 0, Float(1), 0}, []uint32{8 * i, 24})
+				p.Do(int(i), ProductT, 0, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{8 * i, 24})
 				p.Signal(int(i), 0)
 			}
 			p.Wait(0, 0, 2)
@@ -204,7 +204,7 @@ func TestVerify(t *testing.T) {
 			p.update(0)
 		}, ""},
 		{"a matrix updated behind the cut, used by another processor before it", func(p *pair) {
-			p.Do(1, ProductT, 0, 0, []uint32{act, 0, Float(1), 0}, []uint32{24, 36})
+			p.Do(1, ProductT, 0, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{24, 36})
 			p.collected(0)
 			p.commit(0)
 			p.update(0)
@@ -230,7 +230,7 @@ func TestVerify(t *testing.T) {
 		}, "deadlock: barrier 0 has 0 of 1 signals"},
 		{"a matrix that is not loaded behind the cut", func(p *pair) {
 			p.collected(0)
-			p.Do(1, ProductT, 0, 0, []uint32{act, 0, Float(1), 0}, []uint32{24, 28})
+			p.Do(1, ProductT, 0, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{24, 28})
 		}, "matrix 0 is not loaded in the second part"},
 		{"a race behind the cut", func(p *pair) {
 			p.collected(0)
@@ -323,17 +323,17 @@ func TestVerify(t *testing.T) {
 			p.Do(0, Strided, uint8(Copy), 0, []uint32{act, 2, 0, 0, 2, 3, 1, 1, 1, 1}, []uint32{0, 24})
 		}, "written twice by one operand"},
 		{"a product over its own input", func(p *pair) {
-			p.Do(0, Product, 0, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{24, 24})
+			p.Do(0, Product, 0, 0, []uint32{act, 0, Float(1), 0, 0, 0, 0}, []uint32{24, 24})
 		}, "read and written by different threads"},
 		{"an unknown matrix", func(p *pair) {
-			p.Do(0, Product, 0, 0, []uint32{act, 1, Float(1), 0, 0}, []uint32{0, 24})
+			p.Do(0, Product, 0, 0, []uint32{act, 1, Float(1), 0, 0, 0, 0}, []uint32{0, 24})
 		}, "matrix 1: the plan has 1"},
 		{"a matrix updated while another processor loads it", func(p *pair) {
 			p.commit(0)
 			p.update(0)
 			p.Signal(0, 0)
 			p.Wait(1, 0, 1)
-			p.Do(1, Product, 0, Sync, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
+			p.Do(1, Product, 0, Sync, []uint32{act, 0, Float(1), 0, 0, 0, 0}, []uint32{0, 24})
 		}, "matrix 0 is overwritten, but not ordered after processor 1 (loading"},
 		{"a matrix updated that nobody multiplies with", func(p *pair) {
 			p.commit(0)
@@ -344,7 +344,7 @@ func TestVerify(t *testing.T) {
 			p.Wait(0, 0, 1)
 			p.commit(0)
 			p.update(0)
-			p.Do(0, Product, 0, Sync, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
+			p.Do(0, Product, 0, Sync, []uint32{act, 0, Float(1), 0, 0, 0, 0}, []uint32{0, 24})
 		}, "registers hold it as it was"},
 		{"columns of a transposed product in one place", func(p *pair) {
 			p.streamed()
@@ -365,7 +365,7 @@ func TestVerify(t *testing.T) {
 		}, ""},
 		{"two items add to one result", func(p *pair) {
 			p.fill(0, 0, 0)
-			p.Do(0, ProductT, 0, Sync|Atomic, []uint32{act, 0, Float(1), 0}, []uint32{0, 24}, []uint32{0, 32})
+			p.Do(0, ProductT, 0, Sync|Atomic, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24}, []uint32{0, 32})
 		}, ""},
 		{"added to before it is filled", func(p *pair) { p.add(1) }, "is added to before it is written"},
 		{"added to while it is filled", func(p *pair) {
@@ -386,12 +386,12 @@ func TestVerify(t *testing.T) {
 		{"a partial result where others add", func(p *pair) {
 			p.zero()
 			p.add(0)
-			p.Do(1, ProductT, 0, Sync, []uint32{act, 0, Float(1), 0}, []uint32{0, 24})
+			p.Do(1, ProductT, 0, Sync, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
 		}, "overwritten, but not ordered after processor 0, instruction 2 added to it"},
 		{"added plainly where others add atomically", func(p *pair) {
 			p.zero()
 			p.add(0)
-			p.Do(1, ProductT, 0, Sync|Acc, []uint32{act, 0, Float(1), 0}, []uint32{0, 24})
+			p.Do(1, ProductT, 0, Sync|Acc, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
 		}, "not ordered after processor 0, instruction 2 added to it"},
 		{"read while others add", func(p *pair) {
 			p.zero()
@@ -404,7 +404,7 @@ func TestVerify(t *testing.T) {
 			p.add(1)
 		}, "is added to, but not ordered after processor 0, instruction 2 read it"},
 		{"added to what is live-in", func(p *pair) {
-			p.Do(0, ProductT, 0, Atomic, []uint32{act, 0, Float(1), 24}, []uint32{0, 24})
+			p.Do(0, ProductT, 0, Atomic, []uint32{act, 0, Float(1), 24, 0}, []uint32{0, 24})
 		}, "only what was filled in this launch can be added to atomically"},
 		{"added to where columns are formed", func(p *pair) {
 			p.streamed()
@@ -419,13 +419,13 @@ func TestVerify(t *testing.T) {
 		}, "not ordered after processor 1, instruction 0 wrote it"},
 		{"a streamed matrix that is updated meanwhile", func(p *pair) {
 			p.streamed()
-			p.Do(1, Product, 0, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
+			p.Do(1, Product, 0, 0, []uint32{act, 0, Float(1), 0, 0, 0, 0}, []uint32{0, 24})
 			p.commit(0)
 			p.update(0)
 		}, "overwritten, but not ordered after processor 1, instruction 0 read it"},
 		{"a streamed matrix that is updated while it is transposed", func(p *pair) {
 			p.streamed()
-			p.Do(1, ProductT, 0, 0, []uint32{act, 0, Float(1), 0}, []uint32{0, 24})
+			p.Do(1, ProductT, 0, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
 			p.commit(0)
 			p.update(0)
 		}, "overwritten, but not ordered after processor 1, instruction 0 read it"},
@@ -463,51 +463,60 @@ func TestVerify(t *testing.T) {
 		{"a label beyond its rows", func(p *pair) {
 			p.Do(0, Row, uint8(NegLogPick), 0, []uint32{act, 8, 1, 0}, []uint32{0, 24, 8, 8})
 		}, "label 8 of 8 rows"},
+		{"the sum of half of an odd number of vectors", func(p *pair) {
+			p.Do(0, Product, 0, 0, []uint32{act, 0, Float(1), 0, 0, 0, 3}, []uint32{0, 24 + halved})
+		}, "item 0: the sum of half of 3 vectors"},
+		{"a derivative of nothing", func(p *pair) {
+			p.Do(0, ProductT, uint8(TanhB), 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
+		}, "function tanh_b, but 0 vectors"},
+		{"a vector formed of more than its tensor has", func(p *pair) {
+			p.Do(0, Product, 0, 0, []uint32{act, 0, Float(1), 0, 0, 0, 8}, []uint32{0, 24})
+		}, "tensor"},
 		{"items in a list", func(p *pair) {
-			p.DoListed(0, Product, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24}, []uint32{8, 32})
-			p.DoListed(1, Product, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24}, []uint32{8, 32})
+			p.DoListed(0, Product, 0, []uint32{act, 0, Float(1), 0, 0, 0, 0}, []uint32{0, 24}, []uint32{8, 32})
+			p.DoListed(1, Product, 0, []uint32{act, 0, Float(1), 0, 0, 0, 0}, []uint32{0, 24}, []uint32{8, 32})
 		}, ""},
 		{"listed items that write what others read", func(p *pair) {
-			p.DoListed(0, Product, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{24, 24})
+			p.DoListed(0, Product, 0, []uint32{act, 0, Float(1), 0, 0, 0, 0}, []uint32{24, 24})
 		}, "read and written by different threads"},
 		{"a list that begins behind the lists", func(p *pair) {
-			p.DoListed(0, Product, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{0, 24})
-			p.Streams[0][7] += 2
+			p.DoListed(0, Product, 0, []uint32{act, 0, Float(1), 0, 0, 0, 0}, []uint32{0, 24})
+			p.Streams[0][9] += 2
 		}, "processor 0, instruction 0 (product): its items are words 22 to 24 of the script, but the lists are words 20 to 22"},
 		{"a list that begins before the lists", func(p *pair) {
 			p.DoListed(0, Outer, 0, []uint32{act, 0, Float(1), 0}, []uint32{24, 24})
 			p.Streams[0][6] -= 1
 		}, "its items are words 19 to 21 of the script, but the lists are words 20 to 22"},
 		{"a list shorter than the instruction says", func(p *pair) {
-			p.DoListed(0, ProductT, 0, []uint32{act, 0, Float(1), 0}, []uint32{8, 24})
-			p.Streams[0][1] = 7 | 2<<16
+			p.DoListed(0, ProductT, 0, []uint32{act, 0, Float(1), 0, 0}, []uint32{8, 24})
+			p.Streams[0][1] = 8 | 2<<16
 		}, "its items are words 20 to 24 of the script, but the lists are words 20 to 22"},
 		{"more listed items than fit", func(p *pair) {
-			p.DoListed(0, ProductT, 0, []uint32{act, 0, Float(1), 0}, make2(MaxListed/2+1)...)
+			p.DoListed(0, ProductT, 0, []uint32{act, 0, Float(1), 0, 0}, make2(MaxListed/2+1)...)
 		}, "1022 words of listed items: at most 1021"},
 		{"a listed instruction with items", func(p *pair) {
-			p.Do(0, ProductT, 0, Listed, []uint32{act, 0, Float(1), 0}, []uint32{8, 24})
-		}, "8 words, but with listed items it is 7"},
+			p.Do(0, ProductT, 0, Listed, []uint32{act, 0, Float(1), 0, 0}, []uint32{8, 24})
+		}, "9 words, but with listed items it is 8"},
 		{"listed items of an instruction that has none", func(p *pair) {
 			p.Do(0, Fill, 0, Listed, []uint32{act, 8, 0}, []uint32{0})
 		}, "fill cannot have flag listed"},
 		{"a sum of runs", func(p *pair) {
-			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 1 | 4<<16, 4}, []uint32{24}, []uint32{30})
+			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 1 | 4<<16, 4, 0}, []uint32{24}, []uint32{30})
 		}, ""},
 		{"a run over its tensor's end", func(p *pair) {
-			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 1 | 5<<16, 4}, []uint32{24}, []uint32{30})
+			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 1 | 5<<16, 4, 0}, []uint32{24}, []uint32{30})
 		}, "act+24..41 leaves tensor 5"},
 		{"a run over what others write", func(p *pair) {
 			p.fill(1, 0, 0)
 			p.Signal(1, 0)
-			p.Do(0, Sum, 0, 0, []uint32{act, 4, Float(1), 8, 1 | 2<<16, 4}, []uint32{0})
+			p.Do(0, Sum, 0, 0, []uint32{act, 4, Float(1), 8, 1 | 2<<16, 4, 0}, []uint32{0})
 			p.Wait(0, 0, 1)
 		}, "act+0 (element 0 of tensor 2)"},
 		{"more runs than items", func(p *pair) {
-			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 3 | 2<<16, 4}, []uint32{24}, []uint32{30})
+			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 3 | 2<<16, 4, 0}, []uint32{24}, []uint32{30})
 		}, "3 runs, but 2 items"},
 		{"runs of nothing", func(p *pair) {
-			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 1, 4}, []uint32{24})
+			p.Do(0, Sum, 0, 0, []uint32{act, 2, Float(1), 0, 1, 4, 0}, []uint32{24})
 		}, "runs of 0 sources: 1 to 1024"},
 		{"partial results collected in slices", func(p *pair) {
 			p.partials()

@@ -72,7 +72,7 @@ static void block_of(const uint32_t *b, uint32_t k, vpps_rows *part, vpps_rows *
 }
 
 static Plan *plan_of(const char *tables, uint32_t processors) {
-  enum { HELD = 8, BEYOND = 9 }; // words of an entry of each table
+  enum { HELD = 10, BEYOND = 9 }; // words of an entry of each table
   static uint32_t held[HELD * PROCESSORS * SLOTS], beyond[BEYOND * MATRICES];
   Plan *plan = (Plan *)calloc(1, sizeof *plan);
   const uint32_t slots = numbers(tables, "residency[", held, sizeof held / 4) / HELD / processors;
@@ -93,11 +93,12 @@ static Plan *plan_of(const char *tables, uint32_t processors) {
         const uint32_t *h = held + HELD * (p * slots + s); // Partition
         if (h[0] != m)
           continue;
-        plan->matrix[m] = vpps_matrix{h[3], h[4], h[5]};
+        plan->matrix[m] = vpps_matrix{h[3], h[9], h[5]};
         const uint32_t each = 32 * (((h[4] + 31) / 32 + h[7] - 1) / h[7]); // columns of a copy
         uint32_t from;
         const uint32_t columns = part_of(h[4], each, h[6], &from);
-        plan->parts[n++] = vpps_rows{h[1], h[2] - h[1], h[1], h[2] - h[1], from, columns};
+        plan->parts[n++] =
+            vpps_rows{h[1], h[2] - h[1], h[8], h[4], h[1], h[2] - h[1], h[8] + from, columns};
       }
       if (m >= others)
         continue;
@@ -106,6 +107,7 @@ static Plan *plan_of(const char *tables, uint32_t processors) {
       if (b[6] > 0)
         plan->columns[at].columns = part_of(b[1], b[6], k, &plan->columns[at].column);
       vpps_rows rows = {};
+      rows.columns = b[1];
       rows.rows = b[4] > 0 ? part_of(b[0], b[4], k, &rows.row) : 0;
       if (rows.rows > 0)
         plan->parts[n++] = rows;

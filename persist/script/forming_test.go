@@ -1,0 +1,126 @@
+package script_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"libvpps/bridge"
+	"libvpps/bridge/ops"
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+// Parameters of cells, and their dims.
+const (
+	cellLeft = iota
+	cellRight
+	cellBias
+	cellLeaf
+	cellParams
+)
+
+// newCells is a request to train with sentences of random cells, functions of one or two products, of which some have
+// other readers, too.
+func newCells(t *testing.T, rng *rand.Rand, sentences int, p *plan.Plan) *script.Request {
+	t.Helper()
+	dim := func(d ...uint32) bridge.Dim {
+		x := bridge.Dim{Nd: uint32(len(d)), Bd: 1}
+		copy(x.D[:], d)
+		return x
+	}
+	f := &forest{}
+	f.words.Dims = []bridge.Dim{dim(8), dim(1), dim(8, 8)}
+	var params [cellParams]uint32
+	for id := range params {
+		params[id] = f.add(ops.Parameter, []uint32{matrixDim, matrixDim, vectorDim, vectorDim}[id], []uint32{uint32(id)})
+	}
+	for range sentences {
+		f.losses = append(f.losses, cells(f, rng, params))
+	}
+	f.add(ops.Sum, oneDim, nil, f.losses...)
+	f.words.NodeCount = int(f.node)
+	g := &bridge.Graph{}
+	require.NoError(t, g.Append(&f.words, func(id uint32) (*bridge.Dim, bool) {
+		return &f.words.Dims[[]int{matrixDim, matrixDim, vectorDim, vectorDim}[id]], false
+	}))
+	r := &script.Request{Apart: true, Graph: g, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true, Result: 0, Tensors: true,
+		Update: &script.Apply{Rate: 0.1, Threshold: 5}}
+	at := uint32(0)
+	for id := range uint32(cellParams) {
+		size, matrix := uint32(64), int32(id)
+		if id >= cellBias {
+			size, matrix = 8, -1
+		}
+		r.Params = append(r.Params, script.Param{Offset: at, Size: size, Row: size, Factor: 1, Matrix: matrix, Updated: true})
+		at += size
+		r.Update.Params = append(r.Update.Params, id)
+		r.Update.State = append(r.Update.State, 0)
+	}
+	r.Update.All = r.Update.Params
+	return r
+}
+
+// cells adds a sentence and returns its loss.
+func cells(f *forest, rng *rand.Rand, params [cellParams]uint32) uint32 {
+	values := []uint32{params[cellLeaf], f.add(ops.Negate, vectorDim, nil, params[cellLeaf])}
+	any := func() uint32 { return values[max(0, len(values)-4)+rng.IntN(min(4, len(values)))] }
+	for range 1 + rng.IntN(12) {
+		var y uint32
+		switch rng.IntN(3) {
+		case 0:
+			y = f.add(ops.MatrixMultiply, vectorDim, nil, params[rng.IntN(2)], any())
+		case 1:
+			y = f.add(ops.AffineTransform, vectorDim, nil, params[cellBias], params[cellLeft], any())
+		default:
+			y = f.add(ops.AffineTransform, vectorDim, nil, params[cellBias], params[cellLeft], any(), params[cellRight], any())
+		}
+		h := f.add([]ops.Code{ops.Tanh, ops.LogisticSigmoid, ops.Rectify}[rng.IntN(3)], vectorDim, nil, y)
+		if rng.IntN(8) == 0 {
+			h = f.add(ops.CwiseMultiply, vectorDim, nil, h, any())
+		}
+		values = append(values, h)
+	}
+	return f.add(ops.SquaredNorm, oneDim, nil, f.add(ops.Sum, vectorDim, nil, values[max(0, len(values)-2):]...))
+}
+
+// Scripts whose products form what they read are sound, do not depend on goroutines, and leave what those leave in which
+// one processor forms it before, up to rounding: terms are added in the order in which they get ready.
+func TestProductsThatFormTheirVectors(t *testing.T) {
+	defer script.PartNodes(script.PartNodes(6))
+	formed, backward := 0, 0
+	for seed := range uint64(60) {
+		rng := rand.New(rand.NewPCG(seed, 21))
+		d := plan.Device{Processors: 40, Warps: 1 + rng.IntN(2), RegistersPer: 255, SetAside: 60, SharedPerBlock: 64 << 10, Columns: []int{1, 2, 4}[rng.IntN(3)], Copies: rng.IntN(3)}
+		p, err := plan.RoundRobin([]plan.Matrix{{Rows: 8, Cols: 8}, {Param: 1, Rows: 8, Cols: 8, Offset: 64}}, d, 1+rng.IntN(3))
+		require.NoError(t, err)
+		if !p.SharesRows() { // too few processors
+			continue
+		}
+		r := newCells(t, rng, 1+int(seed%5), p)
+		var b script.Builder
+		have := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		require.True(t, slices.Equal(have.Words, wordsOf(t, &b, r, 4)), "seed %d: four goroutines make another script", seed)
+		require.NoError(t, script.Verify(have, p), "seed %d", seed)
+		was := script.FormingNodes(0)
+		want := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		script.FormingNodes(was)
+		formed += withFunction(behindAll(t, have, script.Product))
+		backward += withFunction(behindAll(t, have, script.ProductT))
+		compareWithin(t, seed, r, want, have, 2e-5)
+	}
+	require.Greater(t, formed, 500)
+	require.Greater(t, backward, 500)
+}
+
+// withFunction counts the functions that are not copy.
+func withFunction(list []script.Fn) (n int) {
+	for _, fn := range list {
+		if fn != script.Copy {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,158 @@
+// What the GPU's routines need of CUDA, on the CPU: a CTA is 256 threads, which meet at barriers.
+// Copies are made at once, as on devices without asynchronous ones.
+#ifndef VPPS_EMULATE_CUDA_H
+#define VPPS_EMULATE_CUDA_H
+
+#include <pthread.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#define __CUDACC_RTC__ 1
+#define __device__
+#define __global__
+#define __constant__
+#define __shared__ static
+#define __forceinline__ inline
+#define __noinline__ __attribute__((noinline))
+#define __align__(n) __attribute__((aligned(n)))
+
+struct Index {
+  unsigned x;
+};
+static thread_local Index threadIdx, blockIdx;
+
+struct float2 {
+  float x, y;
+};
+struct float4 {
+  float x, y, z, w;
+};
+struct uint4 {
+  unsigned x, y, z, w;
+};
+static inline float2 make_float2(float x, float y) { return {x, y}; }
+static inline float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
+
+static inline unsigned __float_as_uint(float f) {
+  unsigned u;
+  std::memcpy(&u, &f, sizeof u);
+  return u;
+}
+static inline float __uint_as_float(unsigned u) {
+  float f;
+  std::memcpy(&f, &u, sizeof f);
+  return f;
+}
+static inline unsigned __umulhi(unsigned a, unsigned b) {
+  return unsigned((unsigned long long)a * b >> 32);
+}
+static inline float __fmaf_rn(float a, float b, float c) { return std::fmaf(a, b, c); }
+static inline int __clz(unsigned x) { return x ? __builtin_clz(x) : 32; }
+template <class A, class B> auto min(A a, B b) -> decltype(a + b) {
+  typedef decltype(a + b) C;
+  return C(a) < C(b) ? C(a) : C(b);
+}
+template <class A, class B> auto max(A a, B b) -> decltype(a + b) {
+  typedef decltype(a + b) C;
+  return C(a) > C(b) ? C(a) : C(b);
+}
+
+// Where threads meet, and what each hands to the others of its warp or CTA.
+struct Cta {
+  pthread_barrier_t all, warps[8];
+  float values[256];
+  bool votes[256];
+};
+static Cta cta;
+
+static inline void __syncthreads() { pthread_barrier_wait(&cta.all); }
+static inline void __syncwarp() { pthread_barrier_wait(&cta.warps[threadIdx.x / 32]); }
+static inline float __shfl_xor_sync(unsigned, float v, int d) {
+  cta.values[threadIdx.x] = v;
+  __syncwarp();
+  const float other = cta.values[threadIdx.x ^ unsigned(d)];
+  __syncwarp();
+  return other;
+}
+static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
+  const unsigned long long all = (unsigned long long)y << 32 | x;
+  unsigned r = 0;
+  for (unsigned i = 0; i < 4; i++)
+    r |= unsigned(all >> 8 * (selector >> 4 * i & 7u) & 0xFFu) << 8 * i;
+  return r;
+}
+// What a warp's lanes have, 4 words each.
+static inline unsigned *words_of(unsigned lane) {
+  static unsigned words[256][8];
+  return words[threadIdx.x / 32 * 32 + lane];
+}
+static inline float part_of(unsigned x) { return __uint_as_float(x & 0xFFFFE000u); }
+// The tensor cores' (tensor_gpu.h).
+static inline void multiply_parts(float *d, const unsigned *a, const unsigned *b) {
+  unsigned *mine = words_of(threadIdx.x % 32);
+  std::memcpy(mine, a, 16);
+  std::memcpy(mine + 4, b, 8);
+  __syncwarp();
+  const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  for (unsigned i = 0; i < 4; i++)
+    for (unsigned k = 0; k < 8; k++)
+      d[i] += part_of(words_of(4 * g + k % 4)[k / 4 * 2 + i / 2]) *
+              part_of(words_of(4 * (2 * t + i % 2) + k % 4)[4 + k / 4]);
+  __syncwarp();
+}
+static inline float as_new(float x) { return x; }
+static inline void transpose_block(float &x, float &y) {
+  unsigned *mine = words_of(threadIdx.x % 32);
+  mine[0] = __float_as_uint(x), mine[1] = __float_as_uint(y);
+  __syncwarp();
+  const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+  x = __uint_as_float(words_of(4 * (2 * t) + g / 2)[g % 2]);
+  y = __uint_as_float(words_of(4 * (2 * t + 1) + g / 2)[g % 2]);
+  __syncwarp();
+}
+static inline unsigned votes_of(unsigned first, unsigned count, bool vote, void (*meet)()) {
+  cta.votes[threadIdx.x] = vote;
+  meet();
+  unsigned n = 0;
+  for (unsigned i = 0; i < count; i++)
+    n += cta.votes[first + i];
+  meet();
+  return n;
+}
+static inline bool __syncthreads_and(int v) { return votes_of(0, 256, v, __syncthreads) == 256; }
+static inline bool __syncthreads_or(int v) { return votes_of(0, 256, v, __syncthreads) > 0; }
+static inline bool __all_sync(unsigned, int v) {
+  return votes_of(threadIdx.x / 32 * 32, 32, v, __syncwarp) == 32;
+}
+static inline bool __any_sync(unsigned, int v) {
+  return votes_of(threadIdx.x / 32 * 32, 32, v, __syncwarp) > 0;
+}
+// Of these the routines that are called here have no use.
+static inline unsigned __ballot_sync(unsigned, int) { std::abort(); }
+static inline unsigned long long clock64() { std::abort(); }
+template <class T> T atomicCAS(T *, T, T) { std::abort(); }
+static inline void __threadfence() {}
+static inline void __threadfence_system() {}
+static inline unsigned long long __cvta_generic_to_shared(const void *) { return 0; }
+
+// Runs f on a CTA.
+template <class F> void launch(const F &f) {
+  pthread_barrier_init(&cta.all, nullptr, 256);
+  for (pthread_barrier_t &w : cta.warps)
+    pthread_barrier_init(&w, nullptr, 32);
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 256; t++)
+    threads.emplace_back([=, &f] {
+      threadIdx.x = t;
+      blockIdx.x = 0;
+      f();
+    });
+  for (std::thread &t : threads)
+    t.join();
+}
+
+#endif

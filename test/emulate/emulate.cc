@@ -1,0 +1,269 @@
+// The GPU's matrix routines and sums on the CPU, thread by thread, against sums of doubles: which
+// thread has which element, and who adds what, without a GPU. Waiting for copies and what is
+// particular to newer devices is not tried here.
+#include "cuda.h"
+
+#define VPPS_CTAS 1
+#define VPPS_CHAINS 8
+#define VPPS_SUMS 32
+#include "device.h"
+#include "isa.h"
+#include "math.h"
+#include "formulas.h"
+#include "philox.h"
+#include "processor.h"
+#include "elementwise.h"
+#include "sum.h"
+#include "rows.h"
+#include "random.h"
+#include "gemm.h"
+#include "update.h"
+#include "gpu.h"
+#include "bulk_gpu.h"
+#include "chain.h"
+#include "check.h"
+#include "clocks.h"
+#include "tile_gpu.h"
+#ifdef VPPS_TENSOR
+#include "tensor_gpu.h"
+#endif
+#include "matrix_gpu.h"
+#include "forming_gpu.h"
+
+#include <cstdio>
+#include <random>
+
+namespace {
+
+const unsigned FLOATS = 1 << 20;
+alignas(16) float memory[FLOATS], shared[1 << 16];
+std::vector<float> before; // what was in memory
+std::mt19937 rng(1);
+unsigned cases, wrong;
+BulkCopies::Shared copies;
+const BulkCopies bulk(copies); // none here
+
+void expect(const char *what, unsigned item, unsigned element, float have, double want) {
+  if (std::fabs(have - want) <= 2e-5 * (1 + std::fabs(want)))
+    return;
+  if (wrong++ < 20)
+    std::printf("case %u, %s of item %u, element %u: %g, want %g\n", cases, what, item, element,
+                double(have), want);
+}
+
+// A launch whose segments are all the same memory, full of random numbers.
+Launch fresh() {
+  Launch l = {};
+  for (float *&s : l.segment)
+    s = memory;
+  std::uniform_real_distribution<float> any(-1, 1);
+  for (float &x : memory)
+    x = any(rng);
+  before.assign(memory, memory + FLOATS);
+  cases++;
+  return l;
+}
+
+// Some rows and columns of a matrix at 0, and items of vectors behind it. Every third vector that
+// is formed is to be stored, every fourth has half the parts.
+struct Case {
+  u32 rows, width, row, left, count, parts;
+  u32 top = 0;
+  std::vector<u32> items = {};
+  u32 place(u32 floats) {
+    const u32 at = top;
+    top += (floats + 3) & ~3u;
+    if (top > FLOATS)
+      std::abort();
+    return at;
+  }
+  void place_items(u32 result, u32 vector, u32 vectors) {
+    items.clear();
+    for (u32 i = 0; i < count; i++) {
+      items.push_back(place(result));
+      items.push_back(place(vectors * vector) + (parts > 0) * (i % 3 == 0) +
+                      2 * (parts > 0 && i % 4 == 1));
+    }
+  }
+  u32 vector(u32 i) const { return items[2 * i + 1] & ~(parts > 0 ? 3u : 0u); }
+  u32 parts_of(u32 i) const { return parts > 0 && (items[2 * i + 1] & 2u) ? parts / 2 : parts; }
+  bool stored(u32 i) const { return parts > 0 && (items[2 * i + 1] & 1u); }
+};
+
+template <int RPW, int COLS> Partition partition(const Case &c) {
+  return {0, c.row, std::min(c.rows, c.row + 8 * RPW), c.rows, COLS, 0, 0, 1, c.left, c.width};
+}
+
+// Products with vectors that are there or, of some parts, formed.
+template <int RPW, int COLS, int VECTORS> void try_product(Case c) {
+  const Launch l = fresh();
+  const u32 shift = 8, bias = (c.top = c.rows * c.width, c.place(0), c.place(c.rows));
+  c.place_items(c.rows + shift, c.width, 1 + c.parts);
+  const Partition part = partition<RPW, COLS>(c);
+  u32 w[16] = {OP_PRODUCT | FN_TANH << 8, c.count << 16};
+  w[PRODUCT_SCALE] = BITS_OF(2.0f), w[PRODUCT_BIAS] = bias, w[PRODUCT_BIAS_SCALE] = BITS_OF(1.0f);
+  w[PRODUCT_SHIFT] = shift, w[PRODUCT_COUNT] = c.parts;
+  launch([&] {
+    Clocks clocks;
+    float r[RPW * iterations(COLS)];
+    load_rows<RPW, COLS>(r, memory, part, clocks);
+    if (c.parts > 0)
+      product_formed<RPW, COLS, VECTORS>(r, l, w, c.items.data(), FLAG_BIAS, c.count, part, shared);
+    else
+      product_rows<RPW, COLS, 8, VECTORS, VECTORS>(r, bulk, l, w, c.items.data(), FLAG_BIAS,
+                                                   c.count, part, shared);
+  });
+  for (u32 i = 0; i < c.count; i++) {
+    std::vector<double> x(COLS);
+    const u32 at = c.vector(i) + c.left;
+    for (u32 k = 0; k < COLS; k++) {
+      for (u32 p = 1; p <= c.parts_of(i); p++)
+        x[k] += before[at + p * c.width + k];
+      x[k] = c.parts > 0 ? std::tanh(x[k]) : before[at + k];
+      expect("the vector", i, k, memory[at + k], c.stored(i) && c.row == 0 ? x[k] : before[at + k]);
+    }
+    for (u32 q = c.row; q < part.end; q++) {
+      double y = c.left == 0 ? before[bias + q] : 0;
+      for (u32 k = 0; k < COLS; k++)
+        y += 2 * x[k] * before[q + (c.left + k) * c.rows];
+      expect("a product", i, q, memory[c.items[2 * i] + shift + q], c.parts > 0 ? y : std::tanh(y));
+    }
+  }
+}
+
+// Transposed products with vectors that are formed.
+template <int RPW, int COLS> void try_transposed(Case c) {
+  const Launch l = fresh();
+  const u32 shift = 8;
+  c.top = c.rows * c.width, c.place(0);
+  c.place_items(c.width + shift, c.rows, 2 + c.parts);
+  const Partition part = partition<RPW, COLS>(c);
+  u32 w[16] = {OP_PRODUCT_T | FN_TANH_B << 8, c.count << 16};
+  w[PRODUCT_T_SCALE] = BITS_OF(2.0f), w[PRODUCT_T_SHIFT] = shift, w[PRODUCT_T_COUNT] = c.parts;
+  launch([&] {
+    Clocks clocks;
+    float r[RPW * iterations(COLS)];
+    load_rows<RPW, COLS>(r, memory, part, clocks);
+    product_t_formed<RPW, COLS, 16>(r, l, w, c.items.data(), 0, c.count, part, shared);
+  });
+  for (u32 i = 0; i < c.count; i++) {
+    std::vector<double> dy(part.end);
+    for (u32 q = c.row; q < part.end; q++) {
+      const u32 at = c.vector(i) + q;
+      for (u32 p = 2; p < 2 + c.parts_of(i); p++)
+        dy[q] += before[at + p * c.rows];
+      dy[q] *= 1 - double(before[at + c.rows]) * before[at + c.rows];
+      expect("the gradient", i, q, memory[at], c.stored(i) && c.left == 0 ? dy[q] : before[at]);
+    }
+    for (u32 k = 0; k < COLS; k++) {
+      double t = 0;
+      for (u32 q = c.row; q < part.end; q++)
+        t += 2 * dy[q] * before[q + (c.left + k) * c.rows];
+      expect("a transposed product", i, k, memory[c.items[2 * i] + shift + c.left + k], t);
+    }
+  }
+}
+
+// Transposed products with vectors that are there.
+template <int RPW, int COLS> void try_transposed_there(Case c) {
+  const Launch l = fresh();
+  c.top = c.rows * c.width, c.place(0);
+  c.place_items(c.width, c.rows, 1);
+  const Partition part = partition<RPW, COLS>(c);
+  u32 w[16] = {OP_PRODUCT_T, c.count << 16};
+  w[PRODUCT_T_SCALE] = BITS_OF(2.0f);
+  launch([&] {
+    Clocks clocks;
+    float r[RPW * iterations(COLS)];
+    load_rows<RPW, COLS>(r, memory, part, clocks);
+    product_t_rows<RPW, COLS, 16>(r, l, w, c.items.data(), FLAG_ACC, c.count, part, shared);
+  });
+  for (u32 i = 0; i < c.count; i++)
+    for (u32 k = 0; k < COLS; k++) {
+      const u32 at = c.items[2 * i] + c.left + k;
+      double t = before[at];
+      for (u32 q = c.row; q < part.end; q++)
+        t += 2.0 * before[c.items[2 * i + 1] + q] * before[q + (c.left + k) * c.rows];
+      expect("a transposed product", i, k, memory[at], t);
+    }
+}
+
+// The gradient of a partition's rows and columns, 32 * ITERS of them.
+template <int RPW, int COLS, int ITERS> void try_outer(Case c) {
+  const Launch l = fresh();
+  const u32 dst = (c.top = 0, c.place(c.rows * c.width));
+  c.place_items(c.rows, c.width, 1);
+  const Partition part = partition<RPW, COLS>(c);
+  u32 w[16] = {OP_OUTER, c.count << 16};
+  w[OUTER_SCALE] = BITS_OF(2.0f), w[OUTER_DST] = dst;
+  launch([&] {
+    for (u32 piece = 0; 32 * ITERS * piece < COLS; piece++)
+      outer_rows<RPW, ITERS, 16>(bulk, l, w, c.items.data(), FLAG_ACC, c.count, part, piece,
+                                 shared);
+  });
+  for (u32 k = 0; k < c.width; k++)
+    for (u32 q = 0; q < c.rows; q++) {
+      double g = before[dst + q + k * c.rows];
+      if (q >= c.row && q < part.end && k >= c.left && k < c.left + COLS)
+        for (u32 i = 0; i < c.count; i++)
+          g += 2.0 * before[c.items[2 * i] + q] * before[c.items[2 * i + 1] + k];
+      expect("a gradient", q, k, memory[dst + q + k * c.rows], g);
+    }
+}
+
+// A sum of n elements of so many runs of vectors and single ones.
+void try_sum(u32 n, u32 runs, u32 each, u32 single, u32 fn, u32 flags) {
+  const Launch l = fresh();
+  const u32 dst = 16, y = 4096, apart = (n + 3) & ~3u;
+  u32 w[32] = {OP_SUM | fn << 8};
+  w[SUM_N] = n, w[SUM_SCALE] = BITS_OF(0.5f), w[SUM_DST] = dst, w[SUM_RUNS] = runs | each << 16;
+  w[SUM_APART] = apart, w[SUM_Y] = y;
+  for (u32 k = 0, at = 8192; k < runs + single; k++, at += apart * (k <= runs ? each : 1))
+    w[SUM_ITEMS + k] = at;
+  const Processor p = {};
+  launch([&] { sum(l, p, w, fn, flags, runs + single, shared); });
+  for (u32 i = 0; i < n; i++) {
+    double s = 0;
+    for (u32 k = 0; k < runs + single; k++)
+      for (u32 e = 0; e < (k < runs ? each : 1); e++)
+        s += 0.5 * before[w[SUM_ITEMS + k] + e * apart + i];
+    if (flags & FLAG_ACC)
+      s += before[dst + i];
+    if (fn == FN_TANH)
+      s = std::tanh(s);
+    if (fn == FN_TANH_B)
+      s *= 1 - double(before[y + i]) * before[y + i];
+    expect("a sum", 0, i, memory[dst + i], s);
+  }
+}
+
+} // namespace
+
+int main() {
+  for (u32 count : {1, 3, 17})
+    for (u32 parts : {0, 3, 16}) {
+      try_product<4, 128, 16>({70, 256, 64, 128, count, parts});
+      try_product<2, 96, 16>({64, 192, 0, 0, count, parts});
+    }
+  try_product<8, 64, 8>({96, 128, 0, 64, 9, 33});
+  try_product<1, 512, 8>({21, 512, 8, 0, 5, 0});
+  for (u32 count : {1, 3, 17})
+    try_transposed<4, 128>({70, 256, 64, 128, count, 16});
+  try_transposed<8, 64>({96, 128, 0, 0, 9, 33});
+  try_transposed<1, 32>({21, 96, 8, 32, 5, 3});
+  for (u32 count : {1, 8, 13})
+    try_transposed_there<4, 128>({70, 256, 64, 128, count, 0});
+  try_transposed_there<2, 512>({70, 512, 48, 0, 16, 0});
+  try_transposed_there<1, 64>({70, 64, 48, 0, 7, 0});
+  try_outer<2, 512, 16>({70, 512, 48, 0, 17, 0});
+  try_outer<4, 128, 4>({70, 256, 64, 128, 17, 0});
+  try_outer<2, 96, 1>({40, 192, 16, 0, 3, 0});
+  try_outer<1, 70, 3>({21, 70, 8, 0, 5, 0});
+  for (u32 n : {1, 70, 512, 2000}) {
+    try_sum(n, 2, 4, 0, FN_TANH, 0);
+    try_sum(n, 2, 16, 1, FN_TANH_B, 0);
+    try_sum(n, 1, 33, 3, FN_COPY, FLAG_ACC);
+  }
+  std::printf("%u cases, %u wrong numbers\n", cases, wrong);
+  return wrong != 0;
+}
