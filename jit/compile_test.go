@@ -177,6 +177,20 @@ func TestKernelsThatShareRowsKeepWeightsInRegisters(t *testing.T) {
 	}
 }
 
+// What processors have in registers is in a table in constant memory, of which there are 64 KB: as many as a plan may have fit.
+func TestTheTableOfPartitionsFits(t *testing.T) {
+	many := make([][2]int, 200)
+	for i := range many {
+		many[i] = [2]int{64, 64}
+	}
+	d := h200
+	d.Processors, d.CTAs, d.RegistersPer, d.SharedPerBlock = 264, 2, 128, d.SharedPerBlock/2
+	p, err := plan.RoundRobin(model(many...), d, 1)
+	require.NoError(t, err)
+	require.Equal(t, 7*264, len(p.Partitions), "seven arrays, whose table has at most 2000 entries")
+	keepsWeights(t, compilerFor(t, 90), p, 90, Options{})
+}
+
 // The source of a plan in slices names the rows that its processors have, and is another one than that of the
 // plan of as many rows a warp.
 func TestASlicedPlanHasASourceOfItsOwn(t *testing.T) {
@@ -189,9 +203,9 @@ func TestASlicedPlanHasASourceOfItsOwn(t *testing.T) {
 	require.NoError(t, err)
 	require.Contains(t, have, "float r1[2];")
 	require.Contains(t, have, "Partition residency[34] = {")
-	require.Contains(t, have, "{1,56,64,64,64,320u,0,2,0,64},{2,56,64,64,64,4416u,0,2,0,64},", "the last of the first group")
-	require.Contains(t, have, "{1,0,8,64,64,320u,1,2,0,64},{2,0,8,64,64,4416u,1,2,0,64},", "the first of the second")
-	require.Contains(t, have, "{0,0,5,5,64,0u,0,1,0,64},{-1,0,0,0,0,0u,0,0,0,0},\n};", "the classifier, on whoever is left over")
+	require.Contains(t, have, "{1,8,64,0,2,0,64,7,56,64,320u},{2,8,64,0,2,0,64,7,56,64,4416u},", "the last of the first group")
+	require.Contains(t, have, "{1,8,64,1,2,0,64,0,0,64,320u},{2,8,64,1,2,0,64,0,0,64,4416u},", "the first of the second")
+	require.Contains(t, have, "{0,5,64,0,1,0,64,0,0,5,0u},{-1,0,0,0,0,0,0,0,0,0,0u},\n};", "the classifier, on whoever is left over")
 	whole, err := plan.RoundRobin(m, d, 1)
 	require.NoError(t, err)
 	other, err := Source(whole, Options{})

@@ -78,6 +78,9 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	g.macro(&b, "VPPS_PRODUCT", g.product)
 	g.macro(&b, "VPPS_PRODUCT_T", g.transposed)
 	g.macro(&b, "VPPS_OUTER", g.outer)
+	if o.Check {
+		g.macro(&b, "VPPS_PLACE", g.place)
+	}
 	if p.Slices != nil {
 		g.macro(&b, "VPPS_ROWS_OF", g.rowsOf)
 		g.macro(&b, "VPPS_AFFINE", g.affine)
@@ -312,7 +315,7 @@ func (g *generator) residency(b *strings.Builder) {
 	if len(g.slots) == 0 {
 		return
 	}
-	table := make([][10]int, g.p.Processors*len(g.slots))
+	table := make([][11]int, g.p.Processors*len(g.slots))
 	for i := range table {
 		table[i][0] = -1
 	}
@@ -321,7 +324,7 @@ func (g *generator) residency(b *strings.Builder) {
 			continue
 		}
 		for _, x := range g.p.Of(m) {
-			table[x.Processor*len(g.slots)+x.Slot] = [10]int{m, x.Row, x.Row + x.Rows, mx.Rows, mx.ColumnsEach(), int(mx.Offset), x.Copy, max(1, mx.Copies), x.Column, mx.Cols}
+			table[x.Processor*len(g.slots)+x.Slot] = [11]int{m, x.Rows, mx.ColumnsEach(), x.Copy, max(1, mx.Copies), x.Column, mx.Cols, x.Rank, x.Row, mx.Rows, int(mx.Offset)}
 		}
 	}
 	fmt.Fprintf(b, "\n__constant__ Partition residency[%d] = {", len(table))
@@ -329,7 +332,7 @@ func (g *generator) residency(b *strings.Builder) {
 		if i%8 == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%du,%d,%d,%d,%d},", t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8], t[9])
+		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%du},", t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8], t[9], t[10])
 	}
 	b.WriteString("\n};\n")
 }
@@ -361,6 +364,14 @@ func (g *generator) shapes(b *strings.Builder) {
 		fmt.Fprintf(b, "{%d,%d,%d},", m.Rows, m.Cols, m.Offset)
 	}
 	b.WriteString("{0,0,0}};\n")
+}
+
+// place writes how far from the places of a product's items a processor's results are.
+func (g *generator) place(line func(string, ...any)) {
+	for s := range g.slots {
+		line("if (p%d.matrix == (int)w[PRODUCT_MATRIX]) return transposed ? p%d.rank * w[PRODUCT_T_APART] : p%d.left / p%d.cols * w[PRODUCT_APART];", s, s, s, s)
+	}
+	line("return 0;")
 }
 
 // macro writes #define name with the lines of f, each continued.
@@ -498,6 +509,11 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 			continue
 		}
 		line("if (%s) {", strings.Join(any, " || "))
+		rank := "0"
+		for i, s := range sizes[cols] {
+			rank = fmt.Sprintf("%s ? p%d.rank : %s", any[i], s, rank)
+		}
+		line("const u32 rank = %s;", rank)
 		line("constexpr int BATCH = transposed_batch<%d, %d, %d>();", rpw, cols, items)
 		line("const u32 *list = items;")
 		line("const float *from = segment_of(l, w[PRODUCT_T_SEGMENTS], 1);")
@@ -509,8 +525,8 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		line("float *to = shared + k %% 3 * %d;", items*rows*arrays)
 		line("u32 e = k * %d;", items)
 		for i, s := range sizes[cols] {
-			line("if (%s) stage<%d, %d, 1>(to + %d, from + p%d.row, list + 2 * e + 1, count - e, 0, p%d.end - p%d.row);",
-				any[i], rows, items, i*items*rows, s, s, s)
+			line("if (%s) stage<%d, %d, 1>(to + %d, from + p%d.row, list + 2 * e + 1, count - e, 0, p%d.height);",
+				any[i], rows, items, i*items*rows, s, s)
 		}
 		line("}")
 		line("commit_copies();")
@@ -522,7 +538,7 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		for i, s := range sizes[cols] {
 			line("if (%s) sums.add(r%d, dy + %d);", any[i], s, i*items*rows)
 		}
-		line("sums.store(address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT]), FLOAT_OF(w[PRODUCT_T_SCALE]), list + 2 * e, end - e, flags);")
+		line("sums.store(address(l, w[PRODUCT_T_SEGMENTS], 0, rank * w[PRODUCT_T_APART]), FLOAT_OF(w[PRODUCT_T_SCALE]), list + 2 * e, end - e, flags);")
 		line("}")
 		line("}")
 		line("}")

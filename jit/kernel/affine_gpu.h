@@ -35,7 +35,7 @@ VP void affine_t_rows(const Device &d, const Launch &l, const Processor &p, cons
   const float *from = segment_of(l, w[AFFINE_T_SEGMENTS], 1) + part.row;
   const float scale = FLOAT_OF(w[AFFINE_T_SCALE]);
   by_stages<T::ROWS, STAGE>(
-      shared, from, items, count, part.end - part.row, [&](const float *dy, u32 first, u32 n) {
+      shared, from, items, count, part.height, [&](const float *dy, u32 first, u32 n) {
 #pragma unroll 1
         for (u32 e = 0; e < n; e += BATCH) {
           float *to = address(l, w[AFFINE_T_SEGMENTS], 0, p.rank * w[AFFINE_T_APART]);

@@ -184,16 +184,16 @@ VP void check_gemm(const Check &c, u32 count) {
 
 // The products with a resident matrix: slot and length of an item's two vectors, and what stands
 // before the items. Whole vectors, whichever rows the processor has.
-VP void check_matrix(const Check &c, const u32 *items, u32 op, u32 count, const Shape &m) {
+VP void check_matrix(const Check &c, const u32 *items, u32 op, u32 count, const Shape &m,
+                     u32 results) {
   const u32 *w = c.w;
   bool outer = op == OP_OUTER;
-  u64 shift = op == OP_PRODUCT ? w[PRODUCT_SHIFT] : op == OP_PRODUCT_T ? w[PRODUCT_T_SHIFT] : 0;
   u32 first = op == OP_PRODUCT_T ? m.cols : m.rows, second = op == OP_PRODUCT_T ? m.rows : m.cols;
   const u32 parts = op == OP_PRODUCT     ? w[PRODUCT_COUNT]
                     : op == OP_PRODUCT_T ? w[PRODUCT_T_COUNT]
                                          : 0;
   for (u32 e = THREAD; e < count; e += THREADS) {
-    c.vector(e, outer ? 1 : 0, items[2 * e] + shift, first);
+    c.vector(e, outer ? 1 : 0, (u64)items[2 * e] + results, first);
     const u32 place = parts > 0 ? items[2 * e + 1] & ~3u : items[2 * e + 1];
     c.vector(e, outer ? 2 : 1, place, second);
     const u32 many = parts > 0 && (items[2 * e + 1] & 2u) ? parts / 2 : parts;
@@ -323,9 +323,10 @@ VP void check_list(const Check &c, u32 op, u32 length, u32 head, u32 count) {
 }
 
 // Sets r.code where the instruction at w must not run; every thread has its own r. If it is a
-// listed one, its items are at list.
+// listed one, its items are at list; if a product, the processor's results are behind their places by
+// place.
 VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 *list,
-                   const Shape *shapes, u32 matrices, Refusal &r) {
+                   const Shape *shapes, u32 matrices, u32 place, Refusal &r) {
   u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, flags = w[0] >> 16;
   u32 length = w[1] & 0xFFFFu, count = w[1] >> 16, head = 0, words = 0;
   const Check c = {l, w, flags, r};
@@ -370,7 +371,8 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 
   case OP_OUTER:
     if (w[PRODUCT_MATRIX] >= matrices)
       return c.nonsense();
-    return check_matrix(c, listed ? list : w + head, op, count, shapes[w[PRODUCT_MATRIX]]);
+    return check_matrix(c, listed ? list : w + head, op, count, shapes[w[PRODUCT_MATRIX]],
+                        op == OP_OUTER ? 0 : place);
   case OP_SUM: {
     Range n = owned(w[SUM_N], flags, p);
     u32 runs = w[SUM_RUNS] & 0xFFFFu, each = w[SUM_RUNS] >> 16;

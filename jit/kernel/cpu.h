@@ -57,7 +57,7 @@ struct Device {
     if (!run.check)
       return true;
     check(l, p, w, items(l, p, w, 0), (const Shape *)run.residency->matrix, run.residency->matrices,
-          refusal);
+          results_of(*run.residency, p, w), refusal);
     return refusal.code == STOPPED_NONE;
   }
   VP_MEMBER void refuse(const Processor &) { refusal.code = STOPPED_NO_INSTRUCTION; }

@@ -97,10 +97,16 @@ struct Device {
       return w + head;
     return window.lists[list / 2 == p.pc ? list & 1 : ~list & 1] + list_of(w) % 4;
   }
+#ifdef VPPS_CHECK
+  VP_MEMBER u32 place(const u32 *w) const {
+    const bool transposed = (w[0] & 255u) == OP_PRODUCT_T;
+    VPPS_PLACE
+  }
+#endif
   VP_MEMBER bool sound(const Launch &l, const Processor &p, const u32 *w) const {
 #ifdef VPPS_CHECK
     Refusal refusal;
-    check(l, p, w, items(l, p, w, 0), shapes, SHAPES, refusal);
+    check(l, p, w, items(l, p, w, 0), shapes, SHAPES, place(w), refusal);
     if (refusal.code)
       give_up(a, refusal.code, p.pc, refusal.item, refusal.operand, refusal.segment, refusal.first,
               refusal.last);

@@ -109,7 +109,7 @@ VP void product_formed(const float *r, const Launch &l, const u32 *w, const u32 
 #pragma unroll 1
   for (u32 done = 0; done < count; done += VECTORS, items += 2 * VECTORS) {
     u32 here = min(count - done, (u32)VECTORS);
-    Results<T::ROWS, VECTORS, T::SUMS> y(2, w[PRODUCT_SHIFT]);
+    Results<T::ROWS, VECTORS, T::SUMS> y(2, part.left / COLS * w[PRODUCT_APART]);
     form_vectors<T::WIDTH, T::VECTOR>(shared, from, items + 1, here, f, part.left, COLS);
     y.fetch(l, w, flags, items, here, part);
     multiply_buffer<RPW, COLS, VECTORS>(r, shared, sums, here);
@@ -124,11 +124,11 @@ VP void product_t_formed(const float *r, const Launch &l, const u32 *w, const u3
   typedef Tile<RPW, COLS> T;
   const Forming f = {w[PRODUCT_T_COUNT], w[0] >> 8 & 255u, part.rows, part.left == 0};
   float *from = address(l, w[PRODUCT_T_SEGMENTS], 1, 0);
-  float *to = address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT]) + part.left;
+  float *to = address(l, w[PRODUCT_T_SEGMENTS], 0, part.rank * w[PRODUCT_T_APART]) + part.left;
 #pragma unroll 1
   for (u32 done = 0; done < count; done += STAGE, items += 2 * STAGE) {
     u32 here = min(count - done, (u32)STAGE);
-    form_vectors<T::ROWS, T::DY>(shared, from, items + 1, here, f, part.row, part.end - part.row);
+    form_vectors<T::ROWS, T::DY>(shared, from, items + 1, here, f, part.row, part.height);
     const ByRows<RPW, COLS, STAGE> weights(r); // here, not before: forming takes the registers
     weights.multiply(shared, shared + STAGE * T::DY, to, FLOAT_OF(w[PRODUCT_T_SCALE]), items, here,
                      flags);

@@ -104,7 +104,7 @@ func (m *Machine) SetPlan(p *plan.Plan) {
 			for _, x := range p.Of(i) {
 				if x.Processor == q {
 					b := p.OuterBlock(&x)
-					parts[n] = C.struct_vpps_rows{C.uint32_t(x.Row), C.uint32_t(x.Rows), C.uint32_t(x.Column), C.uint32_t(p.Matrices[i].ColumnsEach()), C.uint32_t(b.Row), C.uint32_t(b.Rows), C.uint32_t(b.Column), C.uint32_t(b.Columns)}
+					parts[n] = C.struct_vpps_rows{C.uint32_t(x.Row), C.uint32_t(x.Rows), C.uint32_t(x.Column), C.uint32_t(p.Matrices[i].ColumnsEach()), C.uint32_t(x.Rank), C.uint32_t(b.Row), C.uint32_t(b.Rows), C.uint32_t(b.Column), C.uint32_t(b.Columns)}
 					n++
 				}
 			}

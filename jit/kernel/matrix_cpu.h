@@ -191,6 +191,19 @@ VP void multiply(const Rows &m, Sums how, const float *x, float *y, const Items 
   }
 }
 
+// How far behind the places of a product's items the processor's results are.
+VP u32 results_of(const vpps_residency &res, const Processor &p, const u32 *w) {
+  const u32 op = w[0] & 255u;
+  if ((op != OP_PRODUCT && op != OP_PRODUCT_T) || w[PRODUCT_MATRIX] >= res.matrices)
+    return 0;
+  const u32 *first = res.first + w[PRODUCT_MATRIX] * res.processors + p.id;
+  if (first[0] == first[1])
+    return 0;
+  const vpps_rows &part = res.parts[first[0]];
+  return op == OP_PRODUCT_T ? part.rank * w[PRODUCT_T_APART]
+                            : part.column / part.columns * w[PRODUCT_APART];
+}
+
 // How the vectors of a product come about: each is there, or it is the sum of so many that follow
 // it, with a function or a derivative behind.
 struct Forming {
@@ -286,7 +299,7 @@ VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor
   held_product(l, res, p, w[PRODUCT_MATRIX], how,
                forming(res, p, w, formed, res.matrix[w[PRODUCT_MATRIX]].cols),
                address(l, w[PRODUCT_SEGMENTS], 1, 0),
-               address(l, w[PRODUCT_SEGMENTS], 0, w[PRODUCT_SHIFT]), Items{items, count, 2, 1}, fn);
+               address(l, w[PRODUCT_SEGMENTS], 0, results_of(res, p, w)), Items{items, count, 2, 1}, fn);
 }
 
 // What a processor forms a transposed product with: its rows, or its columns.
@@ -331,7 +344,7 @@ VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Process
                        const u32 *items, u32 flags, u32 count) {
   transposed_product(res, l, p, w[PRODUCT_T_MATRIX],
                      forming(res, p, w, w[PRODUCT_T_COUNT], res.matrix[w[PRODUCT_T_MATRIX]].rows),
-                     address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT]),
+                     address(l, w[PRODUCT_T_SEGMENTS], 0, results_of(res, p, w)),
                      address(l, w[PRODUCT_T_SEGMENTS], 1, 0), FLOAT_OF(w[PRODUCT_T_SCALE]), items,
                      flags, count);
 }

@@ -195,7 +195,7 @@ template <int ROWS, int STAGE, int SUMS = (int)WARPS *ROWS> struct Results {
   VP_MEMBER static u32 at(u32 j) { return j * THREADS + THREAD; }
   VP_MEMBER static u32 row(u32 j, const Partition &part) { return part.row + at(j) % ROWS; }
   VP_MEMBER static bool mine(u32 j, u32 count, const Partition &part) {
-    return at(j) < count * ROWS && row(j, part) < part.end;
+    return at(j) < count * ROWS && row(j, part) < part.end();
   }
   VP_MEMBER float *place(u32 j, const Launch &l, const u32 *w, const u32 *items,
                          const Partition &part) const {
@@ -386,7 +386,7 @@ VP void products_in_buffers(const float *r, const Function &function, const Bulk
     u32 here = min(count - done, (u32)VECTORS);
     copy(done + VECTORS, k ^ 1);
     float *to = sums + k * SUMS;
-    Results<T::ROWS, VECTORS, T::SUMS> y(2, w[PRODUCT_SHIFT]);
+    Results<T::ROWS, VECTORS, T::SUMS> y(2, part.left / COLS * w[PRODUCT_APART]);
     y.fetch(l, w, flags, items + 2 * done, here, part);
     if (BULK) {
       bulk.wait(k);
@@ -433,7 +433,7 @@ VP void product_rows(const float *r, const BulkCopies &bulk, const Launch &l, co
   }
 #endif
   else
-    products<RPW, COLS, RING, STAGE>(OneArray{r, w[PRODUCT_SHIFT]}, function, l, w, items, flags,
+    products<RPW, COLS, RING, STAGE>(OneArray{r, part.left / COLS * w[PRODUCT_APART]}, function, l, w, items, flags,
                                      count, 1, part, shared);
 }
 
@@ -559,9 +559,9 @@ VP void product_t_rows(const float *r, const Launch &l, const u32 *w, const u32 
   typedef Tile<RPW, COLS> T;
   const ByRows<RPW, COLS, STAGE> weights(r);
   const float *from = segment_of(l, w[PRODUCT_T_SEGMENTS], 1) + part.row;
-  float *to = address(l, w[PRODUCT_T_SEGMENTS], 0, w[PRODUCT_T_SHIFT]) + part.left;
+  float *to = address(l, w[PRODUCT_T_SEGMENTS], 0, part.rank * w[PRODUCT_T_APART]) + part.left;
   by_stages<T::DY, STAGE>(
-      shared, from, items, count, part.end - part.row, [&](const float *dy, u32 first, u32 n) {
+      shared, from, items, count, part.height, [&](const float *dy, u32 first, u32 n) {
         weights.multiply(dy, shared + 3 * STAGE * T::DY, to, FLOAT_OF(w[PRODUCT_T_SCALE]),
                          items + 2 * first, n, flags);
       });
@@ -639,7 +639,7 @@ VP void outer_rows(const BulkCopies &bulk, const Launch &l, const u32 *instructi
   constexpr int WIDTH = ITERS * 32, BATCH = G::BATCH, VECTORS = STAGE * G::VECTOR,
                 ALL = VECTORS + STAGE * G::DY;
   const u32 first = piece * WIDTH, left = part.left + first, right = part.left + part.cols;
-  const u32 segments = instruction[OUTER_SEGMENTS], rows = part.end - part.row;
+  const u32 segments = instruction[OUTER_SEGMENTS], rows = part.height;
   const float *dys = segment_of(l, segments, 1), *xs = segment_of(l, segments, 2);
   G sums;
   u32 stages = (count + STAGE - 1) / STAGE;

@@ -171,7 +171,7 @@ template <int M> struct ColumnsOf { // t = scale * W^T dy
   const u32 *w;
   u32 flags;
   const Residence &matrix;
-  u32 row, end, shift; // columns of the block
+  u32 row, end; // columns of the block
   VP_MEMBER const float *side(const float *copied, u32) const { return copied; }
   VP_MEMBER void copy(float *panel, u32 k, u32 depth) const {
     MatrixColumns of = {l.segment[SEG_PARAM] + matrix.offset + (size_t)row * matrix.rows,
@@ -180,7 +180,7 @@ template <int M> struct ColumnsOf { // t = scale * W^T dy
   }
   VP_MEMBER void store(const u32 *item, u32 m, float sum) const {
     if (row + m < end)
-      put(address(l, w[PRODUCT_T_SEGMENTS], 0, item[0]) + shift + row + m,
+      put(address(l, w[PRODUCT_T_SEGMENTS], 0, item[0]) + row + m,
           sum * FLOAT_OF(w[PRODUCT_T_SCALE]), flags);
   }
 };
@@ -261,7 +261,7 @@ VP_SLOW void product_t_streamed(const Launch &l, const u32 *w, const u32 *items,
   Range mine = part_of(m, m.cols, m.columns);
   clocks.streamed((count + 31) / 32 * (mine.hi - mine.lo) * m.rows);
   for (u32 column = mine.lo; column < mine.hi; column += M) {
-    ColumnsOf<M> side = {l, w, flags, m, column, mine.hi, w[PRODUCT_T_SHIFT]};
+    ColumnsOf<M> side = {l, w, flags, m, column, mine.hi};
     stream_all<M>(l, w[PRODUCT_T_SEGMENTS], items, count, m.rows, side, stages);
   }
   wait_for_all_copies();

@@ -28,9 +28,9 @@ static void publish_item(Device &d, Launch &l, const vpps_residency &res, Proces
   own[2] = (own[2] & ~15u) | SEG_PRIVATE;
   own[head] = 0;
   if (op == OP_PRODUCT)
-    own[PRODUCT_SHIFT] = 0;
+    own[PRODUCT_APART] = 0;
   if (op == OP_PRODUCT_T)
-    own[PRODUCT_T_SHIFT] = 0;
+    own[PRODUCT_T_APART] = 0;
   execute(d, l, p, own, d.head(own));
   if (op == OP_PRODUCT) {
     const u32 *first = res.first + w[PRODUCT_MATRIX] * res.processors + p.id;
@@ -95,13 +95,13 @@ static bool publish(Device &d, const Launch &launch, const vpps_residency &res, 
     return false;
   Launch l = launch;
   l.segment[SEG_PRIVATE] = mine;
-  u32 shift = op == OP_PRODUCT ? w[PRODUCT_SHIFT] : op == OP_PRODUCT_T ? w[PRODUCT_T_SHIFT] : 0;
+  const u32 results = results_of(res, p, w);
   if (op == OP_SUM)
     publish_sum(d, l, p, w);
   else
     for (u32 e = 0; e < count; e++) {
       const u32 *item = d.items(l, p, w, head) + e * words;
-      publish_item(d, l, res, p, w, head, words, item, address(l, w[2], 0, item[0]) + shift, n);
+      publish_item(d, l, res, p, w, head, words, item, address(l, w[2], 0, item[0]) + results, n);
     }
   if (mine != few)
     free(mine);

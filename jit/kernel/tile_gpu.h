@@ -1,16 +1,20 @@
 // Which elements of its matrices a thread of the GPU holds, and how they get there.
 #pragma once
 
-// What a processor keeps in one of its register arrays; matrix -1: nothing.
+typedef unsigned short u16;
+
+// What a processor keeps in one of its register arrays; matrix -1: nothing. Small, for there is one
+// for each array of every processor in constant memory (persist/plan/roundrobin.go: tableSlots).
 struct Partition {
-  int matrix;
-  u32 row, end;     // its rows
-  u32 rows;         // of the matrix
-  u32 cols;         // of the partition
-  u32 offset;       // of the matrix in segment param
-  u32 copy, copies; // which of how many of the matrix
-  u32 left;         // its first column
-  u32 width;        // columns of the matrix
+  short matrix;
+  u16 height, cols; // of the partition
+  u16 copy, copies; // which of how many of the matrix
+  u16 left;         // its first column
+  u16 width;        // columns of the matrix
+  u16 rank; // of its rows' holder: its results of transposed products are in this order
+  u32 row;  // its first
+  u32 rows, offset; // of the matrix, which is at offset in segment param
+  VP_MEMBER u32 end() const { return row + height; }
 };
 
 __device__ constexpr int iterations(int cols) { return (cols + 31) / 32; }
@@ -136,7 +140,7 @@ VP void load_fragments(float *w, const float *base, const Partition &part, Clock
 #pragma unroll
       for (int j = 0; j < 4; j++) {
         const u32 r = part.row + F::row(m, j), c = F::column(k, j);
-        const bool there = r < part.end && c < COLS;
+        const bool there = r < part.end() && c < COLS;
         w[(m * F::KT + k) * 4 + j] = there ? base[r + (part.left + c) * part.rows] : 0.0f;
         floats += there;
       }
@@ -156,7 +160,7 @@ VP void load_rows(float *w, const float *base, const Partition &part, Clocks &cl
 #pragma unroll
     for (int q = 0; q < T::TC; q++) {
       u32 r = first + i, c = T::column(q);
-      int count = c < COLS ? (int)part.end - (int)r : 0;
+      int count = c < COLS ? (int)part.end() - (int)r : 0;
       float v[T::VR];
       read_some<T::VR>(v, base + r + (part.left + c) * part.rows, count);
 #pragma unroll

@@ -61,7 +61,7 @@ func TestRowsAreSharedAsSettingsSay(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []int{4, 4, 4, 4, 1}, []int{p.Matrices[0].Across, p.Matrices[1].Across, p.Matrices[2].Across, p.Matrices[3].Across, p.Matrices[4].Across})
 	require.Len(t, p.Of(0), 64)
-	require.Equal(t, Partition{Matrix: 0, Processor: 5, Row: 32, Rows: 32, Column: 128}, p.Of(0)[5])
+	require.Equal(t, Partition{Matrix: 0, Processor: 5, Row: 32, Rows: 32, Column: 128, Rank: 1}, p.Of(0)[5])
 	require.Equal(t, 32, p.Used)
 	require.Contains(t, p.Report(), "512 x 512   in 64 partitions of 128 columns in registers")
 	require.Contains(t, p.Name(), "128 columns a partition")

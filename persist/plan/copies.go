@@ -49,6 +49,7 @@ func (p *Plan) setPartitions(parts [][]Partition) {
 		p.Partitions = append(p.Partitions, list...)
 		p.First = append(p.First, len(p.Partitions))
 	}
+	p.rankHolders()
 }
 
 // free is the first so many of the processors [lo, hi), from next on, that hold nothing of have and whose next register

@@ -23,6 +23,7 @@ type Partition struct {
 	Row, Rows int
 	Copy      int // of the matrix
 	Column    int // the first; the partitions that share its rows have as many columns each
+	Rank      int // of its rows' holder among all holders of the copy: results of transposed products are in this order
 }
 
 // Plan is the residency of a set of matrices on a set of processors.
@@ -126,14 +127,38 @@ func Sliced(matrices []Matrix, processors int) (*Plan, error) {
 		for g := range processors {
 			lo, hi := Slice(x.Rows, g, processors)
 			if lo < hi {
-				p.Partitions = append(p.Partitions, Partition{m, g, slots[g], lo, hi - lo, 0, 0})
+				p.Partitions = append(p.Partitions, Partition{Matrix: m, Processor: g, Slot: slots[g], Row: lo, Rows: hi - lo})
 				slots[g]++
 			}
 		}
 		p.First = append(p.First, len(p.Partitions))
 	}
+	p.rankHolders()
 	return p, nil
 }
+
+// rankHolders numbers the holders of each copy of a matrix, those of the same rows alike, but if it is transposed by
+// columns: then a result is one holder's.
+func (p *Plan) rankHolders() {
+	for m := range p.Matrices {
+		if p.Residence(m).Columns > 0 {
+			continue
+		}
+		seen, holders := map[[2]int]int{}, map[int]int{} // by copy and processor; by copy
+		for i := range p.Of(m) {
+			x := &p.Of(m)[i]
+			key := [2]int{x.Copy, x.Processor}
+			if _, ok := seen[key]; !ok {
+				seen[key] = holders[x.Copy] / max(1, p.Matrices[m].Across)
+				holders[x.Copy]++
+			}
+			x.Rank = seen[key]
+		}
+	}
+}
+
+// Part is which of those that share its rows a partition is: parts of products are in this order.
+func (m *Matrix) Part(x *Partition) int { return x.Column / m.ColumnsEach() }
 
 // Slice is the part of a vector of n elements owned by the processor of a rank in a
 // group: [lo, hi). The kernel computes the same (jit/kernel).

@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -55,13 +56,14 @@ func RoundRobin(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	return x.plan, nil
 }
 
-// cut says of each matrix how many partitions share a row: one, unless there is a processor for each.
+// cut says of each matrix how many partitions share a row: one, unless there is a processor for each. The kernel's table has
+// columns in 16 bits.
 func cut(matrices []Matrix, d Device, rpw int) []Matrix {
 	matrices = slices.Clone(matrices)
 	for i := range matrices {
 		m := &matrices[i]
 		m.Across = 1
-		if d.Columns > 0 && m.Cols%d.Columns == 0 && m.rowParts(d.Warps*rpw)*m.Cols/d.Columns <= d.Processors {
+		if d.Columns > 0 && m.Cols%d.Columns == 0 && m.Cols <= math.MaxUint16 && m.rowParts(d.Warps*rpw)*m.Cols/d.Columns <= d.Processors {
 			m.Across = max(1, m.Cols/d.Columns)
 		}
 	}
@@ -103,6 +105,7 @@ func deal(matrices []Matrix, d Device, rpw int, byColumns bool) *dealer {
 		x.add(m)
 	}
 	p.Tensor = p.Tensor && p.SharesRows()
+	p.rankHolders()
 	p.Resident = x.beyond.bytes()
 	p.Shared -= p.Resident
 	return x
@@ -143,7 +146,8 @@ func (x *dealer) add(m int) {
 	p.Where = append(p.Where, w)
 }
 
-// tableSlots bounds the table of what processors have in registers, which is in constant memory.
+// tableSlots bounds the table of what processors have in registers, 28 bytes each (jit/kernel/tile_gpu.h: Partition), which is
+// in 64 KB of constant memory.
 const tableSlots = 2000
 
 // fits reports whether a matrix fits into the registers, and takes them.

@@ -83,8 +83,10 @@ func TestAffineIsItsProducts(t *testing.T) {
 		})
 		want = one(t, g, seed, rank, func(a *script.Assembler) {
 			for k := range terms {
-				shift := uint32(3*k+int(rank)) * uint32(apart)
-				a.Do(0, script.ProductT, 0, script.Sync, []uint32{script.Segs(act[:2]...), matrices >> (8 * k) & 0xff, two, shift, 0}, items...)
+				for _, item := range items {
+					to := item[0] + uint32(3*k+int(rank))*uint32(apart)
+					a.Do(0, script.ProductT, 0, script.Sync, []uint32{script.Segs(act[:2]...), matrices >> (8 * k) & 0xff, two, 0, 0}, []uint32{to, item[1]})
+				}
 			}
 		})
 		sameBits(t, have, want)

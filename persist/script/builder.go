@@ -112,6 +112,9 @@ type Builder struct {
 	spots     []spot
 	reader    []uint32 // the only node that reads it
 	room      []uint32 // for how many parts of its gradient there has to be room behind its value
+	depth     []uint16 // of how many products one behind another it is made; formsFrom: where from on products form their vectors
+	formsFrom uint16
+	widths    []uint32 // by depth: how many products
 	inParts   []uint32 // of how many parts behind it its value is formed; of a product, the value of what reads it
 	stored    []bool   // a product stores its value, which is formed
 	taken     []taken
@@ -341,6 +344,7 @@ func (b *Builder) reset(r *Request) {
 	b.reader, b.partials = resize(b.reader, n), resize(b.partials, n)
 	b.room, b.inParts, b.stored, b.taken = resize(b.room, n), resize(b.inParts, n), resize(b.stored, n), resize(b.taken, n)
 	clear(b.room)
+	b.findForming()
 	clear(b.inParts)
 	clear(b.stored)
 	b.nodeRange = nodeRange{end: r.Node + 1, tail: r.Node + 1}

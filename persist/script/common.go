@@ -15,8 +15,6 @@ type classStream struct {
 	words  []uint32
 	starts []uint32 // by level, where in words its section begins; one more than there are
 	inner  []inner  // by level, which part of the section is neither waiting nor signalling
-	shifts []shift
-	at     []uint32 // by level, where in shifts those of the section begin; one more than there are
 	shared sharedStream
 	lists  []uint32 // the items of clusters in slices, which come behind the products' lists and the classes' before
 	listed []uint32 // the words that say where in these they are
@@ -29,12 +27,6 @@ type inner struct{ from, to uint32 }
 type sharedStream struct {
 	levels    int
 	at, words uint32
-}
-
-// shift is a word that says how far apart two holders' results are; each has that times its own rank.
-type shift struct {
-	word uint32
-	part int32 // of the matrix
 }
 
 // writeCommon writes the sections of all classes, side by side.
@@ -62,11 +54,11 @@ func (b *Builder) writeCommon(levels int) {
 // writeClass writes the sections of class c.
 func (b *Builder) writeClass(m *streamMemory, c, levels int) {
 	s := &b.common.of[c]
-	s.starts, s.at, s.shifts, s.inner, s.lists, s.listed = s.starts[:0], s.at[:0], s.shifts[:0], s.inner[:0], s.lists[:0], s.listed[:0]
+	s.starts, s.inner, s.lists, s.listed = s.starts[:0], s.inner[:0], s.lists[:0], s.listed[:0]
 	w := streamWriter{b: b, streamMemory: m, p: b.plan.first[c], words: s.words[:0]}
 	loads := b.common.loads[c*levels:][:levels]
 	for l := range levels {
-		s.starts, s.at = append(s.starts, uint32(len(w.words))), append(s.at, uint32(len(s.shifts)))
+		s.starts = append(s.starts, uint32(len(w.words)))
 		first, level := len(w.words), &b.levels[l]
 		s.inner = append(s.inner, inner{uint32(first), uint32(first)})
 		if loads[l] == 0 {
@@ -78,10 +70,9 @@ func (b *Builder) writeClass(m *streamMemory, c, levels int) {
 		w.products(level)
 		w.ofGroup(s, c, l)
 		part.to = uint32(len(w.words))
-		s.shifts = append(s.shifts, w.shifts...)
 		w.leave(level, first)
 	}
-	s.starts, s.at, s.words = append(s.starts, uint32(len(w.words))), append(s.at, uint32(len(s.shifts))), w.words
+	s.starts, s.words = append(s.starts, uint32(len(w.words))), w.words
 }
 
 // appendLists appends the lists of all classes.
@@ -112,14 +103,8 @@ func (b *Builder) planShared(levels int) {
 	for c := range b.common.of {
 		s := &b.common.of[c]
 		s.shared = sharedStream{}
-		if b.plan.group[c] >= 0 && b.plan.size[c] > 1 {
+		if b.plan.shares[c] {
 			s.shared.levels = levels
-			for l := range levels {
-				if s.at[l+1] > 0 { // each has results of its own
-					s.shared.levels = l
-					break
-				}
-			}
 		}
 	}
 	for p, c := range b.plan.class {
@@ -139,26 +124,11 @@ func (b *Builder) planShared(levels int) {
 func (w *streamWriter) copyInner(level int) {
 	s := &w.b.common.of[w.b.plan.class[w.p]]
 	part := s.inner[level]
-	at := uint32(len(w.words))
 	w.words = append(w.words, s.words[part.from:part.to]...)
-	w.shift(at-part.from, s.shifts[s.at[level]:s.at[level+1]])
 }
 
 // copyCommon appends what p's class does in levels [from, to).
 func (w *streamWriter) copyCommon(from, to int) {
 	s := &w.b.common.of[w.b.plan.class[w.p]]
-	if s.starts[from] == s.starts[to] {
-		return
-	}
-	at := uint32(len(w.words))
 	w.words = append(w.words, s.words[s.starts[from]:s.starts[to]]...)
-	w.shift(at-s.starts[from], s.shifts[s.at[from]:s.at[to]])
-}
-
-// shift makes the shifts of products, which were written so many words earlier, those of p's results.
-func (w *streamWriter) shift(by uint32, shifts []shift) {
-	t := &w.b.plan
-	for _, s := range shifts {
-		w.words[s.word+by] *= uint32(t.rank[int(s.part)*len(t.class)+int(w.p)])
-	}
 }

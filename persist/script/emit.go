@@ -66,16 +66,18 @@ type holderTable struct {
 	of     *plan.Plan
 	copies [][][]int32 // by part and copy: its holders, those of the first rows or columns first
 	outers []int       // by matrix: how many copies have columns of its gradient to form
-	rank   []int32     // by part and processor: its place among the holders of its copy whose results are added, -1: it holds nothing
-	copy   []int32     // by part and processor: which copy
-	class  []int32     // by processor; a class holds the same copies of the same matrices
+	copy   []int32     // by part and processor: which copy it holds, -1: none
+	class  []int32     // by processor; a class holds parts of the same copies of the same matrices
 	first  []int32     // by class: its first processor
 	size   []int32     // by class: how many processors it has
 	rows   uint32      // of the matrices in slices; 0: there are none
 	sliced []bool      // by matrix: it is in slices
-	group  []int32     // by class: its copy of these, -1: none
-	groups int
-	beside []int32 // the processors that are in none
+	group  []int32     // by class: the group that it is, or a part of, -1: none
+	groups int         // one for each copy of matrices in slices
+	place  []uint32    // by processor: its place in its group
+	each   uint32      // how many processors a group has
+	shares []bool      // by class: as much of its processors' streams as is alike is there only once
+	beside []int32     // the processors that are in no such class, and in no group
 
 	forming bool // products may form their vectors
 }
@@ -86,7 +88,7 @@ func (t *holderTable) update(p *plan.Plan) {
 		return
 	}
 	n, parts := p.Processors, 2*len(p.Matrices)
-	*t = holderTable{of: p, rank: extend(t.rank[:0], n*parts, -1), copy: extend(t.copy[:0], n*parts, 0)}
+	*t = holderTable{of: p, copy: extend(t.copy[:0], n*parts, -1)}
 	for i := range p.Matrices {
 		outers := 0
 		for _, x := range p.Of(i) {
@@ -95,37 +97,62 @@ func (t *holderTable) update(p *plan.Plan) {
 			}
 		}
 		t.outers = append(t.outers, outers)
-		t.addRows(p, i, func(k, across int) int { return k % across })
+		t.addRows(p, i)
 	}
 	for i := range p.Matrices {
 		if p.Residence(i).Columns > 0 {
 			t.addColumns(p, i)
 		} else {
-			t.addRows(p, i, func(k, across int) int { return k / across })
+			t.addRows(p, i)
 		}
 	}
 	t.addClasses(n)
-	t.addSlices(p.Slices)
+	t.addGroups(p)
 	t.forming = p.SharesRows() && !p.Atomics
 }
 
-// addSlices adds what there is of slices.
-func (t *holderTable) addSlices(s *plan.Slices) {
-	for _, p := range t.first {
-		group := int32(-1)
-		if s != nil {
-			group = int32(s.Copy[p])
+// fewHolders is how many processors of a class, of those that share rows, have streams of their own.
+const fewHolders = 16
+
+// addGroups adds the groups: of slices, or, where processors share rows, the largest class.
+func (t *holderTable) addGroups(p *plan.Plan) {
+	t.place = resize(t.place, p.Processors)
+	t.group, t.shares = extend(t.group, len(t.first), -1), make([]bool, len(t.first))
+	if s := p.Slices; s != nil {
+		for c, q := range t.first {
+			t.group[c] = int32(s.Copy[q])
+			t.shares[c] = t.group[c] >= 0 && t.size[c] > 1
 		}
-		t.group = append(t.group, group)
-	}
-	if s != nil {
-		for p, c := range t.class {
-			if t.group[c] < 0 {
-				t.beside = append(t.beside, int32(p))
-			}
+		for q, r := range s.Rank {
+			t.place[q] = uint32(max(0, r))
 		}
-		t.rows, t.sliced, t.groups = uint32(s.Rows), s.In, s.Copies
+		t.rows, t.sliced, t.groups, t.each = uint32(s.Rows), s.In, s.Copies, uint32(s.Group)
+	} else if p.SharesRows() {
+		t.addLargest()
 	}
+	for q, c := range t.class {
+		if t.groups > 0 && t.group[c] < 0 && !t.shares[c] {
+			t.beside = append(t.beside, int32(q))
+		}
+	}
+}
+
+// addLargest makes a group of the largest class, unless it is too small.
+func (t *holderTable) addLargest() {
+	largest := slices.Index(t.size, slices.Max(t.size))
+	for c, n := range t.size {
+		t.shares[c] = n >= fewHolders
+	}
+	if !t.shares[largest] {
+		return
+	}
+	for q, c := range t.class {
+		if int(c) == largest {
+			t.place[q] = t.each
+			t.each++
+		}
+	}
+	t.group[largest], t.groups = 0, 1
 }
 
 // addClasses finds the classes of n processors.
@@ -133,12 +160,8 @@ func (t *holderTable) addClasses(n int) {
 	known := map[string]int32{}
 	for p := range n {
 		var holds []byte
-		for at := p; at < len(t.rank); at += n {
-			held := int32(-1)
-			if t.rank[at] >= 0 {
-				held = t.copy[at]
-			}
-			holds = binary.LittleEndian.AppendUint32(holds, uint32(held))
+		for at := p; at < len(t.copy); at += n {
+			holds = binary.LittleEndian.AppendUint32(holds, uint32(t.copy[at]))
 		}
 		c, ok := known[string(holds)]
 		if !ok {
@@ -151,14 +174,13 @@ func (t *holderTable) addClasses(n int) {
 	}
 }
 
-// addRows adds a part whose holders are those of a matrix's partitions; the k-th of a copy, of which so many share a row, has the rank place.
-func (t *holderTable) addRows(p *plan.Plan, m int, place func(k, across int) int) {
-	across := max(1, p.Matrices[m].Across)
+// addRows adds a part whose holders are those of a matrix's partitions.
+func (t *holderTable) addRows(p *plan.Plan, m int) {
 	copies := make([][]int32, max(1, p.Matrices[m].Copies))
 	for _, x := range p.Of(m) {
 		at := len(t.copies)*p.Processors + x.Processor
-		if t.rank[at] < 0 {
-			t.rank[at], t.copy[at] = int32(place(len(copies[x.Copy]), across)), int32(x.Copy)
+		if t.copy[at] < 0 {
+			t.copy[at] = int32(x.Copy)
 			copies[x.Copy] = append(copies[x.Copy], int32(x.Processor))
 		}
 	}
@@ -170,7 +192,7 @@ func (t *holderTable) addColumns(p *plan.Plan, m int) {
 	var holders []int32
 	for q := range p.Processors {
 		if lo, hi := p.ColumnsOf(m, q); lo < hi {
-			t.rank[len(t.copies)*p.Processors+q] = int32(len(holders))
+			t.copy[len(t.copies)*p.Processors+q] = 0
 			holders = append(holders, int32(q))
 		}
 	}
@@ -197,6 +219,7 @@ func (b *Builder) emit() {
 	b.fuse()
 	b.gatherProducts()
 	b.planRuns(levels)
+	b.shareCopies()
 	b.sortClusters(levels)
 	b.planGroups(levels)
 	b.planClasses(levels)
@@ -246,6 +269,9 @@ func (b *Builder) levelOf(part, n int) int {
 // fewClusters is how many clusters of a level a processor beside groups takes at most, which spares them.
 const fewClusters = 16
 
+// spares reports whether who is in no group executes what is not products, so that the others have a stream in common.
+func (b *Builder) spares() bool { return b.plan.rows > 0 || b.formsAll() }
+
 // assignSome assigns the clusters [from, end) of byLevel, which are whole levels.
 func (b *Builder) assignSome(x *balance, from, end, processors int) {
 	x.loads, x.heap = resize(x.loads, processors), resize(x.heap, processors)
@@ -256,7 +282,7 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 		}
 		r := &b.levels[level].runs
 		switch places := b.places[from : from+n]; {
-		case n <= fewClusters*len(b.plan.beside) && level <= b.ends[InBackward]: // so that groups have a stream in common
+		case b.spares() && n <= fewClusters*len(b.plan.beside) && level <= b.ends[InBackward]:
 			for k := range places {
 				places[k] = b.plan.beside[k%len(b.plan.beside)]
 			}

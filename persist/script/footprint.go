@@ -329,12 +329,12 @@ func (f *Footprint) product() error {
 		return err
 	}
 	f.weights(m, mine)
-	shift, columns := uint64(f.in.Field("shift")), Axis{uint64(m.ColumnsEach()), 1}
+	apart, columns := uint64(f.in.Field("apart")), Axis{uint64(m.ColumnsEach()), 1}
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		for _, p := range mine {
 			rows := Axis{uint64(p.Rows), 1}
-			f.add(0, i, uint64(item[0])+shift+uint64(p.Row), f.result(), rows)
+			f.add(0, i, uint64(item[0])+uint64(m.Part(&p))*apart+uint64(p.Row), f.result(), rows)
 			if f.in.Flags&Bias != 0 && p.Column == 0 {
 				f.add(2, i, uint64(f.in.Field("bias"))+uint64(p.Row), asRead|asPaired, rows)
 			}
@@ -360,10 +360,10 @@ func (f *Footprint) productT() error {
 		return err
 	}
 	f.weights(m, mine)
-	shift := uint64(f.in.Field("shift"))
+	behind := uint64(mine[0].Rank) * uint64(f.in.Field("apart"))
 	for i := range f.in.Items {
 		item := f.in.Item(i)
-		f.add(0, i, uint64(item[0])+shift+uint64(mine[0].Column), f.result(), Axis{uint64(m.ColumnsEach()), 1})
+		f.add(0, i, uint64(item[0])+behind+uint64(mine[0].Column), f.result(), Axis{uint64(m.ColumnsEach()), 1})
 		for _, p := range mine {
 			f.vectorOf(i, uint64(item[1]), uint64(m.Rows), uint64(p.Row), Axis{uint64(p.Rows), 1}, p.Column == 0)
 		}
@@ -425,10 +425,9 @@ func (f *Footprint) columns(m *plan.Matrix) {
 		Segment: SegParam, Offset: uint64(m.Offset) + uint64(lo*m.Rows), Read: true, Rank: 1,
 		Axes: [MaxAxes]Axis{{uint64((hi - lo) * m.Rows), 1}},
 	})
-	shift := uint64(f.in.Field("shift")) + uint64(lo)
 	for i := range f.in.Items {
 		item := f.in.Item(i)
-		f.add(0, i, uint64(item[0])+shift, f.result(), Axis{uint64(hi - lo), 1})
+		f.add(0, i, uint64(item[0])+uint64(lo), f.result(), Axis{uint64(hi - lo), 1})
 		f.add(1, i, uint64(item[1]), asRead, Axis{uint64(m.Rows), 1})
 	}
 }

@@ -90,7 +90,7 @@ func cells(f *forest, rng *rand.Rand, params [cellParams]uint32) uint32 {
 // one processor forms it before, up to rounding: terms are added in the order in which they get ready.
 func TestProductsThatFormTheirVectors(t *testing.T) {
 	defer script.PartNodes(script.PartNodes(6))
-	formed, backward := 0, 0
+	formed, backward, partly := 0, 0, 0
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 21))
 		d := plan.Device{Processors: 40, Warps: 1 + rng.IntN(2), RegistersPer: 255, SetAside: 60, SharedPerBlock: 64 << 10, Columns: []int{1, 2, 4}[rng.IntN(3)], Copies: rng.IntN(3)}
@@ -101,18 +101,30 @@ func TestProductsThatFormTheirVectors(t *testing.T) {
 		}
 		r := newCells(t, rng, 1+int(seed%5), p)
 		var b script.Builder
+		nodes := 1 << 16
+		if seed%3 == 0 { // some vectors only
+			nodes = r.Graph.Len() - 1
+		}
+		was, items := script.FormingNodes(nodes), script.FormingItems(1+uint32(seed%4))
 		have := &script.Script{Words: wordsOf(t, &b, r, 1)}
 		require.True(t, slices.Equal(have.Words, wordsOf(t, &b, r, 4)), "seed %d: four goroutines make another script", seed)
 		require.NoError(t, script.Verify(have, p), "seed %d", seed)
-		was := script.FormingNodes(0)
+		script.FormingNodes(0)
 		want := &script.Script{Words: wordsOf(t, &b, r, 1)}
 		script.FormingNodes(was)
-		formed += withFunction(behindAll(t, have, script.Product))
+		script.FormingItems(items)
+		n := withFunction(behindAll(t, have, script.Product))
+		formed += n
+		if seed%3 == 0 {
+			partly += n
+			require.Zero(t, withFunction(behindAll(t, have, script.ProductT)), "gradients are formed before")
+		}
 		backward += withFunction(behindAll(t, have, script.ProductT))
 		compareWithin(t, seed, r, want, have, 2e-5)
 	}
 	require.Greater(t, formed, 500)
 	require.Greater(t, backward, 500)
+	require.Greater(t, partly, 100)
 }
 
 // withFunction counts the functions that are not copy.
@@ -123,4 +135,52 @@ func withFunction(list []script.Fn) (n int) {
 		}
 	}
 	return n
+}
+
+// Where products form their vectors, processors that hold as much of one matrix share a stream until the gradients of
+// parameters, and the largest such class what comes before: each copies its elements of all embeddings. It is what each
+// would have in a stream of its own, and leaves what a CPU's processors do.
+func TestHoldersOfRowsShareAStream(t *testing.T) {
+	g, params, matrices := newTriangles(t, 2, 32)
+	d := plan.Device{Processors: 110, Warps: 1, RegistersPer: 255, SetAside: 60, SharedPerBlock: 64 << 10, Columns: 8, Copies: 1}
+	p, err := plan.RoundRobin(matrices, d, 4)
+	require.NoError(t, err)
+	require.Equal(t, 3*32+2*4, len(p.Partitions))
+	for i := range p.Matrices {
+		params[p.Matrices[i].Param].Matrix = int32(i)
+	}
+	s := trainingScript(t, g, params, p)
+	require.NoError(t, script.Verify(s, p))
+	left := entryOf(s, p.Of(1)[0].Processor)
+	for i, x := range p.Of(1) {
+		entry := entryOf(s, x.Processor)
+		require.NotZero(t, entry[script.ProcOwn])
+		require.Equal(t, left[script.ProcStart], entry[script.ProcStart])
+		if i > 0 {
+			require.NotEqual(t, left[script.ProcOwn], entry[script.ProcOwn])
+		}
+	}
+	copies := map[int]int{}
+	for q := range s.Processors() {
+		for in, err := range s.Instructions(q) {
+			require.NoError(t, err)
+			if in.Op == script.Map && in.Flags&script.Own != 0 {
+				copies[q] += in.Items
+			}
+		}
+	}
+	require.Len(t, copies, 32, "of the first class")
+	for q, n := range copies {
+		require.Greater(t, n, 20, "processor %d copies its elements of all embeddings", q)
+		require.Equal(t, uint32(32), entryOf(s, q)[script.ProcGroup])
+	}
+	whole, err := plan.Sliced(matrices, 3)
+	require.NoError(t, err)
+	for i := range matrices {
+		params[matrices[i].Param].Matrix = int32(i)
+	}
+	want, have := trained(t, trainingScript(t, g, params, whole), whole), trained(t, s, p)
+	for i := range want {
+		require.InDelta(t, want[i], have[i], 1e-5, "element %d", i)
+	}
 }

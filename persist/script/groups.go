@@ -15,6 +15,30 @@ type groups struct {
 	groupOf     []int32  // by their place in sliced
 }
 
+// shareCopies has the group share, where products form their vectors, what is element-wise and waits for nothing, mostly
+// copies of embeddings: each processor takes its elements of all vectors, with one stream for all.
+func (b *Builder) shareCopies() {
+	if b.plan.groups == 0 || b.plan.rows > 0 || !b.formsAll() {
+		return
+	}
+	m := &b.writers[0]
+	for c := range b.clusters {
+		x := &b.clusters[c]
+		if x.parent != int32(c) || x.level > 0 || x.cost == 0 {
+			continue
+		}
+		if m.items = b.appendItemsOf(m.items[:0], uint32(c)); !slices.ContainsFunc(m.items, b.isDependent) {
+			x.kind = sliced
+		}
+	}
+}
+
+// isDependent reports whether an item is not element-wise, waits for another one of its cluster, or is shorter than the
+// group.
+func (b *Builder) isDependent(it item) bool {
+	return it.sig == rawSig || it.sub > 0 || !b.isMap(&it) || b.sigs.of(it.sig)[3] < b.plan.each
+}
+
 // planGroups gives each cluster in slices to the group of its level with the least load. Goroutines share the levels.
 func (b *Builder) planGroups(levels int) {
 	n, all := b.plan.groups, len(b.sliced)
@@ -134,9 +158,6 @@ func (w *streamWriter) groupRun(s *classStream, sync bool, most uint32, list []i
 		w.words[at] |= flags << 16
 		if op == Collect {
 			w.words[at] = w.words[at]&^runsOf | most
-		}
-		if op == ProductT {
-			w.shifts = append(w.shifts, shift{uint32(at + shiftWordT), b.partOf(words)}) // each has a result of its own
 		}
 		if listed {
 			w.words[at] |= Listed << 16

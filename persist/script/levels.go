@@ -103,7 +103,7 @@ func (b *Builder) accumulates(words []uint32) bool {
 // shareOf is which items of a run processor p does.
 func (b *Builder) shareOf(r *run, p int32) (from, to int) {
 	at := int(r.part)*len(b.plan.class) + int(p)
-	if b.plan.rank[at] < 0 {
+	if b.plan.copy[at] < 0 {
 		return r.to, r.to
 	}
 	return b.share(r, int(b.plan.copy[at]))

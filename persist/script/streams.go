@@ -11,7 +11,6 @@ type streamMemory struct {
 	starts  []uint32 // of its streams, in words
 	seconds []uint32 // of their second parts, if the script is cut
 	items   []item   // of a level and processor
-	shifts  []shift  // of a level's products
 	sorter  itemSorter
 }
 
@@ -40,8 +39,8 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 		for k, start := range m.starts {
 			x := w[HeadWords+p*ProcWords:]
 			x[ProcStart], x[ProcRank], x[ProcGroup], x[ProcOwn], x[ProcPieces] = m.at+start, 0, 1, 0, 0
-			if s := b.r.Plan.Slices; s != nil && s.Rank[p] >= 0 {
-				x[ProcRank], x[ProcGroup] = uint32(s.Rank[p]), uint32(s.Group)
+			if t := &b.plan; t.group[t.class[p]] >= 0 {
+				x[ProcRank], x[ProcGroup] = t.place[p], t.each
 			}
 			if s := b.common.of[b.plan.class[p]].shared; s.levels > 0 {
 				x[ProcStart], x[ProcOwn], x[ProcPieces] = s.at, m.at+start, uint32(pieces(int(s.words)))
@@ -162,7 +161,6 @@ func (w *streamWriter) leave(x *levelPlan, first int) {
 
 // products writes p's products of a level.
 func (w *streamWriter) products(x *levelPlan) {
-	w.shifts = w.shifts[:0]
 	for i := x.runs[0]; i < x.runs[1]; i++ {
 		r := &w.b.runs[i]
 		if from, to := w.b.shareOf(r, w.p); from < to {
@@ -171,13 +169,7 @@ func (w *streamWriter) products(x *levelPlan) {
 	}
 }
 
-// Where a product has its field shift; in a signature that is the distance of two holders' results.
-const (
-	shiftWord  = 7 // of a Product: of those who share rows
-	shiftWordT = 5 // of a ProductT: of those who share columns
-)
-
-// product writes a holder's instructions for its items [from, to) of one run, as if it were the first holder.
+// product writes a holder's instructions for its items [from, to) of one run.
 func (w *streamWriter) product(r *run, from, to int) {
 	b, s := w.b, w.words
 	words := b.sigs.of(r.sig)
@@ -186,17 +178,8 @@ func (w *streamWriter) product(r *run, from, to int) {
 		k := min(room, to-from)
 		at := len(s)
 		s = appendFew(s, words)
-		switch Opcode(words[0]) {
-		case Product:
-			if words[shiftWord] > 0 { // each has a result of its own
-				w.shifts = append(w.shifts, shift{uint32(at + shiftWord), r.part})
-			}
-		case ProductT:
-			w.shifts = append(w.shifts, shift{uint32(at + shiftWordT), r.part})
-		case Outer:
-			if from > first || r.acc {
-				s[at] |= Acc << 16
-			}
+		if Opcode(words[0]) == Outer && (from > first || r.acc) {
+			s[at] |= Acc << 16
 		}
 		if r.list != 0 {
 			s[at] |= Listed << 16

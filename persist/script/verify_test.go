@@ -28,7 +28,7 @@ func TestVerifyAcceptsTheOwnExample(t *testing.T) {
 	if err := Verify(e.Script, e.Plan); err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
 	}
-	for _, want := range []string{"processor 1: rank 1 of 2", "map.tanh own sync published", "product bias listed", "product_t sync published listed", "shift=7", "polled", "halt"} {
+	for _, want := range []string{"processor 1: rank 1 of 2", "map.tanh own sync published", "product bias listed", "product_t sync published listed", "apart=7", "polled", "halt"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("the text has no %q:\n%s", want, b.String())
 		}
@@ -404,7 +404,7 @@ func TestVerify(t *testing.T) {
 			p.add(1)
 		}, "is added to, but not ordered after processor 0, instruction 2 read it"},
 		{"added to what is live-in", func(p *pair) {
-			p.Do(0, ProductT, 0, Atomic, []uint32{act, 0, Float(1), 24, 0}, []uint32{0, 24})
+			p.Do(0, ProductT, 0, Atomic, []uint32{act, 0, Float(1), 0, 0}, []uint32{24, 28})
 		}, "only what was filled in this launch can be added to atomically"},
 		{"added to where columns are formed", func(p *pair) {
 			p.streamed()

@@ -91,18 +91,20 @@ struct Case {
 };
 
 template <int RPW, int COLS> Partition partition(const Case &c) {
-  return {0, c.row, std::min(c.rows, c.row + 8 * RPW), c.rows, COLS, 0, 0, 1, c.left, c.width};
+  const u32 height = std::min(c.rows - c.row, 8u * RPW);
+  return {0, (u16)height, COLS, 0, 1, (u16)c.left, (u16)c.width, (u16)(c.row / (8 * RPW)), c.row, c.rows, 0};
 }
 
 // Products with vectors that are there or, of some parts, formed.
 template <int RPW, int COLS, int VECTORS> void try_product(Case c) {
   const Launch l = fresh();
-  const u32 shift = 8, bias = (c.top = c.rows * c.width, c.place(0), c.place(c.rows));
-  c.place_items(c.rows + shift, c.width, 1 + c.parts);
+  const u32 apart = 8, behind = c.left / COLS * apart;
+  const u32 bias = (c.top = c.rows * c.width, c.place(0), c.place(c.rows));
+  c.place_items(c.rows + behind, c.width, 1 + c.parts);
   const Partition part = partition<RPW, COLS>(c);
   u32 w[16] = {OP_PRODUCT | FN_TANH << 8, c.count << 16};
   w[PRODUCT_SCALE] = BITS_OF(2.0f), w[PRODUCT_BIAS] = bias, w[PRODUCT_BIAS_SCALE] = BITS_OF(1.0f);
-  w[PRODUCT_SHIFT] = shift, w[PRODUCT_COUNT] = c.parts;
+  w[PRODUCT_APART] = apart, w[PRODUCT_COUNT] = c.parts;
   launch([&] {
     Clocks clocks;
     float r[RPW * iterations(COLS)];
@@ -122,11 +124,12 @@ template <int RPW, int COLS, int VECTORS> void try_product(Case c) {
       x[k] = c.parts > 0 ? std::tanh(x[k]) : before[at + k];
       expect("the vector", i, k, memory[at + k], c.stored(i) && c.row == 0 ? x[k] : before[at + k]);
     }
-    for (u32 q = c.row; q < part.end; q++) {
+    for (u32 q = c.row; q < part.end(); q++) {
       double y = c.left == 0 ? before[bias + q] : 0;
       for (u32 k = 0; k < COLS; k++)
         y += 2 * x[k] * before[q + (c.left + k) * c.rows];
-      expect("a product", i, q, memory[c.items[2 * i] + shift + q], c.parts > 0 ? y : std::tanh(y));
+      expect("a product", i, q, memory[c.items[2 * i] + behind + q],
+             c.parts > 0 ? y : std::tanh(y));
     }
   }
 }
@@ -134,12 +137,12 @@ template <int RPW, int COLS, int VECTORS> void try_product(Case c) {
 // Transposed products with vectors that are formed.
 template <int RPW, int COLS> void try_transposed(Case c) {
   const Launch l = fresh();
-  const u32 shift = 8;
+  const u32 apart = 8, behind = c.row / (8 * RPW) * apart;
   c.top = c.rows * c.width, c.place(0);
-  c.place_items(c.width + shift, c.rows, 2 + c.parts);
+  c.place_items(c.width + behind, c.rows, 2 + c.parts);
   const Partition part = partition<RPW, COLS>(c);
   u32 w[16] = {OP_PRODUCT_T | FN_TANH_B << 8, c.count << 16};
-  w[PRODUCT_T_SCALE] = BITS_OF(2.0f), w[PRODUCT_T_SHIFT] = shift, w[PRODUCT_T_COUNT] = c.parts;
+  w[PRODUCT_T_SCALE] = BITS_OF(2.0f), w[PRODUCT_T_APART] = apart, w[PRODUCT_T_COUNT] = c.parts;
   launch([&] {
     Clocks clocks;
     float r[RPW * iterations(COLS)];
@@ -147,8 +150,8 @@ template <int RPW, int COLS> void try_transposed(Case c) {
     product_t_formed<RPW, COLS, 16>(r, l, w, c.items.data(), 0, c.count, part, shared);
   });
   for (u32 i = 0; i < c.count; i++) {
-    std::vector<double> dy(part.end);
-    for (u32 q = c.row; q < part.end; q++) {
+    std::vector<double> dy(part.end());
+    for (u32 q = c.row; q < part.end(); q++) {
       const u32 at = c.vector(i) + q;
       for (u32 p = 2; p < 2 + c.parts_of(i); p++)
         dy[q] += before[at + p * c.rows];
@@ -157,9 +160,9 @@ template <int RPW, int COLS> void try_transposed(Case c) {
     }
     for (u32 k = 0; k < COLS; k++) {
       double t = 0;
-      for (u32 q = c.row; q < part.end; q++)
+      for (u32 q = c.row; q < part.end(); q++)
         t += 2 * dy[q] * before[q + (c.left + k) * c.rows];
-      expect("a transposed product", i, k, memory[c.items[2 * i] + shift + c.left + k], t);
+      expect("a transposed product", i, k, memory[c.items[2 * i] + behind + c.left + k], t);
     }
   }
 }
@@ -182,7 +185,7 @@ template <int RPW, int COLS> void try_transposed_there(Case c) {
     for (u32 k = 0; k < COLS; k++) {
       const u32 at = c.items[2 * i] + c.left + k;
       double t = before[at];
-      for (u32 q = c.row; q < part.end; q++)
+      for (u32 q = c.row; q < part.end(); q++)
         t += 2.0 * before[c.items[2 * i + 1] + q] * before[q + (c.left + k) * c.rows];
       expect("a transposed product", i, k, memory[at], t);
     }
@@ -204,7 +207,7 @@ template <int RPW, int COLS, int ITERS> void try_outer(Case c) {
   for (u32 k = 0; k < c.width; k++)
     for (u32 q = 0; q < c.rows; q++) {
       double g = before[dst + q + k * c.rows];
-      if (q >= c.row && q < part.end && k >= c.left && k < c.left + COLS)
+      if (q >= c.row && q < part.end() && k >= c.left && k < c.left + COLS)
         for (u32 i = 0; i < c.count; i++)
           g += 2.0 * before[c.items[2 * i] + q] * before[c.items[2 * i + 1] + k];
       expect("a gradient", q, k, memory[dst + q + k * c.rows], g);
