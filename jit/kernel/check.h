@@ -323,8 +323,8 @@ VP void check_list(const Check &c, u32 op, u32 length, u32 head, u32 count) {
 }
 
 // Sets r.code where the instruction at w must not run; every thread has its own r. If it is a
-// listed one, its items are at list; if a product, the processor's results are behind their places by
-// place.
+// listed one, its items are at list; if a product, the processor's results are behind their places
+// by place.
 VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 *list,
                    const Shape *shapes, u32 matrices, u32 place, Refusal &r) {
   u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, flags = w[0] >> 16;

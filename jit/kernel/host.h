@@ -10,8 +10,8 @@ extern "C" {
 #endif
 
 // A matrix (column-major, at offset in segment param) and a run of its rows, or of so many columns
-// of these; results of transposed products are in order of rank; outer products form a block of its gradient, which has so many outer_rows, from
-// outer_row on, and outer_columns.
+// of these; results of transposed products are in order of rank; outer products form a block of its
+// gradient, which has so many outer_rows, from outer_row on, and outer_columns.
 struct vpps_matrix {
   uint32_t rows, cols, offset;
 };

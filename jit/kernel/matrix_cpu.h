@@ -299,7 +299,8 @@ VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor
   held_product(l, res, p, w[PRODUCT_MATRIX], how,
                forming(res, p, w, formed, res.matrix[w[PRODUCT_MATRIX]].cols),
                address(l, w[PRODUCT_SEGMENTS], 1, 0),
-               address(l, w[PRODUCT_SEGMENTS], 0, results_of(res, p, w)), Items{items, count, 2, 1}, fn);
+               address(l, w[PRODUCT_SEGMENTS], 0, results_of(res, p, w)), Items{items, count, 2, 1},
+               fn);
 }
 
 // What a processor forms a transposed product with: its rows, or its columns.

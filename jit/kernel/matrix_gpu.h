@@ -433,8 +433,8 @@ VP void product_rows(const float *r, const BulkCopies &bulk, const Launch &l, co
   }
 #endif
   else
-    products<RPW, COLS, RING, STAGE>(OneArray{r, part.left / COLS * w[PRODUCT_APART]}, function, l, w, items, flags,
-                                     count, 1, part, shared);
+    products<RPW, COLS, RING, STAGE>(OneArray{r, part.left / COLS * w[PRODUCT_APART]}, function, l,
+                                     w, items, flags, count, 1, part, shared);
 }
 
 // A thread's sums of W^T dy for BATCH items: t[b * EACH + q] belongs to column(q) of its b-th.

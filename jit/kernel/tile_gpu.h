@@ -11,8 +11,8 @@ struct Partition {
   u16 copy, copies; // which of how many of the matrix
   u16 left;         // its first column
   u16 width;        // columns of the matrix
-  u16 rank; // of its rows' holder: its results of transposed products are in this order
-  u32 row;  // its first
+  u16 rank;         // of its rows' holder: its results of transposed products are in this order
+  u32 row;          // its first
   u32 rows, offset; // of the matrix, which is at offset in segment param
   VP_MEMBER u32 end() const { return row + height; }
 };

@@ -106,6 +106,8 @@ type Builder struct {
 
 	dims []shape // of the graph's dims
 
+	lefts []leftSide // of the nodes that are parameters at the beginning
+
 	// Per node (forward).
 	need      []bool
 	otherwise []bool // used by others than products, or from their right
@@ -342,6 +344,7 @@ func (b *Builder) reset(r *Request) {
 	b.gcluster, b.gsub = resize(b.gcluster, n), resize(b.gsub, n)
 	b.passFrom, b.passAt = resize(b.passFrom, n), resize(b.passAt, n)
 	b.reader, b.partials = resize(b.reader, n), resize(b.partials, n)
+	b.findLefts()
 	b.room, b.inParts, b.stored, b.taken = resize(b.room, n), resize(b.inParts, n), resize(b.stored, n), resize(b.taken, n)
 	clear(b.room)
 	b.findForming()

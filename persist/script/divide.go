@@ -260,7 +260,7 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 		b.division.spare = append(b.division.spare, &Builder{})
 	}
 	p := b.division.spare[k]
-	p.r, p.g, p.s, p.origin, p.dims, p.plan = b.r, b.g, b.s, b.origin, b.dims, b.plan
+	p.r, p.g, p.s, p.origin, p.dims, p.plan, p.lefts = b.r, b.g, b.s, b.origin, b.dims, b.plan, b.lefts
 	p.need, p.otherwise, p.spots, p.grads, p.wants = b.need, b.otherwise, b.spots, b.grads, b.wants
 	p.gcluster, p.gsub, p.passFrom, p.passAt = b.gcluster, b.gsub, b.passFrom, b.passAt
 	p.reader, p.partials = b.reader, b.partials
@@ -346,12 +346,11 @@ func (b *Builder) backwardParts() error {
 func (b *Builder) forwardParts() {
 	list := b.division.list
 	n := len(list)
-	partly := b.formsPartly()
-	if partly {
+	if b.formsPartly() {
 		b.findDepth()
 	}
 	lower := func(p *Builder) {
-		if !partly {
+		if !p.formsPartly() {
 			p.markNeeded()
 		}
 		p.findReaders()

@@ -30,8 +30,44 @@ func (b *Builder) listTerms(v uint32) (bias uint32) {
 	return bias
 }
 
+// leftSide is what a node is as the left side of a product: the matrix, -1 if it is none or not resident, and its factor.
+type leftSide struct {
+	matrix int32
+	factor float32
+}
+
+// findLefts finds that of the nodes at the beginning, which are asked for often.
+func (b *Builder) findLefts() {
+	b.lefts = b.lefts[:0]
+	if b.g == nil {
+		return
+	}
+	for l := range leavesOfAll(b.g, b.r.Node) {
+		x := leftSide{matrix: b.findMatrix(l)}
+		if x.matrix >= 0 {
+			x.factor = b.findFactor(l)
+		}
+		b.lefts = append(b.lefts, x)
+	}
+}
+
 // matrixOf is the plan's number of the matrix that node l holds, -1 if it is not resident.
 func (b *Builder) matrixOf(l uint32) int32 {
+	if int(l) < len(b.lefts) {
+		return b.lefts[l].matrix
+	}
+	return b.findMatrix(l)
+}
+
+// factorOf is the factor of node l, which holds a matrix.
+func (b *Builder) factorOf(l uint32) float32 {
+	if int(l) < len(b.lefts) {
+		return b.lefts[l].factor
+	}
+	return b.findFactor(l)
+}
+
+func (b *Builder) findMatrix(l uint32) int32 {
 	if op := b.g.Op[l]; op != ops.Parameter && op != ops.ConstParameter {
 		return -1
 	}
@@ -41,7 +77,7 @@ func (b *Builder) matrixOf(l uint32) int32 {
 	return b.r.Params[b.g.AttrsOf(l)[0]].Matrix
 }
 
-func (b *Builder) factorOf(l uint32) float32 { return b.r.Params[b.g.AttrsOf(l)[0]].Factor }
+func (b *Builder) findFactor(l uint32) float32 { return b.r.Params[b.g.AttrsOf(l)[0]].Factor }
 
 func (b *Builder) lowerAffine(v uint32) {
 	bias := b.listTerms(v)

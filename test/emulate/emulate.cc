@@ -92,7 +92,8 @@ struct Case {
 
 template <int RPW, int COLS> Partition partition(const Case &c) {
   const u32 height = std::min(c.rows - c.row, 8u * RPW);
-  return {0, (u16)height, COLS, 0, 1, (u16)c.left, (u16)c.width, (u16)(c.row / (8 * RPW)), c.row, c.rows, 0};
+  return {0,     (u16)height, COLS, 0, 1, (u16)c.left, (u16)c.width, (u16)(c.row / (8 * RPW)),
+          c.row, c.rows,      0};
 }
 
 // Products with vectors that are there or, of some parts, formed.

@@ -72,7 +72,7 @@ static void block_of(const uint32_t *b, uint32_t k, vpps_rows *part, vpps_rows *
 }
 
 static Plan *plan_of(const char *tables, uint32_t processors) {
-  enum { HELD = 10, BEYOND = 9 }; // words of an entry of each table
+  enum { HELD = 11, BEYOND = 9 }; // numbers of an entry of each table
   static uint32_t held[HELD * PROCESSORS * SLOTS], beyond[BEYOND * MATRICES];
   Plan *plan = (Plan *)calloc(1, sizeof *plan);
   const uint32_t slots = numbers(tables, "residency[", held, sizeof held / 4) / HELD / processors;
@@ -93,12 +93,13 @@ static Plan *plan_of(const char *tables, uint32_t processors) {
         const uint32_t *h = held + HELD * (p * slots + s); // Partition
         if (h[0] != m)
           continue;
-        plan->matrix[m] = vpps_matrix{h[3], h[9], h[5]};
-        const uint32_t each = 32 * (((h[4] + 31) / 32 + h[7] - 1) / h[7]); // columns of a copy
+        const uint32_t height = h[1], cols = h[2], copies = h[4], left = h[5], row = h[8];
+        plan->matrix[m] = vpps_matrix{h[9], h[6], h[10]};
+        const uint32_t each = 32 * (((cols + 31) / 32 + copies - 1) / copies); // columns of a copy
         uint32_t from;
-        const uint32_t columns = part_of(h[4], each, h[6], &from);
+        const uint32_t columns = part_of(cols, each, h[3], &from);
         plan->parts[n++] =
-            vpps_rows{h[1], h[2] - h[1], h[8], h[4], h[1], h[2] - h[1], h[8] + from, columns};
+            vpps_rows{row, height, left, cols, h[7], row, height, left + from, columns};
       }
       if (m >= others)
         continue;
