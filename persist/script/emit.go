@@ -73,7 +73,7 @@ type holderTable struct {
 	rows   uint32      // of the matrices in slices; 0: there are none
 	sliced []bool      // by matrix: it is in slices
 	group  []int32     // by class: the group that it is, or a part of, -1: none
-	groups int         // one for each copy of matrices in slices
+	groups int         // how many
 	place  []uint32    // by processor: its place in its group
 	each   uint32      // how many processors a group has
 	shares []bool      // by class: as much of its processors' streams as is alike is there only once
@@ -114,7 +114,7 @@ func (t *holderTable) update(p *plan.Plan) {
 // fewHolders is how many processors of a class, of those that share rows, have streams of their own.
 const fewHolders = 16
 
-// addGroups adds the groups: of slices, or, where processors share rows, the largest class.
+// addGroups adds the groups: of slices, or, where processors share rows, the largest classes.
 func (t *holderTable) addGroups(p *plan.Plan) {
 	t.place = resize(t.place, p.Processors)
 	t.group, t.shares = extend(t.group, len(t.first), -1), make([]bool, len(t.first))
@@ -137,22 +137,27 @@ func (t *holderTable) addGroups(p *plan.Plan) {
 	}
 }
 
-// addLargest makes a group of the largest class, unless it is too small.
+// addLargest makes groups of the largest classes, unless they are too small.
 func (t *holderTable) addLargest() {
-	largest := slices.Index(t.size, slices.Max(t.size))
-	for c, n := range t.size {
-		t.shares[c] = n >= fewHolders
-	}
-	if !t.shares[largest] {
+	largest := slices.Max(t.size)
+	if largest < fewHolders {
 		return
 	}
-	for q, c := range t.class {
-		if int(c) == largest {
-			t.place[q] = t.each
-			t.each++
+	for c, n := range t.size {
+		t.shares[c] = n >= fewHolders
+		if n == largest {
+			t.group[c] = int32(t.groups)
+			t.groups++
 		}
 	}
-	t.group[largest], t.groups = 0, 1
+	members := make([]uint32, t.groups)
+	for q, c := range t.class {
+		if g := t.group[c]; g >= 0 {
+			t.place[q] = members[g]
+			members[g]++
+		}
+	}
+	t.each = uint32(largest)
 }
 
 // addClasses finds the classes of n processors.

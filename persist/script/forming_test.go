@@ -138,8 +138,8 @@ func withFunction(list []script.Fn) (n int) {
 }
 
 // Where products form their vectors, processors that hold as much of one matrix share a stream until the gradients of
-// parameters, and the largest such class what comes before: each copies its elements of all embeddings. It is what each
-// would have in a stream of its own, and leaves what a CPU's processors do.
+// parameters, with what comes before: the classes share out the embeddings, and each processor copies its elements of its
+// class's. What that leaves is what a CPU's processors do.
 func TestHoldersOfRowsShareAStream(t *testing.T) {
 	g, params, matrices := newTriangles(t, 2, 32)
 	d := plan.Device{Processors: 110, Warps: 1, RegistersPer: 255, SetAside: 60, SharedPerBlock: 64 << 10, Columns: 8, Copies: 1}
@@ -169,11 +169,24 @@ func TestHoldersOfRowsShareAStream(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, copies, 32, "of the first class")
-	for q, n := range copies {
-		require.Greater(t, n, 20, "processor %d copies its elements of all embeddings", q)
-		require.Equal(t, uint32(32), entryOf(s, q)[script.ProcGroup])
+	require.Len(t, copies, 3*32)
+	embeddings := 0
+	for m := 1; m <= 3; m++ { // each a class's
+		first := copies[p.Of(m)[0].Processor]
+		require.Greater(t, first, 5)
+		embeddings += first
+		for i, x := range p.Of(m) {
+			require.Equal(t, first, copies[x.Processor])
+			require.Equal(t, []uint32{uint32(i), 32}, entryOf(s, x.Processor)[script.ProcRank:][:2])
+		}
 	}
+	words := 0
+	for _, op := range g.Op {
+		if op == ops.Lookup {
+			words++
+		}
+	}
+	require.Equal(t, words, embeddings)
 	whole, err := plan.Sliced(matrices, 3)
 	require.NoError(t, err)
 	for i := range matrices {

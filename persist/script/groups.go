@@ -15,8 +15,8 @@ type groups struct {
 	groupOf     []int32  // by their place in sliced
 }
 
-// shareCopies has the group share, where products form their vectors, what is element-wise and waits for nothing, mostly
-// copies of embeddings: each processor takes its elements of all vectors, with one stream for all.
+// shareCopies has groups share, where products form their vectors, what is element-wise and waits for nothing, mostly
+// copies of embeddings: each processor takes its elements of its group's vectors, with one stream for all.
 func (b *Builder) shareCopies() {
 	if b.plan.groups == 0 || b.plan.rows > 0 || !b.formsAll() {
 		return
