@@ -37,11 +37,6 @@ func TestNodesTakeNoAllocations(t *testing.T) {
 // network records steps of gates cut from one vector, attention over joined states and a distance.
 func network(t *testing.T, steps int) (*bridge.Graph, []script.Param, *plan.Plan) {
 	const h = 8
-	dim := func(d ...uint32) bridge.Dim {
-		x := bridge.Dim{Nd: uint32(len(d)), Bd: 1}
-		copy(x.D[:], d)
-		return x
-	}
 	const (
 		vector = iota
 		gates
@@ -51,7 +46,7 @@ func network(t *testing.T, steps int) (*bridge.Graph, []script.Param, *plan.Plan
 		square
 	)
 	f := &forest{}
-	f.words.Dims = []bridge.Dim{dim(h), dim(4 * h), dim(4*h, h), dim(1), dim(h, 2), dim(2, h)}
+	f.words.Dims = []bridge.Dim{dimOf(h), dimOf(4 * h), dimOf(4*h, h), dimOf(1), dimOf(h, 2), dimOf(2, h)}
 	params := []script.Param{{Size: 4 * h * h, Row: 4 * h * h, Factor: 1, Updated: true}, {Offset: 4 * h * h, Size: h, Row: h, Factor: 1, Matrix: -1, Updated: true}}
 	w, x := f.add(ops.Parameter, matrix, []uint32{0}), f.add(ops.Parameter, vector, []uint32{1})
 	for range steps {
@@ -69,7 +64,7 @@ func network(t *testing.T, steps int) (*bridge.Graph, []script.Param, *plan.Plan
 	f.add(ops.Sum, scalar, nil, f.losses...)
 	f.words.NodeCount = int(f.node)
 	g := &bridge.Graph{}
-	dims := []bridge.Dim{dim(4*h, h), dim(h)}
+	dims := []bridge.Dim{dimOf(4*h, h), dimOf(h)}
 	if err := g.Append(&f.words, func(id uint32) (*bridge.Dim, bool) { return &dims[id], false }); err != nil {
 		t.Fatal(err)
 	}

@@ -23,13 +23,8 @@ const (
 // built8 builds the script of the losses that record adds to a graph of a matrix of 8 x 8 and a vector.
 func built8(t *testing.T, record func(f *forest, w, x uint32) []uint32, p *plan.Plan, keep ...uint32) *script.Script {
 	t.Helper()
-	dim := func(d ...uint32) bridge.Dim {
-		x := bridge.Dim{Nd: uint32(len(d)), Bd: 1}
-		copy(x.D[:], d)
-		return x
-	}
 	f := &forest{}
-	f.words.Dims = []bridge.Dim{dim(8), dim(1), dim(8, 8)}
+	f.words.Dims = []bridge.Dim{dimOf(8), dimOf(1), dimOf(8, 8)}
 	w, v := f.add(ops.Parameter, matrixDim, []uint32{0}), f.add(ops.Parameter, vectorDim, []uint32{1})
 	f.add(ops.Sum, oneDim, nil, record(f, w, v)...)
 	f.words.NodeCount = int(f.node)

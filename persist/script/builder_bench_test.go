@@ -163,16 +163,18 @@ func newPyramids(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []scri
 		func(f *forest, words int) { f.pyramid(words) })
 }
 
+// dimOf is a dim of these sizes.
+func dimOf(d ...uint32) bridge.Dim {
+	x := bridge.Dim{Nd: uint32(len(d)), Bd: 1}
+	copy(x.D[:], d)
+	return x
+}
+
 // newBatch returns a graph of so many sentences, each with a random number of words, behind parameters
 // of these dims, of which there are 13; number 13 is a table.
 func newBatch(tb testing.TB, batch int, hidden uint32, parameters []uint32, sentence func(f *forest, words int)) (*bridge.Graph, []script.Param, []plan.Matrix) {
 	f := &forest{rng: rand.New(rand.NewSource(1)), hidden: hidden}
-	dim := func(d ...uint32) bridge.Dim {
-		x := bridge.Dim{Nd: uint32(len(d)), Bd: 1}
-		copy(x.D[:], d)
-		return x
-	}
-	f.words.Dims = []bridge.Dim{dim(hidden), dim(2 * hidden), dim(5), dim(1), dim(hidden, hidden), dim(hidden, 2*hidden), dim(5, hidden)}
+	f.words.Dims = []bridge.Dim{dimOf(hidden), dimOf(2 * hidden), dimOf(5), dimOf(1), dimOf(hidden, hidden), dimOf(hidden, 2*hidden), dimOf(5, hidden)}
 	var params []script.Param
 	var matrices []plan.Matrix
 	var dims []bridge.Dim
@@ -191,7 +193,7 @@ func newBatch(tb testing.TB, batch int, hidden uint32, parameters []uint32, sent
 	for _, d := range parameters {
 		parameter(d)
 	}
-	dims = append(dims, dim(hidden, vocabulary))
+	dims = append(dims, dimOf(hidden, vocabulary))
 	params = append(params, script.Param{Lookup: true, Size: hidden * vocabulary, Row: hidden, Factor: 1, Matrix: -1, Updated: true})
 	for range batch {
 		sentence(f, 10+f.rng.Intn(19))

@@ -2,10 +2,10 @@ package script
 
 // Where several processors share rows, each leaves a part of a product's sums, and what a function of it is could be
 // formed by one processor before others read it: two levels. Where a level costs more than its work, the products that
-// read it form it themselves, each processor the elements that it multiplies, and so does the
-// transposed product with the gradient: in small graphs, and in others, of values only, where few cells are left, as at
-// the top of pyramids and trees. (Backward, the tops of all sentences come first, at once.) One of those that form a vector stores it for who reads it later: derivatives,
-// outer products and sums of biases.
+// read it form it themselves, each processor the elements that it multiplies, and so does the transposed product with
+// the gradient: in small graphs, and in others, of values only, where few cells are left, as at the top of pyramids and
+// trees. (Backward, the tops of all sentences come first, at once.) One of those that form a vector stores it for who
+// reads it later: derivatives, outer products and sums of biases.
 //
 // Such a value h of a function of node a lies between a's gradient and the parts that h, and later that gradient, are
 // sums of: an item names but one place.
@@ -67,26 +67,22 @@ func (b *Builder) findDepth() {
 		list[k].markNeeded()
 		list[k].countDepths()
 	})
-	deepest := 0
+	b.widths = b.widths[:0]
 	for _, p := range list {
-		deepest = max(deepest, len(p.widths)-1)
-	}
-	from := deepest + 1
-	for ; from > 1; from-- {
-		width := uint32(0)
-		for _, p := range list {
-			if from-1 < len(p.widths) {
-				width += p.widths[from-1]
-			}
-		}
-		if width > formingItems {
-			break
+		b.widths = extend(b.widths, len(p.widths), 0)
+		for depth, n := range p.widths {
+			b.widths[depth] += n
 		}
 	}
-	if from <= deepest {
-		for _, p := range list {
-			p.formsFrom = uint16(from)
-		}
+	from := len(b.widths)
+	for from > 1 && b.widths[from-1] <= formingItems {
+		from--
+	}
+	if from == len(b.widths) {
+		return
+	}
+	for _, p := range list {
+		p.formsFrom = uint16(from)
 	}
 }
 
@@ -104,12 +100,12 @@ func (b *Builder) countDepths() {
 				depth = max(depth, b.depth[a])
 			}
 		}
-		if op := b.g.Op[v]; op == ops.AffineTransform || op == ops.MatrixMultiply {
-			if b.across(b.matrixOf(args[len(args)-2])) > 1 {
-				depth++
-				b.widths = extend(b.widths, int(depth)+1, 0)
-				b.widths[depth]++
-			}
+		op := b.g.Op[v]
+		product := (op == ops.AffineTransform || op == ops.MatrixMultiply) && len(args) > 1 // not a bias alone
+		if product && b.across(b.matrixOf(args[len(args)-2])) > 1 {
+			depth++
+			b.widths = extend(b.widths, int(depth)+1, 0)
+			b.widths[depth]++
 		}
 		b.depth[v] = depth
 	}

@@ -26,13 +26,8 @@ const (
 // other readers, too.
 func newCells(t *testing.T, rng *rand.Rand, sentences int, p *plan.Plan) *script.Request {
 	t.Helper()
-	dim := func(d ...uint32) bridge.Dim {
-		x := bridge.Dim{Nd: uint32(len(d)), Bd: 1}
-		copy(x.D[:], d)
-		return x
-	}
 	f := &forest{}
-	f.words.Dims = []bridge.Dim{dim(8), dim(1), dim(8, 8)}
+	f.words.Dims = []bridge.Dim{dimOf(8), dimOf(1), dimOf(8, 8)}
 	var params [cellParams]uint32
 	for id := range params {
 		params[id] = f.add(ops.Parameter, []uint32{matrixDim, matrixDim, vectorDim, vectorDim}[id], []uint32{uint32(id)})
@@ -69,10 +64,12 @@ func cells(f *forest, rng *rand.Rand, params [cellParams]uint32) uint32 {
 	any := func() uint32 { return values[max(0, len(values)-4)+rng.IntN(min(4, len(values)))] }
 	for range 1 + rng.IntN(12) {
 		var y uint32
-		switch rng.IntN(3) {
-		case 0:
+		switch rng.IntN(8) {
+		case 7: // no product at all
+			y = f.add(ops.AffineTransform, vectorDim, nil, params[cellBias])
+		case 0, 1:
 			y = f.add(ops.MatrixMultiply, vectorDim, nil, params[rng.IntN(2)], any())
-		case 1:
+		case 2, 3:
 			y = f.add(ops.AffineTransform, vectorDim, nil, params[cellBias], params[cellLeft], any())
 		default:
 			y = f.add(ops.AffineTransform, vectorDim, nil, params[cellBias], params[cellLeft], any(), params[cellRight], any())
