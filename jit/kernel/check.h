@@ -194,9 +194,9 @@ VP void check_matrix(const Check &c, const u32 *items, u32 op, u32 count, const 
                                          : 0;
   for (u32 e = THREAD; e < count; e += THREADS) {
     c.vector(e, outer ? 1 : 0, (u64)items[2 * e] + results, first);
-    const u32 place = parts > 0 ? items[2 * e + 1] & ~3u : items[2 * e + 1];
+    const u32 said = items[2 * e + 1], place = parts > 0 ? place_of(said) : said;
     c.vector(e, outer ? 2 : 1, place, second);
-    const u32 many = parts > 0 && (items[2 * e + 1] & 2u) ? parts / 2 : parts;
+    const u32 many = parts_of(said, parts);
     for (u32 k = 1; k <= many + (parts > 0 && op == OP_PRODUCT_T); k++) // what it is formed of
       c.vector(e, 1, place + (u64)k * second, second);
   }
@@ -371,8 +371,7 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 
   case OP_OUTER:
     if (w[PRODUCT_MATRIX] >= matrices)
       return c.nonsense();
-    return check_matrix(c, listed ? list : w + head, op, count, shapes[w[PRODUCT_MATRIX]],
-                        op == OP_OUTER ? 0 : place);
+    return check_matrix(c, listed ? list : w + head, op, count, shapes[w[PRODUCT_MATRIX]], place);
   case OP_SUM: {
     Range n = owned(w[SUM_N], flags, p);
     u32 runs = w[SUM_RUNS] & 0xFFFFu, each = w[SUM_RUNS] >> 16;

@@ -100,6 +100,8 @@ struct Device {
 #ifdef VPPS_CHECK
   VP_MEMBER u32 place(const u32 *w) const {
     const bool transposed = (w[0] & 255u) == OP_PRODUCT_T;
+    if (!transposed && (w[0] & 255u) != OP_PRODUCT)
+      return 0;
     VPPS_PLACE
   }
 #endif

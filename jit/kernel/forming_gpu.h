@@ -27,8 +27,8 @@ VP void form_runs(float *to, float *from, const u32 *items, u32 count, const For
     for (u32 i = 0; i < PAIR; i++) {
       const bool there = b + i * WARPS < count;
       place[i] = there ? items[2 * (b + i * WARPS)] : 0;
-      many[i] = !there ? 0 : place[i] & 2u ? f.parts / 2 : f.parts;
-      x[i] = from + (place[i] & ~3u) + first;
+      many[i] = there ? parts_of(place[i], f.parts) : 0;
+      x[i] = from + place_of(place[i]) + first;
     }
 #pragma unroll 1
     for (u32 e = THREAD % WIDTH * RUN; e < (RUNS + WIDTH - 1) / WIDTH * WIDTH * RUN;
@@ -78,7 +78,7 @@ VP void form_runs(float *to, float *from, const u32 *items, u32 count, const For
         for (int j = 0; j < RUN; j++)
           s[i][j] = e < n ? canonical(s[i][j]) : 0.0f;
         write_run<RUN>(to + (b + i * WARPS) * APART + e, s[i]);
-        if (f.stores && (place[i] & 1u) && e < n)
+        if (f.stores && (place[i] & PLACE_STORED) && e < n)
           write_run<RUN>(x[i] + e, s[i]);
       }
     }

@@ -234,9 +234,9 @@ struct Forming {
       for (u32 i = 0; i < k; i++) {
         const u32 *item = items.list + items.words * (e + i);
         const u32 place = item[items.second];
-        float *from = x + (place & ~3u);
-        form(memory + i * n, from, place & 2u ? count / 2 : count, first, n);
-        if (stores && (place & 1u))
+        float *from = x + place_of(place);
+        form(memory + i * n, from, parts_of(place, count), first, n);
+        if (stores && (place & PLACE_STORED))
           for (u32 j = 0; j < n; j++)
             from[first + j] = memory[i * n + j];
         list[2 * i] = item[0];

@@ -38,6 +38,11 @@ VP u32 collect_words(u32 fn) {
   return 1 + (fn & ~(u32)COLLECT_DERIVED) + (fn & COLLECT_DERIVED ? 1 : 0);
 }
 
+// Where a vector is that a product forms, without what is said beside; and of how many vectors it
+// is the sum, of so many that the instruction says.
+VP u32 place_of(u32 place) { return place & ~(u32)(PLACE_STORED | PLACE_HALVED); }
+VP u32 parts_of(u32 place, u32 parts) { return place & PLACE_HALVED ? parts / 2 : parts; }
+
 // How many of an item's runs there are.
 VP u32 runs_of(const u32 *runs, u32 most) {
   while (most > 0 && runs[most - 1] == COLLECT_ABSENT)

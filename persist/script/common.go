@@ -98,7 +98,7 @@ func (b *Builder) appendShared(w []uint32, levels int) []uint32 {
 	return w
 }
 
-// planShared finds the first level in which a processor of a group has something of its own to do.
+// planShared finds the first level in which a processor of a class that shares has something of its own to do.
 func (b *Builder) planShared(levels int) {
 	for c := range b.common.of {
 		s := &b.common.of[c]

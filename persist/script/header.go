@@ -47,6 +47,8 @@ func Header() []byte {
 	constant("MAX_LISTED", MaxListed)
 	constant("MAX_RUN", MaxRun)
 	constant("MAX_RUNS", MaxRuns)
+	constant("PLACE_STORED", stored)
+	constant("PLACE_HALVED", halved)
 	constant("COLLECT_DERIVED", Derived)
 	fmt.Fprintf(&b, "#define COLLECT_ABSENT 0x%Xu\n", uint32(Absent))
 	constant("MAX_TERMS", MaxTerms)
