@@ -208,10 +208,7 @@ func (e *Engine) Close() {
 		e.params[i].free()
 	}
 	e.snapshot.free()
-	if e.pipe.queue != nil {
-		close(e.pipe.queue)
-		e.pipe.queue = nil
-	}
+	e.pipe.stop()
 	e.dead = wrong(ErrState, "the engine is closed")
 }
 

@@ -7,6 +7,7 @@ package persist
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -39,11 +40,54 @@ func (j *job) finished() bool {
 // launched in order.
 const builders = inFlight + 1
 
-// pipeline is the workers and their queue.
+// pipeline is the workers.
 type pipeline struct {
-	queue chan *job
-	last  *job // handed over last
-	once  sync.Once
+	mu   sync.Mutex
+	free []*worker // those without a job, who got rid of one last at the end
+	all  []*worker
+	last *job // handed over last
+}
+
+// worker turns one batch after the other into scripts.
+type worker struct {
+	jobs  chan *job // has room for the one it gets
+	track int
+}
+
+// start starts the workers.
+func (p *pipeline) start(e *Engine) {
+	for k := range builders {
+		w := &worker{make(chan *job, 1), firstWorker + k}
+		p.all = append(p.all, w)
+		go e.work(w)
+	}
+	p.free = slices.Clone(p.all)
+}
+
+// stop ends them.
+func (p *pipeline) stop() {
+	for _, w := range p.all {
+		close(w.jobs)
+	}
+	p.all, p.free = nil, nil
+}
+
+// take is the worker for the next job: who was at work last, with all that the last script needed in his core's cache.
+// There is one, for no more than inFlight batches are on their way when another comes.
+func (p *pipeline) take() *worker {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := len(p.free) - 1
+	w := p.free[n]
+	p.free = p.free[:n]
+	return w
+}
+
+// release makes a worker free.
+func (p *pipeline) release(w *worker) {
+	p.mu.Lock()
+	p.free = append(p.free, w)
+	p.mu.Unlock()
 }
 
 // asynchronous reports whether a launch leaves the host time: it returns before it has run, or a
@@ -70,12 +114,9 @@ func (e *Engine) enter() {
 
 // hand gives a request to the workers.
 func (e *Engine) hand(r *script.Request) *job {
-	e.pipe.once.Do(func() {
-		e.pipe.queue = make(chan *job, inFlight)
-		for k := range builders {
-			go e.work(e.pipe.queue, firstWorker+k)
-		}
-	})
+	if e.pipe.all == nil {
+		e.pipe.start(e)
+	}
 	r.Plan, r.Seed = e.plan, e.seed
 	r.Params = append([]script.Param(nil), e.paramViews()...)
 	e.batch++
@@ -84,18 +125,19 @@ func (e *Engine) hand(r *script.Request) *job {
 	}
 	j := &job{request: *r, launch: e.batch, before: e.pipe.last, done: make(chan struct{})}
 	e.pipe.last = j
-	e.pipe.queue <- j
+	e.pipe.take().jobs <- j
 	return j
 }
 
 // work builds scripts and launches them when those before are. Behind one that fails the others
-// of the queue fail, too: they would read parameters that it has not updated.
-func (e *Engine) work(queue chan *job, track int) {
+// on their way fail, too: they would read parameters that it has not updated.
+func (e *Engine) work(w *worker) {
 	var builder script.Builder
 	awake := false
-	for j := next(queue, awake); j != nil; j = next(queue, awake) {
+	for j := w.next(awake); j != nil; j = w.next(awake) {
 		awake = !j.request.Plan.Single // a CPU's virtual processors need its cores
-		j.err = e.launchJob(&builder, j, track)
+		j.err = e.launchJob(&builder, j, w.track)
+		e.pipe.release(w)
 		close(j.done)
 	}
 }
@@ -104,22 +146,19 @@ func (e *Engine) work(queue chan *job, track int) {
 // it takes to write a tenth of a script of one sentence.
 const patience = 500 * time.Microsecond
 
-// next is the next job of a queue, nil: it was closed.
-func next(queue chan *job, awake bool) *job {
+// next is the next job, nil: there are no more. Who looks for it does not leave the core.
+func (w *worker) next(awake bool) *job {
 	if awake && runtime.GOMAXPROCS(0) >= script.ManyProcessors {
-		for since, looks := time.Now(), 0; looks&0xff != 0 || time.Since(since) < patience; looks++ {
+		for since, looks := time.Now(), 1; looks&0xff != 0 || time.Since(since) < patience; looks++ {
 			select {
-			case j := <-queue:
+			case j := <-w.jobs:
 				return j
 			default:
 			}
 			script.Pause()
-			if looks&0xff == 0 {
-				runtime.Gosched()
-			}
 		}
 	}
-	return <-queue
+	return <-w.jobs
 }
 
 func (e *Engine) launchJob(builder *script.Builder, j *job, track int) error {

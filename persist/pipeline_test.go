@@ -44,7 +44,7 @@ func TestBatchesThroughTheWorkerTrain(t *testing.T) {
 	for range 5 {
 		require.NoError(t, step(m, h))
 	}
-	require.NotNil(t, m.pipe.queue)
+	require.NotNil(t, m.pipe.all)
 	loss, err := h.SyncLatestLoss()
 	require.NoError(t, err)
 	require.InDelta(t, 3-4*0.2, loss, 1e-5) // every step takes 0.1 off both weights
@@ -120,8 +120,8 @@ func TestASecondThreadOfTheCPUWritesScriptsAhead(t *testing.T) {
 	one, two := onThreads(t, 1), onThreads(t, 2)
 	want, h := batches(one, one.handleOfAll(), 20), two.handleOfAll()
 	require.Equal(t, want, batches(two, h, 20))
-	require.Nil(t, one.pipe.queue)
-	require.NotNil(t, two.pipe.queue)
+	require.Nil(t, one.pipe.all)
+	require.NotNil(t, two.pipe.all)
 	s := two.Statistics()
 	require.EqualValues(t, 20, s.Launches)
 	require.NotZero(t, s.ExecuteNS)

@@ -1,14 +1,18 @@
 package script
 
-// Goroutines that work on one script. They are called a few times a script, for large pieces of work each. One
-// takes 10 to 200 µs to wake up, where the core of a virtual machine has to be waked up, too: on a machine with
-// cores to spare they stay awake from the first call to the end of the script, and nowhere does one that comes late
-// keep the others waiting.
+// Goroutines that work on one script. Each is called a few times a script, for large pieces of work. One takes 10 to
+// 200 µs to wake up, where the core of a virtual machine has to be waked up, too: on a machine with cores to spare
+// they stay awake while scripts are written. And what they have written before lies in their core's cache: so each
+// has its own pieces, and does not leave its core for another one as long as it is awake.
 
 import (
 	"fmt"
+	"math"
 	"runtime"
+	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // mostGoroutines is how many work on a script at most.
@@ -18,21 +22,31 @@ const mostGoroutines = 7
 // a processor of its own.
 const ManyProcessors = 8
 
-// crew is the goroutines that work on a script, its builder's included. The zero crew is the builder's alone.
+// crew is who works on a script. The zero crew is the builder alone.
 type crew struct {
-	size  int // how many they are
+	size  int // how many they are, the builder's own goroutine included
 	awake bool
 	work  func(k int)
-	n     int32                  // pieces of the work
-	next  atomic.Int32           // how many of them are begun
-	round atomic.Uint64          // script<<32 | call: odd while there is work
-	busy  atomic.Int32           // how many of the others are at work, or are looking whether there is any
+	state atomic.Uint64          // call<<32 | pieces that are begun or that there are not
+	left  atomic.Int32           // pieces that are not done
 	fault atomic.Pointer[string] // a panic of one of them
 }
 
-// nodesEach is how many nodes of a graph there are for each who helps: who waits takes time from those at work, with
-// which he shares a core.
-const nodesEach = 1500
+// nodesEach is how many nodes of a graph there are for each who helps: that is about a part.
+const nodesEach = 700
+
+// patience is how long a helper stays without any crew.
+const patience = 500 * time.Microsecond
+
+// others is how many times who has nothing of his own to do pauses before he does what is another's.
+const others = 64
+
+// helpers are the goroutines that stay awake, for the crews of all builders.
+var helpers struct {
+	sync.Mutex
+	running uint32                  // bit k: helper k is there
+	crews   atomic.Pointer[[]*crew] // at work, in the order in which they began: it is that in which scripts are wanted
+}
 
 // begin makes it a crew for a graph of so many nodes, of as many as there are processors for, until end. Nobody stays
 // awake where others have use for the processors.
@@ -41,58 +55,100 @@ func (c *crew) begin(spare bool, nodes int) {
 	c.size, c.awake = min(mostGoroutines, processors, 1+nodes/nodesEach), spare && processors >= ManyProcessors
 	if c.awake {
 		c.size = min(c.size, (processors-1)/2)
-		for range c.size - 1 {
-			go c.stay(c.round.Load() >> 32)
+	}
+	if c.awake && c.size > 1 {
+		c.state.Store(closed(c.state.Load() >> 32))
+		c.enlist(min(mostGoroutines, (processors+1)/2) - 1)
+	}
+}
+
+// closed is the state after a call, before the next.
+func closed(call uint64) uint64 { return call<<32 | math.MaxUint32 }
+
+// enlist has so many helpers look for the crew's work.
+func (c *crew) enlist(n int) {
+	helpers.Lock()
+	defer helpers.Unlock()
+	var list []*crew
+	if old := helpers.crews.Load(); old != nil {
+		list = *old
+	}
+	list = append(slices.Clone(list), c)
+	helpers.crews.Store(&list)
+	for k := range n {
+		if helpers.running>>k&1 == 0 {
+			helpers.running |= 1 << k
+			go help(k)
 		}
 	}
 }
 
 // end leaves the builder alone.
 func (c *crew) end() {
-	c.round.Store((c.round.Load()>>32 + 1) << 32)
-	c.size = 1
+	if c.awake && c.size > 1 {
+		helpers.Lock()
+		list := slices.Clone(*helpers.crews.Load())
+		list = slices.DeleteFunc(list, func(x *crew) bool { return x == c })
+		helpers.crews.Store(&list)
+		helpers.Unlock()
+	}
+	c.size, c.awake = 1, false
 }
 
-// stay helps with all work for a script.
-func (c *crew) stay(script uint64) {
-	const patience = 1 << 10 // looks before others may have the processor
-	for seen, looks := uint64(0), 0; ; looks++ {
-		now := c.round.Load()
-		if now>>32 != script {
-			return
-		}
-		if now&1 == 1 && now != seen {
-			seen = now
-			c.help()
+// help is helper k's work, until it was without a crew for a while.
+func help(k int) {
+	since := time.Now()
+	for looks := 1; ; looks++ {
+		list := *helpers.crews.Load()
+		for _, c := range list {
+			if s := c.state.Load(); uint32(s) != math.MaxUint32 {
+				c.assist(s>>32, k+1)
+			}
 		}
 		Pause()
-		if looks%patience == 0 {
-			runtime.Gosched()
+		switch {
+		case len(list) > 0:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		case looks&0xff == 0 && time.Since(since) > patience && leave(k):
+			return
 		}
 	}
 }
 
-// share calls work for 0 to n-1, side by side. It goes on when all have returned; a panic of one is its own.
+// leave takes helper k away, if there is no crew.
+func leave(k int) bool {
+	helpers.Lock()
+	defer helpers.Unlock()
+	if len(*helpers.crews.Load()) > 0 {
+		return false
+	}
+	helpers.running &^= 1 << k
+	return true
+}
+
+// share calls work for 0 to n-1, at most 32, side by side. It goes on when all have returned; a panic of one is its own.
 func (c *crew) share(n int, work func(k int)) {
-	if n == 1 || c.size <= 1 {
+	if n <= 1 || c.size <= 1 {
 		for k := range n {
 			work(k)
 		}
 		return
 	}
-	c.work, c.n = work, int32(n)
-	c.next.Store(0)
-	c.round.Add(1)
+	c.work = work
+	c.left.Store(int32(n))
+	call := (c.state.Load()>>32 + 1) & math.MaxUint32
+	c.state.Store(call<<32 | math.MaxUint32<<n&math.MaxUint32)
 	if !c.awake {
-		for range min(n, c.size) - 1 {
-			go c.help()
+		for k := range min(n, c.size) - 1 {
+			go c.assist(call, k+1)
 		}
 	}
-	c.each()
-	c.round.Add(1)
-	for looks := 1; c.busy.Load() > 0; looks++ {
+	c.assist(call, 0)
+	for looks := 1; c.left.Load() > 0; looks++ {
 		Pause()
-		if looks%64 == 0 {
+		if looks%64 == 0 && !c.awake {
 			runtime.Gosched()
 		}
 	}
@@ -101,23 +157,44 @@ func (c *crew) share(n int, work func(k int)) {
 	}
 }
 
-// help works while there is work.
-func (c *crew) help() {
-	c.busy.Add(1) // before it looks, so that none is taken away that it has found
-	if c.round.Load()&1 == 1 {
-		c.each()
+// assist does pieces of a call: first number own, which it did in the call before, then, if they are not taken up
+// at once, what is left.
+func (c *crew) assist(call uint64, own int) {
+	if own < 32 && c.take(call, own) {
+		c.do(own)
+	} else {
+		for range others {
+			Pause()
+		}
 	}
-	c.busy.Add(-1)
+	for k := range 32 {
+		if k = (own + k) % 32; c.take(call, k) {
+			c.do(k)
+		}
+	}
 }
 
-func (c *crew) each() {
+// take begins piece k of a call, unless it is begun, or the call is over.
+func (c *crew) take(call uint64, k int) bool {
+	for {
+		s := c.state.Load()
+		if s>>32 != call || s>>k&1 == 1 {
+			return false
+		}
+		if c.state.CompareAndSwap(s, s|1<<k) {
+			return true
+		}
+	}
+}
+
+// do does piece k, which was taken.
+func (c *crew) do(k int) {
+	defer c.left.Add(-1)
 	defer func() {
 		if x := recover(); x != nil {
 			text := fmt.Sprint(x)
 			c.fault.Store(&text)
 		}
 	}()
-	for k := c.next.Add(1); k <= c.n; k = c.next.Add(1) {
-		c.work(int(k) - 1)
-	}
+	c.work(k)
 }

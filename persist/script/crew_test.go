@@ -1,9 +1,14 @@
 package script
 
 import (
+	"context"
+	"os"
+	"os/exec"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // withProcessors runs a test of a crew on machines with few and with many cores.
@@ -57,8 +62,8 @@ func TestPanicOfACrewIsItsCallers(t *testing.T) {
 	})
 }
 
-// A builder's goroutines are gone soon after its last script.
-func TestCrewsEnd(t *testing.T) {
+// Helpers are gone soon after the last script.
+func TestHelpersEnd(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * mostGoroutines))
 	before := runtime.NumGoroutine()
 	var c crew
@@ -67,11 +72,59 @@ func TestCrewsEnd(t *testing.T) {
 		c.share(2, func(int) {})
 		c.end()
 	}
-	for range 1 << 20 {
-		if runtime.NumGoroutine() <= before {
-			return
+	for start := time.Now(); runtime.NumGoroutine() > before; runtime.Gosched() {
+		if time.Since(start) > 10*time.Second {
+			t.Fatalf("%d goroutines, %d before", runtime.NumGoroutine(), before)
 		}
-		runtime.Gosched()
 	}
-	t.Errorf("%d goroutines, %d before", runtime.NumGoroutine(), before)
+}
+
+// Helpers serve several crews at once, whose calls have different numbers of pieces.
+func TestCrewsShareHelpers(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * mostGoroutines))
+	var all sync.WaitGroup
+	for k := range 3 {
+		all.Go(func() {
+			var c crew
+			for script := range few(3000) {
+				c.begin(true, nodesEach*(1+script%mostGoroutines))
+				for call := range 10 {
+					var done atomic.Int32
+					n := 1 + (script+call)%mostParts
+					c.share(n, func(int) { done.Add(1) })
+					if got := done.Load(); got != int32(n) {
+						t.Errorf("crew %d, script %d: %d of %d pieces", k, script, got, n)
+					}
+				}
+				c.end()
+			}
+		})
+	}
+	all.Wait()
+}
+
+// Who looks for work lets the collector of garbage stop him, without the runtime's signals.
+func TestHelpersStopForTheCollector(t *testing.T) {
+	const name = "VPPS_TEST_COLLECT"
+	if os.Getenv(name) == "" {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		self := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$")
+		self.Env = append(os.Environ(), "GODEBUG=asyncpreemptoff=1", name+"=1")
+		if out, err := self.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		return
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * mostGoroutines))
+	var c crew
+	c.begin(true, 1<<20)
+	defer c.end()
+	for range 20 {
+		c.share(mostGoroutines, func(k int) {
+			if k == 0 {
+				runtime.GC()
+			}
+		})
+	}
 }

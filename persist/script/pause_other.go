@@ -2,5 +2,5 @@
 
 package script
 
-// Pause is nothing where a processor has no such instruction.
-func Pause() {}
+//go:noinline
+func pause() {}
