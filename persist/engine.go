@@ -280,11 +280,11 @@ func (e *Engine) Factor(c uint32) (float32, error) {
 	return e.collections[c].Factor, nil
 }
 
-// ready waits until at most inFlight batches of fb are unread and reports if one failed,
+// ready waits until at most so many batches of fb are unread and reports if one failed,
 // replans if matrices were added, pushes what the program wrote to host copies and takes a
 // snapshot if it is time.
-func (e *Engine) ready(inFlight int) error {
-	if err := e.settle(inFlight); err != nil {
+func (e *Engine) ready(unread int) error {
+	if err := e.settle(unread); err != nil {
 		return err
 	}
 	if e.unplanned && (e.exec.Replans() || e.batch == 0) {
@@ -364,8 +364,8 @@ func (e *Engine) run(r *script.Request) (*script.Built, error) {
 	if err := e.grow(script.SegAct, uint64(r.Base)+uint64(built.Used), "activations"); err != nil {
 		return nil, e.broke(err)
 	}
-	if r.Result != script.NoOffset { // a launch that is skipped leaves this
-		if err := e.upload(script.SegResult, uint64(r.Result), make([]float32, 5)); err != nil {
+	if r.Result != script.NoOffset {
+		if err := e.upload(script.SegResult, uint64(r.Result), noResult[:]); err != nil {
 			return nil, err
 		}
 	}

@@ -100,9 +100,10 @@ func (e *Engine) retire(r *recording) {
 	}
 }
 
-// newRecording is an empty recording, in memory of an old one if there is one that is free.
+// newRecording is an empty recording, in memory of an old one if there is one that is free: the last one, what is in
+// the processor's cache.
 func (e *Engine) newRecording() *recording {
-	for i, r := range e.recordings {
+	for i, r := range slices.Backward(e.recordings) {
 		if r.job.finished() {
 			e.recordings = slices.Delete(e.recordings, i, i+1)
 			r.reset()
@@ -137,7 +138,7 @@ func (g *Graph) at(node uint32) uint32 {
 
 // call is the frame of every call, which has a name and came at a moment: words are appended, do does the work,
 // and if anything fails the graph is as it was before.
-func (g *Graph) call(name string, came uint64, w *bridge.Words, node uint32, inFlight int, do func() error) error {
+func (g *Graph) call(name string, came uint64, w *bridge.Words, node uint32, unread int, do func() error) error {
 	if w != nil && w.NodeCount > 0 {
 		g.recorded(came)
 	}
@@ -146,7 +147,7 @@ func (g *Graph) call(name string, came uint64, w *bridge.Words, node uint32, inF
 		g.since = now()
 		g.e.timeline.to.Span(programTrack, name, uint64(batch), came, g.since)
 	}()
-	if err := g.e.ready(inFlight); err != nil {
+	if err := g.e.ready(unread); err != nil {
 		return err
 	}
 	g.save()

@@ -6,6 +6,7 @@ package persist
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync"
@@ -161,6 +162,9 @@ func (w *worker) next(awake bool) *job {
 	return <-w.jobs
 }
 
+// noResult is what a launch that is skipped leaves.
+var noResult = [5]float32{math.Float32frombits(script.Sentinel)}
+
 func (e *Engine) launchJob(builder *script.Builder, j *job, track int) error {
 	t := now()
 	built, err := build(builder, &j.request)
@@ -181,7 +185,7 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int) error {
 	if err := e.grow(script.SegAct, uint64(j.request.Base)+uint64(built.Used), "activations"); err != nil {
 		return err
 	}
-	if err := e.exec.Write(script.SegResult, uint64(j.request.Result), make([]float32, 5)); err != nil {
+	if err := e.exec.Write(script.SegResult, uint64(j.request.Result), noResult[:]); err != nil {
 		return err
 	}
 	e.last = built.Script

@@ -7,6 +7,7 @@ import (
 
 	"libvpps/bridge/ops"
 	"libvpps/persist/cpu"
+	"libvpps/persist/script"
 )
 
 // ahead is a CPU executor that claims to return before a launch has run, so that batches go
@@ -100,6 +101,65 @@ func TestAClearedGraphsBatchGoesOn(t *testing.T) {
 	g.Close()
 	require.NoError(t, step(m, h))
 	require.LessOrEqual(t, len(m.recordings), inFlight+2)
+}
+
+// prophet is ahead, and knows losses before batches end.
+type prophet struct {
+	ahead
+	waited []uint32 // for the ends of these
+}
+
+func (p *prophet) Foretell(offset uint64, _ uint32) (float32, bool, error) {
+	var loss [1]float32
+	err := p.Read(script.SegResult, offset, loss[:])
+	return loss[0], true, err
+}
+
+func (p *prophet) WaitBatch(batch uint32) error {
+	p.waited = append(p.waited, batch)
+	return p.ahead.WaitBatch(batch)
+}
+
+// Where it is known before the batch ends, the loss of the batch before the last is told without waiting for the rest of
+// it; that it failed is told by the next call, but by the same one if its loss says so.
+func TestFbTellsALossBeforeItsBatchEnds(t *testing.T) {
+	m, h := newAhead(t)
+	p := &prophet{ahead: m.Engine.exec.(ahead)}
+	m.Engine.exec = p
+	for k := range 5 {
+		g := m.NewGraph()
+		stale, err := h.FB(g, product(1, 1), 3)
+		require.NoError(t, err)
+		g.Close()
+		if k > 1 {
+			require.InDelta(t, 3-float64(k-2)*0.2, stale, 1e-5)
+		}
+	}
+	require.Equal(t, []uint32{1, 2}, p.waited)
+	loss, err := h.SyncLatestLoss()
+	require.NoError(t, err)
+	require.InDelta(t, 3-4*0.2, loss, 1e-5)
+
+	for _, c := range []struct {
+		x     float32
+		calls int
+	}{{1e30, 4}, {inf, 3}} { // of the first the norm overflows, but not the loss
+		before := weights(t, m)
+		for call := 1; call <= c.calls; call++ {
+			g, x := m.NewGraph(), float32(1)
+			if call == 1 {
+				x = c.x
+			}
+			_, err := h.FB(g, product(x, 1), 3)
+			g.Close()
+			if call < c.calls {
+				require.NoError(t, err, "%g: call %d", c.x, call)
+				continue
+			}
+			require.ErrorIs(t, err, ErrNumeric, "%g: call %d", c.x, call)
+		}
+		require.Equal(t, before, weights(t, m))
+	}
 }
 
 // onThreads is the little model on one processor and so many threads.

@@ -101,9 +101,23 @@ func (e *Engine) NewHandle(ids []uint32, t *Trainer) (*Handle, error) {
 // Trainer is the handle's update rule.
 func (h *Handle) Trainer() *Trainer { return h.trainer }
 
-// inFlight is how many batches may be unread when fb returns: its caller is told the loss of the
-// batch before those.
+// inFlight is how many batches may be without a loss when fb returns: its caller is told that of the batch before
+// those.
 const inFlight = 2
+
+// unread is how many batches may be unread when fb returns: one more where losses are known before batches end.
+func (e *Engine) unread() int {
+	if _, ok := e.exec.(foreteller); ok && e.asynchronous() && !e.exposed() {
+		return inFlight + 1
+	}
+	return inFlight
+}
+
+// foreteller is an executor that can tell the first word of a launch's results before the launch is over.
+type foreteller interface {
+	// Foretell waits for the word at offset that the launch of a batch writes; false: it is over without it.
+	Foretell(offset uint64, batch uint32) (float32, bool, error)
+}
 
 // FB runs forward, backward and update of node in one launch; it returns the loss of the call
 // before the last, 0 for the first two.
@@ -122,11 +136,15 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 	if err := e.followTrial(); err != nil {
 		return 0, err
 	}
-	err = g.call("fb", came, w, node, inFlight, func() error {
+	unread := e.unread()
+	err = g.call("fb", came, w, node, unread, func() error {
 		if err := h.launch(g, node); err != nil {
 			return err
 		}
-		return e.settle(inFlight)
+		if err := e.settle(unread); err != nil {
+			return err
+		}
+		return h.foretell()
 	})
 	if err != nil {
 		return 0, err
@@ -135,6 +153,31 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 		stale = h.losses[(h.count-3)%3]
 	}
 	return stale, e.pullAll()
+}
+
+// foretell gets the loss of the batch before the last, which may still be running: backward and update are to come. What
+// is no number, or of a batch that could not be launched, is what its results will tell.
+func (h *Handle) foretell() error {
+	e := h.e
+	if len(e.flights) <= inFlight {
+		return nil
+	}
+	f := e.flights[0]
+	if f.job != nil {
+		defer e.waited(now(), "wait for a loss")
+		if <-f.job.done; f.job.err != nil {
+			return e.settle(inFlight)
+		}
+	}
+	loss, known, err := e.exec.(foreteller).Foretell(uint64(f.slot), f.launch)
+	if err != nil {
+		return e.fail(err)
+	}
+	if !known || math.IsNaN(float64(loss)) || math.IsInf(float64(loss), 0) {
+		return e.settle(inFlight)
+	}
+	f.handle.losses[f.handle.at(f)] = loss
+	return nil
 }
 
 // Keep names nodes of a graph whose values can be read after the next FB, which may bring them.
@@ -236,9 +279,12 @@ func (h *Handle) appliesAll() bool {
 	return true
 }
 
+// at is where in losses that of a batch is.
+func (h *Handle) at(f *flight) uint64 { return (h.count - (h.number - f.number) - 1) % 3 }
+
 // landed takes the result of a batch.
 func (h *Handle) landed(f *flight, loss float32, clipped bool) {
-	h.losses[(h.count-(h.number-f.number)-1)%3] = loss
+	h.losses[h.at(f)] = loss
 	if clipped {
 		h.clips++
 	}

@@ -6,8 +6,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"sync"
+	"sync/atomic"
 	"unsafe"
 
 	"libvpps/gpu"
@@ -19,7 +21,7 @@ import (
 
 // slots is how many scripts may be on their way, from their writing on; the host writes into the next slot's pinned
 // memory while the device still copies from the others.
-const slots = 3
+const slots = 4
 
 // slack is read, not used, behind a script: the device fetches whole pieces ahead.
 const slack = 4 * script.MaxWords
@@ -349,6 +351,23 @@ func (e *Executor) unwrite(s *script.Script) error {
 		}
 	}
 	return nil
+}
+
+// Foretell waits for the first word of a launch's results, which is there before the launch is over; false: it is over, and
+// the word is not there.
+func (e *Executor) Foretell(offset uint64, batch uint32) (float32, bool, error) {
+	word := (*uint32)(unsafe.Add(e.result.Mem, 4*offset))
+	t := e.slotOf(batch)
+	for looks := 1; ; looks++ {
+		over, err := false, error(nil)
+		if looks%1024 == 0 {
+			over, err = t.done.Done()
+		}
+		if w := atomic.LoadUint32(word); w != script.Sentinel || over || err != nil {
+			return math.Float32frombits(w), w != script.Sentinel, err
+		}
+		script.Pause()
+	}
 }
 
 // WaitBatch waits for a launch that may still be on its way.

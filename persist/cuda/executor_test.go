@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 	"unsafe"
 
@@ -69,8 +70,8 @@ func opened(t *testing.T) (e *Executor, d *mocks.MockDevice, events [slots]*mock
 
 func emptyScript() *script.Script { return script.NewAssembler(2, 1).Script() }
 
-// Every script has a slot: it is copied, launched and marked, in this order. The fourth waits for the
-// first to pass before it writes into the slot's memory, the fifth for the second. Nothing else is
+// Every script has a slot: it is copied, launched and marked, in this order. The fifth waits for the
+// first to pass before it writes into the slot's memory, the sixth for the second. Nothing else is
 // asked of the device.
 func TestSlotsAreWrittenWhenTheLaunchBeforeHasPassed(t *testing.T) {
 	e, d, events, function := opened(t)
@@ -118,16 +119,45 @@ func TestWaitingForABatchWaitsForItsMark(t *testing.T) {
 	e, d, events, function := opened(t)
 	d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
 	d.EXPECT().Launch(function, gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
-	events[0].EXPECT().Record().Times(2)
-	events[1].EXPECT().Record()
-	events[2].EXPECT().Record()
+	for k, event := range events {
+		event.EXPECT().Record().Times(1 + (slots-k)/slots)
+	}
 	for batch := range slots {
 		require.NoError(t, e.Launch(emptyScript(), uint32(batch+1)))
 	}
 	events[0].EXPECT().Wait().Times(1)
 	require.NoError(t, e.WaitBatch(1))
 	require.NoError(t, e.WaitBatch(1))
-	require.NoError(t, e.Launch(emptyScript(), 4))
+	require.NoError(t, e.Launch(emptyScript(), slots+1))
+}
+
+// A word is foretold as soon as it is there, and without it when the launch is over.
+func TestForetellWaitsForItsWordOrTheEnd(t *testing.T) {
+	e, d, events, function := opened(t)
+	d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any())
+	d.EXPECT().Launch(function, gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any())
+	events[0].EXPECT().Record()
+	unwritten := []float32{math.Float32frombits(script.Sentinel)}
+	require.NoError(t, e.Write(script.SegResult, 8, unwritten))
+	require.NoError(t, e.Launch(emptyScript(), 1))
+
+	events[0].EXPECT().Done().DoAndReturn(func() (bool, error) { return false, e.Write(script.SegResult, 8, []float32{2}) })
+	loss, known, err := e.Foretell(8, 1)
+	require.NoError(t, err)
+	require.True(t, known)
+	require.Equal(t, float32(2), loss)
+
+	require.NoError(t, e.Write(script.SegResult, 8, unwritten))
+	events[0].EXPECT().Done().Return(false, nil)
+	events[0].EXPECT().Done().Return(true, nil)
+	_, known, err = e.Foretell(8, 1)
+	require.NoError(t, err)
+	require.False(t, known)
+
+	events[0].EXPECT().Done().Return(false, errors.New("lost"))
+	_, known, err = e.Foretell(8, 1)
+	require.False(t, known)
+	require.EqualError(t, err, "lost")
 }
 
 // cutScript is one with a library's product between its parts, and the library.
