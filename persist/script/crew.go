@@ -48,6 +48,9 @@ var helpers struct {
 	crews   atomic.Pointer[[]*crew] // at work, in the order in which they began: it is that in which scripts are wanted
 }
 
+// spared is how many processors helpers leave to the program, to whom each script belongs, and to the runtime.
+const spared = 5
+
 // begin makes it a crew for a graph of so many nodes, of as many as there are processors for, until end. Nobody stays
 // awake where others have use for the processors.
 func (c *crew) begin(spare bool, nodes int) {
@@ -58,7 +61,11 @@ func (c *crew) begin(spare bool, nodes int) {
 	}
 	if c.awake && c.size > 1 {
 		c.state.Store(closed(c.state.Load() >> 32))
-		c.enlist(min(mostGoroutines, (processors+1)/2) - 1)
+		n := c.size - 1
+		if parts := partCount(nodes); parts == mostParts { // so that each has one
+			n = min(parts-1, processors-spared)
+		}
+		c.enlist(n)
 	}
 }
 

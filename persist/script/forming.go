@@ -14,9 +14,9 @@ import "libvpps/bridge/ops"
 
 // Up to formingNodes nodes of a graph products form all their vectors, in graphs several times as large those of
 // levels of up to formingItems products and of what is above them.
-var formingNodes, formingItems = 2560, uint32(32)
+var formingNodes, formingItems = 1800, uint32(32)
 
-const partlyFormed = 4 // times formingNodes
+const partlyFormed = 6 // times formingNodes
 
 // formsNothing is the depth from which on products form their vectors, if they do not.
 const formsNothing = 1<<16 - 1
