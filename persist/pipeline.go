@@ -74,7 +74,7 @@ func (p *pipeline) stop() {
 }
 
 // take is the worker for the next job: who was at work last, with all that the last script needed in his core's cache.
-// There is one, for no more than inFlight batches are on their way when another comes.
+// There is one, for no more than inFlight batches are not launched yet when another comes.
 func (p *pipeline) take() *worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -119,8 +119,8 @@ func TestWaitingForABatchWaitsForItsMark(t *testing.T) {
 	e, d, events, function := opened(t)
 	d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
 	d.EXPECT().Launch(function, gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
-	for k, event := range events {
-		event.EXPECT().Record().Times(1 + (slots-k)/slots)
+	for _, event := range append(events[:], events[0]) {
+		event.EXPECT().Record()
 	}
 	for batch := range slots {
 		require.NoError(t, e.Launch(emptyScript(), uint32(batch+1)))

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// mostGoroutines is how many work on a script at most.
+// mostGoroutines is for how many the work on a script is cut; large graphs have twice as many parts, and more who help.
 const mostGoroutines = 7
 
 // ManyProcessors is on how many goroutines stay awake: several scripts are written at a time, and the program wants
@@ -27,7 +27,7 @@ type crew struct {
 	size  int // how many they are, the builder's own goroutine included
 	awake bool
 	work  func(k int)
-	state atomic.Uint64          // call<<32 | pieces that are begun or that there are not
+	state atomic.Uint64          // call<<32 | a bit for each piece that is not begun
 	left  atomic.Int32           // pieces that are not done
 	fault atomic.Pointer[string] // a panic of one of them
 }
@@ -38,8 +38,8 @@ const nodesEach = 700
 // patience is how long a helper stays without any crew.
 const patience = 500 * time.Microsecond
 
-// others is how many times who has nothing of his own to do pauses before he does what is another's.
-const others = 64
+// stealAfter is how many times who has no piece of his own pauses before he takes another's.
+const stealAfter = 64
 
 // helpers are the goroutines that stay awake, for the crews of all builders.
 var helpers struct {
@@ -48,29 +48,26 @@ var helpers struct {
 	crews   atomic.Pointer[[]*crew] // at work, in the order in which they began: it is that in which scripts are wanted
 }
 
-// spared is how many processors helpers leave to the program, to whom each script belongs, and to the runtime.
-const spared = 5
+// withoutHelpers is how many processors are left to the program, to whom each script belongs, and to the runtime.
+const withoutHelpers = 5
 
 // begin makes it a crew for a graph of so many nodes, of as many as there are processors for, until end. Nobody stays
 // awake where others have use for the processors.
 func (c *crew) begin(spare bool, nodes int) {
+	c.end() // a script that failed may have begun
 	processors := runtime.GOMAXPROCS(0)
 	c.size, c.awake = min(mostGoroutines, processors, 1+nodes/nodesEach), spare && processors >= ManyProcessors
 	if c.awake {
 		c.size = min(c.size, (processors-1)/2)
 	}
 	if c.awake && c.size > 1 {
-		c.state.Store(closed(c.state.Load() >> 32))
 		n := c.size - 1
 		if parts := partCount(nodes); parts == mostParts { // so that each has one
-			n = min(parts-1, processors-spared)
+			n = min(parts-1, processors-withoutHelpers)
 		}
 		c.enlist(n)
 	}
 }
-
-// closed is the state after a call, before the next.
-func closed(call uint64) uint64 { return call<<32 | math.MaxUint32 }
 
 // enlist has so many helpers look for the crew's work.
 func (c *crew) enlist(n int) {
@@ -108,7 +105,7 @@ func help(k int) {
 	for looks := 1; ; looks++ {
 		list := *helpers.crews.Load()
 		for _, c := range list {
-			if s := c.state.Load(); uint32(s) != math.MaxUint32 {
+			if s := c.state.Load(); uint32(s) != 0 {
 				c.assist(s>>32, k+1)
 			}
 		}
@@ -146,7 +143,7 @@ func (c *crew) share(n int, work func(k int)) {
 	c.work = work
 	c.left.Store(int32(n))
 	call := (c.state.Load()>>32 + 1) & math.MaxUint32
-	c.state.Store(call<<32 | math.MaxUint32<<n&math.MaxUint32)
+	c.state.Store(call<<32 | (1<<n - 1))
 	if !c.awake {
 		for k := range min(n, c.size) - 1 {
 			go c.assist(call, k+1)
@@ -167,10 +164,10 @@ func (c *crew) share(n int, work func(k int)) {
 // assist does pieces of a call: first number own, which it did in the call before, then, if they are not taken up
 // at once, what is left.
 func (c *crew) assist(call uint64, own int) {
-	if own < 32 && c.take(call, own) {
+	if c.take(call, own) {
 		c.do(own)
 	} else {
-		for range others {
+		for range stealAfter {
 			Pause()
 		}
 	}
@@ -185,10 +182,10 @@ func (c *crew) assist(call uint64, own int) {
 func (c *crew) take(call uint64, k int) bool {
 	for {
 		s := c.state.Load()
-		if s>>32 != call || s>>k&1 == 1 {
+		if s>>32 != call || s>>k&1 == 0 {
 			return false
 		}
-		if c.state.CompareAndSwap(s, s|1<<k) {
+		if c.state.CompareAndSwap(s, s&^(1<<k)) {
 			return true
 		}
 	}

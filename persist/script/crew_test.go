@@ -62,7 +62,7 @@ func TestPanicOfACrewIsItsCallers(t *testing.T) {
 	})
 }
 
-// Helpers are gone soon after the last script.
+// Helpers are gone soon after the last script, also of a builder that began twice, as it does where a merged graph fails.
 func TestHelpersEnd(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * mostGoroutines))
 	before := runtime.NumGoroutine()
@@ -70,6 +70,7 @@ func TestHelpersEnd(t *testing.T) {
 	for range 1000 {
 		c.begin(true, 1<<20)
 		c.share(2, func(int) {})
+		c.begin(true, 1)
 		c.end()
 	}
 	for start := time.Now(); runtime.NumGoroutine() > before; runtime.Gosched() {
