@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// Microseconds on an H200, from docs/BENCHMARKS.md and, for the barrier, from barriers of 8 and 132
+// Microseconds on an H200, from bench/journal/2026-11-23.md and, for the barrier, from barriers of 8 and 132
 // processors. Only their proportions count.
 const (
 	perItem    = 0.35  // a product and a transposed product with one partition, but for its rows
