@@ -234,30 +234,31 @@ func TestFBUpdatesLikeTheReference(t *testing.T) {
 		o := persist.TrainerOptions{LearningRate: 0.01, Clipping: true, Threshold: []float32{0.05, 1e9}[rng.IntN(2)],
 			Rule: script.Rule(seed % uint64(script.Rules)), Momentum: 0.75, Rho: 0.875, Epsilon: 0.03125, Beta1: 0.75, Beta2: 0.875}
 		o.Sparse = o.Rule != script.EG && rng.IntN(2) == 0
-		s := &update{TrainerOptions: o, lambda: []float64{0, 0.03125}[rng.IntN(2)], factor: 1,
-			frozen: map[uint32]bool{}, kept: map[uint32][]float64{}}
+		lambda := []float64{0, 0.03125}[rng.IntN(2)]
 		if o.Rule == script.EG {
 			makePositive(g)
 		}
-		e := load(t, g, 1+rng.IntN(2), 1+rng.IntN(5), float32(s.lambda))
+		m := reference.NewModel(g.Params, lambda)
+		e := load(t, g, 1+rng.IntN(2), 1+rng.IntN(5), float32(lambda))
 		var ids []uint32
 		for id := range g.Params {
 			ids = append(ids, uint32(id))
-			s.add(g, uint32(id))
 			if rng.IntN(4) == 0 {
-				s.frozen[uint32(id)] = true
+				m.Frozen[id] = true
 				require.NoError(t, e.SetUpdated(uint32(id), false))
 			}
 		}
 		trainer, err := e.NewTrainer(o, ids)
 		require.NoError(t, err)
+		u := reference.NewTrainer(reference.Trainer{Rule: script.RuleTable[o.Rule].Name, Rate: float64(o.LearningRate),
+			Threshold: float64(o.Threshold), Momentum: 0.75, Rho: 0.875, Epsilon: 0.03125, B1: 0.75, B2: 0.875}, m, ids)
 		h, err := e.NewHandle(ids, trainer)
 		require.NoError(t, err)
 		c := &comparison{t, e, g, e.NewGraph()}
 		words, clipped := &g.Words, uint64(0)
 		for range 3 {
 			around := g.Surroundings()
-			around.Params = s.effective
+			around.Params = func(id uint32) []float64 { return m.Params[id].Values }
 			values, err := reference.Evaluate(g.Graph, around, g.Loss)
 			require.NoError(t, err)
 			d, err := reference.Differentiate(g.Graph, around, g.Loss, values)
@@ -267,11 +268,12 @@ func TestFBUpdatesLikeTheReference(t *testing.T) {
 			loss, err := h.SyncLatestLoss()
 			require.NoError(t, err, "seed %d", seed)
 			require.InDelta(t, values[g.Loss][0], loss, 1e-4*(1+math.Abs(values[g.Loss][0])))
-			if s.apply(d) {
+			m.Add(d)
+			if u.Apply(m) {
 				clipped++
 			}
-			c.parameters(persist.Values, func(id uint32) []float64 { return s.raw[id] })
-			c.parameters(persist.Gradient, func(id uint32) []float64 { return s.kept[id] })
+			c.parameters(persist.Values, func(id uint32) []float64 { return m.Raw[id] })
+			c.parameters(persist.Gradient, func(id uint32) []float64 { return m.Pending[id] })
 			words = nil
 		}
 		n, err := h.Clips()
@@ -280,7 +282,7 @@ func TestFBUpdatesLikeTheReference(t *testing.T) {
 		clips += int(clipped)
 		factor, err := e.Factor(0)
 		require.NoError(t, err)
-		require.InDelta(t, s.factor, factor, 1e-6)
+		require.InDelta(t, m.Factor, factor, 1e-6)
 		e.Close()
 	}
 	require.Greater(t, clips, 10)

@@ -18,6 +18,9 @@ type Surroundings struct {
 	// Draws gives what a random node drew: the values of a leaf, Dropout's factors (0 or
 	// 1/(1-p)), GaussianNoise's summands. May be nil if the graph has no random node.
 	Draws func(node uint32) []float64
+	// Blur changes every value and every gradient as soon as it is known; nil: nothing does. Spread
+	// finds with it what rounding may do.
+	Blur func(v []float64)
 }
 
 // node is one node at work: its value and gradient and those of its arguments.
@@ -70,6 +73,9 @@ func evaluate(g *bridge.Graph, s *Surroundings, last uint32, held [][]float64) (
 		} else if err := r(n); err != nil {
 			return nil, &bridge.Error{Node: int(i), Op: g.Op[i], Reason: err.Error()}
 		}
+		if s.Blur != nil {
+			s.Blur(n.y)
+		}
 		values[i] = n.y
 	}
 	return values, nil
@@ -113,8 +119,16 @@ func Differentiate(g *bridge.Graph, s *Surroundings, loss uint32, values [][]flo
 		for _, a := range g.ArgsOf(uint32(i)) {
 			n.dx = append(n.dx, d.Nodes[a])
 		}
+		if s.Blur != nil {
+			s.Blur(n.dy)
+		}
 		if r := rules[g.Op[i]].gradient; r != nil {
 			r(n)
+		}
+	}
+	if s.Blur != nil {
+		for _, p := range d.Params {
+			s.Blur(p)
 		}
 	}
 	return d, nil

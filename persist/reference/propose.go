@@ -501,7 +501,7 @@ func gatesProposal(masks bool) func(r *recorder) proposal {
 // cellProposal: a cell vector and gates, which are gates where there are some.
 func cellProposal(r *recorder) proposal {
 	g := r.graph.Graph
-	for i := g.Len() - 1; i >= 0; i-- {
+	for i := g.Len() - 1; i >= r.first; i-- {
 		if op := g.Op[i]; (op == ops.VanillaLSTMGates || op == ops.VanillaLSTMGatesDropout) && r.rng.IntN(3) > 0 {
 			d := makeDim(int(g.DimOf(uint32(i)).Bd), g.DimOf(uint32(i)).Rows()/4)
 			return propose(d, []uint32{r.of(d), uint32(i)})

@@ -17,6 +17,13 @@ type Options struct {
 	Nodes  int        // about how many, 0: 30
 	Ops    []ops.Code // which operations besides leaves and the loss's sums, nil: all but random ones
 	Random bool       // random operations too, if Ops is nil
+
+	// Params are the parameters that leaves choose from, so that many graphs share an engine's; nil: every
+	// leaf makes its own. The graph's values are those of the effective parameters.
+	Params []Parameter
+	// Sentences is how many times Nodes nodes are recorded next to each other, 0: 1. A sentence often
+	// repeats an earlier one, node for node, and reads no node of another.
+	Sentences int
 }
 
 // Parameter is a parameter of a random graph.
@@ -55,9 +62,10 @@ func (g *RandomGraph) Parameter(id uint32) (dim *bridge.Dim, lookup bool) {
 // Random makes a graph; the same seed and options make the same one.
 func Random(seed uint64, o Options) (*RandomGraph, error) {
 	r := &recorder{
-		rng:   rand.New(rand.NewPCG(seed, 0x5eed)),
-		graph: &RandomGraph{Graph: &bridge.Graph{}, Draws: map[uint32][]float64{}},
-		dims:  map[bridge.Dim]uint32{},
+		rng:    rand.New(rand.NewPCG(seed, 0x5eed)),
+		graph:  &RandomGraph{Graph: &bridge.Graph{}, Draws: map[uint32][]float64{}, Params: o.Params},
+		dims:   map[bridge.Dim]uint32{},
+		shared: o.Params != nil,
 	}
 	if o.Nodes == 0 {
 		o.Nodes = 30
@@ -67,18 +75,42 @@ func Random(seed uint64, o Options) (*RandomGraph, error) {
 		choice = drawable(o.Random)
 	}
 	r.batch = 2 + r.rng.IntN(3)
+	if o.Sentences < 2 {
+		r.sentence(o.Nodes, choice)
+	} else {
+		r.sentences(o, choice)
+	}
+	r.loss()
+	return r.graph, r.err
+}
+
+// sentences records several sentences, each from a seed of its own or from that of an earlier one.
+func (r *recorder) sentences(o Options, choice []ops.Code) {
+	all, seeds := r.rng, []uint64(nil)
+	for k := range o.Sentences {
+		seed := all.Uint64()
+		if k > 0 && all.IntN(2) == 0 {
+			seed = seeds[all.IntN(k)]
+		}
+		seeds = append(seeds, seed)
+		r.first, r.rng = r.graph.Graph.Len(), rand.New(rand.NewPCG(seed, 0x5eed))
+		r.sentence(o.Nodes, choice)
+	}
+	r.first, r.rng = 0, all
+}
+
+// sentence records about so many nodes.
+func (r *recorder) sentence(nodes int, choice []ops.Code) {
 	for range 4 {
 		r.leaf(r.randomDim())
 	}
-	for tries := 0; r.graph.Graph.Len() < o.Nodes && tries < 20*o.Nodes && r.err == nil; tries++ {
+	for tries := 0; r.graph.Graph.Len()-r.first < nodes && tries < 20*nodes && r.err == nil; tries++ {
 		op := choice[r.rng.IntN(len(choice))]
 		p := proposals[op](r)
 		if p.ok {
 			r.node(op, p)
 		}
 	}
-	r.loss()
-	return r.graph, r.err
 }
 
 // drawable lists the operations that proposals know.
@@ -109,7 +141,10 @@ type recorder struct {
 	dims  map[bridge.Dim]uint32
 	used  []bool // by node: it is an argument of another
 	batch int    // the batch size of this graph's batched leaves
+	first int    // the first node of the sentence: arguments are found from here on
 	err   error
+
+	shared bool // parameters were given
 }
 
 // proposal is a node that might be added.
@@ -124,7 +159,7 @@ type proposal struct {
 func (r *recorder) node(op ops.Code, p proposal) (uint32, bool) {
 	g, w := r.graph.Graph, &r.graph.Words
 	index := uint32(g.Len())
-	if r.err != nil || p.dim.Size() > 400 {
+	if r.err != nil || p.dim.Size() > 400 && ops.Table[op].Args != 0 { // a leaf is as large as its reader needs it
 		return 0, false
 	}
 	add := bridge.Words{NodeCount: 1, Inputs: w.Inputs}
@@ -362,14 +397,24 @@ func (r *recorder) rows(n int, limit uint32) uint32 {
 	return r.data(list...)
 }
 
-// parameter adds a parameter and returns its id.
-func (r *recorder) parameter(d bridge.Dim, lookup bool) uint32 {
+// parameter finds or adds a parameter and returns its id.
+func (r *recorder) parameter(d bridge.Dim, lookup bool) (uint32, bool) {
+	if r.shared {
+		start := r.rng.IntN(len(r.graph.Params))
+		for k := range r.graph.Params {
+			i := (start + k) % len(r.graph.Params)
+			if p := &r.graph.Params[i]; p.Lookup == lookup && p.Dim == d {
+				return uint32(i), true
+			}
+		}
+		return 0, false
+	}
 	p := Parameter{Dim: d, Lookup: lookup, Values: make([]float64, d.Size())}
 	for i := range p.Values {
 		p.Values[i] = r.value()
 	}
 	r.graph.Params = append(r.graph.Params, p)
-	return uint32(len(r.graph.Params) - 1)
+	return uint32(len(r.graph.Params) - 1), true
 }
 
 // leaf records a leaf of any kind with the given dim.
@@ -386,14 +431,21 @@ func (r *recorder) leaf(d bridge.Dim) uint32 {
 		op = ops.Input
 	}
 	var attrs []uint32
+	id, found := uint32(0), true
 	switch op {
 	case ops.Parameter, ops.ConstParameter:
-		attrs = []uint32{r.parameter(d, false)}
+		id, found = r.parameter(d, false)
+		attrs = []uint32{id}
 	case ops.Lookup, ops.ConstLookup:
-		table := d
-		table.Bd, table.Nd = 1, d.Nd+1
-		table.D[d.Nd] = 4
-		attrs = []uint32{r.parameter(table, true), r.rows(int(d.Bd), 4)}
+		if id, found = r.parameter(tableOf(d), true); found {
+			attrs = []uint32{id, r.rows(int(d.Bd), tableRows)}
+		}
+	}
+	if !found {
+		op = ops.Input
+	}
+	switch op {
+	case ops.Parameter, ops.ConstParameter, ops.Lookup, ops.ConstLookup:
 	case ops.SparseInput:
 		n := r.rng.IntN(4)
 		at := r.rows(n, uint32(d.Size()))
@@ -408,6 +460,31 @@ func (r *recorder) leaf(d bridge.Dim) uint32 {
 	return n
 }
 
+// tableRows is how many rows each lookup table has.
+const tableRows = 4
+
+// tableOf is the dim of a table whose rows have dim d.
+func tableOf(d bridge.Dim) bridge.Dim {
+	d.Bd, d.D[d.Nd] = 1, tableRows
+	d.Nd++
+	return d
+}
+
+// RandomParameters makes n parameters for Options.Params: of the dims that leaves mostly have.
+func RandomParameters(seed uint64, n int) []Parameter {
+	r := &recorder{rng: rand.New(rand.NewPCG(seed, 0xda7a)), graph: &RandomGraph{}}
+	for range n {
+		d := r.randomDim()
+		d.Bd = 1
+		lookup := r.rng.IntN(3) == 0
+		if lookup {
+			d = tableOf(d)
+		}
+		r.parameter(d, lookup)
+	}
+	return r.graph.Params
+}
+
 // of is a node of a dim: one that is there, or a new leaf.
 func (r *recorder) of(d bridge.Dim) uint32 {
 	if r.rng.IntN(4) > 0 {
@@ -420,13 +497,13 @@ func (r *recorder) of(d bridge.Dim) uint32 {
 
 // find is a random node whose dim satisfies want.
 func (r *recorder) find(want func(d *bridge.Dim) bool) (uint32, bool) {
-	n := r.graph.Graph.Len()
+	n := r.graph.Graph.Len() - r.first
 	if n == 0 {
 		return 0, false
 	}
 	start := r.rng.IntN(n)
 	for k := range n {
-		if i := uint32((start + k) % n); want(r.graph.Graph.DimOf(i)) {
+		if i := uint32(r.first + (start+k)%n); want(r.graph.Graph.DimOf(i)) {
 			return i, true
 		}
 	}
@@ -435,6 +512,6 @@ func (r *recorder) find(want func(d *bridge.Dim) bool) (uint32, bool) {
 
 // any is any node.
 func (r *recorder) any() (uint32, bridge.Dim) {
-	n := uint32(r.rng.IntN(r.graph.Graph.Len()))
+	n := uint32(r.first + r.rng.IntN(r.graph.Graph.Len()-r.first))
 	return n, *r.graph.Graph.DimOf(n)
 }
