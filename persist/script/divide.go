@@ -144,7 +144,7 @@ func (b *Builder) divide() bool {
 	for _, p := range x.list {
 		p.arena = arena{chunk: chunk, turn: uint32(len(x.list))}
 	}
-	b.nodeRange = nodeRange{0, shared, shared, r.Node + 1}
+	b.nodeRange, b.knowsOthers = nodeRange{0, shared, shared, r.Node + 1}, true // findCuts has noted it of the shared nodes
 	x.tail = b.newPart(mostParts, nodeRange{tail, r.Node + 1, shared, r.Node + 1})
 	return true
 }
@@ -187,7 +187,6 @@ func (b *Builder) tailNodes() uint32 {
 func (b *Builder) findCuts(shared, tail uint32) {
 	g, cuts := b.g, b.division.cuts[:0]
 	clear(b.otherwise[:shared])
-	b.knowsOthers = true
 	reach := uint32(math.MaxUint32) // the first node that those from v on refer to
 	for n := b.r.Node + 1; n > 0; n-- {
 		v := n - 1
