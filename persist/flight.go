@@ -166,7 +166,9 @@ func (e *Engine) takeBack() error {
 	}
 	for _, f := range e.flights {
 		for _, id := range f.collected {
-			e.params[id].Pending, e.params[id].Rows = false, nil
+			p := &e.params[id]
+			p.gradientChanged()
+			p.Pending, p.Rows = false, nil
 		}
 	}
 	e.landed = append(e.landed, e.flights...)
@@ -189,6 +191,7 @@ func (e *Engine) undo(f *flight, why error) error {
 }
 
 func (e *Engine) bringBack(p *parameter, b *paramBefore) error {
+	p.host[Values].whole, p.host[Gradient].whole = true, true
 	p.version, p.fused, p.Pending, p.Rows = b.version, b.fused, b.pending, b.rows
 	rest := b.gradient
 	if rest == nil {

@@ -238,10 +238,10 @@ func (g *Graph) check(node uint32) error {
 }
 
 // compareVersions: a product reads the matrix in its registers only while that is what the
-// parameter node was evaluated to.
+// parameter node was evaluated to. What a program writes to engine memory raises no version.
 func (g *Graph) compareVersions() {
 	for _, p := range g.params {
-		if g.e.params[p.id].version != p.version {
+		if now := &g.e.params[p.id]; now.version != p.version || now.host[Values].direct {
 			g.state.Resident[p.node] = false
 		}
 	}
@@ -383,10 +383,12 @@ func (g *Graph) differentiate(node uint32, full bool) error {
 // noteGradients records which gradients are pending after a backward.
 func (e *Engine) noteGradients(built *script.Built) {
 	for _, id := range built.Formed {
-		e.params[id].Pending, e.params[id].Rows = true, nil
+		p := &e.params[id]
+		p.Pending, p.Rows, p.host[Gradient].whole = true, nil, true
 	}
 	for _, t := range built.Touched {
 		p := &e.params[t.Param]
+		p.host[Gradient].changed(t.Row)
 		if at, found := slices.BinarySearch(p.Rows, t.Row); !found && !p.Pending {
 			p.Rows = slices.Insert(p.Rows, at, t.Row)
 		}

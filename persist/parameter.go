@@ -1,7 +1,7 @@
 package persist
 
-// Parameters: the engine holds the master copy in the executor's segments. A parameter whose
-// host copy the program has asked for is kept equal to it before and after every call.
+// Parameters: the engine holds the master copy in the executor's segments. What a program reads and
+// writes through pointers is in exposed.go.
 
 import (
 	"fmt"
@@ -9,7 +9,6 @@ import (
 	"unsafe"
 
 	"libvpps/bridge"
-	"libvpps/jit/kernel"
 	"libvpps/persist/script"
 )
 
@@ -21,12 +20,6 @@ type parameter struct {
 	version    uint64 // raised when what graphs read changes
 	fused      bool   // its gradient was applied by fb, and no backward came since
 	host       [2]hostCopy
-}
-
-// hostCopy is a part's copy in C memory and what it held when it was last equal.
-type hostCopy struct {
-	mem      unsafe.Pointer
-	snapshot []float32
 }
 
 // Part selects a parameter's values or its gradient.
@@ -41,8 +34,7 @@ func (p *parameter) view() *script.Param { return &p.Param }
 
 func (p *parameter) free() {
 	for i := range p.host {
-		kernel.Free(p.host[i].mem)
-		p.host[i] = hostCopy{}
+		p.host[i].free()
 	}
 }
 
@@ -164,7 +156,7 @@ func (e *Engine) ReadParameter(id uint32, part Part, offset uint64, to []float32
 	if err := p.checkRange(offset, uint64(len(to))); err != nil {
 		return err
 	}
-	if err := e.pushExposed(); err != nil {
+	if err := e.push(p, part, offset, uint64(len(to))); err != nil {
 		return err
 	}
 	return e.read(p, part, offset, to)
@@ -176,13 +168,16 @@ func (e *Engine) read(p *parameter, part Part, offset uint64, to []float32) erro
 		return e.download(p.segment(part), uint64(p.Offset)+offset, to)
 	}
 	clear(to)
-	for _, row := range p.Rows {
+	end := offset + uint64(len(to))
+	first, _ := slices.BinarySearch(p.Rows, uint32(offset/uint64(p.Row)))
+	for _, row := range p.Rows[first:] {
 		at := uint64(row) * uint64(p.Row)
-		lo, hi := max(at, offset), min(at+uint64(p.Row), offset+uint64(len(to)))
-		if lo < hi {
-			if err := e.download(p.segment(part), uint64(p.Offset)+lo, to[lo-offset:hi-offset]); err != nil {
-				return err
-			}
+		if at >= end {
+			break
+		}
+		lo, hi := max(at, offset), min(at+uint64(p.Row), end)
+		if err := e.download(p.segment(part), uint64(p.Offset)+lo, to[lo-offset:hi-offset]); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -199,15 +194,10 @@ func (e *Engine) WriteParameter(id uint32, part Part, offset uint64, from []floa
 	if err := p.checkRange(offset, uint64(len(from))); err != nil {
 		return err
 	}
-	if err := e.pushExposed(); err != nil {
-		return err
-	}
-	if err := e.write(p, part, offset, from); err != nil {
-		return err
-	}
-	return e.pullExposed(p)
+	return e.write(p, part, offset, from)
 }
 
+// write replaces elements, those of a host copy too.
 func (e *Engine) write(p *parameter, part Part, offset uint64, from []float32) error {
 	if part == Values {
 		p.version++
@@ -216,7 +206,11 @@ func (e *Engine) write(p *parameter, part Part, offset uint64, from []float32) e
 	} else {
 		p.fused = false
 	}
-	return e.upload(p.segment(part), uint64(p.Offset)+offset, from)
+	if err := e.upload(p.segment(part), uint64(p.Offset)+offset, from); err != nil {
+		return err
+	}
+	p.host[part].put(offset, from)
+	return nil
 }
 
 // defineGradient prepares for size elements of a gradient to be written at offset. Whole rows of a
@@ -256,17 +250,18 @@ func (e *Engine) ScaleParameter(id uint32, part Part, factor float32) error {
 	if err != nil {
 		return err
 	}
-	if err := e.pushExposed(); err != nil {
+	if err := e.push(p, part, 0, uint64(p.Size)); err != nil {
 		return err
 	}
 	if part == Gradient && factor == 0 {
+		p.gradientChanged()
 		p.Pending, p.Rows = false, nil
-		return e.pullExposed(p)
+		return e.pull(p, part)
 	}
 	if err := e.scale(p, part, factor); err != nil {
 		return err
 	}
-	return e.pullExposed(p)
+	return e.pull(p, part)
 }
 
 func (e *Engine) scale(p *parameter, part Part, factor float32) error {
@@ -278,6 +273,7 @@ func (e *Engine) scale(p *parameter, part Part, factor float32) error {
 		all[i] *= factor
 	}
 	if part == Gradient && !p.Pending {
+		p.gradientChanged()
 		for _, row := range p.Rows {
 			at := uint64(row) * uint64(p.Row)
 			if err := e.upload(p.segment(part), uint64(p.Offset)+at, all[at:at+uint64(p.Row)]); err != nil {
@@ -308,27 +304,10 @@ func (e *Engine) Touched(id uint32) (rows []uint32, all bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	if err := e.push(p, Gradient, 0, uint64(p.Size)); err != nil {
+		return nil, false, err
+	}
 	return slices.Clone(p.Rows), p.Pending, nil
-}
-
-// Expose returns the host copy of a part.
-func (e *Engine) Expose(id uint32, part Part) (unsafe.Pointer, error) {
-	e.enter()
-	defer e.mu.Unlock()
-	p, err := e.settled(id)
-	if err != nil {
-		return nil, err
-	}
-	h := &p.host[part]
-	if h.mem == nil {
-		mem := kernel.Alloc(int(p.Size))
-		if mem == nil {
-			return nil, wrong(ErrMemory, "parameter %q: no memory for a host copy of %d bytes", p.name, 4*uint64(p.Size))
-		}
-		h.mem, h.snapshot = mem, make([]float32, p.Size)
-		return mem, e.pullExposed(p)
-	}
-	return h.mem, nil
 }
 
 // Memory is a parameter's values themselves where the device computes in host memory, nil elsewhere.
@@ -339,75 +318,16 @@ func (e *Engine) Memory(id uint32) (unsafe.Pointer, error) {
 	if err != nil {
 		return nil, err
 	}
+	return e.memory(p), nil
+}
+
+// memory is what Memory returns, without waiting.
+func (e *Engine) memory(p *parameter) unsafe.Pointer {
 	x, ok := e.exec.(interface {
 		Segment(script.Segment) []float32
 	})
 	if !ok {
-		return nil, nil
+		return nil
 	}
-	return unsafe.Pointer(&x.Segment(p.segment(Values))[p.Offset]), nil
-}
-
-func (p *parameter) hostSlice(part int) []float32 {
-	return unsafe.Slice((*float32)(p.host[part].mem), p.Size)
-}
-
-// exposed reports whether the program has a host copy of anything.
-func (e *Engine) exposed() bool {
-	for i := range e.params {
-		if e.params[i].host[0].mem != nil || e.params[i].host[1].mem != nil {
-			return true
-		}
-	}
-	return false
-}
-
-// pushExposed writes what the program changed in host copies.
-func (e *Engine) pushExposed() error {
-	for i := range e.params {
-		p := &e.params[i]
-		for part := range p.host {
-			h := &p.host[part]
-			if h.mem == nil || equalBits(p.hostSlice(part), h.snapshot) {
-				continue
-			}
-			copy(h.snapshot, p.hostSlice(part))
-			if err := e.write(p, Part(part), 0, h.snapshot); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// pullExposed refreshes a parameter's host copies.
-func (e *Engine) pullExposed(p *parameter) error {
-	for part := range p.host {
-		h := &p.host[part]
-		if h.mem == nil {
-			continue
-		}
-		if err := e.read(p, Part(part), 0, h.snapshot); err != nil {
-			return err
-		}
-		copy(p.hostSlice(part), h.snapshot)
-	}
-	return nil
-}
-
-// pullAll refreshes all host copies, after a call that changed parameters or gradients.
-func (e *Engine) pullAll() error {
-	for i := range e.params {
-		if err := e.pullExposed(&e.params[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// equalBits compares words, so that NaN equals itself.
-func equalBits(a, b []float32) bool {
-	x := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(a))), len(a))
-	y := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(b))), len(b))
-	return slices.Equal(x, y)
+	return unsafe.Pointer(&x.Segment(p.segment(Values))[p.Offset])
 }

@@ -19,6 +19,8 @@ func (e *Engine) committed(t *Trainer) error {
 	t.steps++
 	for _, id := range t.ids {
 		if p := &e.params[id]; p.Updated {
+			p.valuesChanged(t.options.Sparse)
+			p.gradientChanged()
 			p.Pending, p.Rows = false, nil
 			p.version++
 		}
@@ -256,6 +258,7 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 		g.end = r.Base + built.Values
 	}
 	if built != nil {
+		e.valuesChanged(built)
 		f.collected = e.discardUnapplied(built, h.trainer, f.collected)
 	}
 	for _, id := range h.trainer.ids {

@@ -173,7 +173,7 @@ Expression one_hot(ComputationGraph &g, unsigned int d, const std::vector<unsign
 }
 
 Expression parameter(ComputationGraph &g, const Parameter &p) {
-  ParameterStorage &s = existing(p.p, "parameter");
+  ParameterStorage &s = existing(p.p.unexposed(), "parameter");
   recorder.own(g);
   Expression e = recorder.leaf(VPPS_OP_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1);
   use(g, &s, e, Use::Dense);
@@ -181,7 +181,7 @@ Expression parameter(ComputationGraph &g, const Parameter &p) {
 }
 
 Expression parameter(ComputationGraph &g, const LookupParameter &p) {
-  LookupParameterStorage &s = existing(p.p, "parameter");
+  LookupParameterStorage &s = existing(p.p.unexposed(), "parameter");
   recorder.own(g);
   Expression e = recorder.leaf(VPPS_OP_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1);
   use(g, &s, e, Use::Dense);
@@ -189,13 +189,13 @@ Expression parameter(ComputationGraph &g, const LookupParameter &p) {
 }
 
 Expression const_parameter(ComputationGraph &g, const Parameter &p) {
-  ParameterStorage &s = existing(p.p, "const_parameter");
+  ParameterStorage &s = existing(p.p.unexposed(), "const_parameter");
   recorder.own(g);
   return recorder.leaf(VPPS_OP_CONST_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1);
 }
 
 Expression const_parameter(ComputationGraph &g, const LookupParameter &p) {
-  LookupParameterStorage &s = existing(p.p, "const_parameter");
+  LookupParameterStorage &s = existing(p.p.unexposed(), "const_parameter");
   recorder.own(g);
   return recorder.leaf(VPPS_OP_CONST_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1);
 }
@@ -203,7 +203,7 @@ Expression const_parameter(ComputationGraph &g, const LookupParameter &p) {
 namespace {
 Expression rows(ComputationGraph &g, const LookupParameter &p, const Indices &index,
                 bool trainable) {
-  LookupParameterStorage &s = existing(p.p, "lookup");
+  LookupParameterStorage &s = existing(p.p.unexposed(), "lookup");
   recorder.own(g);
   uint32_t dim_id = recorder.intern_row(s);
   if (index.several && index.n != 1) {

@@ -15,9 +15,9 @@ bool check_grad(ParameterCollection &m, Expression &expr, int verbosity) {
   g.backward(expr);
 
   std::vector<std::shared_ptr<ParameterStorageBase>> all;
-  all.insert(all.end(), m.parameters_list().begin(), m.parameters_list().end());
+  all.insert(all.end(), m.unexposed_parameters().begin(), m.unexposed_parameters().end());
   size_t tables_from = all.size();
-  all.insert(all.end(), m.lookup_parameters_list().begin(), m.lookup_parameters_list().end());
+  all.insert(all.end(), m.unexposed_tables().begin(), m.unexposed_tables().end());
 
   bool right = true;
   for (size_t k = 0; k < all.size(); ++k) {

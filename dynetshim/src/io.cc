@@ -125,22 +125,22 @@ void TextFileSaver::save(const ParameterCollection &model, const std::string &ke
   check_key(key);
   size_t own = model.get_fullname().size();
   std::string prefix = key.empty() ? model.get_fullname() : key + "/";
-  for (auto &p : model.parameters_list())
+  for (auto &p : model.unexposed_parameters())
     write("#Parameter#", *p, prefix + p->name.substr(own));
-  for (auto &p : model.lookup_parameters_list())
+  for (auto &p : model.unexposed_tables())
     write("#LookupParameter#", *p, prefix + p->name.substr(own));
   finish();
 }
 
 void TextFileSaver::save(const Parameter &param, const std::string &key) {
   check_key(key);
-  write("#Parameter#", *param.p, key.empty() ? param.p->name : key);
+  write("#Parameter#", *param.p.unexposed(), key.empty() ? param.p.unexposed()->name : key);
   finish();
 }
 
 void TextFileSaver::save(const LookupParameter &param, const std::string &key) {
   check_key(key);
-  write("#LookupParameter#", *param.p, key.empty() ? param.p->name : key);
+  write("#LookupParameter#", *param.p.unexposed(), key.empty() ? param.p.unexposed()->name : key);
   finish();
 }
 
@@ -175,8 +175,8 @@ void TextFileSaver::finish() {
 void TextFileLoader::populate(ParameterCollection &model, const std::string &key) {
   check_key(key);
   std::vector<Entry> entries = parse_file(filename_);
-  const auto &parameters = model.parameters_list();
-  const auto &tables = model.lookup_parameters_list();
+  const auto &parameters = model.unexposed_parameters();
+  const auto &tables = model.unexposed_tables();
   std::vector<const Entry *> of_parameters, of_tables;
   for (const Entry &e : entries) {
     if (!key.empty() && e.name.compare(0, key.size() + 1, key + "/") != 0)
@@ -206,22 +206,22 @@ void TextFileLoader::populate(ParameterCollection &model, const std::string &key
 void TextFileLoader::populate(Parameter &param, const std::string &key) {
   std::vector<Entry> entries = parse_file(filename_);
   const Entry &e = find(filename_, entries, key, false);
-  check_dim(filename_, e, param.p->name, param.p->engine_dim);
-  load(e, *param.p);
+  check_dim(filename_, e, param.p.unexposed()->name, param.p.unexposed()->engine_dim);
+  load(e, *param.p.unexposed());
 }
 
 void TextFileLoader::populate(LookupParameter &lookup_param, const std::string &key) {
   std::vector<Entry> entries = parse_file(filename_);
   const Entry &e = find(filename_, entries, key, true);
-  check_dim(filename_, e, lookup_param.p->name, lookup_param.p->engine_dim);
-  load(e, *lookup_param.p);
+  check_dim(filename_, e, lookup_param.p.unexposed()->name, lookup_param.p.unexposed()->engine_dim);
+  load(e, *lookup_param.p.unexposed());
 }
 
 Parameter TextFileLoader::load_param(ParameterCollection &model, const std::string &key) {
   std::vector<Entry> entries = parse_file(filename_);
   const Entry &e = find(filename_, entries, key, false);
   Parameter p = model.add_parameters(e.dim, ParameterInitConst(0));
-  load(e, *p.p);
+  load(e, *p.p.unexposed());
   return p;
 }
 
@@ -235,7 +235,7 @@ LookupParameter TextFileLoader::load_lookup_param(ParameterCollection &model,
     throw std::runtime_error(filename_ + ", " + key + ": a table has at least two axes");
   row.d[--row.nd] = 0;
   LookupParameter p = model.add_lookup_parameters(n, row, ParameterInitConst(0));
-  load(e, *p.p);
+  load(e, *p.p.unexposed());
   return p;
 }
 

@@ -92,8 +92,8 @@ uint32_t L2WeightDecay::collection() {
 ParameterStorageBase::ParameterStorageBase(CollectionState &root, const std::string &name,
                                            const Dim &dim, uint32_t flags,
                                            const ParameterInit &init, Device *device)
-    : name(name), updated(true), nonzero_grad(false), device(device), id(0), engine_dim(dim),
-      dim_id(0), dim_epoch(0), row_dim_id(0), row_dim_epoch(0),
+    : name(name), updated(true), nonzero_grad(false), device(device), owner(nullptr), id(0),
+      engine_dim(dim), dim_id(0), dim_epoch(0), row_dim_id(0), row_dim_epoch(0),
       engine_(engine("parameters are added")), collection_(root.weight_decay.collection()),
       engine_updated_(true) {
   if (dim.bd != 1 || dim.nd == 0 || dim.size() == 0)
@@ -156,14 +156,9 @@ float ParameterStorageBase::current_weight_decay() const {
   return factor;
 }
 
-void ParameterStorageBase::expose(Tensor &values, Tensor &gradient) {
-  if (values.v != nullptr)
-    return;
-  float *v = nullptr, *g = nullptr;
-  check(vpps_parameter_expose(engine_->raw, id, VPPS_VALUES, &v));
-  check(vpps_parameter_expose(engine_->raw, id, VPPS_GRADIENT, &g));
-  values.v = v;
-  gradient.v = g;
+void ParameterStorageBase::expose(vpps_part part, Tensor &t) {
+  if (t.v == nullptr)
+    check(vpps_parameter_expose(engine_->raw, id, part, &t.v));
 }
 
 void ParameterStorageBase::accumulate(const float *g, size_t offset, size_t count) {
@@ -259,37 +254,61 @@ std::unordered_set<unsigned> LookupParameterStorage::non_zero_grads() const {
   return std::unordered_set<unsigned>(rows.begin(), rows.end());
 }
 
-void LookupParameterStorage::expose() {
-  ParameterStorageBase::expose(all_values, all_grads);
-  unsigned n = all_dim[all_dim.nd - 1];
-  if (values.size() == n)
+void LookupParameterStorage::expose_values() { expose_rows(VPPS_VALUES, all_values, values); }
+void LookupParameterStorage::expose_gradient() { expose_rows(VPPS_GRADIENT, all_grads, grads); }
+
+void LookupParameterStorage::expose_rows(vpps_part part, Tensor &all, std::vector<Tensor> &rows) {
+  if (!rows.empty())
     return;
-  for (unsigned i = 0; i < n; ++i) {
-    size_t at = static_cast<size_t>(i) * dim.size();
-    values.push_back(Tensor(dim, all_values.v + at, device, DeviceMempool::PS));
-    grads.push_back(Tensor(dim, all_grads.v + at, device, DeviceMempool::PS));
-  }
+  ParameterStorageBase::expose(part, all);
+  unsigned n = all_dim[all_dim.nd - 1];
+  rows.reserve(n);
+  for (unsigned i = 0; i < n; ++i)
+    rows.push_back(
+        Tensor(dim, all.v + static_cast<size_t>(i) * dim.size(), device, DeviceMempool::PS));
 }
 
 // ---- Parameter -----------------------------------------------------------------
 
-ParameterStorage &Parameter::get_storage() const {
+namespace {
+template <class Storage> Storage &existing(const StoragePointer<Storage> &p, const char *of) {
   if (!p)
-    throw std::runtime_error("get_storage of an empty Parameter");
-  p->expose();
+    throw std::runtime_error(std::string("get_storage of an empty ") + of);
+  return *p.unexposed();
+}
+} // namespace
+
+ParameterStorage &Parameter::get_storage() const {
+  existing(p, "Parameter");
   return *p;
+}
+
+Tensor *Parameter::values() {
+  ParameterStorage &s = existing(p, "Parameter");
+  s.expose_values();
+  return &s.values;
+}
+
+Tensor *Parameter::gradients() {
+  ParameterStorage &s = existing(p, "Parameter");
+  s.expose_gradient();
+  return &s.g;
 }
 
 void Parameter::clip_inplace(float left, float right) {
   float factor = current_weight_decay();
-  p->clip(left / factor, right / factor);
+  storage().clip(left / factor, right / factor);
 }
 
 LookupParameterStorage &LookupParameter::get_storage() const {
-  if (!p)
-    throw std::runtime_error("get_storage of an empty LookupParameter");
-  p->expose();
+  existing(p, "LookupParameter");
   return *p;
+}
+
+std::vector<Tensor> *LookupParameter::values() {
+  LookupParameterStorage &s = existing(p, "LookupParameter");
+  s.expose_values();
+  return &s.values;
 }
 
 // ---- ParameterCollection -------------------------------------------------------
@@ -321,6 +340,7 @@ Parameter ParameterCollection::add_parameters(const Dim &d, const ParameterInit 
   std::string full = unique_name(state_->name, name, state_->parameter_names);
   std::shared_ptr<ParameterStorage> p(
       new ParameterStorage(state_->root(), full, d, init, device ? device : default_device));
+  p->owner = this;
   for (CollectionState *s = state_.get(); s; s = s->parent.get()) {
     s->parameters.push_back(p);
     s->all.push_back(p);
@@ -342,6 +362,7 @@ LookupParameter ParameterCollection::add_lookup_parameters(unsigned n, const Dim
   std::string full = unique_name(state_->name, name, state_->parameter_names);
   std::shared_ptr<LookupParameterStorage> p(new LookupParameterStorage(
       state_->root(), full, n, d, init, device ? device : default_device));
+  p->owner = this;
   for (CollectionState *s = state_.get(); s; s = s->parent.get()) {
     s->tables.push_back(p);
     s->all.push_back(p);
@@ -359,53 +380,69 @@ ParameterCollection ParameterCollection::add_subcollection(const std::string &na
   return sub;
 }
 
+namespace {
+template <class Storage> std::shared_ptr<Storage> exposed(const std::shared_ptr<Storage> &p) {
+  return StoragePointer<Storage>(p);
+}
+
+template <class Storage>
+const std::vector<std::shared_ptr<Storage>> &
+exposed(const std::vector<std::shared_ptr<Storage>> &all) {
+  for (auto &p : all)
+    exposed(p);
+  return all;
+}
+
+template <class Storage>
+std::shared_ptr<Storage> named(const std::vector<std::shared_ptr<Storage>> &all,
+                               const std::string &name, const char *kind) {
+  for (auto &p : all)
+    if (p->name == name)
+      return exposed(p);
+  throw std::runtime_error(std::string("no ") + kind + " is called '" + name + "'");
+}
+} // namespace
+
 std::vector<std::shared_ptr<ParameterStorageBase>>
 ParameterCollection::get_parameter_storages_base() const {
-  for (auto &p : state_->parameters)
-    p->expose();
-  for (auto &p : state_->tables)
-    p->expose();
+  exposed(state_->parameters);
+  exposed(state_->tables);
   return state_->all;
 }
 
 std::shared_ptr<ParameterStorage>
 ParameterCollection::get_parameter_storage(const std::string &name) const {
-  for (auto &p : state_->root().parameters)
-    if (p->name == name) {
-      p->expose();
-      return p;
-    }
-  throw std::runtime_error("no parameter is called '" + name + "'");
+  return named(state_->root().parameters, name, "parameter");
 }
 
 std::vector<std::shared_ptr<ParameterStorage>> ParameterCollection::get_parameter_storages() const {
-  for (auto &p : state_->parameters)
-    p->expose();
-  return state_->parameters;
+  return exposed(state_->parameters);
 }
 
 std::shared_ptr<LookupParameterStorage>
 ParameterCollection::get_lookup_parameter_storage(const std::string &name) const {
-  for (auto &p : state_->root().tables)
-    if (p->name == name) {
-      p->expose();
-      return p;
-    }
-  throw std::runtime_error("no lookup parameter is called '" + name + "'");
+  return named(state_->root().tables, name, "lookup parameter");
 }
 
 std::vector<std::shared_ptr<LookupParameterStorage>>
 ParameterCollection::get_lookup_parameter_storages() const {
-  for (auto &p : state_->tables)
-    p->expose();
-  return state_->tables;
+  return exposed(state_->tables);
 }
 
 const std::vector<std::shared_ptr<ParameterStorage>> &ParameterCollection::parameters_list() const {
-  return state_->parameters;
+  return exposed(state_->parameters);
 }
 const std::vector<std::shared_ptr<LookupParameterStorage>> &
 ParameterCollection::lookup_parameters_list() const {
+  return exposed(state_->tables);
+}
+
+const std::vector<std::shared_ptr<ParameterStorage>> &
+ParameterCollection::unexposed_parameters() const {
+  return state_->parameters;
+}
+const std::vector<std::shared_ptr<LookupParameterStorage>> &
+ParameterCollection::unexposed_tables() const {
   return state_->tables;
 }
 

@@ -21,10 +21,10 @@ struct remembered {
   std::vector<std::vector<float>> state; // vectors one after the other
 
   remembered(const ParameterCollection &m, uint32_t rule)
-      : dense(m.parameters_list().size()), vectors(vectors_of_rule[rule]) {
-    for (const auto &p : m.parameters_list())
+      : dense(m.unexposed_parameters().size()), vectors(vectors_of_rule[rule]) {
+    for (const auto &p : m.unexposed_parameters())
       add(p->id, p->dim.size());
-    for (const auto &p : m.lookup_parameters_list())
+    for (const auto &p : m.unexposed_tables())
       add(p->id, p->all_dim.size());
   }
   void add(uint32_t id, size_t size) {

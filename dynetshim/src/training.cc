@@ -30,8 +30,8 @@ vpps_trainer *Trainer::engine_trainer() {
   o.sparse = sparse_updates_enabled;
   o.collection = own_.get_weight_decay().collection();
 
-  const auto &parameters = own_.parameters_list();
-  const auto &tables = own_.lookup_parameters_list();
+  const auto &parameters = own_.unexposed_parameters();
+  const auto &tables = own_.unexposed_tables();
   if (trainer_ == nullptr) {
     std::vector<uint32_t> ids = own_.engine_ids();
     check(vpps_trainer_create(engine_->raw, &o, ids.data(), ids.size(), &trainer_));
@@ -81,10 +81,10 @@ void Trainer::update() {
 void Trainer::updated_by_engine() {
   ++updates;
   ++updates_since_status;
-  for (auto &p : own_.parameters_list())
+  for (auto &p : own_.unexposed_parameters())
     if (p->updated)
       p->nonzero_grad = false;
-  for (auto &p : own_.lookup_parameters_list())
+  for (auto &p : own_.unexposed_tables())
     if (p->updated)
       p->nonzero_grad = p->all_updated = false;
   after_update();

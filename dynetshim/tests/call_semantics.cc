@@ -27,8 +27,8 @@ static std::ostream &operator<<(std::ostream &os, const Floats &v) {
   return os;
 }
 static Floats values(const Expression &e) { return as_vector(e.value()); }
-static Floats values(Parameter p) { return p.p->read(VPPS_VALUES); }
-static Floats gradient(Parameter p) { return p.p->read(VPPS_GRADIENT); }
+static Floats values(Parameter p) { return p.p.unexposed()->read(VPPS_VALUES); }
+static Floats gradient(Parameter p) { return p.p.unexposed()->read(VPPS_GRADIENT); }
 static Parameter make(ParameterCollection &m, const Dim &d, const Floats &v) {
   return m.add_parameters(d, ParameterInitFromVector(v));
 }

@@ -116,11 +116,12 @@ TEST(initial_values) {
   ParameterCollection m;
   THROWS(std::runtime_error, "square", m.add_parameters({2, 3}, ParameterInitIdentity()));
   Parameter i = m.add_parameters({2, 2}, ParameterInitIdentity());
-  CHECK(i.p->read(VPPS_VALUES) == std::vector<float>({1, 0, 0, 1}));
+  CHECK(i.p.unexposed()->read(VPPS_VALUES) == std::vector<float>({1, 0, 0, 1}));
   Parameter f = m.add_parameters({2}, ParameterInitFromVector({3, 4}));
-  CHECK(f.p->read(VPPS_VALUES) == std::vector<float>({3, 4}));
+  CHECK(f.p.unexposed()->read(VPPS_VALUES) == std::vector<float>({3, 4}));
   THROWS(std::invalid_argument, "values", m.add_parameters({3}, ParameterInitFromVector({3, 4})));
-  std::vector<float> q = m.add_parameters({20, 20}, ParameterInitSaxe(2)).p->read(VPPS_VALUES);
+  std::vector<float> q =
+      m.add_parameters({20, 20}, ParameterInitSaxe(2)).p.unexposed()->read(VPPS_VALUES);
   for (size_t a = 0; a < 20; ++a)
     for (size_t b = 0; b < 20; ++b) {
       float dot = 0;
@@ -137,7 +138,7 @@ TEST(values_come_from_rndeng_in_order_of_creation) {
   float s = std::sqrt(6.f) / std::sqrt(5.f);
   for (int k = 0; k < 2; ++k) {
     std::uniform_real_distribution<float> u(-s, s);
-    for (float x : m.add_parameters({2, 3}).p->read(VPPS_VALUES))
+    for (float x : m.add_parameters({2, 3}).p.unexposed()->read(VPPS_VALUES))
       EQUAL(x, u(same));
   }
 }
@@ -147,24 +148,29 @@ TEST(host_copies_are_made_when_asked_for) {
   Parameter p = m.add_parameters({2}, ParameterInitConst(1));
   LookupParameter E = m.add_lookup_parameters(3, {2}, ParameterInitConst(2));
   int before = state.exposed;
-  p.p->read(VPPS_VALUES);
+  p.p.unexposed()->read(VPPS_VALUES);
   EQUAL(p.current_weight_decay(), 1.f);
   EQUAL(state.exposed, before);
   Tensor *v = p.values();
-  EQUAL(state.exposed, before + 2);
+  EQUAL(state.exposed, before + 1);
   CHECK(v->d == Dim({2}) && v->v[1] == 1);
   TensorTools::set_elements(p.get_storage().values, {5, 6});
-  EQUAL(p.p->read(VPPS_VALUES)[1], 6.f);
+  EQUAL(p.p.unexposed()->read(VPPS_VALUES)[1], 6.f);
+  EQUAL(state.exposed, before + 2); // both parts of a storage
+  p.p->name.size();
   EQUAL(state.exposed, before + 2);
+  CHECK(m.parameters_list().size() == 1 && m.lookup_parameters_list()[0] == E.p);
+  EQUAL(state.exposed, before + 4);
+  CHECK(E.p->grads.size() == 3 && E.p->grads[2].v == E.p->all_grads.v + 4);
   CHECK(E.values()->size() == 3 && (*E.values())[2].v == E.get_storage().all_values.v + 4);
   E.initialize(1, {8, 9});
   EQUAL(as_vector((*E.values())[1])[1], 9.f);
   THROWS(std::invalid_argument, "row", E.initialize(3, {8, 9}));
   THROWS(std::invalid_argument, "values", E.initialize(0, {8}));
   p.scale(2);
-  EQUAL(p.p->read(VPPS_VALUES)[0], 10.f);
+  EQUAL(p.p.unexposed()->read(VPPS_VALUES)[0], 10.f);
   p.clip_inplace(-1, 1);
-  EQUAL(p.p->read(VPPS_VALUES)[0], 1.f);
+  EQUAL(p.p.unexposed()->read(VPPS_VALUES)[0], 1.f);
   p.set_value({3, 4});
   EQUAL(as_vector(*p.values())[0], 3.f);
   p.zero();
@@ -183,8 +189,8 @@ TEST(text_files) {
   Parameter w = m.add_parameters({2, 2}, ParameterInitFromVector({1, -2, 3.5f, 1e-10f}), "w");
   LookupParameter e = m.add_lookup_parameters(2, {2}, ParameterInitFromVector({1, 2, 3, 4}), "e");
   std::vector<float> g{-1040.78992f, 0, 0, 1};
-  e.p->write(VPPS_GRADIENT, 0, g.data(), 4);
-  e.p->nonzero_grad = true;
+  e.p.unexposed()->write(VPPS_GRADIENT, 0, g.data(), 4);
+  e.p.unexposed()->nonzero_grad = true;
   { TextFileSaver(file).save(m); }
   EQUAL(contents(file), "#Parameter# /w {2,2} 65 ZERO_GRAD\n"
                         "+1.00000000e+00 -2.00000000e+00 +3.50000000e+00 +1.00000001e-10 \n"
@@ -193,7 +199,7 @@ TEST(text_files) {
                         "-1.04078992e+03 +0.00000000e+00 +0.00000000e+00 +1.00000000e+00 \n");
   w.zero();
   { TextFileLoader(file).populate(m); }
-  EQUAL(w.p->read(VPPS_VALUES)[2], 3.5f);
+  EQUAL(w.p.unexposed()->read(VPPS_VALUES)[2], 3.5f);
 
   // With a key, which replaces the collection's own name; and the weight decay factor.
   ParameterCollection sub = m.add_subcollection("sub");
@@ -205,11 +211,11 @@ TEST(text_files) {
   { TextFileSaver(file, true).save(e, "/table"); }
   ParameterCollection other;
   LookupParameter copy = TextFileLoader(file).load_lookup_param(other, "/table");
-  CHECK(copy.p->read(VPPS_VALUES) == std::vector<float>({1, 2, 3, 4}));
+  CHECK(copy.p.unexposed()->read(VPPS_VALUES) == std::vector<float>({1, 2, 3, 4}));
   EQUAL(copy.dim(), "{2}");
   EQUAL(TextFileLoader(file).load_param(other, "/key/s").dim(), "{1}");
   TextFileLoader(file).populate(sub, "/key");
-  EQUAL(s.p->read(VPPS_VALUES)[0], 1.f);
+  EQUAL(s.p.unexposed()->read(VPPS_VALUES)[0], 1.f);
 
   THROWS(std::runtime_error, "/absent", TextFileLoader(file).load_param(other, "/absent"));
   THROWS(std::runtime_error, "Too many", TextFileLoader(file).populate(sub));

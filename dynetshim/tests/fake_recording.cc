@@ -43,12 +43,12 @@ TEST(words_of_a_small_program) {
   EQUAL(loss.i, 6u);
   cg.forward(loss);
   Words expected = {VPPS_OP_LOOKUP_NODE,
-                    E.p->id,
+                    E.p.unexposed()->id,
                     0, // its row number is the first input word
                     VPPS_OP_PARAMETER_NODE | 1u << 8,
-                    W.p->id,
+                    W.p.unexposed()->id,
                     VPPS_OP_PARAMETER_NODE | 2u << 8,
-                    b.p->id,
+                    b.p.unexposed()->id,
                     VPPS_OP_AFFINE_TRANSFORM | 2u << 8,
                     3,
                     2,
@@ -453,7 +453,7 @@ TEST(trainers_tell_the_engine_what_changed) {
   CHECK(t.clipping_enabled && t.clip_threshold == 5 && t.sparse_updates_enabled);
   t.update();
   EQUAL(state.options.learning_rate, 0.25f);
-  EQUAL(state.trained, Words{a.p->id});
+  EQUAL(state.trained, Words{a.p.unexposed()->id});
   Parameter b = m.add_parameters({1});
   LookupParameter c = m.add_lookup_parameters(2, {1});
   t.clipping_enabled = false;
@@ -461,9 +461,9 @@ TEST(trainers_tell_the_engine_what_changed) {
   state.clip_next = 1;
   t.update();
   state.clip_next = 0;
-  EQUAL(state.trained, (Words{a.p->id, b.p->id, c.p->id}));
+  EQUAL(state.trained, (Words{a.p.unexposed()->id, b.p.unexposed()->id, c.p.unexposed()->id}));
   EQUAL(state.options.clipping, 0);
-  EQUAL(state.updated.at(a.p->id), 0);
+  EQUAL(state.updated.at(a.p.unexposed()->id), 0);
   EQUAL(t.clips, 1.f);
   EQUAL(t.updates, 2.f);
   state.fail_next = VPPS_ERR_NUMERIC;

@@ -44,7 +44,8 @@ struct model {
     trainer->populate(in);
   }
   std::vector<float> values() {
-    std::vector<float> v = p.p->read(VPPS_VALUES), t = E.p->read(VPPS_VALUES);
+    std::vector<float> v = p.p.unexposed()->read(VPPS_VALUES),
+                       t = E.p.unexposed()->read(VPPS_VALUES);
     v.insert(v.end(), t.begin(), t.end());
     return v;
   }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist"
 	"libvpps/persist/reference"
@@ -341,5 +342,44 @@ func TestResultsAreTheSameBits(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// leaf is a graph of one node, a parameter's or a row's, of size 1.
+func leaf(t *testing.T, op ops.Code, lookup bool, rest ...uint32) *reference.RandomGraph {
+	one := bridge.Dim{Nd: 1, Bd: 1, D: [7]uint32{1}}
+	p := reference.Parameter{Dim: one, Lookup: lookup, Values: []float64{3}}
+	g := &reference.RandomGraph{Graph: &bridge.Graph{}, Params: []reference.Parameter{p}}
+	g.Words = bridge.Words{NodeCount: 1, Nodes: append([]uint32{uint32(op), 0}, rest...), Dims: []bridge.Dim{one}, Inputs: []uint32{0}}
+	require.NoError(t, g.Graph.Append(&g.Words, g.Parameter))
+	var err error
+	g.Values, err = reference.Evaluate(g.Graph, g.Surroundings(), 0)
+	require.NoError(t, err)
+	return g
+}
+
+// A loss that is a leaf has gradient 1, and so has what it is made of.
+func TestALossThatIsALeafAgreesWithTheReference(t *testing.T) {
+	t.Setenv("VPPS_VERIFY", "1")
+	for name, g := range map[string]*reference.RandomGraph{
+		"parameter": leaf(t, ops.Parameter, false), "table": leaf(t, ops.Parameter, true),
+		"constant": leaf(t, ops.ConstParameter, false), "row": leaf(t, ops.Lookup, true, 0),
+	} {
+		d, err := reference.Differentiate(g.Graph, g.Surroundings(), 0, g.Values)
+		require.NoError(t, err)
+		want := 1.0
+		if name == "constant" {
+			want = 0
+		}
+		require.Equal(t, want, append(d.Params[0], 0)[0], name)
+		for _, full := range []bool{false, true} {
+			c := &comparison{t, load(t, g, 2, 3, 0), g, nil}
+			c.graph = c.engine.NewGraph()
+			require.NoError(t, c.graph.Backward(&g.Words, 0, full), name)
+			c.values(g.Values)
+			c.gradients(d, full)
+			_, err = c.engine.NewHandle([]uint32{0}, nil)
+			require.NoError(t, err)
+		}
 	}
 }

@@ -245,11 +245,12 @@ func (b *Builder) lowerGradient(v uint32) {
 			general = true
 		}
 	}
-	if b.g.Op[v] == ops.Parameter && !general && (!b.r.Copy || len(b.linear) == 0) {
+	loss := v == b.r.Node // a leaf may be: its gradient is 1, although nobody uses it
+	if b.g.Op[v] == ops.Parameter && !general && !loss && (!b.r.Copy || len(b.linear) == 0) {
 		b.gradientToParameter(v, false)
 		return
 	}
-	if b.g.Op[v] == ops.Lookup && !general && !b.r.Copy {
+	if b.g.Op[v] == ops.Lookup && !general && !loss && !b.r.Copy {
 		b.gradientToRows(v)
 		return
 	}
@@ -266,7 +267,7 @@ func (b *Builder) lowerGradient(v uint32) {
 		sub = b.sumGradients(c, sub, dst, n)
 		flags = Acc
 	}
-	if v == b.r.Node {
+	if loss {
 		b.fill(c, sub, 1, n, dst.at)
 		sub++
 		flags = Acc

@@ -1,6 +1,6 @@
-// Parameters and their collections. Values and gradients live in the engine (on a GPU
-// in its memory); a program that asks for their Tensors gets a host copy which the
-// engine keeps equal from then on: what it writes there counts at the next call.
+// Parameters and their collections. Values and gradients live in the engine (on a GPU in its
+// memory). A program that looks at a storage finds their Tensors there: from then on the engine
+// shows it what calls change, and what the program writes there counts at the next call.
 #ifndef DYNET_MODEL_H
 #define DYNET_MODEL_H
 
@@ -48,6 +48,7 @@ struct ParameterStorageBase {
   bool updated;     // whether trainers change it
   bool nonzero_grad;
   Device *device;
+  ParameterCollection *owner; // where it was added
 
   uint32_t id;    // in the engine
   Dim engine_dim; // all of it; for a table the last axis counts the rows
@@ -57,7 +58,8 @@ struct ParameterStorageBase {
 protected:
   ParameterStorageBase(CollectionState &root, const std::string &name, const Dim &dim,
                        uint32_t flags, const ParameterInit &init, Device *device);
-  void expose(Tensor &values, Tensor &gradient);
+  // Sets t.v to where the program sees a part.
+  void expose(vpps_part part, Tensor &t);
   void accumulate(const float *g, size_t offset, size_t count);
   std::shared_ptr<Engine> engine_;
   uint32_t collection_;
@@ -71,14 +73,15 @@ private:
 
 struct ParameterStorage : public ParameterStorageBase {
   Dim dim;
-  Tensor values, g; // v is null until get_storage(), values() or gradients()
+  Tensor values, g;
 
   void zero() override; // values and gradient
   void copy(const ParameterStorage &other);
   void accumulate_grad(const Tensor &g);
   void clip(float left, float right);
   void set_value(const std::vector<float> &val); // raw: weight decay is not divided out
-  void expose() { ParameterStorageBase::expose(values, g); }
+  void expose_values() { ParameterStorageBase::expose(VPPS_VALUES, values); }
+  void expose_gradient() { ParameterStorageBase::expose(VPPS_GRADIENT, g); }
 
 private:
   friend class ParameterCollection;
@@ -87,9 +90,9 @@ private:
 };
 
 struct LookupParameterStorage : public ParameterStorageBase {
-  Dim all_dim, dim;                  // of the table and of one row
-  Tensor all_values, all_grads;      // v is null until get_storage() or values()
-  std::vector<Tensor> values, grads; // row by row, likewise
+  Dim all_dim, dim; // of the table and of one row
+  Tensor all_values, all_grads;
+  std::vector<Tensor> values, grads; // row by row
   bool all_updated;                  // the table as a whole has a gradient
 
   void zero() override; // values only
@@ -99,33 +102,88 @@ struct LookupParameterStorage : public ParameterStorageBase {
   void accumulate_grad(unsigned index, const Tensor &g);
   // Rows that have a gradient.
   std::unordered_set<unsigned> non_zero_grads() const;
-  void expose();
+  void expose_values();
+  void expose_gradient();
 
 private:
   friend class ParameterCollection;
+  void expose_rows(vpps_part part, Tensor &all, std::vector<Tensor> &rows);
   LookupParameterStorage(CollectionState &root, const std::string &name, unsigned n, const Dim &row,
                          const ParameterInit &init, Device *device);
 };
+
+// Shares a storage. Whoever looks at the storage through it finds values and gradients there: they
+// are exposed first, but for unexposed().
+template <class Storage> class StoragePointer {
+public:
+  StoragePointer() {}
+  StoragePointer(std::nullptr_t) {}
+  StoragePointer(const std::shared_ptr<Storage> &p) : p_(p) {}
+  Storage *get() const {
+    if (p_) {
+      p_->expose_values();
+      p_->expose_gradient();
+    }
+    return p_.get();
+  }
+  Storage *operator->() const { return get(); }
+  Storage &operator*() const { return *get(); }
+  operator const std::shared_ptr<Storage> &() const {
+    get();
+    return p_;
+  }
+  const std::shared_ptr<Storage> &unexposed() const { return p_; }
+  explicit operator bool() const { return static_cast<bool>(p_); }
+  void reset() { p_.reset(); }
+  long use_count() const { return p_.use_count(); }
+
+private:
+  std::shared_ptr<Storage> p_;
+};
+
+template <class S> bool operator==(const StoragePointer<S> &a, const StoragePointer<S> &b) {
+  return a.unexposed() == b.unexposed();
+}
+template <class S> bool operator==(const StoragePointer<S> &a, const std::shared_ptr<S> &b) {
+  return a.unexposed() == b;
+}
+template <class S> bool operator==(const std::shared_ptr<S> &a, const StoragePointer<S> &b) {
+  return a == b.unexposed();
+}
+template <class S> bool operator==(const StoragePointer<S> &a, std::nullptr_t) { return !a; }
+template <class S> bool operator==(std::nullptr_t, const StoragePointer<S> &a) { return !a; }
+template <class S, class T> bool operator!=(const StoragePointer<S> &a, const T &b) {
+  return !(a == b);
+}
+template <class S> bool operator!=(const std::shared_ptr<S> &a, const StoragePointer<S> &b) {
+  return !(a == b);
+}
+template <class S> bool operator!=(std::nullptr_t, const StoragePointer<S> &a) {
+  return !(a == nullptr);
+}
 
 // A trainable tensor. Copies share it.
 struct Parameter {
   Parameter() {}
   explicit Parameter(const std::shared_ptr<ParameterStorage> &p) : p(p) {}
-  ParameterStorage &get_storage() const; // with host copies of values and gradient
-  const std::string &get_fullname() const { return p->name; }
-  void zero() { p->zero(); }
-  Dim dim() const { return p->dim; }
-  Tensor *values() { return &get_storage().values; }
-  Tensor *gradients() { return &get_storage().g; }
-  float current_weight_decay() const { return p->current_weight_decay(); }
-  void set_updated(bool b) { p->updated = b; }
-  bool is_updated() const { return p->updated; }
-  void scale(float s) { p->scale_parameters(s); }
-  void scale_gradient(float s) { p->scale_gradient(s); }
+  ParameterStorage &get_storage() const;
+  const std::string &get_fullname() const { return storage().name; }
+  void zero() { storage().zero(); }
+  Dim dim() const { return storage().dim; }
+  Tensor *values();
+  Tensor *gradients();
+  float current_weight_decay() const { return storage().current_weight_decay(); }
+  void set_updated(bool b) { storage().updated = b; }
+  bool is_updated() const { return storage().updated; }
+  void scale(float s) { storage().scale_parameters(s); }
+  void scale_gradient(float s) { storage().scale_gradient(s); }
   void clip_inplace(float left, float right);
-  void set_value(const std::vector<float> &val) { p->set_value(val); }
+  void set_value(const std::vector<float> &val) { storage().set_value(val); }
 
-  std::shared_ptr<ParameterStorage> p;
+  StoragePointer<ParameterStorage> p;
+
+private:
+  ParameterStorage &storage() const { return *p.unexposed(); }
 };
 
 // A table of n rows of one dim, of which graphs look rows up. Copies share it.
@@ -135,19 +193,22 @@ struct LookupParameter {
   LookupParameterStorage &get_storage() const;
   // Sets row index; a wrong size or index: std::invalid_argument.
   void initialize(unsigned index, const std::vector<float> &val) const {
-    p->initialize(index, val);
+    storage().initialize(index, val);
   }
-  void zero() { p->zero(); }
-  const std::string &get_fullname() const { return p->name; }
-  Dim dim() const { return p->dim; } // of one row
-  std::vector<Tensor> *values() { return &get_storage().values; }
-  float current_weight_decay() const { return p->current_weight_decay(); }
-  void scale(float s) { p->scale_parameters(s); }
-  void scale_gradient(float s) { p->scale_gradient(s); }
-  void set_updated(bool b) { p->updated = b; }
-  bool is_updated() const { return p->updated; }
+  void zero() { storage().zero(); }
+  const std::string &get_fullname() const { return storage().name; }
+  Dim dim() const { return storage().dim; } // of one row
+  std::vector<Tensor> *values();
+  float current_weight_decay() const { return storage().current_weight_decay(); }
+  void scale(float s) { storage().scale_parameters(s); }
+  void scale_gradient(float s) { storage().scale_gradient(s); }
+  void set_updated(bool b) { storage().updated = b; }
+  bool is_updated() const { return storage().updated; }
 
-  std::shared_ptr<LookupParameterStorage> p;
+  StoragePointer<LookupParameterStorage> p;
+
+private:
+  LookupParameterStorage &storage() const { return *p.unexposed(); }
 };
 
 // A model: parameters in order of creation, under names that are unique below their
@@ -180,16 +241,18 @@ public:
   ParameterCollection add_subcollection(const std::string &name = "",
                                         float weight_decay_lambda = -1);
 
-  // The getters of storages give them host copies; a wrong name: std::runtime_error.
+  // The getters and lists of storages expose them; a wrong name: std::runtime_error.
   std::vector<std::shared_ptr<ParameterStorageBase>> get_parameter_storages_base() const;
   std::shared_ptr<ParameterStorage> get_parameter_storage(const std::string &name) const;
   std::vector<std::shared_ptr<ParameterStorage>> get_parameter_storages() const;
   std::shared_ptr<LookupParameterStorage>
   get_lookup_parameter_storage(const std::string &name) const;
   std::vector<std::shared_ptr<LookupParameterStorage>> get_lookup_parameter_storages() const;
-  // The same lists without host copies.
   const std::vector<std::shared_ptr<ParameterStorage>> &parameters_list() const;
   const std::vector<std::shared_ptr<LookupParameterStorage>> &lookup_parameters_list() const;
+  // The same lists as they are.
+  const std::vector<std::shared_ptr<ParameterStorage>> &unexposed_parameters() const;
+  const std::vector<std::shared_ptr<LookupParameterStorage>> &unexposed_tables() const;
 
   void reset_gradient();
   float gradient_l2_norm() const;
