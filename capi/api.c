@@ -2,6 +2,7 @@
  * must not be NULL is not, and calls the Go export of the same name. */
 #include "vpps.h"
 #include "errors.h"
+#include "structs.h"
 #include "_cgo_export.h"
 #include <stdint.h>
 #include <pthread.h>
@@ -64,6 +65,25 @@ static vpps_status enter(const void *const *must, size_t n, const char *function
       return s_;                                                                                   \
   } while (0)
 
+/* Checks a struct's size, which the macro init sets. */
+static vpps_status check_size(uint32_t size, const vpps_member *members, size_t n,
+                              const char *function, const char *init) {
+  char text[200];
+  if (vpps_size_set(size) && vpps_size_whole(size, members, n))
+    return VPPS_OK;
+  snprintf(text, sizeof text, "%s: struct_size %u %s: start from %s", function, (unsigned)size,
+           vpps_size_set(size) ? "ends inside a member" : "is not set", init);
+  return error(VPPS_ERR_ARGUMENT, text);
+}
+/* CHECK_SIZE(size, the struct's name, its macro) */
+#define CHECK_SIZE(size, type, init)                                                               \
+  do {                                                                                             \
+    vpps_status s_ = check_size(size, type##_members, sizeof type##_members / sizeof(vpps_member), \
+                                __func__, init);                                                   \
+    if (s_)                                                                                        \
+      return s_;                                                                                   \
+  } while (0)
+
 #define H(p) ((uintptr_t)(p))
 
 PUBLIC const char *vpps_version(void) { return "0.1.0"; }
@@ -104,9 +124,7 @@ PUBLIC vpps_status vpps_engine_open(const vpps_engine_options *o, vpps_engine **
   ENTER(out);
   vpps_engine_options mine = defaults;
   if (o) {
-    if (o->struct_size < sizeof(uint32_t) || o->struct_size > 4096)
-      return error(VPPS_ERR_ARGUMENT,
-                   "vpps_engine_open: struct_size is not set: start from VPPS_ENGINE_OPTIONS_INIT");
+    CHECK_SIZE(o->struct_size, vpps_engine_options, "VPPS_ENGINE_OPTIONS_INIT");
     memcpy(&mine, o, o->struct_size < sizeof mine ? o->struct_size : sizeof mine);
   }
   uintptr_t h = 0;
@@ -128,9 +146,7 @@ PUBLIC vpps_status vpps_engine_seed(vpps_engine *e, uint32_t seed) {
 }
 PUBLIC vpps_status vpps_engine_statistics(vpps_engine *e, vpps_statistics *to) {
   ENTER(e, to);
-  if (to->struct_size < sizeof(uint32_t) || to->struct_size > 4096)
-    return error(VPPS_ERR_ARGUMENT,
-                 "vpps_engine_statistics: struct_size is not set: start from VPPS_STATISTICS_INIT");
+  CHECK_SIZE(to->struct_size, vpps_statistics, "VPPS_STATISTICS_INIT");
   vpps_statistics s = VPPS_STATISTICS_INIT;
   vpps_status r = goEngineStatistics(H(e), &s);
   uint32_t size = to->struct_size;
@@ -144,9 +160,7 @@ PUBLIC vpps_status vpps_engine_statistics(vpps_engine *e, vpps_statistics *to) {
 
 PUBLIC vpps_status vpps_engine_times(vpps_engine *e, vpps_times *to) {
   ENTER(e, to);
-  if (to->struct_size < sizeof(uint32_t) || to->struct_size > 4096)
-    return error(VPPS_ERR_ARGUMENT,
-                 "vpps_engine_times: struct_size is not set: start from VPPS_TIMES_INIT");
+  CHECK_SIZE(to->struct_size, vpps_times, "VPPS_TIMES_INIT");
   vpps_times t = VPPS_TIMES_INIT;
   vpps_status r = goEngineTimes(H(e), &t);
   t.struct_size = to->struct_size;
@@ -255,9 +269,7 @@ PUBLIC vpps_status vpps_graph_invalidate(vpps_graph *g, uint32_t node) {
 static vpps_status trainer_options(const vpps_trainer_options *o, vpps_trainer_options *mine) {
   static const vpps_trainer_options defaults = VPPS_TRAINER_OPTIONS_INIT;
   *mine = defaults;
-  if (o->struct_size < sizeof(uint32_t) || o->struct_size > 4096)
-    return error(VPPS_ERR_ARGUMENT,
-                 "trainer options: struct_size is not set: start from VPPS_TRAINER_OPTIONS_INIT");
+  CHECK_SIZE(o->struct_size, vpps_trainer_options, "VPPS_TRAINER_OPTIONS_INIT");
   memcpy(mine, o, o->struct_size < sizeof *mine ? o->struct_size : sizeof *mine);
   return VPPS_OK;
 }
@@ -315,7 +327,7 @@ PUBLIC vpps_status vpps_update(vpps_trainer *t, int *clipped) {
 }
 PUBLIC void vpps_trainer_destroy(vpps_trainer *t) {
   if (t && !forked)
-    goRelease(H(t));
+    goTrainerDestroy(H(t));
 }
 
 PUBLIC vpps_status vpps_handle_create(vpps_engine *e, const uint32_t *ids, size_t count,
@@ -330,11 +342,11 @@ PUBLIC vpps_status vpps_handle_create(vpps_engine *e, const uint32_t *ids, size_
 }
 PUBLIC void vpps_handle_destroy(vpps_handle *h) {
   if (h && !forked)
-    goRelease(H(h));
+    goHandleDestroy(H(h));
 }
 PUBLIC vpps_trainer *vpps_handle_trainer(vpps_handle *h) {
   uintptr_t t = 0;
-  if (h && !forked)
+  if (!enter((const void *[]){h}, 1, __func__))
     goHandleTrainer(H(h), &t);
   return (vpps_trainer *)t;
 }
@@ -343,7 +355,7 @@ PUBLIC vpps_status vpps_fb(vpps_handle *h, vpps_graph *g, const vpps_words *w, u
   ENTER(h, g);
   float loss = 0;
   vpps_status s = goFB(H(h), H(g), w, node, &loss);
-  if (stale)
+  if (!s && stale)
     *stale = loss;
   return s;
 }

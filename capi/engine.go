@@ -24,7 +24,7 @@ var engines struct {
 
 type shared struct {
 	engine *persist.Engine
-	handle C.uintptr_t
+	number number
 	users  int
 }
 
@@ -44,10 +44,12 @@ func goEngineOpen(o *C.vpps_cengine_options, out *C.uintptr_t) (status C.int) {
 		if err != nil {
 			return failed(err)
 		}
-		s = share(name, e)
+		if s, err = share(name, e); err != nil {
+			return failed(err)
+		}
 	}
 	s.users++
-	*out = s.handle
+	*out = C.uintptr_t(s.number)
 	return 0
 }
 
@@ -60,20 +62,22 @@ func textOf(s *C.vpps_cchar) string {
 }
 
 // share enters a new engine under its names, unless its device has one already.
-func share(name string, e *persist.Engine) *shared {
+func share(name string, e *persist.Engine) (s *shared, err error) {
 	if engines.open == nil {
 		engines.open = map[string]*shared{}
 	}
 	device := deviceOf(e.Describe())
-	s := engines.open[device]
-	if s != nil {
+	if s = engines.open[device]; s != nil {
 		e.Close()
 	} else {
 		s = &shared{engine: e}
-		s.handle = newHandle(s)
+		if s.number, err = objects.add(engineKind, s); err != nil {
+			e.Close()
+			return nil, err
+		}
 	}
 	engines.open[name], engines.open[device] = s, s
-	return s
+	return s, nil
 }
 
 // deviceOf is the device that a description begins with: "cpu", "cuda:1".
@@ -83,21 +87,34 @@ func deviceOf(description string) string {
 }
 
 //export goEngineClose
-func goEngineClose(h C.uintptr_t) (status C.int) {
+func goEngineClose(n C.uintptr_t) (status C.int) {
 	defer guard(&status)
+	return failed(closeEngine(number(n)))
+}
+
+// closeEngine closes an engine for one who opened it; the last one ends it.
+func closeEngine(n number) error {
 	engines.Lock()
 	defer engines.Unlock()
-	s, err := object[shared](h, "engine")
+	last := false
+	err := use(n, engineKind, func(s *shared) error {
+		if last = s.users == 1; !last {
+			s.users--
+		}
+		return nil
+	})
+	if err != nil || !last {
+		return err
+	}
+	found, err := objects.freeze(n, engineKind)
 	if err != nil {
-		return failed(err)
+		return err
 	}
-	if s.users--; s.users > 0 {
-		return 0
-	}
+	s := found.object.(*shared)
+	objects.remove(n, found)
 	maps.DeleteFunc(engines.open, func(_ string, x *shared) bool { return x == s })
-	release(s.handle)
 	s.engine.Close()
-	return 0
+	return nil
 }
 
 //export goEngineDescribe
@@ -165,8 +182,11 @@ func goClockTable(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) C.
 //export goPlanReport
 func goPlanReport(h C.uintptr_t, to *C.char, size C.size_t, needed *C.size_t) C.int {
 	return withHandle(h, func(x *persist.Handle) error {
-		text(x.PlanReport(), to, size, needed)
-		return nil
+		report, err := x.PlanReport()
+		if err == nil {
+			text(report, to, size, needed)
+		}
+		return err
 	})
 }
 

@@ -14,18 +14,25 @@ import (
 //export goGraphCreate
 func goGraphCreate(h C.uintptr_t, out *C.uintptr_t) C.int {
 	return withEngine(h, func(e *persist.Engine) error {
-		*out = newHandle(e.NewGraph())
-		return nil
+		g := e.NewGraph()
+		err := give(graphKind, g, out)
+		if err != nil {
+			g.Close()
+		}
+		return err
 	})
 }
 
 //export goGraphDestroy
-func goGraphDestroy(h C.uintptr_t) C.int {
-	return withGraph(h, func(g *persist.Graph) error {
+func goGraphDestroy(n C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	s, err := objects.freeze(number(n), graphKind)
+	if err == nil {
+		g := s.object.(*persist.Graph)
+		objects.remove(number(n), s)
 		g.Close()
-		release(h)
-		return nil
-	})
+	}
+	return failed(err)
 }
 
 //export goForward

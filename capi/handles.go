@@ -7,7 +7,6 @@ import "C"
 
 import (
 	"fmt"
-	"runtime/cgo"
 	"runtime/debug"
 	"sync"
 
@@ -15,53 +14,113 @@ import (
 	"libvpps/persist"
 )
 
-// trainers gives a handle's own trainer one number, however often it is asked for.
-var trainers struct {
-	sync.Mutex
-	of map[*persist.Trainer]C.uintptr_t
+// owners is held while trainers get owners and lose them, and while what has a trainer is destroyed.
+var owners sync.Mutex
+
+// trainer is an update rule. It lives as long as the program or a handle has it.
+type trainer struct {
+	*persist.Trainer
+	number  number // 0: there is none, and the program has not asked for one yet
+	given   bool   // the program has made it and not destroyed it
+	handles int
 }
 
-func trainerOf(h *persist.Handle) C.uintptr_t {
-	trainers.Lock()
-	defer trainers.Unlock()
-	if trainers.of == nil {
-		trainers.of = map[*persist.Trainer]C.uintptr_t{}
-	}
-	t := h.Trainer()
-	if trainers.of[t] == 0 {
-		trainers.of[t] = newHandle(t)
-	}
-	return trainers.of[t]
+// handle is a planned model with its trainer.
+type handle struct {
+	*persist.Handle
+	trainer *trainer
 }
 
-//export goRelease
-func goRelease(h C.uintptr_t) (status C.int) {
+// newHandle makes a handle; a trainer without a rule yet gets the handle's own.
+func newHandle(e *persist.Engine, ids []uint32, t *trainer) (number, error) {
+	x, err := e.NewHandle(ids, t.Trainer)
+	if err != nil {
+		return 0, err
+	}
+	owners.Lock()
+	defer owners.Unlock()
+	n, err := objects.add(handleKind, &handle{x, t})
+	if err == nil {
+		t.Trainer = x.Trainer()
+		t.handles++
+	}
+	return n, err
+}
+
+//export goTrainerDestroy
+func goTrainerDestroy(n C.uintptr_t) (status C.int) {
 	defer guard(&status)
-	release(h)
-	return 0
+	unused, err := removeTrainer(number(n))
+	if unused != nil {
+		unused.Close()
+	}
+	return failed(err)
 }
 
-// release forgets an object; 0 is nothing.
-func release(h C.uintptr_t) {
-	if h == 0 {
-		return
+// removeTrainer takes a trainer from the program. Unless a handle has it still, it is unused.
+func removeTrainer(n number) (unused *trainer, err error) {
+	owners.Lock()
+	defer owners.Unlock()
+	s, err := objects.freeze(n, trainerKind)
+	if err != nil {
+		return nil, err
 	}
-	switch x := cgo.Handle(h).Value().(type) {
-	case *persist.Trainer:
-		x.Close()
-	case *persist.Handle:
-		trainers.Lock()
-		if n := trainers.of[x.Trainer()]; n != 0 {
-			delete(trainers.of, x.Trainer())
-			cgo.Handle(n).Delete()
+	t := s.object.(*trainer)
+	if !t.given {
+		s.thaw()
+		return nil, wrong(persist.ErrState, "the trainer is a handle's and is destroyed with it")
+	}
+	objects.remove(n, s)
+	t.number, t.given = 0, false
+	if t.handles > 0 {
+		return nil, nil
+	}
+	return t, nil
+}
+
+//export goHandleDestroy
+func goHandleDestroy(n C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	unused, err := removeHandle(number(n))
+	if unused != nil {
+		unused.Close()
+	}
+	return failed(err)
+}
+
+// removeHandle destroys a handle. Its trainer is unused if the handle was its only owner.
+func removeHandle(n number) (unused *trainer, err error) {
+	owners.Lock()
+	defer owners.Unlock()
+	s, err := objects.freeze(n, handleKind)
+	if err != nil {
+		return nil, err
+	}
+	t := s.object.(*handle).trainer
+	last := t.handles == 1 && !t.given
+	if last && t.number != 0 {
+		own, err := objects.freeze(t.number, trainerKind)
+		if err != nil {
+			s.thaw()
+			return nil, err
 		}
-		trainers.Unlock()
+		objects.remove(t.number, own)
 	}
-	cgo.Handle(h).Delete()
+	objects.remove(n, s)
+	if t.handles--; last {
+		return t, nil
+	}
+	return nil, nil
 }
 
-func argument(format string, a ...any) error {
-	return fmt.Errorf("%w: "+format, append([]any{persist.ErrArgument}, a...)...)
+// numberOf is the number of a handle's trainer, which is made when it is first asked for.
+func numberOf(t *trainer) (n number, err error) {
+	owners.Lock()
+	defer owners.Unlock()
+	if t.number == 0 {
+		t.number, err = objects.add(trainerKind, t)
+	}
+	return t.number, err
 }
 
 // buildInfo is one line: the Go version, the tags, the CPU variant.

@@ -13,7 +13,6 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"runtime/cgo"
 	"runtime/debug"
 	"strings"
 	"unsafe"
@@ -54,6 +53,12 @@ func failed(err error) C.int {
 	return C.VPPS_ERR_INTERNAL
 }
 
+func wrong(kind error, format string, a ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{kind}, a...)...)
+}
+
+func argument(format string, a ...any) error { return wrong(persist.ErrArgument, format, a...) }
+
 // guard turns a panic into an error of the call.
 func guard(status *C.int) {
 	if r := recover(); r != nil {
@@ -79,50 +84,37 @@ func firstFrame(stack []byte) string {
 	return "an unknown place"
 }
 
-// object returns what a handle stands for; 0, destroyed and foreign ones are errors.
-func object[T any](h C.uintptr_t, what string) (x *T, err error) {
-	if h == 0 {
-		return nil, argument("the %s is NULL", what)
-	}
-	defer func() {
-		if recover() != nil { // of a number that is no handle
-			x, err = nil, argument("this is no %s: it was destroyed, or never made", what)
-		}
-	}()
-	x, ok := cgo.Handle(h).Value().(*T)
-	if !ok {
-		return nil, argument("this is no %s but another object", what)
-	}
-	return x, nil
-}
-
-// with does something with what a handle stands for, and is the status of the call.
-func with[T any](h C.uintptr_t, what string, do func(*T) error) (status C.int) {
+// with does something with the object that a number stands for, and is the status of the call.
+func with[T any](n C.uintptr_t, k kind, do func(T) error) (status C.int) {
 	defer guard(&status)
-	x, err := object[T](h, what)
-	if err == nil {
-		err = do(x)
-	}
-	return failed(err)
+	return failed(use(number(n), k, do))
 }
 
-func withEngine(h C.uintptr_t, do func(*persist.Engine) error) C.int {
-	return with(h, "engine", func(s *shared) error { return do(s.engine) })
+func withEngine(n C.uintptr_t, do func(*persist.Engine) error) C.int {
+	return with(n, engineKind, func(s *shared) error { return do(s.engine) })
 }
 
-func withGraph(h C.uintptr_t, do func(*persist.Graph) error) C.int {
-	return with(h, "graph", do)
+func withGraph(n C.uintptr_t, do func(*persist.Graph) error) C.int {
+	return with(n, graphKind, do)
 }
 
-func withHandle(h C.uintptr_t, do func(*persist.Handle) error) C.int {
-	return with(h, "handle", do)
+func withHandle(n C.uintptr_t, do func(*persist.Handle) error) C.int {
+	return with(n, handleKind, func(h *handle) error { return do(h.Handle) })
 }
 
-func withTrainer(h C.uintptr_t, do func(*persist.Trainer) error) C.int {
-	return with(h, "trainer", do)
+func withTrainer(n C.uintptr_t, do func(*persist.Trainer) error) C.int {
+	return with(n, trainerKind, func(t *trainer) error { return do(t.Trainer) })
 }
 
-func newHandle(x any) C.uintptr_t { return C.uintptr_t(cgo.NewHandle(x)) }
+// give enters an object of a call that made it, and gives the program its number.
+func give(k kind, object any, out *C.uintptr_t) error {
+	n, err := objects.add(k, object)
+	*out = C.uintptr_t(n)
+	return err
+}
+
+// A number needs all of 64 bits.
+var _ [unsafe.Sizeof(C.uintptr_t(0)) - unsafe.Sizeof(number(0))]byte
 
 func slice[T, U any](p *U, n C.size_t) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(p)), int(n))

@@ -17,7 +17,9 @@ import (
 func goCollectionCreate(h C.uintptr_t, lambda C.float, out *C.uint32_t) C.int {
 	return withEngine(h, func(e *persist.Engine) error {
 		c, err := e.NewCollection(float32(lambda))
-		*out = C.uint32_t(c)
+		if err == nil {
+			*out = C.uint32_t(c)
+		}
 		return err
 	})
 }
@@ -33,7 +35,9 @@ func goCollectionSetLambda(h C.uintptr_t, c C.uint32_t, lambda C.float) C.int {
 func goCollectionFactor(h C.uintptr_t, c C.uint32_t, out *C.float) C.int {
 	return withEngine(h, func(e *persist.Engine) error {
 		f, err := e.Factor(uint32(c))
-		*out = C.float(f)
+		if err == nil {
+			*out = C.float(f)
+		}
 		return err
 	})
 }
@@ -54,7 +58,9 @@ func goParameterCreate(h C.uintptr_t, c C.uint32_t, name *C.vpps_cchar, dim *C.v
 			n = C.GoString((*C.char)(name))
 		}
 		id, err := e.NewParameter(uint32(c), n, d, flags&C.VPPS_PARAMETER_LOOKUP != 0, v)
-		*out = C.uint32_t(id)
+		if err == nil {
+			*out = C.uint32_t(id)
+		}
 		return err
 	})
 }
@@ -122,7 +128,9 @@ func goParameterExpose(h C.uintptr_t, id C.uint32_t, part C.int, out **C.float) 
 			return err
 		}
 		p, err := e.Expose(uint32(id), which)
-		*out = (*C.float)(p)
+		if err == nil {
+			*out = (*C.float)(p)
+		}
 		return err
 	})
 }

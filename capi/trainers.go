@@ -32,12 +32,16 @@ func goTrainerCreate(h C.uintptr_t, o *C.vpps_ctrainer_options, ids *C.vpps_cuin
 		if err != nil {
 			return err
 		}
-		t, err := e.NewTrainer(opt, list)
+		made, err := e.NewTrainer(opt, list)
 		if err != nil {
 			return err
 		}
-		*out = newHandle(t)
-		return nil
+		t := &trainer{Trainer: made, given: true}
+		if t.number, err = objects.add(trainerKind, t); err != nil {
+			made.Close()
+		}
+		*out = C.uintptr_t(t.number)
+		return err
 	})
 }
 
@@ -94,7 +98,9 @@ func goTrainerWriteState(h C.uintptr_t, id C.uint32_t, count C.uint64_t, from *C
 func goTrainerUpdates(h C.uintptr_t, updates *C.uint64_t) C.int {
 	return withTrainer(h, func(t *persist.Trainer) error {
 		n, err := t.Updates()
-		*updates = C.uint64_t(n)
+		if err == nil {
+			*updates = C.uint64_t(n)
+		}
 		return err
 	})
 }
@@ -110,7 +116,7 @@ func goTrainerSetUpdates(h C.uintptr_t, updates C.uint64_t) C.int {
 func goUpdate(h C.uintptr_t, clipped *C.int) C.int {
 	return withTrainer(h, func(t *persist.Trainer) error {
 		c, err := t.Update()
-		if clipped != nil {
+		if err == nil && clipped != nil {
 			*clipped = 0
 			if c {
 				*clipped = 1

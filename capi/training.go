@@ -11,65 +11,56 @@ import (
 )
 
 //export goHandleCreate
-func goHandleCreate(h C.uintptr_t, ids *C.vpps_cuint, count C.size_t, trainer C.uintptr_t, out *C.uintptr_t) C.int {
-	return withEngine(h, func(e *persist.Engine) error {
-		var t *persist.Trainer
-		if trainer != 0 {
-			var err error
-			if t, err = object[persist.Trainer](trainer, "trainer"); err != nil {
-				return err
-			}
-		}
+func goHandleCreate(n C.uintptr_t, ids *C.vpps_cuint, count C.size_t, of C.uintptr_t, out *C.uintptr_t) C.int {
+	return withEngine(n, func(e *persist.Engine) error {
 		list, err := array[uint32](ids, C.uint64_t(count), "parameters")
 		if err != nil {
 			return err
 		}
-		x, err := e.NewHandle(list, t)
-		if err != nil {
+		create := func(t *trainer) error {
+			h, err := newHandle(e, list, t)
+			*out = C.uintptr_t(h)
 			return err
 		}
-		*out = newHandle(x)
-		return nil
+		if of == 0 {
+			return create(&trainer{})
+		}
+		return use(number(of), trainerKind, create)
 	})
 }
 
 //export goHandleTrainer
-func goHandleTrainer(h C.uintptr_t, out *C.uintptr_t) C.int {
-	return withHandle(h, func(x *persist.Handle) error {
-		*out = trainerOf(x)
-		return nil
+func goHandleTrainer(n C.uintptr_t, out *C.uintptr_t) C.int {
+	return with(n, handleKind, func(h *handle) error {
+		t, err := numberOf(h.trainer)
+		*out = C.uintptr_t(t)
+		return err
 	})
 }
 
 //export goFB
 func goFB(h, graph C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, stale *C.float) C.int {
 	return withHandle(h, func(x *persist.Handle) error {
-		g, err := object[persist.Graph](graph, "graph")
-		if err != nil {
-			return err
-		}
 		ws, err := words((*C.vpps_words)(w))
 		if err != nil {
 			return err
 		}
-		loss, err := x.FB(g, ws, uint32(node))
-		*stale = C.float(loss)
-		return err
+		return use(number(graph), graphKind, func(g *persist.Graph) error {
+			loss, err := x.FB(g, ws, uint32(node))
+			*stale = C.float(loss)
+			return err
+		})
 	})
 }
 
 //export goHandleKeep
 func goHandleKeep(h, graph C.uintptr_t, nodes *C.vpps_cuint, count C.size_t) C.int {
 	return withHandle(h, func(x *persist.Handle) error {
-		g, err := object[persist.Graph](graph, "graph")
-		if err != nil {
-			return err
-		}
 		list, err := array[uint32](nodes, C.uint64_t(count), "nodes")
 		if err != nil {
 			return err
 		}
-		return x.Keep(g, list)
+		return use(number(graph), graphKind, func(g *persist.Graph) error { return x.Keep(g, list) })
 	})
 }
 
@@ -77,7 +68,9 @@ func goHandleKeep(h, graph C.uintptr_t, nodes *C.vpps_cuint, count C.size_t) C.i
 func goSyncLatestLoss(h C.uintptr_t, out *C.float) C.int {
 	return withHandle(h, func(x *persist.Handle) error {
 		loss, err := x.SyncLatestLoss()
-		*out = C.float(loss)
+		if err == nil {
+			*out = C.float(loss)
+		}
 		return err
 	})
 }
@@ -86,7 +79,9 @@ func goSyncLatestLoss(h C.uintptr_t, out *C.float) C.int {
 func goHandleClips(h C.uintptr_t, out *C.uint64_t) C.int {
 	return withHandle(h, func(x *persist.Handle) error {
 		n, err := x.Clips()
-		*out = C.uint64_t(n)
+		if err == nil {
+			*out = C.uint64_t(n)
+		}
 		return err
 	})
 }

@@ -7,9 +7,17 @@
  *  - Every function returns a vpps_status; 0 is success. After a failure
  *    vpps_last_error() says in one line what was wrong, why, and what to do; it
  *    belongs to the calling thread and holds until that thread's next failure.
- *  - A failed call changes nothing: parameters, graphs and handles are as before.
- *  - Option structs begin with struct_size; start from their _INIT macro.
- *  - Destroy functions accept NULL. An object must not be used after it.
+ *  - A failed call changes nothing: parameters, graphs and handles are as before. What it would
+ * have written is as before, too, but for a pointer to a new object, which is NULL.
+ *  - Option structs begin with struct_size; start from their _INIT macro. The size of an older
+ *    version's struct, which ends before one of today's members, is accepted.
+ *  - Engines, graphs, trainers and handles are numbers, not addresses, and none is given out twice.
+ *    A call on an object of another type, or on one that was destroyed or never made, is
+ *    VPPS_ERR_ARGUMENT.
+ *  - Destroy functions accept NULL. They return nothing: one that fails sets vpps_last_error() and
+ *    destroys nothing. It fails like other calls, and while a call of another thread uses the
+ * object. A trainer that a handle uses lives on for it. Closing an engine waits for the calls on
+ * its graphs, trainers and handles; later ones are VPPS_ERR_STATE, but they can be destroyed still.
  *  - Tensors are float32, column-major, the batch slowest: element (i,j) of batch
  *    element b of an R x C tensor is at i + R*(j + C*b).
  *  - Pointers passed in are read before the call returns and not kept, unless the
@@ -169,7 +177,8 @@ typedef struct vpps_engine_options {
   { sizeof(vpps_engine_options), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Opens the engine of a device; opening the same device again returns the same
- * engine (its options stay those of the first call). Release with vpps_engine_close. */
+ * engine (its options stay those of the first call). Release with vpps_engine_close, as often as it
+ * was opened: the last one ends it. */
 vpps_status vpps_engine_open(const vpps_engine_options *options, vpps_engine **engine);
 void vpps_engine_close(vpps_engine *engine);
 /* What runs: "cpu: 2 threads, 2 processors, x86-64-v3" or "cuda:0: NVIDIA H200, ...". If "auto"
@@ -306,14 +315,16 @@ typedef enum vpps_rule {
   VPPS_RULE_EG = 7        /* EG 0.1: momentum; values must be positive */
 } vpps_rule;
 
+/* Rates and epsilon are finite and not negative, momentum, rho and the betas in [0, 1); else
+ * VPPS_ERR_ARGUMENT. What a rule does not read is not looked at. */
 typedef struct vpps_trainer_options {
   uint32_t struct_size;
   uint32_t rule; /* vpps_rule */
   float learning_rate;
-  int clipping; /* scale gradients down to clip_threshold by their global norm */
-  float clip_threshold;
-  int sparse;                                   /* update only the touched rows of tables */
-  uint32_t collection;                          /* whose weight decay the updates advance */
+  int clipping;         /* scale gradients down to clip_threshold by their global norm */
+  float clip_threshold; /* above 0 */
+  int sparse;           /* update only the touched rows of tables */
+  uint32_t collection;  /* whose weight decay the updates advance */
   float momentum, rho, epsilon, beta_1, beta_2; /* of the rules that have them */
 } vpps_trainer_options;
 /* DyNet's SimpleSGDTrainer. */
@@ -323,7 +334,8 @@ typedef struct vpps_trainer_options {
         0.999f                                                                                     \
   }
 
-/* ids: the parameters to be updated, in order. */
+/* ids: the parameters to be updated, in order, each once. Several trainers may have a parameter:
+ * each remembers for itself, and the one that updates first applies the gradient and clears it. */
 vpps_status vpps_trainer_create(vpps_engine *engine, const vpps_trainer_options *options,
                                 const uint32_t *ids, size_t count, vpps_trainer **trainer);
 /* From the next update on. The rule must be the one that the trainer was made with. */
@@ -340,23 +352,25 @@ vpps_status vpps_trainer_restart(vpps_trainer *trainer);
 vpps_status vpps_trainer_read_state(vpps_trainer *trainer, uint32_t id, uint64_t count, float *to);
 vpps_status vpps_trainer_write_state(vpps_trainer *trainer, uint32_t id, uint64_t count,
                                      const float *from);
-/* The count of updates, which Adam's correction follows. Waits. */
+/* The count of updates, which Adam's correction follows; at most 2^53 can be set. Waits. */
 vpps_status vpps_trainer_updates(vpps_trainer *trainer, uint64_t *updates);
 vpps_status vpps_trainer_set_updates(vpps_trainer *trainer, uint64_t updates);
 /* Applies the gradients and clears them (DyNet's update). VPPS_ERR_NUMERIC: the norm is not
  * finite, nothing was changed. VPPS_ERR_STATE: vpps_fb has applied these parameters' gradients
  * and no vpps_backward came since. clipped (may be NULL): 1 if the gradients were scaled down. */
 vpps_status vpps_update(vpps_trainer *trainer, int *clipped);
+/* A handle that uses the trainer keeps it. One that vpps_handle_trainer gave, and that the program
+ * did not make or has destroyed, is refused: it is destroyed with the last handle that uses it. */
 void vpps_trainer_destroy(vpps_trainer *trainer);
 
 /* Plans the parameters of a model for the engine's device and compiles (or finds in the
  * cache) its kernel. A cache that cannot be used is no error: the kernel is compiled at every
- * start, and vpps_plan_report says why. trainer NULL: SimpleSGD at its defaults over ids. The
- * trainer must outlive the handle. */
+ * start, and vpps_plan_report says why. ids: each once. trainer NULL: SimpleSGD at its defaults
+ * over ids. */
 vpps_status vpps_handle_create(vpps_engine *engine, const uint32_t *ids, size_t count,
                                vpps_trainer *trainer, vpps_handle **handle);
 void vpps_handle_destroy(vpps_handle *handle);
-/* The handle's trainer: its own, or the one given. */
+/* The handle's trainer: its own, or the one given. NULL: an error. */
 vpps_trainer *vpps_handle_trainer(vpps_handle *handle);
 
 /* Forward, backward and update of the scalar node in one launch, asynchronously; the graph

@@ -91,7 +91,7 @@ type Engine struct {
 	landed      []*flight           // to be reused
 	failure     error               // of a batch of fb, not reported yet
 	failures    uint64              // batches that failed
-	freeStates  map[uint32][]uint32 // memory of trainers that are gone, by size
+	freeStates  map[uint64][]uint32 // memory of trainers that are gone, by size
 }
 
 // Statistics counts an engine's work; times are nanoseconds, summed.
@@ -154,7 +154,7 @@ func Open(o Options) (*Engine, error) {
 }
 
 func newEngine(exec Executor, seed uint32) *Engine {
-	e := &Engine{exec: exec, seed: seed, graphs: map[*Graph]struct{}{}, freeStates: map[uint32][]uint32{}}
+	e := &Engine{exec: exec, seed: seed, graphs: map[*Graph]struct{}{}, freeStates: map[uint64][]uint32{}}
 	if e.seed == 0 {
 		e.seed = uint32(os.Getpid())*2654435761 + 1
 	}
@@ -411,6 +411,10 @@ func (e *Engine) Dump() string {
 func (e *Engine) PlanReport() string {
 	e.enter()
 	defer e.mu.Unlock()
+	return e.planReport()
+}
+
+func (e *Engine) planReport() string {
 	report := e.plan.Report()
 	if e.trial != nil {
 		report += e.trial.Report() + "\n"

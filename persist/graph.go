@@ -428,6 +428,9 @@ func (g *Graph) Truncate(node uint32) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer func() { g.since = now() }()
+	if e.closed {
+		return e.dead
+	}
 	if node == 0 && !g.job.finished() {
 		dims := g.wire.Dims // are not dropped: what is recorded next counts on them
 		e.retire(g.recording)
@@ -464,6 +467,9 @@ func (g *Graph) cut(n int) {
 func (g *Graph) Invalidate(node uint32) error {
 	g.e.enter()
 	defer g.e.mu.Unlock()
+	if g.e.closed {
+		return g.e.dead
+	}
 	if node == 0 {
 		g.restart()
 		return nil

@@ -78,6 +78,9 @@ func (e *Engine) NewHandle(ids []uint32, t *Trainer) (*Handle, error) {
 	if t != nil && t.e != e {
 		return nil, wrong(ErrArgument, "the trainer is of another engine")
 	}
+	if err := e.distinct(ids, nil); err != nil {
+		return nil, err
+	}
 	if t == nil {
 		t = &Trainer{e: e, options: TrainerOptions{Rule: script.SGD, LearningRate: 0.1, Clipping: true, Threshold: 5, Sparse: true}}
 		if err := t.add(ids); err != nil {
@@ -186,6 +189,9 @@ func (h *Handle) foretell() error {
 func (h *Handle) Keep(g *Graph, nodes []uint32) error {
 	h.e.enter()
 	defer h.e.mu.Unlock()
+	if h.e.closed {
+		return h.e.dead
+	}
 	if g.e != h.e {
 		return wrong(ErrArgument, "the graph is of another engine than the handle")
 	}
@@ -336,4 +342,11 @@ func (h *Handle) Clips() (uint64, error) {
 }
 
 // PlanReport says where the engine's matrices live.
-func (h *Handle) PlanReport() string { return h.e.PlanReport() }
+func (h *Handle) PlanReport() (string, error) {
+	h.e.enter()
+	defer h.e.mu.Unlock()
+	if h.e.closed {
+		return "", h.e.dead
+	}
+	return h.e.planReport(), nil
+}

@@ -8,34 +8,24 @@ import (
 	"libvpps/persist/script"
 )
 
-// TrainerOptions are those of DyNet's trainers. A rule reads the hyper-parameters that it has.
-type TrainerOptions struct {
-	Rule         script.Rule
-	LearningRate float32
-	Clipping     bool
-	Threshold    float32
-	Sparse       bool // of tables, change only rows with a gradient
-	Collection   uint32
-	Momentum     float32 // Momentum, EG
-	Rho          float32 // Adadelta, RMSProp
-	Epsilon      float32 // all but SGD, Momentum and EG
-	Beta1, Beta2 float32 // Adam, AMSGrad
-}
-
 // Trainer is an update rule for some parameters.
 type Trainer struct {
 	e       *Engine
 	options TrainerOptions
 	ids     []uint32
 	state   []uint32 // for each of ids its states in segment state, one after the other
-	sizes   []uint32 // of these, in all
-	steps   uint64   // updates so far
+	sizes   []uint64 // of these, in all; floats
+	steps   uint64   // updates so far, at most maxUpdates when they are set
+	closed  bool
 }
 
 // NewTrainer makes a trainer.
 func (e *Engine) NewTrainer(o TrainerOptions, ids []uint32) (*Trainer, error) {
 	e.enter()
 	defer e.mu.Unlock()
+	if e.dead != nil {
+		return nil, e.dead
+	}
 	if o.Rule >= script.Rules {
 		return nil, wrong(ErrArgument, "update rule %d: there are %d", o.Rule, script.Rules)
 	}
@@ -43,7 +33,10 @@ func (e *Engine) NewTrainer(o TrainerOptions, ids []uint32) (*Trainer, error) {
 	if err := t.set(o); err != nil {
 		return nil, err
 	}
-	return t, t.add(ids)
+	if err := t.add(ids); err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
 func (t *Trainer) set(o TrainerOptions) error {
@@ -53,19 +46,20 @@ func (t *Trainer) set(o TrainerOptions) error {
 	if o.Rule != t.options.Rule {
 		return wrong(ErrArgument, "the trainer's update rule is %d, not %d: a trainer keeps its rule; make another trainer", t.options.Rule, o.Rule)
 	}
+	if err := o.check(); err != nil {
+		return err
+	}
 	t.options = o
 	return nil
 }
 
 func (t *Trainer) add(ids []uint32) error {
-	for _, id := range ids {
-		if _, err := t.e.parameter(id); err != nil {
-			return err
-		}
+	if err := t.e.distinct(ids, t.ids); err != nil {
+		return err
 	}
 	n := len(t.ids)
 	for _, id := range ids {
-		size := t.e.params[id].Size * uint32(script.RuleTable[t.options.Rule].States)
+		size := uint64(t.e.params[id].Size) * uint64(script.RuleTable[t.options.Rule].States)
 		at, err := t.e.newState(size)
 		if err != nil {
 			t.forget(n)
@@ -76,10 +70,36 @@ func (t *Trainer) add(ids []uint32) error {
 	return nil
 }
 
+// distinct reports whether ids are parameters, none of them twice and none among those of before. An update of one that
+// is there twice would be applied twice.
+func (e *Engine) distinct(ids, before []uint32) error {
+	if len(ids) > len(e.params) {
+		return wrong(ErrArgument, "%d parameters: there are %d, and each may be named once", len(ids), len(e.params))
+	}
+	seen := make([]bool, len(e.params))
+	for _, id := range before {
+		seen[id] = true
+	}
+	for _, id := range ids {
+		p, err := e.parameter(id)
+		if err != nil {
+			return err
+		}
+		if seen[id] {
+			return wrong(ErrArgument, "parameter %d, %q, is named twice: name each once", id, p.name)
+		}
+		seen[id] = true
+	}
+	return nil
+}
+
 // Set changes the options from the next update on; the rule stays.
 func (t *Trainer) Set(o TrainerOptions) error {
 	t.e.mu.Lock()
 	defer t.e.mu.Unlock()
+	if t.e.closed {
+		return t.e.dead
+	}
 	return t.set(o)
 }
 
@@ -87,6 +107,9 @@ func (t *Trainer) Set(o TrainerOptions) error {
 func (t *Trainer) Add(ids []uint32) error {
 	t.e.enter()
 	defer t.e.mu.Unlock()
+	if t.e.dead != nil {
+		return t.e.dead
+	}
 	return t.add(ids)
 }
 
@@ -94,7 +117,10 @@ func (t *Trainer) Add(ids []uint32) error {
 func (t *Trainer) Close() {
 	t.e.enter()
 	defer t.e.mu.Unlock()
-	t.forget(0)
+	if !t.closed {
+		t.closed = true
+		t.forget(0)
+	}
 }
 
 // apply is what a script's end does for this trainer.

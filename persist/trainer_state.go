@@ -19,7 +19,7 @@ func (t *Trainer) forget(n int) {
 }
 
 // newState hands out memory for a parameter's states, which are 0.
-func (e *Engine) newState(size uint32) (uint32, error) {
+func (e *Engine) newState(size uint64) (uint32, error) {
 	if size == 0 {
 		return 0, nil
 	}
@@ -32,24 +32,22 @@ func (e *Engine) newState(size uint32) (uint32, error) {
 		return at, nil
 	}
 	at := (e.used[script.SegState] + 7) &^ 7
-	if at+uint64(size) > 1<<32-64 {
+	if at+size > 1<<32-64 {
 		return 0, wrong(ErrMemory, "a trainer: segment state would exceed 16 GiB")
 	}
-	if err := e.grow(script.SegState, at+uint64(size), "a trainer's state"); err != nil {
+	if err := e.grow(script.SegState, at+size, "a trainer's state"); err != nil {
 		return 0, e.broke(err)
 	}
-	e.used[script.SegState] = at + uint64(size)
+	e.used[script.SegState] = at + size
 	return uint32(at), nil
 }
 
-func (e *Engine) zeroState(at, size uint32) error {
+func (e *Engine) zeroState(at uint32, size uint64) error {
 	zeros := make([]float32, min(size, 1<<16))
-	for size > 0 {
-		n := min(size, uint32(len(zeros)))
-		if err := e.upload(script.SegState, uint64(at), zeros[:n]); err != nil {
+	for from, end := uint64(at), uint64(at)+size; from < end; from += uint64(len(zeros)) {
+		if err := e.upload(script.SegState, from, zeros[:min(end-from, uint64(len(zeros)))]); err != nil {
 			return err
 		}
-		at, size = at+n, size-n
 	}
 	return nil
 }
@@ -79,7 +77,7 @@ func (t *Trainer) stateOf(id uint32, n int) (uint32, error) {
 	if k < 0 {
 		return 0, wrong(ErrArgument, "parameter %q is not one of the trainer's: add it first", p.name)
 	}
-	if uint64(n) != uint64(t.sizes[k]) {
+	if uint64(n) != t.sizes[k] {
 		return 0, wrong(ErrArgument, "parameter %q: rule %s remembers %d floats of it, not %d", p.name, script.RuleTable[t.options.Rule].Name, t.sizes[k], n)
 	}
 	return t.state[k], nil
@@ -116,12 +114,18 @@ func (t *Trainer) Updates() (uint64, error) {
 	return t.steps, err
 }
 
+// maxUpdates bounds counts that are set: Adam's correction computes with them in double precision.
+const maxUpdates = 1 << 53
+
 // SetUpdates has the trainer count on from n.
 func (t *Trainer) SetUpdates(n uint64) error {
 	t.e.enter()
 	defer t.e.mu.Unlock()
 	if err := t.e.settle(0); err != nil {
 		return err
+	}
+	if n > maxUpdates {
+		return wrong(ErrArgument, "%d updates: at most %d can be counted", n, uint64(maxUpdates))
 	}
 	t.steps = n
 	return nil
