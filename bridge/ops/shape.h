@@ -376,11 +376,18 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
   case VPPS_OP_CONSTANT_PLUS_X:
   case VPPS_OP_CONSTANT_MINUS_X:
   case VPPS_OP_CONST_SCALAR_MULTIPLY:
-  case VPPS_OP_DROPOUT:
   case VPPS_OP_GAUSSIAN_NOISE:
   case VPPS_OP_NO_BACKPROP:
     *dim = *x;
     break;
+  case VPPS_OP_DROPOUT: {
+    float p;
+    memcpy(&p, &attrs[0], sizeof p);
+    if (!(p >= 0 && p <= 1))
+      bad = "the probability to drop an element must be in [0, 1]";
+    *dim = *x;
+    break;
+  }
   case VPPS_OP_RESHAPE:
     if (vpps_dim_size(dim) == vpps_dim_size(x))
       break;
@@ -597,9 +604,9 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
   return bad == NULL ? 0 : vpps_bad_shape(op, args, nargs, bad, msg, size);
 }
 
-/* Operations whose result has the dim of their only argument. */
+/* Operations whose result has the dim of their only argument, whatever their attributes. */
 static inline int vpps_keeps_dim(uint32_t op) {
-  return op >= VPPS_OP_TANH && op <= VPPS_OP_NO_BACKPROP;
+  return op >= VPPS_OP_TANH && op <= VPPS_OP_NO_BACKPROP && op != VPPS_OP_DROPOUT;
 }
 
 /* Checks nodes [first, first+count) of structurally valid wire words (the decoder has

@@ -531,7 +531,11 @@ Expression concatenate_cols(Vector xs) { return concatenate(xs, 1); }
 Expression noise(const Expression &x, real stddev) {
   return recorder.unary(VPPS_OP_GAUSSIAN_NOISE, x, stddev);
 }
-Expression dropout(const Expression &x, real p) { return recorder.unary(VPPS_OP_DROPOUT, x, p); }
+Expression dropout(const Expression &x, real p) {
+  if (!(p >= 0 && p <= 1))
+    throw std::invalid_argument("dropout: the probability to drop an element must be in [0, 1]");
+  return recorder.unary(VPPS_OP_DROPOUT, x, p);
+}
 
 // ---- LSTM ----------------------------------------------------------------------
 

@@ -151,7 +151,12 @@ void Trainer::populate(std::istream &from) {
   const bool clipping = in.number<int>("mark of clipping") != 0;
   const real threshold = in.number<real>("threshold of clipping");
   const real made = in.number<real>("number of updates");
+  if (!(made >= 0 && made <= 9007199254740992.0f)) // 2^53, as many as the engine counts
+    reading::fail("a number of updates that cannot be");
   in.line();
+  std::stringstream old_rule; // comes back if the engine refuses what the text says
+  old_rule << std::setprecision(9);
+  save_rule(old_rule);
   if (in.word() != "[MA:FALSE]")
     reading::fail("no [MA:FALSE] (moving averages of parameters are not known here)");
   in.line();
@@ -169,11 +174,22 @@ void Trainer::populate(std::istream &from) {
       reading::fail("no hyper-parameters");
   }
 
+  const real old_rate = learning_rate, old_threshold = clip_threshold, old_updates = updates;
+  const bool old_clipping = clipping_enabled;
   learning_rate = rate;
   clipping_enabled = clipping;
   clip_threshold = threshold;
   updates = made;
-  engine_trainer();
+  try {
+    engine_trainer();
+  } catch (const std::invalid_argument &e) {
+    learning_rate = old_rate;
+    clipping_enabled = old_clipping;
+    clip_threshold = old_threshold;
+    updates = old_updates;
+    read_rule(old_rule);
+    reading::fail(e.what());
+  }
   for (size_t i = 0; r.vectors && i < r.ids.size(); i++)
     check(vpps_trainer_write_state(trainer_, r.ids[i], r.state[i].size(), r.state[i].data()));
   check(vpps_trainer_set_updates(trainer_, static_cast<uint64_t>(made)));

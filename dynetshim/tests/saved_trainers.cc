@@ -227,7 +227,44 @@ TEST(a_damaged_text_changes_nothing) {
          y.read(with("#Parameter# 2", "#Parameter# 5")));
   THROWS(std::runtime_error, "moving averages", y.read(with("[MA:FALSE]", "[MA:TRUE]")));
   THROWS(std::runtime_error, "'#AdamTrainer#' where '#MomentumSGDTrainer#'", momentum.read(good));
+  for (const char *updates : {"-1.00000000e+00", "+1.00000000e+30"})
+    THROWS(
+        std::runtime_error, "number of updates that cannot be",
+        y.read(with("+1.00000000e+00 +0.00000000e+00 None", std::string(updates) + " +0.0 None")));
+  THROWS(std::runtime_error, "beta_1 2", y.read(with("+8.99999976e-01", "+2.0")));
+  THROWS(std::runtime_error, "learning rate", y.read(with("+1.00000005e-03 ", "-1.0 ")));
   EQUAL(y.saved(), before);
+}
+
+// What cannot be right is an error of the first call that the engine is told in.
+TEST(hyper_parameters_that_make_no_sense_are_refused) {
+  const std::vector<maker> bad = {
+      [](ParameterCollection &m) { return new SimpleSGDTrainer(m, -0.1f); },
+      [](ParameterCollection &m) { return new SimpleSGDTrainer(m, std::nanf("")); },
+      [](ParameterCollection &m) { return new MomentumSGDTrainer(m, 0.1f, 1.0f); },
+      [](ParameterCollection &m) { return new RMSPropTrainer(m, 0.1f, 1e-8f, -1.0f); },
+      [](ParameterCollection &m) { return new AdagradTrainer(m, 0.1f, std::nanf("")); },
+      [](ParameterCollection &m) { return new AdamTrainer(m, 0.1f, 0.9f, 1.5f); },
+  };
+  for (const maker &make : bad) {
+    model x(make);
+    const std::vector<float> before = x.values();
+    THROWS(std::invalid_argument, "it must be", x.step());
+    EQUAL(x.values() == before, true);
+  }
+  model x(make<SimpleSGDTrainer>);
+  x.trainer->clip_threshold = 0;
+  THROWS(std::invalid_argument, "clip threshold", x.step());
+  x.trainer->clipping_enabled = false;
+  x.step();
+}
+
+TEST(dropout_is_a_probability) {
+  ComputationGraph cg;
+  Expression x = input(cg, {2}, {1.0f, 2.0f});
+  for (float p : {-0.5f, 1.5f, std::nanf("")})
+    THROWS(std::invalid_argument, "[0, 1]", dropout(x, p));
+  EQUAL(as_vector(cg.forward(dropout(x, 0.0f)))[1], 2.0f);
 }
 
 int main(int argc, char **argv) {

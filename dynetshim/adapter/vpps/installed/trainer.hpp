@@ -105,7 +105,7 @@ public:
   void push_state() {
     vpps_trainer *const raw = current();
     copy_state(rule_, all_, to_engine(raw));
-    check(vpps_trainer_set_updates(raw, static_cast<uint64_t>(rule_.updates)));
+    check(vpps_trainer_set_updates(raw, count_of(rule_.updates)));
   }
   void pull_state() {
     vpps_trainer *const raw = current();
@@ -122,6 +122,13 @@ public:
 private:
   engine_trainer(const engine_trainer &);
   engine_trainer &operator=(const engine_trainer &);
+  // DyNet counts in a float, which a program may set and a file may bring.
+  static uint64_t count_of(dynet::real updates) {
+    if (!(updates >= 0 && updates <= 9007199254740992.0f)) // 2^53
+      throw std::invalid_argument("a trainer's `updates` is " + std::to_string(updates) +
+                                  ": it must be a count from 0 to 2^53");
+    return static_cast<uint64_t>(updates);
+  }
   static bool same(const vpps_trainer_options &a, const vpps_trainer_options &b) {
     return a.learning_rate == b.learning_rate && a.clipping == b.clipping &&
            a.clip_threshold == b.clip_threshold && a.sparse == b.sparse &&
