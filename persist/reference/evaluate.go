@@ -96,7 +96,12 @@ func newNode(g *bridge.Graph, s *Surroundings, i uint32, values [][]float64) *no
 type Gradients struct {
 	Nodes  [][]float64          // by node
 	Params map[uint32][]float64 // by parameter; parameters without a gradient are missing
+	// Touched are the rows of tables that a gradient comes back to, be it 0.
+	Touched []Row
 }
+
+// Row is a row of a table.
+type Row struct{ Param, Row uint32 }
 
 // Differentiate returns the gradients of node loss, a scalar, given all values up to it.
 func Differentiate(g *bridge.Graph, s *Surroundings, loss uint32, values [][]float64) (*Gradients, error) {
@@ -108,6 +113,8 @@ func Differentiate(g *bridge.Graph, s *Surroundings, loss uint32, values [][]flo
 		d.Nodes[i] = make([]float64, len(values[i]))
 	}
 	d.Nodes[loss][0] = 1
+	reached := make([]bool, loss+1)
+	reached[loss] = true
 	for i := int(loss); i >= 0; i-- {
 		n := newNode(g, s, uint32(i), values)
 		n.dy, n.param = d.Nodes[i], func(id uint32) []float64 {
@@ -117,13 +124,29 @@ func Differentiate(g *bridge.Graph, s *Surroundings, loss uint32, values [][]flo
 			return d.Params[id]
 		}
 		for _, a := range g.ArgsOf(uint32(i)) {
-			n.dx = append(n.dx, d.Nodes[a])
+			dx := d.Nodes[a]
+			if s.Blur != nil { // each contribution is rounded by itself
+				dx = make([]float64, len(dx))
+			}
+			n.dx = append(n.dx, dx)
+			reached[a] = reached[a] || reached[i] && g.Op[i] != ops.NoBackprop
+		}
+		if reached[i] && g.Op[i] == ops.Lookup {
+			for _, row := range n.input(1, int(n.dim.Bd)) {
+				d.Touched = append(d.Touched, Row{n.attrs[0], row})
+			}
 		}
 		if s.Blur != nil {
 			s.Blur(n.dy)
 		}
 		if r := rules[g.Op[i]].gradient; r != nil {
 			r(n)
+		}
+		for k, a := range g.ArgsOf(uint32(i)) {
+			if s.Blur != nil {
+				s.Blur(n.dx[k])
+				add(d.Nodes[a], n.dx[k])
+			}
 		}
 	}
 	if s.Blur != nil {

@@ -10,6 +10,7 @@ type Model struct {
 	Params  []Parameter // of these the dims; Values are in effect: weight decay is applied
 	Raw     [][]float64 // the values before weight decay
 	Pending [][]float64 // gradients that no trainer has applied yet
+	Touched [][]bool    // of tables, by row: it has a pending gradient, be it 0
 	Frozen  []bool      // no trainer changes the parameter
 	Lambda  float64
 	Factor  float64
@@ -21,6 +22,7 @@ func NewModel(params []Parameter, lambda float64) *Model {
 	for i, p := range params {
 		m.Raw, m.Pending = append(m.Raw, slices.Clone(p.Values)), append(m.Pending, make([]float64, len(p.Values)))
 		m.Params[i].Values = slices.Clone(p.Values)
+		m.Touched = append(m.Touched, make([]bool, p.Rows()))
 	}
 	return m
 }
@@ -28,10 +30,11 @@ func NewModel(params []Parameter, lambda float64) *Model {
 // Clone copies the model.
 func (m *Model) Clone() *Model {
 	c := *m
-	c.Params, c.Raw, c.Pending, c.Frozen = slices.Clone(m.Params), nil, nil, slices.Clone(m.Frozen)
+	c.Params, c.Raw, c.Pending, c.Touched, c.Frozen = slices.Clone(m.Params), nil, nil, nil, slices.Clone(m.Frozen)
 	for i := range m.Params {
 		c.Params[i].Values = slices.Clone(m.Params[i].Values)
 		c.Raw, c.Pending = append(c.Raw, slices.Clone(m.Raw[i])), append(c.Pending, slices.Clone(m.Pending[i]))
+		c.Touched = append(c.Touched, slices.Clone(m.Touched[i]))
 	}
 	return &c
 }
@@ -50,6 +53,17 @@ func (m *Model) Add(d *Gradients) {
 	for id, g := range d.Params {
 		add(m.Pending[id], g)
 	}
+	for _, r := range d.Touched {
+		m.Touched[r.Param][r.Row] = true
+	}
+}
+
+// Rows is how many rows a table has; any other parameter is one.
+func (p *Parameter) Rows() int {
+	if !p.Lookup {
+		return 1
+	}
+	return int(p.Dim.D[p.Dim.Nd-1])
 }
 
 // Trainer is an update rule with what it remembers of its parameters.
@@ -57,6 +71,7 @@ type Trainer struct {
 	Rule                                            string // as script.RuleTable names them
 	Rate, Threshold, Momentum, Rho, Epsilon, B1, B2 float64
 	IDs                                             []uint32
+	Sparse                                          bool // of tables, only rows with a gradient change
 	Steps                                           int
 	State                                           [][3][]float64 // by place in IDs
 	Norm                                            float64        // of the last update's gradients
@@ -105,20 +120,20 @@ func (t *Trainer) Apply(m *Model) (clipped bool) {
 			continue
 		}
 		values, s := m.Raw[id], &t.State[i]
+		row := len(values) / m.Params[id].Rows()
 		for k := range values {
+			if t.Sparse && m.Params[id].Lookup && !m.Touched[id][k/row] {
+				continue
+			}
 			t.step(&values[k], m.Factor, scale*m.Pending[id][k], &s[0][k], &s[1][k], &s[2][k])
 		}
 		if t.Rule == "eg" {
-			d := &m.Params[id].Dim
-			row := len(values)
-			if m.Params[id].Lookup {
-				row /= int(d.D[d.Nd-1])
-			}
 			for at := 0; at < len(values); at += row {
-				normalise(values[at:at+row], min(int(d.D[0]), row))
+				normalise(values[at:at+row], min(int(m.Params[id].Dim.D[0]), row))
 			}
 		}
 		clear(m.Pending[id])
+		clear(m.Touched[id])
 	}
 	t.decay(m)
 	return scale < 1
