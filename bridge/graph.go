@@ -155,5 +155,8 @@ func (g *Graph) Hash(v uint32) uint32 {
 // inputsOf is the input words that node v reads.
 func (g *Graph) inputsOf(v uint32) []uint32 {
 	at, n := g.inputRange(v)
+	if n == 0 { // then at is anything
+		return nil
+	}
 	return g.Inputs[at:][:n]
 }
