@@ -507,7 +507,7 @@ const (
 	samples   = 12
 	allowance = 4 // how many times what was seen of these
 	atMost    = 8 * unit
-	near      = 32 * unit
+	near      = 64 * unit
 	tooFar    = 1e-2 // whoever may be so far off is not compared: the graph is ill-conditioned
 )
 

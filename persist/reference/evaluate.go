@@ -176,6 +176,9 @@ func (n *node) float(i int) float64 { return float64(math.Float32frombits(n.attr
 
 // input returns count input words from the offset in attribute i on.
 func (n *node) input(i, count int) []uint32 {
+	if count == 0 { // then the offset is anything
+		return nil
+	}
 	at := n.uint(i)
 	return n.graph.Inputs[at : at+count]
 }
