@@ -345,25 +345,25 @@ func FuzzExecute(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.Add(bytesOf(g.Words.Nodes), g.Words.NodeCount, bytesOfDims(g.Words.Dims), bytesOf(g.Words.Inputs), uint8(seed))
+		f.Add(packed(g.Words.Nodes), g.Words.NodeCount, packedDims(g.Words.Dims), packed(g.Words.Inputs), uint8(seed))
 	}
 	f.Fuzz(func(t *testing.T, nodes []byte, count int, dims, inputs []byte, how uint8) {
 		if count > len(nodes) || len(nodes)+len(dims)+len(inputs) > 1<<14 {
 			return
 		}
 		a.TB = t
-		a.throw(&bridge.Words{Nodes: wordsOf(nodes), NodeCount: count, Dims: dimsOf(dims), Inputs: wordsOf(inputs)}, how)
+		a.throw(&bridge.Words{Nodes: unpacked(nodes), NodeCount: count, Dims: unpackedDims(dims), Inputs: unpacked(inputs)}, how)
 	})
 }
 
-func bytesOf(words []uint32) (b []byte) {
+func packed(words []uint32) (b []byte) {
 	for _, w := range words {
 		b = binary.LittleEndian.AppendUint32(b, w)
 	}
 	return b
 }
 
-func wordsOf(b []byte) []uint32 {
+func unpacked(b []byte) []uint32 {
 	words := make([]uint32, len(b)/4)
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint32(b[4*i:])
@@ -371,16 +371,16 @@ func wordsOf(b []byte) []uint32 {
 	return words
 }
 
-func bytesOfDims(dims []bridge.Dim) []byte {
+func packedDims(dims []bridge.Dim) []byte {
 	var words []uint32
 	for i := range dims {
 		words = append(append(words, dims[i].Nd, dims[i].Bd), dims[i].D[:]...)
 	}
-	return bytesOf(words)
+	return packed(words)
 }
 
-func dimsOf(b []byte) []bridge.Dim {
-	words := wordsOf(b)
+func unpackedDims(b []byte) []bridge.Dim {
+	words := unpacked(b)
 	dims := make([]bridge.Dim, len(words)/9)
 	for i := range dims {
 		w := words[9*i:]
