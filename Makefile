@@ -24,7 +24,9 @@ B       := build
 STUB := $(B)/stub/libcuda.a
 export CGO_CFLAGS  := -O2 -g -I$(CURDIR)/gpu/cudaload
 export CGO_LDFLAGS := -O2 -g -Wl,--as-needed -L$(CURDIR)/$(B)/stub
-SOFLAGS := -Wl,-z,defs -Wl,-soname,libvpps.so.$(SOMAJOR) -Wl,--version-script=$(CURDIR)/packaging/libvpps.map
+# start.ld: Go starts at the first call, not when the library is loaded (capi/start.c).
+SOFLAGS := -Wl,-z,defs -Wl,-soname,libvpps.so.$(SOMAJOR) -Wl,--version-script=$(CURDIR)/packaging/libvpps.map \
+           -Wl,-T,$(CURDIR)/packaging/start.ld
 
 CFLAGS   ?= -O2 -g
 CXXFLAGS ?= -O2 -g
@@ -71,7 +73,8 @@ $(STUB):
 
 # go build would know by itself what is out of date, but takes seconds to find that nothing is.
 GOSOURCES := $(shell find bridge capi gpu jit persist include \( -name '*.go' -o -name '*.c' -o -name '*.cc' \
-               -o -name '*.h' \) ! -name '*_test.go') go.mod go.sum packaging/scripts.pgo packaging/libvpps.map
+               -o -name '*.h' \) ! -name '*_test.go') go.mod go.sum packaging/scripts.pgo \
+             packaging/libvpps.map packaging/start.ld
 lib: $(B)/libvpps.so
 $(B)/libvpps.so: $(GOSOURCES) $(STUB)
 	$(GO) build -tags cuda -trimpath -buildvcs=false -buildmode=c-shared -pgo=packaging/scripts.pgo \

@@ -1,6 +1,7 @@
 /* The functions of vpps.h: each checks that this process is not a forked child and that what
  * must not be NULL is not, and calls the Go export of the same name. */
 #include "vpps.h"
+#include "enter.h"
 #include "errors.h"
 #include "structs.h"
 #include "_cgo_export.h"
@@ -10,11 +11,6 @@
 #include <string.h>
 
 #define PUBLIC __attribute__((visibility("default")))
-
-static int forked;
-
-static void in_child(void) { forked = 1; }
-__attribute__((constructor)) static void watch_fork(void) { pthread_atfork(NULL, NULL, in_child); }
 
 /* The last error of a thread, allocated at its first. Not a __thread array: Go's runtime makes all
  * thread-local memory of the library static, of which dlopen grants little. */
@@ -44,11 +40,12 @@ static vpps_status error(vpps_status status, const char *text) {
   return status;
 }
 
-/* ENTER(pointers that must not be NULL) */
-static vpps_status enter(const void *const *must, size_t n, const char *function) {
-  if (forked)
-    return error(VPPS_ERR_FORKED,
-                 "called in a forked child: load and use libvpps after fork, not before");
+static vpps_status check(const void *const *must, size_t n, const char *function) {
+  if (vpps_forked())
+    return error(
+        VPPS_ERR_FORKED,
+        "called in a forked child of a process that had used libvpps: its threads are not here. "
+        "Fork before the first call of libvpps, or exec a new program");
   for (size_t i = 0; i < n; i++)
     if (!must[i]) {
       char text[160];
@@ -57,13 +54,25 @@ static vpps_status enter(const void *const *must, size_t n, const char *function
     }
   return VPPS_OK;
 }
-#define ENTER(...)                                                                                 \
+static vpps_status enter(const void *const *must, size_t n, const char *function) {
+  vpps_status s = check(must, n, function);
+  if (!s && (vpps_start_go() || vpps_signal_stack()))
+    return error(VPPS_ERR_MEMORY,
+                 "no memory to start Go or for this thread's signal stack: free some, call again");
+  return s;
+}
+static int entered(const void *object) { return object && !enter(NULL, 0, ""); }
+
+/* ENTER(pointers that must not be NULL): Go may be called after it. CHECK: without Go. */
+#define UNLESS_OK(f, ...)                                                                          \
   do {                                                                                             \
     const void *must_[] = {__VA_ARGS__};                                                           \
-    vpps_status s_ = enter(must_, sizeof must_ / sizeof *must_, __func__);                         \
+    vpps_status s_ = f(must_, sizeof must_ / sizeof *must_, __func__);                             \
     if (s_)                                                                                        \
       return s_;                                                                                   \
   } while (0)
+#define ENTER(...) UNLESS_OK(enter, __VA_ARGS__)
+#define CHECK(...) UNLESS_OK(check, __VA_ARGS__)
 
 /* Checks a struct's size, which the macro init sets. */
 static vpps_status check_size(uint32_t size, const vpps_member *members, size_t n,
@@ -93,7 +102,7 @@ PUBLIC const char *vpps_last_error(void) {
 }
 PUBLIC const char *vpps_build_info(void) {
   static char text[256];
-  if (!text[0] && !forked)
+  if (!text[0] && entered(text))
     goBuildInfo(text, sizeof text);
   return text;
 }
@@ -101,7 +110,7 @@ PUBLIC const char *vpps_build_info(void) {
 PUBLIC vpps_status vpps_frontend(const char *kind) {
   static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
   static char mine[101];
-  ENTER(kind);
+  CHECK(kind);
   if (!*kind || strlen(kind) >= sizeof mine)
     return error(VPPS_ERR_ARGUMENT,
                  "vpps_frontend: kind has 1 to 100 bytes: pass VPPS_FRONTEND_BUNDLED");
@@ -133,7 +142,7 @@ PUBLIC vpps_status vpps_engine_open(const vpps_engine_options *o, vpps_engine **
   return s;
 }
 PUBLIC void vpps_engine_close(vpps_engine *e) {
-  if (e && !forked)
+  if (entered(e))
     goEngineClose(H(e));
 }
 PUBLIC vpps_status vpps_engine_describe(vpps_engine *e, char *text, size_t size) {
@@ -237,7 +246,7 @@ PUBLIC vpps_status vpps_graph_create(vpps_engine *e, vpps_graph **out) {
   return s;
 }
 PUBLIC void vpps_graph_destroy(vpps_graph *g) {
-  if (g && !forked)
+  if (entered(g))
     goGraphDestroy(H(g));
 }
 PUBLIC vpps_status vpps_forward(vpps_graph *g, const vpps_words *w, uint32_t node, int restart) {
@@ -326,7 +335,7 @@ PUBLIC vpps_status vpps_update(vpps_trainer *t, int *clipped) {
   return goUpdate(H(t), clipped);
 }
 PUBLIC void vpps_trainer_destroy(vpps_trainer *t) {
-  if (t && !forked)
+  if (entered(t))
     goTrainerDestroy(H(t));
 }
 
@@ -341,7 +350,7 @@ PUBLIC vpps_status vpps_handle_create(vpps_engine *e, const uint32_t *ids, size_
   return s;
 }
 PUBLIC void vpps_handle_destroy(vpps_handle *h) {
-  if (h && !forked)
+  if (entered(h))
     goHandleDestroy(H(h));
 }
 PUBLIC vpps_trainer *vpps_handle_trainer(vpps_handle *h) {

@@ -37,16 +37,21 @@
  *  read as of the last snapshot (snapshot_batches), if there is one.
  *
  * LIVING IN THE HOST'S PROCESS
- *  No exception, panic or exit crosses this interface. After fork() every call in
- *  the child returns VPPS_ERR_FORKED: load the library after forking. dlclose()
- *  keeps the library in memory; opening it again continues where it was. The
- *  process may exit with batches in flight. Signal handlers of the host stay in
- *  place; handlers installed later need SA_ONSTACK. Threads may come and go. The
+ *  No exception, panic or exit crosses this interface. Loading the library starts
+ *  nothing; its first call starts threads. fork() before the first call is allowed:
+ *  parent and child may both use the library. After it every call in the child
+ *  returns VPPS_ERR_FORKED: fork earlier, or exec. dlclose() keeps the library in memory;
+ *  opening it again continues where it was. The process may exit with batches in
+ *  flight. Threads may come and go.
+ *  Signal handlers of the host stay in place, and those that were there before the
+ *  first call are given SA_ONSTACK; handlers installed later need it. The library's
+ *  threads take none of the host's signals, only SIGPROF and SIGCHLD. A thread that calls
+ *  without an alternate signal stack (sigaltstack) is given one, at each call anew. The
  *  caller's current CUDA context is left as found; the primary context of the device
  *  is used, and vpps_engine_close frees what the engine has there. CUDA_VISIBLE_DEVICES
  *  selects and renumbers the devices, as for every CUDA program.
  *
- * ENVIRONMENT, as it is when the library is loaded
+ * ENVIRONMENT, as it is at the first call
  *  VPPS_THREADS=N       threads of the CPU executor, where the options name none
  *  VPPS_WAIT_SECONDS=S  how long a virtual processor waits for another (10)
  *  VPPS_CACHE_DIR=path  where compiled kernels are kept
@@ -123,7 +128,7 @@ typedef enum vpps_status {
   VPPS_ERR_MEMORY = 6,      /* memory exhausted */
   VPPS_ERR_IO = 7,          /* a file */
   VPPS_ERR_UNSUPPORTED = 8, /* not available on this machine or in this build */
-  VPPS_ERR_FORKED = 9,      /* called in a forked child */
+  VPPS_ERR_FORKED = 9,      /* in a child forked after the first call */
   VPPS_ERR_INTERNAL = 10    /* a defect of libvpps; the text says where */
 } vpps_status;
 

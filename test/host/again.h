@@ -1,5 +1,5 @@
-/* Runs the program again, as another process with another environment: what the library reads when
- * it is loaded cannot be changed later. */
+/* Runs the program again, as another process with another environment: what the library reads at
+ * its first call cannot be changed later. */
 #ifndef AGAIN_H
 #define AGAIN_H
 

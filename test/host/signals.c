@@ -1,5 +1,5 @@
-/* Signal handlers that the host installs after the library was loaded, with SA_ONSTACK, work.
- * Those installed before are in loading.c. */
+/* Signal handlers that the host installs after the first call, with SA_ONSTACK, work. Those
+ * installed before are in loading.c. The library's own threads take no signal of the host's. */
 #include "host.h"
 
 #include <setjmp.h>
@@ -35,7 +35,29 @@ static void fault(void) {
   }
 }
 
+/* A signal for the process waits for a thread of the host's that takes it. */
+static void own_threads_take_none(void) {
+  vpps_engine_options options = VPPS_ENGINE_OPTIONS_INIT;
+  vpps_engine *engine;
+  sigset_t one, waiting;
+  options.device = "cpu";
+  options.threads = 2;
+  CHECK(vpps_engine_open(&options, &engine) == VPPS_OK);
+  sigemptyset(&one);
+  sigaddset(&one, SIGUSR1);
+  CHECK(sigprocmask(SIG_BLOCK, &one, NULL) == 0);
+  CHECK(kill(getpid(), SIGUSR1) == 0);
+  usleep(1000);
+  CHECK(usr1 == 0 && sigpending(&waiting) == 0 && sigismember(&waiting, SIGUSR1));
+  CHECK(sigprocmask(SIG_UNBLOCK, &one, NULL) == 0);
+  CHECK(usr1 == 1);
+  usr1 = 0;
+  vpps_engine_close(engine);
+}
+
 int main(void) {
+  install();
+  own_threads_take_none();
   Model m = open_model();
   install();
   for (int round = 1; round <= 3; round++) {
