@@ -8,12 +8,14 @@
 # make golden     compares with recorded results of DyNet: the repository's, or those of DIR=folder
 # make compatibility  DYNET_ROOT=dir: writes the table of errors against DyNet into docs/COMPATIBILITY.md
 # make profile    packaging/scripts.pgo, by which go build optimises the library
+# make abi        test/abi/vpps.abi, the record of the C interface, after additions to include/vpps.h
 # make figures    build/figures, a static program that measures and draws, and with it docs/figures from
 #                 the CSV files in RESULTS (bench/results)
 # make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured
 # make clean
 VERSION := $(shell awk '/define VPPS_VERSION_(MAJOR|MINOR|PATCH)/ {v = v d $$3; d = "."} END {print v}' include/vpps.h)
-SOMAJOR := $(firstword $(subst ., ,$(VERSION)))
+# The SONAME changes with the interface: before 1.0 with the second number, later with the first.
+SERIES  := $(shell echo $(VERSION) | sed -E 's/^(0\.[0-9]+|[0-9]+).*/\1/')
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
 GO      ?= go
@@ -22,11 +24,14 @@ B       := build
 # gorgonia.org/cu must see our cuda.h and nothing of an installed toolkit, and its -lcuda must find
 # an empty archive. Flags from the environment come before those of a package, so ours win.
 STUB := $(B)/stub/libcuda.a
-export CGO_CFLAGS  := -O2 -g -I$(CURDIR)/gpu/cudaload
-export CGO_LDFLAGS := -O2 -g -Wl,--as-needed -L$(CURDIR)/$(B)/stub
+CET     := $(shell $(CC) -fcf-protection -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fcf-protection)
+HARDEN  := -fvisibility=hidden -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 $(CET)
+export CGO_CFLAGS   := -O2 -g $(HARDEN) -I$(CURDIR)/gpu/cudaload
+export CGO_CXXFLAGS := -O2 -g $(HARDEN)
+export CGO_LDFLAGS  := -O2 -g -Wl,--as-needed -L$(CURDIR)/$(B)/stub
 # start.ld: Go starts at the first call, not when the library is loaded (capi/start.c).
-SOFLAGS := -Wl,-z,defs -Wl,-soname,libvpps.so.$(SOMAJOR) -Wl,--version-script=$(CURDIR)/packaging/libvpps.map \
-           -Wl,-T,$(CURDIR)/packaging/start.ld
+SOFLAGS := -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-soname,libvpps.so.$(SERIES) \
+           -Wl,--version-script=$(CURDIR)/packaging/libvpps.map -Wl,-T,$(CURDIR)/packaging/start.ld
 
 CFLAGS   ?= -O2 -g
 CXXFLAGS ?= -O2 -g
@@ -59,7 +64,7 @@ FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
 APP ?= treelstm
 
-.PHONY: all lib examples tests demo golden compatibility profile figures test lint format install clean
+.PHONY: all lib examples tests demo golden compatibility profile abi figures test lint format install clean
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
@@ -80,8 +85,8 @@ $(B)/libvpps.so: $(GOSOURCES) $(STUB)
 	$(GO) build -tags cuda -trimpath -buildvcs=false -buildmode=c-shared -pgo=packaging/scripts.pgo \
 	    -ldflags "-s -w -extldflags '$(SOFLAGS)'" -o $(B)/go/libvpps.so ./capi
 	cp $(B)/go/libvpps.so $(B)/libvpps.so.new && mv $(B)/libvpps.so.new $(B)/libvpps.so.$(VERSION) # running programs keep theirs
-	ln -sf libvpps.so.$(VERSION) $(B)/libvpps.so.$(SOMAJOR)
-	ln -sf libvpps.so.$(SOMAJOR) $@
+	ln -sf libvpps.so.$(VERSION) $(B)/libvpps.so.$(SERIES)
+	ln -sf libvpps.so.$(SERIES) $@
 
 # ---- the C++ front-end, the examples and the C++ tests --------------------------------------------
 
@@ -210,6 +215,9 @@ profile:
 	$(GO) test -trimpath ./bridge -run '^$$' -bench . -cpuprofile $(abspath $(B))/bridge.prof -o $(B)/bridge.test
 	$(GO) tool pprof -proto $(B)/script.prof $(B)/bridge.prof >packaging/scripts.pgo
 
+abi:
+	$(GO) run ./test/abi -record
+
 # Measures on machines without Go, and draws on others.
 RESULTS ?= bench/results
 $(B)/figures: $(wildcard bench/figures/*.go) go.mod go.sum
@@ -236,8 +244,8 @@ FILL = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)
 install: lib $(B)/libvpps_dynet.a
 	install -d $(D)$(LIBDIR)/pkgconfig $(D)$(LIBDIR)/cmake/vpps $(D)$(PREFIX)/include/vpps/installed $(D)$(PREFIX)/include/vpps-dynet/dynet
 	install -m 755 $(B)/libvpps.so.$(VERSION) $(D)$(LIBDIR)
-	ln -sf libvpps.so.$(VERSION) $(D)$(LIBDIR)/libvpps.so.$(SOMAJOR)
-	ln -sf libvpps.so.$(SOMAJOR) $(D)$(LIBDIR)/libvpps.so
+	ln -sf libvpps.so.$(VERSION) $(D)$(LIBDIR)/libvpps.so.$(SERIES)
+	ln -sf libvpps.so.$(SERIES) $(D)$(LIBDIR)/libvpps.so
 	install -m 644 $(B)/libvpps_dynet.a $(D)$(LIBDIR)
 	install -m 644 include/vpps.h $(D)$(PREFIX)/include
 	install -m 644 include/vpps/*.hpp $(D)$(PREFIX)/include/vpps

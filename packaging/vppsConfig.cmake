@@ -18,7 +18,7 @@ if(NOT TARGET vpps::vpps)
   add_library(vpps::vpps SHARED IMPORTED)
   set_target_properties(vpps::vpps PROPERTIES
     IMPORTED_LOCATION "${_vpps_libdir}/libvpps.so"
-    IMPORTED_SONAME "libvpps.so.0"
+    IMPORTED_SONAME "libvpps.so.0.1"
     INTERFACE_INCLUDE_DIRECTORIES "${_vpps_include}")
   add_library(vpps::dynet STATIC IMPORTED)
   set_target_properties(vpps::dynet PROPERTIES
