@@ -1,6 +1,7 @@
 // Dict and the reading of sentences.
 #include "dynet/dict.h"
 
+#include <locale>
 #include <sstream>
 #include <stdexcept>
 
@@ -47,6 +48,7 @@ void Dict::clear() {
 
 std::vector<int> read_sentence(const std::string &line, Dict &sd) {
   std::istringstream in(line);
+  in.imbue(std::locale::classic());
   std::vector<int> ids;
   for (std::string word; in >> word;)
     ids.push_back(sd.convert(word));
@@ -56,6 +58,7 @@ std::vector<int> read_sentence(const std::string &line, Dict &sd) {
 void read_sentence_pair(const std::string &line, std::vector<int> &s, Dict &sd, std::vector<int> &t,
                         Dict &td) {
   std::istringstream in(line);
+  in.imbue(std::locale::classic());
   bool target = false;
   for (std::string word; in >> word;) {
     if (word == "|||" && !target)

@@ -10,6 +10,7 @@
 #include "dynet/devices.h"
 #include "dynet/engine.h"
 #include "dynet/except.h"
+#include "vpps/c_numbers.hpp"
 
 namespace dynet {
 
@@ -48,6 +49,7 @@ long long integer(const std::string &flag, const std::string &value, long long m
 }
 
 float decay(const std::string &flag, const std::string &value) {
+  const vpps::c_numbers in_c;
   char *end = nullptr;
   float x = std::strtof(value.c_str(), &end);
   if (value.empty() || *end != 0 || !(x >= 0 && x < 1))

@@ -2,9 +2,12 @@
 #include "dynet/io.h"
 
 #include <cstdio>
-#include <cstdlib>
+#include <locale>
 #include <sstream>
 #include <stdexcept>
+
+#include "text_file.h"
+#include "vpps/c_numbers.hpp"
 
 namespace dynet {
 
@@ -24,55 +27,61 @@ struct Entry {
   std::vector<float> values, gradient;
 };
 
-std::vector<float> parse_numbers(const std::string &line, size_t wanted, const std::string &where) {
+// A line of so many numbers.
+std::vector<float> parse_numbers(text_file &in, uint64_t wanted) {
   std::vector<float> v;
-  v.reserve(wanted);
-  const char *p = line.c_str();
-  for (char *end = nullptr;; p = end) {
-    float x = std::strtof(p, &end);
-    if (end == p)
-      break;
-    v.push_back(x);
-  }
-  while (*p == ' ' || *p == '\r')
-    ++p;
-  if (*p != 0 || v.size() != wanted)
-    throw std::runtime_error(where + ": needs " + std::to_string(wanted) + " numbers, found " +
-                             std::to_string(v.size()) + ": the file is damaged");
+  while (in.more() && v.size() < wanted)
+    v.push_back(in.number());
+  if (v.size() != wanted || in.more())
+    in.fail("needs " + std::to_string(wanted) + " numbers, found " +
+            (v.size() == wanted ? "more" : std::to_string(v.size())) + ": the file is damaged");
+  if (in.get() != '\n')
+    in.fail("the last line does not end: the file is damaged");
   return v;
 }
 
+// Its elements. A number takes two bytes at least, so those that the file cannot have are refused
+// before they are counted in 32 bits.
+uint64_t elements(const text_file &in, const Dim &dim) {
+  uint64_t n = dim.bd == 1 && dim.nd > 0;
+  for (unsigned i = 0; i < dim.nd && n <= in.left(); ++i)
+    n *= dim.d[i];
+  if (n == 0 || n > (in.left() + 1) / 2) {
+    std::ostringstream text;
+    text.imbue(std::locale::classic());
+    text << "a parameter of dim " << dim << ", but " << in.left()
+         << " bytes are left: the file is damaged";
+    in.fail(text.str());
+  }
+  return n;
+}
+
 std::vector<Entry> parse_file(const std::string &filename) {
-  std::ifstream in(filename);
-  if (!in)
-    throw std::runtime_error("cannot read the model file " + filename);
+  const vpps::c_numbers in_c;
+  text_file in(filename);
   std::vector<Entry> entries;
-  std::string line;
-  while (std::getline(in, line)) {
+  while (in.peek() != text_file::end) {
+    const std::string place = in.place(), line = in.line();
     if (line.empty())
       continue;
     std::istringstream header(line);
+    header.imbue(std::locale::classic());
     std::string kind, gradient;
     size_t bytes = 0;
     Entry e;
     header >> kind >> e.name >> e.dim >> bytes;
     bool parameter = kind == "#Parameter#";
     e.table = kind == "#LookupParameter#";
-    if (!header || (!parameter && !e.table) || e.dim.nd == 0)
-      throw std::runtime_error(filename + ": not a header of a parameter: '" + line.substr(0, 60) +
+    if (!header || (!parameter && !e.table))
+      throw std::runtime_error(place + "not a header of a parameter: '" + line.substr(0, 60) +
                                "': the file is damaged or no model");
     // Old files have no word for the gradient, but have the gradient.
     header >> gradient;
+    const uint64_t n = elements(in, e.dim);
+    e.values = parse_numbers(in, n);
     e.has_gradient = gradient != "ZERO_GRAD";
-    std::string where = filename + ", " + e.name;
-    line.clear();
-    std::getline(in, line);
-    e.values = parse_numbers(line, e.dim.size(), where);
-    if (e.has_gradient) {
-      line.clear();
-      std::getline(in, line);
-      e.gradient = parse_numbers(line, e.dim.size(), where + " (gradient)");
-    }
+    if (e.has_gradient)
+      e.gradient = parse_numbers(in, n);
     entries.push_back(std::move(e));
   }
   return entries;
@@ -83,6 +92,7 @@ void check_dim(const std::string &filename, const Entry &e, const std::string &n
   if (e.dim == dim)
     return;
   std::ostringstream text;
+  text.imbue(std::locale::classic());
   text << filename << ": Dimensions of parameter " << e.name << " are " << e.dim << ", but " << name
        << " has " << dim;
   throw std::runtime_error(text.str());
@@ -114,9 +124,8 @@ const Entry &find(const std::string &filename, const std::vector<Entry> &entries
 // ---- saving --------------------------------------------------------------------
 
 TextFileSaver::TextFileSaver(const std::string &filename, bool append)
-    : filename_(filename), out_(filename, append ? std::ios::app : std::ios::trunc) {
-  if (!out_)
-    throw std::runtime_error("cannot write the model file " + filename);
+    : filename_(filename), append_(append) {
+  vpps::atomic_file::check(filename);
 }
 
 TextFileSaver::~TextFileSaver() {}
@@ -125,49 +134,63 @@ void TextFileSaver::save(const ParameterCollection &model, const std::string &ke
   check_key(key);
   size_t own = model.get_fullname().size();
   std::string prefix = key.empty() ? model.get_fullname() : key + "/";
+  vpps::atomic_file out(filename_, beginning());
   for (auto &p : model.unexposed_parameters())
-    write("#Parameter#", *p, prefix + p->name.substr(own));
+    write(out, "#Parameter#", *p, prefix + p->name.substr(own));
   for (auto &p : model.unexposed_tables())
-    write("#LookupParameter#", *p, prefix + p->name.substr(own));
-  finish();
+    write(out, "#LookupParameter#", *p, prefix + p->name.substr(own));
+  commit(out);
 }
 
 void TextFileSaver::save(const Parameter &param, const std::string &key) {
   check_key(key);
-  write("#Parameter#", *param.p.unexposed(), key.empty() ? param.p.unexposed()->name : key);
-  finish();
+  vpps::atomic_file out(filename_, beginning());
+  write(out, "#Parameter#", *param.p.unexposed(), key.empty() ? param.p.unexposed()->name : key);
+  commit(out);
 }
 
 void TextFileSaver::save(const LookupParameter &param, const std::string &key) {
   check_key(key);
-  write("#LookupParameter#", *param.p.unexposed(), key.empty() ? param.p.unexposed()->name : key);
-  finish();
+  vpps::atomic_file out(filename_, beginning());
+  write(out, "#LookupParameter#", *param.p.unexposed(),
+        key.empty() ? param.p.unexposed()->name : key);
+  commit(out);
 }
 
-void TextFileSaver::write(const char *kind, const ParameterStorageBase &p,
+// What was saved before stays in the next version.
+vpps::atomic_file::beginning TextFileSaver::beginning() const {
+  return append_ ? vpps::atomic_file::with_old_contents : vpps::atomic_file::empty;
+}
+
+void TextFileSaver::commit(vpps::atomic_file &out) {
+  out.commit();
+  append_ = true;
+}
+
+void TextFileSaver::write(vpps::atomic_file &out, const char *kind, const ParameterStorageBase &p,
                           const std::string &name) {
+  const vpps::c_numbers in_c;
   bool gradient = p.has_grad();
   size_t line = 16 * p.size() + 1;
-  out_ << kind << ' ' << name << ' ' << p.engine_dim << ' ' << (gradient ? 2 * line : line)
-       << (gradient ? " FULL_GRAD\n" : " ZERO_GRAD\n");
-  std::string text;
-  text.reserve(line);
+  std::ostringstream header;
+  header.imbue(std::locale::classic());
+  header << kind << ' ' << name << ' ' << p.engine_dim << ' ' << (gradient ? 2 * line : line)
+         << (gradient ? " FULL_GRAD\n" : " ZERO_GRAD\n");
+  out.write(header.str());
   for (int part = 0; part < (gradient ? 2 : 1); ++part) {
     float factor = part == 0 ? p.current_weight_decay() : 1.f;
-    text.clear();
+    std::string text;
     for (float x : p.read(part == 0 ? VPPS_VALUES : VPPS_GRADIENT)) {
       char number[32];
       int n = std::snprintf(number, sizeof number, "%+.8e ", static_cast<double>(x * factor));
       text.append(number, static_cast<size_t>(n));
+      if (text.size() >= 1 << 16) {
+        out.write(text);
+        text.clear();
+      }
     }
-    out_ << text << '\n';
+    out.write(text + '\n');
   }
-}
-
-void TextFileSaver::finish() {
-  out_.flush();
-  if (!out_)
-    throw std::runtime_error("writing the model file " + filename_ + " failed: is the disk full?");
 }
 
 // ---- loading -------------------------------------------------------------------

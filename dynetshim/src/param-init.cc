@@ -2,8 +2,10 @@
 #include "dynet/param-init.h"
 
 #include <cmath>
-#include <fstream>
 #include <stdexcept>
+
+#include "text_file.h"
+#include "vpps/c_numbers.hpp"
 
 namespace dynet {
 
@@ -55,12 +57,12 @@ void ParameterInitSaxe::initialize_params(Tensor &values) const {
 }
 
 void ParameterInitFromFile::initialize_params(Tensor &values) const {
-  std::ifstream in(filename);
-  if (!in)
-    throw std::runtime_error("ParameterInitFromFile: cannot read " + filename);
+  const vpps::c_numbers in_c;
+  text_file in(filename);
   std::vector<float> v;
-  for (float x; in >> x;)
-    v.push_back(x);
+  for (; in.peek() != text_file::end && v.size() <= values.d.size(); in.get())
+    while (in.more() && v.size() <= values.d.size())
+      v.push_back(in.number());
   if (v.size() != values.d.size())
     throw std::runtime_error("ParameterInitFromFile: " + filename + " has " +
                              std::to_string(v.size()) + " numbers, the parameter " +

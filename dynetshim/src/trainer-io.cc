@@ -2,9 +2,13 @@
 // before anything is changed.
 #include "dynet/training.h"
 
+#include <cstdlib>
 #include <iomanip>
+#include <locale>
 #include <sstream>
 #include <stdexcept>
+
+#include "vpps/c_numbers.hpp"
 
 namespace dynet {
 
@@ -64,11 +68,23 @@ public:
     if (w != wanted)
       fail("'" + w + "' where '" + wanted + "' should be");
   }
-  template <class T> T number(const char *what) {
-    T x = T();
-    if (!(in_ >> x))
-      fail(std::string("no ") + what);
+  // As a word, for the stream may have a locale with other numbers.
+  float number(const char *what) {
+    const std::string w = word();
+    char *end = nullptr;
+    const float x = std::strtof(w.c_str(), &end);
+    if (w.empty() || end != w.c_str() + w.size())
+      fail("'" + w + "' where the " + what + " should be");
     return x;
+  }
+  size_t count(size_t most, const char *what) {
+    const std::string w = word();
+    const size_t n = digits(w) ? std::strtoull(w.c_str(), nullptr, 10) : 0;
+    if (!digits(w))
+      fail("'" + w + "' where a number of " + what + " should be");
+    if (n > most)
+      fail(w + " " + what + ", but the model has " + std::to_string(most));
+    return n;
   }
   // What is left of a line, which must end: else a number may have lost its last digits.
   std::string line() {
@@ -83,26 +99,22 @@ public:
   }
 
 private:
+  static bool digits(const std::string &w) {
+    return !w.empty() && w.size() < 20 && w.find_first_not_of("0123456789") == std::string::npos;
+  }
   std::istream &in_;
 };
-
-size_t count(reading &in, size_t most, const char *what) {
-  const size_t n = in.number<size_t>(what);
-  if (n > most)
-    reading::fail(std::to_string(n) + " " + what + ", but the model has " + std::to_string(most));
-  return n;
-}
 
 void read_vectors(reading &in, const char *kind, remembered &r, size_t vector, size_t from,
                   size_t to) {
   for (size_t i = from; i < to; i++) {
     in.word(kind);
-    const size_t size = in.number<size_t>("size");
-    if (size != r.sizes[i])
-      reading::fail(std::string(kind) + " of " + std::to_string(size) + " numbers, not " +
-                    std::to_string(r.sizes[i]));
+    const size_t size = r.sizes[i];
+    const std::string told = in.word();
+    if (told != std::to_string(size))
+      reading::fail(std::string(kind) + " of " + told + " numbers, not " + std::to_string(size));
     for (size_t k = 0; k < size; k++)
-      r.state[i][vector * size + k] = in.number<float>("number");
+      r.state[i][vector * size + k] = in.number("number");
   }
 }
 
@@ -122,6 +134,7 @@ void Trainer::save(std::ostream &to) {
       check(vpps_trainer_read_state(trainer_, r.ids[i], r.state[i].size(), r.state[i].data()));
 
   std::ostringstream text;
+  text.imbue(std::locale::classic());
   text << std::scientific << std::setprecision(8);
   header(text, "Trainer", dense, tables);
   text << learning_rate << ' ' << clipping_enabled << ' ' << clip_threshold << ' '
@@ -139,22 +152,24 @@ void Trainer::save(std::ostream &to) {
 }
 
 void Trainer::populate(std::istream &from) {
+  const vpps::c_numbers in_c;
   vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
   describe(o);
   remembered r(own_, o.rule);
   const size_t all_tables = r.ids.size() - r.dense;
   reading in(from);
   in.word("#Trainer#");
-  count(in, r.dense, "parameters");
-  count(in, all_tables, "tables");
-  const real rate = in.number<real>("learning rate");
-  const bool clipping = in.number<int>("mark of clipping") != 0;
-  const real threshold = in.number<real>("threshold of clipping");
-  const real made = in.number<real>("number of updates");
+  in.count(r.dense, "parameters");
+  in.count(all_tables, "tables");
+  const real rate = in.number("learning rate");
+  const bool clipping = in.number("mark of clipping") != 0;
+  const real threshold = in.number("threshold of clipping");
+  const real made = in.number("number of updates");
   if (!(made >= 0 && made <= 9007199254740992.0f)) // 2^53, as many as the engine counts
     reading::fail("a number of updates that cannot be");
   in.line();
   std::stringstream old_rule; // comes back if the engine refuses what the text says
+  old_rule.imbue(std::locale::classic());
   old_rule << std::setprecision(9);
   save_rule(old_rule);
   if (in.word() != "[MA:FALSE]")
@@ -162,14 +177,15 @@ void Trainer::populate(std::istream &from) {
   in.line();
   if (const char *name = saved_as()) {
     in.word(std::string("#") + name + "#");
-    const size_t dense = count(in, r.dense, "parameters");
-    const size_t tables = count(in, all_tables, "tables");
+    const size_t dense = in.count(r.dense, "parameters");
+    const size_t tables = in.count(all_tables, "tables");
     for (size_t k = 0; k < r.vectors; k++)
       read_vectors(in, "#Parameter#", r, k, 0, dense);
     for (size_t k = 0; k < r.vectors; k++)
       read_vectors(in, "#LookupParameter#", r, k, r.dense, r.dense + tables);
     in.line();
     std::istringstream rule(in.line());
+    rule.imbue(std::locale::classic());
     if (!read_rule(rule)) // the last that can fail
       reading::fail("no hyper-parameters");
   }

@@ -227,7 +227,7 @@ TEST(text_files) {
   THROWS(std::runtime_error, "Dimensions", TextFileLoader(file).populate(wrong, "/key"));
   THROWS(std::invalid_argument, "begin with", TextFileSaver(file).save(m, "key"));
   THROWS(std::runtime_error, "cannot read", TextFileLoader("/nowhere/x").populate(m));
-  THROWS(std::runtime_error, "cannot write", TextFileSaver("/nowhere/x"));
+  THROWS(std::runtime_error, "cannot write /nowhere/x", TextFileSaver("/nowhere/x"));
   std::ofstream(file) << "#Parameter# /w {2,2} 65 ZERO_GRAD\n1 2 three\n";
   THROWS(std::runtime_error, "damaged", TextFileLoader(file).populate(m));
   std::remove(file.c_str());

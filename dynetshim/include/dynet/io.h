@@ -11,6 +11,7 @@
 #include <string>
 
 #include "dynet/model.h"
+#include "vpps/atomic_file.hpp"
 
 namespace dynet {
 
@@ -27,8 +28,8 @@ public:
 class Loader {
 public:
   virtual ~Loader() {}
-  // Parameters are matched by order, tables likewise; counts and dims must be equal:
-  // std::runtime_error otherwise, with nothing changed.
+  // Parameters are matched by order, tables likewise; counts and dims must be equal. Otherwise, and
+  // if the file is damaged or no ordinary one: std::runtime_error, with nothing changed.
   virtual void populate(ParameterCollection &model, const std::string &key = "") = 0;
   virtual void populate(Parameter &param, const std::string &key = "") = 0;
   virtual void populate(LookupParameter &lookup_param, const std::string &key = "") = 0;
@@ -38,7 +39,10 @@ public:
 
 class TextFileSaver : public Saver {
 public:
-  // A file that cannot be written: std::runtime_error, also later when the disk is full.
+  // Each save() makes a new version of the file, which holds what this saver has saved before, too,
+  // and with append what was there before it. Until the new version is stored the old one stays
+  // (vpps/atomic_file.hpp). A file that cannot be written: std::runtime_error, from here or, if the
+  // disk is full, from save().
   explicit TextFileSaver(const std::string &filename, bool append = false);
   ~TextFileSaver() override;
   void save(const ParameterCollection &model, const std::string &key = "") override;
@@ -46,10 +50,12 @@ public:
   void save(const LookupParameter &param, const std::string &key = "") override;
 
 private:
-  void write(const char *kind, const ParameterStorageBase &p, const std::string &name);
-  void finish();
+  vpps::atomic_file::beginning beginning() const;
+  void write(vpps::atomic_file &out, const char *kind, const ParameterStorageBase &p,
+             const std::string &name);
+  void commit(vpps::atomic_file &out);
   std::string filename_;
-  std::ofstream out_;
+  bool append_; // to what the file holds
 };
 
 class TextFileLoader : public Loader {
