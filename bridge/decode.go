@@ -176,7 +176,7 @@ func (g *Graph) checkParameter(n int, parameter func(id uint32) (*Dim, bool)) er
 		}
 		return nil
 	}
-	if have.Size() != want.Size() || have.Bd != 1 {
+	if !have.sameAxes(want) || have.Bd != 1 {
 		return &Error{n, op, fmt.Sprintf("dim %v, but parameter %d is %v", *have, id, *want)}
 	}
 	return nil

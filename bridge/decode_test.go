@@ -86,6 +86,8 @@ func TestAppend(t *testing.T) {
 		{"a restriction beyond the words", words(x3, node(ops.RestrictedLogSoftmax, 0, 0, 7, 2)), "node 1 (RestrictedLogSoftmax): input words 7..9 of 8"},
 		{"rows beyond the words", words(node(ops.Lookup, 4, 1, 7)), "node 0 (LookupNode): input words 7..9 of 8"},
 		{"no such parameter", words(node(ops.Parameter, 1, 9)), "node 0 (ParameterNode): there is no parameter 9"},
+		{"a parameter transposed", bridge.Words{NodeCount: 1, Nodes: node(ops.Parameter, 0, 0), Dims: []bridge.Dim{{Nd: 2, Bd: 1, D: [7]uint32{3, 4}}}}, "node 0 (ParameterNode): dim {3,4}, but parameter 0 is {4,3}"},
+		{"a parameter with another axis of 1", bridge.Words{NodeCount: 1, Nodes: node(ops.Parameter, 0, 0), Dims: []bridge.Dim{{Nd: 3, Bd: 1, D: [7]uint32{4, 3, 1}}}}, ""},
 		{"a parameter of another shape", words(node(ops.Parameter, 0, 0)), "node 0 (ParameterNode): dim {3}, but parameter 0 is {4,3}"},
 		{"a lookup in a matrix", words(node(ops.Lookup, 0, 0, 0)), "node 0 (LookupNode): parameter 0 is no lookup table"},
 		{"a row of another length", words(node(ops.Lookup, 2, 1, 0)), "node 0 (LookupNode): dim {4}, but a row of parameter 1 is {3}"},

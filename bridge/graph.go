@@ -46,6 +46,16 @@ func (d *Dim) Axis(i int) int {
 	return 1
 }
 
+// sameAxes reports whether two dims have the same axes; those of 1 at the end do not count.
+func (d *Dim) sameAxes(e *Dim) bool {
+	for i := range MaxDims {
+		if d.Axis(i) != e.Axis(i) {
+			return false
+		}
+	}
+	return true
+}
+
 // String prints a dim as DyNet does: {3,4X2}.
 func (d Dim) String() string {
 	var b strings.Builder
