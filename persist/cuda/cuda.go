@@ -328,7 +328,9 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	if err := e.start(s, t, batch); err != nil {
 		return err
 	}
-	err = t.done.Record()
+	if err = t.done.Record(); err != nil { // the launch is on its way: if its end cannot be noted, it is waited for
+		err = e.dev.Synchronize()
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	t.busy, t.batch = true, batch

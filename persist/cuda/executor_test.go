@@ -248,6 +248,9 @@ func TestAFailureOfALaunchIsTold(t *testing.T) {
 			if step == "record" || step == "wait" {
 				events[0].EXPECT().Record().Return(fails("record"))
 			}
+			if step == "record" { // its end cannot be noted, so it is waited for
+				d.EXPECT().Synchronize().Return(errNo)
+			}
 			err := e.Launch(emptyScript(), 1)
 			if step == "wait" {
 				require.NoError(t, err)
