@@ -4,6 +4,7 @@
 #include "enter.h"
 #include "errors.h"
 #include "structs.h"
+#include "float_environment.h"
 #include "_cgo_export.h"
 #include <stdint.h>
 #include <pthread.h>
@@ -71,7 +72,9 @@ static int entered(const void *object) { return object && !enter(NULL, 0, ""); }
     if (s_)                                                                                        \
       return s_;                                                                                   \
   } while (0)
-#define ENTER(...) UNLESS_OK(enter, __VA_ARGS__)
+#define ENTER(...)                                                                                 \
+  DEFAULT_FLOATS;                                                                                  \
+  UNLESS_OK(enter, __VA_ARGS__)
 #define CHECK(...) UNLESS_OK(check, __VA_ARGS__)
 
 /* Checks a struct's size, which the macro init sets. */
@@ -101,6 +104,7 @@ PUBLIC const char *vpps_last_error(void) {
   return p ? p : "";
 }
 PUBLIC const char *vpps_build_info(void) {
+  DEFAULT_FLOATS;
   static char text[256];
   if (!text[0] && entered(text))
     goBuildInfo(text, sizeof text);
@@ -142,6 +146,7 @@ PUBLIC vpps_status vpps_engine_open(const vpps_engine_options *o, vpps_engine **
   return s;
 }
 PUBLIC void vpps_engine_close(vpps_engine *e) {
+  DEFAULT_FLOATS;
   if (entered(e))
     goEngineClose(H(e));
 }
@@ -246,6 +251,7 @@ PUBLIC vpps_status vpps_graph_create(vpps_engine *e, vpps_graph **out) {
   return s;
 }
 PUBLIC void vpps_graph_destroy(vpps_graph *g) {
+  DEFAULT_FLOATS;
   if (entered(g))
     goGraphDestroy(H(g));
 }
@@ -335,6 +341,7 @@ PUBLIC vpps_status vpps_update(vpps_trainer *t, int *clipped) {
   return goUpdate(H(t), clipped);
 }
 PUBLIC void vpps_trainer_destroy(vpps_trainer *t) {
+  DEFAULT_FLOATS;
   if (entered(t))
     goTrainerDestroy(H(t));
 }
@@ -350,10 +357,12 @@ PUBLIC vpps_status vpps_handle_create(vpps_engine *e, const uint32_t *ids, size_
   return s;
 }
 PUBLIC void vpps_handle_destroy(vpps_handle *h) {
+  DEFAULT_FLOATS;
   if (entered(h))
     goHandleDestroy(H(h));
 }
 PUBLIC vpps_trainer *vpps_handle_trainer(vpps_handle *h) {
+  DEFAULT_FLOATS;
   uintptr_t t = 0;
   if (!enter((const void *[]){h}, 1, __func__))
     goHandleTrainer(H(h), &t);

@@ -46,8 +46,10 @@
  *  Signal handlers of the host stay in place, and those that were there before the
  *  first call are given SA_ONSTACK; handlers installed later need it. The library's
  *  threads take none of the host's signals, only SIGPROF and SIGCHLD. A thread that calls
- *  without an alternate signal stack (sigaltstack) is given one, at each call anew. The
- *  caller's current CUDA context is left as found; the primary context of the device
+ *  without an alternate signal stack (sigaltstack) is given one, at each call anew.
+ *  Rounding mode, traps and flush-to-zero of the calling thread change no result, and are
+ *  restored by every call.
+ *  The caller's current CUDA context is left as found; the primary context of the device
  *  is used, and vpps_engine_close frees what the engine has there. CUDA_VISIBLE_DEVICES
  *  selects and renumbers the devices, as for every CUDA program.
  *

@@ -70,11 +70,12 @@ void relax() {
 #endif
 }
 
-// Denormals count as zero while a thread interprets, as on the GPU.
+// Denormals count as zero while a thread interprets, as on the GPU. Nothing else of the environment
+// is the thread's own: it rounds to nearest and traps nothing.
 class FlushDenormals {
 public:
 #if defined(__x86_64__)
-  FlushDenormals() : saved(_mm_getcsr()) { _mm_setcsr(saved | 0x8040); }
+  FlushDenormals() : saved(_mm_getcsr()) { _mm_setcsr(0x1F80 | 0x8040); }
   ~FlushDenormals() { _mm_setcsr(saved); }
 
 private:
