@@ -85,11 +85,11 @@ VP float vp_pow(float x, float y) {
   return x < 0.0f ? negative : r;
 }
 
-// a^n for the small whole numbers of moments.
+// a^n for the whole numbers of moments, which are below 2^32; 1 for those below 0.
 VP float vp_powi(float a, float n) {
   float r = 1.0f;
-  for (int i = 0; i < (int)n; i++)
-    r *= a;
+  for (u32 k = n > 0.0f ? n < 4294967040.0f ? (u32)n : 4294967040u : 0u; k > 0; k >>= 1, a *= a)
+    r = k & 1 ? r * a : r;
   return r;
 }
 
