@@ -389,10 +389,12 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 
   case OP_NORM:
     for (u32 e = THREAD; e < count; e += THREADS)
       c.vector(e, 1, w[NORM_ITEMS + 2 * e], w[NORM_ITEMS + 2 * e + 1]);
-    c.vector(0, 0, w[NORM_DST], 1);
+    c.vector(0, 0, w[NORM_DST], 2);
     break;
   case OP_CLIP:
-    c.vector(0, 1, w[CLIP_PARTIALS], w[CLIP_N]);
+    c.vector(0, 1, w[CLIP_PARTIALS], 2 * w[CLIP_N]);
+    if (flags & FLAG_LOSS)
+      c.vector(0, 2, w[CLIP_LOSS], 1);
     if (flags & FLAG_LAST)
       c.vector(0, 0, w[CLIP_RESULT], 4);
     break;

@@ -128,7 +128,8 @@
 #define CLIP_N 4
 #define CLIP_THRESHOLD 5
 #define CLIP_RESULT 6
-#define CLIP_ITEMS 7
+#define CLIP_LOSS 7
+#define CLIP_ITEMS 8
 #define UPDATE_SEGMENTS 2
 #define UPDATE_RATE 3
 #define UPDATE_P 4
@@ -146,6 +147,7 @@
 #define FLAG_NOGRAD 64
 #define FLAG_LISTED 128
 #define FLAG_ATOMIC 256
+#define FLAG_LOSS 512
 
 #define SEG_PARAM 0
 #define SEG_GRAD 1

@@ -11,53 +11,89 @@ enum : u32 { FAR = 8 };
 #else
 enum : u32 { FAR = 1 };
 #endif
+#endif
 
+// A gradient's square may be beyond a float's range though the gradient is not. Norm squares such
+// gradients once more, times 2^-96 each: their sum is finite unless one of them is not.
+#define SHRUNK 1.26217745e-29f
+#define GROWN 7.92281625e+28f
+
+// Writes a Norm's two sums: s of squares, or again of shrunk ones, which are the second. Returns
+// whether that has to be formed.
+VP bool put_norm(float *dst, float s, bool again, u32 flags) {
+  if (again) {
+    put(dst + 1, s, flags);
+    return false;
+  }
+  put(dst, s, flags);
+  bool beyond = !(s - s == 0.0f);
+  if (!beyond)
+    put(dst + 1, s * SHRUNK * SHRUNK, flags);
+  return beyond;
+}
+
+#ifdef VPPS_GPU
 VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float *scratch) {
-  float s = 0.0f;
-  for (u32 k = 0; k < count; k++) {
-    const float *g = address(l, w[NORM_SEGMENTS], 1, w[NORM_ITEMS + 2 * k]);
-    u32 n = w[NORM_ITEMS + 2 * k + 1];
-    for (u32 i = THREAD; i < n; i += FAR * THREADS) {
-      float x[FAR];
+  bool again = false;
+  do {
+    const float factor = again ? SHRUNK : 1.0f;
+    float s = 0.0f;
+    for (u32 k = 0; k < count; k++) {
+      const float *g = address(l, w[NORM_SEGMENTS], 1, w[NORM_ITEMS + 2 * k]);
+      u32 n = w[NORM_ITEMS + 2 * k + 1];
+      for (u32 i = THREAD; i < n; i += FAR * THREADS) {
+        float x[FAR];
 #pragma unroll
-      for (u32 j = 0; j < FAR; j++)
-        x[j] = i + j * THREADS < n ? g[i + j * THREADS] : 0.0f;
+        for (u32 j = 0; j < FAR; j++)
+          x[j] = i + j * THREADS < n ? g[i + j * THREADS] : 0.0f;
 #pragma unroll
-      for (u32 j = 0; j < FAR; j++)
-        s = __fmaf_rn(x[j], x[j], s);
+        for (u32 j = 0; j < FAR; j++)
+          s = __fmaf_rn(x[j] * factor, x[j] * factor, s);
+      }
     }
-  }
-  s = warp_sum(s);
-  __syncthreads();
-  if (THREAD % 32 == 0)
-    scratch[THREAD / 32] = s;
-  __syncthreads();
-  if (THREAD == 0) {
-    for (u32 i = 1; i < WARPS; i++)
-      s += scratch[i];
-    put(address(l, w[NORM_SEGMENTS], 0, w[NORM_DST]), s, flags);
-  }
-  __syncthreads();
+    s = warp_sum(s);
+    __syncthreads();
+    if (THREAD % 32 == 0)
+      scratch[THREAD / 32] = s;
+    __syncthreads();
+    bool beyond = false;
+    if (THREAD == 0) {
+      for (u32 i = 1; i < WARPS; i++)
+        s += scratch[i];
+      beyond = put_norm(address(l, w[NORM_SEGMENTS], 0, w[NORM_DST]), s, again, flags);
+    }
+    again = __syncthreads_or(beyond);
+  } while (again);
 }
 #else
-VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float * /*scratch*/) {
+VP void add_squares(double &all, const float *g, u32 n, float factor) {
   const u32 BLOCK = 64 * LANES; // beside a sum of millions what is small would be lost
-  double all = 0.0;
-  for (u32 k = 0; k < count; k++) {
-    const float *g = address(l, w[NORM_SEGMENTS], 1, w[NORM_ITEMS + 2 * k]);
-    for (u32 n = w[NORM_ITEMS + 2 * k + 1], some; n > 0; n -= some, g += some) {
-      some = n < BLOCK ? n : BLOCK;
-      float lanes[LANES] = {};
-      u32 i = 0;
-      for (; i + LANES <= some; i += LANES)
-        for (u32 j = 0; j < LANES; j++)
-          lanes[j] = __builtin_fmaf(g[i + j], g[i + j], lanes[j]);
-      for (u32 j = 0; i + j < some; j++)
-        lanes[j] = __builtin_fmaf(g[i + j], g[i + j], lanes[j]);
-      all += lane_sum(lanes);
+  for (u32 some; n > 0; n -= some, g += some) {
+    some = n < BLOCK ? n : BLOCK;
+    float lanes[LANES] = {};
+    u32 i = 0;
+    for (; i + LANES <= some; i += LANES)
+      for (u32 j = 0; j < LANES; j++) {
+        const float x = g[i + j] * factor;
+        lanes[j] = __builtin_fmaf(x, x, lanes[j]);
+      }
+    for (u32 j = 0; i + j < some; j++) {
+      const float x = g[i + j] * factor;
+      lanes[j] = __builtin_fmaf(x, x, lanes[j]);
     }
+    all += lane_sum(lanes);
   }
-  put(address(l, w[NORM_SEGMENTS], 0, w[NORM_DST]), (float)all, flags);
+}
+
+VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float * /*scratch*/) {
+  bool again = false;
+  do {
+    double all = 0.0;
+    for (u32 k = 0; k < count; k++)
+      add_squares(all, address(l, w[NORM_SEGMENTS], 1, w[NORM_ITEMS + 2 * k]),
+                  w[NORM_ITEMS + 2 * k + 1], again ? SHRUNK : 1.0f);
+    again = put_norm(address(l, w[NORM_SEGMENTS], 0, w[NORM_DST]), (float)all, again, flags);
+  } while (again);
 }
 #endif
 
@@ -65,9 +101,17 @@ VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float * /*scra
 VP void clip(const Launch &l, Processor &p, const u32 *w, u32 flags) {
   const float *partial = address(l, w[CLIP_SEGMENTS], 1, w[CLIP_PARTIALS]);
   float threshold = FLOAT_OF(w[CLIP_THRESHOLD]);
-  SUM_OVER(s, i, w[CLIP_N], partial[i]);
+  SUM_OVER(s, i, w[CLIP_N], partial[2 * i]);
   float n = vp_sqrt(s);
+  if (!(n - n == 0.0f)) {
+    SUM_OVER(shrunk, i, w[CLIP_N], partial[2 * i + 1]);
+    n = vp_sqrt(shrunk) * GROWN;
+  }
   bool finite = n - n == 0.0f;
+  if (flags & FLAG_LOSS) {
+    float loss = *address(l, w[CLIP_SEGMENTS], 2, w[CLIP_LOSS]);
+    finite = finite && loss - loss == 0.0f;
+  }
   p.commit = finite;
   p.scale = n > threshold ? threshold / n : 1.0f;
   if ((flags & FLAG_LAST) && THREAD == 0) {

@@ -356,7 +356,7 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 			n := 1 + g.rng.IntN(70)
 			items[i] = []uint32{g.memory(segs[1], n), uint32(n)}
 		}
-		a.Do(0, script.Norm, 0, g.flags(script.Acc), []uint32{script.Segs(segs...), g.memory(segs[0], 1)}, items...)
+		a.Do(0, script.Norm, 0, g.flags(script.Acc), []uint32{script.Segs(segs...), g.memory(segs[0], 2)}, items...)
 	},
 	script.Clip: clip,
 	script.Update: func(g *instructions, a *script.Assembler) {
@@ -381,8 +381,8 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 }
 
 func clip(g *instructions, a *script.Assembler) {
-	segs, n := g.segments(2), 1+g.rng.IntN(8)
-	a.Do(0, script.Clip, 0, g.flags(script.Last), []uint32{script.Segs(segs...), g.memory(segs[1], n), uint32(n), script.Float(5), g.memory(segs[0], 4)})
+	segs, n := g.segments(3), 1+g.rng.IntN(8)
+	a.Do(0, script.Clip, 0, g.flags(script.Last|script.Loss), []uint32{script.Segs(segs...), g.memory(segs[1], 2*n), uint32(n), script.Float(5), g.memory(segs[0], 4), g.memory(segs[2], 1)})
 }
 
 func strided(g *instructions, a *script.Assembler) {
@@ -579,5 +579,123 @@ func TestTheNormOfMillions(t *testing.T) {
 	want := n * float64(values[0]) * float64(values[0])
 	if math.Abs(float64(have[0])/want-1) > 2e-6 {
 		t.Errorf("the norm's square is %v, want %v", have[0], want)
+	}
+}
+
+// Of a norm whose square is beyond a float's range the norm is told and clipped by, unless it is beyond that itself.
+func TestANormWhoseSquareOverflows(t *testing.T) {
+	repeat := func(x float32, n int) []float32 {
+		v := make([]float32, n)
+		for i := range v {
+			v[i] = x
+		}
+		return v
+	}
+	inf := float32(math.Inf(1))
+	for _, c := range []struct {
+		dense, rows []float32 // what the two processors' norms are of; the second adds that of the rows to its own
+		finite      bool
+	}{
+		{[]float32{3, -4}, []float32{12}, true},
+		{[]float32{1e20, -1e20}, []float32{1}, true},
+		{[]float32{1}, []float32{1e20, -1e20}, true},
+		{repeat(1e19, 3000), repeat(-1e19, 7), true}, // no square overflows, nor the rows' sum
+		{[]float32{1.5e19}, []float32{1.5e19}, true}, // nor does any sum but that of both
+		{repeat(2e38, 2), []float32{1e-30}, true},
+		{repeat(3e38, 2), []float32{1}, false}, // the norm is 4.2e38
+		{[]float32{1, inf}, []float32{1}, false},
+		{[]float32{1}, []float32{-inf, 1e20}, false},
+		{[]float32{1e20, float32(math.NaN())}, []float32{1}, false},
+	} {
+		e := newExecutor(t, 1)
+		p, err := plan.Sliced(nil, 1)
+		if err == nil {
+			err = e.SetPlan(p)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for s, values := range map[script.Segment][]float32{script.SegGrad: c.dense, script.SegTGrad: c.rows} {
+			if err := e.Write(s, 0, values); err != nil {
+				t.Fatal(err)
+			}
+		}
+		a := script.NewAssembler(1, 1)
+		half := uint32(len(c.dense) / 2)
+		a.Do(0, script.Norm, 0, 0, []uint32{script.Segs(script.SegAct, script.SegGrad), 0}, []uint32{0, half})
+		a.Do(0, script.Norm, 0, script.Sync, []uint32{script.Segs(script.SegAct, script.SegGrad), 2}, []uint32{half, uint32(len(c.dense)) - half})
+		a.Do(0, script.Norm, 0, script.Sync|script.Acc, []uint32{script.Segs(script.SegAct, script.SegTGrad), 2}, []uint32{0, uint32(len(c.rows))})
+		a.Do(0, script.Clip, 0, script.Sync|script.Last, []uint32{script.Segs(script.SegResult, script.SegAct), 0, 2, script.Float(5), 0, 0})
+		if err := e.Launch(a.Script(), 1); err != nil {
+			t.Fatal(err)
+		}
+		square := 0.0
+		for _, x := range append(append([]float32{}, c.dense...), c.rows...) {
+			square += float64(x) * float64(x)
+		}
+		want := math.Sqrt(square)
+		have := make([]float32, 4) // norm, scale, finite, clipped
+		if err := e.Read(script.SegResult, 0, have); err != nil {
+			t.Fatal(err)
+		}
+		if (have[2] == 1) != c.finite {
+			t.Errorf("the norm %g of %d and %d values: %v", want, len(c.dense), len(c.rows), have)
+		}
+		if c.finite && (math.Abs(float64(have[0])/want-1) > 1e-6 || math.Abs(float64(have[1])*want/5-1) > 1e-6 || have[3] != 1) {
+			t.Errorf("the norm is %g, want %g: %v", have[0], want, have)
+		}
+	}
+}
+
+// A power takes as many steps as its exponent has bits.
+func TestAPowerOfManyFactors(t *testing.T) {
+	e := newExecutor(t, 1)
+	p, err := plan.Sliced(nil, 1)
+	if err == nil {
+		err = e.SetPlan(p)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := []float32{1, -1, 0.5, 2, 0, 1 + 1.0/(1<<23), -3, 1.25}
+	n := uint32(len(values))
+	if err := e.Write(script.SegAct, 0, values); err != nil {
+		t.Fatal(err)
+	}
+	for _, order := range []uint32{0, 1, 2, 3, 4, 5, 9, 30, 1<<24 + 2, 4e9, math.MaxUint32} {
+		a := script.NewAssembler(1, 1)
+		q := script.Float(float32(order))
+		a.Do(0, script.Map, uint8(script.Moment), 0, []uint32{script.Segs(script.SegAct, script.SegAct), n, script.Float(1), q}, []uint32{n, 0})
+		a.Do(0, script.Map, uint8(script.MomentB), 0, []uint32{script.Segs(script.SegAct, script.SegAct, script.SegAct), n, script.Float(1), q}, []uint32{2 * n, 3 * n, 0})
+		if err := e.Write(script.SegAct, uint64(3*n), []float32{1, 1, 1, 1, 1, 1, 1, 1}); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Launch(a.Script(), 1); err != nil {
+			t.Fatal(err)
+		}
+		have := make([]float32, 2*n)
+		if err := e.Read(script.SegAct, uint64(n), have); err != nil {
+			t.Fatal(err)
+		}
+		r := float64(float32(order))
+		for i, x := range values {
+			slope := 0.0
+			if order > 0 {
+				slope = r * math.Pow(float64(x), r-1)
+			}
+			if order > 1<<24 {
+				slope = r * math.Pow(float64(x), r) / float64(x) // a float has no odd exponents there
+			}
+			for k, want := range []float64{math.Pow(float64(x), r), slope} {
+				got := have[uint32(k)*n+uint32(i)]
+				if order > 1<<24 && k == 1 && (x < 0 || x == 0) {
+					continue
+				}
+				close := math.Abs(float64(got)-want) <= 1e-5*math.Abs(want) || order > 1<<24 && math.Abs(float64(got)/want-1) < 0.01
+				if !close && float32(want) != got && math.Abs(want) > 1e-37 {
+					t.Errorf("%g^%d, derivative %d: %g, want %g", x, order, k, got, want)
+				}
+			}
+		}
 	}
 }

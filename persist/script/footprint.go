@@ -494,7 +494,7 @@ func (f *Footprint) row() error {
 }
 
 func (f *Footprint) norm() error {
-	f.add(0, 0, uint64(f.in.Field("dst")), f.result())
+	f.add(0, 0, uint64(f.in.Field("dst")), f.result(), Axis{normWords, 1})
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		f.add(1, 0, uint64(item[0]), asRead, Axis{uint64(item[1]), 1})
@@ -502,14 +502,20 @@ func (f *Footprint) norm() error {
 	return nil
 }
 
-// resultWords is what Clip reports.
-const resultWords = 4
+// normWords is the length of a Norm's result, resultWords of what Clip reports.
+const (
+	normWords   = 2
+	resultWords = 4
+)
 
 func (f *Footprint) clip() error {
 	if f.in.Flags&Last != 0 {
 		f.add(0, 0, uint64(f.in.Field("result")), asWrite, Axis{resultWords, 1})
 	}
-	f.add(1, 0, uint64(f.in.Field("partials")), asRead, Axis{uint64(f.in.Field("n")), 1})
+	f.add(1, 0, uint64(f.in.Field("partials")), asRead, Axis{uint64(f.in.Field("n")), normWords}, Axis{normWords, 1})
+	if f.in.Flags&Loss != 0 {
+		f.add(2, 0, uint64(f.in.Field("loss")), asRead)
+	}
 	return nil
 }
 

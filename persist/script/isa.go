@@ -55,10 +55,11 @@ const (
 	NoGrad                // Update: the gradients are 0, wherever the items say they are
 	Listed                // products and Collect: the items are in the script's lists, from the word on that stands in their place
 	Atomic                // ProductT: adds to what is there, at any time between others that do
+	Loss                  // Clip: the loss decides, too, whether the batch is committed
 )
 
 // flagNames by bit.
-var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "published", "nograd", "listed", "atomic"}
+var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "published", "nograd", "listed", "atomic", "loss"}
 
 // Phase is the part of a call that an instruction belongs to. The first instruction of a level says
 // it, in the flags from bit PhaseShift on, and it holds for those behind. Only clocks ask for it.
@@ -134,8 +135,8 @@ var Formats = [opcodes]Format{
 	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale"}, 3, "C[i,j] = scale * sum over k of A[i,k]*B[k,j], any strides"},
 	Row:      {"row", []string{"segments", "n", "stride", "p"}, -2, "softmax-like functions of one row of n elements"},
 	Random:   {"random", []string{"segments", "n", "p", "q", "seed", "graph", "forward"}, -3, "dst[i] = a function of (seed, node, element) and maybe src[i]"},
-	Norm:     {"norm", []string{"segments", "dst"}, 2, "partial = sum of g[i]² over ranges"},
-	Clip:     {"clip", []string{"segments", "partials", "n", "threshold", "result"}, 0, "sums the partials, decides the gradients' scale and whether to commit"},
+	Norm:     {"norm", []string{"segments", "dst"}, 2, "partial = sum of g[i]² over ranges, and behind it 2^-192 times that sum, which is finite where the first is beyond a float's range"},
+	Clip:     {"clip", []string{"segments", "partials", "n", "threshold", "result", "loss"}, 0, "sums n norms' partials, decides the gradients' scale and whether to commit: not if the norm is not finite, or with flag loss the loss"},
 	Update:   {"update", []string{"segments", "rate", "p", "q", "r"}, -4, "a step of an update rule over ranges, if committed"},
 }
 
@@ -230,7 +231,7 @@ var FnTable = [Fns]FnInfo{
 	SquareDiffB: {"square_diff_b", 3, "(dy, x, y): p*2*dy*(x-y)"},
 	BinLog:      {"bin_log", 2, "-(b ln a + (1-b) ln(1-a))"},
 	BinLogB:     {"bin_log_b", 3, "(dy, x, y)"},
-	Moment:      {"moment", 1, "p * a^q, q a small integer"},
+	Moment:      {"moment", 1, "p * a^q, q a whole number"},
 	MomentB:     {"moment_b", 2, "(dy, x): p*q*dy*a^(q-1)"},
 	MulDiv:      {"mul_div", 3, "(dy, x, y): p*dy*x/y"},
 }

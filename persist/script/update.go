@@ -95,7 +95,9 @@ func (b *Builder) rowsOf(id uint32) []uint32 {
 type closing struct {
 	first    int32 // the level of the norm
 	parts    []part
-	partials uint32 // where in segment act the parts' norms are, one behind the other
+	partials uint32  // where in segment act the parts' norms are, one behind the other
+	loss     operand // of the batch; valid if judged
+	judged   bool    // the loss decides whether the batch is committed
 }
 
 // close adds norm, clipping and update.
@@ -110,9 +112,25 @@ func (b *Builder) close() {
 	share = (share + 31) &^ 31
 	n := max((total+share-1)/share, 1)
 	b.closing.first = b.maxLevel + 1
-	b.closing.partials = b.alloc(int(n))
+	b.closing.partials = b.alloc(int(normWords * n))
+	b.judgeLoss()
 	b.parts(spans, n, share)
 	b.maxLevel += 2
+}
+
+// judgeLoss has Clip read the loss, if the batch has one, from segment act: the host's memory is far away, and a parameter,
+// if that is all of the loss, is updated in the same level.
+func (b *Builder) judgeLoss() {
+	x := &b.closing
+	x.judged = b.r.Backward
+	if !x.judged {
+		return
+	}
+	if x.loss = b.value(b.r.Node); x.loss.seg != SegAct {
+		from := x.loss
+		x.loss = operand{SegAct, b.alloc(1)}
+		b.map1(b.newCluster(b.maxLevel), 0, Copy, 0, 0, 1, x.loss, from)
+	}
 }
 
 // part is what lies in [from, to) of the concatenation of all spans. The first of its spans begins at
@@ -156,7 +174,7 @@ func (w *streamWriter) close(level int) {
 	x := &w.b.closing
 	part := &x.parts[w.p]
 	if int32(level) == x.first {
-		w.norm(part, x.partials+uint32(w.p))
+		w.norm(part, x.partials+normWords*uint32(w.p))
 		return
 	}
 	w.clip()
@@ -194,7 +212,7 @@ func (w *streamWriter) norm(p *part, dst uint32) {
 		})
 	}
 	if acc == 0 {
-		w.words = append(w.words, uint32(Fill)|w.meet(), 6|1<<16, uint32(SegAct), 1, bits(0), dst)
+		w.words = append(w.words, uint32(Fill)|w.meet(), 6|1<<16, uint32(SegAct), normWords, bits(0), dst)
 	}
 }
 
@@ -202,10 +220,13 @@ func (w *streamWriter) norm(p *part, dst uint32) {
 func (w *streamWriter) clip() {
 	b := w.b
 	x, flags, result := &b.closing, uint32(0), uint32(0)
-	if int(w.p) == len(x.parts)-1 && b.r.Result != NoOffset {
-		flags, result = Last<<16, b.r.Result+1
+	if x.judged {
+		flags = Loss << 16
 	}
-	w.words = append(w.words, uint32(Clip)|flags|w.meet(), 7, uint32(SegResult)|uint32(SegAct)<<4, x.partials, uint32(len(x.parts)), bits(b.r.Update.Threshold), result)
+	if int(w.p) == len(x.parts)-1 && b.r.Result != NoOffset {
+		flags, result = flags|Last<<16, b.r.Result+1
+	}
+	w.words = append(w.words, uint32(Clip)|flags|w.meet(), 8, uint32(SegResult)|uint32(SegAct)<<4|uint32(SegAct)<<8, x.partials, uint32(len(x.parts)), bits(b.r.Update.Threshold), result, x.loss.at)
 }
 
 // update writes the updates of a part: one Update for each kind of parameter and with and without gradients.

@@ -9,6 +9,7 @@ package script
 
 import (
 	"fmt"
+	"slices"
 
 	"libvpps/persist/plan"
 )
@@ -29,7 +30,9 @@ func Verify(s *Script, p *plan.Plan) error {
 type verifier struct {
 	words    []uint32 // of the script
 	library  []LibraryGradient
-	resumed  bool // the second part of a script that is cut is simulated
+	resumed  bool  // the second part of a script that is cut is simulated
+	reports  bool  // somebody writes what the host reads, and is no Clip
+	unjudged error // of the first Clip that knows no loss
 	plan     *plan.Plan
 	bySeg    [Segments][]shadow
 	procs    []runner
@@ -199,13 +202,16 @@ func (v *verifier) streams() error {
 // run simulates the script, and what a library does between its parts.
 func (v *verifier) run() error {
 	v.loadResident()
-	if err := v.simulate(); err != nil || len(v.library) == 0 {
-		return err
+	err := v.simulate()
+	if err == nil && len(v.library) > 0 {
+		if err = v.between(); err == nil {
+			err = v.simulate()
+		}
 	}
-	if err := v.between(); err != nil {
-		return err
+	if err == nil && v.reports {
+		err = v.unjudged
 	}
-	return v.simulate()
+	return err
 }
 
 // simulate lets the processors go on until every one has halted.
@@ -379,7 +385,12 @@ func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
 		v.events[x.first].norm = 1 + uint8(in.Segment(0))
 	case Clip:
 		p.clip = x.partials(ranges)
+		if in.Flags&Loss == 0 && v.unjudged == nil {
+			v.unjudged = fmt.Errorf("processor %d, instruction %d (clip): decides without the loss that the script reports", p.place.Processor, p.index)
+		}
 		p.order()
+	default:
+		v.reports = v.reports || slices.ContainsFunc(ranges, func(r Range) bool { return r.Write && r.Segment == SegResult })
 	}
 	return true, nil
 }

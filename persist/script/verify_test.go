@@ -74,7 +74,19 @@ func (p *pair) poll(proc int, at uint32) {
 // commit lets a processor take the norm of W's gradient and decide by it.
 func (p *pair) commit(proc int) {
 	p.Do(proc, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 32})
-	p.Do(proc, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0})
+	p.Do(proc, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0, 0})
+}
+
+// report lets a processor form a loss and copy it to where the host reads it.
+func (p *pair) report(proc int) {
+	p.fill(proc, 8, 0)
+	p.Do(proc, Map, uint8(Copy), Sync, []uint32{Segs(SegResult, SegAct), 1, 0, 0}, []uint32{3, 8})
+}
+
+// judge is commit by that loss.
+func (p *pair) judge(proc int) {
+	p.Do(proc, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 32})
+	p.Do(proc, Clip, 0, Sync|Loss, []uint32{Segs(SegResult, SegAct, SegAct), 0, 1, Float(5), 0, 8})
 }
 
 // streamed leaves W in memory: each processor forms its rows of a product and its columns of a transposed one.
@@ -440,13 +452,13 @@ func TestVerify(t *testing.T) {
 		}, "there is no clip before it on this processor"},
 		{"an update of what no norm has read", func(p *pair) {
 			p.Do(0, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 31})
-			p.Do(0, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0})
+			p.Do(0, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0, 0})
 			p.update(0)
 		}, "grad+31 (element 31 of tensor 1) is applied, but is in no norm that the clip before it sums"},
 		{"a clip that leaves out a norm", func(p *pair) {
 			p.Do(0, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 16})
-			p.Do(0, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 1}, []uint32{16, 16})
-			p.Do(0, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0})
+			p.Do(0, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 2}, []uint32{16, 16})
+			p.Do(0, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0, 0})
 			p.update(0)
 		}, "grad+16 (element 16 of tensor 1) is applied"},
 		{"a gradient that changes after its norm", func(p *pair) {
@@ -454,10 +466,34 @@ func TestVerify(t *testing.T) {
 			p.Do(0, Fill, 0, Sync, []uint32{Segs(SegGrad), 1, Float(1)}, []uint32{3})
 			p.Do(0, Update, 0, Sync, []uint32{Segs(SegParam, SegGrad), Float(1), 0, 0, 0}, []uint32{0, 0, 32})
 		}, "grad+3 (element 3 of tensor 1) is applied"},
+		{"a clip that does not know of the loss", func(p *pair) {
+			p.report(0)
+			p.commit(0)
+			p.update(0)
+		}, "decides without the loss"},
+		{"a loss that is reported behind the clip", func(p *pair) {
+			p.commit(0)
+			p.update(0)
+			p.report(0)
+		}, "decides without the loss"},
+		{"a clip by the loss", func(p *pair) {
+			p.report(0)
+			p.judge(0)
+			p.update(0)
+		}, ""},
+		{"a clip by a loss that nobody has written", func(p *pair) {
+			p.judge(0)
+			p.update(0)
+		}, "act+8 (element 0 of tensor 3) is read before it is written"},
+		{"a clip by a loss of another processor, for which it does not wait", func(p *pair) {
+			p.report(1)
+			p.judge(0)
+			p.update(0)
+		}, "act+8 (element 0 of tensor 3) is read, but not ordered after processor 1, instruction 0 wrote it"},
 		{"a norm in two parts", func(p *pair) {
 			p.Do(0, Norm, 0, 0, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{0, 16})
 			p.Do(0, Norm, 0, Acc|Sync, []uint32{Segs(SegAct, SegGrad), 0}, []uint32{16, 16})
-			p.Do(0, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0})
+			p.Do(0, Clip, 0, Sync, []uint32{Segs(SegResult, SegAct), 0, 1, Float(5), 0, 0})
 			p.update(0)
 		}, ""},
 		{"a label beyond its rows", func(p *pair) {
@@ -616,7 +652,7 @@ func TestVerify(t *testing.T) {
 		}, "item 0: run 1 comes behind one that is absent"},
 		{"an unknown opcode", func(p *pair) { p.Do(0, opcodes, 0, 0, nil) }, "processor 0, instruction 0 (opcode 21)"},
 		{"an unknown function", func(p *pair) { p.Do(0, Map, 200, 0, []uint32{act, 8, 0, 0}, []uint32{0, 24}) }, "function 200"},
-		{"an unknown flag", func(p *pair) { p.fill(0, 0, 1<<9) }, "unknown flags"},
+		{"an unknown flag", func(p *pair) { p.fill(0, 0, 1<<10) }, "unknown flags"},
 		{"an item too short", func(p *pair) { p.Do(0, Map, uint8(Copy), 0, []uint32{act, 8, 0, 0}, []uint32{0}) }, "items take"},
 		{"a barrier that does not exist", func(p *pair) { p.Signal(0, 0); p.Streams[0][2] = 7 }, "barrier 7: the script has 1"},
 		{"no halt", func(p *pair) { p.Streams[1] = append(p.Streams[1], 1) }, "processor 1, instruction 0 (signal)"},
