@@ -298,7 +298,9 @@ vpps_status vpps_forward(vpps_graph *graph, const vpps_words *words, uint32_t no
 vpps_status vpps_value(vpps_graph *graph, const vpps_words *words, uint32_t node, float *to,
                        size_t count);
 /* Adds the gradients of the scalar node to the parameters' gradients, evaluating what
- * is missing first. full = 1: also nodes that no parameter feeds. */
+ * is missing first. full = 1: also nodes that no parameter feeds. VPPS_ERR_NUMERIC: the value of
+ * node is NaN or infinite; the text says which node's was so first, as that of vpps_fb does, and
+ * gradients are as before. */
 vpps_status vpps_backward(vpps_graph *graph, const vpps_words *words, uint32_t node, int full);
 /* Copies d(loss)/d(node) of the last vpps_backward. */
 vpps_status vpps_gradient(vpps_graph *graph, uint32_t node, float *to, size_t count);
@@ -363,7 +365,8 @@ vpps_status vpps_trainer_write_state(vpps_trainer *trainer, uint32_t id, uint64_
 vpps_status vpps_trainer_updates(vpps_trainer *trainer, uint64_t *updates);
 vpps_status vpps_trainer_set_updates(vpps_trainer *trainer, uint64_t updates);
 /* Applies the gradients and clears them (DyNet's update). VPPS_ERR_NUMERIC: the norm is not
- * finite, nothing was changed. VPPS_ERR_STATE: vpps_fb has applied these parameters' gradients
+ * finite, nothing was changed; the text names a parameter. Before the next vpps_backward set the
+ * gradients to zero, by vpps_parameter_scale(engine, id, VPPS_GRADIENT, 0). VPPS_ERR_STATE: vpps_fb has applied these parameters' gradients
  * and no vpps_backward came since. clipped (may be NULL): 1 if the gradients were scaled down. */
 vpps_status vpps_update(vpps_trainer *trainer, int *clipped);
 /* A handle that uses the trainer keeps it. One that vpps_handle_trainer gave, and that the program
@@ -383,7 +386,10 @@ vpps_trainer *vpps_handle_trainer(vpps_handle *handle);
 /* Forward, backward and update of the scalar node in one launch, asynchronously; the graph
  * then counts as not evaluated. stale: the loss of the call before the last (0 for the first
  * two). Errors of the graph come from this call, numeric and device errors from a later one that
- * waits, with the batch's number, once. A failed batch and those behind it change nothing:
+ * waits, with the batch's number, once. VPPS_ERR_NUMERIC: the loss or the norm of the gradients is
+ * NaN or infinite. The text names the first node in recording order whose value is not finite, its
+ * arguments' ranges and, of a leaf, the parameter and row; else the parameter whose gradient is not
+ * finite. For that the batch is evaluated once more. A failed batch and those behind it change nothing:
  * parameters, their pending gradients and the weight decay are as before it, but for gradients
  * that no trainer applies, which are zero where these batches added to them. After it the
  * losses count anew. */

@@ -110,6 +110,13 @@ func product(x ...float32) *bridge.Words {
 		op(ops.CwiseMultiply, dim2, 0, 1), op(ops.SumElements, dim1, 2))
 }
 
+// rootOf records loss = sqrt(sum(w * x)): nodes 0 to 4. Of x = 0 the gradient is not finite.
+func rootOf(x ...float32) *bridge.Words {
+	w := product(x...)
+	w.Nodes, w.NodeCount = append(w.Nodes, op(ops.Sqrt, dim1, 3)...), 5
+	return w
+}
+
 func (m *model) value(node uint32, n int) []float32 {
 	m.Helper()
 	v := make([]float32, n)
@@ -353,9 +360,10 @@ func TestAFailedBatchClearsWhatItAddedToFrozenParameters(t *testing.T) {
 func TestUpdateOfGradientsThatAreNotFiniteChangesNothing(t *testing.T) {
 	m := newModel(t, 0.125)
 	h := m.handle()
-	require.NoError(t, m.graph.Backward(infinite(), 3, false))
+	require.NoError(t, m.graph.Backward(rootOf(0, 0), 4, false))
 	_, err := h.Trainer().Update()
 	require.ErrorIs(t, err, ErrNumeric)
+	require.ErrorContains(t, err, `the gradient of parameter "w" is not finite; parameters and gradients are unchanged: before the next backward, set gradients to zero by model.reset_gradient()`)
 	require.Equal(t, []float32{1, 2}, m.read(paramW, Values))
 	factor, err := m.Factor(0)
 	require.NoError(t, err)

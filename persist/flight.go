@@ -18,7 +18,8 @@ type flight struct {
 	launch     uint32
 	job        *job // that the worker launches; nil: it was launched at once
 	plan       *plan.Plan
-	nodes      int    // of its graph
+	nodes      int // of its graph
+	evidence   evidence
 	slot       uint32 // where it reports in segment result
 	collection uint32
 	factor     float32
@@ -115,15 +116,43 @@ func (e *Engine) collect(behind int) error {
 		if err != nil {
 			return err
 		}
-		if r[3] == 0 { // not committed: it failed, or it was skipped behind one that did
-			e.failure = wrong(ErrNumeric, "batch %d: the norm of its gradients is not finite (loss %g): its update and those behind it were not applied, parameters are as before it; look for NaN or infinity in the loss", f.number, r[0])
-			return e.takeBack()
+		if r[3] == 0 { // not committed
+			return e.notFinite(f, r)
 		}
 		f.handle.landed(f, r[0], r[4] != 0)
 		e.measured(f)
 		e.flights = slices.Delete(e.flights, 0, 1)
-		e.landed = append(e.landed, f)
+		e.land(f)
 	}
+	return nil
+}
+
+// land ends a flight.
+func (e *Engine) land(f *flight) {
+	e.unpin(f.evidence.recording)
+	f.evidence.recording = nil
+	e.landed = append(e.landed, f)
+}
+
+// lose notes that a recording's nodes from one on are gone.
+func (e *Engine) lose(r *recording, node uint32) {
+	for _, f := range e.flights {
+		if f.evidence.recording == r && f.evidence.node >= node {
+			e.unpin(r)
+			f.evidence.recording = nil
+		}
+	}
+}
+
+// notFinite handles the oldest batch, whose loss or norm is not finite.
+func (e *Engine) notFinite(f *flight, r [5]float32) error {
+	evidence := f.evidence
+	evidence.recording.pin()
+	defer e.unpin(evidence.recording)
+	if err := e.takeBack(); err != nil {
+		return err
+	}
+	e.failure = wrong(ErrNumeric, "batch %d: %s; its update and those behind it were not applied, parameters are as before it", f.number, e.explain(&evidence, r, f.handle.trainer))
 	return nil
 }
 
@@ -171,7 +200,9 @@ func (e *Engine) takeBack() error {
 			p.Pending, p.Rows = false, nil
 		}
 	}
-	e.landed = append(e.landed, e.flights...)
+	for _, f := range e.flights {
+		e.land(f)
+	}
 	e.flights = e.flights[:0]
 	return e.pullAll()
 }

@@ -19,13 +19,16 @@ type Graph struct {
 }
 
 // recording is the memory of a graph: its nodes and where their values are. When the graph is
-// closed or cleared, another takes it over as soon as no worker reads it.
+// closed or cleared, another takes it over as soon as no batch in flight is made of it.
 type recording struct {
 	job      *job // the batch that a worker makes of it
+	flights  int  // batches made of it whose results are not read yet
+	retired  bool // no graph has it any more
 	wire     bridge.Graph
 	expanded *bridge.Expanded // once a composite node was seen
 	state    script.State
-	inputs   []uint32
+	words    [inFlight + 2][]uint32 // the inputs of as many calls: of unread batches, at most, and of the present one
+	turn     int                    // the latest call's among them
 	params   []paramNode
 	marks    []watermark
 	keep     []uint32 // nodes whose values the next fb keeps
@@ -61,8 +64,7 @@ type savepoint struct {
 	params      []paramNode
 	marks       []watermark
 	state       script.State
-	inputs      []uint32 // if swapped
-	swapped     bool
+	turn        int
 	overwritten bool // a launch of this call wrote over old values
 }
 
@@ -93,45 +95,70 @@ func (g *Graph) Close() {
 	}
 }
 
-// retire keeps a recording for another graph, as many as batches in flight have use for.
+// retire keeps a recording for another graph, as soon as no batch in flight is made of it.
 func (e *Engine) retire(r *recording) {
-	if len(e.recordings) <= inFlight+1 {
+	r.retired = true
+	e.recycle(r)
+}
+
+// recycle keeps a recording that nobody needs, as many as batches in flight have use for.
+func (e *Engine) recycle(r *recording) {
+	if r.retired && r.flights == 0 && len(e.recordings) <= inFlight+1 {
 		e.recordings = append(e.recordings, r)
+	}
+}
+
+// pin keeps a batch's nodes as they are; nil: they are gone.
+func (r *recording) pin() {
+	if r != nil {
+		r.flights++
+	}
+}
+
+// unpin releases them.
+func (e *Engine) unpin(r *recording) {
+	if r != nil {
+		r.flights--
+		e.recycle(r)
 	}
 }
 
 // newRecording is an empty recording, in memory of an old one if there is one that is free: the last one, what is in
 // the processor's cache.
 func (e *Engine) newRecording() *recording {
-	for i, r := range slices.Backward(e.recordings) {
-		if r.job.finished() {
-			e.recordings = slices.Delete(e.recordings, i, i+1)
-			r.reset()
-			return r
-		}
+	n := len(e.recordings) - 1
+	if n < 0 {
+		return &recording{}
 	}
-	return &recording{}
+	r := e.recordings[n]
+	e.recordings = e.recordings[:n]
+	r.reset()
+	return r
 }
 
 // reset empties the recording.
 func (r *recording) reset() {
-	r.job, r.expanded = nil, nil
+	r.job, r.expanded, r.retired = nil, nil, false
 	r.wire.Reset()
 	r.state.Truncate(0)
-	r.inputs, r.params, r.marks, r.keep = r.inputs[:0], r.params[:0], r.marks[:0], r.keep[:0]
+	r.params, r.marks, r.keep = r.params[:0], r.marks[:0], r.keep[:0]
+	r.words[r.turn] = r.words[r.turn][:0]
 }
+
+// inputs are the input words of the latest call.
+func (r *recording) inputs() []uint32 { return r.words[r.turn] }
 
 // ir is the graph that is lowered, and the map of nodes to it.
-func (g *Graph) ir() *bridge.Graph {
-	if g.expanded != nil {
-		return &g.expanded.Graph
+func (r *recording) ir() *bridge.Graph {
+	if r.expanded != nil {
+		return &r.expanded.Graph
 	}
-	return &g.wire
+	return &r.wire
 }
 
-func (g *Graph) at(node uint32) uint32 {
-	if g.expanded != nil {
-		return g.expanded.At[node]
+func (r *recording) at(node uint32) uint32 {
+	if r.expanded != nil {
+		return r.expanded.At[node]
 	}
 	return node
 }
@@ -171,7 +198,7 @@ func (g *Graph) save() {
 	b.progress, b.nodes, b.dims = g.progress, g.wire.Len(), len(g.wire.Dims)
 	b.params, b.marks = append(b.params[:0], g.params...), append(b.marks[:0], g.marks...)
 	b.state.CopyFrom(&g.state)
-	b.overwritten, b.swapped = false, false
+	b.overwritten, b.turn = false, g.turn
 }
 
 func (g *Graph) restore() {
@@ -183,9 +210,9 @@ func (g *Graph) restore() {
 		g.cut(b.nodes)
 	}
 	g.wire.Dims = g.wire.Dims[:b.dims]
-	if b.swapped {
-		g.inputs, b.inputs = b.inputs, g.inputs
-		g.useInputs()
+	if g.turn != b.turn {
+		g.turn = b.turn
+		g.read(g.inputs())
 	}
 	g.progress = b.progress
 	g.params, g.marks = append(g.params[:0], b.params...), append(g.marks[:0], b.marks...)
@@ -209,9 +236,9 @@ func (g *Graph) append(w *bridge.Words) error {
 	if err := g.wire.Append(w, g.e.dimOf); err != nil {
 		return err
 	}
-	g.inputs, g.before.inputs, g.before.swapped = g.before.inputs, g.inputs, true
-	g.inputs = append(g.inputs[:0], w.Inputs...)
-	g.useInputs()
+	g.turn = (g.turn + 1) % len(g.words)
+	g.words[g.turn] = append(g.inputs()[:0], w.Inputs...)
+	g.read(g.inputs())
 	g.e.stats.Nodes += uint64(w.NodeCount)
 	if g.expanded == nil && slices.ContainsFunc(g.wire.Op[first:], bridge.Composite) {
 		g.expanded = &bridge.Expanded{}
@@ -220,14 +247,6 @@ func (g *Graph) append(w *bridge.Words) error {
 		g.expanded.Extend(&g.wire)
 	}
 	return nil
-}
-
-// useInputs has the nodes read the input words as they are now.
-func (g *Graph) useInputs() {
-	g.wire.Inputs = g.inputs
-	if g.expanded != nil {
-		g.expanded.Inputs = g.inputs
-	}
 }
 
 func (g *Graph) check(node uint32) error {
@@ -355,8 +374,28 @@ func (g *Graph) Backward(w *bridge.Words, node uint32, full bool) error {
 		if err := g.evaluate(node); err != nil {
 			return err
 		}
+		if err := g.checkLoss(node); err != nil {
+			return err
+		}
 		return g.differentiate(node, full)
 	})
+}
+
+// checkLoss refuses to differentiate a value that is not finite.
+func (g *Graph) checkLoss(node uint32) error {
+	var loss [1]float32
+	n := g.at(node)
+	if err := g.e.download(g.state.Segment[n], uint64(g.state.Value[n]), loss[:]); err != nil {
+		return err
+	}
+	if finite(loss[0]) {
+		return nil
+	}
+	why := ""
+	if found := g.e.blameNode(g.recording, &g.state, node, g.valueEnd); found != "" {
+		why = ": " + found
+	}
+	return wrong(ErrNumeric, "backward from node %d: its value is not finite (%g)%s; gradients are as before", node, loss[0], why)
 }
 
 // differentiate runs the backward part from node, which is evaluated.
@@ -431,7 +470,7 @@ func (g *Graph) Truncate(node uint32) error {
 	if e.closed {
 		return e.dead
 	}
-	if node == 0 && !g.job.finished() {
+	if node == 0 && g.flights > 0 {
 		dims := g.wire.Dims // are not dropped: what is recorded next counts on them
 		e.retire(g.recording)
 		g.recording = e.newRecording()
@@ -444,6 +483,7 @@ func (g *Graph) Truncate(node uint32) error {
 	if int(node) >= g.wire.Len() {
 		return nil
 	}
+	e.lose(g.recording, node)
 	g.cut(int(node))
 	if node == 0 {
 		g.restart()

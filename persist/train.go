@@ -254,6 +254,8 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	e.stats.Batches++
 	f.handle, f.number, f.launch, f.slot = h, h.number, e.batch, slot
 	f.plan, f.nodes = e.plan, int(node)+1
+	f.evidence = g.evidence(node)
+	f.evidence.recording.pin()
 	e.flights = append(e.flights, f)
 	g.spent, g.kept, g.gradient = true, kept, 0
 	g.values, g.failures, g.keep = nil, e.failures, g.keep[:0]

@@ -174,12 +174,21 @@ func (t *Trainer) Update() (clipped bool, err error) {
 		return false, err
 	}
 	if e.exec.Failed(true) != 0 || result[3] == 0 {
-		return false, wrong(ErrNumeric, "the norm of the gradients is not finite (%g): parameters are unchanged, and so are the gradients until they are set to zero; look for NaN or infinity in the loss", result[1])
+		return false, e.badGradients(t, result[1])
 	}
 	if err := e.committed(t); err != nil {
 		return false, err
 	}
 	return result[4] != 0, e.pullAll()
+}
+
+// badGradients is the error of an update by gradients whose norm is not finite.
+func (e *Engine) badGradients(t *Trainer, norm float32) error {
+	why := e.blamePending(t)
+	if why == "" {
+		why = "each gradient is finite, but not their norm"
+	}
+	return wrong(ErrNumeric, "the norm of the gradients is not finite (%g): %s; parameters and gradients are unchanged: before the next backward, %s", norm, why, resetAdvice)
 }
 
 // fused reports whether fb has applied what there was to apply.

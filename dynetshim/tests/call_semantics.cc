@@ -486,11 +486,27 @@ TEST(a_loss_that_is_not_finite_names_the_batch) {
   p.cg.forward(p.y);
   goes_on(p);
 }
+TEST(backward_from_a_loss_that_is_not_finite_names_the_first_such_value) {
+  Parameters p;
+  SimpleSGDTrainer trainer(p.model);
+  Expression zero = input(p.cg, 0.f), bad = log(zero);
+  Expression loss = sum_elems(p.y) * bad;
+  p.cg.forward(loss);
+  EQUAL(as_scalar(loss.value()), -std::numeric_limits<float>::infinity()); // as DyNet says
+  std::string node = "node " + std::to_string(bad.i) + " (Log) {1}, which is -Inf, of node " +
+                     std::to_string(zero.i) + " (ScalarInputNode) {1}, which is 0";
+  THROWS(std::runtime_error, node.c_str(), p.cg.backward(loss));
+  THROWS(std::runtime_error, node.c_str(), p.cg.backward(loss));
+  EQUAL(p.model.gradient_l2_norm(), 0);
+  p.cg.backward(sum_elems(p.y));
+  trainer.update();
+}
 TEST(gradients_that_are_not_finite_are_not_applied_by_update) {
   Parameters p;
   SimpleSGDTrainer trainer(p.model);
-  p.cg.backward(sum_elems(p.y) * log(input(p.cg, 0.f)));
-  THROWS(std::runtime_error, "not finite", trainer.update());
+  // Of a root at 0 the value is finite, the gradient is not.
+  p.cg.backward(sqrt(sum_elems(p.y) * input(p.cg, 0.f)));
+  THROWS(std::runtime_error, "model.reset_gradient()", trainer.update());
   goes_on(p);
   p.model.reset_gradient();
   p.cg.backward(sum_elems(p.y));

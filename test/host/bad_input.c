@@ -135,7 +135,7 @@ static void of_numbers(Model m) {
   vpps_graph *graph;
   vpps_trainer *trainer;
   Loss l;
-  float loss, stale;
+  float loss, stale, gradient[2];
   CHECK(vpps_graph_create(m.engine, &graph) == VPPS_OK);
   CHECK(vpps_handle_create(m.engine, &m.w, 1, NULL, &handle) == VPPS_OK);
   trainer = vpps_handle_trainer(handle);
@@ -143,12 +143,21 @@ static void of_numbers(Model m) {
   FAILS(VPPS_ERR_STATE, "no latest loss", vpps_sync_latest_loss(handle, &loss));
   record_loss(&l, m.w, NAN, 4);
   CHECK(vpps_fb(handle, graph, &l.words, 3, &stale) == VPPS_OK);
-  FAILS(VPPS_ERR_NUMERIC, "batch 1", vpps_sync_latest_loss(handle, &loss));
+  FAILS(VPPS_ERR_NUMERIC,
+        "batch 1: its loss is not finite (NaN): the first value that is not finite is that of node "
+        "1 (InputNode)",
+        vpps_sync_latest_loss(handle, &loss));
   all_is_well(m);
   l.words.node_words = l.words.node_count = 0;
   l.words.dim_count = 0;
-  CHECK(vpps_backward(graph, &l.words, 3, 0) == VPPS_OK);
-  FAILS(VPPS_ERR_NUMERIC, "not finite", vpps_update(trainer, NULL));
+  FAILS(VPPS_ERR_NUMERIC, "backward from node 3: its value is not finite",
+        vpps_backward(graph, &l.words, 3, 0));
+  CHECK(vpps_parameter_read(m.engine, m.w, VPPS_GRADIENT, 0, 2, gradient) == VPPS_OK);
+  CHECK(gradient[0] == 0 && gradient[1] == 0);
+  gradient[0] = INFINITY;
+  CHECK(vpps_parameter_write(m.engine, m.w, VPPS_GRADIENT, 0, 2, gradient) == VPPS_OK);
+  FAILS(VPPS_ERR_NUMERIC, "the gradient of parameter \"/w\" is not finite",
+        vpps_update(trainer, NULL));
   CHECK(vpps_parameter_scale(m.engine, m.w, VPPS_GRADIENT, 0) == VPPS_OK);
   vpps_handle_destroy(handle);
   vpps_graph_destroy(graph);
