@@ -68,7 +68,7 @@ APP ?= treelstm
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
-tests: $(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12)
+tests: $(B)/torture/calls $(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12)
 
 # ---- the shared library --------------------------------------------------------------------------
 
@@ -192,7 +192,13 @@ $(B)/emulate $(B)/emulate_tensor: test/emulate/emulate.cc test/emulate/cuda.h $(
 	@mkdir -p $(@D)
 	$(CXX) -std=c++14 -g -O1 -Ijit/kernel $(if $(findstring tensor,$@),-DVPPS_TENSOR) $(WARN) -Wno-unknown-pragmas -Wno-unused-function -Wno-dangling-else $< -o $@ -pthread
 
--include $(wildcard $(B)/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/golden.o/*.d $(B)/adapter/*.d $(B)/adapter/golden.o/*.d)
+# ---- torture: programs that look for faults at random -----------------------------------------------
+
+$(B)/torture/calls: test/torture/calls.c $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) -Ibridge/ops $(WARN) $(CFLAGS) $< -o $@ $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps -lm $(LDFLAGS)
+
+-include $(wildcard $(B)/*.d $(B)/torture/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/golden.o/*.d $(B)/adapter/*.d $(B)/adapter/golden.o/*.d)
 
 # ---- running ---------------------------------------------------------------------------------------
 
