@@ -28,6 +28,7 @@ static void before_the_first_call(void) {
   CHECK(threads() == 1);
   pid_t child = fork();
   if (child == 0) {
+    alarm(20); /* instead of hanging */
     all_is_well(open_model());
     CHECK(threads() > 1);
     _exit(0);
@@ -35,6 +36,7 @@ static void before_the_first_call(void) {
   wait_for(child);
   child = fork();
   if (child == 0) {
+    alarm(20); /* instead of hanging */
     vpps_engine *engine;
     setenv("VPPS_TRACE", "/no such folder/trace", 1);
     FAILS(VPPS_ERR_IO, "/no such folder/trace", vpps_engine_open(NULL, &engine));
@@ -50,6 +52,7 @@ static void after_it(Model m) {
   record_loss(&l, m.w, 3, 4);
   pid_t child = fork();
   if (child == 0) {
+    alarm(20); /* instead of hanging */
     float v;
     vpps_engine *engine;
     FAILS(VPPS_ERR_FORKED, "Fork before", vpps_value(graph, &l.words, 3, &v, 1));
