@@ -79,7 +79,7 @@ $(STUB):
 # go build would know by itself what is out of date, but takes seconds to find that nothing is.
 GOSOURCES := $(shell find bridge capi gpu jit persist include \( -name '*.go' -o -name '*.c' -o -name '*.cc' \
                -o -name '*.h' \) ! -name '*_test.go') go.mod go.sum packaging/scripts.pgo \
-             packaging/libvpps.map packaging/start.ld
+             packaging/libvpps.map packaging/start.ld Makefile
 lib: $(B)/libvpps.so
 $(B)/libvpps.so: $(GOSOURCES) $(STUB)
 	$(GO) build -tags cuda -trimpath -buildvcs=false -buildmode=c-shared -pgo=packaging/scripts.pgo \
