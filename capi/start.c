@@ -65,7 +65,9 @@ static int start(void) {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   __atomic_store_n(&started, 1, __ATOMIC_RELAXED);
+  vpps_before_go();
   vpps_go_start[0](1, block, block + ARGUMENTS);
+  vpps_after_go();
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   return 0;
 }

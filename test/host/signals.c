@@ -2,16 +2,19 @@
  * installed before are in loading.c. The library's own threads take no signal of the host's. */
 #include "host.h"
 
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 
-static volatile sig_atomic_t usr1;
+static volatile sig_atomic_t usr1, urgent;
 static sigjmp_buf back;
 static int *volatile nowhere;
 
 static void count(int signal) {
-  (void)signal;
-  usr1++;
+  if (signal == SIGURG)
+    urgent++;
+  else
+    usr1++;
 }
 static void jump(int signal) {
   (void)signal;
@@ -33,6 +36,13 @@ static void fault(void) {
     *nowhere = 1;
     CHECK(!"the fault was not noticed");
   }
+}
+
+/* Go's runtime takes SIGURG for itself; what it has not sent is still the host's. */
+static void urgent_is_shared(void) {
+  CHECK(urgent == 0 && kill(getpid(), SIGURG) == 0);
+  CHECK(urgent == 1 && pthread_kill(pthread_self(), SIGURG) == 0); /* as Go's runtime sends it */
+  CHECK(urgent == 1);
 }
 
 /* A signal for the process waits for a thread of the host's that takes it. */
@@ -57,8 +67,10 @@ static void own_threads_take_none(void) {
 
 int main(void) {
   install();
+  signal(SIGURG, count);
   own_threads_take_none();
   Model m = open_model();
+  urgent_is_shared();
   install();
   for (int round = 1; round <= 3; round++) {
     raise(SIGUSR1);
