@@ -82,7 +82,7 @@ static const int weights[] = {FUNCTIONS(WEIGHT)};
 enum { FUNCTIONS(FN) FUNCTION_COUNT };
 
 enum { STATUSES = 11, MOST_THREADS = 64, GRAPHS = 4, NODES = 48, POOL = 8, OLD = 64, INPUTS = 64 };
-enum { MOST_PARAMETERS = 2000, IDS = 4096, ROOM = 4096 };
+enum { MOST_PARAMETERS = 2000, IDS = 16, ROOM = 4096 };
 enum kind { ENGINE, GRAPH, TRAINER, HANDLE, KINDS };
 
 /* A graph as its thread knows it. */
@@ -215,10 +215,10 @@ static void has(const Thread *t, uint32_t trainer, size_t n) {
       if (parameters[p] == t->ids[k])
         parameters_of[trainer] |= 1u << p;
 }
-/* How many ids there are; those behind them in t->ids are 0. */
+/* Fills t->ids, and returns how many of them there are said to be. */
 static size_t any_ids(Thread *t) {
   const uint32_t n = below(t, 6);
-  for (uint32_t k = 0; k < n; k++)
+  for (uint32_t k = 0; k < IDS; k++)
     t->ids[k] = any_id(t);
   return (size_t)any_count(t, n);
 }
@@ -569,8 +569,8 @@ static int call_parameter_set_updated(Thread *t) {
 static int call_parameter_touched(Thread *t) {
   uint64_t n;
   int all;
-  return vpps_parameter_touched(any(t, ENGINE), any_id(t), one_in(t, 4) ? NULL : t->ids,
-                                any_count(t, IDS), one_in(t, 9) ? NULL : &n, &all);
+  return vpps_parameter_touched(any(t, ENGINE), any_id(t), one_in(t, 4) ? NULL : t->words,
+                                any_count(t, 8), one_in(t, 9) ? NULL : &n, &all);
 }
 static int call_parameter_memory(Thread *t) {
   float *values;
@@ -738,9 +738,9 @@ static int call_handle_trainer(Thread *t) {
 static int call_handle_keep(Thread *t) {
   const uint32_t n = below(t, 3);
   for (uint32_t k = 0; k < n; k++)
-    t->ids[k] = below(t, NODES);
+    t->words[k] = below(t, NODES);
   return vpps_handle_keep(any(t, HANDLE), one_in(t, 2) ? any_own(t)->graph : any(t, GRAPH),
-                          one_in(t, 9) ? NULL : t->ids, one_in(t, 9) ? (size_t)1 << 50 : n);
+                          one_in(t, 9) ? NULL : t->words, one_in(t, 9) ? (size_t)1 << 50 : n);
 }
 static int call_sync_latest_loss(Thread *t) {
   float loss;
