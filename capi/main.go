@@ -12,9 +12,7 @@ import "C"
 
 import (
 	"errors"
-	"fmt"
 	"runtime/debug"
-	"strings"
 	"unsafe"
 
 	"libvpps/bridge"
@@ -62,26 +60,8 @@ func argument(format string, a ...any) error { return wrong(persist.ErrArgument,
 // guard turns a panic into an error of the call.
 func guard(status *C.int) {
 	if r := recover(); r != nil {
-		*status = failed(panicked(r, debug.Stack()))
+		*status = failed(persist.Panicked(r, debug.Stack()))
 	}
-}
-
-func panicked(r any, stack []byte) error {
-	return fmt.Errorf("internal error: %v at %s", r, firstFrame(stack))
-}
-
-// firstFrame is the file and line where a panic began, of a stack taken while recovering.
-func firstFrame(stack []byte) string {
-	_, after, found := strings.Cut(string(stack), "\npanic(")
-	if !found {
-		return "an unknown place"
-	}
-	for line := range strings.SplitSeq(after, "\n") {
-		if strings.HasPrefix(line, "\t") && !strings.Contains(line, "runtime/") {
-			return strings.TrimSpace(line)
-		}
-	}
-	return "an unknown place"
 }
 
 // with does something with the object that a number stands for, and is the status of the call.

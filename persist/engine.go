@@ -112,7 +112,7 @@ var (
 	ErrArgument    = errors.New("wrong argument")
 	ErrNumeric     = errors.New("not finite")
 	ErrDevice      = errors.New("device failed")
-	ErrMemory      = errors.New("out of memory")
+	ErrMemory      = script.ErrMemory
 	ErrUnsupported = errors.New("not available")
 	ErrFile        = errors.New("file")
 )
@@ -349,7 +349,7 @@ func (e *Engine) run(r *script.Request) (*script.Built, error) {
 	r.Plan, r.Seed, r.Tensors = e.plan, e.seed, e.verify || e.check
 	r.Params = e.paramViews()
 	t := now()
-	built, err := e.builder.Build(r)
+	built, err := build(&e.builder, r)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ package persist
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
+	"strings"
 
 	"libvpps/gpu"
 	"libvpps/persist/script"
@@ -13,10 +15,52 @@ import (
 // errRefused is of a launch that the driver did not start: nothing has changed.
 var errRefused = fmt.Errorf("%w: it refused to start", ErrDevice)
 
-// harmless is the kind of an error after which the device works on, nil of all others.
+// unbuilt is an error of making a script. The device has not been asked for anything: the batch alone fails.
+type unbuilt struct{ error }
+
+func (u unbuilt) Unwrap() error { return u.error }
+
+// build makes a request's script. A panic is an error of the batch, too; the builder begins anew after it.
+func build(builder *script.Builder, r *script.Request) (built *script.Built, err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			*builder = script.Builder{}
+			err = unbuilt{Panicked(x, debug.Stack())}
+		}
+	}()
+	if built, err = builder.Build(r); err != nil {
+		return nil, unbuilt{err}
+	}
+	return built, nil
+}
+
+// Panicked is the error of a call that recovers from a panic.
+func Panicked(x any, stack []byte) error {
+	return fmt.Errorf("internal error: %v at %s", x, firstFrame(stack))
+}
+
+// firstFrame is the file and line where a panic began, of a stack taken while recovering.
+func firstFrame(stack []byte) string {
+	_, after, found := strings.Cut(string(stack), "\npanic(")
+	if !found {
+		return "an unknown place"
+	}
+	for line := range strings.SplitSeq(after, "\n") {
+		if strings.HasPrefix(line, "\t") && !strings.Contains(line, "runtime/") {
+			return strings.TrimSpace(line)
+		}
+	}
+	return "an unknown place"
+}
+
+// harmless is the kind of an error after which the device works on, nil of all others. An error of making a
+// script keeps its own.
 func harmless(err error) error {
 	var d *gpu.Error
+	var u unbuilt
 	switch {
+	case errors.As(err, &u):
+		return u.error
 	case errors.Is(err, ErrMemory):
 		return ErrMemory
 	case errors.Is(err, errRefused):

@@ -5,9 +5,9 @@ package persist
 // before the batch is handed over, so a worker fails only where the machine does.
 
 import (
-	"fmt"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -165,7 +165,12 @@ func (w *worker) next(awake bool) *job {
 // noResult is what a launch that is skipped leaves.
 var noResult = [5]float32{math.Float32frombits(script.Sentinel)}
 
-func (e *Engine) launchJob(builder *script.Builder, j *job, track int) error {
+func (e *Engine) launchJob(builder *script.Builder, j *job, track int) (err error) {
+	defer func() {
+		if x := recover(); x != nil {
+			err = Panicked(x, debug.Stack())
+		}
+	}()
 	t := now()
 	built, err := build(builder, &j.request)
 	e.span(track, "script", j.launch, t)
@@ -196,13 +201,4 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int) error {
 	e.stats.ExecuteNS += now() - t
 	e.stats.Launches++
 	return err
-}
-
-func build(builder *script.Builder, r *script.Request) (built *script.Built, err error) {
-	defer func() {
-		if x := recover(); x != nil {
-			err = fmt.Errorf("internal error while scheduling: %v", x)
-		}
-	}()
-	return builder.Build(r)
 }

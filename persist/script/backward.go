@@ -353,7 +353,7 @@ func (b *Builder) transposedSignature(u user, left, apart, flags uint32) (sig, p
 
 // allocHolders reserves a partial result of size floats for each holder, without gaps.
 func (b *Builder) allocHolders(holders, size uint32) uint32 {
-	return b.alloc(int(holders * size))
+	return b.alloc(int(holders) * int(size))
 }
 
 // paramSource is a gradient of a parameter, as big as it; rowSource one of a table's row.

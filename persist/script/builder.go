@@ -247,10 +247,13 @@ func (b *Builder) build(r *Request) (*Built, error) {
 	}
 	b.ends[InUpdate] = b.maxLevel
 	if b.full {
-		return nil, fmt.Errorf("the batch needs more than 16 GiB of activations: use a smaller batch")
+		return nil, errFull
 	}
 	b.out.Used = b.top - r.Base
 	b.emit()
+	if len(b.out.Script.Words) > math.MaxUint32 {
+		return nil, errLong
+	}
 	return &b.out, nil
 }
 
@@ -324,7 +327,7 @@ func (b *Builder) reportLoss() {
 func (b *Builder) reset(r *Request) {
 	b.r, b.g, b.s = r, r.Graph, r.State
 	b.plan.update(r.Plan)
-	b.arena = arena{top: r.Base, limit: math.MaxUint32 - 64}
+	b.arena = arena{top: r.Base, limit: highest}
 	n := 0
 	if b.g != nil {
 		n = b.g.Len()
@@ -443,7 +446,7 @@ func extend[T any](s []T, n int, v T) []T {
 
 // alloc reserves n floats of segment act, 16-byte aligned.
 func (b *Builder) alloc(n int) uint32 {
-	at := b.take(uint32(n+3) &^ 3)
+	at := b.take((uint64(n) + 3) &^ 3)
 	if b.r.Tensors {
 		b.tensors = append(b.tensors, uint32(SegAct), at, uint32(n))
 	}

@@ -60,21 +60,21 @@ type arena struct {
 }
 
 // take reserves n floats.
-func (a *arena) take(n uint32) uint32 {
-	if n > a.limit-a.top {
+func (a *arena) take(n uint64) uint32 {
+	if uint64(a.top)+n > uint64(a.limit) {
 		a.refill(n)
 	}
 	at := a.top
-	a.top += n
+	a.top += uint32(n)
 	return at
 }
 
 // refill takes the next chunk; without one, it lets memory overlap, and says so.
-func (a *arena) refill(n uint32) {
-	if a.chunk > 0 && n > a.chunk {
+func (a *arena) refill(n uint64) {
+	if a.chunk > 0 && n > uint64(a.chunk) {
 		panic(fmt.Sprintf("%d floats in chunks of %d", n, a.chunk))
 	}
-	if a.chunk == 0 || a.next+uint64(a.chunk) > math.MaxUint32-64 {
+	if a.chunk == 0 || a.next+uint64(a.chunk) > highest {
 		a.full, a.top = true, 0
 		return
 	}
@@ -285,7 +285,7 @@ func (b *Builder) lowerParts() error {
 	}
 	b.deal(b.top)
 	b.forwardParts()
-	tail.arena = arena{top: b.top, limit: math.MaxUint32 - 64}
+	tail.arena = arena{top: b.top, limit: highest}
 	for _, p := range x.list {
 		if p.division.err != nil {
 			return p.division.err

@@ -163,7 +163,7 @@ func (b *Builder) leaveParts(v, h, bias uint32, level int32) {
 	for i := range b.terms {
 		count += b.across(b.terms[i].matrix)
 	}
-	at := b.alloc(int(size * (2 + max(count, b.room[h]))))
+	at := b.alloc(int(size) * int(2+max(count, b.room[h])))
 	b.s.Value[h], b.s.Segment[h], b.s.Value[v] = at+size, SegAct, NoOffset
 	b.reader[h] = lowered
 	at += 2 * size

@@ -122,7 +122,7 @@ func (b *Builder) countLibrary(sig uint32, items []matrixItem) {
 
 // dropLibrary leaves the products of fewer items to the kernel, and those whose operands have no room in segment act.
 func (b *Builder) dropLibrary(least int) {
-	kept, room := b.out.Script.Library[:0], uint64(b.limit-b.top)
+	kept, room := b.out.Script.Library[:0], uint64(b.limit)-min(uint64(b.top), uint64(b.limit))
 	for _, g := range b.out.Script.Library {
 		size := uint64(g.Items)*uint64(g.Rows+g.Cols) + 8 // as alloc rounds up
 		if g.Items < least || size > room {

@@ -103,11 +103,11 @@ type closing struct {
 // close adds norm, clipping and update.
 func (b *Builder) close() {
 	spans := b.spans()
-	total := uint32(0)
+	total := uint64(0) // of up to two segments of 16 GiB
 	for _, s := range spans {
-		total += s.n
+		total += uint64(s.n)
 	}
-	processors := uint32(b.r.Plan.Processors)
+	processors := uint64(b.r.Plan.Processors)
 	share := max((total+processors-1)/processors, 256)
 	share = (share + 31) &^ 31
 	n := max((total+share-1)/share, 1)
@@ -137,17 +137,17 @@ func (b *Builder) judgeLoss() {
 // element at of the concatenation.
 type part struct {
 	spans        []span
-	at, from, to uint32
+	at, from, to uint64
 }
 
 // parts cuts the spans into n parts of so many elements.
-func (b *Builder) parts(spans []span, n, share uint32) {
+func (b *Builder) parts(spans []span, n, share uint64) {
 	list := resize(b.closing.parts, int(n))
 	b.closing.parts = list
-	at := uint32(0)
+	at := uint64(0)
 	for k := range n {
-		for len(spans) > 0 && at+spans[0].n <= k*share {
-			at += spans[0].n
+		for len(spans) > 0 && at+uint64(spans[0].n) <= k*share {
+			at += uint64(spans[0].n)
 			spans = spans[1:]
 		}
 		list[k] = part{spans, at, k * share, (k + 1) * share}
@@ -159,11 +159,11 @@ func (p *part) each(f func(s *span, shift, n uint32)) {
 	at := p.at
 	for i := range p.spans {
 		s := &p.spans[i]
-		lo, hi := max(p.from, at), min(p.to, at+s.n)
+		lo, hi := max(p.from, at), min(p.to, at+uint64(s.n))
 		if lo < hi {
-			f(s, lo-at, hi-lo)
+			f(s, uint32(lo-at), uint32(hi-lo))
 		}
-		if at += s.n; at >= p.to {
+		if at += uint64(s.n); at >= p.to {
 			return
 		}
 	}
