@@ -10,11 +10,12 @@ package kernel
 #cgo amd64,race CXXFLAGS: -DVPPS_V2_ONLY
 #include <stdlib.h>
 #include "host.h"
+#include "memory.h"
 */
 import "C"
 
 import (
-	"errors"
+	"fmt"
 	"math/bits"
 	"sync"
 	"time"
@@ -34,7 +35,7 @@ func Variant() string { return C.GoString(C.vpps_cpu_variant()) }
 type Machine struct {
 	launch  *C.struct_vpps_launch
 	res     *C.struct_vpps_residency
-	owned   []unsafe.Pointer // C memory of res
+	owned   []unsafe.Pointer // memory of res
 	states  int              // processors that launch.processors has room for
 	paces   [33]pace         // by the length of the script
 	Threads int
@@ -43,54 +44,89 @@ type Machine struct {
 }
 
 // NewMachine makes a machine over segments of C memory.
-func NewMachine(segments []unsafe.Pointer, threads int, waitSeconds float64) *Machine {
+func NewMachine(segments []unsafe.Pointer, threads int, waitSeconds float64) (*Machine, error) {
 	m := &Machine{Threads: threads}
-	m.launch = (*C.struct_vpps_launch)(C.calloc(1, C.size_t(unsafe.Sizeof(C.struct_vpps_launch{}))))
-	m.res = (*C.struct_vpps_residency)(C.calloc(1, C.size_t(unsafe.Sizeof(C.struct_vpps_residency{}))))
-	m.launch.residency = m.res
-	m.launch.status = (*C.uint32_t)(C.calloc(1, 64))
+	m.launch = (*C.struct_vpps_launch)(C.vpps_alloc_lines(1, C.size_t(unsafe.Sizeof(C.struct_vpps_launch{}))))
+	m.res = (*C.struct_vpps_residency)(C.vpps_alloc_lines(1, C.size_t(unsafe.Sizeof(C.struct_vpps_residency{}))))
+	status := (*C.uint32_t)(C.vpps_alloc_lines(1, 64))
+	if m.launch == nil || m.res == nil || status == nil {
+		Free(unsafe.Pointer(m.launch))
+		Free(unsafe.Pointer(m.res))
+		Free(unsafe.Pointer(status))
+		return nil, fmt.Errorf("%w for the processors", script.ErrMemory)
+	}
+	m.launch.residency, m.launch.status = m.res, status
 	m.launch.wait_seconds = C.double(waitSeconds)
 	for i, s := range segments {
-		m.launch.segment[i] = (*C.float)(s)
+		m.SetSegment(script.Segment(i), s)
 	}
-	return m
+	return m, nil
+}
+
+// SetSegment says where a segment is.
+func (m *Machine) SetSegment(s script.Segment, at unsafe.Pointer) {
+	m.launch.segment[s] = (*C.float)(at)
 }
 
 // Close frees the machine's memory.
 func (m *Machine) Close() {
-	m.freePlan()
-	C.free(m.launch.processors)
-	C.free(unsafe.Pointer(m.launch.status))
-	C.free(unsafe.Pointer(m.launch))
-	C.free(unsafe.Pointer(m.res))
+	free(m.owned)
+	Free(m.launch.processors)
+	Free(unsafe.Pointer(m.launch.status))
+	Free(unsafe.Pointer(m.launch))
+	Free(unsafe.Pointer(m.res))
 }
 
-func (m *Machine) freePlan() {
-	for _, p := range m.owned {
-		C.free(p)
+func free(all []unsafe.Pointer) {
+	for _, p := range all {
+		Free(p)
 	}
-	m.owned = m.owned[:0]
 }
 
-// cArray is aligned to cache lines.
-func cArray[T any](m *Machine, n int) []T {
-	const line = 64
+// residency is memory for a machine's plan.
+type residency struct {
+	owned []unsafe.Pointer
+	full  bool // there was not enough
+}
+
+// cArray is aligned to cache lines; without memory it is empty.
+func cArray[T any](r *residency, n int) []T {
 	var t T
-	p := C.calloc(C.size_t(n)*C.size_t(unsafe.Sizeof(t))+line, 1)
-	m.owned = append(m.owned, p)
-	return unsafe.Slice((*T)(unsafe.Add(p, -uintptr(p)%line)), n)
+	p := C.vpps_alloc_lines(C.size_t(n), C.size_t(unsafe.Sizeof(t)))
+	if p == nil {
+		r.full = true
+		return nil
+	}
+	r.owned = append(r.owned, p)
+	return unsafe.Slice((*T)(p), n)
 }
 
-// SetPlan tells which rows and columns of which matrix each processor works with.
-func (m *Machine) SetPlan(p *plan.Plan) {
-	m.freePlan()
-	matrices := cArray[C.struct_vpps_matrix](m, len(p.Matrices))
+// SetPlan tells which rows and columns of which matrix each processor works with. Without memory for that the
+// machine's plan stays.
+func (m *Machine) SetPlan(p *plan.Plan) error {
+	var r residency
+	res, err := r.of(p)
+	if err != nil {
+		free(r.owned)
+		return err
+	}
+	free(m.owned)
+	*m.res, m.owned = res, r.owned
+	return nil
+}
+
+func (r *residency) of(p *plan.Plan) (res C.struct_vpps_residency, err error) {
+	matrices := cArray[C.struct_vpps_matrix](r, len(p.Matrices))
+	first := cArray[C.uint32_t](r, len(p.Matrices)*p.Processors+1)
+	parts := cArray[C.struct_vpps_rows](r, len(p.Partitions))
+	columns := cArray[C.struct_vpps_columns](r, len(p.Matrices)*p.Processors)
+	panels := cArray[C.struct_vpps_panels](r, 2*len(p.Matrices)*p.Processors)
+	if r.full {
+		return res, fmt.Errorf("%w for the plan of %d matrices on %d processors", script.ErrMemory, len(p.Matrices), p.Processors)
+	}
 	for i, x := range p.Matrices {
 		matrices[i] = C.struct_vpps_matrix{C.uint32_t(x.Rows), C.uint32_t(x.Cols), C.uint32_t(x.Offset)}
 	}
-	first := cArray[C.uint32_t](m, len(p.Matrices)*p.Processors+1)
-	parts := cArray[C.struct_vpps_rows](m, len(p.Partitions))
-	columns := cArray[C.struct_vpps_columns](m, len(p.Matrices)*p.Processors)
 	n := 0
 	for i := range p.Matrices {
 		held := p.Residence(i).Columns == 0
@@ -111,12 +147,16 @@ func (m *Machine) SetPlan(p *plan.Plan) {
 		}
 	}
 	first[len(first)-1] = C.uint32_t(n)
-	m.res.processors, m.res.matrices = C.uint32_t(p.Processors), C.uint32_t(len(p.Matrices))
-	m.res.matrix, m.res.first, m.res.parts = unsafe.SliceData(matrices), unsafe.SliceData(first), unsafe.SliceData(parts)
-	m.res.columns = unsafe.SliceData(columns)
-	m.res.panels = unsafe.SliceData(cArray[C.struct_vpps_panels](m, 2*len(p.Matrices)*p.Processors))
-	floats := int(C.vpps_cpu_place_operands(m.res, nil))
-	C.vpps_cpu_place_operands(m.res, unsafe.SliceData(cArray[C.float](m, floats)))
+	res.processors, res.matrices = C.uint32_t(p.Processors), C.uint32_t(len(p.Matrices))
+	res.matrix, res.first, res.parts = unsafe.SliceData(matrices), unsafe.SliceData(first), unsafe.SliceData(parts)
+	res.columns, res.panels = unsafe.SliceData(columns), unsafe.SliceData(panels)
+	floats := int(C.vpps_cpu_place_operands(&res, nil))
+	operands := cArray[C.float](r, floats)
+	if r.full {
+		return res, fmt.Errorf("%w for panels of %d matrices: %d bytes", script.ErrMemory, len(p.Matrices), 4*floats)
+	}
+	C.vpps_cpu_place_operands(&res, unsafe.SliceData(operands))
+	return res, nil
 }
 
 // Status is the sticky word: nonzero after a batch whose gradients were not finite.
@@ -126,12 +166,12 @@ func (m *Machine) Status() *uint32 { return (*uint32)(unsafe.Pointer(m.launch.st
 // the same.
 func (m *Machine) Run(memory unsafe.Pointer, processors int, batch uint32) error {
 	if processors > m.states {
-		C.free(m.launch.processors)
-		m.launch.processors = C.calloc(C.size_t(processors), C.vpps_cpu_state_bytes())
-		m.states = processors
-	}
-	if m.launch.processors == nil {
-		return errors.New("out of memory for the processors' state")
+		states := C.vpps_alloc_lines(C.size_t(processors), C.vpps_cpu_state_bytes())
+		if states == nil {
+			return fmt.Errorf("%w for the state of %d processors", script.ErrMemory, processors)
+		}
+		Free(m.launch.processors)
+		m.launch.processors, m.states = states, processors
 	}
 	m.launch.script = (*C.uint32_t)(memory)
 	m.launch.batch, m.launch.part = C.uint32_t(batch), C.uint32_t(m.Part)
@@ -177,12 +217,6 @@ func (m *Machine) together(threads int) {
 	C.vpps_cpu_run(m.launch, 0, C.uint32_t(threads))
 	wg.Wait()
 }
-
-// Alloc returns n words of zeroed C memory that Free releases.
-func Alloc(words int) unsafe.Pointer { return C.calloc(C.size_t(words), 4) }
-
-// Free releases memory of Alloc.
-func Free(p unsafe.Pointer) { C.free(p) }
 
 // SetClocks has the processors leave records of script.ClockWords words of 64 bits each in C memory;
 // nil: no more.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"syscall"
 	"unsafe"
 
 	"libvpps/jit/kernel"
@@ -21,8 +20,8 @@ type Executor struct {
 	Atomics    bool // of the plans that it makes
 	machine    *kernel.Machine
 	processors int
-	planned    int                        // processors of the plan
-	segments   [script.Segments][]float32 // reserved address space; pages come when touched
+	planned    int // processors of the plan
+	segments   [script.Segments]segment
 	script     unsafe.Pointer
 	words      int            // that script has room for
 	clocks     *clocks.Sum    // nil: none
@@ -30,28 +29,23 @@ type Executor struct {
 	recorded   int            // how many there is room for
 }
 
-// A segment is reserved at its largest, so that growing moves nothing. Less is taken
-// where the system grants less.
-const (
-	reserve = 16 << 30
-	least   = 64 << 20
-)
-
 // New makes an executor with a number of threads and virtual processors (0: up to one for each
 // thread, as the model's size demands); waitSeconds bounds every wait.
 func New(threads, processors int, waitSeconds float64) (*Executor, error) {
 	e := &Executor{processors: processors}
 	pointers := make([]unsafe.Pointer, script.Segments)
+	var err error
 	for s := range e.segments {
-		mem, err := reserveSegment()
-		if err != nil {
+		if err = e.segments[s].open(); err != nil {
 			e.unmap()
-			return nil, fmt.Errorf("reserving segment %v: %w", script.Segment(s), err)
+			return nil, fmt.Errorf("segment %v: %w", script.Segment(s), err)
 		}
-		e.segments[s] = mem
-		pointers[s] = unsafe.Pointer(&mem[0])
+		pointers[s] = e.segments[s].at()
 	}
-	e.machine = kernel.NewMachine(pointers, threads, waitSeconds)
+	if e.machine, err = kernel.NewMachine(pointers, threads, waitSeconds); err != nil {
+		e.unmap()
+		return nil, err
+	}
 	e.machine.Check = os.Getenv("VPPS_CHECK") == "1"
 	if os.Getenv("VPPS_CLOCKS") == "1" {
 		e.clocks = &clocks.Sum{}
@@ -59,24 +53,9 @@ func New(threads, processors int, waitSeconds float64) (*Executor, error) {
 	return e, nil
 }
 
-func reserveSegment() ([]float32, error) {
-	for size := reserve; ; size /= 2 {
-		mem, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE,
-			syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
-		if err == nil {
-			return unsafe.Slice((*float32)(unsafe.Pointer(&mem[0])), size/4), nil
-		}
-		if size <= least {
-			return nil, err
-		}
-	}
-}
-
 func (e *Executor) unmap() {
-	for _, s := range e.segments {
-		if s != nil {
-			syscall.Munmap(unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*4))
-		}
+	for s := range e.segments {
+		e.segments[s].close()
 	}
 }
 
@@ -127,7 +106,9 @@ func (e *Executor) Replans() bool { return true }
 
 // SetPlan takes a new residency.
 func (e *Executor) SetPlan(p *plan.Plan) error {
-	e.machine.SetPlan(p)
+	if err := e.machine.SetPlan(p); err != nil {
+		return err
+	}
 	e.planned = p.Processors
 	return nil
 }
@@ -138,26 +119,36 @@ func (e *Executor) Asynchronous() bool { return e.planned < e.machine.Threads &&
 
 // Grow makes sure that a segment has room for n floats.
 func (e *Executor) Grow(s script.Segment, n uint64) error {
-	if have := uint64(len(e.segments[s])); n > have {
-		return fmt.Errorf("segment %v: %d bytes needed, %d reserved: use smaller batches", s, 4*n, 4*have)
+	if err := e.segments[s].grow(n); err != nil {
+		return fmt.Errorf("segment %v: %w", s, err)
 	}
+	e.machine.SetSegment(s, e.segments[s].at())
 	return nil
 }
 
 // Read copies from a segment.
 func (e *Executor) Read(s script.Segment, offset uint64, to []float32) error {
-	copy(to, e.segments[s][offset:])
+	copy(to, e.segments[s].floats[offset:])
 	return nil
 }
 
 // Write copies to a segment.
 func (e *Executor) Write(s script.Segment, offset uint64, from []float32) error {
-	copy(e.segments[s][offset:], from)
+	copy(e.segments[s].floats[offset:], from)
 	return nil
 }
 
-// Segment is the memory of a segment itself.
-func (e *Executor) Segment(s script.Segment) []float32 { return e.segments[s] }
+// Zero sets n floats of a segment to 0.
+func (e *Executor) Zero(s script.Segment, offset, n uint64) error {
+	zero(e.segments[s].floats[offset:][:n])
+	return nil
+}
+
+// Segment is the memory of a segment itself, which from then on stays where it is.
+func (e *Executor) Segment(s script.Segment) []float32 {
+	e.segments[s].pinned = true
+	return e.segments[s].floats
+}
 
 // Launch runs a script to its end.
 func (e *Executor) Launch(s *script.Script, batch uint32) error {
@@ -165,17 +156,17 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	if e.machine.Check {
 		n = int(s.Words[script.HeadTensorEnd])
 		for at, end := range s.Recycled() {
-			unwrite(e.segments[script.SegAct][at:end])
+			unwrite(e.segments[script.SegAct].floats[at:end])
 		}
 	}
 	if n > e.words {
-		kernel.Free(e.script)
-		e.words = n + n/2
-		e.script = kernel.Alloc(e.words)
-		if e.script == nil {
-			e.words = 0
-			return fmt.Errorf("out of memory for a script of %d words", n)
+		words := n + n/2
+		memory := kernel.Alloc(words)
+		if memory == nil {
+			return fmt.Errorf("%w for a script of %d words", script.ErrMemory, n)
 		}
+		kernel.Free(e.script)
+		e.script, e.words = memory, words
 	}
 	copy(unsafe.Slice((*uint32)(e.script), e.words), s.Words[:n])
 	inputs := unsafe.Add(e.script, 4*uintptr(s.Words[script.HeadInputs]))
@@ -195,12 +186,12 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 // watch has so many processors leave records.
 func (e *Executor) watch(processors int) error {
 	if processors > e.recorded {
-		kernel.Free(e.records)
-		e.recorded = 0
-		if e.records = kernel.Alloc(2 * processors * script.ClockWords); e.records == nil {
-			return fmt.Errorf("out of memory for the clocks of %d processors", processors)
+		records := kernel.Alloc(2 * processors * script.ClockWords)
+		if records == nil {
+			return fmt.Errorf("%w for the clocks of %d processors", script.ErrMemory, processors)
 		}
-		e.recorded = processors
+		kernel.Free(e.records)
+		e.records, e.recorded = records, processors
 		e.machine.SetClocks(e.records)
 	}
 	return nil

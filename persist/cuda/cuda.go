@@ -266,6 +266,14 @@ func (e *Executor) Write(s script.Segment, offset uint64, from []float32) error 
 	return e.dev.CopyToDevice(e.segments[s].at+gpu.Ptr(4*offset), unsafe.Pointer(&from[0]), 4*len(from))
 }
 
+// Zero sets n floats of a segment to 0.
+func (e *Executor) Zero(s script.Segment, offset, n uint64) error {
+	if n == 0 {
+		return nil
+	}
+	return e.dev.Memset32(e.segments[s].at+gpu.Ptr(4*offset), 0, int64(n))
+}
+
 // Space is pinned words for the script of a batch, if they are enough: Launch then copies it to the device from there. The
 // batch is fewer than slots ahead of the first that was not launched yet. It may be called while another goroutine launches.
 func (e *Executor) Space(batch uint32) []uint32 {

@@ -382,9 +382,14 @@ func (g *GPU) run(p *plan.Plan, args []byte) error {
 		return nil
 	}
 
-	m := kernel.NewMachine(segments, 1, wait)
+	m, err := kernel.NewMachine(segments, 1, wait)
+	if err != nil {
+		return err
+	}
 	defer m.Close()
-	m.SetPlan(p)
+	if err := m.SetPlan(p); err != nil {
+		return err
+	}
 	m.Part = part
 	*m.Status() = *(*uint32)(status)
 	head := unsafe.Slice((*uint32)(words), script.HeadWords)

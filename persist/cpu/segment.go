@@ -1,0 +1,96 @@
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"sync/atomic"
+	"unsafe"
+
+	"libvpps/jit/kernel"
+	"libvpps/persist/script"
+)
+
+// segment is memory that grows where it is, for each has an address of its own with nobody near: so it takes no more
+// address space than it needs, and nothing is copied. Where somebody is in its way after all it moves, unless its
+// addresses are known outside.
+type segment struct {
+	floats []float32 // zeroed; pages come when they are touched
+	pinned bool
+}
+
+const (
+	step   = 4 << 20    // bytes that a segment grows by at least, if there are as many
+	most   = 1 << 32    // floats of a segment: offsets have 32 bits
+	apart  = 8 * most   // bytes between the addresses of two segments
+	lowest = 0x48 << 40 // of these addresses, far from where programs and libraries are
+	lanes  = 128        // how many of them there are
+)
+
+// lane counts the addresses that were tried.
+var lane atomic.Uint32
+
+// open maps a segment of one step.
+func (s *segment) open() error {
+	for tries := 1; ; tries++ {
+		near := uintptr(lowest) + uintptr(lane.Add(1)%lanes)*apart
+		p := kernel.Map(step, near)
+		if p == nil {
+			return fmt.Errorf("%w: %d bytes of address space", script.ErrMemory, step)
+		}
+		if uintptr(p) == near || tries == lanes {
+			s.set(p, step)
+			return nil
+		}
+		kernel.Unmap(p, step)
+	}
+}
+
+func (s *segment) set(p unsafe.Pointer, bytes uint64) {
+	s.floats = unsafe.Slice((*float32)(p), bytes/4)
+}
+
+func (s *segment) at() unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(s.floats)) }
+
+func (s *segment) close() {
+	if s.floats != nil {
+		kernel.Unmap(s.at(), uintptr(4*len(s.floats)))
+	}
+	s.floats = nil
+}
+
+// grow makes room for n floats.
+func (s *segment) grow(n uint64) error {
+	have := uint64(len(s.floats))
+	if n <= have {
+		return nil
+	}
+	if n > most {
+		return fmt.Errorf("%w: it has at most 16 GiB: use smaller batches or a smaller model", script.ErrMemory)
+	}
+	for _, unit := range []uint64{step, uint64(os.Getpagesize())} {
+		bytes := (4*n + unit - 1) / unit * unit
+		if p := kernel.Extend(s.at(), uintptr(4*have), uintptr(bytes), !s.pinned); p != nil {
+			s.set(p, bytes)
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %d bytes of address space needed, %d there (ulimit -v bounds it): use smaller batches or a smaller model", script.ErrMemory, 4*n, 4*have)
+}
+
+// zero clears memory; of large ones whole pages are given back to the system instead of being written.
+func zero(m []float32) {
+	page := uintptr(os.Getpagesize())
+	if len(m) < step/4 {
+		clear(m)
+		return
+	}
+	begin := uintptr(unsafe.Pointer(&m[0]))
+	head := int((begin+page-1)/page*page-begin) / 4
+	pages := (len(m) - head) * 4 / int(page) * int(page)
+	if !kernel.Discard(unsafe.Pointer(&m[head]), uintptr(pages)) {
+		clear(m)
+		return
+	}
+	clear(m[:head])
+	clear(m[head+pages/4:])
+}
