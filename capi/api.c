@@ -21,23 +21,26 @@ __attribute__((constructor)) static void make_last_error(void) {
   pthread_key_create(&last_error, free);
 }
 
-void vpps_set_error(const char *text) {
+void vpps_set_error(const char *text, size_t n) {
   char *p = pthread_getspecific(last_error);
   if (!p) {
-    p = malloc(ERROR_SIZE);
+    p = calloc(1, ERROR_SIZE);
     if (!p || pthread_setspecific(last_error, p)) {
       free(p);
       return;
     }
   }
-  snprintf(p, ERROR_SIZE, "%s", text);
+  if (n >= ERROR_SIZE)
+    n = ERROR_SIZE - 1;
+  memcpy(p, text, n);
+  p[n] = 0;
   for (; *p; p++)
     if (*p == '\n')
       *p = ' ';
 }
 
 static vpps_status error(vpps_status status, const char *text) {
-  vpps_set_error(text);
+  vpps_set_error(text, strlen(text));
   return status;
 }
 

@@ -1,6 +1,8 @@
 package main
 
 /*
+#define _GNU_SOURCE
+#include <string.h>
 #include "vpps.h"
 #include "errors.h"
 */
@@ -31,16 +33,27 @@ type shared struct {
 //export goEngineOpen
 func goEngineOpen(o *C.vpps_cengine_options, out *C.uintptr_t) (status C.int) {
 	defer guard(&status)
-	name := "auto"
-	if o.device != nil {
-		name = C.GoString(o.device)
+	name, err := textOf(o.device, "device")
+	if err != nil {
+		return failed(err)
+	}
+	if o.device == nil {
+		name = "auto"
+	}
+	plan, err := textOf(o.plan, "plan")
+	if err != nil {
+		return failed(err)
+	}
+	trace, err := textOf(o.trace, "trace")
+	if err != nil {
+		return failed(err)
 	}
 	engines.Lock()
 	defer engines.Unlock()
 	s := engines.open[name]
 	if s == nil {
 		e, err := persist.Open(persist.Options{Device: name, Threads: int(o.threads), Processors: int(o.processors), Seed: uint32(o.seed), Snapshot: int(o.snapshot_batches),
-			Plan: textOf(o.plan), Trace: textOf(o.trace), Times: o.times != 0, Version: fmt.Sprintf("%d.%d.%d", C.VPPS_VERSION_MAJOR, C.VPPS_VERSION_MINOR, C.VPPS_VERSION_PATCH)})
+			Plan: plan, Trace: trace, Times: o.times != 0, Version: fmt.Sprintf("%d.%d.%d", C.VPPS_VERSION_MAJOR, C.VPPS_VERSION_MINOR, C.VPPS_VERSION_PATCH)})
 		if err != nil {
 			return failed(err)
 		}
@@ -53,12 +66,19 @@ func goEngineOpen(o *C.vpps_cengine_options, out *C.uintptr_t) (status C.int) {
 	return 0
 }
 
+// mostText bounds a caller's string: longer ones are not copied.
+const mostText = 1 << 16
+
 // textOf is a C string, "" for NULL.
-func textOf(s *C.vpps_cchar) string {
+func textOf(s *C.vpps_cchar, what string) (string, error) {
 	if s == nil {
-		return ""
+		return "", nil
 	}
-	return C.GoString((*C.char)(s))
+	n := C.strnlen((*C.char)(s), mostText+1)
+	if n > mostText {
+		return "", argument("the %s has more than %d bytes", what, mostText)
+	}
+	return C.GoStringN((*C.char)(s), C.int(n)), nil
 }
 
 // share enters a new engine under its names, unless its device has one already.

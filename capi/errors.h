@@ -1,4 +1,4 @@
-/* The last error of a thread, and the fork flag: C memory, for Go has neither. */
+/* The last error of a thread, of n bytes: C memory, for Go has no threads. */
 #ifndef VPPS_ERRORS_H
 #define VPPS_ERRORS_H
 #include <stdlib.h>
@@ -10,5 +10,5 @@ typedef const vpps_dim vpps_cdim;
 typedef const vpps_words vpps_cwords;
 typedef const vpps_engine_options vpps_cengine_options;
 typedef const vpps_trainer_options vpps_ctrainer_options;
-void vpps_set_error(vpps_cchar *text);
+void vpps_set_error(vpps_cchar *text, size_t n);
 #endif

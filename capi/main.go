@@ -12,6 +12,7 @@ import "C"
 
 import (
 	"errors"
+	"fmt"
 	"runtime/debug"
 	"unsafe"
 
@@ -26,9 +27,8 @@ func failed(err error) C.int {
 	if err == nil {
 		return C.VPPS_OK
 	}
-	text := C.CString(err.Error())
-	C.vpps_set_error(text)
-	C.free(unsafe.Pointer(text))
+	text := err.Error()
+	C.vpps_set_error((*C.vpps_cchar)(unsafe.Pointer(unsafe.StringData(text))), C.size_t(len(text)))
 	var graph *bridge.Error
 	switch {
 	case errors.As(err, &graph):

@@ -47,15 +47,15 @@ func goParameterCreate(h C.uintptr_t, c C.uint32_t, name *C.vpps_cchar, dim *C.v
 	return withEngine(h, func(e *persist.Engine) error {
 		d := *(*bridge.Dim)(unsafe.Pointer(dim))
 		if err := bridge.CheckDim(&d); err != nil {
-			return err
+			return argument("%v", err)
 		}
 		var v []float32
 		if values != nil {
 			v = slice[float32](values, C.size_t(d.Size()))
 		}
-		n := ""
-		if name != nil {
-			n = C.GoString((*C.char)(name))
+		n, err := textOf(name, "name")
+		if err != nil {
+			return err
 		}
 		id, err := e.NewParameter(uint32(c), n, d, flags&C.VPPS_PARAMETER_LOOKUP != 0, v)
 		if err == nil {
@@ -145,16 +145,16 @@ func goParameterSetUpdated(h C.uintptr_t, id C.uint32_t, updated C.int) C.int {
 //export goParameterTouched
 func goParameterTouched(h C.uintptr_t, id C.uint32_t, rows *C.uint32_t, capacity C.uint64_t, count *C.uint64_t, all *C.int) C.int {
 	return withEngine(h, func(e *persist.Engine) error {
-		r, whole, err := e.Touched(uint32(id))
+		if rows == nil {
+			capacity = 0
+		}
+		n, whole, err := e.Touched(uint32(id), slice[uint32](rows, C.size_t(min(capacity, 1<<32))))
 		if err != nil {
 			return err
 		}
-		*count, *all = C.uint64_t(len(r)), 0
+		*count, *all = C.uint64_t(n), 0
 		if whole {
 			*all = 1
-		}
-		if rows != nil {
-			copy(slice[uint32](rows, C.size_t(min(capacity, C.uint64_t(len(r))))), r)
 		}
 		return nil
 	})

@@ -11,12 +11,14 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -103,7 +105,7 @@ func (c *Cache) get(key string) []byte {
 	if c == nil || c.Dir == "" {
 		return nil
 	}
-	b, err := os.ReadFile(c.path(key))
+	b, err := readAtMost(c.path(key), c.Max)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			c.note(err)
@@ -118,6 +120,25 @@ func (c *Cache) get(key string) []byte {
 	now := time.Now()
 	os.Chtimes(c.path(key), now, now) // recently used
 	return b[:n]
+}
+
+// readAtMost reads a regular file, of a larger one nothing: it holds no kernel.
+func readAtMost(path string, most int64) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
+		return nil, err
+	}
+	b := make([]byte, info.Size())
+	n, err := io.ReadFull(f, b)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return b[:n], err
 }
 
 func (c *Cache) drop(key string) {

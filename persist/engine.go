@@ -30,6 +30,8 @@ type Executor interface {
 	// Read and Write wait for the launches before them.
 	Read(s script.Segment, offset uint64, to []float32) error
 	Write(s script.Segment, offset uint64, from []float32) error
+	// Zero sets n floats to 0, as if they were written.
+	Zero(s script.Segment, offset, n uint64) error
 	// Launch runs a script; on a GPU it returns before the script has run. The script's
 	// words may be reused at once.
 	Launch(s *script.Script, batch uint32) error
@@ -69,7 +71,10 @@ type Engine struct {
 	collections []Collection
 	graphs      map[*Graph]struct{}
 	recordings  []*recording            // of closed graphs
-	used        [script.Segments]uint64 // floats handed out
+	used        [script.Segments]uint64 // floats handed out, those in free included
+	free        [script.Segments]spans  // memory of parameters that are gone, by the segment of their values
+	destroyed   uint64                  // parameters
+	room        room
 	plan        *plan.Plan
 	unplanned   bool        // a matrix was added since
 	trial       *plan.Trial // plans that are being measured, nil: none
@@ -142,7 +147,10 @@ func Open(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := newEngine(exec, o.Seed)
-	if err := e.measure(o); err != nil {
+	if err = e.room.prove(0, "an engine"); err == nil {
+		err = e.measure(o)
+	}
+	if err != nil {
 		exec.Close()
 		return nil, err
 	}
@@ -177,6 +185,9 @@ func waitSeconds() float64 {
 	return 10
 }
 
+// mostThreads bounds threads and virtual processors of a CPU: each costs memory, and work in every batch.
+const mostThreads = 1024
+
 func openCPU(o Options, settings plan.Settings) (Executor, error) {
 	threads := o.Threads
 	if threads == 0 {
@@ -185,9 +196,12 @@ func openCPU(o Options, settings plan.Settings) (Executor, error) {
 	if threads <= 0 {
 		threads = min(runtime.NumCPU(), 4)
 	}
+	if threads > mostThreads || o.Processors > mostThreads {
+		return nil, wrong(ErrArgument, "%d threads and %d processors: at most %d of each; 0 lets the library choose", threads, o.Processors, mostThreads)
+	}
 	x, err := cpu.New(threads, max(o.Processors, 0), waitSeconds())
 	if err != nil {
-		return nil, wrong(ErrMemory, "%v", err)
+		return nil, wrong(ErrMemory, "cpu: %v", err)
 	}
 	x.Atomics = settings.Atomics
 	return x, nil
@@ -206,6 +220,9 @@ func (e *Engine) Close() {
 	e.timeline.close()
 	for i := range e.params {
 		e.params[i].free()
+	}
+	for _, f := range e.flights {
+		f.free()
 	}
 	e.snapshot.free()
 	e.pipe.stop()

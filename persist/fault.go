@@ -93,7 +93,7 @@ func (e *Engine) fail(err error) error {
 // unless the driver says otherwise.
 func (e *Engine) unplannable(err error) error {
 	var d *gpu.Error
-	if errors.As(err, &d) && (d.Fatal() || d.OutOfMemory()) {
+	if errors.Is(err, ErrMemory) || errors.As(err, &d) && (d.Fatal() || d.OutOfMemory()) {
 		return e.broke(err)
 	}
 	return wrong(ErrUnsupported, "%v", err)
@@ -116,6 +116,14 @@ func (e *Engine) grow(s script.Segment, n uint64, what string) error {
 // download and upload copy from and to a segment.
 func (e *Engine) download(s script.Segment, offset uint64, to []float32) error {
 	if err := e.exec.Read(s, offset, to); err != nil {
+		return e.broke(err)
+	}
+	return nil
+}
+
+// zero sets n floats of a segment to 0.
+func (e *Engine) zero(s script.Segment, offset, n uint64) error {
+	if err := e.exec.Zero(s, offset, n); err != nil {
 		return e.broke(err)
 	}
 	return nil

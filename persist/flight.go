@@ -7,6 +7,7 @@ package persist
 import (
 	"slices"
 
+	"libvpps/jit/kernel"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
@@ -36,7 +37,7 @@ type paramBefore struct {
 	fused    bool
 	rows     []uint32
 	version  uint64
-	gradient []float32 // pending elements, in order; nil: none, or not to be brought back
+	gradient []float32 // pending elements, in order, in C memory; nil: none, or not to be brought back
 }
 
 // depart notes, before a batch is launched, what the batch may change.
@@ -56,12 +57,21 @@ func (e *Engine) depart(t *Trainer) (*flight, error) {
 			// Left by a backward: the batch adds to it and applies it.
 			var err error
 			if b.gradient, err = e.pendingGradient(p); err != nil {
+				e.land(f)
 				return nil, err
 			}
 		}
 		f.params = append(f.params, b)
 	}
 	return f, nil
+}
+
+// free forgets what the batch may have changed.
+func (f *flight) free() {
+	for i := range f.params {
+		kernel.FreeFloats(f.params[i].gradient)
+	}
+	f.params = f.params[:0]
 }
 
 // spansOf calls f for the offsets of a parameter's pending gradient.
@@ -77,13 +87,26 @@ func (p *parameter) spansOf(f func(offset, n uint32) error) error {
 	return nil
 }
 
-func (e *Engine) pendingGradient(p *parameter) (all []float32, err error) {
-	err = p.spansOf(func(offset, n uint32) error {
-		at := len(all)
-		all = append(all, make([]float32, n)...)
-		return e.download(p.segment(Gradient), uint64(p.Offset+offset), all[at:])
+func (e *Engine) pendingGradient(p *parameter) ([]float32, error) {
+	size := len(p.Rows) * int(p.Row)
+	if p.Pending {
+		size = int(p.Size)
+	}
+	all := kernel.Floats(size)
+	if all == nil {
+		return nil, wrong(ErrMemory, "parameter %q: no memory for a copy of its pending gradient, %d bytes: call update before fb", p.name, 4*size)
+	}
+	rest := all
+	err := p.spansOf(func(offset, n uint32) error {
+		part := rest[:n]
+		rest = rest[n:]
+		return e.download(p.segment(Gradient), uint64(p.Offset+offset), part)
 	})
-	return all, err
+	if err != nil {
+		kernel.FreeFloats(all)
+		return nil, err
+	}
+	return all, nil
 }
 
 // settle waits until at most behind batches are unread, and reports a batch that failed, once.
@@ -131,6 +154,7 @@ func (e *Engine) collect(behind int) error {
 func (e *Engine) land(f *flight) {
 	e.unpin(f.evidence.recording)
 	f.evidence.recording = nil
+	f.free()
 	e.landed = append(e.landed, f)
 }
 

@@ -3,9 +3,11 @@ package persist
 // Graphs: what was recorded, which nodes are evaluated and where their values are.
 
 import (
+	"fmt"
 	"slices"
 
 	"libvpps/bridge"
+	"libvpps/bridge/ops"
 	"libvpps/persist/script"
 )
 
@@ -33,6 +35,8 @@ type recording struct {
 	marks    []watermark
 	keep     []uint32 // nodes whose values the next fb keeps
 	before   savepoint
+
+	destroyed uint64 // the engine's, when all parameters that nodes mention were there
 }
 
 // progress is how far a graph's evaluation has come.
@@ -128,11 +132,12 @@ func (e *Engine) unpin(r *recording) {
 func (e *Engine) newRecording() *recording {
 	n := len(e.recordings) - 1
 	if n < 0 {
-		return &recording{}
+		return &recording{destroyed: e.destroyed}
 	}
 	r := e.recordings[n]
 	e.recordings = e.recordings[:n]
 	r.reset()
+	r.destroyed = e.destroyed
 	return r
 }
 
@@ -177,10 +182,16 @@ func (g *Graph) call(name string, came uint64, w *bridge.Words, node uint32, unr
 	if err := g.e.ready(unread); err != nil {
 		return err
 	}
+	if err := g.e.roomForWords(w); err != nil {
+		return err
+	}
 	g.save()
 	err := g.append(w)
 	if err == nil {
 		err = g.check(node)
+	}
+	if err == nil {
+		err = g.e.roomForScript(g.ir())
 	}
 	if err == nil {
 		g.compareVersions()
@@ -244,6 +255,9 @@ func (g *Graph) append(w *bridge.Words) error {
 		g.expanded = &bridge.Expanded{}
 	}
 	if g.expanded != nil {
+		if err := g.e.roomForExpansion(g.wire.Len()); err != nil {
+			return err
+		}
 		g.expanded.Extend(&g.wire)
 	}
 	return nil
@@ -253,6 +267,23 @@ func (g *Graph) check(node uint32) error {
 	if int(node) >= g.wire.Len() {
 		return wrong(ErrArgument, "node %d of a graph of %d nodes", node, g.wire.Len())
 	}
+	return g.checkParameters()
+}
+
+// checkParameters looks for parameters that were destroyed since the graph's nodes were recorded.
+func (g *Graph) checkParameters() error {
+	if g.destroyed == g.e.destroyed {
+		return nil
+	}
+	for n, op := range g.wire.Op {
+		switch op {
+		case ops.Parameter, ops.ConstParameter, ops.Lookup, ops.ConstLookup:
+			if id := g.wire.AttrsOf(uint32(n))[0]; g.e.params[id].Size == 0 {
+				return &bridge.Error{Node: n, Op: op, Reason: fmt.Sprintf("parameter %d was destroyed: record the graph without it", id)}
+			}
+		}
+	}
+	g.destroyed = g.e.destroyed
 	return nil
 }
 

@@ -70,29 +70,62 @@ func (e *Engine) NewParameter(collection uint32, name string, dim bridge.Dim, lo
 		p.Row = uint32(size) / dim.D[dim.Nd-1]
 	}
 	p.Column = min(dim.D[0], p.Row)
-	val, grad := p.segment(Values), p.segment(Gradient)
-	at := (e.used[val] + 15) &^ 15 // a cache line
-	if at+uint64(size) > 1<<32-64 {
-		return 0, wrong(ErrMemory, "parameter %q: segment %v would exceed 16 GiB", name, val)
-	}
-	for _, s := range []script.Segment{val, grad} {
-		if err := e.grow(s, at+uint64(size), fmt.Sprintf("parameter %q", name)); err != nil {
-			return 0, e.broke(err)
-		}
-	}
-	p.Offset = uint32(at)
-	if values == nil {
-		values = make([]float32, size)
-	}
-	if err := e.upload(val, at, values); err != nil {
+	if err := e.room.prove(uint64(len(e.params))*paramBytes, "the list of parameters"); err != nil {
 		return 0, err
 	}
-	e.used[val] = at + uint64(size)
+	if err := e.place(&p, values); err != nil {
+		return 0, err
+	}
 	e.params = append(e.params, p)
 	if !lookup && dim.Nd == 2 {
 		e.unplanned = true
 	}
 	return uint32(len(e.params) - 1), nil
+}
+
+// places is what the offsets of parameters are multiples of: a cache line.
+const places = 16
+
+// place gives a parameter memory, that of destroyed ones first, and values; nil: zeros.
+func (e *Engine) place(p *parameter, values []float32) (err error) {
+	val, grad, size := p.segment(Values), p.segment(Gradient), uint64(p.Size)
+	at, again := e.free[val].take((size + places - 1) &^ (places - 1))
+	if !again {
+		at = (e.used[val] + places - 1) &^ (places - 1)
+	}
+	if at+size > 1<<32-64 {
+		return wrong(ErrMemory, "parameter %q: segment %v would exceed 16 GiB", p.name, val)
+	}
+	p.Offset = uint32(at)
+	defer func() {
+		if err != nil && again {
+			e.unplace(p)
+		}
+	}()
+	for _, s := range []script.Segment{val, grad} {
+		if err := e.grow(s, at+size, fmt.Sprintf("parameter %q", p.name)); err != nil {
+			return e.broke(err)
+		}
+	}
+	if again { // a gradient that was never formed is 0
+		if err := e.zero(grad, at, size); err != nil {
+			return err
+		}
+	}
+	if values == nil {
+		err = e.zero(val, at, size)
+	} else {
+		err = e.upload(val, at, values)
+	}
+	if err == nil {
+		e.used[val] = max(e.used[val], at+size)
+	}
+	return err
+}
+
+// unplace gives a parameter's memory to others.
+func (e *Engine) unplace(p *parameter) {
+	e.free[p.segment(Values)].give(uint64(p.Offset), (uint64(p.Size)+places-1)&^(places-1))
 }
 
 // settled is a parameter after all batches of fb; it reports if one of them failed.
@@ -113,7 +146,7 @@ func (e *Engine) parameter(id uint32) (*parameter, error) {
 	return &e.params[id], nil
 }
 
-// DestroyParameter frees a parameter's id; its memory is not reused.
+// DestroyParameter frees a parameter; its id is not used again.
 func (e *Engine) DestroyParameter(id uint32) error {
 	e.enter()
 	defer e.mu.Unlock()
@@ -128,6 +161,8 @@ func (e *Engine) DestroyParameter(id uint32) error {
 		return err
 	}
 	p.free()
+	e.unplace(p)
+	e.destroyed++
 	planned := p.Matrix >= 0
 	*p = parameter{}
 	p.Matrix = -1
@@ -218,6 +253,9 @@ func (e *Engine) write(p *parameter, part Part, offset uint64, from []float32) e
 // leave the other rows alone.
 func (e *Engine) defineGradient(p *parameter, offset, size uint64) error {
 	row := uint64(p.Row)
+	if err := e.room.prove(16*(uint64(len(p.Rows))+size/row), "the rows that are written"); err != nil {
+		return err
+	}
 	if p.Pending || size == uint64(p.Size) || offset%row != 0 || size%row != 0 {
 		return e.wholeGradient(p)
 	}
@@ -234,12 +272,16 @@ func (e *Engine) wholeGradient(p *parameter) error {
 	if p.Pending {
 		return nil
 	}
-	all := make([]float32, p.Size)
-	if err := e.read(p, Gradient, 0, all); err != nil {
-		return err
+	next := uint64(0)
+	for _, row := range append(p.Rows[:len(p.Rows):len(p.Rows)], p.Size/p.Row) {
+		at := uint64(row) * uint64(p.Row)
+		if err := e.zero(p.segment(Gradient), uint64(p.Offset)+next, at-next); err != nil {
+			return err
+		}
+		next = at + uint64(p.Row)
 	}
 	p.Pending, p.Rows = true, nil
-	return e.upload(p.segment(Gradient), uint64(p.Offset), all)
+	return nil
 }
 
 // ScaleParameter multiplies a part by factor.
@@ -265,24 +307,32 @@ func (e *Engine) ScaleParameter(id uint32, part Part, factor float32) error {
 }
 
 func (e *Engine) scale(p *parameter, part Part, factor float32) error {
-	all := make([]float32, p.Size)
-	if err := e.read(p, part, 0, all); err != nil {
-		return err
-	}
-	for i := range all {
-		all[i] *= factor
-	}
-	if part == Gradient && !p.Pending {
+	if part == Gradient {
+		p.fused = p.fused && !p.Pending
 		p.gradientChanged()
-		for _, row := range p.Rows {
-			at := uint64(row) * uint64(p.Row)
-			if err := e.upload(p.segment(part), uint64(p.Offset)+at, all[at:at+uint64(p.Row)]); err != nil {
-				return err
-			}
-		}
-		return nil
+		return p.spansOf(func(offset, n uint32) error { return e.scaleSpan(p, part, offset, n, factor) })
 	}
-	return e.write(p, part, 0, all)
+	p.version++
+	p.host[Values].whole = true
+	return e.scaleSpan(p, part, 0, p.Size, factor)
+}
+
+// scaleSpan multiplies elements from offset on, some at a time: a parameter may be larger than what is left of memory.
+func (e *Engine) scaleSpan(p *parameter, part Part, offset, n uint32, factor float32) error {
+	some := make([]float32, min(n, 1<<20))
+	for at, end := uint64(p.Offset+offset), uint64(p.Offset+offset)+uint64(n); at < end; at += uint64(len(some)) {
+		some = some[:min(uint64(len(some)), end-at)]
+		if err := e.download(p.segment(part), at, some); err != nil {
+			return err
+		}
+		for i := range some {
+			some[i] *= factor
+		}
+		if err := e.upload(p.segment(part), at, some); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // SetUpdated says whether trainers change a parameter.
@@ -296,18 +346,20 @@ func (e *Engine) SetUpdated(id uint32, updated bool) error {
 	return err
 }
 
-// Touched lists the rows with a pending gradient; all: the table as a whole has one.
-func (e *Engine) Touched(id uint32) (rows []uint32, all bool, err error) {
+// Touched copies the rows with a pending gradient, as many as to has room for, and counts them; all: the table as a
+// whole has one.
+func (e *Engine) Touched(id uint32, to []uint32) (count int, all bool, err error) {
 	e.enter()
 	defer e.mu.Unlock()
 	p, err := e.settled(id)
 	if err != nil {
-		return nil, false, err
+		return 0, false, err
 	}
 	if err := e.push(p, Gradient, 0, uint64(p.Size)); err != nil {
-		return nil, false, err
+		return 0, false, err
 	}
-	return slices.Clone(p.Rows), p.Pending, nil
+	copy(to, p.Rows)
+	return len(p.Rows), p.Pending, nil
 }
 
 // Memory is a parameter's values themselves where the device computes in host memory, nil elsewhere.

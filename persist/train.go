@@ -195,6 +195,9 @@ func (h *Handle) Keep(g *Graph, nodes []uint32) error {
 	if g.e != h.e {
 		return wrong(ErrArgument, "the graph is of another engine than the handle")
 	}
+	if err := h.e.room.prove(uint64(len(g.keep)+len(nodes))*16, "the nodes to keep"); err != nil {
+		return err
+	}
 	g.keep = append(g.keep, nodes...)
 	return nil
 }
@@ -238,6 +241,7 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	var built *script.Built
 	if ahead {
 		if err := script.CheckIndices(r.Graph, e.paramViews(), 0, r.Node); err != nil {
+			e.land(f)
 			return err
 		}
 		f.job = e.hand(&r)
@@ -246,6 +250,7 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 		e.drain()
 		f.job = nil
 		if built, err = e.run(&r); err != nil {
+			defer e.land(f)
 			return e.undo(f, err)
 		}
 	}

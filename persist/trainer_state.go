@@ -43,13 +43,7 @@ func (e *Engine) newState(size uint64) (uint32, error) {
 }
 
 func (e *Engine) zeroState(at uint32, size uint64) error {
-	zeros := make([]float32, min(size, 1<<16))
-	for from, end := uint64(at), uint64(at)+size; from < end; from += uint64(len(zeros)) {
-		if err := e.upload(script.SegState, from, zeros[:min(end-from, uint64(len(zeros)))]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return e.zero(script.SegState, uint64(at), size)
 }
 
 // Restart makes the rule forget (DyNet's Trainer::restart). The count of updates stays.

@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"unsafe"
 )
 
 // CuBLAS is cuBLAS at work on a stream. Its methods are called by one goroutine at a time.
@@ -75,17 +74,12 @@ func openCuBLAS(file string, stream Stream) (b *CuBLAS, found bool, err error) {
 		// It names libcublasLt, which lies beside it, without a folder.
 		beside, _ := filepath.Glob(filepath.Join(dir, "libcublasLt.so.*"))
 		for _, l := range beside {
-			c := C.CString(l)
-			C.vpps_preload(c)
-			C.free(unsafe.Pointer(c))
+			C.vpps_preload(text(l))
 		}
 	}
-	b = &CuBLAS{File: file, stream: stream, lib: (*C.struct_cublas)(C.calloc(1, C.sizeof_struct_cublas))}
+	b = &CuBLAS{File: file, stream: stream, lib: new(C.struct_cublas)}
 	var msg [512]C.char
-	name := C.CString(file)
-	defer C.free(unsafe.Pointer(name))
-	if C.vpps_open_cublas(name, b.lib, &msg[0], C.size_t(len(msg))) != 0 {
-		C.free(unsafe.Pointer(b.lib))
+	if C.vpps_open_cublas(text(file), b.lib, &msg[0], C.size_t(len(msg))) != 0 {
 		return nil, false, errors.New(C.GoString(&msg[0]))
 	}
 	var version C.int

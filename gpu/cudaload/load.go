@@ -27,9 +27,7 @@ var Driver = sync.OnceValue(func() error {
 		file = "libcuda.so.1"
 	}
 	var msg [512]C.char
-	name := C.CString(file)
-	defer C.free(unsafe.Pointer(name))
-	switch r := C.vpps_load_cuda(name, &msg[0], C.size_t(len(msg))); r {
+	switch r := C.vpps_load_cuda(text(file), &msg[0], C.size_t(len(msg))); r {
 	case 0:
 		return nil
 	case -1:
@@ -39,12 +37,15 @@ var Driver = sync.OnceValue(func() error {
 	}
 })
 
+// text is a string as C wants it, in Go's memory: C has it for one call.
+func text(s string) *C.char {
+	return (*C.char)(unsafe.Pointer(unsafe.SliceData(append([]byte(s), 0))))
+}
+
 // Calls is how often a driver function, named by its symbol (cuMemAlloc_v2), was
 // called in this process, by whatever part of it.
 func Calls(function string) uint64 {
-	name := C.CString(function)
-	defer C.free(unsafe.Pointer(name))
-	return uint64(C.vpps_cuda_calls(name))
+	return uint64(C.vpps_cuda_calls(text(function)))
 }
 
 // Error is a result of a driver function (CUresult) that is not success.

@@ -57,7 +57,7 @@ nvrtcResult vpps_compile(const struct nvrtc *lib, const char *name, const char *
     r = lib->nvrtcGetCUBINSize(p, image_size);
   }
   if (!r && *image_size > 0) {
-    *image = malloc(*image_size);
+    *image = calloc(*image_size, 1);
     r = *image ? lib->nvrtcGetCUBIN(p, *image) : 1 /* NVRTC_ERROR_OUT_OF_MEMORY */;
   }
   if (r) {

@@ -9,7 +9,7 @@ package cudaload
 static nvrtcResult version(const struct nvrtc *l, int *major, int *minor) { return l->nvrtcVersion(major, minor); }
 static nvrtcResult n_archs(const struct nvrtc *l, int *n) { return l->nvrtcGetNumSupportedArchs(n); }
 static nvrtcResult archs(const struct nvrtc *l, int *a) { return l->nvrtcGetSupportedArchs(a); }
-static const char *text(const struct nvrtc *l, nvrtcResult r) { return l->nvrtcGetErrorString(r); }
+static const char *explain(const struct nvrtc *l, nvrtcResult r) { return l->nvrtcGetErrorString(r); }
 */
 import "C"
 
@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"unsafe"
@@ -83,17 +84,12 @@ func open(file string) (*NVRTC, error) {
 		// opened by path, that only works if the builtins are open already.
 		builtins, _ := filepath.Glob(filepath.Join(dir, "libnvrtc-builtins.so.*"))
 		for _, b := range builtins {
-			c := C.CString(b)
-			C.vpps_preload(c)
-			C.free(unsafe.Pointer(c))
+			C.vpps_preload(text(b))
 		}
 	}
-	n := &NVRTC{File: file, lib: (*C.struct_nvrtc)(C.calloc(1, C.sizeof_struct_nvrtc))}
+	n := &NVRTC{File: file, lib: new(C.struct_nvrtc)}
 	var msg [512]C.char
-	name := C.CString(file)
-	defer C.free(unsafe.Pointer(name))
-	if C.vpps_open_nvrtc(name, n.lib, &msg[0], C.size_t(len(msg))) != 0 {
-		C.free(unsafe.Pointer(n.lib))
+	if C.vpps_open_nvrtc(text(file), n.lib, &msg[0], C.size_t(len(msg))) != 0 {
 		return nil, errors.New(C.GoString(&msg[0]))
 	}
 	var major, minor, count C.int
@@ -117,27 +113,24 @@ func open(file string) (*NVRTC, error) {
 }
 
 func (n *NVRTC) failure(doing string, r C.nvrtcResult) error {
-	return fmt.Errorf("%s with %s: %s (%d)", doing, n.File, C.GoString(C.text(n.lib, r)), int(r))
+	return fmt.Errorf("%s with %s: %s (%d)", doing, n.File, C.GoString(C.explain(n.lib, r)), int(r))
 }
 
 // Compile turns a CUDA C++ source into machine code (a cubin, an ELF file) for the
 // real architecture that the options name (--gpu-architecture=sm_90). name is what
 // messages call the source. The log is the compiler's, also when it fails.
 func (n *NVRTC) Compile(name, src string, options []string) (image []byte, log string, err error) {
-	cname, csrc := C.CString(name), C.CString(src)
-	defer C.free(unsafe.Pointer(cname))
-	defer C.free(unsafe.Pointer(csrc))
-	opts := (**C.char)(C.calloc(C.size_t(len(options)+1), C.size_t(unsafe.Sizeof((*C.char)(nil)))))
-	defer C.free(unsafe.Pointer(opts))
-	list := unsafe.Slice(opts, len(options))
+	var pinned runtime.Pinner
+	defer pinned.Unpin()
+	opts := make([]*C.char, len(options)+1)
 	for i, o := range options {
-		list[i] = C.CString(o)
-		defer C.free(unsafe.Pointer(list[i]))
+		opts[i] = text(o)
+		pinned.Pin(opts[i])
 	}
 
 	var cimage, clog, step *C.char
 	var size C.size_t
-	r := C.vpps_compile(n.lib, cname, csrc, C.int(len(options)), opts, &cimage, &size, &clog, &step)
+	r := C.vpps_compile(n.lib, text(name), text(src), C.int(len(options)), &opts[0], &cimage, &size, &clog, &step)
 	defer C.free(unsafe.Pointer(cimage))
 	defer C.free(unsafe.Pointer(clog))
 	log = strings.TrimRight(C.GoString(clog), "\n")
