@@ -53,7 +53,10 @@ struct Device {
   VP_MEMBER const u32 *items(const Launch &l, const Processor &, const u32 *w, u32 head) const {
     return w[0] >> 16 & FLAG_LISTED ? l.script + list_of(w) : w + head;
   }
+  // Where another thread has given up this one ends, too, with the instruction before.
   VP_MEMBER bool sound(const Launch &l, const Processor &p, const u32 *w) {
+    if (__atomic_load_n(&run.stop, __ATOMIC_RELAXED))
+      return false;
     if (!run.check)
       return true;
     check(l, p, w, items(l, p, w, 0), (const Shape *)run.residency->matrix, run.residency->matrices,

@@ -225,6 +225,37 @@ func TestFaultsAreNamed(t *testing.T) {
 	}
 }
 
+// A processor that gives up ends those that have work left, within an instruction.
+func TestAStopEndsProcessorsAtWork(t *testing.T) {
+	const n, instructions = 1 << 18, 200000 // of some 50 µs or more each: far more than the wait
+	a := script.NewAssembler(2, 1)
+	a.Wait(0, 0, 1)
+	for range instructions {
+		a.Do(1, script.Map, uint8(script.Tanh), 0, []uint32{script.Segs(script.SegAct, script.SegAct), n, 0, 0}, []uint32{n, 0})
+	}
+	a.Do(1, script.Fill, 0, 0, []uint32{script.Segs(script.SegGrad), 1, script.Float(1)}, []uint32{0})
+	p, err := plan.Sliced(nil, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := cpu.New(2, 2, 0.05)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	if err := e.SetPlan(p); err != nil {
+		t.Fatal(err)
+	}
+	err = e.Launch(a.Script(), 1)
+	if err == nil || !strings.Contains(err.Error(), "processor 0, instruction 0 (wait): barrier 0 has 0 of 1 signals") {
+		t.Errorf("error %v", err)
+	}
+	end := make([]float32, 1)
+	if err := e.Read(script.SegGrad, 0, end); err != nil || end[0] != 0 {
+		t.Errorf("processor 1 went on to its end (error %v)", err)
+	}
+}
+
 // What a script reads of recycled memory before it writes it is NaN; what earlier launches left
 // stays.
 func TestACheckingBuildRefillsRecycledMemory(t *testing.T) {
