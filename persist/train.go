@@ -185,6 +185,12 @@ func (h *Handle) foretell() error {
 	return nil
 }
 
+// committedAlready reports whether the launch before is over, and nothing of it will have to be found out.
+func (e *Engine) committedAlready() bool {
+	x, ok := e.exec.(interface{ Immediate() bool })
+	return ok && x.Immediate() && e.exec.Failed(false) == 0
+}
+
 // Keep names nodes of a graph whose values can be read after the next FB, which may bring them.
 func (h *Handle) Keep(g *Graph, nodes []uint32) error {
 	h.e.enter()
@@ -260,6 +266,9 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	f.handle, f.number, f.launch, f.slot = h, h.number, e.batch, slot
 	f.plan, f.nodes = e.plan, int(node)+1
 	f.evidence = g.evidence(node)
+	if built != nil && e.committedAlready() {
+		f.evidence.recording = nil
+	}
 	f.evidence.recording.pin()
 	e.flights = append(e.flights, f)
 	g.spent, g.kept, g.gradient = true, kept, 0

@@ -210,6 +210,9 @@ func unwrite(m []float32) {
 // Wait returns when all launches have finished, with the first error since.
 func (e *Executor) Wait() error { return nil }
 
+// Immediate: a launch is over when Launch returns.
+func (e *Executor) Immediate() bool { return true }
+
 // WaitBatch: there is nothing to wait for.
 func (e *Executor) WaitBatch(uint32) error { return nil }
 
