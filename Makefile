@@ -3,6 +3,9 @@
 # make demo       trains a Tree-LSTM on the sample trees (TREES=dir: on a treebank, ARGS=more flags,
 #                 APP=name: another application of cpp_examples/)
 # make test       all checks; those whose tool is absent say "skipped: needs X"
+# make torture    MINUTES=10, SEED=N: looks for faults at random (test/torture/run); make nightly: for two hours,
+#                 with mutants, and notes the result in test/torture/RESULTS.md
+# make mutants    takes back one mend after the other, which the tests have to find (ONLY="names", MINUTES=20)
 # make lint       go vet, staticcheck, clang-format, clang-tidy
 # make format     gofmt and clang-format on everything that is not generated
 # make golden     compares with recorded results of DyNet: the repository's, or those of DIR=folder
@@ -64,7 +67,7 @@ FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
 APP ?= treelstm
 
-.PHONY: all lib examples tests demo golden compatibility profile abi figures test lint format install clean
+.PHONY: torture nightly mutants asan all lib examples tests demo golden compatibility profile abi figures test lint format install clean
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
@@ -233,11 +236,60 @@ figures: $(B)/figures
 	$(B)/figures all --results $(RESULTS) --into docs/figures
 
 # Compilers by default are not told: to go, a compiler by its name is another one, for which it builds all anew.
-test: all tests
+test: all tests $(B)/torture/persist.test
 	GO="$(GO)" $(foreach c,CC CXX,$(if $(filter-out default,$(origin $c)),$c="$($c)")) VERSION=$(VERSION) MAKE="$(MAKE)" test/run
 
 lint: $(STUB)
 	GO="$(GO)" test/lint
+
+# ---- torture -----------------------------------------------------------------------------------------
+
+# Random things on the engine, of which "go test" runs a moment.
+$(B)/torture/persist.test: $(GOSOURCES) $(wildcard persist/*_test.go) $(STUB)
+	@mkdir -p $(@D)
+	$(GO) test -c -tags cuda -o $@ ./persist
+
+# The front-end, the examples and programs in C against the finished library, under sanitizers.
+SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
+ASAN := $(patsubst dynetshim/tests/%.cc,$(B)/asan/%,$(wildcard dynetshim/tests/*.cc)) \
+        $(patsubst test/host/%.c,$(B)/asan/host_%,$(filter-out $(shell grep -l LOADED_BY_HAND test/host/*.c),$(wildcard test/host/*.c))) \
+        $(patsubst cpp_examples/%.cc,$(B)/asan/app_%,$(filter-out cpp_examples/minimal.cc,$(wildcard cpp_examples/*.cc))) \
+        $(patsubst test/torture/%.c,$(B)/asan/torture_%,$(wildcard test/torture/*.c)) \
+        $(if $(ADAPTERS),$(patsubst dynetshim/adapter/tests/%.cc,$(B)/asan/adapter_%,$(filter-out %/words.cc,$(wildcard dynetshim/adapter/tests/*.cc))))
+asan: $(ASAN)
+$(B)/asan/dynet/%.o: dynetshim/src/%.cc
+	@mkdir -p $(@D)
+	$(CXX) -std=c++11 -fPIC -MMD -MP $(CPPFLAGS) $(DYNET) $(WARN) $(SANITIZE) -c $< -o $@
+$(B)/asan/libvpps_dynet.a: $(patsubst dynetshim/src/%.cc,$(B)/asan/dynet/%.o,$(wildcard dynetshim/src/*.cc))
+	rm -f $@
+	$(AR) rcs $@ $^
+ASANCXX = $(CXX) -std=c++11 -MMD -MP -MF $@.d $(CPPFLAGS) $(DYNET) $(WARN) $(SANITIZE) $< -o $@ -L$(B)/asan $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps_dynet -lvpps
+ASANC = $(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) -Ibridge/ops $(WARN) $(SANITIZE) $< -o $@ $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps -lm
+$(B)/asan/host_%: test/host/%.c $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(ASANC)
+$(B)/asan/torture_%: test/torture/%.c $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(ASANC)
+$(B)/asan/app_%: cpp_examples/%.cc $(B)/asan/libvpps_dynet.a $(B)/libvpps.so
+	$(ASANCXX)
+$(B)/asan/adapter_%: dynetshim/adapter/tests/%.cc $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(TO_INSTALLED) -DVPPS_ADAPTER $(SANITIZE) -pthread $< -o $@ -L$(INSTALLED_LIB) -Wl,-rpath,$(INSTALLED_LIB) -ldynet $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps
+$(B)/asan/%: dynetshim/tests/%.cc $(B)/asan/libvpps_dynet.a $(B)/libvpps.so
+	$(ASANCXX)
+-include $(wildcard $(B)/asan/*.d $(B)/asan/dynet/*.d)
+
+MINUTES ?= 10
+torture: all tests asan $(B)/torture/persist.test
+	GO="$(GO)" MAKE="$(MAKE)" MINUTES=$(MINUTES) $(if $(RECORD),RECORD=$(RECORD)) $(if $(SEED),SEED=$(SEED)) $(if $(FIRST),FIRST=$(FIRST)) test/torture/run
+
+nightly:
+	$(MAKE) torture MINUTES=$(if $(filter command line,$(origin MINUTES)),$(MINUTES),120) RECORD=test/torture/RESULTS.md
+	$(MAKE) mutants MINUTES=
+
+mutants: all tests
+	GO="$(GO)" MAKE="$(MAKE)" test/torture/mutants/run $(if $(filter command line,$(origin MINUTES)),$(if $(MINUTES),--torture $(MINUTES))) $(ONLY)
 
 format:
 	test/lint --fix
