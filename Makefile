@@ -250,7 +250,7 @@ $(B)/torture/persist.test: $(GOSOURCES) $(wildcard persist/*_test.go) $(STUB)
 	$(GO) test -c -tags cuda -o $@ ./persist
 
 # The front-end, the examples and programs in C against the finished library, under sanitizers.
-SANITIZE := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
+ASANFLAGS := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 ASAN := $(patsubst dynetshim/tests/%.cc,$(B)/asan/%,$(wildcard dynetshim/tests/*.cc)) \
         $(patsubst test/host/%.c,$(B)/asan/host_%,$(filter-out $(shell grep -l LOADED_BY_HAND test/host/*.c),$(wildcard test/host/*.c))) \
         $(patsubst cpp_examples/%.cc,$(B)/asan/app_%,$(filter-out cpp_examples/minimal.cc,$(wildcard cpp_examples/*.cc))) \
@@ -259,12 +259,12 @@ ASAN := $(patsubst dynetshim/tests/%.cc,$(B)/asan/%,$(wildcard dynetshim/tests/*
 asan: $(ASAN)
 $(B)/asan/dynet/%.o: dynetshim/src/%.cc
 	@mkdir -p $(@D)
-	$(CXX) -std=c++11 -fPIC -MMD -MP $(CPPFLAGS) $(DYNET) $(WARN) $(SANITIZE) -c $< -o $@
+	$(CXX) -std=c++11 -fPIC -MMD -MP $(CPPFLAGS) $(DYNET) $(WARN) $(ASANFLAGS) -c $< -o $@
 $(B)/asan/libvpps_dynet.a: $(patsubst dynetshim/src/%.cc,$(B)/asan/dynet/%.o,$(wildcard dynetshim/src/*.cc))
 	rm -f $@
 	$(AR) rcs $@ $^
-ASANCXX = $(CXX) -std=c++11 -MMD -MP -MF $@.d $(CPPFLAGS) $(DYNET) $(WARN) $(SANITIZE) $< -o $@ -L$(B)/asan $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps_dynet -lvpps
-ASANC = $(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) -Ibridge/ops $(WARN) $(SANITIZE) $< -o $@ $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps -lm
+ASANCXX = $(CXX) -std=c++11 -MMD -MP -MF $@.d $(CPPFLAGS) $(DYNET) $(WARN) $(ASANFLAGS) $< -o $@ -L$(B)/asan $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps_dynet -lvpps
+ASANC = $(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) -Ibridge/ops $(WARN) $(ASANFLAGS) $< -o $@ $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps -lm
 $(B)/asan/host_%: test/host/%.c $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(ASANC)
@@ -275,7 +275,7 @@ $(B)/asan/app_%: cpp_examples/%.cc $(B)/asan/libvpps_dynet.a $(B)/libvpps.so
 	$(ASANCXX)
 $(B)/asan/adapter_%: dynetshim/adapter/tests/%.cc $(B)/libvpps.so
 	@mkdir -p $(@D)
-	$(TO_INSTALLED) -DVPPS_ADAPTER $(SANITIZE) -pthread $< -o $@ -L$(INSTALLED_LIB) -Wl,-rpath,$(INSTALLED_LIB) -ldynet $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps
+	$(TO_INSTALLED) -DVPPS_ADAPTER $(ASANFLAGS) -pthread $< -o $@ -L$(INSTALLED_LIB) -Wl,-rpath,$(INSTALLED_LIB) -ldynet $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps
 $(B)/asan/%: dynetshim/tests/%.cc $(B)/asan/libvpps_dynet.a $(B)/libvpps.so
 	$(ASANCXX)
 -include $(wildcard $(B)/asan/*.d $(B)/asan/dynet/*.d)
