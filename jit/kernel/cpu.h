@@ -23,12 +23,20 @@
 #include "clocks.h"
 #include "launch_cpu.h"
 // Matrix routines may contract to FMA, the formulas above may not.
+#if defined(__clang__)
+#pragma clang fp contract(fast)
+#else
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=fast")
+#endif
 #include "panels_cpu.h"
 #include "matrix_cpu.h"
 #include "outer_cpu.h"
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#else
 #pragma GCC pop_options
+#endif
 #include "affine_cpu.h"
 #include "interpreter.h"
 #include "publish_cpu.h"

@@ -1,6 +1,10 @@
 // The virtual processor for other machines (arm64: NEON is part of its base).
 #if !defined(__x86_64__)
+#if defined(__clang__)
+#pragma clang fp contract(off)
+#else
 #pragma GCC optimize("O3,fp-contract=off,no-math-errno,no-trapping-math")
+#endif
 #include "host.h"
 #define VW 4
 namespace vpps_generic {

@@ -1,7 +1,12 @@
 // The virtual processor for x86-64-v3.
 #if defined(__x86_64__) && !defined(VPPS_V2_ONLY)
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("arch=x86-64-v3"))), apply_to = function)
+#pragma clang fp contract(off)
+#else
 #pragma GCC target("arch=x86-64-v3")
 #pragma GCC optimize("O3,fp-contract=off,no-math-errno,no-trapping-math")
+#endif
 #include "host.h"
 #define VW 8
 namespace vpps_v3 {
@@ -10,4 +15,7 @@ namespace vpps_v3 {
 extern "C" uint32_t vpps_pass_v3(vpps_launch *run, uint32_t thread, uint32_t threads, bool *moved) {
   return vpps_v3::pass(run, thread, threads, moved);
 }
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
 #endif

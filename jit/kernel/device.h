@@ -30,6 +30,12 @@ typedef unsigned long long u64;
 #define RESTRICT __restrict__
 #define FMA(a, b, c) __builtin_fmaf(a, b, c)
 #define MEET() ((void)0)
+// The iterations of the next loop do not depend on each other. Clang finds that out when they run.
+#if defined(__clang__)
+#define VP_INDEPENDENT
+#else
+#define VP_INDEPENDENT _Pragma("GCC ivdep")
+#endif
 VP u32 BITS_OF(float x) {
   u32 r;
   __builtin_memcpy(&r, &x, 4);

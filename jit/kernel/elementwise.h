@@ -308,7 +308,7 @@ VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags
 template <int FN, int ARITY, bool ADD>
 VP void map_item(float *RESTRICT dst, const float *a, const float *b, const float *c,
                  const float *d, u32 n, float p, float q) {
-#pragma GCC ivdep
+  VP_INDEPENDENT
   for (u32 i = 0; i < n; i++) {
     float v = Formula<FN>::of(a[i], ARITY > 1 ? b[i] : 0.0f, ARITY > 2 ? c[i] : 0.0f,
                               ARITY > 3 ? d[i] : 0.0f, p, q);

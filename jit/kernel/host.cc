@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 #if defined(__x86_64__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -37,12 +38,31 @@ const Variant variants[] = {
 const Variant variants[] = {{vpps_pass_generic, "generic"}};
 #endif
 
+#if defined(__x86_64__) && !defined(VPPS_V2_ONLY)
+// The levels by their features, since compilers before GCC 12 and Clang 19 do not know levels by
+// name. Those of AVX are asked of the compiler, which also asks if the system saves the registers.
+bool has_v3() {
+  unsigned a, b, c, d;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") ||
+      !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2"))
+    return false;
+  const unsigned movbe = 1u << 22, f16c = 1u << 29, lzcnt = 1u << 5;
+  return __get_cpuid(1, &a, &b, &c, &d) && (c & movbe) && (c & f16c) &&
+         __get_cpuid(0x80000001, &a, &b, &c, &d) && (c & lzcnt);
+}
+bool has_v4() {
+  return has_v3() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+#endif
+
 const Variant *choose() {
 #if defined(__x86_64__) && !defined(VPPS_V2_ONLY)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v4"))
+  if (has_v4())
     return &variants[2];
-  if (__builtin_cpu_supports("x86-64-v3"))
+  if (has_v3())
     return &variants[1];
 #endif
   return &variants[0];

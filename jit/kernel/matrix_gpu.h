@@ -172,7 +172,7 @@ template <int RPW, int COLS, int BATCH> struct ProductSums {
     constexpr int M = at_least_1(N / T::LC), RUN = T::TR % M == 0 ? run_of(M) : 1;
     LaneSums<N, T::LC, 2, FREE>::of(s);
     u32 k = T::lane_column(), first = k * N / T::LC;
-    if (N < T::LC && k % (T::LC / N) != 0)
+    if (N < T::LC && k % at_least_1(T::LC / N) != 0)
       return;
 #pragma unroll
     for (int i = 0; i < M; i += RUN) {

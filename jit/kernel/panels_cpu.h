@@ -51,19 +51,31 @@ VP_SLOW void pack(const float *w, u32 ld, u32 rows, u32 cols, float *t) {
       }
 }
 
+// Elements of a and b in turn, from element first of each on.
+VP V interleave(V a, V b, int first) {
+#if defined(__clang__) // makes a shuffle of it
+  V r = a;
+  for (int i = 0; i < VW; i++)
+    r[i] = (i % 2 ? b : a)[first + i / 2];
+  return r;
+#else
+  typedef int Mask __attribute__((vector_size(VW * 4)));
+  Mask mask;
+  for (int i = 0; i < VW; i++)
+    mask[i] = first + i / 2 + i % 2 * VW;
+  return __builtin_shuffle(a, b, mask);
+#endif
+}
+
 // A block of VW by VW, by as many perfect shuffles of its rows as VW has bits.
 VP void transpose_block(const float *from, size_t from_ld, float *to, size_t to_ld) {
-  typedef int Mask __attribute__((vector_size(VW * 4)));
-  Mask low;
-  for (int i = 0; i < VW; i++)
-    low[i] = i / 2 + i % 2 * VW;
   V v[VW], t[VW];
   for (int i = 0; i < VW; i++)
     v[i] = load(from + i * from_ld);
   for (int n = 1; n < VW; n *= 2) {
     for (int i = 0; i < VW / 2; i++) {
-      t[2 * i] = __builtin_shuffle(v[i], v[i + VW / 2], low);
-      t[2 * i + 1] = __builtin_shuffle(v[i], v[i + VW / 2], low + VW / 2);
+      t[2 * i] = interleave(v[i], v[i + VW / 2], 0);
+      t[2 * i + 1] = interleave(v[i], v[i + VW / 2], VW / 2);
     }
     for (int i = 0; i < VW; i++)
       v[i] = t[i];

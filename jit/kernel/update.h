@@ -192,7 +192,7 @@ VP void normalise(float *v, u32 n, u32 first) {
   __syncthreads();
 #endif
 #ifndef VPPS_GPU
-#pragma GCC ivdep
+  VP_INDEPENDENT
 #endif
   for (u32 i = THREAD; i < n; i += THREADS)
     v[i] = canonical(vp_exp(v[i] - z));
@@ -225,7 +225,7 @@ VP void update_items(const Launch &l, const u32 *w, u32 flags, u32 count, float 
           v[i + j * THREADS] = canonical(Rule<RULE>::of(x[j], y[j], none, none, none, c));
       }
 #else
-#pragma GCC ivdep
+    VP_INDEPENDENT
 #endif
     for (; i < item[2]; i += THREADS) {
       float a = STATES > 0 ? h[i] : 0.0f, b = STATES > 1 ? k[i] : 0.0f;

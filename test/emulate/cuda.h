@@ -6,8 +6,10 @@
 #include <pthread.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 #include <thread>
 #include <vector>
 
@@ -17,8 +19,11 @@
 #define __constant__
 #define __shared__ static
 #define __forceinline__ inline
-#define __noinline__ __attribute__((noinline))
+#define __noinline__ // nothing, since libstdc++ writes __attribute__((__noinline__)), too
 #define __align__(n) __attribute__((aligned(n)))
+// What is written in PTX, asm volatile(...), is for compilers of PTX, and not called here.
+#define asm
+#define volatile(...) std::abort()
 
 struct Index {
   unsigned x;
