@@ -11,15 +11,15 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
+
+	"libvpps/env"
 )
 
 // Cache is a folder of machine code. A nil Cache holds nothing.
@@ -54,8 +54,11 @@ func (c *Cache) note(err error) {
 
 // OpenCache returns the cache in VPPS_CACHE_DIR, or in the user's cache folder.
 func OpenCache() *Cache {
-	dir := os.Getenv("VPPS_CACHE_DIR")
+	dir := env.String("VPPS_CACHE_DIR")
 	if dir == "" {
+		if env.Secure() {
+			return &Cache{Err: errors.New("the process has rights that its user has not")}
+		}
 		base, err := os.UserCacheDir()
 		if err != nil {
 			return &Cache{Err: err}
@@ -105,7 +108,10 @@ func (c *Cache) get(key string) []byte {
 	if c == nil || c.Dir == "" {
 		return nil
 	}
-	b, err := readAtMost(c.path(key), c.Max)
+	b, err := readTrusted(c.path(key), c.Max)
+	if errors.Is(err, errUntrusted) {
+		return nil
+	}
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			c.note(err)
@@ -120,25 +126,6 @@ func (c *Cache) get(key string) []byte {
 	now := time.Now()
 	os.Chtimes(c.path(key), now, now) // recently used
 	return b[:n]
-}
-
-// readAtMost reads a regular file, of a larger one nothing: it holds no kernel.
-func readAtMost(path string, most int64) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > most {
-		return nil, err
-	}
-	b := make([]byte, info.Size())
-	n, err := io.ReadFull(f, b)
-	if errors.Is(err, io.ErrUnexpectedEOF) {
-		err = nil
-	}
-	return b[:n], err
 }
 
 func (c *Cache) drop(key string) {

@@ -8,10 +8,10 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"strconv"
 	"sync"
 
 	"libvpps/bridge"
+	"libvpps/env"
 	"libvpps/gpu"
 	"libvpps/persist/cpu"
 	"libvpps/persist/plan"
@@ -156,7 +156,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e.snapshot.every = uint64(max(o.Snapshot, 0))
 	if o.Snapshot == 0 {
-		e.snapshot.every, _ = strconv.ParseUint(os.Getenv("VPPS_SNAPSHOT_BATCHES"), 10, 32)
+		e.snapshot.every = uint64(env.Number("VPPS_SNAPSHOT_BATCHES", 0))
 	}
 	return e, nil
 }
@@ -166,7 +166,7 @@ func newEngine(exec Executor, seed uint32) *Engine {
 	if e.seed == 0 {
 		e.seed = uint32(os.Getpid())*2654435761 + 1
 	}
-	e.verify, e.apart = os.Getenv("VPPS_VERIFY") == "1", os.Getenv("VPPS_MERGE") == "0"
+	e.verify, e.apart = env.On("VPPS_VERIFY", false), !env.On("VPPS_MERGE", true)
 	if x, ok := exec.(interface{ Checks() bool }); ok {
 		e.check = x.Checks()
 	}
@@ -178,12 +178,7 @@ func newEngine(exec Executor, seed uint32) *Engine {
 }
 
 // waitSeconds is how long a wait may take (VPPS_WAIT_SECONDS).
-func waitSeconds() float64 {
-	if v, err := strconv.ParseFloat(os.Getenv("VPPS_WAIT_SECONDS"), 64); err == nil && v > 0 {
-		return v
-	}
-	return 10
-}
+func waitSeconds() float64 { return env.Number("VPPS_WAIT_SECONDS", 10) }
 
 // mostThreads bounds threads and virtual processors of a CPU: each costs memory, and work in every batch.
 const mostThreads = 1024
@@ -191,7 +186,7 @@ const mostThreads = 1024
 func openCPU(o Options, settings plan.Settings) (Executor, error) {
 	threads := o.Threads
 	if threads == 0 {
-		threads, _ = strconv.Atoi(os.Getenv("VPPS_THREADS"))
+		threads = int(env.Number("VPPS_THREADS", 0))
 	}
 	if threads <= 0 {
 		threads = min(runtime.NumCPU(), 4)

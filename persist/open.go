@@ -3,9 +3,9 @@ package persist
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
+	"libvpps/env"
 	"libvpps/gpu"
 	"libvpps/persist/cpu"
 	"libvpps/persist/cuda"
@@ -14,40 +14,55 @@ import (
 
 // open makes the executor of a device.
 func open(o Options) (Executor, error) {
-	if o.Plan == "" {
-		o.Plan = os.Getenv("VPPS_PLAN")
+	env.Warn()
+	plans := o.Plan
+	if plans == "" {
+		plans = env.String("VPPS_PLAN")
 	}
-	settings, err := plan.ParseSettings(o.Plan)
+	settings, err := plan.ParseSettings(plans)
 	if err != nil {
 		return nil, wrong(ErrArgument, "%v", err)
 	}
+	auto := o.Device == "" || o.Device == "auto"
+	if name := env.String("VPPS_DEVICE"); auto && name != "" {
+		if _, ok := deviceNumber(name); !ok {
+			return nil, wrong(ErrArgument, "VPPS_DEVICE=%s: write cpu, cuda, cuda:N or auto", name)
+		}
+	}
+	n, ok := deviceNumber(o.Device)
 	switch {
+	case !ok:
+		return nil, wrong(ErrArgument, "device %q: write cpu, cuda, cuda:N or auto", o.Device)
 	case o.Device == "cpu":
 		return openCPU(o, settings)
-	case o.Device == "" || o.Device == "auto":
-		x, err := openCUDA(0, settings, o.Version)
-		if err == nil {
-			return x, nil
-		}
-		c, failed := openCPU(o, settings)
-		if failed == nil && !errors.Is(err, errNoGPU) {
-			why, _, _ := strings.Cut(err.Error(), "\n")
-			c = instead{c.(*cpu.Executor), why}
-		}
-		return c, failed
-	case o.Device == "cuda":
-		return openCUDA(0, settings, o.Version)
-	case strings.HasPrefix(o.Device, "cuda:"):
-		n := 0
-		for _, c := range o.Device[5:] {
-			if c < '0' || c > '9' || n > 1000 {
-				return nil, wrong(ErrArgument, "device %q: write cpu, cuda, cuda:N or auto", o.Device)
-			}
-			n = 10*n + int(c-'0')
-		}
+	case !auto:
 		return openCUDA(n, settings, o.Version)
 	}
-	return nil, wrong(ErrArgument, "device %q: write cpu, cuda, cuda:N or auto", o.Device)
+	x, err := openCUDA(0, settings, o.Version)
+	if err == nil {
+		return x, nil
+	}
+	c, failed := openCPU(o, settings)
+	if failed == nil && !errors.Is(err, errNoGPU) {
+		why, _, _ := strings.Cut(err.Error(), "\n")
+		c = instead{c.(*cpu.Executor), why}
+	}
+	return c, failed
+}
+
+// deviceNumber is the number in the name of a GPU, 0 for other devices; false: it is no name of a device.
+func deviceNumber(name string) (n int, ok bool) {
+	number, numbered := strings.CutPrefix(name, "cuda:")
+	if !numbered {
+		return 0, name == "" || name == "auto" || name == "cpu" || name == "cuda"
+	}
+	for _, c := range number {
+		if c < '0' || c > '9' || n > 1000 {
+			return 0, false
+		}
+		n = 10*n + int(c-'0')
+	}
+	return n, number != ""
 }
 
 // errNoGPU: there is no driver, or no device that the program may see.

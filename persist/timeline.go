@@ -4,8 +4,8 @@ package persist
 
 import (
 	"fmt"
-	"os"
 
+	"libvpps/env"
 	"libvpps/persist/trace"
 )
 
@@ -36,7 +36,7 @@ func (e *Engine) measure(o Options) error {
 		}
 	}
 	if o.Trace == "" {
-		o.Trace = os.Getenv("VPPS_TRACE")
+		o.Trace = env.String("VPPS_TRACE")
 	}
 	if o.Trace == "" {
 		return nil

@@ -69,6 +69,9 @@ std::string device_of_list(const std::string &list) {
   throw std::invalid_argument("--dynet-devices=" + list + ": needs CPU or GPU:k");
 }
 
+// A variable of the environment, NULL in a process that has more rights than its user.
+const char *variable(const char *name) { return secure_getenv(name); }
+
 } // namespace
 
 DynetParams::DynetParams()
@@ -88,6 +91,10 @@ DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters
                  flag == "dynet-autobatch" || flag == "dynet-profiling" ||
                  flag == "dynet-devices" || flag == "dynet-gpus" || flag == "vpps-device";
     if (!known) {
+      if (flag.compare(0, 6, "dynet-") == 0 || flag.compare(0, 5, "vpps-") == 0)
+        std::cerr << "libvpps: there is no flag --" << flag << ": it is left to the program. "
+                  << "There are --vpps-device, --dynet-devices, --dynet-gpus, --dynet-seed, "
+                  << "--dynet-weight-decay, --dynet-mem, --dynet-autobatch and --dynet-profiling\n";
       argv[kept++] = argv[i];
       continue;
     }
@@ -119,6 +126,9 @@ DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters
       p.vpps_device = value;
     }
   }
+  if (p.ngpus_requested && p.ids_requested)
+    throw std::invalid_argument("--dynet-gpus and --dynet-devices are two ways to name devices: "
+                                "give one of them");
   if (kept < argc)
     argv[kept] = nullptr;
   argc = kept;
@@ -137,15 +147,15 @@ void initialize(DynetParams &params) {
     seed = std::random_device()();
 
   std::string device = params.vpps_device;
-  if (device.empty() && std::getenv("VPPS_DEVICE"))
-    device = std::getenv("VPPS_DEVICE");
+  if (device.empty() && variable("VPPS_DEVICE"))
+    device = variable("VPPS_DEVICE");
   if (device.empty())
     device = "auto";
   vpps_engine_options options = VPPS_ENGINE_OPTIONS_INIT;
   options.device = device.c_str();
-  options.plan = std::getenv("VPPS_PLAN");
-  options.trace = std::getenv("VPPS_TRACE");
-  if (const char *times = std::getenv("VPPS_TIMES"))
+  options.plan = variable("VPPS_PLAN");
+  options.trace = variable("VPPS_TRACE");
+  if (const char *times = variable("VPPS_TIMES"))
     options.times = std::string(times) == "1";
   options.seed = seed;
   vpps_engine *raw = nullptr;

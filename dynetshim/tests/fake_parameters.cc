@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 #include "dynet/dict.h"
 #include "dynet/dynet.h"
@@ -299,6 +300,33 @@ TEST(flags) {
   argc = 2;
   p = bad_argv.data();
   THROWS(std::invalid_argument, "below 1", extract_dynet_params(argc, p));
+}
+
+// What extract_dynet_params writes to standard error, of one flag.
+static std::string said(const char *flag, const char *another = nullptr) {
+  char *words[] = {const_cast<char *>("program"), const_cast<char *>(flag),
+                   const_cast<char *>(another), nullptr};
+  char **p = words;
+  int argc = another ? 3 : 2;
+  std::ostringstream text;
+  std::streambuf *before = std::cerr.rdbuf(text.rdbuf());
+  try {
+    extract_dynet_params(argc, p);
+  } catch (...) {
+    std::cerr.rdbuf(before);
+    throw;
+  }
+  std::cerr.rdbuf(before);
+  EQUAL(argc, text.str().empty() && std::string(flag).compare(0, 7, "--other") != 0 ? 1 : 2);
+  return text.str();
+}
+
+TEST(unknown_flags_that_look_like_ours_are_said) {
+  CHECK(said("--vpps-devise=cpu").find("no flag --vpps-devise") != std::string::npos);
+  CHECK(said("--dynet_sed=1").find("no flag --dynet-sed") != std::string::npos);
+  EQUAL(said("--other-dynet-flag"), "");
+  EQUAL(said("--dynet-mem=1024"), "");
+  THROWS(std::invalid_argument, "one of them", said("--dynet-gpus=1", "--dynet-devices=CPU"));
 }
 
 TEST(parameters_need_initialize) {

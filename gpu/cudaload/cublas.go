@@ -16,8 +16,9 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
+
+	"libvpps/env"
 )
 
 // CuBLAS is cuBLAS at work on a stream. Its methods are called by one goroutine at a time.
@@ -34,7 +35,7 @@ type CuBLAS struct {
 // instead of searching.
 func OpenCuBLAS(driverMajor int, stream Stream) (*CuBLAS, error) {
 	var failed []error
-	files := []string{os.Getenv("VPPS_CUBLAS")}
+	files := []string{env.String("VPPS_CUBLAS")}
 	if files[0] == "" {
 		files = cublasFiles(driverMajor)
 	}

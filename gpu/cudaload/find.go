@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+
+	"libvpps/env"
 )
 
 // libraryFiles lists what to try for each of some sonames, in their order: the linker's search
@@ -14,12 +16,18 @@ import (
 // are not there are left out, names without a folder are up to the linker.
 func libraryFiles(sonames []string, python ...string) []string {
 	var dirs []string
-	for _, root := range []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda", "/opt/cuda"} {
+	roots := []string{os.Getenv("CUDA_HOME"), os.Getenv("CUDA_PATH"), "/usr/local/cuda", "/opt/cuda"}
+	if env.Secure() {
+		roots = roots[2:]
+	}
+	for _, root := range roots {
 		if root != "" {
 			dirs = append(dirs, filepath.Join(root, "lib64"), filepath.Join(root, "lib"))
 		}
 	}
-	dirs = append(dirs, pythonDirs(python...)...)
+	if !env.Secure() {
+		dirs = append(dirs, pythonDirs(python...)...)
+	}
 
 	var files []string
 	for _, s := range sonames {

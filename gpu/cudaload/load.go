@@ -13,16 +13,17 @@ import "C"
 
 import (
 	"fmt"
-	"os"
 	"sync"
 	"unsafe"
+
+	"libvpps/env"
 )
 
 // Driver loads the NVIDIA driver and initialises it, once in a process. The
 // environment variable VPPS_LIBCUDA names another file than libcuda.so.1. The
 // result is an Error where the driver itself refuses.
 var Driver = sync.OnceValue(func() error {
-	file := os.Getenv("VPPS_LIBCUDA")
+	file := env.String("VPPS_LIBCUDA")
 	if file == "" {
 		file = "libcuda.so.1"
 	}

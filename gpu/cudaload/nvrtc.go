@@ -16,12 +16,13 @@ import "C"
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"unsafe"
+
+	"libvpps/env"
 )
 
 // newestKnown is the newest major version of NVRTC that is looked for by name.
@@ -41,7 +42,7 @@ type NVRTC struct {
 // VPPS_NVRTC names the file to take instead of searching.
 func OpenNVRTC(driverMajor int, archs ...int) (*NVRTC, error) {
 	var failed []error
-	files := []string{os.Getenv("VPPS_NVRTC")}
+	files := []string{env.String("VPPS_NVRTC")}
 	if files[0] == "" {
 		files = candidates(driverMajor)
 	}

@@ -5,9 +5,9 @@ package cpu
 import (
 	"fmt"
 	"math"
-	"os"
 	"unsafe"
 
+	"libvpps/env"
 	"libvpps/jit/kernel"
 	"libvpps/persist/clocks"
 	"libvpps/persist/plan"
@@ -46,8 +46,8 @@ func New(threads, processors int, waitSeconds float64) (*Executor, error) {
 		e.unmap()
 		return nil, err
 	}
-	e.machine.Check = os.Getenv("VPPS_CHECK") == "1"
-	if os.Getenv("VPPS_CLOCKS") == "1" {
+	e.machine.Check = env.On("VPPS_CHECK", false)
+	if env.On("VPPS_CLOCKS", false) {
 		e.clocks = &clocks.Sum{}
 	}
 	return e, nil

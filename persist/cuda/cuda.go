@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"sync"
 	"sync/atomic"
 	"unsafe"
 
+	"libvpps/env"
 	"libvpps/gpu"
 	"libvpps/jit"
 	"libvpps/persist/clocks"
@@ -92,15 +92,15 @@ const resultWords = 64
 // inside a kernel.
 func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64, settings plan.Settings, version string) (*Executor, error) {
 	e := &Executor{dev: dev, compiler: compiler, settings: settings, version: version, cache: jit.OpenCache(), waitNS: uint64(waitSeconds * 1e9)}
-	e.options.Check = os.Getenv("VPPS_CHECK") == "1"
-	if e.options.Clocks = os.Getenv("VPPS_CLOCKS") == "1"; e.options.Clocks {
+	e.options.Check = env.On("VPPS_CHECK", false)
+	if e.options.Clocks = env.On("VPPS_CLOCKS", false); e.options.Clocks {
 		e.clocks = &clocks.Sum{}
 	}
 	if !dev.Info().Cooperative {
 		return nil, fmt.Errorf("%s cannot launch cooperative grids", dev.Info().Name)
 	}
 	e.library = e.newLibrary()
-	e.times = os.Getenv("VPPS_TIMES") == "1" || e.options.Clocks
+	e.times = env.On("VPPS_TIMES", false) || e.options.Clocks
 	e.timed = e.times
 	if err := e.allocate(); err != nil {
 		e.release()

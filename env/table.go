@@ -1,0 +1,23 @@
+package env
+
+// Variables is every variable that libvpps reads, in the manual's order (vpps.h).
+var Variables = []Variable{
+	{"VPPS_DEVICE", Device, 0, 0, "the device where the program names none"},
+	{"VPPS_THREADS", Count, 1, 4096, "threads of the CPU executor"},
+	{"VPPS_WAIT_SECONDS", Seconds, 0, 1e6, "how long a virtual processor waits for another"},
+	{"VPPS_CACHE_DIR", Text, 0, 0, "where compiled kernels are kept"},
+	{"VPPS_SNAPSHOT_BATCHES", Count, 0, 1<<32 - 1, "updates from one snapshot of the parameters to the next"},
+	{"VPPS_NVRTC", Library, 0, 0, "the library file of NVRTC"},
+	{"VPPS_LIBCUDA", Library, 0, 0, "the library file of the driver"},
+	{"VPPS_CUBLAS", Library, 0, 0, "the library file of cuBLAS"},
+	{"VPPS_PLAN", Text, 0, 0, "how plans are chosen"},
+	{"VPPS_MERGE", Switch, 0, 0, "whether equal nodes of a batch are evaluated once"},
+	{"VPPS_TIMES", Switch, 0, 0, "whether the device's time is measured"},
+	{"VPPS_CLOCKS", Switch, 0, 0, "whether processors note what takes how long"},
+	{"VPPS_TRACE", Text, 0, 0, "the file of a timeline"},
+	{"VPPS_VERIFY", Switch, 0, 0, "whether scripts are proved sound before they run"},
+	{"VPPS_CHECK", Switch, 0, 0, "whether operands are checked while scripts run"},
+}
+
+// ofTests begins the names of variables that only tests of this repository read.
+var ofTests = []string{"VPPS_TEST_", "VPPS_FAKE_", "VPPS_REPLAY"}
