@@ -15,13 +15,34 @@
 # make figures    build/figures, a static program that measures and draws, and with it docs/figures from
 #                 the CSV files in RESULTS (bench/results)
 # make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured
+# make uninstall  removes what make install puts there
 # make clean
+# make help       this list
+
+# What cannot go well is said at once.
+ifneq ($(words $(CURDIR)),1)
+$(error the folder "$(CURDIR)" has a space in its path, which make cannot take: move it)
+endif
+ifneq ($(or $(word 2,$(PREFIX)),$(word 2,$(LIBDIR)),$(word 2,$(DESTDIR))),)
+$(error PREFIX, LIBDIR and DESTDIR must not have a space in them, which make cannot take)
+endif
+APP  ?= treelstm
+APPS := $(filter-out minimal,$(patsubst cpp_examples/%.cc,%,$(wildcard cpp_examples/*.cc)))
+ifneq ($(and $(filter demo,$(MAKECMDGOALS)),$(filter-out $(APPS),$(APP))),)
+$(error there is no application APP=$(APP): it is one of $(APPS))
+endif
+GO   ?= go
+ifneq ($(filter-out help clean uninstall,$(or $(MAKECMDGOALS),all)),)
+ifeq ($(shell $(GO) list -m 2>/dev/null),)
+$(error this needs $(shell sed -n 's/^go /Go /p' go.mod), or Go 1.21 or newer, which fetches it: $(shell $(GO) list -m 2>&1 | tail -1))
+endif
+endif
+
 VERSION := $(shell awk '/define VPPS_VERSION_(MAJOR|MINOR|PATCH)/ {v = v d $$3; d = "."} END {print v}' include/vpps.h)
 # The SONAME changes with the interface: before 1.0 with the second number, later with the first.
 SERIES  := $(shell echo $(VERSION) | sed -E 's/^(0\.[0-9]+|[0-9]+).*/\1/')
 PREFIX  ?= /usr/local
 LIBDIR  ?= $(PREFIX)/lib
-GO      ?= go
 B       := build
 
 # gorgonia.org/cu must see our cuda.h and nothing of an installed toolkit, and its -lcuda must find
@@ -65,9 +86,7 @@ CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/te
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
 FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
-APP ?= treelstm
-
-.PHONY: torture nightly mutants asan all lib examples tests demo golden compatibility profile abi figures test lint format install clean
+.PHONY: torture nightly mutants asan all lib examples tests demo golden compatibility profile abi figures test lint format install uninstall clean help
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
@@ -80,7 +99,7 @@ $(STUB):
 	printf '!<arch>\n' > $@
 
 # go build would know by itself what is out of date, but takes seconds to find that nothing is.
-GOSOURCES := $(shell find bridge capi gpu jit persist include \( -name '*.go' -o -name '*.c' -o -name '*.cc' \
+GOSOURCES := $(shell find bridge capi env gpu jit persist include \( -name '*.go' -o -name '*.c' -o -name '*.cc' \
                -o -name '*.h' \) ! -name '*_test.go') go.mod go.sum packaging/scripts.pgo \
              packaging/libvpps.map packaging/start.ld Makefile
 lib: $(B)/libvpps.so
@@ -193,7 +212,7 @@ $(B)/replay/%: $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) test/re
 # The GPU's routines on 256 threads of the CPU, for test/run.
 $(B)/emulate $(B)/emulate_tensor: test/emulate/emulate.cc test/emulate/cuda.h $(wildcard jit/kernel/*.h)
 	@mkdir -p $(@D)
-	$(CXX) -std=c++14 -g -O1 -Ijit/kernel $(if $(findstring tensor,$@),-DVPPS_TENSOR) $(WARN) -Wno-unknown-pragmas -Wno-unused-function -Wno-dangling-else $< -o $@ -pthread
+	$(CXX) -std=c++14 -g -O1 -Ijit/kernel $(if $(findstring tensor,$@),-DVPPS_TENSOR) $(WARN) -Wno-unknown-pragmas -Wno-unused-function -Wno-unused-parameter -Wno-dangling-else $< -o $@ -pthread
 
 # ---- torture: programs that look for faults at random -----------------------------------------------
 
@@ -313,6 +332,18 @@ install: lib $(B)/libvpps_dynet.a
 	$(FILL) packaging/vpps-dynet.pc.in > $(D)$(LIBDIR)/pkgconfig/vpps-dynet.pc
 	$(FILL) packaging/vppsConfigVersion.cmake.in > $(D)$(LIBDIR)/cmake/vpps/vppsConfigVersion.cmake
 	install -m 644 packaging/vppsConfig.cmake $(D)$(LIBDIR)/cmake/vpps
+
+uninstall:
+	rm -f $(addprefix $(D)$(LIBDIR)/,libvpps.so libvpps.so.$(SERIES) libvpps.so.$(VERSION) libvpps_dynet.a \
+	    pkgconfig/vpps.pc pkgconfig/vpps-dynet.pc cmake/vpps/vppsConfig.cmake cmake/vpps/vppsConfigVersion.cmake) \
+	    $(addprefix $(D)$(PREFIX)/include/,vpps.h $(patsubst include/%,%,$(wildcard include/vpps/*.hpp)) \
+	    $(addprefix vpps/installed/,ops.h $(notdir $(wildcard dynetshim/adapter/vpps/installed/*.hpp))) \
+	    $(patsubst dynetshim/include/%,vpps-dynet/%,$(wildcard dynetshim/include/dynet/*.h)))
+	for d in $(LIBDIR)/cmake/vpps $(addprefix $(PREFIX)/include/,vpps/installed vpps vpps-dynet/dynet vpps-dynet); do \
+	    if [ -d "$(D)$$d" ]; then rmdir --ignore-fail-on-non-empty "$(D)$$d"; fi; done
+
+help:
+	@awk '/^#/ {print substr($$0, 3); next} {exit}' $(firstword $(MAKEFILE_LIST))
 
 clean:
 	rm -rf $(B)
