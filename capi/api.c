@@ -245,6 +245,16 @@ PUBLIC vpps_status vpps_parameter_memory(vpps_engine *e, uint32_t id, float **va
   ENTER(e, values);
   return goParameterMemory(H(e), id, values);
 }
+PUBLIC vpps_status vpps_parameter_gradient_memory(vpps_engine *e, uint32_t id, int share,
+                                                  float **gradient) {
+  ENTER(e, gradient);
+  return goParameterGradientMemory(H(e), id, share, gradient);
+}
+PUBLIC vpps_status vpps_parameter_set_touched(vpps_engine *e, uint32_t id, const uint32_t *rows,
+                                              uint64_t count, int all) {
+  ENTER(e);
+  return goParameterSetTouched(H(e), id, rows, count, all);
+}
 
 PUBLIC vpps_status vpps_graph_create(vpps_engine *e, vpps_graph **out) {
   ENTER(e, out);

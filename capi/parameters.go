@@ -171,3 +171,26 @@ func goParameterMemory(h C.uintptr_t, id C.uint32_t, out **C.float) C.int {
 		return nil
 	})
 }
+
+//export goParameterGradientMemory
+func goParameterGradientMemory(h C.uintptr_t, id C.uint32_t, share C.int, out **C.float) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		p, err := e.GradientMemory(uint32(id), share != 0)
+		if err != nil {
+			return err
+		}
+		*out = (*C.float)(p)
+		return nil
+	})
+}
+
+//export goParameterSetTouched
+func goParameterSetTouched(h C.uintptr_t, id C.uint32_t, rows *C.vpps_cuint, count C.uint64_t, all C.int) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		v, err := array[uint32](rows, count, "rows")
+		if err != nil {
+			return err
+		}
+		return e.SetTouched(uint32(id), v, all != 0)
+	})
+}

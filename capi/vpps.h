@@ -261,6 +261,18 @@ vpps_status vpps_parameter_touched(vpps_engine *engine, uint32_t id, uint32_t *r
  * to be touched while a batch of vpps_fb is in flight. After writing there: vpps_parameter_write of
  * any of them, so that graphs do not take values evaluated before for new ones. */
 vpps_status vpps_parameter_memory(vpps_engine *engine, uint32_t id, float **values);
+/* share = 1: gives the program the parameter's gradient itself, where the device computes in host
+ * memory (the CPU); NULL elsewhere. Waits. The memory is valid as long as that of the values. What
+ * the program writes there counts for the next vpps_backward, which adds to it, and vpps_update,
+ * which leaves zeros. vpps_fb is VPPS_ERR_STATE meanwhile. share = 0: the program no longer uses
+ * the memory; the gradient stays. */
+vpps_status vpps_parameter_gradient_memory(vpps_engine *engine, uint32_t id, int share,
+                                           float **gradient);
+/* Of a table whose gradient's memory the program has: only these rows may be other than zero there
+ * (all = 1: any), and an update that is sparse moves only them. Call it after writing rows or
+ * setting them to zero. */
+vpps_status vpps_parameter_set_touched(vpps_engine *engine, uint32_t id, const uint32_t *rows,
+                                       uint64_t count, int all);
 
 /* ---- graphs ------------------------------------------------------------- */
 

@@ -83,7 +83,7 @@ func (e *Engine) Expose(id uint32, part Part) (unsafe.Pointer, error) {
 	if h.mem != nil {
 		return h.mem, nil
 	}
-	if mem := e.memory(p); mem != nil && part == Values {
+	if mem := e.memory(p, Values); mem != nil && part == Values {
 		h.mem, h.direct = mem, true
 		return mem, nil
 	}

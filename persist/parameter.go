@@ -19,6 +19,7 @@ type parameter struct {
 	collection uint32
 	version    uint64 // raised when what graphs read changes
 	fused      bool   // its gradient was applied by fb, and no backward came since
+	shared     bool   // the program has its gradient's memory
 	host       [2]hostCopy
 }
 
@@ -297,7 +298,7 @@ func (e *Engine) ScaleParameter(id uint32, part Part, factor float32) error {
 	}
 	if part == Gradient && factor == 0 {
 		p.gradientChanged()
-		p.Pending, p.Rows = false, nil
+		e.clearGradient(p)
 		return e.pull(p, part)
 	}
 	if err := e.scale(p, part, factor); err != nil {
@@ -370,16 +371,5 @@ func (e *Engine) Memory(id uint32) (unsafe.Pointer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.memory(p), nil
-}
-
-// memory is what Memory returns, without waiting.
-func (e *Engine) memory(p *parameter) unsafe.Pointer {
-	x, ok := e.exec.(interface {
-		Segment(script.Segment) []float32
-	})
-	if !ok {
-		return nil
-	}
-	return unsafe.Pointer(&x.Segment(p.segment(Values))[p.Offset])
+	return e.memory(p, Values), nil
 }

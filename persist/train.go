@@ -21,7 +21,7 @@ func (e *Engine) committed(t *Trainer) error {
 		if p := &e.params[id]; p.Updated {
 			p.valuesChanged(t.options.Sparse)
 			p.gradientChanged()
-			p.Pending, p.Rows = false, nil
+			e.clearGradient(p)
 			p.version++
 		}
 	}
@@ -137,6 +137,9 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 		e.drain()
 	} else if g.job != nil {
 		<-g.job.done
+	}
+	if err := e.noneShared(); err != nil {
+		return 0, err
 	}
 	if err := e.followTrial(); err != nil {
 		return 0, err

@@ -1,0 +1,104 @@
+package persist
+
+// Gradients in memory that the program has, too: it reads, writes and clears them there, as in
+// DyNet. Invariant: of such a parameter, what is not pending is zero in memory. A dense gradient
+// always pends, so that what the program writes counts without a call.
+
+import (
+	"slices"
+	"unsafe"
+
+	"libvpps/persist/script"
+)
+
+// GradientMemory gives the program the gradient itself where the device computes in host memory,
+// nil elsewhere. share false: the program has it no longer.
+func (e *Engine) GradientMemory(id uint32, share bool) (unsafe.Pointer, error) {
+	e.enter()
+	defer e.mu.Unlock()
+	p, err := e.settled(id)
+	if err != nil {
+		return nil, err
+	}
+	memory := e.memory(p, Gradient)
+	if memory == nil || p.shared == share {
+		return memory, nil
+	}
+	if !share {
+		p.shared = false
+		return memory, nil
+	}
+	all := make([]float32, p.Size)
+	if err := e.read(p, Gradient, 0, all); err != nil {
+		return nil, err
+	}
+	if err := e.upload(p.segment(Gradient), uint64(p.Offset), all); err != nil {
+		return nil, err
+	}
+	p.shared, p.fused = true, false
+	if !p.Lookup {
+		p.Pending = true
+	}
+	return memory, nil
+}
+
+// SetTouched says which rows of a shared gradient the program may have left other than zero; all: any.
+func (e *Engine) SetTouched(id uint32, rows []uint32, all bool) error {
+	e.enter()
+	defer e.mu.Unlock()
+	p, err := e.settled(id)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !p.Lookup:
+		return wrong(ErrArgument, "parameter %q has no rows: it is no lookup parameter", p.name)
+	case !p.shared:
+		return wrong(ErrState, "parameter %q: the program does not have its gradient's memory: call vpps_parameter_gradient_memory first", p.name)
+	}
+	rows = slices.Clone(rows)
+	slices.Sort(rows)
+	rows = slices.Compact(rows)
+	if n := len(rows); n > 0 && rows[n-1] >= p.Size/p.Row {
+		return wrong(ErrArgument, "parameter %q has %d rows, there is no row %d", p.name, p.Size/p.Row, rows[n-1])
+	}
+	if p.Pending, p.Rows = all, rows; all {
+		p.Rows = nil
+	}
+	return nil
+}
+
+// memory is a part of a parameter where the device has it, nil if that is no memory of the host.
+func (e *Engine) memory(p *parameter, part Part) unsafe.Pointer {
+	x, ok := e.exec.(interface {
+		Segment(script.Segment) []float32
+	})
+	if !ok {
+		return nil
+	}
+	return unsafe.Pointer(&x.Segment(p.segment(part))[p.Offset])
+}
+
+// clearGradient makes a gradient zero.
+func (e *Engine) clearGradient(p *parameter) {
+	if !p.shared {
+		p.Pending, p.Rows = false, nil
+		return
+	}
+	all := unsafe.Slice((*float32)(e.memory(p, Gradient)), p.Size)
+	_ = p.spansOf(func(offset, n uint32) error {
+		clear(all[offset : offset+n])
+		return nil
+	})
+	p.Pending, p.Rows = !p.Lookup, nil
+}
+
+// noneShared refuses batches in flight while the program may touch gradients.
+func (e *Engine) noneShared() error {
+	for i := range e.params {
+		if p := &e.params[i]; p.shared {
+			return wrong(ErrState, "fb: the program has the gradient of parameter %q (vpps_parameter_gradient_memory), which a batch in flight changes: give it back with share = 0, or call backward and update", p.name)
+		}
+	}
+	return nil
+}
