@@ -197,7 +197,8 @@ void vpps_engine_close(vpps_engine *engine);
  * took the CPU though there is a GPU, what that lacks: "cpu: ...; not device cuda:0: no usable
  * NVRTC ...". Writes at most size bytes, always terminated. */
 vpps_status vpps_engine_describe(vpps_engine *engine, char *text, size_t size);
-/* Seeds the random operations from now on. */
+/* Seeds the random operations from now on: the same seed and the same graphs after it draw the same
+ * numbers again. */
 vpps_status vpps_engine_seed(vpps_engine *engine, uint32_t seed);
 
 typedef struct vpps_statistics {

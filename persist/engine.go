@@ -81,7 +81,8 @@ type Engine struct {
 	batch       uint32
 	updates     uint64 // updates so far: values of graphs evaluated before are stale
 	seed        uint32
-	graphIDs    uint32
+	seedings    uint32 // calls of Seed
+	graphIDs    uint32 // graphs evaluated since the last of them
 	verify      bool
 	apart       bool // equal nodes of a batch are evaluated each by itself
 	check       bool // the executor holds every operand against the tensor table
@@ -162,7 +163,7 @@ func Open(o Options) (*Engine, error) {
 }
 
 func newEngine(exec Executor, seed uint32) *Engine {
-	e := &Engine{exec: exec, seed: seed, graphs: map[*Graph]struct{}{}, freeStates: map[uint64][]uint32{}}
+	e := &Engine{exec: exec, seed: seed, seedings: 1, graphs: map[*Graph]struct{}{}, freeStates: map[uint64][]uint32{}}
 	if e.seed == 0 {
 		e.seed = uint32(os.Getpid())*2654435761 + 1
 	}
@@ -231,11 +232,14 @@ func (e *Engine) Describe() string {
 	return e.exec.Describe()
 }
 
-// Seed sets the seed of random operations.
+// Seed sets the seed of random operations, which count graphs and their evaluations anew. Batches that
+// were handed over keep theirs.
 func (e *Engine) Seed(s uint32) {
-	e.enter()
+	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.seed = s
+	e.seedings++
+	e.graphIDs = 0
 }
 
 // Statistics returns the counts so far.

@@ -13,9 +13,9 @@ import (
 
 // Graph is one computation graph. Its methods are an engine's calls.
 type Graph struct {
-	e     *Engine
-	id    uint32
-	since uint64 // when the program could begin to record what the next call brings
+	e                   *Engine
+	id, seeding, seeded uint32 // drawing's: the number of Seed's call, the forwards before it
+	since               uint64 // when the program could begin to record what the next call brings
 	*recording
 	progress
 }
@@ -82,11 +82,20 @@ type paramNode struct {
 func (e *Engine) NewGraph() *Graph {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.graphIDs++
-	g := &Graph{e: e, id: e.graphIDs, recording: e.newRecording()}
+	g := &Graph{e: e, recording: e.newRecording()}
 	g.since = now()
 	e.graphs[g] = struct{}{}
 	return g
+}
+
+// drawing is which random numbers the present evaluation draws: the number of the graph among those
+// evaluated since the seed was set, and the evaluation's of this graph.
+func (g *Graph) drawing() (graph, forward uint32) {
+	if g.seeding != g.e.seedings {
+		g.e.graphIDs++
+		g.seeding, g.id, g.seeded = g.e.seedings, g.e.graphIDs, g.forwards
+	}
+	return g.id, g.forwards - g.seeded
 }
 
 // Close forgets the graph; batches in flight over it finish.
@@ -327,8 +336,9 @@ func (g *Graph) evaluate(node uint32) error {
 	if done == 0 {
 		g.updates = g.e.updates
 	}
+	id, forward := g.drawing()
 	r := script.Request{Graph: g.ir(), State: &g.state, Node: last, Forward: true, Copy: true,
-		Base: g.e.top(), Result: script.NoOffset, GraphID: g.id, ForwardCount: g.forwards}
+		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward}
 	built, err := g.e.run(&r)
 	if err != nil {
 		return err
@@ -432,8 +442,9 @@ func (g *Graph) checkLoss(node uint32) error {
 // differentiate runs the backward part from node, which is evaluated.
 func (g *Graph) differentiate(node uint32, full bool) error {
 	g.end, g.gradient = g.valueEnd, 0
+	id, forward := g.drawing()
 	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Copy: true, Backward: true, Full: full,
-		Base: g.e.top(), Result: script.NoOffset, GraphID: g.id, ForwardCount: g.forwards}
+		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward}
 	built, err := g.e.run(&r)
 	if err != nil {
 		return err

@@ -244,8 +244,9 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	slot := e.resultSlot()
 	g.end = g.valueEnd
 	kept := g.state.Done
+	id, forward := g.drawing()
 	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep, Apart: e.apart,
-		Update: h.trainer.apply(), Base: e.top(), Result: slot, GraphID: g.id, ForwardCount: g.forwards}
+		Update: h.trainer.apply(), Base: e.top(), Result: slot, GraphID: id, ForwardCount: forward}
 	ahead := e.asynchronous() && !e.exposed() && len(keep) == 0 && kept == 0 && h.appliesAll()
 	var built *script.Built
 	if ahead {

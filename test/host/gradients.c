@@ -1,4 +1,5 @@
-/* A program that has a gradient's memory reads, writes and clears it there, as DyNet's programs do. */
+/* A program that has a gradient's memory reads, writes and clears it there, as DyNet's programs do.
+ */
 #include "host.h"
 
 static void backward(Model m, float x0, float x1) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "gradients.hpp"
 #include "graph.hpp"
 #include "own_execution.hpp"
 
@@ -29,6 +30,14 @@ public:
   execution(const dynet::ComputationGraph &cg, graph_policy policy)
       : dynet::ExecutionEngine(cg), policy_(policy), graph_(cg) {} // within accelerate's turn
 
+  // Takes the place of the graph's engine, which DyNet has chosen (autobatching); graphs that are
+  // left to DyNet have it.
+  void replace(std::unique_ptr<dynet::ExecutionEngine> &engine) {
+    execution *accelerated = dynamic_cast<execution *>(engine.get());
+    dynets_ = std::move(accelerated ? accelerated->dynets_ : engine);
+    engine.reset(this);
+  }
+
   graph &state() { return graph_; }
   // Whether DyNet has to execute the graph, in which case it has the newest parameters. anew:
   // from the first node on.
@@ -43,7 +52,7 @@ public:
       }
       if (!anew)
         graph_.leave();
-      own_.reset(new own_execution(cg, !anew && graph_.spent()));
+      own_.reset(new own_execution(*dynets_, !anew && graph_.spent()));
     }
     parameters::all().refresh();
     return true;
@@ -86,8 +95,17 @@ public:
       own_->backward(i, full);
       return;
     }
+    const std::vector<parameter_record *> used = trained_by(i);
+    gradients of_trainers(parameters::all());
+    for (parameter_record *r : used)
+      if (r->trainers > 0)
+        of_trainers.give(*r);
     graph_.backward(i, full);
-    deliver(i);
+    for (parameter_record *r : used)
+      if (r->trainers > 0)
+        of_trainers.take(*r, r->defer && *r->defer);
+      else
+        parameters::all().deliver(*r); // to DyNet's trainers
   }
 
 private:
@@ -108,32 +126,27 @@ private:
       own_.reset();
   }
 
-  // Gradients of parameters that no vpps::trainer updates go to DyNet's trainers.
-  void deliver(dynet::VariableIndex loss) {
+  // The parameters whose gradients the loss has.
+  std::vector<parameter_record *> trained_by(dynet::VariableIndex loss) {
     parameters &all = parameters::all();
     std::vector<parameter_record *> used;
     for (dynet::VariableIndex k : cg.parameter_nodes) {
       if (k > loss)
         break;
       const dynet::Node *node = cg.nodes[k];
-      const parameter_record *r;
       if (auto *n = dynamic_cast<const dynet::LookupNode *>(node))
-        r = &all.of(n->params.p);
+        used.push_back(&all.changeable(all.of(n->params.p)));
       else if (auto *n = dynamic_cast<const dynet::ParameterNode *>(node))
-        r = n->params.p ? &all.of(n->params.p) : &all.of(n->lparams.p);
-      else
-        continue;
-      if (r->trainers == 0)
-        used.push_back(&all.changeable(*r));
+        used.push_back(&all.changeable(n->params.p ? all.of(n->params.p) : all.of(n->lparams.p)));
     }
     std::sort(used.begin(), used.end());
     used.erase(std::unique(used.begin(), used.end()), used.end());
-    for (parameter_record *r : used)
-      all.deliver(*r);
+    return used;
   }
 
   const graph_policy policy_;
   graph graph_;
+  std::unique_ptr<dynet::ExecutionEngine> dynets_;
   std::unique_ptr<own_execution> own_; // there when DyNet executes the graph
 };
 
@@ -147,7 +160,8 @@ inline execution *executing(const dynet::ComputationGraph &cg) {
 // wrapped in vpps::trainer it works on the device.
 inline void accelerate(dynet::ComputationGraph &cg, graph_policy policy = only_vpps) {
   const installed::turn mine;
-  cg.ee.reset(new installed::execution(cg, policy));
+  std::unique_ptr<installed::execution> e(new installed::execution(cg, policy));
+  e.release()->replace(cg.ee);
 }
 
 } // namespace vpps

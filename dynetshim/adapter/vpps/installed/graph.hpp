@@ -84,10 +84,13 @@ public:
   const dynet::Tensor &forward(uint32_t i) {
     walk();
     exists(i);
+    drawn_ = false;
+    draw();
     words_->read_pointers(0, i);
     vpps_words w = pending();
     check(vpps_forward(raw_, &w, i, 1));
     forget_from(0);
+    drawn_ = words_->draws();
     spent_ = false;
     evaluated_to(i);
     return value(i);
@@ -96,6 +99,8 @@ public:
   const dynet::Tensor &value(uint32_t i) {
     walk();
     exists(i);
+    if (!spent_)
+      draw();
     read_pointers(i);
     held_tensor &h = hold(values_, i, dynet::DeviceMempool::FXS);
     vpps_words w = pending();
@@ -111,6 +116,7 @@ public:
     walk();
     exists(i);
     scalar("backward", i);
+    draw();
     read_pointers(i);
     vpps_words w = pending();
     check(vpps_backward(raw_, &w, i, full));
@@ -139,6 +145,7 @@ public:
     // Values from before an update are not used again, so their pointers are read anew.
     if (updates_ != all_.updates)
       forget_from(0);
+    draw();
     read_pointers(loss);
     vpps_words w = pending();
     float stale = 0;
@@ -182,9 +189,19 @@ private:
       evaluated_ = i + 1;
     }
   }
+  // Random numbers follow DyNet's generator (dynet::reset_rng): before a graph's first random node
+  // is evaluated, one number of it seeds libvpps's, which counts graphs and evaluations from then.
+  void draw() {
+    if (drawn_ || !words_->draws())
+      return;
+    check(vpps_engine_seed(all_.engine(), static_cast<uint32_t>((*dynet::rndeng)())));
+    drawn_ = true;
+  }
   void forget_from(uint32_t n) {
     if (evaluated_ > n)
       evaluated_ = n;
+    if (n == 0)
+      drawn_ = false;
     differentiated_ = 0;
   }
   // For a call that evaluates what is missing up to node i.
@@ -229,6 +246,7 @@ private:
   uint32_t differentiated_ = 0;                    // and gradients
   uint64_t updates_ = 0;                           // when they got their values
   bool spent_ = false;                             // fb took the values
+  bool drawn_ = false;                             // the present values' random numbers are seeded
   tensors values_, gradients_;
 };
 

@@ -2,6 +2,10 @@
 #ifndef VPPS_INSTALLED_HANDLE_HPP
 #define VPPS_INSTALLED_HANDLE_HPP
 
+#if !defined(__GXX_RTTI) && !defined(__cpp_rtti)
+#error "libvpps asks a node and a trainer of DyNet for their class: compile without -fno-rtti"
+#endif
+
 #include <dynet/dynet.h>
 #include <dynet/expr.h>
 #include <dynet/training.h>
@@ -20,28 +24,31 @@ class handle {
 public:
   // Plans the model's parameters for the device and compiles its kernel, or finds it in
   // the cache. Without a trainer: DyNet's SimpleSGDTrainer at its defaults, clipping
-  // included. Model and trainer must outlive the handle. What the rule remembers, momentum and
-  // averages, begins as the trainer's and is the handle's then: the trainer's restart does nothing,
-  // its save writes what pull() has brought.
+  // included. The trainer must outlive the handle, the model the handle's calls. What the rule
+  // remembers, momentum and averages, begins as the trainer's and is the handle's then: the
+  // trainer's restart does nothing, its save writes what pull() has brought.
   explicit handle(dynet::ParameterCollection &model)
       : own_(new dynet::SimpleSGDTrainer(model)), fields_(*own_), trainer_(*own_, *own_),
-        learning_rate(fields_.learning_rate) {
+        model_(model), learning_rate(fields_.learning_rate) {
     open(model);
   }
   handle(dynet::ParameterCollection &model, dynet::Trainer &trainer)
-      : fields_(trainer), trainer_(trainer, trainer), learning_rate(fields_.learning_rate) {
+      : fields_(trainer), trainer_(trainer, trainer), model_(model),
+        learning_rate(fields_.learning_rate) {
     open(model);
   }
   // Brings the trained values into DyNet's memory.
   ~handle() {
     const installed::turn mine;
-    installed::at_the_end([this] {
-      bool stale = false;
-      installed::parameters::all().each(
-          *model_, [&stale](installed::parameter_record &r) { stale |= r.stale; });
-      if (stale)
-        pull(*model_);
-    });
+    if (model_.there())
+      installed::at_the_end([this] {
+        dynet::ParameterCollection &model = model_.get("its handle");
+        bool stale = false;
+        installed::parameters::all().each(
+            model, [&stale](installed::parameter_record &r) { stale |= r.stale; });
+        if (stale)
+          pull(model);
+      });
     graph_.reset();
     vpps_handle_destroy(raw_);
     installed::parameters::all().handle_gone();
@@ -53,20 +60,31 @@ public:
   // infinity and device errors are std::runtime_error from a later one. The graph may be
   // cleared or destroyed at once.
   //
-  // DyNet's own memory keeps the parameters of before until pull(). A graph that DyNet has to
-  // execute (or_dynet) is done when the call returns, and its errors come from it.
+  // From now on until pull() parameters are NaN in DyNet's own memory, and DyNet's functions, those
+  // that save among them, throw "Bad device type" for them. A graph that DyNet has to execute
+  // (or_dynet) is done when the call returns, and its errors come from it.
   float fb(dynet::ParameterCollection &, dynet::ComputationGraph &cg,
            const dynet::Expression &loss) {
     const installed::turn mine;
     own(cg, loss);
+    dynet::ParameterCollection &model = model_.get("its handle");
     installed::parameters &all = installed::parameters::all();
+    installed::gradients of_trainers(all);
     all.notice(false);
     trainer_.current();
     installed::execution *e = installed::executing(cg);
+    all.each(model, [&of_trainers](installed::parameter_record &r) {
+      if (r.trainers > 0)
+        of_trainers.give(r);
+    });
     const float stale =
         e && e->left_to_dynet() ? train_by_dynet(e->own(), loss.i) : state(cg).train(raw_, loss.i);
     trainer_.count_update();
-    all.each(*model_, [](installed::parameter_record &r) { r.stale |= r.wanted_updated(); });
+    all.each(model, [&](installed::parameter_record &r) {
+      if (r.trainers > 0)
+        of_trainers.applied(r);
+      all.leave_behind(r);
+    });
     return stale;
   }
 
@@ -143,13 +161,13 @@ private:
 
   void open(dynet::ParameterCollection &model) {
     const installed::turn mine;
-    model_ = &model;
     installed::parameters &all = installed::parameters::all();
+    installed::gradients of_trainers(all);
     const std::vector<uint32_t> ids = all.ids(model);
     trainer_.push_state();
     installed::check(
         vpps_handle_create(all.engine(), ids.data(), ids.size(), trainer_.current(), &raw_));
-    all.handle_made();
+    all.handle_made([&of_trainers](installed::parameter_record &r) { of_trainers.separate(r); });
   }
 
   static void own(const dynet::ComputationGraph &cg, const dynet::Expression &x) {
@@ -169,15 +187,26 @@ private:
   // Forward and backward by DyNet, the update by the handle's trainer: for the engine a batch of
   // one node, DyNet's loss, whose gradients are there before it. Waits.
   float train_by_dynet(installed::own_execution &graph, uint32_t node) {
+    dynet::ParameterCollection &model = model_.get("its handle");
     installed::parameters &all = installed::parameters::all();
+    installed::gradients of_trainers(all);
     const float loss = graph.differentiate(node);
     float stale = 0, latest = 0;
     try {
-      all.each(*model_, [&all](installed::parameter_record &r) { all.collect(r); });
+      all.each(model, [&](installed::parameter_record &r) {
+        if (r.trainers > 0)
+          of_trainers.give(r);
+        else
+          all.collect(r);
+      });
       stale = installed::scalar_batch(loss).train(raw_);
       installed::check(vpps_sync_latest_loss(raw_, &latest));
     } catch (...) { // a batch that failed leaves the gradients: another may not get them
-      all.each(*model_, [&all](installed::parameter_record &r) { all.drop_gradient(r); });
+      all.each(model, [&](installed::parameter_record &r) {
+        all.drop_gradient(r);
+        if (r.trainers > 0)
+          of_trainers.applied(r);
+      });
       throw;
     }
     ++all.updates;
@@ -188,7 +217,7 @@ private:
   std::unique_ptr<dynet::SimpleSGDTrainer> own_;
   dynet::Trainer &fields_;
   installed::engine_trainer trainer_;
-  dynet::ParameterCollection *model_ = nullptr;
+  installed::kept_model model_;
   std::unique_ptr<installed::graph> graph_;
   vpps_handle *raw_ = nullptr;
   uint64_t counted_ = 0;

@@ -91,9 +91,17 @@ template <class N> void write_alpha(recording &r, const dynet::Node &node, uint3
 VPPS_FLOAT_ATTRIBUTE(ConstantPlusX, VPPS_OP_CONSTANT_PLUS_X, c)
 VPPS_FLOAT_ATTRIBUTE(ConstantMinusX, VPPS_OP_CONSTANT_MINUS_X, c)
 VPPS_FLOAT_ATTRIBUTE(ConstScalarMultiply, VPPS_OP_CONST_SCALAR_MULTIPLY, alpha)
-VPPS_FLOAT_ATTRIBUTE(Dropout, VPPS_OP_DROPOUT, p)
-VPPS_FLOAT_ATTRIBUTE(GaussianNoise, VPPS_OP_GAUSSIAN_NOISE, stddev)
 #undef VPPS_FLOAT_ATTRIBUTE
+
+inline void write_dropout(recording &r, const dynet::Node &node, uint32_t dim_id) {
+  r.head(VPPS_OP_DROPOUT, dim_id, {node.args[0], bits(as<dynet::Dropout>(node).p)});
+  r.will_draw();
+}
+inline void write_noise(recording &r, const dynet::Node &node, uint32_t dim_id) {
+  const float stddev = as<dynet::GaussianNoise>(node).stddev;
+  r.head(VPPS_OP_GAUSSIAN_NOISE, dim_id, {node.args[0], bits(stddev)});
+  r.will_draw();
+}
 
 inline void write_constant(recording &r, const dynet::Node &node, uint32_t dim_id) {
   r.head(VPPS_OP_CONSTANT, dim_id, {bits(as<dynet::Constant>(node).value)});
@@ -101,14 +109,17 @@ inline void write_constant(recording &r, const dynet::Node &node, uint32_t dim_i
 inline void write_normal(recording &r, const dynet::Node &node, uint32_t dim_id) {
   const dynet::RandomNormal &n = as<dynet::RandomNormal>(node);
   r.head(VPPS_OP_RANDOM_NORMAL, dim_id, {bits(n.mean), bits(n.stddev)});
+  r.will_draw();
 }
 inline void write_bernoulli(recording &r, const dynet::Node &node, uint32_t dim_id) {
   const dynet::RandomBernoulli &n = as<dynet::RandomBernoulli>(node);
   r.head(VPPS_OP_RANDOM_BERNOULLI, dim_id, {bits(n.p), bits(n.scale)});
+  r.will_draw();
 }
 inline void write_uniform(recording &r, const dynet::Node &node, uint32_t dim_id) {
   const dynet::RandomUniform &n = as<dynet::RandomUniform>(node);
   r.head(VPPS_OP_RANDOM_UNIFORM, dim_id, {bits(n.left), bits(n.right)});
+  r.will_draw();
 }
 
 inline void write_sum_dimension(recording &r, const dynet::Node &node, uint32_t dim_id) {
@@ -247,9 +258,8 @@ inline const std::vector<operation> &operations() {
          write_alpha<dynet::ConstantMinusX>},
         {&typeid(dynet::ConstScalarMultiply), VPPS_OP_CONST_SCALAR_MULTIPLY, false,
          write_alpha<dynet::ConstScalarMultiply>},
-        {&typeid(dynet::Dropout), VPPS_OP_DROPOUT, false, write_alpha<dynet::Dropout>},
-        {&typeid(dynet::GaussianNoise), VPPS_OP_GAUSSIAN_NOISE, false,
-         write_alpha<dynet::GaussianNoise>},
+        {&typeid(dynet::Dropout), VPPS_OP_DROPOUT, false, write_dropout},
+        {&typeid(dynet::GaussianNoise), VPPS_OP_GAUSSIAN_NOISE, false, write_noise},
         {&typeid(dynet::SumDimension), VPPS_OP_SUM_DIMENSION, false, write_sum_dimension},
         {&typeid(dynet::MomentDimension), VPPS_OP_MOMENT_DIMENSION, false, write_moment_dimension},
         {&typeid(dynet::Transpose), VPPS_OP_TRANSPOSE, false, write_transpose},

@@ -18,14 +18,17 @@ namespace installed {
 class own_execution {
 public:
   // spent: the graph's values were taken by an fb before DyNet got the graph.
-  own_execution(const dynet::ComputationGraph &cg, bool spent) : dynet_(cg), spent_(spent) {}
+  own_execution(dynet::ExecutionEngine &dynet, bool spent) : dynet_(dynet), spent_(spent) {
+    dynet_.invalidate();
+  }
 
   // Nodes from n on have no value. DyNet's own takes n for the number that has.
   void invalidate(dynet::VariableIndex n) {
     end_ = n < end_ ? n : end_;
-    dynet_.invalidate(end_);
-    if (n == 0)
-      spent_ = false;
+    if (n > 0)
+      return dynet_.invalidate(end_);
+    dynet_.invalidate();
+    spent_ = false;
   }
   const dynet::Tensor &forward(dynet::VariableIndex i) {
     invalidate(0);
@@ -63,7 +66,7 @@ public:
   void spend() { spent_ = true; }
 
 private:
-  dynet::SimpleExecutionEngine dynet_;
+  dynet::ExecutionEngine &dynet_;
   dynet::VariableIndex end_ = 0; // nodes before this one have values
   uint64_t updates_ = 0;         // when they got them
   bool spent_;                   // fb took the values

@@ -9,6 +9,7 @@
 #include <dynet/globals.h>
 #include <dynet/model.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
@@ -23,6 +24,8 @@
 
 #include <vpps.h>
 
+#include "life.hpp"
+#include "marks.hpp"
 #include "reveal.hpp"
 
 namespace vpps {
@@ -65,6 +68,21 @@ private:
   std::lock_guard<std::recursive_mutex> lock_;
 };
 
+// The device of tensors whose values the engine has: DyNet's functions, savers among them, refuse
+// it as a bad device type.
+class no_device : public dynet::Device {
+public:
+  static dynet::Device *the() {
+    static no_device *d = new no_device;
+    return d;
+  }
+
+private:
+  no_device() : dynet::Device(-1, static_cast<dynet::DeviceType>(77), nullptr) {
+    name = "libvpps: call pull() first";
+  }
+};
+
 // A Parameter or LookupParameter of DyNet and the engine's.
 struct parameter_record {
   uint32_t id, collection;
@@ -72,12 +90,20 @@ struct parameter_record {
   dynet::LookupParameterStorage *table;
   std::weak_ptr<dynet::ParameterStorageBase> alive; // keeps the address from being used again
   bool updated;                                     // what the engine knows of `updated`
-  bool stale = false;                               // the engine's values are newer than DyNet's
+  bool stale = false;      // the engine's values are newer; DyNet's are marked (marks.hpp)
   bool delivered = false;  // DyNet has got gradients, so its own trainer may change values
-  unsigned trainers = 0;   // vpps::trainers that update it
   std::vector<float> seen; // DyNet's values when they were last copied
   float *own = nullptr;    // DyNet's own memory, while it uses the engine's instead
 
+  // Gradients (gradients.hpp), while there are vpps::trainers that update it.
+  unsigned trainers = 0;
+  const bool *defer = nullptr;     // the trainer's defer_copies
+  float *own_gradient = nullptr;   // DyNet's own memory, while it uses the engine's instead
+  std::vector<float> sent;         // else: DyNet's copy when it was last equal to the engine's
+  std::vector<uint32_t> sent_rows; // rows of the engine's gradient that may be other than zero
+  bool deferred = false;           // the copy is marked
+
+  const std::string &name() const { return dense ? dense->name : table->name; }
   float *values() const { return dense ? dense->values.v : table->all_values.v; }
   float *gradient() const { return dense ? dense->g.v : table->all_grads.v; }
   size_t size() const { return dense ? dense->dim.size() : table->all_dim.size(); }
@@ -87,7 +113,46 @@ struct parameter_record {
     for (size_t i = 0; table && i < table->values.size(); ++i)
       table->values[i].v = memory + i * row();
   }
+  void point_gradient(float *memory) {
+    (dense ? dense->g : table->all_grads).v = memory;
+    for (size_t i = 0; table && i < table->grads.size(); ++i)
+      table->grads[i].v = memory + i * row();
+  }
+  void set_device(dynet::Device *device) {
+    (dense ? dense->values : table->all_values).device = device;
+    for (size_t i = 0; table && i < table->values.size(); ++i)
+      table->values[i].device = device;
+  }
   bool wanted_updated() const { return dense ? dense->updated : table->updated; }
+
+  // Rows whose gradient may be other than zero, ascending; a dense parameter is one row.
+  std::vector<uint32_t> rows() const {
+    std::vector<uint32_t> rows;
+    if (dense)
+      rows.push_back(0);
+    else if (table->all_updated)
+      for (uint32_t i = 0; i < table->values.size(); ++i)
+        rows.push_back(i);
+    else
+      rows.assign(table->non_zero_grads.begin(), table->non_zero_grads.end());
+    std::sort(rows.begin(), rows.end());
+    return rows;
+  }
+  // DyNet's notes of it, after a backward and after an update.
+  void note_gradient(const std::vector<uint32_t> &rows, bool whole) {
+    (dense ? dense->nonzero_grad : table->nonzero_grad) = true;
+    if (table) {
+      table->non_zero_grads.insert(rows.begin(), rows.end());
+      table->all_updated |= whole;
+    }
+  }
+  void forget_gradient() {
+    (dense ? dense->nonzero_grad : table->nonzero_grad) = false;
+    if (table) {
+      table->non_zero_grads.clear();
+      table->all_updated = false;
+    }
+  }
 };
 
 // One of DyNet's root collections: it carries the weight decay.
@@ -96,7 +161,7 @@ struct collection_record {
   float lambda;
   bool delivered = false;           // DyNet's own trainer may advance the factor
   vpps_trainer *decaying = nullptr; // without parameters: advances the engine's factor
-  std::weak_ptr<dynet::ParameterStorageBase> first;
+  life there;                       // the collection's
 };
 
 class parameters {
@@ -142,22 +207,34 @@ public:
   }
   void pull(parameter_record &r) { pull(r, 0, r.size()); }
   void pull(parameter_record &r, size_t from, size_t count) {
-    if (r.own) {
-      r.stale = false;
+    if (r.own)
       return;
+    if (r.stale) { // all of it
+      from = 0;
+      count = r.size();
     }
     check(vpps_parameter_read(engine_, r.id, VPPS_VALUES, from, count, r.values() + from));
     std::memcpy(&r.seen[from], r.values() + from, count * sizeof(float));
-    if (count == r.size())
-      r.stale = false;
+    is_current(r);
+  }
+  // The engine's values have become newer. DyNet's are marked until pull, so that who reads them
+  // notices.
+  void leave_behind(parameter_record &r) {
+    if (r.stale || r.own || !r.wanted_updated())
+      return;
+    r.stale = true;
+    mark(r.values(), r.size());
+    mark(r.seen.data(), r.size());
+    r.set_device(no_device::the());
   }
   // Whatever is newer in the engine.
   void refresh() {
     for (auto &c : collections_) {
-      if (c.second.first.expired() || !pull_decay(*c.first, c.second))
+      if (c.second.there.expired() || !pull_decay(*c.first, c.second))
         continue;
       for (auto &r : records_) // a rescaling changes everything
-        r.second.stale |= r.second.collection == c.second.id;
+        if (r.second.collection == c.second.id && !r.second.alive.expired())
+          pull(r.second);
     }
     for (auto &r : records_)
       if (r.second.stale && !r.second.alive.expired())
@@ -165,15 +242,18 @@ public:
   }
   // DyNet to engine.
   void push(dynet::ParameterCollection &model) {
-    each(model, [this](parameter_record &r) { push(r, 0, r.size()); });
+    each(model, [this](parameter_record &r) {
+      if (r.stale)
+        notice_stale(r, true);
+      else
+        push(r, 0, r.size());
+    });
   }
   void push(parameter_record &r, size_t from, size_t count) {
     check(vpps_parameter_write(engine_, r.id, VPPS_VALUES, from, count, r.values() + from));
     ++updates;
     if (!r.own)
       std::memcpy(&r.seen[from], r.values() + from, count * sizeof(float));
-    if (count == r.size())
-      r.stale = false;
   }
 
   // Where the engine computes in host memory and no handle has batches in flight, DyNet uses that
@@ -187,10 +267,14 @@ public:
     notice(r, true);
     r.own = r.values();
     r.point(memory);
-    r.stale = false;
   }
-  void handle_made() {
+  unsigned handles() const { return handles_; }
+  // Batches in flight change the engine's memory: DyNet uses its own.
+  template <class Separate> void handle_made(const Separate &separate_gradient) {
     ++handles_;
+    for (auto &r : records_)
+      if (!r.second.alive.expired())
+        separate_gradient(r.second);
     for (auto &r : records_)
       if (r.second.own && !r.second.alive.expired()) {
         float *own = r.second.own;
@@ -210,7 +294,7 @@ public:
       if (!r.second.alive.expired())
         notice(r.second, thorough);
     for (auto &c : collections_)
-      if (c.second.delivered && !c.second.first.expired())
+      if (c.second.delivered && !c.second.there.expired())
         push_decay(*c.first, c.second);
   }
 
@@ -282,7 +366,7 @@ public:
     dynet::ParameterCollection *owner = !dense.empty()    ? dense[0]->owner
                                         : !tables.empty() ? tables[0]->owner
                                                           : &model;
-    collection_record &c = record(*owner);
+    collection_record &c = record(owner->get_storage());
     const float lambda = owner->get_weight_decay_lambda();
     if (lambda != c.lambda) {
       check(vpps_collection_set_lambda(engine_, c.id, lambda));
@@ -312,9 +396,32 @@ public:
 private:
   parameters() {}
 
+  void is_current(parameter_record &r) {
+    if (!r.stale)
+      return;
+    r.stale = false;
+    r.set_device(r.dense ? r.dense->device : r.table->device);
+  }
+
+  // A program may have written into marked memory: all of it is a new value, less is an error.
+  void notice_stale(parameter_record &r, bool thorough) {
+    const float *now = r.values();
+    if (thorough ? std::memcmp(now, r.seen.data(), r.size() * sizeof(float)) == 0
+                 : !differs(now, r.seen))
+      return;
+    if (marked(now, r.size()))
+      throw std::invalid_argument("parameter " + r.name() +
+                                  " was changed in DyNet's memory, which does not have the trained "
+                                  "values: call pull(model) before that, and then push(model)");
+    is_current(r);
+    push(r, 0, r.size());
+  }
+
   void notice(parameter_record &r, bool thorough) {
     const float *now = r.values();
     const size_t n = r.size();
+    if (r.stale)
+      return notice_stale(r, thorough);
     if (r.own) {
       if (r.delivered)
         push(r, 0, r.row());
@@ -334,18 +441,18 @@ private:
     }
   }
 
-  bool pull_decay(dynet::ParameterCollection &root, const collection_record &c) {
+  bool pull_decay(dynet::ParameterCollectionStorage &root, const collection_record &c) {
     float factor = 1;
     check(vpps_collection_factor(engine_, c.id, &factor));
-    dynet::L2WeightDecay &decay = root.get_weight_decay();
+    dynet::L2WeightDecay &decay = root.weight_decay;
     const bool scaled = decay.current_weight_decay() < factor;
     VPPS_HIDDEN(decay, L2WeightDecay, weight_decay) = factor;
     return scaled;
   }
 
   // The engine's weight decay factor follows that of DyNet's own trainer, update by update.
-  void push_decay(dynet::ParameterCollection &root, collection_record &c) {
-    const float wanted = root.get_weight_decay().current_weight_decay();
+  void push_decay(dynet::ParameterCollectionStorage &root, collection_record &c) {
+    const float wanted = root.weight_decay.current_weight_decay();
     for (float factor = 0;;) {
       const float before = factor;
       check(vpps_collection_factor(engine_, c.id, &factor));
@@ -448,36 +555,35 @@ private:
     parameter_record r;
     r.dense = dynamic_cast<dynet::ParameterStorage *>(p.get());
     r.table = dynamic_cast<dynet::LookupParameterStorage *>(p.get());
-    const std::string &name = r.dense ? r.dense->name : r.table->name;
+    const std::string &name = r.name();
     dynet::Device *device = r.dense ? r.dense->device : r.table->device;
     if (device->type != dynet::DeviceType::CPU)
       throw std::invalid_argument("parameter " + name + " is in the memory of DyNet's device " +
                                   device->name +
                                   ", libvpps reads only the host's: run with --dynet-devices CPU");
-    collection_record &c = record(root);
+    collection_record &c = record(root.get_storage());
     r.collection = c.id;
     r.alive = p;
     r.updated = true;
     const vpps_dim d = wire(r.dense ? r.dense->dim : r.table->all_dim);
     check(vpps_parameter_create(engine_, c.id, name.c_str(), &d,
                                 r.dense ? 0 : VPPS_PARAMETER_LOOKUP, r.values(), &r.id));
-    if (c.first.expired())
-      c.first = p;
     r.seen.assign(r.values(), r.values() + r.size());
     records_[key(p.get())] = r;
   }
 
-  collection_record &record(dynet::ParameterCollection &root) {
+  collection_record &record(dynet::ParameterCollectionStorage &root) {
     const auto at = collections_.find(&root);
-    if (at != collections_.end() && !at->second.first.expired())
+    if (at != collections_.end() && !at->second.there.expired())
       return at->second;
     collection_record c;
-    c.lambda = root.get_weight_decay_lambda();
-    const float factor = root.get_weight_decay().current_weight_decay();
+    c.lambda = root.weight_decay.get_lambda();
+    c.there = life_of(root);
+    const float factor = root.weight_decay.current_weight_decay();
     if (factor != 1) { // the engine begins with 1: fold the factor into the values, as DyNet does
-      for (auto &p : root.get_parameter_storages_base())
+      for (auto &p : root.all_params)
         p->scale_parameters(factor);
-      root.get_weight_decay().reset_weight_decay();
+      root.weight_decay.reset_weight_decay();
     }
     check(vpps_collection_create(engine_, c.lambda, &c.id));
     return collections_[&root] = c;
@@ -497,7 +603,7 @@ private:
   vpps_engine *engine_ = nullptr;
   unsigned handles_ = 0;
   std::unordered_map<void *, parameter_record> records_;
-  std::unordered_map<dynet::ParameterCollection *, collection_record> collections_;
+  std::unordered_map<dynet::ParameterCollectionStorage *, collection_record> collections_;
 };
 
 } // namespace installed

@@ -54,7 +54,7 @@ struct operation {
 
 class recording {
 public:
-  recording() : epoch_(0), trainable_(false) { restart(); }
+  recording() : epoch_(0), trainable_(false), draws_(false) { restart(); }
 
   // Forgets all nodes.
   void restart() {
@@ -66,6 +66,7 @@ public:
     dims.resize(0);
     patches.resize(0);
     parameter_nodes_ = 0;
+    draws_ = false;
   }
   // Forgets nodes from n on; dims stay.
   void truncate(uint32_t n) {
@@ -179,6 +180,9 @@ public:
                                   (n == 1 ? " index" : " indices") + " for a batch of " +
                                   std::to_string(batch) + "; give one for each element");
   }
+  void will_draw() { draws_ = true; }
+  // Whether a node draws random numbers.
+  bool draws() const { return draws_; }
   // Whether the node being written is trained, as a lookup or not.
   bool trainable() const { return trainable_; }
 
@@ -308,7 +312,7 @@ private:
   array<start> starts;
   uint32_t epoch_;
   size_t parameter_nodes_;
-  bool trainable_;
+  bool trainable_, draws_;
 };
 
 // Recordings wait here for the next graph: their memory, and which classes they have met, are

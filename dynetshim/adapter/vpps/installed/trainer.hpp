@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "gradients.hpp"
+#include "life.hpp"
 #include "parameters.hpp"
 #include "rule_state.hpp"
 #include "rules.hpp"
@@ -25,7 +27,7 @@ class engine_trainer {
 public:
   // The rule and its hyper-parameters are rule's, the other fields those of fields.
   engine_trainer(dynet::Trainer &fields, dynet::Trainer &rule)
-      : fields_(fields), rule_(rule), all_(parameters::all()) {
+      : fields_(fields), rule_(rule), all_(parameters::all()), model_(*fields.model) {
     vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
     if (!describe(rule, o))
       throw std::invalid_argument(
@@ -40,15 +42,61 @@ public:
   }
   ~engine_trainer() { vpps_trainer_destroy(raw_); }
 
-  dynet::ParameterCollection &model() const { return *fields_.model; }
+  dynet::ParameterCollection &model() { return model_.get("its trainer"); }
+  bool model_is_there() const { return model_.there(); }
 
-  // Brought up to date with fields and parameters.
+  // Brought up to date with fields and parameters, to train.
   vpps_trainer *current() {
-    vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
-    describe(rule_, o);
     if (averages(fields_, 0) || averages(rule_, 0))
       throw std::invalid_argument("libvpps keeps no moving averages of parameters: train through "
                                   "vpps::accelerate and DyNet's own trainer");
+    return synced();
+  }
+
+  // Applies the gradients that the engine has.
+  void update() {
+    int clipped = 0;
+    check(vpps_update(current(), &clipped));
+    ++all_.updates;
+    count(clipped > 0);
+    count_update();
+  }
+  void count(uint64_t clips) {
+    fields_.clips += static_cast<float>(clips);
+    fields_.clips_since_status += static_cast<float>(clips);
+  }
+  void count_update() {
+    ++fields_.updates;
+    ++fields_.updates_since_status;
+    const dynet::real rate = rule_.learning_rate;
+    after_update(rule_);
+    if (rule_.learning_rate != rate) // a cyclical one
+      fields_.learning_rate = rule_.learning_rate;
+  }
+  void forget() { check(vpps_trainer_restart(current())); }
+
+  // What the rule remembers, from DyNet's memory and into it.
+  void push_state() {
+    vpps_trainer *const raw = synced();
+    copy_state(rule_, all_, to_engine(raw));
+    check(vpps_trainer_set_updates(raw, count_of(rule_.updates)));
+  }
+  void pull_state() {
+    vpps_trainer *const raw = synced();
+    if (remembered_of(rule_).empty())
+      return;
+    uint64_t made = 0;
+    check(vpps_trainer_updates(raw, &made));
+    allocate_state(rule_);
+    copy_state(rule_, all_, from_engine(raw));
+    // Of batches that failed the rule remembers nothing, so its correction may not count them.
+    rule_.updates = fields_.updates = static_cast<dynet::real>(made);
+  }
+
+private:
+  vpps_trainer *synced() {
+    vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
+    describe(rule_, o);
     o.learning_rate = fields_.learning_rate;
     o.clipping = fields_.clipping_enabled;
     o.clip_threshold = fields_.clip_threshold;
@@ -79,47 +127,6 @@ public:
     return raw_;
   }
 
-  // Applies the gradients that the engine has.
-  void update() {
-    int clipped = 0;
-    check(vpps_update(current(), &clipped));
-    ++all_.updates;
-    count(clipped > 0);
-    count_update();
-  }
-  void count(uint64_t clips) {
-    fields_.clips += static_cast<float>(clips);
-    fields_.clips_since_status += static_cast<float>(clips);
-  }
-  void count_update() {
-    ++fields_.updates;
-    ++fields_.updates_since_status;
-    const dynet::real rate = rule_.learning_rate;
-    after_update(rule_);
-    if (rule_.learning_rate != rate) // a cyclical one
-      fields_.learning_rate = rule_.learning_rate;
-  }
-  void forget() { check(vpps_trainer_restart(current())); }
-
-  // What the rule remembers, from DyNet's memory and into it.
-  void push_state() {
-    vpps_trainer *const raw = current();
-    copy_state(rule_, all_, to_engine(raw));
-    check(vpps_trainer_set_updates(raw, count_of(rule_.updates)));
-  }
-  void pull_state() {
-    vpps_trainer *const raw = current();
-    if (remembered_of(rule_).empty())
-      return;
-    uint64_t made = 0;
-    check(vpps_trainer_updates(raw, &made));
-    allocate_state(rule_);
-    copy_state(rule_, all_, from_engine(raw));
-    // Of batches that failed the rule remembers nothing, so its correction may not count them.
-    rule_.updates = fields_.updates = static_cast<dynet::real>(made);
-  }
-
-private:
   engine_trainer(const engine_trainer &);
   engine_trainer &operator=(const engine_trainer &);
   // DyNet counts in a float, which a program may set and a file may bring.
@@ -139,6 +146,7 @@ private:
   dynet::Trainer &fields_;
   dynet::Trainer &rule_;
   parameters &all_;
+  kept_model model_;
   vpps_trainer *raw_ = nullptr;
   size_t dense_ = 0, tables_ = 0;
   vpps_trainer_options sent_;
@@ -186,17 +194,19 @@ protected:
 //   dynet::SimpleSGDTrainer sgd(model);
 //   vpps::trainer trainer(sgd);
 //
-// It is a dynet::Trainer; fields may be set on either. On the CPU the parameters of DyNet move into
-// the engine's memory. Elsewhere DyNet's memory has the new values after every update, unless
-// defer_copies is set: then vpps::pull(model) has to come before saving. What a rule remembers of
-// gradients is in the engine's memory: save(), populate() and restart() of this object know it, the
-// wrapped trainer has it again at the end of this one. Trainers that keep moving averages or are
-// not DyNet's go on working as they did, on the host.
+// It is a dynet::Trainer; fields may be set on either. On the CPU the parameters of DyNet and their
+// gradients move into the engine's memory. Elsewhere DyNet's memory has the gradients after every
+// backward and the new values after every update, unless defer_copies is set: then both are NaN
+// there and vpps::pull(model) has to come before saving. What a rule remembers of gradients is in
+// the engine's memory: save(), populate() and restart() of this object know it, the wrapped trainer
+// has it again at the end of this one. Trainers that keep moving averages or are not DyNet's go on
+// working as they did, on the host. The wrapped trainer must outlive this object, the model only
+// its calls.
 class trainer : public installed::saved_as_another<dynet::Trainer> {
 public:
   explicit trainer(dynet::Trainer &wrapped)
       : saved_as_another(*wrapped.model, wrapped.learning_rate), wrapped_(wrapped),
-        all_(installed::parameters::all()) {
+        all_(installed::parameters::all()), gradients_(all_), kept_(*wrapped.model) {
     const installed::turn mine;
     take();
     if (installed::engine_trainer::can_do(wrapped)) {
@@ -207,33 +217,39 @@ public:
   }
   ~trainer() override {
     const installed::turn mine;
-    if (engine_)
+    if (engine_ && engine_->model_is_there())
       installed::at_the_end([this] { engine_->pull_state(); });
-    for (const std::shared_ptr<dynet::ParameterStorageBase> &p : governed_)
-      if (installed::parameter_record *r = all_.known(p))
-        --r->trainers;
+    release();
   }
 
   bool defer_copies = false;
 
   void update() override {
     const installed::turn mine;
+    (void)kept_.get("its trainer");
     take();
+    if (installed::averages(*this, 0))
+      throw std::invalid_argument("a moving average was set on a vpps::trainer: set it on the "
+                                  "trainer that it wraps, which keeps it");
+    if (engine_ && installed::averages(wrapped_, 0))
+      work_on_the_host();
     if (!engine_) {
       wrapped_.update();
       give();
       return;
     }
     govern();
-    installed::parameters &all = all_;
-    all.each(*model, [&all](installed::parameter_record &r) { all.collect(r); });
+    installed::gradients &gradients = gradients_;
+    all_.each(*model, [&gradients](installed::parameter_record &r) { gradients.give(r); });
     const std::vector<rows> changed = touched();
     engine_->update();
+    all_.each(*model, [&gradients](installed::parameter_record &r) { gradients.applied(r); });
     give();
     copy(changed);
   }
   void restart() override {
     const installed::turn mine;
+    (void)kept_.get("its trainer");
     wrapped_.restart();
     if (engine_)
       engine_->forget();
@@ -317,7 +333,7 @@ private:
     return f;
   }
 
-  // The gradients of the model's parameters stay in the engine, those of new ones too.
+  // The engine updates the model's parameters, new ones too.
   void govern() {
     if (!engine_)
       return;
@@ -326,10 +342,28 @@ private:
       auto dense = std::dynamic_pointer_cast<dynet::ParameterStorage>(all[k]);
       auto table = std::dynamic_pointer_cast<dynet::LookupParameterStorage>(all[k]);
       installed::parameter_record &r = all_.changeable(dense ? all_.of(dense) : all_.of(table));
-      ++r.trainers;
       all_.share(r);
+      gradients_.govern(r);
+      r.defer = &defer_copies;
       governed_.push_back(all[k]);
     }
+  }
+  void release() {
+    for (const std::shared_ptr<dynet::ParameterStorageBase> &p : governed_) {
+      installed::parameter_record *r = all_.known(p);
+      if (r == nullptr)
+        continue;
+      installed::at_the_end([this, r] { gradients_.release(*r); });
+      if (r->defer == &defer_copies)
+        r->defer = nullptr;
+    }
+    governed_.clear();
+  }
+  void work_on_the_host() {
+    engine_->pull_state();
+    all_.refresh();
+    release();
+    engine_.reset();
   }
 
   std::vector<rows> touched() {
@@ -348,7 +382,7 @@ private:
 
   void copy(const std::vector<rows> &changed) {
     if (defer_copies) {
-      all_.each(*model, [](installed::parameter_record &r) { r.stale |= r.wanted_updated(); });
+      all_.each(*model, [this](installed::parameter_record &r) { all_.leave_behind(r); });
       return;
     }
     if (all_.pull_decay(*model)) { // a rescaling changes everything
@@ -370,6 +404,8 @@ private:
 
   dynet::Trainer &wrapped_;
   installed::parameters &all_;
+  installed::gradients gradients_;
+  installed::kept_model kept_;
   std::unique_ptr<installed::engine_trainer> engine_; // none: the wrapped trainer's own rule
   std::vector<std::shared_ptr<dynet::ParameterStorageBase>> governed_;
   fields last_ = {};
