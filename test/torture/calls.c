@@ -44,6 +44,8 @@
   F(parameter_set_updated, 10)                                                                     \
   F(parameter_touched, 10)                                                                         \
   F(parameter_memory, 4)                                                                           \
+  F(parameter_gradient_memory, 6)                                                                  \
+  F(parameter_set_touched, 6)                                                                      \
   F(graph_create, 10)                                                                              \
   F(graph_destroy, 6)                                                                              \
   F(forward, 8)                                                                                    \
@@ -575,6 +577,15 @@ static int call_parameter_touched(Thread *t) {
 static int call_parameter_memory(Thread *t) {
   float *values;
   return vpps_parameter_memory(any(t, ENGINE), any_id(t), one_in(t, 9) ? NULL : &values);
+}
+static int call_parameter_gradient_memory(Thread *t) {
+  float *gradient; /* mostly given back: there is no fb meanwhile */
+  return vpps_parameter_gradient_memory(any(t, ENGINE), parameters[14], one_in(t, 6),
+                                        one_in(t, 9) ? NULL : &gradient);
+}
+static int call_parameter_set_touched(Thread *t) {
+  return vpps_parameter_set_touched(any(t, ENGINE), one_in(t, 2) ? parameters[14] : any_id(t),
+                                    one_in(t, 9) ? NULL : t->ids, any_count(t, IDS), one_in(t, 4));
 }
 
 static int call_graph_create(Thread *t) {
