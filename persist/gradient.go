@@ -28,14 +28,17 @@ func (e *Engine) GradientMemory(id uint32, share bool) (unsafe.Pointer, error) {
 		p.shared = false
 		return memory, nil
 	}
-	all := make([]float32, p.Size)
-	if err := e.read(p, Gradient, 0, all); err != nil {
-		return nil, err
-	}
-	if err := e.upload(p.segment(Gradient), uint64(p.Offset), all); err != nil {
+	if err := e.push(p, Gradient, 0, uint64(p.Size)); err != nil {
 		return nil, err
 	}
 	p.shared, p.fused = true, false
+	all, end := unsafe.Slice((*float32)(memory), p.Size), uint32(0)
+	_ = p.spansOf(func(offset, n uint32) error {
+		clear(all[end:offset])
+		end = offset + n
+		return nil
+	})
+	clear(all[end:])
 	if !p.Lookup {
 		p.Pending = true
 	}
@@ -55,6 +58,9 @@ func (e *Engine) SetTouched(id uint32, rows []uint32, all bool) error {
 		return wrong(ErrArgument, "parameter %q has no rows: it is no lookup parameter", p.name)
 	case !p.shared:
 		return wrong(ErrState, "parameter %q: the program does not have its gradient's memory: call vpps_parameter_gradient_memory first", p.name)
+	}
+	if n := p.Size / p.Row; uint64(len(rows)) > uint64(n) {
+		return wrong(ErrArgument, "parameter %q has %d rows, %d were given: give each once", p.name, n, len(rows))
 	}
 	rows = slices.Clone(rows)
 	slices.Sort(rows)

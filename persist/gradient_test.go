@@ -70,10 +70,11 @@ func TestRowsOfASharedGradientAreTheProgramsToo(t *testing.T) {
 	g := m.shareGradient(paramTable)
 	require.Equal(t, []float32{0, 0, 1, 1, 0, 0, 0, 0}, g)
 	m.backward(rowSum(2), 1)
-	rows, all, err := m.Touched(paramTable)
+	rows := make([]uint32, 4)
+	n, all, err := m.Touched(paramTable, rows)
 	require.NoError(t, err)
 	require.False(t, all)
-	require.Equal(t, []uint32{1, 2}, rows)
+	require.Equal(t, []uint32{1, 2}, rows[:n])
 	g[2], g[3] = 0, 0 // the program clears row 1, and writes row 3
 	g[6] = 2
 	require.NoError(t, m.SetTouched(paramTable, []uint32{3, 2, 3}, false))
@@ -125,4 +126,5 @@ func TestGradientsGoBackBeforeFB(t *testing.T) {
 	require.ErrorIs(t, m.SetTouched(paramW, nil, false), ErrArgument)
 	m.shareGradient(paramTable)
 	require.ErrorIs(t, m.SetTouched(paramTable, []uint32{4}, false), ErrArgument)
+	require.ErrorIs(t, m.SetTouched(paramTable, make([]uint32, 5), false), ErrArgument)
 }
