@@ -1,15 +1,16 @@
 // One call of an expression function: value, gradients, or that it is refused.
 //
 // The loss is the sum over all elements and batches of cotangent*value, made with
-// dot_product and sum_batches. The plain arguments are given twice: as input nodes, whose
-// gradients backward(full) forms, as when the cases were recorded; and, where they have
-// no batch, as parameters, because a product with a parameter is the one that runs where
-// the weights live.
+// dot_product and sum_batches, or, where some elements are infinite, over the others. The plain
+// arguments are given twice: as input nodes, whose gradients backward(full) forms, as when the
+// cases were recorded; and, where they have no batch, as parameters, because a product with a
+// parameter is the one that runs where the weights live.
 #include <dynet/dynet.h>
 #include <dynet/model.h>
 #include <dynet/param-init.h>
 #include <vpps/vpps.hpp>
 
+#include <cmath>
 #include <sstream>
 
 #include "cases.h"
@@ -71,6 +72,22 @@ Expression loss_of(const Expression &value, const std::vector<float> &cotangent)
   return sum_batches(dot_product(value, input(*value.pg, value.dim(), cotangent)));
 }
 
+// From an infinite loss there is no backward.
+Expression loss_of(const Expression &value, const std::vector<float> &cotangent,
+                   const std::vector<float> &values) {
+  bool finite = true;
+  for (float v : values)
+    finite = finite && std::isfinite(v);
+  if (finite)
+    return loss_of(value, cotangent);
+  const Expression all = reshape(value, {unsigned(values.size())});
+  std::vector<Expression> terms;
+  for (unsigned i = 0; i < values.size(); i++)
+    if (std::isfinite(values[i]))
+      terms.push_back(pick(all, i) * cotangent[i]);
+  return sum(terms);
+}
+
 std::string text(const Dim &d) {
   std::ostringstream s;
   s << d;
@@ -121,7 +138,7 @@ void run_operation(const record &r, arguments as) {
   if (grads.empty())
     return;
 
-  cg.backward(loss_of(e, cotangent), true);
+  cg.backward(loss_of(e, cotangent, value.values), true);
   const bool saturated = r.name.find("/saturated") != std::string::npos;
   for (const line *l : grads) {
     const size_t k = size_t(l->integer(0));
