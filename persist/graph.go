@@ -572,6 +572,9 @@ func (g *Graph) forgetFrom(n int) {
 	for len(g.marks) > 1 && g.marks[len(g.marks)-2].done >= g.state.Done {
 		g.marks = g.marks[:len(g.marks)-1]
 	}
+	if k := len(g.marks); k > 0 {
+		g.marks[k-1].done = min(g.marks[k-1].done, g.state.Done)
+	}
 	if k := len(g.marks); k > 0 && !g.spent {
 		g.valueEnd = g.marks[k-1].valueEnd
 		g.end = g.valueEnd
