@@ -309,3 +309,21 @@ func TestAFullDisk(t *testing.T) {
 	out, err := process(filepath.Join(t.TempDir(), "kernels"), "full disk").CombinedOutput()
 	require.NoError(t, err, string(out))
 }
+
+// A file that is larger than the whole cache may be, sparse or not, is no kernel and is not read; nor is what is no file.
+func TestTheCacheReadsNoMoreThanItMayHold(t *testing.T) {
+	c := newCache(t)
+	require.NoError(t, os.MkdirAll(c.Dir, 0o755))
+	key := strings.Repeat("ab", 32)
+	f, err := os.Create(c.path(key))
+	require.NoError(t, err)
+	require.NoError(t, f.Truncate(30<<30))
+	require.NoError(t, f.Close())
+	require.Nil(t, c.get(key))
+	c.put(key, []byte("code"))
+	require.Equal(t, []byte("code"), c.get(key))
+
+	require.NoError(t, os.Remove(c.path(key)))
+	require.NoError(t, syscall.Mkfifo(c.path(key), 0o600))
+	require.Nil(t, c.get(key))
+}

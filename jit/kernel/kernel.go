@@ -68,6 +68,11 @@ func (m *Machine) SetSegment(s script.Segment, at unsafe.Pointer) {
 	m.launch.segment[s] = (*C.float)(at)
 }
 
+// Segment is where a segment is.
+func (m *Machine) Segment(s script.Segment) unsafe.Pointer {
+	return unsafe.Pointer(m.launch.segment[s])
+}
+
 // Close frees the machine's memory.
 func (m *Machine) Close() {
 	free(m.owned)
