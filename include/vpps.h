@@ -35,6 +35,13 @@
  *  VPPS_ERR_DEVICE from the call that notices it, and from all later ones of the engine that need
  *  it; other engines, and the process, go on. Values of parameters and factors of collections then
  *  read as of the last snapshot (snapshot_batches), if there is one.
+ *  A script that cannot be made - of a batch of more than 16 GiB of activations, or by a defect of
+ *  the library - is an error of its batch alone.
+ *  Three things still end the process. The runtime of Go, in which the library is written, ends it
+ *  if its heap cannot grow or a thread cannot be started; before work that grows with a graph the
+ *  library asks the system for that memory, so that only what others of the process take meanwhile
+ *  can bring this about. The loader ends it if the library's own data find no room. And the kernel
+ *  kills a process of a machine, or of a container, that promised more memory than it has.
  *
  * LIVING IN THE HOST'S PROCESS
  *  No exception, panic or exit crosses this interface. Loading the library starts
@@ -172,10 +179,11 @@ vpps_status vpps_frontend(const char *kind);
 
 typedef struct vpps_engine_options {
   uint32_t struct_size;
-  const char *device;  /* "cpu", "cuda", "cuda:1", or "auto" (NULL): the first GPU, else the CPU */
-  uint32_t threads;    /* CPU executor: threads; 0: VPPS_THREADS, else the machine's */
-  uint32_t processors; /* CPU executor: virtual processors; 0: one per thread, fewer if small */
-  uint32_t seed;       /* of random operations; 0: drawn from the system */
+  const char *device; /* "cpu", "cuda", "cuda:1", or "auto" (NULL): the first GPU, else the CPU */
+  uint32_t threads;   /* CPU executor: threads, up to 1024; 0: VPPS_THREADS, else the machine's */
+  /* CPU executor: virtual processors, up to 1024; 0: one per thread, fewer if small */
+  uint32_t processors;
+  uint32_t seed; /* of random operations; 0: drawn from the system */
   /* The parameters' values are copied to host memory every so many updates, for the case that the
    * device is lost. 0: VPPS_SNAPSHOT_BATCHES, else never. A copy waits for the batches before. */
   uint32_t snapshot_batches;
@@ -231,7 +239,8 @@ vpps_status vpps_collection_factor(vpps_engine *engine, uint32_t collection, flo
 vpps_status vpps_parameter_create(vpps_engine *engine, uint32_t collection, const char *name,
                                   const vpps_dim *dim, uint32_t flags, const float *values,
                                   uint32_t *id);
-/* Frees the parameter; graphs that mention it become invalid. */
+/* Frees the parameter, whose memory later ones use. Graphs that mention it fail with
+ * VPPS_ERR_GRAPH. Its id is not used again. */
 vpps_status vpps_parameter_destroy(vpps_engine *engine, uint32_t id);
 
 typedef enum vpps_part { VPPS_VALUES = 0, VPPS_GRADIENT = 1 } vpps_part;
@@ -246,10 +255,10 @@ vpps_status vpps_parameter_write(vpps_engine *engine, uint32_t id, vpps_part par
 /* Multiplies every element by factor (0 sets zeros). */
 vpps_status vpps_parameter_scale(vpps_engine *engine, uint32_t id, vpps_part part, float factor);
 /* Where the program reads and writes the part itself, valid until the parameter is destroyed or the
- * engine closed. From then on the parameter is exposed: what the program writes there holds from the
- * engine's next call on that uses it, and what calls change is there before they return, so vpps_fb
- * waits for its batch. On the CPU values are the engine's own and cost nothing. Anything else is a
- * copy, which every call compares: about 1 ms for a table of 20 MB. */
+ * engine closed. From then on the parameter is exposed: what the program writes there holds from
+ * the engine's next call on that uses it, and what calls change is there before they return, so
+ * vpps_fb waits for its batch. On the CPU values are the engine's own and cost nothing. Anything
+ * else is a copy, which every call compares: about 1 ms for a table of 20 MB. */
 vpps_status vpps_parameter_expose(vpps_engine *engine, uint32_t id, vpps_part part, float **values);
 /* Whether trainers change it (1 at first). */
 vpps_status vpps_parameter_set_updated(vpps_engine *engine, uint32_t id, int updated);
@@ -384,8 +393,9 @@ vpps_status vpps_trainer_updates(vpps_trainer *trainer, uint64_t *updates);
 vpps_status vpps_trainer_set_updates(vpps_trainer *trainer, uint64_t updates);
 /* Applies the gradients and clears them (DyNet's update). VPPS_ERR_NUMERIC: the norm is not
  * finite, nothing was changed; the text names a parameter. Before the next vpps_backward set the
- * gradients to zero, by vpps_parameter_scale(engine, id, VPPS_GRADIENT, 0). VPPS_ERR_STATE: vpps_fb has applied these parameters' gradients
- * and no vpps_backward came since. clipped (may be NULL): 1 if the gradients were scaled down. */
+ * gradients to zero, by vpps_parameter_scale(engine, id, VPPS_GRADIENT, 0). VPPS_ERR_STATE: vpps_fb
+ * has applied these parameters' gradients and no vpps_backward came since. clipped (may be NULL): 1
+ * if the gradients were scaled down. */
 vpps_status vpps_update(vpps_trainer *trainer, int *clipped);
 /* A handle that uses the trainer keeps it. One that vpps_handle_trainer gave, and that the program
  * did not make or has destroyed, is refused: it is destroyed with the last handle that uses it. */
@@ -407,9 +417,9 @@ vpps_trainer *vpps_handle_trainer(vpps_handle *handle);
  * waits, with the batch's number, once. VPPS_ERR_NUMERIC: the loss or the norm of the gradients is
  * NaN or infinite. The text names the first node in recording order whose value is not finite, its
  * arguments' ranges and, of a leaf, the parameter and row; else the parameter whose gradient is not
- * finite. For that the batch is evaluated once more. A failed batch and those behind it change nothing:
- * parameters, their pending gradients and the weight decay are as before it, but for gradients
- * that no trainer applies, which are zero where these batches added to them. After it the
+ * finite. For that the batch is evaluated once more. A failed batch and those behind it change
+ * nothing: parameters, their pending gradients and the weight decay are as before it, but for
+ * gradients that no trainer applies, which are zero where these batches added to them. After it the
  * losses count anew. */
 vpps_status vpps_fb(vpps_handle *handle, vpps_graph *graph, const vpps_words *words, uint32_t node,
                     float *stale);

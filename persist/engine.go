@@ -148,7 +148,7 @@ func Open(o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := newEngine(exec, o.Seed)
-	if err = e.room.prove(0, "an engine"); err == nil {
+	if err = e.room.start(); err == nil {
 		err = e.measure(o)
 	}
 	if err != nil {

@@ -11,20 +11,23 @@ import (
 	"libvpps/jit/kernel"
 )
 
-// room is what the heap is known to have.
+// room is how much the heap is known to have.
 type room struct {
 	proven  uint64 // bytes
 	samples []metrics.Sample
 }
 
 const (
-	leastRoom = 64 << 20  // bytes that are proven at once
-	slackRoom = 256 << 20 // for the arenas that the heap grows by, and for threads' stacks
+	slackRoom = 256 << 20 // for the arenas that the heap grows by
+	startRoom = 320 << 20 // for the runtime's threads, which come as they are needed: stacks, and arenas of malloc
 )
+
+// start proves what an engine takes however small a model is.
+func (r *room) start() error { return r.prove(startRoom, "an engine") }
 
 // prove reports an error if the heap cannot have so many bytes for what.
 func (r *room) prove(bytes uint64, what string) error {
-	if bytes = max(bytes, leastRoom); bytes <= r.proven {
+	if bytes <= r.proven {
 		return nil
 	}
 	if missing := bytes - min(r.mapped(), bytes); !kernel.Available(missing + slackRoom) {
@@ -48,13 +51,13 @@ func (r *room) mapped() (bytes uint64) {
 	return bytes
 }
 
-// What takes how many bytes at most, with what the collector has not freed yet; BenchmarkRoom measures it.
+// Bytes of the heap, with what the collector has not freed yet: about twice of what graphs of a million nodes took.
 const (
 	paramBytes  = 1 << 10 // a parameter, in the engine and in the batches in flight
 	wordBytes   = 48      // a word of nodes, as a recording, before a call and after it
 	inputBytes  = 40      // an input word
 	expandBytes = 1 << 10 // a node that may be spelled out
-	nodeBytes   = 1 << 10 // a node or argument, in a builder and in the script
+	nodeBytes   = 768     // a node or argument, in a builder and in the script
 	shareBytes  = 32      // the same for each processor: of products all have a part
 )
 

@@ -48,6 +48,11 @@ static void of_arguments(Model m) {
         vpps_parameter_create(m.engine, 99, "/x", &model_dims[1], 0, NULL, &id));
   FAILS(VPPS_ERR_ARGUMENT, "NULL",
         vpps_parameter_create(m.engine, m.collection, "/x", NULL, 0, NULL, &id));
+  static const vpps_dim bad[] = {{8, 1, {1}}, {1, 0, {1}},    {1, 2, {1}},
+                                 {0, 1, {0}}, {2, 1, {3, 0}}, {3, 1, {1 << 16, 1 << 16, 1 << 16}}};
+  for (size_t k = 0; k < sizeof bad / sizeof *bad; k++)
+    CHECK(vpps_parameter_create(m.engine, m.collection, "/x", &bad[k], 0, NULL, &id) ==
+          VPPS_ERR_ARGUMENT);
   FAILS(VPPS_ERR_ARGUMENT, "of 2", vpps_parameter_read(m.engine, m.w, VPPS_VALUES, 1, 2, v));
   FAILS(VPPS_ERR_ARGUMENT, "too many",
         vpps_parameter_read(m.engine, m.w, VPPS_VALUES, 0, UINT64_MAX, v));
