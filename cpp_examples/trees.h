@@ -34,6 +34,7 @@ inline tree parse_tree(const std::string &line) {
   tree t;
   std::vector<unsigned> labels;           // of the brackets that are open
   std::vector<std::vector<int>> children; // and what they hold so far
+  std::vector<bool> word;                 // and whether that is a word
   size_t at = 0;
   while (at < line.size()) {
     const char c = line[at];
@@ -44,23 +45,30 @@ inline tree parse_tree(const std::string &line) {
       const unsigned long label = std::strtoul(line.c_str() + at + 1, &end, 10);
       if (end == line.c_str() + at + 1 || label >= tree_labels)
         throw std::runtime_error("a bracket without a label from 0 to 4");
+      if (!word.empty() && word.back())
+        throw std::runtime_error("a node next to a word");
       labels.push_back(unsigned(label));
       children.push_back(std::vector<int>());
+      word.push_back(false);
       at = size_t(end - line.c_str());
     } else if (labels.empty()) {
       throw std::runtime_error("text outside the brackets");
     } else if (c == ')') {
+      if (!word.back() && children.back().size() == 1)
+        throw std::runtime_error("a node with one child, which has no place in a binary tree: "
+                                 "leave the outer bracket out");
       if (children.back().size() == 2) { // a word has made its node already
         tree_node n;
         n.left = children.back()[0];
         n.right = children.back()[1];
         n.label = labels.back();
         t.nodes.push_back(n);
-      } else if (children.back().size() != 1 || !t.nodes.back().is_word()) {
+      } else if (!word.back()) {
         throw std::runtime_error("a node with other than two children");
       }
       labels.pop_back();
       children.pop_back();
+      word.pop_back();
       if (!children.empty())
         children.back().push_back(int(t.nodes.size()) - 1);
       else if (line.find_first_not_of(" \t\r", at + 1) != std::string::npos)
@@ -69,12 +77,13 @@ inline tree parse_tree(const std::string &line) {
     } else {
       const size_t end = std::min(line.find_first_of(" ()", at), line.size());
       if (!children.back().empty())
-        throw std::runtime_error("a word beside another child");
+        throw std::runtime_error("a word next to another child");
       tree_node n;
       n.word = line.substr(at, end - at);
       n.label = labels.back();
       t.nodes.push_back(n);
       children.back().push_back(int(t.nodes.size()) - 1);
+      word.back() = true;
       at = end;
     }
   }
