@@ -406,6 +406,45 @@ PUBLIC vpps_status vpps_handle_clips(vpps_handle *h, uint64_t *clips) {
   return goHandleClips(H(h), clips);
 }
 
+static vpps_status checkpoint_contents(const vpps_checkpoint_contents *c,
+                                       vpps_checkpoint_contents *mine) {
+  static const vpps_checkpoint_contents defaults = VPPS_CHECKPOINT_CONTENTS_INIT;
+  *mine = defaults;
+  CHECK_SIZE(c->struct_size, vpps_checkpoint_contents, "VPPS_CHECKPOINT_CONTENTS_INIT");
+  memcpy(mine, c, c->struct_size < sizeof *mine ? c->struct_size : sizeof *mine);
+  return VPPS_OK;
+}
+PUBLIC vpps_status vpps_checkpoint_save(vpps_engine *e, const char *path,
+                                        const vpps_checkpoint_contents *contents) {
+  ENTER(e, path, contents);
+  vpps_checkpoint_contents mine;
+  vpps_status s = checkpoint_contents(contents, &mine);
+  return s ? s : (vpps_status)goCheckpointSave(H(e), path, &mine);
+}
+PUBLIC vpps_status vpps_checkpoint_open(const char *path, vpps_checkpoint **out) {
+  ENTER(path, out);
+  uintptr_t h = 0;
+  vpps_status s = goCheckpointOpen(path, &h);
+  *out = (vpps_checkpoint *)h;
+  return s;
+}
+PUBLIC vpps_status vpps_checkpoint_blob(vpps_checkpoint *c, const char *name, void *data,
+                                        uint64_t capacity, uint64_t *size) {
+  ENTER(c, name, size);
+  return goCheckpointBlob(H(c), name, data, capacity, size);
+}
+PUBLIC vpps_status vpps_checkpoint_load(vpps_checkpoint *c, vpps_engine *e,
+                                        const vpps_checkpoint_contents *contents) {
+  ENTER(c, e, contents);
+  vpps_checkpoint_contents mine;
+  vpps_status s = checkpoint_contents(contents, &mine);
+  return s ? s : (vpps_status)goCheckpointLoad(H(c), H(e), &mine);
+}
+PUBLIC void vpps_checkpoint_close(vpps_checkpoint *c) {
+  if (entered(c))
+    goCheckpointClose(H(c));
+}
+
 PUBLIC vpps_status vpps_plan_report(vpps_handle *h, char *text, size_t size, size_t *needed) {
   ENTER(h);
   return goPlanReport(H(h), text, size, needed);

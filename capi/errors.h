@@ -10,5 +10,6 @@ typedef const vpps_dim vpps_cdim;
 typedef const vpps_words vpps_cwords;
 typedef const vpps_engine_options vpps_cengine_options;
 typedef const vpps_trainer_options vpps_ctrainer_options;
+typedef const vpps_checkpoint_contents vpps_ccheckpoint_contents;
 void vpps_set_error(vpps_cchar *text, size_t n);
 #endif

@@ -42,6 +42,13 @@ static const vpps_member vpps_times_members[] = {
 };
 #undef M
 
+#define M(name) VPPS_MEMBER(vpps_checkpoint_contents, name)
+static const vpps_member vpps_checkpoint_contents_members[] = {
+    M(ids),     M(id_count),     M(trainers), M(trainer_count),
+    M(handles), M(handle_count), M(blobs),    M(blob_count),
+};
+#undef M
+
 /* Whether a size that a program has set may be that of a version's struct. */
 static inline int vpps_size_set(uint32_t size) { return size >= sizeof(uint32_t) && size <= 4096; }
 

@@ -435,6 +435,62 @@ vpps_status vpps_sync_latest_loss(vpps_handle *handle, float *loss);
 /* Batches of this handle whose gradients were scaled down. Waits. */
 vpps_status vpps_handle_clips(vpps_handle *handle, uint64_t *clips);
 
+/* ---- checkpoints ---------------------------------------------------------- */
+
+/* A checkpoint is a file with all that training goes on from: values, gradients that are pending,
+ * what rules remember, trainers' options and counts, weight decay, the seed and the counters behind
+ * random operations, the losses that vpps_fb has yet to tell, and blobs of the program's own.
+ * Training that goes on from it gives the same bits as if it had not stopped: on the same device
+ * and CPU variant, by the same version of the library, with the same plan and the same further
+ * calls. docs/CHECKPOINT.md describes the file. */
+typedef struct vpps_checkpoint vpps_checkpoint; /* a file that was opened and checked */
+
+/* Named bytes of the program's own: where it is in its data, say. */
+typedef struct vpps_blob {
+  const char *name;
+  const void *data;
+  uint64_t size;
+} vpps_blob;
+
+/* What is saved, and what it is loaded to. Parameters correspond by their order in ids, trainers
+ * and handles by theirs; names, dims, rules and collections must be the same. ids must have all
+ * parameters of the trainers. Graphs are not saved: save and load between two of them. */
+typedef struct vpps_checkpoint_contents {
+  uint32_t struct_size;
+  const uint32_t *ids;
+  size_t id_count;
+  vpps_trainer *const *trainers;
+  size_t trainer_count;
+  vpps_handle *const *handles; /* whose vpps_fb goes on telling losses */
+  size_t handle_count;
+  const vpps_blob *blobs; /* vpps_checkpoint_save only */
+  size_t blob_count;
+} vpps_checkpoint_contents;
+#define VPPS_CHECKPOINT_CONTENTS_INIT                                                              \
+  { sizeof(vpps_checkpoint_contents), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Writes a checkpoint. Waits; if a batch in flight failed, says so and writes nothing: the next
+ * call saves what was before it. The new file takes the place of one of the same name as a whole,
+ * by way of path.tmp beside it: a kill, a full disk or a power failure leaves the old or the new
+ * one. Other calls of the engine wait until the file is stored. */
+vpps_status vpps_checkpoint_save(vpps_engine *engine, const char *path,
+                                 const vpps_checkpoint_contents *contents);
+/* Opens a checkpoint and checks its version and all of its checksums; VPPS_ERR_IO names file, byte
+ * and reason. The file stays open until vpps_checkpoint_close. Takes memory for its sections'
+ * places only. */
+vpps_status vpps_checkpoint_open(const char *path, vpps_checkpoint **checkpoint);
+/* Copies the blob of a name, if it has at most capacity bytes; size: how many it has. data may be
+ * NULL with a capacity of 0. VPPS_ERR_ARGUMENT: there is no such blob. */
+vpps_status vpps_checkpoint_blob(vpps_checkpoint *checkpoint, const char *name, void *data,
+                                 uint64_t capacity, uint64_t *size);
+/* Has everything be as it was when the checkpoint was saved. All of it is read and checked before
+ * anything is changed: VPPS_ERR_STATE if the contents are others than those that were saved,
+ * VPPS_ERR_IO if the file is damaged. Needs host memory of the file's size. Values of graphs from
+ * before are stale. Waits, as vpps_checkpoint_save does. */
+vpps_status vpps_checkpoint_load(vpps_checkpoint *checkpoint, vpps_engine *engine,
+                                 const vpps_checkpoint_contents *contents);
+void vpps_checkpoint_close(vpps_checkpoint *checkpoint);
+
 /* ---- looking inside ----------------------------------------------------- */
 
 /* Where each matrix lives and why, as text. Writes at most size bytes, always terminated;

@@ -13,7 +13,8 @@
 
 #include <dynet/dynet.h>
 #include <dynet/io.h>
-#include <vpps/vpps.hpp> // libvpps
+#include <vpps/c_numbers.hpp> // libvpps
+#include <vpps/vpps.hpp>      // libvpps
 
 #include <cstdio>
 #include <cstdlib>
@@ -66,15 +67,19 @@ int train_or_load(const application &a, const options &o, const typename Model::
     return 0;
   }
   print_accuracy(model, data, name + " before training");
-  training<Model>(o, m, model, data).run();
-  print_accuracy(model, data, name + " after training");
-  if (!data.dev.empty())
-    print_latency(model, data.dev);
-  if (o.save.empty())
-    return 0;
-  dynet::TextFileSaver(o.save).save(m);
-  std::printf("saved as %s\n", o.save.c_str());
-  return data.dev.empty() || loads_back(o, model, data) ? 0 : 1;
+  const int signal = training<Model>(o, m, model, data).run();
+  if (!signal) {
+    print_accuracy(model, data, name + " after training");
+    if (!data.dev.empty())
+      print_latency(model, data.dev);
+  }
+  if (!o.save.empty()) {
+    dynet::TextFileSaver(o.save).save(m);
+    std::printf("saved as %s\n", o.save.c_str());
+  }
+  if (signal)
+    return 128 + signal; // as a shell says it
+  return o.save.empty() || data.dev.empty() || loads_back(o, model, data) ? 0 : 1;
 }
 
 template <class Model> int measure(const options &o, const typename Model::corpus &data) {
@@ -89,6 +94,7 @@ template <class Model>
 int run(const application &a, int argc, char **argv,
         void (*baseline)(const typename Model::corpus &, const options &) = nullptr) {
   try {
+    const vpps::c_numbers in_c; // libvpps: flags and files do not depend on the locale
     dynet::DynetParams params = dynet::extract_dynet_params(argc, argv); // takes its flags away
     const options o = parse(a, argc, argv);
     if (params.random_seed == 0)

@@ -22,12 +22,13 @@ struct application {
 
 struct options {
   std::string program; // without its folder
-  std::string train, dev, folder, save, load, losses, curve, trace, device, mode = "vpps",
-                                                                            trainer = "sgd";
+  std::string train, dev, folder, save, load, losses, curve, trace, device, checkpoint;
+  std::string mode = "vpps", trainer = "sgd";
   std::string batch_sizes = "1,2,4,8,16,32,64,128";
   unsigned hidden = 0, embed = 0, batch_size = 8, epochs = 0, updates = 0, seed = 1, profile = 0;
+  unsigned checkpoint_every = 1000;
   double seconds = 0, learning_rate = 0, measure = 0;
-  bool demo = false;
+  bool demo = false, resume = false;
 };
 
 inline std::string usage(const application &a, const std::string &program) {
@@ -37,6 +38,7 @@ inline std::string usage(const application &a, const std::string &program) {
          "         [--hidden N] [--embed N] [--batch-size N] [--learning-rate X] [--seed N]\n"
          "         [--trainer NAME] [--epochs N] [--seconds X] [--updates N] [--save FILE]\n"
          "         [--load FILE] [--losses FILE] [--curve FILE] [--trace FILE]\n"
+         "         [--checkpoint FILE] [--checkpoint-every N] [--resume]\n"
          "         [--measure SECONDS] [--batch-sizes A,B,...]\n"
          "         [--device cpu|cuda[:N]|auto] [--mode vpps|dynet]\n"
          "         [--profile 1]\n"
@@ -56,6 +58,10 @@ inline std::string usage(const application &a, const std::string &program) {
          "  --curve   writes loss and score of the held-out sentences as training goes on, as "
          "CSV;\n"
          "            the looks take none of the --seconds\n"
+         "  --checkpoint keeps all that training needs to go on in a file: written every 1000 "
+         "batches\n"
+         "            (--checkpoint-every), at the end and when SIGINT or SIGTERM ends training;\n"
+         "            --resume goes on from it, with the same results as without the break\n"
          "  --trace   writes a timeline of program, scripts and device, for ui.perfetto.dev\n"
          "  --measure trains at each of the --batch-sizes for so many seconds and answers for half "
          "as\n"
@@ -97,21 +103,34 @@ inline double positive(const std::string &name, const char *text, bool whole) {
 
 // Sets what the command line names.
 inline void read_arguments(const application &a, int argc, char **argv, options &o) {
-  const std::map<std::string, std::string *> texts = {
-      {"--train", &o.train},   {"--dev", &o.dev},         {std::string("--") + a.data, &o.folder},
-      {"--save", &o.save},     {"--load", &o.load},       {"--losses", &o.losses},
-      {"--device", &o.device}, {"--mode", &o.mode},       {"--curve", &o.curve},
-      {"--trace", &o.trace},   {"--trainer", &o.trainer}, {"--batch-sizes", &o.batch_sizes}};
+  const std::map<std::string, std::string *> texts = {{"--train", &o.train},
+                                                      {"--dev", &o.dev},
+                                                      {std::string("--") + a.data, &o.folder},
+                                                      {"--save", &o.save},
+                                                      {"--load", &o.load},
+                                                      {"--losses", &o.losses},
+                                                      {"--device", &o.device},
+                                                      {"--mode", &o.mode},
+                                                      {"--curve", &o.curve},
+                                                      {"--trace", &o.trace},
+                                                      {"--trainer", &o.trainer},
+                                                      {"--checkpoint", &o.checkpoint},
+                                                      {"--batch-sizes", &o.batch_sizes}};
   const std::map<std::string, unsigned *> sizes = {
-      {"--hidden", &o.hidden},  {"--embed", &o.embed},     {"--batch-size", &o.batch_size},
-      {"--epochs", &o.epochs},  {"--updates", &o.updates}, {"--seed", &o.seed},
-      {"--profile", &o.profile}};
+      {"--hidden", &o.hidden},         {"--embed", &o.embed},
+      {"--batch-size", &o.batch_size}, {"--epochs", &o.epochs},
+      {"--updates", &o.updates},       {"--seed", &o.seed},
+      {"--profile", &o.profile},       {"--checkpoint-every", &o.checkpoint_every}};
   const std::map<std::string, double *> numbers = {
       {"--seconds", &o.seconds}, {"--measure", &o.measure}, {"--learning-rate", &o.learning_rate}};
   for (int k = 1; k < argc; k++) {
     const std::string name = argv[k];
     if (name == "--demo")
       continue;
+    if (name == "--resume") {
+      o.resume = true;
+      continue;
+    }
     if (name == "--help" || name == "-h") {
       std::cout << usage(a, o.program);
       std::exit(0);
@@ -159,6 +178,8 @@ inline options parse(const application &a, int argc, char **argv) {
     o.save = std::string(argv[0]) + ".model";
   if (o.epochs == 0 && o.seconds == 0 && o.updates == 0)
     o.epochs = 10;
+  if (o.resume && o.checkpoint.empty())
+    throw std::runtime_error("--resume: from what? Give --checkpoint");
   if (!o.curve.empty() && o.dev.empty())
     throw std::runtime_error("--curve: there are no held-out sentences: give --dev");
   if (o.learning_rate == 0 && o.measure > 0)

@@ -35,8 +35,8 @@ public:
     print(done, text, done > 0.005 ? now * (1 - done) / done : -1);
   }
 
-  void finish(const std::string &text) {
-    print(1, text, 0);
+  void finish(double done, const std::string &text) {
+    print(done, text, done < 1 ? -1 : 0);
     if (terminal)
       std::putchar('\n');
     std::fflush(stdout);

@@ -5,31 +5,37 @@
 #include <algorithm>
 #include <cstdio>
 #include <fstream>
+#include <locale>
+#include <map>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include <unistd.h>
+
+#include <vpps/atomic_file.hpp> // libvpps
+
 #include "answers.h"
 #include "options.h"
 #include "progress.h"
+#include "signals.h"
 #include "updates.h"
 
 // The file --curve FILE writes: the held-out sentences' loss and score as training goes on. Looks
-// are at the same numbers of updates on every machine and take no training time.
+// are at the same numbers of updates on every machine and take no training time. The file is
+// written anew with each row, so that it is whole at any time.
 class curve {
 public:
   explicit curve(const options &o) : o(o) {
-    if (o.curve.empty())
-      return;
-    out.open(o.curve.c_str());
-    if (!out)
-      throw std::runtime_error(o.curve + ": cannot be written: name another with --curve");
-    out << "app,mode,device,trainer,hidden,embed,batch,seed,updates,sentences,seconds,train_loss,"
+    if (wanted())
+      vpps::atomic_file::check(o.curve);
+    rows = "app,mode,device,trainer,hidden,embed,batch,seed,updates,sentences,seconds,train_loss,"
            "dev_loss,dev_score\n";
   }
 
-  bool wanted() const { return out.is_open(); }
+  bool wanted() const { return !o.curve.empty(); }
   // After no updates, after ten, and each time a fifth more.
   bool due(size_t updates) const { return wanted() && updates >= next; }
 
@@ -40,14 +46,18 @@ public:
                   o.program.c_str(), o.mode.c_str(), vpps::device().c_str(), o.trainer.c_str(),
                   o.hidden, o.embed, o.batch_size, o.seed, updates, sentences, seconds, train_loss,
                   dev.loss(), dev.accuracy());
-    out << row << std::flush;
+    rows += row;
     next = std::max<size_t>(10, updates + updates / 5);
+    vpps::atomic_file file(o.curve);
+    file.write(rows);
+    file.commit();
   }
+
+  std::string rows; // all of the file
+  size_t next = 0;  // after so many updates another is due
 
 private:
   const options &o;
-  std::ofstream out;
-  size_t next = 0;
 };
 
 template <class Model> class training {
@@ -56,41 +66,52 @@ public:
 
   training(const options &o, dynet::ParameterCollection &m, Model &model, const corpus &data)
       : o(o), model(model), data(data), update(o, m, model), shape(o), order(data.train.size()) {
-    if (!o.losses.empty()) {
-      trace.open(o.losses.c_str());
-      if (!trace)
-        throw std::runtime_error(o.losses + ": cannot be written: name another with --losses");
-      trace.precision(9);
-    }
     for (size_t k = 0; k < order.size(); k++)
       order[k] = k;
+    for (const std::string &file : {o.save, o.checkpoint})
+      if (!file.empty()) // rather than after hours of training
+        vpps::atomic_file::check(file);
+    if (o.resume && std::ifstream(o.checkpoint.c_str()))
+      resume();
+    else if (o.resume)
+      std::printf("there is no %s yet: training begins\n", o.checkpoint.c_str());
+    open_losses();
   }
 
-  // Trains until the epochs, the seconds or the updates are over.
-  void run() {
-    std::mt19937 random(o.seed);
-    double done = 0;
-    look_if_due(done);
-    for (unsigned epoch = 0; done < 1; epoch++) {
-      std::shuffle(order.begin(), order.end(), random);
-      for (size_t first = 0; first < order.size() && done < 1; first += o.batch_size) {
-        const size_t last = std::min(order.size(), first + o.batch_size);
-        step(first, last);
-        done = finished(epoch + double(last) / double(order.size()));
-        look_if_due(done);
-        bar.show(done, status());
-      }
+  // Trains until the epochs, the seconds or the updates are over, or a signal ends it, which is
+  // returned; 0: none did.
+  int run() {
+    const stop_signals signals;
+    look_if_due();
+    while (done < 1 && !signals.caught()) {
+      if (at == 0)
+        std::shuffle(order.begin(), order.end(), random);
+      const size_t last = std::min(order.size(), at + o.batch_size);
+      step(at, last);
+      done = finished(epoch + double(last) / double(order.size()));
+      at = last < order.size() ? last : 0;
+      epoch += at == 0;
+      look_if_due();
+      bar.show(done, status());
+      if (!o.checkpoint.empty() && update.done() % o.checkpoint_every == 0)
+        save_checkpoint();
     }
+    if (!o.checkpoint.empty())
+      save_checkpoint();
     batch_loss told;
     if (update.finish(told))
       count_loss(told);
     const double seconds = trained_seconds();
-    if (shape.wanted())
+    if (shape.wanted() && !signals.caught())
       look();
-    bar.finish(status());
+    bar.finish(done, status());
     if (o.profile)
       std::printf("%s", update.plan().c_str());
     std::printf("%zu sentences in %.1f s\n", sentences, seconds);
+    if (signals.caught())
+      std::printf("signal %d ended training after %zu batches\n", int(signals.caught()),
+                  update.done());
+    return signals.caught();
   }
 
 private:
@@ -110,7 +131,7 @@ private:
       trace << told.batch << ' ' << told.sum << '\n';
   }
 
-  void look_if_due(double done) {
+  void look_if_due() {
     if (data.dev.empty() || done >= 1)
       return;
     if (shape.wanted() ? shape.due(update.done()) : done >= next_look) {
@@ -134,7 +155,67 @@ private:
     looking += clock.seconds();
   }
 
-  double trained_seconds() const { return bar.seconds() - looking; }
+  double trained_seconds() const { return earlier + bar.seconds() - looking; }
+
+  // ---- checkpoints: where in the data training is, and what it shows --------------------------
+
+  void save_checkpoint() {
+    if (trace.is_open())
+      trace.flush();
+    std::ostringstream text;
+    text.imbue(std::locale::classic());
+    text.precision(17);
+    text << setup() << '\n'
+         << epoch << ' ' << at << ' ' << done << ' ' << sentences << ' ' << loss << ' ' << held_out
+         << ' ' << trained_seconds() << ' ' << next_look << ' ' << shape.next << ' '
+         << (trace.is_open() ? long(trace.tellp()) : 0) << '\n'
+         << random << '\n';
+    for (size_t k : order)
+      text << k << ' ';
+    update.save_checkpoint(o.checkpoint, {{"training", text.str()}, {"curve", shape.rows}});
+  }
+
+  void resume() {
+    std::map<std::string, std::string> own = update.load_checkpoint(o.checkpoint);
+    std::istringstream text(own["training"]);
+    text.imbue(std::locale::classic());
+    std::string then;
+    std::getline(text, then);
+    if (then != setup())
+      throw std::runtime_error("--resume: " + o.checkpoint + " is of a program with " + then +
+                               ", this one has " + setup());
+    text >> epoch >> at >> done >> sentences >> loss >> held_out >> earlier >> next_look >>
+        shape.next >> losses_written >> random;
+    for (size_t &k : order)
+      text >> k;
+    if (!text)
+      throw std::runtime_error("--resume: " + o.checkpoint + " is not of this program");
+    shape.rows = own["curve"];
+    done = finished(epoch + double(at) / double(order.size())); // there may be more to do now
+    std::printf("going on from %s after %zu batches\n", o.checkpoint.c_str(), update.done());
+  }
+
+  // What must be as it was.
+  std::string setup() const {
+    std::ostringstream text;
+    text.imbue(std::locale::classic());
+    text << "--trainer " << o.trainer << " --mode " << o.mode << " --batch-size " << o.batch_size
+         << " --learning-rate " << o.learning_rate << " and " << order.size() << " sentences";
+    return text.str();
+  }
+
+  // The file of losses loses those of batches after the checkpoint.
+  void open_losses() {
+    if (o.losses.empty())
+      return;
+    if (losses_written > 0 && truncate(o.losses.c_str(), losses_written) != 0)
+      losses_written = 0;
+    trace.imbue(std::locale::classic());
+    trace.open(o.losses.c_str(), losses_written > 0 ? std::ios::app : std::ios::trunc);
+    if (!trace)
+      throw std::runtime_error(o.losses + ": cannot be written: name another with --losses");
+    trace.precision(9);
+  }
 
   double finished(double epochs) const {
     double done = 0;
@@ -165,12 +246,18 @@ private:
   updates<Model> update;
   curve shape;
   std::ofstream trace;
-  std::vector<size_t> order;
+  std::mt19937 random{o.seed}; // of the order
+  std::vector<size_t> order;   // of the sentences in this epoch
+  size_t at = 0;               // of these, where the next batch begins
+  unsigned epoch = 0;
   std::vector<const typename corpus::sentence *> batch;
   progress_bar bar;
   double loss = -1, held_out = -1; // loss: of a label, smoothed
-  double looking = 0, next_look = 0.1;
+  double done = 0;                 // the part of training that is over
+  double looking = 0, earlier = 0; // seconds: of looks, of training before it was resumed
+  double next_look = 0.1;
   size_t sentences = 0;
+  long losses_written = 0; // bytes, when the checkpoint was saved
 };
 
 #endif

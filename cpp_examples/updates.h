@@ -8,7 +8,12 @@
 #include <dynet/expr.h>
 #include <vpps/vpps.hpp> // libvpps
 
+#include <locale>
+#include <map>
 #include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "options.h"
@@ -67,9 +72,42 @@ public:
   }
 
   size_t done() const { return count; }
+
+  // All that training goes on from, with bytes of the caller's own; and back.
+  void save_checkpoint(const std::string &file, std::map<std::string, std::string> own) const {
+    std::ostringstream text;
+    text.imbue(std::locale::classic());
+    text << count << ' ' << terms[0] << ' ' << terms[1] << ' ' << terms[2];
+    own["updates"] = text.str();
+    checkpoint().save(file, own); // libvpps
+  }
+  std::map<std::string, std::string> load_checkpoint(const std::string &file) {
+    std::map<std::string, std::string> own = checkpoint().load(file); // libvpps
+    std::istringstream text(own["updates"]);
+    text.imbue(std::locale::classic());
+    text >> count >> terms[0] >> terms[1] >> terms[2];
+    return own;
+  }
+
   double recording_seconds() const { return recording; } // of building graphs, so far
 
 private:
+#ifdef VPPS_BUNDLED_DYNET
+  vpps::checkpoint checkpoint() const { return vpps::checkpoint(m, *trainer, hndl.get()); }
+#else
+  struct none {
+    [[noreturn]] std::map<std::string, std::string> load(const std::string &) const { refuse(); }
+    [[noreturn]] void save(const std::string &, const std::map<std::string, std::string> &) const {
+      refuse();
+    }
+    [[noreturn]] static void refuse() {
+      throw std::runtime_error("--checkpoint: an installed DyNet has none: compile against "
+                               "libvpps's own headers");
+    }
+  };
+  none checkpoint() const { return none(); }
+#endif
+
   bool tell(size_t batch, double loss, batch_loss &told) const {
     told = {batch, loss, loss / double(terms[batch % 3])};
     return true;

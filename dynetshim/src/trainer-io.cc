@@ -3,6 +3,7 @@
 #include "dynet/training.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <iomanip>
 #include <locale>
 #include <sstream>
@@ -118,6 +119,12 @@ void read_vectors(reading &in, const char *kind, remembered &r, size_t vector, s
   }
 }
 
+uint32_t bits_of(real x) {
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  return bits;
+}
+
 } // namespace
 
 void Trainer::save(std::ostream &to) {
@@ -216,6 +223,31 @@ void Trainer::populate(std::istream &from, real lr) {
   learning_rate = lr;
 }
 
+void Trainer::save_fields(std::ostream &os) const {
+  for (real x :
+       {learning_rate, clip_threshold, clips, updates, clips_since_status, updates_since_status})
+    os << bits_of(x) << ' ';
+  os << clipping_enabled << ' ' << sparse_updates_enabled << ' ' << std::setprecision(9);
+  save_rule(os);
+  os << '\n';
+}
+
+bool Trainer::read_fields(std::istream &is) {
+  uint32_t bits[6];
+  for (uint32_t &x : bits)
+    is >> x;
+  bool clipping, sparse;
+  if (!(is >> clipping >> sparse) || !read_rule(is))
+    return false;
+  real *const fields[] = {&learning_rate, &clip_threshold,     &clips,
+                          &updates,       &clips_since_status, &updates_since_status};
+  for (int k = 0; k < 6; k++)
+    std::memcpy(fields[k], &bits[k], sizeof bits[k]);
+  clipping_enabled = clipping;
+  sparse_updates_enabled = sparse;
+  return true;
+}
+
 // ---- hyper-parameters: all are read, or none is changed ---------------------------
 
 void MomentumSGDTrainer::save_rule(std::ostream &os) const { os << momentum; }
@@ -258,17 +290,37 @@ bool AmsgradTrainer::read_rule(std::istream &is) {
   return is >> b1 >> b2 >> e && (beta_1 = b1, beta_2 = b2, epsilon = e, true);
 }
 
+namespace {
+
+void save_rate(std::ostream &os, const CyclicalRate &c) {
+  os << c.min << ' ' << c.max << ' ' << c.step_size << ' ' << c.gamma << ' ' << std::noshowpos
+     << c.it;
+}
+
+bool read_rate(std::istream &is, CyclicalRate &c) {
+  return bool(is >> c.min >> c.max >> c.step_size >> c.gamma >> c.it);
+}
+
+} // namespace
+
+void CyclicalSGDTrainer::save_rule(std::ostream &os) const { save_rate(os, rate_); }
+bool CyclicalSGDTrainer::read_rule(std::istream &is) {
+  CyclicalRate c(0, 0, 0, 0);
+  return read_rate(is, c) && (rate_ = c, true);
+}
+
 // The first two are DyNet's intermediate results of its last update.
 void EGTrainer::save_rule(std::ostream &os) const {
   const CyclicalRate none(0, 0, 0, 0), &c = rate_ ? *rate_ : none;
-  os << 0.0f << ' ' << 0.0f << ' ' << momentum << ' ' << c.min << ' ' << c.max << ' ' << c.step_size
-     << ' ' << c.gamma << ' ' << std::noshowpos << c.it << std::showpos << ' ' << bool(rate_);
+  os << 0.0f << ' ' << 0.0f << ' ' << momentum << ' ';
+  save_rate(os, c);
+  os << std::showpos << ' ' << bool(rate_);
 }
 bool EGTrainer::read_rule(std::istream &is) {
   real z, m;
   CyclicalRate c(0, 0, 0, 0);
   int cyclical;
-  if (!(is >> z >> z >> m >> c.min >> c.max >> c.step_size >> c.gamma >> c.it >> cyclical))
+  if (!(is >> z >> z >> m) || !read_rate(is, c) || !(is >> cyclical))
     return false;
   momentum = m;
   rate_.reset(cyclical ? new CyclicalRate(c) : nullptr);

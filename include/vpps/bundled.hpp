@@ -14,6 +14,8 @@
 
 namespace vpps {
 
+class checkpoint;
+
 class handle {
 public:
   // Plans the model's parameters for the device and compiles its kernel, or finds it in
@@ -92,6 +94,7 @@ public:
   vpps_handle *get() const { return raw_; }
 
 private:
+  friend class checkpoint;
   handle(const handle &);
   handle &operator=(const handle &);
 

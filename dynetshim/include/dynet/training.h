@@ -41,6 +41,11 @@ public:
 
   ParameterCollection *model;
 
+  // For vpps::checkpoint: what the engine does not know of, as text. read_fields reads all of it,
+  // or changes nothing and returns false.
+  void save_fields(std::ostream &os) const;
+  bool read_fields(std::istream &is);
+
   // For vpps::handle: the engine's trainer, brought up to date with the fields and with
   // parameters made since, and the bookkeeping of an update done by vpps_fb.
   vpps_trainer *engine_trainer();
@@ -105,6 +110,8 @@ public:
 
 protected:
   void describe(vpps_trainer_options &options) const override;
+  void save_rule(std::ostream &os) const override; // DyNet's files have none
+  bool read_rule(std::istream &is) override;
   void after_update() override { learning_rate = rate_.next(); }
 
 private:

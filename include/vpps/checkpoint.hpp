@@ -1,0 +1,50 @@
+// vpps::checkpoint: saves all that training goes on from, in one file, and goes on from it with the
+// same bits as if it had not stopped.
+//
+//   vpps::checkpoint c(model, trainer, &hndl);
+//   c.save("run.checkpoint", {{"epoch", "7"}});
+//   ...
+//   vpps::checkpoint::blobs own = c.load("run.checkpoint"); // own["epoch"] is "7"
+//
+// Programs include vpps/vpps.hpp, compiled against libvpps's own DyNet headers.
+#ifndef VPPS_CHECKPOINT_HPP
+#define VPPS_CHECKPOINT_HPP
+
+#include <dynet/dynet.h>
+#include <dynet/training.h>
+
+#include <map>
+#include <string>
+
+#include "vpps.h"
+#include <vpps/bundled.hpp>
+
+namespace vpps {
+
+class checkpoint {
+public:
+  // Bytes of the program's own, by name. Names beginning with "dynet" are taken.
+  typedef std::map<std::string, std::string> blobs;
+
+  // model, trainer and handle must outlive it. hndl: the trainer's handle, if there is one.
+  checkpoint(dynet::ParameterCollection &model, dynet::Trainer &trainer, handle *hndl = nullptr)
+      : model_(model), trainer_(trainer), handle_(hndl) {}
+
+  // Values, gradients, what the trainer remembers and its fields, weight decay, random generators
+  // (dynet::rndeng, too) and own. Waits for the batches in flight. The file is replaced as a whole
+  // (vpps/atomic_file.hpp); what cannot be written is a std::runtime_error.
+  void save(const std::string &file, const blobs &own = blobs()) const;
+  // Makes everything as it was, and returns the program's own. A file that is damaged, or of
+  // another model or trainer: std::runtime_error, nothing changed.
+  blobs load(const std::string &file) const;
+  // The program's own alone, of a file that is checked; changes nothing.
+  static blobs read(const std::string &file);
+
+private:
+  dynet::ParameterCollection &model_;
+  dynet::Trainer &trainer_;
+  handle *handle_;
+};
+
+} // namespace vpps
+#endif
