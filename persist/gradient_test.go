@@ -92,6 +92,19 @@ func TestRowsOfASharedGradientAreTheProgramsToo(t *testing.T) {
 	require.Equal(t, make([]float32, 8), g)
 }
 
+// What was applied or never formed is zero in the program's memory, whatever lies there.
+func TestAGradientIsSharedAsItReads(t *testing.T) {
+	m := newModel(t, 0)
+	h := m.handle()
+	for _, w := range []*bridge.Words{product(3, 4), rowSum(2)} {
+		_, err := h.FB(m.NewGraph(), w, uint32(w.NodeCount-1))
+		require.NoError(t, err)
+	}
+	m.backward(rowSum(1), 1)
+	require.Equal(t, []float32{0, 0}, m.shareGradient(paramW))
+	require.Equal(t, []float32{0, 0, 1, 1, 0, 0, 0, 0}, m.shareGradient(paramTable))
+}
+
 // After one gradient that is not finite the program sets it to zero and goes on.
 func TestAClearedGradientIsForgiven(t *testing.T) {
 	m := newModel(t, 0)

@@ -183,6 +183,13 @@ vpps_status vpps_parameter_touched(vpps_engine *, uint32_t, uint32_t *, uint64_t
   *all = 0;
   return VPPS_OK;
 }
+vpps_status vpps_parameter_gradient_memory(vpps_engine *, uint32_t, int, float **gradient) {
+  *gradient = nullptr; // a device with memory of its own
+  return VPPS_OK;
+}
+vpps_status vpps_parameter_set_touched(vpps_engine *, uint32_t, const uint32_t *, uint64_t, int) {
+  return VPPS_OK;
+}
 
 vpps_status vpps_graph_create(vpps_engine *, vpps_graph **graph) {
   state.words.clear();
