@@ -61,11 +61,11 @@
  *  selects and renumbers the devices, as for every CUDA program.
  *
  * ENVIRONMENT, as it is at the first call. What is malformed or unknown is said once on standard
- * error, when an engine is opened, and ignored; an unknown device or plan, or a timeline's file that
- * cannot be made, is that call's error. A process with more rights than its user, as a setuid program
- * has, reads none of these and keeps no kernels.
- *  VPPS_DEVICE=name     the device where the program names none: the C++ headers read it. One that
- *                       is malformed is VPPS_ERR_ARGUMENT where the options name none
+ * error, when an engine is opened, and ignored. An unknown device or plan, or a timeline's file
+ * that cannot be made, is that call's error. A process with more rights than its user, as a
+ * setuid program has, reads none of these and keeps no kernels.
+ *  VPPS_DEVICE=name     the device where the program names none: the C++ headers read it. One
+ *                       that is malformed is VPPS_ERR_ARGUMENT where the options name none
  *  VPPS_THREADS=N       threads of the CPU executor, where the options name none
  *  VPPS_WAIT_SECONDS=S  how long a virtual processor waits for another (10)
  *  VPPS_CACHE_DIR=path  where compiled kernels are kept
