@@ -20,6 +20,7 @@ func opened(t *testing.T) *segment {
 
 func TestASegmentGrowsWhereItIs(t *testing.T) {
 	s := opened(t)
+	opened(t) // which is not in its way
 	at := s.at()
 	for _, n := range []uint64{1, step / 4, step/4 + 1, 100 << 20, most} { // to 16 GiB of address space, of which no page is touched
 		require.NoError(t, s.grow(n))
