@@ -18,12 +18,18 @@ type room struct {
 }
 
 const (
+	leastRoom = 4 << 20   // work that takes less is not asked for
 	slackRoom = 256 << 20 // for the arenas that the heap grows by
 	startRoom = 320 << 20 // for the runtime's threads, which come as they are needed: stacks, and arenas of malloc
 )
 
-// start proves what an engine takes however small a model is.
-func (r *room) start() error { return r.prove(startRoom, "an engine") }
+// start proves what an engine takes however small a model is. Only the least of it counts as proven: what is left later
+// the host may have taken.
+func (r *room) start() error {
+	err := r.prove(startRoom, "an engine")
+	r.proven = min(r.proven, leastRoom)
+	return err
+}
 
 // prove reports an error if the heap cannot have so many bytes for what.
 func (r *room) prove(bytes uint64, what string) error {
