@@ -71,6 +71,11 @@
   F(handle_keep, 10)                                                                               \
   F(sync_latest_loss, 4)                                                                           \
   F(handle_clips, 10)                                                                              \
+  F(checkpoint_save, 2)                                                                            \
+  F(checkpoint_open, 2)                                                                            \
+  F(checkpoint_blob, 10)                                                                           \
+  F(checkpoint_load, 4)                                                                            \
+  F(checkpoint_close, 1)                                                                           \
   F(plan_report, 4)                                                                                \
   F(flush_timeline, 4)                                                                             \
   F(script_dump, 1)                                                                                \
@@ -85,7 +90,7 @@ enum { FUNCTIONS(FN) FUNCTION_COUNT };
 
 enum { STATUSES = 11, MOST_THREADS = 64, GRAPHS = 4, NODES = 48, POOL = 8, OLD = 64, INPUTS = 64 };
 enum { MOST_PARAMETERS = 2000, IDS = 16, ROOM = 4096 };
-enum kind { ENGINE, GRAPH, TRAINER, HANDLE, KINDS };
+enum kind { ENGINE, GRAPH, TRAINER, HANDLE, CHECKPOINT, KINDS };
 
 /* A graph as its thread knows it. */
 typedef struct Shadow {
@@ -130,6 +135,7 @@ static uint32_t parameters_of[POOL];                /* bits */
 static Thread threads[MOST_THREADS];
 static int alone; /* in the first part */
 static double end_at;
+static char folder[] = "/tmp/vpps_calls_XXXXXX"; /* of checkpoints */
 
 static void fail(const char *format, ...) {
   va_list a;
@@ -401,8 +407,11 @@ static void destroy(Thread *t, enum kind kind, void *x) {
   case TRAINER:
     vpps_trainer_destroy(x);
     break;
-  default:
+  case HANDLE:
     vpps_handle_destroy(x);
+    break;
+  default:
+    vpps_checkpoint_close(x);
   }
   if (x != NULL && !alone && strstr(vpps_last_error(), "another thread") != NULL &&
       t->lefts[kind] < 64)
@@ -539,8 +548,12 @@ static int call_parameter_create(Thread *t) {
 }
 static int call_parameter_destroy(Thread *t) {
   const uint32_t at = FIXED_PARAMETERS + below(t, PARAMETERS - FIXED_PARAMETERS);
-  return vpps_parameter_destroy(any(t, ENGINE),
-                                one_in(t, 9) ? UINT32_MAX - below(t, 9) : parameters[at]);
+  if (one_in(t, 3))
+    return vpps_parameter_destroy(any(t, ENGINE), UINT32_MAX - below(t, 9));
+  const int status = vpps_parameter_destroy(any(t, ENGINE), parameters[at]);
+  if (status == VPPS_OK)
+    size_of[at] = 0;
+  return status;
 }
 static vpps_part any_part(Thread *t) {
   return (vpps_part)(one_in(t, 9) ? any_number(t) : below(t, 2));
@@ -766,6 +779,80 @@ static int call_plan_report(Thread *t) {
   return vpps_plan_report(any(t, HANDLE), one_in(t, 4) ? NULL : t->text, below(t, ROOM),
                           one_in(t, 2) ? NULL : &n);
 }
+
+/* Contents of a checkpoint: parameters, trainers and handles as they are, most of the time. */
+typedef struct Contents {
+  vpps_checkpoint_contents c;
+  vpps_trainer *trainers[POOL];
+  vpps_handle *handles[POOL];
+  vpps_blob blobs[2];
+} Contents;
+static const vpps_checkpoint_contents *any_contents(Thread *t, Contents *room) {
+  static const char bytes[] = "blob";
+  const vpps_checkpoint_contents init = VPPS_CHECKPOINT_CONTENTS_INIT;
+  room->c = init;
+  size_t n = 0;
+  for (int p = 0; p < PARAMETERS; p++)
+    if (size_of[p] != 0)
+      t->ids[n++] = __atomic_load_n(&parameters[p], __ATOMIC_RELAXED);
+  room->c.ids = t->ids;
+  room->c.id_count = (size_t)any_count(t, n);
+  for (int k = 0; k < 2; k++) {
+    room->trainers[k] = one_in(t, 20) ? any(t, TRAINER) : pool[TRAINER][k];
+    room->handles[k] = one_in(t, 20) ? any(t, HANDLE) : pool[HANDLE][k];
+    room->blobs[k].name = one_in(t, 20) ? NULL : k ? "first" : "second";
+    room->blobs[k].data = one_in(t, 20) ? NULL : bytes;
+    room->blobs[k].size = below(t, sizeof bytes);
+  }
+  room->c.trainers = room->trainers;
+  room->c.trainer_count = room->trainers[0] == NULL ? 0 : below(t, 2);
+  room->c.handles = room->handles;
+  room->c.handle_count = room->handles[0] == NULL || !one_in(t, 4) ? 0 : below(t, 2);
+  if (one_in(t, 2)) { /* what there always is */
+    n = FIXED_PARAMETERS;
+    room->c.id_count = n;
+    room->c.trainer_count = room->c.handle_count = 0;
+  }
+  room->c.blobs = one_in(t, 20) ? NULL : room->blobs;
+  room->c.blob_count = below(t, 3);
+  if (one_in(t, 9))
+    room->c.struct_size = below(t, sizeof room->c);
+  return one_in(t, 20) ? NULL : &room->c;
+}
+/* A file that there may be, or none that can be. */
+static const char *any_path(Thread *t) {
+  if (one_in(t, 4))
+    return one_in(t, 4) ? NULL : one_in(t, 2) ? folder : "/nowhere/checkpoint";
+  snprintf(t->text, ROOM, "%s/%u", folder, (unsigned)below(t, 3));
+  return t->text;
+}
+static int call_checkpoint_save(Thread *t) {
+  Contents room;
+  const vpps_checkpoint_contents *c = any_contents(t, &room);
+  const char *path = one_in(t, alone ? 1 : 8)
+                         ? any_path(t)
+                         : "/nowhere/checkpoint"; /* a file takes long to be stored */
+  return vpps_checkpoint_save(any(t, ENGINE), path, c);
+}
+static int call_checkpoint_open(Thread *t) {
+  vpps_checkpoint *checkpoint = NULL;
+  const int status = vpps_checkpoint_open(any_path(t), one_in(t, 9) ? NULL : &checkpoint);
+  if (status == VPPS_OK)
+    put(t, CHECKPOINT, below(t, POOL), checkpoint);
+  return status;
+}
+static int call_checkpoint_blob(Thread *t) {
+  static const char *const blobs[] = {"first", "second", "third", NULL};
+  uint64_t n;
+  return vpps_checkpoint_blob(any(t, CHECKPOINT), blobs[below(t, 4)], one_in(t, 4) ? NULL : t->text,
+                              one_in(t, 4) ? 0 : ROOM, one_in(t, 9) ? NULL : &n);
+}
+static int call_checkpoint_load(Thread *t) {
+  Contents room;
+  const vpps_checkpoint_contents *c = any_contents(t, &room);
+  return vpps_checkpoint_load(any(t, CHECKPOINT), any(t, ENGINE), c);
+}
+static int call_checkpoint_close(Thread *t) { return call_destroy(t, CHECKPOINT); }
 
 #define CALL(name, weight) call_##name,
 static int (*const calls[])(Thread *) = {FUNCTIONS(CALL)};
@@ -1120,7 +1207,14 @@ static void tear_down(void) {
     vpps_handle_destroy(pool[HANDLE][n]);
     vpps_trainer_destroy(pool[TRAINER][n]);
     vpps_graph_destroy(pool[GRAPH][n]);
+    vpps_checkpoint_close(pool[CHECKPOINT][n]);
   }
+  for (int n = 0; n < 3; n++) {
+    char path[sizeof folder + 8];
+    snprintf(path, sizeof path, "%s/%d", folder, n);
+    unlink(path);
+  }
+  rmdir(folder);
   settle();
   known_sums(&threads[0]);
   vpps_engine_close(engine);
@@ -1189,6 +1283,7 @@ int main(int argc, char **argv) {
     threads[k].random = (options.seed + (uint64_t)k) * 0x9E3779B97F4A7C15u | 1;
     draw(&threads[k]);
   }
+  CHECK(mkdtemp(folder) != NULL);
   set_up();
   threads[0].resting = 0;
   CHECK(pthread_create(&watcher, NULL, watch, NULL) == 0);
