@@ -23,11 +23,7 @@ func checking(t *testing.T, threads int, p *plan.Plan, memory [script.Segments][
 	if err := e.SetPlan(p); err != nil {
 		t.Fatal(err)
 	}
-	for s, values := range memory {
-		if err := e.Write(script.Segment(s), 0, values); err != nil {
-			t.Fatal(err)
-		}
-	}
+	load(t, e, memory)
 	return e
 }
 

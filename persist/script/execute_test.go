@@ -20,6 +20,20 @@ func newExecutor(t *testing.T, threads int) *cpu.Executor {
 	return e
 }
 
+// load makes room for what memory has of each segment and writes it.
+func load(t *testing.T, e *cpu.Executor, memory [script.Segments][]float32) {
+	t.Helper()
+	for s, values := range memory {
+		err := e.Grow(script.Segment(s), uint64(len(values)))
+		if err == nil {
+			err = e.Write(script.Segment(s), 0, values)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // The hand-written two-processor script gives the float64 results, and the same bits on
 // one thread and on two.
 func TestOwnExampleRuns(t *testing.T) {
@@ -33,11 +47,7 @@ func TestOwnExampleRuns(t *testing.T) {
 		if err := e.SetPlan(example.Plan); err != nil {
 			t.Fatal(err)
 		}
-		for s, values := range example.Memory {
-			if err := e.Write(script.Segment(s), 0, values); err != nil {
-				t.Fatal(err)
-			}
-		}
+		load(t, e, example.Memory)
 		if err := e.Launch(example.Script, 1); err != nil {
 			t.Fatal(err)
 		}

@@ -66,7 +66,8 @@ func otherWords(r *script.Request, seed uint64) {
 func nearlyAlike(t *testing.T, seed uint64, r *script.Request, x, y *script.Script) {
 	t.Helper()
 	memory := liveMemory(x)
-	e, f := checking(t, 1, r.Plan, memory), checking(t, 1, r.Plan, memory)
+	e, f := checking(t, 1, r.Plan, memory), checking(t, 1, r.Plan, liveMemory(y))
+	load(t, f, memory)
 	if err := e.Launch(x, 1); err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}

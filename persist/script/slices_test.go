@@ -67,11 +67,7 @@ func trained(t *testing.T, s *script.Script, p *plan.Plan) (after []float32) {
 			memory[seg][i] = 0.4*rng.Float32() - 0.2
 		}
 	}
-	for seg, values := range memory {
-		if err := e.Write(script.Segment(seg), 0, values); err != nil {
-			t.Fatal(err)
-		}
-	}
+	load(t, e, memory)
 	if err := e.Launch(s, 1); err != nil {
 		t.Fatal(err)
 	}
