@@ -2,7 +2,7 @@
 #                 Go >= 1.21 and g++, but no CUDA, no driver and no GPU
 # make demo       trains a Tree-LSTM on the sample trees (TREES=dir: on a treebank, ARGS=more flags,
 #                 APP=name: another application of cpp_examples/)
-# make test       all checks; those whose tool is absent say "skipped: needs X"
+# make test       all checks; those that cannot run here are skipped, named with what they need, and counted
 # make torture    MINUTES=10, SEED=N: looks for faults at random (test/torture/run); make nightly: for two hours,
 #                 with mutants, and notes the result in test/torture/RESULTS.md
 # make mutants    takes back one mend after the other, which the tests have to find (ONLY="names", MINUTES=20)
@@ -104,7 +104,7 @@ GOSOURCES := $(shell find bridge capi env gpu jit persist include \( -name '*.go
              packaging/libvpps.map packaging/start.ld Makefile
 lib: $(B)/libvpps.so
 $(B)/libvpps.so: $(GOSOURCES) $(STUB)
-	$(GO) build -tags cuda -trimpath -buildvcs=false -buildmode=c-shared -pgo=packaging/scripts.pgo \
+	bash test/telling "building libvpps.so" $(GO) build -tags cuda -trimpath -buildvcs=false -buildmode=c-shared -pgo=packaging/scripts.pgo \
 	    -ldflags "-s -w -extldflags '$(SOFLAGS)'" -o $(B)/go/libvpps.so ./capi
 	cp $(B)/go/libvpps.so $(B)/libvpps.so.new && mv $(B)/libvpps.so.new $(B)/libvpps.so.$(VERSION) # running programs keep theirs
 	ln -sf libvpps.so.$(VERSION) $(B)/libvpps.so.$(SERIES)
