@@ -89,7 +89,7 @@ func TestTheDocumentsHaveTheTable(t *testing.T) {
 		want = append(want, v.Name)
 	}
 	slices.Sort(want)
-	require.Equal(t, want, namesIn(t, "../include/vpps.h", " * ENVIRONMENT", "*/"))
+	require.Equal(t, want, namesIn(t, "../include/vpps.h", " * ## Environment", "*/"))
 	require.Equal(t, want, namesIn(t, "../README.md", "\nEnvironment, ", "\n## "))
 }
 
