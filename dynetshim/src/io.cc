@@ -19,6 +19,10 @@ void check_key(const std::string &key) {
                                 "' must begin with '/' and have neither ' ' nor '#'");
 }
 
+// What names of parameters in a collection's file begin with: "/sub" and "/sub/", a collection's
+// full name, are the same key.
+std::string folder(const std::string &key) { return key.back() == '/' ? key : key + "/"; }
+
 // One parameter of a file.
 struct Entry {
   std::string name;
@@ -133,7 +137,7 @@ TextFileSaver::~TextFileSaver() {}
 void TextFileSaver::save(const ParameterCollection &model, const std::string &key) {
   check_key(key);
   size_t own = model.get_fullname().size();
-  std::string prefix = key.empty() ? model.get_fullname() : key + "/";
+  std::string prefix = key.empty() ? model.get_fullname() : folder(key);
   vpps::atomic_file out(filename_, beginning());
   for (auto &p : model.unexposed_parameters())
     write(out, "#Parameter#", *p, prefix + p->name.substr(own));
@@ -201,8 +205,9 @@ void TextFileLoader::populate(ParameterCollection &model, const std::string &key
   const auto &parameters = model.unexposed_parameters();
   const auto &tables = model.unexposed_tables();
   std::vector<const Entry *> of_parameters, of_tables;
+  const std::string within = key.empty() ? key : folder(key);
   for (const Entry &e : entries) {
-    if (!key.empty() && e.name.compare(0, key.size() + 1, key + "/") != 0)
+    if (e.name.compare(0, within.size(), within) != 0)
       continue;
     std::vector<const Entry *> &to = e.table ? of_tables : of_parameters;
     size_t most = e.table ? tables.size() : parameters.size();

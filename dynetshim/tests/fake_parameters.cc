@@ -231,6 +231,15 @@ TEST(text_files) {
   THROWS(std::runtime_error, "cannot write /nowhere/x", TextFileSaver("/nowhere/x"));
   std::ofstream(file) << "#Parameter# /w {2,2} 65 ZERO_GRAD\n1 2 three\n";
   THROWS(std::runtime_error, "damaged", TextFileLoader(file).populate(m));
+
+  // A collection's full name is a key that ends with '/'.
+  { TextFileSaver(file).save(sub, sub.get_fullname()); }
+  EQUAL(contents(file), "#Parameter# /sub/s {1} 17 ZERO_GRAD\n+1.00000000e+00 \n");
+  { TextFileSaver(file).save(m); }
+  ParameterCollection alone;
+  Parameter a = alone.add_parameters({1}, ParameterInitConst(5));
+  TextFileLoader(file).populate(alone, sub.get_fullname());
+  EQUAL(a.p.unexposed()->read(VPPS_VALUES)[0], 1.f);
   std::remove(file.c_str());
 }
 
