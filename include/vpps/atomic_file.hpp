@@ -1,15 +1,13 @@
-// vpps::atomic_file: writes a new version of a file, which takes the place of the old one as a
-// whole. A process that is killed, a full disk and a power failure leave the old version or the new
-// one, and nothing between.
-//
-//   vpps::atomic_file out("adam.state");
-//   out.write(text);
-//   out.commit(); // until here the old version is there, from here on the new one
-//
-// The new version is written to "adam.state.tmp" in the same folder, which the next writer takes
-// over if this one was killed. What cannot be done is a std::runtime_error that names the file and
-// the reason; the old version is still there then. A device or a pipe has no versions: it is
-// written at once.
+/// \file
+/// vpps::atomic_file: writes a new version of a file, which replaces the old version as a whole.
+/// After a kill, a full disk or a power failure either the old version or the new one is there.
+///
+///     vpps::atomic_file out("adam.state");
+///     out.write(text);
+///     out.commit(); // until here the old version is there, from here on the new one
+///
+/// The new version is written to "adam.state.tmp" in the same folder. If a writer was killed, the
+/// next writer takes that file over. A device or a pipe has no versions: it is written at once.
 #ifndef VPPS_ATOMIC_FILE_HPP
 #define VPPS_ATOMIC_FILE_HPP
 
@@ -27,10 +25,18 @@
 
 namespace vpps {
 
+/// A new version of a file. What cannot be done is a std::runtime_error that names the file and the
+/// reason; the old version is still there then.
 class atomic_file {
 public:
-  enum beginning { empty, with_old_contents };
+  /// What the new version begins with.
+  enum beginning {
+    empty,            ///< nothing
+    with_old_contents ///< what the old version holds; nothing if there is none
+  };
 
+  /// Begins a new version of the file name. Links to files are followed. Fails if the folder is
+  /// missing, permission is lacking, or another writer of the same file is at work.
   explicit atomic_file(const std::string &name, beginning b = empty)
       : name_(name), path_(behind_links(name)), temporary_(path_ + ".tmp"), fd_(-1),
         in_place_(false) {
@@ -43,15 +49,18 @@ public:
       throw;
     }
   }
+  /// Without commit() the new version is dropped and the old one stays.
   ~atomic_file() { discard(); }
 
+  /// Appends text. An error of the disk may come here or from commit().
   void write(const std::string &text) {
     buffer_ += text;
     if (buffer_.size() >= buffered)
       flush();
   }
 
-  // The new version is complete: it is stored, and takes the place of the old one.
+  /// Says that the new version is complete: stores it (fsync) and replaces the old version. Call it
+  /// once, last.
   void commit() {
     flush();
     if (!in_place_) {
@@ -67,7 +76,8 @@ public:
       store_folder();
   }
 
-  // Throws what a writer of the file would throw at once: no folder, no permission.
+  /// Throws what a writer of the file name would throw at once: no folder, no permission. Writes
+  /// nothing.
   static void check(const std::string &name) { atomic_file probe(name); }
 
 private:
@@ -145,7 +155,8 @@ private:
       if (!busy && regular && !named)
         return false;
       errno = busy ? EBUSY : EINVAL;
-      fail(busy ? "another writer is at work" : (temporary_ + " is no ordinary file").c_str());
+      fail(busy ? "another writer is at work"
+                : (temporary_ + " is no ordinary file").c_str());
     }
     fd_ = fd;
     return true;

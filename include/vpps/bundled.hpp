@@ -1,4 +1,6 @@
-// vpps::handle over libvpps's own DyNet headers. Programs include vpps/vpps.hpp.
+/// \file
+/// vpps::handle, vpps::trainer and the functions that look inside, over libvpps's own DyNet
+/// headers. Programs include vpps/vpps.hpp.
 #ifndef VPPS_BUNDLED_HPP
 #define VPPS_BUNDLED_HPP
 
@@ -12,31 +14,38 @@
 
 #include "vpps.h"
 
+/// What libvpps adds to DyNet's interface.
 namespace vpps {
 
 class checkpoint;
 
+/// A model that is planned for the device: its weights live on the chip while fb() trains it. The
+/// interface is that of Khorasani et al. (MICRO 2018): hndl.fb(model, cg, loss) takes the place of
+/// forward, backward and update.
 class handle {
 public:
-  // Plans the model's parameters for the device and compiles its kernel, or finds it in
-  // the cache. Without a trainer: DyNet's SimpleSGDTrainer at its defaults, clipping
-  // included. Model and trainer must outlive the handle.
+  /// Plans the model's parameters for the device and compiles its kernel, or finds the kernel in
+  /// the cache. The trainer is DyNet's SimpleSGDTrainer at its defaults, clipping included. The
+  /// model must outlive the handle. Failures: std::runtime_error, dynet::out_of_memory.
   explicit handle(dynet::ParameterCollection &model)
       : own_(new dynet::SimpleSGDTrainer(model)), trainer_(*own_),
         learning_rate(trainer_.learning_rate) {
     open(model);
   }
+  /// The same with a trainer of the program's, which must outlive the handle, too.
   handle(dynet::ParameterCollection &model, dynet::Trainer &trainer)
       : trainer_(trainer), learning_rate(trainer_.learning_rate) {
     open(model);
   }
+  /// Batches in flight are finished; trained values stay in the model.
   ~handle() { vpps_handle_destroy(raw_); }
 
-  // Forward, backward and update of the scalar loss. Returns the loss of the call before
-  // the last, 0 for the first two. What is wrong with the graph is std::invalid_argument
-  // from this call; NaN, infinity and device errors are std::runtime_error from a later
-  // one, and the batches behind the failed one change nothing. The graph may be cleared
-  // or destroyed at once; values of nodes that were neither evaluated before nor kept are gone.
+  /// Forward, backward and update of the scalar loss {1}, in one launch. Returns the loss of the
+  /// call before the last, 0 for the first two calls. What is wrong with the graph is
+  /// std::invalid_argument from this call. NaN, infinity and device errors are std::runtime_error
+  /// from a later call; the failed batch and the batches after it change nothing. The graph may be
+  /// cleared or destroyed at once. Afterwards only nodes that were evaluated before, or kept by
+  /// keep(), have values.
   float fb(dynet::ParameterCollection &, dynet::ComputationGraph &cg,
            const dynet::Expression &loss) {
     if (loss.pg != &cg || loss.graph_id != cg.get_id())
@@ -48,20 +57,24 @@ public:
     return stale;
   }
 
-  // The value of x can be read after the next fb over its graph: the one from before the
-  // update. It lasts until the graph is evaluated, trained or changed. x must come
-  // before the loss.
+  /// Makes the value of x readable after the next fb() over its graph: the value from before the
+  /// update. It lasts until the graph is evaluated, trained or changed. x must come before the
+  /// loss. An expression of no present graph: std::invalid_argument.
   void keep(const dynet::Expression &x) {
     if (x.pg == nullptr || x.is_stale())
       throw std::invalid_argument("vpps::handle::keep: the expression belongs to no present graph");
     x.pg->keep(raw_, x.i);
   }
 
-  // An installed DyNet has copies of the parameters; these headers have not.
+  /// Does nothing here: parameters have one copy. Over an installed DyNet it copies the trained
+  /// parameters to DyNet's memory, so call it before saving and before DyNet evaluates.
   void pull(dynet::ParameterCollection &) {}
+  /// Does nothing here. Over an installed DyNet it tells libvpps that the program has written
+  /// parameters in DyNet's memory.
   void push(dynet::ParameterCollection &) {}
 
-  // Waits for all batches; the loss of the last one.
+  /// Waits for all batches and returns the loss of the last one. No fb() yet, or none since a batch
+  /// failed: std::runtime_error.
   float sync_get_latest_loss() {
     float loss = 0;
     dynet::check(vpps_sync_latest_loss(raw_, &loss));
@@ -69,14 +82,14 @@ public:
     return loss;
   }
 
-  // Batches whose gradients were scaled down. Waits.
+  /// How many batches had their gradients scaled down to the clip threshold. Waits.
   uint64_t clips() {
     uint64_t n = 0;
     dynet::check(vpps_handle_clips(raw_, &n));
     return n;
   }
 
-  // Where each matrix lives, and why.
+  /// Where each matrix lives, and why: a text for people.
   std::string plan_report() const {
     size_t size = 0;
     dynet::check(vpps_plan_report(raw_, nullptr, 0, &size));
@@ -85,12 +98,14 @@ public:
     return text.data();
   }
 
+  /// What the engine has counted since it was opened: batches, launches, times in ns.
   vpps_statistics statistics() const {
     vpps_statistics s = VPPS_STATISTICS_INIT;
     dynet::check(vpps_engine_statistics(engine_->raw, &s));
     return s;
   }
 
+  /// The handle of the C interface. It stays this object's: do not destroy it.
   vpps_handle *get() const { return raw_; }
 
 private:
@@ -119,10 +134,11 @@ private:
   uint64_t counted_ = 0;
 
 public:
-  float &learning_rate; // the trainer's: set it before the fb it shall count for
+  /// The trainer's learning rate. A new value counts from the next fb() on.
+  float &learning_rate;
 };
 
-// A script of the last call, disassembled.
+/// The script of the last call, disassembled: one instruction a line.
 inline std::string script_dump() {
   const std::shared_ptr<dynet::Engine> &e = dynet::engine("vpps::script_dump");
   size_t size = 0;
@@ -132,33 +148,36 @@ inline std::string script_dump() {
   return text.data();
 }
 
-// What runs: "cpu: 2 threads, ..." or "cuda:0: ...".
+/// What runs: "cpu: 2 threads, ..." or "cuda:0: ...". If the CPU runs although there is a GPU, the
+/// text says what the GPU lacks.
 inline std::string device() {
   char text[256] = "";
   dynet::check(vpps_engine_describe(dynet::engine("vpps::device")->raw, text, sizeof text));
   return text;
 }
 
-// What the engine has counted since it was opened.
+/// What the engine has counted since it was opened: batches, launches, times in ns.
 inline vpps_statistics statistics() {
   vpps_statistics s = VPPS_STATISTICS_INIT;
   dynet::check(vpps_engine_statistics(dynet::engine("vpps::statistics")->raw, &s));
   return s;
 }
 
-// Where time went since the engine was opened; parts of the kernel with VPPS_CLOCKS=1. Waits.
+/// Where time went since the engine was opened, in ns; parts of the kernel with VPPS_CLOCKS=1.
+/// Waits.
 inline vpps_times times() {
   vpps_times t = VPPS_TIMES_INIT;
   dynet::check(vpps_engine_times(dynet::engine("vpps::times")->raw, &t));
   return t;
 }
 
-// Waits, and completes the timeline in the file of VPPS_TRACE; throws if not all could be written.
+/// Waits, and completes the timeline in the file of VPPS_TRACE. Not all could be written:
+/// std::runtime_error.
 inline void flush_timeline() {
   dynet::check(vpps_flush_timeline(dynet::engine("vpps::flush_timeline")->raw));
 }
 
-// What VPPS_CLOCKS=1 saw of each kind of instruction, as CSV. Waits.
+/// What VPPS_CLOCKS=1 saw of each kind of instruction, as CSV. Waits.
 inline std::string clock_table() {
   const std::shared_ptr<dynet::Engine> &e = dynet::engine("vpps::clock_table");
   size_t size = 0;
@@ -168,18 +187,32 @@ inline std::string clock_table() {
   return text.data();
 }
 
-// What an installed DyNet needs so that its own calls run here (installed/execution.hpp). With
-// these headers they always do; a program with these lines compiles either way.
-enum graph_policy { only_vpps, or_dynet };
+/// What accelerate() does with a graph that has an operation which libvpps does not know. It counts
+/// over an installed DyNet only.
+enum graph_policy {
+  only_vpps, ///< the graph is an error
+  or_dynet   ///< DyNet executes the graph
+};
+/// Does nothing here: these headers always run on libvpps. Over an installed DyNet the graph's own
+/// calls (forward, value, backward) then run on libvpps. A program with this line compiles either
+/// way.
 inline void accelerate(dynet::ComputationGraph &, graph_policy = only_vpps) {}
 
+/// Passes everything on to the wrapped trainer. Over an installed DyNet, update() then runs where
+/// the parameters live. A program with this class compiles either way.
 class trainer {
 public:
+  /// wrapped stays the caller's and must outlive this object.
   explicit trainer(dynet::Trainer &wrapped)
       : defer_copies(false), learning_rate(wrapped.learning_rate), wrapped_(wrapped) {}
+  /// Applies the gradients and clears them: dynet::Trainer::update.
   void update() { wrapped_.update(); }
+  /// Makes the rule forget its averages: dynet::Trainer::restart.
   void restart() { wrapped_.restart(); }
+  /// Prints learning rate and counts to std::cerr: dynet::Trainer::status.
   void status() { wrapped_.status(); }
+  /// Counts for nothing here. Over an installed DyNet: whether gradients and values stay on the
+  /// device until pull().
   bool defer_copies;
 
 private:
@@ -187,13 +220,16 @@ private:
   trainer &operator=(const trainer &);
 
 public:
+  /// The wrapped trainer's learning rate.
   dynet::real &learning_rate;
 
 private:
   dynet::Trainer &wrapped_;
 };
 
+/// Does nothing here: see handle::pull.
 inline void pull(dynet::ParameterCollection &) {}
+/// Does nothing here: see handle::push.
 inline void push(dynet::ParameterCollection &) {}
 
 } // namespace vpps

@@ -1,12 +1,13 @@
-// vpps::checkpoint: saves all that training goes on from, in one file, and goes on from it with the
-// same bits as if it had not stopped.
-//
-//   vpps::checkpoint c(model, trainer, &hndl);
-//   c.save("run.checkpoint", {{"epoch", "7"}});
-//   ...
-//   vpps::checkpoint::blobs own = c.load("run.checkpoint"); // own["epoch"] is "7"
-//
-// Programs include vpps/vpps.hpp, compiled against libvpps's own DyNet headers.
+/// \file
+/// vpps::checkpoint: saves all that training goes on from in one file, and goes on from it with the
+/// same bits as if it had not stopped.
+///
+///     vpps::checkpoint c(model, trainer, &hndl);
+///     c.save("run.checkpoint", {{"epoch", "7"}});
+///     ...
+///     vpps::checkpoint::blobs own = c.load("run.checkpoint"); // own["epoch"] is "7"
+///
+/// Programs include vpps/vpps.hpp, compiled against libvpps's own DyNet headers.
 #ifndef VPPS_CHECKPOINT_HPP
 #define VPPS_CHECKPOINT_HPP
 
@@ -21,23 +22,28 @@
 
 namespace vpps {
 
+/// Saves and loads the state of one model, its trainer and its handle. Uses vpps_checkpoint_save()
+/// and vpps_checkpoint_load(); docs/CHECKPOINT.md describes the file.
 class checkpoint {
 public:
-  // Bytes of the program's own, by name. Names beginning with "dynet" are taken.
+  /// Bytes of the program's own, by name. Names that begin with "dynet" are taken.
   typedef std::map<std::string, std::string> blobs;
 
-  // model, trainer and handle must outlive it. hndl: the trainer's handle, if there is one.
+  /// model, trainer and hndl stay the caller's and must outlive the checkpoint. hndl: the handle
+  /// that uses the trainer, if there is one.
   checkpoint(dynet::ParameterCollection &model, dynet::Trainer &trainer, handle *hndl = nullptr)
       : model_(model), trainer_(trainer), handle_(hndl) {}
 
-  // Values, gradients, what the trainer remembers and its fields, weight decay, random generators
-  // (dynet::rndeng, too) and own. Waits for the batches in flight. The file is replaced as a whole
-  // (vpps/atomic_file.hpp); what cannot be written is a std::runtime_error.
+  /// Saves values, gradients, what the trainer remembers and its fields, weight decay, the states
+  /// of the random generators (that of dynet::rndeng, too) and own. Waits for the batches in
+  /// flight. The file is replaced as a whole (vpps/atomic_file.hpp). What cannot be written:
+  /// std::runtime_error.
   void save(const std::string &file, const blobs &own = blobs()) const;
-  // Makes everything as it was, and returns the program's own. A file that is damaged, or of
-  // another model or trainer: std::runtime_error, nothing changed.
+  /// Makes everything as it was when file was saved, and returns the program's own blobs. A file
+  /// that is damaged, or of another model or trainer: std::runtime_error, and nothing has changed.
   blobs load(const std::string &file) const;
-  // The program's own alone, of a file that is checked; changes nothing.
+  /// Returns the program's own blobs alone, of a file that is checked as a whole; changes nothing.
+  /// A damaged file: std::runtime_error.
   static blobs read(const std::string &file);
 
 private:

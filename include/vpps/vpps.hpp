@@ -1,12 +1,13 @@
-// vpps::handle: train a DyNet model with its weights resident on the chip. One fb() is
-// forward, backward and update in one launch, and returns before it is done.
-//
-//   vpps::handle hndl(model);                 // or (model, trainer)
-//   float stale  = hndl.fb(model, cg, loss);
-//   float latest = hndl.sync_get_latest_loss();
-//
-// The same for libvpps's own DyNet headers (bundled.hpp) and for an installed DyNet
-// (installed/handle.hpp): whichever the program is compiled against.
+/// \file
+/// vpps::handle: train a DyNet model with its weights resident on the chip. One fb() is forward,
+/// backward and update in one launch, and returns before it is done.
+///
+///     vpps::handle hndl(model);                 // or (model, trainer)
+///     float stale  = hndl.fb(model, cg, loss);
+///     float latest = hndl.sync_get_latest_loss();
+///
+/// The same names are there for libvpps's own DyNet headers (bundled.hpp) and for an installed
+/// DyNet (installed/handle.hpp): whichever the program is compiled against.
 #ifndef VPPS_HPP
 #define VPPS_HPP
 
