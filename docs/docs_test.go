@@ -3,19 +3,10 @@ package docs
 
 import (
 	"os"
-	"regexp"
+	"path/filepath"
 	"strings"
 	"testing"
 )
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
-}
 
 // The README's program is the example that is built and run.
 func TestTheReadmeHasTheMinimalProgram(t *testing.T) {
@@ -25,21 +16,28 @@ func TestTheReadmeHasTheMinimalProgram(t *testing.T) {
 	}
 }
 
-var link = regexp.MustCompile(`\]\(([^)#]+)(#[^)]*)?\)`)
-
+// Links within the repository lead to a file, and to a heading that it has.
 func TestLinksLeadSomewhere(t *testing.T) {
-	for _, path := range []string{"../README.md", "ARCHITECTURE.md", "RATIONALE.md", "COMPATIBILITY.md"} {
-		for _, m := range link.FindAllStringSubmatch(read(t, path), -1) {
-			to := m[1]
-			if strings.Contains(to, "://") {
+	count := 0
+	for _, path := range pagesBelow(t, "../*.md", "*.md", "manual/*.md", "figures/*.md", "../bench/journal/*.md") {
+		for _, target := range readPage(t, path).links {
+			if strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
 				continue
 			}
-			if strings.HasPrefix(path, "../") {
-				to = "../" + to
+			file, name, named := strings.Cut(target, "#")
+			to := filepath.Join(filepath.Dir(path), file)
+			if file == "" {
+				to = path
 			}
 			if _, err := os.Stat(to); err != nil {
 				t.Errorf("%s: %v", path, err)
+			} else if named && strings.HasSuffix(to, ".md") && !anchors(t, to)[name] {
+				t.Errorf("%s: %s has no heading #%s", path, to, name)
 			}
+			count++
 		}
+	}
+	if count < 50 {
+		t.Errorf("only %d links were found", count)
 	}
 }

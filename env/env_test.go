@@ -90,7 +90,7 @@ func TestTheDocumentsHaveTheTable(t *testing.T) {
 	}
 	slices.Sort(want)
 	require.Equal(t, want, namesIn(t, "../include/vpps.h", " * ## Environment", "*/"))
-	require.Equal(t, want, namesIn(t, "../README.md", "\nEnvironment, ", "\n## "))
+	require.Equal(t, want, namesIn(t, "../docs/manual/configuration.md", "\n## Variables\n", "\n## "))
 }
 
 // Nothing but the table's package asks for a variable.
