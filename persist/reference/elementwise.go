@@ -167,6 +167,9 @@ func sumValue(n *node, scale float64) error {
 		for i, from := range broadcast(n.dim, n.dims[k]) {
 			n.y[i] += scale * n.x[k][from]
 		}
+		if n.Blur != nil { // the sum so far is rounded, too
+			n.Blur(n.y)
+		}
 	}
 	return nil
 }
