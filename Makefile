@@ -14,6 +14,7 @@
 # make abi        test/abi/vpps.abi, the record of the C interface, after additions to include/vpps.h
 # make figures    build/figures, a static program that measures and draws, and with it docs/figures from
 #                 the CSV files in RESULTS (bench/results)
+# make site       build/site/html, a web site of README and docs/; needs python3 with venv, and downloads MkDocs
 # make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured
 # make uninstall  removes what make install puts there
 # make clean
@@ -32,7 +33,7 @@ ifneq ($(and $(filter demo,$(MAKECMDGOALS)),$(filter-out $(APPS),$(APP))),)
 $(error there is no application APP=$(APP): it is one of $(APPS))
 endif
 GO   ?= go
-ifneq ($(filter-out help clean uninstall,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean uninstall site,$(or $(MAKECMDGOALS),all)),)
 ifeq ($(shell $(GO) list -m 2>/dev/null),)
 $(error this needs $(shell sed -n 's/^go /Go /p' go.mod), or Go 1.21 or newer, which fetches it: $(shell $(GO) list -m 2>&1 | tail -1))
 endif
@@ -86,7 +87,7 @@ CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/te
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
 FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
-.PHONY: torture nightly mutants asan all lib examples tests demo golden compatibility profile abi figures test lint format install uninstall clean help
+.PHONY: torture nightly mutants asan all lib examples tests demo golden compatibility profile abi figures site test lint format install uninstall clean help
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
@@ -253,6 +254,18 @@ $(B)/figures: $(wildcard bench/figures/*.go) go.mod go.sum
 
 figures: $(B)/figures
 	$(B)/figures all --results $(RESULTS) --into docs/figures
+
+# The site's pages are the repository's own files, in the folders that their links expect.
+PAGES := README.md CHANGELOG.md LICENSE SECURITY.md docs include cpp_examples bench/journal
+site: $(B)/site/venv/done
+	rm -rf $(B)/site/pages && mkdir -p $(B)/site/pages/bench
+	for p in $(PAGES); do ln -s $(CURDIR)/$$p $(B)/site/pages/$$p || exit 1; done
+	NO_MKDOCS_2_WARNING=1 $(B)/site/venv/bin/mkdocs build --quiet --strict -f docs/site/mkdocs.yml
+	@echo "$(CURDIR)/$(B)/site/html/index.html"
+$(B)/site/venv/done: docs/site/requirements.txt
+	python3 -m venv $(@D)
+	$(@D)/bin/pip install --quiet --disable-pip-version-check -r $<
+	touch $@
 
 # Compilers by default are not told: to go, a compiler by its name is another one, for which it builds all anew.
 test: all tests $(B)/torture/persist.test
