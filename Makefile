@@ -11,6 +11,7 @@
 # make golden     compares with recorded results of DyNet: the repository's, or those of DIR=folder
 # make compatibility  DYNET_ROOT=dir: writes the table of errors against DyNet into docs/COMPATIBILITY.md
 # make profile    packaging/scripts.pgo, by which go build optimises the library
+# make reference  build/reference/index.html, the C and C++ reference, from the headers by doxygen
 # make abi        test/abi/vpps.abi, the record of the C interface, after additions to include/vpps.h
 # make figures    build/figures, a static program that measures and draws, and with it docs/figures from
 #                 the CSV files in RESULTS (bench/results)
@@ -87,7 +88,7 @@ CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/te
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
 FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
-.PHONY: torture nightly mutants asan all lib examples tests demo golden compatibility profile abi figures site test lint format install uninstall clean help
+.PHONY: torture nightly mutants asan all lib examples tests demo golden compatibility profile abi reference figures site test lint format install uninstall clean help
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
@@ -246,6 +247,11 @@ profile:
 
 abi:
 	$(GO) run ./test/abi -record
+
+# A name without a description is an error.
+reference:
+	@mkdir -p $(B)
+	(cat docs/Doxyfile; echo PROJECT_NUMBER = $(VERSION); echo OUTPUT_DIRECTORY = $(B)/reference) | doxygen -
 
 # Measures on machines without Go, and draws on others.
 RESULTS ?= bench/results

@@ -155,8 +155,7 @@ private:
       if (!busy && regular && !named)
         return false;
       errno = busy ? EBUSY : EINVAL;
-      fail(busy ? "another writer is at work"
-                : (temporary_ + " is no ordinary file").c_str());
+      fail(busy ? "another writer is at work" : (temporary_ + " is no ordinary file").c_str());
     }
     fd_ = fd;
     return true;

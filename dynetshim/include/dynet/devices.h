@@ -1,5 +1,6 @@
-// Device: here one engine of libvpps. Programs pass devices around; every tensor
-// lives on the only one.
+/// \file
+/// Device: here one engine of libvpps. Programs pass devices around; every tensor lives on the only
+/// one.
 #ifndef DYNET_DEVICES_H
 #define DYNET_DEVICES_H
 
@@ -8,31 +9,50 @@
 
 namespace dynet {
 
-enum class DeviceType { CPU, GPU };
-enum class DeviceMempool { FXS = 0, DEDFS = 1, PS = 2, SCS = 3, NONE = 4 };
-
-class Device {
-public:
-  Device(int id, DeviceType type, const std::string &name)
-      : device_id(id), type(type), name(name) {}
-  int device_id;
-  DeviceType type;
-  std::string name; // "CPU" or "GPU:0"
+/// The kind of a device.
+enum class DeviceType {
+  CPU, ///< the machine's processors
+  GPU  ///< an NVIDIA GPU
+};
+/// DyNet's memory pools. A Tensor carries one; nothing here depends on it.
+enum class DeviceMempool {
+  FXS = 0,   ///< values of a graph
+  DEDFS = 1, ///< gradients of a graph
+  PS = 2,    ///< parameters
+  SCS = 3,   ///< scratch
+  NONE = 4   ///< none of these
 };
 
+/// A device by number, kind and name.
+class Device {
+public:
+  /// Describes a device; opens nothing.
+  Device(int id, DeviceType type, const std::string &name)
+      : device_id(id), type(type), name(name) {}
+  int device_id;    ///< 0: there is one device
+  DeviceType type;  ///< CPU or GPU
+  std::string name; ///< "CPU" or "GPU:0"
+};
+
+/// The list of devices: one from initialize() to cleanup(), else none.
 class DeviceManager {
 public:
+  /// Device number i, owned by the front-end. Out of range: std::out_of_range.
   Device *get(size_t i) { return devices_.at(i); }
+  /// 1 after initialize(), else 0.
   size_t num_devices() const { return devices_.size(); }
+  /// All devices.
   const std::vector<Device *> &get_devices() const { return devices_; }
-  // "" is the default device; an unknown name: std::runtime_error.
+  /// The device of a name; "" is the default device. An unknown name: std::runtime_error.
   Device *get_global_device(const std::string &name);
+  /// Makes device the only one; null: none. The caller keeps it alive. initialize() calls this.
   void set(Device *device) { devices_.assign(device ? 1 : 0, device); }
 
 private:
   std::vector<Device *> devices_;
 };
 
+/// The process's list of devices. Do not delete it.
 DeviceManager *get_device_manager();
 
 } // namespace dynet

@@ -1,9 +1,12 @@
-// ComputationGraph: nodes in order of creation, recorded as the flat words of the wire
-// format and handed to the engine when a value or gradient is asked for.
-//
-// Differences from DyNet, all of them safer: a constructor of an expression that throws
-// leaves the graph as it was; an expression of another or an earlier graph is refused;
-// a lookup or label out of range is std::invalid_argument at the call that evaluates it.
+/// \file
+/// ComputationGraph: nodes in order of creation, recorded as the flat words of the wire format and
+/// handed to the engine when a value or gradient is asked for.
+///
+/// It differs from DyNet in three ways, all of them safer:
+///
+/// - A function that throws while it adds nodes leaves the graph as it was.
+/// - An expression of another graph, or of an earlier one, is refused.
+/// - A lookup or label out of range is std::invalid_argument in the call that evaluates it.
 #ifndef DYNET_DYNET_H
 #define DYNET_DYNET_H
 
@@ -19,39 +22,58 @@
 
 namespace dynet {
 
+/// The number of a node in its graph, from 0 on.
 typedef unsigned VariableIndex;
 
 class ComputationGraph;
 struct Expression;
 struct GraphState;
 
+/// How many graphs exist: 0 or 1.
 int get_number_of_active_graphs();
+/// The id of the graph made last, 0 if there was none.
 unsigned get_current_graph_id();
 
-// A node as cg.nodes[i] shows it.
+/// A node as cg.nodes[i] shows it: a copy.
 struct NodeView {
-  Dim dim;
-  std::vector<VariableIndex> args;
-  std::string name; // of DyNet's class
+  Dim dim;                         ///< the shape
+  std::vector<VariableIndex> args; ///< the nodes it is computed from
+  std::string name;                ///< the name of DyNet's class
+  /// The number of arguments.
   unsigned arity() const { return static_cast<unsigned>(args.size()); }
+  /// So that cg.nodes[i]->dim compiles, as with DyNet's pointers.
   const NodeView *operator->() const { return this; }
 };
 
+/// The nodes of the present graph. It reads the recorded words: for looking, not for speed.
 class NodeList {
 public:
+  /// How many nodes the graph has.
   size_t size() const;
+  /// Whether it has none.
   bool empty() const { return size() == 0; }
-  NodeView operator[](size_t i) const; // reads the recorded words: for looking, not for speed
+  /// Node i. No such node: std::invalid_argument.
+  NodeView operator[](size_t i) const;
+  /// The last node. An empty graph: std::invalid_argument.
   NodeView back() const { return (*this)[size() - 1]; }
 };
 
+/// A graph: expression functions add nodes to it, and its calls evaluate them. One exists at a
+/// time. All tensors it returns belong to it: they last until the graph is gone, and the next call
+/// for the same node overwrites them. A node that the graph lacks is std::invalid_argument.
 class ComputationGraph {
 public:
-  // Only one may exist at a time: a second is std::runtime_error.
+  ///@{
+  /// An empty graph. A second one at a time is std::runtime_error; before initialize():
+  /// std::invalid_argument. batched counts for nothing.
   ComputationGraph();
   explicit ComputationGraph(bool batched);
+  ///@}
+  /// Batches of vpps::handle::fb that are in flight are not disturbed.
   ~ComputationGraph();
 
+  ///@{
+  /// Adds a leaf, as dynet::input does, and returns its number.
   VariableIndex add_input(real s, Device *device = default_device);
   VariableIndex add_input(const real *ps, Device *device = default_device);
   VariableIndex add_input(const Dim &d, const std::vector<float> &data,
@@ -61,61 +83,95 @@ public:
   VariableIndex add_input(const Dim &d, const std::vector<unsigned> &ids,
                           const std::vector<float> &data, Device *device = default_device,
                           float defdata = 0.f);
+  ///@}
+  ///@{
+  /// Adds a leaf, as dynet::parameter does, and returns its number.
   VariableIndex add_parameters(Parameter p);
   VariableIndex add_parameters(LookupParameter p);
+  ///@}
+  ///@{
+  /// Adds a leaf, as dynet::const_parameter does, and returns its number.
   VariableIndex add_const_parameters(Parameter p);
   VariableIndex add_const_parameters(LookupParameter p);
+  ///@}
+  ///@{
+  /// Adds a leaf, as dynet::lookup does, and returns its number.
   VariableIndex add_lookup(LookupParameter p, unsigned index);
   VariableIndex add_lookup(LookupParameter p, const unsigned *pindex);
   VariableIndex add_lookup(LookupParameter p, const std::vector<unsigned> &indices);
   VariableIndex add_lookup(LookupParameter p, const std::vector<unsigned> *pindices);
+  ///@}
+  ///@{
+  /// Adds a leaf, as dynet::const_lookup does, and returns its number.
   VariableIndex add_const_lookup(LookupParameter p, unsigned index);
   VariableIndex add_const_lookup(LookupParameter p, const unsigned *pindex);
   VariableIndex add_const_lookup(LookupParameter p, const std::vector<unsigned> &indices);
   VariableIndex add_const_lookup(LookupParameter p, const std::vector<unsigned> *pindices);
+  ///@}
 
-  // Drops all nodes; the graph keeps its id. Batches in flight are not disturbed.
+  /// Drops all nodes; the graph keeps its id. Batches in flight are not disturbed.
   void clear();
-  // Evaluates what is there and remembers it; revert drops the nodes made since.
+  /// Evaluates all nodes and remembers how many there are.
   void checkpoint();
+  /// Drops the nodes made since the last checkpoint(), which is forgotten. Without one: nothing
+  /// happens.
   void revert();
 
+  /// The shape of node i, valid until the next node is added.
   const Dim &get_dimension(VariableIndex i) const;
 
-  // Evaluates every node up to the given one anew: pointers, parameters and random
-  // nodes are read and drawn again. The tensor belongs to the graph and is overwritten
-  // by the next call for the same node.
+  ///@{
+  /// Evaluates every node up to the given one anew: reads pointers and parameters again, and draws
+  /// random nodes again. Returns the node's value.
   const Tensor &forward(const Expression &last);
   const Tensor &forward(VariableIndex i);
-  // Evaluates the nodes up to the given one that are not evaluated yet.
+  ///@}
+  ///@{
+  /// Evaluates the nodes up to the given one that are not evaluated yet, and returns its value.
   const Tensor &incremental_forward(const Expression &last);
   const Tensor &incremental_forward(VariableIndex i);
-  // The value, evaluating what is missing.
+  ///@}
+  ///@{
+  /// The value of a node; evaluates what is missing. After vpps::handle::fb a node that was neither
+  /// evaluated before nor kept has none: std::runtime_error.
   const Tensor &get_value(VariableIndex i);
   const Tensor &get_value(const Expression &e);
-  // d(loss)/d(node) of the last backward; a node behind the loss: std::runtime_error.
+  ///@}
+  ///@{
+  /// d(loss)/d(node) of the last backward(), in the node's shape. No backward() yet, or a node
+  /// after the loss: std::runtime_error.
   const Tensor &get_gradient(VariableIndex i);
   const Tensor &get_gradient(const Expression &e);
+  ///@}
+  /// Makes all nodes count as not evaluated.
   void invalidate();
-  // Adds the gradients of the scalar node to those of the parameters. full: gradients
-  // also for nodes that no parameter feeds.
+  ///@{
+  /// Adds the gradients of the given node, which has one element, to those of the parameters.
+  /// Evaluates what is missing first. full: forms gradients also for nodes that no parameter feeds.
+  /// Another shape: std::invalid_argument. A value that is NaN or infinite: std::runtime_error, and
+  /// gradients are as before.
   void backward(const Expression &last, bool full = false);
   void backward(VariableIndex i, bool full = false);
+  ///@}
 
-  // From now on every new node is evaluated at once; with check_validity, NaN and
-  // infinity in one are std::runtime_error.
+  /// If on, every new node is evaluated at once.
   void set_immediate_compute(bool on);
+  /// If on, a node that is evaluated at once and is NaN or infinite is std::runtime_error.
   void set_check_validity(bool on);
 
-  void print_graphviz() const; // to std::cerr
+  /// Prints the graph in Graphviz's language to std::cerr.
+  void print_graphviz() const;
+  /// The graph's id: graphs of a process count from 1.
   unsigned get_id() const { return id_; }
 
-  // Forward, backward and update in one launch: vpps::handle::fb. Returns the stale loss.
+  /// What vpps::handle::fb calls: forward, backward and update in one launch. Returns the loss of
+  /// the call before the last. Not DyNet's.
   float train(vpps_handle *handle, VariableIndex loss);
-  void keep(vpps_handle *handle, VariableIndex i); // vpps::handle::keep
+  /// What vpps::handle::keep calls. Not DyNet's.
+  void keep(vpps_handle *handle, VariableIndex i);
 
-  NodeList nodes;
-  std::vector<VariableIndex> parameter_nodes; // trainable leaves, ascending
+  NodeList nodes;                             ///< the nodes
+  std::vector<VariableIndex> parameter_nodes; ///< the leaves with parameters that train, ascending
 
 private:
   friend class Recorder;

@@ -1,6 +1,7 @@
-// The engine under the front-end: opened once by dynet::initialize, shared by all
-// graphs, parameters and trainers, and closed with the last of them. Ordinary
-// programs do not need this header.
+/// \file
+/// The engine under the front-end: dynet::initialize opens it, all graphs, parameters and trainers
+/// share it, and it is closed with the last of them. Ordinary programs do not need this header. It
+/// has no counterpart in DyNet.
 #ifndef DYNET_ENGINE_H
 #define DYNET_ENGINE_H
 
@@ -11,12 +12,16 @@
 
 namespace dynet {
 
+/// Owns an engine of the C interface.
 class Engine {
 public:
+  /// Takes raw, which vpps_engine_open() gave.
   explicit Engine(vpps_engine *raw) : raw(raw), updates(0) {}
+  /// Closes the engine.
   ~Engine() { vpps_engine_close(raw); }
-  vpps_engine *const raw;
-  // Counts updates of parameters: what a graph evaluated before one is stale for fb.
+  vpps_engine *const raw; ///< the engine of the C interface, owned by this object
+  /// How often parameters were updated. Values that a graph has from before an update are stale for
+  /// vpps::handle::fb.
   uint64_t updates;
 
 private:
@@ -24,13 +29,15 @@ private:
   Engine &operator=(const Engine &);
 };
 
-// The engine; before initialize: std::invalid_argument saying what needed it.
+/// The engine that initialize() opened. Before initialize(): std::invalid_argument, whose text says
+/// that needed_by needed it.
 const std::shared_ptr<Engine> &engine(const char *needed_by);
 
-// Turns a failure into an exception with the engine's text: VPPS_ERR_GRAPH and
-// VPPS_ERR_ARGUMENT into std::invalid_argument, VPPS_ERR_MEMORY into
-// dynet::out_of_memory, others into std::runtime_error.
+/// Throws a failure of the C interface, with the engine's text: VPPS_ERR_GRAPH and
+/// VPPS_ERR_ARGUMENT as std::invalid_argument, VPPS_ERR_MEMORY as dynet::out_of_memory, others as
+/// std::runtime_error.
 void throw_failure(vpps_status status);
+/// Calls throw_failure() unless status is VPPS_OK.
 inline void check(vpps_status status) {
   if (status != VPPS_OK)
     throw_failure(status);

@@ -1,4 +1,5 @@
-// For programs that include it: execution is the engine's.
+/// \file
+/// Includes dynet.h, for programs that name this header: execution is the engine's.
 #ifndef DYNET_EXEC_H
 #define DYNET_EXEC_H
 #include "dynet/dynet.h"

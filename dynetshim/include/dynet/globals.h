@@ -1,5 +1,6 @@
-// The globals of DyNet's API: the random generator that initialisers draw from, and
-// switches. Set up by dynet::initialize.
+/// \file
+/// The globals of DyNet's interface: the random generator that initialisers draw from, and
+/// switches. dynet::initialize sets them.
 #ifndef DYNET_GLOBALS_H
 #define DYNET_GLOBALS_H
 
@@ -9,13 +10,20 @@ namespace dynet {
 
 class Device;
 
+/// The type of all numbers in tensors.
 typedef float real;
 
-extern std::mt19937 *rndeng;   // null before initialize
-extern Device *default_device; // null before initialize
+/// The generator that initialisers and the functions of tensor.h draw from. Null before
+/// initialize() and after cleanup(); the front-end owns it.
+extern std::mt19937 *rndeng;
+/// The only device. Null before initialize() and after cleanup(); the front-end owns it.
+extern Device *default_device;
+/// The weight decay of every ParameterCollection made from now on, in [0,1).
 extern float default_weight_decay_lambda;
-extern int autobatch_flag; // accepted, without effect: batching is the scheduler's work
-extern int profiling_flag; // likewise
+/// Accepted, without effect: batching is the scheduler's work.
+extern int autobatch_flag;
+/// Accepted, without effect: see VPPS_TRACE and VPPS_CLOCKS in vpps.h.
+extern int profiling_flag;
 
 } // namespace dynet
 #endif

@@ -1,4 +1,5 @@
-// check_grad: compares the gradients of a scalar expression with central differences.
+/// \file
+/// check_grad: compares the gradients of a scalar expression with central differences.
 #ifndef DYNET_GRAD_CHECK_H
 #define DYNET_GRAD_CHECK_H
 
@@ -6,10 +7,11 @@
 
 namespace dynet {
 
-// Whether all agree within 0.01 (absolutely, or relative to the larger one). Covers every
-// element of every parameter, and the rows of tables that have a gradient. Clears the
-// gradients first; needs a forward pass that is not random. verbosity 1: what differs,
-// 2: everything, to std::cerr.
+/// Whether all gradients agree with central differences within 0.01, absolutely or relative to the
+/// larger of the two. Covers every element of every parameter of m, and of tables the elements
+/// whose gradient is not 0. Clears the gradients first and leaves the parameters' values as they
+/// were. expr: a scalar {1} whose forward pass is not random. verbosity 1: prints what differs to
+/// std::cerr, 2: everything, 0: nothing.
 bool check_grad(ParameterCollection &m, Expression &expr, int verbosity = 1);
 
 } // namespace dynet

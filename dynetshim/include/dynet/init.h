@@ -1,14 +1,18 @@
-// dynet::initialize: reads DyNet's flags and ours, seeds the random generator and
-// opens the engine. Must come before the first parameter.
-//
-//   --dynet-seed N           0 (the default): from the system
-//   --dynet-weight-decay L   of every ParameterCollection made afterwards
-//   --dynet-devices CPU|GPU:k, --dynet-gpus N, --vpps-device cpu|cuda[:n]|auto
-//   --dynet-mem, --dynet-autobatch, --dynet-profiling  accepted, without effect
-//
-// '-' and '_' are the same, values come after a space or '='. Flags read are taken out
-// of argv, others stay. The device is, in this order: the flag, the environment
-// variable VPPS_DEVICE, auto (the first GPU, else the CPU).
+/// \file
+/// dynet::initialize: reads DyNet's flags and ours, seeds the random generator and opens the
+/// engine. It must come before the first parameter.
+///
+/// | flag | meaning |
+/// | --- | --- |
+/// | `--dynet-seed N` | the seed; 0 (the default): from the system |
+/// | `--dynet-weight-decay L` | the weight decay of every ParameterCollection made afterwards, in
+/// [0,1) | | `--vpps-device cpu`, `cuda`, `cuda:N` or `auto` | the device | | `--dynet-devices CPU`
+/// or `GPU:N`, `--dynet-gpus N` | the device, in DyNet's way | | `--dynet-mem`,
+/// `--dynet-autobatch`, `--dynet-profiling` | accepted, without effect |
+///
+/// '-' and '_' are the same; values come after a space or '='. Flags that are read are taken out of
+/// argv, others stay. Without a flag the environment variable VPPS_DEVICE names the device; without
+/// that it is `auto`: the first GPU, else the CPU.
 #ifndef DYNET_INIT_H
 #define DYNET_INIT_H
 
@@ -17,33 +21,44 @@
 
 #include "dynet/globals.h"
 
+/// Defined by these headers, not by an installed DyNet's: tells a program which of them it is
+/// compiled against.
 #define VPPS_BUNDLED_DYNET 1
 
 namespace dynet {
 
+/// The options of initialize().
 struct DynetParams {
+  /// The defaults: a seed from the system, no weight decay, the device of VPPS_DEVICE or auto.
   DynetParams();
-  unsigned random_seed;
-  std::string mem_descriptor;
-  float weight_decay; // in [0,1)
-  int autobatch;
-  int profiling;
-  bool shared_parameters;
-  bool ngpus_requested, ids_requested, cpu_requested;
-  int requested_gpus;
-  std::vector<int> gpu_mask;
-  std::string vpps_device; // "": VPPS_DEVICE, else "auto"
+  unsigned random_seed;       ///< 0: from the system
+  std::string mem_descriptor; ///< accepted, without effect: memory grows by itself
+  float weight_decay;         ///< in [0,1)
+  int autobatch;              ///< accepted, without effect
+  int profiling;              ///< accepted, without effect
+  bool shared_parameters;     ///< accepted, without effect
+  bool ngpus_requested;       ///< whether --dynet-gpus was given
+  bool ids_requested;         ///< whether --dynet-devices was given
+  bool cpu_requested;         ///< whether --dynet-devices named the CPU
+  int requested_gpus;         ///< the number of --dynet-gpus, -1 without it
+  std::vector<int> gpu_mask;  ///< without effect: CUDA_VISIBLE_DEVICES selects GPUs
+  std::string vpps_device;    ///< "cpu", "cuda", "cuda:N", "auto"; "": VPPS_DEVICE, else "auto"
 };
 
-// A wrong value: std::invalid_argument.
+/// Reads the flags and takes them out of argv. A wrong value: std::invalid_argument.
 DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters = false);
-// A second call warns and does nothing. A device that cannot be opened:
-// std::runtime_error saying why.
+///@{
+/// Opens the engine, seeds the generators, and prints seed and device to std::cerr. A second call
+/// warns and does nothing. A wrong option: std::invalid_argument. A device that cannot be opened:
+/// std::runtime_error, whose text says why.
 void initialize(DynetParams &params);
 void initialize(int &argc, char **&argv, bool shared_parameters = false);
-// Lets go of the engine; initialize may be called again.
+///@}
+/// Lets go of the engine, which ends with the last graph, parameter and trainer. initialize() may
+/// be called again.
 void cleanup();
-// Seeds rndeng and the random operations; 0: from the system.
+/// Seeds rndeng and the random operations of graphs; 0: from the system. Before initialize():
+/// std::invalid_argument.
 void reset_rng(unsigned seed);
 
 } // namespace dynet

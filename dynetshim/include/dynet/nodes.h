@@ -1,4 +1,6 @@
-// For programs that include it: nodes are recorded words, see NodeView.
+/// \file
+/// Includes dynet.h, for programs that name this header: nodes are recorded words, see
+/// dynet::NodeView.
 #ifndef DYNET_NODES_H
 #define DYNET_NODES_H
 #include "dynet/dynet.h"

@@ -1,6 +1,5 @@
-// RNNBuilder: what recurrent networks have in common. A builder is used in this order:
-// new_graph, start_new_sequence, add_input as often as needed; another order is
-// std::invalid_argument.
+/// \file
+/// RNNBuilder: what recurrent networks have in common.
 #ifndef DYNET_RNN_H
 #define DYNET_RNN_H
 
@@ -11,49 +10,79 @@
 
 namespace dynet {
 
-typedef int RNNPointer; // a step of the sequence; -1: before the first
+/// A step of the sequence, counted from 0; -1: before the first step.
+typedef int RNNPointer;
 
+/// The interface of all builders. A program calls new_graph(), start_new_sequence(), then
+/// add_input() as often as needed. Another order is std::invalid_argument, as is a step that the
+/// sequence lacks.
 class RNNBuilder {
 public:
+  /// A builder without a graph.
   RNNBuilder() : cur(-1), dropout_rate(0), state_(Created) {}
   virtual ~RNNBuilder() {}
 
+  /// The present step.
   RNNPointer state() const { return cur; }
-  // Brings the parameters into the graph; update = false: without gradients.
+  /// Brings the parameters into the graph cg, which must outlive their use; update = false: without
+  /// gradients.
   void new_graph(ComputationGraph &cg, bool update = true);
-  // h_0: the initial state, in the order of final_s.
+  /// Begins a sequence. h_0: the initial state, num_h0_components() expressions in the order of
+  /// final_s(); empty: none.
   void start_new_sequence(const std::vector<Expression> &h_0 = std::vector<Expression>());
-  // Goes on from the present step or any earlier one; returns the top layer's output.
+  /// Adds a step after the present one and returns the output of the top layer.
   Expression add_input(const Expression &x);
+  /// Adds a step after the step prev, and returns the output of the top layer: sequences may
+  /// branch.
   Expression add_input(const RNNPointer &prev, const Expression &x);
-  // A step whose hidden state, or whole state, is given.
+  /// Adds a step after prev whose hidden state is h_new, one expression a layer. Returns the top
+  /// layer's.
   Expression set_h(const RNNPointer &prev,
                    const std::vector<Expression> &h_new = std::vector<Expression>());
+  /// Adds a step after prev whose state is s_new, in the order of final_s(). Returns the top
+  /// layer's hidden vector.
   Expression set_s(const RNNPointer &prev,
                    const std::vector<Expression> &s_new = std::vector<Expression>());
+  /// Makes the step before the present one the present one.
   void rewind_one_step();
+  /// The step before p.
   RNNPointer get_head(const RNNPointer &p) const;
 
+  /// Sets the probability to drop an element.
   virtual void set_dropout(float d) { dropout_rate = d; }
+  /// Sets that probability to 0.
   virtual void disable_dropout() { dropout_rate = 0; }
+  /// The top layer's output at the present step.
   virtual Expression back() const = 0;
+  /// The hidden vectors after the step made last, by layer.
   virtual std::vector<Expression> final_h() const = 0;
+  /// The hidden vectors after step i, by layer; -1: the initial ones.
   virtual std::vector<Expression> get_h(RNNPointer i) const = 0;
+  /// The whole state after the step made last.
   virtual std::vector<Expression> final_s() const = 0;
+  /// The whole state after step i; -1: the initial state.
   virtual std::vector<Expression> get_s(RNNPointer i) const = 0;
+  /// How many expressions a state has.
   virtual unsigned num_h0_components() const = 0;
-  virtual void copy(const RNNBuilder &other) = 0; // shares the other's parameters
+  /// Makes this builder share the parameters of other, a builder of the same kind and layers.
+  virtual void copy(const RNNBuilder &other) = 0;
+  /// The collection that the builder's parameters are in.
   virtual ParameterCollection &get_parameter_collection() = 0;
 
 protected:
+  /// What a kind of builder does in new_graph().
   virtual void new_graph_impl(ComputationGraph &cg, bool update) = 0;
+  /// What it does in start_new_sequence().
   virtual void start_new_sequence_impl(const std::vector<Expression> &h_0) = 0;
+  /// What it does in add_input(): adds the nodes of a step after step prev.
   virtual Expression add_input_impl(int prev, const Expression &x) = 0;
+  /// What it does in set_h().
   virtual Expression set_h_impl(int prev, const std::vector<Expression> &h_new) = 0;
+  /// What it does in set_s().
   virtual Expression set_s_impl(int prev, const std::vector<Expression> &s_new) = 0;
 
-  RNNPointer cur;
-  float dropout_rate;
+  RNNPointer cur;     ///< the present step
+  float dropout_rate; ///< the probability to drop an element
 
 private:
   enum State { Created, GraphReady, ReadingInput };

@@ -1,4 +1,5 @@
-// Timer: says on std::cerr how long it lived.
+/// \file
+/// Timer: prints to std::cerr how long it lived.
 #ifndef DYNET_TIMING_H
 #define DYNET_TIMING_H
 
@@ -8,20 +9,26 @@
 
 namespace dynet {
 
+/// A stopwatch.
 struct Timing {
+  /// Starts.
   Timing() : start(std::chrono::steady_clock::now()) {}
-  double stop() const { // milliseconds so far
+  /// Milliseconds since the start; the stopwatch goes on.
+  double stop() const {
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start)
         .count();
   }
-  std::chrono::steady_clock::time_point start;
+  std::chrono::steady_clock::time_point start; ///< when it was started
 };
 
+/// Prints "[what N ms]" to std::cerr when it is destroyed.
 struct Timer {
+  /// Starts. what: the name in the line.
   Timer(const std::string &what) : what(what) {}
+  /// Prints the line.
   ~Timer() { std::cerr << '[' << what << ' ' << timing.stop() << " ms]\n"; }
-  std::string what;
-  Timing timing;
+  std::string what; ///< the name in the line
+  Timing timing;    ///< the stopwatch
 };
 
 } // namespace dynet

@@ -1,5 +1,10 @@
-// Trainers: update rules over the parameters of a collection. Fields may be changed at
-// any time and count from the next update on.
+/// \file
+/// Trainers: update rules over the parameters of a collection. Fields may be changed at any time
+/// and count from the next update on. A rate or hyper-parameter that makes no sense is
+/// std::invalid_argument from the first update() or fb() that would use it.
+///
+/// In the formulas p is a parameter, g its gradient after clipping, squares and roots are element
+/// by element.
 #ifndef DYNET_TRAINING_H
 #define DYNET_TRAINING_H
 
@@ -11,55 +16,71 @@
 
 namespace dynet {
 
+/// What all trainers have in common.
 class Trainer {
 public:
   virtual ~Trainer();
 
-  // Applies the gradients to the parameters that are updated, and clears those
-  // gradients. A norm that is NaN or infinite: std::runtime_error, nothing changed.
+  /// Applies the gradients to the parameters that are updated, and clears those gradients. A norm
+  /// that is NaN or infinite: std::runtime_error, and nothing has changed. Right after fb(), which
+  /// has applied the gradients: std::runtime_error.
   virtual void update();
-  // Does nothing but warn, as in DyNet; divide learning_rate instead.
+  /// Only warns, as in DyNet; divide learning_rate instead.
   void update_epoch(real r = 1.0);
-  // Clears the rule's state; hyper-parameters and `updates` stay.
+  ///@{
+  /// Makes the rule forget its averages, and sets the learning rate to lr. Hyper-parameters and
+  /// `updates` stay.
   void restart();
   void restart(real lr);
-  // All of it as text, and back: the fields, hyper-parameters and what the rule remembers of each
-  // parameter; the model must have as many, of the same sizes. DyNet's files are read, too, but
-  // for those with moving averages. What cannot be read is a std::runtime_error, nothing changed.
+  ///@}
+  /// Writes all of it as text: the fields, hyper-parameters and what the rule remembers of each
+  /// parameter.
   virtual void save(std::ostream &os);
+  ///@{
+  /// Reads what save() has written, and DyNet's files, except those with moving averages. The model
+  /// must have as many parameters, of the same sizes. lr: the learning rate from now on. Text that
+  /// cannot be read: std::runtime_error, and nothing has changed.
   virtual void populate(std::istream &is);
   void populate(std::istream &is, real lr);
-  // "[lr=... clips=... updates=...] " to std::cerr, counts since the last status().
+  ///@}
+  /// Prints "[lr=... clips=... updates=...] " to std::cerr: counts since the last status().
   void status();
 
-  real learning_rate;
-  bool clipping_enabled; // scale gradients down to a global norm of clip_threshold
-  real clip_threshold;
-  real clips, updates;
-  real clips_since_status, updates_since_status;
-  bool sparse_updates_enabled; // of tables, only rows with a gradient
+  real learning_rate;      ///< the rate of the next update
+  bool clipping_enabled;   ///< whether gradients are scaled down to a global norm of clip_threshold
+  real clip_threshold;     ///< above 0
+  real clips;              ///< how many updates were clipped
+  real updates;            ///< how many updates there were; for the program to read
+  real clips_since_status; ///< clips since the last status()
+  real updates_since_status;   ///< updates since the last status()
+  bool sparse_updates_enabled; ///< whether only rows of tables with a gradient are updated
 
-  ParameterCollection *model;
+  ParameterCollection *model; ///< the collection it was made with
 
-  // For vpps::checkpoint: what the engine does not know of, as text. read_fields reads all of it,
-  // or changes nothing and returns false.
+  /// Writes what the engine does not know of, as text. Not DyNet's: for vpps::checkpoint.
   void save_fields(std::ostream &os) const;
+  /// Reads what save_fields() has written: all of it, or nothing, and then returns false. Not
+  /// DyNet's.
   bool read_fields(std::istream &is);
 
-  // For vpps::handle: the engine's trainer, brought up to date with the fields and with
-  // parameters made since, and the bookkeeping of an update done by vpps_fb.
+  /// The engine's trainer, brought up to date with the fields and with parameters made since. This
+  /// object owns it. Not DyNet's: for vpps::handle.
   vpps_trainer *engine_trainer();
+  /// Counts an update that fb() has done. Not DyNet's: for vpps::handle.
   void updated_by_engine();
 
 protected:
+  /// A trainer of all parameters of m, those made later included. m must outlive it.
   Trainer(ParameterCollection &m, real learning_rate);
-  // The engine's rule and its hyper-parameters.
+  /// Fills in the engine's rule and its hyper-parameters.
   virtual void describe(vpps_trainer_options &options) const = 0;
-  // What the rule does on the host after an update.
+  /// What the rule does on the host after an update.
   virtual void after_update() {}
-  // The rule's name in a file, null for SGD; and its hyper-parameters there.
+  /// The rule's name in a file, null for SGD.
   virtual const char *saved_as() const { return nullptr; }
+  /// Writes the rule's hyper-parameters.
   virtual void save_rule(std::ostream &) const {}
+  /// Reads them; false if the text is something else.
   virtual bool read_rule(std::istream &) { return true; }
 
 private:
@@ -74,9 +95,10 @@ private:
   vpps_trainer_options sent_;
 };
 
-// p -= learning_rate * g, g clipped.
+/// p -= learning_rate * g.
 class SimpleSGDTrainer : public Trainer {
 public:
+  /// For the parameters of m.
   explicit SimpleSGDTrainer(ParameterCollection &m, real learning_rate = 0.1)
       : Trainer(m, learning_rate) {}
 
@@ -84,22 +106,28 @@ protected:
   void describe(vpps_trainer_options &options) const override;
 };
 
-// A learning rate that goes up and down between two bounds: from min to max in step_size updates
-// and back, the distance times gamma in each update.
+/// A learning rate that goes up and down between two bounds: from min to max in step_size updates
+/// and back. Each update multiplies the distance from min by gamma. Not a name of DyNet's.
 class CyclicalRate {
 public:
+  /// Begins at min.
   CyclicalRate(float min, float max, float step_size, float gamma)
       : min(min), max(max), step_size(step_size), gamma(gamma), it(0) {}
-  // The rate of the next update.
+  /// The rate of the next update.
   float next();
 
-  float min, max, step_size, gamma;
-  unsigned it; // updates so far
+  float min;       ///< the lower bound
+  float max;       ///< the upper bound
+  float step_size; ///< updates from one bound to the other
+  float gamma;     ///< the factor of the distance from min, for each update
+  unsigned it;     ///< updates so far
 };
 
-// SGD with a cyclical learning rate. edecay counts for nothing, as in DyNet.
+/// SGD with a cyclical learning rate.
 class CyclicalSGDTrainer : public Trainer {
 public:
+  /// Rates from learning_rate_min to learning_rate_max in step_size updates and back; gamma as of
+  /// CyclicalRate. edecay counts for nothing, as in DyNet.
   explicit CyclicalSGDTrainer(ParameterCollection &m, float learning_rate_min = 0.01,
                               float learning_rate_max = 0.1, float step_size = 2000,
                               float gamma = 1.0, float edecay = 0.0)
@@ -118,12 +146,13 @@ private:
   CyclicalRate rate_;
 };
 
-// v = momentum*v - learning_rate*g; p += v.
+/// v = momentum*v - learning_rate*g; p += v.
 class MomentumSGDTrainer : public Trainer {
 public:
+  /// With momentum mom, in [0,1).
   explicit MomentumSGDTrainer(ParameterCollection &m, real learning_rate = 0.01, real mom = 0.9)
       : Trainer(m, learning_rate), momentum(mom) {}
-  real momentum;
+  real momentum; ///< in [0,1)
 
 protected:
   void describe(vpps_trainer_options &options) const override;
@@ -132,12 +161,13 @@ protected:
   bool read_rule(std::istream &is) override;
 };
 
-// h += g^2; p -= learning_rate*g/sqrt(h + epsilon).
+/// h += g^2; p -= learning_rate*g/sqrt(h + epsilon).
 class AdagradTrainer : public Trainer {
 public:
+  /// With epsilon eps, 0 or more.
   explicit AdagradTrainer(ParameterCollection &m, real learning_rate = 0.1, real eps = 1e-20)
       : Trainer(m, learning_rate), epsilon(eps) {}
-  real epsilon;
+  real epsilon; ///< 0 or more
 
 protected:
   void describe(vpps_trainer_options &options) const override;
@@ -146,13 +176,15 @@ protected:
   bool read_rule(std::istream &is) override;
 };
 
-// Steps are as large as the running root mean square of the steps before; there is no learning
-// rate.
+/// h = rho*h + (1-rho)*g^2; d = g*sqrt(k + epsilon)/sqrt(h + epsilon); k = rho*k + (1-rho)*d^2; p
+/// -= d. The learning rate is not read.
 class AdadeltaTrainer : public Trainer {
 public:
+  /// With epsilon eps, 0 or more, and rho in [0,1).
   explicit AdadeltaTrainer(ParameterCollection &m, real eps = 1e-6, real rho = 0.95)
       : Trainer(m, 1.0), epsilon(eps), rho(rho) {}
-  real epsilon, rho;
+  real epsilon; ///< 0 or more
+  real rho;     ///< in [0,1)
 
 protected:
   void describe(vpps_trainer_options &options) const override;
@@ -161,13 +193,15 @@ protected:
   bool read_rule(std::istream &is) override;
 };
 
-// h = rho*h + (1-rho)*g^2; p -= learning_rate*g/sqrt(h + epsilon).
+/// h = rho*h + (1-rho)*g^2; p -= learning_rate*g/sqrt(h + epsilon).
 class RMSPropTrainer : public Trainer {
 public:
+  /// With epsilon eps, 0 or more, and rho in [0,1).
   explicit RMSPropTrainer(ParameterCollection &m, real learning_rate = 0.1, real eps = 1e-20,
                           real rho = 0.95)
       : Trainer(m, learning_rate), epsilon(eps), rho(rho) {}
-  real epsilon, rho;
+  real epsilon; ///< 0 or more
+  real rho;     ///< in [0,1)
 
 protected:
   void describe(vpps_trainer_options &options) const override;
@@ -176,14 +210,18 @@ protected:
   bool read_rule(std::istream &is) override;
 };
 
-// Averages of gradient and square; the bias correction counts all updates of this trainer, also
-// for table rows that are seldom touched.
+/// h = beta_1*h + (1-beta_1)*g; k = beta_2*k + (1-beta_2)*g^2; p -= rate*h/(sqrt(k) + epsilon),
+/// where rate is learning_rate with the bias correction. That counts all updates of this trainer,
+/// also for table rows that are seldom touched.
 class AdamTrainer : public Trainer {
 public:
+  /// With betas in [0,1) and epsilon eps, 0 or more.
   explicit AdamTrainer(ParameterCollection &m, float learning_rate = 0.001, float beta_1 = 0.9,
                        float beta_2 = 0.999, float eps = 1e-8)
       : Trainer(m, learning_rate), beta_1(beta_1), beta_2(beta_2), epsilon(eps) {}
-  float beta_1, beta_2, epsilon;
+  float beta_1;  ///< in [0,1)
+  float beta_2;  ///< in [0,1)
+  float epsilon; ///< 0 or more
 
 protected:
   void describe(vpps_trainer_options &options) const override;
@@ -192,13 +230,16 @@ protected:
   bool read_rule(std::istream &is) override;
 };
 
-// Adam with the largest average square so far.
+/// Adam with the largest k so far in place of k.
 class AmsgradTrainer : public Trainer {
 public:
+  /// With betas in [0,1) and epsilon eps, 0 or more.
   explicit AmsgradTrainer(ParameterCollection &m, float learning_rate = 0.001, float beta_1 = 0.9,
                           float beta_2 = 0.999, float eps = 1e-8)
       : Trainer(m, learning_rate), beta_1(beta_1), beta_2(beta_2), epsilon(eps) {}
-  float beta_1, beta_2, epsilon;
+  float beta_1;  ///< in [0,1)
+  float beta_2;  ///< in [0,1)
+  float epsilon; ///< 0 or more
 
 protected:
   void describe(vpps_trainer_options &options) const override;
@@ -207,19 +248,22 @@ protected:
   bool read_rule(std::istream &is) override;
 };
 
-// Exponentiated gradient with momentum: positive values, each tensor (of tables, each row) scaled
-// so that its first column sums to 1. ne counts for nothing, as in DyNet.
+/// Exponentiated gradient with momentum: h = momentum*h - learning_rate*g; p = p*exp(h), scaled so
+/// that the first column of each tensor (of each row of a table) sums to 1. Values must be
+/// positive.
 class EGTrainer : public Trainer {
 public:
+  /// With momentum mom, in [0,1). ne counts for nothing, as in DyNet.
   explicit EGTrainer(ParameterCollection &m, real learning_rate = 0.1, real mom = 0.9,
                      real ne = 0.0)
       : Trainer(m, learning_rate), momentum(mom) {
     (void)ne;
   }
-  // The learning rate goes up and down, from the second update on beginning at the lower bound.
+  /// From the second update on the learning rate goes up and down, beginning at the lower bound:
+  /// CyclicalRate.
   void enableCyclicalLR(float learning_rate_min = 0.01, float learning_rate_max = 0.1,
                         float step_size = 2000, float gamma = 0.0);
-  real momentum;
+  real momentum; ///< in [0,1)
 
 protected:
   void describe(vpps_trainer_options &options) const override;
