@@ -13,14 +13,34 @@ func Manual() []byte {
 	b.WriteString(`<!-- Generated from persist/script by go generate. -->
 # Instructions
 
-What a virtual processor can do. Word 0 of an instruction is opcode, function and flags, word 1 its
-length and the number of items; then come the fields named below, then the items, or, with the flag ` + "`listed`" + `,
-the word of the script from which on they are: one list serves many processors. An address is an
-offset in floats into a segment; the field ` + "`segments`" + ` says which, four bits a slot. Slot 0 is
-written. The flag ` + "`acc`" + ` adds to what is there, ` + "`own`" + ` leaves to each processor its slice,
-` + "`sync`" + ` lets the threads meet before the instruction, ` + "`published`" + ` says that others poll the result,
-` + "`nograd`" + ` that gradients are 0, ` + "`atomic`" + ` that several processors add to one result in any order. The flags' last three bits name the phase from which the instruction and those
-behind it are; only clocks read them.
+This page lists what a virtual processor can do. It is for those who read scripts (` + "`vpps_script_dump`" + `) or change
+the kernel. [ARCHITECTURE](ARCHITECTURE.md#script-persistscript) explains the words.
+
+An instruction is an array of 32-bit words:
+
+| words | contents |
+| --- | --- |
+| 0 | opcode, function and flags |
+| 1 | length, and number of items |
+| then | the fields in the table below |
+| then | the items; with the flag ` + "`listed`" + `, the index of the word where they begin, so that one list serves many processors |
+
+An address is an offset in floats into a segment. The field ` + "`segments`" + ` names the segment of each slot, in four
+bits. Slot 0 is written.
+
+| flag | meaning |
+| --- | --- |
+| ` + "`acc`" + ` | the result is added to what is there |
+| ` + "`own`" + ` | each processor does its slice only |
+| ` + "`sync`" + ` | the threads meet before the instruction |
+| ` + "`published`" + ` | other processors poll the result |
+| ` + "`bias`" + ` | the product has a bias |
+| ` + "`last`" + ` | of ` + "`clip`" + `: this processor reports the norm |
+| ` + "`nograd`" + ` | gradients are 0 |
+| ` + "`atomic`" + ` | several processors add to one result, in any order |
+| ` + "`loss`" + ` | of ` + "`clip`" + `: a loss that is not finite is not committed |
+
+The last three bits of the flags name the phase that begins with the instruction. Only clocks read them.
 
 | instruction | what it does | fields | words an item |
 | --- | --- | --- | --- |
@@ -32,10 +52,11 @@ behind it are; only clocks read them.
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.Name, tableCell(f.Doc), strings.Join(f.Fields, ", "), words)
 	}
+	b.WriteString(sumsManual)
 	fmt.Fprintf(&b, chainManual, MaxSlots)
 	fmt.Fprintf(&b, collectManual, MaxRuns, MaxRun, uint32(Absent), Derived)
 	fmt.Fprintf(&b, affineManual, MaxTerms)
-	b.WriteString("\n## Functions of map, strided and chain\n\nOver the inputs a, b, c, d; derivatives name theirs. An item is the result's address and the inputs'.\n\n| function | inputs | |\n| --- | --- | --- |\n")
+	b.WriteString("\n## Functions of map, strided and chain\n\nThe inputs are a, b, c, d. Derivatives name theirs. An item is the address of the result and those of the inputs.\n\n| function | inputs | |\n| --- | --- | --- |\n")
 	for _, f := range FnTable {
 		fmt.Fprintf(&b, "| `%s` | %d | %s |\n", f.Name, f.Arity, tableCell(f.Doc))
 	}
@@ -47,7 +68,7 @@ behind it are; only clocks read them.
 	for _, f := range RandomTable {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, tableCell(f.Doc))
 	}
-	b.WriteString("\n## Rules of update\n\nA step of one element with value v and gradient g, which is scaled by what clip decided. States are h, k, m, in this order. An item is the addresses of value and gradient, their length, the addresses of the states and, of `eg`, how many elements the sum is of.\n\n| rule | step |\n| --- | --- |\n")
+	b.WriteString("\n## Rules of update\n\nThe table gives the step of one element with value v and gradient g. The gradient is scaled as clip decided. The states\nare h, k, m, in this order. An item is the addresses of value and gradient, their length, and the addresses of the\nstates. For `eg` the number of elements of the sum follows.\n\n| rule | step |\n| --- | --- |\n")
 	for _, f := range RuleTable {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, tableCell(f.Doc))
 	}
@@ -59,32 +80,67 @@ behind it are; only clocks read them.
 	return b.Bytes()
 }
 
+const sumsManual = `
+## Products, sums and their functions
+
+The function f of an instruction is copy, tanh, logistic or relu. With the flag acc, the old value is added
+before f.
+
+**Where several processors share rows**, a product is the sum over one processor's columns. Each of them has a
+result of its own, ` + "`apart`" + ` floats from the next. The bias is added to the first. The same holds for product_t
+and its rows. A matrix that is transposed from memory is an exception: a processor forms the whole sum over all
+rows, for its columns.
+
+**A product whose count is not 0** first forms its vector: x[c] = f(sum of count vectors). The vectors follow x
+in memory, and f is not applied to the result. The address of x is a multiple of 4, so its low bits are free:
+
+- 1: processors that have the first row store x,
+- 2: there are half as many vectors.
+
+**A product_t whose count is not 0** first forms dy: a derivative of the sum of count vectors and y. In memory y
+follows dy, and the vectors follow y. The low bits of the address of dy say the same. Processors that have the
+first column store it.
+
+**sum** may also apply a derivative, of the sum and y[i]. The low half of the field runs counts items at the
+front. Each of these stands for several sources, as many as the high half says, ` + "`apart`" + ` floats from each other.
+
+**clip** does not commit an update whose norm is not finite. With the flag loss the same holds for the loss.
+`
+
 const chainManual = `
 ## Chain
 
-The function is the number of slots, up to %d. Behind the fields stand the slots, a byte each, slot 0
-lowest: the segment (4 bits), 16 if the vector is loaded before the first operation, 32 if it is stored
-after the last. Then three words for each operation, in which slots take 5 bits: function | dst<<8 | a<<13 |
-b<<18 | c<<23 | acc<<28, then p and q. An item is the address of each slot's vector. For each element of
-each item an operation is slot dst = f(slots a, b, c), added to what the slot has if acc says so. What is
-used must have been loaded or formed, and a vector that is stored overlaps with no other of the instruction.
+The function is the number of slots, up to %d. After the fields come the slots, a byte each, slot 0 lowest. The
+low four bits of a byte are the segment. 16 says that the vector is loaded before the first operation, and 32
+that it is stored after the last one.
+
+Each operation is three words. The first is function | dst<<8 | a<<13 | b<<18 | c<<23 | acc<<28, the others are
+p and q. An item is the address of each slot's vector. For each element of each item, an operation is slot dst =
+f(slots a, b, c). With acc it is added to the slot.
+
+Invariant: a slot that is used was loaded or formed before. A vector that is stored overlaps with no other one.
 `
 
 const collectManual = `
 ## Collect
 
-The function is the number of runs, 1 to %d; a run has 1 to %d vectors. An item is the result's address and that
-of each run's first vector; the last runs may be absent (%#x). The order of the additions depends on the instruction alone.
-With %d added to the function an item ends with the address of y, and the result is a derivative, of which the field function
-says which, of the sum and y; else that field is copy.
+The function is the number of runs, 1 to %d. A run has 1 to %d vectors. An item is the result's address, and
+that of each run's first vector. The last runs may be absent (%#x). The order of the additions depends on the
+instruction alone.
+
+With %d added to the function, an item ends with the address of y. The result is then a derivative of the sum
+and y. The field function says which one: that of tanh, logistic or relu. Otherwise that field is copy.
 `
 
 const affineManual = `
 ## Affine and affine_t
 
-The function is the number of matrices, 1 to %d, the field matrices their numbers, a byte each, the first lowest. They are of
-one size and lie alike on the processors of a group. An item of affine is the result's address and that of a vector for each
-matrix. An item of affine_t is the address of the first matrix's result on the group's first processor, and of the vector.
+The function is the number of matrices, 1 to %d. The field matrices has their numbers, a byte each, the first
+lowest. They have one size and lie alike on the processors of a group.
+
+An item of affine is the result's address and that of a vector for each matrix. An item of affine_t is two
+addresses: of the first matrix's result on the group's first processor, and of the vector. The results of one
+matrix are those of the group's processors, ` + "`apart`" + ` floats from each other. The next matrix's results follow.
 `
 
 // tableCell is text that cannot end a table's cell.
