@@ -9,7 +9,7 @@
 # make lint       go vet, staticcheck, clang-format, clang-tidy
 # make format     gofmt and clang-format on everything that is not generated
 # make golden     compares with recorded results of DyNet: the repository's, or those of DIR=folder
-# make compatibility  DYNET_ROOT=dir: writes the table of errors against DyNet into docs/COMPATIBILITY.md
+# make compatibility  DYNET_ROOT=dir: writes the tables of docs/COMPATIBILITY.md: errors against DyNet, and DyNet's names
 # make profile    packaging/scripts.pgo, by which go build optimises the library
 # make reference  build/reference/index.html, the C and C++ reference, from the headers by doxygen
 # make abi        test/abi/vpps.abi, the record of the C interface, after additions to include/vpps.h
@@ -237,6 +237,7 @@ compatibility: $(B)/adapter/errors
 	awk '/^<!-- errors/ {print; print ""; while ((getline line < "$(B)/errors.md") > 0) print line; skip = 1; next} \
 	     /^<!-- end/ {print ""; skip = 0} !skip' docs/COMPATIBILITY.md >$(B)/COMPATIBILITY.md
 	cp $(B)/COMPATIBILITY.md docs/COMPATIBILITY.md
+	$(GO) run ./dynetshim/compatibility -dynet $(INSTALLED_INCLUDE)/dynet
 
 # Where writing scripts takes its time, by which go build optimises the library.
 profile:
