@@ -18,6 +18,9 @@
 # make site       build/site/html, a web site of README and docs/; needs python3 with venv, and downloads MkDocs
 # make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured
 # make uninstall  removes what make install puts there
+# make dist       build/dist/libvpps-VERSION-linux-MACHINE.tar.gz, which works wherever it is unpacked, without Go
+# make deb        Debian packages of the same files, MAINTAINER="name <address>", into build/dist
+# make bare-root  DIST=bookworm, STEPS="archive packages": tries them in a bare Debian (test/bare_root has more steps)
 # make clean
 # make help       this list
 
@@ -88,7 +91,7 @@ CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/te
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
 FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
-.PHONY: torture nightly mutants asan all lib examples tests demo golden compatibility profile abi reference figures site test lint format install uninstall clean help
+.PHONY: torture nightly mutants asan all lib examples tests demo golden compatibility profile abi reference figures site test lint format install uninstall dist deb bare-root clean help
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
 examples: $(EXAMPLES)
@@ -361,6 +364,26 @@ uninstall:
 	    $(patsubst dynetshim/include/%,vpps-dynet/%,$(wildcard dynetshim/include/dynet/*.h)))
 	for d in $(LIBDIR)/cmake/vpps $(addprefix $(PREFIX)/include/,vpps/installed vpps vpps-dynet/dynet vpps-dynet); do \
 	    if [ -d "$(D)$$d" ]; then rmdir --ignore-fail-on-non-empty "$(D)$$d"; fi; done
+
+# ---- releasing -------------------------------------------------------------------------------------
+
+# Packages of an unreleased version sort before those of the release.
+RELEASE := $(VERSION)$(if $(shell grep '^## $(VERSION) - unreleased' CHANGELOG.md),~pre)
+ARCHIVE := libvpps-$(RELEASE)-linux-$(shell uname -m)
+SUMS     = cd $(B)/dist && sha256sum *.tar.gz $(notdir $(wildcard $(B)/dist/*.deb)) >SHA256SUMS
+
+dist: lib $(B)/libvpps_dynet.a
+	GO="$(GO)" MAKE="$(MAKE)" CXX="$(CXX)" packaging/dist $(B)/dist $(ARCHIVE)
+	$(SUMS)
+
+deb: dist
+	$(if $(MAINTAINER),MAINTAINER="$(MAINTAINER)") packaging/deb $(B)/dist $(ARCHIVE) $(RELEASE)
+	$(SUMS)
+
+DIST  ?= bookworm
+STEPS ?= archive packages source
+bare-root:
+	ARCHIVE=$(ARCHIVE) test/bare_root $(DIST) $(STEPS) || [ $$? = 77 ]
 
 help:
 	@awk '/^#/ {print substr($$0, 3); next} {exit}' $(firstword $(MAKEFILE_LIST))
