@@ -370,7 +370,7 @@ uninstall:
 # Packages of an unreleased version sort before those of the release.
 RELEASE := $(VERSION)$(if $(shell grep '^## $(VERSION) - unreleased' CHANGELOG.md),~pre)
 ARCHIVE := libvpps-$(RELEASE)-linux-$(shell uname -m)
-SUMS     = cd $(B)/dist && sha256sum *.tar.gz $(notdir $(wildcard $(B)/dist/*.deb)) >SHA256SUMS
+SUMS     = cd $(B)/dist && sha256sum $$(ls | grep -E '\.(tar\.gz|deb)$$') >SHA256SUMS
 
 dist: lib $(B)/libvpps_dynet.a
 	GO="$(GO)" MAKE="$(MAKE)" CXX="$(CXX)" packaging/dist $(B)/dist $(ARCHIVE)
