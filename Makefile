@@ -37,7 +37,7 @@ ifneq ($(and $(filter demo,$(MAKECMDGOALS)),$(filter-out $(APPS),$(APP))),)
 $(error there is no application APP=$(APP): it is one of $(APPS))
 endif
 GO   ?= go
-ifneq ($(filter-out help clean uninstall site,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out help clean uninstall site bare-root,$(or $(MAKECMDGOALS),all)),)
 ifeq ($(shell $(GO) list -m 2>/dev/null),)
 $(error this needs $(shell sed -n 's/^go /Go /p' go.mod), or Go 1.21 or newer, which fetches it: $(shell $(GO) list -m 2>&1 | tail -1))
 endif
