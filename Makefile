@@ -1,4 +1,4 @@
-# make            libvpps.so, the C++ front-end, the examples and benchmarks, into build/; needs
+# make            libvpps.so, the C++ front-end, vpps-info, the examples and benchmarks, into build/; needs
 #                 Go >= 1.21 and g++, but no CUDA, no driver and no GPU
 # make demo       trains a Tree-LSTM on the sample trees (TREES=dir: on a treebank, ARGS=more flags,
 #                 APP=name: another application of cpp_examples/)
@@ -93,7 +93,7 @@ FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
 .PHONY: torture nightly mutants asan all lib examples tests demo golden compatibility profile abi reference figures site test lint format install uninstall dist deb bare-root clean help
 .DELETE_ON_ERROR:
-all: lib $(B)/libvpps_dynet.a examples $(BENCHES)
+all: lib $(B)/libvpps_dynet.a $(B)/vpps-info examples $(BENCHES)
 examples: $(EXAMPLES)
 tests: $(B)/torture/calls $(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12)
 
@@ -104,7 +104,7 @@ $(STUB):
 	printf '!<arch>\n' > $@
 
 # go build would know by itself what is out of date, but takes seconds to find that nothing is.
-GOSOURCES := $(shell find bridge capi env gpu jit persist include \( -name '*.go' -o -name '*.c' -o -name '*.cc' \
+GOSOURCES := $(shell find bridge capi env gpu jit log persist include \( -name '*.go' -o -name '*.c' -o -name '*.cc' \
                -o -name '*.h' \) ! -name '*_test.go') go.mod go.sum packaging/scripts.pgo \
              packaging/libvpps.map packaging/start.ld Makefile
 lib: $(B)/libvpps.so
@@ -132,6 +132,15 @@ $(B)/%: cpp_examples/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 
 $(B)/%: cpp_examples/%.c $(B)/libvpps.so
 	$(CC) -std=c11 -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) -lvpps $(LDFLAGS)
+
+INFO = $(CC) -std=c11 $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ -L$(B) -lvpps $(LDFLAGS)
+$(B)/vpps-info: info/vpps-info.c $(B)/libvpps.so include/vpps.h
+	$(INFO) -Wl,-rpath,'$$ORIGIN'
+# The installed one finds the library wherever the tree is moved.
+$(B)/installed/vpps-info: info/vpps-info.c $(B)/libvpps.so include/vpps.h FORCE
+	@mkdir -p $(@D)
+	$(INFO) -Wl,-rpath,'$$ORIGIN/$(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR))'
+FORCE:
 
 $(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(BENCHES): LINK += -Wl,-rpath,'$$ORIGIN/..'
 $(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
@@ -341,8 +350,9 @@ format:
 D := $(DESTDIR)
 FILL = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
 
-install: lib $(B)/libvpps_dynet.a
-	install -d $(D)$(LIBDIR)/pkgconfig $(D)$(LIBDIR)/cmake/vpps $(D)$(PREFIX)/include/vpps/installed $(D)$(PREFIX)/include/vpps-dynet/dynet
+install: lib $(B)/libvpps_dynet.a $(B)/installed/vpps-info
+	install -d $(D)$(LIBDIR)/pkgconfig $(D)$(LIBDIR)/cmake/vpps $(D)$(PREFIX)/include/vpps/installed $(D)$(PREFIX)/include/vpps-dynet/dynet $(D)$(PREFIX)/bin
+	install -m 755 $(B)/installed/vpps-info $(D)$(PREFIX)/bin
 	install -m 755 $(B)/libvpps.so.$(VERSION) $(D)$(LIBDIR)
 	ln -sf libvpps.so.$(VERSION) $(D)$(LIBDIR)/libvpps.so.$(SERIES)
 	ln -sf libvpps.so.$(SERIES) $(D)$(LIBDIR)/libvpps.so
@@ -357,7 +367,7 @@ install: lib $(B)/libvpps_dynet.a
 	install -m 644 packaging/vppsConfig.cmake $(D)$(LIBDIR)/cmake/vpps
 
 uninstall:
-	rm -f $(addprefix $(D)$(LIBDIR)/,libvpps.so libvpps.so.$(SERIES) libvpps.so.$(VERSION) libvpps_dynet.a \
+	rm -f $(D)$(PREFIX)/bin/vpps-info $(addprefix $(D)$(LIBDIR)/,libvpps.so libvpps.so.$(SERIES) libvpps.so.$(VERSION) libvpps_dynet.a \
 	    pkgconfig/vpps.pc pkgconfig/vpps-dynet.pc cmake/vpps/vppsConfig.cmake cmake/vpps/vppsConfigVersion.cmake) \
 	    $(addprefix $(D)$(PREFIX)/include/,vpps.h $(patsubst include/%,%,$(wildcard include/vpps/*.hpp)) \
 	    $(addprefix vpps/installed/,ops.h $(notdir $(wildcard dynetshim/adapter/vpps/installed/*.hpp))) \

@@ -9,8 +9,8 @@
 // --losses 1         prints losses instead
 // --report 1         prints the plan, too, to stderr
 //
-// The device's times need VPPS_TIMES=1, those of the phases VPPS_CLOCKS=1, with which cuBLAS is not
-// used.
+// The device's times need VPPS_TIMES=1, those of the phases VPPS_PROFILE=1, with which cuBLAS is
+// not used.
 #include <dynet/dynet.h>
 #include <dynet/expr.h>
 #include <dynet/training.h>

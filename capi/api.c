@@ -16,9 +16,11 @@
 /* The last error of a thread, allocated at its first. Not a __thread array: Go's runtime makes all
  * thread-local memory of the library static, of which dlopen grants little. */
 enum { ERROR_SIZE = 2048 };
-static pthread_key_t last_error;
-__attribute__((constructor)) static void make_last_error(void) {
+static pthread_key_t last_error,
+    logging; /* logging: the thread is in the function of vpps_set_log */
+__attribute__((constructor)) static void make_keys(void) {
   pthread_key_create(&last_error, free);
+  pthread_key_create(&logging, NULL);
 }
 
 void vpps_set_error(const char *text, size_t n) {
@@ -50,6 +52,9 @@ static vpps_status check(const void *const *must, size_t n, const char *function
         VPPS_ERR_FORKED,
         "called in a forked child of a process that had used libvpps: its threads are not here. "
         "Fork before the first call of libvpps, or exec a new program");
+  if (pthread_getspecific(logging))
+    return error(VPPS_ERR_STATE, "called from the function of vpps_set_log: note the line there, "
+                                 "and call libvpps when the function has returned");
   for (size_t i = 0; i < n; i++)
     if (!must[i]) {
       char text[160];
@@ -134,6 +139,24 @@ PUBLIC vpps_status vpps_frontend(const char *kind) {
            "and are not the same: compile and link all of the program with one of them",
            mine, kind);
   return error(VPPS_ERR_STATE, text);
+}
+
+/* Called by Go for each line. */
+void vpps_log_line(vpps_log_function function, void *data, int level, const char *line) {
+  pthread_setspecific(logging, line);
+  function(data, (vpps_log_level)level, line);
+  pthread_setspecific(logging, NULL);
+}
+PUBLIC vpps_status vpps_set_log(vpps_log_level level, vpps_log_function function, void *data) {
+  ENTER(&level);
+  if ((int)level < VPPS_LOG_OFF || (int)level > VPPS_LOG_DEBUG)
+    return error(VPPS_ERR_ARGUMENT,
+                 "vpps_set_log: the level is VPPS_LOG_OFF, VPPS_LOG_INFO or VPPS_LOG_DEBUG");
+  return goSetLog(level, function, data);
+}
+PUBLIC vpps_status vpps_system_report(char *text, size_t size, size_t *needed) {
+  ENTER(&size);
+  return goSystemReport(text, size, needed);
 }
 PUBLIC vpps_status vpps_engine_open(const vpps_engine_options *o, vpps_engine **out) {
   static const vpps_engine_options defaults = VPPS_ENGINE_OPTIONS_INIT;
@@ -448,6 +471,10 @@ PUBLIC void vpps_checkpoint_close(vpps_checkpoint *c) {
 PUBLIC vpps_status vpps_plan_report(vpps_handle *h, char *text, size_t size, size_t *needed) {
   ENTER(h);
   return goPlanReport(H(h), text, size, needed);
+}
+PUBLIC vpps_status vpps_memory_report(vpps_engine *e, char *text, size_t size, size_t *needed) {
+  ENTER(e);
+  return goMemoryReport(H(e), text, size, needed);
 }
 PUBLIC vpps_status vpps_flush_timeline(vpps_engine *e) {
   ENTER(e);

@@ -53,7 +53,7 @@ func goEngineOpen(o *C.vpps_cengine_options, out *C.uintptr_t) (status C.int) {
 	s := engines.open[name]
 	if s == nil {
 		e, err := persist.Open(persist.Options{Device: name, Threads: int(o.threads), Processors: int(o.processors), Seed: uint32(o.seed), Snapshot: int(o.snapshot_batches),
-			Plan: plan, Trace: trace, Times: o.times != 0, Version: fmt.Sprintf("%d.%d.%d", C.VPPS_VERSION_MAJOR, C.VPPS_VERSION_MINOR, C.VPPS_VERSION_PATCH)})
+			Plan: plan, Trace: trace, Times: o.times != 0, Profile: o.profile != 0, Version: version()})
 		if err != nil {
 			return failed(err)
 		}
@@ -160,8 +160,16 @@ func goEngineStatistics(h C.uintptr_t, to *C.vpps_statistics) C.int {
 		to.batches, to.launches, to.copies_to_device = C.uint64_t(s.Batches), C.uint64_t(s.Launches), C.uint64_t(s.Copies)
 		to.nodes, to.decode_ns, to.plan_ns = C.uint64_t(s.Nodes), C.uint64_t(s.DecodeNS), C.uint64_t(s.PlanNS)
 		to.schedule_ns, to.execute_ns, to.script_words = C.uint64_t(s.ScheduleNS), C.uint64_t(s.ExecuteNS), C.uint64_t(s.Script)
+		to.updates, to.failures, to.snapshots = C.uint64_t(s.Updates), C.uint64_t(s.Failures), C.uint64_t(s.Snapshots)
+		to.kernels_compiled, to.kernels_cached, to.compile_ns = C.uint64_t(s.KernelsCompiled), C.uint64_t(s.KernelsCached), C.uint64_t(s.CompileNS)
+		to.bytes_to_device, to.bytes_from_device = C.uint64_t(s.BytesToDevice), C.uint64_t(s.BytesFromDevice)
 		return nil
 	})
+}
+
+// version is the library's.
+func version() string {
+	return fmt.Sprintf("%d.%d.%d", C.VPPS_VERSION_MAJOR, C.VPPS_VERSION_MINOR, C.VPPS_VERSION_PATCH)
 }
 
 //export goEngineTimes

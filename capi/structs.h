@@ -15,14 +15,17 @@ typedef struct vpps_member {
 
 #define M(name) VPPS_MEMBER(vpps_engine_options, name)
 static const vpps_member vpps_engine_options_members[] = {
-    M(device), M(threads), M(processors), M(seed), M(snapshot_batches), M(plan), M(trace), M(times),
+    M(device), M(threads), M(processors), M(seed),    M(snapshot_batches),
+    M(plan),   M(trace),   M(times),      M(profile),
 };
 #undef M
 
 #define M(name) VPPS_MEMBER(vpps_statistics, name)
 static const vpps_member vpps_statistics_members[] = {
-    M(batches), M(launches),    M(copies_to_device), M(nodes),        M(decode_ns),
-    M(plan_ns), M(schedule_ns), M(execute_ns),       M(script_words),
+    M(batches),         M(launches),          M(copies_to_device), M(nodes),          M(decode_ns),
+    M(plan_ns),         M(schedule_ns),       M(execute_ns),       M(script_words),   M(updates),
+    M(failures),        M(snapshots),         M(kernels_compiled), M(kernels_cached), M(compile_ns),
+    M(bytes_to_device), M(bytes_from_device),
 };
 #undef M
 

@@ -5,8 +5,8 @@
 // The columns in ns are per graph node: record is the program's own thread building the graph;
 // decode and schedule are the library's. In one call (vpps) they overlap with each other and with
 // the device, so they do not add up to the rate. Columns in us are per batch; from start to idle
-// they are the mean of the device's processors, with VPPS_CLOCKS=1 only, and add up to the kernel's
-// time.
+// they are the mean of the device's processors, with VPPS_PROFILE=1 only, and add up to the
+// kernel's time.
 #ifndef VPPS_EXAMPLES_MEASURE_H
 #define VPPS_EXAMPLES_MEASURE_H
 

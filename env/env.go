@@ -34,6 +34,7 @@ const (
 	Seconds      // a number above Min, at most Max
 	Device       // cpu, cuda, cuda:N or auto
 	Library      // a file to load; without a folder the linker looks for it
+	Level        // off, info or debug
 )
 
 // secure reports whether the process has rights that its user has not.
@@ -100,6 +101,10 @@ func (v *Variable) problem(value string) string {
 	case Seconds:
 		if _, ok := v.number(value); !ok {
 			return fmt.Sprintf("it takes a number of seconds above %g, at most %g", v.Min, v.Max)
+		}
+	case Level:
+		if value != "off" && value != "info" && value != "debug" {
+			return "it takes off, info or debug"
 		}
 	case Library:
 		if _, err := os.Stat(value); err != nil && strings.Contains(value, "/") {

@@ -23,6 +23,8 @@ func TestWhatIsMalformedIsSaid(t *testing.T) {
 		{"VPPS_WAIT_SECONDS", "inf", "seconds above 0"},
 		{"VPPS_SNAPSHOT_BATCHES", "4294967296", "whole number"},
 		{"VPPS_CHECK", "yes", "VPPS_CHECK=yes, whether operands are checked while scripts run, is ignored: it takes 0 or 1"},
+		{"VPPS_LOG", "verbose", "it takes off, info or debug"},
+		{"VPPS_CLOCKS", "1", "did you mean"},
 		{"VPPS_CUBLAS", "/nowhere/libcublas.so", "no such file"},
 		{"VPPS_THREAD", "2", "libvpps: there is no variable VPPS_THREAD: did you mean VPPS_THREADS?"},
 		{"VPPS_CACHEDIR", "/tmp", "did you mean VPPS_CACHE_DIR?"},

@@ -35,12 +35,13 @@ var said sync.Map // of lines
 func Warn() {
 	for _, line := range Problems() {
 		if _, before := said.LoadOrStore(line, true); !before {
-			say(line)
+			Say(line)
 		}
 	}
 }
 
-func say(line string) {
+// Say writes a line to standard error.
+func Say(line string) {
 	text := append([]byte(line), '\n', 0)
 	C.vpps_say((*C.char)(unsafe.Pointer(&text[0])))
 }

@@ -22,3 +22,6 @@ func (c nvrtc) Archs() []int                { return c.lib.Archs }
 func (c nvrtc) Compile(name, src string, options []string) ([]byte, string, error) {
 	return c.lib.Compile(name, src, options)
 }
+
+// File is the library's.
+func (c nvrtc) File() string { return c.lib.Path() }

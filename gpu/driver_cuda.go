@@ -38,6 +38,8 @@ func OpenDriver() (Driver, error) {
 
 type driver struct{}
 
+func (driver) File() string { return cudaload.DriverFile() }
+
 func (driver) DeviceCount() (int, error) {
 	n, err := cu.NumDevices()
 	return n, failed(result(err), "count the GPUs")

@@ -41,6 +41,8 @@ type Driver interface {
 	DeviceCount() (int, error)
 	// Open makes a device ready for work. The caller closes it.
 	Open(ordinal int) (Device, error)
+	// File is the driver's library.
+	File() string
 }
 
 // Device is one GPU: its primary context, which other CUDA users of the process

@@ -111,13 +111,15 @@
  * - `VPPS_PLAN=transposed=atomics`: on either device, the holders of a matrix add a transposed
  *   product up with atomics. By default they leave partial results that are added in one order.
  *   With atomics, results depend on timing.
+ * - `VPPS_LOG=level`: off, info or debug, as vpps_log_level, on standard error.
  * - `VPPS_MERGE=0`: vpps_fb() evaluates each of the equal nodes of a large batch. By default
  *   sentences share what they have in common, such as a word, if that is a sixteenth of the nodes
  *   or more. Sums are then rounded differently.
  * - `VPPS_TIMES=1`: measures the device's time for vpps_engine_statistics() and
  * vpps_engine_times().
- * - `VPPS_CLOCKS=1`: on either device, every processor notes how long which instructions take, for
- *   vpps_engine_times(). On a GPU this is another, slower kernel; results are the same.
+ * - `VPPS_PROFILE=1`: on either device, every processor notes how long which instructions take, for
+ *   vpps_engine_times(), and the log tells a table when the engine is closed. On a GPU this is
+ *   another, slower kernel; results are the same.
  * - `VPPS_TRACE=file`: writes a timeline of the program, of the workers that make scripts and of
  * the device, as trace events, which ui.perfetto.dev shows; at most 256 MiB. A file that cannot be
  *   made is VPPS_ERR_IO from vpps_engine_open().
@@ -196,6 +198,39 @@ typedef struct vpps_dim {
  * \return VPPS_ERR_STATE if another front-end was named before; the same one again is VPPS_OK */
 vpps_status vpps_frontend(const char *kind);
 
+/* ---- seeing what happens -------------------------------------------------- */
+
+/** How much the log tells. */
+typedef enum vpps_log_level {
+  VPPS_LOG_OFF = 0,  /**< nothing, the default */
+  VPPS_LOG_INFO = 1, /**< plans, compilations, fallbacks, snapshots, slow batches */
+  VPPS_LOG_DEBUG = 2 /**< also the report of each plan, and of memory when an engine is closed */
+} vpps_log_level;
+
+/** A program's function for the log. It gets one line at a time, from the thread that calls the
+ * library or from one of the library's own threads. It must not throw, and it must not wait for a
+ * thread that calls the library. Calls of the library from it are VPPS_ERR_STATE, but for
+ * vpps_last_error() and vpps_version().
+ * \param data as given to vpps_set_log()
+ * \param level the line's
+ * \param line terminated, without a newline, valid during the call: "compile: compiling a kernel
+ * for 3 matrices, 4 s". The text before the colon is the kind of event: plan, compile, fallback,
+ * snapshot, slow batch, profile or memory */
+typedef void (*vpps_log_function)(void *data, vpps_log_level level, const char *line);
+
+/** Sets the log of the whole process, which VPPS_LOG sets otherwise. When it returns, a function
+ * that was set before is called no more.
+ * \param level events up to this level are told. VPPS_ERR_ARGUMENT: there is no such level
+ * \param function NULL: standard error
+ * \param data for the function; the program keeps it alive */
+vpps_status vpps_set_log(vpps_log_level level, vpps_log_function function, void *data);
+
+/** What this machine has, as lines of text: CPU, driver, GPUs, cuBLAS, NVRTC and where each was
+ * found, the folder of compiled kernels, the variables that are set. The last line is the device
+ * that a program gets which names none, and why it is no GPU. Opens the GPUs for a moment. text,
+ * size and needed: as in vpps_plan_report(). */
+vpps_status vpps_system_report(char *text, size_t size, size_t *needed);
+
 /* ---- engines ------------------------------------------------------------ */
 
 /** Options of vpps_engine_open(). Start from VPPS_ENGINE_OPTIONS_INIT. */
@@ -214,10 +249,11 @@ typedef struct vpps_engine_options {
   const char *plan;
   const char *trace; /**< the file of a timeline; NULL: VPPS_TRACE, else none */
   uint32_t times;    /**< 1: measure the device's time; 0: VPPS_TIMES */
+  uint64_t profile;  /**< 1: measure each kind of instruction; 0: VPPS_PROFILE */
 } vpps_engine_options;
 /** The defaults: the first GPU, else the CPU, and the environment's settings. */
 #define VPPS_ENGINE_OPTIONS_INIT                                                                   \
-  { sizeof(vpps_engine_options), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(vpps_engine_options), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /** Opens the engine of a device. Opening the same device again gives the same engine, with the
  * options of the first call.
@@ -251,10 +287,18 @@ typedef struct vpps_statistics {
   uint64_t schedule_ns;      /**< host time of writing scripts, ns, summed */
   uint64_t execute_ns;       /**< execution, ns, summed; on a GPU only if times are measured */
   uint64_t script_words;     /**< 32-bit words of the last script */
+  uint64_t updates;          /**< of parameters that were applied, by vpps_fb() or vpps_update() */
+  uint64_t failures;  /**< batches of vpps_fb() that failed; those behind them do not count */
+  uint64_t snapshots; /**< of the parameters that were taken */
+  uint64_t kernels_compiled;  /**< on a GPU: kernels that NVRTC compiled */
+  uint64_t kernels_cached;    /**< on a GPU: kernels that the cache had */
+  uint64_t compile_ns;        /**< on a GPU: time of NVRTC, ns, summed over kernels */
+  uint64_t bytes_to_device;   /**< on a GPU: bytes copied there, scripts included */
+  uint64_t bytes_from_device; /**< on a GPU: bytes copied back; losses lie in shared memory */
 } vpps_statistics;
 /** A vpps_statistics to be filled. */
 #define VPPS_STATISTICS_INIT                                                                       \
-  { sizeof(vpps_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(vpps_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /** Copies the counts to statistics, which begins as VPPS_STATISTICS_INIT. */
 vpps_status vpps_engine_statistics(vpps_engine *engine, vpps_statistics *statistics);
 
@@ -598,6 +642,11 @@ vpps_status vpps_plan_report(vpps_handle *handle, char *text, size_t size, size_
 /** The script of the last call, disassembled. text, size and needed: as in vpps_plan_report(). */
 vpps_status vpps_script_dump(vpps_engine *engine, char *text, size_t size, size_t *needed);
 
+/** What takes how much memory, as a table: on the device, in pinned and in other host memory, with
+ * the bytes in use. Waits for scripts, not for batches. text, size and needed: as in
+ * vpps_plan_report(). */
+vpps_status vpps_memory_report(vpps_engine *engine, char *text, size_t size, size_t *needed);
+
 /** Waits for all batches and completes the file of VPPS_TRACE, which otherwise lags by up to 0.1 s
  * until the engine is closed. VPPS_ERR_IO: not all could be written; the text names the file. */
 vpps_status vpps_flush_timeline(vpps_engine *engine);
@@ -610,17 +659,17 @@ typedef struct vpps_part_time {
 
 /** Where time went since the engine was opened: nanoseconds, summed. Threads of the host, and the
  * device, work at the same time: their times do not add up to the time that passed. The members
- * from launches on need VPPS_CLOCKS=1. */
+ * from launches on need VPPS_PROFILE=1. */
 typedef struct vpps_times {
   uint32_t struct_size; /**< bytes of this struct, set by the macro */
-  uint32_t processors;  /**< of the last launch with clocks; 0: VPPS_CLOCKS is not set */
+  uint32_t processors;  /**< of the last launch with clocks; 0: VPPS_PROFILE is not set */
   /** Host: from a graph's creation, or the last call on it, to the call that brings nodes. */
   uint64_t record_ns;
   uint64_t decode_ns;   /**< host: reading and checking nodes */
   uint64_t schedule_ns; /**< host: making scripts */
   uint64_t launch_ns;   /**< host: handing scripts to a GPU, waiting for a free slot included */
   uint64_t wait_ns;     /**< host: in calls, waiting for scripts and results */
-  /** A GPU, with VPPS_TIMES=1 or VPPS_CLOCKS=1: waiting for the script's copy, which begins while
+  /** A GPU, with VPPS_TIMES=1 or VPPS_PROFILE=1: waiting for the script's copy, which begins while
    * the launch before runs. */
   uint64_t copy_ns;
   uint64_t kernel_ns;       /**< device: the kernel; on a GPU as copy_ns */
@@ -647,7 +696,7 @@ typedef struct vpps_times {
 /** Copies the times to times, which begins as VPPS_TIMES_INIT. Waits. */
 vpps_status vpps_engine_times(vpps_engine *engine, vpps_times *times);
 /** What the clocks saw, as CSV: a row for each phase and kind of instruction, with how many there
- * were on all processors, and their time as in vpps_part_time. Without VPPS_CLOCKS=1 only the line
+ * were on all processors, and their time as in vpps_part_time. Without VPPS_PROFILE=1 only the line
  * with the columns' names. Waits. text, size and needed: as in vpps_plan_report(). */
 vpps_status vpps_clock_table(vpps_engine *engine, char *text, size_t size, size_t *needed);
 

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"libvpps/env"
+	"libvpps/log"
 )
 
 // Cache is a folder of machine code. A nil Cache holds nothing.
@@ -28,7 +29,71 @@ type Cache struct {
 	Max int64 // bytes that the folder may hold; the oldest files go first
 	Err error // the first thing that went wrong, see Report
 
-	mu sync.Mutex // of Err
+	mu     sync.Mutex // of Err and counts
+	counts Counts
+}
+
+// Counts is how kernels were come by.
+type Counts struct {
+	Compiled, Found uint64        // by the compiler, and in the cache
+	Compiling       time.Duration // by the compiler, all kernels together
+}
+
+// Counts is what Compile did with this cache so far.
+func (c *Cache) Counts() Counts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts
+}
+
+// count notes a kernel.
+func (c *Cache) count(k *Kernel) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k.Cached {
+		c.counts.Found++
+	} else {
+		c.counts.Compiled++
+		c.counts.Compiling += k.Took.Compiler
+	}
+}
+
+// Size is how many files the cache has in its folder, and their bytes.
+func (c *Cache) Size() (files int, bytes int64) {
+	for _, f := range c.files() {
+		files, bytes = files+1, bytes+f.Size()
+	}
+	return files, bytes
+}
+
+// Writable reports why kernels cannot be kept, nil if they can. It makes the folder.
+func (c *Cache) Writable() error {
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(c.Dir, unfinished)
+	if err != nil {
+		return err
+	}
+	f.Close()
+	return os.Remove(f.Name())
+}
+
+// files are those that the cache wrote.
+func (c *Cache) files() (files []os.FileInfo) {
+	entries, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && ours(e.Name()) {
+			files = append(files, info)
+		}
+	}
+	return files
 }
 
 // Report says in one line what is wrong with the cache and what to do, "" if all is well.
@@ -49,6 +114,7 @@ func (c *Cache) note(err error) {
 	defer c.mu.Unlock()
 	if c.Err == nil {
 		c.Err = err
+		log.Infof("fallback", "compiled kernels are not kept: %v", err)
 	}
 }
 
@@ -169,17 +235,10 @@ func (c *Cache) write(key string, image []byte) error {
 
 // shrink removes the least recently used of the cache's files until more bytes fit.
 func (c *Cache) shrink(more int64) {
-	entries, err := os.ReadDir(c.Dir)
-	if err != nil {
-		return
-	}
-	var files []os.FileInfo
+	files := c.files()
 	total := more
-	for _, e := range entries {
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && ours(e.Name()) {
-			files = append(files, info)
-			total += info.Size()
-		}
+	for _, f := range files {
+		total += f.Size()
 	}
 	slices.SortFunc(files, func(a, b os.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
 	for _, f := range files {

@@ -36,7 +36,7 @@ func (t *Times) Add(u Times) {
 
 // Compile makes the machine code of a plan for an architecture (90 is sm_90), or finds it in the
 // cache.
-func Compile(c gpu.Compiler, p *plan.Plan, arch int, o Options, cache *Cache) (*Kernel, error) {
+func Compile(c gpu.Compiler, p *plan.Plan, arch int, o Options, cache *Cache) (k *Kernel, err error) {
 	if !slices.Contains(c.Archs(), arch) {
 		major, minor := c.Version()
 		return nil, fmt.Errorf("NVRTC %d.%d makes no code for sm_%d (it knows %v): install the NVRTC that belongs to the driver, or name it in VPPS_NVRTC", major, minor, arch, c.Archs())
@@ -55,6 +55,12 @@ func Compile(c gpu.Compiler, p *plan.Plan, arch int, o Options, cache *Cache) (*
 	options := []string{fmt.Sprintf("--gpu-architecture=sm_%d", arch), "--std=c++14", "--fmad=false", "--ftz=true"}
 	lap(&took.Source)
 	key := cacheKey(c, src, options)
+	defer func() {
+		if err == nil {
+			cache.count(k)
+		}
+		tell(c, p, arch, k, err)
+	}()
 	if image := cache.get(key); image != nil {
 		if k, err := inspect(image); err == nil {
 			k.Cached = true
@@ -65,12 +71,13 @@ func Compile(c gpu.Compiler, p *plan.Plan, arch int, o Options, cache *Cache) (*
 		cache.drop(key)
 	}
 	lap(&took.Cache)
-	image, log, err := c.Compile("vpps.cu", src, options)
+	over := progress(p)
+	image, messages, err := c.Compile("vpps.cu", src, options)
+	over()
 	if err != nil {
-		return nil, fmt.Errorf("the kernel does not compile: %w: %s", err, firstLines(log, 8))
+		return nil, fmt.Errorf("the kernel does not compile: %w: %s", err, firstLines(messages, 8))
 	}
-	k, err := inspect(image)
-	if err != nil {
+	if k, err = inspect(image); err != nil {
 		return nil, err
 	}
 	lap(&took.Compiler)

@@ -12,7 +12,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/env"
-	"libvpps/gpu"
+	"libvpps/log"
 	"libvpps/persist/cpu"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
@@ -57,6 +57,7 @@ type Options struct {
 	Snapshot   int    // updates from one snapshot of the parameters to the next; 0: VPPS_SNAPSHOT_BATCHES, else none
 	Trace      string // the file of a timeline; "": VPPS_TRACE, else none
 	Times      bool   // measure the device's time; else VPPS_TIMES says
+	Profile    bool   // measure each kind of instruction, and tell at the end; else VPPS_PROFILE says
 }
 
 // Engine is one device with its parameters and graphs. Its methods may be called from any
@@ -89,6 +90,7 @@ type Engine struct {
 	stats       Statistics
 	host        hostTimes
 	timeline    timeline
+	slow        slow
 	last        script.Script // the last call's, for Dump
 	dead        error         // the device is gone
 	snapshot    snapshot
@@ -98,12 +100,6 @@ type Engine struct {
 	failure     error               // of a batch of fb, not reported yet
 	failures    uint64              // batches that failed
 	freeStates  map[uint64][]uint32 // memory of trainers that are gone, by size
-}
-
-// Statistics counts an engine's work; times are nanoseconds, summed.
-type Statistics struct {
-	Batches, Launches, Copies, Nodes                uint64
-	DecodeNS, PlanNS, ScheduleNS, ExecuteNS, Script uint64
 }
 
 // Collection carries a weight decay factor.
@@ -210,6 +206,7 @@ func (e *Engine) Close() {
 	if e.closed {
 		return
 	}
+	e.tellAtEnd()
 	e.closed = true
 	e.exec.Wait()
 	e.exec.Close()
@@ -240,21 +237,6 @@ func (e *Engine) Seed(s uint32) {
 	e.seed = s
 	e.seedings++
 	e.graphIDs = 0
-}
-
-// Statistics returns the counts so far.
-func (e *Engine) Statistics() Statistics {
-	e.enter()
-	defer e.mu.Unlock()
-	s := e.stats
-	if x, ok := e.exec.(interface{ DeviceNS() uint64 }); ok {
-		s.ExecuteNS = x.DeviceNS()
-	}
-	if x, ok := e.exec.(interface{ Counts() gpu.Counts }); ok {
-		s.Copies = x.Counts().CopiesToDevice
-		s.Launches = x.Counts().Launches
-	}
-	return s
 }
 
 // NewCollection makes a collection of parameters with a weight decay.
@@ -327,14 +309,17 @@ func (e *Engine) replan() error {
 		}
 		matrices = append(matrices, plan.Matrix{Param: uint32(i), Name: p.name, Rows: p.dim.Rows(), Cols: p.dim.Cols(), Offset: p.Offset})
 	}
+	began := now()
 	pl, err := e.exec.Plan(matrices)
 	if err == nil {
 		err = e.exec.SetPlan(pl)
 	}
 	if err != nil {
+		log.Infof("plan", "not possible: %v", err)
 		return e.unplannable(err)
 	}
 	e.adopt(pl)
+	e.tellPlan(pl, now()-began)
 	e.unplanned = false
 	e.beginTrial()
 	return nil

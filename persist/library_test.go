@@ -268,7 +268,7 @@ func TestALibrarysGradientsOfALargeBatch(t *testing.T) {
 
 // Clocks are of one launch.
 func TestWithClocksTheKernelFormsTheGradients(t *testing.T) {
-	t.Setenv("VPPS_CLOCKS", "1")
+	t.Setenv("VPPS_PROFILE", "1")
 	m, g := beyondRegisters(t, 1)
 	_, err := m.fb(m.wideHandle(script.SGD, 5), 5, 1)
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 
 	"libvpps/env"
 	"libvpps/gpu"
+	"libvpps/log"
 	"libvpps/persist/cpu"
 	"libvpps/persist/cuda"
 	"libvpps/persist/plan"
@@ -42,9 +43,10 @@ func open(o Options) (Executor, error) {
 	if err == nil {
 		return x, nil
 	}
+	why, _, _ := strings.Cut(err.Error(), "\n")
+	log.Infof("fallback", "the CPU is taken: %s", why)
 	c, failed := openCPU(o, settings)
 	if failed == nil && !errors.Is(err, errNoGPU) {
-		why, _, _ := strings.Cut(err.Error(), "\n")
 		c = instead{c.(*cpu.Executor), why}
 	}
 	return c, failed

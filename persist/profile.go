@@ -39,6 +39,7 @@ func (e *Engine) followTrial() error {
 		}
 		next := e.trial.Present()
 		if next != e.plan {
+			began := now()
 			if err := e.exec.SetPlan(next); err != nil {
 				if e.trial.Skip(); e.trial.Failed() {
 					return e.unplannable(err)
@@ -46,6 +47,7 @@ func (e *Engine) followTrial() error {
 				continue
 			}
 			e.adopt(next)
+			e.tellPlan(next, now()-began)
 		}
 		if e.trial.Over() {
 			t := e.trial

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"libvpps/jit/kernel"
+	"libvpps/log"
 )
 
 // snapshot is all parameters as they were after one update.
@@ -30,7 +31,7 @@ func (e *Engine) takeSnapshot() error {
 	if err := e.settle(0); err != nil {
 		return err
 	}
-	s := &e.snapshot
+	s, began := &e.snapshot, now()
 	s.taken = false
 	for id := range e.params {
 		if id == len(s.values) {
@@ -57,6 +58,8 @@ func (e *Engine) takeSnapshot() error {
 		s.factors = append(s.factors, c.Factor)
 	}
 	s.taken, s.updates = true, e.updates
+	e.stats.Snapshots++
+	log.Infof("snapshot", "after update %d: %s in %.3f s", s.updates, size(s.bytes()), float64(now()-began)/1e9)
 	return nil
 }
 
@@ -83,6 +86,14 @@ func (s *snapshot) advice() string {
 		return fmt.Sprintf("parameters read as after update %d, the last snapshot: save them and go on in a new process", s.updates)
 	}
 	return "parameters are lost: load them from a file in a new process; VPPS_SNAPSHOT_BATCHES=N keeps them in memory every N updates"
+}
+
+// bytes is how much memory the copies have.
+func (s *snapshot) bytes() (n uint64) {
+	for _, size := range s.sizes {
+		n += 4 * uint64(size)
+	}
+	return n
 }
 
 func (s *snapshot) free() {

@@ -35,6 +35,11 @@ func (e *Engine) measure(o Options) error {
 			return e.fail(err)
 		}
 	}
+	if x, ok := e.exec.(interface{ Profile() error }); ok && o.Profile {
+		if err := x.Profile(); err != nil {
+			return e.fail(err)
+		}
+	}
 	if o.Trace == "" {
 		o.Trace = env.String("VPPS_TRACE")
 	}

@@ -1,6 +1,6 @@
 package persist
 
-// Where time goes: on the host always, on the device as far as VPPS_TIMES and VPPS_CLOCKS ask for it.
+// Where time goes: on the host always, on the device as far as VPPS_TIMES and VPPS_PROFILE ask for it.
 
 import (
 	"libvpps/persist/clocks"
@@ -29,6 +29,10 @@ type timed interface {
 func (e *Engine) Times() (Times, error) {
 	e.enter()
 	defer e.mu.Unlock()
+	return e.times()
+}
+
+func (e *Engine) times() (Times, error) {
 	t := Times{RecordNS: e.host.record, DecodeNS: e.stats.DecodeNS, ScheduleNS: e.stats.ScheduleNS, WaitNS: e.host.wait}
 	if err := e.collect(0); err != nil {
 		return t, err

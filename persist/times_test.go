@@ -20,7 +20,7 @@ func TestClocksSeeEveryPhase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := open()
 			want := batches(m, m.by(script.Adam), 12)
-			t.Setenv("VPPS_CLOCKS", "1")
+			t.Setenv("VPPS_PROFILE", "1")
 			m = open()
 			have := batches(m, m.by(script.Adam), 12)
 			for id := range want {
@@ -78,7 +78,7 @@ func TestTimesOfTheDeviceAreMeasuredWhenAskedFor(t *testing.T) {
 
 // A launch behind a failed batch is skipped and has no time. What failed is evaluated once more.
 func TestASkippedLaunchHasNoTime(t *testing.T) {
-	t.Setenv("VPPS_CLOCKS", "1")
+	t.Setenv("VPPS_PROFILE", "1")
 	m, _ := onGPU(t)
 	h := m.handle()
 	for _, x := range []float32{1, inf, 1} {

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"libvpps/bridge"
+	"libvpps/log"
 	"libvpps/persist/script"
 )
 
@@ -132,6 +133,10 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 	defer e.mu.Unlock()
 	if g.e != e {
 		return 0, wrong(ErrArgument, "the graph is of another engine than the handle")
+	}
+	if log.On(log.Info) {
+		began, before := now(), e.host.wait
+		defer func() { e.slow.note(h.number, int(node)+1, now()-began, e.host.wait-before) }()
 	}
 	if !e.asynchronous() || e.exposed() {
 		e.drain()

@@ -85,7 +85,7 @@ func drawBreakdown(results, into string) error {
 	d.say("# Where the time goes")
 	d.say("Microseconds a sentence. Host and device work at the same time, so they do not add up. " +
 		"Record is the program's thread; decode and schedule are the library's, on one or more workers. " +
-		"A device's phases are means over its processors; without them its whole time is given, and nothing if that was not measured (`VPPS_TIMES=1`; the phases, `VPPS_CLOCKS=1`).")
+		"A device's phases are means over its processors; without them its whole time is given, and nothing if that was not measured (`VPPS_TIMES=1`; the phases, `VPPS_PROFILE=1`).")
 	for _, s := range sizesOf(rows) {
 		for _, who := range whosOf(rows) {
 			of := only(rows, func(r rate) bool { return r.size == s && r.who == who })

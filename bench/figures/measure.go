@@ -55,7 +55,7 @@ func (m *measurement) flags(name string) *flag.FlagSet {
 	f.StringVar(&m.programs, "programs", "build", "folder of the applications")
 	f.StringVar(&m.trees, "trees", "cpp_examples/data", "trees to train on: a file, or a folder with train.txt")
 	f.StringVar(&m.tags, "tags", "cpp_examples/data/tags", "tagged sentences for bilstm and bilstm_char, likewise")
-	f.Var(&m.parts, "parts", "apps: at their usual sizes; hidden: --hidden-app at each --hidden; breakdown: apps with VPPS_TIMES=1 and VPPS_CLOCKS=1;\njit: what a start costs, by bench/startup in that folder; curves: held-out score while training, a seed\nfor each repetition, for which the data must be folders with dev.txt too")
+	f.Var(&m.parts, "parts", "apps: at their usual sizes; hidden: --hidden-app at each --hidden; breakdown: apps with VPPS_TIMES=1 and VPPS_PROFILE=1;\njit: what a start costs, by bench/startup in that folder; curves: held-out score while training, a seed\nfor each repetition, for which the data must be folders with dev.txt too")
 	f.Var(&m.apps, "apps", "the applications")
 	f.Var(&m.devices, "devices", "as the applications' --device, for example cuda,cpu")
 	f.Var(&m.modes, "modes", "of part apps: vpps: one call; dynet: DyNet's three")
@@ -167,7 +167,7 @@ func (m *measurement) jobs(repetition int) ([]job, error) {
 			}
 		case "breakdown":
 			m.eachAppAndDevice(func(app, device string) {
-				add(part, app, []string{"--device", device}, []string{"VPPS_TIMES=1", "VPPS_CLOCKS=1"})
+				add(part, app, []string{"--device", device}, []string{"VPPS_TIMES=1", "VPPS_PROFILE=1"})
 			})
 		case "jit":
 			m.eachAppAndDevice(func(app, device string) {

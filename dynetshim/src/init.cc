@@ -69,6 +69,15 @@ std::string device_of_list(const std::string &list) {
   throw std::invalid_argument("--dynet-devices=" + list + ": needs CPU or GPU:k");
 }
 
+// A vpps_log_level by its name.
+int log_level(const std::string &name) {
+  const char *const names[] = {"off", "info", "debug"};
+  for (int level = VPPS_LOG_OFF; level <= VPPS_LOG_DEBUG; level++)
+    if (name == names[level])
+      return level;
+  throw std::invalid_argument("--vpps-log=" + name + ": needs off, info or debug");
+}
+
 // A variable of the environment, NULL in a process that has more rights than its user.
 const char *variable(const char *name) { return secure_getenv(name); }
 
@@ -77,7 +86,7 @@ const char *variable(const char *name) { return secure_getenv(name); }
 DynetParams::DynetParams()
     : random_seed(0), mem_descriptor("512"), weight_decay(0), autobatch(0), profiling(0),
       shared_parameters(false), ngpus_requested(false), ids_requested(false), cpu_requested(false),
-      requested_gpus(-1) {}
+      requested_gpus(-1), vpps_log(-1), vpps_profile(false) {}
 
 DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters) {
   DynetParams p;
@@ -89,11 +98,13 @@ DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters
     std::string flag = flag_name(argv[i], value, has_value);
     bool known = flag == "dynet-mem" || flag == "dynet-weight-decay" || flag == "dynet-seed" ||
                  flag == "dynet-autobatch" || flag == "dynet-profiling" ||
-                 flag == "dynet-devices" || flag == "dynet-gpus" || flag == "vpps-device";
+                 flag == "dynet-devices" || flag == "dynet-gpus" || flag == "vpps-device" ||
+                 flag == "vpps-log" || flag == "vpps-profile";
     if (!known) {
       if (flag.compare(0, 6, "dynet-") == 0 || flag.compare(0, 5, "vpps-") == 0)
         std::cerr << "libvpps: there is no flag --" << flag << ": it is left to the program. "
-                  << "There are --vpps-device, --dynet-devices, --dynet-gpus, --dynet-seed, "
+                  << "There are --vpps-device, --vpps-log, --vpps-profile, --dynet-devices, "
+                     "--dynet-gpus, --dynet-seed, "
                   << "--dynet-weight-decay, --dynet-mem, --dynet-autobatch and --dynet-profiling\n";
       argv[kept++] = argv[i];
       continue;
@@ -122,6 +133,10 @@ DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters
       p.ids_requested = true;
       p.vpps_device = device_of_list(value);
       p.cpu_requested = p.vpps_device == "cpu";
+    } else if (flag == "vpps-log") {
+      p.vpps_log = log_level(value);
+    } else if (flag == "vpps-profile") {
+      p.vpps_profile = integer(flag, value, 1) == 1;
     } else {
       p.vpps_device = value;
     }
@@ -157,7 +172,10 @@ void initialize(DynetParams &params) {
   options.trace = variable("VPPS_TRACE");
   if (const char *times = variable("VPPS_TIMES"))
     options.times = std::string(times) == "1";
+  options.profile = params.vpps_profile; // else the library reads the variable
   options.seed = seed;
+  if (params.vpps_log >= 0)
+    check(vpps_set_log(static_cast<vpps_log_level>(params.vpps_log), nullptr, nullptr));
   vpps_engine *raw = nullptr;
   check(vpps_frontend(VPPS_FRONTEND_BUNDLED));
   check(vpps_engine_open(&options, &raw));

@@ -286,14 +286,24 @@ TEST(tensors) {
 }
 
 TEST(flags) {
-  const char *words[] = {
-      "program",       "--dynet-seed", "5",       "data",        "--dynet_weight_decay=0.25",
-      "--vpps-device", "cpu",          "--other", "--dynet-mem", "1024",
-      nullptr};
+  const char *words[] = {"program",
+                         "--dynet-seed",
+                         "5",
+                         "data",
+                         "--dynet_weight_decay=0.25",
+                         "--vpps-device",
+                         "cpu",
+                         "--other",
+                         "--dynet-mem",
+                         "1024",
+                         "--vpps-log=debug",
+                         "--vpps_profile",
+                         "1",
+                         nullptr};
   std::vector<char *> argv;
   for (const char *w : words)
     argv.push_back(const_cast<char *>(w));
-  int argc = 10;
+  int argc = 13;
   char **p = argv.data();
   DynetParams params = extract_dynet_params(argc, p);
   EQUAL(argc, 3);
@@ -304,11 +314,20 @@ TEST(flags) {
   EQUAL(params.weight_decay, 0.25f);
   EQUAL(params.vpps_device, "cpu");
   EQUAL(params.mem_descriptor, "1024");
+  EQUAL(params.vpps_log, static_cast<int>(VPPS_LOG_DEBUG));
+  CHECK(params.vpps_profile);
+  EQUAL(DynetParams().vpps_log, -1);
   const char *bad[] = {"program", "--dynet-weight-decay=2", nullptr};
   std::vector<char *> bad_argv{const_cast<char *>(bad[0]), const_cast<char *>(bad[1]), nullptr};
   argc = 2;
   p = bad_argv.data();
   THROWS(std::invalid_argument, "below 1", extract_dynet_params(argc, p));
+  const char *level[] = {"program", "--vpps-log=loud", nullptr};
+  std::vector<char *> level_argv{const_cast<char *>(level[0]), const_cast<char *>(level[1]),
+                                 nullptr};
+  argc = 2;
+  p = level_argv.data();
+  THROWS(std::invalid_argument, "off, info or debug", extract_dynet_params(argc, p));
 }
 
 // What extract_dynet_params writes to standard error, of one flag.

@@ -7,6 +7,10 @@
 
 /* -1: the library cannot be opened (msg says why); else the result of cuInit(0). */
 int vpps_load_cuda(const char *name, char *msg, size_t n);
+/* The file that a function was loaded from, NULL if that is not known; of the driver, once loaded.
+ */
+const char *vpps_file_of(void *function);
+const char *vpps_cuda_file(void);
 /* How often the forwarder of a driver function was called in this process. */
 unsigned long long vpps_cuda_calls(const char *function);
 

@@ -3,6 +3,7 @@
 // found at run time; before that it returns an error. With these definitions in
 // the link, -lcuda (which gorgonia.org/cu puts on the linker's command line) has
 // nothing left to provide, and libvpps.so does not depend on the driver.
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -61,6 +62,15 @@ int vpps_load_cuda(const char *name, char *msg, size_t n) {
   for (size_t i = 0; i < n_entries; i++)
     *entries[i].fn = dlsym(driver, entries[i].name);
   return init(0);
+}
+
+const char *vpps_file_of(void *function) {
+  Dl_info info;
+  return function && dladdr(function, &info) ? info.dli_fname : NULL;
+}
+
+const char *vpps_cuda_file(void) {
+  return vpps_file_of(p_cuDeviceGetCount ? (void *)p_cuDeviceGetCount : NULL);
 }
 
 unsigned long long vpps_cuda_calls(const char *function) {

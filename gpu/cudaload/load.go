@@ -38,6 +38,9 @@ var Driver = sync.OnceValue(func() error {
 	}
 })
 
+// DriverFile is the file that the driver was loaded from, "" if none was.
+func DriverFile() string { return C.GoString(C.vpps_cuda_file()) }
+
 // text is a string as C wants it, in Go's memory: C has it for one call.
 func text(s string) *C.char {
 	return (*C.char)(unsafe.Pointer(unsafe.SliceData(append([]byte(s), 0))))

@@ -4,8 +4,10 @@ package cudaload
 
 /*
 #include <stdlib.h>
+#include "driver.h"
 #include "nvrtc.h"
 
+static const char *file_of(const struct nvrtc *l) { return vpps_file_of((void *)l->nvrtcVersion); }
 static nvrtcResult version(const struct nvrtc *l, int *major, int *minor) { return l->nvrtcVersion(major, minor); }
 static nvrtcResult n_archs(const struct nvrtc *l, int *n) { return l->nvrtcGetNumSupportedArchs(n); }
 static nvrtcResult archs(const struct nvrtc *l, int *a) { return l->nvrtcGetSupportedArchs(a); }
@@ -111,6 +113,14 @@ func open(file string) (*NVRTC, error) {
 		}
 	}
 	return n, nil
+}
+
+// Path is the file that was opened, with its folder where the linker found it.
+func (n *NVRTC) Path() string {
+	if path := C.GoString(C.file_of(n.lib)); path != "" {
+		return path
+	}
+	return n.File
 }
 
 func (n *NVRTC) failure(doing string, r C.nvrtcResult) error {

@@ -50,6 +50,20 @@ func (mr *MockDriverMockRecorder) DeviceCount() *gomock.Call {
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "DeviceCount", reflect.TypeOf((*MockDriver)(nil).DeviceCount))
 }
 
+// File mocks base method.
+func (m *MockDriver) File() string {
+	m.ctrl.T.Helper()
+	ret := m.ctrl.Call(m, "File")
+	ret0, _ := ret[0].(string)
+	return ret0
+}
+
+// File indicates an expected call of File.
+func (mr *MockDriverMockRecorder) File() *gomock.Call {
+	mr.mock.ctrl.T.Helper()
+	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "File", reflect.TypeOf((*MockDriver)(nil).File))
+}
+
 // Open mocks base method.
 func (m *MockDriver) Open(ordinal int) (gpu.Device, error) {
 	m.ctrl.T.Helper()

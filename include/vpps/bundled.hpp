@@ -163,7 +163,7 @@ inline vpps_statistics statistics() {
   return s;
 }
 
-/// Where time went since the engine was opened, in ns; parts of the kernel with VPPS_CLOCKS=1.
+/// Where time went since the engine was opened, in ns; parts of the kernel with VPPS_PROFILE=1.
 /// Waits.
 inline vpps_times times() {
   vpps_times t = VPPS_TIMES_INIT;
@@ -177,7 +177,17 @@ inline void flush_timeline() {
   dynet::check(vpps_flush_timeline(dynet::engine("vpps::flush_timeline")->raw));
 }
 
-/// What VPPS_CLOCKS=1 saw of each kind of instruction, as CSV. Waits.
+/// What takes how much memory, on the device and on the host, as a table.
+inline std::string memory_report() {
+  vpps_engine *e = dynet::engine("vpps::memory_report")->raw;
+  size_t size = 0;
+  dynet::check(vpps_memory_report(e, nullptr, 0, &size));
+  std::vector<char> text(size + 1);
+  dynet::check(vpps_memory_report(e, text.data(), text.size(), nullptr));
+  return text.data();
+}
+
+/// What VPPS_PROFILE=1 saw of each kind of instruction, as CSV. Waits.
 inline std::string clock_table() {
   const std::shared_ptr<dynet::Engine> &e = dynet::engine("vpps::clock_table");
   size_t size = 0;

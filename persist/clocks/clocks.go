@@ -1,9 +1,11 @@
-// Package clocks sums over launches what processors with clocks (VPPS_CLOCKS=1) leave of each:
+// Package clocks sums over launches what processors with clocks (VPPS_PROFILE=1) leave of each:
 // where their time went, and what they read of the parameters.
 package clocks
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"libvpps/persist/script"
@@ -148,12 +150,51 @@ func (s *Sum) Table() string {
 			if c.Max == 0 {
 				continue
 			}
-			name := script.Opcode(op).String()
-			if script.Opcode(op) == script.Halt {
-				name = "load"
-			}
-			fmt.Fprintf(&b, "%v,%s,%d,%.0f,%.0f\n", script.Phase(p), name, c.Count, c.Mean, c.Max)
+			fmt.Fprintf(&b, "%v,%s,%d,%.0f,%.0f\n", script.Phase(p), operation(script.Opcode(op)), c.Count, c.Mean, c.Max)
 		}
 	}
+	return b.String()
+}
+
+// operation is an opcode's name. What precedes the first instruction is counted for halt.
+func operation(op script.Opcode) string {
+	if op == script.Halt {
+		return "load"
+	}
+	return op.String()
+}
+
+// Profile is the sum for people: what each kind of instruction in each phase took of the processors' time, the largest
+// share first, and what they did else.
+func (s *Sum) Profile() string {
+	type row struct {
+		phase, name string
+		count       uint64
+		ns          float64
+	}
+	var rows []row
+	for p := range s.Cells {
+		for op, c := range s.Cells[p] {
+			if c.Mean > 0 {
+				rows = append(rows, row{script.Phase(p).String(), operation(script.Opcode(op)), c.Count, c.Mean})
+			}
+		}
+	}
+	rows = append(rows, row{"", "between instructions", 0, s.Parts[Fetch].Mean}, row{"", "idle", 0, s.Parts[Idle].Mean})
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.ns, a.ns) })
+	total := 0.0
+	for _, r := range rows {
+		total += r.ns
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%7s %12s %13s %11s  %-10s %s\n", "share", "seconds", "instructions", "us of each", "phase", "operation")
+	for _, r := range rows {
+		count, each := "", ""
+		if r.count > 0 {
+			count, each = fmt.Sprint(r.count), fmt.Sprintf("%.2f", r.ns/1e3*float64(s.Processors)/float64(r.count))
+		}
+		fmt.Fprintf(&b, "%6.1f%% %12.4f %13s %11s  %-10s %s\n", 100*r.ns/max(total, 1), r.ns/1e9, count, each, r.phase, r.name)
+	}
+	fmt.Fprintf(&b, "seconds are the mean of %d processors; wait and poll are for other processors, load takes matrices into registers\n", s.Processors)
 	return b.String()
 }

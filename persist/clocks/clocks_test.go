@@ -1,6 +1,7 @@
 package clocks
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,4 +49,11 @@ func TestALaunchIsDividedAmongItsParts(t *testing.T) {
 	require.EqualValues(t, 72, s.Streamed)
 	require.Equal(t, "phase,operation,instructions,mean_ns,max_ns\n"+
 		"forward,product,6,80,120\nbackward,wait,0,50,80\nupdate,update,0,10,20\n", s.Table())
+	require.Equal(t, `  share      seconds  instructions  us of each  phase      operation
+  40.0%       0.0000             6        0.03  forward    product
+  25.0%       0.0000                            backward   wait
+  15.0%       0.0000                                       between instructions
+  15.0%       0.0000                                       idle
+   5.0%       0.0000                            update     update
+`, strings.Join(strings.SplitAfter(s.Profile(), "\n")[:6], ""))
 }

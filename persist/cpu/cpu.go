@@ -10,6 +10,7 @@ import (
 	"libvpps/env"
 	"libvpps/jit/kernel"
 	"libvpps/persist/clocks"
+	"libvpps/persist/memory"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
@@ -47,10 +48,27 @@ func New(threads, processors int, waitSeconds float64) (*Executor, error) {
 		return nil, err
 	}
 	e.machine.Check = env.On("VPPS_CHECK", false)
-	if env.On("VPPS_CLOCKS", false) {
-		e.clocks = &clocks.Sum{}
+	if env.On("VPPS_PROFILE", false) {
+		e.Profile()
 	}
 	return e, nil
+}
+
+// Profile has processors leave records of where their time goes, from the next launch on.
+func (e *Executor) Profile() error {
+	if e.clocks == nil {
+		e.clocks = &clocks.Sum{}
+	}
+	return nil
+}
+
+// Memory is what takes how much.
+func (e *Executor) Memory() (uses []memory.Use) {
+	for s := range e.segments {
+		uses = append(uses, memory.Use{Place: memory.Host, What: memory.OfSegment(script.Segment(s)), Bytes: 4 * uint64(len(e.segments[s].floats))})
+	}
+	return append(uses, memory.Use{Place: memory.Host, What: "the script that runs", Bytes: 4 * uint64(e.words)},
+		memory.Use{Place: memory.Host, What: "records of the profile", Bytes: 8 * uint64(e.recorded*script.ClockWords)})
 }
 
 func (e *Executor) unmap() {

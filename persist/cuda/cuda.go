@@ -15,6 +15,7 @@ import (
 	"libvpps/gpu"
 	"libvpps/jit"
 	"libvpps/persist/clocks"
+	"libvpps/persist/memory"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
@@ -64,6 +65,9 @@ type Executor struct {
 	timeline  *timeline   // nil: none
 	library   *plan.Library
 	blas      gpu.BLAS // what library is, nil: nobody has asked for it
+	code      int      // bytes of the loaded kernel
+
+	toDevice, fromDevice atomic.Uint64 // bytes copied so far
 }
 
 type segment struct {
@@ -93,20 +97,32 @@ const resultWords = 64
 func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64, settings plan.Settings, version string) (*Executor, error) {
 	e := &Executor{dev: dev, compiler: compiler, settings: settings, version: version, cache: jit.OpenCache(), waitNS: uint64(waitSeconds * 1e9)}
 	e.options.Check = env.On("VPPS_CHECK", false)
-	if e.options.Clocks = env.On("VPPS_CLOCKS", false); e.options.Clocks {
-		e.clocks = &clocks.Sum{}
-	}
 	if !dev.Info().Cooperative {
 		return nil, fmt.Errorf("%s cannot launch cooperative grids", dev.Info().Name)
 	}
 	e.library = e.newLibrary()
-	e.times = env.On("VPPS_TIMES", false) || e.options.Clocks
+	e.times = env.On("VPPS_TIMES", false)
 	e.timed = e.times
-	if err := e.allocate(); err != nil {
+	err := e.allocate()
+	if err == nil && env.On("VPPS_PROFILE", false) {
+		err = e.Profile()
+	}
+	if err != nil {
 		e.release()
 		return nil, err
 	}
 	return e, nil
+}
+
+// Profile has processors leave records of where their time goes. It is called before there is a plan: the kernel is
+// another one. Clocks are of one launch a batch, so the kernel then forms all gradients.
+func (e *Executor) Profile() error {
+	if e.clocks != nil {
+		return nil
+	}
+	e.options.Clocks, e.clocks = true, &clocks.Sum{}
+	e.library.Refuse(errors.New("clocks are of one launch"))
+	return e.MeasureTimes()
 }
 
 // allocate makes what an executor has from the beginning.
@@ -248,6 +264,7 @@ func (e *Executor) Read(s script.Segment, offset uint64, to []float32) error {
 		copy(to, unsafe.Slice((*float32)(e.result.Mem), resultWords)[offset:])
 		return nil
 	}
+	e.fromDevice.Add(4 * uint64(len(to)))
 	if err := e.dev.CopyFromDevice(unsafe.Pointer(&to[0]), e.segments[s].at+gpu.Ptr(4*offset), 4*len(to)); err != nil {
 		return err
 	}
@@ -263,6 +280,7 @@ func (e *Executor) Write(s script.Segment, offset uint64, from []float32) error 
 		copy(unsafe.Slice((*float32)(e.result.Mem), resultWords)[offset:], from)
 		return nil
 	}
+	e.toDevice.Add(4 * uint64(len(from)))
 	return e.dev.CopyToDevice(e.segments[s].at+gpu.Ptr(4*offset), unsafe.Pointer(&from[0]), 4*len(from))
 }
 
@@ -322,6 +340,7 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 			return err
 		}
 	}
+	e.toDevice.Add(4 * uint64(n))
 	if err := e.dev.CopyAhead(t.dev, t.host.Mem, 4*n); err != nil { // nobody uses the slot, see room
 		return err
 	}
@@ -544,6 +563,46 @@ func (e *Executor) Failed(clear bool) uint32 {
 		e.dev.Memset32(e.status, 0, 1)
 	}
 	return w
+}
+
+// Traffic is the bytes copied to the device and from it. Results of launches, which lie in mapped memory, do not count.
+func (e *Executor) Traffic() (to, from uint64) { return e.toDevice.Load(), e.fromDevice.Load() }
+
+// Kernels is what was compiled, and what the cache had.
+func (e *Executor) Kernels() jit.Counts { return e.cache.Counts() }
+
+// Memory is what takes how much.
+func (e *Executor) Memory() (uses []memory.Use) {
+	add := func(p memory.Place, what string, bytes uint64) {
+		uses = append(uses, memory.Use{Place: p, What: what, Bytes: bytes})
+	}
+	for s := range e.segments {
+		add(memory.Device, memory.OfSegment(script.Segment(s)), 4*e.segments[s].words)
+	}
+	var scripts, copies, records uint64
+	for i := range e.staging {
+		t := &e.staging[i]
+		if t.words > 0 {
+			scripts += 4 * uint64(t.words)
+			copies += 4 * uint64(t.words+slack)
+		}
+		records += uint64(t.clocks.Bytes)
+	}
+	add(memory.Device, "scripts", copies)
+	add(memory.Device, "the kernel's code", uint64(e.code))
+	add(memory.Pinned, "scripts", scripts)
+	add(memory.Pinned, "results and errors", uint64(e.result.Bytes+e.control.Bytes))
+	add(memory.Pinned, "records of the profile", records)
+	return uses
+}
+
+// Free is what is free of the device's memory, and how much it has; 0 if the driver does not tell.
+func (e *Executor) Free() (free, total uint64) {
+	f, t, err := e.dev.MemInfo()
+	if err != nil {
+		return 0, 0
+	}
+	return uint64(f), uint64(t)
 }
 
 // Counts is what the driver was asked for.

@@ -3,25 +3,19 @@ package cuda
 // Gradients that cuBLAS forms between the two parts of a script.
 
 import (
-	"errors"
-
 	"libvpps/gpu"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
 
-// newLibrary is the library of all plans. Clocks are of one launch a batch, so with them the kernel forms all gradients.
+// newLibrary is the library of all plans.
 func (e *Executor) newLibrary() *plan.Library {
-	l := plan.NewLibrary(e.settings, func() (name string, err error) {
+	return plan.NewLibrary(e.settings, func() (name string, err error) {
 		if e.blas, err = e.dev.OpenBLAS(); err != nil {
 			return "", err
 		}
 		return e.blas.Name(), nil
 	})
-	if e.options.Clocks {
-		l.Refuse(errors.New("clocks are of one launch"))
-	}
-	return l
 }
 
 // start puts a slot's script on the stream: a launch or, if it is cut, two with the library's products between them.

@@ -235,7 +235,7 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 		}
 		e.module.Unload()
 	}
-	e.plan, e.module, e.function, e.shared = p, m, f, shared
+	e.plan, e.module, e.function, e.shared, e.code = p, m, f, shared, len(k.Image)
 	if p.InParts() {
 		p.Library = e.library
 	}

@@ -1,6 +1,6 @@
 package script
 
-// What a processor of a build with clocks (VPPS_CLOCKS=1) leaves of a launch: a record of ClockWords
+// What a processor of a build with clocks (VPPS_PROFILE=1) leaves of a launch: a record of ClockWords
 // words of 64 bits, written by jit/kernel/clocks.h. Ticks are of the processor's own counter; begin
 // and end, which are nanoseconds, tell how long one is.
 const (

@@ -87,13 +87,16 @@ static void of_sizes(Model m) {
     memset(&u, 0, sizeof u);
     u.engine = (vpps_engine_options)VPPS_ENGINE_OPTIONS_INIT;
     u.engine.struct_size = size;
-    whole =
-        size >= ENDS(vpps_engine_options, times) || (size >= 4 && size <= 8) ||
-        size == ENDS(vpps_engine_options, device) || size == ENDS(vpps_engine_options, threads) ||
-        size == ENDS(vpps_engine_options, processors) || size == ENDS(vpps_engine_options, seed) ||
-        (size >= ENDS(vpps_engine_options, snapshot_batches) &&
-         size <= offsetof(vpps_engine_options, plan)) ||
-        size == ENDS(vpps_engine_options, plan) || size == ENDS(vpps_engine_options, trace);
+    whole = size >= ENDS(vpps_engine_options, profile) ||
+            (size >= ENDS(vpps_engine_options, times) &&
+             size <= offsetof(vpps_engine_options, profile)) ||
+            (size >= 4 && size <= 8) || size == ENDS(vpps_engine_options, device) ||
+            size == ENDS(vpps_engine_options, threads) ||
+            size == ENDS(vpps_engine_options, processors) ||
+            size == ENDS(vpps_engine_options, seed) ||
+            (size >= ENDS(vpps_engine_options, snapshot_batches) &&
+             size <= offsetof(vpps_engine_options, plan)) ||
+            size == ENDS(vpps_engine_options, plan) || size == ENDS(vpps_engine_options, trace);
     if (!whole) {
       FAILS(VPPS_ERR_ARGUMENT, "VPPS_ENGINE_OPTIONS_INIT", vpps_engine_open(&u.engine, &engine));
     }

@@ -26,6 +26,8 @@
   F(build_info, 1)                                                                                 \
   F(last_error, 1)                                                                                 \
   F(frontend, 2)                                                                                   \
+  F(set_log, 2)                                                                                    \
+  F(system_report, 1)                                                                              \
   F(engine_open, 4)                                                                                \
   F(engine_close, 4)                                                                               \
   F(engine_describe, 2)                                                                            \
@@ -79,7 +81,8 @@
   F(plan_report, 4)                                                                                \
   F(flush_timeline, 4)                                                                             \
   F(script_dump, 1)                                                                                \
-  F(clock_table, 1)
+  F(clock_table, 1)                                                                                \
+  F(memory_report, 2)
 
 #define NAME(name, weight) #name,
 static const char *const names[] = {FUNCTIONS(NAME)};
@@ -507,6 +510,26 @@ static int call_clock_table(Thread *t) {
   size_t n;
   return vpps_clock_table(any(t, ENGINE), one_in(t, 4) ? NULL : t->text, below(t, ROOM),
                           one_in(t, 2) ? NULL : &n);
+}
+static int call_memory_report(Thread *t) {
+  size_t n;
+  return vpps_memory_report(any(t, ENGINE), one_in(t, 4) ? NULL : t->text, below(t, ROOM),
+                            one_in(t, 2) ? NULL : &n);
+}
+static int call_system_report(Thread *t) {
+  size_t n;
+  return vpps_system_report(one_in(t, 4) ? NULL : t->text, below(t, ROOM),
+                            one_in(t, 2) ? NULL : &n);
+}
+/* Gets lines of all threads, while others set it anew. */
+static void log_line(void *data, vpps_log_level level, const char *line) {
+  if (data != &options || level < VPPS_LOG_INFO || !strstr(line, ": ") || strchr(line, '\n'))
+    fail("the log has the line %s", line);
+  if (vpps_engine_seed(engine, 1) != VPPS_ERR_STATE)
+    fail("a call from the function of %s is let in", "vpps_set_log");
+}
+static int call_set_log(Thread *t) {
+  return vpps_set_log((vpps_log_level)(below(t, 5) - 1), log_line, &options);
 }
 static int call_flush_timeline(Thread *t) { return vpps_flush_timeline(any(t, ENGINE)); }
 static int call_script_dump(Thread *t) {

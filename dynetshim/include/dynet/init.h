@@ -9,6 +9,8 @@
 /// [0,1) | | `--vpps-device cpu`, `cuda`, `cuda:N` or `auto` | the device | | `--dynet-devices CPU`
 /// or `GPU:N`, `--dynet-gpus N` | the device, in DyNet's way | | `--dynet-mem`,
 /// `--dynet-autobatch`, `--dynet-profiling` | accepted, without effect |
+/// | `--vpps-log off`, `info` or `debug` | how much is told of what happens |
+/// | `--vpps-profile 1` | measures each kind of instruction, and tells at the end |
 ///
 /// '-' and '_' are the same; values come after a space or '='. Flags that are read are taken out of
 /// argv, others stay. Without a flag the environment variable VPPS_DEVICE names the device; without
@@ -43,6 +45,8 @@ struct DynetParams {
   int requested_gpus;         ///< the number of --dynet-gpus, -1 without it
   std::vector<int> gpu_mask;  ///< without effect: CUDA_VISIBLE_DEVICES selects GPUs
   std::string vpps_device;    ///< "cpu", "cuda", "cuda:N", "auto"; "": VPPS_DEVICE, else "auto"
+  int vpps_log;               ///< a vpps_log_level; -1: VPPS_LOG
+  bool vpps_profile;          ///< measure each kind of instruction; false: VPPS_PROFILE says
 };
 
 /// Reads the flags and takes them out of argv. A wrong value: std::invalid_argument.

@@ -240,7 +240,7 @@ inline vpps_statistics statistics() {
   return s;
 }
 
-// Where time went since the engine was opened; parts of the kernel with VPPS_CLOCKS=1. Waits.
+// Where time went since the engine was opened; parts of the kernel with VPPS_PROFILE=1. Waits.
 inline vpps_times times() {
   vpps_times t = VPPS_TIMES_INIT;
   installed::check(vpps_engine_times(installed::parameters::all().engine(), &t));
@@ -252,7 +252,17 @@ inline void flush_timeline() {
   installed::check(vpps_flush_timeline(installed::parameters::all().engine()));
 }
 
-// What VPPS_CLOCKS=1 saw of each kind of instruction, as CSV. Waits.
+/// What takes how much memory, on the device and on the host, as a table.
+inline std::string memory_report() {
+  vpps_engine *e = installed::parameters::all().engine();
+  size_t size = 0;
+  installed::check(vpps_memory_report(e, nullptr, 0, &size));
+  std::vector<char> text(size + 1);
+  installed::check(vpps_memory_report(e, text.data(), text.size(), nullptr));
+  return text.data();
+}
+
+// What VPPS_PROFILE=1 saw of each kind of instruction, as CSV. Waits.
 inline std::string clock_table() {
   vpps_engine *e = installed::parameters::all().engine();
   size_t size = 0;

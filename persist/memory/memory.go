@@ -1,0 +1,68 @@
+// Package memory is the report of what takes how much memory, on the device and on the host.
+package memory
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"libvpps/persist/script"
+)
+
+// Place is where memory is.
+type Place int
+
+const (
+	Device Place = iota
+	Pinned       // host memory that a GPU can address
+	Host
+)
+
+func (p Place) String() string { return [...]string{"device", "pinned", "host"}[p] }
+
+// Use is memory that something has.
+type Use struct {
+	Place Place
+	What  string
+	Bytes uint64 // allocated
+	Used  uint64 // of these, in use; 0: all, or not known
+}
+
+// segments names what is in a segment for who does not know segments.
+var segments = [script.Segments]string{
+	script.SegParam: "parameters", script.SegGrad: "gradients of parameters", script.SegTable: "lookup tables",
+	script.SegTGrad: "gradients of lookup tables", script.SegAct: "values and gradients of nodes", script.SegInput: "inputs",
+	script.SegResult: "results", script.SegState: "trainers' memory",
+}
+
+// OfSegment is what a segment holds.
+func OfSegment(s script.Segment) string { return segments[s] }
+
+// Table is the report, a line for each use and place, the largest first.
+func Table(uses []Use) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%-7s %-34s %12s %12s\n", "place", "what", "bytes", "in use")
+	for place := Device; place <= Host; place++ {
+		var here []Use
+		total := uint64(0)
+		for _, u := range uses {
+			if u.Place == place && u.Bytes > 0 {
+				here = append(here, u)
+				total += u.Bytes
+			}
+		}
+		slices.SortStableFunc(here, func(x, y Use) int { return cmp.Compare(y.Bytes, x.Bytes) })
+		for _, u := range here {
+			used := ""
+			if u.Used > 0 {
+				used = fmt.Sprint(u.Used)
+			}
+			b.WriteString(strings.TrimRight(fmt.Sprintf("%-7s %-34s %12d %12s", place, u.What, u.Bytes, used), " ") + "\n")
+		}
+		if total > 0 {
+			fmt.Fprintf(&b, "%-7s %-34s %12d\n", place, "all of these", total)
+		}
+	}
+	return b.String()
+}
