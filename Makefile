@@ -58,8 +58,9 @@ HARDEN  := -fvisibility=hidden -fstack-protector-strong -U_FORTIFY_SOURCE -D_FOR
 export CGO_CFLAGS   := -O2 -g $(HARDEN) -I$(CURDIR)/gpu/cudaload
 export CGO_CXXFLAGS := -O2 -g $(HARDEN)
 export CGO_LDFLAGS  := -O2 -g -Wl,--as-needed -L$(CURDIR)/$(B)/stub
+# The build's identity is of its content: Go's own would be of the folder's path too.
 # start.ld: Go starts at the first call, not when the library is loaded (capi/start.c).
-SOFLAGS := -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-soname,libvpps.so.$(SERIES) \
+SOFLAGS := -Wl,--build-id=sha1 -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-soname,libvpps.so.$(SERIES) \
            -Wl,--version-script=$(CURDIR)/packaging/libvpps.map -Wl,-T,$(CURDIR)/packaging/start.ld
 
 CFLAGS   ?= -O2 -g
@@ -110,7 +111,7 @@ GOSOURCES := $(shell find bridge capi env gpu jit log persist include \( -name '
 lib: $(B)/libvpps.so
 $(B)/libvpps.so: $(GOSOURCES) $(STUB)
 	bash test/telling "building libvpps.so" $(GO) build -tags cuda -trimpath -buildvcs=false -buildmode=c-shared -pgo=packaging/scripts.pgo \
-	    -ldflags "-s -w -extldflags '$(SOFLAGS)'" -o $(B)/go/libvpps.so ./capi
+	    -ldflags "-s -w -buildid= -B none -extldflags '$(SOFLAGS)'" -o $(B)/go/libvpps.so ./capi
 	cp $(B)/go/libvpps.so $(B)/libvpps.so.new && mv $(B)/libvpps.so.new $(B)/libvpps.so.$(VERSION) # running programs keep theirs
 	ln -sf libvpps.so.$(VERSION) $(B)/libvpps.so.$(SERIES)
 	ln -sf libvpps.so.$(SERIES) $@
