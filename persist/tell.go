@@ -65,8 +65,8 @@ func (e *Engine) memoryReport() string {
 	}
 	for s := range script.Segments {
 		for i := range uses {
-			if u := &uses[i]; u.What == memory.OfSegment(s) {
-				u.Used = 4 * e.inUse(s)
+			if u := &uses[i]; u.What == memory.OfSegment(s) && s != script.SegInput && s != script.SegResult {
+				u.Used, u.Known = 4*e.inUse(s), true
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func (e *Engine) onHost() []memory.Use {
 	}
 	heap, live := heapBytes()
 	return []memory.Use{use("the snapshot of the parameters", e.snapshot.bytes()), use("copies that the program sees", copies),
-		use("gradients of batches in flight", gradients), {Place: memory.Host, What: "graphs, scripts in the making (heap)", Bytes: heap, Used: live}}
+		use("gradients of batches in flight", gradients), {Place: memory.Host, What: "graphs, scripts in the making (heap)", Bytes: heap, Used: live, Known: true}}
 }
 
 // heapBytes is what Go's heap has of the system, and what is used of it.

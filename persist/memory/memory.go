@@ -25,8 +25,9 @@ func (p Place) String() string { return [...]string{"device", "pinned", "host"}[
 type Use struct {
 	Place Place
 	What  string
-	Bytes uint64 // allocated
-	Used  uint64 // of these, in use; 0: all, or not known
+	Bytes uint64 // reserved
+	Used  uint64 // of these, in use now, if Known
+	Known bool
 }
 
 // segments names what is in a segment for who does not know segments.
@@ -42,7 +43,7 @@ func OfSegment(s script.Segment) string { return segments[s] }
 // Table is the report, a line for each use and place, the largest first.
 func Table(uses []Use) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-7s %-34s %12s %12s\n", "place", "what", "bytes", "in use")
+	fmt.Fprintf(&b, "%-7s %-34s %12s %12s\n", "place", "what", "reserved", "in use")
 	for place := Device; place <= Host; place++ {
 		var here []Use
 		total := uint64(0)
@@ -55,7 +56,7 @@ func Table(uses []Use) string {
 		slices.SortStableFunc(here, func(x, y Use) int { return cmp.Compare(y.Bytes, x.Bytes) })
 		for _, u := range here {
 			used := ""
-			if u.Used > 0 {
+			if u.Known {
 				used = fmt.Sprint(u.Used)
 			}
 			b.WriteString(strings.TrimRight(fmt.Sprintf("%-7s %-34s %12d %12s", place, u.What, u.Bytes, used), " ") + "\n")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+
+	"libvpps/log"
 )
 
 // Gradients that are formed in blocks can be formed by a library, too: by cuBLAS, from operands that the kernel has
@@ -50,7 +52,7 @@ func (l *Library) Ready() bool {
 	if l.find != nil && l.why == "" {
 		var err error
 		if l.name, err = l.find(); err != nil {
-			l.why = firstLine(err)
+			l.refuse(err)
 		}
 		l.find = nil
 	}
@@ -61,7 +63,12 @@ func (l *Library) Ready() bool {
 func (l *Library) Refuse(why error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.refuse(why)
+}
+
+func (l *Library) refuse(why error) {
 	l.why = firstLine(why)
+	log.Infof("fallback", "the kernel forms all gradients, without cuBLAS: %s", l.why)
 }
 
 func firstLine(err error) string {

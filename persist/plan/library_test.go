@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"libvpps/log"
 )
 
 // The library is found once, when it is first wanted, and the report says what came of it.
@@ -25,6 +27,9 @@ func TestALibraryIsFoundWhenItIsFirstWanted(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			found := 0
+			var lines []string
+			log.Set(log.Info, func(_ log.Level, line string) { lines = append(lines, line) })
+			defer log.Set(log.Off, nil)
 			p := &Plan{Library: NewLibrary(c.settings, func() (string, error) {
 				found++
 				return "cuBLAS 12.9", c.err
@@ -38,6 +43,7 @@ func TestALibraryIsFoundWhenItIsFirstWanted(t *testing.T) {
 			p.Library.Refuse(errors.New("it failed"))
 			require.False(t, p.Library.Ready())
 			require.Contains(t, p.Report(), "by the kernel, as those of fewer: it failed\n")
+			require.Equal(t, "fallback: the kernel forms all gradients, without cuBLAS: it failed", lines[len(lines)-1])
 		})
 	}
 	require.False(t, (*Library)(nil).Ready())

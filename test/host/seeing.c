@@ -102,6 +102,7 @@ int main(void) {
   char what[256];
   Model m;
   int on_gpu, calls;
+  alarm(60); /* a call that is let in waits for itself */
   FAILS(VPPS_ERR_ARGUMENT, "VPPS_LOG_OFF", vpps_set_log((vpps_log_level)3, NULL, NULL));
   FAILS(VPPS_ERR_ARGUMENT, "VPPS_LOG_OFF", vpps_set_log((vpps_log_level)-1, NULL, NULL));
   CHECK(vpps_set_log(VPPS_LOG_INFO, hear, &heard) == VPPS_OK);
