@@ -24,19 +24,6 @@ type job struct {
 	err     error
 }
 
-// finished reports whether no worker has anything to do with the job any more; nil is no job.
-func (j *job) finished() bool {
-	if j == nil {
-		return true
-	}
-	select {
-	case <-j.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // builders is how many workers there are, one for each batch that may be on its way: scripts are built side by side, and
 // launched in order.
 const builders = inFlight + 1

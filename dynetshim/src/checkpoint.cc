@@ -160,7 +160,7 @@ void checkpoint::save(const std::string &file, const blobs &own) const {
 checkpoint::blobs checkpoint::load(const std::string &file) const {
   const c_numbers in_c;
   const opened from(file);
-  const blobs own = from.own();
+  blobs own = from.own();
   contents all(model_, trainer_, handle_);
   std::istringstream text(from.blob(front_end));
   front_end_state state(model_, trainer_);

@@ -104,8 +104,8 @@ private:
       const ssize_t n = readlink(path.c_str(), to, sizeof to);
       if (n <= 0 || size_t(n) == sizeof to)
         break;
-      const std::string target(to, size_t(n));
-      path = target[0] == '/' ? target : folder_of(path) + target;
+      path = to[0] == '/' ? "" : folder_of(path);
+      path.append(to, size_t(n));
     }
     return path;
   }

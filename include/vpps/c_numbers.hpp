@@ -24,7 +24,7 @@ private:
 
   // Made once; 0 without memory for it.
   static locale_t c_locale() {
-    static const locale_t c = newlocale(LC_ALL_MASK, "C", locale_t(0));
+    static const locale_t c = newlocale(LC_ALL_MASK, "C", locale_t());
     return c;
   }
 
