@@ -8,14 +8,14 @@ import "C"
 
 import (
 	"libvpps/persist"
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 func trainerOptions(o *C.vpps_ctrainer_options) (persist.TrainerOptions, error) {
 	if o.rule > C.VPPS_RULE_EG {
 		return persist.TrainerOptions{}, argument("update rule %d: this version has those up to EG (%d)", uint32(o.rule), C.VPPS_RULE_EG)
 	}
-	return persist.TrainerOptions{Rule: script.Rule(o.rule), LearningRate: float32(o.learning_rate), Clipping: o.clipping != 0,
+	return persist.TrainerOptions{Rule: isa.Rule(o.rule), LearningRate: float32(o.learning_rate), Clipping: o.clipping != 0,
 		Threshold: float32(o.clip_threshold), Sparse: o.sparse != 0, Collection: uint32(o.collection),
 		Momentum: float32(o.momentum), Rho: float32(o.rho), Epsilon: float32(o.epsilon),
 		Beta1: float32(o.beta_1), Beta2: float32(o.beta_2)}, nil

@@ -12,8 +12,8 @@ import (
 	"strings"
 
 	"libvpps/jit/kernel"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
 
 // Entry is the kernel's name.
@@ -264,8 +264,8 @@ func outerStage(p *plan.Plan, width int) (items, bytes int) {
 
 // What a warp needs for a chain, and how the first one's slots are aligned (jit/kernel/chain.h).
 const (
-	chainMemory = (4*32 + 8) * script.MaxSlots
-	chainAlign  = 4 * 32 * script.MaxSlots
+	chainMemory = (4*32 + 8) * isa.MaxSlots
+	chainAlign  = 4 * 32 * isa.MaxSlots
 )
 
 // chainWarps is how many warps work on a chain: all, where there is memory.

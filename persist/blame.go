@@ -1,8 +1,5 @@
 package persist
 
-// Blame: what of a batch that is not finite was so first. Nothing is looked at while all goes well. A batch that failed has
-// changed nothing, so its graph is evaluated again, with a look at each value, in memory behind that of all graphs.
-
 import (
 	"fmt"
 	"math"
@@ -10,8 +7,12 @@ import (
 	"strings"
 
 	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 	"libvpps/persist/script"
 )
+
+// Blame: what of a batch that is not finite was so first. Nothing is looked at while all goes well. A batch that failed has
+// changed nothing, so its graph is evaluated again, with a look at each value, in memory behind that of all graphs.
 
 // evidence is what a batch was made of. Its recording keeps the nodes until the batch's result is read.
 type evidence struct {
@@ -225,14 +226,14 @@ func (x extent) String() string {
 type looker struct {
 	e       *Engine
 	end     uint32 // of segment act: nothing lies beyond
-	segment script.Segment
+	segment isa.Segment
 	from    uint32 // where buffer is from
 	buffer  []float32
 	err     error
 }
 
 // at is what n values at a place are.
-func (k *looker) at(s script.Segment, at, n uint32) extent {
+func (k *looker) at(s isa.Segment, at, n uint32) extent {
 	const most = 1 << 16
 	x := extent{least: float32(math.Inf(1)), most: float32(math.Inf(-1)), n: n}
 	good := true
@@ -240,7 +241,7 @@ func (k *looker) at(s script.Segment, at, n uint32) extent {
 		if s != k.segment || at+i < k.from || at+i >= k.from+uint32(len(k.buffer)) {
 			k.segment, k.from = s, at+i
 			end := at + n
-			if s == script.SegAct {
+			if s == isa.SegAct {
 				end = k.end
 			}
 			k.buffer = slices.Grow(k.buffer[:0], most)[:min(most, end-k.from)]

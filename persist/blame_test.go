@@ -9,7 +9,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 // devices are the models that batches run on: at once, through workers, and on a stand-in for a GPU.
@@ -263,5 +263,5 @@ func TestABatchIsNamedAloneIfThereIsNoMemoryToLook(t *testing.T) {
 	require.ErrorIs(t, err, ErrNumeric)
 	require.ErrorContains(t, err, "batch 1: its loss is not finite (NaN); look for NaN or infinity in the loss; ")
 	require.NoError(t, told(m, h, product(1, 1), 3))
-	require.NotZero(t, m.used[script.SegResult])
+	require.NotZero(t, m.used[isa.SegResult])
 }

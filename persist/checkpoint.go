@@ -1,8 +1,5 @@
 package persist
 
-// Checkpoints: all that training goes on from, in one file. Saving waits for the batches in flight. Loading reads and
-// checks everything before it changes anything.
-
 import (
 	"fmt"
 	"slices"
@@ -10,8 +7,11 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/jit/kernel"
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
+
+// Checkpoints: all that training goes on from, in one file. Saving waits for the batches in flight. Loading reads and
+// checks everything before it changes anything.
 
 // Contents are what a checkpoint is made of and goes to: parameters, trainers and handles correspond by their order.
 type Contents struct {
@@ -182,7 +182,7 @@ func (e *Engine) writeParameter(w *sectionWriter, p *parameter, collection uint3
 }
 
 // writeFloats copies a part of a segment.
-func (e *Engine) writeFloats(w *sectionWriter, s script.Segment, at, n uint64, buffer []float32) {
+func (e *Engine) writeFloats(w *sectionWriter, s isa.Segment, at, n uint64, buffer []float32) {
 	for n > 0 && w.err == nil {
 		part := buffer[:min(n, uint64(len(buffer)))]
 		if err := e.download(s, at, part); err != nil {
@@ -211,7 +211,7 @@ func (t *Trainer) write(w *sectionWriter, collection uint32, ids []uint32, buffe
 		w.u32(uint32(len(t.ids)))
 		for k, id := range t.ids {
 			w.u32(uint32(slices.Index(ids, id)))
-			t.e.writeFloats(w, script.SegState, uint64(t.state[k]), t.sizes[k], buffer)
+			t.e.writeFloats(w, isa.SegState, uint64(t.state[k]), t.sizes[k], buffer)
 		}
 	})
 }
@@ -426,7 +426,7 @@ func (s *staged) stageTrainer(e *Engine, r *sectionReader, to *Contents) error {
 		return wrong(ErrState, "more trainers than the %d that are to be loaded", k)
 	}
 	t := to.Trainers[k]
-	x := stagedTrainer{options: TrainerOptions{Rule: script.Rule(r.u32()), Clipping: r.flag(), Sparse: r.flag()}}
+	x := stagedTrainer{options: TrainerOptions{Rule: isa.Rule(r.u32()), Clipping: r.flag(), Sparse: r.flag()}}
 	o := &x.options
 	collection := r.u32()
 	for _, f := range []*float32{&o.LearningRate, &o.Threshold, &o.Momentum, &o.Rho, &o.Epsilon, &o.Beta1, &o.Beta2} {
@@ -525,7 +525,7 @@ func (t *Trainer) load(s *stagedTrainer) error {
 		if len(s.states[k]) == 0 {
 			continue
 		}
-		if err := t.e.upload(script.SegState, uint64(state[k]), s.states[k]); err != nil {
+		if err := t.e.upload(isa.SegState, uint64(state[k]), s.states[k]); err != nil {
 			return err
 		}
 	}

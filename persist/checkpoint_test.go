@@ -15,7 +15,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 // run is a model that trains: a vector, a table, dropout and weight decay, by some rule.
@@ -25,13 +25,13 @@ type run struct {
 	losses   []float32
 }
 
-func newRun(t *testing.T, rule script.Rule) *run {
+func newRun(t *testing.T, rule isa.Rule) *run {
 	t.Helper()
 	m := newModel(t, 0.05)
 	return m.run(rule, paramTable, paramW)
 }
 
-func (m *model) run(rule script.Rule, ids ...uint32) *run {
+func (m *model) run(rule isa.Rule, ids ...uint32) *run {
 	m.Helper()
 	trainer, err := m.NewTrainer(TrainerOptions{Rule: rule, LearningRate: 0.05, Clipping: true, Threshold: 5, Sparse: true,
 		Momentum: 0.9, Rho: 0.95, Epsilon: 1e-3, Beta1: 0.9, Beta2: 0.999}, ids)
@@ -99,9 +99,9 @@ func (r *run) state() string {
 // What goes on from a checkpoint gives the bits of what was never interrupted: values, states, losses that are told late,
 // dropout, the factor of the weight decay, a gradient that is pending.
 func TestWhatIsLoadedGoesOnAsIfNeverInterrupted(t *testing.T) {
-	for rule := range script.Rules {
+	for rule := range isa.Rules {
 		for _, pending := range []bool{false, true} {
-			t.Run(fmt.Sprint(script.RuleTable[rule].Name, pending), func(t *testing.T) {
+			t.Run(fmt.Sprint(isa.RuleTable[rule].Name, pending), func(t *testing.T) {
 				file := filepath.Join(t.TempDir(), "checkpoint")
 				straight, saved, resumed := newRun(t, rule), newRun(t, rule), newRun(t, rule)
 				straight.train(0, 9)
@@ -131,7 +131,7 @@ func TestWhatIsLoadedGoesOnAsIfNeverInterrupted(t *testing.T) {
 // The trainer's parameters may have been added in another order: the norm is summed up in that of the file.
 func TestTheOrderOfATrainersParametersIsLoaded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "checkpoint")
-	first, second := newRun(t, script.Adam), newModel(t, 0.05).run(script.Adam, paramW, paramTable)
+	first, second := newRun(t, isa.Adam), newModel(t, 0.05).run(isa.Adam, paramW, paramTable)
 	first.train(0, 5)
 	first.save(file)
 	require.NoError(t, second.load(file))
@@ -189,7 +189,7 @@ func TestHostCopiesAreSavedAndLoaded(t *testing.T) {
 
 func TestBlobsAreTheProgramsOwn(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "checkpoint")
-	r := newRun(t, script.SGD)
+	r := newRun(t, isa.SGD)
 	r.contents.Blobs = []Blob{{"position", []byte("17")}, {"", nil}, {"order", make([]byte, 1<<20)}}
 	r.save(file)
 	c, err := OpenCheckpoint(file)
@@ -215,38 +215,38 @@ func TestBlobsAreTheProgramsOwn(t *testing.T) {
 // What does not fit is refused, and changes nothing.
 func TestACheckpointOfSomethingElseIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "checkpoint")
-	saved := newRun(t, script.Adam)
+	saved := newRun(t, isa.Adam)
 	saved.train(0, 4)
 	saved.save(file)
 	for _, c := range []struct {
 		words  string
-		rule   script.Rule
+		rule   isa.Rule
 		change func(*run)
 	}{
-		{"update rule", script.Momentum, func(*run) {}},
-		{"1 trainers and 1 handles", script.Adam, func(r *run) { r.contents.Handles = nil }},
-		{"more trainers", script.Adam, func(r *run) { r.contents.Trainers = nil }},
-		{"not among those", script.Adam, func(r *run) { r.contents.IDs = r.contents.IDs[:1] }},
-		{"make the same", script.Adam, func(r *run) { r.contents.IDs = []uint32{paramTable, paramW} }},
-		{"named twice", script.Adam, func(r *run) { r.contents.IDs = []uint32{paramW, paramW} }},
-		{"2 parameters, 3", script.Adam, func(r *run) {
+		{"update rule", isa.Momentum, func(*run) {}},
+		{"1 trainers and 1 handles", isa.Adam, func(r *run) { r.contents.Handles = nil }},
+		{"more trainers", isa.Adam, func(r *run) { r.contents.Trainers = nil }},
+		{"not among those", isa.Adam, func(r *run) { r.contents.IDs = r.contents.IDs[:1] }},
+		{"make the same", isa.Adam, func(r *run) { r.contents.IDs = []uint32{paramTable, paramW} }},
+		{"named twice", isa.Adam, func(r *run) { r.contents.IDs = []uint32{paramW, paramW} }},
+		{"2 parameters, 3", isa.Adam, func(r *run) {
 			id, err := r.NewParameter(0, "more", dim(2), false, nil)
 			require.NoError(r, err)
 			r.contents.IDs = append(r.contents.IDs, id)
 		}},
-		{"2 parameters, here 3", script.Adam, func(r *run) {
+		{"2 parameters, here 3", isa.Adam, func(r *run) {
 			id, err := r.NewParameter(0, "more", dim(2), false, nil)
 			require.NoError(r, err)
 			require.NoError(r, r.contents.Trainers[0].Add([]uint32{id}))
 			r.contents.IDs = append(r.contents.IDs, id)
 		}},
-		{"another collection", script.Adam, func(r *run) {
+		{"another collection", isa.Adam, func(r *run) {
 			other, err := r.NewCollection(0)
 			require.NoError(r, err)
 			r.params[paramTable].collection = other
 		}},
-		{`"w" of [2], here it is "x"`, script.Adam, func(r *run) { r.params[paramW].name = "x" }},
-		{`of [2], here it is "w" of [1 2]`, script.Adam, func(r *run) { r.params[paramW].dim = dim(1, 2) }},
+		{`"w" of [2], here it is "x"`, isa.Adam, func(r *run) { r.params[paramW].name = "x" }},
+		{`of [2], here it is "w" of [1 2]`, isa.Adam, func(r *run) { r.params[paramW].dim = dim(1, 2) }},
 	} {
 		r := newRun(t, c.rule)
 		r.train(0, 2)
@@ -283,7 +283,7 @@ func reseal(b []byte) {
 // Files damaged at random, with right checksums too: each is loaded or refused, and what is refused has changed nothing.
 func TestDamagedCheckpoints(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "checkpoint")
-	saved, r := newRun(t, script.Adam), newRun(t, script.Adam)
+	saved, r := newRun(t, isa.Adam), newRun(t, isa.Adam)
 	saved.train(0, 4)
 	saved.accumulate()
 	saved.contents.Blobs = []Blob{{"position", []byte("17")}}
@@ -330,7 +330,7 @@ func TestDamagedCheckpoints(t *testing.T) {
 // Later versions may add sections: those that need not be understood are skipped.
 func TestSectionsThatAreNotKnown(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "checkpoint")
-	r := newRun(t, script.SGD)
+	r := newRun(t, isa.SGD)
 	r.save(file)
 	good, err := os.ReadFile(file)
 	require.NoError(t, err)
@@ -367,7 +367,7 @@ func TestFilesThatAreNoCheckpoints(t *testing.T) {
 		require.ErrorIs(t, err, ErrFile, file)
 		require.ErrorContains(t, err, file)
 	}
-	r := newRun(t, script.SGD)
+	r := newRun(t, isa.SGD)
 	require.ErrorIs(t, r.SaveCheckpoint(filepath.Join(folder, "none", "file"), &r.contents), ErrFile)
 	require.ErrorIs(t, r.SaveCheckpoint(folder, &r.contents), ErrFile)
 	require.ErrorIs(t, r.SaveCheckpoint(pipe, &r.contents), ErrFile)

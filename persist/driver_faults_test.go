@@ -1,9 +1,5 @@
 package persist
 
-// Every call of the driver fails in turn, whatever the program was doing. A fault that the device survives is an error of the
-// call, or of the one that waits for it, and nothing is lost: parameters are those before the failed call, bit by bit, and the same call
-// then does what it would have done. Of a device that is lost the last snapshot can be read.
-
 import (
 	"errors"
 	"fmt"
@@ -17,9 +13,13 @@ import (
 	"libvpps/gpu/mocks"
 	"libvpps/persist/cuda"
 	"libvpps/persist/cuda/standin"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
+
+// Every call of the driver fails in turn, whatever the program was doing. A fault that the device survives is an error of the
+// call, or of the one that waits for it, and nothing is lost: parameters are those before the failed call, bit by bit, and the same call
+// then does what it would have done. Of a device that is lost the last snapshot can be read.
 
 // place is a call of the driver: the n-th during what the program was doing.
 type place struct {
@@ -40,20 +40,20 @@ type life struct {
 var states = []struct {
 	name string
 	plan plan.Settings
-	rule script.Rule
+	rule isa.Rule
 	come func(l *life) error
 }{
-	{"at its begin", plan.Settings{}, script.SGD, func(l *life) error { return nil }},
-	{"in training", plan.Settings{}, script.SGD, func(l *life) error { return l.train(5) }},
-	{"in training by Adam", plan.Settings{}, script.Adam, func(l *life) error { return l.train(4) }},
-	{"in training by momentum, with gradients to apply", plan.Settings{}, script.Momentum, func(l *life) error { return errors.Join(l.train(3), l.backward()) }},
-	{"in training beyond the registers", plan.Settings{Registers: 1, Partials: 1, Library: 1}, script.SGD, func(l *life) error { return l.train(3) }},
-	{"in training with atomics", plan.Settings{Atomics: true}, script.Adagrad, func(l *life) error { return l.train(3) }},
-	{"after a new matrix", plan.Settings{}, script.SGD, func(l *life) error { return errors.Join(l.train(2), l.grow()) }},
-	{"in training with rows that processors share", plan.Settings{Columns: 1, RowsPerWarp: 1}, script.AMSGrad, func(l *life) error { return l.train(3) }},
-	{"in training in shared memory", plan.Settings{Registers: 1, Copies: 1}, script.RMSProp, func(l *life) error { return l.train(3) }},
-	{"in evaluation", plan.Settings{Copies: 1}, script.Adadelta, func(l *life) error { return errors.Join(l.forward(), l.forward()) }},
-	{"with batches in flight", plan.Settings{}, script.SGD, func(l *life) error { return errors.Join(l.train(2), l.send(), l.send()) }},
+	{"at its begin", plan.Settings{}, isa.SGD, func(l *life) error { return nil }},
+	{"in training", plan.Settings{}, isa.SGD, func(l *life) error { return l.train(5) }},
+	{"in training by Adam", plan.Settings{}, isa.Adam, func(l *life) error { return l.train(4) }},
+	{"in training by momentum, with gradients to apply", plan.Settings{}, isa.Momentum, func(l *life) error { return errors.Join(l.train(3), l.backward()) }},
+	{"in training beyond the registers", plan.Settings{Registers: 1, Partials: 1, Library: 1}, isa.SGD, func(l *life) error { return l.train(3) }},
+	{"in training with atomics", plan.Settings{Atomics: true}, isa.Adagrad, func(l *life) error { return l.train(3) }},
+	{"after a new matrix", plan.Settings{}, isa.SGD, func(l *life) error { return errors.Join(l.train(2), l.grow()) }},
+	{"in training with rows that processors share", plan.Settings{Columns: 1, RowsPerWarp: 1}, isa.AMSGrad, func(l *life) error { return l.train(3) }},
+	{"in training in shared memory", plan.Settings{Registers: 1, Copies: 1}, isa.RMSProp, func(l *life) error { return l.train(3) }},
+	{"in evaluation", plan.Settings{Copies: 1}, isa.Adadelta, func(l *life) error { return errors.Join(l.forward(), l.forward()) }},
+	{"with batches in flight", plan.Settings{}, isa.SGD, func(l *life) error { return errors.Join(l.train(2), l.send(), l.send()) }},
 }
 
 // doings are what a program may be doing then. Each ends with a call that waits.
@@ -194,7 +194,7 @@ func (l *life) memory() (all []float32, err error) {
 			return nil, err
 		}
 		all = append(all, v...)
-		if n := script.RuleTable[l.trainer.options.Rule].States; n > 0 {
+		if n := isa.RuleTable[l.trainer.options.Rule].States; n > 0 {
 			v = make([]float32, n*int(p.Size))
 			if err := l.trainer.ReadState(id, v); err != nil {
 				return nil, err

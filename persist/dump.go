@@ -1,17 +1,11 @@
 package persist
 
-import (
-	"strings"
-
-	"libvpps/persist/script"
-)
+import "libvpps/persist/isa"
 
 // disassembly is a script as text, "" before the first.
-func disassembly(s *script.Script) string {
+func disassembly(s *isa.Script) string {
 	if len(s.Words) == 0 {
 		return ""
 	}
-	var b strings.Builder
-	script.Disassemble(&b, s)
-	return b.String()
+	return isa.Disassemble(s)
 }

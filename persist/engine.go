@@ -14,8 +14,10 @@ import (
 	"libvpps/env"
 	"libvpps/log"
 	"libvpps/persist/cpu"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
+	"libvpps/persist/verify"
 )
 
 // Executor runs scripts on one device. It is used by one goroutine at a time.
@@ -26,15 +28,15 @@ type Executor interface {
 	// Plan lays matrices out for the device.
 	Plan(matrices []plan.Matrix) (*plan.Plan, error)
 	// Grow makes room for n floats in a segment, keeping what is there.
-	Grow(s script.Segment, n uint64) error
+	Grow(s isa.Segment, n uint64) error
 	// Read and Write wait for the launches before them.
-	Read(s script.Segment, offset uint64, to []float32) error
-	Write(s script.Segment, offset uint64, from []float32) error
+	Read(s isa.Segment, offset uint64, to []float32) error
+	Write(s isa.Segment, offset uint64, from []float32) error
 	// Zero sets n floats to 0, as if they were written.
-	Zero(s script.Segment, offset, n uint64) error
+	Zero(s isa.Segment, offset, n uint64) error
 	// Launch runs a script; on a GPU it returns before the script has run. The script's
 	// words may be reused at once.
-	Launch(s *script.Script, batch uint32) error
+	Launch(s *isa.Script, batch uint32) error
 	// Wait waits for all launches and returns the first error since; WaitBatch for the launch of a
 	// batch and those before it. Reading segment result waits for nothing.
 	Wait() error
@@ -71,10 +73,10 @@ type Engine struct {
 	views       []script.Param // params as lowering sees them, same index
 	collections []Collection
 	graphs      map[*Graph]struct{}
-	recordings  []*recording            // of closed graphs
-	used        [script.Segments]uint64 // floats handed out, those in free included
-	free        [script.Segments]spans  // memory of parameters that are gone, by the segment of their values
-	destroyed   uint64                  // parameters
+	recordings  []*recording         // of closed graphs
+	used        [isa.Segments]uint64 // floats handed out, those in free included
+	free        [isa.Segments]spans  // memory of parameters that are gone, by the segment of their values
+	destroyed   uint64               // parameters
 	room        room
 	plan        *plan.Plan
 	unplanned   bool        // a matrix was added since
@@ -91,8 +93,8 @@ type Engine struct {
 	host        hostTimes
 	timeline    timeline
 	slow        slow
-	last        script.Script // the last call's, for Dump
-	dead        error         // the device is gone
+	last        isa.Script // the last call's, for Dump
+	dead        error      // the device is gone
 	snapshot    snapshot
 	closed      bool
 	flights     []*flight           // batches of fb whose results are not read yet, the oldest first
@@ -169,8 +171,8 @@ func newEngine(exec Executor, seed uint32) *Engine {
 	}
 	e.plan, _ = plan.Sliced(nil, 1)
 	e.unplanned = true
-	e.used[script.SegResult] = resultSlot * resultSlots
-	exec.Grow(script.SegResult, e.used[script.SegResult])
+	e.used[isa.SegResult] = resultSlot * resultSlots
+	exec.Grow(isa.SegResult, e.used[isa.SegResult])
 	return e
 }
 
@@ -358,15 +360,15 @@ func (e *Engine) run(r *script.Request) (*script.Built, error) {
 	e.stats.ScheduleNS += now() - t
 	e.stats.Script = uint64(len(built.Script.Words))
 	if e.verify {
-		if err := script.Verify(&built.Script, e.plan); err != nil {
+		if err := verify.Verify(&built.Script, e.plan); err != nil {
 			return nil, fmt.Errorf("internal: the script is not sound: %w", err)
 		}
 	}
-	if err := e.grow(script.SegAct, uint64(r.Base)+uint64(built.Used), "activations"); err != nil {
+	if err := e.grow(isa.SegAct, uint64(r.Base)+uint64(built.Used), "activations"); err != nil {
 		return nil, e.broke(err)
 	}
 	if r.Result != script.NoOffset {
-		if err := e.upload(script.SegResult, uint64(r.Result), noResult[:]); err != nil {
+		if err := e.upload(isa.SegResult, uint64(r.Result), noResult[:]); err != nil {
 			return nil, err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist/cpu"
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 // stubborn is a CPU executor that refuses when it is told to.
@@ -22,14 +22,14 @@ type stubborn struct {
 	lost bool // the device is gone
 }
 
-func (s *stubborn) Grow(seg script.Segment, n uint64) error {
+func (s *stubborn) Grow(seg isa.Segment, n uint64) error {
 	if s.full {
 		return errors.New("8 bytes needed, 4 free")
 	}
 	return s.Executor.Grow(seg, n)
 }
 
-func (s *stubborn) Launch(sc *script.Script, batch uint32) error {
+func (s *stubborn) Launch(sc *isa.Script, batch uint32) error {
 	if s.lost {
 		return errors.New("fallen off the bus")
 	}

@@ -1,7 +1,5 @@
 package persist
 
-// What a failure of the executor means for the engine.
-
 import (
 	"errors"
 	"fmt"
@@ -9,8 +7,11 @@ import (
 	"strings"
 
 	"libvpps/gpu"
+	"libvpps/persist/isa"
 	"libvpps/persist/script"
 )
+
+// What a failure of the executor means for the engine.
 
 // errRefused is of a launch that the driver did not start: nothing has changed.
 var errRefused = fmt.Errorf("%w: it refused to start", ErrDevice)
@@ -104,7 +105,7 @@ func (e *Engine) lost() bool { return errors.Is(e.dead, ErrDevice) }
 
 // grow makes room in a segment for what. A failure that the driver does not call another is one of
 // memory.
-func (e *Engine) grow(s script.Segment, n uint64, what string) error {
+func (e *Engine) grow(s isa.Segment, n uint64, what string) error {
 	err := e.exec.Grow(s, n)
 	var d *gpu.Error
 	if err == nil || errors.As(err, &d) && !d.OutOfMemory() {
@@ -114,7 +115,7 @@ func (e *Engine) grow(s script.Segment, n uint64, what string) error {
 }
 
 // download and upload copy from and to a segment.
-func (e *Engine) download(s script.Segment, offset uint64, to []float32) error {
+func (e *Engine) download(s isa.Segment, offset uint64, to []float32) error {
 	if err := e.exec.Read(s, offset, to); err != nil {
 		return e.broke(err)
 	}
@@ -122,14 +123,14 @@ func (e *Engine) download(s script.Segment, offset uint64, to []float32) error {
 }
 
 // zero sets n floats of a segment to 0.
-func (e *Engine) zero(s script.Segment, offset, n uint64) error {
+func (e *Engine) zero(s isa.Segment, offset, n uint64) error {
 	if err := e.exec.Zero(s, offset, n); err != nil {
 		return e.broke(err)
 	}
 	return nil
 }
 
-func (e *Engine) upload(s script.Segment, offset uint64, from []float32) error {
+func (e *Engine) upload(s isa.Segment, offset uint64, from []float32) error {
 	if err := e.exec.Write(s, offset, from); err != nil {
 		return e.broke(err)
 	}

@@ -1,16 +1,16 @@
 package persist
 
-// Batches of fb in flight. An update is recorded when its batch is launched; a batch whose
-// gradients turn out not to be finite has changed no parameter, and neither have those behind
-// it, so what was recorded for them is taken back.
-
 import (
 	"slices"
 
 	"libvpps/jit/kernel"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
+
+// Batches of fb in flight. An update is recorded when its batch is launched; a batch whose
+// gradients turn out not to be finite has changed no parameter, and neither have those behind
+// it, so what was recorded for them is taken back.
 
 // flight is a batch whose result was not read yet, and what was known before its update.
 type flight struct {
@@ -264,5 +264,5 @@ func (e *Engine) result(slot, batch uint32) (r [5]float32, err error) {
 	if err := e.exec.WaitBatch(batch); err != nil {
 		return r, e.fail(err)
 	}
-	return r, e.download(script.SegResult, uint64(slot), r[:])
+	return r, e.download(isa.SegResult, uint64(slot), r[:])
 }

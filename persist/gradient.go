@@ -1,15 +1,15 @@
 package persist
 
-// Gradients in memory that the program has, too: it reads, writes and clears them there, as in
-// DyNet. Invariant: of such a parameter, what is not pending is zero in memory. A dense gradient
-// always pends, so that what the program writes counts without a call.
-
 import (
 	"slices"
 	"unsafe"
 
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
+
+// Gradients in memory that the program has, too: it reads, writes and clears them there, as in
+// DyNet. Invariant: of such a parameter, what is not pending is zero in memory. A dense gradient
+// always pends, so that what the program writes counts without a call.
 
 // GradientMemory gives the program the gradient itself where the device computes in host memory,
 // nil elsewhere. share false: the program has it no longer.
@@ -77,7 +77,7 @@ func (e *Engine) SetTouched(id uint32, rows []uint32, all bool) error {
 // memory is a part of a parameter where the device has it, nil if that is no memory of the host.
 func (e *Engine) memory(p *parameter, part Part) unsafe.Pointer {
 	x, ok := e.exec.(interface {
-		Segment(script.Segment) []float32
+		Segment(isa.Segment) []float32
 	})
 	if !ok {
 		return nil

@@ -8,7 +8,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 // shareGradient is the gradient's memory as the program has it.
@@ -22,7 +22,7 @@ func (m *model) shareGradient(id uint32) []float32 {
 
 func (m *model) sgd(ids ...uint32) *Trainer {
 	m.Helper()
-	t, err := m.NewTrainer(TrainerOptions{Rule: script.SGD, LearningRate: 1, Sparse: true}, ids)
+	t, err := m.NewTrainer(TrainerOptions{Rule: isa.SGD, LearningRate: 1, Sparse: true}, ids)
 	require.NoError(m, err)
 	return t
 }
@@ -108,7 +108,7 @@ func TestAGradientIsSharedAsItReads(t *testing.T) {
 // After one gradient that is not finite the program sets it to zero and goes on.
 func TestAClearedGradientIsForgiven(t *testing.T) {
 	m := newModel(t, 0)
-	trainer, err := m.NewTrainer(TrainerOptions{Rule: script.SGD, LearningRate: 1, Clipping: true, Threshold: 50, Sparse: true}, []uint32{paramW})
+	trainer, err := m.NewTrainer(TrainerOptions{Rule: isa.SGD, LearningRate: 1, Clipping: true, Threshold: 50, Sparse: true}, []uint32{paramW})
 	require.NoError(t, err)
 	g := m.shareGradient(paramW)
 	g[0] = inf

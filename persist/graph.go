@@ -1,15 +1,16 @@
 package persist
 
-// Graphs: what was recorded, which nodes are evaluated and where their values are.
-
 import (
 	"fmt"
 	"slices"
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 	"libvpps/persist/script"
 )
+
+// Graphs: what was recorded, which nodes are evaluated and where their values are.
 
 // Graph is one computation graph. Its methods are an engine's calls.
 type Graph struct {
@@ -378,7 +379,7 @@ func (g *Graph) Value(w *bridge.Words, node uint32, to []float32) error {
 			return wrong(ErrArgument, "node %d has %d elements, room for %d", node, want, len(to))
 		}
 		if g.spent {
-			return g.e.download(script.SegAct, uint64(at), to)
+			return g.e.download(isa.SegAct, uint64(at), to)
 		}
 		if err := g.evaluate(node); err != nil {
 			return err
@@ -500,7 +501,7 @@ func (g *Graph) Gradient(node uint32, to []float32) error {
 		clear(to)
 		return nil
 	}
-	return g.e.download(script.SegAct, uint64(at), to)
+	return g.e.download(isa.SegAct, uint64(at), to)
 }
 
 // Truncate drops nodes from node on. A graph that is cleared leaves a batch in flight its nodes.

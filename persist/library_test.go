@@ -1,8 +1,5 @@
 package persist
 
-// Gradients that a library forms, on the stand-in for a GPU: they are those of the kernel and of the CPU, and where the
-// library fails the kernel forms them.
-
 import (
 	"errors"
 	"math"
@@ -18,10 +15,13 @@ import (
 	"libvpps/persist/cpu"
 	"libvpps/persist/cuda"
 	"libvpps/persist/cuda/standin"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/reference"
-	"libvpps/persist/script"
 )
+
+// Gradients that a library forms, on the stand-in for a GPU: they are those of the kernel and of the CPU, and where the
+// library fails the kernel forms them.
 
 // The model of these tests: no matrix has its gradient in registers.
 const (
@@ -112,7 +112,7 @@ func wideWords(inputs int, scale float32) (w *bridge.Words, loss uint32) {
 }
 
 // wideHandle is a handle with an update rule over all parameters.
-func (m *model) wideHandle(rule script.Rule, threshold float32) *Handle {
+func (m *model) wideHandle(rule isa.Rule, threshold float32) *Handle {
 	m.Helper()
 	ids := []uint32{wideW, wideV, wideB, wideT}
 	t, err := m.NewTrainer(TrainerOptions{Rule: rule, LearningRate: 0.05, Clipping: true, Threshold: threshold, Sparse: true,
@@ -157,9 +157,9 @@ func alike(t *testing.T, want, have [][]float32) {
 func TestALibrarysGradientsTrainAsTheKernels(t *testing.T) {
 	for _, c := range []struct {
 		name      string
-		rule      script.Rule
+		rule      isa.Rule
 		threshold float32
-	}{{"clipped", script.SGD, 0.5}, {"momentum", script.Momentum, 1e6}, {"adam", script.Adam, 5}} {
+	}{{"clipped", isa.SGD, 0.5}, {"momentum", isa.Momentum, 1e6}, {"adam", isa.Adam, 5}} {
 		t.Run(c.name, func(t *testing.T) {
 			train := func(m *model) (losses []float32, values [][]float32) {
 				h := m.wideHandle(c.rule, c.threshold)
@@ -201,7 +201,7 @@ func TestALibrarysGradientsTrainAsTheKernels(t *testing.T) {
 // Gradients add up: over two calls of backward, and a batch of fb behind one.
 func TestALibraryAddsToGradientsThatAreThere(t *testing.T) {
 	train := func(m *model) (gradients, values [][]float32) {
-		h := m.wideHandle(script.SGD, 5)
+		h := m.wideHandle(isa.SGD, 5)
 		backward := func(inputs int) {
 			g := m.NewGraph()
 			defer g.Close()
@@ -247,7 +247,7 @@ func TestALibraryFormsTheGradientsOfRandomGraphs(t *testing.T) {
 // A batch that is lowered by parts, and a checking build, which finds NaN in memory that is used again.
 func TestALibrarysGradientsOfALargeBatch(t *testing.T) {
 	train := func(m *model) [][]float32 {
-		h := m.wideHandle(script.SGD, 5)
+		h := m.wideHandle(isa.SGD, 5)
 		for range 3 {
 			_, err := m.fb(h, 200, 1)
 			require.NoError(t, err)
@@ -270,7 +270,7 @@ func TestALibrarysGradientsOfALargeBatch(t *testing.T) {
 func TestWithClocksTheKernelFormsTheGradients(t *testing.T) {
 	t.Setenv("VPPS_PROFILE", "1")
 	m, g := beyondRegisters(t, 1)
-	_, err := m.fb(m.wideHandle(script.SGD, 5), 5, 1)
+	_, err := m.fb(m.wideHandle(isa.SGD, 5), 5, 1)
 	require.NoError(t, err)
 	require.Zero(t, g.Calls()["OpenBLAS"])
 	require.Contains(t, m.PlanReport(), "by the kernel, as those of fewer: clocks are of one launch\n")
@@ -279,7 +279,7 @@ func TestWithClocksTheKernelFormsTheGradients(t *testing.T) {
 // Only gradients with as many items are the library's, and it is not looked for before.
 func TestALibraryIsForManyItems(t *testing.T) {
 	m, g := beyondRegisters(t, 0)
-	h := m.wideHandle(script.SGD, 5)
+	h := m.wideHandle(isa.SGD, 5)
 	_, err := m.fb(h, 127, 1) // 254 items
 	require.NoError(t, err)
 	require.Zero(t, g.Calls()["OpenBLAS"])
@@ -298,7 +298,7 @@ func TestALibraryIsForManyItems(t *testing.T) {
 
 func TestABatchThatIsNotFiniteBehindALibraryChangesNothing(t *testing.T) {
 	m, _ := beyondRegisters(t, 1)
-	h := m.wideHandle(script.Momentum, 5)
+	h := m.wideHandle(isa.Momentum, 5)
 	_, err := m.fb(h, 5, 1)
 	require.NoError(t, err)
 	before := m.everything(Values)
@@ -313,14 +313,14 @@ func TestABatchThatIsNotFiniteBehindALibraryChangesNothing(t *testing.T) {
 // Without a library the kernel forms the gradients, and the report says why.
 func TestWithoutALibraryTheKernelFormsTheGradients(t *testing.T) {
 	c := onCPU(t)
-	h := c.wideHandle(script.SGD, 5)
+	h := c.wideHandle(isa.SGD, 5)
 	for range 3 {
 		_, err := c.fb(h, 5, 1)
 		require.NoError(t, err)
 	}
 	m, g := beyondRegisters(t, 1)
 	failing(g, "OpenBLAS", 0, 1, errors.New("no usable cuBLAS: install it\nlibcublas.so.12: no such file"))
-	h = m.wideHandle(script.SGD, 5)
+	h = m.wideHandle(isa.SGD, 5)
 	for range 3 {
 		_, err := m.fb(h, 5, 1)
 		require.NoError(t, err)
@@ -342,7 +342,7 @@ func TestAProductThatTheLibraryRefusesIsAnErrorOfItsBatch(t *testing.T) {
 	}{{"in flight", false}, {"behind a backward", true}} {
 		t.Run(c.name, func(t *testing.T) {
 			m, g := beyondRegisters(t, 1)
-			h := m.wideHandle(script.SGD, 5)
+			h := m.wideHandle(isa.SGD, 5)
 			_, err := m.fb(h, 5, 1)
 			require.NoError(t, err)
 			if c.pending {
@@ -381,7 +381,7 @@ func TestALibrarysGradientsOnAGPU(t *testing.T) {
 		t.Skip("skipped: needs a GPU (VPPS_TEST_GPU=1)")
 	}
 	train := func(m *model) [][]float32 {
-		h := m.wideHandle(script.SGD, 5)
+		h := m.wideHandle(isa.SGD, 5)
 		for _, inputs := range []int{5, 40, 200} {
 			_, err := m.fb(h, inputs, 1)
 			require.NoError(t, err)

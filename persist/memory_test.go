@@ -1,7 +1,5 @@
 package persist
 
-// Memory: of destroyed parameters, of large ones, and what a caller's sizes may take.
-
 import (
 	"math"
 	"math/rand/v2"
@@ -11,8 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"libvpps/bridge/ops"
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
+
+// Memory: of destroyed parameters, of large ones, and what a caller's sizes may take.
 
 func TestMemoryOfDestroyedParametersIsUsedAgain(t *testing.T) {
 	for device, open := range map[string]func(t *testing.T) *model{
@@ -21,7 +21,7 @@ func TestMemoryOfDestroyedParametersIsUsedAgain(t *testing.T) {
 	} {
 		t.Run(device, func(t *testing.T) {
 			m := open(t)
-			used := func() [2]uint64 { return [2]uint64{m.used[script.SegParam], m.used[script.SegTable]} }
+			used := func() [2]uint64 { return [2]uint64{m.used[isa.SegParam], m.used[isa.SegTable]} }
 			var after [2]uint64
 			for k := range 20 {
 				var ids []uint32

@@ -1,16 +1,17 @@
 package persist
 
-// Parameters: the engine holds the master copy in the executor's segments. What a program reads and
-// writes through pointers is in exposed.go.
-
 import (
 	"fmt"
 	"slices"
 	"unsafe"
 
 	"libvpps/bridge"
+	"libvpps/persist/isa"
 	"libvpps/persist/script"
 )
+
+// Parameters: the engine holds the master copy in the executor's segments. What a program reads and
+// writes through pointers is in exposed.go.
 
 type parameter struct {
 	script.Param
@@ -39,16 +40,16 @@ func (p *parameter) free() {
 	}
 }
 
-func (p *parameter) segment(part Part) script.Segment {
+func (p *parameter) segment(part Part) isa.Segment {
 	switch {
 	case p.Lookup && part == Values:
-		return script.SegTable
+		return isa.SegTable
 	case p.Lookup:
-		return script.SegTGrad
+		return isa.SegTGrad
 	case part == Values:
-		return script.SegParam
+		return isa.SegParam
 	}
-	return script.SegGrad
+	return isa.SegGrad
 }
 
 // NewParameter creates a parameter; values may be nil (zeros).
@@ -103,7 +104,7 @@ func (e *Engine) place(p *parameter, values []float32) (err error) {
 			e.unplace(p)
 		}
 	}()
-	for _, s := range []script.Segment{val, grad} {
+	for _, s := range []isa.Segment{val, grad} {
 		if err := e.grow(s, at+size, fmt.Sprintf("parameter %q", p.name)); err != nil {
 			return e.broke(err)
 		}

@@ -1,9 +1,5 @@
 package persist
 
-// The pipeline: while the program records batch i+2, workers turn batch i+1 (and i+2, once
-// recorded) into scripts and the device executes batch i. What a call has to report is found
-// before the batch is handed over, so a worker fails only where the machine does.
-
 import (
 	"math"
 	"runtime"
@@ -12,8 +8,13 @@ import (
 	"sync"
 	"time"
 
+	"libvpps/persist/isa"
 	"libvpps/persist/script"
 )
+
+// The pipeline: while the program records batch i+2, workers turn batch i+1 (and i+2, once
+// recorded) into scripts and the device executes batch i. What a call has to report is found
+// before the batch is handed over, so a worker fails only where the machine does.
 
 // job is a batch on its way to the device.
 type job struct {
@@ -150,7 +151,7 @@ func (w *worker) next(awake bool) *job {
 }
 
 // noResult is what a launch that is skipped leaves.
-var noResult = [5]float32{math.Float32frombits(script.Sentinel)}
+var noResult = [5]float32{math.Float32frombits(isa.Sentinel)}
 
 func (e *Engine) launchJob(builder *script.Builder, j *job, track int) (err error) {
 	defer func() {
@@ -174,10 +175,10 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int) (err erro
 	}
 	e.stats.ScheduleNS += t
 	e.stats.Script = uint64(len(built.Script.Words))
-	if err := e.grow(script.SegAct, uint64(j.request.Base)+uint64(built.Used), "activations"); err != nil {
+	if err := e.grow(isa.SegAct, uint64(j.request.Base)+uint64(built.Used), "activations"); err != nil {
 		return err
 	}
-	if err := e.exec.Write(script.SegResult, uint64(j.request.Result), noResult[:]); err != nil {
+	if err := e.exec.Write(isa.SegResult, uint64(j.request.Result), noResult[:]); err != nil {
 		return err
 	}
 	e.last = built.Script

@@ -7,7 +7,7 @@ import (
 
 	"libvpps/bridge/ops"
 	"libvpps/persist/cpu"
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 // ahead is a CPU executor that claims to return before a launch has run, so that batches go
@@ -111,7 +111,7 @@ type prophet struct {
 
 func (p *prophet) Foretell(offset uint64, _ uint32) (float32, bool, error) {
 	var loss [1]float32
-	err := p.Read(script.SegResult, offset, loss[:])
+	err := p.Read(isa.SegResult, offset, loss[:])
 	return loss[0], true, err
 }
 

@@ -1,9 +1,5 @@
 package persist
 
-// Random graphs on every kind of executor and plan, held to a float64 evaluator. An engine trains thousands of small graphs, in
-// sequences of calls: fb several times in flight, forward in pieces, backward, update. After each sequence all that
-// the engine knows - losses, values, gradients, parameters, what rules remember - is compared.
-
 import (
 	"fmt"
 	"math"
@@ -18,10 +14,14 @@ import (
 	"libvpps/persist/cpu"
 	"libvpps/persist/cuda"
 	"libvpps/persist/cuda/standin"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/reference"
-	"libvpps/persist/script"
 )
+
+// Random graphs on every kind of executor and plan, held to a float64 evaluator. An engine trains thousands of small graphs, in
+// sequences of calls: fb several times in flight, forward in pieces, backward, update. After each sequence all that
+// the engine knows - losses, values, gradients, parameters, what rules remember - is compared.
 
 // dealtOut is a CPU executor whose matrices lie as a function says.
 type dealtOut struct {
@@ -164,7 +164,7 @@ func (w *world) fill() {
 
 // train makes a trainer of some parameters, and its handle.
 func (w *world) train(ids []uint32) {
-	rule := script.Rule(w.rng.IntN(int(script.EG))) // EG wants positive values
+	rule := isa.Rule(w.rng.IntN(int(isa.EG))) // EG wants positive values
 	o := TrainerOptions{LearningRate: 1.0 / 128, Clipping: true, Threshold: []float32{0.0625, 1 << 20}[w.rng.IntN(2)], Rule: rule,
 		Momentum: 0.75, Rho: 0.875, Epsilon: 0.03125, Beta1: 0.75, Beta2: 0.875, Sparse: w.rng.IntN(2) == 0}
 	t, err := w.engine.NewTrainer(o, ids)
@@ -172,9 +172,9 @@ func (w *world) train(ids []uint32) {
 	h, err := w.engine.NewHandle(ids, t)
 	w.ok(err)
 	w.real, w.handles = append(w.real, t), append(w.handles, h)
-	w.trainers = append(w.trainers, reference.NewTrainer(reference.Trainer{Rule: script.RuleTable[rule].Name, Rate: float64(o.LearningRate), Sparse: o.Sparse,
+	w.trainers = append(w.trainers, reference.NewTrainer(reference.Trainer{Rule: isa.RuleTable[rule].Name, Rate: float64(o.LearningRate), Sparse: o.Sparse,
 		Threshold: float64(o.Threshold), Momentum: 0.75, Rho: 0.875, Epsilon: 0.03125, B1: 0.75, B2: 0.875}, w.model, ids))
-	w.what += fmt.Sprintf(", %s clipped at %g sparse %v", script.RuleTable[rule].Name, o.Threshold, o.Sparse)
+	w.what += fmt.Sprintf(", %s clipped at %g sparse %v", isa.RuleTable[rule].Name, o.Threshold, o.Sparse)
 }
 
 func single(v []float64) []float32 {
@@ -349,10 +349,10 @@ func (r *reckoning) finish() {
 	}
 }
 
-func ruleByName(name string) *script.RuleInfo {
-	for i := range script.RuleTable {
-		if script.RuleTable[i].Name == name {
-			return &script.RuleTable[i]
+func ruleByName(name string) *isa.RuleInfo {
+	for i := range isa.RuleTable {
+		if isa.RuleTable[i].Name == name {
+			return &isa.RuleTable[i]
 		}
 	}
 	panic(name)

@@ -1,7 +1,5 @@
 package persist
 
-// What the engine tells of itself: lines of the log, counters, memory, the profile.
-
 import (
 	"regexp"
 	"strings"
@@ -11,8 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"libvpps/log"
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
+
+// What the engine tells of itself: lines of the log, counters, memory, the profile.
 
 // listen has lines of a level come to a list, until the test ends.
 func listen(t *testing.T, l log.Level) *[]string {
@@ -39,7 +39,7 @@ func TestTheLogTellsOfPlanCompilationAndSnapshots(t *testing.T) {
 	m, _ := onGPU(t)
 	m.addMatrix()
 	m.snapshot.every = 4
-	batches(m, m.by(script.SGD), 8)
+	batches(m, m.by(isa.SGD), 8)
 	require.Len(t, saying(*lines, `^plan: 1 matrices, 24 bytes, on \d+ processors, 1 an SM; \d rows a warp, up to \d+ copies; registers a thread: \d+ for weights`), 1)
 	require.NotEmpty(t, saying(*lines, `^compile: a kernel for 1 matrix: .* by NVRTC`))
 	require.NotEmpty(t, saying(*lines, `^snapshot: after update 4: \d+ bytes in`))
@@ -52,7 +52,7 @@ func TestDebugTellsOfMemoryAtTheEnd(t *testing.T) {
 	lines := listen(t, log.Debug)
 	m, _ := onGPU(t)
 	m.addMatrix()
-	batches(m, m.by(script.Adam), 2)
+	batches(m, m.by(isa.Adam), 2)
 	m.Close()
 	require.NotEmpty(t, saying(*lines, `^plan:   M +3 x 2`))
 	for _, what := range []string{`device  parameters +\d+ +\d+`, `device  trainers' memory +\d+ +\d+`, `device  scripts +\d+`, `device  the kernel's code`,
@@ -79,7 +79,7 @@ func TestCountersOfAGPU(t *testing.T) {
 	m, _ := onGPU(t)
 	m.addMatrix()
 	before := m.Statistics()
-	h := m.by(script.SGD)
+	h := m.by(isa.SGD)
 	batches(m, h, 5)
 	_, err := h.SyncLatestLoss()
 	require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestTheProfileIsToldAtTheEnd(t *testing.T) {
 			lines := listen(t, log.Off) // it is asked for
 			m := open()
 			require.NoError(t, m.measure(Options{Profile: true}))
-			batches(m, m.by(script.SGD), 6)
+			batches(m, m.by(isa.SGD), 6)
 			m.Close()
 			require.Len(t, saying(*lines, `^profile: .*; 6 batches, 6 launches$`), 1)
 			require.Len(t, saying(*lines, `^profile: host, seconds: record `), 1)

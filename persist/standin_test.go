@@ -1,7 +1,5 @@
 package persist
 
-// The engine on a GPU that does everything as late as it may, and on one that fails.
-
 import (
 	"sync"
 	"testing"
@@ -13,9 +11,11 @@ import (
 	"libvpps/gpu/mocks"
 	"libvpps/persist/cuda"
 	"libvpps/persist/cuda/standin"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
+
+// The engine on a GPU that does everything as late as it may, and on one that fails.
 
 // onGPU is the little model on a stand-in for a GPU, which is closed with nothing left.
 func onGPU(t *testing.T) (*model, *standin.GPU) {
@@ -88,7 +88,7 @@ func (m *model) handleOfAll() *Handle {
 }
 
 // by is a handle with an update rule.
-func (m *model) by(rule script.Rule) *Handle {
+func (m *model) by(rule isa.Rule) *Handle {
 	m.Helper()
 	ids := []uint32{paramW, paramTable, paramM}
 	t, err := m.NewTrainer(TrainerOptions{Rule: rule, LearningRate: 0.05, Clipping: true, Threshold: 5, Sparse: true,
@@ -102,8 +102,8 @@ func (m *model) by(rule script.Rule) *Handle {
 // The device runs behind by as much as it may: whoever reused pinned memory, results, activations or
 // states too early would train something else than the CPU does.
 func TestBatchesOnADeviceThatIsBehindGiveTheCPUsResults(t *testing.T) {
-	for rule := range script.Rules {
-		t.Run(script.RuleTable[rule].Name, func(t *testing.T) {
+	for rule := range isa.Rules {
+		t.Run(isa.RuleTable[rule].Name, func(t *testing.T) {
 			c := newModel(t, 0)
 			c.addMatrix()
 			want := batches(c, c.by(rule), 20)

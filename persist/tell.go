@@ -1,7 +1,5 @@
 package persist
 
-// What the log says of plans, and of an engine that is closed.
-
 import (
 	"fmt"
 	"os"
@@ -10,10 +8,12 @@ import (
 
 	"libvpps/log"
 	"libvpps/persist/clocks"
+	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
+
+// What the log says of plans, and of an engine that is closed.
 
 // size is bytes for people.
 func size(bytes uint64) string {
@@ -63,9 +63,9 @@ func (e *Engine) memoryReport() string {
 	if x, ok := e.exec.(interface{ Memory() []memory.Use }); ok && !e.closed {
 		uses = x.Memory()
 	}
-	for s := range script.Segments {
+	for s := range isa.Segments {
 		for i := range uses {
-			if u := &uses[i]; u.What == memory.OfSegment(s) && s != script.SegInput && s != script.SegResult {
+			if u := &uses[i]; u.What == memory.OfSegment(s) && s != isa.SegInput && s != isa.SegResult {
 				u.Used, u.Known = 4*e.inUse(s), true
 			}
 		}
@@ -84,11 +84,11 @@ func (e *Engine) memoryReport() string {
 }
 
 // inUse is how many floats of a segment something has.
-func (e *Engine) inUse(s script.Segment) (n uint64) {
+func (e *Engine) inUse(s isa.Segment) (n uint64) {
 	switch s {
-	case script.SegAct:
+	case isa.SegAct:
 		return uint64(e.top())
-	case script.SegState:
+	case isa.SegState:
 		n = e.used[s]
 		for size, free := range e.freeStates {
 			n -= size * uint64(len(free))

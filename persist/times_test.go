@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"libvpps/persist/clocks"
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 // With clocks results are the same, on both devices, and every phase of every batch has its time.
@@ -19,10 +19,10 @@ func TestClocksSeeEveryPhase(t *testing.T) {
 	for name, open := range devices {
 		t.Run(name, func(t *testing.T) {
 			m := open()
-			want := batches(m, m.by(script.Adam), 12)
+			want := batches(m, m.by(isa.Adam), 12)
 			t.Setenv("VPPS_PROFILE", "1")
 			m = open()
-			have := batches(m, m.by(script.Adam), 12)
+			have := batches(m, m.by(isa.Adam), 12)
 			for id := range want {
 				require.Equal(t, want[id], have[id])
 			}
@@ -38,19 +38,19 @@ func TestClocksSeeEveryPhase(t *testing.T) {
 			if s.Processors > 1 {
 				require.Positive(t, s.Parts[clocks.Waiting].Max)
 			}
-			cell := func(p script.Phase, op script.Opcode) uint64 { return s.Cells[p][op].Count }
+			cell := func(p isa.Phase, op isa.Opcode) uint64 { return s.Cells[p][op].Count }
 			holders := len(m.plan.Of(0)) / max(1, m.plan.Matrices[0].Copies)
-			require.EqualValues(t, 12*holders, cell(script.InForward, script.Product))
-			require.EqualValues(t, 12*holders, cell(script.InBackward, script.ProductT))
-			require.EqualValues(t, 12*holders, cell(script.InGradients, script.Outer))
-			require.NotZero(t, cell(script.InUpdate, script.Clip))
-			require.NotZero(t, cell(script.InUpdate, script.Update))
-			for _, op := range []script.Opcode{script.Product, script.ProductT, script.Outer, script.Clip, script.Update} {
+			require.EqualValues(t, 12*holders, cell(isa.InForward, isa.Product))
+			require.EqualValues(t, 12*holders, cell(isa.InBackward, isa.ProductT))
+			require.EqualValues(t, 12*holders, cell(isa.InGradients, isa.Outer))
+			require.NotZero(t, cell(isa.InUpdate, isa.Clip))
+			require.NotZero(t, cell(isa.InUpdate, isa.Update))
+			for _, op := range []isa.Opcode{isa.Product, isa.ProductT, isa.Outer, isa.Clip, isa.Update} {
 				all := uint64(0)
-				for p := range script.Phases {
+				for p := range isa.Phases {
 					all += cell(p, op)
 				}
-				require.Equal(t, max(cell(script.InForward, op), cell(script.InBackward, op), cell(script.InGradients, op), cell(script.InUpdate, op)), all, op)
+				require.Equal(t, max(cell(isa.InForward, op), cell(isa.InBackward, op), cell(isa.InGradients, op), cell(isa.InUpdate, op)), all, op)
 			}
 			dense := uint64(m.params[paramW].Size + m.params[paramM].Size)
 			require.Equal(t, 12*4*dense, s.Updated, "each update reads the parameters once")

@@ -1,15 +1,16 @@
 package persist
 
-// Training: updates, handles and the paper's one call, fb.
-
 import (
 	"math"
 	"slices"
 
 	"libvpps/bridge"
 	"libvpps/log"
+	"libvpps/persist/isa"
 	"libvpps/persist/script"
 )
+
+// Training: updates, handles and the paper's one call, fb.
 
 // resultSlot is where the next launch reports.
 func (e *Engine) resultSlot() uint32 { return (e.batch + 1) % resultSlots * resultSlot }
@@ -83,7 +84,7 @@ func (e *Engine) NewHandle(ids []uint32, t *Trainer) (*Handle, error) {
 		return nil, err
 	}
 	if t == nil {
-		t = &Trainer{e: e, options: TrainerOptions{Rule: script.SGD, LearningRate: 0.1, Clipping: true, Threshold: 5, Sparse: true}}
+		t = &Trainer{e: e, options: TrainerOptions{Rule: isa.SGD, LearningRate: 0.1, Clipping: true, Threshold: 5, Sparse: true}}
 		if err := t.add(ids); err != nil {
 			return nil, err
 		}

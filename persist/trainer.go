@@ -1,12 +1,13 @@
 package persist
 
-// Trainers: update rules, their hyper-parameters and what they remember of parameters.
-
 import (
 	"math"
 
+	"libvpps/persist/isa"
 	"libvpps/persist/script"
 )
+
+// Trainers: update rules, their hyper-parameters and what they remember of parameters.
 
 // Trainer is an update rule for some parameters.
 type Trainer struct {
@@ -26,8 +27,8 @@ func (e *Engine) NewTrainer(o TrainerOptions, ids []uint32) (*Trainer, error) {
 	if e.dead != nil {
 		return nil, e.dead
 	}
-	if o.Rule >= script.Rules {
-		return nil, wrong(ErrArgument, "update rule %d: there are %d", o.Rule, script.Rules)
+	if o.Rule >= isa.Rules {
+		return nil, wrong(ErrArgument, "update rule %d: there are %d", o.Rule, isa.Rules)
 	}
 	t := &Trainer{e: e, options: TrainerOptions{Rule: o.Rule}}
 	if err := t.set(o); err != nil {
@@ -59,7 +60,7 @@ func (t *Trainer) add(ids []uint32) error {
 	}
 	n := len(t.ids)
 	for _, id := range ids {
-		size := uint64(t.e.params[id].Size) * uint64(script.RuleTable[t.options.Rule].States)
+		size := uint64(t.e.params[id].Size) * uint64(isa.RuleTable[t.options.Rule].States)
 		at, err := t.e.newState(size)
 		if err != nil {
 			t.forget(n)
@@ -132,15 +133,15 @@ func (t *Trainer) apply() *script.Apply {
 		a.Threshold = o.Threshold
 	}
 	switch o.Rule {
-	case script.Momentum, script.EG:
+	case isa.Momentum, isa.EG:
 		a.Rate, a.P, a.Q = o.LearningRate, o.Momentum, 1/factor
-	case script.Adadelta:
+	case isa.Adadelta:
 		a.P, a.Q, a.R = o.Rho, o.Epsilon, 1/factor
-	case script.Adam, script.AMSGrad:
+	case isa.Adam, isa.AMSGrad:
 		a.Rate, a.P, a.Q, a.R = o.LearningRate*t.correction()/factor, o.Beta1, o.Beta2, o.Epsilon
 	default:
 		a.Rate, a.P, a.Q = o.LearningRate/factor, o.Epsilon, 0
-		if o.Rule == script.RMSProp {
+		if o.Rule == isa.RMSProp {
 			a.P, a.Q = o.Rho, o.Epsilon
 		}
 	}

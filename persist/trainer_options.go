@@ -1,16 +1,16 @@
 package persist
 
-// What a trainer is told: its rule and hyper-parameters, and which of their values make sense.
-
 import (
 	"math"
 
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
+
+// What a trainer is told: its rule and hyper-parameters, and which of their values make sense.
 
 // TrainerOptions are those of DyNet's trainers. A rule reads the hyper-parameters that it has.
 type TrainerOptions struct {
-	Rule         script.Rule
+	Rule         isa.Rule
 	LearningRate float32
 	Clipping     bool
 	Threshold    float32
@@ -26,17 +26,17 @@ type TrainerOptions struct {
 func (o *TrainerOptions) check() error {
 	var rate, momentum, rho, epsilon, betas bool
 	switch o.Rule {
-	case script.SGD:
+	case isa.SGD:
 		rate = true
-	case script.Momentum, script.EG:
+	case isa.Momentum, isa.EG:
 		rate, momentum = true, true
-	case script.Adagrad:
+	case isa.Adagrad:
 		rate, epsilon = true, true
-	case script.Adadelta:
+	case isa.Adadelta:
 		rho, epsilon = true, true
-	case script.RMSProp:
+	case isa.RMSProp:
 		rate, rho, epsilon = true, true, true
-	case script.Adam, script.AMSGrad:
+	case isa.Adam, isa.AMSGrad:
 		rate, betas, epsilon = true, true, true
 	}
 	for _, x := range []struct {

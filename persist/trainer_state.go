@@ -1,12 +1,12 @@
 package persist
 
-// What the rules of trainers remember: vectors in segment state.
-
 import (
 	"slices"
 
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
+
+// What the rules of trainers remember: vectors in segment state.
 
 // forget gives back the states of all parameters from the n-th on, and these.
 func (t *Trainer) forget(n int) {
@@ -31,19 +31,19 @@ func (e *Engine) newState(size uint64) (uint32, error) {
 		e.freeStates[size] = free[:len(free)-1]
 		return at, nil
 	}
-	at := (e.used[script.SegState] + 7) &^ 7
+	at := (e.used[isa.SegState] + 7) &^ 7
 	if at+size > 1<<32-64 {
 		return 0, wrong(ErrMemory, "a trainer: segment state would exceed 16 GiB")
 	}
-	if err := e.grow(script.SegState, at+size, "a trainer's state"); err != nil {
+	if err := e.grow(isa.SegState, at+size, "a trainer's state"); err != nil {
 		return 0, e.broke(err)
 	}
-	e.used[script.SegState] = at + size
+	e.used[isa.SegState] = at + size
 	return uint32(at), nil
 }
 
 func (e *Engine) zeroState(at uint32, size uint64) error {
-	return e.zero(script.SegState, uint64(at), size)
+	return e.zero(isa.SegState, uint64(at), size)
 }
 
 // Restart makes the rule forget (DyNet's Trainer::restart). The count of updates stays.
@@ -72,13 +72,13 @@ func (t *Trainer) stateOf(id uint32, n int) (uint32, error) {
 		return 0, wrong(ErrArgument, "parameter %q is not one of the trainer's: add it first", p.name)
 	}
 	if uint64(n) != t.sizes[k] {
-		return 0, wrong(ErrArgument, "parameter %q: rule %s remembers %d floats of it, not %d", p.name, script.RuleTable[t.options.Rule].Name, t.sizes[k], n)
+		return 0, wrong(ErrArgument, "parameter %q: rule %s remembers %d floats of it, not %d", p.name, isa.RuleTable[t.options.Rule].Name, t.sizes[k], n)
 	}
 	return t.state[k], nil
 }
 
 // ReadState copies all that the rule remembers of a parameter: its vectors one after the other, as
-// script.RuleTable has them.
+// isa.RuleTable has them.
 func (t *Trainer) ReadState(id uint32, to []float32) error {
 	t.e.enter()
 	defer t.e.mu.Unlock()
@@ -86,7 +86,7 @@ func (t *Trainer) ReadState(id uint32, to []float32) error {
 	if err != nil || len(to) == 0 {
 		return err
 	}
-	return t.e.download(script.SegState, uint64(at), to)
+	return t.e.download(isa.SegState, uint64(at), to)
 }
 
 // WriteState has the rule remember something else of a parameter.
@@ -97,7 +97,7 @@ func (t *Trainer) WriteState(id uint32, from []float32) error {
 	if err != nil || len(from) == 0 {
 		return err
 	}
-	return t.e.upload(script.SegState, uint64(at), from)
+	return t.e.upload(isa.SegState, uint64(at), from)
 }
 
 // Updates is how many were made, which Adam's correction follows.

@@ -5,12 +5,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 // A trainer that is told what another one remembers goes on like it, bit for bit.
 func TestARuleGoesOnFromAStateThatIsWritten(t *testing.T) {
-	for rule := range script.Rules {
+	for rule := range isa.Rules {
 		m := newModel(t, 0)
 		options := TrainerOptions{Rule: rule, LearningRate: 0.5, Momentum: 0.5, Rho: 0.5, Epsilon: 0.5, Beta1: 0.5, Beta2: 0.75}
 		first, err := m.NewTrainer(options, []uint32{paramTable, paramW})
@@ -20,7 +20,7 @@ func TestARuleGoesOnFromAStateThatIsWritten(t *testing.T) {
 		require.NoError(t, m.train(h, 1, 2))
 		require.NoError(t, m.train(h, 2, 1))
 
-		n := 2 * script.RuleTable[rule].States
+		n := 2 * isa.RuleTable[rule].States
 		state, values := make([]float32, n), m.read(paramW, Values)
 		require.NoError(t, first.ReadState(paramW, state))
 		updates, err := first.Updates()
@@ -37,7 +37,7 @@ func TestARuleGoesOnFromAStateThatIsWritten(t *testing.T) {
 		h, err = m.NewHandle(second.ids, second)
 		require.NoError(t, err)
 		require.NoError(t, m.train(h, 1, 1))
-		require.Equal(t, want, m.read(paramW, Values), "rule %s", script.RuleTable[rule].Name)
+		require.Equal(t, want, m.read(paramW, Values), "rule %s", isa.RuleTable[rule].Name)
 
 		require.ErrorContains(t, second.ReadState(paramW, make([]float32, n+1)), "floats of it, not")
 		require.ErrorContains(t, second.WriteState(paramTable, state), "is not one of the trainer's")
@@ -48,7 +48,7 @@ func TestARuleGoesOnFromAStateThatIsWritten(t *testing.T) {
 // Batches in flight count: the state is that behind them, or a failed one is told first.
 func TestReadingAStateWaits(t *testing.T) {
 	m, _ := newAhead(t)
-	trainer, err := m.NewTrainer(TrainerOptions{Rule: script.Momentum, LearningRate: 1, Momentum: 0.5, Sparse: true}, []uint32{paramW})
+	trainer, err := m.NewTrainer(TrainerOptions{Rule: isa.Momentum, LearningRate: 1, Momentum: 0.5, Sparse: true}, []uint32{paramW})
 	require.NoError(t, err)
 	h, err := m.NewHandle(trainer.ids, trainer)
 	require.NoError(t, err)

@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 // momentum is a trainer and its handle: rate 0.5, momentum 0.5, no clipping.
 func (m *model) momentum(ids ...uint32) (*Trainer, *Handle) {
 	m.Helper()
-	t, err := m.NewTrainer(TrainerOptions{Rule: script.Momentum, LearningRate: 0.5, Momentum: 0.5, Sparse: true}, ids)
+	t, err := m.NewTrainer(TrainerOptions{Rule: isa.Momentum, LearningRate: 0.5, Momentum: 0.5, Sparse: true}, ids)
 	require.NoError(m, err)
 	h, err := m.NewHandle(ids, t)
 	require.NoError(m, err)
@@ -23,7 +23,7 @@ func (m *model) momentum(ids ...uint32) (*Trainer, *Handle) {
 func (m *model) state(t *Trainer, k int) []float32 {
 	m.Helper()
 	v := make([]float32, t.e.params[t.ids[k]].Size)
-	require.NoError(m, m.download(script.SegState, uint64(t.state[k]), v))
+	require.NoError(m, m.download(isa.SegState, uint64(t.state[k]), v))
 	return v
 }
 
@@ -58,7 +58,7 @@ func TestMomentumGoesOnWithoutAGradient(t *testing.T) {
 }
 
 func TestABatchThatIsNotFiniteLeavesTheState(t *testing.T) {
-	for _, rule := range []script.Rule{script.Momentum, script.Adagrad, script.Adadelta, script.RMSProp, script.Adam, script.AMSGrad, script.EG} {
+	for _, rule := range []isa.Rule{isa.Momentum, isa.Adagrad, isa.Adadelta, isa.RMSProp, isa.Adam, isa.AMSGrad, isa.EG} {
 		m := newModel(t, 0.25)
 		trainer, err := m.NewTrainer(TrainerOptions{Rule: rule, LearningRate: 0.5, Momentum: 0.5, Rho: 0.5, Epsilon: 0.5, Beta1: 0.5, Beta2: 0.5}, []uint32{paramW, paramTable})
 		require.NoError(t, err)
@@ -67,8 +67,8 @@ func TestABatchThatIsNotFiniteLeavesTheState(t *testing.T) {
 		require.NoError(t, m.train(h, 1, 2))
 		all := func() []float32 {
 			v := append(m.read(paramW, Values), m.read(paramTable, Values)...)
-			states := make([]float32, m.used[script.SegState])
-			require.NoError(t, m.download(script.SegState, 0, states))
+			states := make([]float32, m.used[isa.SegState])
+			require.NoError(t, m.download(isa.SegState, 0, states))
 			return append(v, states...)
 		}
 		before := all()
@@ -89,7 +89,7 @@ func TestABatchThatIsNotFiniteLeavesTheState(t *testing.T) {
 // Batches that a failed one takes along count no step, whoever launches them.
 func TestStepsOfBatchesInFlightAreTakenBack(t *testing.T) {
 	m, _ := newAhead(t)
-	trainer, err := m.NewTrainer(TrainerOptions{Rule: script.Adam, LearningRate: 0.1, Sparse: true, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}, []uint32{paramW, paramTable})
+	trainer, err := m.NewTrainer(TrainerOptions{Rule: isa.Adam, LearningRate: 0.1, Sparse: true, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}, []uint32{paramW, paramTable})
 	require.NoError(t, err)
 	h, err := m.NewHandle(trainer.ids, trainer)
 	require.NoError(t, err)
@@ -143,7 +143,7 @@ func TestStateIsReused(t *testing.T) {
 		require.Equal(t, []float32{0, 0}, m.state(trainer, 0))
 		require.NoError(t, m.train(h, 1, 2))
 		require.Equal(t, []float32{-0.5, -1}, m.state(trainer, 0))
-		require.EqualValues(t, 16, m.used[script.SegState])
+		require.EqualValues(t, 16, m.used[isa.SegState])
 		trainer.Close()
 	}
 }
@@ -204,10 +204,10 @@ func TestWrittenRowsMoveAlone(t *testing.T) {
 func TestATrainerKeepsItsRule(t *testing.T) {
 	m := newModel(t, 0)
 	trainer, _ := m.momentum(paramW)
-	require.ErrorIs(t, trainer.Set(TrainerOptions{Rule: script.Adam}), ErrArgument)
-	_, err := m.NewTrainer(TrainerOptions{Rule: script.Rules}, nil)
+	require.ErrorIs(t, trainer.Set(TrainerOptions{Rule: isa.Adam}), ErrArgument)
+	_, err := m.NewTrainer(TrainerOptions{Rule: isa.Rules}, nil)
 	require.ErrorIs(t, err, ErrArgument)
 	m.exec.full = true
-	_, err = m.NewTrainer(TrainerOptions{Rule: script.Adam}, []uint32{paramW})
+	_, err = m.NewTrainer(TrainerOptions{Rule: isa.Adam}, []uint32{paramW})
 	require.ErrorIs(t, err, ErrMemory)
 }

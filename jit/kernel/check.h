@@ -8,7 +8,7 @@ struct Shape {
   u32 rows, cols, offset;
 };
 
-// Why an instruction is refused: the code and the details of a stop (persist/script/stop.go).
+// Why an instruction is refused: the code and the details of a stop (persist/isa/stop.go).
 struct Refusal {
   u32 code, item, operand, segment, first, last;
 };

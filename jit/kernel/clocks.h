@@ -1,6 +1,6 @@
 // Where a processor's time goes: a build with clocks (VPPS_CLOCKS=1) notes, by phase and opcode,
 // how long instructions take and how many there are, and what is read of the parameters. What a
-// record holds is in persist/script/clocks.go; Go sums the records.
+// record holds is in persist/isa/clocks.go; Go sums the records.
 //
 // On a GPU thread 0 looks at the clock. The time until the others have met it counts for the
 // instruction that they meet after.

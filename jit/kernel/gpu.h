@@ -7,7 +7,7 @@ struct Arguments {
   float *segment[SEGMENTS];
   u32 *script;
   u32 *status;
-  u32 *stop;   // who gave up first, and why (persist/script/stop.go); [0] set: all do
+  u32 *stop;   // who gave up first, and why (persist/isa/stop.go); [0] set: all do
   u64 wait_ns; // how long a wait may take
   u32 batch;
   u32 part;    // PART_WHOLE, or what is run of a script that is cut

@@ -59,11 +59,11 @@ struct vpps_launch {
   double wait_seconds; // how long a wait may take before it is an error
   const struct vpps_residency *residency;
   uint32_t check; // hold every operand against the tensor table, which then must follow the script
-  uint64_t *clocks; // CLOCK_WORDS for each processor (persist/script/clocks.go); 0: no clocks
+  uint64_t *clocks; // CLOCK_WORDS for each processor (persist/isa/clocks.go); 0: no clocks
   // Working state, one entry a processor: zeroed by vpps_cpu_begin.
   void *processors;             // vpps_cpu_state_bytes() each
   uint32_t stop;                // set when a thread gives up; the others follow
-  uint32_t stopped[STOP_WORDS]; // who gave up first, and why (persist/script/stop.go)
+  uint32_t stopped[STOP_WORDS]; // who gave up first, and why (persist/isa/stop.go)
 };
 
 size_t vpps_cpu_state_bytes(void);

@@ -1,4 +1,4 @@
-// Generated from persist/script by go generate. The instruction set.
+// Generated from persist/isa by go generate. The instruction set.
 #pragma once
 
 #define OP_HALT 0
@@ -197,7 +197,7 @@
 #define CHAIN_OP_WORDS 3
 #define SENTINEL 0xFFFFFFFFu
 
-// What a processor leaves that gives up: see persist/script/stop.go.
+// What a processor leaves that gives up: see persist/isa/stop.go.
 #define STOP_CODE 0
 #define STOP_PROCESSOR 1
 #define STOP_WORD 2
@@ -211,7 +211,7 @@
 #define STOPPED_OUTSIDE_TENSORS 4
 #define STOPPED_OUTSIDE_LISTS 5
 
-// What clocks leave, by processor: see persist/script/clocks.go.
+// What clocks leave, by processor: see persist/isa/clocks.go.
 #define PHASE_SHIFT 29
 #define OPCODES 21
 #define CLOCK_BEGIN 0

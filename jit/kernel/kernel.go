@@ -21,6 +21,7 @@ import (
 	"time"
 	"unsafe"
 
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
@@ -40,7 +41,7 @@ type Machine struct {
 	paces   [33]pace         // by the length of the script
 	Threads int
 	Check   bool
-	Part    script.Part // what is run of a script that is cut
+	Part    isa.Part // what is run of a script that is cut
 }
 
 // NewMachine makes a machine over segments of C memory.
@@ -58,18 +59,18 @@ func NewMachine(segments []unsafe.Pointer, threads int, waitSeconds float64) (*M
 	m.launch.residency, m.launch.status = m.res, status
 	m.launch.wait_seconds = C.double(waitSeconds)
 	for i, s := range segments {
-		m.SetSegment(script.Segment(i), s)
+		m.SetSegment(isa.Segment(i), s)
 	}
 	return m, nil
 }
 
 // SetSegment says where a segment is.
-func (m *Machine) SetSegment(s script.Segment, at unsafe.Pointer) {
+func (m *Machine) SetSegment(s isa.Segment, at unsafe.Pointer) {
 	m.launch.segment[s] = (*C.float)(at)
 }
 
 // Segment is where a segment is.
-func (m *Machine) Segment(s script.Segment) unsafe.Pointer {
+func (m *Machine) Segment(s isa.Segment) unsafe.Pointer {
 	return unsafe.Pointer(m.launch.segment[s])
 }
 
@@ -188,7 +189,7 @@ func (m *Machine) Run(memory unsafe.Pointer, processors int, batch uint32) error
 	if threads := min(m.Threads, processors); threads == 1 {
 		C.vpps_cpu_run(m.launch, 0, 1)
 	} else {
-		words := unsafe.Slice((*uint32)(memory), script.HeadWords)[script.HeadDevice]
+		words := unsafe.Slice((*uint32)(memory), isa.HeadWords)[isa.HeadDevice]
 		pace := &m.paces[bits.Len32(words)]
 		alone := pace.alone()
 		if alone {
@@ -198,18 +199,18 @@ func (m *Machine) Run(memory unsafe.Pointer, processors int, batch uint32) error
 		m.together(threads)
 		pace.took(alone, float64(time.Since(start))/float64(words))
 	}
-	var stop script.Stop
+	var stop isa.Stop
 	for i := range stop {
 		stop[i] = uint32(m.launch.stopped[i])
 	}
-	if stop[script.StopCode] == script.Running {
+	if stop[isa.StopCode] == isa.Running {
 		return nil
 	}
-	known := script.HeadDevice
+	known := isa.HeadDevice
 	if m.Check {
-		known = script.HeadTensorEnd
+		known = isa.HeadTensorEnd
 	}
-	words := unsafe.Slice((*uint32)(memory), script.HeadWords)
+	words := unsafe.Slice((*uint32)(memory), isa.HeadWords)
 	return stop.Error(unsafe.Slice(&words[0], words[known]), float64(m.launch.wait_seconds))
 }
 
@@ -223,9 +224,9 @@ func (m *Machine) together(threads int) {
 	wg.Wait()
 }
 
-// SetClocks has the processors leave records of script.ClockWords words of 64 bits each in C memory;
+// SetClocks has the processors leave records of isa.ClockWords words of 64 bits each in C memory;
 // nil: no more.
 func (m *Machine) SetClocks(p unsafe.Pointer) { m.launch.clocks = (*C.uint64_t)(p) }
 
 // SetInputs points segment input at the words of the next script.
-func (m *Machine) SetInputs(p unsafe.Pointer) { m.launch.segment[script.SegInput] = (*C.float)(p) }
+func (m *Machine) SetInputs(p unsafe.Pointer) { m.launch.segment[isa.SegInput] = (*C.float)(p) }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 // Part is a part of a processor's time in a launch. The first are script's phases.
@@ -42,7 +42,7 @@ type Sum struct {
 	Launches   uint64
 	Processors int // of the last
 	Parts      [Parts]Time
-	Cells      [script.Phases][script.Opcodes]Cell
+	Cells      [isa.Phases][isa.Opcodes]Cell
 
 	// Bytes of matrices that were taken into registers; of parameters that updates read; and that
 	// other instructions read, again for each use.
@@ -60,8 +60,8 @@ func (s *Sum) Add(records []uint64) {
 	s.Processors = l.processors
 	var sum [Parts]float64
 	var most [Parts]float64
-	for r := records; len(r) > 0; r = r[script.ClockWords:] {
-		if r[script.ClockEnd] == 0 {
+	for r := records; len(r) > 0; r = r[isa.ClockWords:] {
+		if r[isa.ClockEnd] == 0 {
 			continue
 		}
 		parts := l.partsOf(r)
@@ -69,9 +69,9 @@ func (s *Sum) Add(records []uint64) {
 			sum[i] += x
 			most[i] = max(most[i], x)
 		}
-		s.Loaded += 4 * r[script.ClockLoaded]
-		s.Updated += 4 * r[script.ClockUpdated]
-		s.Streamed += 4 * r[script.ClockStreamed]
+		s.Loaded += 4 * r[isa.ClockLoaded]
+		s.Updated += 4 * r[isa.ClockUpdated]
+		s.Streamed += 4 * r[isa.ClockStreamed]
 	}
 	for i := range s.Parts {
 		s.Parts[i].Mean += sum[i] / float64(l.processors)
@@ -84,10 +84,10 @@ func (s *Sum) addCells(records []uint64, l *launch) {
 	for p := range s.Cells {
 		for op := range s.Cells[p] {
 			c := &s.Cells[p][op]
-			at := script.ClockCellOf(script.Phase(p), script.Opcode(op))
+			at := isa.ClockCellOf(isa.Phase(p), isa.Opcode(op))
 			var ticks, most uint64
-			for r := records; len(r) > 0; r = r[script.ClockWords:] {
-				c.Count += r[at-script.ClockCells+script.ClockCounts]
+			for r := records; len(r) > 0; r = r[isa.ClockWords:] {
+				c.Count += r[at-isa.ClockCells+isa.ClockCounts]
 				ticks += r[at]
 				most = max(most, r[at])
 			}
@@ -106,14 +106,14 @@ type launch struct {
 func launchOf(records []uint64) (l launch) {
 	begin, end := ^uint64(0), uint64(0)
 	var ns, ticks float64
-	for r := records; len(r) > 0; r = r[script.ClockWords:] {
-		if r[script.ClockEnd] == 0 {
+	for r := records; len(r) > 0; r = r[isa.ClockWords:] {
+		if r[isa.ClockEnd] == 0 {
 			continue
 		}
 		l.processors++
-		begin, end = min(begin, r[script.ClockBegin]), max(end, r[script.ClockEnd])
-		ns += float64(r[script.ClockEnd] - r[script.ClockBegin])
-		ticks += float64(r[script.ClockTicks])
+		begin, end = min(begin, r[isa.ClockBegin]), max(end, r[isa.ClockEnd])
+		ns += float64(r[isa.ClockEnd] - r[isa.ClockBegin])
+		ticks += float64(r[isa.ClockTicks])
 	}
 	if l.processors > 0 {
 		l.ns = float64(end - begin)
@@ -124,16 +124,16 @@ func launchOf(records []uint64) (l launch) {
 
 // partsOf divides the launch as one processor spent it.
 func (l *launch) partsOf(r []uint64) (parts [Parts]float64) {
-	for p := range script.Phases {
-		for op := range script.Opcode(script.Opcodes) {
+	for p := range isa.Phases {
+		for op := range isa.Opcode(isa.Opcodes) {
 			part := Part(p)
-			if op == script.Wait || op == script.Poll {
+			if op == isa.Wait || op == isa.Poll {
 				part = Waiting
 			}
-			parts[part] += float64(r[script.ClockCellOf(p, op)]) * l.tick
+			parts[part] += float64(r[isa.ClockCellOf(p, op)]) * l.tick
 		}
 	}
-	parts[Fetch] = float64(r[script.ClockFetch]) * l.tick
+	parts[Fetch] = float64(r[isa.ClockFetch]) * l.tick
 	for i := range Waiting {
 		parts[Busy] += parts[i]
 	}
@@ -150,15 +150,15 @@ func (s *Sum) Table() string {
 			if c.Max == 0 {
 				continue
 			}
-			fmt.Fprintf(&b, "%v,%s,%d,%.0f,%.0f\n", script.Phase(p), operation(script.Opcode(op)), c.Count, c.Mean, c.Max)
+			fmt.Fprintf(&b, "%v,%s,%d,%.0f,%.0f\n", isa.Phase(p), operation(isa.Opcode(op)), c.Count, c.Mean, c.Max)
 		}
 	}
 	return b.String()
 }
 
 // operation is an opcode's name. What precedes the first instruction is counted for halt.
-func operation(op script.Opcode) string {
-	if op == script.Halt {
+func operation(op isa.Opcode) string {
+	if op == isa.Halt {
 		return "load"
 	}
 	return op.String()
@@ -176,7 +176,7 @@ func (s *Sum) Profile() string {
 	for p := range s.Cells {
 		for op, c := range s.Cells[p] {
 			if c.Mean > 0 {
-				rows = append(rows, row{script.Phase(p).String(), operation(script.Opcode(op)), c.Count, c.Mean})
+				rows = append(rows, row{isa.Phase(p).String(), operation(isa.Opcode(op)), c.Count, c.Mean})
 			}
 		}
 	}

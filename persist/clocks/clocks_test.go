@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 // record is of a processor whose counter ticks four times a nanosecond.
 func record(begin, end uint64, cells map[int]uint64) []uint64 {
-	r := make([]uint64, script.ClockWords)
-	r[script.ClockBegin], r[script.ClockEnd], r[script.ClockTicks] = begin, end, 4*(end-begin)
+	r := make([]uint64, isa.ClockWords)
+	r[isa.ClockBegin], r[isa.ClockEnd], r[isa.ClockTicks] = begin, end, 4*(end-begin)
 	for at, ns := range cells {
 		r[at] = 4 * ns
 	}
@@ -20,14 +20,14 @@ func record(begin, end uint64, cells map[int]uint64) []uint64 {
 }
 
 func TestALaunchIsDividedAmongItsParts(t *testing.T) {
-	product := script.ClockCellOf(script.InForward, script.Product)
-	wait := script.ClockCellOf(script.InBackward, script.Wait)
-	update := script.ClockCellOf(script.InUpdate, script.Update)
-	a := record(1000, 1100, map[int]uint64{product: 60, wait: 10, script.ClockFetch: 30})
+	product := isa.ClockCellOf(isa.InForward, isa.Product)
+	wait := isa.ClockCellOf(isa.InBackward, isa.Wait)
+	update := isa.ClockCellOf(isa.InUpdate, isa.Update)
+	a := record(1000, 1100, map[int]uint64{product: 60, wait: 10, isa.ClockFetch: 30})
 	b := record(1010, 1080, map[int]uint64{product: 20, wait: 40, update: 10})
-	a[script.ClockLoaded], b[script.ClockUpdated], b[script.ClockStreamed] = 5, 7, 9
-	a[product-script.ClockCells+script.ClockCounts], b[product-script.ClockCells+script.ClockCounts] = 2, 1
-	skipped := make([]uint64, script.ClockWords)
+	a[isa.ClockLoaded], b[isa.ClockUpdated], b[isa.ClockStreamed] = 5, 7, 9
+	a[product-isa.ClockCells+isa.ClockCounts], b[product-isa.ClockCells+isa.ClockCounts] = 2, 1
+	skipped := make([]uint64, isa.ClockWords)
 
 	var s Sum
 	s.Add(skipped)
@@ -43,7 +43,7 @@ func TestALaunchIsDividedAmongItsParts(t *testing.T) {
 	require.Equal(t, Time{30, 60}, s.Parts[Fetch])
 	require.Equal(t, Time{30, 60}, s.Parts[Idle], "30 ns of 100 for the one that is not there all the time")
 	require.Equal(t, Time{120, 180}, s.Parts[Busy])
-	require.EqualValues(t, 6, s.Cells[script.InForward][script.Product].Count)
+	require.EqualValues(t, 6, s.Cells[isa.InForward][isa.Product].Count)
 	require.EqualValues(t, 40, s.Loaded)
 	require.EqualValues(t, 56, s.Updated)
 	require.EqualValues(t, 72, s.Streamed)

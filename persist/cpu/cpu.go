@@ -10,6 +10,7 @@ import (
 	"libvpps/env"
 	"libvpps/jit/kernel"
 	"libvpps/persist/clocks"
+	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
@@ -22,7 +23,7 @@ type Executor struct {
 	machine    *kernel.Machine
 	processors int
 	planned    int // processors of the plan
-	segments   [script.Segments]segment
+	segments   [isa.Segments]segment
 	script     unsafe.Pointer
 	words      int            // that script has room for
 	clocks     *clocks.Sum    // nil: none
@@ -34,12 +35,12 @@ type Executor struct {
 // thread, as the model's size demands); waitSeconds bounds every wait.
 func New(threads, processors int, waitSeconds float64) (*Executor, error) {
 	e := &Executor{processors: processors}
-	pointers := make([]unsafe.Pointer, script.Segments)
+	pointers := make([]unsafe.Pointer, isa.Segments)
 	var err error
 	for s := range e.segments {
 		if err = e.segments[s].open(); err != nil {
 			e.unmap()
-			return nil, fmt.Errorf("segment %v: %w", script.Segment(s), err)
+			return nil, fmt.Errorf("segment %v: %w", isa.Segment(s), err)
 		}
 		pointers[s] = e.segments[s].at()
 	}
@@ -65,10 +66,10 @@ func (e *Executor) Profile() error {
 // Memory is what takes how much.
 func (e *Executor) Memory() (uses []memory.Use) {
 	for s := range e.segments {
-		uses = append(uses, memory.Use{Place: memory.Host, What: memory.OfSegment(script.Segment(s)), Bytes: 4 * uint64(len(e.segments[s].floats))})
+		uses = append(uses, memory.Use{Place: memory.Host, What: memory.OfSegment(isa.Segment(s)), Bytes: 4 * uint64(len(e.segments[s].floats))})
 	}
 	return append(uses, memory.Use{Place: memory.Host, What: "the script that runs", Bytes: 4 * uint64(e.words)},
-		memory.Use{Place: memory.Host, What: "records of the profile", Bytes: 8 * uint64(e.recorded*script.ClockWords)})
+		memory.Use{Place: memory.Host, What: "records of the profile", Bytes: 8 * uint64(e.recorded*isa.ClockWords)})
 }
 
 func (e *Executor) unmap() {
@@ -136,7 +137,7 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 func (e *Executor) Asynchronous() bool { return e.planned < e.machine.Threads && !e.machine.Check }
 
 // Grow makes sure that a segment has room for n floats.
-func (e *Executor) Grow(s script.Segment, n uint64) error {
+func (e *Executor) Grow(s isa.Segment, n uint64) error {
 	if err := e.segments[s].grow(n); err != nil {
 		return fmt.Errorf("segment %v: %w", s, err)
 	}
@@ -145,36 +146,36 @@ func (e *Executor) Grow(s script.Segment, n uint64) error {
 }
 
 // Read copies from a segment.
-func (e *Executor) Read(s script.Segment, offset uint64, to []float32) error {
+func (e *Executor) Read(s isa.Segment, offset uint64, to []float32) error {
 	copy(to, e.segments[s].floats[offset:])
 	return nil
 }
 
 // Write copies to a segment.
-func (e *Executor) Write(s script.Segment, offset uint64, from []float32) error {
+func (e *Executor) Write(s isa.Segment, offset uint64, from []float32) error {
 	copy(e.segments[s].floats[offset:], from)
 	return nil
 }
 
 // Zero sets n floats of a segment to 0.
-func (e *Executor) Zero(s script.Segment, offset, n uint64) error {
+func (e *Executor) Zero(s isa.Segment, offset, n uint64) error {
 	zero(e.segments[s].floats[offset:][:n])
 	return nil
 }
 
 // Segment is the memory of a segment itself, which from then on stays where it is.
-func (e *Executor) Segment(s script.Segment) []float32 {
+func (e *Executor) Segment(s isa.Segment) []float32 {
 	e.segments[s].pinned = true
 	return e.segments[s].floats
 }
 
 // Launch runs a script to its end.
-func (e *Executor) Launch(s *script.Script, batch uint32) error {
-	n := int(s.Words[script.HeadDevice])
+func (e *Executor) Launch(s *isa.Script, batch uint32) error {
+	n := int(s.Words[isa.HeadDevice])
 	if e.machine.Check {
-		n = int(s.Words[script.HeadTensorEnd])
+		n = int(s.Words[isa.HeadTensorEnd])
 		for at, end := range s.Recycled() {
-			unwrite(e.segments[script.SegAct].floats[at:end])
+			unwrite(e.segments[isa.SegAct].floats[at:end])
 		}
 	}
 	if n > e.words {
@@ -187,7 +188,7 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 		e.script, e.words = memory, words
 	}
 	copy(unsafe.Slice((*uint32)(e.script), e.words), s.Words[:n])
-	inputs := unsafe.Add(e.script, 4*uintptr(s.Words[script.HeadInputs]))
+	inputs := unsafe.Add(e.script, 4*uintptr(s.Words[isa.HeadInputs]))
 	e.machine.SetInputs(inputs)
 	if e.clocks != nil {
 		if err := e.watch(s.Processors()); err != nil {
@@ -197,14 +198,14 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 	if err := e.machine.Run(e.script, s.Processors(), batch); err != nil || e.clocks == nil {
 		return err
 	}
-	e.clocks.Add(unsafe.Slice((*uint64)(e.records), s.Processors()*script.ClockWords))
+	e.clocks.Add(unsafe.Slice((*uint64)(e.records), s.Processors()*isa.ClockWords))
 	return nil
 }
 
 // watch has so many processors leave records.
 func (e *Executor) watch(processors int) error {
 	if processors > e.recorded {
-		records := kernel.Alloc(2 * processors * script.ClockWords)
+		records := kernel.Alloc(2 * processors * isa.ClockWords)
 		if records == nil {
 			return fmt.Errorf("%w for the clocks of %d processors", script.ErrMemory, processors)
 		}
@@ -221,7 +222,7 @@ func (e *Executor) Clocks() (*clocks.Sum, error) { return e.clocks, nil }
 // unwrite fills memory with the sentinel.
 func unwrite(m []float32) {
 	for i := range m {
-		m[i] = math.Float32frombits(script.Sentinel)
+		m[i] = math.Float32frombits(isa.Sentinel)
 	}
 }
 

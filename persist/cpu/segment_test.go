@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"libvpps/jit/kernel"
+	"libvpps/persist/isa"
 	"libvpps/persist/script"
 )
 
@@ -82,9 +83,9 @@ func TestAnExecutorFollowsASegmentThatMoved(t *testing.T) {
 	e, err := New(1, 1, 5)
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
-	s := &e.segments[script.SegAct]
+	s := &e.segments[isa.SegAct]
 	p := kernel.Map(step, uintptr(s.at())+uintptr(4*len(s.floats)))
 	t.Cleanup(func() { kernel.Unmap(p, step) })
-	require.NoError(t, e.Grow(script.SegAct, 2*step))
-	require.Equal(t, unsafe.Pointer(s.at()), e.machine.Segment(script.SegAct))
+	require.NoError(t, e.Grow(isa.SegAct, 2*step))
+	require.Equal(t, unsafe.Pointer(s.at()), e.machine.Segment(isa.SegAct))
 }

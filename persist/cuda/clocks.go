@@ -1,15 +1,15 @@
 package cuda
 
-// The records that processors with clocks leave: in mapped memory, one set for each staging slot.
-
 import (
 	"unsafe"
 
 	"libvpps/persist/clocks"
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
-const recordBytes = 8 * script.ClockWords
+// The records that processors with clocks leave: in mapped memory, one set for each staging slot.
+
+const recordBytes = 8 * isa.ClockWords
 
 // watch makes room for a launch's records, if there are clocks. Records of a launch that is skipped
 // stay 0.

@@ -15,6 +15,7 @@ import (
 	"libvpps/gpu"
 	"libvpps/jit"
 	"libvpps/persist/clocks"
+	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
@@ -25,7 +26,7 @@ import (
 const slots = 4
 
 // slack is read, not used, behind a script: the device fetches whole pieces ahead.
-const slack = 4 * script.MaxWords
+const slack = 4 * isa.MaxWords
 
 // Executor owns a device's segments. It is used by one goroutine at a time, but for WaitBatch, Space and
 // reading results, which another may do meanwhile.
@@ -37,7 +38,7 @@ type Executor struct {
 	options  jit.Options
 	waitNS   uint64
 
-	segments [script.Segments]segment
+	segments [isa.Segments]segment
 	result   gpu.HostBuffer // segment result: mapped, so that reading it needs no copy
 	control  gpu.HostBuffer // the error words, mapped
 	status   gpu.Ptr        // the sticky word
@@ -214,8 +215,8 @@ func (e *Executor) Checks() bool { return e.options.Check }
 func (e *Executor) Replans() bool { return false }
 
 // Grow makes room for n floats; what is there is copied.
-func (e *Executor) Grow(s script.Segment, n uint64) error {
-	if s == script.SegResult || s == script.SegInput {
+func (e *Executor) Grow(s isa.Segment, n uint64) error {
+	if s == isa.SegResult || s == isa.SegInput {
 		return nil
 	}
 	g := &e.segments[s]
@@ -256,11 +257,11 @@ func (e *Executor) move(g *segment, to gpu.Ptr, words uint64) error {
 }
 
 // Read copies from a segment after everything launched before.
-func (e *Executor) Read(s script.Segment, offset uint64, to []float32) error {
+func (e *Executor) Read(s isa.Segment, offset uint64, to []float32) error {
 	if len(to) == 0 {
 		return nil
 	}
-	if s == script.SegResult {
+	if s == isa.SegResult {
 		copy(to, unsafe.Slice((*float32)(e.result.Mem), resultWords)[offset:])
 		return nil
 	}
@@ -272,11 +273,11 @@ func (e *Executor) Read(s script.Segment, offset uint64, to []float32) error {
 }
 
 // Write copies to a segment.
-func (e *Executor) Write(s script.Segment, offset uint64, from []float32) error {
+func (e *Executor) Write(s isa.Segment, offset uint64, from []float32) error {
 	if len(from) == 0 {
 		return nil
 	}
-	if s == script.SegResult {
+	if s == isa.SegResult {
 		copy(unsafe.Slice((*float32)(e.result.Mem), resultWords)[offset:], from)
 		return nil
 	}
@@ -285,7 +286,7 @@ func (e *Executor) Write(s script.Segment, offset uint64, from []float32) error 
 }
 
 // Zero sets n floats of a segment to 0.
-func (e *Executor) Zero(s script.Segment, offset, n uint64) error {
+func (e *Executor) Zero(s isa.Segment, offset, n uint64) error {
 	if n == 0 {
 		return nil
 	}
@@ -319,13 +320,13 @@ func (e *Executor) stage(batch uint32, words []uint32) (*staging, error) {
 }
 
 // Launch copies the script and starts the kernel.
-func (e *Executor) Launch(s *script.Script, batch uint32) error {
+func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 	if e.function == nil {
 		return errors.New("no plan was compiled")
 	}
-	n := int(s.Words[script.HeadDevice])
+	n := int(s.Words[isa.HeadDevice])
 	if e.options.Check {
-		n = int(s.Words[script.HeadTensorEnd])
+		n = int(s.Words[isa.HeadTensorEnd])
 		if err := e.unwrite(s); err != nil {
 			return err
 		}
@@ -368,14 +369,14 @@ func (e *Executor) Launch(s *script.Script, batch uint32) error {
 }
 
 // launch starts the kernel for a part of a slot's script.
-func (e *Executor) launch(t *staging, batch uint32, part script.Part) error {
+func (e *Executor) launch(t *staging, batch uint32, part isa.Part) error {
 	return e.dev.Launch(e.function, e.plan.Processors, jit.Threads, e.shared, e.arguments(t, batch, part), []uint32{0})
 }
 
 // unwrite fills the activations that a launch must write before it reads with the sentinel.
-func (e *Executor) unwrite(s *script.Script) error {
+func (e *Executor) unwrite(s *isa.Script) error {
 	for at, end := range s.Recycled() {
-		if err := e.dev.Memset32(e.segments[script.SegAct].at+gpu.Ptr(4*uint64(at)), script.Sentinel, int64(end-at)); err != nil {
+		if err := e.dev.Memset32(e.segments[isa.SegAct].at+gpu.Ptr(4*uint64(at)), isa.Sentinel, int64(end-at)); err != nil {
 			return err
 		}
 	}
@@ -392,8 +393,8 @@ func (e *Executor) Foretell(offset uint64, batch uint32) (float32, bool, error) 
 		if looks%1024 == 0 {
 			over, err = t.done.Done()
 		}
-		if w := atomic.LoadUint32(word); w != script.Sentinel || over || err != nil {
-			return math.Float32frombits(w), w != script.Sentinel, err
+		if w := atomic.LoadUint32(word); w != isa.Sentinel || over || err != nil {
+			return math.Float32frombits(w), w != isa.Sentinel, err
 		}
 		script.Pause()
 	}
@@ -494,11 +495,11 @@ func (e *Executor) room(t *staging, n int) error {
 }
 
 // arguments is the kernel's parameter block: struct Arguments of jit/kernel/gpu.h.
-func (e *Executor) arguments(t *staging, batch uint32, part script.Part) []byte {
+func (e *Executor) arguments(t *staging, batch uint32, part isa.Part) []byte {
 	b := make([]byte, 0, 112)
 	put := func(p gpu.Ptr) { b = binary.LittleEndian.AppendUint64(b, uint64(p)) }
 	for s := range e.segments {
-		if script.Segment(s) == script.SegResult {
+		if isa.Segment(s) == isa.SegResult {
 			put(e.result.Dev)
 		} else {
 			put(e.segments[s].at)
@@ -537,15 +538,15 @@ func (e *Executor) finishAll() error {
 
 // check reads what a processor left that gave up.
 func (e *Executor) check() error {
-	stop := (*script.Stop)(e.control.Mem)
-	if stop[script.StopCode] == script.Running {
+	stop := (*isa.Stop)(e.control.Mem)
+	if stop[isa.StopCode] == isa.Running {
 		return nil
 	}
 	var words []uint32
 	for i := range e.staging {
 		t := &e.staging[i]
 		e.mu.Lock()
-		if t.words > 0 && t.batch == stop[script.StopBatch] {
+		if t.words > 0 && t.batch == stop[isa.StopBatch] {
 			words = unsafe.Slice((*uint32)(t.host.Mem), t.words)
 		}
 		e.mu.Unlock()
@@ -577,7 +578,7 @@ func (e *Executor) Memory() (uses []memory.Use) {
 		uses = append(uses, memory.Use{Place: p, What: what, Bytes: bytes})
 	}
 	for s := range e.segments {
-		add(memory.Device, memory.OfSegment(script.Segment(s)), 4*e.segments[s].words)
+		add(memory.Device, memory.OfSegment(isa.Segment(s)), 4*e.segments[s].words)
 	}
 	var scripts, copies, records uint64
 	for i := range e.staging {

@@ -1,8 +1,5 @@
 package cuda
 
-// What the executor asks of a device, call by call. How the engine takes failures is in
-// persist/standin_test.go.
-
 import (
 	"encoding/binary"
 	"errors"
@@ -17,9 +14,12 @@ import (
 	"libvpps/gpu"
 	"libvpps/gpu/mocks"
 	"libvpps/jit"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
+
+// What the executor asks of a device, call by call. How the engine takes failures is in
+// persist/standin_test.go.
 
 var errNo = errors.New("no")
 
@@ -68,7 +68,7 @@ func opened(t *testing.T) (e *Executor, d *mocks.MockDevice, events [slots]*mock
 	return e, d, events, function
 }
 
-func emptyScript() *script.Script { return script.NewAssembler(2, 1).Script() }
+func emptyScript() *isa.Script { return isa.NewAssembler(2, 1).Script() }
 
 // Every script has a slot: it is copied, launched and marked, in this order. The fifth waits for the
 // first to pass before it writes into the slot's memory, the sixth for the second. Nothing else is
@@ -76,7 +76,7 @@ func emptyScript() *script.Script { return script.NewAssembler(2, 1).Script() }
 func TestSlotsAreWrittenWhenTheLaunchBeforeHasPassed(t *testing.T) {
 	e, d, events, function := opened(t)
 	s := emptyScript()
-	bytes := 4 * int(s.Words[script.HeadDevice])
+	bytes := 4 * int(s.Words[isa.HeadDevice])
 	var calls []*gomock.Call
 	for batch := range 2*slots + 1 {
 		slot := batch % slots
@@ -110,7 +110,7 @@ func TestScriptsAreWrittenIntoTheirSpace(t *testing.T) {
 	space := e.Space(slots + 1)
 	empty := emptyScript()
 	require.GreaterOrEqual(t, cap(space), len(empty.Words))
-	require.NoError(t, e.Launch(&script.Script{Words: append(space, empty.Words...)}, slots+1))
+	require.NoError(t, e.Launch(&isa.Script{Words: append(space, empty.Words...)}, slots+1))
 	require.Equal(t, unsafe.Pointer(&space[:1][0]), e.staging[0].host.Mem, "the slot has other memory than it had")
 }
 
@@ -137,17 +137,17 @@ func TestForetellWaitsForItsWordOrTheEnd(t *testing.T) {
 	d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any())
 	d.EXPECT().Launch(function, gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any())
 	events[0].EXPECT().Record()
-	unwritten := []float32{math.Float32frombits(script.Sentinel)}
-	require.NoError(t, e.Write(script.SegResult, 8, unwritten))
+	unwritten := []float32{math.Float32frombits(isa.Sentinel)}
+	require.NoError(t, e.Write(isa.SegResult, 8, unwritten))
 	require.NoError(t, e.Launch(emptyScript(), 1))
 
-	events[0].EXPECT().Done().DoAndReturn(func() (bool, error) { return false, e.Write(script.SegResult, 8, []float32{2}) })
+	events[0].EXPECT().Done().DoAndReturn(func() (bool, error) { return false, e.Write(isa.SegResult, 8, []float32{2}) })
 	loss, known, err := e.Foretell(8, 1)
 	require.NoError(t, err)
 	require.True(t, known)
 	require.Equal(t, float32(2), loss)
 
-	require.NoError(t, e.Write(script.SegResult, 8, unwritten))
+	require.NoError(t, e.Write(isa.SegResult, 8, unwritten))
 	events[0].EXPECT().Done().Return(false, nil)
 	events[0].EXPECT().Done().Return(true, nil)
 	_, known, err = e.Foretell(8, 1)
@@ -161,25 +161,25 @@ func TestForetellWaitsForItsWordOrTheEnd(t *testing.T) {
 }
 
 // cutScript is one with a library's product between its parts, and the library.
-func cutScript(t *testing.T, e *Executor, d *mocks.MockDevice) (*script.Script, *mocks.MockBLAS) {
+func cutScript(t *testing.T, e *Executor, d *mocks.MockDevice) (*isa.Script, *mocks.MockBLAS) {
 	t.Helper()
 	blas := mocks.NewMockBLAS(gomock.NewController(t))
 	d.EXPECT().OpenBLAS().Return(blas, nil)
 	blas.EXPECT().Name().Return("a library")
 	require.True(t, e.library.Ready())
-	e.segments[script.SegAct].at, e.segments[script.SegGrad].at = 0x10000, 0x20000
-	a := script.NewAssembler(2, 1)
-	a.Cut(script.LibraryGradient{Rows: 3, Cols: 5, Items: 7, Segment: script.SegGrad, G: 1, DY: 2, X: 23, Scale: 1, Acc: true})
+	e.segments[isa.SegAct].at, e.segments[isa.SegGrad].at = 0x10000, 0x20000
+	a := isa.NewAssembler(2, 1)
+	a.Cut(isa.LibraryGradient{Rows: 3, Cols: 5, Items: 7, Segment: isa.SegGrad, G: 1, DY: 2, X: 23, Scale: 1, Acc: true})
 	return a.Script(), blas
 }
 
 // launchOf is a launch of a part of a script.
-func launchOf(d *mocks.MockDevice, part script.Part) *gomock.Call {
-	const at = 8*int(script.Segments) + 4*8 + 4 // of the part in struct Arguments
+func launchOf(d *mocks.MockDevice, part isa.Part) *gomock.Call {
+	const at = 8*int(isa.Segments) + 4*8 + 4 // of the part in struct Arguments
 	is := gomock.AssignableToTypeOf([]byte{})
 	return d.EXPECT().Launch(gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), is, gomock.Any()).
 		Do(func(_ gpu.Function, _, _, _ int, args []byte, _ []uint32) {
-			if have := script.Part(binary.LittleEndian.Uint32(args[at:])); have != part {
+			if have := isa.Part(binary.LittleEndian.Uint32(args[at:])); have != part {
 				panic(fmt.Sprintf("part %d is launched, not %d", have, part))
 			}
 		})
@@ -191,12 +191,12 @@ func TestAScriptThatIsCutIsTwoLaunches(t *testing.T) {
 	s, blas := cutScript(t, e, d)
 	gomock.InOrder(
 		d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()),
-		launchOf(d, script.First),
+		launchOf(d, isa.First),
 		blas.EXPECT().Gemm(3, 5, 7, float32(1), gpu.Ptr(0x10008), gpu.Ptr(0x1005c), float32(1), gpu.Ptr(0x20004)),
-		launchOf(d, script.Second),
+		launchOf(d, isa.Second),
 		events[0].EXPECT().Record(),
 		d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()),
-		launchOf(d, script.Whole),
+		launchOf(d, isa.Whole),
 		events[1].EXPECT().Record(),
 		blas.EXPECT().Close())
 	require.NoError(t, e.Launch(s, 1))
@@ -216,12 +216,12 @@ func TestAFailureBetweenTwoLaunchesWaitsForTheFirst(t *testing.T) {
 			e, d, _, _ := opened(t)
 			s, blas := cutScript(t, e, d)
 			d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any())
-			launchOf(d, script.First)
+			launchOf(d, isa.First)
 			product := blas.EXPECT().Gemm(gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any())
 			if step == "product" {
 				product.Return(errNo)
 			} else {
-				launchOf(d, script.Second).Return(errNo)
+				launchOf(d, isa.Second).Return(errNo)
 			}
 			require.ErrorIs(t, e.Launch(s, 1), errNo)
 			require.Equal(t, step != "product", e.library.Ready(), "a library that has refused a product is left alone")
@@ -318,21 +318,21 @@ func TestADeviceWithoutCooperativeLaunchesIsRefused(t *testing.T) {
 func TestASegmentThatCannotGrowKeepsItsContents(t *testing.T) {
 	d := mockDevice(t, 2)
 	e := &Executor{dev: d}
-	e.segments[script.SegParam] = segment{at: 0x5000, words: 16}
+	e.segments[isa.SegParam] = segment{at: 0x5000, words: 16}
 	full := &gpu.Error{Doing: "allocate", Code: 2, Name: "CUDA_ERROR_OUT_OF_MEMORY"}
 	d.EXPECT().Alloc(gomock.Any()).Times(2).Return(gpu.Ptr(0), full) // with room to spare, then without
 	d.EXPECT().MemInfo().Return(int64(100), int64(1000), nil)
-	err := e.Grow(script.SegParam, 1000)
+	err := e.Grow(isa.SegParam, 1000)
 	require.ErrorIs(t, err, full)
 	require.ErrorContains(t, err, "4000 bytes needed, 100 of 1000 free")
-	require.Equal(t, segment{at: 0x5000, words: 16}, e.segments[script.SegParam])
+	require.Equal(t, segment{at: 0x5000, words: 16}, e.segments[isa.SegParam])
 
 	// The copy fails: the new memory is given back.
 	d.EXPECT().Alloc(gomock.Any()).Return(gpu.Ptr(0x9000), nil)
 	d.EXPECT().CopyOnDevice(gpu.Ptr(0x9000), gpu.Ptr(0x5000), int64(64)).Return(errNo)
 	d.EXPECT().Free(gpu.Ptr(0x9000))
-	require.ErrorIs(t, e.Grow(script.SegParam, 1000), errNo)
-	require.Equal(t, segment{at: 0x5000, words: 16}, e.segments[script.SegParam])
+	require.ErrorIs(t, e.Grow(isa.SegParam, 1000), errNo)
+	require.Equal(t, segment{at: 0x5000, words: 16}, e.segments[isa.SegParam])
 }
 
 // A kernel may not ask for more than the compiler can do, or spill: see residency_test.go. What the

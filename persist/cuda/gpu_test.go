@@ -1,7 +1,5 @@
 package cuda
 
-// These tests run on a GPU, and only where VPPS_TEST_GPU=1 says that there is one to use.
-
 import (
 	"os"
 	"testing"
@@ -9,9 +7,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"libvpps/gpu"
+	"libvpps/persist/example"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
+
+// These tests run on a GPU, and only where VPPS_TEST_GPU=1 says that there is one to use.
 
 func newGPU(t *testing.T, waitSeconds float64) *Executor {
 	t.Helper()
@@ -32,11 +33,11 @@ func newGPU(t *testing.T, waitSeconds float64) *Executor {
 }
 
 // fill gives every segment its contents.
-func fill(t *testing.T, e *Executor, memory [script.Segments][]float32) {
+func fill(t *testing.T, e *Executor, memory [isa.Segments][]float32) {
 	t.Helper()
 	for s, values := range memory {
-		require.NoError(t, e.Grow(script.Segment(s), uint64(len(values))+64))
-		require.NoError(t, e.Write(script.Segment(s), 0, values))
+		require.NoError(t, e.Grow(isa.Segment(s), uint64(len(values))+64))
+		require.NoError(t, e.Write(isa.Segment(s), 0, values))
 	}
 }
 
@@ -45,7 +46,7 @@ func fill(t *testing.T, e *Executor, memory [script.Segments][]float32) {
 func TestOwnExampleRunsOnTheGPU(t *testing.T) {
 	t.Setenv("VPPS_PROFILE", "1")
 	e := newGPU(t, 5)
-	example, err := script.OwnExample()
+	example, err := example.OwnExample()
 	require.NoError(t, err)
 	require.NoError(t, e.SetPlan(example.Plan))
 	weights := 0
@@ -88,7 +89,7 @@ func TestALostSignalIsAnErrorNotAHang(t *testing.T) {
 	p, err := plan.Sliced(nil, 2)
 	require.NoError(t, err)
 	require.NoError(t, e.SetPlan(p))
-	a := script.NewAssembler(2, 1)
+	a := isa.NewAssembler(2, 1)
 	a.Wait(1, 0, 1) // processor 0 signals nothing
 	require.NoError(t, e.Launch(a.Script(), 1))
 	err = e.Wait()
@@ -101,7 +102,7 @@ func TestAnUnknownInstructionIsAnError(t *testing.T) {
 	p, err := plan.Sliced(nil, 1)
 	require.NoError(t, err)
 	require.NoError(t, e.SetPlan(p))
-	a := script.NewAssembler(1, 1)
+	a := isa.NewAssembler(1, 1)
 	a.Do(0, 200, 0, 0, nil)
 	require.NoError(t, e.Launch(a.Script(), 1))
 	require.ErrorContains(t, e.Wait(), "not an instruction")

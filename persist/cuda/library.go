@@ -1,12 +1,12 @@
 package cuda
 
-// Gradients that cuBLAS forms between the two parts of a script.
-
 import (
 	"libvpps/gpu"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
+
+// Gradients that cuBLAS forms between the two parts of a script.
 
 // newLibrary is the library of all plans.
 func (e *Executor) newLibrary() *plan.Library {
@@ -19,16 +19,16 @@ func (e *Executor) newLibrary() *plan.Library {
 }
 
 // start puts a slot's script on the stream: a launch or, if it is cut, two with the library's products between them.
-func (e *Executor) start(s *script.Script, t *staging, batch uint32) error {
+func (e *Executor) start(s *isa.Script, t *staging, batch uint32) error {
 	if !s.InParts() {
-		return e.launch(t, batch, script.Whole)
+		return e.launch(t, batch, isa.Whole)
 	}
-	if err := e.launch(t, batch, script.First); err != nil {
+	if err := e.launch(t, batch, isa.First); err != nil {
 		return err
 	}
 	err := e.multiply(s.Library)
 	if err == nil {
-		err = e.launch(t, batch, script.Second)
+		err = e.launch(t, batch, isa.Second)
 	}
 	if err == nil {
 		return nil
@@ -41,15 +41,15 @@ func (e *Executor) start(s *script.Script, t *staging, batch uint32) error {
 
 // multiply puts the library's products on the stream. When one is refused the kernel forms all gradients of later
 // batches.
-func (e *Executor) multiply(list []script.LibraryGradient) error {
-	at := func(s script.Segment, offset uint32) gpu.Ptr { return e.segments[s].at + 4*gpu.Ptr(offset) }
+func (e *Executor) multiply(list []isa.LibraryGradient) error {
+	at := func(s isa.Segment, offset uint32) gpu.Ptr { return e.segments[s].at + 4*gpu.Ptr(offset) }
 	for i := range list {
 		g := &list[i]
 		keep := float32(0)
 		if g.Acc {
 			keep = 1
 		}
-		err := e.blas.Gemm(g.Rows, g.Cols, g.Items, g.Scale, at(script.SegAct, g.DY), at(script.SegAct, g.X), keep, at(g.Segment, g.G))
+		err := e.blas.Gemm(g.Rows, g.Cols, g.Items, g.Scale, at(isa.SegAct, g.DY), at(isa.SegAct, g.X), keep, at(g.Segment, g.G))
 		if err != nil {
 			e.library.Refuse(err)
 			return err

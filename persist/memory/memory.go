@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 // Place is where memory is.
@@ -31,14 +31,14 @@ type Use struct {
 }
 
 // segments names what is in a segment for who does not know segments.
-var segments = [script.Segments]string{
-	script.SegParam: "parameters", script.SegGrad: "gradients of parameters", script.SegTable: "lookup tables",
-	script.SegTGrad: "gradients of lookup tables", script.SegAct: "values and gradients of nodes", script.SegInput: "inputs",
-	script.SegResult: "results", script.SegState: "trainers' memory",
+var segments = [isa.Segments]string{
+	isa.SegParam: "parameters", isa.SegGrad: "gradients of parameters", isa.SegTable: "lookup tables",
+	isa.SegTGrad: "gradients of lookup tables", isa.SegAct: "values and gradients of nodes", isa.SegInput: "inputs",
+	isa.SegResult: "results", isa.SegState: "trainers' memory",
 }
 
 // OfSegment is what a segment holds.
-func OfSegment(s script.Segment) string { return segments[s] }
+func OfSegment(s isa.Segment) string { return segments[s] }
 
 // Table is the report, a line for each use and place, the largest first.
 func Table(uses []Use) string {

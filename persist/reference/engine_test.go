@@ -10,8 +10,8 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist"
+	"libvpps/persist/isa"
 	"libvpps/persist/reference"
-	"libvpps/persist/script"
 )
 
 // load makes a CPU engine with the parameters of a random graph, in a collection with weight
@@ -233,10 +233,10 @@ func TestFBUpdatesLikeTheReference(t *testing.T) {
 		g, err := reference.Random(seed+1000, reference.Options{Nodes: 10 + rng.IntN(30)})
 		require.NoError(t, err)
 		o := persist.TrainerOptions{LearningRate: 0.01, Clipping: true, Threshold: []float32{0.05, 1e9}[rng.IntN(2)],
-			Rule: script.Rule(seed % uint64(script.Rules)), Momentum: 0.75, Rho: 0.875, Epsilon: 0.03125, Beta1: 0.75, Beta2: 0.875}
-		o.Sparse = o.Rule != script.EG && rng.IntN(2) == 0
+			Rule: isa.Rule(seed % uint64(isa.Rules)), Momentum: 0.75, Rho: 0.875, Epsilon: 0.03125, Beta1: 0.75, Beta2: 0.875}
+		o.Sparse = o.Rule != isa.EG && rng.IntN(2) == 0
 		lambda := []float64{0, 0.03125}[rng.IntN(2)]
-		if o.Rule == script.EG {
+		if o.Rule == isa.EG {
 			makePositive(g)
 		}
 		m := reference.NewModel(g.Params, lambda)
@@ -251,7 +251,7 @@ func TestFBUpdatesLikeTheReference(t *testing.T) {
 		}
 		trainer, err := e.NewTrainer(o, ids)
 		require.NoError(t, err)
-		u := reference.NewTrainer(reference.Trainer{Rule: script.RuleTable[o.Rule].Name, Rate: float64(o.LearningRate),
+		u := reference.NewTrainer(reference.Trainer{Rule: isa.RuleTable[o.Rule].Name, Rate: float64(o.LearningRate),
 			Threshold: float64(o.Threshold), Momentum: 0.75, Rho: 0.875, Epsilon: 0.03125, B1: 0.75, B2: 0.875}, m, ids)
 		h, err := e.NewHandle(ids, trainer)
 		require.NoError(t, err)

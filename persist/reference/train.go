@@ -68,7 +68,7 @@ func (p *Parameter) Rows() int {
 
 // Trainer is an update rule with what it remembers of its parameters.
 type Trainer struct {
-	Rule                                            string // as script.RuleTable names them
+	Rule                                            string // as isa.RuleTable names them
 	Rate, Threshold, Momentum, Rho, Epsilon, B1, B2 float64
 	IDs                                             []uint32
 	Sparse                                          bool // of tables, only rows with a gradient change

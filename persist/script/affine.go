@@ -1,20 +1,18 @@
 package script
 
+import (
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
+)
+
 // Affine and AffineT: the products of several matrices in slices by one instruction, with the function behind them, or
 // with the vector that all of them are transposed for. Affine's first fields are Product's.
-
-import (
-	"fmt"
-
-	"libvpps/bridge/ops"
-	"libvpps/persist/plan"
-)
 
 // termsAlike reports whether one instruction can have all products of a node: matrices in slices of one size, scaled
 // alike.
 func (b *Builder) termsAlike() bool {
 	list := b.terms
-	if len(list) > MaxTerms {
+	if len(list) > isa.MaxTerms {
 		return false
 	}
 	cols, factor := b.r.Plan.Matrices[list[0].matrix].Cols, b.factorOf(list[0].left)
@@ -41,17 +39,17 @@ func (b *Builder) affineChain(v, bias uint32, y operand, level int32) {
 		} else {
 			at.sub++
 		}
-		f, flags := Copy, uint32(0)
+		f, flags := isa.Copy, uint32(0)
 		if n == len(list) {
 			f = fn
 		}
 		if len(list) < len(b.terms) { // the first has stored, and added the bias
-			flags, bias = Acc, NoOffset
+			flags, bias = isa.Acc, NoOffset
 		}
 		b.affine(at, list[:n], y, f, flags, bias)
 		list = list[n:]
 	}
-	if fn != Copy {
+	if fn != isa.Copy {
 		b.clusters[at.cluster].kind |= elementwise
 	}
 	b.spots[v], b.spots[last] = at, at
@@ -59,10 +57,10 @@ func (b *Builder) affineChain(v, bias uint32, y operand, level int32) {
 
 // behindSums gives y to the only node that reads v, if it is a function of v's elements: then nobody needs v's value. It
 // returns the function and the node whose value y is, or v and Copy.
-func (b *Builder) behindSums(v uint32, y operand) (fn Fn, last uint32) {
+func (b *Builder) behindSums(v uint32, y operand) (fn isa.Fn, last uint32) {
 	h, ok := b.functionOf(v)
 	if !ok {
-		return Copy, v
+		return isa.Copy, v
 	}
 	b.s.Value[h], b.s.Segment[h], b.s.Value[v] = y.at, y.seg, NoOffset
 	b.reader[h] = lowered
@@ -70,19 +68,19 @@ func (b *Builder) behindSums(v uint32, y operand) (fn Fn, last uint32) {
 }
 
 // affine adds an instruction's item for so many products.
-func (b *Builder) affine(at spot, list []term, y operand, fn Fn, flags, bias uint32) {
+func (b *Builder) affine(at spot, list []term, y operand, fn isa.Fn, flags, bias uint32) {
 	segs, biasAt, matrices := uint32(y.seg)|uint32(b.s.Segment[list[0].right])<<4, uint32(0), uint32(0)
 	if bias != NoOffset {
-		flags, biasAt = flags|Bias, b.s.Value[bias]
+		flags, biasAt = flags|isa.Bias, b.s.Value[bias]
 		segs |= uint32(b.s.Segment[bias]) << 8
 	}
-	words := [1 + MaxTerms]uint32{y.at}
+	words := [1 + isa.MaxTerms]uint32{y.at}
 	for k := range list {
 		matrices |= uint32(list[k].matrix) << (8 * k)
 		words[1+k] = b.s.Value[list[k].right]
 	}
 	cols := b.r.Plan.Matrices[list[0].matrix].Cols
-	sig := b.sigs.short(7, len(list)*cols, firstWord(Affine, uint8(len(list)), flags), segs, matrices, bits(b.factorOf(list[0].left)), biasAt, bits(1), uint32(fn), 0)
+	sig := b.sigs.short(7, len(list)*cols, firstWord(isa.Affine, uint8(len(list)), flags), segs, matrices, bits(b.factorOf(list[0].left)), biasAt, bits(1), uint32(fn), 0)
 	b.addItem(at.cluster, at.sub, sig, words[:1+len(list)])
 }
 
@@ -105,7 +103,7 @@ func (b *Builder) functionOf(v uint32) (h uint32, ok bool) {
 // ofItself reports whether node h is a function that can be behind sums, whose derivative is one of its value.
 func (b *Builder) ofItself(h uint32) bool {
 	r := &unaryRules[b.g.Op[h]]
-	return r.fromY && behind[r.fn] && derivatives[r.back]
+	return r.fromY && isa.Epilogues[r.fn] && isa.EpilogueDerivatives[r.back]
 }
 
 // findReaders finds which nodes are read by one node that is evaluated, once.
@@ -152,7 +150,7 @@ func (b *Builder) affineTransposed(c, arg, holders, size uint32) (at uint32, ok 
 		n := uint32(len(b.terms))
 		b.partials[c] = b.allocHolders(n*holders, size)
 		rows := b.r.Plan.Matrices[b.terms[0].matrix].Rows
-		sig := b.sigs.short(5, int(n)*rows, firstWord(AffineT, uint8(n), 0), uint32(SegAct)|uint32(SegAct)<<4, matrices, bits(b.factorOf(b.terms[0].left)), size, 0, 0, 0)
+		sig := b.sigs.short(5, int(n)*rows, firstWord(isa.AffineT, uint8(n), 0), uint32(isa.SegAct)|uint32(isa.SegAct)<<4, matrices, bits(b.factorOf(b.terms[0].left)), size, 0, 0, 0)
 		b.local(b.home(c), b.gsub[c]+1, sig, b.partials[c], b.s.Grad[c], 0)
 	}
 	return b.partials[c] + (arg-1)/2*holders*size, true
@@ -179,8 +177,8 @@ func (b *Builder) derive(h uint32, sub int32) bool {
 	if b.s.Grad[a] == NoOffset {
 		b.s.Grad[a] = b.alloc(b.size(a))
 	}
-	first := firstWord(Sum, uint8(unaryRules[b.g.Op[h]].back), 0)
-	b.sum(b.home(h), sub, first, b.gradient(a), SegAct, 1, b.size(h), b.sumList, runs, b.value(h))
+	first := firstWord(isa.Sum, uint8(unaryRules[b.g.Op[h]].back), 0)
+	b.sum(b.home(h), sub, first, b.gradient(a), isa.SegAct, 1, b.size(h), b.sumList, runs, b.value(h))
 	b.derived(h, a, sub)
 	return true
 }
@@ -195,7 +193,7 @@ const withUser = NoOffset - 1
 
 // deriveSliced is derive in slices.
 func (b *Builder) deriveSliced(h, a uint32, sub int32) bool {
-	if len(b.linear) > MaxRuns {
+	if len(b.linear) > isa.MaxRuns {
 		return false
 	}
 	b.ranges = append(b.ranges[:0], 0)
@@ -210,100 +208,9 @@ func (b *Builder) deriveSliced(h, a uint32, sub int32) bool {
 	b.ranges[0] = b.s.Grad[a]
 	y := b.value(h)
 	b.ranges = append(b.ranges, y.at)
-	sig := b.sigs.short(7, n, firstWord(Collect, uint8(len(b.linear))|Derived, 0), uint32(SegAct)|uint32(SegAct)<<4|uint32(y.seg)<<8, uint32(n), bits(1),
+	sig := b.sigs.short(7, n, firstWord(isa.Collect, uint8(len(b.linear))|isa.Derived, 0), uint32(isa.SegAct)|uint32(isa.SegAct)<<4|uint32(y.seg)<<8, uint32(n), bits(1),
 		b.linear[0].count, b.linear[0].apart, uint32(unaryRules[b.g.Op[h]].back), 0)
 	b.addItem(b.home(h), sub, sig, b.ranges)
 	b.derived(h, a, sub)
 	return true
-}
-
-// matrices lists the numbers of the matrices that the instruction names.
-func (in *Instruction) matrices() (list [MaxTerms]uint32, n int) {
-	for k := range min(int(in.Fn), MaxTerms) {
-		list[k] = in.Field("matrices") >> (8 * k) & 0xff
-	}
-	return list, min(int(in.Fn), MaxTerms)
-}
-
-// behind is the functions that Product and Affine may have behind their sums, and derivatives those of Collect.
-var behind, derivatives = [Fns]bool{Copy: true, Tanh: true, Logistic: true, Relu: true}, [Fns]bool{TanhB: true, LogisticB: true, ReluB: true}
-
-// checkFunction reports whether the field function may be behind the sums.
-func (in *Instruction) checkFunction() error {
-	fn := in.Field("function")
-	switch {
-	case fn >= uint32(Fns):
-		return fmt.Errorf("function %d: there are %d", fn, Fns)
-	case in.Op == Affine && behind[fn], in.Op == Collect && in.Fn&Derived != 0 && derivatives[fn], in.Op == Collect && in.Fn&Derived == 0 && Fn(fn) == Copy:
-		return nil
-	}
-	return fmt.Errorf("function %s cannot be behind it", FnTable[fn].Name)
-}
-
-// terms returns the matrices of the instruction, which are as long, and the processor's rows, which are the same of all:
-// nil if it has none.
-func (f *Footprint) terms() (matrices [MaxTerms]*plan.Matrix, rows *plan.Partition, err error) {
-	list, n := f.in.matrices()
-	for k, m := range list[:n] {
-		if int(m) >= len(f.plan.Matrices) {
-			return matrices, nil, fmt.Errorf("matrix %d: the plan has %d", m, len(f.plan.Matrices))
-		}
-		mine := f.partitions(int(m))
-		if len(mine) > 1 || f.plan.Residence(int(m)).Kind != plan.Registers || f.plan.Residence(int(m)).Columns > 0 {
-			return matrices, nil, fmt.Errorf("matrix %d is not in slices", m)
-		}
-		matrices[k] = &f.plan.Matrices[m]
-		if k == 0 && len(mine) > 0 {
-			rows = &mine[0]
-		}
-		alike := len(mine) == 0
-		if rows != nil {
-			alike = len(mine) > 0 && mine[0].Row == rows.Row && mine[0].Rows == rows.Rows
-		}
-		if !alike || matrices[k].Cols != matrices[0].Cols {
-			return matrices, nil, fmt.Errorf("matrices %d and %d do not lie alike", list[0], m)
-		}
-		f.weights(matrices[k], mine)
-	}
-	return matrices, rows, nil
-}
-
-// affine is the footprint: the rows of the result, whole vectors.
-func (f *Footprint) affine() error {
-	if err := f.in.checkFunction(); err != nil {
-		return err
-	}
-	matrices, mine, err := f.terms()
-	if err != nil || mine == nil {
-		return err
-	}
-	rows := Axis{uint64(mine.Rows), 1}
-	for i := range f.in.Items {
-		item := f.in.Item(i)
-		f.add(0, i, uint64(item[0])+uint64(mine.Row), f.result(), rows)
-		if f.in.Flags&Bias != 0 {
-			f.add(2, i, uint64(f.in.Field("bias"))+uint64(mine.Row), asRead|asPaired, rows)
-		}
-		for k, x := range item[1:] {
-			f.add(1, i, uint64(x), asRead, Axis{uint64(matrices[k].Cols), 1})
-		}
-	}
-	return nil
-}
-
-// affineT is the footprint: the rows of the vector, a result of every matrix.
-func (f *Footprint) affineT() error {
-	matrices, mine, err := f.terms()
-	if err != nil || mine == nil {
-		return err
-	}
-	apart := uint64(f.in.Field("apart"))
-	for i := range f.in.Items {
-		item := f.in.Item(i)
-		for k := range int(f.in.Fn) {
-			f.add(0, i, uint64(item[0])+uint64(k*f.place.Group+f.place.Rank)*apart, f.result(), Axis{uint64(matrices[k].Cols), 1})
-		}
-		f.add(1, i, uint64(item[1])+uint64(mine.Row), asRead, Axis{uint64(mine.Rows), 1})
-	}
-	return nil
 }

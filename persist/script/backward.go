@@ -1,5 +1,10 @@
 package script
 
+import (
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
+)
+
 // Backward lowering. Every node's gradient is formed where it is needed, from its users:
 // gradients that arrive unchanged (through sums, slices) and the partial results of transposed
 // products are added in one Sum; other contributions follow one by one. So nothing is
@@ -7,8 +12,6 @@ package script
 //
 // Clusters get their levels in the reverse order of the forward levels; a product's output belongs
 // to the cluster that reads it. Then nodes are lowered from the last to the first.
-
-import "libvpps/bridge/ops"
 
 func (b *Builder) backward() error {
 	loss := b.r.Node
@@ -18,7 +21,7 @@ func (b *Builder) backward() error {
 	if b.partial {
 		b.placeAgain(loss)
 	}
-	b.backwardFrom(b.ends[InForward] + 1)
+	b.backwardFrom(b.ends[isa.InForward] + 1)
 	return nil
 }
 
@@ -94,7 +97,7 @@ func (b *Builder) groupGradients(before int32) {
 	b.blevel = resize(b.blevel, len(b.clusters))
 	b.bcluster = resize(b.bcluster, len(b.clusters))
 	for i := range b.blevel {
-		b.blevel[i], b.bcluster[i] = b.ends[InForward]+1, -1
+		b.blevel[i], b.bcluster[i] = b.ends[isa.InForward]+1, -1
 	}
 	b.blevel[elsewhere] = before
 }
@@ -261,16 +264,16 @@ func (b *Builder) lowerGradient(v uint32) {
 	if b.s.Grad[v] == NoOffset {
 		b.s.Grad[v] = b.alloc(n)
 	}
-	dst := operand{SegAct, b.s.Grad[v]}
+	dst := operand{isa.SegAct, b.s.Grad[v]}
 	flags := uint32(0)
 	if len(b.linear) > 0 {
 		sub = b.sumGradients(c, sub, dst, n)
-		flags = Acc
+		flags = isa.Acc
 	}
 	if loss {
 		b.fill(c, sub, 1, n, dst.at)
 		sub++
-		flags = Acc
+		flags = isa.Acc
 	}
 	for _, u := range b.usersOf(v) {
 		if u.kind != useOther {
@@ -279,10 +282,10 @@ func (b *Builder) lowerGradient(v uint32) {
 		if flags == 0 && !b.covers(u) {
 			b.fill(c, sub, 0, n, dst.at)
 			sub++
-			flags = Acc
+			flags = isa.Acc
 		}
 		sub = b.contribute(v, u, dst, flags, c, sub)
-		flags = Acc
+		flags = isa.Acc
 	}
 	if flags == 0 {
 		b.fill(c, sub, 0, n, dst.at)
@@ -314,7 +317,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	}
 	flags := uint32(0)
 	if b.r.Plan.Atomics && holders > 1 {
-		holders, apart, flags = 1, 0, Atomic
+		holders, apart, flags = 1, 0, isa.Atomic
 	}
 	sig, place := b.transposedSignature(u, left, apart, flags)
 	if b.transposedSliced(u) {
@@ -333,7 +336,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	for first := uint32(0); first < cols; first += own {
 		t := b.allocHolders(holders, size)
 		if flags != 0 {
-			b.fill(b.newCluster(b.ends[InForward]+1), 0, 0, int(size), t)
+			b.fill(b.newCluster(b.ends[isa.InForward]+1), 0, 0, int(size), t)
 		}
 		for i := range min(own, cols-first) {
 			b.onMatrix(level, sig, t+b.columnOf(v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows)+place)
@@ -347,7 +350,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 func (b *Builder) transposedSignature(u user, left, apart, flags uint32) (sig, place uint32) {
 	m := b.matrixOf(left)
 	count, fn, place := b.formedBack(u)
-	return b.sigs.short(6, b.r.Plan.Matrices[m].Rows, firstWord(ProductT, uint8(fn), flags), uint32(SegAct)|uint32(SegAct)<<4,
+	return b.sigs.short(6, b.r.Plan.Matrices[m].Rows, firstWord(isa.ProductT, uint8(fn), flags), uint32(isa.SegAct)|uint32(isa.SegAct)<<4,
 		uint32(m), bits(b.factorOf(left)), apart, count, 0, 0), place
 }
 
@@ -394,18 +397,18 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 	right := b.g.ArgsOf(c)[u.arg+1]
 	m := b.matrixOf(v)
 	matrix := &b.r.Plan.Matrices[m]
-	dst, flags := operand{SegGrad, matrix.Offset}, uint32(0)
+	dst, flags := operand{isa.SegGrad, matrix.Offset}, uint32(0)
 	if b.r.Copy { // the node's own gradient is asked for, perhaps
 		if b.s.Grad[v] == NoOffset {
 			b.s.Grad[v] = b.alloc(matrix.Rows * matrix.Cols)
 			b.paramSrc = append(b.paramSrc, paramSource{b.g.AttrsOf(v)[0], one(b.s.Grad[v])})
 		} else if formed {
-			flags = Acc
+			flags = isa.Acc
 		}
 		dst = b.gradient(v)
 	}
-	segs := uint32(dst.seg) | uint32(SegAct)<<4 | uint32(b.s.Segment[right])<<8
-	sig := b.sigs.short(5, matrix.Cols, firstWord(Outer, 0, flags), segs, uint32(m), bits(1), dst.at, 0, 0, 0)
+	segs := uint32(dst.seg) | uint32(isa.SegAct)<<4 | uint32(b.s.Segment[right])<<8
+	sig := b.sigs.short(5, matrix.Cols, firstWord(isa.Outer, 0, flags), segs, uint32(m), bits(1), dst.at, 0, 0, 0)
 	for i := range b.columns(c) {
 		b.outers = append(b.outers, matrixItem{-1, sig,
 			[2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(right, i)*uint32(matrix.Cols)}})

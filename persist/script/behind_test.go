@@ -9,8 +9,10 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
+	"libvpps/persist/verify"
 )
 
 // The dims of graphs of one matrix of 8 x 8.
@@ -21,7 +23,7 @@ const (
 )
 
 // built8 builds the script of the losses that record adds to a graph of a matrix of 8 x 8 and a vector.
-func built8(t *testing.T, record func(f *forest, w, x uint32) []uint32, p *plan.Plan, keep ...uint32) *script.Script {
+func built8(t *testing.T, record func(f *forest, w, x uint32) []uint32, p *plan.Plan, keep ...uint32) *isa.Script {
 	t.Helper()
 	f := &forest{}
 	f.words.Dims = []bridge.Dim{dimOf(8), dimOf(1), dimOf(8, 8)}
@@ -41,14 +43,14 @@ func built8(t *testing.T, record func(f *forest, w, x uint32) []uint32, p *plan.
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := script.Verify(&built.Script, p); err != nil {
+	if err := verify.Verify(&built.Script, p); err != nil {
 		t.Error(err)
 	}
 	return &built.Script
 }
 
 // behindAll lists what stands behind all instructions of an opcode.
-func behindAll(t *testing.T, s *script.Script, op script.Opcode) (behind []script.Fn) {
+func behindAll(t *testing.T, s *isa.Script, op isa.Opcode) (behind []isa.Fn) {
 	t.Helper()
 	for p := range s.Processors() {
 		for in, err := range s.Instructions(p) {
@@ -56,7 +58,7 @@ func behindAll(t *testing.T, s *script.Script, op script.Opcode) (behind []scrip
 				t.Fatal(err)
 			}
 			if in.Op == op {
-				behind = append(behind, script.Fn(in.Fn))
+				behind = append(behind, isa.Fn(in.Fn))
 			}
 		}
 	}
@@ -70,30 +72,30 @@ func TestFunctionsStandBehindProducts(t *testing.T) {
 		name   string
 		record func(f *forest, w, x uint32) []uint32 // returns losses
 		keep   bool                                  // the value of the first product is asked for
-		behind []script.Fn                           // of the products, in order
+		behind []isa.Fn                              // of the products, in order
 	}{
 		{"tanh", func(f *forest, w, x uint32) []uint32 {
 			return []uint32{f.add(ops.SquaredNorm, one, nil, f.add(ops.Tanh, vector, nil, f.add(ops.MatrixMultiply, vector, nil, w, x)))}
-		}, false, []script.Fn{script.Tanh}},
+		}, false, []isa.Fn{isa.Tanh}},
 		{"of an affine transform of two products", func(f *forest, w, x uint32) []uint32 {
 			y := f.add(ops.AffineTransform, vector, nil, x, w, x, w, x)
 			return []uint32{f.add(ops.SquaredNorm, one, nil, f.add(ops.LogisticSigmoid, vector, nil, y))}
-		}, false, []script.Fn{script.Copy, script.Logistic}},
+		}, false, []isa.Fn{isa.Copy, isa.Logistic}},
 		{"one that needs what it is of", func(f *forest, w, x uint32) []uint32 {
 			return []uint32{f.add(ops.SquaredNorm, one, nil, f.add(ops.Abs, vector, nil, f.add(ops.MatrixMultiply, vector, nil, w, x)))}
-		}, false, []script.Fn{script.Copy}},
+		}, false, []isa.Fn{isa.Copy}},
 		{"a product that two read", func(f *forest, w, x uint32) []uint32 {
 			y := f.add(ops.MatrixMultiply, vector, nil, w, x)
 			return []uint32{f.add(ops.SquaredNorm, one, nil, f.add(ops.Rectify, vector, nil, y)), f.add(ops.SquaredNorm, one, nil, y)}
-		}, false, []script.Fn{script.Copy}},
+		}, false, []isa.Fn{isa.Copy}},
 		{"a product whose value is asked for", func(f *forest, w, x uint32) []uint32 {
 			return []uint32{f.add(ops.SquaredNorm, one, nil, f.add(ops.Tanh, vector, nil, f.add(ops.MatrixMultiply, vector, nil, w, x)))}
-		}, true, []script.Fn{script.Copy}},
+		}, true, []isa.Fn{isa.Copy}},
 		{"a reader that nobody needs", func(f *forest, w, x uint32) []uint32 {
 			y := f.add(ops.MatrixMultiply, vector, nil, w, x)
 			f.add(ops.Square, vector, nil, y)
 			return []uint32{f.add(ops.SquaredNorm, one, nil, f.add(ops.Rectify, vector, nil, y))}
-		}, false, []script.Fn{script.Relu}},
+		}, false, []isa.Fn{isa.Relu}},
 	}
 	for _, x := range tests {
 		t.Run(x.name, func(t *testing.T) {
@@ -101,7 +103,7 @@ func TestFunctionsStandBehindProducts(t *testing.T) {
 			if x.keep {
 				keep = []uint32{2}
 			}
-			behind := behindAll(t, built8(t, x.record, sliced(t, []plan.Matrix{{Rows: 8, Cols: 8}}, 1), keep...), script.Product)
+			behind := behindAll(t, built8(t, x.record, sliced(t, []plan.Matrix{{Rows: 8, Cols: 8}}, 1), keep...), isa.Product)
 			if !slices.Equal(behind, x.behind) {
 				t.Errorf("behind the products stand %v, want %v", behind, x.behind)
 			}
@@ -127,53 +129,53 @@ func TestFunctionsStandBehindSums(t *testing.T) {
 	const holders = 8 * 4
 	for _, x := range []struct {
 		nodes                       int
-		sums, products, transposeds map[script.Fn]int
+		sums, products, transposeds map[isa.Fn]int
 	}{
-		{0, map[script.Fn]int{script.Tanh: 2, script.TanhB: 1}, map[script.Fn]int{script.Copy: 2 * holders}, map[script.Fn]int{script.Copy: 2 * holders}},
-		{10, map[script.Fn]int{script.Tanh: 1}, map[script.Fn]int{script.Copy: holders, script.Tanh: holders}, map[script.Fn]int{script.Copy: holders, script.TanhB: holders}},
+		{0, map[isa.Fn]int{isa.Tanh: 2, isa.TanhB: 1}, map[isa.Fn]int{isa.Copy: 2 * holders}, map[isa.Fn]int{isa.Copy: 2 * holders}},
+		{10, map[isa.Fn]int{isa.Tanh: 1}, map[isa.Fn]int{isa.Copy: holders, isa.Tanh: holders}, map[isa.Fn]int{isa.Copy: holders, isa.TanhB: holders}},
 	} {
 		was := script.FormingNodes(x.nodes)
 		s := built8(t, twice, p)
 		script.FormingNodes(was)
-		count := func(op script.Opcode) map[script.Fn]int {
-			n := map[script.Fn]int{}
+		count := func(op isa.Opcode) map[isa.Fn]int {
+			n := map[isa.Fn]int{}
 			for _, fn := range behindAll(t, s, op) {
 				n[fn]++
 			}
 			return n
 		}
-		sums := count(script.Sum)
-		delete(sums, script.Copy) // the gradient of the vector
+		sums := count(isa.Sum)
+		delete(sums, isa.Copy) // the gradient of the vector
 		require.Equal(t, x.sums, sums)
-		require.Equal(t, x.products, count(script.Product))
-		require.Equal(t, x.transposeds, count(script.ProductT))
-		require.Zero(t, count(script.Map)[script.Tanh], "an instruction of its own")
+		require.Equal(t, x.products, count(isa.Product))
+		require.Equal(t, x.transposeds, count(isa.ProductT))
+		require.Zero(t, count(isa.Map)[isa.Tanh], "an instruction of its own")
 	}
 }
 
 // A product with a function gives what a product and then the function give, bit for bit.
 func TestAFunctionBehindAProduct(t *testing.T) {
 	rng := rand.New(rand.NewPCG(15, 16))
-	act := script.Segs(script.SegAct, script.SegAct, script.SegAct)
+	act := isa.Segs(isa.SegAct, isa.SegAct, isa.SegAct)
 	for range 60 {
 		g := newInstructions(t, rng)
 		rows, cols, _, matrices := g.alike()
-		flags, seed, rank := g.flags(script.Acc, script.Bias), rng.Uint64(), rng.Uint32N(3)
-		fn := []script.Fn{script.Copy, script.Tanh, script.Logistic, script.Relu}[rng.IntN(4)]
-		head := []uint32{act, matrices & 0xff, script.Float(2), g.memory(script.SegAct, rows), script.Float(2), 0, 0}
+		flags, seed, rank := g.flags(isa.Acc, isa.Bias), rng.Uint64(), rng.Uint32N(3)
+		fn := []isa.Fn{isa.Copy, isa.Tanh, isa.Logistic, isa.Relu}[rng.IntN(4)]
+		head := []uint32{act, matrices & 0xff, isa.Float(2), g.memory(isa.SegAct, rows), isa.Float(2), 0, 0}
 		items := make([][]uint32, 1+rng.IntN(6))
 		for i := range items {
-			items[i] = []uint32{g.memory(script.SegAct, rows), g.memory(script.SegAct, cols)}
+			items[i] = []uint32{g.memory(isa.SegAct, rows), g.memory(isa.SegAct, cols)}
 		}
-		have := one(t, g, seed, rank, func(a *script.Assembler) {
-			a.Do(0, script.Product, uint8(fn), flags, head, items...)
+		have := one(t, g, seed, rank, func(a *isa.Assembler) {
+			a.Do(0, isa.Product, uint8(fn), flags, head, items...)
 		})
-		want := one(t, g, seed, rank, func(a *script.Assembler) {
-			a.Do(0, script.Product, 0, flags, head, items...)
+		want := one(t, g, seed, rank, func(a *isa.Assembler) {
+			a.Do(0, isa.Product, 0, flags, head, items...)
 			for _, x := range g.plan.Of(int(head[1])) {
 				for _, item := range items {
 					if at := item[0] + uint32(x.Row); x.Processor == 0 {
-						a.Do(0, script.Map, uint8(fn), script.Sync, []uint32{act, uint32(x.Rows), 0, 0}, []uint32{at, at})
+						a.Do(0, isa.Map, uint8(fn), isa.Sync, []uint32{act, uint32(x.Rows), 0, 0}, []uint32{at, at})
 					}
 				}
 			}

@@ -13,6 +13,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 )
 
@@ -34,12 +35,12 @@ type Param struct {
 
 // State is what is known of a graph's nodes between calls. Slices are indexed by node.
 type State struct {
-	Value    []uint32  // offset of the value
-	Segment  []Segment // and its segment
-	Aux      []uint32  // offset of what the node keeps besides (logsumexp, ...)
-	Grad     []uint32  // offset in act of the gradient of the last backward, NoOffset: none
-	Resident []bool    // a parameter node whose value is the parameter's present value
-	Done     int       // nodes evaluated so far
+	Value    []uint32      // offset of the value
+	Segment  []isa.Segment // and its segment
+	Aux      []uint32      // offset of what the node keeps besides (logsumexp, ...)
+	Grad     []uint32      // offset in act of the gradient of the last backward, NoOffset: none
+	Resident []bool        // a parameter node whose value is the parameter's present value
+	Done     int           // nodes evaluated so far
 }
 
 // NoOffset marks a node without a value or gradient.
@@ -74,7 +75,7 @@ type Request struct {
 type Apply struct {
 	Params    []uint32 // ids, in the trainer's order
 	State     []uint32 // for each of Params where in segment state the rule's first vector is; the others follow
-	Rule      Rule
+	Rule      isa.Rule
 	Rate      float32  // for SGD, learning rate / weight decay factor
 	P, Q, R   float32  // the rule's other constants
 	Dense     bool     // tables change as a whole, also rows without a gradient
@@ -84,7 +85,7 @@ type Apply struct {
 
 // Built is what a build tells besides the script.
 type Built struct {
-	Script  Script
+	Script  isa.Script
 	Used    uint32   // floats of segment act used from Base on
 	Values  uint32   // of these, the ones that hold values (they come first)
 	Formed  []uint32 // ids of dense parameters (and whole tables) whose gradient was formed
@@ -160,12 +161,12 @@ type Builder struct {
 
 	tensors     []uint32 // the tensor table so far: triples
 	maxLevel    int32
-	outerLevel  int32         // of outer products
-	cut         int32         // the first level of the script's second part, or noCut
-	ends        [Phases]int32 // the last level of each phase
-	partial     bool          // some nodes were evaluated by an earlier call
-	knowsOthers bool          // otherwise is filled in
-	mixed       bool          // vectors of one length may overlap without being the same
+	outerLevel  int32             // of outer products
+	cut         int32             // the first level of the script's second part, or noCut
+	ends        [isa.Phases]int32 // the last level of each phase
+	partial     bool              // some nodes were evaluated by an earlier call
+	knowsOthers bool              // otherwise is filled in
+	mixed       bool              // vectors of one length may overlap without being the same
 	out         Built
 	space       []uint32 // for scripts
 	division    division
@@ -245,7 +246,7 @@ func (b *Builder) build(r *Request) (*Built, error) {
 	if r.Update != nil {
 		b.close()
 	}
-	b.ends[InUpdate] = b.maxLevel
+	b.ends[isa.InUpdate] = b.maxLevel
 	if b.full {
 		return nil, errFull
 	}
@@ -258,9 +259,9 @@ func (b *Builder) build(r *Request) (*Built, error) {
 }
 
 // phaseOf is the phase that a level belongs to.
-func (b *Builder) phaseOf(level int32) Phase {
-	p := InForward
-	for p < InUpdate && level > b.ends[p] {
+func (b *Builder) phaseOf(level int32) isa.Phase {
+	p := isa.InForward
+	for p < isa.InUpdate && level > b.ends[p] {
 		p++
 	}
 	return p
@@ -278,11 +279,11 @@ func (b *Builder) lowerAll() error {
 	if err := lower(); err != nil {
 		return err
 	}
-	b.ends[InBackward] = b.maxLevel
+	b.ends[isa.InBackward] = b.maxLevel
 	if r.Backward {
 		b.formParameters()
 	}
-	b.ends[InGradients] = b.maxLevel
+	b.ends[isa.InGradients] = b.maxLevel
 	return nil
 }
 
@@ -303,7 +304,7 @@ func (b *Builder) lowerNodes() error {
 	if r.Backward {
 		b.reportLoss()
 	}
-	b.ends[InForward] = b.maxLevel
+	b.ends[isa.InForward] = b.maxLevel
 	if r.Backward {
 		return b.backward()
 	}
@@ -321,7 +322,7 @@ func (b *Builder) reportLoss() {
 	if at.level < 0 || c < 0 {
 		c, s = b.newCluster(at.level+1), 0
 	}
-	b.map1(c, s, Copy, 0, 0, 1, operand{SegResult, b.r.Result}, b.value(v))
+	b.map1(c, s, isa.Copy, 0, 0, 1, operand{isa.SegResult, b.r.Result}, b.value(v))
 }
 
 func (b *Builder) reset(r *Request) {
@@ -387,7 +388,7 @@ func (b *Builder) forgetGradients() {
 
 func (s *State) grow(n int) {
 	s.Value, s.Aux, s.Grad = extend(s.Value, n, NoOffset), extend(s.Aux, n, NoOffset), extend(s.Grad, n, NoOffset)
-	s.Segment, s.Resident = extend(s.Segment, n, SegAct), extend(s.Resident, n, false)
+	s.Segment, s.Resident = extend(s.Segment, n, isa.SegAct), extend(s.Resident, n, false)
 }
 
 // Truncate forgets nodes from n on.
@@ -448,7 +449,7 @@ func extend[T any](s []T, n int, v T) []T {
 func (b *Builder) alloc(n int) uint32 {
 	at := b.take((uint64(n) + 3) &^ 3)
 	if b.r.Tensors {
-		b.tensors = append(b.tensors, uint32(SegAct), at, uint32(n))
+		b.tensors = append(b.tensors, uint32(isa.SegAct), at, uint32(n))
 	}
 	return at
 }

@@ -7,12 +7,14 @@ import (
 	"testing"
 
 	"libvpps/persist/cpu"
+	"libvpps/persist/example"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
 
 // checking makes a CPU executor that holds every operand against the tensor table.
-func checking(t *testing.T, threads int, p *plan.Plan, memory [script.Segments][]float32) *cpu.Executor {
+func checking(t *testing.T, threads int, p *plan.Plan, memory [isa.Segments][]float32) *cpu.Executor {
 	t.Helper()
 	t.Setenv("VPPS_CHECK", "1")
 	e, err := cpu.New(threads, p.Processors, 5)
@@ -28,7 +30,7 @@ func checking(t *testing.T, threads int, p *plan.Plan, memory [script.Segments][
 }
 
 func TestACheckingBuildRunsSoundScripts(t *testing.T) {
-	example, err := script.OwnExample()
+	example, err := example.OwnExample()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +49,7 @@ func TestACheckingBuildRunsSoundScripts(t *testing.T) {
 func TestACheckingBuildFindsADamagedAddress(t *testing.T) {
 	good, p := forestScript(t, 2, 4)
 	memory := liveMemory(good)
-	seen := map[script.Opcode]bool{}
+	seen := map[isa.Opcode]bool{}
 	for processor := range good.Processors() {
 		index := -1
 		for in, err := range good.Instructions(processor) {
@@ -66,7 +68,7 @@ func TestACheckingBuildFindsADamagedAddress(t *testing.T) {
 				err = checking(t, 2, p, memory).Launch(good, 1)
 				address[0] = saved
 				want := fmt.Sprintf("processor %d, instruction %d (%s", processor, index, in.Op)
-				if in.Flags&script.Listed != 0 { // others have the same items
+				if in.Flags&isa.Listed != 0 { // others have the same items
 					want = fmt.Sprintf(" (%s", in.Op)
 				}
 				if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "is in no tensor") {
@@ -75,7 +77,7 @@ func TestACheckingBuildFindsADamagedAddress(t *testing.T) {
 			}
 		}
 	}
-	for _, op := range []script.Opcode{script.Map, script.Sum, script.Product, script.ProductT, script.Outer, script.Norm, script.Update} {
+	for _, op := range []isa.Opcode{isa.Map, isa.Sum, isa.Product, isa.ProductT, isa.Outer, isa.Norm, isa.Update} {
 		if !seen[op] {
 			t.Errorf("the script has no %s", op)
 		}
@@ -84,112 +86,112 @@ func TestACheckingBuildFindsADamagedAddress(t *testing.T) {
 
 // Hand-made faults and how they are told; processor 1 of two meets each.
 func TestFaultsAreNamed(t *testing.T) {
-	act := script.Segs(script.SegAct, script.SegAct, script.SegAct)
-	one := script.Float(1)
+	act := isa.Segs(isa.SegAct, isa.SegAct, isa.SegAct)
+	one := isa.Float(1)
 	cases := []struct {
 		name string
-		do   func(a *script.Assembler)
+		do   func(a *isa.Assembler)
 		want string
 	}{
-		{"over the end", func(a *script.Assembler) {
-			a.Do(1, script.Fill, 0, 0, []uint32{act, 4, one}, []uint32{0}, []uint32{5})
+		{"over the end", func(a *isa.Assembler) {
+			a.Do(1, isa.Fill, 0, 0, []uint32{act, 4, one}, []uint32{0}, []uint32{5})
 		}, "instruction 1 (fill): operand 0 of item 1, act+5..8, leaves tensor 2, act+0, 8 long"},
-		{"an input", func(a *script.Assembler) {
-			a.Do(1, script.Map, uint8(script.Add), 0, []uint32{act, 8, 0, 0}, []uint32{0, 16, 9})
+		{"an input", func(a *isa.Assembler) {
+			a.Do(1, isa.Map, uint8(isa.Add), 0, []uint32{act, 8, 0, 0}, []uint32{0, 16, 9})
 		}, "instruction 1 (map.add): operand 2 of item 0, act+9..16, leaves tensor 3"},
-		{"a column too far", func(a *script.Assembler) {
-			a.Do(1, script.Gemm, 0, 0, []uint32{act, 2, 2, 2, 1, 2, 1, 2, 1, 7, one}, []uint32{0, 8, 16})
+		{"a column too far", func(a *isa.Assembler) {
+			a.Do(1, isa.Gemm, 0, 0, []uint32{act, 2, 2, 2, 1, 2, 1, 2, 1, 7, one}, []uint32{0, 8, 16})
 		}, "instruction 1 (gemm): operand 2 of item 0, act+16..24, leaves tensor 4"},
-		{"a product's bias", func(a *script.Assembler) {
-			a.Do(1, script.Product, 0, script.Bias, []uint32{script.Segs(script.SegAct, script.SegAct, script.SegParam), 0, one, 30, one, 0, 0}, []uint32{0, 8})
+		{"a product's bias", func(a *isa.Assembler) {
+			a.Do(1, isa.Product, 0, isa.Bias, []uint32{isa.Segs(isa.SegAct, isa.SegAct, isa.SegParam), 0, one, 30, one, 0, 0}, []uint32{0, 8})
 		}, "instruction 1 (product): operand 2 of item 0, param+30..33, leaves tensor 0"},
-		{"a segment that does not exist", func(a *script.Assembler) {
-			a.Do(1, script.Fill, 0, 0, []uint32{9, 4, one}, []uint32{0})
+		{"a segment that does not exist", func(a *isa.Assembler) {
+			a.Do(1, isa.Fill, 0, 0, []uint32{9, 4, one}, []uint32{0})
 		}, "operand 0 of item 0, segment 9+0..3, is in no tensor"},
-		{"a matrix that does not exist", func(a *script.Assembler) {
-			a.Do(1, script.Product, 0, 0, []uint32{act, 3, one, 0, 0, 0, 0}, []uint32{0, 8})
+		{"a matrix that does not exist", func(a *isa.Assembler) {
+			a.Do(1, isa.Product, 0, 0, []uint32{act, 3, one, 0, 0, 0, 0}, []uint32{0, 8})
 		}, "instruction 1 (product): not an instruction"},
-		{"a source behind its run", func(a *script.Assembler) {
-			a.Do(1, script.Sum, 0, 0, []uint32{act, 2, one, 0, 2 | 3<<16, 3, 0}, []uint32{16}, []uint32{17}, []uint32{8})
+		{"a source behind its run", func(a *isa.Assembler) {
+			a.Do(1, isa.Sum, 0, 0, []uint32{act, 2, one, 0, 2 | 3<<16, 3, 0}, []uint32{16}, []uint32{17}, []uint32{8})
 		}, "instruction 1 (sum): operand 1 of item 5, act+23..24, leaves tensor 4"},
-		{"more runs than items", func(a *script.Assembler) {
-			a.Do(1, script.Sum, 0, 0, []uint32{act, 2, one, 0, 2 | 3<<16, 3, 0}, []uint32{16})
+		{"more runs than items", func(a *isa.Assembler) {
+			a.Do(1, isa.Sum, 0, 0, []uint32{act, 2, one, 0, 2 | 3<<16, 3, 0}, []uint32{16})
 		}, "instruction 1 (sum): not an instruction"},
-		{"a collected run over the end", func(a *script.Assembler) {
-			a.Do(1, script.Collect, 2, 0, []uint32{act, 2, one, 3, 3, 0}, []uint32{0, 8, 8}, []uint32{2, 16, 17})
+		{"a collected run over the end", func(a *isa.Assembler) {
+			a.Do(1, isa.Collect, 2, 0, []uint32{act, 2, one, 3, 3, 0}, []uint32{0, 8, 8}, []uint32{2, 16, 17})
 		}, "instruction 1 (collect): operand 1 of item 1, act+17..24, leaves tensor 4"},
-		{"a collected result over the end", func(a *script.Assembler) {
-			a.Do(1, script.Collect, 1, script.Own, []uint32{act, 8, one, 1, 0, 0}, []uint32{1, 16})
+		{"a collected result over the end", func(a *isa.Assembler) {
+			a.Do(1, isa.Collect, 1, isa.Own, []uint32{act, 8, one, 1, 0, 0}, []uint32{1, 16})
 		}, "instruction 1 (collect): operand 0 of item 0, act+5..8, leaves tensor 2"},
-		{"runs of nothing", func(a *script.Assembler) {
-			a.Do(1, script.Collect, 1, 0, []uint32{act, 2, one, 0, 3, 0}, []uint32{0, 8})
+		{"runs of nothing", func(a *isa.Assembler) {
+			a.Do(1, isa.Collect, 1, 0, []uint32{act, 2, one, 0, 3, 0}, []uint32{0, 8})
 		}, "instruction 1 (collect): not an instruction"},
-		{"runs that are too long", func(a *script.Assembler) {
-			a.Do(1, script.Collect, 1, 0, []uint32{act, 2, one, script.MaxRun + 1, 0, 0}, []uint32{0, 8})
+		{"runs that are too long", func(a *isa.Assembler) {
+			a.Do(1, isa.Collect, 1, 0, []uint32{act, 2, one, isa.MaxRun + 1, 0, 0}, []uint32{0, 8})
 		}, "instruction 1 (collect): not an instruction"},
-		{"no runs", func(a *script.Assembler) {
-			a.Do(1, script.Collect, 0, 0, []uint32{act, 2, one, 1, 3, 0}, []uint32{0})
+		{"no runs", func(a *isa.Assembler) {
+			a.Do(1, isa.Collect, 0, 0, []uint32{act, 2, one, 1, 3, 0}, []uint32{0})
 		}, "processor 1, word 3 of its script: not an instruction"},
-		{"too many runs", func(a *script.Assembler) {
-			a.Do(1, script.Collect, script.MaxRuns+1, 0, []uint32{act, 2, one, 1, 3, 0}, make([]uint32, script.MaxRuns+2))
+		{"too many runs", func(a *isa.Assembler) {
+			a.Do(1, isa.Collect, isa.MaxRuns+1, 0, []uint32{act, 2, one, 1, 3, 0}, make([]uint32, isa.MaxRuns+2))
 		}, "processor 1, word 3 of its script: not an instruction"},
-		{"a derivative's y over the end", func(a *script.Assembler) {
-			a.Do(1, script.Collect, 1|script.Derived, 0, []uint32{act, 2, one, 1, 0, uint32(script.TanhB)}, []uint32{0, 8, 31})
+		{"a derivative's y over the end", func(a *isa.Assembler) {
+			a.Do(1, isa.Collect, 1|isa.Derived, 0, []uint32{act, 2, one, 1, 0, uint32(isa.TanhB)}, []uint32{0, 8, 31})
 		}, "instruction 1 (collect): operand 2 of item 0, act+31..32"},
-		{"no derivative behind a sum", func(a *script.Assembler) {
-			a.Do(1, script.Collect, 1|script.Derived, 0, []uint32{act, 2, one, 1, 0, uint32(script.Tanh)}, []uint32{0, 8, 16})
+		{"no derivative behind a sum", func(a *isa.Assembler) {
+			a.Do(1, isa.Collect, 1|isa.Derived, 0, []uint32{act, 2, one, 1, 0, uint32(isa.Tanh)}, []uint32{0, 8, 16})
 		}, "instruction 1 (collect): not an instruction"},
-		{"a term over the end", func(a *script.Assembler) {
-			a.Do(1, script.Affine, 2, 0, []uint32{act, 0, one, 0, one, uint32(script.Tanh)}, []uint32{0, 8, 30})
+		{"a term over the end", func(a *isa.Assembler) {
+			a.Do(1, isa.Affine, 2, 0, []uint32{act, 0, one, 0, one, uint32(isa.Tanh)}, []uint32{0, 8, 30})
 		}, "instruction 1 (affine): operand 1 of item 0, act+30.."},
-		{"a function that needs two inputs behind products", func(a *script.Assembler) {
-			a.Do(1, script.Affine, 1, 0, []uint32{act, 0, one, 0, one, uint32(script.Add)}, []uint32{0, 8})
+		{"a function that needs two inputs behind products", func(a *isa.Assembler) {
+			a.Do(1, isa.Affine, 1, 0, []uint32{act, 0, one, 0, one, uint32(isa.Add)}, []uint32{0, 8})
 		}, "instruction 1 (affine): not an instruction"},
-		{"a term's matrix that does not exist", func(a *script.Assembler) {
-			a.Do(1, script.AffineT, 2, 0, []uint32{act, 7 << 8, one, 8}, []uint32{0, 8})
+		{"a term's matrix that does not exist", func(a *isa.Assembler) {
+			a.Do(1, isa.AffineT, 2, 0, []uint32{act, 7 << 8, one, 8}, []uint32{0, 8})
 		}, "instruction 1 (affine_t): not an instruction"},
-		{"no terms", func(a *script.Assembler) {
-			a.Do(1, script.AffineT, 0, 0, []uint32{act, 0, one, 8}, []uint32{0, 8})
+		{"no terms", func(a *isa.Assembler) {
+			a.Do(1, isa.AffineT, 0, 0, []uint32{act, 0, one, 8}, []uint32{0, 8})
 		}, "processor 1, word 3 of its script: not an instruction"},
-		{"items beyond the lists", func(a *script.Assembler) {
-			a.DoListed(1, script.Outer, 0, []uint32{act, 0, one, 0}, []uint32{0, 8})
+		{"items beyond the lists", func(a *isa.Assembler) {
+			a.DoListed(1, isa.Outer, 0, []uint32{act, 0, one, 0}, []uint32{0, 8})
 			a.Streams[1][len(a.Streams[1])-1] += 0x10000000
 		}, "processor 1, word 3 of its script: its items are words 268435476 to 268435478 of the script, but the lists are words 20 to 22"},
-		{"a listed product's operand", func(a *script.Assembler) {
-			a.DoListed(1, script.Product, 0, []uint32{act, 0, one, 0, 0, 0, 0}, []uint32{0, 8}, []uint32{6, 8})
+		{"a listed product's operand", func(a *isa.Assembler) {
+			a.DoListed(1, isa.Product, 0, []uint32{act, 0, one, 0, 0, 0, 0}, []uint32{0, 8}, []uint32{6, 8})
 		}, "instruction 1 (product): operand 0 of item 1, act+6..9, leaves tensor 2"},
-		{"items in a list where none may be", func(a *script.Assembler) {
-			a.Do(1, script.Fill, 0, script.Listed, []uint32{act, 4, one}, []uint32{0})
+		{"items in a list where none may be", func(a *isa.Assembler) {
+			a.Do(1, isa.Fill, 0, isa.Listed, []uint32{act, 4, one}, []uint32{0})
 		}, "processor 1, word 3 of its script: not an instruction"},
-		{"a chain's slot over the end", func(a *script.Assembler) {
-			a.Chain(1, 0, 4, []uint32{uint32(script.SegAct) | script.ChainRead, uint32(script.SegAct) | script.ChainWritten, uint32(script.SegParam)}, []uint32{script.ChainOp(script.Tanh, 2, 0, 0, 0, false), 0, 0, script.ChainOp(script.Add, 1, 0, 2, 0, false), 0, 0}, []uint32{0, 8, 9999}, []uint32{4, 14, 9999})
+		{"a chain's slot over the end", func(a *isa.Assembler) {
+			a.Chain(1, 0, 4, []uint32{uint32(isa.SegAct) | isa.ChainRead, uint32(isa.SegAct) | isa.ChainWritten, uint32(isa.SegParam)}, []uint32{isa.ChainOp(isa.Tanh, 2, 0, 0, 0, false), 0, 0, isa.ChainOp(isa.Add, 1, 0, 2, 0, false), 0, 0}, []uint32{0, 8, 9999}, []uint32{4, 14, 9999})
 		}, "instruction 1 (chain): operand 1 of item 1, act+14..17, leaves tensor 3"},
-		{"a chain's slot without a value", func(a *script.Assembler) {
-			a.Chain(1, 0, 4, []uint32{uint32(script.SegAct), uint32(script.SegAct) | script.ChainWritten}, []uint32{script.ChainOp(script.Tanh, 1, 0, 0, 0, false), 0, 0}, []uint32{0, 8})
+		{"a chain's slot without a value", func(a *isa.Assembler) {
+			a.Chain(1, 0, 4, []uint32{uint32(isa.SegAct), uint32(isa.SegAct) | isa.ChainWritten}, []uint32{isa.ChainOp(isa.Tanh, 1, 0, 0, 0, false), 0, 0}, []uint32{0, 8})
 		}, "instruction 1 (chain): not an instruction"},
-		{"a chain's function that does not exist", func(a *script.Assembler) {
-			a.Chain(1, 0, 4, []uint32{uint32(script.SegAct) | script.ChainRead}, []uint32{script.ChainOp(script.Fns, 0, 0, 0, 0, false), 0, 0}, []uint32{0})
+		{"a chain's function that does not exist", func(a *isa.Assembler) {
+			a.Chain(1, 0, 4, []uint32{uint32(isa.SegAct) | isa.ChainRead}, []uint32{isa.ChainOp(isa.Fns, 0, 0, 0, 0, false), 0, 0}, []uint32{0})
 		}, "instruction 1 (chain): not an instruction"},
-		{"a chain of more operations than words", func(a *script.Assembler) {
-			a.Chain(1, 0, 4, []uint32{uint32(script.SegAct) | script.ChainRead}, []uint32{script.ChainOp(script.Copy, 0, 0, 0, 0, false), 0, 0}, []uint32{0})
+		{"a chain of more operations than words", func(a *isa.Assembler) {
+			a.Chain(1, 0, 4, []uint32{uint32(isa.SegAct) | isa.ChainRead}, []uint32{isa.ChainOp(isa.Copy, 0, 0, 0, 0, false), 0, 0}, []uint32{0})
 			a.Streams[1][len(a.Streams[1])-6] = 0x55555556
 		}, "processor 1, word 3 of its script: not an instruction"},
-		{"a chain that adds", func(a *script.Assembler) {
-			a.Chain(1, script.Acc, 4, []uint32{uint32(script.SegAct) | script.ChainRead}, []uint32{script.ChainOp(script.Copy, 0, 0, 0, 0, false), 0, 0}, []uint32{0})
+		{"a chain that adds", func(a *isa.Assembler) {
+			a.Chain(1, isa.Acc, 4, []uint32{uint32(isa.SegAct) | isa.ChainRead}, []uint32{isa.ChainOp(isa.Copy, 0, 0, 0, 0, false), 0, 0}, []uint32{0})
 		}, "instruction 1 (chain): not an instruction"},
-		{"a label beyond its rows", func(a *script.Assembler) {
-			a.Do(1, script.Row, uint8(script.NegLogPick), 0, []uint32{act, 8, 1, 0}, []uint32{0, 16, 8, 8})
+		{"a label beyond its rows", func(a *isa.Assembler) {
+			a.Do(1, isa.Row, uint8(isa.NegLogPick), 0, []uint32{act, 8, 1, 0}, []uint32{0, 16, 8, 8})
 		}, "instruction 1 (row.neg_log_pick): not an instruction"},
-		{"more axes than there are", func(a *script.Assembler) {
-			a.Do(1, script.Strided, uint8(script.Copy), 0, []uint32{act, 6, 0, 0}, []uint32{0, 8})
+		{"more axes than there are", func(a *isa.Assembler) {
+			a.Do(1, isa.Strided, uint8(isa.Copy), 0, []uint32{act, 6, 0, 0}, []uint32{0, 8})
 		}, "processor 1, word 3 of its script: not an instruction"},
-		{"a result that is too long", func(a *script.Assembler) {
-			a.Do(1, script.Strided, uint8(script.Copy), 0, []uint32{act, 2, 0, 0, 3, 4, 1, 3, 1, 0}, []uint32{0, 16})
+		{"a result that is too long", func(a *isa.Assembler) {
+			a.Do(1, isa.Strided, uint8(isa.Copy), 0, []uint32{act, 2, 0, 0, 3, 4, 1, 3, 1, 0}, []uint32{0, 16})
 		}, "instruction 1 (strided.copy): operand 0 of item 0, act+0..11, leaves tensor 2"},
-		{"a poll for what nobody writes", func(a *script.Assembler) {
-			a.Do(1, script.Poll, 0, 0, []uint32{act, 3}, []uint32{0}, []uint32{12})
+		{"a poll for what nobody writes", func(a *isa.Assembler) {
+			a.Do(1, isa.Poll, 0, 0, []uint32{act, 3}, []uint32{0}, []uint32{12})
 		}, "instruction 1 (poll): act+0 is not written after 0.05 s"},
-		{"a lost signal", func(a *script.Assembler) { a.Wait(1, 1, 3) }, "instruction 1 (wait): barrier 1 has 0 of 3 signals after 0.05 s: a signal is lost"},
+		{"a lost signal", func(a *isa.Assembler) { a.Wait(1, 1, 3) }, "instruction 1 (wait): barrier 1 has 0 of 3 signals after 0.05 s: a signal is lost"},
 	}
 	p, err := plan.Sliced([]plan.Matrix{{Name: "W", Rows: 4, Cols: 8}}, 2)
 	if err != nil {
@@ -198,9 +200,9 @@ func TestFaultsAreNamed(t *testing.T) {
 	t.Setenv("VPPS_CHECK", "1")
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			a := script.NewAssembler(2, 2)
-			for _, x := range [][3]uint32{{uint32(script.SegParam), 0, 32}, {uint32(script.SegGrad), 0, 32}, {uint32(script.SegAct), 0, 8}, {uint32(script.SegAct), 8, 8}, {uint32(script.SegAct), 16, 8}} {
-				a.Tensor(script.Segment(x[0]), 0, x[1], x[2])
+			a := isa.NewAssembler(2, 2)
+			for _, x := range [][3]uint32{{uint32(isa.SegParam), 0, 32}, {uint32(isa.SegGrad), 0, 32}, {uint32(isa.SegAct), 0, 8}, {uint32(isa.SegAct), 8, 8}, {uint32(isa.SegAct), 16, 8}} {
+				a.Tensor(isa.Segment(x[0]), 0, x[1], x[2])
 			}
 			a.Signal(1, 0)
 			a.Wait(0, 0, 1)
@@ -224,12 +226,12 @@ func TestFaultsAreNamed(t *testing.T) {
 // A processor that gives up ends those that have work left, within an instruction.
 func TestAStopEndsProcessorsAtWork(t *testing.T) {
 	const n, instructions = 1 << 18, 200000 // of some 50 µs or more each: far more than the wait
-	a := script.NewAssembler(2, 1)
+	a := isa.NewAssembler(2, 1)
 	a.Wait(0, 0, 1)
 	for range instructions {
-		a.Do(1, script.Map, uint8(script.Tanh), 0, []uint32{script.Segs(script.SegAct, script.SegAct), n, 0, 0}, []uint32{n, 0})
+		a.Do(1, isa.Map, uint8(isa.Tanh), 0, []uint32{isa.Segs(isa.SegAct, isa.SegAct), n, 0, 0}, []uint32{n, 0})
 	}
-	a.Do(1, script.Fill, 0, 0, []uint32{script.Segs(script.SegGrad), 1, script.Float(1)}, []uint32{0})
+	a.Do(1, isa.Fill, 0, 0, []uint32{isa.Segs(isa.SegGrad), 1, isa.Float(1)}, []uint32{0})
 	p, err := plan.Sliced(nil, 2)
 	if err != nil {
 		t.Fatal(err)
@@ -247,7 +249,7 @@ func TestAStopEndsProcessorsAtWork(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	end := make([]float32, 1)
-	if err := e.Read(script.SegGrad, 0, end); err != nil || end[0] != 0 {
+	if err := e.Read(isa.SegGrad, 0, end); err != nil || end[0] != 0 {
 		t.Errorf("processor 1 went on to its end (error %v)", err)
 	}
 }
@@ -255,26 +257,26 @@ func TestAStopEndsProcessorsAtWork(t *testing.T) {
 // What a script reads of recycled memory before it writes it is NaN; what earlier launches left
 // stays.
 func TestACheckingBuildRefillsRecycledMemory(t *testing.T) {
-	a := script.NewAssembler(1, 1)
-	a.Tensor(script.SegGrad, 0, 0, 24)
-	for i, flags := range []uint32{0, script.LiveIn, 0} {
-		a.Tensor(script.SegAct, flags, uint32(8*i), 8)
+	a := isa.NewAssembler(1, 1)
+	a.Tensor(isa.SegGrad, 0, 0, 24)
+	for i, flags := range []uint32{0, isa.LiveIn, 0} {
+		a.Tensor(isa.SegAct, flags, uint32(8*i), 8)
 	}
-	a.Do(0, script.Map, uint8(script.Copy), 0, []uint32{script.Segs(script.SegGrad, script.SegAct), 8, 0, 0}, []uint32{0, 0}, []uint32{8, 8}, []uint32{16, 16})
+	a.Do(0, isa.Map, uint8(isa.Copy), 0, []uint32{isa.Segs(isa.SegGrad, isa.SegAct), 8, 0, 0}, []uint32{0, 0}, []uint32{8, 8}, []uint32{16, 16})
 	p, err := plan.Sliced(nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var memory [script.Segments][]float32
+	var memory [isa.Segments][]float32
 	for range 24 {
-		memory[script.SegAct] = append(memory[script.SegAct], 3)
+		memory[isa.SegAct] = append(memory[isa.SegAct], 3)
 	}
 	e := checking(t, 1, p, memory)
 	if err := e.Launch(a.Script(), 1); err != nil {
 		t.Fatal(err)
 	}
 	have := make([]float32, 24)
-	if err := e.Read(script.SegGrad, 0, have); err != nil {
+	if err := e.Read(isa.SegGrad, 0, have); err != nil {
 		t.Fatal(err)
 	}
 	for i, v := range have {

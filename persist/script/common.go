@@ -1,5 +1,7 @@
 package script
 
+import "libvpps/persist/isa"
+
 // What all processors of a class do alike: they wait, multiply and signal. It is written once, and copied into their
 // streams between the levels where a processor has something else to do besides.
 
@@ -41,7 +43,7 @@ func (b *Builder) writeCommon(levels int) {
 		}
 	})
 	x.lists = 0
-	first := uint32(listsAt(b.r.Plan.Processors) + b.listWords)
+	first := uint32(isa.ListsAt(b.r.Plan.Processors) + b.listWords)
 	for c := range x.of {
 		s := &x.of[c]
 		for _, at := range s.listed {
@@ -91,9 +93,9 @@ func (b *Builder) appendShared(w []uint32, levels int) []uint32 {
 		if s.shared.levels == 0 {
 			continue
 		}
-		w = align(w)
+		w = isa.Align(w)
 		s.shared.at, s.shared.words = uint32(len(w)), s.starts[s.shared.levels]+1
-		w = append(append(w, s.words[:s.shared.words-1]...), uint32(Halt))
+		w = append(append(w, s.words[:s.shared.words-1]...), uint32(isa.Halt))
 	}
 	return w
 }

@@ -1,10 +1,11 @@
 package script
 
-// What one use of a node adds to the node's gradient: the derivative of every operation.
-
 import (
 	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 )
+
+// What one use of a node adds to the node's gradient: the derivative of every operation.
 
 // unchanged reports whether the use passes its gradient on as it is: v's gradient then is
 // the user's from element at on.
@@ -44,7 +45,7 @@ func (b *Builder) covers(u user) bool {
 }
 
 // gradient is the gradient of node c as its arguments see it.
-func (b *Builder) gradient(c uint32) operand { return operand{SegAct, b.s.Grad[c]} }
+func (b *Builder) gradient(c uint32) operand { return operand{isa.SegAct, b.s.Grad[c]} }
 
 // contribute adds to dst, v's gradient, what the use u passes back. It returns the next order.
 func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, sub int32) int32 {
@@ -54,8 +55,8 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 	if r := &unaryRules[op]; r.ok {
 		q, n := b.constant(r.q, r, backwardAttr, c), b.size(v)
 		switch {
-		case r.back == Scale:
-			b.map1(cl, sub, Scale, flags, q, n, dst, dy)
+		case r.back == isa.Scale:
+			b.map1(cl, sub, isa.Scale, flags, q, n, dst, dy)
 		case r.fromY:
 			b.map2(cl, sub, r.back, flags, q, n, dst, dy, b.value(c))
 		default:
@@ -65,27 +66,27 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 	}
 	switch op {
 	case ops.CwiseSum, ops.Sum, ops.AddVectorToAllColumns:
-		b.broadcastBack(v, c, Copy, 0, dst, flags, cl, sub, dy)
+		b.broadcastBack(v, c, isa.Copy, 0, dst, flags, cl, sub, dy)
 	case ops.AffineTransform, ops.MatrixMultiply:
 		return b.contributeProduct(v, u, dst, flags, cl, sub)
 	case ops.Average:
-		b.broadcastBack(v, c, Scale, 1/float32(len(args)), dst, flags, cl, sub, dy)
+		b.broadcastBack(v, c, isa.Scale, 1/float32(len(args)), dst, flags, cl, sub, dy)
 	case ops.CwiseMultiply:
 		other := args[1-u.arg]
-		b.broadcastBack(v, c, Mul, 1, dst, flags, cl, sub, dy, other)
+		b.broadcastBack(v, c, isa.Mul, 1, dst, flags, cl, sub, dy, other)
 	case ops.CwiseQuotient:
 		if u.arg == 0 {
-			b.broadcastBack(v, c, Div, 0, dst, flags, cl, sub, dy, args[1])
+			b.broadcastBack(v, c, isa.Div, 0, dst, flags, cl, sub, dy, args[1])
 		} else {
-			b.broadcastBack(v, c, DivB, 0, dst, flags, cl, sub, dy, args[0], args[1])
+			b.broadcastBack(v, c, isa.DivB, 0, dst, flags, cl, sub, dy, args[0], args[1])
 		}
 	case ops.Pow, ops.Min, ops.Max:
-		fn := [2]Fn{PowBX, PowBY}
+		fn := [2]isa.Fn{isa.PowBX, isa.PowBY}
 		switch op {
 		case ops.Min:
-			fn = [2]Fn{MinBX, MinBY}
+			fn = [2]isa.Fn{isa.MinBX, isa.MinBY}
 		case ops.Max:
-			fn = [2]Fn{MaxBX, MaxBY}
+			fn = [2]isa.Fn{isa.MaxBX, isa.MaxBY}
 		}
 		b.broadcastBack(v, c, fn[u.arg], 0, dst, flags, cl, sub, dy, args[0], args[1])
 	case ops.SumElements, ops.SumDimension, ops.MomentDimension, ops.DotProduct, ops.SquaredEuclideanDistance,
@@ -105,7 +106,7 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 
 // broadcastBack runs fn(dy, values...) over user c's elements and sums into v's, over the axes
 // that v was broadcast along.
-func (b *Builder) broadcastBack(v, c uint32, fn Fn, p float32, dst operand, flags uint32, cl, sub int32, dy operand, values ...uint32) {
+func (b *Builder) broadcastBack(v, c uint32, fn isa.Fn, p float32, dst operand, flags uint32, cl, sub int32, dy operand, values ...uint32) {
 	plain := b.alike(c, v)
 	for _, x := range values {
 		plain = plain && b.alike(c, x)
@@ -153,32 +154,32 @@ func (b *Builder) contributeReduction(v uint32, u user, dst operand, flags uint3
 		}
 	}
 	switch fwd {
-	case Copy:
-		e.fn = Copy
-	case Scale:
-		e.fn, e.p = Scale, p
-	case Moment:
-		e.fn, e.p, e.q = MomentB, p, q
+	case isa.Copy:
+		e.fn = isa.Copy
+	case isa.Scale:
+		e.fn, e.p = isa.Scale, p
+	case isa.Moment:
+		e.fn, e.p, e.q = isa.MomentB, p, q
 		values(v)
-	case Square:
-		e.fn, e.p = Mul, 2
+	case isa.Square:
+		e.fn, e.p = isa.Mul, 2
 		values(v)
 		if g.Op[c] == ops.L2Norm {
-			e.fn, e.p = MulDiv, 1
+			e.fn, e.p = isa.MulDiv, 1
 			e.ops[n], dims[n] = b.value(c), out
 			n++
 		}
-	case Mul:
-		e.fn, e.p = Mul, 1
+	case isa.Mul:
+		e.fn, e.p = isa.Mul, 1
 		values(args[1-u.arg])
-	case SquareDiff:
-		e.fn, e.p = SquareDiffB, 1
+	case isa.SquareDiff:
+		e.fn, e.p = isa.SquareDiffB, 1
 		if u.arg == 1 {
 			e.p = -1
 		}
 		values(args[0], args[1])
-	case BinLog: // DyNet passes the targets the same formula with the roles swapped
-		e.fn = BinLogB
+	case isa.BinLog: // DyNet passes the targets the same formula with the roles swapped
+		e.fn = isa.BinLogB
 		values(args[u.arg], args[1-u.arg])
 	}
 	to := b.aligned(v, &full)
@@ -210,7 +211,7 @@ func (b *Builder) contributeProduct(v uint32, u user, dst operand, flags uint32,
 			matrixView{b.value(left), m, 1, batchStep(ld)},
 			matrixView{dy, 1, m, batchStep(d)})
 	}
-	b.broadcastBack(v, c, Copy, 0, dst, flags, cl, sub, dy)
+	b.broadcastBack(v, c, isa.Copy, 0, dst, flags, cl, sub, dy)
 	return sub + 1
 }
 
@@ -222,7 +223,7 @@ func (b *Builder) contributeMove(v uint32, u user, dst operand, flags uint32, cl
 		return sub
 	}
 	for _, m := range list {
-		e := element{fn: Copy, flags: flags}
+		e := element{fn: isa.Copy, flags: flags}
 		if b.g.Op[c] == ops.Concatenate { // several batch elements may have come from one
 			axes := swapped(m.axes)
 			e.kept = axes[:0]
@@ -240,7 +241,7 @@ func (b *Builder) contributeMove(v uint32, u user, dst operand, flags uint32, cl
 		b.emitElement(&e, cl, sub)
 		if len(list) > 1 { // the same slice may be picked twice
 			sub++
-			flags |= Acc
+			flags |= isa.Acc
 		}
 	}
 	if len(list) <= 1 {
@@ -257,9 +258,9 @@ func (b *Builder) contributeRow(v, c uint32, dst operand, flags uint32, cl, sub 
 	n := uint32(xd.Batch())
 	switch g.Op[c] {
 	case ops.Softmax, ops.LogSoftmax:
-		fn, dim := LogSoftmaxB, uint32(0)
+		fn, dim := isa.LogSoftmaxB, uint32(0)
 		if g.Op[c] == ops.Softmax {
-			fn, dim = SoftmaxB, a[0]
+			fn, dim = isa.SoftmaxB, a[0]
 		}
 		shifts, n, stride := b.softmaxRows(xd, dim)
 		for _, at := range shifts {
@@ -267,11 +268,11 @@ func (b *Builder) contributeRow(v, c uint32, dst operand, flags uint32, cl, sub 
 		}
 	case ops.PickNegLogSoftmax:
 		for e := range xd.Bd {
-			b.rowItem(cl, sub, NegLogPickB, flags, 0, n, 1, g.Inputs[a[0]+e], dst.plus(e*n), x.plus(e*n), operand{SegAct, b.s.Aux[c] + e}, dy.plus(e))
+			b.rowItem(cl, sub, isa.NegLogPickB, flags, 0, n, 1, g.Inputs[a[0]+e], dst.plus(e*n), x.plus(e*n), operand{isa.SegAct, b.s.Aux[c] + e}, dy.plus(e))
 		}
 	case ops.Hinge:
 		for e := range xd.Bd {
-			b.rowItem(cl, sub, HingeB, flags, float(a[0]), n, 1, g.Inputs[a[1]+e], dst.plus(e*n), x.plus(e*n), dy.plus(e))
+			b.rowItem(cl, sub, isa.HingeB, flags, float(a[0]), n, 1, g.Inputs[a[1]+e], dst.plus(e*n), x.plus(e*n), dy.plus(e))
 		}
 	}
 }

@@ -87,7 +87,7 @@ func TestCrewsShareHelpers(t *testing.T) {
 	for k := range 3 {
 		all.Go(func() {
 			var c crew
-			for script := range few(3000) {
+			for script := range Few(3000) {
 				c.begin(true, nodesEach*(1+script%mostGoroutines))
 				for call := range 10 {
 					var done atomic.Int32

@@ -1,11 +1,5 @@
 package script
 
-// Lowering a batch by parts. A batch is a super-graph: parameters that all share, then sentences that have
-// nothing in common but those, then a sum of their losses, the tail. The sentences are dealt out to
-// a few parts of about as many nodes each, which goroutines lower side by side, each with memory of its
-// own. What the parts are depends on the graph only, so that the script does not depend on how many
-// goroutines there are.
-
 import (
 	"fmt"
 	"math"
@@ -13,7 +7,14 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 )
+
+// Lowering a batch by parts. A batch is a super-graph: parameters that all share, then sentences that have
+// nothing in common but those, then a sum of their losses, the tail. The sentences are dealt out to
+// a few parts of about as many nodes each, which goroutines lower side by side, each with memory of its
+// own. What the parts are depends on the graph only, so that the script does not depend on how many
+// goroutines there are.
 
 // There is a part for each goroutine, or, in a large batch, two, the tail apart: each costs something to put together,
 // but in small ones what a stage leaves is at hand for the next.
@@ -407,7 +408,7 @@ func (b *Builder) endForward() {
 		last, mixed = max(last, p.maxLevel), mixed || p.mixed
 	}
 	for _, p := range append(b.division.list, tail, b) {
-		p.maxLevel, p.ends[InForward], p.mixed = last, last, mixed
+		p.maxLevel, p.ends[isa.InForward], p.mixed = last, last, mixed
 	}
 }
 

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"libvpps/persist/isa"
 	"libvpps/persist/script"
+	"libvpps/persist/verify"
 )
 
 // wordsOf builds a script with so many goroutines; of is the Builder.
@@ -43,9 +45,9 @@ func makesOneScript(t *testing.T, sentences, partNodes int) {
 		if r == nil || sentences == 1 && r.Plan.Single { // a CPU's are not divided then
 			continue
 		}
-		whole := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		whole := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		was := script.PartNodes(partNodes)
-		divided := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		divided := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		for _, n := range []int{2, 4} {
 			if !slices.Equal(wordsOf(t, &b, r, n), divided.Words) {
 				t.Errorf("seed %d: %d goroutines make another script than one", seed, n)
@@ -55,7 +57,7 @@ func makesOneScript(t *testing.T, sentences, partNodes int) {
 		if sentences > 1 && slices.Equal(whole.Words, divided.Words) { // one may be lowered to the same
 			t.Errorf("seed %d: not divided", seed)
 		}
-		if err := script.Verify(divided, r.Plan); err != nil {
+		if err := verify.Verify(divided, r.Plan); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 		compareRuns(t, seed, r, whole, divided)
@@ -63,13 +65,13 @@ func makesOneScript(t *testing.T, sentences, partNodes int) {
 }
 
 // compareRuns runs two scripts and compares the bits of parameters, tables and what they report.
-func compareRuns(t *testing.T, seed uint64, r *script.Request, x, y *script.Script) {
+func compareRuns(t *testing.T, seed uint64, r *script.Request, x, y *isa.Script) {
 	t.Helper()
 	compareWithin(t, seed, r, x, y, 0)
 }
 
 // compareWithin is compareRuns up to a relative error.
-func compareWithin(t *testing.T, seed uint64, r *script.Request, x, y *script.Script, most float64) {
+func compareWithin(t *testing.T, seed uint64, r *script.Request, x, y *isa.Script, most float64) {
 	t.Helper()
 	memory := liveMemory(x)
 	e, f := checking(t, 1, r.Plan, memory), checking(t, 1, r.Plan, liveMemory(y))
@@ -79,7 +81,7 @@ func compareWithin(t *testing.T, seed uint64, r *script.Request, x, y *script.Sc
 	if err := f.Launch(y, 1); err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	for _, seg := range []script.Segment{script.SegParam, script.SegTable, script.SegState, script.SegResult} {
+	for _, seg := range []isa.Segment{isa.SegParam, isa.SegTable, isa.SegState, isa.SegResult} {
 		a, b := e.Segment(seg), f.Segment(seg)
 		for i := range memory[seg] {
 			same := math.Float32bits(a[i]) == math.Float32bits(b[i])
@@ -103,10 +105,10 @@ func TestAForwardByPartsLeavesTheSameValues(t *testing.T) {
 			continue
 		}
 		r.Backward, r.Needed, r.Copy, r.Update, r.Result = false, false, true, nil, script.NoOffset
-		whole := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		whole := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		at := r.State
 		was := script.PartNodes(2)
-		parts := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		parts := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		if !slices.Equal(wordsOf(t, &b, r, 4), parts.Words) {
 			t.Errorf("seed %d: four goroutines make another script than one", seed)
 		}
@@ -114,7 +116,7 @@ func TestAForwardByPartsLeavesTheSameValues(t *testing.T) {
 		if !slices.Equal(whole.Words, parts.Words) {
 			divided++
 		}
-		if err := script.Verify(parts, r.Plan); err != nil {
+		if err := verify.Verify(parts, r.Plan); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 		e, f := checking(t, 1, r.Plan, liveMemory(whole)), checking(t, 1, r.Plan, liveMemory(parts))

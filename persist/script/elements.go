@@ -1,5 +1,7 @@
 package script
 
+import "libvpps/persist/isa"
+
 // Element-wise work by axes: one function decides between the linear Map and the
 // general Strided, after merging axes that lie behind one another in every operand.
 
@@ -11,13 +13,13 @@ type axis struct {
 
 // operand is a tensor as an instruction sees it.
 type operand struct {
-	seg Segment
+	seg isa.Segment
 	at  uint32
 }
 
 // element is one element-wise instruction in the making.
 type element struct {
-	fn        Fn
+	fn        isa.Fn
 	flags     uint32
 	p, q      float32
 	ops       [5]operand // dst, inputs
@@ -56,7 +58,7 @@ func merge(a []axis, slots int) []axis {
 
 // emitElement adds the instruction's item to a cluster.
 func (b *Builder) emitElement(e *element, cluster, sub int32) {
-	in := FnTable[e.fn].Arity
+	in := isa.FnTable[e.fn].Arity
 	e.kept, e.red = merge(e.kept, in+1), merge(e.red, in+1)
 	var segs uint32
 	for s := range in + 1 {
@@ -78,7 +80,7 @@ func (b *Builder) emitElement(e *element, cluster, sub int32) {
 	for s := range in + 1 {
 		words[s] = e.ops[s].at
 	}
-	b.sigs.head(Strided, uint8(e.fn), e.flags, segs, uint32(len(e.kept)|len(e.red)<<8), bits(e.p), bits(e.q))
+	b.sigs.head(isa.Strided, uint8(e.fn), e.flags, segs, uint32(len(e.kept)|len(e.red)<<8), bits(e.p), bits(e.q))
 	work := 1
 	for _, l := range [2][]axis{e.kept, e.red} {
 		for _, a := range l {
@@ -97,7 +99,7 @@ func (b *Builder) emitElement(e *element, cluster, sub int32) {
 }
 
 // mapItem adds a Map over n elements.
-func (b *Builder) mapItem(cluster, sub int32, fn Fn, flags uint32, p, q float32, n int, ops ...operand) {
+func (b *Builder) mapItem(cluster, sub int32, fn isa.Fn, flags uint32, p, q float32, n int, ops ...operand) {
 	var segs uint32
 	var words [5]uint32
 	for s, o := range ops {
@@ -108,19 +110,19 @@ func (b *Builder) mapItem(cluster, sub int32, fn Fn, flags uint32, p, q float32,
 }
 
 // map1 and map2 are mapItem for one and two inputs, without a list.
-func (b *Builder) map1(cluster, sub int32, fn Fn, flags uint32, p float32, n int, dst, x operand) {
+func (b *Builder) map1(cluster, sub int32, fn isa.Fn, flags uint32, p float32, n int, dst, x operand) {
 	sig := b.sigs.ofMap(fn, flags, uint32(dst.seg)|uint32(x.seg)<<4, n, p, 0)
 	b.local(cluster, sub, sig, dst.at, x.at, 0)
 }
 
-func (b *Builder) map2(cluster, sub int32, fn Fn, flags uint32, p float32, n int, dst, x, y operand) {
+func (b *Builder) map2(cluster, sub int32, fn isa.Fn, flags uint32, p float32, n int, dst, x, y operand) {
 	sig := b.sigs.ofMap(fn, flags, uint32(dst.seg)|uint32(x.seg)<<4|uint32(y.seg)<<8, n, p, 0)
 	b.local(cluster, sub, sig, dst.at, x.at, y.at)
 }
 
 // fill adds a Fill of n elements of act.
 func (b *Builder) fill(cluster, sub int32, value float32, n int, at uint32) {
-	sig := b.sigs.short(4, n, firstWord(Fill, 0, 0), uint32(SegAct), uint32(n), bits(value), 0, 0, 0, 0)
+	sig := b.sigs.short(4, n, firstWord(isa.Fill, 0, 0), uint32(isa.SegAct), uint32(n), bits(value), 0, 0, 0, 0)
 	b.local(cluster, sub, sig, at, 0, 0)
 }
 
@@ -132,21 +134,21 @@ func one(at uint32) source { return source{at, 1, 0} }
 // sumItems adds dst (+)= scale * sum of sources, all in one segment, as one or more
 // instructions in order; it returns the next free order. Runs of the greatest length are an item each
 // and come first, what else there is is spelled out.
-func (b *Builder) sumItems(cluster, sub int32, flags uint32, dst operand, from Segment, scale float32, n int, src []source) int32 {
+func (b *Builder) sumItems(cluster, sub int32, flags uint32, dst operand, from isa.Segment, scale float32, n int, src []source) int32 {
 	return b.sumListed(cluster, sub, flags, dst, from, scale, n, b.listSources(src))
 }
 
 // sumListed is sumItems of the sources in b.sumList.
-func (b *Builder) sumListed(cluster, sub int32, flags uint32, dst operand, from Segment, scale float32, n int, runs sourceRuns) int32 {
+func (b *Builder) sumListed(cluster, sub int32, flags uint32, dst operand, from isa.Segment, scale float32, n int, runs sourceRuns) int32 {
 	if k := len(b.sumList); runs.items == 0 && (k == 1 || k <= fewSources && scale == 1 && n <= fewElements) {
 		return b.addFew(cluster, sub, flags, dst, from, scale, n)
 	}
 	for list := b.sumList; len(list) > 0; {
 		k := min(len(list), mostItems)
 		r := min(runs.items, k)
-		b.sum(cluster, sub, firstWord(Sum, uint8(Copy), flags), dst, from, scale, n, list[:k], sourceRuns{r, runs.count, runs.apart}, operand{})
+		b.sum(cluster, sub, firstWord(isa.Sum, uint8(isa.Copy), flags), dst, from, scale, n, list[:k], sourceRuns{r, runs.count, runs.apart}, operand{})
 		list, runs.items = list[k:], runs.items-r
-		flags |= Acc
+		flags |= isa.Acc
 		sub++
 	}
 	return sub
@@ -155,11 +157,11 @@ func (b *Builder) sumListed(cluster, sub int32, flags uint32, dst operand, from 
 // mostItems is how many items a Sum has at most.
 const (
 	sumHead   = 9
-	mostItems = MaxWords - sumHead
+	mostItems = isa.MaxWords - sumHead
 )
 
 // sum adds a Sum of the items in list.
-func (b *Builder) sum(cluster, sub int32, first uint32, dst operand, from Segment, scale float32, n int, list []uint32, runs sourceRuns, y operand) {
+func (b *Builder) sum(cluster, sub int32, first uint32, dst operand, from isa.Segment, scale float32, n int, list []uint32, runs sourceRuns, y operand) {
 	at, k := uint32(len(b.pool)), len(list)
 	b.pool = append(b.pool, first, uint32(sumHead+k)|uint32(k)<<16,
 		uint32(dst.seg)|uint32(from)<<4|uint32(y.seg)<<8, uint32(n), bits(scale), dst.at, uint32(runs.items)|runs.count<<16, runs.apart, y.at)
@@ -179,22 +181,22 @@ const fewSources, fewElements = 4, 4096
 
 // addFew adds dst (+)= scale * sum of b.sumList; the scale is 1 if there are several. It returns the
 // next free order.
-func (b *Builder) addFew(cluster, sub int32, flags uint32, dst operand, from Segment, scale float32, n int) int32 {
+func (b *Builder) addFew(cluster, sub int32, flags uint32, dst operand, from isa.Segment, scale float32, n int) int32 {
 	list := b.sumList
 	switch {
 	case len(list) > 1:
-		b.map2(cluster, sub, Add, flags, 0, n, dst, operand{from, list[0]}, operand{from, list[1]})
+		b.map2(cluster, sub, isa.Add, flags, 0, n, dst, operand{from, list[0]}, operand{from, list[1]})
 		list = list[2:]
 	case scale == 1:
-		b.map1(cluster, sub, Copy, flags, 0, n, dst, operand{from, list[0]})
+		b.map1(cluster, sub, isa.Copy, flags, 0, n, dst, operand{from, list[0]})
 		list = nil
 	default:
-		b.map1(cluster, sub, Scale, flags, scale, n, dst, operand{from, list[0]})
+		b.map1(cluster, sub, isa.Scale, flags, scale, n, dst, operand{from, list[0]})
 		list = nil
 	}
 	for _, at := range list {
 		sub++
-		b.map1(cluster, sub, Copy, Acc, 0, n, dst, operand{from, at})
+		b.map1(cluster, sub, isa.Copy, isa.Acc, 0, n, dst, operand{from, at})
 	}
 	return sub + 1
 }
@@ -209,7 +211,7 @@ type sourceRuns struct {
 func (b *Builder) listSources(src []source) sourceRuns {
 	most := source{count: 1}
 	for i := range src {
-		if n := src[i].count; n > most.count && n <= MaxRun {
+		if n := src[i].count; n > most.count && n <= isa.MaxRun {
 			most = src[i]
 		}
 	}

@@ -1,12 +1,14 @@
 package script
 
-// Writing the script: items are grouped by cluster and fused, clusters get processors, the items of a level and
-// processor are sorted by order and signature, and runs of the same signature become instructions.
-
 import (
 	"math"
 	"slices"
+
+	"libvpps/persist/isa"
 )
+
+// Writing the script: items are grouped by cluster and fused, clusters get processors, the items of a level and
+// processor are sorted by order and signature, and runs of the same signature become instructions.
 
 // emitter is the memory of the last stage.
 type emitter struct {
@@ -129,7 +131,7 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 		}
 		r := &b.levels[level].runs
 		switch places := b.places[from : from+n]; {
-		case b.spares() && n <= fewClusters*len(b.plan.beside) && level <= b.ends[InBackward]:
+		case b.spares() && n <= fewClusters*len(b.plan.beside) && level <= b.ends[isa.InBackward]:
 			for k := range places {
 				places[k] = b.plan.beside[k%len(b.plan.beside)]
 			}
@@ -298,42 +300,39 @@ func (b *Builder) joinLevels(taken clusterRange) {
 	}
 }
 
-// listsAt is where in a script the lists begin.
-func listsAt(processors int) int { return HeadWords + processors*ProcWords }
-
 // assemble puts header, lists, streams, counters, inputs and tensors behind one another.
 func (b *Builder) assemble(levels, processors, barriers int) {
 	w := b.r.Space
 	if w == nil {
 		w = b.space
 	}
-	w = append(w[:0], make([]uint32, listsAt(processors))...)
-	w[HeadMagic], w[HeadProcessors], w[HeadBarriers] = Magic, uint32(processors), uint32(barriers)
-	w[HeadLists] = uint32(len(w))
+	w = append(w[:0], make([]uint32, isa.ListsAt(processors))...)
+	w[isa.HeadMagic], w[isa.HeadProcessors], w[isa.HeadBarriers] = isa.Magic, uint32(processors), uint32(barriers)
+	w[isa.HeadLists] = uint32(len(w))
 	w = slices.Grow(w, b.listWords)[:len(w)+b.listWords]
 	b.fillLists(w[len(w)-b.listWords:])
 	w = b.common.appendLists(w)
-	w[HeadListEnd] = uint32(len(w))
+	w[isa.HeadListEnd] = uint32(len(w))
 	w = b.appendStreams(w, levels, processors)
-	for len(w)%BarrierStride != 0 {
+	for len(w)%isa.BarrierStride != 0 {
 		w = append(w, 0)
 	}
-	w[HeadCounters] = uint32(len(w))
-	for range barriers * BarrierStride {
+	w[isa.HeadCounters] = uint32(len(w))
+	for range barriers * isa.BarrierStride {
 		w = append(w, 0)
 	}
-	w[HeadInputs] = uint32(len(w))
+	w[isa.HeadInputs] = uint32(len(w))
 	if b.g != nil && b.r.Forward {
 		w = append(w, b.g.Inputs...)
 	}
 	for len(w)%4 != 0 {
 		w = append(w, 0)
 	}
-	w[HeadDevice], w[HeadTensors] = uint32(len(w)), uint32(len(w))
+	w[isa.HeadDevice], w[isa.HeadTensors] = uint32(len(w)), uint32(len(w))
 	if b.r.Tensors {
 		w = b.appendTensors(w)
 	}
-	w[HeadTensorEnd] = uint32(len(w))
+	w[isa.HeadTensorEnd] = uint32(len(w))
 	if b.out.Script.Words = w; b.r.Space == nil {
 		b.space = w
 	}

@@ -6,8 +6,11 @@ import (
 	"testing"
 
 	"libvpps/persist/cpu"
+	"libvpps/persist/example"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
+	"libvpps/persist/verify"
 )
 
 func newExecutor(t *testing.T, threads int) *cpu.Executor {
@@ -21,12 +24,12 @@ func newExecutor(t *testing.T, threads int) *cpu.Executor {
 }
 
 // load makes room for what memory has of each segment and writes it.
-func load(t *testing.T, e *cpu.Executor, memory [script.Segments][]float32) {
+func load(t *testing.T, e *cpu.Executor, memory [isa.Segments][]float32) {
 	t.Helper()
 	for s, values := range memory {
-		err := e.Grow(script.Segment(s), uint64(len(values)))
+		err := e.Grow(isa.Segment(s), uint64(len(values)))
 		if err == nil {
-			err = e.Write(script.Segment(s), 0, values)
+			err = e.Write(isa.Segment(s), 0, values)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -37,7 +40,7 @@ func load(t *testing.T, e *cpu.Executor, memory [script.Segments][]float32) {
 // The hand-written two-processor script gives the float64 results, and the same bits on
 // one thread and on two.
 func TestOwnExampleRuns(t *testing.T) {
-	example, err := script.OwnExample()
+	example, err := example.OwnExample()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,11 +79,11 @@ func TestOwnExampleRuns(t *testing.T) {
 }
 
 // onMatrix adds an instruction with items of its own or with listed ones.
-func (g *instructions) onMatrix(a *script.Assembler, op script.Opcode, flags uint32, head []uint32, items ...[]uint32) {
-	g.onMatrixWith(a, op, script.Copy, flags, head, items...)
+func (g *instructions) onMatrix(a *isa.Assembler, op isa.Opcode, flags uint32, head []uint32, items ...[]uint32) {
+	g.onMatrixWith(a, op, isa.Copy, flags, head, items...)
 }
 
-func (g *instructions) onMatrixWith(a *script.Assembler, op script.Opcode, fn script.Fn, flags uint32, head []uint32, items ...[]uint32) {
+func (g *instructions) onMatrixWith(a *isa.Assembler, op isa.Opcode, fn isa.Fn, flags uint32, head []uint32, items ...[]uint32) {
 	if g.rng.IntN(2) == 0 {
 		a.Do(0, op, uint8(fn), flags, head, items...)
 		return
@@ -97,7 +100,7 @@ const memoryWords = 1 << 14
 // instructions makes random instructions over memory that is handed out without overlap.
 type instructions struct {
 	rng  *rand.Rand
-	next [script.Segments]uint32
+	next [isa.Segments]uint32
 	plan *plan.Plan
 }
 
@@ -106,8 +109,8 @@ func newInstructions(t *testing.T, rng *rand.Rand) *instructions {
 	g := &instructions{rng: rng}
 	var matrices []plan.Matrix
 	for range 2 {
-		m := plan.Matrix{Name: "W", Rows: 1 + rng.IntN(40), Cols: 1 + rng.IntN(20), Offset: g.next[script.SegParam]}
-		g.next[script.SegParam] += uint32(m.Rows * m.Cols)
+		m := plan.Matrix{Name: "W", Rows: 1 + rng.IntN(40), Cols: 1 + rng.IntN(20), Offset: g.next[isa.SegParam]}
+		g.next[isa.SegParam] += uint32(m.Rows * m.Cols)
 		matrices = append(matrices, m)
 	}
 	p, err := plan.Sliced(matrices, 1+rng.IntN(3))
@@ -136,7 +139,7 @@ func (g *instructions) formed(m int) int {
 }
 
 // vectorsAt is the place of a vector of so many elements that is formed of count vectors behind it, or of one that is there.
-func (g *instructions) vectorsAt(seg script.Segment, n, count, before int) uint32 {
+func (g *instructions) vectorsAt(seg isa.Segment, n, count, before int) uint32 {
 	if count == 0 {
 		return g.memory(seg, n)
 	}
@@ -168,8 +171,8 @@ func (g *instructions) alike() (rows, cols, terms int, matrices uint32) {
 	if err != nil {
 		panic(err)
 	}
-	g.plan, g.next[script.SegParam] = p, max(g.next[script.SegParam], uint32(3*x.Rows*x.Cols))
-	terms = 1 + g.rng.IntN(script.MaxTerms)
+	g.plan, g.next[isa.SegParam] = p, max(g.next[isa.SegParam], uint32(3*x.Rows*x.Cols))
+	terms = 1 + g.rng.IntN(isa.MaxTerms)
 	for k := range terms {
 		matrices |= g.rng.Uint32N(3) << (8 * k)
 	}
@@ -177,17 +180,17 @@ func (g *instructions) alike() (rows, cols, terms int, matrices uint32) {
 }
 
 // memory hands out n elements of a segment.
-func (g *instructions) memory(s script.Segment, n int) uint32 {
+func (g *instructions) memory(s isa.Segment, n int) uint32 {
 	at := g.next[s] + g.rng.Uint32N(3)
 	g.next[s] = at + uint32(n)
 	return at
 }
 
 // segments chooses one for each slot.
-func (g *instructions) segments(slots int) []script.Segment {
-	list := make([]script.Segment, slots)
+func (g *instructions) segments(slots int) []isa.Segment {
+	list := make([]isa.Segment, slots)
 	for i := range list {
-		list[i] = script.Segment(g.rng.IntN(int(script.SegInput)))
+		list[i] = isa.Segment(g.rng.IntN(int(isa.SegInput)))
 	}
 	return list
 }
@@ -202,7 +205,7 @@ func (g *instructions) flags(list ...uint32) uint32 {
 }
 
 // vectors makes items of so many words, each a vector of size elements in its slot's segment.
-func (g *instructions) vectors(segs []script.Segment, size int) [][]uint32 {
+func (g *instructions) vectors(segs []isa.Segment, size int) [][]uint32 {
 	items := make([][]uint32, 1+g.rng.IntN(5))
 	for i := range items {
 		for _, s := range segs {
@@ -213,26 +216,26 @@ func (g *instructions) vectors(segs []script.Segment, size int) [][]uint32 {
 }
 
 // sizes maps an opcode to a random instruction of it.
-var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
-	script.Fill: func(g *instructions, a *script.Assembler) {
+var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
+	isa.Fill: func(g *instructions, a *isa.Assembler) {
 		n, segs := 1+g.rng.IntN(50), g.segments(1)
-		a.Do(0, script.Fill, 0, g.flags(script.Own), []uint32{script.Segs(segs...), uint32(n), script.Float(2)}, g.vectors(segs, n)...)
+		a.Do(0, isa.Fill, 0, g.flags(isa.Own), []uint32{isa.Segs(segs...), uint32(n), isa.Float(2)}, g.vectors(segs, n)...)
 	},
-	script.Map: func(g *instructions, a *script.Assembler) {
-		fn := g.rng.IntN(int(script.Fns))
-		n, segs := 1+g.rng.IntN(50), g.segments(1+script.FnTable[fn].Arity)
-		a.Do(0, script.Map, uint8(fn), g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), script.Float(2)}, g.vectors(segs, n)...)
+	isa.Map: func(g *instructions, a *isa.Assembler) {
+		fn := g.rng.IntN(int(isa.Fns))
+		n, segs := 1+g.rng.IntN(50), g.segments(1+isa.FnTable[fn].Arity)
+		a.Do(0, isa.Map, uint8(fn), g.flags(isa.Own, isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(2), isa.Float(2)}, g.vectors(segs, n)...)
 	},
-	script.Random: func(g *instructions, a *script.Assembler) {
-		fn := g.rng.IntN(int(script.RandomFns))
-		n, segs := 1+g.rng.IntN(50), g.segments(script.RandomTable[fn].Words-1)
+	isa.Random: func(g *instructions, a *isa.Assembler) {
+		fn := g.rng.IntN(int(isa.RandomFns))
+		n, segs := 1+g.rng.IntN(50), g.segments(isa.RandomTable[fn].Words-1)
 		items := g.vectors(segs, n)
 		for i := range items {
 			items[i] = append(items[i], uint32(i))
 		}
-		a.Do(0, script.Random, uint8(fn), g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(0.5), script.Float(0.7), 1, 2, 3}, items...)
+		a.Do(0, isa.Random, uint8(fn), g.flags(isa.Own, isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(0.5), isa.Float(0.7), 1, 2, 3}, items...)
 	},
-	script.Sum: func(g *instructions, a *script.Assembler) {
+	isa.Sum: func(g *instructions, a *isa.Assembler) {
 		n, segs := 1+g.rng.IntN(90), g.segments(3)
 		each, apart := 1+g.rng.IntN(5), n+g.rng.IntN(3)
 		items := g.vectors(segs[1:2], n)
@@ -240,15 +243,15 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 		for i := range runs {
 			items[i][0] = g.memory(segs[1], each*apart)
 		}
-		fn := []script.Fn{script.Copy, script.Tanh, script.Logistic, script.Relu, script.TanhB, script.LogisticB, script.ReluB}[g.rng.IntN(7)]
-		a.Do(0, script.Sum, uint8(fn), g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), g.memory(segs[0], n), uint32(runs | each<<16), uint32(apart), g.memory(segs[2], n)}, items...)
+		fn := []isa.Fn{isa.Copy, isa.Tanh, isa.Logistic, isa.Relu, isa.TanhB, isa.LogisticB, isa.ReluB}[g.rng.IntN(7)]
+		a.Do(0, isa.Sum, uint8(fn), g.flags(isa.Own, isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(2), g.memory(segs[0], n), uint32(runs | each<<16), uint32(apart), g.memory(segs[2], n)}, items...)
 	},
-	script.Collect: func(g *instructions, a *script.Assembler) {
+	isa.Collect: func(g *instructions, a *isa.Assembler) {
 		n, segs := 1+g.rng.IntN(90), g.segments(3)
 		runs, count, apart := 1+g.rng.IntN(5), 1+g.rng.IntN(5), n+g.rng.IntN(3)
-		how, fn := uint8(runs), script.Copy
+		how, fn := uint8(runs), isa.Copy
 		if g.rng.IntN(2) == 0 {
-			how, fn = how|script.Derived, []script.Fn{script.TanhB, script.LogisticB, script.ReluB}[g.rng.IntN(3)]
+			how, fn = how|isa.Derived, []isa.Fn{isa.TanhB, isa.LogisticB, isa.ReluB}[g.rng.IntN(3)]
 		}
 		items := make([][]uint32, 1+g.rng.IntN(3))
 		for i := range items {
@@ -258,16 +261,16 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 				if k < have {
 					items[i] = append(items[i], g.memory(segs[1], count*apart))
 				} else {
-					items[i] = append(items[i], script.Absent)
+					items[i] = append(items[i], isa.Absent)
 				}
 			}
-			if how&script.Derived != 0 {
+			if how&isa.Derived != 0 {
 				items[i] = append(items[i], g.memory(segs[2], n))
 			}
 		}
-		a.Do(0, script.Collect, how, g.flags(script.Own, script.Acc), []uint32{script.Segs(segs...), uint32(n), script.Float(2), uint32(count), uint32(apart), uint32(fn)}, items...)
+		a.Do(0, isa.Collect, how, g.flags(isa.Own, isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(2), uint32(count), uint32(apart), uint32(fn)}, items...)
 	},
-	script.Affine: func(g *instructions, a *script.Assembler) {
+	isa.Affine: func(g *instructions, a *isa.Assembler) {
 		rows, cols, terms, matrices := g.alike()
 		segs, items := g.segments(3), make([][]uint32, 1+g.rng.IntN(6))
 		for i := range items {
@@ -276,56 +279,56 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 				items[i] = append(items[i], g.memory(segs[1], cols))
 			}
 		}
-		fn := []script.Fn{script.Copy, script.Tanh, script.Logistic, script.Relu}[g.rng.IntN(4)]
-		a.Do(0, script.Affine, uint8(terms), g.flags(script.Acc, script.Bias),
-			[]uint32{script.Segs(segs...), matrices, script.Float(2), g.memory(segs[2], rows), script.Float(1), uint32(fn)}, items...)
+		fn := []isa.Fn{isa.Copy, isa.Tanh, isa.Logistic, isa.Relu}[g.rng.IntN(4)]
+		a.Do(0, isa.Affine, uint8(terms), g.flags(isa.Acc, isa.Bias),
+			[]uint32{isa.Segs(segs...), matrices, isa.Float(2), g.memory(segs[2], rows), isa.Float(1), uint32(fn)}, items...)
 	},
-	script.AffineT: func(g *instructions, a *script.Assembler) {
+	isa.AffineT: func(g *instructions, a *isa.Assembler) {
 		rows, cols, terms, matrices := g.alike()
 		segs, items := g.segments(2), make([][]uint32, 1+g.rng.IntN(6))
 		apart := cols + g.rng.IntN(3)
 		for i := range items {
 			items[i] = []uint32{g.memory(segs[0], 3*terms*apart), g.memory(segs[1], rows)}
 		}
-		a.Do(0, script.AffineT, uint8(terms), g.flags(script.Acc), []uint32{script.Segs(segs...), matrices, script.Float(2), uint32(apart)}, items...)
+		a.Do(0, isa.AffineT, uint8(terms), g.flags(isa.Acc), []uint32{isa.Segs(segs...), matrices, isa.Float(2), uint32(apart)}, items...)
 	},
-	script.Strided: strided,
-	script.Chain:   func(g *instructions, a *script.Assembler) { g.chain().do(a, 0) },
-	script.Product: func(g *instructions, a *script.Assembler) {
+	isa.Strided: strided,
+	isa.Chain:   func(g *instructions, a *isa.Assembler) { g.chain().do(a, 0) },
+	isa.Product: func(g *instructions, a *isa.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))
 		rows, cols, segs := g.plan.Matrices[m].Rows, g.plan.Matrices[m].Cols, g.segments(3)
-		items, count, flags := make([][]uint32, 1+g.rng.IntN(6)), g.formed(m), g.flags(script.Acc, script.Bias)
-		fn := []script.Fn{script.Copy, script.Tanh, script.Logistic, script.Relu}[g.rng.IntN(4)]
+		items, count, flags := make([][]uint32, 1+g.rng.IntN(6)), g.formed(m), g.flags(isa.Acc, isa.Bias)
+		fn := []isa.Fn{isa.Copy, isa.Tanh, isa.Logistic, isa.Relu}[g.rng.IntN(4)]
 		for i := range items {
 			items[i] = []uint32{g.memory(segs[0], rows+3), g.vectorsAt(segs[1], cols, count, 1)}
 		}
-		g.onMatrixWith(a, script.Product, fn, flags, []uint32{script.Segs(segs...), uint32(m), script.Float(2), g.memory(segs[2], rows), script.Float(1), uint32(g.rng.IntN(3)), uint32(count)}, items...)
+		g.onMatrixWith(a, isa.Product, fn, flags, []uint32{isa.Segs(segs...), uint32(m), isa.Float(2), g.memory(segs[2], rows), isa.Float(1), uint32(g.rng.IntN(3)), uint32(count)}, items...)
 	},
-	script.ProductT: func(g *instructions, a *script.Assembler) {
+	isa.ProductT: func(g *instructions, a *isa.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))
 		rows, cols, segs := g.plan.Matrices[m].Rows, g.plan.Matrices[m].Cols, g.segments(2)
-		items, count, flags, fn := make([][]uint32, 1+g.rng.IntN(6)), g.formed(m), g.flags(script.Acc), script.Copy
+		items, count, flags, fn := make([][]uint32, 1+g.rng.IntN(6)), g.formed(m), g.flags(isa.Acc), isa.Copy
 		for i := range items {
 			items[i] = []uint32{g.memory(segs[0], 3*cols), g.vectorsAt(segs[1], rows, count, 2)}
 		}
 		if count > 0 {
-			fn = []script.Fn{script.TanhB, script.LogisticB, script.ReluB}[g.rng.IntN(3)]
+			fn = []isa.Fn{isa.TanhB, isa.LogisticB, isa.ReluB}[g.rng.IntN(3)]
 		}
 		if g.plan.Where[m].Columns == 0 {
-			flags |= g.flags(script.Atomic)
+			flags |= g.flags(isa.Atomic)
 		}
-		g.onMatrixWith(a, script.ProductT, fn, flags, []uint32{script.Segs(segs...), uint32(m), script.Float(2), uint32(cols), uint32(count)}, items...)
+		g.onMatrixWith(a, isa.ProductT, fn, flags, []uint32{isa.Segs(segs...), uint32(m), isa.Float(2), uint32(cols), uint32(count)}, items...)
 	},
-	script.Outer: func(g *instructions, a *script.Assembler) {
+	isa.Outer: func(g *instructions, a *isa.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))
 		rows, cols, segs := g.plan.Matrices[m].Rows, g.plan.Matrices[m].Cols, g.segments(3)
 		items := make([][]uint32, 1+g.rng.IntN(6))
 		for i := range items {
 			items[i] = []uint32{g.memory(segs[1], rows), g.memory(segs[2], cols)}
 		}
-		g.onMatrix(a, script.Outer, g.flags(script.Acc), []uint32{script.Segs(segs...), uint32(m), script.Float(2), g.memory(segs[0], rows*cols)}, items...)
+		g.onMatrix(a, isa.Outer, g.flags(isa.Acc), []uint32{isa.Segs(segs...), uint32(m), isa.Float(2), g.memory(segs[0], rows*cols)}, items...)
 	},
-	script.Gemm: func(g *instructions, a *script.Assembler) {
+	isa.Gemm: func(g *instructions, a *isa.Assembler) {
 		m, n, k := 1+g.rng.IntN(6), 1+g.rng.IntN(6), 1+g.rng.IntN(6)
 		segs := g.segments(3)
 		items := make([][]uint32, 1+g.rng.IntN(3))
@@ -333,11 +336,11 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 			items[i] = []uint32{g.memory(segs[0], 2*m*n), g.memory(segs[1], 2*m*k), g.memory(segs[2], 2*k*n)}
 		}
 		w := func(x int) uint32 { return uint32(x) }
-		a.Do(0, script.Gemm, 0, g.flags(script.Acc), []uint32{script.Segs(segs...), w(m), w(n), w(k), 1, w(m), w(k), 1, 2, w(2 * k), script.Float(2)}, items...)
+		a.Do(0, isa.Gemm, 0, g.flags(isa.Acc), []uint32{isa.Segs(segs...), w(m), w(n), w(k), 1, w(m), w(k), 1, 2, w(2 * k), isa.Float(2)}, items...)
 	},
-	script.Row: func(g *instructions, a *script.Assembler) {
-		fn := g.rng.IntN(int(script.RowFns))
-		info := script.RowTable[fn]
+	isa.Row: func(g *instructions, a *isa.Assembler) {
+		fn := g.rng.IntN(int(isa.RowFns))
+		info := isa.RowTable[fn]
 		n, stride := 1+g.rng.IntN(40), 1+g.rng.IntN(3)
 		words := info.Words
 		if info.Label {
@@ -357,23 +360,23 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 				items[i] = append(items[i], g.rng.Uint32N(uint32(n)))
 			}
 		}
-		a.Do(0, script.Row, uint8(fn), g.flags(script.Acc), []uint32{script.Segs(segs...), uint32(n), uint32(stride), script.Float(1)}, items...)
+		a.Do(0, isa.Row, uint8(fn), g.flags(isa.Acc), []uint32{isa.Segs(segs...), uint32(n), uint32(stride), isa.Float(1)}, items...)
 	},
-	script.Norm: func(g *instructions, a *script.Assembler) {
+	isa.Norm: func(g *instructions, a *isa.Assembler) {
 		segs := g.segments(2)
 		items := make([][]uint32, 1+g.rng.IntN(4))
 		for i := range items {
 			n := 1 + g.rng.IntN(70)
 			items[i] = []uint32{g.memory(segs[1], n), uint32(n)}
 		}
-		a.Do(0, script.Norm, 0, g.flags(script.Acc), []uint32{script.Segs(segs...), g.memory(segs[0], 2)}, items...)
+		a.Do(0, isa.Norm, 0, g.flags(isa.Acc), []uint32{isa.Segs(segs...), g.memory(segs[0], 2)}, items...)
 	},
-	script.Clip: clip,
-	script.Update: func(g *instructions, a *script.Assembler) {
+	isa.Clip: clip,
+	isa.Update: func(g *instructions, a *isa.Assembler) {
 		clip(g, a) // it decides whether updates are committed
 		segs := g.segments(3)
-		fn := g.rng.IntN(int(script.Rules))
-		rule := &script.RuleTable[fn]
+		fn := g.rng.IntN(int(isa.Rules))
+		rule := &isa.RuleTable[fn]
 		items := make([][]uint32, 1+g.rng.IntN(4))
 		for i := range items {
 			n := 1 + g.rng.IntN(40)
@@ -385,20 +388,20 @@ var sizes = map[script.Opcode]func(g *instructions, a *script.Assembler){
 				items[i] = append(items[i], 1+g.rng.Uint32N(uint32(n)))
 			}
 		}
-		half := script.Float(0.5)
-		a.Do(0, script.Update, uint8(fn), g.flags(script.NoGrad), []uint32{script.Segs(segs...), half, half, half, half}, items...)
+		half := isa.Float(0.5)
+		a.Do(0, isa.Update, uint8(fn), g.flags(isa.NoGrad), []uint32{isa.Segs(segs...), half, half, half, half}, items...)
 	},
 }
 
-func clip(g *instructions, a *script.Assembler) {
+func clip(g *instructions, a *isa.Assembler) {
 	segs, n := g.segments(3), 1+g.rng.IntN(8)
-	a.Do(0, script.Clip, 0, g.flags(script.Last|script.Loss), []uint32{script.Segs(segs...), g.memory(segs[1], 2*n), uint32(n), script.Float(5), g.memory(segs[0], 4), g.memory(segs[2], 1)})
+	a.Do(0, isa.Clip, 0, g.flags(isa.Last|isa.Loss), []uint32{isa.Segs(segs...), g.memory(segs[1], 2*n), uint32(n), isa.Float(5), g.memory(segs[0], 4), g.memory(segs[2], 1)})
 }
 
-func strided(g *instructions, a *script.Assembler) {
-	fn := g.rng.IntN(int(script.Fns))
+func strided(g *instructions, a *isa.Assembler) {
+	fn := g.rng.IntN(int(isa.Fns))
 	kept, reduced := g.rng.IntN(4), g.rng.IntN(3)
-	slots := 1 + script.FnTable[fn].Arity
+	slots := 1 + isa.FnTable[fn].Arity
 	segs := g.segments(slots)
 	var axes []uint32
 	for range kept + reduced {
@@ -428,19 +431,19 @@ func strided(g *instructions, a *script.Assembler) {
 			items[i] = append(items[i], g.memory(s, length[slot]))
 		}
 	}
-	head := append([]uint32{script.Segs(segs...), uint32(kept | reduced<<8), script.Float(2), script.Float(2)}, axes...)
-	a.Do(0, script.Strided, uint8(fn), g.flags(script.Acc), append(head, strides...), items...)
+	head := append([]uint32{isa.Segs(segs...), uint32(kept | reduced<<8), isa.Float(2), isa.Float(2)}, axes...)
+	a.Do(0, isa.Strided, uint8(fn), g.flags(isa.Acc), append(head, strides...), items...)
 }
 
 // touched says for each element of each segment whether it is read and written.
 type touched struct {
-	reads, writes [script.Segments][memoryWords]bool
+	reads, writes [isa.Segments][memoryWords]bool
 }
 
-func footprintOf(t *testing.T, s *script.Script, p *plan.Plan, place script.Place) *touched {
+func footprintOf(t *testing.T, s *isa.Script, p *plan.Plan, place verify.Place) *touched {
 	t.Helper()
 	var set touched
-	var f script.Footprint
+	var f verify.Footprint
 	for in, err := range s.Instructions(0) {
 		if err != nil {
 			t.Fatal(err)
@@ -466,7 +469,7 @@ func footprintOf(t *testing.T, s *script.Script, p *plan.Plan, place script.Plac
 }
 
 // firstOf is the text of the first instruction.
-func firstOf(s *script.Script) string {
+func firstOf(s *isa.Script) string {
 	for in := range s.Instructions(0) {
 		return in.String()
 	}
@@ -481,15 +484,15 @@ func TestFootprintIsWhatTheKernelTouches(t *testing.T) {
 	for op, make := range sizes {
 		for range script.Fewer(150) {
 			g := newInstructions(t, rng)
-			a := script.NewAssembler(1, 1)
+			a := isa.NewAssembler(1, 1)
 			a.Rank[0], a.Group[0] = rng.Uint32N(3), 3
 			make(g, a)
 			s := a.Script()
-			set := footprintOf(t, s, g.plan, script.Place{Processor: 0, Rank: int(a.Rank[0]), Group: 3})
+			set := footprintOf(t, s, g.plan, verify.Place{Processor: 0, Rank: int(a.Rank[0]), Group: 3})
 			if err := e.SetPlan(g.plan); err != nil {
 				t.Fatal(err)
 			}
-			var before [script.Segments][]float32
+			var before [isa.Segments][]float32
 			plain := runOn(t, e, s, rng.Uint64(), nil, &before)
 			poisoned := runOn(t, e, s, 0, set, &before)
 			if t.Failed() {
@@ -505,10 +508,10 @@ func TestFootprintIsWhatTheKernelTouches(t *testing.T) {
 
 // runOn fills the memory (from before, if there is some, with the sentinel in all that
 // set does not read), runs the script and returns the memory.
-func runOn(t *testing.T, e *cpu.Executor, s *script.Script, seed uint64, set *touched, before *[script.Segments][]float32) (after [script.Segments][]float32) {
+func runOn(t *testing.T, e *cpu.Executor, s *isa.Script, seed uint64, set *touched, before *[isa.Segments][]float32) (after [isa.Segments][]float32) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	for seg := range script.SegInput {
+	for seg := range isa.SegInput {
 		mem := e.Segment(seg)[:memoryWords]
 		if set == nil {
 			for i := range mem {
@@ -519,7 +522,7 @@ func runOn(t *testing.T, e *cpu.Executor, s *script.Script, seed uint64, set *to
 			copy(mem, before[seg])
 			for i := range mem {
 				if !set.reads[seg][i] {
-					mem[i] = math.Float32frombits(script.Sentinel)
+					mem[i] = math.Float32frombits(isa.Sentinel)
 				}
 			}
 		}
@@ -527,20 +530,20 @@ func runOn(t *testing.T, e *cpu.Executor, s *script.Script, seed uint64, set *to
 	if err := e.Launch(s, 1); err != nil {
 		t.Fatal(err)
 	}
-	for seg := range script.SegInput {
+	for seg := range isa.SegInput {
 		after[seg] = append([]float32(nil), e.Segment(seg)[:memoryWords]...)
 	}
 	return after
 }
 
-func compare(t *testing.T, op script.Opcode, set *touched, before *[script.Segments][]float32, plain, poisoned [script.Segments][]float32) {
+func compare(t *testing.T, op isa.Opcode, set *touched, before *[isa.Segments][]float32, plain, poisoned [isa.Segments][]float32) {
 	t.Helper()
 	bits := math.Float32bits
-	for seg := range script.SegInput {
+	for seg := range isa.SegInput {
 		for i := range plain[seg] {
 			a, b := bits(plain[seg][i]), bits(poisoned[seg][i])
 			switch {
-			case set.writes[seg][i] && b == script.Sentinel:
+			case set.writes[seg][i] && b == isa.Sentinel:
 				t.Errorf("%s did not write %s+%d, which its footprint says", op, seg, i)
 			case set.writes[seg][i] && a != b:
 				t.Errorf("%s reads more than its footprint says: %s+%d is %g, but %g where the rest is undefined", op, seg, i, plain[seg][i], poisoned[seg][i])
@@ -569,21 +572,21 @@ func TestTheNormOfMillions(t *testing.T) {
 	for i := range values {
 		values[i] = 0.1
 	}
-	for s, n := range map[script.Segment]uint64{script.SegGrad: n, script.SegAct: 4} {
+	for s, n := range map[isa.Segment]uint64{isa.SegGrad: n, isa.SegAct: 4} {
 		if err := e.Grow(s, n); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := e.Write(script.SegGrad, 0, values); err != nil {
+	if err := e.Write(isa.SegGrad, 0, values); err != nil {
 		t.Fatal(err)
 	}
-	a := script.NewAssembler(1, 1)
-	a.Do(0, script.Norm, 0, 0, []uint32{script.Segs(script.SegAct, script.SegGrad), 0}, []uint32{0, n})
+	a := isa.NewAssembler(1, 1)
+	a.Do(0, isa.Norm, 0, 0, []uint32{isa.Segs(isa.SegAct, isa.SegGrad), 0}, []uint32{0, n})
 	if err := e.Launch(a.Script(), 1); err != nil {
 		t.Fatal(err)
 	}
 	have := make([]float32, 1)
-	if err := e.Read(script.SegAct, 0, have); err != nil {
+	if err := e.Read(isa.SegAct, 0, have); err != nil {
 		t.Fatal(err)
 	}
 	want := n * float64(values[0]) * float64(values[0])
@@ -625,17 +628,17 @@ func TestANormWhoseSquareOverflows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for s, values := range map[script.Segment][]float32{script.SegGrad: c.dense, script.SegTGrad: c.rows} {
+		for s, values := range map[isa.Segment][]float32{isa.SegGrad: c.dense, isa.SegTGrad: c.rows} {
 			if err := e.Write(s, 0, values); err != nil {
 				t.Fatal(err)
 			}
 		}
-		a := script.NewAssembler(1, 1)
+		a := isa.NewAssembler(1, 1)
 		half := uint32(len(c.dense) / 2)
-		a.Do(0, script.Norm, 0, 0, []uint32{script.Segs(script.SegAct, script.SegGrad), 0}, []uint32{0, half})
-		a.Do(0, script.Norm, 0, script.Sync, []uint32{script.Segs(script.SegAct, script.SegGrad), 2}, []uint32{half, uint32(len(c.dense)) - half})
-		a.Do(0, script.Norm, 0, script.Sync|script.Acc, []uint32{script.Segs(script.SegAct, script.SegTGrad), 2}, []uint32{0, uint32(len(c.rows))})
-		a.Do(0, script.Clip, 0, script.Sync|script.Last, []uint32{script.Segs(script.SegResult, script.SegAct), 0, 2, script.Float(5), 0, 0})
+		a.Do(0, isa.Norm, 0, 0, []uint32{isa.Segs(isa.SegAct, isa.SegGrad), 0}, []uint32{0, half})
+		a.Do(0, isa.Norm, 0, isa.Sync, []uint32{isa.Segs(isa.SegAct, isa.SegGrad), 2}, []uint32{half, uint32(len(c.dense)) - half})
+		a.Do(0, isa.Norm, 0, isa.Sync|isa.Acc, []uint32{isa.Segs(isa.SegAct, isa.SegTGrad), 2}, []uint32{0, uint32(len(c.rows))})
+		a.Do(0, isa.Clip, 0, isa.Sync|isa.Last, []uint32{isa.Segs(isa.SegResult, isa.SegAct), 0, 2, isa.Float(5), 0, 0})
 		if err := e.Launch(a.Script(), 1); err != nil {
 			t.Fatal(err)
 		}
@@ -645,7 +648,7 @@ func TestANormWhoseSquareOverflows(t *testing.T) {
 		}
 		want := math.Sqrt(square)
 		have := make([]float32, 4) // norm, scale, finite, clipped
-		if err := e.Read(script.SegResult, 0, have); err != nil {
+		if err := e.Read(isa.SegResult, 0, have); err != nil {
 			t.Fatal(err)
 		}
 		if (have[2] == 1) != c.finite {
@@ -669,22 +672,22 @@ func TestAPowerOfManyFactors(t *testing.T) {
 	}
 	values := []float32{1, -1, 0.5, 2, 0, 1 + 1.0/(1<<23), -3, 1.25}
 	n := uint32(len(values))
-	if err := e.Write(script.SegAct, 0, values); err != nil {
+	if err := e.Write(isa.SegAct, 0, values); err != nil {
 		t.Fatal(err)
 	}
 	for _, order := range []uint32{0, 1, 2, 3, 4, 5, 9, 30, 1<<24 + 2, 4e9, math.MaxUint32} {
-		a := script.NewAssembler(1, 1)
-		q := script.Float(float32(order))
-		a.Do(0, script.Map, uint8(script.Moment), 0, []uint32{script.Segs(script.SegAct, script.SegAct), n, script.Float(1), q}, []uint32{n, 0})
-		a.Do(0, script.Map, uint8(script.MomentB), 0, []uint32{script.Segs(script.SegAct, script.SegAct, script.SegAct), n, script.Float(1), q}, []uint32{2 * n, 3 * n, 0})
-		if err := e.Write(script.SegAct, uint64(3*n), []float32{1, 1, 1, 1, 1, 1, 1, 1}); err != nil {
+		a := isa.NewAssembler(1, 1)
+		q := isa.Float(float32(order))
+		a.Do(0, isa.Map, uint8(isa.Moment), 0, []uint32{isa.Segs(isa.SegAct, isa.SegAct), n, isa.Float(1), q}, []uint32{n, 0})
+		a.Do(0, isa.Map, uint8(isa.MomentB), 0, []uint32{isa.Segs(isa.SegAct, isa.SegAct, isa.SegAct), n, isa.Float(1), q}, []uint32{2 * n, 3 * n, 0})
+		if err := e.Write(isa.SegAct, uint64(3*n), []float32{1, 1, 1, 1, 1, 1, 1, 1}); err != nil {
 			t.Fatal(err)
 		}
 		if err := e.Launch(a.Script(), 1); err != nil {
 			t.Fatal(err)
 		}
 		have := make([]float32, 2*n)
-		if err := e.Read(script.SegAct, uint64(n), have); err != nil {
+		if err := e.Read(isa.SegAct, uint64(n), have); err != nil {
 			t.Fatal(err)
 		}
 		r := float64(float32(order))

@@ -32,20 +32,20 @@ func FormingItems(n uint32) uint32 {
 // racing is whether the race detector watches, with which some tests take 25 times as long.
 var racing bool
 
-// few is how often something random is tried: a tenth of it with -short.
-func few(n int) int {
+// Few is how often something random is tried: a tenth of it with -short.
+func Few(n int) int {
 	if testing.Short() {
 		return n / 10
 	}
 	return n
 }
 
-// Fewer is few, and a quarter of that with the race detector.
+// Fewer is Few, and a quarter of that with the race detector.
 func Fewer(n int) int {
 	if racing {
-		return few(n) / 4
+		return Few(n) / 4
 	}
-	return few(n)
+	return Few(n)
 }
 
 // Merged is how many nodes of the last graph were taken for others.

@@ -1,11 +1,13 @@
 package script
 
-// The gradients of parameters are formed, behind everything else of the backward part.
-
 import (
 	"cmp"
 	"slices"
+
+	"libvpps/persist/isa"
 )
+
+// The gradients of parameters are formed, behind everything else of the backward part.
 
 // formParameters adds what forms the parameters' gradients, behind everything else.
 func (b *Builder) formParameters() {
@@ -46,7 +48,7 @@ func (b *Builder) formOuter(level int32) {
 func (b *Builder) formsMatrix(sig uint32) {
 	words := b.sigs.of(sig)
 	id := b.r.Plan.Matrices[words[3]].Param
-	if toMaster := Segment(words[2]&15) == SegGrad; toMaster && !slices.Contains(b.out.Formed, id) {
+	if toMaster := isa.Segment(words[2]&15) == isa.SegGrad; toMaster && !slices.Contains(b.out.Formed, id) {
 		b.out.Formed = append(b.out.Formed, id)
 	}
 	b.maxLevel = max(b.maxLevel, b.outerLevel)
@@ -67,19 +69,19 @@ func (b *Builder) formDense(level int32) {
 		p := &b.r.Params[id]
 		flags, at := uint32(0), level
 		if p.Pending {
-			flags = Acc
+			flags = isa.Acc
 		}
 		if slices.Contains(b.out.Formed, id) { // its outer products come first
-			flags, at = Acc, b.outerLevel+1
+			flags, at = isa.Acc, b.outerLevel+1
 		} else {
 			b.out.Formed = append(b.out.Formed, id)
 		}
-		seg := SegGrad
+		seg := isa.SegGrad
 		if p.Lookup {
-			seg = SegTGrad
+			seg = isa.SegTGrad
 			if len(p.Rows) > 0 && !p.Pending {
 				b.zeroRest(p, at)
-				flags, at = Acc, at+1
+				flags, at = isa.Acc, at+1
 			}
 		}
 		b.sumPieces(at, flags, operand{seg, p.Offset}, p.Size)
@@ -105,7 +107,7 @@ func (b *Builder) zeroRest(p *Param, level int32) {
 	next := uint32(0)
 	zero := func(to uint32) {
 		if to > next {
-			b.sigs.head(Fill, 0, 0, uint32(SegTGrad), (to-next)*p.Row, 0)
+			b.sigs.head(isa.Fill, 0, 0, uint32(isa.SegTGrad), (to-next)*p.Row, 0)
 			b.local(c, 0, b.sigs.intern(int((to-next)*p.Row)), p.Offset+next*p.Row, 0, 0)
 		}
 	}
@@ -120,7 +122,7 @@ func (b *Builder) zeroRest(p *Param, level int32) {
 func (b *Builder) sumPieces(level int32, flags uint32, dst operand, size uint32) {
 	runs := b.listSources(b.linear)
 	for at := uint32(0); at < size; at += pieceOf {
-		b.sumListed(b.newCluster(level), 0, flags, dst.plus(at), SegAct, 1, int(min(pieceOf, size-at)), runs)
+		b.sumListed(b.newCluster(level), 0, flags, dst.plus(at), isa.SegAct, 1, int(min(pieceOf, size-at)), runs)
 		for i := range b.sumList {
 			b.sumList[i] += pieceOf
 		}
@@ -146,14 +148,14 @@ func (b *Builder) formRows(level, behind int32) {
 		flags, at := uint32(0), level
 		_, pending := slices.BinarySearch(p.Rows, row)
 		if pending || p.Pending {
-			flags = Acc
+			flags = isa.Acc
 		}
 		if slices.Contains(b.out.Formed, id) { // the whole table has a gradient in this batch
-			flags, at = Acc, behind
+			flags, at = isa.Acc, behind
 		} else if !p.Pending {
 			b.out.Touched = append(b.out.Touched, TouchedRow{id, row})
 		}
-		b.sumItems(b.newCluster(at), 0, flags, operand{SegTGrad, p.Offset + row*p.Row}, SegAct, 1, int(p.Row), b.linear)
+		b.sumItems(b.newCluster(at), 0, flags, operand{isa.SegTGrad, p.Offset + row*p.Row}, isa.SegAct, 1, int(p.Row), b.linear)
 	}
 }
 

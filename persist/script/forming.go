@@ -1,5 +1,10 @@
 package script
 
+import (
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
+)
+
 // Where several processors share rows, each leaves a part of a product's sums, and what a function of it is could be
 // formed by one processor before others read it: two levels. Where a level costs more than its work, the products that
 // read it form it themselves, each processor the elements that it multiplies, and so does the transposed product with
@@ -9,8 +14,6 @@ package script
 //
 // Such a value h of a function of node a lies between a's gradient and the parts that h, and later that gradient, are
 // sums of: an item names but one place.
-
-import "libvpps/bridge/ops"
 
 // Up to formingNodes nodes of a graph products form all their vectors, in graphs several times as large those of
 // levels of up to formingItems products and of what is above them.
@@ -164,7 +167,7 @@ func (b *Builder) leaveParts(v, h, bias uint32, level int32) {
 		count += b.across(b.terms[i].matrix)
 	}
 	at := b.alloc(int(size) * int(2+max(count, b.room[h])))
-	b.s.Value[h], b.s.Segment[h], b.s.Value[v] = at+size, SegAct, NoOffset
+	b.s.Value[h], b.s.Segment[h], b.s.Value[v] = at+size, isa.SegAct, NoOffset
 	b.reader[h] = lowered
 	at += 2 * size
 	for k, p := range b.terms {
@@ -172,7 +175,7 @@ func (b *Builder) leaveParts(v, h, bias uint32, level int32) {
 		if k == len(b.terms)-1 {
 			ready, biased = max(ready, level), bias
 		}
-		b.product(v, p, operand{SegAct, at}, ready, Copy, 0, biased, size)
+		b.product(v, p, operand{isa.SegAct, at}, ready, isa.Copy, 0, biased, size)
 		at, last = at+size*b.across(p.matrix), max(last, ready)
 	}
 	b.spots[v] = spot{last, -1, 0}
@@ -182,12 +185,12 @@ func (b *Builder) leaveParts(v, h, bias uint32, level int32) {
 
 // formed is of how many parts a product forms its right side, with which function, and what that adds to its place: the
 // first that forms it stores it.
-func (b *Builder) formed(right uint32) (count uint32, fn Fn, place uint32) {
+func (b *Builder) formed(right uint32) (count uint32, fn isa.Fn, place uint32) {
 	if count = b.inParts[right]; count == 0 {
-		return 0, Copy, 0
+		return 0, isa.Copy, 0
 	}
 	if !b.stored[right] {
-		b.stored[right], place = true, stored
+		b.stored[right], place = true, isa.PlaceStored
 	}
 	return count, unaryRules[b.g.Op[right]].fn, place
 }
@@ -195,7 +198,7 @@ func (b *Builder) formed(right uint32) (count uint32, fn Fn, place uint32) {
 // taken is how the transposed products that read a node's gradient form it.
 type taken struct {
 	known bool
-	fn    Fn     // the derivative
+	fn    isa.Fn // the derivative
 	first uint32 // which argument's product stores it: the first right side whose gradient is wanted; 0: it is formed elsewhere
 	count uint32 // of how many parts
 	place uint32 // added to its place
@@ -221,7 +224,7 @@ func (b *Builder) takenBy(c uint32) *taken {
 		x.count += b.holdersOf(b.matrixOf(left))
 	}
 	if len(users) == 1 { // alike with those of two users, for one instruction
-		x.count, x.place = 2*x.count, halved
+		x.count, x.place = 2*x.count, isa.PlaceHalved
 	}
 	x.fn = unaryRules[b.g.Op[h]].back
 	return x
@@ -229,13 +232,13 @@ func (b *Builder) takenBy(c uint32) *taken {
 
 // formedBack is of how many parts the use u's transposed product forms the gradient of its node, with which derivative,
 // and what that adds to its place: that with the first right side stores it.
-func (b *Builder) formedBack(u user) (count uint32, fn Fn, place uint32) {
+func (b *Builder) formedBack(u user) (count uint32, fn isa.Fn, place uint32) {
 	if b.inParts[u.node] == 0 || !b.formsGradient(u.node) {
-		return 0, Copy, 0
+		return 0, isa.Copy, 0
 	}
 	x := b.takenBy(u.node)
 	if place = x.place; x.first == u.arg {
-		place |= stored
+		place |= isa.PlaceStored
 	}
 	return x.count, x.fn, place
 }
@@ -281,7 +284,7 @@ func (b *Builder) gradientInParts(h uint32) bool {
 	b.s.Grad[a] = b.gradientBefore(h)
 	if !b.formsGradient(a) {
 		b.ids = append(b.ids[:0], first)
-		b.sum(b.home(h), 0, firstWord(Sum, uint8(unaryRules[b.g.Op[h]].back), 0), b.gradient(a), SegAct, 1, int(size), b.ids,
+		b.sum(b.home(h), 0, firstWord(isa.Sum, uint8(unaryRules[b.g.Op[h]].back), 0), b.gradient(a), isa.SegAct, 1, int(size), b.ids,
 			sourceRuns{1, (at - first) / size, size}, b.value(h))
 	}
 	b.derived(h, a, 0)

@@ -9,8 +9,10 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
+	"libvpps/persist/verify"
 )
 
 // Parameters of cells, and their dims.
@@ -103,20 +105,20 @@ func TestProductsThatFormTheirVectors(t *testing.T) {
 			nodes = r.Graph.Len() - 1
 		}
 		was, items := script.FormingNodes(nodes), script.FormingItems(1+uint32(seed%4))
-		have := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		have := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		require.True(t, slices.Equal(have.Words, wordsOf(t, &b, r, 4)), "seed %d: four goroutines make another script", seed)
-		require.NoError(t, script.Verify(have, p), "seed %d", seed)
+		require.NoError(t, verify.Verify(have, p), "seed %d", seed)
 		script.FormingNodes(0)
-		want := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		want := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		script.FormingNodes(was)
 		script.FormingItems(items)
-		n := withFunction(behindAll(t, have, script.Product))
+		n := withFunction(behindAll(t, have, isa.Product))
 		formed += n
 		if seed%3 == 0 {
 			partly += n
-			require.Zero(t, withFunction(behindAll(t, have, script.ProductT)), "gradients are formed before")
+			require.Zero(t, withFunction(behindAll(t, have, isa.ProductT)), "gradients are formed before")
 		}
-		backward += withFunction(behindAll(t, have, script.ProductT))
+		backward += withFunction(behindAll(t, have, isa.ProductT))
 		compareWithin(t, seed, r, want, have, 2e-5)
 	}
 	require.Greater(t, formed, 500)
@@ -125,9 +127,9 @@ func TestProductsThatFormTheirVectors(t *testing.T) {
 }
 
 // withFunction counts the functions that are not copy.
-func withFunction(list []script.Fn) (n int) {
+func withFunction(list []isa.Fn) (n int) {
 	for _, fn := range list {
-		if fn != script.Copy {
+		if fn != isa.Copy {
 			n++
 		}
 	}
@@ -147,21 +149,21 @@ func TestHoldersOfRowsShareAStream(t *testing.T) {
 		params[p.Matrices[i].Param].Matrix = int32(i)
 	}
 	s := trainingScript(t, g, params, p)
-	require.NoError(t, script.Verify(s, p))
+	require.NoError(t, verify.Verify(s, p))
 	left := entryOf(s, p.Of(1)[0].Processor)
 	for i, x := range p.Of(1) {
 		entry := entryOf(s, x.Processor)
-		require.NotZero(t, entry[script.ProcOwn])
-		require.Equal(t, left[script.ProcStart], entry[script.ProcStart])
+		require.NotZero(t, entry[isa.ProcOwn])
+		require.Equal(t, left[isa.ProcStart], entry[isa.ProcStart])
 		if i > 0 {
-			require.NotEqual(t, left[script.ProcOwn], entry[script.ProcOwn])
+			require.NotEqual(t, left[isa.ProcOwn], entry[isa.ProcOwn])
 		}
 	}
 	copies := map[int]int{}
 	for q := range s.Processors() {
 		for in, err := range s.Instructions(q) {
 			require.NoError(t, err)
-			if in.Op == script.Map && in.Flags&script.Own != 0 {
+			if in.Op == isa.Map && in.Flags&isa.Own != 0 {
 				copies[q] += in.Items
 			}
 		}
@@ -174,7 +176,7 @@ func TestHoldersOfRowsShareAStream(t *testing.T) {
 		embeddings += first
 		for i, x := range p.Of(m) {
 			require.Equal(t, first, copies[x.Processor])
-			require.Equal(t, []uint32{uint32(i), 32}, entryOf(s, x.Processor)[script.ProcRank:][:2])
+			require.Equal(t, []uint32{uint32(i), 32}, entryOf(s, x.Processor)[isa.ProcRank:][:2])
 		}
 	}
 	words := 0

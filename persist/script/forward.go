@@ -1,18 +1,19 @@
 package script
 
+import (
+	"slices"
+
+	"libvpps/bridge"
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
+)
+
 // Forward lowering: walks the nodes in order, gives each a level, a cluster and an address,
 // and adds its items.
 //
 // A local node (element-wise, gather, ...) joins the cluster of the arguments that come last,
 // so that a chain of them runs on one processor without a barrier. A product's output is
 // spread over the processors that hold the matrix; whoever reads it does so one level later.
-
-import (
-	"slices"
-
-	"libvpps/bridge"
-	"libvpps/bridge/ops"
-)
 
 // clusterCost bounds a cluster, so that joining does not serialise a whole level.
 const clusterCost = 48
@@ -30,7 +31,7 @@ func (b *Builder) forward() error {
 		if err := b.lower(v); err != nil {
 			return err
 		}
-		if b.s.Segment[v] != SegAct && b.keeps(v) { // a parameter under another shape
+		if b.s.Segment[v] != isa.SegAct && b.keeps(v) { // a parameter under another shape
 			b.copyOf(v)
 		}
 	}
@@ -47,7 +48,7 @@ func (b *Builder) keeps(v uint32) bool {
 func (b *Builder) copyOf(v uint32) {
 	from := b.value(v)
 	c, s := b.place(v)
-	b.map1(c, s, Copy, 0, 0, b.size(v), b.output(v), from)
+	b.map1(c, s, isa.Copy, 0, 0, b.size(v), b.output(v), from)
 }
 
 // markNeeded marks the nodes to evaluate: all, or the ancestors of the last.
@@ -158,14 +159,14 @@ func (b *Builder) value(v uint32) operand { return operand{b.s.Segment[v], b.s.V
 
 // output reserves v's value.
 func (b *Builder) output(v uint32) operand {
-	b.s.Value[v], b.s.Segment[v] = b.alloc(b.size(v)), SegAct
+	b.s.Value[v], b.s.Segment[v] = b.alloc(b.size(v)), isa.SegAct
 	return b.value(v)
 }
 
 // unaryRule is a one-argument element function: forward and, with the inputs (dy, x) or (dy, y),
 // backward; p and q are constants of forward and backward.
 type unaryRule struct {
-	fn, back Fn
+	fn, back isa.Fn
 	p, q     float32
 	attr     uint8 // constants that are the node's first attribute
 	fromY    bool
@@ -180,18 +181,18 @@ const (
 
 // unaryRules is indexed by operation.
 var unaryRules = [256]unaryRule{
-	ops.Tanh:                {fn: Tanh, back: TanhB, fromY: true, ok: true},
-	ops.LogisticSigmoid:     {fn: Logistic, back: LogisticB, fromY: true, ok: true},
-	ops.Rectify:             {fn: Relu, back: ReluB, fromY: true, ok: true},
-	ops.Exp:                 {fn: Exp, back: Mul, q: 1, fromY: true, ok: true},
-	ops.Log:                 {fn: Log, back: Div, ok: true},
-	ops.Sqrt:                {fn: Sqrt, back: SqrtB, fromY: true, ok: true},
-	ops.Square:              {fn: Square, back: SquareB, ok: true},
-	ops.Abs:                 {fn: Abs, back: AbsB, ok: true},
-	ops.Negate:              {fn: Scale, back: Scale, p: -1, q: -1, ok: true},
-	ops.ConstantPlusX:       {fn: AddConst, back: Scale, attr: forwardAttr, q: 1, ok: true},
-	ops.ConstantMinusX:      {fn: SubFrom, back: Scale, attr: forwardAttr, q: -1, ok: true},
-	ops.ConstScalarMultiply: {fn: Scale, back: Scale, attr: forwardAttr | backwardAttr, ok: true},
+	ops.Tanh:                {fn: isa.Tanh, back: isa.TanhB, fromY: true, ok: true},
+	ops.LogisticSigmoid:     {fn: isa.Logistic, back: isa.LogisticB, fromY: true, ok: true},
+	ops.Rectify:             {fn: isa.Relu, back: isa.ReluB, fromY: true, ok: true},
+	ops.Exp:                 {fn: isa.Exp, back: isa.Mul, q: 1, fromY: true, ok: true},
+	ops.Log:                 {fn: isa.Log, back: isa.Div, ok: true},
+	ops.Sqrt:                {fn: isa.Sqrt, back: isa.SqrtB, fromY: true, ok: true},
+	ops.Square:              {fn: isa.Square, back: isa.SquareB, ok: true},
+	ops.Abs:                 {fn: isa.Abs, back: isa.AbsB, ok: true},
+	ops.Negate:              {fn: isa.Scale, back: isa.Scale, p: -1, q: -1, ok: true},
+	ops.ConstantPlusX:       {fn: isa.AddConst, back: isa.Scale, attr: forwardAttr, q: 1, ok: true},
+	ops.ConstantMinusX:      {fn: isa.SubFrom, back: isa.Scale, attr: forwardAttr, q: -1, ok: true},
+	ops.ConstScalarMultiply: {fn: isa.Scale, back: isa.Scale, attr: forwardAttr | backwardAttr, ok: true},
 }
 
 // constant is p or q of a rule, which of them bit says, for node v.
@@ -261,7 +262,7 @@ func (b *Builder) lowerLeaf(v uint32) error {
 	y := b.output(v)
 	switch op {
 	case ops.Input, ops.ScalarInput:
-		b.map1(c, s, Copy, 0, 0, d.Size(), y, operand{SegInput, a[0]})
+		b.map1(c, s, isa.Copy, 0, 0, d.Size(), y, operand{isa.SegInput, a[0]})
 	case ops.Constant:
 		b.fill(c, s, float(a[0]), d.Size(), y.at)
 	case ops.SparseInput:
@@ -273,7 +274,7 @@ func (b *Builder) lowerLeaf(v uint32) error {
 			}
 			// Later duplicates win: each element in an order of its own.
 			b.spots[v].sub++
-			b.map1(c, b.spots[v].sub, Copy, 0, 0, 1, operand{y.seg, y.at + id}, operand{SegInput, a[1] + a[2] + i})
+			b.map1(c, b.spots[v].sub, isa.Copy, 0, 0, 1, operand{y.seg, y.at + id}, operand{isa.SegInput, a[1] + a[2] + i})
 		}
 	default:
 		b.randomItem(c, s, v, 0, y, operand{})
@@ -285,9 +286,9 @@ func (b *Builder) lowerLeaf(v uint32) error {
 // that outlives the call ask for a copy. A resident matrix keeps Resident either way.
 func (b *Builder) lowerParameter(v uint32) {
 	p := &b.r.Params[b.g.AttrsOf(v)[0]]
-	seg := SegParam
+	seg := isa.SegParam
 	if p.Lookup {
-		seg = SegTable
+		seg = isa.SegTable
 	}
 	b.s.Resident[v] = p.Matrix >= 0
 	// A matrix that only products use needs no value of its own within one call.
@@ -305,7 +306,7 @@ func (b *Builder) lowerParameter(v uint32) {
 		if at > 0 {
 			c = b.newCluster(0)
 		}
-		b.map1(c, s, Scale, 0, p.Factor, int(n), operand{y.seg, y.at + at}, operand{seg, p.Offset + at})
+		b.map1(c, s, isa.Scale, 0, p.Factor, int(n), operand{y.seg, y.at + at}, operand{seg, p.Offset + at})
 	}
 	if p.Size > piece {
 		b.spots[v].cluster = -1 // spread over processors, like a product's output
@@ -349,34 +350,34 @@ func (b *Builder) lowerLookup(v uint32) error {
 		if row >= p.Size/p.Row {
 			return fault(v, op, "row %d of a table of %d rows", row, p.Size/p.Row)
 		}
-		b.map1(c, s, Scale, 0, p.Factor, int(p.Row), operand{y.seg, y.at + i*p.Row}, operand{SegTable, p.Offset + row*p.Row})
+		b.map1(c, s, isa.Scale, 0, p.Factor, int(p.Row), operand{y.seg, y.at + i*p.Row}, operand{isa.SegTable, p.Offset + row*p.Row})
 	}
 	return nil
 }
 
 func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, src operand) {
 	a := b.g.AttrsOf(v)
-	var fn RandomFn
+	var fn isa.RandomFn
 	var p, q float32
 	switch b.g.Op[v] {
 	case ops.RandomNormal:
-		fn, p, q = Normal, float(a[0]), float(a[1])
+		fn, p, q = isa.Normal, float(a[0]), float(a[1])
 	case ops.RandomBernoulli:
-		fn, p, q = Bernoulli, float(a[0]), float(a[1])
+		fn, p, q = isa.Bernoulli, float(a[0]), float(a[1])
 	case ops.RandomUniform:
-		fn, p, q = Uniform, float(a[0]), float(a[1])
+		fn, p, q = isa.Uniform, float(a[0]), float(a[1])
 	case ops.GaussianNoise:
-		fn, p = Noise, float(a[0])
+		fn, p = isa.Noise, float(a[0])
 	default:
-		fn, p = Drop, float(a[0])
+		fn, p = isa.Drop, float(a[0])
 	}
 	n := b.size(v)
 	if b.origin != nil { // what is drawn does not depend on what was merged
 		v = b.origin[v]
 	}
-	b.sigs.head(Random, uint8(fn), flags, uint32(dst.seg)|uint32(src.seg)<<4, uint32(n), bits(p), bits(q),
+	b.sigs.head(isa.Random, uint8(fn), flags, uint32(dst.seg)|uint32(src.seg)<<4, uint32(n), bits(p), bits(q),
 		b.r.Seed, b.r.GraphID, b.r.ForwardCount)
-	if RandomTable[fn].Words == 3 {
+	if isa.RandomTable[fn].Words == 3 {
 		b.local(cluster, sub, b.sigs.intern(8*n), dst.at, src.at, v)
 	} else {
 		b.local(cluster, sub, b.sigs.intern(8*n), dst.at, v, 0)
@@ -417,9 +418,9 @@ func (b *Builder) spread(dims []bridge.Dim) []axis {
 }
 
 // binaryFns is indexed by operation.
-var binaryFns = [256]Fn{
-	ops.CwiseSum: Add, ops.AddVectorToAllColumns: Add, ops.CwiseMultiply: Mul, ops.CwiseQuotient: Div, ops.Pow: Pow,
-	ops.Min: Min, ops.Max: Max,
+var binaryFns = [256]isa.Fn{
+	ops.CwiseSum: isa.Add, ops.AddVectorToAllColumns: isa.Add, ops.CwiseMultiply: isa.Mul, ops.CwiseQuotient: isa.Div, ops.Pow: isa.Pow,
+	ops.Min: isa.Min, ops.Max: isa.Max,
 }
 
 func (b *Builder) lowerBinary(v uint32) {
@@ -454,11 +455,11 @@ func (b *Builder) lowerSum(v uint32) {
 	c, s := b.place(v, args...)
 	y := b.output(v)
 	if len(args) == 2 && scale == 1 && b.alike(args[0], v) && b.alike(args[1], v) {
-		b.map2(c, s, Add, 0, 0, d.Size(), y, b.value(args[0]), b.value(args[1]))
+		b.map2(c, s, isa.Add, 0, 0, d.Size(), y, b.value(args[0]), b.value(args[1]))
 		return
 	}
 	flags := uint32(0)
-	for seg := Segment(0); seg < Segments; seg++ {
+	for seg := isa.Segment(0); seg < isa.Segments; seg++ {
 		src := b.linear[:0]
 		for _, a := range args {
 			if b.alike(a, v) && b.s.Segment[a] == seg {
@@ -468,17 +469,17 @@ func (b *Builder) lowerSum(v uint32) {
 		b.linear = src
 		if len(src) > 0 {
 			s = b.sumItems(c, s, flags, y, seg, scale, d.Size(), src)
-			flags = Acc
+			flags = isa.Acc
 		}
 	}
 	for _, a := range args {
 		if !b.alike(a, v) {
 			dims := [...]bridge.Dim{*d, *g.DimOf(a)}
-			e := element{fn: Scale, flags: flags, p: scale, kept: b.spread(dims[:])}
+			e := element{fn: isa.Scale, flags: flags, p: scale, kept: b.spread(dims[:])}
 			e.ops = [5]operand{y, b.value(a)}
 			b.emitElement(&e, c, s)
 			s++
-			flags = Acc
+			flags = isa.Acc
 		}
 	}
 	b.spots[v].sub = s - 1
@@ -486,7 +487,7 @@ func (b *Builder) lowerSum(v uint32) {
 
 // reduction describes a node that sums over axes: dims of out extended by 1 where x is
 // reduced, so that spread gives the strides.
-func (b *Builder) reduction(v uint32) (fn Fn, p, q float32, out bridge.Dim) {
+func (b *Builder) reduction(v uint32) (fn isa.Fn, p, q float32, out bridge.Dim) {
 	g := b.g
 	x := *g.DimOf(g.ArgsOf(v)[0])
 	out = x
@@ -499,20 +500,20 @@ func (b *Builder) reduction(v uint32) (fn Fn, p, q float32, out bridge.Dim) {
 	switch a := g.AttrsOf(v); g.Op[v] {
 	case ops.SumElements:
 		all()
-		fn = Copy
+		fn = isa.Copy
 	case ops.SquaredNorm, ops.L2Norm:
 		all()
-		fn = Square
+		fn = isa.Square
 	case ops.DotProduct, ops.SquaredEuclideanDistance, ops.BinaryLogLoss:
 		all()
 		out.Bd = g.DimOf(v).Bd
 		switch g.Op[v] {
 		case ops.DotProduct:
-			fn = Mul
+			fn = isa.Mul
 		case ops.BinaryLogLoss:
-			fn = BinLog
+			fn = isa.BinLog
 		default:
-			fn = SquareDiff
+			fn = isa.SquareDiff
 		}
 	case ops.SumDimension, ops.MomentDimension:
 		n, batch := 1, a[1]
@@ -529,14 +530,14 @@ func (b *Builder) reduction(v uint32) (fn Fn, p, q float32, out bridge.Dim) {
 			n *= int(out.Bd)
 			out.Bd = 1
 		}
-		fn = Copy
+		fn = isa.Copy
 		if g.Op[v] == ops.MomentDimension {
 			if a[3] != 0 {
 				n = int(a[3])
 			}
-			fn, p, q = Scale, 1/float32(n), float32(a[1])
+			fn, p, q = isa.Scale, 1/float32(n), float32(a[1])
 			if a[1] != 1 {
-				fn = Moment
+				fn = isa.Moment
 			}
 		}
 	}
@@ -561,7 +562,7 @@ func (b *Builder) lowerReduction(v uint32) {
 	b.emitElement(&e, c, s)
 	if g.Op[v] == ops.L2Norm {
 		b.spots[v].sub++
-		b.map1(c, b.spots[v].sub, Sqrt, 0, 0, b.size(v), y, y)
+		b.map1(c, b.spots[v].sub, isa.Sqrt, 0, 0, b.size(v), y, y)
 	}
 }
 

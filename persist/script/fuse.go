@@ -1,12 +1,14 @@
 package script
 
-// Fusing: runs of element-wise items of a cluster over vectors of one length become chains,
-// whose values stay with the threads that compute them.
-
 import (
 	"encoding/binary"
 	"slices"
+
+	"libvpps/persist/isa"
 )
+
+// Fusing: runs of element-wise items of a cluster over vectors of one length become chains,
+// whose values stay with the threads that compute them.
 
 // maxOperations bounds a chain, so that several items of one have room in an instruction.
 const maxOperations = 64
@@ -16,9 +18,9 @@ type chain struct {
 	first      item // all there is to it if it has one operation
 	n          uint32
 	slots      int
-	at         [MaxSlots]uint32
-	how        [MaxSlots]uint8     // the slot's byte in the instruction
-	table      [2 * MaxSlots]uint8 // slots by their vectors' addresses: 1 + slot, 0 empty
+	at         [isa.MaxSlots]uint32
+	how        [isa.MaxSlots]uint8     // the slot's byte in the instruction
+	table      [2 * isa.MaxSlots]uint8 // slots by their vectors' addresses: 1 + slot, 0 empty
 	operations []uint32
 
 	recent [16]uint32 // signatures of chains, by numbers of slots and operations; 0: none
@@ -113,7 +115,7 @@ func (b *Builder) startChain(it *item) bool {
 func (b *Builder) extendChain(it *item) bool {
 	c, words := &b.chain, b.sigs.of(it.sig) // of a Map: opcode, length, segments, n, p, q
 	in := int(b.sigs.width[it.sig]) - 1
-	if words[3] != c.n || c.slots+1+in > MaxSlots || len(c.operations) == chainOpWords*maxOperations {
+	if words[3] != c.n || c.slots+1+in > isa.MaxSlots || len(c.operations) == isa.ChainOpWords*maxOperations {
 		return false
 	}
 	addresses := it.words[:]
@@ -131,14 +133,14 @@ func (b *Builder) extendChain(it *item) bool {
 		return false
 	}
 	for s := before; s < c.slots; s++ {
-		c.how[s] |= ChainRead
+		c.how[s] |= isa.ChainRead
 	}
-	acc := words[0]>>16&Acc != 0
+	acc := words[0]>>16&isa.Acc != 0
 	if int(dst) >= before && !acc && !slices.Contains(slot[1:1+in], dst) {
-		c.how[dst] &^= ChainRead
+		c.how[dst] &^= isa.ChainRead
 	}
-	c.how[dst] |= ChainWritten
-	c.operations = append(c.operations, ChainOp(Fn(words[0]>>8), dst, slot[1], slot[2], slot[3], acc), words[4], words[5])
+	c.how[dst] |= isa.ChainWritten
+	c.operations = append(c.operations, isa.ChainOp(isa.Fn(words[0]>>8), dst, slot[1], slot[2], slot[3], acc), words[4], words[5])
 	return true
 }
 
@@ -160,7 +162,7 @@ func (c *chain) slotOf(segment uint8, at uint32) uint32 {
 // overlaps reports whether a slot from the first new one on, or the one that is now written, overlaps with
 // another and one of the two is written.
 func (c *chain) overlaps(first int, dst uint32) bool {
-	written := func(s int) bool { return s == int(dst) || c.how[s]&ChainWritten != 0 }
+	written := func(s int) bool { return s == int(dst) || c.how[s]&isa.ChainWritten != 0 }
 	for s := range c.slots {
 		if s < first && s != int(dst) {
 			continue
@@ -181,7 +183,7 @@ func (b *Builder) closeChain(order int32, to uint32) uint32 {
 		return to
 	}
 	it := c.first
-	if len(c.operations) > chainOpWords {
+	if len(c.operations) > isa.ChainOpWords {
 		it.sig = b.chainSignature()
 		if c.slots > fewWords {
 			it.words = [fewWords]uint32{uint32(len(b.pool))}
@@ -203,7 +205,7 @@ func (b *Builder) chainSignature() uint32 {
 	clear(c.how[c.slots:])
 	recent := &c.recent[(c.slots+len(c.operations))%len(c.recent)]
 	if *recent == 0 || !c.is(b.sigs.of(*recent)) {
-		w := append(b.sigs.buf[:0], firstWord(Chain, uint8(c.slots), 0), 0, c.n, uint32(len(c.operations)/chainOpWords))
+		w := append(b.sigs.buf[:0], firstWord(isa.Chain, uint8(c.slots), 0), 0, c.n, uint32(len(c.operations)/isa.ChainOpWords))
 		for s := 0; s < c.slots; s += 4 {
 			w = append(w, binary.LittleEndian.Uint32(c.how[s:]))
 		}
@@ -216,7 +218,7 @@ func (b *Builder) chainSignature() uint32 {
 // is reports whether the words of a signature are the chain's.
 func (c *chain) is(words []uint32) bool {
 	kinds := (c.slots + 3) / 4
-	if words[0] != firstWord(Chain, uint8(c.slots), 0) || words[2] != c.n || len(words) != 4+kinds+len(c.operations) {
+	if words[0] != firstWord(isa.Chain, uint8(c.slots), 0) || words[2] != c.n || len(words) != 4+kinds+len(c.operations) {
 		return false
 	}
 	for k, w := range words[4 : 4+kinds] {

@@ -7,14 +7,16 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
+	"libvpps/persist/verify"
 )
 
 // The cells of a Tree-LSTM become chains, which leave the same bits as their operations one by one.
 func TestCellsAreFused(t *testing.T) {
 	fused, p := manyProcessorsScript(t, 1)
-	if err := script.Verify(fused, p); err != nil {
+	if err := verify.Verify(fused, p); err != nil {
 		t.Fatal(err)
 	}
 	single, chains, maps := unfused(t, fused)
@@ -26,12 +28,12 @@ func TestCellsAreFused(t *testing.T) {
 	requireSameBits(t, want, have)
 }
 
-func requireSameBits(t *testing.T, single, fused [script.Segments][]float32) {
+func requireSameBits(t *testing.T, single, fused [isa.Segments][]float32) {
 	t.Helper()
 	for s := range single {
 		for i := range single[s] {
 			if math.Float32bits(single[s][i]) != math.Float32bits(fused[s][i]) {
-				t.Fatalf("%s+%d is %g one by one, fused %g", script.Segment(s), i, single[s][i], fused[s][i])
+				t.Fatalf("%s+%d is %g one by one, fused %g", isa.Segment(s), i, single[s][i], fused[s][i])
 			}
 		}
 	}
@@ -41,11 +43,11 @@ func requireSameBits(t *testing.T, single, fused [script.Segments][]float32) {
 func TestCellsStaySingle(t *testing.T) {
 	g, params, matrices := newForest(t, 24, 16)
 	p := onGPU(t, params, matrices, 1)
-	scripts := [2]*script.Script{}
+	scripts := [2]*isa.Script{}
 	for k, single := range []bool{false, true} {
 		p.Single = single
 		scripts[k] = trainingScript(t, g, params, p)
-		if err := script.Verify(scripts[k], p); err != nil {
+		if err := verify.Verify(scripts[k], p); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -60,9 +62,9 @@ func TestCellsStaySingle(t *testing.T) {
 }
 
 // unfused is the script with maps in place of chains, how many chains there were, and how many maps.
-func unfused(t *testing.T, s *script.Script) (_ *script.Script, chains, maps int) {
-	single := rewritten(t, s, func(in *script.Instruction) [][]uint32 {
-		if in.Op != script.Chain {
+func unfused(t *testing.T, s *isa.Script) (_ *isa.Script, chains, maps int) {
+	single := rewritten(t, s, func(in *isa.Instruction) [][]uint32 {
+		if in.Op != isa.Chain {
 			return [][]uint32{slices.Clone(in.Words)}
 		}
 		chains++
@@ -74,24 +76,24 @@ func unfused(t *testing.T, s *script.Script) (_ *script.Script, chains, maps int
 }
 
 // operations are a chain's as maps.
-func operations(in *script.Instruction) (maps [][]uint32) {
+func operations(in *isa.Instruction) (maps [][]uint32) {
 	words := in.Words[4+(int(in.Fn)+3)/4:]
 	for range in.Field("operations") {
-		op, a := words[0], script.NewAssembler(1, 1)
-		fn, flags := script.Fn(op), uint32(script.Sync)
+		op, a := words[0], isa.NewAssembler(1, 1)
+		fn, flags := isa.Fn(op), uint32(isa.Sync)
 		if op>>28 != 0 {
-			flags |= script.Acc
+			flags |= isa.Acc
 		}
-		var segments []script.Segment
+		var segments []isa.Segment
 		items := make([][]uint32, in.Items)
-		for k := range 1 + script.FnTable[fn].Arity {
+		for k := range 1 + isa.FnTable[fn].Arity {
 			slot := int(op >> (8 + 5*k) & 31)
 			segments = append(segments, in.Segment(slot))
 			for i := range items {
 				items[i] = append(items[i], in.Item(i)[slot])
 			}
 		}
-		a.Do(0, script.Map, uint8(fn), flags, []uint32{script.Segs(segments...), in.Field("n"), words[1], words[2]}, items...)
+		a.Do(0, isa.Map, uint8(fn), flags, []uint32{isa.Segs(segments...), in.Field("n"), words[1], words[2]}, items...)
 		maps = append(maps, a.Streams[0])
 		words = words[3:]
 	}
@@ -118,7 +120,7 @@ func TestOverlappingSlicesAreNotFused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := script.Verify(trainingScript(t, g, params, p), p); err != nil {
+	if err := verify.Verify(trainingScript(t, g, params, p), p); err != nil {
 		t.Fatal(err)
 	}
 }

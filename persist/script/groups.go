@@ -1,9 +1,13 @@
 package script
 
+import (
+	"slices"
+
+	"libvpps/persist/isa"
+)
+
 // What groups do: the clusters in slices of a level are shared out among the copies of their matrices, and written
 // once for all processors of a group.
-
-import "slices"
 
 // groups is the memory of that.
 type groups struct {
@@ -120,12 +124,12 @@ func (w *streamWriter) ofGroup(s *classStream, class, level int) {
 }
 
 // runsOf is where in the first word of a Collect the number of its runs is.
-const runsOf = (Derived - 1) << 8
+const runsOf = (isa.Derived - 1) << 8
 
 // collectAlike reports whether two signatures are of sums that have nothing but other numbers of runs.
 func (b *Builder) collectAlike(x, y uint32) bool {
 	s, t := b.sigs.of(x), b.sigs.of(y)
-	return Opcode(s[0]) == Collect && s[0]&^runsOf == t[0]&^runsOf && equal(s[2:], t[2:])
+	return isa.Opcode(s[0]) == isa.Collect && s[0]&^runsOf == t[0]&^runsOf && equal(s[2:], t[2:])
 }
 
 // inlineWords is how many words of items an instruction has rather with itself than in a list.
@@ -137,30 +141,30 @@ func (w *streamWriter) groupRun(s *classStream, sync bool, most uint32, list []i
 	b := w.b
 	words := b.sigs.of(list[0].sig)
 	n := int(b.sigs.width[list[0].sig])
-	op := Opcode(words[0])
-	multiplies := op == Product || op == ProductT || op == Affine || op == AffineT
-	flags := uint32(Own)
+	op := isa.Opcode(words[0])
+	multiplies := op == isa.Product || op == isa.ProductT || op == isa.Affine || op == isa.AffineT
+	flags := uint32(isa.Own)
 	if multiplies {
-		flags = Sync
+		flags = isa.Sync
 	}
 	if sync {
-		flags |= Sync
+		flags |= isa.Sync
 	}
-	if op == Collect {
+	if op == isa.Collect {
 		n += int(most>>8) - int(words[0]&runsOf>>8)
 	}
-	listed := (multiplies || op == Collect) && n*len(list) > inlineWords
-	room := (MaxWords - len(words) - 3) / n
+	listed := (multiplies || op == isa.Collect) && n*len(list) > inlineWords
+	room := (isa.MaxWords - len(words) - 3) / n
 	for len(list) > 0 {
 		k := min(len(list), room)
 		at := len(w.words)
 		w.words = appendFew(w.words, words)
 		w.words[at] |= flags << 16
-		if op == Collect {
+		if op == isa.Collect {
 			w.words[at] = w.words[at]&^runsOf | most
 		}
 		if listed {
-			w.words[at] |= Listed << 16
+			w.words[at] |= isa.Listed << 16
 			s.listed = append(s.listed, uint32(len(w.words)))
 			w.words = append(w.words, uint32(len(s.lists)))
 			s.lists = b.appendGroup(slices.Grow(s.lists, k*n), list[:k], n)
@@ -192,7 +196,7 @@ func (b *Builder) appendGroup(to []uint32, list []item, n int) []uint32 {
 			}
 			to = append(to, from[:1+runs]...)
 			for range n - have {
-				to = append(to, Absent)
+				to = append(to, isa.Absent)
 			}
 			to = append(to, from[1+runs:have]...)
 		}

@@ -1,13 +1,14 @@
 package script
 
-// Who holds what of a plan: what the streams of processors have in common follows from it.
-
 import (
 	"encoding/binary"
 	"slices"
 
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 )
+
+// Who holds what of a plan: what the streams of processors have in common follows from it.
 
 // holderTable is who holds which matrix. Part m is the rows of matrix m; part m + the number of matrices is
 // the columns of its transposed product, which are the rows' holders' unless it is read from memory.
@@ -158,7 +159,7 @@ func (b *Builder) columnPart(m int32) int32 { return m + int32(len(b.r.Plan.Matr
 
 // partOf is the part that a product works on.
 func (b *Builder) partOf(words []uint32) int32 {
-	if Opcode(words[0]) == ProductT {
+	if isa.Opcode(words[0]) == isa.ProductT {
 		return b.columnPart(int32(words[3]))
 	}
 	return int32(words[3])

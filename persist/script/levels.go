@@ -1,5 +1,7 @@
 package script
 
+import "libvpps/persist/isa"
+
 // What every level's products, members and barriers are.
 
 // run is the product items [from, to) of one signature and level.
@@ -38,13 +40,13 @@ func (b *Builder) planRuns(levels int) {
 				items += int(rest[n].to - rest[n].from)
 			}
 			words := b.sigs.of(sig)
-			outer := Opcode(words[0]) == Outer
+			outer := isa.Opcode(words[0]) == isa.Outer
 			r := run{l, sig, b.partOf(words), 0, items, outer, outer && b.accumulates(words), 0}
 			b.shareItems(&r, rest[:n])
 			b.runs = append(b.runs, r)
 			rest = rest[n:]
 		}
-		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(b.phaseOf(l)) << (16 + PhaseShift)}
+		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(b.phaseOf(l)) << (16 + isa.PhaseShift)}
 	}
 }
 
@@ -63,7 +65,7 @@ func (b *Builder) shareItems(r *run, of []stretch) {
 		b.inline = b.takeItems(b.inline, of)
 		return
 	}
-	r.list = uint32(listsAt(b.r.Plan.Processors) + b.listWords)
+	r.list = uint32(isa.ListsAt(b.r.Plan.Processors) + b.listWords)
 	for i := range of {
 		of[i].at = uint32(b.listWords)
 		b.listWords += 2 * int(of[i].to-of[i].from)
@@ -87,7 +89,7 @@ func (b *Builder) share(r *run, c int) (from, to int) {
 // earlier backward, or just stored by the outer products of another segment's operands.
 func (b *Builder) accumulates(words []uint32) bool {
 	m := words[3]
-	if b.r.Params[b.r.Plan.Matrices[m].Param].Pending && Segment(words[2]&15) == SegGrad {
+	if b.r.Params[b.r.Plan.Matrices[m].Param].Pending && isa.Segment(words[2]&15) == isa.SegGrad {
 		return true
 	}
 	key := uint64(words[2]&15)<<32 | uint64(words[5])

@@ -1,15 +1,16 @@
 package script_test
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
+	"libvpps/persist/verify"
 )
 
 // few is a GPU that has hardly any registers for weights.
@@ -21,7 +22,7 @@ func library(items int, err error) *plan.Library {
 }
 
 // forestOn is the script of a Tree-LSTM, hidden size 20, for the tiny GPU, lowered by parts if parts says so.
-func forestOn(t *testing.T, parts bool, l *plan.Library) (*script.Script, *plan.Plan) {
+func forestOn(t *testing.T, parts bool, l *plan.Library) (*isa.Script, *plan.Plan) {
 	t.Helper()
 	g, params, matrices := newForest(t, 6, 20)
 	p, err := plan.RoundRobin(matrices, few, 1)
@@ -38,18 +39,18 @@ func forestOn(t *testing.T, parts bool, l *plan.Library) (*script.Script, *plan.
 }
 
 // stream is the instructions of one part of a processor's stream.
-func stream(t *testing.T, s *script.Script, processor int, part script.Part) (list []script.Instruction) {
+func stream(t *testing.T, s *isa.Script, processor int, part isa.Part) (list []isa.Instruction) {
 	t.Helper()
-	at := s.Words[script.HeadWords+processor*script.ProcWords+script.ProcStart]
-	if part == script.Second {
-		at = s.Words[script.HeadWords+processor*script.ProcWords+script.ProcOwn]
+	at := s.Words[isa.HeadWords+processor*isa.ProcWords+isa.ProcStart]
+	if part == isa.Second {
+		at = s.Words[isa.HeadWords+processor*isa.ProcWords+isa.ProcOwn]
 	}
 	for words := s.Words[at:]; ; {
-		in, err := script.Decode(words, s.Words)
+		in, err := isa.Decode(words, s.Words)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.Op == script.Halt {
+		if in.Op == isa.Halt {
 			return list
 		}
 		list, words = append(list, in), words[len(in.Words):]
@@ -57,16 +58,16 @@ func stream(t *testing.T, s *script.Script, processor int, part script.Part) (li
 }
 
 // pairs lists, for each matrix, the operands of its outer products: addresses of dy, segment and address of x.
-func pairs(t *testing.T, s *script.Script, p *plan.Plan) map[int][]string {
+func pairs(t *testing.T, s *isa.Script, p *plan.Plan) map[int][]string {
 	t.Helper()
 	type products struct {
 		matrix  int
-		segment script.Segment
+		segment isa.Segment
 	}
 	all, first := map[int][]string{}, map[products]int{} // every holder has the same
 	for q := range p.Processors {
-		for _, in := range stream(t, s, q, script.Whole) {
-			if in.Op != script.Outer {
+		for _, in := range stream(t, s, q, isa.Whole) {
+			if in.Op != isa.Outer {
 				continue
 			}
 			k := products{int(in.Field("matrix")), in.Segment(2)}
@@ -93,17 +94,17 @@ func TestOperandsAreCollectedOnce(t *testing.T) {
 		whole, p := forestOn(t, parts, nil)
 		want := pairs(t, whole, p)
 		s, _ := forestOn(t, parts, library(1, nil))
-		if err := script.Verify(s, p); err != nil {
+		if err := verify.Verify(s, p); err != nil {
 			t.Fatal(err)
 		}
 		type column struct {
-			segment script.Segment
+			segment isa.Segment
 			at      uint32
 		}
 		copied := map[uint32]column{} // by where to
 		for q := range p.Processors {
-			for _, in := range stream(t, s, q, script.First) {
-				if in.Op != script.Map || script.Fn(in.Fn) != script.Copy || in.Segment(0) != script.SegAct {
+			for _, in := range stream(t, s, q, isa.First) {
+				if in.Op != isa.Map || isa.Fn(in.Fn) != isa.Copy || in.Segment(0) != isa.SegAct {
 					continue
 				}
 				for i := range in.Items {
@@ -127,13 +128,13 @@ func TestOperandsAreCollectedOnce(t *testing.T) {
 		for i := range s.Library {
 			g := &s.Library[i]
 			x := p.Matrices[g.Matrix]
-			if g.Rows != x.Rows || g.Cols != x.Cols || g.Segment != script.SegGrad || g.G != x.Offset || g.Acc || g.Scale != 1 {
+			if g.Rows != x.Rows || g.Cols != x.Cols || g.Segment != isa.SegGrad || g.G != x.Offset || g.Acc || g.Scale != 1 {
 				t.Errorf("%v is not the gradient of %v", g, x)
 			}
 			var have []string
 			for k := range g.Items {
 				dy, x := copied[g.DY+uint32(k*g.Rows)], copied[g.X+uint32(k*g.Cols)]
-				if dy.segment != script.SegAct {
+				if dy.segment != isa.SegAct {
 					t.Errorf("%v: column %d is of %v", g, k, dy.segment)
 				}
 				have = append(have, fmt.Sprint(dy.at, " ", x.segment, " ", x.at))
@@ -156,23 +157,23 @@ func TestAScriptIsCutBeforeTheNorm(t *testing.T) {
 	signalled := map[uint32]bool{}
 	norms := 0
 	for q := range p.Processors {
-		for _, in := range stream(t, s, q, script.First) {
+		for _, in := range stream(t, s, q, isa.First) {
 			switch in.Op {
-			case script.Norm, script.Clip, script.Update:
+			case isa.Norm, isa.Clip, isa.Update:
 				t.Errorf("processor %d: %v before the cut", q, in.Op)
-			case script.Signal:
+			case isa.Signal:
 				signalled[in.Field("barrier")] = true
 			}
 		}
 	}
 	for q := range p.Processors {
-		for _, in := range stream(t, s, q, script.Second) {
+		for _, in := range stream(t, s, q, isa.Second) {
 			switch in.Op {
-			case script.Product, script.ProductT, script.Outer:
+			case isa.Product, isa.ProductT, isa.Outer:
 				t.Errorf("processor %d: %v behind the cut", q, in.Op)
-			case script.Norm:
+			case isa.Norm:
 				norms++
-			case script.Wait:
+			case isa.Wait:
 				if b := in.Field("barrier"); signalled[b] {
 					t.Errorf("processor %d waits for barrier %d behind the cut, which is signalled before it", q, b)
 				}
@@ -182,9 +183,8 @@ func TestAScriptIsCutBeforeTheNorm(t *testing.T) {
 	if norms == 0 {
 		t.Error("there is no norm behind the cut")
 	}
-	var text bytes.Buffer
-	if err := script.Disassemble(&text, s); err != nil || strings.Count(text.String(), "between its parts: gemm matrix=") != len(s.Library) {
-		t.Errorf("the text does not tell of the library's products: %v\n%s", err, text.String())
+	if text := isa.Disassemble(s); strings.Count(text, "between its parts: gemm matrix=") != len(s.Library) {
+		t.Errorf("the text does not tell of the library's products:\n%s", text)
 	}
 }
 
@@ -212,11 +212,11 @@ func TestWithoutALibraryAScriptIsNotCut(t *testing.T) {
 // An instruction behind the cut that stops is named as the whole stream counts it.
 func TestAStopBehindTheCutIsNamed(t *testing.T) {
 	s, _ := forestOn(t, false, library(1, nil))
-	words := s.Words[script.HeadWords:][:script.ProcWords]
-	first := len(stream(t, s, 0, script.First))
-	stop := script.Stop{script.StopCode: script.NoInstruction, script.StopWord: words[script.ProcPieces] * script.MaxWords}
+	words := s.Words[isa.HeadWords:][:isa.ProcWords]
+	first := len(stream(t, s, 0, isa.First))
+	stop := isa.Stop{isa.StopCode: isa.NoInstruction, isa.StopWord: words[isa.ProcPieces] * isa.MaxWords}
 	err := stop.Error(s.Words, 1)
-	want := fmt.Sprintf("processor 0, instruction %d (%s", first+1, stream(t, s, 0, script.Second)[0].Op)
+	want := fmt.Sprintf("processor 0, instruction %d (%s", first+1, stream(t, s, 0, isa.Second)[0].Op)
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("%v; want %q", err, want)
 	}

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"testing"
 
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
+	"libvpps/persist/verify"
 )
 
 // A training script for many processors leaves the same bits, whether the items of a product are in a
@@ -14,11 +16,11 @@ import (
 func TestListedItemsAreThoseOfEachHolder(t *testing.T) {
 	for _, copies := range []int{1, 4} {
 		listed, p := manyProcessorsScript(t, copies)
-		if err := script.Verify(listed, p); err != nil {
+		if err := verify.Verify(listed, p); err != nil {
 			t.Fatal(err)
 		}
 		inline, moved := inlined(t, listed)
-		if err := script.Verify(inline, p); err != nil {
+		if err := verify.Verify(inline, p); err != nil {
 			t.Fatal(err)
 		}
 		for op, n := range moved {
@@ -34,7 +36,7 @@ func TestListedItemsAreThoseOfEachHolder(t *testing.T) {
 		for s := range want {
 			for i := range want[s] {
 				if math.Float32bits(want[s][i]) != math.Float32bits(have[s][i]) {
-					t.Fatalf("%d copies: %s+%d is %g, with lists %g", copies, script.Segment(s), i, want[s][i], have[s][i])
+					t.Fatalf("%d copies: %s+%d is %g, with lists %g", copies, isa.Segment(s), i, want[s][i], have[s][i])
 				}
 			}
 		}
@@ -42,7 +44,7 @@ func TestListedItemsAreThoseOfEachHolder(t *testing.T) {
 }
 
 // manyProcessorsScript is one fb of a Tree-LSTM, hidden size 64, on as many processors as a GPU has.
-func manyProcessorsScript(t *testing.T, copies int) (*script.Script, *plan.Plan) {
+func manyProcessorsScript(t *testing.T, copies int) (*isa.Script, *plan.Plan) {
 	g, params, matrices := newForest(t, 12, 64)
 	p := onGPU(t, params, matrices, copies)
 	return trainingScript(t, g, params, p), p
@@ -65,17 +67,17 @@ func onGPU(t *testing.T, params []script.Param, matrices []plan.Matrix, copies i
 }
 
 // inlined is the script without lists, and how many instructions had one.
-func inlined(t *testing.T, s *script.Script) (*script.Script, map[script.Opcode]int) {
-	moved := map[script.Opcode]int{script.Product: 0, script.ProductT: 0, script.Outer: 0}
-	inline := rewritten(t, s, func(in *script.Instruction) [][]uint32 {
+func inlined(t *testing.T, s *isa.Script) (*isa.Script, map[isa.Opcode]int) {
+	moved := map[isa.Opcode]int{isa.Product: 0, isa.ProductT: 0, isa.Outer: 0}
+	inline := rewritten(t, s, func(in *isa.Instruction) [][]uint32 {
 		words := slices.Clone(in.Words)
-		if in.Flags&script.Listed != 0 {
+		if in.Flags&isa.Listed != 0 {
 			moved[in.Op]++
 			words = words[:len(words)-1]
 			for i := range in.Items {
 				words = append(words, in.Item(i)...)
 			}
-			words[0] &^= script.Listed << 16
+			words[0] &^= isa.Listed << 16
 			words[1] = uint32(len(words)) | uint32(in.Items)<<16
 		}
 		return [][]uint32{words}
@@ -84,12 +86,12 @@ func inlined(t *testing.T, s *script.Script) (*script.Script, map[script.Opcode]
 }
 
 // rewritten is a script with the same lists, whose instructions are what f makes of those of s.
-func rewritten(t *testing.T, s *script.Script, f func(*script.Instruction) [][]uint32) *script.Script {
-	a := script.NewAssembler(s.Processors(), 1)
-	a.Barriers = int(s.Words[script.HeadBarriers])
-	a.Lists = s.Words[s.Words[script.HeadLists]:s.Words[script.HeadListEnd]]
-	a.Inputs = s.Words[s.Words[script.HeadInputs]:s.Words[script.HeadDevice]]
-	a.Tensors = s.Words[s.Words[script.HeadTensors]:s.Words[script.HeadTensorEnd]]
+func rewritten(t *testing.T, s *isa.Script, f func(*isa.Instruction) [][]uint32) *isa.Script {
+	a := isa.NewAssembler(s.Processors(), 1)
+	a.Barriers = int(s.Words[isa.HeadBarriers])
+	a.Lists = s.Words[s.Words[isa.HeadLists]:s.Words[isa.HeadListEnd]]
+	a.Inputs = s.Words[s.Words[isa.HeadInputs]:s.Words[isa.HeadDevice]]
+	a.Tensors = s.Words[s.Words[isa.HeadTensors]:s.Words[isa.HeadTensorEnd]]
 	for p := range a.Streams {
 		for in, err := range s.Instructions(p) {
 			if err != nil {
@@ -104,14 +106,14 @@ func rewritten(t *testing.T, s *script.Script, f func(*script.Instruction) [][]u
 }
 
 // leftBy is what a script leaves in memory.
-func leftBy(t *testing.T, s *script.Script, p *plan.Plan, memory [script.Segments][]float32) (after [script.Segments][]float32) {
+func leftBy(t *testing.T, s *isa.Script, p *plan.Plan, memory [isa.Segments][]float32) (after [isa.Segments][]float32) {
 	e := checking(t, 2, p, memory)
-	if err := e.Launch(&script.Script{Words: slices.Clone(s.Words)}, 1); err != nil {
+	if err := e.Launch(&isa.Script{Words: slices.Clone(s.Words)}, 1); err != nil {
 		t.Fatal(err)
 	}
 	for i := range after {
 		after[i] = make([]float32, len(memory[i]))
-		if err := e.Read(script.Segment(i), 0, after[i]); err != nil {
+		if err := e.Read(isa.Segment(i), 0, after[i]); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,8 +9,10 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
+	"libvpps/persist/verify"
 )
 
 // A batch of sentences that have words in common is trained to the same values whether equal nodes are evaluated once or
@@ -26,9 +28,9 @@ func TestMergedBatchesTrainAlike(t *testing.T) {
 		}
 		r.Plan.Single = true
 		otherWords(r, seed)
-		apart := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		apart := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		r.Apart = false
-		once := &script.Script{Words: wordsOf(t, &b, r, 1)}
+		once := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		if !slices.Equal(wordsOf(t, &b, r, 4), once.Words) {
 			t.Errorf("seed %d: four goroutines make another script than one", seed)
 		}
@@ -37,7 +39,7 @@ func TestMergedBatchesTrainAlike(t *testing.T) {
 		} else if !slices.Equal(apart.Words, once.Words) {
 			t.Errorf("seed %d: nothing is merged, but the script is another one", seed)
 		}
-		if err := script.Verify(once, r.Plan); err != nil {
+		if err := verify.Verify(once, r.Plan); err != nil {
 			t.Errorf("seed %d: %v", seed, err)
 		}
 		nearlyAlike(t, seed, r, apart, once)
@@ -63,7 +65,7 @@ func otherWords(r *script.Request, seed uint64) {
 }
 
 // nearlyAlike runs two scripts and compares parameters, tables, the rule's memory and what they report.
-func nearlyAlike(t *testing.T, seed uint64, r *script.Request, x, y *script.Script) {
+func nearlyAlike(t *testing.T, seed uint64, r *script.Request, x, y *isa.Script) {
 	t.Helper()
 	memory := liveMemory(x)
 	e, f := checking(t, 1, r.Plan, memory), checking(t, 1, r.Plan, liveMemory(y))
@@ -74,7 +76,7 @@ func nearlyAlike(t *testing.T, seed uint64, r *script.Request, x, y *script.Scri
 	if err := f.Launch(y, 1); err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
-	for _, seg := range []script.Segment{script.SegParam, script.SegTable, script.SegState, script.SegResult} {
+	for _, seg := range []isa.Segment{isa.SegParam, isa.SegTable, isa.SegState, isa.SegResult} {
 		a, b := e.Segment(seg), f.Segment(seg)
 		for i := range memory[seg] {
 			same := math.Float32bits(a[i]) == math.Float32bits(b[i])
@@ -111,10 +113,10 @@ func TestWhatIsMerged(t *testing.T) {
 		}, 6},
 		{"dropout", func(f *forest, k uint32) uint32 {
 			x := f.add(ops.Lookup, 0, []uint32{1, f.input(3)})
-			return f.add(ops.DotProduct, 1, nil, 0, f.add(ops.Dropout, 0, []uint32{script.Float(0.5)}, f.add(ops.Tanh, 0, nil, x)))
+			return f.add(ops.DotProduct, 1, nil, 0, f.add(ops.Dropout, 0, []uint32{isa.Float(0.5)}, f.add(ops.Tanh, 0, nil, x)))
 		}, 6},
 		{"other constants", func(f *forest, k uint32) uint32 {
-			x := f.add(ops.ConstScalarMultiply, 0, []uint32{script.Float(float32(k))}, 0)
+			x := f.add(ops.ConstScalarMultiply, 0, []uint32{isa.Float(float32(k))}, 0)
 			return f.add(ops.SquaredNorm, 1, nil, x)
 		}, 0},
 		{"equal inputs", func(f *forest, k uint32) uint32 {

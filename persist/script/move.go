@@ -1,14 +1,15 @@
 package script
 
-// Lowering of the nodes that only move elements, and of the row functions. A slice that is
-// contiguous is an alias and costs nothing.
-
 import (
 	"math"
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 )
+
+// Lowering of the nodes that only move elements, and of the row functions. A slice that is
+// contiguous is an alias and costs nothing.
 
 // move is a copy between a tensor and a part of another: axes with slot 0 the part-taker's
 // side as forward writes it and slot 1 the source; shifts to add to either address.
@@ -214,7 +215,7 @@ func (b *Builder) lowerMove(v uint32) error {
 		for _, a := range args {
 			n := b.size(a)
 			b.mixed = b.mixed || n != b.size(args[0])
-			b.map1(c, s, Copy, 0, 0, n, y, b.value(a))
+			b.map1(c, s, isa.Copy, 0, 0, n, y, b.value(a))
 			y.at += uint32(n)
 		}
 		return nil
@@ -226,7 +227,7 @@ func (b *Builder) lowerMove(v uint32) error {
 			return err
 		}
 		for _, x := range m {
-			e := element{fn: Copy, kept: x.axes}
+			e := element{fn: isa.Copy, kept: x.axes}
 			e.ops[0], e.ops[1] = operand{y.seg, y.at + x.dst}, operand{b.s.Segment[a], b.s.Value[a] + x.src}
 			b.emitElement(&e, c, s)
 		}
@@ -235,7 +236,7 @@ func (b *Builder) lowerMove(v uint32) error {
 }
 
 // rowItem adds one row of a row function.
-func (b *Builder) rowItem(c, s int32, fn RowFn, flags uint32, p float32, n, stride uint32, label uint32, ops ...operand) {
+func (b *Builder) rowItem(c, s int32, fn isa.RowFn, flags uint32, p float32, n, stride uint32, label uint32, ops ...operand) {
 	var segs uint32
 	var words [6]uint32
 	for i, o := range ops {
@@ -243,11 +244,11 @@ func (b *Builder) rowItem(c, s int32, fn RowFn, flags uint32, p float32, n, stri
 		words[i] = o.at
 	}
 	k := len(ops)
-	if RowTable[fn].Label {
+	if isa.RowTable[fn].Label {
 		words[k] = label
 		k++
 	}
-	sig := b.sigs.short(5, 4*int(n), firstWord(Row, uint8(fn), flags), segs, n, stride, bits(p), 0, 0, 0)
+	sig := b.sigs.short(5, 4*int(n), firstWord(isa.Row, uint8(fn), flags), segs, n, stride, bits(p), 0, 0, 0)
 	b.addItem(c, s, sig, words[:k])
 }
 
@@ -278,9 +279,9 @@ func (b *Builder) lowerRow(v uint32) error {
 	c, s := b.place(v, x)
 	y, in := b.output(v), b.value(x)
 	if op == ops.Softmax || op == ops.LogSoftmax {
-		fn, dim := LogSoftmax, uint32(0)
+		fn, dim := isa.LogSoftmax, uint32(0)
 		if op == ops.Softmax {
-			fn, dim = Softmax, a[0]
+			fn, dim = isa.Softmax, a[0]
 		}
 		shifts, n, stride := b.softmaxRows(xd, dim)
 		for _, at := range shifts {
@@ -301,9 +302,9 @@ func (b *Builder) lowerRow(v uint32) error {
 			return fault(v, op, "label %d of %d classes", label, n)
 		}
 		if op == ops.Hinge {
-			b.rowItem(c, s, Hinge, 0, margin, n, 1, label, y.plus(e), in.plus(e*n))
+			b.rowItem(c, s, isa.Hinge, 0, margin, n, 1, label, y.plus(e), in.plus(e*n))
 		} else {
-			b.rowItem(c, s, NegLogPick, 0, 0, n, 1, label, y.plus(e), in.plus(e*n), operand{SegAct, b.s.Aux[v] + e})
+			b.rowItem(c, s, isa.NegLogPick, 0, 0, n, 1, label, y.plus(e), in.plus(e*n), operand{isa.SegAct, b.s.Aux[v] + e})
 		}
 	}
 	return nil
@@ -321,27 +322,27 @@ func (b *Builder) lowerRestricted(v uint32) error {
 	y := b.output(v)
 	masked := b.masked(v, b.value(x), float32(math.Inf(-1)), c, s)
 	b.spots[v].sub = s + 2
-	b.rowItem(c, s+2, LogSoftmax, 0, 0, uint32(d.Size()), 1, 0, y, masked)
+	b.rowItem(c, s+2, isa.LogSoftmax, 0, 0, uint32(d.Size()), 1, 0, y, masked)
 	return nil
 }
 
 // contributeRestricted ignores the gradient of the other rows: they are constant.
 func (b *Builder) contributeRestricted(c uint32, dst operand, flags uint32, cl, sub int32) int32 {
 	dy := b.masked(c, b.gradient(c), 0, cl, sub)
-	b.rowItem(cl, sub+2, LogSoftmaxB, flags, 0, uint32(b.size(c)), 1, 0, dst, b.value(c), dy)
+	b.rowItem(cl, sub+2, isa.LogSoftmaxB, flags, 0, uint32(b.size(c)), 1, 0, dst, b.value(c), dy)
 	return sub + 3
 }
 
 // masked copies the rows of v's restriction from a vector into one that is fill elsewhere.
 func (b *Builder) masked(v uint32, from operand, fill float32, c, s int32) operand {
 	n := b.size(v)
-	to := operand{SegAct, b.alloc(n)}
+	to := operand{isa.SegAct, b.alloc(n)}
 	b.fill(c, s, fill, n, to.at)
 	done := make(map[uint32]bool) // a row may be listed twice
 	for _, row := range b.restriction(v) {
 		if !done[row] {
 			done[row] = true
-			b.map1(c, s+1, Copy, 0, 0, 1, to.plus(row), from.plus(row))
+			b.map1(c, s+1, isa.Copy, 0, 0, 1, to.plus(row), from.plus(row))
 		}
 	}
 	return to

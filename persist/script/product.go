@@ -1,14 +1,15 @@
 package script
 
-// Lowering of products. A parameter that the plan holds is multiplied where its rows live,
-// one item a column; anything else goes through Gemm.
-
 import (
 	"slices"
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 )
+
+// Lowering of products. A parameter that the plan holds is multiplied where its rows live,
+// one item a column; anything else goes through Gemm.
 
 // term is one left*right of an affine transform.
 type term struct {
@@ -131,7 +132,7 @@ func (b *Builder) plainBias(v, bias uint32) bool {
 func (b *Builder) copyBias(v, bias uint32, y operand) {
 	c, s := b.place(v, bias)
 	dims := [...]bridge.Dim{*b.g.DimOf(v), *b.g.DimOf(bias)}
-	e := element{fn: Copy, kept: b.spread(dims[:])}
+	e := element{fn: isa.Copy, kept: b.spread(dims[:])}
 	e.ops[0], e.ops[1] = y, b.value(bias)
 	b.emitElement(&e, c, s)
 }
@@ -160,25 +161,25 @@ func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool)
 				ready, biased, fresh = max(ready, level), bias, false
 			}
 			t := b.allocHolders(across, size)
-			b.product(v, p, operand{SegAct, t}, ready, Copy, 0, biased, size)
+			b.product(v, p, operand{isa.SegAct, t}, ready, isa.Copy, 0, biased, size)
 			b.beside, end = append(b.beside, source{t, across, size}), max(end, ready)
 			continue
 		}
 		if chain >= 0 && ready < level && b.apart(chain, p.matrix) {
 			t := b.alloc(int(size))
-			b.product(v, p, operand{SegAct, t}, ready, Copy, 0, NoOffset, 0)
+			b.product(v, p, operand{isa.SegAct, t}, ready, isa.Copy, 0, NoOffset, 0)
 			b.beside = append(b.beside, one(t))
 			continue
 		}
 		level = max(level, ready)
 		flags := uint32(0)
 		if acc {
-			flags = Acc
+			flags = isa.Acc
 		}
 		if fresh {
 			biased, fresh = bias, false
 		}
-		fn, last := Copy, v
+		fn, last := isa.Copy, v
 		if k == len(b.terms)-1 && len(b.beside) == 0 {
 			fn, last = b.behindSums(v, y)
 		}
@@ -194,7 +195,7 @@ func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool)
 
 // addBeside adds the results in b.beside, the last of which come about in a level, to what y has, or stores them.
 func (b *Builder) addBeside(v uint32, y operand, level int32, acc bool) {
-	flags := uint32(Acc)
+	flags := uint32(isa.Acc)
 	if !acc {
 		flags = 0
 	}
@@ -204,11 +205,11 @@ func (b *Builder) addBeside(v uint32, y operand, level int32, acc bool) {
 	c, s := b.place(v, v)
 	if runs, ok := b.sumOfRuns(b.beside); ok {
 		fn, last := b.behindSums(v, y)
-		b.sum(c, s, firstWord(Sum, uint8(fn), flags), y, SegAct, 1, b.size(v), b.sumList, runs, operand{})
+		b.sum(c, s, firstWord(isa.Sum, uint8(fn), flags), y, isa.SegAct, 1, b.size(v), b.sumList, runs, operand{})
 		b.spots[last] = b.spots[v]
 		return
 	}
-	b.spots[v].sub = b.sumItems(c, s, flags, y, SegAct, 1, b.size(v), b.beside) - 1
+	b.spots[v].sub = b.sumItems(c, s, flags, y, isa.SegAct, 1, b.size(v), b.beside) - 1
 }
 
 // across is how many processors share a row of a matrix: each has a part of its product.
@@ -225,10 +226,10 @@ func (b *Builder) apart(m, o int32) bool {
 }
 
 // productSignature is the signature of one product, with the result y, and where its right side is.
-func (b *Builder) productSignature(p term, y operand, fn Fn, flags, bias, apart uint32) (sig, x uint32) {
+func (b *Builder) productSignature(p term, y operand, fn isa.Fn, flags, bias, apart uint32) (sig, x uint32) {
 	segs, biasAt := uint32(y.seg)|uint32(b.s.Segment[p.right])<<4, uint32(0)
 	if bias != NoOffset {
-		flags, biasAt = flags|Bias, b.s.Value[bias]
+		flags, biasAt = flags|isa.Bias, b.s.Value[bias]
 		segs |= uint32(b.s.Segment[bias]) << 8
 	}
 	cols := b.r.Plan.Matrices[p.matrix].Cols
@@ -236,12 +237,12 @@ func (b *Builder) productSignature(p term, y operand, fn Fn, flags, bias, apart 
 	if count > 0 {
 		fn = formed
 	}
-	sig = b.sigs.short(8, cols, firstWord(Product, uint8(fn), flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1), apart, count)
+	sig = b.sigs.short(8, cols, firstWord(isa.Product, uint8(fn), flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1), apart, count)
 	return sig, b.s.Value[p.right] + place
 }
 
 // product adds the items of one product, one a column of the result y. Holders who share rows leave results of their own, so far apart.
-func (b *Builder) product(v uint32, p term, y operand, level int32, fn Fn, flags, bias, apart uint32) {
+func (b *Builder) product(v uint32, p term, y operand, level int32, fn isa.Fn, flags, bias, apart uint32) {
 	m := &b.r.Plan.Matrices[p.matrix]
 	rows, cols := uint32(m.Rows), uint32(m.Cols)
 	sig, x := b.productSignature(p, y, fn, flags, bias, apart)
@@ -278,7 +279,7 @@ func (b *Builder) gemmForward(v uint32, p term, y operand, acc bool) {
 	}
 	flags := uint32(0)
 	if acc {
-		flags = Acc
+		flags = isa.Acc
 	}
 	m, n, k := uint32(l.Rows()), uint32(r.Cols()), uint32(l.Cols())
 	b.gemmItems(c, s, flags, d.Bd, [3]uint32{m, n, k},
@@ -306,12 +307,12 @@ func batchStep(d *bridge.Dim) uint32 {
 func (b *Builder) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, left, right matrixView) int32 {
 	segs := uint32(y.op.seg) | uint32(left.op.seg)<<4 | uint32(right.op.seg)<<8
 	for i := range batch {
-		b.sigs.head(Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1))
+		b.sigs.head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1))
 		b.local(c, s, b.sigs.intern(int(mnk[0]*mnk[1]*mnk[2])),
 			y.op.at+i*y.batch, left.op.at+i*left.batch, right.op.at+i*right.batch)
 		if y.batch == 0 {
 			s++
-			flags |= Acc
+			flags |= isa.Acc
 		}
 	}
 	if y.batch != 0 {

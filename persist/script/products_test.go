@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"libvpps/persist/cpu"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
 
 // productCase is a matrix, so many pairs of vectors and where all lies.
@@ -29,25 +29,25 @@ func newProductCase(rng *rand.Rand, rows, cols, count, processors int) *productC
 }
 
 // run executes what do assembles and reads n floats of segment act: behind x and dy, which begin at 1 and at second.
-func (c *productCase) run(t *testing.T, e *cpu.Executor, n int, do func(a *script.Assembler, second, result uint32)) []float32 {
+func (c *productCase) run(t *testing.T, e *cpu.Executor, n int, do func(a *isa.Assembler, second, result uint32)) []float32 {
 	t.Helper()
 	second := 1 + len(c.x)
 	result := second + len(c.dy)
-	if err := e.Grow(script.SegAct, uint64(result+n)); err != nil {
+	if err := e.Grow(isa.SegAct, uint64(result+n)); err != nil {
 		t.Fatal(err)
 	}
 	have := make([]float32, n)
 	for at, v := range map[int][]float32{1: c.x, second: c.dy, result: have} {
-		if err := e.Write(script.SegAct, uint64(at), v); err != nil {
+		if err := e.Write(isa.SegAct, uint64(at), v); err != nil {
 			t.Fatal(err)
 		}
 	}
-	a := script.NewAssembler(c.processors, c.processors)
+	a := isa.NewAssembler(c.processors, c.processors)
 	do(a, uint32(second), uint32(result))
 	if err := e.Launch(a.Script(), 1); err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Read(script.SegAct, uint64(result), have); err != nil {
+	if err := e.Read(isa.SegAct, uint64(result), have); err != nil {
 		t.Fatal(err)
 	}
 	return have
@@ -70,21 +70,21 @@ func (c *productCase) nearSum(t *testing.T, name string, have float32, want floa
 	}
 }
 
-var actSegments = script.Segs(script.SegAct, script.SegAct, script.SegAct)
+var actSegments = isa.Segs(isa.SegAct, isa.SegAct, isa.SegAct)
 
 // product: y = W x + b/2 for each x, the same bits whether each is an instruction's only one or all are one's.
 func (c *productCase) product(t *testing.T, e *cpu.Executor) {
 	flat := func(apart bool) []float32 {
-		return c.run(t, e, c.count*c.rows, func(a *script.Assembler, second, result uint32) {
+		return c.run(t, e, c.count*c.rows, func(a *isa.Assembler, second, result uint32) {
 			items := c.pairs(result, c.rows, 1, c.cols)
-			head := []uint32{actSegments, 0, script.Float(1), second, script.Float(0.5), 0, 0} // the first dy serves as bias
+			head := []uint32{actSegments, 0, isa.Float(1), second, isa.Float(0.5), 0, 0} // the first dy serves as bias
 			for p := range c.processors {
 				if !apart {
-					a.Do(p, script.Product, 0, script.Bias, head, items...)
+					a.Do(p, isa.Product, 0, isa.Bias, head, items...)
 					continue
 				}
 				for _, item := range items {
-					a.Do(p, script.Product, 0, script.Bias, head, item)
+					a.Do(p, isa.Product, 0, isa.Bias, head, item)
 				}
 			}
 		})
@@ -104,9 +104,9 @@ func (c *productCase) product(t *testing.T, e *cpu.Executor) {
 
 // transposed: each processor's rows' share of W^T dy.
 func (c *productCase) transposed(t *testing.T, e *cpu.Executor) {
-	have := c.run(t, e, c.processors*c.count*c.cols, func(a *script.Assembler, second, result uint32) {
+	have := c.run(t, e, c.processors*c.count*c.cols, func(a *isa.Assembler, second, result uint32) {
 		for p := range c.processors {
-			a.Do(p, script.ProductT, 0, 0, []uint32{actSegments, 0, script.Float(1), uint32(c.count * c.cols), 0},
+			a.Do(p, isa.ProductT, 0, 0, []uint32{actSegments, 0, isa.Float(1), uint32(c.count * c.cols), 0},
 				c.pairs(result, c.cols, second, c.rows)...)
 		}
 	})
@@ -128,10 +128,10 @@ func (c *productCase) transposed(t *testing.T, e *cpu.Executor) {
 
 // outer: the sum of dy x^T, once written and once added.
 func (c *productCase) outer(t *testing.T, e *cpu.Executor) {
-	have := c.run(t, e, c.rows*c.cols, func(a *script.Assembler, second, result uint32) {
+	have := c.run(t, e, c.rows*c.cols, func(a *isa.Assembler, second, result uint32) {
 		for p := range c.processors {
-			for _, flags := range []uint32{0, script.Acc} {
-				a.Do(p, script.Outer, 0, flags, []uint32{actSegments, 0, script.Float(0.5), result}, c.pairs(second, c.rows, 1, c.cols)...)
+			for _, flags := range []uint32{0, isa.Acc} {
+				a.Do(p, isa.Outer, 0, flags, []uint32{actSegments, 0, isa.Float(0.5), result}, c.pairs(second, c.rows, 1, c.cols)...)
 			}
 		}
 	})
@@ -161,7 +161,7 @@ func TestProductsOfAllSizes(t *testing.T) {
 				if err := e.SetPlan(p); err != nil {
 					t.Fatal(err)
 				}
-				if err := e.Write(script.SegParam, 0, slices.Clone(c.w)); err != nil {
+				if err := e.Write(isa.SegParam, 0, slices.Clone(c.w)); err != nil {
 					t.Fatal(err)
 				}
 				c.product(t, e)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"libvpps/bridge"
+	"libvpps/persist/example"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
@@ -23,7 +25,7 @@ func TestReplayFiles(t *testing.T) {
 	if dir == "" {
 		dir = t.TempDir()
 	}
-	example, err := script.OwnExample()
+	example, err := example.OwnExample()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func TestReplayFiles(t *testing.T) {
 }
 
 // forestScript is one fb of a Tree-LSTM, hidden size 20, on a few trees.
-func forestScript(t *testing.T, trees, processors int) (*script.Script, *plan.Plan) {
+func forestScript(t *testing.T, trees, processors int) (*isa.Script, *plan.Plan) {
 	g, params, matrices := newForest(t, trees, 20)
 	p, err := plan.Sliced(matrices, processors)
 	if err != nil {
@@ -47,7 +49,7 @@ func forestScript(t *testing.T, trees, processors int) (*script.Script, *plan.Pl
 }
 
 // trainingScript is one update of all parameters with a graph's last node as the loss.
-func trainingScript(t *testing.T, g *bridge.Graph, params []script.Param, p *plan.Plan) *script.Script {
+func trainingScript(t *testing.T, g *bridge.Graph, params []script.Param, p *plan.Plan) *isa.Script {
 	t.Helper()
 	ids := make([]uint32, len(params))
 	for i := range ids {
@@ -65,18 +67,18 @@ func trainingScript(t *testing.T, g *bridge.Graph, params []script.Param, p *pla
 
 // liveMemory makes segments as long as the script's tensors need: what is live before the
 // launch holds numbers, the rest the sentinel.
-func liveMemory(s *script.Script) (m [script.Segments][]float32) {
+func liveMemory(s *isa.Script) (m [isa.Segments][]float32) {
 	rng := rand.New(rand.NewPCG(7, 7))
-	table := s.Words[s.Words[script.HeadTensors]:s.Words[script.HeadTensorEnd]]
-	for ; len(table) > 0; table = table[script.TensorWords:] {
-		seg, from, n := script.Segment(table[0]&255), table[1], table[2]
-		if seg == script.SegInput {
+	table := s.Words[s.Words[isa.HeadTensors]:s.Words[isa.HeadTensorEnd]]
+	for ; len(table) > 0; table = table[isa.TensorWords:] {
+		seg, from, n := isa.Segment(table[0]&255), table[1], table[2]
+		if seg == isa.SegInput {
 			continue // a part of the script
 		}
 		for uint32(len(m[seg])) < from+n {
-			m[seg] = append(m[seg], math.Float32frombits(script.Sentinel))
+			m[seg] = append(m[seg], math.Float32frombits(isa.Sentinel))
 		}
-		if table[0]>>8&script.LiveIn != 0 {
+		if table[0]>>8&isa.LiveIn != 0 {
 			for i := range n {
 				m[seg][from+i] = 0.1 + 0.8*rng.Float32()
 			}
@@ -85,8 +87,8 @@ func liveMemory(s *script.Script) (m [script.Segments][]float32) {
 	return m
 }
 
-func writeReplay(t *testing.T, path string, s *script.Script, p *plan.Plan, memory [script.Segments][]float32) {
-	device := s.Words[:s.Words[script.HeadDevice]]
+func writeReplay(t *testing.T, path string, s *isa.Script, p *plan.Plan, memory [isa.Segments][]float32) {
+	device := s.Words[:s.Words[isa.HeadDevice]]
 	w := []uint32{uint32(p.Processors), uint32(len(p.Matrices)), uint32(len(p.Partitions)), uint32(len(device))}
 	for _, m := range p.Matrices {
 		w = append(w, uint32(m.Rows), uint32(m.Cols), m.Offset)

@@ -5,8 +5,10 @@ import (
 	"testing"
 
 	"libvpps/bridge"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/reference"
+	"libvpps/persist/verify"
 )
 
 // Scripts as the scheduler makes them for random graphs, with one signal or wait taken away or
@@ -15,7 +17,7 @@ import (
 // the closure over all orders; the verifier must say the same.
 
 // scheduled builds the script of a random graph: one fb, or forward only.
-func scheduled(t *testing.T, seed uint64) (*Script, *plan.Plan) {
+func scheduled(t *testing.T, seed uint64) (*isa.Script, *plan.Plan) {
 	t.Helper()
 	r := requested(t, seed)
 	var b Builder
@@ -71,12 +73,12 @@ func requested(t *testing.T, seed uint64) *Request {
 	}
 	if rng.IntN(4) > 0 {
 		r.Needed, r.Backward, r.Result = true, true, 0
-		r.Update = &Apply{Rule: Rule(rng.IntN(int(Rules))), Dense: rng.IntN(2) == 0, Rate: 0.1, P: 0.9, Q: 0.9, R: 0.1, Threshold: 5}
+		r.Update = &Apply{Rule: isa.Rule(rng.IntN(int(isa.Rules))), Dense: rng.IntN(2) == 0, Rate: 0.1, P: 0.9, Q: 0.9, R: 0.1, Threshold: 5}
 		state := uint32(0)
 		for id := range r.Params {
 			r.Update.Params = append(r.Update.Params, uint32(id))
 			r.Update.State = append(r.Update.State, state)
-			state += r.Params[id].Size * uint32(RuleTable[r.Update.Rule].States)
+			state += r.Params[id].Size * uint32(isa.RuleTable[r.Update.Rule].States)
 		}
 		r.Update.All = r.Update.Params
 	} else {
@@ -102,13 +104,13 @@ func anySlices(p *plan.Plan, rng *rand.Rand) *plan.Slices {
 
 // step is an instruction of a schedule; its number stays with it when it is moved.
 type step struct {
-	Instruction
+	isa.Instruction
 	number int
 }
 
 // schedule is a script taken apart.
 type schedule struct {
-	script *Script
+	script *isa.Script
 	steps  [][]step // by processor, without halt
 	count  int
 
@@ -124,7 +126,7 @@ type conflict struct {
 	strictly bool
 }
 
-func takeApart(t *testing.T, s *Script, p *plan.Plan) *schedule {
+func takeApart(t *testing.T, s *isa.Script, p *plan.Plan) *schedule {
 	t.Helper()
 	d := &schedule{script: s}
 	type access struct {
@@ -133,14 +135,14 @@ func takeApart(t *testing.T, s *Script, p *plan.Plan) *schedule {
 		atomic          bool
 	}
 	type element struct {
-		segment Segment
+		segment isa.Segment
 		at      uint64
 	}
 	accesses := map[element][]access{}
-	var foot Footprint
+	var foot verify.Footprint
 	for i := range s.Processors() {
-		entry := s.Words[HeadWords+i*ProcWords:]
-		place := Place{i, int(entry[ProcRank]), int(entry[ProcGroup])}
+		entry := s.Words[isa.HeadWords+i*isa.ProcWords:]
+		place := verify.Place{Processor: i, Rank: int(entry[isa.ProcRank]), Group: int(entry[isa.ProcGroup])}
 		var steps []step
 		for in, err := range s.Instructions(i) {
 			if err != nil {
@@ -163,9 +165,9 @@ func takeApart(t *testing.T, s *Script, p *plan.Plan) *schedule {
 		d.steps = append(d.steps, steps)
 	}
 	live := map[element]bool{}
-	for w := s.Words[s.Words[HeadTensors]:s.Words[HeadTensorEnd]]; len(w) > 0; w = w[TensorWords:] {
+	for w := s.Words[s.Words[isa.HeadTensors]:s.Words[isa.HeadTensorEnd]]; len(w) > 0; w = w[isa.TensorWords:] {
 		for k := range w[2] {
-			live[element{Segment(w[0] & 0xff), uint64(w[1] + k)}] = w[0]>>8&LiveIn != 0
+			live[element{isa.Segment(w[0] & 0xff), uint64(w[1] + k)}] = w[0]>>8&isa.LiveIn != 0
 		}
 	}
 	seen, definedBy := map[conflict]bool{}, map[int]map[int]bool{}
@@ -202,7 +204,7 @@ func takeApart(t *testing.T, s *Script, p *plan.Plan) *schedule {
 }
 
 // each visits the elements of a range.
-func each(r *Range, visit func(at uint64)) {
+func each(r *verify.Range, visit func(at uint64)) {
 	var walk func(axis int, at uint64)
 	walk = func(axis int, at uint64) {
 		if axis == r.Rank {
@@ -231,16 +233,16 @@ func (d *schedule) sound() bool {
 			n++
 		}
 		for _, s := range steps {
-			if s.Flags&Sync != 0 || s.Op == Signal || s.Op == Wait || s.Op == Clip {
+			if s.Flags&isa.Sync != 0 || s.Op == isa.Signal || s.Op == isa.Wait || s.Op == isa.Clip {
 				next()
 			}
 			stretch[s.number], after[s.number] = n, n
 			switch s.Op {
-			case Signal:
+			case isa.Signal:
 				signals[s.Field("barrier")] = append(signals[s.Field("barrier")], n-1)
-			case Wait:
+			case isa.Wait:
 				waits[s.Field("barrier")] = append(waits[s.Field("barrier")], s)
-			case Clip:
+			case isa.Clip:
 				next()
 			}
 		}
@@ -263,7 +265,7 @@ func (d *schedule) sound() bool {
 			}
 		}
 	}
-	closure(before)
+	reference.Closure(before)
 	for i := range n {
 		if before[i][i] {
 			return false // a deadlock
@@ -288,24 +290,24 @@ func (d *schedule) sound() bool {
 }
 
 // put makes a script of the steps, each processor's in a stream of its own.
-func (d *schedule) put() *Script {
+func (d *schedule) put() *isa.Script {
 	old := d.script.Words
-	w := append([]uint32(nil), old[:old[HeadListEnd]]...)
+	w := append([]uint32(nil), old[:old[isa.HeadListEnd]]...)
 	for i, steps := range d.steps {
-		copy(w[HeadWords+i*ProcWords+ProcOwn:], []uint32{0, 0})
-		w[HeadWords+i*ProcWords+ProcStart] = uint32(len(w))
+		copy(w[isa.HeadWords+i*isa.ProcWords+isa.ProcOwn:], []uint32{0, 0})
+		w[isa.HeadWords+i*isa.ProcWords+isa.ProcStart] = uint32(len(w))
 		for _, s := range steps {
 			w = append(w, s.Words...)
 		}
-		w = append(w, uint32(Halt))
+		w = append(w, uint32(isa.Halt))
 	}
-	for len(w)%BarrierStride != 0 {
-		w = append(w, uint32(Halt))
+	for len(w)%isa.BarrierStride != 0 {
+		w = append(w, uint32(isa.Halt))
 	}
-	for _, at := range []int{HeadCounters, HeadInputs, HeadDevice, HeadTensors, HeadTensorEnd} {
-		w[at] += uint32(len(w)) - old[HeadCounters]
+	for _, at := range []int{isa.HeadCounters, isa.HeadInputs, isa.HeadDevice, isa.HeadTensors, isa.HeadTensorEnd} {
+		w[at] += uint32(len(w)) - old[isa.HeadCounters]
 	}
-	return &Script{Words: append(w, old[old[HeadCounters]:]...)}
+	return &isa.Script{Words: append(w, old[old[isa.HeadCounters]:]...)}
 }
 
 // damages calls try with every script that lacks one signal or wait, or has it on the other
@@ -314,12 +316,12 @@ func (d *schedule) put() *Script {
 func (d *schedule) damages(try func(what string)) {
 	for i, steps := range d.steps {
 		for k, s := range steps {
-			if s.Op != Signal && s.Op != Wait {
+			if s.Op != isa.Signal && s.Op != isa.Wait {
 				continue
 			}
 			d.steps[i] = append(append([]step(nil), steps[:k]...), steps[k+1:]...)
 			try(s.Op.String() + " dropped")
-			if s.Op == Signal {
+			if s.Op == isa.Signal {
 				d.count1(s.Field("barrier"), -1)
 				try("signal dropped and not counted")
 				d.count1(s.Field("barrier"), +1)
@@ -340,7 +342,7 @@ func (d *schedule) damages(try func(what string)) {
 func (d *schedule) count1(barrier uint32, by int) {
 	for _, steps := range d.steps {
 		for k := range steps {
-			if s := &steps[k]; s.Op == Wait && s.Field("barrier") == barrier {
+			if s := &steps[k]; s.Op == isa.Wait && s.Field("barrier") == barrier {
 				s.Words[3] = uint32(int(s.Words[3]) + by)
 			}
 		}
@@ -352,18 +354,18 @@ func TestNeededSignalsAndWaitsOfTheSchedulerAreFound(t *testing.T) {
 	needed, total := map[string]int{}, map[string]int{}
 	for seed := range scripts {
 		s, p := scheduled(t, seed)
-		if err := Verify(s, p); err != nil {
-			t.Fatalf("script %d: %v\n%s", seed, err, text(s))
+		if err := verify.Verify(s, p); err != nil {
+			t.Fatalf("script %d: %v\n%s", seed, err, isa.Disassemble(s))
 		}
 		d := takeApart(t, s, p)
 		if !d.sound() {
-			t.Fatalf("script %d: brute force rejects what the verifier accepts\n%s", seed, text(s))
+			t.Fatalf("script %d: brute force rejects what the verifier accepts\n%s", seed, isa.Disassemble(s))
 		}
 		d.damages(func(what string) {
 			damaged := d.put()
-			sound, err := d.sound(), Verify(damaged, p)
+			sound, err := d.sound(), verify.Verify(damaged, p)
 			if sound != (err == nil) {
-				t.Fatalf("script %d, %s: sound is %v, the verifier says %v\n%s\nit was\n%s", seed, what, sound, err, text(damaged), text(s))
+				t.Fatalf("script %d, %s: sound is %v, the verifier says %v\n%s\nit was\n%s", seed, what, sound, err, isa.Disassemble(damaged), isa.Disassemble(s))
 			}
 			total[what]++
 			if !sound {

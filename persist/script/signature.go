@@ -1,5 +1,7 @@
 package script
 
+import "libvpps/persist/isa"
+
 // Signatures: the words of an instruction besides its list, interned so that equal
 // ones have equal numbers. The table is open-addressed over one flat slice of words.
 
@@ -15,8 +17,8 @@ type sigTable struct {
 	slots []uint32 // hash table: signature number, 0 empty
 	buf   []uint32 // the one being made
 
-	recent [256]recentSig  // by a few bits of the words: the one last found there
-	maps   [2 * Fns]mapSig // by function and Acc: the Map last found there
+	recent [256]recentSig      // by a few bits of the words: the one last found there
+	maps   [2 * isa.Fns]mapSig // by function and Acc: the Map last found there
 }
 
 // recentSig is a signature of few words but for the second, which is the length; the rest are 0.
@@ -45,11 +47,11 @@ func (t *sigTable) of(i uint32) []uint32 { return t.words[t.start[i]:t.start[i+1
 func (t *sigTable) cost(i uint32) int32 { return t.costs[i] }
 
 // head begins a signature in buf.
-func (t *sigTable) head(op Opcode, fn uint8, flags uint32, fixed ...uint32) {
+func (t *sigTable) head(op isa.Opcode, fn uint8, flags uint32, fixed ...uint32) {
 	t.buf = append(append(t.buf[:0], firstWord(op, fn, flags), 0), fixed...)
 }
 
-func firstWord(op Opcode, fn uint8, flags uint32) uint32 {
+func firstWord(op isa.Opcode, fn uint8, flags uint32) uint32 {
 	return uint32(op) | uint32(fn)<<8 | flags<<16
 }
 
@@ -66,10 +68,10 @@ func (t *sigTable) short(n, elements int, head, a, b, c, d, e, f, g uint32) uint
 }
 
 // ofMap is the signature of a Map; of its flags there is only Acc.
-func (t *sigTable) ofMap(fn Fn, flags, segs uint32, n int, p, q float32) uint32 {
-	m := &t.maps[2*fn+Fn(flags&Acc)]
+func (t *sigTable) ofMap(fn isa.Fn, flags, segs uint32, n int, p, q float32) uint32 {
+	m := &t.maps[2*fn+isa.Fn(flags&isa.Acc)]
 	if m.number == 0 || m.segs != segs || m.n != uint32(n) || m.p != bits(p) || m.q != bits(q) {
-		*m = mapSig{segs, uint32(n), bits(p), bits(q), t.short(5, n, firstWord(Map, uint8(fn), flags), segs, uint32(n), bits(p), bits(q), 0, 0, 0)}
+		*m = mapSig{segs, uint32(n), bits(p), bits(q), t.short(5, n, firstWord(isa.Map, uint8(fn), flags), segs, uint32(n), bits(p), bits(q), 0, 0, 0)}
 	}
 	return m.number
 }
@@ -93,8 +95,8 @@ func (t *sigTable) add(slot uint32, elements int) uint32 {
 	t.words = append(t.words, t.buf...)
 	t.start = append(t.start, uint32(len(t.words)))
 	t.costs = append(t.costs, int32(min(1+elements>>8, 1<<20)))
-	t.width = append(t.width, uint8(ItemWords(Opcode(t.buf[0]), uint8(t.buf[0]>>8))))
-	t.isMap = append(t.isMap, Opcode(t.buf[0]) == Map)
+	t.width = append(t.width, uint8(isa.ItemWords(isa.Opcode(t.buf[0]), uint8(t.buf[0]>>8))))
+	t.isMap = append(t.isMap, isa.Opcode(t.buf[0]) == isa.Map)
 	t.slots[slot] = n
 	if int(n)*2 > len(t.slots) {
 		t.rehash()

@@ -1,11 +1,14 @@
 package script
 
+import (
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
+)
+
 // Slices: where a plan has matrices whose rows lie alike on a group of processors (plan.Slices), what is element-wise
 // behind their products need not wait: each processor of the group has its rows of every operand. So a cluster may
 // be in slices: its instructions are those of all processors of one group, each for its rows. In the backward part
 // it forms gradients from what all holders have left, and multiplies them by its rows of the matrices.
-
-import "libvpps/bridge/ops"
 
 // inSlices reports whether a cluster is executed by a group.
 func (b *Builder) inSlices(c int32) bool { return c >= 0 && b.clusters[c].kind&sliced != 0 }
@@ -57,9 +60,9 @@ func (b *Builder) slicedChain(v, bias uint32, y operand, level int32) {
 		}
 		flags := uint32(0)
 		if k > 0 {
-			flags, bias = Acc, NoOffset
+			flags, bias = isa.Acc, NoOffset
 		}
-		sig, x := b.productSignature(p, y, Copy, flags, bias, 0)
+		sig, x := b.productSignature(p, y, isa.Copy, flags, bias, 0)
 		b.local(at.cluster, at.sub, sig, y.at, x, 0)
 	}
 	b.spots[v] = at
@@ -111,13 +114,13 @@ func (b *Builder) sumSliced(c, s int32, v uint32, scale float32) {
 	y, args := b.output(v), b.g.ArgsOf(v)
 	flags := uint32(0)
 	if scale == 1 && len(args) > 1 {
-		b.map2(c, s, Add, 0, 0, b.size(v), y, b.value(args[0]), b.value(args[1]))
-		args, flags = args[2:], Acc
+		b.map2(c, s, isa.Add, 0, 0, b.size(v), y, b.value(args[0]), b.value(args[1]))
+		args, flags = args[2:], isa.Acc
 		s++
 	}
 	for _, a := range args {
-		b.map1(c, s, Scale, flags, scale, b.size(v), y, b.value(a))
-		flags = Acc
+		b.map1(c, s, isa.Scale, flags, scale, b.size(v), y, b.value(a))
+		flags = isa.Acc
 		s++
 	}
 	b.spots[v].sub = s - 1
@@ -210,7 +213,7 @@ func (b *Builder) transposedSliced(u user) bool {
 // sumGradients makes dst the sum of b.linear.
 func (b *Builder) sumGradients(cluster, sub int32, dst operand, n int) int32 {
 	if !b.inSlices(cluster) {
-		return b.sumItems(cluster, sub, 0, dst, SegAct, 1, n, b.linear)
+		return b.sumItems(cluster, sub, 0, dst, isa.SegAct, 1, n, b.linear)
 	}
 	return b.collect(cluster, sub, dst, n)
 }
@@ -230,18 +233,18 @@ func (b *Builder) collect(cluster, sub int32, dst operand, n int) int32 {
 			}
 		}
 		for list := b.sumList; len(list) > 0; {
-			k := min(len(list), MaxRuns)
-			sig := b.sigs.short(7, n, firstWord(Collect, uint8(k), flags), uint32(dst.seg)|uint32(SegAct)<<4, uint32(n), bits(1), first.count, first.apart, uint32(Copy), 0)
+			k := min(len(list), isa.MaxRuns)
+			sig := b.sigs.short(7, n, firstWord(isa.Collect, uint8(k), flags), uint32(dst.seg)|uint32(isa.SegAct)<<4, uint32(n), bits(1), first.count, first.apart, uint32(isa.Copy), 0)
 			b.ranges = append(append(b.ranges[:0], dst.at), list[:k]...)
 			b.addItem(cluster, sub, sig, b.ranges)
-			list, flags = list[k:], Acc
+			list, flags = list[k:], isa.Acc
 			sub++
 		}
 	}
 	for _, s := range b.linear {
 		if s.count == 1 {
-			b.map1(cluster, sub, Copy, flags, 0, n, dst, operand{SegAct, s.at})
-			flags = Acc
+			b.map1(cluster, sub, isa.Copy, flags, 0, n, dst, operand{isa.SegAct, s.at})
+			flags = isa.Acc
 			sub++
 		}
 	}

@@ -9,8 +9,10 @@ import (
 	"testing"
 
 	"libvpps/bridge"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
+	"libvpps/persist/verify"
 )
 
 // networks are the batches that slices are tried on.
@@ -51,9 +53,9 @@ func inSlices(matrices []plan.Matrix, rows, group, copies, beside int) *plan.Pla
 }
 
 // trained is what parameters and tables are after one update.
-func trained(t *testing.T, s *script.Script, p *plan.Plan) (after []float32) {
+func trained(t *testing.T, s *isa.Script, p *plan.Plan) (after []float32) {
 	t.Helper()
-	if err := script.Verify(s, p); err != nil {
+	if err := verify.Verify(s, p); err != nil {
 		t.Fatal(err)
 	}
 	e := newExecutor(t, 1)
@@ -62,7 +64,7 @@ func trained(t *testing.T, s *script.Script, p *plan.Plan) (after []float32) {
 	}
 	memory := liveMemory(s)
 	rng := rand.New(rand.NewPCG(3, 3))
-	for _, seg := range []script.Segment{script.SegParam, script.SegTable} {
+	for _, seg := range []isa.Segment{isa.SegParam, isa.SegTable} {
 		for i := range memory[seg] {
 			memory[seg][i] = 0.4*rng.Float32() - 0.2
 		}
@@ -71,7 +73,7 @@ func trained(t *testing.T, s *script.Script, p *plan.Plan) (after []float32) {
 	if err := e.Launch(s, 1); err != nil {
 		t.Fatal(err)
 	}
-	for _, seg := range []script.Segment{script.SegParam, script.SegTable} {
+	for _, seg := range []isa.Segment{isa.SegParam, isa.SegTable} {
 		have := make([]float32, len(memory[seg]))
 		if err := e.Read(seg, 0, have); err != nil {
 			t.Fatal(err)
@@ -103,7 +105,7 @@ func TestSlicesTrainAlike(t *testing.T) {
 						t.Fatalf("element %d is %g in slices and %g without", i, have[i], want[i])
 					}
 				}
-				if now, was := s.Words[script.HeadBarriers], before.Words[script.HeadBarriers]; now >= was {
+				if now, was := s.Words[isa.HeadBarriers], before.Words[isa.HeadBarriers]; now >= was {
 					t.Errorf("%d barriers, without slices %d", now, was)
 				}
 			})
@@ -112,15 +114,15 @@ func TestSlicesTrainAlike(t *testing.T) {
 }
 
 // sharing is one fb of a time-delay network in slices, with processors that share a stream.
-func sharing(t *testing.T) (*script.Script, *plan.Plan) {
+func sharing(t *testing.T) (*isa.Script, *plan.Plan) {
 	g, params, matrices := newTriangles(t, 2, 24)
 	p := inSlices(matrices, 24, 4, 2, 4)
 	return trainingScript(t, g, params, p), p
 }
 
 // entryOf is the entry of a processor in the processor table.
-func entryOf(s *script.Script, processor int) []uint32 {
-	return s.Words[script.HeadWords+processor*script.ProcWords:][:script.ProcWords]
+func entryOf(s *isa.Script, processor int) []uint32 {
+	return s.Words[isa.HeadWords+processor*isa.ProcWords:][:isa.ProcWords]
 }
 
 // The processors of a group share what they do alike; it is what each would have in a stream of its own.
@@ -128,18 +130,18 @@ func TestGroupsShareAStream(t *testing.T) {
 	s, p := sharing(t)
 	for q := range 8 {
 		entry, first := entryOf(s, q), entryOf(s, q/4*4)
-		if entry[script.ProcOwn] == 0 || entry[script.ProcStart] != first[script.ProcStart] {
+		if entry[isa.ProcOwn] == 0 || entry[isa.ProcStart] != first[isa.ProcStart] {
 			t.Errorf("processor %d: %d, the first of its group: %d", q, entry, first)
 		}
 	}
 	for q := 8; q < s.Processors(); q++ {
-		if own := entryOf(s, q)[script.ProcOwn]; own != 0 {
+		if own := entryOf(s, q)[isa.ProcOwn]; own != 0 {
 			t.Errorf("processor %d, which is in no group, goes on at word %d", q, own)
 		}
 	}
-	apart := rewritten(t, s, func(in *script.Instruction) [][]uint32 { return [][]uint32{in.Words} })
+	apart := rewritten(t, s, func(in *isa.Instruction) [][]uint32 { return [][]uint32{in.Words} })
 	for q := range apart.Processors() {
-		copy(entryOf(apart, q)[script.ProcRank:], entryOf(s, q)[script.ProcRank:script.ProcOwn])
+		copy(entryOf(apart, q)[isa.ProcRank:], entryOf(s, q)[isa.ProcRank:isa.ProcOwn])
 	}
 	if len(s.Words)*5/4 > len(apart.Words) {
 		t.Errorf("%d words, with streams of their own %d", len(s.Words), len(apart.Words))
@@ -156,14 +158,14 @@ func TestGroupsShareAStream(t *testing.T) {
 func TestWhereAProcessorGoesOnIsChecked(t *testing.T) {
 	s, p := sharing(t)
 	for want, damage := range map[string]func(entry []uint32){
-		"pieces long, not 7":           func(entry []uint32) { entry[script.ProcPieces] = 7 },
-		"processor 1: it goes on at":   func(entry []uint32) { entry[script.ProcOwn] = entry[script.ProcStart] },
-		"not between its first":        func(entry []uint32) { entry[script.ProcOwn] = s.Words[script.HeadCounters] },
-		"processor 1: it goes on at w": func(entry []uint32) { entry[script.ProcOwn] = 0 },
+		"pieces long, not 7":           func(entry []uint32) { entry[isa.ProcPieces] = 7 },
+		"processor 1: it goes on at":   func(entry []uint32) { entry[isa.ProcOwn] = entry[isa.ProcStart] },
+		"not between its first":        func(entry []uint32) { entry[isa.ProcOwn] = s.Words[isa.HeadCounters] },
+		"processor 1: it goes on at w": func(entry []uint32) { entry[isa.ProcOwn] = 0 },
 	} {
-		damaged := &script.Script{Words: slices.Clone(s.Words)}
+		damaged := &isa.Script{Words: slices.Clone(s.Words)}
 		damage(entryOf(damaged, 1))
-		if err := script.Verify(damaged, p); err == nil || !strings.Contains(err.Error(), want) {
+		if err := verify.Verify(damaged, p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q", err, want)
 		}
 	}
@@ -172,7 +174,7 @@ func TestWhereAProcessorGoesOnIsChecked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if in.Op == script.Update {
+		if in.Op == isa.Update {
 			in.Item(0)[0] = 0xFFFFFFF0
 			break
 		}

@@ -1,8 +1,12 @@
 package script
 
-// Writing every processor's stream.
+import (
+	"slices"
 
-import "slices"
+	"libvpps/persist/isa"
+)
+
+// Writing every processor's stream.
 
 // streamMemory is the memory of one of the goroutines that write streams.
 type streamMemory struct {
@@ -32,21 +36,21 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 	for k := range n {
 		m := &b.writers[k]
 		if m.at = 0; k > 0 {
-			w = align(w)
+			w = isa.Align(w)
 			m.at = uint32(len(w))
 			w = slices.Grow(w, len(m.words))[:len(w)+len(m.words)]
 		}
 		for k, start := range m.starts {
-			x := w[HeadWords+p*ProcWords:]
-			x[ProcStart], x[ProcRank], x[ProcGroup], x[ProcOwn], x[ProcPieces] = m.at+start, 0, 1, 0, 0
+			x := w[isa.HeadWords+p*isa.ProcWords:]
+			x[isa.ProcStart], x[isa.ProcRank], x[isa.ProcGroup], x[isa.ProcOwn], x[isa.ProcPieces] = m.at+start, 0, 1, 0, 0
 			if t := &b.plan; t.group[t.class[p]] >= 0 {
-				x[ProcRank], x[ProcGroup] = t.place[p], t.each
+				x[isa.ProcRank], x[isa.ProcGroup] = t.place[p], t.each
 			}
 			if s := b.common.of[b.plan.class[p]].shared; s.levels > 0 {
-				x[ProcStart], x[ProcOwn], x[ProcPieces] = s.at, m.at+start, uint32(pieces(int(s.words)))
+				x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = s.at, m.at+start, uint32(isa.Pieces(int(s.words)))
 			}
 			if b.cut != noCut {
-				x[ProcOwn], x[ProcPieces] = m.at+m.seconds[k], uint32(pieces(int(m.seconds[k]-start)))
+				x[isa.ProcOwn], x[isa.ProcPieces] = m.at+m.seconds[k], uint32(isa.Pieces(int(m.seconds[k]-start)))
 			}
 			p++
 		}
@@ -62,17 +66,9 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 // writeStreams appends the streams of processors from to end.
 func (b *Builder) writeStreams(m *streamMemory, w []uint32, from, end, levels int) []uint32 {
 	for p := from; p < end; p++ {
-		w = align(w)
+		w = isa.Align(w)
 		m.starts = append(m.starts, uint32(len(w)))
 		w = b.appendStream(m, w, p, levels)
-	}
-	return w
-}
-
-// align appends words that mean nothing: the GPU fetches 16 bytes at a time.
-func align(w []uint32) []uint32 {
-	for len(w)%4 != 0 {
-		w = append(w, uint32(Halt))
 	}
 	return w
 }
@@ -88,12 +84,12 @@ func (b *Builder) appendStream(m *streamMemory, words []uint32, p, levels int) [
 	visits := b.visits[b.starts[p]:b.starts[p+1]]
 	if cut := int(b.cut); b.cut != noCut {
 		visits = w.levels(visits, common, cut)
-		w.words = align(append(w.words, uint32(Halt)))
+		w.words = isa.Align(append(w.words, uint32(isa.Halt)))
 		m.seconds = append(m.seconds, uint32(len(w.words)))
 		w.start, common = len(w.words), cut
 	}
 	w.levels(visits, common, levels)
-	return append(w.words, uint32(Halt))
+	return append(w.words, uint32(isa.Halt))
 }
 
 // levels writes what p does in levels [from, to), by visits, and returns the visits of later levels.
@@ -147,14 +143,14 @@ func (w *streamWriter) level(l int, visits []visit) {
 // enter writes what comes before a level's work.
 func (w *streamWriter) enter(x *levelPlan) {
 	if x.entry >= 0 {
-		w.words = append(w.words, uint32(Wait), 4, uint32(x.entry), uint32(x.expected))
+		w.words = append(w.words, uint32(isa.Wait), 4, uint32(x.entry), uint32(x.expected))
 	}
 }
 
 // leave writes what comes behind the work of a level, which began at words[first].
 func (w *streamWriter) leave(x *levelPlan, first int) {
 	if x.exit >= 0 {
-		w.words = append(w.words, uint32(Signal), 3, uint32(x.exit))
+		w.words = append(w.words, uint32(isa.Signal), 3, uint32(x.exit))
 	}
 	w.words[first] |= x.phase
 }
@@ -173,21 +169,21 @@ func (w *streamWriter) products(x *levelPlan) {
 func (w *streamWriter) product(r *run, from, to int) {
 	b, s := w.b, w.words
 	words := b.sigs.of(r.sig)
-	room := (MaxWords - len(words)) / 2
+	room := (isa.MaxWords - len(words)) / 2
 	for first := from; from < to; {
 		k := min(room, to-from)
 		at := len(s)
 		s = appendFew(s, words)
-		if Opcode(words[0]) == Outer && (from > first || r.acc) {
-			s[at] |= Acc << 16
+		if isa.Opcode(words[0]) == isa.Outer && (from > first || r.acc) {
+			s[at] |= isa.Acc << 16
 		}
 		if r.list != 0 {
-			s[at] |= Listed << 16
+			s[at] |= isa.Listed << 16
 			s = append(s, r.list+2*uint32(from-r.from))
 		} else {
 			s = appendPairs(s, b.inline[from:from+k])
 		}
-		s[at] |= Sync << 16
+		s[at] |= isa.Sync << 16
 		s[at+1] = uint32(len(s)-at) | uint32(k)<<16
 		from += k
 	}
@@ -214,7 +210,7 @@ func (w *streamWriter) write(list []item) {
 		it := &list[0]
 		sync := uint32(0)
 		if len(w.words) > w.start && it.sub != last {
-			sync = Sync
+			sync = isa.Sync
 		}
 		last = it.sub
 		n := 1
@@ -238,7 +234,7 @@ func (w *streamWriter) run(sync uint32, list []item) {
 	b, s := w.b, w.words
 	words := b.sigs.of(list[0].sig)
 	n := int(b.sigs.width[list[0].sig])
-	room := MaxWords - len(words)
+	room := isa.MaxWords - len(words)
 	for len(list) > 0 {
 		k := len(list)
 		if k*n > room {

@@ -1,16 +1,17 @@
 package script
 
-// The tensor table that ends a script: what the verifier holds every address against.
-
 import (
 	"cmp"
 	"slices"
 
 	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 )
 
+// The tensor table that ends a script: what the verifier holds every address against.
+
 type tensor struct {
-	seg   Segment
+	seg   isa.Segment
 	flags uint32
 	at, n uint32
 }
@@ -20,47 +21,47 @@ type tensor struct {
 func (b *Builder) appendTensors(w []uint32) []uint32 {
 	var t []tensor
 	for i := 0; i < len(b.tensors); i += 3 {
-		t = append(t, tensor{Segment(b.tensors[i]), 0, b.tensors[i+1], b.tensors[i+2]})
+		t = append(t, tensor{isa.Segment(b.tensors[i]), 0, b.tensors[i+1], b.tensors[i+2]})
 	}
 	for _, p := range b.r.Params {
 		if p.Size == 0 {
 			continue
 		}
-		val, grad := SegParam, SegGrad
+		val, grad := isa.SegParam, isa.SegGrad
 		if p.Lookup {
-			val, grad = SegTable, SegTGrad
+			val, grad = isa.SegTable, isa.SegTGrad
 		}
-		t = append(t, tensor{val, LiveIn, p.Offset, p.Size})
+		t = append(t, tensor{val, isa.LiveIn, p.Offset, p.Size})
 		if p.Lookup && !p.Pending {
 			t = append(t, rowTensors(&p, grad)...)
 			continue
 		}
 		live := uint32(0)
 		if p.Pending {
-			live = LiveIn
+			live = isa.LiveIn
 		}
 		t = append(t, tensor{grad, live, p.Offset, p.Size})
 	}
 	if a := b.r.Update; a != nil {
 		for i, id := range a.Params {
-			if n := b.r.Params[id].Size * uint32(RuleTable[a.Rule].States); n > 0 {
-				t = append(t, tensor{SegState, LiveIn, a.State[i], n})
+			if n := b.r.Params[id].Size * uint32(isa.RuleTable[a.Rule].States); n > 0 {
+				t = append(t, tensor{isa.SegState, isa.LiveIn, a.State[i], n})
 			}
 		}
 	}
 	if b.g != nil {
 		t = b.earlier(t)
 		if n := len(b.g.Inputs); n > 0 && b.r.Forward {
-			t = append(t, tensor{SegInput, LiveIn, 0, uint32(n)})
+			t = append(t, tensor{isa.SegInput, isa.LiveIn, 0, uint32(n)})
 		}
 	}
 	if b.r.Result != NoOffset {
-		t = append(t, tensor{SegResult, 0, b.r.Result, 5})
+		t = append(t, tensor{isa.SegResult, 0, b.r.Result, 5})
 	}
 	slices.SortFunc(t, func(x, y tensor) int {
 		return cmp.Or(cmp.Compare(x.seg, y.seg), cmp.Compare(x.at, y.at), cmp.Compare(y.n, x.n))
 	})
-	end, seg := uint64(0), Segments
+	end, seg := uint64(0), isa.Segments
 	for _, x := range t {
 		if x.seg == seg && uint64(x.at) < end { // an alias of the one before
 			continue
@@ -72,14 +73,14 @@ func (b *Builder) appendTensors(w []uint32) []uint32 {
 }
 
 // rowTensors splits a table's gradient into rows that are pending and runs that are not.
-func rowTensors(p *Param, grad Segment) (t []tensor) {
+func rowTensors(p *Param, grad isa.Segment) (t []tensor) {
 	next := uint32(0)
 	for _, r := range append(slices.Clone(p.Rows), p.Size/p.Row) {
 		if r > next {
 			t = append(t, tensor{grad, 0, p.Offset + next*p.Row, (r - next) * p.Row})
 		}
 		if r < p.Size/p.Row {
-			t = append(t, tensor{grad, LiveIn, p.Offset + r*p.Row, p.Row})
+			t = append(t, tensor{grad, isa.LiveIn, p.Offset + r*p.Row, p.Row})
 		}
 		next = r + 1
 	}
@@ -90,12 +91,12 @@ func rowTensors(p *Param, grad Segment) (t []tensor) {
 func (b *Builder) earlier(t []tensor) []tensor {
 	for v := range uint32(min(len(b.s.Value), b.g.Len())) {
 		at := b.s.Value[v]
-		if at == NoOffset || at >= b.r.Base || b.s.Segment[v] != SegAct {
+		if at == NoOffset || at >= b.r.Base || b.s.Segment[v] != isa.SegAct {
 			continue
 		}
-		t = append(t, tensor{SegAct, LiveIn, at, uint32(b.size(v))})
+		t = append(t, tensor{isa.SegAct, isa.LiveIn, at, uint32(b.size(v))})
 		if b.s.Aux[v] != NoOffset && b.g.Op[v] == ops.PickNegLogSoftmax {
-			t = append(t, tensor{SegAct, LiveIn, b.s.Aux[v], b.g.DimOf(v).Bd})
+			t = append(t, tensor{isa.SegAct, isa.LiveIn, b.s.Aux[v], b.g.DimOf(v).Bd})
 		}
 	}
 	return t

@@ -1,9 +1,13 @@
 package script
 
+import (
+	"slices"
+
+	"libvpps/persist/isa"
+)
+
 // The end of a batch: the norm of the parameters' gradients is taken, and the update is committed or not. Each is a level,
 // in which every processor has a part of all elements, of equal size, and nothing else to do.
-
-import "slices"
 
 // span is a run of a parameter's elements that has a gradient, or changes without one.
 type span struct {
@@ -17,7 +21,7 @@ type span struct {
 // changes besides.
 func (b *Builder) spans() []span {
 	b.spanList = b.spanList[:0]
-	rule := &RuleTable[b.r.Update.Rule]
+	rule := &isa.RuleTable[b.r.Update.Rule]
 	for _, id := range b.r.Update.All {
 		p := &b.r.Params[id]
 		if p.Size == 0 {
@@ -112,7 +116,7 @@ func (b *Builder) close() {
 	share = (share + 31) &^ 31
 	n := max((total+share-1)/share, 1)
 	b.closing.first = b.maxLevel + 1
-	b.closing.partials = b.alloc(int(normWords * n))
+	b.closing.partials = b.alloc(int(isa.NormWords * n))
 	b.judgeLoss()
 	b.parts(spans, n, share)
 	b.maxLevel += 2
@@ -126,10 +130,10 @@ func (b *Builder) judgeLoss() {
 	if !x.judged {
 		return
 	}
-	if x.loss = b.value(b.r.Node); x.loss.seg != SegAct {
+	if x.loss = b.value(b.r.Node); x.loss.seg != isa.SegAct {
 		from := x.loss
-		x.loss = operand{SegAct, b.alloc(1)}
-		b.map1(b.newCluster(b.maxLevel), 0, Copy, 0, 0, 1, x.loss, from)
+		x.loss = operand{isa.SegAct, b.alloc(1)}
+		b.map1(b.newCluster(b.maxLevel), 0, isa.Copy, 0, 0, 1, x.loss, from)
 	}
 }
 
@@ -174,7 +178,7 @@ func (w *streamWriter) close(level int) {
 	x := &w.b.closing
 	part := &x.parts[w.p]
 	if int32(level) == x.first {
-		w.norm(part, x.partials+normWords*uint32(w.p))
+		w.norm(part, x.partials+isa.NormWords*uint32(w.p))
 		return
 	}
 	w.clip()
@@ -184,7 +188,7 @@ func (w *streamWriter) close(level int) {
 // meet is the flag of an instruction that depends on those before.
 func (w *streamWriter) meet() uint32 {
 	if len(w.words) > w.start {
-		return Sync << 16
+		return isa.Sync << 16
 	}
 	return 0
 }
@@ -193,26 +197,26 @@ func (w *streamWriter) meet() uint32 {
 func (w *streamWriter) norm(p *part, dst uint32) {
 	acc := uint32(0)
 	for _, lookup := range [2]bool{false, true} {
-		seg := SegGrad
+		seg := isa.SegGrad
 		if lookup {
-			seg = SegTGrad
+			seg = isa.SegTGrad
 		}
 		at := -1 // where the instruction begins
 		p.each(func(s *span, shift, n uint32) {
 			if s.lookup != lookup || !s.formed {
 				return
 			}
-			if at < 0 || len(w.words)-at > MaxWords-12 {
+			if at < 0 || len(w.words)-at > isa.MaxWords-12 {
 				at = len(w.words)
-				w.words = append(w.words, uint32(Norm)|acc|w.meet(), 4, uint32(SegAct)|uint32(seg)<<4, dst)
-				acc = Acc << 16
+				w.words = append(w.words, uint32(isa.Norm)|acc|w.meet(), 4, uint32(isa.SegAct)|uint32(seg)<<4, dst)
+				acc = isa.Acc << 16
 			}
 			w.words = append(w.words, s.at+shift, n)
 			w.words[at+1] += 2 | 1<<16
 		})
 	}
 	if acc == 0 {
-		w.words = append(w.words, uint32(Fill)|w.meet(), 6|1<<16, uint32(SegAct), normWords, bits(0), dst)
+		w.words = append(w.words, uint32(isa.Fill)|w.meet(), 6|1<<16, uint32(isa.SegAct), isa.NormWords, bits(0), dst)
 	}
 }
 
@@ -221,17 +225,17 @@ func (w *streamWriter) clip() {
 	b := w.b
 	x, flags, result := &b.closing, uint32(0), uint32(0)
 	if x.judged {
-		flags = Loss << 16
+		flags = isa.Loss << 16
 	}
 	if int(w.p) == len(x.parts)-1 && b.r.Result != NoOffset {
-		flags, result = flags|Last<<16, b.r.Result+1
+		flags, result = flags|isa.Last<<16, b.r.Result+1
 	}
-	w.words = append(w.words, uint32(Clip)|flags|w.meet(), 8, uint32(SegResult)|uint32(SegAct)<<4|uint32(SegAct)<<8, x.partials, uint32(len(x.parts)), bits(b.r.Update.Threshold), result, x.loss.at)
+	w.words = append(w.words, uint32(isa.Clip)|flags|w.meet(), 8, uint32(isa.SegResult)|uint32(isa.SegAct)<<4|uint32(isa.SegAct)<<8, x.partials, uint32(len(x.parts)), bits(b.r.Update.Threshold), result, x.loss.at)
 }
 
 // update writes the updates of a part: one Update for each kind of parameter and with and without gradients.
 func (w *streamWriter) update(p *part) {
-	sync, moves := w.meet(), RuleTable[w.b.r.Update.Rule].Moves
+	sync, moves := w.meet(), isa.RuleTable[w.b.r.Update.Rule].Moves
 	for _, lookup := range [2]bool{false, true} {
 		sync = w.updateSpans(p, lookup, true, sync)
 		if moves {
@@ -243,15 +247,15 @@ func (w *streamWriter) update(p *part) {
 // updateSpans writes the updates of the spans of one kind, the first with a flag, and returns that of the next.
 func (w *streamWriter) updateSpans(p *part, lookup, formed bool, sync uint32) uint32 {
 	u := w.b.r.Update
-	rule := &RuleTable[u.Rule]
+	rule := &isa.RuleTable[u.Rule]
 	words := rule.Words()
-	segs := uint32(SegParam) | uint32(SegGrad)<<4
+	segs := uint32(isa.SegParam) | uint32(isa.SegGrad)<<4
 	if lookup {
-		segs = uint32(SegTable) | uint32(SegTGrad)<<4
+		segs = uint32(isa.SegTable) | uint32(isa.SegTGrad)<<4
 	}
 	flags := uint32(0)
 	if !formed {
-		flags = NoGrad << 16
+		flags = isa.NoGrad << 16
 	}
 	at := -1 // where the instruction begins
 	p.each(func(s *span, shift, n uint32) {
@@ -264,9 +268,9 @@ func (w *streamWriter) updateSpans(p *part, lookup, formed bool, sync uint32) ui
 			}
 			n = s.n
 		}
-		if at < 0 || len(w.words)-at > MaxWords-words {
+		if at < 0 || len(w.words)-at > isa.MaxWords-words {
 			at = len(w.words)
-			w.words = append(w.words, uint32(Update)|uint32(u.Rule)<<8|flags|sync, 7, segs|uint32(SegState)<<8, bits(u.Rate), bits(u.P), bits(u.Q), bits(u.R))
+			w.words = append(w.words, uint32(isa.Update)|uint32(u.Rule)<<8|flags|sync, 7, segs|uint32(isa.SegState)<<8, bits(u.Rate), bits(u.P), bits(u.Q), bits(u.R))
 			sync = 0
 		}
 		w.words = append(w.words, s.at+shift, s.at+shift, n)

@@ -14,8 +14,8 @@ import (
 
 	"libvpps/gpu"
 	"libvpps/jit/kernel"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
 
 // GPU is the device. Its methods may be called from any goroutine.
@@ -357,11 +357,11 @@ func (g *GPU) run(p *plan.Plan, args []byte) error {
 		return v
 	}
 	var segments []unsafe.Pointer
-	for range int(script.Segments) {
+	for range int(isa.Segments) {
 		at, _ := g.at(gpu.Ptr(next()), 0)
 		segments = append(segments, at)
 	}
-	words, err := g.at(gpu.Ptr(next()), 4*int64(script.HeadWords))
+	words, err := g.at(gpu.Ptr(next()), 4*int64(isa.HeadWords))
 	if err != nil {
 		return fmt.Errorf("the script: %w", err)
 	}
@@ -375,10 +375,10 @@ func (g *GPU) run(p *plan.Plan, args []byte) error {
 	}
 	gaveUp := *(*uint32)(control) != 0
 	wait := float64(next()) / 1e9
-	batch, part := binary.LittleEndian.Uint32(args), script.Part(binary.LittleEndian.Uint32(args[4:]))
+	batch, part := binary.LittleEndian.Uint32(args), isa.Part(binary.LittleEndian.Uint32(args[4:]))
 	args = args[8:]
 	records := next()
-	if part == script.Second && gaveUp {
+	if part == isa.Second && gaveUp {
 		return nil
 	}
 
@@ -392,16 +392,16 @@ func (g *GPU) run(p *plan.Plan, args []byte) error {
 	}
 	m.Part = part
 	*m.Status() = *(*uint32)(status)
-	head := unsafe.Slice((*uint32)(words), script.HeadWords)
-	m.SetInputs(unsafe.Add(words, 4*uintptr(head[script.HeadInputs])))
+	head := unsafe.Slice((*uint32)(words), isa.HeadWords)
+	m.SetInputs(unsafe.Add(words, 4*uintptr(head[isa.HeadInputs])))
 	if records != 0 {
-		at, err := g.at(gpu.Ptr(records), int64(8*script.ClockWords)*int64(head[script.HeadProcessors]))
+		at, err := g.at(gpu.Ptr(records), int64(8*isa.ClockWords)*int64(head[isa.HeadProcessors]))
 		if err != nil {
 			return fmt.Errorf("the clocks: %w", err)
 		}
 		m.SetClocks(at)
 	}
-	if err := m.Run(words, int(head[script.HeadProcessors]), batch); err != nil {
+	if err := m.Run(words, int(head[isa.HeadProcessors]), batch); err != nil {
 		*(*uint32)(control) = 1 // a wait that lasted too long
 	}
 	*(*uint32)(status) = *m.Status()

@@ -1,4 +1,4 @@
-package script
+package isa
 
 // What a processor leaves when it gives up: words that the kernel writes on both devices, and the
 // sentence made of them.

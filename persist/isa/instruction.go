@@ -1,6 +1,6 @@
 // Reading instructions back: the one decoder that the footprint, the verifier
 // and the disassembler share. It trusts nothing but the table of formats.
-package script
+package isa
 
 import "fmt"
 
@@ -46,7 +46,7 @@ func Decode(words, script []uint32) (Instruction, error) {
 	if int(in.Fn) >= functions(in.Op) {
 		return in, fmt.Errorf("function %d: %s has %d", in.Fn, in.Op, functions(in.Op))
 	}
-	if in.Op == Product && !behind[in.Fn] || in.Op == Sum && !behind[in.Fn] && !derivatives[in.Fn] || in.Op == ProductT && Fn(in.Fn) != Copy && !derivatives[in.Fn] {
+	if in.Op == Product && !Epilogues[in.Fn] || in.Op == Sum && !Epilogues[in.Fn] && !EpilogueDerivatives[in.Fn] || in.Op == ProductT && Fn(in.Fn) != Copy && !EpilogueDerivatives[in.Fn] {
 		return in, fmt.Errorf("function %s cannot be behind a %s", FnTable[in.Fn].Name, in.Op)
 	}
 	if in.Flags >= 1<<len(flagNames) {
@@ -130,14 +130,14 @@ func (in *Instruction) headWords() int {
 	}
 	n := 2 + len(Formats[in.Op].Fields)
 	if in.Op == Strided && len(in.Words) >= n {
-		kept, reduced := in.axes()
+		kept, reduced := in.Axes()
 		n += (kept + reduced) * (2 + FnTable[in.Fn].Arity)
 	}
 	return n
 }
 
-// runs returns how many of Sum's items stand for several sources, for how many and how far apart.
-func (in *Instruction) runs() (runs, count int, apart uint64, err error) {
+// Runs returns how many of Sum's items stand for several sources, for how many and how far apart.
+func (in *Instruction) Runs() (runs, count int, apart uint64, err error) {
 	w := in.Field("runs")
 	runs, count, apart = int(w&0xffff), int(w>>16), uint64(in.Field("apart"))
 	if runs > in.Items {
@@ -148,8 +148,8 @@ func (in *Instruction) runs() (runs, count int, apart uint64, err error) {
 	return runs, count, apart, err
 }
 
-// axes returns Strided's numbers of kept and reduced axes.
-func (in *Instruction) axes() (kept, reduced int) {
+// Axes returns Strided's numbers of kept and reduced axes.
+func (in *Instruction) Axes() (kept, reduced int) {
 	w := in.Field("axes")
 	return int(w & 0xff), int(w >> 8)
 }
@@ -187,7 +187,7 @@ func (in *Instruction) Item(i int) []uint32 {
 // Segment returns the segment that a slot addresses.
 func (in *Instruction) Segment(slot int) Segment {
 	if in.Op == Chain {
-		return Segment(in.chainSlot(slot) & 15)
+		return Segment(in.ChainSlot(slot) & 15)
 	}
 	return Segment(in.Field("segments") >> (4 * slot) & 15)
 }

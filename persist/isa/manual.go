@@ -1,4 +1,4 @@
-package script
+package isa
 
 import (
 	"bytes"
@@ -10,11 +10,11 @@ import (
 // fails when the file is stale.
 func Manual() []byte {
 	var b bytes.Buffer
-	b.WriteString(`<!-- Generated from persist/script by go generate. -->
+	b.WriteString(`<!-- Generated from persist/isa by go generate. -->
 # Instructions
 
 This page lists what a virtual processor can do. It is for those who read scripts (` + "`vpps_script_dump`" + `) or change
-the kernel. [ARCHITECTURE](ARCHITECTURE.md#script-persistscript) explains the words.
+the kernel. [ARCHITECTURE](ARCHITECTURE.md#script-persistisa-persistscript) explains the words.
 
 An instruction is an array of 32-bit words:
 

@@ -1,12 +1,12 @@
-package script
+package verify
 
 import (
-	"bytes"
-	"fmt"
 	"math/rand/v2"
 	"testing"
 
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/reference"
 )
 
 // A random program: copies on several processors with barriers and polls between them.
@@ -103,16 +103,16 @@ func (p *program) barrier(rng *rand.Rand) {
 }
 
 // script assembles the program; every wait expects all signals to its barrier.
-func (p *program) script() *Script {
-	a := NewAssembler(len(p.ops), len(p.ops))
+func (p *program) script() *isa.Script {
+	a := isa.NewAssembler(len(p.ops), len(p.ops))
 	for c := 0; c < p.size; c += chunk {
 		flags := uint32(0)
 		if c < 2*chunk {
-			flags = LiveIn
+			flags = isa.LiveIn
 		} else if c >= p.polled {
-			flags = Polled
+			flags = isa.Polled
 		}
-		a.Tensor(SegAct, flags, uint32(c), chunk)
+		a.Tensor(isa.SegAct, flags, uint32(c), chunk)
 	}
 	total := make([]uint32, p.barriers)
 	for _, ops := range p.ops {
@@ -130,13 +130,13 @@ func (p *program) script() *Script {
 			case opWait:
 				a.Wait(i, uint32(o.barrier), total[o.barrier])
 			case opPoll:
-				a.Do(i, Poll, 0, 0, []uint32{Segs(SegAct), uint32(o.n)}, []uint32{uint32(o.from)})
+				a.Do(i, isa.Poll, 0, 0, []uint32{isa.Segs(isa.SegAct), uint32(o.n)}, []uint32{uint32(o.from)})
 			case opCopy:
-				flags := uint32(Sync)
+				flags := uint32(isa.Sync)
 				if o.to >= p.polled {
-					flags |= Published
+					flags |= isa.Published
 				}
-				a.Do(i, Map, uint8(Copy), flags, []uint32{Segs(SegAct, SegAct), uint32(o.n), 0, 0}, []uint32{uint32(o.to), uint32(o.from)})
+				a.Do(i, isa.Map, uint8(isa.Copy), flags, []uint32{isa.Segs(isa.SegAct, isa.SegAct), uint32(o.n), 0, 0}, []uint32{uint32(o.to), uint32(o.from)})
 			}
 		}
 	}
@@ -196,26 +196,14 @@ func (p *program) sound() bool {
 			waits[w][i] = true
 		}
 	}
-	closure(reach)
-	closure(waits)
+	reference.Closure(reach)
+	reference.Closure(waits)
 	for i := range n {
 		if waits[i][i] {
 			return false // a deadlock
 		}
 	}
 	return !never && p.conflictsOrdered(all, reach)
-}
-
-func closure(m [][]bool) {
-	for k := range m {
-		for i := range m {
-			if m[i][k] {
-				for j := range m {
-					m[i][j] = m[i][j] || m[k][j]
-				}
-			}
-		}
-	}
 }
 
 func (p *program) conflictsOrdered(all []op, reach [][]bool) bool {
@@ -298,12 +286,12 @@ func TestVerifyAgreesWithBruteForce(t *testing.T) {
 			t.Fatalf("program %d: brute force rejects what the generator made: %+v", n, p.ops)
 		}
 		if err := Verify(p.script(), pl); err != nil {
-			t.Fatalf("program %d: %v\n%s", n, err, text(p.script()))
+			t.Fatalf("program %d: %v\n%s", n, err, isa.Disassemble(p.script()))
 		}
 		for _, d := range p.damaged(rng) {
 			sound, err := d.sound(), Verify(d.script(), pl)
 			if sound != (err == nil) {
-				t.Fatalf("program %d: sound is %v, the verifier says %v\n%s", n, sound, err, text(d.script()))
+				t.Fatalf("program %d: sound is %v, the verifier says %v\n%s", n, sound, err, isa.Disassemble(d.script()))
 			}
 			total++
 			if !sound {
@@ -317,25 +305,17 @@ func TestVerifyAgreesWithBruteForce(t *testing.T) {
 	t.Logf("%d of %d damaged programs were unsound, all rejected", rejected, total)
 }
 
-func text(s *Script) string {
-	var b bytes.Buffer
-	if err := Disassemble(&b, s); err != nil {
-		return fmt.Sprint(err)
-	}
-	return b.String()
-}
-
 // Accesses per second over vectors of 256, as in a recurrent model.
 func BenchmarkVerify(b *testing.B) {
 	const procs, steps, n = 8, 500, 256
-	a := NewAssembler(procs, procs)
-	a.Tensor(SegAct, LiveIn, 0, n)
+	a := isa.NewAssembler(procs, procs)
+	a.Tensor(isa.SegAct, isa.LiveIn, 0, n)
 	for s := range steps {
-		a.Tensor(SegAct, 0, uint32(n*(1+s)), n)
+		a.Tensor(isa.SegAct, 0, uint32(n*(1+s)), n)
 	}
 	for s := range uint32(steps) {
 		for i := range procs {
-			a.Do(i, Map, uint8(Mul), Own|Sync, []uint32{act, n, Float(1), 0}, []uint32{n * (1 + s), n * s, 0})
+			a.Do(i, isa.Map, uint8(isa.Mul), isa.Own|isa.Sync, []uint32{act, n, isa.Float(1), 0}, []uint32{n * (1 + s), n * s, 0})
 			a.Signal(i, s)
 			a.Wait(i, s, procs)
 		}

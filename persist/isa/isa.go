@@ -1,7 +1,8 @@
-// The instruction set of the virtual processors: opcodes, element functions and
-// the layout of their words. Both schedulers, the verifier, the disassembler and
-// (through the generated isa.h) the kernel on both devices read this one table.
-package script
+// Package isa is the instruction set of the virtual processors: opcodes, element functions and the layout of a script.
+//
+// The scheduler, the verifier and the disassembler read the tables of this file. The kernel on both devices reads them
+// through the generated isa.h. A Script is only words: whoever executes or verifies one needs nothing else but the plan.
+package isa
 
 //go:generate go run ./gen
 
@@ -400,13 +401,15 @@ const Absent = 1<<32 - 4
 // MaxTerms bounds the matrices of Affine and AffineT, whose numbers are a byte each: a matrix that they name is below 256.
 const MaxTerms = 4
 
-// Added to the place of a vector that a product forms, which is a multiple of 4: that it is stored, and that it is the sum
-// of half as many vectors as the instruction says.
+// Flags of a vector that a product forms, added to its address, which is a multiple of 4.
 const (
-	stored = 1
-	halved = 2
+	PlaceStored = 1 // the processor stores the vector, too
+	PlaceHalved = 2 // the vector is the sum of half as many vectors as the instruction says
 )
 
 // MaxListed bounds the words of the items of an instruction with flag Listed: the device fetches a list as a whole,
 // from a multiple of 4 words on.
 const MaxListed = MaxWords - 3
+
+// NormWords is the length of a Norm's result.
+const NormWords = 2

@@ -1,4 +1,4 @@
-package script
+package isa
 
 // What a processor of a build with clocks (VPPS_PROFILE=1) leaves of a launch: a record of ClockWords
 // words of 64 bits, written by jit/kernel/clocks.h. Ticks are of the processor's own counter; begin

@@ -5,17 +5,18 @@
 // script sends to it, and polled memory is written once, so what happens before what
 // does not depend on who runs first: one simulated order, with a vector clock per
 // processor and a shadow of every element, covers all of them.
-package script
+package verify
 
 import (
 	"fmt"
 	"slices"
 
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 )
 
 // Verify returns nil if the script is sound, else the first fault found.
-func Verify(s *Script, p *plan.Plan) error {
+func Verify(s *isa.Script, p *plan.Plan) error {
 	v, err := newVerifier(s, p)
 	if err != nil {
 		return fmt.Errorf("script: %w", err)
@@ -29,12 +30,12 @@ func Verify(s *Script, p *plan.Plan) error {
 // verifier is the state of the simulation.
 type verifier struct {
 	words    []uint32 // of the script
-	library  []LibraryGradient
+	library  []isa.LibraryGradient
 	resumed  bool  // the second part of a script that is cut is simulated
 	reports  bool  // somebody writes what the host reads, and is no Clip
 	unjudged error // of the first Clip that knows no loss
 	plan     *plan.Plan
-	bySeg    [Segments][]shadow
+	bySeg    [isa.Segments][]shadow
 	procs    []runner
 	barriers []gate
 	events   []event  // events[0] is nobody
@@ -50,7 +51,7 @@ type runner struct {
 	stream []uint32
 	own    []uint32 // where it goes on behind a Halt
 	index  int      // of the instruction that comes next
-	next   Instruction
+	next   isa.Instruction
 	clock  []uint32 // the epochs of every processor that it has caught up with
 	epoch  uint32   // its own; work of the present epoch is not even ordered for itself
 	clip   *Range   // the partial norms that its latest Clip summed
@@ -83,7 +84,7 @@ type resident struct {
 	write uint32   // the event that overwrote the stored copy
 }
 
-func newVerifier(s *Script, p *plan.Plan) (*verifier, error) {
+func newVerifier(s *isa.Script, p *plan.Plan) (*verifier, error) {
 	v := &verifier{words: s.Words, library: s.Library, plan: p, events: make([]event, 1), sets: newReadSets(), resident: make([]resident, len(p.Matrices))}
 	if err := v.header(s.Words); err != nil {
 		return nil, err
@@ -99,31 +100,31 @@ func newVerifier(s *Script, p *plan.Plan) (*verifier, error) {
 
 // header checks the fixed words and finds the streams.
 func (v *verifier) header(w []uint32) error {
-	if len(w) < HeadWords || w[HeadMagic] != Magic {
+	if len(w) < isa.HeadWords || w[isa.HeadMagic] != isa.Magic {
 		return fmt.Errorf("no script: the first of %d words is not the magic number", len(w))
 	}
-	n := int(w[HeadProcessors])
+	n := int(w[isa.HeadProcessors])
 	if n < 1 || n > v.plan.Processors {
 		return fmt.Errorf("%d processors, but the plan has %d", n, v.plan.Processors)
 	}
-	end := uint64(HeadWords + n*ProcWords)
-	for i, name := range []string{HeadLists: "lists", HeadListEnd: "lists' end", HeadCounters: "counters", HeadInputs: "inputs", HeadDevice: "device words", HeadTensors: "tensor table", HeadTensorEnd: "tensor table's end"} {
+	end := uint64(isa.HeadWords + n*isa.ProcWords)
+	for i, name := range []string{isa.HeadLists: "lists", isa.HeadListEnd: "lists' end", isa.HeadCounters: "counters", isa.HeadInputs: "inputs", isa.HeadDevice: "device words", isa.HeadTensors: "tensor table", isa.HeadTensorEnd: "tensor table's end"} {
 		if name == "" {
 			continue
 		}
 		if at := uint64(w[i]); at < end || at > uint64(len(w)) {
 			return fmt.Errorf("the %s at word %d: not between %d and %d", name, w[i], end, len(w))
-		} else if i != HeadDevice {
+		} else if i != isa.HeadDevice {
 			end = at
 		}
-		if i == HeadCounters {
-			end += uint64(w[HeadBarriers]) * BarrierStride
+		if i == isa.HeadCounters {
+			end += uint64(w[isa.HeadBarriers]) * isa.BarrierStride
 		}
 	}
-	if w[HeadTensors] < w[HeadDevice] {
-		return fmt.Errorf("the tensor table at word %d is among the %d device words", w[HeadTensors], w[HeadDevice])
+	if w[isa.HeadTensors] < w[isa.HeadDevice] {
+		return fmt.Errorf("the tensor table at word %d is among the %d device words", w[isa.HeadTensors], w[isa.HeadDevice])
 	}
-	v.barriers = make([]gate, w[HeadBarriers])
+	v.barriers = make([]gate, w[isa.HeadBarriers])
 	for i := range n {
 		if err := v.processor(w, i); err != nil {
 			return fmt.Errorf("processor %d: %w", i, err)
@@ -134,21 +135,21 @@ func (v *verifier) header(w []uint32) error {
 
 // processor reads an entry of the processor table.
 func (v *verifier) processor(w []uint32, i int) error {
-	entry := w[HeadWords+i*ProcWords:][:ProcWords]
-	start, rank, group := entry[ProcStart], entry[ProcRank], entry[ProcGroup]
-	if start < w[HeadListEnd] || start >= w[HeadCounters] {
-		return fmt.Errorf("its stream starts at word %d: the streams are words %d to %d", start, w[HeadListEnd], w[HeadCounters])
+	entry := w[isa.HeadWords+i*isa.ProcWords:][:isa.ProcWords]
+	start, rank, group := entry[isa.ProcStart], entry[isa.ProcRank], entry[isa.ProcGroup]
+	if start < w[isa.HeadListEnd] || start >= w[isa.HeadCounters] {
+		return fmt.Errorf("its stream starts at word %d: the streams are words %d to %d", start, w[isa.HeadListEnd], w[isa.HeadCounters])
 	}
 	if rank >= group || group > 1<<16 {
 		return fmt.Errorf("rank %d in a group of %d", rank, group)
 	}
-	r := runner{place: Place{i, int(rank), int(group)}, stream: w[start:w[HeadCounters]], clock: make([]uint32, w[HeadProcessors]), epoch: loading}
-	switch own, pieces := entry[ProcOwn], entry[ProcPieces]; {
+	r := runner{place: Place{i, int(rank), int(group)}, stream: w[start:w[isa.HeadCounters]], clock: make([]uint32, w[isa.HeadProcessors]), epoch: loading}
+	switch own, pieces := entry[isa.ProcOwn], entry[isa.ProcPieces]; {
 	case own == 0 && pieces == 0:
-	case own <= start || own >= w[HeadCounters]:
-		return fmt.Errorf("it goes on at word %d: not between its first, %d, and the end of the streams, %d", own, start, w[HeadCounters])
+	case own <= start || own >= w[isa.HeadCounters]:
+		return fmt.Errorf("it goes on at word %d: not between its first, %d, and the end of the streams, %d", own, start, w[isa.HeadCounters])
 	default:
-		r.own = w[own:w[HeadCounters]]
+		r.own = w[own:w[isa.HeadCounters]]
 	}
 	if r.own == nil && len(v.library) > 0 {
 		return fmt.Errorf("it has no second part, but there is a library's product between two")
@@ -165,25 +166,25 @@ func (v *verifier) streams() error {
 	for i := range v.procs {
 		stream, own := v.procs[i].stream, v.procs[i].own
 		for index := 0; ; index++ {
-			in, err := Decode(stream, v.words)
-			if err == nil && (in.Op == Signal || in.Op == Wait) && in.Field("barrier") >= uint32(len(v.barriers)) {
+			in, err := isa.Decode(stream, v.words)
+			if err == nil && (in.Op == isa.Signal || in.Op == isa.Wait) && in.Field("barrier") >= uint32(len(v.barriers)) {
 				err = fmt.Errorf("barrier %d: the script has %d", in.Field("barrier"), len(v.barriers))
 			}
 			if err != nil {
 				return fmt.Errorf("processor %d, instruction %d (%s): %w", i, index, in.Op, err)
 			}
 			switch in.Op {
-			case Signal:
+			case isa.Signal:
 				v.barriers[in.Field("barrier")].total++
-			case Wait:
+			case isa.Wait:
 				waits = append(waits, wait{uint32(i), uint32(index), in.Field("barrier"), in.Field("expected")})
 			}
 			stream = stream[len(in.Words):]
-			if in.Op == Halt {
+			if in.Op == isa.Halt {
 				if own == nil {
 					break
 				}
-				if have, want := int(v.words[HeadWords+i*ProcWords+ProcPieces]), pieces(len(v.procs[i].stream)-len(stream)); have != want {
+				if have, want := int(v.words[isa.HeadWords+i*isa.ProcWords+isa.ProcPieces]), isa.Pieces(len(v.procs[i].stream)-len(stream)); have != want {
 					return fmt.Errorf("processor %d, instruction %d: what it shares is %d pieces long, not %d", i, index, want, have)
 				}
 				stream, own = own, nil
@@ -254,8 +255,8 @@ func (v *verifier) loadResident() {
 	for i := range v.procs {
 		v.events = append(v.events, event{processor: uint32(i), epoch: loading})
 		for at := v.procs[i].stream; ; {
-			in, err := Decode(at, v.words)
-			if err != nil || in.Op == Halt {
+			in, err := isa.Decode(at, v.words)
+			if err != nil || in.Op == isa.Halt {
 				break
 			}
 			for _, m := range v.loads(&in) {
@@ -267,20 +268,20 @@ func (v *verifier) loadResident() {
 }
 
 // loads lists the matrices that a processor has loaded for an instruction.
-func (v *verifier) loads(in *Instruction) (loaded []uint32) {
+func (v *verifier) loads(in *isa.Instruction) (loaded []uint32) {
 	var list []uint32
 	switch in.Op {
-	case Product, ProductT:
+	case isa.Product, isa.ProductT:
 		list = []uint32{in.Field("matrix")}
-	case Affine, AffineT:
-		all, n := in.matrices()
+	case isa.Affine, isa.AffineT:
+		all, n := in.Matrices()
 		list = all[:n]
 	}
 	for _, m := range list {
 		if int(m) >= len(v.resident) {
 			continue
 		}
-		if w := v.plan.Residence(int(m)); w.Kind != plan.Streamed && !(in.Op == ProductT && w.Columns > 0) {
+		if w := v.plan.Residence(int(m)); w.Kind != plan.Streamed && !(in.Op == isa.ProductT && w.Columns > 0) {
 			loaded = append(loaded, m)
 		}
 	}
@@ -298,20 +299,20 @@ const (
 // advance runs a processor until it halts or blocks; processors that it releases join ready.
 func (v *verifier) advance(p *runner, ready *[]int) (outcome, error) {
 	for {
-		in, err := Decode(p.stream, v.words)
+		in, err := isa.Decode(p.stream, v.words)
 		if err != nil {
 			return halted, err
 		}
 		p.next = in
 		switch in.Op {
-		case Halt:
+		case isa.Halt:
 			if p.own == nil || len(v.library) > 0 && !v.resumed {
 				return halted, nil
 			}
 			p.stream, p.own = p.own, nil
 			p.index++
 			continue
-		case Wait:
+		case isa.Wait:
 			b := &v.barriers[in.Field("barrier")]
 			if b.arrived != b.total {
 				b.waiting = append(b.waiting, p.place.Processor)
@@ -319,7 +320,7 @@ func (v *verifier) advance(p *runner, ready *[]int) (outcome, error) {
 			}
 			p.order()
 			join(p.clock, b.clock)
-		case Signal:
+		case isa.Signal:
 			p.order()
 			b := &v.barriers[in.Field("barrier")]
 			if b.clock == nil {
@@ -356,23 +357,23 @@ func join(to, from []uint32) {
 
 // execute simulates an instruction with operands. A poll whose operands are not written
 // yet is not done.
-func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
+func (v *verifier) execute(p *runner, in *isa.Instruction) (done bool, err error) {
 	ranges, err := v.foot.Of(in, v.plan, p.place)
 	if err != nil {
 		return false, err
 	}
-	if in.Op == Poll {
+	if in.Op == isa.Poll {
 		return v.poll(p, ranges)
 	}
-	if in.Flags&Sync != 0 || in.Op == Clip {
+	if in.Flags&isa.Sync != 0 || in.Op == isa.Clip {
 		p.order()
 	}
 	if loaded := v.loads(in); v.resumed && len(loaded) > 0 {
 		return false, fmt.Errorf("matrix %d is not loaded in the second part of a script", loaded[0])
 	}
-	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), inOrder: in.Flags&Acc != 0 && inOrder(in.Op), published: in.Flags&Published != 0}
+	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), inOrder: in.Flags&isa.Acc != 0 && inOrder(in.Op), published: in.Flags&isa.Published != 0}
 	x.addUnits(ranges)
-	if in.Op == Update {
+	if in.Op == isa.Update {
 		if err := x.committed(ranges); err != nil {
 			return false, err
 		}
@@ -381,16 +382,16 @@ func (v *verifier) execute(p *runner, in *Instruction) (done bool, err error) {
 		return false, err
 	}
 	switch in.Op {
-	case Norm:
+	case isa.Norm:
 		v.events[x.first].norm = 1 + uint8(in.Segment(0))
-	case Clip:
+	case isa.Clip:
 		p.clip = x.partials(ranges)
-		if in.Flags&Loss == 0 && v.unjudged == nil {
+		if in.Flags&isa.Loss == 0 && v.unjudged == nil {
 			v.unjudged = fmt.Errorf("processor %d, instruction %d (clip): decides without the loss that the script reports", p.place.Processor, p.index)
 		}
 		p.order()
 	default:
-		v.reports = v.reports || slices.ContainsFunc(ranges, func(r Range) bool { return r.Write && r.Segment == SegResult })
+		v.reports = v.reports || slices.ContainsFunc(ranges, func(r Range) bool { return r.Write && r.Segment == isa.SegResult })
 	}
 	return true, nil
 }
@@ -420,8 +421,8 @@ func (x *execution) access(ranges []Range) error {
 
 // inOrder: the opcodes whose items a thread takes one after the other, always the same
 // elements, so that two items may add to one address. The others spread items over warps.
-func inOrder(op Opcode) bool {
-	return op == Product || op == ProductT || op == Affine || op == AffineT || op == Gemm
+func inOrder(op isa.Opcode) bool {
+	return op == isa.Product || op == isa.ProductT || op == isa.Affine || op == isa.AffineT || op == isa.Gemm
 }
 
 // deadlock names a processor that has not halted, if there is one.
@@ -429,11 +430,11 @@ func (v *verifier) deadlock() error {
 	for i := range v.procs {
 		p := &v.procs[i]
 		switch p.next.Op {
-		case Wait:
+		case isa.Wait:
 			n := p.next.Field("barrier")
 			b := &v.barriers[n]
 			return fmt.Errorf("processor %d, instruction %d (wait): deadlock: barrier %d has %d of %d signals when nobody can go on", i, p.index, n, b.arrived, b.total)
-		case Poll:
+		case isa.Poll:
 			return fmt.Errorf("processor %d, instruction %d (poll): deadlock: %w when nobody can go on", i, p.index, v.unwritten(p))
 		}
 	}

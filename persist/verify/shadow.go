@@ -1,17 +1,19 @@
 // The verifier's shadow memory: for every element of every tensor who wrote it last and
 // who has read it since, and the rules that each access must keep.
-package script
+package verify
 
 import (
 	"errors"
 	"fmt"
 	"sort"
+
+	"libvpps/persist/isa"
 )
 
 // shadow is an entry of the tensor table with its shadow, in pages that are made when touched.
 type shadow struct {
 	index          int
-	segment        Segment
+	segment        isa.Segment
 	flags          uint32
 	offset, length uint64
 	pages          [][]cell
@@ -31,21 +33,21 @@ const (
 
 // tensorTable checks the table and makes the shadows.
 func (v *verifier) tensorTable(w []uint32) error {
-	table := w[w[HeadTensors]:w[HeadTensorEnd]]
-	if len(table)%TensorWords != 0 {
-		return fmt.Errorf("the tensor table has %d words: not a multiple of %d", len(table), TensorWords)
+	table := w[w[isa.HeadTensors]:w[isa.HeadTensorEnd]]
+	if len(table)%isa.TensorWords != 0 {
+		return fmt.Errorf("the tensor table has %d words: not a multiple of %d", len(table), isa.TensorWords)
 	}
 	pages := uint64(0)
-	for i := range len(table) / TensorWords {
-		e := table[i*TensorWords:][:TensorWords]
-		t := shadow{index: i, segment: Segment(e[0]), flags: e[0] >> 8, offset: uint64(e[1]), length: uint64(e[2])}
-		if t.segment >= Segments {
-			return fmt.Errorf("tensor %d is in segment %d: there are %d", i, t.segment, Segments)
+	for i := range len(table) / isa.TensorWords {
+		e := table[i*isa.TensorWords:][:isa.TensorWords]
+		t := shadow{index: i, segment: isa.Segment(e[0]), flags: e[0] >> 8, offset: uint64(e[1]), length: uint64(e[2])}
+		if t.segment >= isa.Segments {
+			return fmt.Errorf("tensor %d is in segment %d: there are %d", i, t.segment, isa.Segments)
 		}
-		if t.flags&LiveIn != 0 && t.flags&Polled != 0 {
+		if t.flags&isa.LiveIn != 0 && t.flags&isa.Polled != 0 {
 			return fmt.Errorf("tensor %d is both live-in and polled", i)
 		}
-		if i > 0 && t.segment < Segment(table[(i-1)*TensorWords]) {
+		if i > 0 && t.segment < isa.Segment(table[(i-1)*isa.TensorWords]) {
 			return fmt.Errorf("tensor %d in segment %s precedes tensor %d", i, t.segment, i-1)
 		}
 		list := &v.bySeg[t.segment]
@@ -204,7 +206,7 @@ func (x *execution) read(r *Range) error {
 		}
 		if c.write != goodWrite || c.write == 0 {
 			switch {
-			case c.write == 0 && t.flags&LiveIn == 0:
+			case c.write == 0 && t.flags&isa.LiveIn == 0:
 				x.fault = errors.New("is read before it is written")
 				return false
 			case c.write != 0 && !x.ordered(x.processor, c.write):
@@ -272,7 +274,7 @@ func (x *execution) readResident(r *Range) error {
 	if err != nil {
 		return fmt.Errorf("matrix %d: %w", r.Matrix-1, err)
 	}
-	if t.flags&LiveIn == 0 {
+	if t.flags&isa.LiveIn == 0 {
 		return fmt.Errorf("matrix %d in tensor %d is not defined before the launch", r.Matrix-1, t.index)
 	}
 	m := &x.resident[r.Matrix-1]
@@ -290,7 +292,7 @@ func (x *execution) add(r *Range) error {
 	if err != nil {
 		return err
 	}
-	if t.flags&(LiveIn|Polled) != 0 {
+	if t.flags&(isa.LiveIn|isa.Polled) != 0 {
 		return fmt.Errorf("tensor %d is live-in or polled: only what was filled in this launch can be added to atomically", t.index)
 	}
 	mine := uint32(len(x.events)) // an event of its own: the unit's stands for what it reads
@@ -344,13 +346,13 @@ func (x *execution) write(r *Range) error {
 		return err
 	}
 	mine := x.first + uint32(r.Unit)
-	if t.flags&Polled != 0 && !x.published {
+	if t.flags&isa.Polled != 0 && !x.published {
 		return fmt.Errorf("tensor %d is polled, but the instruction that writes it lacks flag published", t.index)
 	}
-	if t.flags&Polled != 0 && x.events[mine].clock == nil {
+	if t.flags&isa.Polled != 0 && x.events[mine].clock == nil {
 		x.events[mine].clock = append([]uint32(nil), x.processor.clock...)
 	}
-	if r.Segment == SegParam {
+	if r.Segment == isa.SegParam {
 		if err := x.overwriteResident(r, mine); err != nil {
 			return err
 		}
@@ -383,7 +385,7 @@ func (x *execution) overwrite(t *shadow, old, mine uint32) error {
 	switch {
 	case old == mine:
 		return errors.New("is written twice by one operand: its strides overlap")
-	case t.flags&Polled != 0:
+	case t.flags&isa.Polled != 0:
 		return fmt.Errorf("is polled and written a second time, after %s", x.name(old))
 	case old >= x.first && !x.same(old, mine):
 		return fmt.Errorf("is written by items %d and %d of the same instruction, which run in parallel", x.events[old].unit, x.events[mine].unit)
@@ -444,7 +446,7 @@ func (v *verifier) poll(p *runner, ranges []Range) (done bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if t.flags&Polled == 0 {
+		if t.flags&isa.Polled == 0 {
 			return false, fmt.Errorf("tensor %d does not hold the sentinel before the launch", t.index)
 		}
 		if _, ok := t.walk(&ranges[i], func(c *cell) bool { return c.write != 0 }); !ok {

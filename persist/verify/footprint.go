@@ -1,11 +1,12 @@
 // The memory an instruction touches, as strided ranges, from its words and the plan
 // alone. It is the meaning of every instruction as far as memory goes; the verifier
 // trusts it and the kernel must do neither more nor less.
-package script
+package verify
 
 import (
 	"fmt"
 
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 )
 
@@ -17,7 +18,7 @@ type Axis struct{ Size, Stride uint64 }
 
 // Range is one operand of an instruction: the elements Offset + sum of i*Stride.
 type Range struct {
-	Segment Segment
+	Segment isa.Segment
 	Offset  uint64
 	Axes    [MaxAxes]Axis
 	Rank    int // axes in use; 0: one element
@@ -67,28 +68,28 @@ type Place struct {
 // Footprint enumerates ranges; its zero value is ready and keeps its memory between calls.
 type Footprint struct {
 	Ranges []Range
-	in     *Instruction
+	in     *isa.Instruction
 	plan   *plan.Plan
 	place  Place
 }
 
 // Of returns the ranges that an instruction reads and writes, empty ones left out. They
 // are valid until the next call. Signal, Wait and Halt touch nothing.
-func (f *Footprint) Of(in *Instruction, p *plan.Plan, place Place) ([]Range, error) {
+func (f *Footprint) Of(in *isa.Instruction, p *plan.Plan, place Place) ([]Range, error) {
 	f.Ranges, f.in, f.plan, f.place = f.Ranges[:0], in, p, place
-	if in.Flags&Own != 0 && !ownable(in.Op) {
+	if in.Flags&isa.Own != 0 && !ownable(in.Op) {
 		return nil, fmt.Errorf("%s cannot have flag own", in.Op)
 	}
-	if in.Flags&Published != 0 && (!ownable(in.Op) || in.Op == Outer || in.Op == Affine || in.Op == AffineT) {
+	if in.Flags&isa.Published != 0 && (!ownable(in.Op) || in.Op == isa.Outer || in.Op == isa.Affine || in.Op == isa.AffineT) {
 		return nil, fmt.Errorf("%s cannot have flag published", in.Op)
 	}
-	if in.Flags&Atomic != 0 && (in.Op != ProductT || in.Flags&Published != 0) {
+	if in.Flags&isa.Atomic != 0 && (in.Op != isa.ProductT || in.Flags&isa.Published != 0) {
 		return nil, fmt.Errorf("%s cannot have flag atomic, nor can what is published", in.Op)
 	}
 	if in.Has("segments") {
 		for slot := range 8 {
-			if s := in.Segment(slot); s >= Segments {
-				return nil, fmt.Errorf("slot %d is in segment %d: there are %d", slot, s, Segments)
+			if s := in.Segment(slot); s >= isa.Segments {
+				return nil, fmt.Errorf("slot %d is in segment %d: there are %d", slot, s, isa.Segments)
 			}
 		}
 	}
@@ -98,23 +99,23 @@ func (f *Footprint) Of(in *Instruction, p *plan.Plan, place Place) ([]Range, err
 	return f.Ranges, nil
 }
 
-// ownable: the opcodes with a slice per processor. A matrix's rows are always one.
-func ownable(op Opcode) bool {
+// ownable: the Opcodes with a slice per processor. A matrix's rows are always one.
+func ownable(op isa.Opcode) bool {
 	switch op {
-	case Poll, Fill, Map, Sum, Collect, Random, Product, ProductT, Outer, Affine, AffineT:
+	case isa.Poll, isa.Fill, isa.Map, isa.Sum, isa.Collect, isa.Random, isa.Product, isa.ProductT, isa.Outer, isa.Affine, isa.AffineT:
 		return true
 	}
 	return false
 }
 
 // footprints is indexed by Opcode.
-var footprints = [opcodes]func(*Footprint) error{
-	Halt: nothing, Signal: nothing, Wait: nothing,
-	Poll: (*Footprint).poll, Fill: (*Footprint).fill, Map: (*Footprint).elements, Strided: (*Footprint).strided, Chain: (*Footprint).chain,
-	Sum: (*Footprint).sum, Collect: (*Footprint).collect, Product: (*Footprint).product, ProductT: (*Footprint).productT, Outer: (*Footprint).outer,
-	Affine: (*Footprint).affine, AffineT: (*Footprint).affineT,
-	Gemm: (*Footprint).gemm, Row: (*Footprint).row, Random: (*Footprint).elements, Norm: (*Footprint).norm,
-	Clip: (*Footprint).clip, Update: (*Footprint).update,
+var footprints = [isa.Opcodes]func(*Footprint) error{
+	isa.Halt: nothing, isa.Signal: nothing, isa.Wait: nothing,
+	isa.Poll: (*Footprint).poll, isa.Fill: (*Footprint).fill, isa.Map: (*Footprint).elements, isa.Strided: (*Footprint).strided, isa.Chain: (*Footprint).chain,
+	isa.Sum: (*Footprint).sum, isa.Collect: (*Footprint).collect, isa.Product: (*Footprint).product, isa.ProductT: (*Footprint).productT, isa.Outer: (*Footprint).outer,
+	isa.Affine: (*Footprint).affine, isa.AffineT: (*Footprint).affineT,
+	isa.Gemm: (*Footprint).gemm, isa.Row: (*Footprint).row, isa.Random: (*Footprint).elements, isa.Norm: (*Footprint).norm,
+	isa.Clip: (*Footprint).clip, isa.Update: (*Footprint).update,
 }
 
 func nothing(*Footprint) error { return nil }
@@ -148,10 +149,10 @@ const (
 
 // result is the access of what an instruction writes: Acc reads it too.
 func (f *Footprint) result() access {
-	if f.in.Flags&Atomic != 0 {
+	if f.in.Flags&isa.Atomic != 0 {
 		return asWrite | asRead | asPaired | asAtomic
 	}
-	if f.in.Flags&Acc != 0 {
+	if f.in.Flags&isa.Acc != 0 {
 		return asWrite | asRead | asPaired
 	}
 	return asWrite
@@ -161,7 +162,7 @@ func (f *Footprint) result() access {
 func (f *Footprint) vector() (first uint64, axis Axis) {
 	n := int(f.in.Field("n"))
 	lo, hi := 0, n
-	if f.in.Flags&Own != 0 {
+	if f.in.Flags&isa.Own != 0 {
 		lo, hi = plan.Slice(n, f.place.Rank, f.place.Group)
 	}
 	return uint64(lo), Axis{uint64(hi - lo), 1}
@@ -188,7 +189,7 @@ func (f *Footprint) elements() error {
 	first, axis := f.vector()
 	for i := range f.in.Items {
 		item := f.in.Item(i)
-		if f.in.Op == Random {
+		if f.in.Op == isa.Random {
 			item = item[:len(item)-1]
 		}
 		f.add(0, i, uint64(item[0])+first, f.result(), axis)
@@ -200,12 +201,12 @@ func (f *Footprint) elements() error {
 }
 
 func (f *Footprint) strided() error {
-	kept, reduced := f.in.axes()
+	kept, reduced := f.in.Axes()
 	if kept > 5 || reduced > 5 {
 		return fmt.Errorf("%d kept and %d reduced axes: at most 5 of each", kept, reduced)
 	}
 	n := kept + reduced
-	words := f.in.Words[2+len(Formats[Strided].Fields):]
+	words := f.in.Words[2+len(isa.Formats[isa.Strided].Fields):]
 	sizes, strides := words[:n], words[n:]
 	for i := kept; i < n; i++ {
 		if strides[i] != 0 {
@@ -230,12 +231,12 @@ func (f *Footprint) strided() error {
 
 func (f *Footprint) sum() error {
 	first, axis := f.vector()
-	runs, count, apart, err := f.in.runs()
+	runs, count, apart, err := f.in.Runs()
 	if err != nil {
 		return err
 	}
 	f.add(0, 0, uint64(f.in.Field("dst"))+first, f.result(), axis)
-	if derivatives[f.in.Fn] {
+	if isa.EpilogueDerivatives[f.in.Fn] {
 		f.add(2, 0, uint64(f.in.Field("y"))+first, asRead|asPaired, axis)
 	}
 	for i := range f.in.Items {
@@ -251,11 +252,11 @@ func (f *Footprint) sum() error {
 func (f *Footprint) collect() error {
 	first, axis := f.vector()
 	count := f.in.Field("count")
-	if count < 1 || count > MaxRun {
-		return fmt.Errorf("runs of %d vectors: 1 to %d", count, MaxRun)
+	if count < 1 || count > isa.MaxRun {
+		return fmt.Errorf("runs of %d vectors: 1 to %d", count, isa.MaxRun)
 	}
-	derived := f.in.Fn&Derived != 0
-	if err := f.in.checkFunction(); err != nil {
+	derived := f.in.Fn&isa.Derived != 0
+	if err := f.in.CheckFunction(); err != nil {
 		return err
 	}
 	run := Axis{uint64(count), uint64(f.in.Field("apart"))}
@@ -265,8 +266,8 @@ func (f *Footprint) collect() error {
 		for k, a := range item[1:] {
 			if derived && k == len(item)-2 {
 				f.add(2, i, uint64(a)+first, asRead|asPaired, axis)
-			} else if a != Absent {
-				if k > 0 && item[k] == Absent {
+			} else if a != isa.Absent {
+				if k > 0 && item[k] == isa.Absent {
 					return fmt.Errorf("item %d: run %d comes behind one that is absent", i, k)
 				}
 				f.add(1, i, uint64(a)+first, asRead|asPaired, axis, run)
@@ -310,7 +311,7 @@ func (f *Footprint) partitions(m int) []plan.Partition {
 func (f *Footprint) weights(m *plan.Matrix, mine []plan.Partition) {
 	for _, p := range mine {
 		r := Range{
-			Segment: SegParam, Offset: uint64(m.Offset) + uint64(p.Row+p.Column*m.Rows), Read: true, Matrix: 1 + p.Matrix, Rank: 2,
+			Segment: isa.SegParam, Offset: uint64(m.Offset) + uint64(p.Row+p.Column*m.Rows), Read: true, Matrix: 1 + p.Matrix, Rank: 2,
 			Axes: [MaxAxes]Axis{{uint64(p.Rows), 1}, {uint64(m.ColumnsEach()), uint64(m.Rows)}},
 		}
 		if f.plan.Residence(p.Matrix).Kind == plan.Streamed {
@@ -335,7 +336,7 @@ func (f *Footprint) product() error {
 		for _, p := range mine {
 			rows := Axis{uint64(p.Rows), 1}
 			f.add(0, i, uint64(item[0])+uint64(m.Part(&p))*apart+uint64(p.Row), f.result(), rows)
-			if f.in.Flags&Bias != 0 && p.Column == 0 {
+			if f.in.Flags&isa.Bias != 0 && p.Column == 0 {
 				f.add(2, i, uint64(f.in.Field("bias"))+uint64(p.Row), asRead|asPaired, rows)
 			}
 		}
@@ -350,7 +351,7 @@ func (f *Footprint) productT() error {
 		err = f.checkForming(int(f.in.Field("matrix")))
 	}
 	if err == nil && f.plan.Residence(int(f.in.Field("matrix"))).Columns > 0 {
-		if f.in.Flags&Atomic != 0 {
+		if f.in.Flags&isa.Atomic != 0 {
 			return fmt.Errorf("matrix %d is transposed by columns: nobody adds to what another does", f.in.Field("matrix"))
 		}
 		f.columns(m)
@@ -379,13 +380,13 @@ func (f *Footprint) vectorOf(item int, x, size, first uint64, axis Axis, stores 
 		f.add(1, item, x+first, asRead, axis)
 		return
 	}
-	stores = stores && x&stored != 0
-	if x&halved != 0 {
+	stores = stores && x&isa.PlaceStored != 0
+	if x&isa.PlaceHalved != 0 {
 		count /= 2
 	}
-	x &^= stored | halved
+	x &^= isa.PlaceStored | isa.PlaceHalved
 	from := x + size
-	if f.in.Op == ProductT {
+	if f.in.Op == isa.ProductT {
 		f.add(1, item, from+first, asRead, axis) // y
 		from += size
 	}
@@ -402,13 +403,13 @@ func (f *Footprint) checkForming(m int) error {
 	switch {
 	case count > 0 && (w.Kind != plan.Registers || w.Columns > 0):
 		return fmt.Errorf("vectors are formed for matrix %d, which is beyond the registers", m)
-	case count > MaxRun:
-		return fmt.Errorf("a sum of %d vectors: up to %d", count, MaxRun)
-	case f.in.Op == ProductT && (count == 0) != (Fn(f.in.Fn) == Copy):
-		return fmt.Errorf("function %s, but %d vectors", FnTable[f.in.Fn].Name, count)
+	case count > isa.MaxRun:
+		return fmt.Errorf("a sum of %d vectors: up to %d", count, isa.MaxRun)
+	case f.in.Op == isa.ProductT && (count == 0) != (isa.Fn(f.in.Fn) == isa.Copy):
+		return fmt.Errorf("function %s, but %d vectors", isa.FnTable[f.in.Fn].Name, count)
 	}
 	for i := range f.in.Items {
-		if f.in.Item(i)[1]&halved != 0 && count%2 != 0 {
+		if f.in.Item(i)[1]&isa.PlaceHalved != 0 && count%2 != 0 {
 			return fmt.Errorf("item %d: the sum of half of %d vectors", i, count)
 		}
 	}
@@ -422,7 +423,7 @@ func (f *Footprint) columns(m *plan.Matrix) {
 		return
 	}
 	f.Ranges = append(f.Ranges, Range{
-		Segment: SegParam, Offset: uint64(m.Offset) + uint64(lo*m.Rows), Read: true, Rank: 1,
+		Segment: isa.SegParam, Offset: uint64(m.Offset) + uint64(lo*m.Rows), Read: true, Rank: 1,
 		Axes: [MaxAxes]Axis{{uint64((hi - lo) * m.Rows), 1}},
 	})
 	for i := range f.in.Items {
@@ -464,7 +465,7 @@ func (f *Footprint) gemm() error {
 }
 
 func (f *Footprint) row() error {
-	info, n := &RowTable[f.in.Fn], f.in.Field("n")
+	info, n := &isa.RowTable[f.in.Fn], f.in.Field("n")
 	row := Axis{uint64(n), uint64(f.in.Field("stride"))}
 	for i := range f.in.Items {
 		item := f.in.Item(i)
@@ -494,7 +495,7 @@ func (f *Footprint) row() error {
 }
 
 func (f *Footprint) norm() error {
-	f.add(0, 0, uint64(f.in.Field("dst")), f.result(), Axis{normWords, 1})
+	f.add(0, 0, uint64(f.in.Field("dst")), f.result(), Axis{isa.NormWords, 1})
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		f.add(1, 0, uint64(item[0]), asRead, Axis{uint64(item[1]), 1})
@@ -502,30 +503,27 @@ func (f *Footprint) norm() error {
 	return nil
 }
 
-// normWords is the length of a Norm's result, resultWords of what Clip reports.
-const (
-	normWords   = 2
-	resultWords = 4
-)
+// resultWords is the length of Clip's report.
+const resultWords = 4
 
 func (f *Footprint) clip() error {
-	if f.in.Flags&Last != 0 {
+	if f.in.Flags&isa.Last != 0 {
 		f.add(0, 0, uint64(f.in.Field("result")), asWrite, Axis{resultWords, 1})
 	}
-	f.add(1, 0, uint64(f.in.Field("partials")), asRead, Axis{uint64(f.in.Field("n")), normWords}, Axis{normWords, 1})
-	if f.in.Flags&Loss != 0 {
+	f.add(1, 0, uint64(f.in.Field("partials")), asRead, Axis{uint64(f.in.Field("n")), isa.NormWords}, Axis{isa.NormWords, 1})
+	if f.in.Flags&isa.Loss != 0 {
 		f.add(2, 0, uint64(f.in.Field("loss")), asRead)
 	}
 	return nil
 }
 
 func (f *Footprint) update() error {
-	rule := &RuleTable[f.in.Fn]
+	rule := &isa.RuleTable[f.in.Fn]
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		axis := Axis{uint64(item[2]), 1}
 		f.add(0, i, uint64(item[0]), asRead|asWrite|asPaired, axis)
-		if f.in.Flags&NoGrad == 0 {
+		if f.in.Flags&isa.NoGrad == 0 {
 			f.add(1, i, uint64(item[1]), asRead|asPaired, axis)
 		}
 		for _, state := range item[3 : 3+rule.States] {

@@ -1,4 +1,4 @@
-package script
+package isa
 
 // Chain: element-wise operations whose intermediate values stay with the thread. Its words behind the
 // fixed fields are a byte for each slot, then the operations, then the items.
@@ -17,8 +17,8 @@ const (
 	ChainWritten = 0x20 // it is stored after the last
 )
 
-// chainOpWords is how many words an operation of a Chain has: ChainOp, p, q.
-const chainOpWords = 3
+// ChainOpWords is how many words an operation of a Chain has: ChainOp, p, q.
+const ChainOpWords = 3
 
 // ChainOp packs the first word of an operation: slot dst = f(slots a, b, c), those of them that the
 // function has; acc adds to what the slot has. The others must be 0.
@@ -54,23 +54,23 @@ func (o *chainOp) inputs() []uint32 {
 func (in *Instruction) chainHead() int {
 	n := 2 + len(Formats[Chain].Fields)
 	if len(in.Words) >= n {
-		n += (int(in.Fn)+3)/4 + chainOpWords*int(in.Field("operations"))
+		n += (int(in.Fn)+3)/4 + ChainOpWords*int(in.Field("operations"))
 	}
 	return n
 }
 
-// chainSlot is the byte of a Chain's slot.
-func (in *Instruction) chainSlot(slot int) uint32 {
+// ChainSlot is the byte of a Chain's slot.
+func (in *Instruction) ChainSlot(slot int) uint32 {
 	return in.Words[2+len(Formats[Chain].Fields)+slot/4] >> (8 * (slot % 4)) & 0xff
 }
 
-// chainOps are the words of a Chain's operations.
+// ChainOps are the words of a Chain's operations.
 func (in *Instruction) chainOps() []uint32 {
 	return in.Words[2+len(Formats[Chain].Fields)+(int(in.Fn)+3)/4 : in.chainHead()]
 }
 
-// checkChain holds slots and operations against each other.
-func (in *Instruction) checkChain() error {
+// CheckChain holds slots and operations against each other.
+func (in *Instruction) CheckChain() error {
 	if in.Flags&^Sync != 0 {
 		return fmt.Errorf("%s can have no flag but sync", in.Op)
 	}
@@ -80,7 +80,7 @@ func (in *Instruction) checkChain() error {
 	}
 	valued, results := uint32(0), uint32(0)
 	for s := range slots {
-		w := in.chainSlot(s)
+		w := in.ChainSlot(s)
 		if w >= ChainWritten<<1 {
 			return fmt.Errorf("slot %d: unknown bits %#x", s, w)
 		}
@@ -91,7 +91,7 @@ func (in *Instruction) checkChain() error {
 			valued |= 1 << s
 		}
 	}
-	for i := 0; len(ops) > 0; i, ops = i+1, ops[chainOpWords:] {
+	for i := 0; len(ops) > 0; i, ops = i+1, ops[ChainOpWords:] {
 		o := unpackChainOp(ops[0])
 		if err := o.check(ops[0], slots, valued); err != nil {
 			return fmt.Errorf("operation %d: %w", i, err)
@@ -100,7 +100,7 @@ func (in *Instruction) checkChain() error {
 		results |= 1 << o.dst
 	}
 	for s := range slots {
-		if in.chainSlot(s)&ChainWritten != 0 && results>>s&1 == 0 {
+		if in.ChainSlot(s)&ChainWritten != 0 && results>>s&1 == 0 {
 			return fmt.Errorf("slot %d is written, but is no operation's result", s)
 		}
 	}
@@ -134,39 +134,11 @@ func (o *chainOp) check(word uint32, slots int, valued uint32) error {
 	return nil
 }
 
-// chain is the footprint: each item's vectors that are loaded or stored. Loads of a vector come before
-// the stores of the same one, but there is no order between the vectors of two slots.
-func (f *Footprint) chain() error {
-	if err := f.in.checkChain(); err != nil {
-		return err
-	}
-	_, axis := f.vector()
-	for i := range f.in.Items {
-		item := f.in.Item(i)
-		for s, a := range item {
-			w, how := f.in.chainSlot(s), access(0)
-			if w&ChainRead != 0 {
-				how |= asRead
-			}
-			if w&ChainWritten != 0 {
-				how |= asWrite | asPaired
-				if t := f.in.overlapping(item, s, axis.Size); t >= 0 {
-					return fmt.Errorf("item %d: the vectors of slots %d and %d overlap, and slot %d is written", i, min(s, t), max(s, t), s)
-				}
-			}
-			if how != 0 {
-				f.add(s, i, uint64(a), how, axis)
-			}
-		}
-	}
-	return nil
-}
-
-// overlapping finds a slot whose vector of n elements overlaps with that of slot s, -1: none.
-func (in *Instruction) overlapping(item []uint32, s int, n uint64) int {
+// Overlapping finds a slot whose vector of n elements overlaps with that of slot s, -1: none.
+func (in *Instruction) Overlapping(item []uint32, s int, n uint64) int {
 	a := uint64(item[s])
 	for t, b := range item {
-		if b := uint64(b); t != s && in.chainSlot(t) >= ChainRead && in.Segment(t) == in.Segment(s) && a < b+n && b < a+n {
+		if b := uint64(b); t != s && in.ChainSlot(t) >= ChainRead && in.Segment(t) == in.Segment(s) && a < b+n && b < a+n {
 			return t
 		}
 	}

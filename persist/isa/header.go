@@ -1,4 +1,4 @@
-package script
+package isa
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 // Header returns the text of jit/kernel/isa.h. A test fails when the file is stale.
 func Header() []byte {
 	var b bytes.Buffer
-	b.WriteString("// Generated from persist/script by go generate. The instruction set.\n#pragma once\n\n")
+	b.WriteString("// Generated from persist/isa by go generate. The instruction set.\n#pragma once\n\n")
 	constant := func(name string, v int) { fmt.Fprintf(&b, "#define %s %d\n", name, v) }
 	up := func(prefix, s string) string { return prefix + strings.ToUpper(s) }
 	for op, f := range Formats {
@@ -47,24 +47,24 @@ func Header() []byte {
 	constant("MAX_LISTED", MaxListed)
 	constant("MAX_RUN", MaxRun)
 	constant("MAX_RUNS", MaxRuns)
-	constant("PLACE_STORED", stored)
-	constant("PLACE_HALVED", halved)
+	constant("PLACE_STORED", PlaceStored)
+	constant("PLACE_HALVED", PlaceHalved)
 	constant("COLLECT_DERIVED", Derived)
 	fmt.Fprintf(&b, "#define COLLECT_ABSENT 0x%Xu\n", uint32(Absent))
 	constant("MAX_TERMS", MaxTerms)
 	constant("MAX_SLOTS", MaxSlots)
 	constant("CHAIN_READ", ChainRead)
 	constant("CHAIN_WRITTEN", ChainWritten)
-	constant("CHAIN_OP_WORDS", chainOpWords)
+	constant("CHAIN_OP_WORDS", ChainOpWords)
 	fmt.Fprintf(&b, "#define SENTINEL 0x%Xu\n", uint32(Sentinel))
-	b.WriteString("\n// What a processor leaves that gives up: see persist/script/stop.go.\n")
+	b.WriteString("\n// What a processor leaves that gives up: see persist/isa/stop.go.\n")
 	for i, n := range []string{"CODE", "PROCESSOR", "WORD", "BATCH", "DETAIL", "WORDS"} {
 		constant("STOP_"+n, []int{StopCode, StopProcessor, StopWord, StopBatch, StopDetail, StopWords}[i])
 	}
 	for i, n := range []string{"NONE", "LOST_SIGNAL", "UNWRITTEN_WORD", "NO_INSTRUCTION", "OUTSIDE_TENSORS", "OUTSIDE_LISTS"} {
 		constant("STOPPED_"+n, i)
 	}
-	b.WriteString("\n// What clocks leave, by processor: see persist/script/clocks.go.\n")
+	b.WriteString("\n// What clocks leave, by processor: see persist/isa/clocks.go.\n")
 	constant("PHASE_SHIFT", 16+PhaseShift)
 	constant("OPCODES", Opcodes)
 	for i, n := range []string{"BEGIN", "END", "TICKS", "FETCH", "LOADED", "UPDATED", "STREAMED", "LAST", "CELL", "BLOCKED", "CELLS"} {

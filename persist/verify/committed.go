@@ -1,4 +1,4 @@
-package script
+package verify
 
 // The verifier's rule of the commit: a gradient is applied only after its norm was taken since it
 // was last written, and that norm is among those by which the processor has decided to commit.

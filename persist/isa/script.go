@@ -1,7 +1,6 @@
-// Package script turns graphs into scripts: what every virtual processor does,
-// instruction by instruction. A Script is only words; the verifier and both
-// executors read nothing else.
-package script
+package isa
+
+// The layout of a script: header, processor table, lists, streams, barrier counters, inputs, tensor table.
 
 import "iter"
 
@@ -35,8 +34,8 @@ const (
 	ProcWords
 )
 
-// pieces is how many pieces so many words are.
-func pieces(words int) int { return (words + MaxWords - 1) / MaxWords }
+// Pieces is how many pieces so many words are.
+func Pieces(words int) int { return (words + MaxWords - 1) / MaxWords }
 
 // BarrierStride is the distance of two counters in words: one cache line each.
 const BarrierStride = 32
@@ -116,3 +115,14 @@ func (s *Script) Recycled() iter.Seq2[uint32, uint32] {
 		}
 	}
 }
+
+// Align appends Halt up to a multiple of four words: the GPU fetches 16 bytes at a time.
+func Align(w []uint32) []uint32 {
+	for len(w)%4 != 0 {
+		w = append(w, uint32(Halt))
+	}
+	return w
+}
+
+// ListsAt is where in a script the lists begin.
+func ListsAt(processors int) int { return HeadWords + processors*ProcWords }

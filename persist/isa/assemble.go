@@ -1,6 +1,6 @@
 // A small assembler for scripts written by hand: tests, examples and tools. The
 // lowering has its own, faster way of emitting words.
-package script
+package isa
 
 import (
 	"math"
@@ -53,7 +53,7 @@ func (a *Assembler) Do(processor int, op Opcode, fn uint8, flags uint32, head []
 // (ChainOp, p, q), and items of an address for each slot.
 func (a *Assembler) Chain(processor int, flags uint32, n int, slots []uint32, operations []uint32, items ...[]uint32) {
 	head := make([]uint32, 2+(len(slots)+3)/4)
-	head[0], head[1] = uint32(n), uint32(len(operations)/chainOpWords)
+	head[0], head[1] = uint32(n), uint32(len(operations)/ChainOpWords)
 	for s, w := range slots {
 		head[2+s/4] |= w << (8 * (s % 4))
 	}
@@ -71,7 +71,7 @@ func (a *Assembler) DoListed(processor int, op Opcode, flags uint32, head []uint
 		a.Lists = append(a.Lists, list...)
 	}
 	start := len(a.Streams[processor])
-	a.Do(processor, op, 0, flags|Listed, head, []uint32{uint32(listsAt(len(a.Streams)) + at)})
+	a.Do(processor, op, 0, flags|Listed, head, []uint32{uint32(ListsAt(len(a.Streams)) + at)})
 	a.Streams[processor][start+1] = uint32(2+len(head)+1) | uint32(len(items))<<16
 }
 
@@ -104,11 +104,11 @@ func (a *Assembler) Script() *Script {
 	w = append(w, a.Lists...)
 	w[HeadListEnd] = uint32(len(w))
 	for i, s := range a.Streams {
-		w = align(w)
+		w = Align(w)
 		start, own, n := len(w), 0, 0
 		if a.cuts != nil {
-			w = align(append(append(w, s[:a.cuts[i]]...), uint32(Halt)))
-			s, own, n = s[a.cuts[i]:], len(w), pieces(len(w)-start)
+			w = Align(append(append(w, s[:a.cuts[i]]...), uint32(Halt)))
+			s, own, n = s[a.cuts[i]:], len(w), Pieces(len(w)-start)
 		}
 		copy(w[HeadWords+i*ProcWords:], []uint32{uint32(start), a.Rank[i], a.Group[i], uint32(own), uint32(n)})
 		w = append(append(w, s...), uint32(Halt))

@@ -6,13 +6,13 @@ import (
 	"log"
 	"os"
 
-	"libvpps/persist/script"
+	"libvpps/persist/isa"
 )
 
 func main() {
 	for path, text := range map[string][]byte{
-		"../../jit/kernel/isa.h":     script.Header(),
-		"../../docs/INSTRUCTIONS.md": script.Manual(),
+		"../../jit/kernel/isa.h":     isa.Header(),
+		"../../docs/INSTRUCTIONS.md": isa.Manual(),
 	} {
 		if err := os.WriteFile(path, text, 0o644); err != nil {
 			log.Fatal(err)

@@ -1,11 +1,9 @@
 // Scripts as text, for people: vpps_script_dump, error reports, tests. It prints what
 // it can of a damaged script and never fails on one.
-package script
+package isa
 
 import (
-	"bufio"
 	"fmt"
-	"io"
 	"math"
 	"strings"
 )
@@ -13,13 +11,13 @@ import (
 // shownItems is how many items of a list are printed before it is shortened.
 const shownItems = 6
 
-// Disassemble writes a script as text.
-func Disassemble(w io.Writer, s *Script) error {
-	b := bufio.NewWriter(w)
+// Disassemble returns a script as text.
+func Disassemble(s *Script) string {
+	b := new(strings.Builder)
 	words := s.Words
 	if len(words) < HeadWords || words[HeadMagic] != Magic {
 		fmt.Fprintf(b, "no script: %d words without the magic number\n", len(words))
-		return b.Flush()
+		return b.String()
 	}
 	fmt.Fprintf(b, "script: %d words, %d of them for the device; %d processors, %d barriers, lists from word %d to %d\n",
 		len(words), words[HeadDevice], words[HeadProcessors], words[HeadBarriers], words[HeadLists], words[HeadListEnd])
@@ -41,12 +39,12 @@ func Disassemble(w io.Writer, s *Script) error {
 		}
 	}
 	disassembleTensors(b, words)
-	return b.Flush()
+	return b.String()
 }
 
 // disassembleStream writes the instructions from a word to their Halt, the first of which is number index. It returns
 // the number of the next.
-func disassembleStream(b *bufio.Writer, from, index int, script []uint32) int {
+func disassembleStream(b *strings.Builder, from, index int, script []uint32) int {
 	end := min(int(script[HeadCounters]), len(script))
 	if from >= end {
 		fmt.Fprintf(b, "damaged: its stream starts behind the last, at word %d\n", end)
@@ -120,7 +118,7 @@ func (in *Instruction) fieldText(name string) string {
 	case name == "function" && w < uint32(Fns):
 		return FnTable[w].Name
 	case name == "matrices":
-		list, n := in.matrices()
+		list, n := in.Matrices()
 		return strings.Trim(fmt.Sprint(list[:n]), "[]")
 	}
 	if slot, ok := slotOfField[name]; ok {
@@ -130,7 +128,7 @@ func (in *Instruction) fieldText(name string) string {
 }
 
 func (in *Instruction) axesText() string {
-	kept, reduced := in.axes()
+	kept, reduced := in.Axes()
 	n := kept + reduced
 	words := in.Words[2+len(Formats[Strided].Fields):]
 	var b strings.Builder
@@ -149,11 +147,11 @@ func (in *Instruction) axesText() string {
 func (in *Instruction) chainText() string {
 	var b strings.Builder
 	for s := range int(in.Fn) {
-		if w := in.chainSlot(s); w >= ChainRead {
+		if w := in.ChainSlot(s); w >= ChainRead {
 			fmt.Fprintf(&b, " s%d:%s%s", s, [2]string{"", "r"}[w/ChainRead&1], [2]string{"", "w"}[w/ChainWritten&1])
 		}
 	}
-	for ops := in.chainOps(); len(ops) > 0; ops = ops[chainOpWords:] {
+	for ops := in.chainOps(); len(ops) > 0; ops = ops[ChainOpWords:] {
 		o, name := unpackChainOp(ops[0]), "?"
 		if o.fn < Fns {
 			name = FnTable[o.fn].Name
@@ -231,7 +229,7 @@ func (in *Instruction) addressText(slot int, w uint32) string {
 	return fmt.Sprintf("segment %d+%d", in.Segment(slot), w)
 }
 
-func disassembleTensors(b *bufio.Writer, words []uint32) {
+func disassembleTensors(b *strings.Builder, words []uint32) {
 	lo, hi := uint64(words[HeadTensors]), uint64(words[HeadTensorEnd])
 	if lo > hi || hi > uint64(len(words)) {
 		fmt.Fprintf(b, "\ndamaged: the tensor table from word %d to %d\n", lo, hi)
