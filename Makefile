@@ -333,15 +333,15 @@ $(B)/asan/%: dynetshim/tests/%.cc $(B)/asan/libvpps_dynet.a $(B)/libvpps.so
 -include $(wildcard $(B)/asan/*.d $(B)/asan/dynet/*.d)
 
 MINUTES ?= 10
-torture: all tests asan $(B)/torture/persist.test
-	GO="$(GO)" MAKE="$(MAKE)" MINUTES=$(MINUTES) $(if $(RECORD),RECORD=$(RECORD)) $(if $(SEED),SEED=$(SEED)) $(if $(FIRST),FIRST=$(FIRST)) test/torture/run
+torture: all tests $(B)/torture/persist.test
+	GO="$(GO)" MAKE="$(MAKE)" DYNET=$(if $(ADAPTERS),yes) MINUTES=$(MINUTES) $(if $(RECORD),RECORD=$(RECORD)) $(if $(SEED),SEED=$(SEED)) $(if $(FIRST),FIRST=$(FIRST)) test/torture/run
 
 nightly:
 	$(MAKE) torture MINUTES=$(if $(filter command line,$(origin MINUTES)),$(MINUTES),120) RECORD=test/torture/RESULTS.md
-	$(MAKE) mutants MINUTES=
+	$(MAKE) mutants MINUTES= RECORD=test/torture/MUTANTS.md
 
 mutants: all tests
-	GO="$(GO)" MAKE="$(MAKE)" test/torture/mutants/run $(if $(filter command line,$(origin MINUTES)),$(if $(MINUTES),--torture $(MINUTES))) $(ONLY)
+	GO="$(GO)" MAKE="$(MAKE)" DYNET=$(if $(ADAPTERS),yes) $(if $(RECORD),RECORD=$(RECORD)) test/torture/mutants/run $(if $(filter command line,$(origin MINUTES)),$(if $(MINUTES),--torture $(MINUTES))) $(ONLY)
 
 format:
 	test/lint --fix

@@ -5,9 +5,11 @@
 #include "errors.h"
 #include "structs.h"
 #include "float_environment.h"
+
 #include "_cgo_export.h"
 #include <stdint.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -141,11 +143,18 @@ PUBLIC vpps_status vpps_frontend(const char *kind) {
   return error(VPPS_ERR_STATE, text);
 }
 
-/* Called by Go for each line. */
+/* Called by Go for each line. The function is the host's: it may turn the thread's signal stack off
+ * or round otherwise. Go goes on after it with what it had. */
 void vpps_log_line(vpps_log_function function, void *data, int level, const char *line) {
+  stack_t before, after;
+  const int known = sigaltstack(NULL, &before) == 0;
   pthread_setspecific(logging, line);
   function(data, (vpps_log_level)level, line);
   pthread_setspecific(logging, NULL);
+  if (known && sigaltstack(NULL, &after) == 0 &&
+      (after.ss_sp != before.ss_sp || after.ss_flags != before.ss_flags))
+    sigaltstack(&before, NULL);
+  default_floats();
 }
 PUBLIC vpps_status vpps_set_log(vpps_log_level level, vpps_log_function function, void *data) {
   ENTER(&level);

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strings"
+	"syscall"
 
 	"libvpps/gpu"
 	"libvpps/persist/isa"
@@ -62,7 +63,7 @@ func harmless(err error) error {
 	switch {
 	case errors.As(err, &u):
 		return u.error
-	case errors.Is(err, ErrMemory):
+	case exhausted(err):
 		return ErrMemory
 	case errors.Is(err, errRefused):
 		return errRefused
@@ -75,6 +76,9 @@ func harmless(err error) error {
 	}
 	return nil
 }
+
+// exhausted reports whether the host had no memory, as packages below this one say it.
+func exhausted(err error) bool { return errors.Is(err, ErrMemory) || errors.Is(err, syscall.ENOMEM) }
 
 // broke gives an error of the executor its kind. Unless the device works on, the engine is dead.
 func (e *Engine) broke(err error) error {
@@ -94,7 +98,7 @@ func (e *Engine) fail(err error) error {
 // unless the driver says otherwise.
 func (e *Engine) unplannable(err error) error {
 	var d *gpu.Error
-	if errors.Is(err, ErrMemory) || errors.As(err, &d) && (d.Fatal() || d.OutOfMemory()) {
+	if exhausted(err) || errors.As(err, &d) && (d.Fatal() || d.OutOfMemory()) {
 		return e.broke(err)
 	}
 	return wrong(ErrUnsupported, "%v", err)

@@ -254,7 +254,9 @@ func (g *Graph) append(w *bridge.Words) error {
 		g.e.span(programTrack, "decode", g.e.batch+1, t)
 	}()
 	first := g.wire.Len()
-	if err := g.wire.Append(w, g.e.dimOf); err != nil {
+	if err := g.wire.Append(w, g.e.dimOf); exhausted(err) {
+		return wrong(ErrMemory, "%v", err)
+	} else if err != nil {
 		return err
 	}
 	g.turn = (g.turn + 1) % len(g.words)

@@ -21,7 +21,7 @@ import (
 // CheckDims runs the shape rules of shape.h, the one place where they stand, over nodes
 // [first, first+count) of structurally valid wire words, in one call. D is laid out as a
 // vpps_dim; nodeDims holds the dim of every node, the new ones included. It returns the
-// first bad node and the reason, or -1.
+// first bad node and the reason, or -1, or -2 if there is no memory.
 func CheckDims[D any](words []uint32, first, count int, dims []D, nodeDims []uint32) (node int, reason string) {
 	if count == 0 {
 		return -1, ""
@@ -33,7 +33,7 @@ func CheckDims[D any](words []uint32, first, count int, dims []D, nodeDims []uin
 	bad := C.vpps_check((*C.uint32_t)(unsafe.Pointer(&words[0])), C.uint32_t(first), C.uint32_t(count),
 		unsafe.Pointer(&dims[0]), C.uint32_t(len(dims)), (*C.uint32_t)(unsafe.Pointer(&nodeDims[0])),
 		(*C.char)(unsafe.Pointer(&msg[0])), C.size_t(len(msg)))
-	if bad < 0 {
+	if bad == -1 {
 		return -1, ""
 	}
 	text := msg[:]

@@ -613,7 +613,7 @@ static inline int vpps_keeps_dim(uint32_t op) {
  * checked lengths, op codes, argument indices, dim ids, offsets): infers every node's
  * dim and compares it with the one on the wire. node_dims: dim id of every node so
  * far; the new ones are filled in here. Returns -1, or the index of the first bad
- * node with the reason in msg. */
+ * node with the reason in msg, or -2 if there is no memory. */
 static inline int64_t vpps_check_dims(const uint32_t *words, uint32_t first, uint32_t count,
                                       const vpps_dim *dims, uint32_t dim_count, uint32_t *node_dims,
                                       char *msg, size_t size) {
@@ -653,12 +653,12 @@ static inline int64_t vpps_check_dims(const uint32_t *words, uint32_t first, uin
     if (nargs > 16) {
       if (nargs > many_size) {
         free((void *)many);
-        many = (const vpps_dim **)malloc(nargs * sizeof *many);
+        many = (const vpps_dim **)calloc(nargs, sizeof *many);
         many_size = many ? nargs : 0;
       }
       if (many == NULL) {
         snprintf(msg, size, "no memory for a node with %u arguments", (unsigned)nargs);
-        result = node;
+        result = -2;
         break;
       }
       list = many;

@@ -58,7 +58,7 @@ nvrtcResult vpps_compile(const struct nvrtc *lib, const char *name, const char *
   }
   if (!r && *image_size > 0) {
     *image = calloc(*image_size, 1);
-    r = *image ? lib->nvrtcGetCUBIN(p, *image) : 1 /* NVRTC_ERROR_OUT_OF_MEMORY */;
+    r = *image ? lib->nvrtcGetCUBIN(p, *image) : VPPS_NVRTC_OUT_OF_MEMORY;
   }
   if (r) {
     free(*image);

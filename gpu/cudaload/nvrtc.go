@@ -22,6 +22,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"unsafe"
 
 	"libvpps/env"
@@ -124,7 +125,11 @@ func (n *NVRTC) Path() string {
 }
 
 func (n *NVRTC) failure(doing string, r C.nvrtcResult) error {
-	return fmt.Errorf("%s with %s: %s (%d)", doing, n.File, C.GoString(C.explain(n.lib, r)), int(r))
+	err := fmt.Errorf("%s with %s: %s (%d)", doing, n.File, C.GoString(C.explain(n.lib, r)), int(r))
+	if r == C.VPPS_NVRTC_OUT_OF_MEMORY {
+		return fmt.Errorf("%w: %w", syscall.ENOMEM, err)
+	}
+	return err
 }
 
 // Compile turns a CUDA C++ source into machine code (a cubin, an ELF file) for the

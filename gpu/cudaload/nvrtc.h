@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 typedef int nvrtcResult; /* 0 is success, 6 a source that does not compile */
+enum { VPPS_NVRTC_OUT_OF_MEMORY = 1 };
 typedef struct _nvrtcProgram *nvrtcProgram;
 
 struct nvrtc {

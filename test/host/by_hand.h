@@ -6,6 +6,7 @@
 #include <dlfcn.h>
 
 #define FUNCTIONS(F)                                                                               \
+  F(vpps_set_log)                                                                                  \
   F(vpps_last_error)                                                                               \
   F(vpps_engine_open)                                                                              \
   F(vpps_engine_close)                                                                             \
@@ -40,6 +41,7 @@ static inline int find_functions(void *library) {
   return 1;
 }
 
+#define vpps_set_log api.vpps_set_log
 #define vpps_last_error api.vpps_last_error
 #define vpps_engine_open api.vpps_engine_open
 #define vpps_engine_close api.vpps_engine_close

@@ -70,9 +70,10 @@ static int failures;
     CHECK(s_ == VPPS_OK);                                                                          \
   } while (0)
 
-/* Two batches of loss = sum(W * tanh(p)). */
+/* Two batches of loss = sum(W * (17 tanh(p))): the shape rules need memory for more than 16
+ * arguments. */
 static void train(vpps_engine *engine, vpps_handle *handle, uint32_t w, uint32_t p) {
-  enum { MATRIX_MULTIPLY = 81 };
+  enum { SUM = 54, MATRIX_MULTIPLY = 81 };
   static const vpps_dim dims[] = {{1, 1, {1}}, {1, 1, {SIDE}}, {2, 1, {SIDE, SIDE}}};
   const uint32_t nodes[] = {NODE(PARAMETER, 2),
                             w,
@@ -80,19 +81,38 @@ static void train(vpps_engine *engine, vpps_handle *handle, uint32_t w, uint32_t
                             p,
                             NODE(TANH, 1),
                             1,
+                            NODE(SUM, 1),
+                            17,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
+                            2,
                             NODE(MATRIX_MULTIPLY, 1),
                             0,
-                            2,
+                            3,
                             NODE(SUM_ELEMENTS, 0),
-                            3};
-  vpps_words words = {VPPS_WIRE_VERSION, nodes, 11, 5, dims, 3, NULL, 0};
+                            4};
+  vpps_words words = {VPPS_WIRE_VERSION, nodes, 30, 6, dims, 3, NULL, 0};
   vpps_graph *graph;
   for (int k = 0; k < 2; k++) {
     vpps_status s = VPPS_ERR_MEMORY;
     CHECK(vpps_graph_create(engine, &graph) == VPPS_OK);
     for (int tries = 0; s == VPPS_ERR_MEMORY && tries < 2; tries++) {
       float loss;
-      s = vpps_fb(handle, graph, &words, 4, NULL);
+      s = vpps_fb(handle, graph, &words, 5, NULL);
       if (s == VPPS_OK)
         s = vpps_sync_latest_loss(handle, &loss); /* a batch on its way tells late */
       failures += s == VPPS_ERR_MEMORY;

@@ -1,6 +1,6 @@
 /* The host turns the alternate signal stack of its threads off, as Boost.Test does between test
- * cases, while signals arrive: between calls, during calls, in handlers, on several threads. The
- * library's garbage collector is at work all the time. */
+ * cases, while signals arrive: between calls, during calls, in handlers, in a log function, on
+ * several threads. The library's garbage collector is at work all the time. */
 #include "again.h"
 #include "host.h"
 
@@ -90,10 +90,30 @@ static void whose_stack(void) {
   CHECK(!is_off());
 }
 
+/* A log function runs on the calling thread in the middle of a call, which goes on after it. */
+static int heard;
+static void hear(void *unused, vpps_log_level level, const char *line) {
+  (void)unused, (void)level, (void)line;
+  heard++;
+  turn_off();
+}
+static void while_logging(void) {
+  CHECK(vpps_set_log(VPPS_LOG_DEBUG, hear, NULL) == VPPS_OK);
+  for (int k = 0; k < 20; k++) {
+    Model other = open_model();
+    all_is_well(other);
+    vpps_engine_close(other.engine); /* reports its memory: the last line is after all work */
+    CHECK(!is_off());
+  }
+  CHECK(heard >= 20);
+  CHECK(vpps_set_log(VPPS_LOG_OFF, NULL, NULL) == VPPS_OK);
+}
+
 static void task(void) {
   const struct itimerval often = {{0, 1000}, {0, 1000}};
   struct sigaction a;
   install(SIGUSR1, 0); /* before the first call: SA_ONSTACK is not needed */
+  while_logging();
   model = open_model();
   CHECK(sigaction(SIGUSR1, NULL, &a) == 0 && (a.sa_flags & SA_ONSTACK) != 0);
   install(SIGALRM, SA_ONSTACK);
