@@ -87,6 +87,7 @@ func drawBreakdown(results, into string) error {
 		"The program's thread records. The library's threads decode and schedule: one worker or more. " +
 		"A device's phases are means over its processors (`VPPS_PROFILE=1`). " +
 		"Without them its whole time is given, if that was measured (`VPPS_TIMES=1`).")
+	d.picture("breakdown", "Time a sentence, by phase")
 	for _, s := range sizesOf(rows) {
 		for _, who := range whosOf(rows) {
 			of := only(rows, func(r rate) bool { return r.size == s && r.who == who })

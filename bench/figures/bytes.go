@@ -41,6 +41,7 @@ func drawBytes(results, into string) error {
 	p.wide = 1.6
 	d.say("# Bytes of weights for 128 inputs")
 	d.say("Megabytes (10^6) of parameters that processors asked memory for while 128 inputs were trained.")
+	d.picture("bytes", "Weights loaded, by application and batch size")
 	q := p.panel("Weights loaded for 128 inputs", "MB", "")
 	batches, whos := batchesOf(rows), whosOf(rows)
 	if len(whos) == 1 {

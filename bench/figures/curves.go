@@ -74,6 +74,7 @@ func drawCurves(results, into string) error {
 		"Both devices jump alike, as the curves over updates show: it is the training's noise, not the device's.")
 	d.say("- **Decline.** The training data are small, and a GPU passes over them hundreds of times in two minutes. " +
 		"The model then learns them by heart, and its held-out loss grows. A program keeps the model of the best score.")
+	d.picture("curves", "Held-out score over time and over updates")
 	for from := 0; from < len(all); {
 		to := from
 		for to < len(all) && all[to].size == all[from].size {

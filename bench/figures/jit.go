@@ -77,6 +77,7 @@ func drawJIT(results, into string) error {
 	d.say("# From start to first batch")
 	d.say("Seconds of a process that makes an application's model, medians. " +
 		"A cold start has an empty cache of kernels, a warm one a filled cache.")
+	d.picture("jit", "Seconds from start to first batch")
 	p.wide = max(1, vg.Length(len(all))/5)
 	q := p.panel("From start to first batch, cold and warm", "", "seconds")
 	var below *plotter.BarChart

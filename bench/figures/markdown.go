@@ -35,6 +35,9 @@ func (d *document) say(format string, args ...any) {
 	d.text.WriteString("\n\n")
 }
 
+// picture shows a figure of the same folder.
+func (d *document) picture(name, text string) { fmt.Fprintf(&d.text, "![%s](%s.png)\n\n", text, name) }
+
 // table writes lines of cells under a head; the first column is text.
 func (d *document) table(head []string, lines [][]string) {
 	d.line(head)

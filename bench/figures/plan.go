@@ -98,6 +98,7 @@ func drawPlan(results, into string) error {
 	d.say("# Which SM holds what")
 	d.say("The plan of the cost model for the Tree-LSTM example, of an NVIDIA H200's size. `go generate ./bench/plan` makes it without a GPU. " +
 		"Registers are those of one thread. A partition is some rows of a matrix, held by one SM.")
+	d.picture("plan", "Registers of a thread, by SM")
 	planTable(d, all, names)
 	if err := p.write(into + "/plan.png"); err != nil {
 		return err

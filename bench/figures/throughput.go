@@ -67,6 +67,7 @@ func drawRates(rates []rate, into, name, title string, columns int) error {
 	d.say("Sentences per second of whole steps: building the graph, forward, backward and update. Each rate is a median. "+
 		"Rows that end in \"forward only\" are without training. Bars in the picture end at the slowest and the fastest window. "+
 		"DyNet's rates are %s. Two of them in one cell are from two hosts.", notHere)
+	d.picture(name, title)
 	peers := len(bestRecorded(rates)) > 0
 	for _, s := range sizesOf(rates) {
 		rows := only(rates, func(r rate) bool { return r.size == s })
@@ -202,7 +203,7 @@ func ratesTable(d *document, s size, rows []rate, withoutPeer bool) {
 		}
 		name := who
 		if recorded {
-			name += " (" + notHere + ")"
+			name += " (recorded)"
 		}
 		lines = append(lines, cellsOf(name, batches, of, rateCell))
 		if !recorded && len(best) > 0 && !onCPU(who) {
