@@ -15,7 +15,8 @@
 # make abi        test/abi/vpps.abi, the record of the C interface, after additions to include/vpps.h
 # make figures    build/figures, a static program that measures and draws, and with it docs/figures from
 #                 the CSV files in RESULTS (bench/results)
-# make site       build/site/html, a web site of README and docs/; needs python3 with venv, and downloads MkDocs
+# make site       build/site/html, a web site of README, docs/ and the reference; needs python3 with venv, and doxygen,
+#                 and downloads MkDocs
 # make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured
 # make uninstall  removes what make install puts there
 # make dist       build/dist/libvpps-VERSION-linux-MACHINE.tar.gz, which works wherever it is unpacked, without Go
@@ -263,9 +264,10 @@ abi:
 	$(GO) run ./test/abi -record
 
 # A name without a description is an error.
+DOXYGEN = (cat docs/Doxyfile; echo PROJECT_NUMBER = $(VERSION); echo OUTPUT_DIRECTORY = $(1)) | doxygen -
 reference:
 	@mkdir -p $(B)
-	(cat docs/Doxyfile; echo PROJECT_NUMBER = $(VERSION); echo OUTPUT_DIRECTORY = $(B)/reference) | doxygen -
+	$(call DOXYGEN,$(B)/reference)
 
 # Measures on machines without Go, and draws on others.
 RESULTS ?= bench/results
@@ -280,6 +282,7 @@ PAGES := README.md CHANGELOG.md LICENSE SECURITY.md docs include cpp_examples be
 site: $(B)/site/venv/done
 	rm -rf $(B)/site/pages && mkdir -p $(B)/site/pages/bench
 	for p in $(PAGES); do ln -s $(CURDIR)/$$p $(B)/site/pages/$$p || exit 1; done
+	$(call DOXYGEN,$(B)/site/pages/reference)
 	NO_MKDOCS_2_WARNING=1 $(B)/site/venv/bin/mkdocs build --quiet --strict -f docs/site/mkdocs.yml
 	@echo "$(CURDIR)/$(B)/site/html/index.html"
 $(B)/site/venv/done: docs/site/requirements.txt

@@ -94,6 +94,22 @@ func TestConfigurationHasEveryFlagAndOption(t *testing.T) {
 		`"(\w+)": *\{&s\.`), "transposed"))
 }
 
+// The variables that make takes from the command line: those with a default, and those that are read and never set.
+func TestConfigurationHasEveryVariableOfMake(t *testing.T) {
+	makefile := read(t, "../Makefile")
+	makesOwn := []string{"MAKE", "MAKECMDGOALS", "MAKEFILE_LIST", "CURDIR", "AR"}
+	var want []string
+	for _, m := range regexp.MustCompile(`\$\(([A-Z_]+)\)`).FindAllStringSubmatch(makefile, -1) {
+		name := m[1]
+		set := regexp.MustCompile(`(?m)^(export |[^\t#\n]*: )?` + name + `\s*[:+]?=`).MatchString(makefile)
+		byDefault := regexp.MustCompile(`(?m)^` + name + `\s*\?=`).MatchString(makefile)
+		if (byDefault || !set) && !slices.Contains(makesOwn, name) && !slices.Contains(want, name) {
+			want = append(want, name)
+		}
+	}
+	holds(t, "manual/configuration.md", "Variables of make", want)
+}
+
 // members lists those of a struct of options in vpps.h, but for its size.
 func members(t *testing.T, of string) []string {
 	t.Helper()

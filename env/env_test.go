@@ -14,7 +14,7 @@ import (
 
 func TestWhatIsMalformedIsSaid(t *testing.T) {
 	for _, c := range []struct{ name, value, line string }{
-		{"VPPS_THREADS", "abc", "libvpps: VPPS_THREADS=abc, threads of the CPU executor, is ignored: it takes a whole number from 1 to 4096"},
+		{"VPPS_THREADS", "abc", "libvpps: VPPS_THREADS=abc, threads of the CPU executor, is ignored: it takes a whole number from 1 to 1024"},
 		{"VPPS_THREADS", "0", "whole number"},
 		{"VPPS_THREADS", "2.5", "whole number"},
 		{"VPPS_THREADS", "99999999999999999999", "whole number"},

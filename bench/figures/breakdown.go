@@ -83,9 +83,11 @@ func drawBreakdown(results, into string) error {
 	rows = medians(rows)
 	p, d := newPicture(3), &document{}
 	d.say("# Where the time goes")
-	d.say("Microseconds a sentence. Host and device work at the same time, so they do not add up. " +
-		"Record is the program's thread; decode and schedule are the library's, on one or more workers. " +
-		"A device's phases are means over its processors; without them its whole time is given, and nothing if that was not measured (`VPPS_TIMES=1`; the phases, `VPPS_PROFILE=1`).")
+	d.say("Microseconds a sentence. Host and device work at the same time, so their times do not add up. " +
+		"The program's thread records. The library's threads decode and schedule: one worker or more. " +
+		"A device's phases are means over its processors (`VPPS_PROFILE=1`). " +
+		"Without them its whole time is given, if that was measured (`VPPS_TIMES=1`).")
+	d.picture("breakdown", "Time a sentence, by phase")
 	for _, s := range sizesOf(rows) {
 		for _, who := range whosOf(rows) {
 			of := only(rows, func(r rate) bool { return r.size == s && r.who == who })
@@ -122,6 +124,7 @@ func breakdownPanel(p *picture, d *document, title string, rows []rate) {
 	}
 	q.X.Tick.Marker = ticks
 	q.X.Min, q.X.Max = -0.6, float64(len(batches))-0.4
+	aboveBars(q)
 	var lines [][]string
 	for _, f := range append(append([]phase{}, hostPhases...), device...) {
 		lines = append(lines, cellsOf(f.name, batches, of, func(r rate) string { return figures(f.of(r.more[f.column], r)) }))
@@ -147,18 +150,21 @@ func stack(p *picture, q *plot.Plot, phases []phase, batches []int, of map[int]r
 	}
 }
 
-// phaseColour: blues for the host, warm colours for the device.
+// aboveBars keeps the highest bar away from the panel's edge.
+func aboveBars(q *plot.Plot) { q.Y.Max *= 1.06 }
+
+// phaseColour: shades of the CPU's colour for the host, and from green to the GPU's blue for the device.
 func phaseColour(of phase) color.Color {
 	for k, p := range hostPhases {
 		if p.name == of.name {
-			return []color.RGBA{{158, 202, 225, 255}, {66, 146, 198, 255}, {8, 69, 148, 255}}[k]
+			return []color.RGBA{{254, 217, 142, 255}, {230, 159, 0, 255}, {153, 82, 0, 255}}[k]
 		}
 	}
 	for k, p := range devicePhases {
 		if p.name == of.name {
-			return []color.RGBA{{0, 158, 115, 255}, {254, 217, 118, 255}, {253, 141, 60, 255}, {227, 26, 28, 255},
-				{128, 0, 38, 255}, {150, 120, 180, 255}, {200, 200, 200, 255}}[k]
+			return []color.RGBA{{0, 0, 0, 255}, {199, 233, 180, 255}, {80, 190, 190, 255}, {0, 114, 178, 255},
+				{8, 29, 88, 255}, {150, 120, 180, 255}, {210, 210, 210, 255}}[k]
 		}
 	}
-	return color.RGBA{253, 141, 60, 255}
+	return style("").colour
 }

@@ -3,9 +3,14 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
+	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
 )
 
 // traffic is what processors asked memory for, in megabytes per 128 inputs.
@@ -33,35 +38,51 @@ func drawBytes(results, into string) error {
 	}
 	rows = medians(rows)
 	p, d := newPicture(1), &document{}
+	p.wide = 1.6
 	d.say("# Bytes of weights for 128 inputs")
 	d.say("Megabytes (10^6) of parameters that processors asked memory for while 128 inputs were trained.")
-	q := p.panel("Weights loaded for 128 inputs", "batch size", "MB")
+	d.picture("bytes", "Weights loaded, by application and batch size")
+	q := p.panel("Weights loaded for 128 inputs", "MB", "")
+	batches, whos := batchesOf(rows), whosOf(rows)
+	if len(whos) == 1 {
+		q.Title.Text += ", " + strings.TrimPrefix(whos[0], "libvpps, ")
+	}
+	// A line for each application and device, with a point for each batch size: curves would cover each other.
+	var names []string
+	points := make([]plotter.XYs, len(batches))
 	least, most := math.Inf(1), 0.0
 	for _, s := range sizesOf(rows) {
-		for _, who := range whosOf(rows) {
+		for _, who := range whos {
 			of := only(rows, func(r rate) bool { return r.size == s && r.who == who })
 			if len(of) == 0 {
 				continue
 			}
 			name := s.title() + ", " + strings.TrimPrefix(who, "libvpps, ")
-			var xys plotter.XYs
-			for _, b := range batchesOf(of) {
-				for _, r := range of {
-					if r.batch == b {
-						xys = append(xys, plotter.XY{X: float64(b), Y: loads(r)})
-						least, most = math.Min(least, loads(r)), math.Max(most, loads(r))
-					}
-				}
-			}
-			line, points := linePoints(p, name, xys)
-			q.Add(line, points)
-			p.explain(name, line)
 			bytesTable(d, name, of)
+			if len(whos) == 1 {
+				name = s.title()
+			}
+			names = append(names, name)
+			for _, r := range of {
+				k := slices.Index(batches, r.batch)
+				points[k] = append(points[k], plotter.XY{X: loads(r), Y: float64(-len(names))})
+				least, most = math.Min(least, loads(r)), math.Max(most, loads(r))
+			}
 		}
 	}
-	batches := batchesOf(rows)
-	logAxis(&q.X, float64(batches[0]), float64(batches[len(batches)-1]), batchTicks(batches))
-	logAxis(&q.Y, least, most, logTicks(least/1.15, most*1.15, true))
+	glyphs := []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}}
+	for k, b := range batches {
+		scatter := &plotter.Scatter{XYs: points[k], GlyphStyle: plotter.DefaultGlyphStyle}
+		scatter.Color, scatter.Shape, scatter.Radius = style("").colour, glyphs[k%len(glyphs)], vg.Points(4)
+		q.Add(scatter)
+		p.explain("batches of "+strconv.Itoa(b), scatter)
+	}
+	var ticks plot.ConstantTicks
+	for k, name := range names {
+		ticks = append(ticks, plot.Tick{Value: float64(-k - 1), Label: name})
+	}
+	q.Y.Tick.Marker, q.Y.Min, q.Y.Max = ticks, -float64(len(names))-0.6, -0.4
+	logAxis(&q.X, least, most, logTicks(least/1.15, most*1.15, true))
 	if err := p.write(into + "/bytes.png"); err != nil {
 		return err
 	}

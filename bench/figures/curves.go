@@ -3,7 +3,9 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sort"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -22,6 +24,8 @@ type course struct {
 	seed   string
 	looks  []look
 }
+
+func (c *course) onCPU() bool { return strings.HasPrefix(c.device, "CPU") }
 
 func readCurves(path string) ([]*course, error) {
 	t, err := readTable(path, "app", "device", "hidden", "embed", "seed", "updates", "seconds", "dev_loss", "dev_score")
@@ -62,8 +66,15 @@ func drawCurves(results, into string) error {
 	}
 	p, d := newPicture(2), &document{}
 	d.say("# Held-out score as training goes on")
-	d.say("Looks at the held-out sentences take no training time. The same seed gives both devices the same batches: " +
-		"the last column holds the held-out losses of the first 50 updates against those of the run before with the same seed.")
+	d.say("Looks at the held-out sentences take no training time. The same seed gives both devices the same batches. " +
+		"The last column compares held-out losses of the first 50 updates with those of the run before that has the same seed.")
+	d.say("- **What the score is.** Trees: the share of sentences whose class is right. Taggers: the share of words. " +
+		"A flat piece is a model that gives the most frequent answer to all.")
+	d.say("- **Noise.** The learning rate stays as it is, so single batches of 16 move the score up and down. " +
+		"Both devices jump alike, as the curves over updates show: it is the training's noise, not the device's.")
+	d.say("- **Decline.** The training data are small, and a GPU passes over them hundreds of times in two minutes. " +
+		"The model then learns them by heart, and its held-out loss grows. A program keeps the model of the best score.")
+	d.picture("curves", "Held-out score over time and over updates")
 	for from := 0; from < len(all); {
 		to := from
 		for to < len(all) && all[to].size == all[from].size {
@@ -80,14 +91,17 @@ func drawCurves(results, into string) error {
 }
 
 func curvePanels(p *picture, runs []*course) {
-	curvePanel(p, p.panel(runs[0].title(), "seconds", "held-out score"), runs, func(l look) float64 { return l.seconds })
-	curvePanel(p, p.panel(runs[0].title(), "updates", "held-out score"), runs, func(l look) float64 { return l.updates })
+	curvePanel(p, p.panel(runs[0].title()+", by time", "seconds", "held-out score"), runs, func(l look) float64 { return l.seconds })
+	curvePanel(p, p.panel(runs[0].title()+", by updates", "updates", "held-out score"), runs, func(l look) float64 { return l.updates })
 }
 
 // curvePanel draws over a logarithmic axis, as each look comes after a fifth more updates than the
-// one before. The look before any training has no place on it.
+// one before. The look before any training has no place on it. GPUs come first, in wide lines: a CPU's
+// thin line on top shows both where they agree.
 func curvePanel(p *picture, q *plot.Plot, runs []*course, x func(look) float64) {
 	least, most := math.Inf(1), 0.0
+	runs = slices.Clone(runs)
+	sort.SliceStable(runs, func(i, j int) bool { return !runs[i].onCPU() && runs[j].onCPU() })
 	for _, r := range runs {
 		var xys plotter.XYs
 		for _, l := range r.looks {
@@ -99,9 +113,11 @@ func curvePanel(p *picture, q *plot.Plot, runs []*course, x func(look) float64) 
 		if len(xys) == 0 {
 			continue
 		}
-		colour, _ := p.style(r.device)
 		line := &plotter.Line{XYs: xys, LineStyle: plotter.DefaultLineStyle}
-		line.Color, line.Width = colour, vg.Points(1.4)
+		line.Color, line.Width = style(r.device).colour, vg.Points(2.4)
+		if r.onCPU() {
+			line.Width = vg.Points(1)
+		}
 		q.Add(line)
 		p.explain(r.device, line)
 	}
@@ -114,9 +130,12 @@ func curveTable(d *document, runs []*course) {
 	d.say("## %s", runs[0].title())
 	var lines [][]string
 	for k, r := range runs {
-		last, best := r.looks[len(r.looks)-1], 0.0
+		last, best, least := r.looks[len(r.looks)-1], 0.0, math.Inf(1)
 		for _, l := range r.looks {
 			best = math.Max(best, l.score)
+			if l.loss < least { // not NaN
+				least = l.loss
+			}
 		}
 		worst := ""
 		for _, before := range runs[:k] {
@@ -125,9 +144,9 @@ func curveTable(d *document, runs []*course) {
 			}
 		}
 		lines = append(lines, []string{r.device + ", seed " + r.seed, figures(last.updates), figures(last.seconds),
-			fmt.Sprintf("%.4f", last.score), fmt.Sprintf("%.4f", best), worst})
+			fmt.Sprintf("%.4f", last.score), fmt.Sprintf("%.4f", best), fmt.Sprintf("%.3f", last.loss), fmt.Sprintf("%.3f", least), worst})
 	}
-	d.table([]string{"run", "updates", "seconds", "last score", "best score", "worst early difference"}, lines)
+	d.table([]string{"run", "updates", "seconds", "last score", "best score", "last loss", "least loss", "worst early difference"}, lines)
 }
 
 // earlyDifference is the largest relative difference of the losses at the same numbers of updates,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"image/png"
 	"io"
 	"os"
@@ -79,15 +80,15 @@ func TestThroughput(t *testing.T) {
 	has(t, table, "libvpps, NVIDIA H200, forward only", "6,000", "20,000")
 	has(t, table, "libvpps, NVIDIA H200 ÷ DyNet's best recorded", "10.0", "")
 	has(t, table, "PyTorch, eager", "500", "")
-	has(t, table, "DyNet-AB ("+notHere+")", "200/240", "")
-	has(t, table, "DyNet-DB ("+notHere+")", "220", "")
+	has(t, table, "DyNet-AB (recorded)", "200/240", "")
+	has(t, table, "DyNet-DB (recorded)", "220", "")
 	has(t, table, "libvpps, CPU, 2 threads, DyNet's calls, adam", "70")
 	text, err := os.ReadFile(table)
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "512/128", "of another figure")
 	require.NotContains(t, string(text), "12,345", "of a size that has no panel")
-	// Two panels of 420 by 310 pixels, six names in two columns of 24 pixels a line, 10 points.
-	measures(t, into+"/throughput.png", 840, 310+3*24+14)
+	// Two panels of 420 by 310 pixels, six names of 19 pixels a line, too long for two columns, 10 points.
+	measures(t, into+"/throughput.png", 840, 310+6*19+14)
 }
 
 func TestHiddenTakesItsPart(t *testing.T) {
@@ -102,7 +103,7 @@ func TestHiddenTakesItsPart(t *testing.T) {
 	require.Less(t, strings.Index(string(text), "Tree-LSTM 128/128"), strings.Index(string(text), "Tree-LSTM 512/128"))
 	require.NotContains(t, string(text), "256/256")
 	has(t, into+"/hidden.md", "libvpps, NVIDIA H200", "1,500")
-	measures(t, into+"/hidden.png", 840, 310+24+14)
+	measures(t, into+"/hidden.png", 840, 310+19+14)
 }
 
 func TestBreakdownIsPerSentence(t *testing.T) {
@@ -115,7 +116,7 @@ func TestBreakdownIsPerSentence(t *testing.T) {
 	has(t, into+"/breakdown.md", "host: decode", "15")
 	has(t, into+"/breakdown.md", "host: schedule", "240")
 	has(t, into+"/breakdown.md", "device", "250")
-	measures(t, into+"/breakdown.png", 420, 310+4*24+14)
+	measures(t, into+"/breakdown.png", 420, 310+2*19+14)
 }
 
 func TestBreakdownTakesThePhasesThatThereAre(t *testing.T) {
@@ -138,7 +139,7 @@ func TestBytesAreFor128Inputs(t *testing.T) {
 	require.NoError(t, drawBytes(results, into))
 	has(t, into+"/bytes.md", "loaded into registers", "96")
 	has(t, into+"/bytes.md", "read again for each use", "16")
-	measures(t, into+"/bytes.png", 420, 310+24+14)
+	measures(t, into+"/bytes.png", 672, 310+19+14)
 }
 
 func TestJIT(t *testing.T) {
@@ -149,7 +150,7 @@ func TestJIT(t *testing.T) {
 	require.NoError(t, drawJIT(results, into))
 	has(t, into+"/jit.md", "RvNN 512, cold", "0.100", "0.001", "0.002", "0.003", "32.000", "0.050", "0.009", "32.16")
 	has(t, into+"/jit.md", "RvNN 512, warm", "0.090", "0.001", "0.002", "0.004", "0.000", "0.050", "0.010", "0.16")
-	measures(t, into+"/jit.png", 420, 310+7*24+14)
+	measures(t, into+"/jit.png", 420, 310+7*19+14)
 }
 
 func TestCurves(t *testing.T) {
@@ -160,9 +161,91 @@ func TestCurves(t *testing.T) {
 		"treelstm,vpps,\"cpu: 2 threads, up to 2\",sgd,256,256,16,1,80,1280,8,-nan,-nan,0.3\n")
 	into := t.TempDir()
 	require.NoError(t, drawCurves(results, into))
-	has(t, into+"/curves.md", "NVIDIA H200, seed 1", "80", "0.900", "0.4000", "0.5000", "")
-	has(t, into+"/curves.md", "CPU, 2 threads, seed 1", "80", "8", "0.3000", "0.3000", "5.0e-02")
-	measures(t, into+"/curves.png", 840, 310+24+14)
+	has(t, into+"/curves.md", "NVIDIA H200, seed 1", "80", "0.900", "0.4000", "0.5000", "1.500", "1.500", "")
+	has(t, into+"/curves.md", "CPU, 2 threads, seed 1", "80", "8", "0.3000", "0.3000", "NaN", "1.890", "5.0e-02")
+	measures(t, into+"/curves.png", 840, 310+19+14)
+}
+
+func TestPlan(t *testing.T) {
+	results := folder(t, "plan.csv", "matrix,processor,copy,row,rows,columns,register,registers\n"+
+		"interpreter,-1,0,0,0,0,0,80\nW,0,0,0,32,256,80,32\nW,1,0,32,18,256,80,32\nV,2,0,0,5,64,80,8\nW,3,1,0,32,256,80,32\nW,4,1,32,18,256,80,32\nfree,-1,0,0,0,0,112,143\n")
+	into := t.TempDir()
+	require.NoError(t, drawPlan(results, into))
+	has(t, into+"/plan.md", "W", "50 x 256", "2", "2", "32", "0 to 1, 3 to 4")
+	has(t, into+"/plan.md", "V", "5 x 64", "1", "1", "8", "2")
+}
+
+func TestTimeline(t *testing.T) {
+	var file strings.Builder
+	file.WriteString(`[{"name":"thread_name","ph":"M","pid":1,"tid":1,"args":{"name":"program"}},{"name":"thread_name","ph":"M","pid":1,"tid":5,"args":{"name":"device"}}`)
+	for k := range 20 { // The device works half of the time, but for the first batches.
+		fmt.Fprintf(&file, `,{"name":"record","ph":"X","pid":1,"tid":1,"ts":%d,"dur":500,"args":{"batch":%d}}`, 2000*k, k)
+		if k > 4 {
+			fmt.Fprintf(&file, `,{"name":"kernel","ph":"X","pid":1,"tid":5,"ts":%d,"dur":1000,"args":{"batch":%d}}`, 2000*k+500, k)
+		}
+	}
+	file.WriteString("]")
+	results := folder(t, "h200-bilstm-timeline.json", file.String())
+	into := t.TempDir()
+	require.NoError(t, drawTimeline(results, into))
+	require.FileExists(t, into+"/timeline.png")
+	_, events, err := readTimeline(timelineFile(results))
+	require.NoError(t, err)
+	require.Len(t, events, 35)
+	require.Equal(t, 8000.0, typical(events), "of the first piece with five kernels in six batches")
+
+	require.ErrorContains(t, drawTimeline(folder(t, "h200-bilstm-timeline.json", "[{]"), into), "h200-bilstm-timeline.json: ")
+	require.ErrorIs(t, drawTimeline(folder(t, "h200-bilstm-timeline.json", "[]"), into), errNoRows)
+}
+
+// A device or a peer has one colour, whatever else is in a picture, and no two of them have the same.
+func TestColoursBelongToDevicesAndPeers(t *testing.T) {
+	require.Equal(t, style("NVIDIA H200"), style("libvpps, NVIDIA H200"))
+	require.Equal(t, style("CPU, 2 threads"), style("libvpps, CPU, 8 threads"))
+	seen := map[any]string{}
+	for _, name := range []string{"NVIDIA H200", "CPU, 2 threads", "PyTorch, hand-written backward fp32", "PyTorch, level-batched autograd fp32",
+		"PyTorch, nn.LSTM cuDNN packed fp32", "PyTorch, eager", "DyNet-AB", "libvpps, NVIDIA H200, DyNet's calls"} {
+		colour := style(name).colour
+		require.Empty(t, seen[colour], name)
+		seen[colour] = name
+	}
+}
+
+// Names of a legend have room: no column of them reaches into the next one or over the edge.
+func TestNamesOfALegendDoNotOverlap(t *testing.T) {
+	for _, names := range [][]string{
+		{"libvpps, NVIDIA H200", "DyNet's best variant (" + notHere + ")", "3 times DyNet's best", "6 times DyNet's best"},
+		{"a", "b", "c", "d", "e", "f", "g"},
+		{strings.Repeat("long ", 20), "b"},
+	} {
+		p := newPicture(2)
+		p.panel("", "", "")
+		p.panel("", "", "")
+		for _, name := range names {
+			p.explain(name, nil)
+		}
+		columns, widths := p.legendColumns()
+		room, _ := p.extentOfPanels()
+		count, total := 0, 2*margin-legendGap
+		for c, column := range columns {
+			count += len(column)
+			total += widths[c]
+			for _, e := range column {
+				require.Less(t, legendThumb+legendText.Width(e.name), widths[c])
+			}
+		}
+		require.Equal(t, len(names), count)
+		require.LessOrEqual(t, total, room)
+	}
+}
+
+func TestParagraphsAreWrapped(t *testing.T) {
+	var d document
+	d.say("%s", strings.Repeat("word ", 50))
+	for _, line := range strings.Split(d.text.String(), "\n") {
+		require.LessOrEqual(t, len(line), 120)
+	}
+	require.Equal(t, 50, strings.Count(d.text.String(), "word"))
 }
 
 func TestBadFilesAreNamedWithTheLine(t *testing.T) {
@@ -227,4 +310,20 @@ func TestNumbers(t *testing.T) {
 	}
 	require.Equal(t, 2.5, median([]float64{4, 1, 2, 3}))
 	require.Equal(t, 2.0, median([]float64{9, 1, 2}))
+}
+
+// The tables in docs/figures are those of the rows in bench/results.
+func TestTheTablesOfTheRepositoryAreTodays(t *testing.T) {
+	into := t.TempDir()
+	require.NoError(t, drawAll("../results", into, io.Discard))
+	pages, err := filepath.Glob(into + "/*.md")
+	require.NoError(t, err)
+	require.NotEmpty(t, pages)
+	for _, page := range pages {
+		now, err := os.ReadFile(page)
+		require.NoError(t, err)
+		recorded, err := os.ReadFile("../../docs/figures/" + filepath.Base(page))
+		require.NoError(t, err)
+		require.Equal(t, string(recorded), string(now), "make figures")
+	}
 }

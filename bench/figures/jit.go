@@ -10,18 +10,19 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// What a start consists of, columns of build/bench/startup in milliseconds, one after the other.
+// What a start consists of, columns of build/bench/startup in milliseconds, one after the other. As in the breakdown
+// the host has shades of the CPU's colour, the device of the GPU's.
 var startParts = []struct {
 	name, column string
 	colour       color.RGBA
 }{
-	{"context: driver and NVRTC", "context", color.RGBA{200, 200, 200, 255}},
-	{"plan", "plan", color.RGBA{0, 158, 115, 255}},
-	{"the kernel's text", "source", color.RGBA{158, 202, 225, 255}},
-	{"cache", "cache", color.RGBA{66, 146, 198, 255}},
-	{"compiler", "compiler", color.RGBA{227, 26, 28, 255}},
-	{"loading the kernel", "load", color.RGBA{253, 141, 60, 255}},
-	{"first batch", "first_fb", color.RGBA{254, 217, 118, 255}},
+	{"context: driver and NVRTC", "context", color.RGBA{210, 210, 210, 255}},
+	{"plan", "plan", color.RGBA{0, 0, 0, 255}},
+	{"the kernel's text", "source", color.RGBA{254, 217, 142, 255}},
+	{"cache", "cache", color.RGBA{153, 82, 0, 255}},
+	{"compiler", "compiler", color.RGBA{230, 159, 0, 255}},
+	{"loading the kernel", "load", color.RGBA{80, 190, 190, 255}},
+	{"first batch", "first_fb", color.RGBA{0, 114, 178, 255}},
 }
 
 // A start is how long the parts take for one application, cold or warm, on one device.
@@ -74,8 +75,10 @@ func drawJIT(results, into string) error {
 	}
 	p, d := newPicture(1), &document{}
 	d.say("# From start to first batch")
-	d.say("Seconds of a process that makes an application's model, with an empty cache of kernels (cold) and with a filled one (warm); medians.")
-	p.wide = max(1, vg.Length(len(all))/6)
+	d.say("Seconds of a process that makes an application's model, medians. " +
+		"A cold start has an empty cache of kernels, a warm one a filled cache.")
+	d.picture("jit", "Seconds from start to first batch")
+	p.wide = max(1, vg.Length(len(all))/5)
 	q := p.panel("From start to first batch, cold and warm", "", "seconds")
 	var below *plotter.BarChart
 	for _, part := range startParts {
@@ -93,11 +96,12 @@ func drawJIT(results, into string) error {
 	}
 	var names []string
 	for _, s := range all {
-		names = append(names, s.app+"\n"+s.kind)
+		names = append(names, strings.Replace(titleOf(s.app), " with ", ",\n", 1)+"\n"+s.kind)
 	}
 	q.NominalX(names...)
-	q.X.Tick.Label.Font.Size = vg.Points(7)
+	q.X.Tick.Label.Font.Size = vg.Points(9)
 	q.X.Min, q.X.Max = -0.6, float64(len(all))-0.4
+	aboveBars(q)
 	startTable(d, all)
 	if err := p.write(into + "/jit.png"); err != nil {
 		return err

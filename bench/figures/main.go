@@ -14,7 +14,7 @@ import (
 const usage = `usage: figures FIGURE [--results DIR] [--into DIR]
        figures measure [flags]
 
-Draws DIR/FIGURE.png and writes its numbers as tables into DIR/FIGURE.md (docs/figures) from CSV
+Draws DIR/FIGURE.png and writes its numbers as tables into DIR/FIGURE.md (docs/figures) from
 files in the folder of results (bench/results):
 
   throughput  rows.csv, torch.csv, dynet-recorded.csv: whole steps by batch size
@@ -23,6 +23,8 @@ files in the folder of results (bench/results):
   bytes       rows.csv: bytes of weights that 128 inputs need
   jit         jit.csv: from start to first batch, with an empty and a filled cache of kernels
   curves      curves.csv: held-out score over time and over updates
+  plan        plan.csv: which SM holds what
+  timeline    h200-bilstm-timeline.json: what program, workers and device do at the same time
   all         those of which there are rows
 
 measure writes rows.csv, torch.csv, jit.csv and curves.csv; its flags: figures measure --help
@@ -37,6 +39,7 @@ type figure struct {
 var all = []figure{
 	{"throughput", drawThroughput}, {"hidden", drawHidden}, {"breakdown", drawBreakdown},
 	{"bytes", drawBytes}, {"jit", drawJIT}, {"curves", drawCurves},
+	{"plan", drawPlan}, {"timeline", drawTimeline},
 }
 
 func main() {

@@ -12,7 +12,31 @@ import (
 // A document collects a figure's tables.
 type document struct{ text strings.Builder }
 
-func (d *document) say(format string, args ...any) { fmt.Fprintf(&d.text, format+"\n\n", args...) }
+// say writes a paragraph, a list item or a heading, in lines of at most 120 characters.
+func (d *document) say(format string, args ...any) {
+	length, indent := 0, ""
+	if strings.HasPrefix(format, "- ") {
+		indent = "  " // of a list item's further lines
+	}
+	for _, word := range strings.Fields(fmt.Sprintf(format, args...)) {
+		n := len([]rune(word))
+		switch {
+		case length == 0:
+		case length+1+n > 120:
+			d.text.WriteString("\n" + indent)
+			length = len(indent)
+		default:
+			d.text.WriteString(" ")
+			length++
+		}
+		d.text.WriteString(word)
+		length += n
+	}
+	d.text.WriteString("\n\n")
+}
+
+// picture shows a figure of the same folder.
+func (d *document) picture(name, text string) { fmt.Fprintf(&d.text, "![%s](%s.png)\n\n", text, name) }
 
 // table writes lines of cells under a head; the first column is text.
 func (d *document) table(head []string, lines [][]string) {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -18,9 +19,9 @@ import (
 type picture struct {
 	panels  []*plot.Plot
 	wide    vg.Length // times the usual width of a panel
+	high    vg.Length // times the usual height
 	columns int
 	entries []entry
-	styles  map[string]int
 }
 
 type entry struct {
@@ -31,12 +32,15 @@ type entry struct {
 const (
 	panelWidth  = 4.2 * vg.Inch
 	panelHeight = 3.1 * vg.Inch
-	legendLine  = 0.24 * vg.Inch
+	legendLine  = 0.19 * vg.Inch
+	legendThumb = 0.42 * vg.Inch // the line or box before a name
+	legendGap   = 0.25 * vg.Inch // between two columns of names
+	margin      = 0.17 * vg.Inch // left and right of the legend
 	dpi         = 100
 )
 
 func newPicture(columns int) *picture {
-	return &picture{columns: columns, wide: 1, styles: map[string]int{}}
+	return &picture{columns: columns, wide: 1, high: 1}
 }
 
 func (p *picture) panel(title, x, y string) *plot.Plot {
@@ -52,21 +56,35 @@ func (p *picture) panel(title, x, y string) *plot.Plot {
 	return q
 }
 
-// Colours that differ for colour-blind readers too.
-var colours = []color.RGBA{
-	{0, 114, 178, 255}, {213, 94, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255},
-	{86, 180, 233, 255}, {230, 159, 0, 255}, {0, 0, 0, 255},
+// A look of a device or a peer: colour and mark are the same in all pictures, and colour-blind readers tell them apart.
+type mark struct {
+	colour color.RGBA
+	glyph  draw.GlyphDrawer
 }
 
-// style is the same for a name in all panels.
-func (p *picture) style(name string) (color.Color, draw.GlyphDrawer) {
-	k, ok := p.styles[name]
-	if !ok {
-		k = len(p.styles)
-		p.styles[name] = k
+// marks lists devices and peers by a part of their names; the first that fits counts.
+var marks = []struct {
+	part string
+	mark
+}{
+	{"PyTorch, hand-written", mark{color.RGBA{213, 94, 0, 255}, draw.BoxGlyph{}}},
+	{"PyTorch, level-batched", mark{color.RGBA{0, 158, 115, 255}, draw.TriangleGlyph{}}},
+	{"PyTorch, nn.LSTM", mark{color.RGBA{204, 121, 167, 255}, draw.PyramidGlyph{}}},
+	{"PyTorch", mark{color.RGBA{150, 60, 40, 255}, draw.BoxGlyph{}}},
+	{"DyNet's calls", mark{color.RGBA{86, 180, 233, 255}, draw.RingGlyph{}}},
+	{"DyNet", mark{color.RGBA{120, 120, 120, 255}, draw.CrossGlyph{}}},
+	{"CPU", mark{color.RGBA{230, 159, 0, 255}, draw.RingGlyph{}}},
+	{"", mark{color.RGBA{0, 114, 178, 255}, draw.CircleGlyph{}}}, // a GPU
+}
+
+// style is that of a device or a peer.
+func style(name string) mark {
+	for _, m := range marks {
+		if strings.Contains(name, m.part) {
+			return m.mark
+		}
 	}
-	glyphs := []draw.GlyphDrawer{draw.CircleGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}}
-	return colours[k%len(colours)], glyphs[k%len(glyphs)]
+	panic("the last entry fits every name")
 }
 
 // explain puts a name into the legend, once.
@@ -79,12 +97,32 @@ func (p *picture) explain(name string, thumb plot.Thumbnailer) {
 	p.entries = append(p.entries, entry{name, thumb})
 }
 
-// legendColumns is 1 for narrow pictures, so that names have room.
-func (p *picture) legendColumns() int {
-	if p.width() == 1 && p.wide == 1 {
-		return 1
+var legendText = func() draw.TextStyle {
+	text := plot.NewLegend().TextStyle
+	text.Font.Size = vg.Points(11)
+	return text
+}()
+
+// legendColumns deals the names out to as many columns, up to three, as have room for them.
+func (p *picture) legendColumns() (columns [][]entry, widths []vg.Length) {
+	room, _ := p.extentOfPanels()
+	for n := min(3, len(p.entries)); n > 0; n-- {
+		columns, widths = nil, nil
+		total, lines := 2*margin-legendGap, (len(p.entries)+n-1)/n
+		for from := 0; from < len(p.entries); from += lines {
+			column := p.entries[from:min(from+lines, len(p.entries))]
+			widest := vg.Length(0)
+			for _, e := range column {
+				widest = max(widest, legendText.Width(e.name))
+			}
+			columns, widths = append(columns, column), append(widths, legendThumb+vg.Points(4)+widest+legendGap)
+			total += widths[len(widths)-1]
+		}
+		if total <= room {
+			break
+		}
 	}
-	return 2
+	return columns, widths
 }
 
 func (p *picture) width() int { return min(p.columns, len(p.panels)) }
@@ -92,12 +130,21 @@ func (p *picture) width() int { return min(p.columns, len(p.panels)) }
 func (p *picture) rows() int { return (len(p.panels) + p.columns - 1) / p.columns }
 
 func (p *picture) legendHeight() vg.Length {
-	lines := (len(p.entries) + p.legendColumns() - 1) / p.legendColumns()
+	lines := 0
+	columns, _ := p.legendColumns()
+	for _, c := range columns {
+		lines = max(lines, len(c))
+	}
 	return vg.Length(lines)*legendLine + vg.Points(10)
 }
 
+func (p *picture) extentOfPanels() (w, h vg.Length) {
+	return vg.Length(p.width()) * p.wide * panelWidth, vg.Length(p.rows()) * p.high * panelHeight
+}
+
 func (p *picture) extent() (w, h vg.Length) {
-	return vg.Length(p.width()) * p.wide * panelWidth, vg.Length(p.rows())*panelHeight + p.legendHeight()
+	w, h = p.extentOfPanels()
+	return w, h + p.legendHeight()
 }
 
 // write draws the picture into a PNG file, whose folder is made.
@@ -106,7 +153,7 @@ func (p *picture) write(path string) error {
 	image := vgimg.NewWith(vgimg.UseWH(w, h), vgimg.UseDPI(dpi))
 	all := draw.New(image)
 	p.drawPanels(draw.Crop(all, 0, 0, p.legendHeight(), 0))
-	p.drawLegend(draw.Crop(all, vg.Points(12), 0, vg.Points(4), p.legendHeight()-h))
+	p.drawLegend(draw.Crop(all, margin, 0, vg.Points(4), p.legendHeight()-h))
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
@@ -129,8 +176,9 @@ func (p *picture) drawPanels(on draw.Canvas) {
 	for k, q := range p.panels {
 		grid[k/p.columns][k%p.columns] = q
 	}
-	tiles := draw.Tiles{Rows: p.rows(), Cols: p.width(), PadX: vg.Points(8), PadY: vg.Points(8),
-		PadTop: vg.Points(4), PadLeft: vg.Points(4), PadRight: vg.Points(10)}
+	// The last number of an axis may stand over its end by half its width.
+	tiles := draw.Tiles{Rows: p.rows(), Cols: p.width(), PadX: vg.Points(22), PadY: vg.Points(8),
+		PadTop: vg.Points(4), PadLeft: vg.Points(4), PadRight: vg.Points(24)}
 	for i, line := range plot.Align(grid, tiles, on) {
 		for j, canvas := range line {
 			if grid[i][j] != nil {
@@ -141,21 +189,18 @@ func (p *picture) drawPanels(on draw.Canvas) {
 }
 
 func (p *picture) drawLegend(on draw.Canvas) {
-	columns := p.legendColumns()
-	lines := (len(p.entries) + columns - 1) / columns
-	width := (on.Max.X - on.Min.X) / vg.Length(columns)
-	for c := 0; c < columns; c++ {
+	columns, widths := p.legendColumns()
+	for c, column := range columns {
 		legend := plot.NewLegend()
 		legend.Left, legend.Top = true, true
-		legend.TextStyle.Font.Size = vg.Points(11)
-		legend.ThumbnailWidth = vg.Points(30)
+		legend.TextStyle = legendText
+		legend.ThumbnailWidth = legendThumb
 		legend.Padding = vg.Points(3)
-		for k := c * lines; k < min(len(p.entries), (c+1)*lines); k++ {
-			legend.Add(p.entries[k].name, p.entries[k].thumb)
+		for _, e := range column {
+			legend.Add(e.name, e.thumb)
 		}
-		part := on
-		part.Min.X += vg.Length(c) * width
-		legend.Draw(part)
+		legend.Draw(on)
+		on.Min.X += widths[c]
 	}
 }
 

@@ -268,3 +268,5 @@ func torchFile(results string) string    { return filepath.Join(results, "torch.
 func recordedFile(results string) string { return filepath.Join(results, "dynet-recorded.csv") }
 func curvesFile(results string) string   { return filepath.Join(results, "curves.csv") }
 func jitFile(results string) string      { return filepath.Join(results, "jit.csv") }
+func planFile(results string) string     { return filepath.Join(results, "plan.csv") }
+func timelineFile(results string) string { return filepath.Join(results, "h200-bilstm-timeline.json") }

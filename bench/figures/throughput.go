@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"image/color"
 	"io/fs"
 	"math"
 	"strings"
@@ -65,12 +64,16 @@ func drawHidden(results, into string) error {
 func drawRates(rates []rate, into, name, title string, columns int) error {
 	p, d := newPicture(columns), &document{}
 	d.say("# %s", title)
-	d.say("Sentences per second of whole steps (graph building, forward, backward, update), medians; below them without training, "+
-		"forward only. Bars in the picture end at the slowest and the fastest window. DyNet's rates are %s; where two are given, from two hosts.", notHere)
+	d.say("Sentences per second of whole steps: building the graph, forward, backward and update. Each rate is a median. "+
+		"Rows that end in \"forward only\" are without training. Bars in the picture end at the slowest and the fastest window. "+
+		"DyNet's rates are %s. Two of them in one cell are from two hosts.", notHere)
+	d.picture(name, title)
+	peers := len(bestRecorded(rates)) > 0
 	for _, s := range sizesOf(rates) {
 		rows := only(rates, func(r rate) bool { return r.size == s })
-		ratesPanel(p, s, rows)
-		ratesTable(d, s, rows)
+		without := peers && len(bestRecorded(rows)) == 0
+		ratesPanel(p, s, rows, without)
+		ratesTable(d, s, rows, without)
 	}
 	if err := p.write(into + "/" + name + ".png"); err != nil {
 		return err
@@ -89,8 +92,12 @@ func bestRecorded(rows []rate) map[int]float64 {
 	return best
 }
 
-func ratesPanel(p *picture, s size, rows []rate) {
-	q := p.panel(s.title(), "batch size", "sentences/s")
+func ratesPanel(p *picture, s size, rows []rate, withoutPeer bool) {
+	title := s.title()
+	if withoutPeer {
+		title += " (no rates of DyNet recorded)"
+	}
+	q := p.panel(title, "batch size", "sentences/s")
 	least, most := math.Inf(1), 0.0
 	show := func(points plotter.XYs) {
 		for _, xy := range points {
@@ -108,7 +115,7 @@ func ratesPanel(p *picture, s size, rows []rate) {
 		times  float64
 		dashes []vg.Length
 		name   string
-	}{{1, nil, "DyNet's best variant (" + notHere + ")"}, {3, []vg.Length{6, 3}, "3 times that"}, {6, []vg.Length{2, 2}, "6 times that"}} {
+	}{{1, nil, "DyNet's best variant (" + notHere + ")"}, {3, []vg.Length{6, 3}, "3 times DyNet's best"}, {6, []vg.Length{2, 2}, "6 times DyNet's best"}} {
 		if len(best) > 0 {
 			show(targetLine(p, q, target.name, best, batchesOf(rows), target.times, target.dashes))
 		}
@@ -124,6 +131,7 @@ type spread struct {
 	plotter.YErrors
 }
 
+// measuredLine draws a line and returns what the vertical axis has to hold.
 func measuredLine(p *picture, q *plot.Plot, who string, rows []rate) plotter.XYs {
 	var s spread
 	for _, b := range batchesOf(rows) {
@@ -135,7 +143,7 @@ func measuredLine(p *picture, q *plot.Plot, who string, rows []rate) plotter.XYs
 			}
 		}
 	}
-	line, points := linePoints(p, who, s.XYs)
+	line, points := linePoints(who, s.XYs)
 	bars, err := plotter.NewYErrorBars(s)
 	if err == nil { // else values are not finite, which the reader refuses
 		bars.Color = line.Color
@@ -143,15 +151,19 @@ func measuredLine(p *picture, q *plot.Plot, who string, rows []rate) plotter.XYs
 	}
 	q.Add(line, points)
 	p.explain(who, line)
-	return s.XYs
+	all := s.XYs
+	for _, r := range rows {
+		all = append(all, plotter.XY{Y: r.slowest}, plotter.XY{Y: r.fastest})
+	}
+	return all // the ends of the bars, too
 }
 
-func linePoints(p *picture, who string, xys plotter.XYs) (*plotter.Line, *plotter.Scatter) {
-	colour, glyph := p.style(who)
+func linePoints(who string, xys plotter.XYs) (*plotter.Line, *plotter.Scatter) {
+	look := style(who)
 	line, points := &plotter.Line{XYs: xys, LineStyle: plotter.DefaultLineStyle}, &plotter.Scatter{XYs: xys, GlyphStyle: plotter.DefaultGlyphStyle}
-	line.Color, points.Color = colour, colour
+	line.Color, points.Color = look.colour, look.colour
 	line.Width = vg.Points(1.6)
-	points.Shape, points.Radius = glyph, vg.Points(2.6)
+	points.Shape, points.Radius = look.glyph, vg.Points(2.6)
 	return line, points
 }
 
@@ -163,15 +175,18 @@ func targetLine(p *picture, q *plot.Plot, name string, best map[int]float64, bat
 		}
 	}
 	line := &plotter.Line{XYs: xys, LineStyle: plotter.DefaultLineStyle}
-	line.Color, line.Width, line.Dashes = color.Gray{120}, vg.Points(1.3), dashes
+	line.Color, line.Width, line.Dashes = style("DyNet").colour, vg.Points(1.3), dashes
 	q.Add(line)
 	p.explain(name, line)
 	return xys
 }
 
-func ratesTable(d *document, s size, rows []rate) {
+func ratesTable(d *document, s size, rows []rate, withoutPeer bool) {
 	batches := batchesOf(rows)
 	d.say("## %s", s.title())
+	if withoutPeer {
+		d.say("No rates of DyNet were recorded at this size.")
+	}
 	head := []string{"batch"}
 	for _, b := range batches {
 		head = append(head, figures(float64(b)))
@@ -188,7 +203,7 @@ func ratesTable(d *document, s size, rows []rate) {
 		}
 		name := who
 		if recorded {
-			name += " (" + notHere + ")"
+			name += " (recorded)"
 		}
 		lines = append(lines, cellsOf(name, batches, of, rateCell))
 		if !recorded && len(best) > 0 && !onCPU(who) {
