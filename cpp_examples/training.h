@@ -152,8 +152,11 @@ private:
   void look_if_due() {
     if (data.dev.empty() || done >= 1)
       return;
-    if (shape.wanted() ? shape.due(update.done()) : done >= next_look) {
+    // Between looks that patience counts lies a pass over the data.
+    const bool learned = !o.patience || passes() >= passes_at_look + 1;
+    if (shape.wanted() ? shape.due(update.done()) : done >= next_look && learned) {
       look();
+      passes_at_look = passes();
       next_look = done + 1.0 / o.looks;
     }
   }
@@ -175,6 +178,7 @@ private:
     looking += clock.seconds();
   }
 
+  double passes() const { return epoch + double(at) / double(order.size()); }
   double trained_seconds() const { return earlier + bar.seconds() - looking; }
 
   // ---- checkpoints: where in the data training is, and what it shows -------------------------
@@ -187,8 +191,9 @@ private:
     text.precision(17);
     text << setup() << '\n'
          << epoch << ' ' << at << ' ' << done << ' ' << sentences << ' ' << loss << ' ' << held_out
-         << ' ' << best << ' ' << looks_since_best << ' ' << trained_seconds() << ' ' << next_look
-         << ' ' << shape.next << ' ' << (trace.is_open() ? long(trace.tellp()) : 0) << '\n'
+         << ' ' << best << ' ' << looks_since_best << ' ' << passes_at_look << ' '
+         << trained_seconds() << ' ' << next_look << ' ' << shape.next << ' '
+         << (trace.is_open() ? long(trace.tellp()) : 0) << '\n'
          << random << '\n';
     for (size_t k : order)
       text << k << ' ';
@@ -205,13 +210,13 @@ private:
       throw std::runtime_error("--resume: " + o.checkpoint + " is of a program with " + then +
                                ", this one has " + setup());
     text >> epoch >> at >> done >> sentences >> loss >> held_out >> best >> looks_since_best >>
-        earlier >> next_look >> shape.next >> losses_written >> random;
+        passes_at_look >> earlier >> next_look >> shape.next >> losses_written >> random;
     for (size_t &k : order)
       text >> k;
     if (!text)
       throw std::runtime_error("--resume: " + o.checkpoint + " is not of this program");
     shape.rows = own["curve"];
-    done = finished(epoch + double(at) / double(order.size())); // there may be more to do now
+    done = finished(passes()); // there may be more to do now
     std::printf("going on from %s after %zu batches\n", o.checkpoint.c_str(), update.done());
   }
 
@@ -286,6 +291,7 @@ private:
   double next_look = 0;            // when so much is done
   double best = -1;                // held-out accuracy of all looks
   unsigned looks_since_best = 0;
+  double passes_at_look = -1; // over the data
   size_t sentences = 0;
   long losses_written = 0; // bytes, when the checkpoint was saved
 };

@@ -29,32 +29,33 @@ inline std::string bracketed(const tree &t, const std::vector<unsigned> &labels,
 }
 
 // A line for each node, indented by its depth.
-inline std::string drawn(const tree &t, const std::vector<unsigned> &labels, int n,
-                         size_t depth = 0) {
+inline std::string drawn(const tree_corpus &data, const tree &t,
+                         const std::vector<unsigned> &labels, int n, size_t depth = 0) {
   const tree_node &node = t.nodes[size_t(n)];
   const unsigned label = labels[size_t(n)];
   std::string text = std::string(2 * depth, ' ') +
                      in_label_colour(std::to_string(label) + " " + words_below(t, n), label);
+  if (node.is_word())
+    return text + (int(node.word_id) == data.words.get_unk_id() ? " (unknown)" : "");
   for (int child : {node.left, node.right})
-    if (child >= 0)
-      text += "\n" + drawn(t, labels, child, depth + 1);
+    text += "\n" + drawn(data, t, labels, child, depth + 1);
   return text;
 }
 
 // labels: of every node, or of the sentence alone. To look at, or on one line.
-inline std::string text_of_answers(const tree_corpus &, const tree &t,
+inline std::string text_of_answers(const tree_corpus &data, const tree &t,
                                    const std::vector<unsigned> &labels, bool to_look_at) {
   const int root = int(t.nodes.size()) - 1;
   if (labels.size() < t.nodes.size())
     return "(" + std::to_string(labels[0]) + " " +
            in_label_colour(words_below(t, root), labels[0]) + ")";
-  return to_look_at ? drawn(t, labels, root) : bracketed(t, labels, root);
+  return to_look_at ? drawn(data, t, labels, root) : bracketed(t, labels, root);
 }
 
 inline std::string what_to_type(const tree_corpus &) {
-  return "words with spaces between them, which become a right-branching tree; or a tree such as\n"
-         "(3 (2 very) (3 good)), whose labels do not matter. Labels: 0 very negative, 1 negative, "
-         "2 neutral,\n3 positive, 4 very positive.";
+  return "a tree, ((the film) (is (not dull))), or words alone, which become a tree that branches "
+         "to\nthe right. Labels: 0 very negative, 1 negative, 2 neutral, 3 positive, 4 very "
+         "positive.";
 }
 
 #endif

@@ -155,6 +155,29 @@ inline tree right_branching(const std::string &line) {
   return t;
 }
 
+// A tree without labels, as ((the film) (is good)), in the treebank's format, all of it neutral.
+inline std::string with_labels(const std::string &line) {
+  std::string text;
+  for (size_t at = 0; at < line.size();) {
+    size_t end = std::min(line.find_first_of(" \t\r()", at), line.size());
+    if (end > at)
+      text += "(2 " + line.substr(at, end - at) + ")";
+    else
+      text += line[end++] == '(' ? "(2 " : line.substr(at, 1);
+    at = end;
+  }
+  return text;
+}
+
+// A line to be answered: a tree with labels or without, or words alone.
+inline tree parse_line(const std::string &line) {
+  const size_t first = line.find_first_not_of(" \t\r");
+  if (line[first] != '(')
+    return right_branching(line);
+  const bool labels = line.find_first_of("0123456789", first) == first + 1;
+  return parse_tree(labels ? line : with_labels(line));
+}
+
 // The trees of two files, their words numbered by those that occur twice in the first.
 struct tree_corpus {
   typedef tree sentence;
@@ -175,10 +198,9 @@ struct tree_corpus {
     number_words(dev, words);
   }
 
-  // A line to be answered: a tree in the treebank's format, or words alone.
+  // A line to be answered.
   tree parse(const std::string &line) {
-    const size_t first = line.find_first_not_of(" \t\r");
-    std::vector<tree> one = {line[first] == '(' ? parse_tree(line) : right_branching(line)};
+    std::vector<tree> one = {parse_line(line)};
     number_words(one, words);
     return one[0];
   }
