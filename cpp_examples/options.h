@@ -71,8 +71,8 @@ inline flags table_of(const application &a, options &o) {
   t.whole("--updates", 1, o.updates, "end after N batches");
   t.whole("--looks", 1, o.looks, "looks at held-out sentences during training");
   t.whole("--patience", 0, o.patience,
-          "end after N looks without a better score, at least a pass over the data apart;\n"
-          "0: go on [0]");
+          "end after N looks without a better score; counts looks that are a pass over the\n"
+          "data apart; 0: go on [0]");
 
   t.heading("files");
   t.text("--save", "FILE", o.save, "write the model with its sizes and vocabulary");

@@ -152,11 +152,8 @@ private:
   void look_if_due() {
     if (data.dev.empty() || done >= 1)
       return;
-    // Between looks that patience counts lies a pass over the data.
-    const bool learned = !o.patience || passes() >= passes_at_look + 1;
-    if (shape.wanted() ? shape.due(update.done()) : done >= next_look && learned) {
+    if (shape.wanted() ? shape.due(update.done()) : done >= next_look) {
       look();
-      passes_at_look = passes();
       next_look = done + 1.0 / o.looks;
     }
   }
@@ -171,7 +168,11 @@ private:
     const size_t all = data.dev.size();
     const answers dev = ask(model, data.dev, shape.wanted() ? all : std::min<size_t>(all, 200));
     held_out = dev.accuracy();
-    looks_since_best = held_out > best ? 0 : looks_since_best + 1;
+    const bool better = held_out > best;
+    if (better || passes() >= passes_at_count + 1) { // looks that patience counts
+      looks_since_best = better ? 0 : looks_since_best + 1;
+      passes_at_count = passes();
+    }
     best = std::max(best, held_out);
     if (shape.wanted())
       shape.add(update.done(), sentences, seconds, loss, dev);
@@ -191,7 +192,7 @@ private:
     text.precision(17);
     text << setup() << '\n'
          << epoch << ' ' << at << ' ' << done << ' ' << sentences << ' ' << loss << ' ' << held_out
-         << ' ' << best << ' ' << looks_since_best << ' ' << passes_at_look << ' '
+         << ' ' << best << ' ' << looks_since_best << ' ' << passes_at_count << ' '
          << trained_seconds() << ' ' << next_look << ' ' << shape.next << ' '
          << (trace.is_open() ? long(trace.tellp()) : 0) << '\n'
          << random << '\n';
@@ -210,7 +211,7 @@ private:
       throw std::runtime_error("--resume: " + o.checkpoint + " is of a program with " + then +
                                ", this one has " + setup());
     text >> epoch >> at >> done >> sentences >> loss >> held_out >> best >> looks_since_best >>
-        passes_at_look >> earlier >> next_look >> shape.next >> losses_written >> random;
+        passes_at_count >> earlier >> next_look >> shape.next >> losses_written >> random;
     for (size_t &k : order)
       text >> k;
     if (!text)
@@ -291,7 +292,7 @@ private:
   double next_look = 0;            // when so much is done
   double best = -1;                // held-out accuracy of all looks
   unsigned looks_since_best = 0;
-  double passes_at_look = -1; // over the data
+  double passes_at_count = 0; // over the data
   size_t sentences = 0;
   long losses_written = 0; // bytes, when the checkpoint was saved
 };
