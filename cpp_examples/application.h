@@ -5,14 +5,14 @@
 //	Model(ParameterCollection &, const corpus &, const options &);
 //	void start(ComputationGraph &);        brings the parameters into a new graph
 //	void add_losses(const sentence &, std::vector<Expression> &);
-//	void add_answers(const sentence &, std::vector<answer> &);
+//	void add_answers(const sentence &, std::vector<answer> &);   what counts as right or wrong
+//	scores(const sentence &);              all that may be shown: Expressions, or one
 //
 // The few lines that differ from a program for DyNet alone are marked "libvpps".
 #ifndef VPPS_EXAMPLES_APPLICATION_H
 #define VPPS_EXAMPLES_APPLICATION_H
 
 #include <dynet/dynet.h>
-#include <dynet/io.h>
 #include <vpps/c_numbers.hpp> // libvpps
 #include <vpps/vpps.hpp>      // libvpps
 
@@ -22,17 +22,45 @@
 
 #include "answers.h"
 #include "measure.h"
+#include "model_file.h"
 #include "options.h"
+#include "predict.h"
 #include "training.h"
 
-// Loads the file into a model of its own and compares what the two predict.
 template <class Model>
-bool loads_back(const options &o, Model &model, const typename Model::corpus &data) {
-  dynet::ParameterCollection fresh;
-  Model loaded(fresh, data, o);
-  dynet::TextFileLoader(o.save).populate(fresh);
+void print_accuracy(Model &model, const typename Model::corpus &data, const std::string &what) {
+  if (!data.dev.empty())
+    std::printf("held-out accuracy: %5.1f %% %s\n",
+                100 * ask(model, data.dev, data.dev.size()).accuracy(), what.c_str());
+}
+
+inline void print_model(const application &a, const options &o) {
+  std::printf("%s: embeddings of %u, hidden states of %u\n", a.name, o.embed, o.hidden);
+  std::printf("running on %s\n", vpps::device().c_str()); // libvpps
+  std::fflush(stdout);
+}
+
+// Sentences without right answers: those of a file, and those that are typed.
+template <class Model>
+void answer_others(const options &o, Model &model, typename Model::corpus &data) {
+  if (!o.predict.empty())
+    predict_file(model, data, o.predict);
+  if (o.interactive)
+    answer_typed(model, data);
+}
+
+// Loads what was saved into a model of its own and compares what the two predict.
+template <class Model>
+bool loads_back(const application &a, options o, Model &model, const typename Model::corpus &data) {
+  o.load = o.save;
+  dynet::ParameterCollection m;
+  typename Model::corpus fresh;
+  saved_model saved(a, o, fresh);
+  Model loaded(m, fresh, o);
+  saved.read_parameters(m);
+  fresh.read_held_out(o.dev);
   const answers before = ask(model, data.dev, data.dev.size());
-  const answers after = ask(loaded, data.dev, data.dev.size());
+  const answers after = ask(loaded, fresh.dev, fresh.dev.size());
   size_t same = 0, identical = 0;
   const size_t count = before.scores.size();
   for (size_t k = 0; k < count; k++) {
@@ -45,27 +73,32 @@ bool loads_back(const options &o, Model &model, const typename Model::corpus &da
   return same == count;
 }
 
-template <class Model>
-void print_accuracy(Model &model, const typename Model::corpus &data, const std::string &what) {
-  if (!data.dev.empty())
-    std::printf("held-out accuracy: %5.1f %% %s\n",
-                100 * ask(model, data.dev, data.dev.size()).accuracy(), what.c_str());
+// Answers with a model that was saved; the exit status.
+template <class Model> int use(const application &a, options o) {
+  dynet::ParameterCollection m;
+  typename Model::corpus data;
+  saved_model saved(a, o, data);
+  Model model(m, data, o);
+  saved.read_parameters(m);
+  o.interactive |= o.predict.empty() && o.dev.empty();
+  if (!o.dev.empty() || (o.interactive && isatty(STDIN_FILENO)))
+    print_model(a, o);
+  if (!o.dev.empty()) {
+    data.read_held_out(o.dev);
+    print_accuracy(model, data, a.name + (" of " + o.load));
+    print_latency(model, data.dev);
+  }
+  answer_others(o, model, data);
+  return 0;
 }
 
+// Trains a new model; the exit status.
 template <class Model>
-int train_or_load(const application &a, const options &o, const typename Model::corpus &data) {
+int train(const application &a, const options &o, typename Model::corpus &data) {
   const std::string name = a.name;
   dynet::ParameterCollection m;
   Model model(m, data, o);
-  std::printf("%s: embeddings of %u, hidden states of %u, batches of %u\n", a.name, o.embed,
-              o.hidden, o.batch_size);
-  std::printf("running on %s\n", vpps::device().c_str()); // libvpps
-  if (!o.load.empty()) {
-    dynet::TextFileLoader(o.load).populate(m);
-    print_accuracy(model, data, name + " of " + o.load);
-    print_latency(model, data.dev);
-    return 0;
-  }
+  print_model(a, o);
   print_accuracy(model, data, name + " before training");
   const int signal = training<Model>(o, m, model, data).run();
   if (!signal) {
@@ -74,12 +107,16 @@ int train_or_load(const application &a, const options &o, const typename Model::
       print_latency(model, data.dev);
   }
   if (!o.save.empty()) {
-    dynet::TextFileSaver(o.save).save(m);
-    std::printf("saved as %s\n", o.save.c_str());
+    save_model(a, o, m, data);
+    std::printf("saved as %s; to type sentences: %s --load %s\n", o.save.c_str(), o.called.c_str(),
+                o.save.c_str());
   }
   if (signal)
     return 128 + signal; // as a shell says it
-  return o.save.empty() || data.dev.empty() || loads_back(o, model, data) ? 0 : 1;
+  if (!o.save.empty() && !data.dev.empty() && !loads_back(a, o, model, data))
+    return 1;
+  answer_others(o, model, data);
+  return 0;
 }
 
 template <class Model> int measure(const options &o, const typename Model::corpus &data) {
@@ -89,14 +126,34 @@ template <class Model> int measure(const options &o, const typename Model::corpu
   return 0;
 }
 
+// What the options say; the exit status.
+template <class Model>
+int run(const application &a, const options &o,
+        void (*baseline)(const typename Model::corpus &, const options &)) {
+  if (!o.load.empty())
+    return use<Model>(a, o);
+  typename Model::corpus data;
+  data.read(o.train, o.dev);
+  if (o.measure > 0)
+    return measure<Model>(o, data);
+  std::printf("%zu sentences of %s, %zu held out, %u words\n", data.train.size(), o.train.c_str(),
+              data.dev.size(), data.words.size());
+  if (baseline && !data.dev.empty())
+    baseline(data, o);
+  return train<Model>(a, o, data);
+}
+
 // The whole program; baseline, if any, prints what a simpler model reaches.
 template <class Model>
 int run(const application &a, int argc, char **argv,
         void (*baseline)(const typename Model::corpus &, const options &) = nullptr) {
+  const std::string program = argv[0];
   try {
     const vpps::c_numbers in_c; // libvpps: flags and files do not depend on the locale
     dynet::DynetParams params = dynet::extract_dynet_params(argc, argv); // takes its flags away
     const options o = parse(a, argc, argv);
+    if (o.help)
+      return 0;
     if (params.random_seed == 0)
       params.random_seed = o.seed;
     if (!o.device.empty())
@@ -108,16 +165,12 @@ int run(const application &a, int argc, char **argv,
     if (!o.trace.empty())
       setenv("VPPS_TRACE", o.trace.c_str(), 1); // libvpps: a timeline
     dynet::initialize(params);
-    typename Model::corpus data;
-    data.read(o.train, o.dev);
-    if (o.measure <= 0)
-      std::printf("%zu sentences of %s, %zu held out, %u words\n", data.train.size(),
-                  o.train.c_str(), data.dev.size(), data.words.size());
-    if (o.measure <= 0 && baseline && !data.dev.empty() && o.load.empty())
-      baseline(data, o);
-    const int status = o.measure > 0 ? measure<Model>(o, data) : train_or_load<Model>(a, o, data);
+    const int status = run<Model>(a, o, baseline);
     vpps::flush_timeline(); // libvpps: says so if it could not be written
     return status;
+  } catch (const usage_error &e) {
+    std::cerr << program.substr(program.rfind('/') + 1) << ": " << e.what() << std::endl;
+    return 2;
   } catch (const std::exception &e) {
     std::cerr << a.name << ": " << e.what() << std::endl;
     return 1;

@@ -6,6 +6,7 @@
 #include <dynet/lstm.h>
 
 #include "application.h"
+#include "tag_answers.h"
 #include "tags.h"
 
 using namespace dynet;
@@ -75,6 +76,6 @@ private:
 
 int main(int argc, char **argv) {
   const application bilstm_256 = {
-      "BiLSTM tagger", "tags", "word|TAG word|TAG ...", "/tags", 256, 256, 0.05};
+      "BiLSTM tagger", "tags", "word|TAG word|TAG ...", "/tags", 256, 256, 0.05, nullptr};
   return run<bilstm>(bilstm_256, argc, argv, print_usual_tags);
 }

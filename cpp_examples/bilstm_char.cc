@@ -7,6 +7,7 @@
 #include <dynet/lstm.h>
 
 #include "application.h"
+#include "tag_answers.h"
 #include "tags.h"
 
 using namespace dynet;
@@ -19,8 +20,6 @@ public:
       : forwards(1, o.embed, o.hidden, m), backwards(1, o.embed, o.hidden, m),
         spelling(1, character_embed, o.embed / 2, m),
         spelling_back(1, character_embed, o.embed - o.embed / 2, m) {
-    if (o.embed < 2)
-      throw std::runtime_error("--embed 1: a word of two halves needs 2 at least");
     characters = m.add_lookup_parameters(data.characters.size(), {character_embed});
     embeddings = m.add_lookup_parameters(data.words.size(), {o.embed});
     mlp = m.add_parameters({o.hidden, 2 * o.hidden});
@@ -98,8 +97,20 @@ private:
   Expression w, b, wt, bt;
 };
 
+// A rare word's embedding is spelled from both ends.
+void need_two_halves(const options &o) {
+  if (o.embed < 2)
+    throw usage_error("--embed 1: a word of two halves needs 2 at least");
+}
+
 int main(int argc, char **argv) {
-  const application bilstm_char_256 = {
-      "BiLSTM tagger with characters", "tags", "word|TAG word|TAG ...", "/tags", 256, 256, 0.05};
+  const application bilstm_char_256 = {"BiLSTM tagger with characters",
+                                       "tags",
+                                       "word|TAG word|TAG ...",
+                                       "/tags",
+                                       256,
+                                       256,
+                                       0.05,
+                                       need_two_halves};
   return run<bilstm_char>(bilstm_char_256, argc, argv, print_usual_tags);
 }

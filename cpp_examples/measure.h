@@ -1,6 +1,7 @@
-// Measures an application instead of training it to an end (--measure): for each batch size one CSV
+// Measures an application instead of training it to an end (--measure): for each batch size one
 // row, of training and of answering without training. Every number is the median over windows of
-// equal length; beside the rates are the slowest and the fastest window.
+// equal length; beside the rates are the slowest and the fastest window. A row is printed as a
+// line of a table, or with --csv as CSV that has more columns.
 //
 // The columns in ns are per graph node: record is the program's own thread building the graph;
 // decode and schedule are the library's. In one call (vpps) they overlap with each other and with
@@ -10,10 +11,9 @@
 #ifndef VPPS_EXAMPLES_MEASURE_H
 #define VPPS_EXAMPLES_MEASURE_H
 
+#include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -34,15 +34,12 @@ public:
 
   // Prints the head and a row for each batch size.
   void run() {
-    std::printf(
-        "app,mode,device,trainer,hidden,embed,batch,windows,sentences_per_s,slowest,fastest");
-    for (const column &c : columns())
-      std::printf(",%s", c.name);
-    std::printf(",forward_sentences_per_s,forward_slowest,forward_fastest,forward_ms,"
-                "forward_ms_99\n");
-    std::istringstream sizes(o.batch_sizes);
-    for (std::string size; std::getline(sizes, size, ',');) {
-      batch_size = size_t(positive("--batch-sizes", size.c_str(), true));
+    if (o.csv)
+      print_csv_head();
+    else
+      print_table_head();
+    for (unsigned size : o.batch_sizes) {
+      batch_size = size;
       train(o.measure / 4); // the warm-up
       const std::vector<window> trained =
           measure_windows(o.measure, 5, [this](double seconds) { return train(seconds); });
@@ -50,7 +47,12 @@ public:
       answer_for(o.measure / 8);
       const std::vector<answered> asked =
           measure_windows(o.measure / 2, 5, [this](double seconds) { return answer_for(seconds); });
-      print(trained, asked);
+      const row r = row_of(trained, asked);
+      if (o.csv)
+        print_csv(r);
+      else
+        print_table(r);
+      std::fflush(stdout);
     }
   }
 
@@ -169,13 +171,20 @@ private:
     return spread_of(values);
   }
 
-  void print(const std::vector<window> &trained, const std::vector<answered> &asked) const {
-    const spread rate = over(trained, [](const window &w) { return w.sentences / w.seconds; });
-    std::printf("%s,%s,\"%s\",%s,%u,%u,%zu,%zu,%.1f,%.1f,%.1f", o.program.c_str(), o.mode.c_str(),
-                vpps::device().c_str(), o.trainer.c_str(), o.hidden, o.embed, batch_size,
-                trained.size(), rate.median, rate.least, rate.most);
+  // What is measured at one batch size.
+  struct row {
+    size_t windows;
+    spread rate, forward;       // sentences a second
+    double forward_ms, ms_99;   // of an answer: the median, and what 99 % need at most
+    std::vector<double> others; // of columns()
+  };
+
+  static row row_of(const std::vector<window> &trained, const std::vector<answered> &asked) {
+    row r;
+    r.windows = trained.size();
+    r.rate = over(trained, [](const window &w) { return w.sentences / w.seconds; });
     for (const column &c : columns())
-      std::printf(",%.1f", over(trained, c.of).median);
+      r.others.push_back(over(trained, c.of).median);
     std::vector<double> rates, ms;
     for (const answered &a : asked) {
       rates.push_back(a.rate);
@@ -183,10 +192,67 @@ private:
         ms.push_back(1e3 * s);
     }
     std::sort(ms.begin(), ms.end());
-    const spread forward = spread_of(rates);
-    std::printf(",%.1f,%.1f,%.1f,%.4f,%.4f\n", forward.median, forward.least, forward.most,
-                ms[ms.size() / 2], ms[ms.size() * 99 / 100]);
-    std::fflush(stdout);
+    r.forward = spread_of(rates);
+    r.forward_ms = ms[ms.size() / 2];
+    r.ms_99 = ms[ms.size() * 99 / 100];
+    return r;
+  }
+
+  // ---- CSV: every number
+
+  static void print_csv_head() {
+    std::printf(
+        "app,mode,device,trainer,hidden,embed,batch,windows,sentences_per_s,slowest,fastest");
+    for (const column &c : columns())
+      std::printf(",%s", c.name);
+    std::printf(",forward_sentences_per_s,forward_slowest,forward_fastest,forward_ms,"
+                "forward_ms_99\n");
+  }
+
+  void print_csv(const row &r) const {
+    std::printf("%s,%s,\"%s\",%s,%u,%u,%zu,%zu,%.1f,%.1f,%.1f", o.program.c_str(), o.mode.c_str(),
+                vpps::device().c_str(), o.trainer.c_str(), o.hidden, o.embed, batch_size, r.windows,
+                r.rate.median, r.rate.least, r.rate.most);
+    for (double x : r.others)
+      std::printf(",%.1f", x);
+    std::printf(",%.1f,%.1f,%.1f,%.4f,%.4f\n", r.forward.median, r.forward.least, r.forward.most,
+                r.forward_ms, r.ms_99);
+  }
+
+  // ---- a table: what people ask first
+
+  // Where the time goes: columns of the table beside the rates.
+  struct shown {
+    const char *column, *title, *unit;
+  };
+  static std::vector<shown> shown_columns() {
+    return {{"record_ns_per_node", "graph", "ns/node"},
+            {"schedule_ns_per_node", "script", "ns/node"},
+            {"device_us_per_batch", "device", "us/batch"}};
+  }
+
+  void print_table_head() const {
+    std::printf("%s: hidden states of %u, embeddings of %u, trainer %s, mode %s\n%s\n\n",
+                o.program.c_str(), o.hidden, o.embed, o.trainer.c_str(), o.mode.c_str(),
+                vpps::device().c_str());
+    std::printf("batch training  slowest ..  fastest answering  answer    99 %%");
+    for (const shown &s : shown_columns())
+      std::printf(" %8s", s.title);
+    std::printf("\n       sent./s  sent./s     sent./s   sent./s      ms      ms");
+    for (const shown &s : shown_columns())
+      std::printf(" %8s", s.unit);
+    std::printf("\n");
+  }
+
+  void print_table(const row &r) const {
+    std::printf("%5zu %8.0f %8.0f .. %8.0f %9.0f %7.2f %7.2f", batch_size, r.rate.median,
+                r.rate.least, r.rate.most, r.forward.median, r.forward_ms, r.ms_99);
+    const std::vector<column> all = columns();
+    for (const shown &s : shown_columns())
+      for (size_t k = 0; k < all.size(); k++)
+        if (std::string(all[k].name) == s.column)
+          std::printf(" %8.0f", r.others[k]);
+    std::printf("\n");
   }
 
   const options &o;

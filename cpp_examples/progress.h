@@ -1,14 +1,15 @@
-// A progress bar for training loops: one line that is redrawn on a terminal, a plain line
-// every few seconds anywhere else.
+// A progress bar for training loops: one line that is redrawn on a terminal, as wide as that is
+// now, and a plain line every few seconds anywhere else.
 #ifndef VPPS_EXAMPLES_PROGRESS_H
 #define VPPS_EXAMPLES_PROGRESS_H
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <string>
+
+#include "terminal.h"
 
 // Seconds since its construction.
 class stopwatch {
@@ -24,7 +25,7 @@ private:
 
 class progress_bar {
 public:
-  progress_bar() : terminal(isatty(STDOUT_FILENO)), drawn(-1e9), width(0) {}
+  progress_bar() : terminal(output_is_terminal()), drawn(-1e9) {}
 
   // done is the finished fraction; the time left follows from it. Cheap to call often.
   void show(double done, const std::string &text) {
@@ -46,28 +47,31 @@ public:
 
 private:
   void print(double done, const std::string &text, double left) {
-    char head[96], tail[32] = "";
-    const int cells = 24, full = int(std::lround(done * cells));
-    if (terminal)
-      std::snprintf(head, sizeof head, "[%s%s] %3.0f %%", std::string(size_t(full), '#').c_str(),
-                    std::string(size_t(cells - full), '.').c_str(), 100 * done);
-    else
-      std::snprintf(head, sizeof head, "%3.0f %%", 100 * done);
+    char percent[16], tail[32] = "";
+    std::snprintf(percent, sizeof percent, "%3.0f %%", 100 * done);
     if (left >= 0)
       std::snprintf(tail, sizeof tail, "  ETA %d:%02d", int(left) / 60, int(left) % 60);
-    std::string line = head + ("  " + text) + tail;
-    const size_t length = line.size();
-    if (terminal && length < width) // wipe what a longer line has left
-      line.append(width - length, ' ');
-    width = length;
-    std::printf(terminal ? "\r%s" : "%s\n", line.c_str());
+    const std::string line = percent + ("  " + text) + tail;
+    if (terminal) // the escape sequence wipes what a longer line has left
+      std::printf("\r%s\033[K", bar_before(line, done, terminal_width() - 1).c_str());
+    else
+      std::printf("%s\n", line.c_str());
     std::fflush(stdout);
+  }
+
+  // A bar where the line leaves room for one, and no more than the width.
+  static std::string bar_before(const std::string &line, double done, size_t width) {
+    const size_t most = 24, least = 5, around = 3; // cells, and "[] "
+    if (line.size() + around + least > width)
+      return line.substr(0, width);
+    const size_t cells = std::min(most, width - line.size() - around);
+    const size_t full = size_t(std::lround(done * double(cells)));
+    return "[" + std::string(full, '#') + std::string(cells - full, '.') + "] " + line;
   }
 
   stopwatch clock;
   bool terminal;
   double drawn;
-  size_t width;
 };
 
 #endif

@@ -3,9 +3,8 @@
 #ifndef VPPS_EXAMPLES_ROOT_H
 #define VPPS_EXAMPLES_ROOT_H
 
-#include <stdexcept>
-
 #include "application.h"
+#include "tree_answers.h"
 #include "trees.h"
 
 class root_scores {
@@ -38,9 +37,9 @@ private:
 // Models that compose embeddings with embeddings need hidden states of the same size.
 inline void need_equal_sizes(const options &o) {
   if (o.embed != o.hidden)
-    throw std::runtime_error("--embed " + std::to_string(o.embed) + " --hidden " +
-                             std::to_string(o.hidden) +
-                             ": the embeddings are composed as they are: give both one size");
+    throw usage_error("--embed " + std::to_string(o.embed) + " --hidden " +
+                      std::to_string(o.hidden) +
+                      ": the embeddings are composed as they are: give both one size");
 }
 
 #endif

@@ -61,7 +61,7 @@ private:
 };
 
 int main(int argc, char **argv) {
-  const application rvnn_512 = {"RvNN", "trees", "(label (label word) (label word))", "", 512,
-                                512,    0.05};
+  const application rvnn_512 = {"RvNN", "trees", "(label (label word) (label word))", "", 512, 512,
+                                0.05,   nullptr};
   return run<rvnn>(rvnn_512, argc, argv, print_bag_of_words);
 }

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dynet/dict.h>
@@ -17,7 +18,7 @@
 
 struct tagged_word {
   std::string word, tag;
-  unsigned word_id = 0, tag_id = 0; // set by tag_corpus
+  unsigned word_id = 0, tag_id = 0; // set by tag_corpus; without a tag, tag_id stays 0
   bool rare = false;                // in the training sentences
   std::vector<unsigned> characters; // if rare; set by tag_corpus
 };
@@ -70,8 +71,6 @@ struct tag_corpus {
   // Without a path, dev stays empty.
   void read(const std::string &train_path, const std::string &dev_path) {
     train = read_tags(train_path);
-    if (!dev_path.empty())
-      dev = read_tags(dev_path);
     std::map<std::string, unsigned> counts;
     for (const tagged_sentence &s : train)
       for (const tagged_word &w : s) {
@@ -89,17 +88,44 @@ struct tag_corpus {
     characters.set_unk("<unk>");
     tags.freeze();
     number(train);
+    if (!dev_path.empty())
+      read_held_out(dev_path);
+  }
+
+  void read_held_out(const std::string &path) {
+    dev = read_tags(path);
     number(dev);
+  }
+
+  // A line to be answered: words, with known tags or without.
+  tagged_sentence parse(const std::string &line) {
+    std::vector<tagged_sentence> one(1);
+    std::istringstream in(line);
+    for (std::string text; in >> text;) {
+      const size_t bar = text.rfind('|');
+      const bool tagged =
+          bar != std::string::npos && bar > 0 && tags.contains(text.substr(bar + 1));
+      one[0].emplace_back();
+      one[0].back().word = tagged ? text.substr(0, bar) : text;
+    }
+    number(one);
+    return one[0];
+  }
+
+  // What numbers words, by its name in a model's file.
+  std::vector<std::pair<const char *, dynet::Dict *>> vocabulary() {
+    return {{"words", &words}, {"tags", &tags}, {"characters", &characters}};
   }
 
 private:
   void number(std::vector<tagged_sentence> &sentences) {
     for (tagged_sentence &s : sentences)
       for (tagged_word &w : s) {
-        if (!tags.contains(w.tag))
+        if (!w.tag.empty() && !tags.contains(w.tag))
           throw std::runtime_error("the tag " + w.tag + " of " + w.word +
                                    " is not in the training sentences: train on some with it");
-        w.tag_id = unsigned(tags.convert(w.tag));
+        if (!w.tag.empty())
+          w.tag_id = unsigned(tags.convert(w.tag));
         w.word_id = unsigned(words.convert(w.word));
         w.rare = !words.contains(w.word);
         for (size_t k = 0; w.rare && k < w.word.size(); k++)

@@ -15,7 +15,6 @@ public:
   typedef tree_corpus corpus;
 
   td_lstm(ParameterCollection &m, const corpus &data, const options &o) : root(m, o.hidden) {
-    need_equal_sizes(o);
     for (int k = 0; k < gates; k++) {
       left[k] = m.add_parameters({o.hidden, o.hidden});
       right[k] = m.add_parameters({o.hidden, o.hidden});
@@ -81,7 +80,8 @@ private:
 };
 
 int main(int argc, char **argv) {
-  const application td_lstm_256 = {"TD-LSTM", "trees", "(label (label word) (label word))", "", 256,
-                                   256,       0.05};
+  const application td_lstm_256 = {
+      "TD-LSTM", "trees",         "(label (label word) (label word))", "", 256, 256,
+      0.05,      need_equal_sizes};
   return run<td_lstm>(td_lstm_256, argc, argv, print_bag_of_words);
 }

@@ -15,7 +15,6 @@ public:
   typedef tree_corpus corpus;
 
   td_rnn(ParameterCollection &m, const corpus &data, const options &o) : root(m, o.hidden) {
-    need_equal_sizes(o);
     left = m.add_parameters({o.hidden, o.hidden});
     right = m.add_parameters({o.hidden, o.hidden});
     bias = m.add_parameters({o.hidden});
@@ -60,7 +59,7 @@ private:
 };
 
 int main(int argc, char **argv) {
-  const application td_rnn_512 = {"TD-RNN", "trees", "(label (label word) (label word))", "", 512,
-                                  512,      0.05};
+  const application td_rnn_512 = {
+      "TD-RNN", "trees", "(label (label word) (label word))", "", 512, 512, 0.05, need_equal_sizes};
   return run<td_rnn>(td_rnn_512, argc, argv, print_bag_of_words);
 }

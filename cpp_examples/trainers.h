@@ -7,35 +7,51 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
+
+struct trainer_kind {
+  const char *name;
+  dynet::Trainer *(*make)(dynet::ParameterCollection &);
+};
+
+template <class Trainer> dynet::Trainer *new_trainer(dynet::ParameterCollection &m) {
+  return new Trainer(m);
+}
+
+inline const std::vector<trainer_kind> &trainer_kinds() {
+  static const std::vector<trainer_kind> kinds = {
+      {"sgd", new_trainer<dynet::SimpleSGDTrainer>},
+      {"cyclical", new_trainer<dynet::CyclicalSGDTrainer>},
+      {"momentum", new_trainer<dynet::MomentumSGDTrainer>},
+      {"adagrad", new_trainer<dynet::AdagradTrainer>},
+      {"adadelta", new_trainer<dynet::AdadeltaTrainer>},
+      {"rmsprop", new_trainer<dynet::RMSPropTrainer>},
+      {"adam", new_trainer<dynet::AdamTrainer>},
+      {"amsgrad", new_trainer<dynet::AmsgradTrainer>},
+  };
+  return kinds;
+}
+
+inline std::vector<std::string> trainer_names() {
+  std::vector<std::string> names;
+  for (const trainer_kind &k : trainer_kinds())
+    names.push_back(k.name);
+  return names;
+}
 
 // rate 0: the trainer's own default.
 inline std::unique_ptr<dynet::Trainer> make_trainer(const std::string &name,
                                                     dynet::ParameterCollection &m, float rate) {
-  std::unique_ptr<dynet::Trainer> t;
-  if (name == "sgd")
-    t.reset(new dynet::SimpleSGDTrainer(m));
-  else if (name == "cyclical")
-    t.reset(rate > 0 ? new dynet::CyclicalSGDTrainer(m, rate / 10, rate)
-                     : new dynet::CyclicalSGDTrainer(m));
-  else if (name == "momentum")
-    t.reset(new dynet::MomentumSGDTrainer(m));
-  else if (name == "adagrad")
-    t.reset(new dynet::AdagradTrainer(m));
-  else if (name == "adadelta")
-    t.reset(new dynet::AdadeltaTrainer(m));
-  else if (name == "rmsprop")
-    t.reset(new dynet::RMSPropTrainer(m));
-  else if (name == "adam")
-    t.reset(new dynet::AdamTrainer(m));
-  else if (name == "amsgrad")
-    t.reset(new dynet::AmsgradTrainer(m));
-  else
-    throw std::runtime_error("--trainer " + name +
-                             " is unknown: give sgd, cyclical, momentum, "
-                             "adagrad, adadelta, rmsprop, adam or amsgrad");
-  if (rate > 0 && name != "cyclical") // there it goes from a tenth of this up to it
-    t->learning_rate = rate;
-  return t;
+  if (name == "cyclical" && rate > 0) // goes from a tenth of the rate up to it
+    return std::unique_ptr<dynet::Trainer>(new dynet::CyclicalSGDTrainer(m, rate / 10, rate));
+  for (const trainer_kind &k : trainer_kinds())
+    if (name == k.name) {
+      std::unique_ptr<dynet::Trainer> t(k.make(m));
+      if (rate > 0)
+        t->learning_rate = rate;
+      return t;
+    }
+  throw std::runtime_error("no trainer has the name " + name);
 }
 
 #endif

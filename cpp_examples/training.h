@@ -1,4 +1,5 @@
-// Training with progress, over epochs or seconds, with looks at held-out sentences.
+// Training with progress, over epochs or seconds, with looks at held-out sentences. It ends early
+// if these tell that it has nothing more to learn, or if a signal comes.
 #ifndef VPPS_EXAMPLES_TRAINING_H
 #define VPPS_EXAMPLES_TRAINING_H
 
@@ -78,12 +79,12 @@ public:
     open_losses();
   }
 
-  // Trains until the epochs, the seconds or the updates are over, or a signal ends it, which is
-  // returned; 0: none did.
+  // Trains until the epochs, the seconds, the updates or the patience are over, or a signal ends
+  // it, which is returned; 0: none did.
   int run() {
     const stop_signals signals;
     look_if_due();
-    while (done < 1 && !signals.caught()) {
+    while (done < 1 && !signals.caught() && !saturated()) {
       if (at == 0)
         std::shuffle(order.begin(), order.end(), random);
       const size_t last = std::min(order.size(), at + o.batch_size);
@@ -102,19 +103,36 @@ public:
     if (update.finish(told))
       count_loss(told);
     const double seconds = trained_seconds();
-    if (shape.wanted() && !signals.caught())
+    if (shape.wanted() ? !signals.caught() : signals.caught() && !data.dev.empty())
       look();
     bar.finish(done, status());
     if (o.profile)
       std::printf("%s", update.plan().c_str());
-    std::printf("%zu sentences in %.1f s\n", sentences, seconds);
-    if (signals.caught())
-      std::printf("signal %d ended training after %zu batches\n", int(signals.caught()),
-                  update.done());
+    summarize(signals.caught(), seconds);
     return signals.caught();
   }
 
 private:
+  bool saturated() const { return o.patience && looks_since_best >= o.patience; }
+
+  void summarize(int signal, double seconds) const {
+    if (signal)
+      std::printf("%s ended training after %zu batches: ", signal == SIGINT ? "Ctrl-C" : "SIGTERM",
+                  update.done());
+    else if (done < 1)
+      std::printf("held-out accuracy has not improved for %u looks: stopping; --patience 0 goes "
+                  "on\n",
+                  o.patience);
+    std::printf("%zu sentences in %.1f s", sentences, seconds);
+    if (signal && held_out >= 0)
+      std::printf(", held-out accuracy %.1f %%", 100 * held_out);
+    std::printf("\n");
+    if (signal && !o.checkpoint.empty())
+      std::printf("to go on training, give --resume as well\n");
+    else if (signal)
+      std::printf("training goes on another time if --checkpoint FILE is given, then --resume\n");
+  }
+
   void step(size_t first, size_t last) {
     batch.clear();
     for (size_t k = first; k < last; k++)
@@ -136,7 +154,7 @@ private:
       return;
     if (shape.wanted() ? shape.due(update.done()) : done >= next_look) {
       look();
-      next_look = done + 0.1;
+      next_look = done + 1.0 / o.looks;
     }
   }
 
@@ -150,14 +168,21 @@ private:
     const size_t all = data.dev.size();
     const answers dev = ask(model, data.dev, shape.wanted() ? all : std::min<size_t>(all, 200));
     held_out = dev.accuracy();
+    const bool better = held_out > best;
+    if (better || passes() >= passes_at_count + 1) { // looks that patience counts
+      looks_since_best = better ? 0 : looks_since_best + 1;
+      passes_at_count = passes();
+    }
+    best = std::max(best, held_out);
     if (shape.wanted())
       shape.add(update.done(), sentences, seconds, loss, dev);
     looking += clock.seconds();
   }
 
+  double passes() const { return epoch + double(at) / double(order.size()); }
   double trained_seconds() const { return earlier + bar.seconds() - looking; }
 
-  // ---- checkpoints: where in the data training is, and what it shows --------------------------
+  // ---- checkpoints: where in the data training is, and what it shows -------------------------
 
   void save_checkpoint() {
     if (trace.is_open())
@@ -167,7 +192,8 @@ private:
     text.precision(17);
     text << setup() << '\n'
          << epoch << ' ' << at << ' ' << done << ' ' << sentences << ' ' << loss << ' ' << held_out
-         << ' ' << trained_seconds() << ' ' << next_look << ' ' << shape.next << ' '
+         << ' ' << best << ' ' << looks_since_best << ' ' << passes_at_count << ' '
+         << trained_seconds() << ' ' << next_look << ' ' << shape.next << ' '
          << (trace.is_open() ? long(trace.tellp()) : 0) << '\n'
          << random << '\n';
     for (size_t k : order)
@@ -184,14 +210,14 @@ private:
     if (then != setup())
       throw std::runtime_error("--resume: " + o.checkpoint + " is of a program with " + then +
                                ", this one has " + setup());
-    text >> epoch >> at >> done >> sentences >> loss >> held_out >> earlier >> next_look >>
-        shape.next >> losses_written >> random;
+    text >> epoch >> at >> done >> sentences >> loss >> held_out >> best >> looks_since_best >>
+        passes_at_count >> earlier >> next_look >> shape.next >> losses_written >> random;
     for (size_t &k : order)
       text >> k;
     if (!text)
       throw std::runtime_error("--resume: " + o.checkpoint + " is not of this program");
     shape.rows = own["curve"];
-    done = finished(epoch + double(at) / double(order.size())); // there may be more to do now
+    done = finished(passes()); // there may be more to do now
     std::printf("going on from %s after %zu batches\n", o.checkpoint.c_str(), update.done());
   }
 
@@ -229,14 +255,22 @@ private:
   }
 
   std::string status() const {
-    char text[128];
-    int n = 0;
-    if (loss >= 0) // it comes late
-      n = std::snprintf(text, sizeof text, "loss %.3f  ", loss);
-    if (held_out >= 0)
-      n += std::snprintf(text + n, sizeof text - size_t(n), "accuracy %.1f %%  ", 100 * held_out);
-    std::snprintf(text + n, sizeof text - size_t(n), "%.0f sentences/s",
-                  double(sentences) / std::max(trained_seconds(), 1e-9));
+    char part[64];
+    std::string text;
+    const auto add = [&part, &text] { text += (text.empty() ? "" : "  ") + std::string(part); };
+    if (loss >= 0) { // it comes late
+      std::snprintf(part, sizeof part, "loss %.3f", loss);
+      add();
+    }
+    if (held_out >= 0) {
+      std::snprintf(part, sizeof part, "accuracy %.1f %%", 100 * held_out);
+      add();
+    }
+    const double seconds = trained_seconds();
+    if (seconds >= 1) { // before that a rate tells nothing
+      std::snprintf(part, sizeof part, "%.0f sentences/s", double(sentences) / seconds);
+      add();
+    }
     return text;
   }
 
@@ -255,7 +289,10 @@ private:
   double loss = -1, held_out = -1; // loss: of a label, smoothed
   double done = 0;                 // the part of training that is over
   double looking = 0, earlier = 0; // seconds: of looks, of training before it was resumed
-  double next_look = 0.1;
+  double next_look = 0;            // when so much is done
+  double best = -1;                // held-out accuracy of all looks
+  unsigned looks_since_best = 0;
+  double passes_at_count = 0; // over the data
   size_t sentences = 0;
   long losses_written = 0; // bytes, when the checkpoint was saved
 };

@@ -6,6 +6,7 @@
 //	treelstm --trees DIR --hidden 256    train.txt and dev.txt of the Stanford treebank
 #include "application.h"
 #include "bag_of_words.h"
+#include "tree_answers.h"
 #include "trees.h"
 
 using namespace dynet;
@@ -90,6 +91,6 @@ private:
 
 int main(int argc, char **argv) {
   const application tree_lstm_256 = {
-      "Tree-LSTM", "trees", "(label (label word) (label word))", "", 256, 256, 0.1};
+      "Tree-LSTM", "trees", "(label (label word) (label word))", "", 256, 256, 0.1, nullptr};
   return run<tree_lstm>(tree_lstm_256, argc, argv, print_bag_of_words);
 }

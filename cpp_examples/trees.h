@@ -4,11 +4,14 @@
 #ifndef VPPS_EXAMPLES_TREES_H
 #define VPPS_EXAMPLES_TREES_H
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <dynet/dict.h>
@@ -135,6 +138,46 @@ inline void number_words(std::vector<tree> &trees, dynet::Dict &dict) {
         n.word_id = unsigned(dict.convert(n.word));
 }
 
+// Words alone, as the tree that branches to the right: (a (b (c d))). At least one.
+inline tree right_branching(const std::string &line) {
+  tree t;
+  std::istringstream in(line);
+  for (std::string word; in >> word;) {
+    t.nodes.emplace_back();
+    t.nodes.back().word = word;
+  }
+  for (int left = int(t.nodes.size()) - 2; left >= 0; left--) {
+    tree_node n;
+    n.left = left;
+    n.right = int(t.nodes.size()) - 1; // the last word, then the node before
+    t.nodes.push_back(n);
+  }
+  return t;
+}
+
+// A tree without labels, as ((the film) (is good)), in the treebank's format, all of it neutral.
+inline std::string with_labels(const std::string &line) {
+  std::string text;
+  for (size_t at = 0; at < line.size();) {
+    size_t end = std::min(line.find_first_of(" \t\r()", at), line.size());
+    if (end > at)
+      text += "(2 " + line.substr(at, end - at) + ")";
+    else
+      text += line[end++] == '(' ? "(2 " : line.substr(at, 1);
+    at = end;
+  }
+  return text;
+}
+
+// A line to be answered: a tree with labels or without, or words alone.
+inline tree parse_line(const std::string &line) {
+  const size_t first = line.find_first_not_of(" \t\r");
+  if (line[first] != '(')
+    return right_branching(line);
+  const bool labels = line.find_first_of("0123456789", first) == first + 1;
+  return parse_tree(labels ? line : with_labels(line));
+}
+
 // The trees of two files, their words numbered by those that occur twice in the first.
 struct tree_corpus {
   typedef tree sentence;
@@ -144,12 +187,26 @@ struct tree_corpus {
   // Without a path, dev stays empty.
   void read(const std::string &train_path, const std::string &dev_path) {
     train = read_trees(train_path);
-    if (!dev_path.empty())
-      dev = read_trees(dev_path);
     count_words(train, 2, words);
     number_words(train, words);
+    if (!dev_path.empty())
+      read_held_out(dev_path);
+  }
+
+  void read_held_out(const std::string &path) {
+    dev = read_trees(path);
     number_words(dev, words);
   }
+
+  // A line to be answered.
+  tree parse(const std::string &line) {
+    std::vector<tree> one = {parse_line(line)};
+    number_words(one, words);
+    return one[0];
+  }
+
+  // What numbers words, by its name in a model's file.
+  std::vector<std::pair<const char *, dynet::Dict *>> vocabulary() { return {{"words", &words}}; }
 };
 
 #endif

@@ -12,7 +12,7 @@ import (
 
 // A stand-in for an application. It notes how it was called, and its rate grows with each call.
 const fake = `#!/bin/sh
-name=$(basename "$0")
+name=$(basename "$0") args=$*
 echo "$name $* ${VPPS_TIMES:+timed}" >>"$CALLS"
 while [ -n "$1" ]; do
 	[ "$1" = --curve ] && echo "app,device,hidden,embed,seed,updates,seconds,dev_loss,dev_score
@@ -20,6 +20,7 @@ $name,cpu: x,1,1,7,0,0,1,0.5" >"$2"
 	shift
 done
 [ "$name" = "$FAILS" ] && { echo "it is broken" >&2; exit 3; }
+case " $args " in *" --csv "* | *" --curve "*) ;; *) echo "a table for people"; exit ;; esac
 calls=$(grep -c "^$name " "$CALLS")
 echo "app,mode,device,trainer,hidden,embed,batch,sentences_per_s,slowest,fastest,forward_sentences_per_s"
 echo "$name,vpps,\"cuda:0: Chip, sm_90\",sgd,256,256,1,${calls}00,${calls}00,${calls}00,${calls}000"
@@ -66,8 +67,8 @@ func TestMeasuringTakesTurnsAndMedians(t *testing.T) {
 	require.NoError(t, run(args, &out, io.Discard))
 
 	turn := []string{
-		"treelstm --trees " + folder + " --measure 0.5 --batch-sizes 1 --device cuda --mode vpps",
-		"rvnn --trees " + folder + " --measure 0.5 --batch-sizes 1 --device cuda --mode vpps",
+		"treelstm --trees " + folder + " --measure 0.5 --csv --batch-sizes 1 --device cuda --mode vpps",
+		"rvnn --trees " + folder + " --measure 0.5 --csv --batch-sizes 1 --device cuda --mode vpps",
 		"torch data 7",
 	}
 	called := lines(t, calls)
@@ -97,12 +98,12 @@ func TestPartsOfMeasuring(t *testing.T) {
 		line, _, _ = strings.Cut(line, " --curve ") // behind it is a temporary file
 		called = append(called, strings.TrimSpace(line))
 	}
-	hidden := "treelstm --trees " + folder + " --measure 1 --batch-sizes 1 --device "
+	hidden := "treelstm --trees " + folder + " --measure 1 --csv --batch-sizes 1 --device "
 	tagger := "bilstm --train " + tags
 	require.Equal(t, []string{
 		hidden + "cuda --hidden 128 --embed 128", hidden + "cpu --hidden 128 --embed 128",
 		hidden + "cuda --hidden 512 --embed 128", hidden + "cpu --hidden 512 --embed 128",
-		tagger + " --measure 1 --batch-sizes 1 --device cuda timed", tagger + " --measure 1 --batch-sizes 1 --device cpu timed",
+		tagger + " --measure 1 --csv --batch-sizes 1 --device cuda timed", tagger + " --measure 1 --csv --batch-sizes 1 --device cpu timed",
 		"startup bilstm on cuda",
 		tagger + " --batch-size 16 --seconds 9 --seed 1 --device cuda", tagger + " --batch-size 16 --seconds 9 --seed 1 --device cpu",
 	}, called)

@@ -60,9 +60,9 @@ func (m *measurement) output(environment []string, program string, args ...strin
 	return out, nil
 }
 
-// application adds the rows of one run with --measure to rows.csv.
+// application adds the rows of one run with --measure --csv to rows.csv.
 func (m *measurement) application(part, app string, repetition int, flags, environment []string) error {
-	args := append(m.data(app), "--measure", fmt.Sprint(m.seconds), "--batch-sizes", m.batches)
+	args := append(m.data(app), "--measure", fmt.Sprint(m.seconds), "--csv", "--batch-sizes", m.batches)
 	out, err := m.output(environment, m.program(app), append(args, flags...)...)
 	if err != nil {
 		return err

@@ -67,11 +67,11 @@ type rate struct {
 	more                       map[string]float64
 }
 
-// Columns of --measure beside the rates. Older rows lack some.
+// Columns of --measure --csv beside the rates. Older rows lack some.
 var moreColumns = append([]string{"nodes_per_batch", "record_ns_per_node", "decode_ns_per_node", "schedule_ns_per_node",
 	"device_us_per_batch", "loaded_bytes", "streamed_bytes", "updated_bytes"}, devicePhaseColumns()...)
 
-// readVPPS reads what the applications print with --measure, with a column "part" before.
+// readVPPS reads what the applications print with --measure --csv, with a column "part" before.
 func readVPPS(path string) ([]rate, error) {
 	t, err := readTable(path, "part", "app", "mode", "device", "hidden", "embed", "batch", "sentences_per_s", "slowest", "fastest")
 	if err != nil {

@@ -21,11 +21,30 @@ static std::string error_of(const std::string &path) {
   return "";
 }
 
+// A tree by its nodes: children's order and words.
+static std::string text_of(const tree &t, int n) {
+  const tree_node &node = t.nodes[size_t(n)];
+  return node.is_word() ? node.word
+                        : "(" + text_of(t, node.left) + " " + text_of(t, node.right) + ")";
+}
+static std::string text_of(const tree &t) {
+  return std::to_string(t.root().label) + text_of(t, int(t.nodes.size()) - 1);
+}
+
 int main() {
   const char *sound[] = {"(3 word)", "(3 (2 very) (4 good))", "(3 (2 (1 a) (0 b)) (4 good))"};
   const size_t nodes[] = {1, 3, 5};
   for (size_t k = 0; k < 3; k++)
     check(parse_tree(sound[k]).nodes.size() == nodes[k], "other nodes", sound[k]);
+
+  const struct {
+    const char *typed, *same;
+  } lines[] = {{"((very good) film)", "(2 (2 (2 very) (2 good)) (2 film))"},
+               {"  (3 (2 very) (4 good))", "(3 (2 very) (4 good))"},
+               {"not very good\r", "(0 (0 not) (0 (0 very) (0 good)))"},
+               {"good", "(0 good)"}};
+  for (const auto &l : lines)
+    check(text_of(parse_line(l.typed)) == text_of(parse_tree(l.same)), "another tree", l.typed);
 
   const char *bad[] = {"(3 (2 word))",
                        "(3 (3 (2 a) (2 b)))",
