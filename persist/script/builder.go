@@ -110,17 +110,15 @@ type Builder struct {
 	lefts []leftSide // of the nodes that are parameters at the beginning
 
 	// Per node (forward).
-	need      []bool
-	otherwise []bool // used by others than products, or from their right
-	spots     []spot
-	reader    []uint32 // the only node that reads it
-	room      []uint32 // for how many parts of its gradient there has to be room behind its value
-	depth     []uint16 // of how many products one behind another it is made; formsFrom: where from on products form their vectors
-	formsFrom uint16
-	widths    []uint32 // by depth: how many products
-	inParts   []uint32 // of how many parts behind it its value is formed; of a product, the value of what reads it
-	stored    []bool   // a product stores its value, which is formed
-	taken     []taken
+	need         []bool
+	otherwise    []bool // used by others than products, or from their right
+	spots        []spot
+	reader       []uint32 // the only node that reads it
+	room         []uint32 // for how many parts of its gradient there has to be room behind its value
+	formsVectors bool     // products form the vectors that they read
+	inParts      []uint32 // of how many parts behind it its value is formed; of a product, the value of what reads it
+	stored       []bool   // a product stores its value, which is formed
+	taken        []taken
 
 	// Per node (backward).
 	grads         []bool // depends on a parameter

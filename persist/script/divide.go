@@ -264,7 +264,7 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 	p.need, p.otherwise, p.spots, p.grads, p.wants = b.need, b.otherwise, b.spots, b.grads, b.wants
 	p.gcluster, p.gsub, p.passFrom, p.passAt = b.gcluster, b.gsub, b.passFrom, b.passAt
 	p.reader, p.partials = b.reader, b.partials
-	p.room, p.inParts, p.stored, p.taken, p.formsFrom = b.room, b.inParts, b.stored, b.taken, b.formsFrom
+	p.room, p.inParts, p.stored, p.taken, p.formsVectors = b.room, b.inParts, b.stored, b.taken, b.formsVectors
 	p.knowsOthers, p.partial, p.mixed = false, false, false
 	p.nodeRange, p.division.err = nodes, nil
 	p.pieces.wanted, p.pieces.list = 0, nil
@@ -346,13 +346,8 @@ func (b *Builder) backwardParts() error {
 func (b *Builder) forwardParts() {
 	list := b.division.list
 	n := len(list)
-	if b.formsPartly() {
-		b.findDepth()
-	}
 	lower := func(p *Builder) {
-		if !p.formsPartly() {
-			p.markNeeded()
-		}
+		p.markNeeded()
 		p.findReaders()
 		p.division.err = p.forward()
 	}

@@ -119,7 +119,7 @@ func (b *Builder) levelOf(part, n int) int {
 const fewClusters = 16
 
 // spares reports whether who is in no group executes what is not products, so that the others have a stream in common.
-func (b *Builder) spares() bool { return b.plan.rows > 0 || b.formsAll() }
+func (b *Builder) spares() bool { return b.plan.rows > 0 || b.formsVectors }
 
 // assignSome assigns the clusters [from, end) of byLevel, which are whole levels.
 func (b *Builder) assignSome(x *balance, from, end, processors int) {

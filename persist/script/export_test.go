@@ -22,13 +22,6 @@ func FormingNodes(n int) int {
 	return was
 }
 
-// FormingItems sets up to how many products of a level form their vectors in larger graphs, and returns how many it was.
-func FormingItems(n uint32) uint32 {
-	was := formingItems
-	formingItems = n
-	return was
-}
-
 // racing is whether the race detector watches, with which some tests take 25 times as long.
 var racing bool
 

@@ -1,28 +1,20 @@
 package script
 
 import (
-	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 )
 
 // Where several processors share rows, each leaves a part of a product's sums, and what a function of it is could be
 // formed by one processor before others read it: two levels. Where a level costs more than its work, the products that
-// read it form it themselves, each processor the elements that it multiplies, and so does the transposed product with
-// the gradient: in small graphs, and in others, of values only, where few cells are left, as at the top of pyramids and
-// trees. (Backward, the tops of all sentences come first, at once.) One of those that form a vector stores it for who
-// reads it later: derivatives, outer products and sums of biases.
+// read it form it themselves in small graphs, each processor the elements that it multiplies, and so does the transposed
+// product with the gradient. One of those that form a vector stores it for who reads it later: derivatives, outer
+// products and sums of biases.
 //
 // Such a value h of a function of node a lies between a's gradient and the parts that h, and later that gradient, are
 // sums of: an item names but one place.
 
-// Up to formingNodes nodes of a graph products form all their vectors, in graphs several times as large those of
-// levels of up to formingItems products and of what is above them.
-var formingNodes, formingItems = 1800, uint32(32)
-
-const partlyFormed = 6 // times formingNodes
-
-// formsNothing is the depth from which on products form their vectors, if they do not.
-const formsNothing = 1<<16 - 1
+// formingNodes is the largest number of a graph's nodes with which products form their vectors.
+var formingNodes = 1800
 
 // mostRoom is for how many parts there may be room behind a value.
 const mostRoom = 128
@@ -33,7 +25,7 @@ const noRoom = mostRoom + 1
 // findRooms finds for which values there has to be room for how many parts of gradients: those that only products by
 // matrices whose rows are shared read.
 func (b *Builder) findRooms() {
-	if !b.forming() {
+	if !b.formsVectors {
 		return
 	}
 	clear(b.room[b.first:b.end])
@@ -43,75 +35,9 @@ func (b *Builder) findRooms() {
 	b.roomsFrom(b.tail, b.r.Node+1)
 }
 
-// forming reports whether some products form their vectors, formsAll whether all do that can.
-func (b *Builder) forming() bool  { return b.formsFrom < formsNothing }
-func (b *Builder) formsAll() bool { return b.formsFrom == 0 }
-
-// findForming finds what is formed, but for what findDepth does.
+// findForming finds whether the products of the graph form their vectors.
 func (b *Builder) findForming() {
-	b.formsFrom = formsNothing
-	if b.plan.forming && b.g != nil && b.g.Len() <= formingNodes {
-		b.formsFrom = 0
-	}
-}
-
-// formsPartly reports whether it depends on a product's depth whether its vectors are formed.
-func (b *Builder) formsPartly() bool {
-	return b.plan.forming && !b.formsAll() && b.g.Len() <= min(partlyFormed*formingNodes, formsNothing)
-}
-
-// findDepth has all parts form the vectors of products from a depth on, from which all levels are narrow. It marks what is
-// needed.
-func (b *Builder) findDepth() {
-	list := b.division.list
-	b.depth = resize(b.depth, b.g.Len())
-	b.crew.share(len(list), func(k int) {
-		list[k].depth = b.depth
-		list[k].markNeeded()
-		list[k].countDepths()
-	})
-	b.widths = b.widths[:0]
-	for _, p := range list {
-		b.widths = extend(b.widths, len(p.widths), 0)
-		for depth, n := range p.widths {
-			b.widths[depth] += n
-		}
-	}
-	from := len(b.widths)
-	for from > 1 && b.widths[from-1] <= formingItems {
-		from--
-	}
-	if from == len(b.widths) {
-		return
-	}
-	for _, p := range list {
-		p.formsFrom = uint16(from)
-	}
-}
-
-// countDepths finds the depth of each node, of how many products one behind another it is made, and counts the products
-// of each depth.
-func (b *Builder) countDepths() {
-	b.widths = b.widths[:0]
-	for v := b.first; v < b.end; v++ {
-		if !b.need[v] {
-			continue
-		}
-		args, depth := b.g.ArgsOf(v), uint16(0)
-		for _, a := range args {
-			if b.owns(a) {
-				depth = max(depth, b.depth[a])
-			}
-		}
-		op := b.g.Op[v]
-		product := (op == ops.AffineTransform || op == ops.MatrixMultiply) && len(args) > 1 // not a bias alone
-		if product && b.across(b.matrixOf(args[len(args)-2])) > 1 {
-			depth++
-			b.widths = extend(b.widths, int(depth)+1, 0)
-			b.widths[depth]++
-		}
-		b.depth[v] = depth
-	}
+	b.formsVectors = b.plan.forming && b.g != nil && b.g.Len() <= formingNodes
 }
 
 func (b *Builder) roomsFrom(first, end uint32) {
@@ -148,7 +74,7 @@ func (b *Builder) holdersOf(m int32) uint32 {
 // leavesParts reports whether node v's products, which b.terms lists, leave parts that its reader's readers add up, and
 // returns its reader.
 func (b *Builder) leavesParts(v uint32, acc bool) (h uint32, ok bool) {
-	if !b.forming() || !b.formsAll() && b.depth[v] < b.formsFrom || acc || b.columns(v) != 1 || b.shape(v).batch != 1 {
+	if !b.formsVectors || acc || b.columns(v) != 1 || b.shape(v).batch != 1 {
 		return 0, false
 	}
 	for i := range b.terms {
@@ -211,7 +137,7 @@ func (b *Builder) takenBy(c uint32) *taken {
 		return x
 	}
 	*x = taken{known: true}
-	if !b.owns(c) || b.inParts[c] == 0 || !b.formsAll() {
+	if !b.owns(c) || b.inParts[c] == 0 || !b.formsVectors {
 		return x
 	}
 	if x.first = b.firstWanted(c); x.first == 0 {

@@ -22,7 +22,7 @@ type groups struct {
 // shareCopies has groups share, where products form their vectors, what is element-wise and waits for nothing, mostly
 // copies of embeddings: each processor takes its elements of its group's vectors, with one stream for all.
 func (b *Builder) shareCopies() {
-	if b.plan.groups == 0 || b.plan.rows > 0 || !b.formsAll() {
+	if b.plan.groups == 0 || b.plan.rows > 0 || !b.formsVectors {
 		return
 	}
 	m := &b.writers[0]
