@@ -19,6 +19,12 @@ func Header() []byte {
 			fmt.Fprintf(&b, "\tVPPS_OP(%d, %s, %q, %d, %d) \\\n", c, upperSnake(op.Name), op.Name, op.Args, len(op.Attrs))
 		}
 	}
+	b.WriteString("\n\n/* SAME(NAME): the result has the dim of the only argument, whatever the attributes are. */\n#define VPPS_SAME_DIM(SAME) \\\n")
+	for _, op := range Table {
+		if op.Same {
+			fmt.Fprintf(&b, "\tSAME(%s) \\\n", upperSnake(op.Name))
+		}
+	}
 	b.WriteString("\n\nenum vpps_op {\n#define VPPS_OP(code, NAME, name, args, attrs) VPPS_OP_##NAME = code,\n\tVPPS_OPS(VPPS_OP)\n#undef VPPS_OP\n};\n")
 	b.WriteString("\n#endif\n")
 	return b.Bytes()

@@ -67,6 +67,24 @@
 	VPPS_OP(131, VANILLA_LSTM_GATES_DROPOUT, "VanillaLSTMGatesDropout", -1, 1) \
 
 
+/* SAME(NAME): the result has the dim of the only argument, whatever the attributes are. */
+#define VPPS_SAME_DIM(SAME) \
+	SAME(TANH) \
+	SAME(LOGISTIC_SIGMOID) \
+	SAME(RECTIFY) \
+	SAME(EXP) \
+	SAME(LOG) \
+	SAME(SQRT) \
+	SAME(SQUARE) \
+	SAME(ABS) \
+	SAME(NEGATE) \
+	SAME(CONSTANT_PLUS_X) \
+	SAME(CONSTANT_MINUS_X) \
+	SAME(CONST_SCALAR_MULTIPLY) \
+	SAME(GAUSSIAN_NOISE) \
+	SAME(NO_BACKPROP) \
+
+
 enum vpps_op {
 #define VPPS_OP(code, NAME, name, args, attrs) VPPS_OP_##NAME = code,
 	VPPS_OPS(VPPS_OP)

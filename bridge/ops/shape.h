@@ -364,20 +364,8 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
       bad = "a parameter has no batch";
     break;
 
-  case VPPS_OP_TANH:
-  case VPPS_OP_LOGISTIC_SIGMOID:
-  case VPPS_OP_RECTIFY:
-  case VPPS_OP_EXP:
-  case VPPS_OP_LOG:
-  case VPPS_OP_SQRT:
-  case VPPS_OP_SQUARE:
-  case VPPS_OP_ABS:
-  case VPPS_OP_NEGATE:
-  case VPPS_OP_CONSTANT_PLUS_X:
-  case VPPS_OP_CONSTANT_MINUS_X:
-  case VPPS_OP_CONST_SCALAR_MULTIPLY:
-  case VPPS_OP_GAUSSIAN_NOISE:
-  case VPPS_OP_NO_BACKPROP:
+#define VPPS_SAME(NAME) case VPPS_OP_##NAME:
+    VPPS_SAME_DIM(VPPS_SAME)
     *dim = *x;
     break;
   case VPPS_OP_DROPOUT: {
@@ -604,10 +592,15 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
   return bad == NULL ? 0 : vpps_bad_shape(op, args, nargs, bad, msg, size);
 }
 
-/* Operations whose result has the dim of their only argument, whatever their attributes. */
+/* Whether the result has the dim of the operation's only argument, whatever its attributes. */
 static inline int vpps_keeps_dim(uint32_t op) {
-  return op >= VPPS_OP_TANH && op <= VPPS_OP_NO_BACKPROP && op != VPPS_OP_DROPOUT;
+  switch (op) {
+    VPPS_SAME_DIM(VPPS_SAME)
+    return 1;
+  }
+  return 0;
 }
+#undef VPPS_SAME
 
 /* Checks nodes [first, first+count) of structurally valid wire words (the decoder has
  * checked lengths, op codes, argument indices, dim ids, offsets): infers every node's
