@@ -164,9 +164,10 @@ $(B)/adapter/words_bundled: dynetshim/adapter/tests/words.cc $(B)/libvpps_dynet.
 	@mkdir -p $(@D)
 	$(CXX) -std=c++11 -MMD -MP -MF $@.d $(CPPFLAGS) -Idynetshim/tests $(DYNET) $(WARN) $(CXXFLAGS) $< -o $@ -L$(B) -lvpps_dynet $(LDFLAGS)
 THROUGH_ADAPTER = $(INSTALLED) -DVPPS_ADAPTER $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps $(LDFLAGS)
+# With the warnings that a user's own build may have: none is the headers'.
 $(B)/adapter/%: dynetshim/adapter/tests/%.cc $(B)/libvpps.so
 	@mkdir -p $(@D)
-	$(THROUGH_ADAPTER)
+	$(THROUGH_ADAPTER) -Wpedantic -Wshadow -Wold-style-cast
 $(B)/adapter/example_%: cpp_examples/%.cc $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(THROUGH_ADAPTER)
