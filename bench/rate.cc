@@ -6,9 +6,8 @@
 //
 //   build/bench/rate --app treelstm --train train.txt --batch 1 --repetition 1
 //
-// --app A           treelstm (trees in the Stanford treebank's format); of sentences word|TAG:
-// tagger,
-//                   and in minibatches language_model and encoder_decoder; mlp (random numbers)
+// --app A           treelstm (trees in the Stanford treebank's format); tagger (word|TAG); in
+//                   minibatches language_model, encoder_decoder (word|TAG), mlp (random numbers)
 // --train F         its sentences (required, but for mlp)
 // --program NAME    the first column (libvpps, adapter or dynet, as it was compiled)
 // --mode M          calls: forward, backward, update. fb: vpps::handle::fb, with libvpps only
