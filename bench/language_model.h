@@ -30,11 +30,13 @@ struct language_model {
     lstm.new_graph(cg);
     lstm.start_new_sequence();
     const Expression scores = parameter(cg, w), bias = parameter(cg, b);
+    std::vector<unsigned> last(batch.size()); // the word before
     std::vector<Expression> losses;
-    for (size_t k = 0; k + 1 < all.size(); k++) {
-      const Expression h = lstm.add_input(lookup(cg, table, all.words[k]));
-      losses.push_back(all.sum(
-          cg, k + 1, pickneglogsoftmax(affine_transform({bias, scores, h}), all.words[k + 1])));
+    for (size_t k = 0; k < all.size(); k++) {
+      const Expression h = lstm.add_input(lookup(cg, table, last));
+      losses.push_back(
+          all.sum(cg, k, pickneglogsoftmax(affine_transform({bias, scores, h}), all.words[k])));
+      last = all.words[k];
     }
     return sum(losses);
   }

@@ -50,13 +50,13 @@ int main(int argc, char **argv) {
     initialize(argc, argv);
   Letters letters;
   float first = 0, last = 0;
-  for (int epoch = 0; epoch < 40; epoch++) {
+  for (int epoch = 0; epoch < 16; epoch++) {
     float sum = 0;
     for (const char *word : {"abcabcabc", "xyzzyxyzzy", "hello", "neural", "graphs"})
       sum += letters.learn(word);
-    if (epoch % 10 == 0)
+    if (epoch % 5 == 0)
       printf("epoch %d: loss %.3f\n", epoch, sum);
-    if (epoch == 20)
+    if (epoch == 8)
       letters.trainer->restart(0.02f);
     (epoch == 0 ? first : last) = sum;
   }

@@ -19,8 +19,8 @@ Trainer *exponentiated(ParameterCollection &m) {
   return t.release();
 }
 
-// What a program does to its trainer in the middle.
-enum deed { nothing, restart, change_rate, save_and_read, begin_average };
+// What a program does to its trainer at the beginning, or in the middle.
+enum deed { begin_average, nothing, restart, change_rate, save_and_read };
 
 template <class T> auto through_a_file(T &t, int) -> decltype(t.save(std::cout)) {
   std::stringstream file;
@@ -66,14 +66,14 @@ floats train(Trainer *(*make)(ParameterCollection &), deed d, bool batched = fal
   const std::unique_ptr<Trainer> trainer(make(t.m));
   floats all;
   for (unsigned k = 0; k < 24; k++) {
+    if (k == (d == begin_average ? 0 : 12))
+      act(*trainer, d);
     const std::unique_ptr<ComputationGraph> cg(batched ? new ComputationGraph(true)
                                                        : new ComputationGraph);
     const Expression loss = t.loss(*cg, k);
     all.push_back(as_scalar(cg->forward(loss)));
     cg->backward(loss);
     trainer->update();
-    if (k == 12)
-      act(*trainer, d);
   }
   for (float x : {trainer->learning_rate, trainer->clips, trainer->updates,
                   trainer->clips_since_status, trainer->updates_since_status})
