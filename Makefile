@@ -85,9 +85,11 @@ INSTALLED_INCLUDE := $(firstword $(patsubst %/dynet/param-nodes.h,%,$(wildcard $
 INSTALLED_LIB := $(firstword $(patsubst %/libdynet.so,%,$(wildcard $(if $(DYNET_ROOT),\
                    $(foreach d,lib lib64 build/dynet build,$(DYNET_ROOT)/$(d)/libdynet.so),\
                    /usr/local/lib/libdynet.so /usr/lib/libdynet.so))))
+PORTED := $(patsubst test/port/%.cc,%,$(wildcard test/port/*.cc))
 ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words_bundled $(B)/adapter/golden \
               $(addprefix $(B)/adapter/,rate walk rate_dynet) \
               $(patsubst cpp_examples/%.cc,$(B)/adapter/example_%,$(wildcard cpp_examples/*.cc)) \
+              $(foreach p,$(PORTED),$(B)/adapter/alone_$p $(B)/adapter/ported_$p) \
               $(patsubst dynetshim/adapter/tests/%.cc,$(B)/adapter/%,$(wildcard dynetshim/adapter/tests/*.cc)))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
@@ -97,7 +99,7 @@ FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a $(B)/vpps-info examples $(BENCHES)
 examples: $(EXAMPLES)
-tests: $(B)/torture/calls $(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12)
+tests: $(B)/torture/calls $(CXXTESTS) $(PORTED:%=$(B)/ported/%) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12)
 
 # ---- the shared library --------------------------------------------------------------------------
 
@@ -144,7 +146,7 @@ $(B)/installed/vpps-info: info/vpps-info.c $(B)/libvpps.so include/vpps.h FORCE
 	$(INFO) -Wl,-rpath,'$$ORIGIN/$(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR))'
 FORCE:
 
-$(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(BENCHES): LINK += -Wl,-rpath,'$$ORIGIN/..'
+$(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(BENCHES) $(PORTED:%=$(B)/ported/%): LINK += -Wl,-rpath,'$$ORIGIN/..'
 $(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CXXPROGRAM)
@@ -164,16 +166,30 @@ $(B)/adapter/words: dynetshim/adapter/tests/words.cc
 $(B)/adapter/words_bundled: dynetshim/adapter/tests/words.cc $(B)/libvpps_dynet.a
 	@mkdir -p $(@D)
 	$(CXX) -std=c++11 -MMD -MP -MF $@.d $(CPPFLAGS) -Idynetshim/tests $(DYNET) $(WARN) $(CXXFLAGS) $< -o $@ -L$(B) -lvpps_dynet $(LDFLAGS)
-THROUGH_ADAPTER = $(INSTALLED) -DVPPS_ADAPTER $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps $(LDFLAGS)
+THROUGH_ADAPTER = $(INSTALLED) -DVPPS_ADAPTER $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps -ldl $(LDFLAGS)
+# With the warnings that a user's own build may have: none is the headers'.
 $(B)/adapter/%: dynetshim/adapter/tests/%.cc $(B)/libvpps.so
 	@mkdir -p $(@D)
-	$(THROUGH_ADAPTER)
+	$(THROUGH_ADAPTER) -Wpedantic -Wshadow -Wold-style-cast
 $(B)/adapter/example_%: cpp_examples/%.cc $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(THROUGH_ADAPTER)
 $(B)/adapter/%: bench/%.cc $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(THROUGH_ADAPTER)
+# DyNet programs that know nothing of libvpps, and the same after packaging/vpps-port.
+$(B)/ported/%.cc: test/port/%.cc packaging/vpps-port
+	@mkdir -p $(@D)
+	cp $< $@ && packaging/vpps-port --write $@
+$(B)/ported/%: $(B)/ported/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
+	$(CXXPROGRAM)
+$(B)/adapter/ported_%: $(B)/ported/%.cc $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(THROUGH_ADAPTER)
+$(B)/adapter/alone_%: test/port/%.cc
+	@mkdir -p $(@D)
+	$(INSTALLED) $(LDFLAGS)
+.PRECIOUS: $(B)/ported/%.cc
 # DyNet alone, for bench/compare_rates.
 $(B)/adapter/rate_dynet: bench/rate.cc
 	@mkdir -p $(@D)
@@ -236,7 +252,7 @@ $(B)/torture/calls: test/torture/calls.c $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) -Ibridge/ops $(WARN) $(CFLAGS) $< -o $@ $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps -lm $(LDFLAGS)
 
--include $(wildcard $(B)/*.d $(B)/torture/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/golden.o/*.d $(B)/adapter/*.d $(B)/adapter/golden.o/*.d)
+-include $(wildcard $(B)/*.d $(B)/torture/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/ported/*.d $(B)/golden.o/*.d $(B)/adapter/*.d $(B)/adapter/golden.o/*.d)
 
 # ---- running ---------------------------------------------------------------------------------------
 
@@ -352,11 +368,12 @@ format:
 # ---- installing ------------------------------------------------------------------------------------
 
 D := $(DESTDIR)
+PCS := $(patsubst packaging/%.in,%,$(wildcard packaging/*.pc.in))
 FILL = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
 
 install: lib $(B)/libvpps_dynet.a $(B)/installed/vpps-info
 	install -d $(D)$(LIBDIR)/pkgconfig $(D)$(LIBDIR)/cmake/vpps $(D)$(PREFIX)/include/vpps/installed $(D)$(PREFIX)/include/vpps-dynet/dynet $(D)$(PREFIX)/bin
-	install -m 755 $(B)/installed/vpps-info $(D)$(PREFIX)/bin
+	install -m 755 $(B)/installed/vpps-info packaging/vpps-port $(D)$(PREFIX)/bin
 	install -m 755 $(B)/libvpps.so.$(VERSION) $(D)$(LIBDIR)
 	ln -sf libvpps.so.$(VERSION) $(D)$(LIBDIR)/libvpps.so.$(SERIES)
 	ln -sf libvpps.so.$(SERIES) $(D)$(LIBDIR)/libvpps.so
@@ -365,14 +382,13 @@ install: lib $(B)/libvpps_dynet.a $(B)/installed/vpps-info
 	install -m 644 include/vpps/*.hpp $(D)$(PREFIX)/include/vpps
 	install -m 644 dynetshim/adapter/vpps/installed/*.hpp bridge/ops/ops.h $(D)$(PREFIX)/include/vpps/installed
 	install -m 644 dynetshim/include/dynet/*.h $(D)$(PREFIX)/include/vpps-dynet/dynet
-	$(FILL) packaging/vpps.pc.in > $(D)$(LIBDIR)/pkgconfig/vpps.pc
-	$(FILL) packaging/vpps-dynet.pc.in > $(D)$(LIBDIR)/pkgconfig/vpps-dynet.pc
+	for p in $(PCS); do $(FILL) packaging/$$p.in > $(D)$(LIBDIR)/pkgconfig/$$p || exit 1; done
 	$(FILL) packaging/vppsConfigVersion.cmake.in > $(D)$(LIBDIR)/cmake/vpps/vppsConfigVersion.cmake
 	install -m 644 packaging/vppsConfig.cmake $(D)$(LIBDIR)/cmake/vpps
 
 uninstall:
-	rm -f $(D)$(PREFIX)/bin/vpps-info $(addprefix $(D)$(LIBDIR)/,libvpps.so libvpps.so.$(SERIES) libvpps.so.$(VERSION) libvpps_dynet.a \
-	    pkgconfig/vpps.pc pkgconfig/vpps-dynet.pc cmake/vpps/vppsConfig.cmake cmake/vpps/vppsConfigVersion.cmake) \
+	rm -f $(addprefix $(D)$(PREFIX)/bin/,vpps-info vpps-port) $(addprefix $(D)$(LIBDIR)/,libvpps.so libvpps.so.$(SERIES) libvpps.so.$(VERSION) libvpps_dynet.a \
+	    $(addprefix pkgconfig/,$(PCS)) cmake/vpps/vppsConfig.cmake cmake/vpps/vppsConfigVersion.cmake) \
 	    $(addprefix $(D)$(PREFIX)/include/,vpps.h $(patsubst include/%,%,$(wildcard include/vpps/*.hpp)) \
 	    $(addprefix vpps/installed/,ops.h $(notdir $(wildcard dynetshim/adapter/vpps/installed/*.hpp))) \
 	    $(patsubst dynetshim/include/%,vpps-dynet/%,$(wildcard dynetshim/include/dynet/*.h)))

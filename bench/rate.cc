@@ -1,16 +1,19 @@
 // The rate at which a model trains through DyNet's own calls. The program is an ordinary
 // DyNet program, so it compiles against these headers and against those of DyNet itself, which
 // makes the two comparable; and, with -DVPPS_ADAPTER, against an installed DyNet whose graphs
-// libvpps runs. It prints one CSV row for each window; bench/compare_rates calls all in turn.
+// and trainers libvpps runs. It prints one CSV row for each window; bench/compare_rates calls all
+// in turn.
 //
 //   build/bench/rate --app treelstm --train train.txt --batch 1 --repetition 1
 //
-// --app A           treelstm (trees in the Stanford treebank's format) or tagger (word|TAG)
-// --train F         its sentences (required)
+// --app A           treelstm (trees in the Stanford treebank's format); tagger (word|TAG); in
+//                   minibatches language_model, encoder_decoder (word|TAG), mlp (random numbers)
+// --train F         its sentences (required, but for mlp)
 // --program NAME    the first column (libvpps, adapter or dynet, as it was compiled)
 // --mode M          calls: forward, backward, update. fb: vpps::handle::fb, with libvpps only
 // --batch N         sentences in a graph (1)
-// --embed N --hidden N --layer N   sizes: 128 and 128 for treelstm, 128, 50 and 32 for tagger
+// --embed N --hidden N --layer N   sizes: 128 and 128, for tagger 128, 50 and 32, for mlp 256
+// hidden
 // --seconds X       of each window (1), of which there are --windows N (5)
 // --warm-up X       seconds before them (0.5)
 // --repetition N    the last column
@@ -39,6 +42,9 @@
 #include <vector>
 
 #include "../cpp_examples/progress.h"
+#include "encoder_decoder.h"
+#include "language_model.h"
+#include "mlp.h"
 #include "tagger.h"
 #include "tree_lstm.h"
 
@@ -79,14 +85,12 @@ measure_options parse_flags(int argc, char **argv) {
                                                       "this program's source lists the flags");
     *flag->second = argv[++k];
   }
-  if (o.app != "treelstm" && o.app != "tagger")
-    throw std::runtime_error("--app " + o.app + " is unknown: treelstm or tagger");
-  if (o.train.empty())
+  if (o.train.empty() && o.app != "mlp")
     throw std::runtime_error("no sentences: name a file of them with --train");
   if (o.embed.empty())
     o.embed = "128";
   if (o.hidden.empty())
-    o.hidden = o.app == "tagger" ? "50" : "128";
+    o.hidden = o.app == "tagger" ? "50" : o.app == "mlp" ? "256" : "128";
   if (o.mode != "calls" && o.mode != "fb")
     throw std::runtime_error("--mode " + o.mode + " is unknown: calls or fb");
   return o;
@@ -94,17 +98,27 @@ measure_options parse_flags(int argc, char **argv) {
 
 unsigned number(const std::string &s) { return unsigned(std::stoul(s)); }
 
-// Reads the sentences and makes the model of an application.
-std::unique_ptr<tree_lstm> make_model(const measure_options &o, ParameterCollection &m,
-                                      tree_corpus &data) {
-  return std::unique_ptr<tree_lstm>(
-      new tree_lstm(m, unsigned(data.words.size()), number(o.embed), number(o.hidden)));
-}
-std::unique_ptr<tagger> make_model(const measure_options &o, ParameterCollection &m,
-                                   tag_corpus &data) {
-  return std::unique_ptr<tagger>(
-      new tagger(m, data, number(o.embed), number(o.hidden), number(o.layer)));
-}
+// Makes the model of an application.
+template <class Model> struct make {
+  static Model *with(const measure_options &o, ParameterCollection &m, tag_corpus &data) {
+    return new Model(m, data, number(o.embed), number(o.hidden));
+  }
+};
+template <> struct make<tagger> {
+  static tagger *with(const measure_options &o, ParameterCollection &m, tag_corpus &data) {
+    return new tagger(m, data, number(o.embed), number(o.hidden), number(o.layer));
+  }
+};
+template <> struct make<tree_lstm> {
+  static tree_lstm *with(const measure_options &o, ParameterCollection &m, tree_corpus &data) {
+    return new tree_lstm(m, unsigned(data.words.size()), number(o.embed), number(o.hidden));
+  }
+};
+template <> struct make<mlp> {
+  static mlp *with(const measure_options &o, ParameterCollection &m, mlp::corpus &) {
+    return new mlp(m, number(o.hidden));
+  }
+};
 
 // One training run.
 template <class Model> class training_run {
@@ -112,7 +126,7 @@ public:
   typedef typename Model::corpus::sentence sentence;
 
   training_run(const measure_options &o, typename Model::corpus &data)
-      : sentences_(data.train), batch_(number(o.batch)), model_(make_model(o, m_, data)),
+      : sentences_(data.train), batch_(number(o.batch)), model_(make<Model>::with(o, m_, data)),
         trainer_(m_) {
     std::mt19937 random(1);
     std::shuffle(sentences_.begin(), sentences_.end(), random);
@@ -120,7 +134,7 @@ public:
     if (o.mode == "fb")
       hndl_.reset(new vpps::handle(m_, trainer_));
     else
-      vpps_trainer_.reset(new vpps::trainer(trainer_));
+      vpps::accelerate();
 #else
     if (o.mode == "fb")
       throw std::runtime_error("--mode fb needs libvpps; this program was compiled without");
@@ -136,10 +150,6 @@ public:
       for (size_t k = 0; k < batch_; k++)
         batch.push_back(&sentences_[next_++ % sentences_.size()]);
       ComputationGraph cg;
-#ifdef WITH_VPPS
-      if (!hndl_)
-        vpps::accelerate(cg);
-#endif
       step(cg, model_->loss(cg, batch));
       sentences += batch_;
     } while (clock.seconds() < seconds);
@@ -160,11 +170,7 @@ private:
 #endif
     cg.forward(loss);
     cg.backward(loss);
-#ifdef WITH_VPPS
-    vpps_trainer_->update();
-#else
     trainer_.update();
-#endif
   }
 
   std::vector<sentence> sentences_;
@@ -174,7 +180,6 @@ private:
   SimpleSGDTrainer trainer_; // at its defaults: clipping is on
 #ifdef WITH_VPPS
   std::unique_ptr<vpps::handle> hndl_;
-  std::unique_ptr<vpps::trainer> vpps_trainer_;
 #endif
 };
 
@@ -197,6 +202,13 @@ template <class Model> void measure_rate(const measure_options &o, const std::st
   }
 }
 
+template <class Map> std::string names_of(const Map &all) {
+  std::string names;
+  for (const auto &one : all)
+    names += (names.empty() ? "" : ", ") + one.first;
+  return names;
+}
+
 void run(int argc, char **argv) {
   std::string autobatch;
   for (int k = 1; k + 1 < argc; k++)
@@ -209,10 +221,16 @@ void run(int argc, char **argv) {
   initialize(params);
   // Only DyNet does something with autobatch.
   const std::string mode = autobatch.empty() ? o.mode : "autobatch " + autobatch;
-  if (o.app == "tagger")
-    measure_rate<tagger>(o, mode);
-  else
-    measure_rate<tree_lstm>(o, mode);
+  const std::map<std::string, void (*)(const measure_options &, const std::string &)> apps = {
+      {"treelstm", measure_rate<tree_lstm>},
+      {"tagger", measure_rate<tagger>},
+      {"language_model", measure_rate<language_model>},
+      {"encoder_decoder", measure_rate<encoder_decoder>},
+      {"mlp", measure_rate<mlp>}};
+  const auto app = apps.find(o.app);
+  if (app == apps.end())
+    throw std::runtime_error("--app " + o.app + " is unknown: " + names_of(apps));
+  app->second(o, mode);
 }
 
 } // namespace

@@ -106,6 +106,7 @@ const char *vpps_build_info(void) { return "fake"; }
 const char *vpps_last_error(void) { return error.c_str(); }
 
 vpps_status vpps_frontend(const char *) { return VPPS_OK; }
+vpps_status vpps_set_log(vpps_log_level, vpps_log_function, void *) { return VPPS_OK; }
 vpps_status vpps_engine_open(const vpps_engine_options *options, vpps_engine **engine) {
   state.device = options->device ? options->device : "";
   state.seed = options->seed;
@@ -181,6 +182,10 @@ vpps_status vpps_parameter_touched(vpps_engine *, uint32_t, uint32_t *, uint64_t
                                    int *all) {
   *count = 0;
   *all = 0;
+  return VPPS_OK;
+}
+vpps_status vpps_parameter_memory(vpps_engine *, uint32_t, float **values) {
+  *values = nullptr;
   return VPPS_OK;
 }
 vpps_status vpps_parameter_gradient_memory(vpps_engine *, uint32_t, int, float **gradient) {

@@ -207,6 +207,9 @@ enum graph_policy {
 /// calls (forward, value, backward) then run on libvpps. A program with this line compiles either
 /// way.
 inline void accelerate(dynet::ComputationGraph &, graph_policy = only_vpps) {}
+/// Does nothing here either. Over an installed DyNet all graphs and trainers that are made from
+/// then on run on libvpps.
+inline void accelerate(graph_policy = or_dynet) {}
 
 /// Passes everything on to the wrapped trainer. Over an installed DyNet, update() then runs where
 /// the parameters live. A program with this class compiles either way.

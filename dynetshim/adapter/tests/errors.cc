@@ -19,7 +19,10 @@
 #include <set>
 #include <vector>
 
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wold-style-cast" // it is C
 #include "shape.h"
+#pragma GCC diagnostic pop
 
 using namespace dynet;
 typedef std::vector<Expression> list;

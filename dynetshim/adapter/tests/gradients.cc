@@ -227,8 +227,8 @@ TEST(gradients_that_stay_on_the_device_say_so) {
 
 TEST(dynets_own_check_of_gradients_passes) {
   ParameterCollection m;
-  Parameter W = m.add_parameters({3, 3}, ParameterInitUniform(0.5f)),
-            v = m.add_parameters({3}, ParameterInitUniform(0.5f));
+  Parameter weights = m.add_parameters({3, 3}, ParameterInitUniform(0.5f)),
+            bias = m.add_parameters({3}, ParameterInitUniform(0.5f));
   LookupParameter E = m.add_lookup_parameters(4, {3}, ParameterInitUniform(0.5f));
   SimpleSGDTrainer own(m);
   vpps::trainer trainer(own);
@@ -262,7 +262,7 @@ TEST(dynets_own_check_of_gradients_passes) {
   for (const graph &f : graphs) {
     ComputationGraph cg;
     vpps::accelerate(cg);
-    Expression loss = f(parameter(cg, W), parameter(cg, v), lookup(cg, E, 2u));
+    Expression loss = f(parameter(cg, weights), parameter(cg, bias), lookup(cg, E, 2u));
     CHECK(check_grad(m, loss, 0));
     CHECK(m.gradient_l2_norm() > 0);
   }

@@ -27,8 +27,8 @@ enum class DeviceMempool {
 class Device {
 public:
   /// Describes a device; opens nothing.
-  Device(int id, DeviceType type, const std::string &name)
-      : device_id(id), type(type), name(name) {}
+  Device(int id, DeviceType kind, const std::string &its_name)
+      : device_id(id), type(kind), name(its_name) {}
   int device_id;    ///< 0: there is one device
   DeviceType type;  ///< CPU or GPU
   std::string name; ///< "CPU" or "GPU:0"

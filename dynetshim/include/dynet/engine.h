@@ -15,8 +15,8 @@ namespace dynet {
 /// Owns an engine of the C interface.
 class Engine {
 public:
-  /// Takes raw, which vpps_engine_open() gave.
-  explicit Engine(vpps_engine *raw) : raw(raw), updates(0) {}
+  /// Takes opened, which vpps_engine_open() gave.
+  explicit Engine(vpps_engine *opened) : raw(opened), updates(0) {}
   /// Closes the engine.
   ~Engine() { vpps_engine_close(raw); }
   vpps_engine *const raw; ///< the engine of the C interface, owned by this object

@@ -28,11 +28,12 @@ struct Expression {
 
   /// An empty expression.
   Expression() : pg(nullptr), i(0), graph_id(0) {}
-  /// Node i of a graph.
-  Expression(ComputationGraph *pg, VariableIndex i) : pg(pg), i(i), graph_id(pg->get_id()) {}
-  /// Node i of the graph with an id.
-  Expression(ComputationGraph *pg, VariableIndex i, unsigned graph_id)
-      : pg(pg), i(i), graph_id(graph_id) {}
+  /// A node of a graph, by its number.
+  Expression(ComputationGraph *graph, VariableIndex node)
+      : pg(graph), i(node), graph_id(graph->get_id()) {}
+  /// A node of the graph with an id.
+  Expression(ComputationGraph *graph, VariableIndex node, unsigned id)
+      : pg(graph), i(node), graph_id(id) {}
 
   /// Whether its graph is gone.
   bool is_stale() const {

@@ -221,7 +221,7 @@ struct Parameter {
   /// Empty.
   Parameter() {}
   /// Shares a storage.
-  explicit Parameter(const std::shared_ptr<ParameterStorage> &p) : p(p) {}
+  explicit Parameter(const std::shared_ptr<ParameterStorage> &shared) : p(shared) {}
   /// The storage, exposed.
   ParameterStorage &get_storage() const;
   /// "/collection/name".
@@ -262,7 +262,7 @@ struct LookupParameter {
   /// Empty.
   LookupParameter() {}
   /// Shares a storage.
-  explicit LookupParameter(const std::shared_ptr<LookupParameterStorage> &p) : p(p) {}
+  explicit LookupParameter(const std::shared_ptr<LookupParameterStorage> &shared) : p(shared) {}
   /// The storage, exposed.
   LookupParameterStorage &get_storage() const;
   /// Sets the stored values of row index. Another count, or no such row: std::invalid_argument.

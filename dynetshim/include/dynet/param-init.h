@@ -60,9 +60,10 @@ struct ParameterInitIdentity : ParameterInit {
 /// Glorot's initialisation: uniform in [-s,s) with s = gain*sqrt(3k)/sqrt(sum of the k sizes). With
 /// four axes s = gain*sqrt(6)/sqrt(d0*d1*(d2+d3)).
 struct ParameterInitGlorot : ParameterInit {
-  /// is_lookup: the last axis, which counts a table's rows, is no part of the formula.
-  explicit ParameterInitGlorot(bool is_lookup = false, float gain = 1.f)
-      : lookup(is_lookup), gain(gain) {}
+  /// is_lookup: the last axis, which counts a table's rows, is no part of the formula. factor: the
+  /// gain.
+  explicit ParameterInitGlorot(bool is_lookup = false, float factor = 1.f)
+      : lookup(is_lookup), gain(factor) {}
   void initialize_params(Tensor &values) const override;
 
 private:
@@ -73,8 +74,8 @@ private:
 /// A random orthonormal matrix times gain, made by Gram-Schmidt. Not a square matrix:
 /// std::runtime_error.
 struct ParameterInitSaxe : ParameterInit {
-  /// The factor gain.
-  explicit ParameterInitSaxe(float gain = 1.0f) : gain(gain) {}
+  /// factor: the gain.
+  explicit ParameterInitSaxe(float factor = 1.0f) : gain(factor) {}
   void initialize_params(Tensor &values) const override;
 
 private:

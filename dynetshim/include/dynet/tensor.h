@@ -27,9 +27,9 @@ namespace dynet {
 struct Tensor {
   /// A tensor without shape and memory.
   Tensor() : v(nullptr), device(nullptr), mem_pool(DeviceMempool::NONE) {}
-  /// A tensor over d.size() floats at v, which stay the caller's.
-  Tensor(const Dim &d, float *v, Device *device, DeviceMempool pool)
-      : d(d), v(v), device(device), mem_pool(pool) {}
+  /// A tensor over dim.size() floats at values, which stay the caller's.
+  Tensor(const Dim &dim, float *values, Device *its_device, DeviceMempool pool)
+      : d(dim), v(values), device(its_device), mem_pool(pool) {}
   ///@{
   /// The values of batch element bid; without a batch always those of the only one.
   const float *batch_ptr(unsigned bid) const { return v + (d.bd == 1 ? 0 : bid * d.batch_size()); }
@@ -52,9 +52,9 @@ struct Tensor {
 struct IndexTensor {
   /// No indices.
   IndexTensor() {}
-  /// d.size() indices, column-major with the batch slowest.
-  IndexTensor(const Dim &d, std::vector<Eigen::DenseIndex> values)
-      : d(d), values(std::move(values)) {}
+  /// dim.size() indices, column-major with the batch slowest.
+  IndexTensor(const Dim &dim, std::vector<Eigen::DenseIndex> indices)
+      : d(dim), values(std::move(indices)) {}
   Dim d;                                 ///< the shape
   std::vector<Eigen::DenseIndex> values; ///< the indices
 };

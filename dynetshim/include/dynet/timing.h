@@ -23,8 +23,8 @@ struct Timing {
 
 /// Prints "[what N ms]" to std::cerr when it is destroyed.
 struct Timer {
-  /// Starts. what: the name in the line.
-  Timer(const std::string &what) : what(what) {}
+  /// Starts. name: what the line calls it.
+  Timer(const std::string &name) : what(name) {}
   /// Prints the line.
   ~Timer() { std::cerr << '[' << what << ' ' << timing.stop() << " ms]\n"; }
   std::string what; ///< the name in the line

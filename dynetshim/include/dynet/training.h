@@ -99,8 +99,7 @@ private:
 class SimpleSGDTrainer : public Trainer {
 public:
   /// For the parameters of m.
-  explicit SimpleSGDTrainer(ParameterCollection &m, real learning_rate = 0.1)
-      : Trainer(m, learning_rate) {}
+  explicit SimpleSGDTrainer(ParameterCollection &m, real rate = 0.1) : Trainer(m, rate) {}
 
 protected:
   void describe(vpps_trainer_options &options) const override;
@@ -110,9 +109,9 @@ protected:
 /// and back. Each update multiplies the distance from min by gamma. Not a name of DyNet's.
 class CyclicalRate {
 public:
-  /// Begins at min.
-  CyclicalRate(float min, float max, float step_size, float gamma)
-      : min(min), max(max), step_size(step_size), gamma(gamma), it(0) {}
+  /// Begins at the lower bound.
+  CyclicalRate(float lower, float upper, float updates, float factor)
+      : min(lower), max(upper), step_size(updates), gamma(factor), it(0) {}
   /// The rate of the next update.
   float next();
 
@@ -150,8 +149,8 @@ private:
 class MomentumSGDTrainer : public Trainer {
 public:
   /// With momentum mom, in [0,1).
-  explicit MomentumSGDTrainer(ParameterCollection &m, real learning_rate = 0.01, real mom = 0.9)
-      : Trainer(m, learning_rate), momentum(mom) {}
+  explicit MomentumSGDTrainer(ParameterCollection &m, real rate = 0.01, real mom = 0.9)
+      : Trainer(m, rate), momentum(mom) {}
   real momentum; ///< in [0,1)
 
 protected:
@@ -165,8 +164,8 @@ protected:
 class AdagradTrainer : public Trainer {
 public:
   /// With epsilon eps, 0 or more.
-  explicit AdagradTrainer(ParameterCollection &m, real learning_rate = 0.1, real eps = 1e-20)
-      : Trainer(m, learning_rate), epsilon(eps) {}
+  explicit AdagradTrainer(ParameterCollection &m, real rate = 0.1, real eps = 1e-20)
+      : Trainer(m, rate), epsilon(eps) {}
   real epsilon; ///< 0 or more
 
 protected:
@@ -180,9 +179,9 @@ protected:
 /// -= d. The learning rate is not read.
 class AdadeltaTrainer : public Trainer {
 public:
-  /// With epsilon eps, 0 or more, and rho in [0,1).
-  explicit AdadeltaTrainer(ParameterCollection &m, real eps = 1e-6, real rho = 0.95)
-      : Trainer(m, 1.0), epsilon(eps), rho(rho) {}
+  /// With epsilon eps, 0 or more, and rho decay, in [0,1).
+  explicit AdadeltaTrainer(ParameterCollection &m, real eps = 1e-6, real decay = 0.95)
+      : Trainer(m, 1.0), epsilon(eps), rho(decay) {}
   real epsilon; ///< 0 or more
   real rho;     ///< in [0,1)
 
@@ -196,10 +195,10 @@ protected:
 /// h = rho*h + (1-rho)*g^2; p -= learning_rate*g/sqrt(h + epsilon).
 class RMSPropTrainer : public Trainer {
 public:
-  /// With epsilon eps, 0 or more, and rho in [0,1).
-  explicit RMSPropTrainer(ParameterCollection &m, real learning_rate = 0.1, real eps = 1e-20,
-                          real rho = 0.95)
-      : Trainer(m, learning_rate), epsilon(eps), rho(rho) {}
+  /// With epsilon eps, 0 or more, and rho decay, in [0,1).
+  explicit RMSPropTrainer(ParameterCollection &m, real rate = 0.1, real eps = 1e-20,
+                          real decay = 0.95)
+      : Trainer(m, rate), epsilon(eps), rho(decay) {}
   real epsilon; ///< 0 or more
   real rho;     ///< in [0,1)
 
@@ -215,10 +214,10 @@ protected:
 /// also for table rows that are seldom touched.
 class AdamTrainer : public Trainer {
 public:
-  /// With betas in [0,1) and epsilon eps, 0 or more.
-  explicit AdamTrainer(ParameterCollection &m, float learning_rate = 0.001, float beta_1 = 0.9,
-                       float beta_2 = 0.999, float eps = 1e-8)
-      : Trainer(m, learning_rate), beta_1(beta_1), beta_2(beta_2), epsilon(eps) {}
+  /// With betas b1 and b2, in [0,1), and epsilon eps, 0 or more.
+  explicit AdamTrainer(ParameterCollection &m, float rate = 0.001, float b1 = 0.9, float b2 = 0.999,
+                       float eps = 1e-8)
+      : Trainer(m, rate), beta_1(b1), beta_2(b2), epsilon(eps) {}
   float beta_1;  ///< in [0,1)
   float beta_2;  ///< in [0,1)
   float epsilon; ///< 0 or more
@@ -233,10 +232,10 @@ protected:
 /// Adam with the largest k so far in place of k.
 class AmsgradTrainer : public Trainer {
 public:
-  /// With betas in [0,1) and epsilon eps, 0 or more.
-  explicit AmsgradTrainer(ParameterCollection &m, float learning_rate = 0.001, float beta_1 = 0.9,
-                          float beta_2 = 0.999, float eps = 1e-8)
-      : Trainer(m, learning_rate), beta_1(beta_1), beta_2(beta_2), epsilon(eps) {}
+  /// With betas b1 and b2, in [0,1), and epsilon eps, 0 or more.
+  explicit AmsgradTrainer(ParameterCollection &m, float rate = 0.001, float b1 = 0.9,
+                          float b2 = 0.999, float eps = 1e-8)
+      : Trainer(m, rate), beta_1(b1), beta_2(b2), epsilon(eps) {}
   float beta_1;  ///< in [0,1)
   float beta_2;  ///< in [0,1)
   float epsilon; ///< 0 or more
@@ -254,9 +253,8 @@ protected:
 class EGTrainer : public Trainer {
 public:
   /// With momentum mom, in [0,1). ne counts for nothing, as in DyNet.
-  explicit EGTrainer(ParameterCollection &m, real learning_rate = 0.1, real mom = 0.9,
-                     real ne = 0.0)
-      : Trainer(m, learning_rate), momentum(mom) {
+  explicit EGTrainer(ParameterCollection &m, real rate = 0.1, real mom = 0.9, real ne = 0.0)
+      : Trainer(m, rate), momentum(mom) {
     (void)ne;
   }
   /// From the second update on the learning rate goes up and down, beginning at the lower bound:

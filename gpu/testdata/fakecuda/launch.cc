@@ -16,7 +16,7 @@ struct Arguments {
 };
 
 // The plan that the kernel's source was written for.
-enum { MATRICES = 64, PROCESSORS = 132, SLOTS = 16 };
+enum { MATRICES = 512, PROCESSORS = 132, SLOTS = 16 };
 struct Plan {
   vpps_residency residency;
   vpps_matrix matrix[MATRICES];

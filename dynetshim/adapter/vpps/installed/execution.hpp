@@ -27,8 +27,8 @@ namespace installed {
 
 class execution : public dynet::ExecutionEngine {
 public:
-  execution(const dynet::ComputationGraph &cg, graph_policy policy)
-      : dynet::ExecutionEngine(cg), policy_(policy), graph_(cg) {} // within accelerate's turn
+  execution(const dynet::ComputationGraph &of, graph_policy policy)
+      : dynet::ExecutionEngine(of), policy_(policy), graph_(of) {} // within accelerate's turn
 
   // Takes the place of the graph's engine, which DyNet has chosen (autobatching); graphs that are
   // left to DyNet have it.
@@ -136,8 +136,8 @@ private:
       const dynet::Node *node = cg.nodes[k];
       if (auto *n = dynamic_cast<const dynet::LookupNode *>(node))
         used.push_back(&all.changeable(all.of(n->params.p)));
-      else if (auto *n = dynamic_cast<const dynet::ParameterNode *>(node))
-        used.push_back(&all.changeable(n->params.p ? all.of(n->params.p) : all.of(n->lparams.p)));
+      else if (auto *p = dynamic_cast<const dynet::ParameterNode *>(node))
+        used.push_back(&all.changeable(p->params.p ? all.of(p->params.p) : all.of(p->lparams.p)));
     }
     std::sort(used.begin(), used.end());
     used.erase(std::unique(used.begin(), used.end()), used.end());

@@ -40,7 +40,7 @@ public:
   // DyNet takes the graph over. What has been drawn for it would be drawn anew.
   void leave() const {
     for (uint32_t i = 0; i < evaluated_; ++i)
-      if (draws(typeid(*cg_.nodes[i])))
+      if (draws(*cg_.nodes[i]))
         throw std::invalid_argument(
             "node " + std::to_string(i) +
             " is random and has been evaluated by libvpps, which cannot hand it to DyNet for a "
@@ -213,7 +213,8 @@ private:
     if (i >= words_->count())
       throw std::invalid_argument("the graph has no node " + std::to_string(i));
   }
-  static bool draws(const std::type_info &node) {
+  static bool draws(const dynet::Node &n) {
+    const std::type_info &node = typeid(n);
     return node == typeid(dynet::Dropout) || node == typeid(dynet::GaussianNoise) ||
            node == typeid(dynet::RandomNormal) || node == typeid(dynet::RandomBernoulli) ||
            node == typeid(dynet::RandomUniform);

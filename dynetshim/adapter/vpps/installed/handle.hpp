@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "everywhere.hpp"
 #include "execution.hpp"
 #include "graph.hpp"
 #include "trainer.hpp"

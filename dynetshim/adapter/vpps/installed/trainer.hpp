@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <typeinfo>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,12 +23,16 @@
 namespace vpps {
 namespace installed {
 
+// Ends the work of the vpps::trainer that accelerate() has made for t, if there is one.
+inline void hand_back(dynet::Trainer &t);
+
 // Follows the public fields of a trainer, and its model's parameters.
 class engine_trainer {
 public:
   // The rule and its hyper-parameters are rule's, the other fields those of fields.
   engine_trainer(dynet::Trainer &fields, dynet::Trainer &rule)
       : fields_(fields), rule_(rule), all_(parameters::all()), model_(*fields.model) {
+    hand_back(rule);
     vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
     if (!describe(rule, o))
       throw std::invalid_argument(
@@ -69,11 +74,14 @@ public:
     ++fields_.updates;
     ++fields_.updates_since_status;
     const dynet::real rate = rule_.learning_rate;
-    after_update(rule_);
+    if (cycles_)
+      after_update(rule_);
     if (rule_.learning_rate != rate) // a cyclical one
       fields_.learning_rate = rule_.learning_rate;
   }
   void forget() { check(vpps_trainer_restart(current())); }
+  // From now on somebody else moves a cyclical learning rate on.
+  void leave_cycle() { cycles_ = false; }
 
   // What the rule remembers, from DyNet's memory and into it.
   void push_state() {
@@ -149,6 +157,7 @@ private:
   kept_model model_;
   vpps_trainer *raw_ = nullptr;
   size_t dense_ = 0, tables_ = 0;
+  bool cycles_ = true;
   vpps_trainer_options sent_;
 };
 
@@ -161,6 +170,8 @@ template <class Do> void at_the_end(const Do &something) {
     } catch (...) {
     }
 }
+
+class deputies;
 
 // A trainer whose save and populate are those of another. DyNet 2.1 has neither.
 template <class Trainer, class = void> class saved_as_another : public Trainer {
@@ -279,6 +290,8 @@ protected:
   }
 
 private:
+  friend class installed::deputies;
+
   struct rows {
     installed::parameter_record *table;
     std::vector<uint32_t> numbers;
@@ -308,6 +321,10 @@ private:
       clips = f.clips;
       updates = f.updates;
     }
+    if (f.clips_since != last_.clips_since) // status() was called there
+      clips_since_status = f.clips_since;
+    if (f.updates_since != last_.updates_since)
+      updates_since_status = f.updates_since;
     wrapped_.learning_rate = learning_rate;
     wrapped_.clip_threshold = clip_threshold;
     wrapped_.clipping_enabled = clipping_enabled;
@@ -411,6 +428,54 @@ private:
   fields last_ = {};
   bool seen_ = false;
 };
+
+namespace installed {
+
+// The vpps::trainer of each of DyNet's trainers that accelerate() has taken over.
+class deputies {
+public:
+  static deputies &all() {
+    static deputies *d = new deputies; // lives on: static trainers outlive other statics
+    return *d;
+  }
+
+  // Null: DyNet works for itself.
+  trainer *of(dynet::Trainer &t) const {
+    const auto at = made_.find(&t);
+    return at == made_.end() ? nullptr : at->second.get();
+  }
+  // The same, made now if the engine can do what the trainer does.
+  trainer *made_for(dynet::Trainer &t) {
+    trainer *d = of(t);
+    if (d != nullptr || !engine_trainer::can_do(t))
+      return d;
+    d = new trainer(t);
+    made_[&t].reset(d);
+    d->engine_->leave_cycle(); // DyNet's own update() does that after the call that came here
+    return d;
+  }
+  // Brings what the rule remembers into DyNet's memory.
+  void end(dynet::Trainer &t) {
+    const auto at = made_.find(&t);
+    if (at == made_.end())
+      return;
+    const std::unique_ptr<trainer> last(std::move(at->second)); // its end asks for it again
+    made_.erase(at);
+  }
+  // The trainer is being destroyed, and with it what it remembers.
+  void forget(dynet::Trainer &t) {
+    if (trainer *d = of(t))
+      d->engine_.reset();
+    end(t);
+  }
+
+private:
+  std::unordered_map<dynet::Trainer *, std::unique_ptr<trainer>> made_;
+};
+
+inline void hand_back(dynet::Trainer &t) { deputies::all().end(t); }
+
+} // namespace installed
 
 // The engine's parameters into DyNet's own memory, and the other way round: after the program
 // has written rows of tables, or single values.
