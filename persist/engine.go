@@ -14,39 +14,12 @@ import (
 	"libvpps/env"
 	"libvpps/log"
 	"libvpps/persist/cpu"
+	"libvpps/persist/executor"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 	"libvpps/persist/verify"
 )
-
-// Executor runs scripts on one device. It is used by one goroutine at a time.
-type Executor interface {
-	Describe() string
-	// SetPlan takes a new residency; on a GPU it compiles the kernel.
-	SetPlan(p *plan.Plan) error
-	// Plan lays matrices out for the device.
-	Plan(matrices []plan.Matrix) (*plan.Plan, error)
-	// Grow makes room for n floats in a segment, keeping what is there.
-	Grow(s isa.Segment, n uint64) error
-	// Read and Write wait for the launches before them.
-	Read(s isa.Segment, offset uint64, to []float32) error
-	Write(s isa.Segment, offset uint64, from []float32) error
-	// Zero sets n floats to 0, as if they were written.
-	Zero(s isa.Segment, offset, n uint64) error
-	// Launch runs a script; on a GPU it returns before the script has run. The script's
-	// words may be reused at once.
-	Launch(s *isa.Script, batch uint32) error
-	// Wait waits for all launches and returns the first error since; WaitBatch for the launch of a
-	// batch and those before it. Reading segment result waits for nothing.
-	Wait() error
-	WaitBatch(batch uint32) error
-	// Failed is the batch whose gradients were not finite, 0: none; clear forgets it.
-	Failed(clear bool) uint32
-	// Replans reports whether a new plan costs next to nothing.
-	Replans() bool
-	Close()
-}
 
 // Options of an engine; zero values choose.
 type Options struct {
@@ -67,7 +40,7 @@ type Options struct {
 type Engine struct {
 	mu          sync.Mutex
 	pipe        pipeline
-	exec        Executor
+	exec        executor.Executor
 	builder     script.Builder
 	params      []parameter
 	views       []script.Param // params as lowering sees them, same index
@@ -160,15 +133,13 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
-func newEngine(exec Executor, seed uint32) *Engine {
+func newEngine(exec executor.Executor, seed uint32) *Engine {
 	e := &Engine{exec: exec, seed: seed, seedings: 1, graphs: map[*Graph]struct{}{}, freeStates: map[uint64][]uint32{}}
 	if e.seed == 0 {
 		e.seed = uint32(os.Getpid())*2654435761 + 1
 	}
 	e.verify, e.apart = env.On("VPPS_VERIFY", false), !env.On("VPPS_MERGE", true)
-	if x, ok := exec.(interface{ Checks() bool }); ok {
-		e.check = x.Checks()
-	}
+	e.check = exec.Traits().Checks
 	e.plan, _ = plan.Sliced(nil, 1)
 	e.unplanned = true
 	e.used[isa.SegResult] = resultSlot * resultSlots
@@ -182,7 +153,7 @@ func waitSeconds() float64 { return env.Number("VPPS_WAIT_SECONDS", 10) }
 // mostThreads bounds threads and virtual processors of a CPU: each costs memory, and work in every batch.
 const mostThreads = 1024
 
-func openCPU(o Options, settings plan.Settings) (Executor, error) {
+func openCPU(o Options, settings plan.Settings) (executor.Executor, error) {
 	threads := o.Threads
 	if threads == 0 {
 		threads = int(env.Number("VPPS_THREADS", 0))
@@ -287,7 +258,7 @@ func (e *Engine) ready(unread int) error {
 	if err := e.settle(unread); err != nil {
 		return err
 	}
-	if e.unplanned && (e.exec.Replans() || e.batch == 0) {
+	if e.unplanned && (e.exec.Traits().Replans || e.batch == 0) {
 		if err := e.replan(); err != nil {
 			return err
 		}

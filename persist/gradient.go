@@ -3,8 +3,6 @@ package persist
 import (
 	"slices"
 	"unsafe"
-
-	"libvpps/persist/isa"
 )
 
 // Gradients in memory that the program has, too: it reads, writes and clears them there, as in
@@ -76,13 +74,11 @@ func (e *Engine) SetTouched(id uint32, rows []uint32, all bool) error {
 
 // memory is a part of a parameter where the device has it, nil if that is no memory of the host.
 func (e *Engine) memory(p *parameter, part Part) unsafe.Pointer {
-	x, ok := e.exec.(interface {
-		Segment(isa.Segment) []float32
-	})
-	if !ok {
+	floats := e.exec.Shared(p.segment(part))
+	if floats == nil {
 		return nil
 	}
-	return unsafe.Pointer(&x.Segment(p.segment(part))[p.Offset])
+	return unsafe.Pointer(&floats[p.Offset])
 }
 
 // clearGradient makes a gradient zero.

@@ -10,11 +10,12 @@ import (
 	"libvpps/log"
 	"libvpps/persist/cpu"
 	"libvpps/persist/cuda"
+	"libvpps/persist/executor"
 	"libvpps/persist/plan"
 )
 
 // open makes the executor of a device.
-func open(o Options) (Executor, error) {
+func open(o Options) (executor.Executor, error) {
 	env.Warn()
 	plans := o.Plan
 	if plans == "" {
@@ -80,7 +81,7 @@ type instead struct {
 func (i instead) Describe() string { return i.Executor.Describe() + "; not " + i.why }
 
 // openCUDA makes the executor of a GPU, if there is one and a compiler for it.
-func openCUDA(ordinal int, settings plan.Settings, version string) (Executor, error) {
+func openCUDA(ordinal int, settings plan.Settings, version string) (executor.Executor, error) {
 	driver, err := gpu.OpenDriver()
 	if err != nil {
 		return nil, wrong(errNoGPU, "device cuda:%d: %v", ordinal, err)

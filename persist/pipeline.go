@@ -82,8 +82,7 @@ func (p *pipeline) release(w *worker) {
 // asynchronous reports whether a launch leaves the host time: it returns before it has run, or a
 // thread is free while it runs. Elsewhere a worker has nothing to overlap with.
 func (e *Engine) asynchronous() bool {
-	x, ok := e.exec.(interface{ Asynchronous() bool })
-	return ok && x.Asynchronous() && !e.verify
+	return e.exec.Traits().Asynchronous && !e.verify
 }
 
 // drain waits until the workers are idle, so that the caller may use builder and executor.
@@ -109,9 +108,7 @@ func (e *Engine) hand(r *script.Request) *job {
 	r.Plan, r.Seed = e.plan, e.seed
 	r.Params = append([]script.Param(nil), e.paramViews()...)
 	e.batch++
-	if x, ok := e.exec.(interface{ Space(batch uint32) []uint32 }); ok {
-		r.Space = x.Space(e.batch)
-	}
+	r.Space = e.exec.Space(e.batch)
 	j := &job{request: *r, launch: e.batch, before: e.pipe.last, done: make(chan struct{})}
 	e.pipe.last = j
 	e.pipe.take().jobs <- j

@@ -7,6 +7,7 @@ import (
 
 	"libvpps/bridge/ops"
 	"libvpps/persist/cpu"
+	"libvpps/persist/executor"
 	"libvpps/persist/isa"
 )
 
@@ -14,7 +15,11 @@ import (
 // through the worker.
 type ahead struct{ *stubborn }
 
-func (ahead) Asynchronous() bool { return true }
+func (a ahead) Traits() executor.Traits {
+	t := a.stubborn.Traits()
+	t.Asynchronous = true
+	return t
+}
 
 func newAhead(t *testing.T) (*model, *Handle) {
 	m := newModel(t, 0)
@@ -107,6 +112,12 @@ func TestAClearedGraphsBatchGoesOn(t *testing.T) {
 type prophet struct {
 	ahead
 	waited []uint32 // for the ends of these
+}
+
+func (p *prophet) Traits() executor.Traits {
+	t := p.ahead.Traits()
+	t.Foretells = true
+	return t
 }
 
 func (p *prophet) Foretell(offset uint64, _ uint32) (float32, bool, error) {

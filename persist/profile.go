@@ -3,30 +3,13 @@ package persist
 // Profiling (paper §III-A1): the first batches of fb run under one plan after another, and
 // the fastest stays. Which batch runs under which plan does not depend on timing.
 
-import "libvpps/persist/plan"
-
-// measurer is an executor whose plan may be chosen by measuring.
-type measurer interface {
-	// Trial is the plans that are to be measured, beginning with the one that Plan returned last; nil: none.
-	Trial() *plan.Trial
-	// BatchUS is the device's time for a batch that has been waited for, in microseconds.
-	BatchUS(batch uint32) float64
-	// Chosen ends a trial that is over.
-	Chosen(t *plan.Trial) error
-}
-
 // beginTrial follows a new plan.
-func (e *Engine) beginTrial() {
-	e.trial = nil
-	if x, ok := e.exec.(measurer); ok {
-		e.trial = x.Trial()
-	}
-}
+func (e *Engine) beginTrial() { e.trial = e.exec.Trial() }
 
 // measured takes the time of a batch of fb.
 func (e *Engine) measured(f *flight) {
 	if e.trial != nil && f.nodes > 0 {
-		e.trial.Add(f.plan, int(f.nodes), e.exec.(measurer).BatchUS(f.launch))
+		e.trial.Add(f.plan, int(f.nodes), e.exec.BatchUS(f.launch))
 	}
 }
 
@@ -52,7 +35,7 @@ func (e *Engine) followTrial() error {
 		if e.trial.Over() {
 			t := e.trial
 			e.trial = nil
-			return e.exec.(measurer).Chosen(t)
+			return e.exec.Chosen(t)
 		}
 	}
 	return nil

@@ -2,11 +2,6 @@ package persist
 
 // Counters of an engine's work. They cost an addition each.
 
-import (
-	"libvpps/gpu"
-	"libvpps/jit"
-)
-
 // Statistics counts an engine's work; times are nanoseconds, summed.
 type Statistics struct {
 	Batches, Launches, Copies, Nodes                uint64
@@ -23,19 +18,11 @@ func (e *Engine) Statistics() Statistics {
 	defer e.mu.Unlock()
 	s := e.stats
 	s.Updates, s.Failures = e.updates, e.failures
-	if x, ok := e.exec.(interface{ DeviceNS() uint64 }); ok {
-		s.ExecuteNS = x.DeviceNS()
-	}
-	if x, ok := e.exec.(interface{ Counts() gpu.Counts }); ok {
-		s.Copies = x.Counts().CopiesToDevice
-		s.Launches = x.Counts().Launches
-	}
-	if x, ok := e.exec.(interface{ Kernels() jit.Counts }); ok {
-		k := x.Kernels()
-		s.KernelsCompiled, s.KernelsCached, s.CompileNS = k.Compiled, k.Found, uint64(k.Compiling)
-	}
-	if x, ok := e.exec.(interface{ Traffic() (to, from uint64) }); ok {
-		s.BytesToDevice, s.BytesFromDevice = x.Traffic()
+	if e.exec.Traits().OwnClock {
+		c := e.exec.Counters()
+		s.ExecuteNS, s.Copies, s.Launches = c.DeviceNS, c.CopiesToDevice, c.Launches
+		s.KernelsCompiled, s.KernelsCached, s.CompileNS = c.KernelsCompiled, c.KernelsCached, c.CompileNS
+		s.BytesToDevice, s.BytesFromDevice = c.BytesToDevice, c.BytesFromDevice
 	}
 	return s
 }

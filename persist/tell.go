@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"libvpps/log"
-	"libvpps/persist/clocks"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
@@ -60,8 +59,8 @@ func (e *Engine) MemoryReport() string {
 
 func (e *Engine) memoryReport() string {
 	var uses []memory.Use
-	if x, ok := e.exec.(interface{ Memory() []memory.Use }); ok && !e.closed {
-		uses = x.Memory()
+	if !e.closed {
+		uses = e.exec.Memory()
 	}
 	for s := range isa.Segments {
 		for i := range uses {
@@ -72,8 +71,8 @@ func (e *Engine) memoryReport() string {
 	}
 	uses = append(uses, e.onHost()...)
 	text := memory.Table(uses)
-	if x, ok := e.exec.(interface{ Free() (free, total uint64) }); ok && !e.closed {
-		if free, total := x.Free(); total > 0 {
+	if !e.closed {
+		if free, total := e.exec.Free(); total > 0 {
 			text += fmt.Sprintf("%s of the device's %s are free\n", size(free), size(total))
 		}
 	}
@@ -148,8 +147,8 @@ func resident() (bytes uint64) {
 
 // tellAtEnd tells what an engine leaves to be known when it is closed.
 func (e *Engine) tellAtEnd() {
-	if x, ok := e.exec.(interface{ Clocks() (*clocks.Sum, error) }); ok && e.dead == nil {
-		if sum, err := x.Clocks(); err == nil && sum != nil {
+	if e.dead == nil {
+		if sum, err := e.exec.Clocks(); err == nil && sum != nil {
 			if t, err := e.times(); err == nil {
 				log.Report("profile", e.profile(&t))
 			}

@@ -22,21 +22,15 @@ type timeline struct {
 	to   *trace.Process // nil: nothing is written
 }
 
-// traced is an executor that tells when a launch waited for its script's copy and its kernel ran, by a
-// clock of the host.
-type traced interface {
-	Trace(now func() uint64, launch func(batch uint32, begin, copied, done uint64)) error
-}
-
 // measure begins what the options or the environment ask for.
 func (e *Engine) measure(o Options) error {
-	if x, ok := e.exec.(interface{ MeasureTimes() error }); ok && o.Times {
-		if err := x.MeasureTimes(); err != nil {
+	if o.Times {
+		if err := e.exec.MeasureTimes(); err != nil {
 			return e.fail(err)
 		}
 	}
-	if x, ok := e.exec.(interface{ Profile() error }); ok && o.Profile {
-		if err := x.Profile(); err != nil {
+	if o.Profile {
+		if err := e.exec.Profile(); err != nil {
 			return e.fail(err)
 		}
 	}
@@ -60,10 +54,8 @@ func (e *Engine) startTimeline(path string) error {
 		tracks[firstWorker-1+k] = fmt.Sprintf("scripts, worker %d", k+1)
 	}
 	e.timeline = timeline{f, f.Process(e.exec.Describe(), tracks...)}
-	if x, ok := e.exec.(traced); ok {
-		if err := x.Trace(now, e.traceLaunch); err != nil {
-			return e.fail(err)
-		}
+	if err := e.exec.Trace(now, e.traceLaunch); err != nil {
+		return e.fail(err)
 	}
 	return nil
 }
@@ -73,9 +65,9 @@ func (e *Engine) traceLaunch(batch uint32, begin, copied, done uint64) {
 	e.timeline.to.Span(deviceTrack, "kernel", uint64(batch), copied, done)
 }
 
-// traceExecution is for executors that do not tell: Launch runs the script.
+// traceExecution is for executors without a clock of their own: Launch runs the script.
 func (e *Engine) traceExecution(batch uint32, from uint64) {
-	if _, ok := e.exec.(traced); !ok {
+	if !e.exec.Traits().OwnClock {
 		e.timeline.to.Span(deviceTrack, "processors", uint64(batch), from, now())
 	}
 }

@@ -19,12 +19,6 @@ type Times struct {
 	Clocks                                           clocks.Sum
 }
 
-// timed is an executor that measures launches on the device itself.
-type timed interface {
-	DeviceNS() uint64
-	CopyNS() uint64
-}
-
 // Times waits for all batches. What a batch did wrong is left for a later call to tell.
 func (e *Engine) Times() (Times, error) {
 	e.enter()
@@ -37,22 +31,19 @@ func (e *Engine) times() (Times, error) {
 	if err := e.collect(0); err != nil {
 		return t, err
 	}
-	if x, ok := e.exec.(interface{ Clocks() (*clocks.Sum, error) }); ok {
-		sum, err := x.Clocks()
-		if err != nil {
-			return t, e.fail(err)
-		}
-		if sum != nil {
-			t.Clocks = *sum
-		}
+	sum, err := e.exec.Clocks()
+	if err != nil {
+		return t, e.fail(err)
 	}
-	if x, ok := e.exec.(timed); ok {
-		t.LaunchNS = e.stats.ExecuteNS
-		t.CopyNS = x.CopyNS()
-		t.KernelNS = x.DeviceNS() - t.CopyNS
-	} else {
+	if sum != nil {
+		t.Clocks = *sum
+	}
+	if !e.exec.Traits().OwnClock {
 		t.KernelNS = e.stats.ExecuteNS
+		return t, nil
 	}
+	c := e.exec.Counters()
+	t.LaunchNS, t.CopyNS, t.KernelNS = e.stats.ExecuteNS, c.CopyNS, c.DeviceNS-c.CopyNS
 	return t, nil
 }
 

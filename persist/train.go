@@ -114,16 +114,10 @@ const inFlight = 2
 
 // unread is how many batches may be unread when fb returns: one more where losses are known before batches end.
 func (e *Engine) unread() int {
-	if _, ok := e.exec.(foreteller); ok && e.asynchronous() && !e.exposed() {
+	if e.exec.Traits().Foretells && e.asynchronous() && !e.exposed() {
 		return inFlight + 1
 	}
 	return inFlight
-}
-
-// foreteller is an executor that can tell the first word of a launch's results before the launch is over.
-type foreteller interface {
-	// Foretell waits for the word at offset that the launch of a batch writes; false: it is over without it.
-	Foretell(offset uint64, batch uint32) (float32, bool, error)
 }
 
 // FB runs forward, backward and update of node in one launch; it returns the loss of the call
@@ -183,7 +177,7 @@ func (h *Handle) foretell() error {
 			return e.settle(inFlight)
 		}
 	}
-	loss, known, err := e.exec.(foreteller).Foretell(uint64(f.slot), f.launch)
+	loss, known, err := e.exec.Foretell(uint64(f.slot), f.launch)
 	if err != nil {
 		return e.fail(err)
 	}
@@ -196,8 +190,7 @@ func (h *Handle) foretell() error {
 
 // committedAlready reports whether the launch before is over, and nothing of it will have to be found out.
 func (e *Engine) committedAlready() bool {
-	x, ok := e.exec.(interface{ Immediate() bool })
-	return ok && x.Immediate() && e.exec.Failed(false) == 0
+	return e.exec.Traits().Immediate && e.exec.Failed(false) == 0
 }
 
 // Keep names nodes of a graph whose values can be read after the next FB, which may bring them.

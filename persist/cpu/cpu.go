@@ -10,6 +10,7 @@ import (
 	"libvpps/env"
 	"libvpps/jit/kernel"
 	"libvpps/persist/clocks"
+	"libvpps/persist/executor"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
@@ -116,12 +117,11 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 	return p, err
 }
 
-// Checks reports whether every operand is held against the script's tensor table, which is
-// then needed.
-func (e *Executor) Checks() bool { return e.machine.Check }
-
-// Replans: a plan is a table here.
-func (e *Executor) Replans() bool { return true }
+// Traits: a plan is a table here. Where the model is too small to keep all threads at work, one of those left writes the
+// next script while the others run this one.
+func (e *Executor) Traits() executor.Traits {
+	return executor.Traits{Asynchronous: e.planned < e.machine.Threads && !e.machine.Check, Immediate: true, Replans: true, Checks: e.machine.Check}
+}
 
 // SetPlan takes a new residency.
 func (e *Executor) SetPlan(p *plan.Plan) error {
@@ -131,10 +131,6 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 	e.planned = p.Processors
 	return nil
 }
-
-// Asynchronous: where the model is too small to keep all threads at work, one of those left writes
-// the next script while the others run this one.
-func (e *Executor) Asynchronous() bool { return e.planned < e.machine.Threads && !e.machine.Check }
 
 // Grow makes sure that a segment has room for n floats.
 func (e *Executor) Grow(s isa.Segment, n uint64) error {
@@ -163,8 +159,8 @@ func (e *Executor) Zero(s isa.Segment, offset, n uint64) error {
 	return nil
 }
 
-// Segment is the memory of a segment itself, which from then on stays where it is.
-func (e *Executor) Segment(s isa.Segment) []float32 {
+// Shared is the memory of a segment itself, which from then on stays where it is.
+func (e *Executor) Shared(s isa.Segment) []float32 {
 	e.segments[s].pinned = true
 	return e.segments[s].floats
 }
@@ -229,9 +225,6 @@ func unwrite(m []float32) {
 // Wait returns when all launches have finished, with the first error since.
 func (e *Executor) Wait() error { return nil }
 
-// Immediate: a launch is over when Launch returns.
-func (e *Executor) Immediate() bool { return true }
-
 // WaitBatch: there is nothing to wait for.
 func (e *Executor) WaitBatch(uint32) error { return nil }
 
@@ -243,4 +236,19 @@ func (e *Executor) Failed(clear bool) uint32 {
 		*e.machine.Status() = 0
 	}
 	return f
+}
+
+// The host has no use for these: its plans need no trial, scripts no memory of their own, and the engine's clock is the
+// device's.
+
+func (e *Executor) Trial() *plan.Trial                             { return nil }
+func (e *Executor) BatchUS(uint32) float64                         { return 0 }
+func (e *Executor) Chosen(*plan.Trial) error                       { return nil }
+func (e *Executor) Space(uint32) []uint32                          { return nil }
+func (e *Executor) Foretell(uint64, uint32) (float32, bool, error) { return 0, false, nil }
+func (e *Executor) MeasureTimes() error                            { return nil }
+func (e *Executor) Counters() executor.Counters                    { return executor.Counters{} }
+func (e *Executor) Free() (free, total uint64)                     { return 0, 0 }
+func (e *Executor) Trace(func() uint64, func(batch uint32, begin, copied, done uint64)) error {
+	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"libvpps/gpu"
 	"libvpps/jit"
 	"libvpps/persist/clocks"
+	"libvpps/persist/executor"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
@@ -205,14 +206,10 @@ func (e *Executor) Describe() string {
 	return fmt.Sprintf("cuda:%d: %s, sm_%d%d, %d SMs", i.Ordinal, i.Name, i.Major, i.Minor, i.SMs)
 }
 
-// Asynchronous: Launch returns before the script has run. A checking build runs batch by batch.
-func (e *Executor) Asynchronous() bool { return !e.options.Check }
-
-// Checks reports whether the kernel is a checking build: scripts need their tensor table.
-func (e *Executor) Checks() bool { return e.options.Check }
-
-// Replans: a plan is a compilation here.
-func (e *Executor) Replans() bool { return false }
+// Traits: a plan is a compilation here. A checking build runs batch by batch.
+func (e *Executor) Traits() executor.Traits {
+	return executor.Traits{Asynchronous: !e.options.Check, Foretells: true, Checks: e.options.Check, OwnClock: true}
+}
 
 // Grow makes room for n floats; what is there is copied.
 func (e *Executor) Grow(s isa.Segment, n uint64) error {
@@ -453,14 +450,6 @@ func (e *Executor) finish(t *staging) error {
 	return e.timeline.passed(t)
 }
 
-// DeviceNS is the time that launches took on the device, waiting for the script's copy included, as far
-// as VPPS_TIMES=1 asked for it.
-func (e *Executor) DeviceNS() uint64 { return uint64(e.deviceUS * 1e3) }
-
-// CopyNS is the part of DeviceNS in which launches waited for their script's copy, which takes place
-// while the launch before runs.
-func (e *Executor) CopyNS() uint64 { return uint64(e.copyUS * 1e3) }
-
 // room waits until a slot is free and makes it large enough; if that fails it stays as it was.
 func (e *Executor) room(t *staging, n int) error {
 	if err := e.finish(t); err != nil {
@@ -566,11 +555,20 @@ func (e *Executor) Failed(clear bool) uint32 {
 	return w
 }
 
-// Traffic is the bytes copied to the device and from it. Results of launches, which lie in mapped memory, do not count.
-func (e *Executor) Traffic() (to, from uint64) { return e.toDevice.Load(), e.fromDevice.Load() }
+// Counters counts times as far as MeasureTimes asked for them. The copy of a script takes place while the launch before
+// runs. Results of launches lie in mapped memory and are not among the bytes.
+func (e *Executor) Counters() executor.Counters {
+	driver, kernels := e.dev.Counts(), e.cache.Counts()
+	return executor.Counters{
+		DeviceNS: uint64(e.deviceUS * 1e3), CopyNS: uint64(e.copyUS * 1e3),
+		Launches: driver.Launches, CopiesToDevice: driver.CopiesToDevice,
+		BytesToDevice: e.toDevice.Load(), BytesFromDevice: e.fromDevice.Load(),
+		KernelsCompiled: kernels.Compiled, KernelsCached: kernels.Found, CompileNS: uint64(kernels.Compiling),
+	}
+}
 
-// Kernels is what was compiled, and what the cache had.
-func (e *Executor) Kernels() jit.Counts { return e.cache.Counts() }
+// Shared: the host does not address a GPU's segments.
+func (e *Executor) Shared(isa.Segment) []float32 { return nil }
 
 // Memory is what takes how much.
 func (e *Executor) Memory() (uses []memory.Use) {
@@ -605,6 +603,3 @@ func (e *Executor) Free() (free, total uint64) {
 	}
 	return uint64(f), uint64(t)
 }
-
-// Counts is what the driver was asked for.
-func (e *Executor) Counts() gpu.Counts { return e.dev.Counts() }

@@ -56,9 +56,9 @@ func TestOwnExampleRunsOnTheGPU(t *testing.T) {
 	var before []float32
 	for run := range 3 {
 		fill(t, e, example.Memory)
-		counts := e.Counts()
+		counts := e.dev.Counts()
 		require.NoError(t, e.Launch(example.Script, uint32(run+1)))
-		now := e.Counts()
+		now := e.dev.Counts()
 		require.EqualValues(t, 1, now.Launches-counts.Launches)
 		if run > 0 { // the first one zeroes its slot's memory, too
 			require.LessOrEqual(t, now.CopiesToDevice-counts.CopiesToDevice, uint64(1))

@@ -82,7 +82,7 @@ func compareWithin(t *testing.T, seed uint64, r *script.Request, x, y *isa.Scrip
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	for _, seg := range []isa.Segment{isa.SegParam, isa.SegTable, isa.SegState, isa.SegResult} {
-		a, b := e.Segment(seg), f.Segment(seg)
+		a, b := e.Shared(seg), f.Shared(seg)
 		for i := range memory[seg] {
 			same := math.Float32bits(a[i]) == math.Float32bits(b[i])
 			if !same && !(math.Abs(float64(a[i]-b[i])) < most*math.Abs(float64(a[i]))) {
@@ -127,7 +127,7 @@ func TestAForwardByPartsLeavesTheSameValues(t *testing.T) {
 			if at.Segment[v] != r.State.Segment[v] {
 				t.Fatalf("seed %d: node %d is in %v and %v", seed, v, at.Segment[v], r.State.Segment[v])
 			}
-			x, y := e.Segment(at.Segment[v])[at.Value[v]:], f.Segment(at.Segment[v])[r.State.Value[v]:]
+			x, y := e.Shared(at.Segment[v])[at.Value[v]:], f.Shared(at.Segment[v])[r.State.Value[v]:]
 			for i := range r.Graph.DimOf(v).Size() {
 				same := math.Float32bits(x[i]) == math.Float32bits(y[i])
 				if d := math.Abs(float64(x[i] - y[i])); !same && !(d <= 1e-6*max(1, math.Abs(float64(x[i])))) {

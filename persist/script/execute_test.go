@@ -512,7 +512,7 @@ func runOn(t *testing.T, e *cpu.Executor, s *isa.Script, seed uint64, set *touch
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for seg := range isa.SegInput {
-		mem := e.Segment(seg)[:memoryWords]
+		mem := e.Shared(seg)[:memoryWords]
 		if set == nil {
 			for i := range mem {
 				mem[i] = 0.1 + 0.8*rng.Float32()
@@ -531,7 +531,7 @@ func runOn(t *testing.T, e *cpu.Executor, s *isa.Script, seed uint64, set *touch
 		t.Fatal(err)
 	}
 	for seg := range isa.SegInput {
-		after[seg] = append([]float32(nil), e.Segment(seg)[:memoryWords]...)
+		after[seg] = append([]float32(nil), e.Shared(seg)[:memoryWords]...)
 	}
 	return after
 }

@@ -77,7 +77,7 @@ func nearlyAlike(t *testing.T, seed uint64, r *script.Request, x, y *isa.Script)
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	for _, seg := range []isa.Segment{isa.SegParam, isa.SegTable, isa.SegState, isa.SegResult} {
-		a, b := e.Segment(seg), f.Segment(seg)
+		a, b := e.Shared(seg), f.Shared(seg)
 		for i := range memory[seg] {
 			same := math.Float32bits(a[i]) == math.Float32bits(b[i])
 			if d := math.Abs(float64(a[i]) - float64(b[i])); !same && !(d <= 1e-4*max(1, math.Abs(float64(a[i])))) {

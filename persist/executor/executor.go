@@ -1,0 +1,97 @@
+// Package executor says what an engine asks of a device. Two packages answer: cpu and cuda.
+//
+// Unless a method says otherwise, one goroutine at a time calls an executor: the program's thread while no worker has a
+// batch, else the worker whose batch is the next to be launched.
+package executor
+
+import (
+	"libvpps/persist/clocks"
+	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+	"libvpps/persist/plan"
+)
+
+// Executor owns the segments of one device and runs scripts on them.
+type Executor interface {
+	// Describe names the device and what runs on it. Any goroutine may call it.
+	Describe() string
+	// Traits tells how the device works under the present plan. The program's thread may call it at any time.
+	Traits() Traits
+
+	// Plan lays matrices out for the device.
+	Plan(matrices []plan.Matrix) (*plan.Plan, error)
+	// SetPlan takes a new plan. On a GPU it compiles the kernel. No launch may be in flight.
+	SetPlan(p *plan.Plan) error
+	// Trial returns the plans that real batches are to measure, beginning with the one that Plan returned last; nil: none.
+	Trial() *plan.Trial
+	// BatchUS is the device's time for a batch of a trial, in microseconds. The batch has been waited for.
+	BatchUS(batch uint32) float64
+	// Chosen ends a trial and remembers its result.
+	Chosen(t *plan.Trial) error
+
+	// Grow makes room for n floats in a segment and keeps its contents. The error may be one of memory.
+	Grow(s isa.Segment, n uint64) error
+	// Read copies from a segment, after all launches before it. Segment result is read at once.
+	Read(s isa.Segment, offset uint64, to []float32) error
+	// Write copies to a segment, after all launches before it.
+	Write(s isa.Segment, offset uint64, from []float32) error
+	// Zero sets n floats to 0, as Write does.
+	Zero(s isa.Segment, offset, n uint64) error
+	// Shared returns the memory of a segment, which stays where it is from then on; nil: the host cannot address it.
+	Shared(s isa.Segment) []float32
+
+	// Space returns memory for the words of a batch's script, empty; nil: the builder uses its own. It is called by the
+	// program's thread while workers are at work.
+	Space(batch uint32) []uint32
+	// Launch runs a script. On a GPU it returns before the script has run. The words may be reused at once, unless they
+	// are in Space.
+	Launch(s *isa.Script, batch uint32) error
+	// Foretell waits for the word of segment result at offset, which the launch of a batch writes; false: the launch is
+	// over without it. The program's thread calls it while workers are at work, with Traits.Foretells only.
+	Foretell(offset uint64, batch uint32) (word float32, ok bool, err error)
+	// WaitBatch waits for the launch of a batch and those before it, and returns the first error since.
+	WaitBatch(batch uint32) error
+	// Wait waits for all launches and returns the first error since.
+	Wait() error
+	// Failed is the batch whose gradients were not finite, 0: none. With clear it is forgotten.
+	Failed(clear bool) uint32
+
+	// MeasureTimes has the device measure its own time from the next launch on, where it can.
+	MeasureTimes() error
+	// Profile has processors record where their time goes, from the next launch on.
+	Profile() error
+	// Clocks sums these records, after all launches; nil: there are none.
+	Clocks() (*clocks.Sum, error)
+	// Trace has launches told by the host's clock now: when they began to wait for their script, had it and were done.
+	// An executor without Traits.OwnClock does nothing.
+	Trace(now func() uint64, launch func(batch uint32, begin, copied, done uint64)) error
+	// Counters counts since the executor was made. Any goroutine may call it.
+	Counters() Counters
+	// Memory lists what takes how much memory.
+	Memory() []memory.Use
+	// Free is the memory of a device that is not the host, in bytes; 0, 0 if it is.
+	Free() (free, total uint64)
+
+	// Close waits and frees everything.
+	Close()
+}
+
+// Traits are facts about a device under its present plan.
+type Traits struct {
+	Asynchronous bool // a launch leaves the host time: it returns early, or a thread is free while it runs
+	Immediate    bool // a launch is over when Launch returns
+	Foretells    bool // Foretell knows a loss before its batch is over
+	Replans      bool // a new plan costs next to nothing
+	Checks       bool // operands are held against the script's tensor table, which is then needed
+	OwnClock     bool // the device measures its time itself: see Counters and Trace
+}
+
+// Counters counts what a device did. Those after OwnClock's are of a GPU.
+type Counters struct {
+	DeviceNS, CopyNS uint64 // of launches, and of their scripts' copies among it; with Traits.OwnClock
+
+	Launches, CopiesToDevice       uint64
+	BytesToDevice, BytesFromDevice uint64
+
+	KernelsCompiled, KernelsCached, CompileNS uint64
+}
