@@ -121,7 +121,7 @@ func (e *Engine) work(w *worker) {
 	var builder script.Builder
 	awake := false
 	for j := w.next(awake); j != nil; j = w.next(awake) {
-		awake = !j.request.Plan.Single // a CPU's virtual processors need its cores
+		awake = !j.request.Plan.CPU // a CPU's virtual processors need its cores
 		j.err = e.launchJob(&builder, j, w.track)
 		e.pipe.release(w)
 		close(j.done)

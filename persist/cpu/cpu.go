@@ -112,7 +112,7 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 	}
 	p, err := plan.Sliced(matrices, processors)
 	if err == nil {
-		p.Atomics, p.Single = e.Atomics, true // a chain is worth what an instruction costs once
+		p.Atomics, p.CPU = e.Atomics, true
 	}
 	return p, err
 }

@@ -42,8 +42,10 @@ type Plan struct {
 	// GPU: tensor cores form the products of partitions that share rows, where they have the shape for it.
 	Tensor bool
 
-	// Element-wise operations stay instructions of their own instead of becoming chains.
-	Single bool
+	// The device is a CPU. Element-wise operations stay instructions of their own instead of becoming chains, which save
+	// what an instruction costs once. Equal nodes of a batch are evaluated once. Helpers that write scripts leave the
+	// cores to the virtual processors.
+	CPU bool
 
 	// Matrices that lie in slices; nil: none do.
 	Slices *Slices

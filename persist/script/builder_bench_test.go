@@ -236,7 +236,7 @@ func BenchmarkBuild(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		p.Single = x.rpw == 0 // as the CPU's are
+		p.CPU = x.rpw == 0 // as the CPU's are
 		for i := range params {
 			params[i].Matrix = -1
 		}

@@ -120,7 +120,7 @@ func (b *Builder) divide() bool {
 	if tail > r.Node || shared >= tail || int(tail-shared) < 2*partNodes {
 		return false
 	}
-	b.crew.begin(!b.r.Plan.Single, int(tail-shared)) // now: they have the time until there is work to wake up in; a CPU's virtual processors need its cores
+	b.crew.begin(!b.r.Plan.CPU, int(tail-shared)) // now: they have the time until there is work to wake up in; a CPU's virtual processors need its cores
 	b.findCuts(shared, tail)
 	chunk := b.chunkOf(shared, tail)
 	if chunk == 0 {
@@ -139,7 +139,7 @@ func (b *Builder) divide() bool {
 			first = end
 		}
 	}
-	if len(x.list) < 2 && b.r.Plan.Single {
+	if len(x.list) < 2 && b.r.Plan.CPU {
 		return false
 	}
 	for _, p := range x.list {

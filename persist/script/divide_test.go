@@ -42,7 +42,7 @@ func makesOneScript(t *testing.T, sentences, partNodes int) {
 	var b script.Builder
 	for seed := range uint64(60) {
 		r := script.Sentences(t, seed, sentences)
-		if r == nil || sentences == 1 && r.Plan.Single { // a CPU's are not divided then
+		if r == nil || sentences == 1 && r.Plan.CPU { // a CPU's are not divided then
 			continue
 		}
 		whole := &isa.Script{Words: wordsOf(t, &b, r, 1)}

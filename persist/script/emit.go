@@ -253,7 +253,7 @@ func (h loadHeap) add(cost int32) int32 {
 // one by one.
 func (b *Builder) groupItems() {
 	at, taken := uint32(0), b.takenClusters()
-	if b.r.Plan.Single && b.r.Plan.Processors == 1 {
+	if b.r.Plan.CPU && b.r.Plan.Processors == 1 {
 		b.joinLevels(taken)
 	}
 	b.grouped = resize(b.grouped, len(b.clusters))

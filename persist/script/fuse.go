@@ -37,7 +37,7 @@ func (b *Builder) fuse() {
 		b.grouped[c] = to
 		next := from + uint32(x.items)
 		switch {
-		case b.r.Plan.Single:
+		case b.r.Plan.CPU:
 			to = next
 		case x.kind&(sliced|single) != 0:
 			to += uint32(copy(b.items[to:], b.items[from:next]))

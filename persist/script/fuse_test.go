@@ -45,7 +45,7 @@ func TestCellsStaySingle(t *testing.T) {
 	p := onGPU(t, params, matrices, 1)
 	scripts := [2]*isa.Script{}
 	for k, single := range []bool{false, true} {
-		p.Single = single
+		p.CPU = single
 		scripts[k] = trainingScript(t, g, params, p)
 		if err := verify.Verify(scripts[k], p); err != nil {
 			t.Fatal(err)

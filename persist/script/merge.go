@@ -39,7 +39,7 @@ const (
 // mergeable reports whether a request is one to train with all nodes of a graph of some size, of which nobody asks for anything but the
 // loss, on a device that takes longer for a node than this does: a GPU waits for its scripts.
 func mergeable(r *Request) bool {
-	return r.Backward && !r.Apart && divisible(r) && r.Plan.Single
+	return r.Backward && !r.Apart && divisible(r) && r.Plan.CPU
 }
 
 // merge is the request for the merged graph, nil: there is too little to merge.

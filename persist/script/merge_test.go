@@ -26,7 +26,7 @@ func TestMergedBatchesTrainAlike(t *testing.T) {
 		if r == nil || r.Plan.Slices != nil {
 			continue
 		}
-		r.Plan.Single = true
+		r.Plan.CPU = true
 		otherWords(r, seed)
 		apart := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		r.Apart = false
@@ -206,6 +206,6 @@ func sliced(t *testing.T, matrices []plan.Matrix, processors int) *plan.Plan {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Single = true
+	p.CPU = true
 	return p
 }

@@ -67,7 +67,7 @@ func requested(t *testing.T, seed uint64) *Request {
 	for i, m := range r.Plan.Matrices {
 		r.Params[m.Param].Matrix = int32(i)
 	}
-	r.Plan.Atomics, r.Plan.Single = seed%3 == 0, seed%2 == 0
+	r.Plan.Atomics, r.Plan.CPU = seed%3 == 0, seed%2 == 0
 	if seed%3 == 1 && !r.Plan.SharesRows() {
 		r.Plan.Slices = anySlices(r.Plan, rng)
 	}
