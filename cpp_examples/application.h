@@ -156,14 +156,12 @@ int run(const application &a, int argc, char **argv,
       return 0;
     if (params.random_seed == 0)
       params.random_seed = o.seed;
-    if (!o.device.empty())
-      setenv("VPPS_DEVICE", o.device.c_str(), 1); // libvpps
-    if (o.profile)
-      setenv("VPPS_PLAN", "profile=1", 1); // libvpps
-    if (o.measure > 0)
-      setenv("VPPS_TIMES", "1", 0); // libvpps: measures the device's time
-    if (!o.trace.empty())
-      setenv("VPPS_TRACE", o.trace.c_str(), 1); // libvpps: a timeline
+    vpps::options chosen; // libvpps
+    chosen.device = o.device;
+    chosen.plan = o.profile ? "profile=1" : "";
+    chosen.times = o.measure > 0; // of the device
+    chosen.trace = o.trace;       // a timeline
+    vpps::set_options(chosen);
     dynet::initialize(params);
     const int status = run<Model>(a, o, baseline);
     vpps::flush_timeline(); // libvpps: says so if it could not be written

@@ -88,6 +88,15 @@ func TestConfigurationHasEveryFlagAndOption(t *testing.T) {
 	}
 	holds(t, page, "Flags", append(flags, "GPU:N"))
 
+	// In C++ they have the same names, but for the seed, which is DyNet's.
+	inC := members(t, "vpps_engine_options")
+	inCXX := names(t, "../include/vpps/options.hpp", "struct options {", "};", `(?m)^  [\w:]+ (\w+)(?: = \w+)?;`)
+	slices.Sort(inCXX)
+	inC = slices.DeleteFunc(inC, func(name string) bool { return name == "seed" })
+	slices.Sort(inC)
+	if !slices.Equal(inC, inCXX) {
+		t.Errorf("vpps::options has %v, vpps_engine_options %v", inCXX, inC)
+	}
 	holds(t, page, "Options of the C interface",
 		append(members(t, "vpps_engine_options"), members(t, "vpps_trainer_options")...))
 	holds(t, "manual/experiments.md", "Pin a plan", append(names(t, "../persist/plan/settings.go", "numbers := map", "for _, part",

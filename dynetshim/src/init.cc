@@ -11,6 +11,7 @@
 #include "dynet/engine.h"
 #include "dynet/except.h"
 #include "vpps/c_numbers.hpp"
+#include "vpps/options.hpp"
 
 namespace dynet {
 
@@ -174,6 +175,7 @@ void initialize(DynetParams &params) {
     options.times = std::string(times) == "1";
   options.profile = params.vpps_profile; // else the library reads the variable
   options.seed = seed;
+  vpps::chosen_options::all().into(options);
   if (params.vpps_log >= 0)
     check(vpps_set_log(static_cast<vpps_log_level>(params.vpps_log), nullptr, nullptr));
   vpps_engine *raw = nullptr;

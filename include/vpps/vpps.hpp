@@ -14,6 +14,8 @@
 #include <dynet/dynet.h>
 #include <dynet/training.h>
 
+#include <vpps/options.hpp>
+
 #ifdef VPPS_BUNDLED_DYNET
 #include <vpps/bundled.hpp>
 #include <vpps/checkpoint.hpp>

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include <vpps.h>
+#include <vpps/options.hpp>
 
 #include "life.hpp"
 #include "marks.hpp"
@@ -514,6 +515,7 @@ private:
     o.trace = std::getenv("VPPS_TRACE");
     if (const char *times = std::getenv("VPPS_TIMES"))
       o.times = std::string(times) == "1";
+    chosen_options::all().into(o);
     // A copy: the program's own sequence of random numbers stays as it is without libvpps.
     std::mt19937 random = *dynet::rndeng;
     while (o.seed == 0)
