@@ -59,12 +59,13 @@ func (r *run) train(first, count int) {
 	}
 }
 
-// accumulate leaves a gradient that no update has applied.
+// accumulate leaves a gradient that no update has applied, of loss = sum(square(w + table[3])). Dropout might make it 0.
 func (r *run) accumulate() {
 	r.Helper()
 	g := r.NewGraph()
 	defer g.Close()
-	require.NoError(r, g.Backward(dropped(3), 5, false))
+	require.NoError(r, g.Backward(words(true, []uint32{3}, op(ops.Parameter, dim2, paramW), op(ops.Lookup, dim2, paramTable, 0),
+		op(ops.Sum, dim2, 2, 0, 1), op(ops.Square, dim2, 2), op(ops.SumElements, dim1, 3)), 4, false))
 }
 
 func (r *run) save(file string) {

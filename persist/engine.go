@@ -16,6 +16,7 @@ import (
 	"libvpps/persist/cpu"
 	"libvpps/persist/executor"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 	"libvpps/persist/verify"
@@ -89,7 +90,7 @@ var (
 	ErrArgument    = errors.New("wrong argument")
 	ErrNumeric     = errors.New("not finite")
 	ErrDevice      = errors.New("device failed")
-	ErrMemory      = script.ErrMemory
+	ErrMemory      = memory.ErrExhausted
 	ErrUnsupported = errors.New("not available")
 	ErrFile        = errors.New("file")
 )

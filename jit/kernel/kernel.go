@@ -22,8 +22,8 @@ import (
 	"unsafe"
 
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
 
 // Variant names the instruction set level the CPU's processors run with.
@@ -54,7 +54,7 @@ func NewMachine(segments []unsafe.Pointer, threads int, waitSeconds float64) (*M
 		Free(unsafe.Pointer(m.launch))
 		Free(unsafe.Pointer(m.res))
 		Free(unsafe.Pointer(status))
-		return nil, fmt.Errorf("%w for the processors", script.ErrMemory)
+		return nil, fmt.Errorf("%w for the processors", memory.ErrExhausted)
 	}
 	m.launch.residency, m.launch.status = m.res, status
 	m.launch.wait_seconds = C.double(waitSeconds)
@@ -128,7 +128,7 @@ func (r *residency) of(p *plan.Plan) (res C.struct_vpps_residency, err error) {
 	columns := cArray[C.struct_vpps_columns](r, len(p.Matrices)*p.Processors)
 	panels := cArray[C.struct_vpps_panels](r, 2*len(p.Matrices)*p.Processors)
 	if r.full {
-		return res, fmt.Errorf("%w for the plan of %d matrices on %d processors", script.ErrMemory, len(p.Matrices), p.Processors)
+		return res, fmt.Errorf("%w for the plan of %d matrices on %d processors", memory.ErrExhausted, len(p.Matrices), p.Processors)
 	}
 	for i, x := range p.Matrices {
 		matrices[i] = C.struct_vpps_matrix{C.uint32_t(x.Rows), C.uint32_t(x.Cols), C.uint32_t(x.Offset)}
@@ -159,7 +159,7 @@ func (r *residency) of(p *plan.Plan) (res C.struct_vpps_residency, err error) {
 	floats := int(C.vpps_cpu_place_operands(&res, nil))
 	operands := cArray[C.float](r, floats)
 	if r.full {
-		return res, fmt.Errorf("%w for panels of %d matrices: %d bytes", script.ErrMemory, len(p.Matrices), 4*floats)
+		return res, fmt.Errorf("%w for panels of %d matrices: %d bytes", memory.ErrExhausted, len(p.Matrices), 4*floats)
 	}
 	C.vpps_cpu_place_operands(&res, unsafe.SliceData(operands))
 	return res, nil
@@ -170,16 +170,16 @@ func (m *Machine) Status() *uint32 { return (*uint32)(unsafe.Pointer(m.launch.st
 
 // Run interprets a script in C memory to its end, on as many threads as pay: what comes out is
 // the same.
-func (m *Machine) Run(memory unsafe.Pointer, processors int, batch uint32) error {
+func (m *Machine) Run(at unsafe.Pointer, processors int, batch uint32) error {
 	if processors > m.states {
 		states := C.vpps_alloc_lines(C.size_t(processors), C.vpps_cpu_state_bytes())
 		if states == nil {
-			return fmt.Errorf("%w for the state of %d processors", script.ErrMemory, processors)
+			return fmt.Errorf("%w for the state of %d processors", memory.ErrExhausted, processors)
 		}
 		Free(m.launch.processors)
 		m.launch.processors, m.states = states, processors
 	}
-	m.launch.script = (*C.uint32_t)(memory)
+	m.launch.script = (*C.uint32_t)(at)
 	m.launch.batch, m.launch.part = C.uint32_t(batch), C.uint32_t(m.Part)
 	m.launch.check = 0
 	if m.Check {
@@ -189,7 +189,7 @@ func (m *Machine) Run(memory unsafe.Pointer, processors int, batch uint32) error
 	if threads := min(m.Threads, processors); threads == 1 {
 		C.vpps_cpu_run(m.launch, 0, 1)
 	} else {
-		words := unsafe.Slice((*uint32)(memory), isa.HeadWords)[isa.HeadDevice]
+		words := unsafe.Slice((*uint32)(at), isa.HeadWords)[isa.HeadDevice]
 		pace := &m.paces[bits.Len32(words)]
 		alone := pace.alone()
 		if alone {
@@ -210,7 +210,7 @@ func (m *Machine) Run(memory unsafe.Pointer, processors int, batch uint32) error
 	if m.Check {
 		known = isa.HeadTensorEnd
 	}
-	words := unsafe.Slice((*uint32)(memory), isa.HeadWords)
+	words := unsafe.Slice((*uint32)(at), isa.HeadWords)
 	return stop.Error(unsafe.Slice(&words[0], words[known]), float64(m.launch.wait_seconds))
 }
 

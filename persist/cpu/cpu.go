@@ -14,7 +14,6 @@ import (
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
 
 // Executor owns the segments and runs scripts at once, in the caller's thread and
@@ -176,12 +175,12 @@ func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 	}
 	if n > e.words {
 		words := n + n/2
-		memory := kernel.Alloc(words)
-		if memory == nil {
-			return fmt.Errorf("%w for a script of %d words", script.ErrMemory, n)
+		at := kernel.Alloc(words)
+		if at == nil {
+			return fmt.Errorf("%w for a script of %d words", memory.ErrExhausted, n)
 		}
 		kernel.Free(e.script)
-		e.script, e.words = memory, words
+		e.script, e.words = at, words
 	}
 	copy(unsafe.Slice((*uint32)(e.script), e.words), s.Words[:n])
 	inputs := unsafe.Add(e.script, 4*uintptr(s.Words[isa.HeadInputs]))
@@ -203,7 +202,7 @@ func (e *Executor) watch(processors int) error {
 	if processors > e.recorded {
 		records := kernel.Alloc(2 * processors * isa.ClockWords)
 		if records == nil {
-			return fmt.Errorf("%w for the clocks of %d processors", script.ErrMemory, processors)
+			return fmt.Errorf("%w for the clocks of %d processors", memory.ErrExhausted, processors)
 		}
 		kernel.Free(e.records)
 		e.records, e.recorded = records, processors

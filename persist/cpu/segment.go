@@ -7,7 +7,7 @@ import (
 	"unsafe"
 
 	"libvpps/jit/kernel"
-	"libvpps/persist/script"
+	"libvpps/persist/memory"
 )
 
 // segment is memory that grows where it is, for each has an address of its own with nobody near: so it takes no more
@@ -35,7 +35,7 @@ func (s *segment) open() error {
 		near := uintptr(lowest) + uintptr(lane.Add(1)%lanes)*apart
 		p := kernel.Map(step, near)
 		if p == nil {
-			return fmt.Errorf("%w: %d bytes of address space", script.ErrMemory, step)
+			return fmt.Errorf("%w: %d bytes of address space", memory.ErrExhausted, step)
 		}
 		if uintptr(p) == near || tries == lanes {
 			s.set(p, step)
@@ -65,7 +65,7 @@ func (s *segment) grow(n uint64) error {
 		return nil
 	}
 	if n > most {
-		return fmt.Errorf("%w: it has at most 16 GiB: use smaller batches or a smaller model", script.ErrMemory)
+		return fmt.Errorf("%w: it has at most 16 GiB: use smaller batches or a smaller model", memory.ErrExhausted)
 	}
 	for _, unit := range []uint64{step, uint64(os.Getpagesize())} {
 		bytes := (4*n + unit - 1) / unit * unit
@@ -74,7 +74,7 @@ func (s *segment) grow(n uint64) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: %d bytes of address space needed, %d there (ulimit -v bounds it): use smaller batches or a smaller model", script.ErrMemory, 4*n, 4*have)
+	return fmt.Errorf("%w: %d bytes of address space needed, %d there (ulimit -v bounds it): use smaller batches or a smaller model", memory.ErrExhausted, 4*n, 4*have)
 }
 
 // zero clears memory; of large ones whole pages are given back to the system instead of being written.

@@ -8,7 +8,7 @@ import (
 
 	"libvpps/jit/kernel"
 	"libvpps/persist/isa"
-	"libvpps/persist/script"
+	"libvpps/persist/memory"
 )
 
 func opened(t *testing.T) *segment {
@@ -30,7 +30,7 @@ func TestASegmentGrowsWhereItIs(t *testing.T) {
 	}
 	s.floats[most-1] = 4
 	require.EqualValues(t, 3, s.floats[7])
-	require.ErrorIs(t, s.grow(most+1), script.ErrMemory)
+	require.ErrorIs(t, s.grow(most+1), memory.ErrExhausted)
 }
 
 // Somebody's memory right behind it.
@@ -55,7 +55,7 @@ func TestASegmentWhoseAddressIsKnownNeverMoves(t *testing.T) {
 	s := blocked(t)
 	s.pinned = true
 	at := s.at()
-	require.ErrorIs(t, s.grow(step), script.ErrMemory)
+	require.ErrorIs(t, s.grow(step), memory.ErrExhausted)
 	require.Equal(t, at, s.at())
 	require.Len(t, s.floats, step/4)
 }

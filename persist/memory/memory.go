@@ -1,14 +1,18 @@
-// Package memory is the report of what takes how much memory, on the device and on the host.
+// Package memory knows memory that has run out, and reports what takes how much, on the device and on the host.
 package memory
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"libvpps/persist/isa"
 )
+
+// ErrExhausted is the kind of an error of memory that has run out, on the host or the device.
+var ErrExhausted = errors.New("out of memory")
 
 // Place is where memory is.
 type Place int
