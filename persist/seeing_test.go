@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -111,12 +112,17 @@ func TestTheProfileIsToldAtTheEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lines := listen(t, log.Off) // it is asked for
 			m := open()
-			require.NoError(t, m.measure(Options{Profile: true}))
+			file := filepath.Join(t.TempDir(), "timeline")
+			require.NoError(t, m.measure(Options{Profile: true, Trace: file}))
 			batches(m, m.by(isa.SGD), 6)
 			m.Close()
 			require.Len(t, saying(*lines, `^profile: .*; 6 batches, 6 launches$`), 1)
 			require.Len(t, saying(*lines, `^profile: host, seconds: record `), 1)
 			require.Len(t, saying(*lines, `^profile: +\d+\.\d% +\d+\.\d+ +\d+ +\d+\.\d+  forward +product$`), 1)
+			spans := eventsOf(t, file)
+			require.Len(t, spans["forward: product"], 1, "the mean launch is on the timeline")
+			require.Equal(t, profileTrack, spans["forward: product"][0].Tid)
+			require.Greater(t, spans["backward: product_t"][0].from, spans["forward: product"][0].from)
 		})
 	}
 }

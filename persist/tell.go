@@ -152,6 +152,7 @@ func (e *Engine) tellAtEnd() {
 			if t, err := e.times(); err == nil {
 				log.Report("profile", e.profile(&t))
 			}
+			e.traceProfile(sum)
 		}
 	}
 	log.DebugReport("memory", e.memoryReport())

@@ -6,14 +6,16 @@ import (
 	"fmt"
 
 	"libvpps/env"
+	"libvpps/persist/clocks"
 	"libvpps/persist/trace"
 )
 
-// The tracks. Workers have one each, from firstWorker on.
+// The tracks. Workers have one each, from firstWorker on; the last is of the profile.
 const (
 	programTrack = 1 + iota
 	firstWorker
-	deviceTrack = firstWorker + builders
+	deviceTrack  = firstWorker + builders
+	profileTrack = deviceTrack + 1
 )
 
 // timeline is the engine's part of a file of trace events; its zero value writes nothing.
@@ -49,7 +51,7 @@ func (e *Engine) startTimeline(path string) error {
 	if err != nil {
 		return wrong(ErrFile, "%v", err)
 	}
-	tracks := []string{programTrack - 1: "program", deviceTrack - 1: "device"}
+	tracks := []string{programTrack - 1: "program", deviceTrack - 1: "device", profileTrack - 1: "profile of the mean launch"}
 	for k := range builders {
 		tracks[firstWorker-1+k] = fmt.Sprintf("scripts, worker %d", k+1)
 	}
@@ -69,6 +71,21 @@ func (e *Engine) traceLaunch(batch uint32, begin, copied, done uint64) {
 func (e *Engine) traceExecution(batch uint32, from uint64) {
 	if !e.exec.Traits().OwnClock {
 		e.timeline.to.Span(deviceTrack, "processors", uint64(batch), from, now())
+	}
+}
+
+// traceProfile draws the mean launch behind the last: a span for each kind of instruction, as long as a processor's mean
+// of it, phase by phase.
+func (e *Engine) traceProfile(sum *clocks.Sum) {
+	at := float64(now())
+	for _, r := range sum.Rows() {
+		ns := r.NS / float64(max(sum.Launches, 1))
+		name := r.Name
+		if r.Phase != "" {
+			name = r.Phase + ": " + name
+		}
+		e.timeline.to.Span(profileTrack, name, 0, uint64(at), uint64(at+ns))
+		at += ns
 	}
 }
 

@@ -164,36 +164,43 @@ func operation(op isa.Opcode) string {
 	return op.String()
 }
 
-// Profile is the sum for people: what each kind of instruction in each phase took of the processors' time, the largest
-// share first, and what they did else.
-func (s *Sum) Profile() string {
-	type row struct {
-		phase, name string
-		count       uint64
-		ns          float64
-	}
-	var rows []row
+// Row is the time of one kind of instruction in one phase, or of what processors did else.
+type Row struct {
+	Phase, Name string // Phase: "" of no phase
+	Count       uint64 // instructions, 0 if there are none
+	NS          float64
+}
+
+// Rows are all that took time, phase by phase.
+func (s *Sum) Rows() []Row {
+	var rows []Row
 	for p := range s.Cells {
 		for op, c := range s.Cells[p] {
 			if c.Mean > 0 {
-				rows = append(rows, row{isa.Phase(p).String(), operation(isa.Opcode(op)), c.Count, c.Mean})
+				rows = append(rows, Row{isa.Phase(p).String(), operation(isa.Opcode(op)), c.Count, c.Mean})
 			}
 		}
 	}
-	rows = append(rows, row{"", "between instructions", 0, s.Parts[Fetch].Mean}, row{"", "idle", 0, s.Parts[Idle].Mean})
-	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(b.ns, a.ns) })
+	return append(rows, Row{"", "between instructions", 0, s.Parts[Fetch].Mean}, Row{"", "idle", 0, s.Parts[Idle].Mean})
+}
+
+// Profile is the sum for people: what each kind of instruction in each phase took of the processors' time, the largest
+// share first, and what they did else.
+func (s *Sum) Profile() string {
+	rows := s.Rows()
+	slices.SortStableFunc(rows, func(a, b Row) int { return cmp.Compare(b.NS, a.NS) })
 	total := 0.0
 	for _, r := range rows {
-		total += r.ns
+		total += r.NS
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%7s %12s %13s %11s  %-10s %s\n", "share", "seconds", "instructions", "us of each", "phase", "operation")
 	for _, r := range rows {
 		count, each := "", ""
-		if r.count > 0 {
-			count, each = fmt.Sprint(r.count), fmt.Sprintf("%.2f", r.ns/1e3*float64(s.Processors)/float64(r.count))
+		if r.Count > 0 {
+			count, each = fmt.Sprint(r.Count), fmt.Sprintf("%.2f", r.NS/1e3*float64(s.Processors)/float64(r.Count))
 		}
-		fmt.Fprintf(&b, "%6.1f%% %12.4f %13s %11s  %-10s %s\n", 100*r.ns/max(total, 1), r.ns/1e9, count, each, r.phase, r.name)
+		fmt.Fprintf(&b, "%6.1f%% %12.4f %13s %11s  %-10s %s\n", 100*r.NS/max(total, 1), r.NS/1e9, count, each, r.Phase, r.Name)
 	}
 	fmt.Fprintf(&b, "seconds are the mean of %d processors; wait and poll are for other processors, load takes matrices into registers\n", s.Processors)
 	return b.String()
