@@ -63,6 +63,16 @@ func TestTheProgramsChangesToAGradientCount(t *testing.T) {
 	require.Equal(t, []float32{0, 0}, g)
 }
 
+// Nor does a program have to call backward before it writes.
+func TestAGradientThatIsWrittenBeforeAnyBackwardCounts(t *testing.T) {
+	m := newModel(t, 0)
+	trainer := m.sgd(paramW)
+	m.shareGradient(paramW)[1] = 0.5
+	_, err := trainer.Update()
+	require.NoError(t, err)
+	require.Equal(t, []float32{1, 1.5}, m.read(paramW, Values))
+}
+
 func TestRowsOfASharedGradientAreTheProgramsToo(t *testing.T) {
 	m := newModel(t, 0)
 	trainer := m.sgd(paramTable)
