@@ -31,11 +31,11 @@ func Read(root string) (Graph, error) {
 	g := Graph{}
 	for _, folder := range drawn {
 		err := filepath.WalkDir(filepath.Join(root, folder), func(path string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() && slices.Contains(leftOut, d.Name()) {
-				if d != nil && d.IsDir() && err == nil {
-					return fs.SkipDir
-				}
+			if err != nil {
 				return err
+			}
+			if d.IsDir() && slices.Contains(leftOut, d.Name()) {
+				return fs.SkipDir
 			}
 			if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return nil

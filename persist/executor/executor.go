@@ -86,9 +86,9 @@ type Traits struct {
 	OwnClock     bool // the device measures its time itself: see Counters and Trace
 }
 
-// Counters counts what a device did. Those after OwnClock's are of a GPU.
+// Counters counts what a device did. An executor without Traits.OwnClock leaves all of them 0.
 type Counters struct {
-	DeviceNS, CopyNS uint64 // of launches, and of their scripts' copies among it; with Traits.OwnClock
+	DeviceNS, CopyNS uint64 // of launches, and of their scripts' copies among it
 
 	Launches, CopiesToDevice       uint64
 	BytesToDevice, BytesFromDevice uint64
