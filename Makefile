@@ -352,7 +352,7 @@ $(B)/asan/%: dynetshim/tests/%.cc $(B)/asan/libvpps_dynet.a $(B)/libvpps.so
 -include $(wildcard $(B)/asan/*.d $(B)/asan/dynet/*.d)
 
 MINUTES ?= 10
-torture: all tests $(B)/torture/persist.test
+torture:
 	GO="$(GO)" MAKE="$(MAKE)" DYNET=$(if $(ADAPTERS),yes) MINUTES=$(MINUTES) $(if $(RECORD),RECORD=$(RECORD)) $(if $(SEED),SEED=$(SEED)) $(if $(FIRST),FIRST=$(FIRST)) test/torture/run
 
 nightly:
