@@ -43,7 +43,6 @@ func (e *Expanded) TruncateTo(n int) {
 	}
 	e.At = e.At[:n]
 	e.Truncate(end)
-	e.Dims = e.Dims[:end] // every node has a dim of its own
 }
 
 func (e *Expanded) extend(g *Graph, n uint32) {
@@ -127,11 +126,24 @@ func (e *Expanded) part(gates, q, size uint32) uint32 {
 
 func (e *Expanded) add(op ops.Code, d Dim, attrs []uint32, args ...uint32) uint32 {
 	e.Op = append(e.Op, op)
-	e.Graph.Dim = append(e.Graph.Dim, uint32(len(e.Dims)))
-	e.Dims = append(e.Dims, d)
+	e.Graph.Dim = append(e.Graph.Dim, e.number(d))
 	e.Args = append(e.Args, args...)
 	e.ArgStart = append(e.ArgStart, uint32(len(e.Args)))
 	e.Attrs = append(e.Attrs, attrs...)
 	e.AttrStart = append(e.AttrStart, uint32(len(e.Attrs)))
 	return uint32(e.Len() - 1)
+}
+
+// recentDims is how many dims are compared with a new one.
+const recentDims = 16
+
+// number is the number of a dim in the table: that of a recent one, or a new one.
+func (e *Expanded) number(d Dim) uint32 {
+	for k := len(e.Dims) - 1; k >= max(0, len(e.Dims)-recentDims); k-- {
+		if e.Dims[k] == d {
+			return uint32(k)
+		}
+	}
+	e.Dims = append(e.Dims, d)
+	return uint32(len(e.Dims) - 1)
 }

@@ -1,0 +1,101 @@
+package cells
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"libvpps/bridge"
+	"libvpps/bridge/ops"
+)
+
+// keyTable numbers what nodes are: equal numbers stand for the same operation, dim, attributes, number and dims of
+// arguments, and parameters among them. Offsets of input words do not count, nor does which nodes the other arguments
+// are.
+type keyTable struct {
+	numbers map[string]int32
+	dims    map[bridge.Dim]uint32
+	dimOf   []uint32        // numbers of the present graph's dims
+	recent  [1 << 10]recent // by a hash: what was found there last
+	words   []uint32        // of the present node
+}
+
+// recent is a node of few words and its number, 0: none.
+type recent struct {
+	words  [fewWords]uint32
+	count  uint8
+	number int32
+}
+
+const fewWords = 23
+
+// parameterWord marks a word as no number of a dim.
+const parameterWord = 1 << 31
+
+// keysOf appends the keys of nodes [from, to) of a graph.
+func (t *keyTable) keysOf(g *bridge.Graph, from, to uint32, keys []int32) []int32 {
+	if t.numbers == nil {
+		t.numbers, t.dims = map[string]int32{}, map[bridge.Dim]uint32{}
+	}
+	t.dimOf = t.dimOf[:0]
+	for i := range g.Dims {
+		n, ok := t.dims[g.Dims[i]]
+		if !ok {
+			n = uint32(len(t.dims))
+			t.dims[g.Dims[i]] = n
+		}
+		t.dimOf = append(t.dimOf, n)
+	}
+	for v := from; v < to; v++ {
+		keys = append(keys, t.keyOf(g, v))
+	}
+	return keys
+}
+
+func (t *keyTable) keyOf(g *bridge.Graph, v uint32) int32 {
+	op, args := g.Op[v], g.ArgsOf(v)
+	w := append(t.words[:0], uint32(op)|uint32(len(args))<<8, t.dimOf[g.Dim[v]])
+	if list := ops.Table[op].Attrs; len(list) > 0 {
+		attrs := g.AttrsOf(v)
+		for k := range list {
+			if list[k].Kind != ops.Offset {
+				w = append(w, attrs[k])
+			}
+		}
+	}
+	for _, a := range args {
+		w = append(w, t.dimOf[g.Dim[a]])
+		if o := g.Op[a]; o == ops.Parameter || o == ops.ConstParameter {
+			w = append(w, parameterWord|uint32(o), g.AttrsOf(a)[0])
+		}
+	}
+	t.words = w
+	h := uint64(0)
+	for _, x := range w {
+		h = (h ^ uint64(x)) * 0x9E3779B97F4A7C15
+		h ^= h >> 32
+	}
+	r := &t.recent[h%uint64(len(t.recent))]
+	if int(r.count) == len(w) && slices.Equal(r.words[:len(w)], w) {
+		return r.number
+	}
+	n := t.number(w)
+	if len(w) <= fewWords {
+		copy(r.words[:], w)
+		r.count, r.number = uint8(len(w)), n
+	}
+	return n
+}
+
+// number is the number of a node's words.
+func (t *keyTable) number(w []uint32) int32 {
+	var b []byte
+	for _, x := range w {
+		b = binary.LittleEndian.AppendUint32(b, x)
+	}
+	n, ok := t.numbers[string(b)]
+	if !ok {
+		n = int32(len(t.numbers)) + 1
+		t.numbers[string(b)] = n
+	}
+	return n
+}
