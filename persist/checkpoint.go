@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"libvpps/bridge"
+	"libvpps/bridge/cells"
 	"libvpps/jit/kernel"
 	"libvpps/persist/isa"
 )
@@ -62,6 +63,7 @@ func (e *Engine) SaveCheckpoint(name string, c *Contents) error {
 		err = f.commit()
 	}
 	if err == nil {
+		e.learnAnew()
 		return nil
 	}
 	f.discard()
@@ -308,8 +310,13 @@ func (c *Checkpoint) Load(e *Engine, to *Contents) error {
 	if err := s.stage(e, c, to); err != nil {
 		return err
 	}
+	e.learnAnew()
 	return e.load(&s, to)
 }
+
+// learnAnew forgets which patterns graphs have. Equal ones are merged, which changes how sums are rounded: a program that
+// goes on behind a checkpoint and one that is resumed from it must learn the same.
+func (e *Engine) learnAnew() { e.dictionary = cells.Dictionary{} }
 
 // stage reads and checks all sections.
 func (s *staged) stage(e *Engine, c *Checkpoint, to *Contents) error {

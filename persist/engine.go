@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"libvpps/bridge"
+	"libvpps/bridge/cells"
 	"libvpps/env"
 	"libvpps/log"
 	"libvpps/persist/cpu"
@@ -43,6 +44,7 @@ type Engine struct {
 	pipe        pipeline
 	exec        executor.Executor
 	builder     script.Builder
+	dictionary  cells.Dictionary // patterns in the graphs of fb
 	params      []parameter
 	views       []script.Param // params as lowering sees them, same index
 	collections []Collection

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"libvpps/bridge"
+	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 	"libvpps/persist/script"
@@ -36,6 +37,7 @@ type recording struct {
 	marks    []watermark
 	keep     []uint32 // nodes whose values the next fb keeps
 	before   savepoint
+	cells    cells.Program // of the latest fb
 
 	destroyed uint64 // the engine's, when all parameters that nodes mention were there
 }

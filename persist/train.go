@@ -246,6 +246,10 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	id, forward := g.drawing()
 	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep, Apart: e.apart,
 		Update: h.trainer.apply(), Base: e.top(), Result: slot, GraphID: id, ForwardCount: forward}
+	if e.plan.CPU {
+		e.dictionary.Find(r.Graph, 0, r.Node+1, &g.cells)
+		r.Cells = &g.cells
+	}
 	ahead := e.asynchronous() && !e.exposed() && len(keep) == 0 && kept == 0 && h.appliesAll()
 	var built *script.Built
 	if ahead {

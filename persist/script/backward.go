@@ -224,6 +224,10 @@ func (b *Builder) lowerGradient(v uint32) {
 		}
 		return
 	}
+	if b.symbolic {
+		b.addUsesUp(v)
+		return
+	}
 	if b.partials[v] == withUser || b.gradientInParts(v) { // its gradient is there
 		return
 	}
@@ -316,7 +320,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 		holders, apart = 1, 0
 	}
 	flags := uint32(0)
-	if b.r.Plan.Atomics && holders > 1 {
+	if b.r.Plan.Atomics && holders > 1 && !b.symbolic { // a template has no level before those of its gradients
 		holders, apart, flags = 1, 0, isa.Atomic
 	}
 	sig, place := b.transposedSignature(u, left, apart, flags)
@@ -383,9 +387,13 @@ func (b *Builder) outerProducts(v uint32, formed bool) {
 	if b.matrixOf(v) < 0 {
 		return
 	}
-	for _, u := range b.usersOf(v) {
-		if u.kind == useOuter {
-			b.outerItems(v, u, formed)
+	uses := b.usersOf(v)
+	for k := range uses {
+		if b.symbolic {
+			k = len(uses) - 1 - k
+		}
+		if uses[k].kind == useOuter {
+			b.outerItems(v, uses[k], formed)
 		}
 	}
 }

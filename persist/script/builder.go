@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"libvpps/bridge"
+	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
@@ -49,6 +50,7 @@ const NoOffset = math.MaxUint32
 // Request is one call.
 type Request struct {
 	Graph  *bridge.Graph
+	Cells  *cells.Program // the graph's nodes as instances; nil: not known
 	State  *State
 	Params []Param
 	Plan   *plan.Plan
@@ -97,10 +99,9 @@ type TouchedRow struct{ Param, Row uint32 }
 
 // Builder holds the memory of builds; it is reused and used by one goroutine.
 type Builder struct {
-	r      *Request
-	g      *bridge.Graph
-	s      *State
-	origin []uint32 // by node of a merged graph: the request's; nil: it is the request's graph
+	r *Request
+	g *bridge.Graph
+	s *State
 
 	nodeRange
 	arena
@@ -169,9 +170,11 @@ type Builder struct {
 	space       []uint32 // for scripts
 	division    division
 	pieces      pieceMemory
-	merger      merger
 	crew        crew
 	closing     closing
+	cells       cellMemory
+	scripts     uint64 // that were built
+	symbolic    bool   // of a template: input words are not known
 	emitter
 }
 
@@ -224,19 +227,7 @@ type matrixItem struct {
 // Build writes the script of a request. The result is valid until the next Build.
 func (b *Builder) Build(r *Request) (*Built, error) {
 	defer b.crew.end() // which begins if it is divided
-	if mergeable(r) {
-		if m := b.merger.merge(r); m != nil {
-			b.origin = b.merger.origin
-			if built, err := b.build(m); err == nil {
-				return built, nil
-			} // which names a node by another number
-		}
-	}
-	b.origin = nil
-	return b.build(r)
-}
-
-func (b *Builder) build(r *Request) (*Built, error) {
+	b.scripts++
 	b.reset(r)
 	if err := b.lowerAll(); err != nil {
 		return nil, err
@@ -270,11 +261,7 @@ func (b *Builder) lowerAll() error {
 	r := b.r
 	b.partial = b.s != nil && b.s.Done > 0 || !r.Forward
 	b.mixed = b.partial
-	lower := b.lowerNodes
-	if b.divide() {
-		lower = b.lowerParts
-	}
-	if err := lower(); err != nil {
+	if err := b.lowerGraph(); err != nil {
 		return err
 	}
 	b.ends[isa.InBackward] = b.maxLevel
@@ -283,6 +270,21 @@ func (b *Builder) lowerAll() error {
 	}
 	b.ends[isa.InGradients] = b.maxLevel
 	return nil
+}
+
+// lowerGraph adds the items of forward and backward: by instances or, if one of them cannot be lowered, node by node. That
+// also finds an error's node.
+func (b *Builder) lowerGraph() error {
+	if b.schedulable() {
+		if err := b.lowerInstances(); err == nil {
+			return nil
+		}
+		b.reset(b.r)
+	}
+	if b.divide() {
+		return b.lowerParts()
+	}
+	return b.lowerNodes()
 }
 
 // lowerNodes adds the items of forward and backward, all nodes' in one go.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"libvpps/bridge"
+	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
@@ -246,13 +247,16 @@ func BenchmarkBuild(b *testing.B) {
 		for _, goroutines := range []int{1, 2, 16} {
 			b.Run(fmt.Sprintf("%s/goroutines%d", x.name, goroutines), func(b *testing.B) {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(goroutines))
-				benchmarkBuild(b, g, params, p)
+				benchmarkBuild(b, g, params, p, false)
 			})
+		}
+		if p.CPU {
+			b.Run(x.name+"/instances", func(b *testing.B) { benchmarkBuild(b, g, params, p, true) })
 		}
 	}
 }
 
-func benchmarkBuild(b *testing.B, g *bridge.Graph, params []script.Param, p *plan.Plan) {
+func benchmarkBuild(b *testing.B, g *bridge.Graph, params []script.Param, p *plan.Plan, instances bool) {
 	var builder script.Builder
 	ids := make([]uint32, len(params))
 	for i := range ids {
@@ -260,10 +264,16 @@ func benchmarkBuild(b *testing.B, g *bridge.Graph, params []script.Param, p *pla
 	}
 	var words int
 	var s script.State
+	var d cells.Dictionary
+	var program cells.Program
 	for b.Loop() {
 		s.Truncate(0)
 		r := script.Request{Apart: true, Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true,
 			Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
+		if instances {
+			d.Find(g, 0, uint32(g.Len()), &program)
+			r.Cells = &program
+		}
 		built, err := builder.Build(&r)
 		if err != nil {
 			b.Fatal(err)

@@ -152,9 +152,6 @@ func (b *Builder) divide() bool {
 
 // sharedNodes is how many nodes at the beginning belong to no sentence.
 func (b *Builder) sharedNodes() uint32 {
-	if b.origin != nil {
-		return b.merger.shared
-	}
 	return leavesOfAll(b.g, b.r.Node)
 }
 
@@ -260,7 +257,7 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 		b.division.spare = append(b.division.spare, &Builder{})
 	}
 	p := b.division.spare[k]
-	p.r, p.g, p.s, p.origin, p.dims, p.plan, p.lefts = b.r, b.g, b.s, b.origin, b.dims, b.plan, b.lefts
+	p.r, p.g, p.s, p.dims, p.plan, p.lefts = b.r, b.g, b.s, b.dims, b.plan, b.lefts
 	p.need, p.otherwise, p.spots, p.grads, p.wants = b.need, b.otherwise, b.spots, b.grads, b.wants
 	p.gcluster, p.gsub, p.passFrom, p.passAt = b.gcluster, b.gsub, b.passFrom, b.passAt
 	p.reader, p.partials = b.reader, b.partials

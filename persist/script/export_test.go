@@ -41,16 +41,15 @@ func Fewer(n int) int {
 	return Few(n)
 }
 
-// Merged is how many nodes of the last graph were taken for others.
-func Merged(b *Builder) int {
-	if b.origin == nil {
-		return 0
-	}
-	taken := 0
-	for v := range b.merger.same {
-		if b.merger.need[v] {
-			taken++
+// Merged is how many nodes of the last graph were evaluated with equal ones.
+func Merged(b *Builder) (nodes int) {
+	for i, x := range b.r.Cells.Instances {
+		if b.cells.list[i].same != uint32(i) {
+			nodes += len(x.Template.Nodes)
 		}
 	}
-	return taken - len(b.origin)
+	return nodes
 }
+
+// ByInstances reports whether the latest script was made of instances.
+func ByInstances(b *Builder) bool { return b.schedulable() }

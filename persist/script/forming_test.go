@@ -35,7 +35,7 @@ func newCells(t *testing.T, rng *rand.Rand, sentences int, p *plan.Plan) *script
 		params[id] = f.add(ops.Parameter, []uint32{matrixDim, matrixDim, vectorDim, vectorDim}[id], []uint32{uint32(id)})
 	}
 	for range sentences {
-		f.losses = append(f.losses, cells(f, rng, params))
+		f.losses = append(f.losses, chainOfCells(f, rng, params))
 	}
 	f.add(ops.Sum, oneDim, nil, f.losses...)
 	f.words.NodeCount = int(f.node)
@@ -60,8 +60,8 @@ func newCells(t *testing.T, rng *rand.Rand, sentences int, p *plan.Plan) *script
 	return r
 }
 
-// cells adds a sentence and returns its loss.
-func cells(f *forest, rng *rand.Rand, params [cellParams]uint32) uint32 {
+// chainOfCells adds a sentence and returns its loss.
+func chainOfCells(f *forest, rng *rand.Rand, params [cellParams]uint32) uint32 {
 	values := []uint32{params[cellLeaf], f.add(ops.Negate, vectorDim, nil, params[cellLeaf])}
 	any := func() uint32 { return values[max(0, len(values)-4)+rng.IntN(min(4, len(values)))] }
 	for range 1 + rng.IntN(12) {

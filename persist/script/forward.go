@@ -31,7 +31,7 @@ func (b *Builder) forward() error {
 		if err := b.lower(v); err != nil {
 			return err
 		}
-		if b.s.Segment[v] != isa.SegAct && b.keeps(v) { // a parameter under another shape
+		if b.s.Segment[v] != isa.SegAct && (b.keeps(v) || b.symbolic) { // a parameter under another shape
 			b.copyOf(v)
 		}
 	}
@@ -347,10 +347,13 @@ func (b *Builder) lowerLookup(v uint32) error {
 	y := b.output(v)
 	for i := range d.Bd {
 		row := b.g.Inputs[a[1]+i]
-		if row >= p.Size/p.Row {
+		from := p.Offset + row*p.Row
+		if b.symbolic {
+			from = row
+		} else if row >= p.Size/p.Row {
 			return fault(v, op, "row %d of a table of %d rows", row, p.Size/p.Row)
 		}
-		b.map1(c, s, isa.Scale, 0, p.Factor, int(p.Row), operand{y.seg, y.at + i*p.Row}, operand{isa.SegTable, p.Offset + row*p.Row})
+		b.map1(c, s, isa.Scale, 0, p.Factor, int(p.Row), operand{y.seg, y.at + i*p.Row}, operand{isa.SegTable, from})
 	}
 	return nil
 }
@@ -372,9 +375,6 @@ func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, sr
 		fn, p = isa.Drop, float(a[0])
 	}
 	n := b.size(v)
-	if b.origin != nil { // what is drawn does not depend on what was merged
-		v = b.origin[v]
-	}
 	b.sigs.head(isa.Random, uint8(fn), flags, uint32(dst.seg)|uint32(src.seg)<<4, uint32(n), bits(p), bits(q),
 		b.r.Seed, b.r.GraphID, b.r.ForwardCount)
 	if isa.RandomTable[fn].Words == 3 {

@@ -69,7 +69,7 @@ func (b *Builder) factorOf(l uint32) float32 {
 }
 
 func (b *Builder) findMatrix(l uint32) int32 {
-	if op := b.g.Op[l]; op != ops.Parameter && op != ops.ConstParameter {
+	if !b.isParameter(l) {
 		return -1
 	}
 	if old := !b.r.Forward || l < uint32(b.s.Done); old && !b.s.Resident[l] {
@@ -104,7 +104,7 @@ func (b *Builder) lowerAffine(v uint32) {
 // nothing else. Insertion sort of short lists; long ones stay as they are.
 func (b *Builder) sortTerms() {
 	list := b.terms
-	if len(list) > 4 {
+	if len(list) > 4 || b.symbolic { // a template's order does not depend on what else is in it
 		return
 	}
 	for i := 1; i < len(list); i++ {
@@ -117,7 +117,7 @@ func (b *Builder) sortTerms() {
 // plainBias reports whether the first product can add the bias itself: a vector as long as
 // the output's columns, the same for all.
 func (b *Builder) plainBias(v, bias uint32) bool {
-	if len(b.terms) == 0 || b.shape(bias).size != b.shape(v).rows {
+	if len(b.terms) == 0 || b.shape(bias).size != b.shape(v).rows || b.symbolic && !b.isParameter(bias) {
 		return false
 	}
 	for i := range b.terms {
@@ -126,6 +126,11 @@ func (b *Builder) plainBias(v, bias uint32) bool {
 		}
 	}
 	return true
+}
+
+// isParameter reports whether a node is a parameter.
+func (b *Builder) isParameter(v uint32) bool {
+	return b.g.Op[v] == ops.Parameter || b.g.Op[v] == ops.ConstParameter
 }
 
 // copyBias starts the output with the bias, broadcast over columns and batch.

@@ -3,11 +3,6 @@ package script
 // The products of all parts, in order. Each part sorts its own; then only stretches of equal ones are put in
 // order, and their items go from where they are to the script.
 
-import (
-	"cmp"
-	"slices"
-)
-
 // stretch is product items [from, to) of one signature and level that a part has lowered.
 type stretch struct {
 	level  int32
@@ -35,10 +30,9 @@ func (b *Builder) orderProducts() {
 	b.count = resize(b.count, max(len(b.sigs.start), int(b.maxLevel)+1)+1)
 	countingSort(b.count[:len(b.sigs.start)+1], b.matrices, b.matrixAlt, func(x *matrixItem) uint32 { return x.sig })
 	countingSort(b.count[:b.maxLevel+2], b.matrixAlt, b.matrices, func(x *matrixItem) uint32 { return uint32(x.level) })
-	bySig := func(x, y matrixItem) int { return cmp.Compare(x.sig, y.sig) }
-	if !slices.IsSortedFunc(b.outers, bySig) {
-		slices.SortStableFunc(b.outers, bySig)
-	}
+	b.matrixAlt = resize(b.matrixAlt, len(b.outers))
+	countingSort(b.count[:len(b.sigs.start)+1], b.outers, b.matrixAlt, func(x *matrixItem) uint32 { return x.sig })
+	b.outers, b.matrixAlt = b.matrixAlt, b.outers
 	b.stretches = b.stretches[:0]
 	b.matrices = append(b.matrices, b.outers...)
 	for from := 0; from < len(b.matrices); {

@@ -1,0 +1,669 @@
+package script
+
+import (
+	"fmt"
+	"math"
+	mathbits "math/bits"
+	"slices"
+
+	"libvpps/bridge"
+	"libvpps/bridge/cells"
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
+	"libvpps/persist/plan"
+)
+
+// Scheduling instances. A graph is a list of instances of templates, each lowered once (template.go). Three passes
+// over them find what is needed, the levels forward, and, from the last to the first, the levels backward; the items of
+// a template are copied with the instance's addresses.
+
+// cellParams is what is known of the parameters of the present graph.
+type cellParams struct {
+	node []cellParamNode // by id
+	ids  []uint32        // those that nodes mention
+}
+
+// cellParamNode is a parameter's first node.
+type cellParamNode struct {
+	mentioned, otherwise bool // otherwise: read other than from the left of a product
+	node                 uint32
+	op                   ops.Code
+	segment              isa.Segment
+	dim                  bridge.Dim
+}
+
+// templateInfo is what a Builder knows of a template.
+type templateInfo struct {
+	outs     []uint32 // nodes that others read; those found later come later
+	variants []*loweredCell
+	depends  []dependence
+	shapes   []inputRun // input words that the shape of items depends on
+	inputs   []inputRun // all input words
+	draws    bool       // of random numbers
+	of       *cells.Template
+}
+
+// dependence says which nodes depend on a parameter if some slots do.
+type dependence struct {
+	slots uint64
+	nodes []bool
+}
+
+// inputRun is the input words that a node reads.
+type inputRun struct{ constant, count uint32 }
+
+// present is an instance of the present graph.
+type present struct {
+	info           *templateInfo
+	same           uint32 // the first instance that is equal, itself mostly
+	lowered        *loweredCell
+	needed, wanted uint64
+	slots          uint64
+	level, back    int32
+	base           uint32
+	out            uint32 // its outputs are outputs[out:][:len(info.outs)]
+}
+
+// slotValue is what a slot reads: an output of an instance.
+type slotValue struct{ instance, out uint32 }
+
+// output is a value that others read.
+type output struct {
+	first, last uint32 // of its gradient's sources; 0: none
+}
+
+// gradientSource is one gradient that comes back to an output.
+type gradientSource struct {
+	source
+	ready int32
+	next  uint32
+}
+
+// mostOutputs is how many outputs of a template a variant can tell apart; mostVariants how many variants are kept.
+const mostOutputs, mostVariants = 64, 256
+
+// cellMemory is the memory of scheduling instances.
+type cellMemory struct {
+	plan     *plan.Plan // that the templates were lowered for
+	params   cellParams
+	infos    []*templateInfo // by template
+	lowering cellLowering
+	list     []present
+	owner    []uint32    // by node
+	args     []slotValue // of p.Args
+	equal    []uint32    // hash table of instances, 1 added
+	outputs  []output
+	returned []gradientSource
+	table    []uint32
+	readyAt  []int32 // by exit
+	where    []int32 // by cluster of the template
+	values   []byte
+}
+
+// schedulable reports whether a request is lowered by instances.
+func (b *Builder) schedulable() bool {
+	r := b.r
+	return r.Cells != nil && r.Plan.CPU && r.Forward && r.Backward && r.Needed && !r.Full && !r.Copy && len(r.Keep) == 0 &&
+		r.State.Done == 0 && int(r.Node) == b.g.Len()-1 && b.g.Op[r.Node] != ops.Parameter && b.g.Op[r.Node] != ops.ConstParameter
+}
+
+// lowerInstances lowers forward and backward by instances.
+func (b *Builder) lowerInstances() error {
+	if d := b.g.DimOf(b.r.Node); d.Size() != 1 {
+		return fault(b.r.Node, b.g.Op[b.r.Node], "backward starts from a scalar, but its dim is %v", *d)
+	}
+	m := &b.cells
+	if m.plan != b.r.Plan {
+		m.plan, m.infos = b.r.Plan, nil
+	}
+	m.list = resize(m.list, len(b.r.Cells.Instances))
+	m.outputs, m.returned = m.outputs[:0], append(m.returned[:0], gradientSource{})
+	b.findDependence()
+	for _, x := range m.infos {
+		if x != nil && len(x.outs) > mostOutputs {
+			return fmt.Errorf("a template of %d outputs", len(x.outs))
+		}
+	}
+	b.lowerParameters()
+	if err := b.findNeeded(); err != nil {
+		return err
+	}
+	if err := b.forwardInstances(); err != nil {
+		return err
+	}
+	b.out.Values = b.top - b.r.Base
+	b.reportLoss()
+	b.ends[isa.InForward] = b.maxLevel
+	return b.backwardInstances()
+}
+
+// info is what is known of a template.
+func (b *Builder) info(t *cells.Template) *templateInfo {
+	m := &b.cells
+	for t.ID >= len(m.infos) {
+		m.infos = append(m.infos, nil)
+	}
+	if x := m.infos[t.ID]; x != nil && x.of == t {
+		return x
+	}
+	x := &templateInfo{of: t}
+	constant := uint32(0)
+	for k := range t.Nodes {
+		n := &t.Nodes[k]
+		for range n.Constants {
+			use, count := inputWords(n)
+			if use == shapesItems && count > 0 {
+				x.shapes = append(x.shapes, inputRun{constant, count})
+			}
+			if count > 0 { // else the offset may be anything
+				x.inputs = append(x.inputs, inputRun{constant, count})
+			}
+			constant++
+		}
+		x.draws = x.draws || draws(n.Op)
+	}
+	m.infos[t.ID] = x
+	return x
+}
+
+// draws reports whether every node of an operation has numbers of its own.
+func draws(op ops.Code) bool {
+	switch op {
+	case ops.RandomNormal, ops.RandomBernoulli, ops.RandomUniform, ops.Dropout, ops.GaussianNoise:
+		return true
+	}
+	return false
+}
+
+// mention notes a parameter node.
+func (b *Builder) mention(v uint32) {
+	id := b.g.AttrsOf(v)[0]
+	p := &b.cells.params
+	if x := &p.node[id]; !x.mentioned {
+		*x = cellParamNode{mentioned: true, node: v, op: b.g.Op[v], dim: *b.g.DimOf(v)}
+		p.ids = append(p.ids, id)
+	}
+}
+
+// findDependence finds which instances' slots depend on a parameter, who owns which node, and which parameters are
+// read how.
+func (b *Builder) findDependence() {
+	m, p := &b.cells, b.r.Cells
+	for _, id := range m.params.ids {
+		if int(id) < len(m.params.node) {
+			m.params.node[id] = cellParamNode{}
+		}
+	}
+	m.params.ids = m.params.ids[:0]
+	m.params.node = extend(m.params.node, len(b.r.Params), cellParamNode{})
+	m.owner, m.args = resize(m.owner, b.g.Len()), resize(m.args, len(p.Args))
+	merges := !b.r.Apart
+	if merges {
+		m.equal = resize(m.equal, 1<<mathbits.Len(uint(2*len(m.list))))
+		clear(m.equal)
+	}
+	for i := range p.Instances {
+		x := &p.Instances[i]
+		t := x.Template
+		y := &m.list[i]
+		*y = present{info: b.info(t)}
+		for k, a := range p.SlotsOf(x) {
+			if b.grads[a] {
+				y.slots |= 1 << min(k, 63)
+			}
+			o := m.owner[a]
+			z := m.list[m.list[o].same].info
+			m.args[x.Args+uint32(k)] = slotValue{m.list[o].same, uint32(z.outOf(a - p.Instances[o].Start))}
+		}
+		if y.same = uint32(i); merges && !y.info.draws && i < len(m.list)-1 {
+			y.same = b.findEqualInstance(uint32(i))
+		}
+		nodes := y.info.dependent(y.slots)
+		for k := range t.Nodes {
+			v := x.Start + uint32(k)
+			m.owner[v], b.grads[v] = uint32(i), nodes[k]
+			if op := t.Nodes[k].Op; op == ops.Parameter || op == ops.ConstParameter {
+				b.mention(v)
+			}
+			for j, a := range t.Nodes[k].Args {
+				if (a.Kind == cells.Param || a.Kind == cells.ConstParam) && !isLeftOf(t.Nodes[k].Op, j) {
+					m.params.node[a.At].otherwise = true
+				}
+			}
+		}
+	}
+}
+
+// findEqualInstance is the first instance that computes the same as instance i.
+func (b *Builder) findEqualInstance(i uint32) uint32 {
+	m, p := &b.cells, b.r.Cells
+	x := &p.Instances[i]
+	h := uint32(x.Template.ID)
+	for _, a := range m.argsOf(x) {
+		h = (h ^ a.instance<<6 ^ a.out) * 0x9E3779B1
+		h ^= h >> 15
+	}
+	constants := p.ConstantsOf(x)
+	for _, r := range m.list[i].info.inputs {
+		for _, w := range b.g.Inputs[constants[r.constant]:][:r.count] {
+			h = (h ^ w) * 0x9E3779B1
+			h ^= h >> 15
+		}
+	}
+	mask := uint32(len(m.equal) - 1)
+	for at := h & mask; ; at = (at + 1) & mask {
+		o := m.equal[at]
+		if o == 0 {
+			m.equal[at] = i + 1
+			return i
+		}
+		if b.equalInstances(o-1, i) {
+			return o - 1
+		}
+	}
+}
+
+// equalInstances reports whether two instances compute the same.
+func (b *Builder) equalInstances(i, j uint32) bool {
+	m, p := &b.cells, b.r.Cells
+	x, y := &p.Instances[i], &p.Instances[j]
+	if x.Template != y.Template || !slices.Equal(m.argsOf(x), m.argsOf(y)) {
+		return false
+	}
+	c, d := p.ConstantsOf(x), p.ConstantsOf(y)
+	for _, r := range m.list[i].info.inputs {
+		if !slices.Equal(b.g.Inputs[c[r.constant]:][:r.count], b.g.Inputs[d[r.constant]:][:r.count]) {
+			return false
+		}
+	}
+	return true
+}
+
+// argsOf is what an instance's slots read.
+func (m *cellMemory) argsOf(x *cells.Instance) []slotValue { return m.args[x.Args:][:x.Template.Slots] }
+
+// dependent is which nodes depend on a parameter, if some slots do.
+func (x *templateInfo) dependent(slots uint64) []bool {
+	for i := range x.depends {
+		if x.depends[i].slots == slots {
+			return x.depends[i].nodes
+		}
+	}
+	nodes := make([]bool, len(x.of.Nodes))
+	for k := range nodes {
+		n := &x.of.Nodes[k]
+		nodes[k] = n.Op == ops.Parameter || n.Op == ops.Lookup
+		for _, a := range n.Args {
+			switch a.Kind {
+			case cells.Inner:
+				nodes[k] = nodes[k] || nodes[a.At]
+			case cells.Outer:
+				nodes[k] = nodes[k] || slots>>min(a.At, 63)&1 != 0
+			case cells.Param:
+				nodes[k] = true
+			}
+		}
+	}
+	x.depends = append(x.depends, dependence{slots, nodes})
+	return nodes
+}
+
+// lowerParameters lowers the parameters' first nodes.
+func (b *Builder) lowerParameters() {
+	m := &b.cells.params
+	slices.Sort(m.ids)
+	b.knowsOthers = true
+	for _, id := range m.ids {
+		x := &m.node[id]
+		b.otherwise[x.node] = x.otherwise
+		b.lowerParameter(x.node)
+		x.segment = b.s.Segment[x.node]
+	}
+}
+
+// outOf is the number of an instance's output: a node that is read from outside.
+func (x *templateInfo) outOf(k uint32) int {
+	for i, o := range x.outs {
+		if o == k {
+			return i
+		}
+	}
+	x.outs = append(x.outs, k)
+	return len(x.outs) - 1
+}
+
+// findNeeded finds, from the last instance to the first, which outputs are needed and wanted, and the templates lowered
+// for that.
+func (b *Builder) findNeeded() error {
+	m, p := &b.cells, b.r.Cells
+	last := &m.list[len(m.list)-1]
+	loss := last.info.outOf(b.r.Node - p.Instances[len(m.list)-1].Start)
+	last.needed, last.wanted = 1<<loss, 1<<loss
+	for i := len(m.list) - 1; i >= 0; i-- {
+		y, x := &m.list[i], &p.Instances[i]
+		if y.needed == 0 {
+			continue
+		}
+		c, err := b.loweredFor(y, x)
+		if err != nil {
+			return err
+		}
+		y.lowered = c
+		for k, a := range m.argsOf(x) {
+			if c.need[k] < 0 {
+				continue
+			}
+			z, bit := &m.list[a.instance], uint64(1)<<a.out
+			z.needed |= bit
+			if c.sources != nil && len(c.sources[k]) > 0 {
+				z.wanted |= bit
+			}
+		}
+	}
+	return nil
+}
+
+// loweredFor is an instance's template, lowered for its surroundings.
+func (b *Builder) loweredFor(y *present, x *cells.Instance) (*loweredCell, error) {
+	v := variant{slots: y.slots, needed: y.needed, wanted: y.wanted, segments: b.segmentsOf(x.Template)}
+	if len(y.info.shapes) > 0 {
+		m := &b.cells
+		m.values = m.values[:0]
+		constants := b.r.Cells.ConstantsOf(x)
+		for _, s := range y.info.shapes {
+			for _, w := range b.g.Inputs[constants[s.constant]:][:s.count] {
+				m.values = append(m.values, byte(w), byte(w>>8), byte(w>>16), byte(w>>24))
+			}
+		}
+		v.values = string(m.values)
+	}
+	for _, c := range y.info.variants {
+		if c.variant == v {
+			return c, nil
+		}
+	}
+	c, err := b.cells.lowering.lower(b, b.r.Cells, x, y.info.outs, v)
+	if err != nil {
+		return nil, err
+	}
+	if len(y.info.variants) == mostVariants {
+		y.info.variants = y.info.variants[:0]
+	}
+	y.info.variants = append(y.info.variants, c)
+	return c, nil
+}
+
+// segmentsOf says which of the parameters that a template reads are copied.
+func (b *Builder) segmentsOf(t *cells.Template) (segments uint64) {
+	n := 0
+	for k := range t.Nodes {
+		for _, a := range t.Nodes[k].Args {
+			if a.Kind == cells.Param || a.Kind == cells.ConstParam {
+				if b.cells.params.node[a.At].segment == isa.SegAct {
+					segments |= 1 << (n & 63)
+				}
+				n++
+			}
+		}
+	}
+	return segments
+}
+
+// forwardInstances gives instances their levels and memory, and adds their forward items.
+func (b *Builder) forwardInstances() error {
+	m, p := &b.cells, b.r.Cells
+	for i := range m.list {
+		y, x := &m.list[i], &p.Instances[i]
+		c := y.lowered
+		if c == nil {
+			continue
+		}
+		y.base = b.takeInstance(c)
+		y.out = uint32(len(m.outputs))
+		for range y.info.outs {
+			m.outputs = append(m.outputs, output{})
+		}
+		for k, a := range m.argsOf(x) {
+			if c.need[k] >= 0 {
+				z := &m.list[a.instance]
+				y.level = max(y.level, z.level+z.lowered.ready[a.out]-c.need[k])
+			}
+		}
+		for k := range c.params {
+			if need := c.need[x.Template.Slots+k]; need >= 0 && c.params[k].segment == isa.SegAct {
+				y.level = max(y.level, b.ready(m.params.node[c.params[k].id].node)-need)
+			}
+		}
+		if err := b.fillTable(x, y); err != nil {
+			return err
+		}
+		b.signatures(c)
+		b.addItems(c, 0, y.level)
+	}
+	b.placeLoss()
+	return nil
+}
+
+// takeInstance reserves an instance's memory.
+func (b *Builder) takeInstance(c *loweredCell) uint32 {
+	at := b.take(uint64(c.size))
+	if b.r.Tensors {
+		for _, x := range c.tensors {
+			b.tensors = append(b.tensors, uint32(isa.SegAct), at+x.at, x.size)
+		}
+	}
+	return at
+}
+
+// placeLoss says where the loss is.
+func (b *Builder) placeLoss() {
+	m, p := &b.cells, b.r.Cells
+	i := len(m.list) - 1
+	y := &m.list[i]
+	out := y.info.outOf(b.r.Node - p.Instances[i].Start)
+	b.s.Value[b.r.Node], b.s.Segment[b.r.Node] = y.base+y.lowered.value[out], isa.SegAct
+	b.spots[b.r.Node] = spot{y.level + y.lowered.ready[out] - 1, -1, 0}
+}
+
+// fillTable fills in an instance's table but for the gradients of its outputs.
+func (b *Builder) fillTable(x *cells.Instance, y *present) error {
+	m, p, c := &b.cells, b.r.Cells, y.lowered
+	m.table = resize(m.table, c.tableSize())
+	t := m.table
+	t[atNowhere], t[atBase], t[atStart] = 0, y.base, x.Start
+	for k, a := range m.argsOf(x) {
+		if c.need[k] >= 0 {
+			z := &m.list[a.instance]
+			t[atSlots+k] = z.base + z.lowered.value[a.out]
+		}
+	}
+	at := c.atParams()
+	for i := range c.params {
+		t[at] = b.s.Value[m.params.node[c.params[i].id].node]
+		at++
+	}
+	constants := p.ConstantsOf(x)
+	copy(t[at:], constants)
+	at = c.atInputs()
+	for i := range c.inputs {
+		in := &c.inputs[i]
+		w := b.g.Inputs[constants[in.constant]+in.add]
+		if in.table >= 0 {
+			q := &b.r.Params[in.table]
+			if w >= q.Size/q.Row {
+				return fault(x.Start+in.node, x.Template.Nodes[in.node].Op, "row %d of a table of %d rows", w, q.Size/q.Row)
+			}
+			w = q.Offset + w*q.Row
+		} else if w >= in.bound {
+			return fault(x.Start+in.node, x.Template.Nodes[in.node].Op, "label %d of %d classes", w, in.bound)
+		}
+		t[at] = w
+		at++
+	}
+	return nil
+}
+
+// signatures gives the signatures of a template their numbers in the present script.
+func (b *Builder) signatures(c *loweredCell) {
+	if c.script == b.scripts {
+		return
+	}
+	c.script = b.scripts
+	for i := 1; i < len(c.sigs); i++ {
+		s := &c.sigs[i]
+		if s.draws {
+			s.words[6], s.words[7], s.words[8] = b.r.Seed, b.r.GraphID, b.r.ForwardCount
+		}
+		if s.factor >= 0 {
+			s.words[4] = bits(b.r.Params[s.factor].Factor)
+		}
+		if s.bias >= 0 {
+			s.words[5] = b.s.Value[b.cells.params.node[c.params[s.bias].id].node]
+		}
+		b.sigs.buf = append(b.sigs.buf[:0], s.words...)
+		s.number = b.sigs.intern(0)
+		b.sigs.costs[s.number] = s.elements
+	}
+}
+
+// addItems adds the items of one part of a lowered template, whose levels count from level on.
+func (b *Builder) addItems(c *loweredCell, part int, level int32) {
+	m := &b.cells
+	first := int32(len(b.clusters))
+	for i := range c.clusters[part] {
+		k := &c.clusters[part][i]
+		b.clusters = append(b.clusters, cluster{parent: first + int32(i), level: level + k.level, cost: k.cost, items: k.items, kind: k.kind})
+	}
+	b.maxLevel = max(b.maxLevel, level+c.depth[part]-1)
+	t := m.table
+	n := len(b.items)
+	b.items = slices.Grow(b.items, len(c.items[part]))[:n+len(c.items[part])]
+	for i := range c.items[part] {
+		from, to := &c.items[part][i], &b.items[n+i]
+		to.cluster, to.sub, to.sig = first+int32(from.cluster), from.sub, c.sigs[from.sig].number
+		words := c.words[from.first : from.first+from.count]
+		if from.sig == rawSig || len(words) > fewWords {
+			to.words[0] = uint32(len(b.pool))
+			for _, w := range words {
+				b.pool = append(b.pool, t[w.entry]+w.add)
+			}
+			continue
+		}
+		for k, w := range words {
+			to.words[k] = t[w.entry] + w.add
+		}
+	}
+	for i := range c.matrices[part] {
+		x := &c.matrices[part][i]
+		b.matrices = append(b.matrices, matrixItem{level + x.level, c.sigs[x.sig].number,
+			[2]uint32{t[x.words[0].entry] + x.words[0].add, t[x.words[1].entry] + x.words[1].add}})
+	}
+}
+
+// backwardInstances gives instances their backward levels, from the last to the first, and adds their items.
+func (b *Builder) backwardInstances() error {
+	m, p := &b.cells, b.r.Cells
+	start := b.ends[isa.InForward] + 1
+	last := &m.list[len(m.list)-1]
+	seed := b.alloc(1)
+	b.fill(b.newCluster(0), 0, 1, 1, seed)
+	b.giveBack(&m.outputs[last.out+uint32(last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start))], gradientSource{source: one(seed), ready: start})
+	for i := len(m.list) - 1; i >= 0; i-- {
+		y, x := &m.list[i], &p.Instances[i]
+		c := y.lowered
+		if c == nil || len(c.wantedAt) == 0 {
+			continue
+		}
+		if err := b.fillTable(x, y); err != nil {
+			return err
+		}
+		y.back = start
+		b.gradientsOfOutputs(y)
+		b.addItems(c, 1, y.back)
+		b.gradientsOfSlots(x, y)
+	}
+	return nil
+}
+
+// giveBack adds a source of an output's gradient.
+func (b *Builder) giveBack(o *output, s gradientSource) {
+	m := &b.cells
+	n := uint32(len(m.returned))
+	m.returned = append(m.returned, s)
+	if o.first == 0 {
+		o.first = n
+	} else {
+		m.returned[o.last].next = n
+	}
+	o.last = n
+}
+
+// gradientsOfOutputs fills in where the gradients of an instance's outputs are, and finds its backward level.
+func (b *Builder) gradientsOfOutputs(y *present) {
+	m, c := &b.cells, y.lowered
+	m.readyAt = resize(m.readyAt, len(c.wantedAt))
+	for i, e := range c.exits {
+		if e < 0 {
+			continue
+		}
+		o := &m.outputs[y.out+uint32(i)]
+		ready := int32(math.MinInt32)
+		b.linear = b.linear[:0]
+		for k := o.first; k != 0; k = m.returned[k].next {
+			b.linear = append(b.linear, m.returned[k].source)
+			ready = max(ready, m.returned[k].ready)
+		}
+		b.linear = spelledOut(b.linear)
+		at := b.linear[0].at
+		if len(b.linear) > 1 {
+			n := c.template.Nodes[c.outs[i]].Dim.Size()
+			at = b.alloc(n)
+			b.sumItems(b.newCluster(ready), 0, 0, operand{isa.SegAct, at}, isa.SegAct, 1, n, b.linear)
+			ready++
+		}
+		m.table[c.atExits()+uint32(e)], m.readyAt[e] = at, ready
+		if w := c.wantedAt[e]; w < 1<<30 {
+			y.back = max(y.back, ready-w)
+		}
+	}
+}
+
+// gradientsOfSlots hands over what an instance leaves for others: outputs, parameters, rows of tables.
+func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present) {
+	m, p, c, t := &b.cells, b.r.Cells, y.lowered, b.cells.table
+	at := func(s *cellSource) source { return source{t[s.entry] + s.add, s.count, s.apart} }
+	ready := func(s *cellSource) int32 {
+		if e := s.entry - c.atExits(); s.entry >= c.atExits() && s.entry < c.atParams() { // another's, handed on
+			return m.readyAt[e]
+		}
+		return y.back + s.ready
+	}
+	for k, a := range m.argsOf(x) {
+		if c.sources == nil || len(c.sources[k]) == 0 {
+			continue
+		}
+		o := &m.outputs[m.list[a.instance].out+a.out]
+		for i := range c.sources[k] {
+			s := &c.sources[k][i]
+			b.giveBack(o, gradientSource{source: at(s), ready: ready(s)})
+		}
+	}
+	for i := range c.sums {
+		b.paramSrc = append(b.paramSrc, paramSource{c.sums[i].param, at(&c.sums[i].cellSource)})
+	}
+	for i := range c.rows {
+		r := &c.rows[i]
+		first := uint32(len(b.rowPool))
+		for j := range r.sources {
+			b.rowPool = append(b.rowPool, at(&r.sources[j]))
+		}
+		in := &c.inputs[r.input]
+		row := b.g.Inputs[p.ConstantsOf(x)[in.constant]+in.add]
+		b.rowSrc = append(b.rowSrc, rowSource{uint64(r.param)<<32 | uint64(row), first, uint32(len(r.sources)), r.shift})
+	}
+	for i := range c.outers {
+		o := &c.outers[i]
+		b.outers = append(b.outers, matrixItem{-1, c.sigs[o.sig].number,
+			[2]uint32{t[o.words[0].entry] + o.words[0].add, t[o.words[1].entry] + o.words[1].add}})
+	}
+}

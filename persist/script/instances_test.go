@@ -1,0 +1,232 @@
+package script_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"libvpps/bridge"
+	"libvpps/bridge/cells"
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+	"libvpps/persist/verify"
+)
+
+// eachBatch calls f with random batches to train with on a CPU.
+func eachBatch(t *testing.T, f func(seed uint64, r *script.Request)) {
+	for seed := range uint64(150) {
+		r := script.Sentences(t, seed, 2+int(seed%7))
+		if r == nil || r.Plan.Slices != nil {
+			continue
+		}
+		r.Plan.CPU = true
+		otherWords(r, seed)
+		if f(seed, r); t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// scriptOf is the script of a request with the nodes as instances, which has to be sound.
+func scriptOf(t *testing.T, b *script.Builder, r *script.Request, p *cells.Program) *isa.Script {
+	t.Helper()
+	r.Cells = p
+	s := &isa.Script{Words: wordsOf(t, b, r, 1)}
+	if err := verify.Verify(s, r.Plan); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// A batch trains to the same values whether its nodes are lowered one by one or by instances of templates, with equal
+// ones evaluated once or each by itself.
+func TestInstancesTrainAlike(t *testing.T) {
+	var b script.Builder
+	used, learnt, merged := 0, 0, 0
+	eachBatch(t, func(seed uint64, r *script.Request) {
+		var p cells.Program
+		new(cells.Dictionary).Find(r.Graph, 0, uint32(r.Graph.Len()), &p)
+		alone := scriptOf(t, &b, r, nil)
+		for _, apart := range []bool{true, false} {
+			r.Apart = apart
+			s := scriptOf(t, &b, r, &p)
+			if script.ByInstances(&b) {
+				used++
+				learnt += len(p.Instances) - p.Loose
+			}
+			if !r.Apart {
+				merged += script.Merged(&b)
+			}
+			nearlyAlike(t, seed, r, alone, s, 1e-4)
+		}
+	})
+	if used < 100 || learnt < 500 || merged < 200 {
+		t.Errorf("only %d batches were lowered by instances, %d of them learnt; %d nodes were merged", used, learnt, merged)
+	}
+}
+
+// A batch trains to the same bits whatever templates were learnt: none, those of the whole batch, those of a part of it.
+func TestSumsDoNotDependOnTheTemplates(t *testing.T) {
+	var b script.Builder
+	eachBatch(t, func(seed uint64, r *script.Request) {
+		n := uint32(r.Graph.Len())
+		alone := scriptOf(t, &b, r, nodeByNode(r.Graph))
+		for _, part := range []uint32{n, n / 2, n / 3} {
+			var p cells.Program
+			var d cells.Dictionary
+			d.Find(r.Graph, 0, part, &p)
+			d.Find(r.Graph, 0, n, &p)
+			nearlyAlike(t, seed, r, alone, scriptOf(t, &b, r, &p), 0)
+		}
+	})
+}
+
+// nodeByNode is a graph with each node an instance of its own.
+func nodeByNode(g *bridge.Graph) *cells.Program {
+	var d cells.Dictionary
+	all, one := &cells.Program{}, cells.Program{}
+	for v := range uint32(g.Len()) {
+		d.Find(g, v, v+1, &one)
+		x := one.Instances[0]
+		x.Args, x.Constants = uint32(len(all.Args)), uint32(len(all.Constants))
+		all.Instances, all.Args, all.Constants = append(all.Instances, x), append(all.Args, one.Args...), append(all.Constants, one.Constants...)
+	}
+	return all
+}
+
+// otherWords has some lookups of a batch read another row than the same one of the first sentence.
+func otherWords(r *script.Request, seed uint64) {
+	rng := rand.New(rand.NewPCG(seed, 99))
+	for v := range r.Node {
+		if op := r.Graph.Op[v]; (op == ops.Lookup || op == ops.ConstLookup) && rng.IntN(2) == 0 {
+			a := r.Graph.AttrsOf(v)
+			p := &r.Params[a[0]]
+			a[1] = uint32(len(r.Graph.Inputs))
+			for range r.Graph.DimOf(v).Bd {
+				r.Graph.Inputs = append(r.Graph.Inputs, rng.Uint32N(p.Size/p.Row))
+			}
+		}
+	}
+}
+
+// nearlyAlike runs two scripts and compares parameters, tables, the rule's memory and what they report, which may differ
+// by so much.
+func nearlyAlike(t *testing.T, seed uint64, r *script.Request, x, y *isa.Script, tolerance float64) {
+	t.Helper()
+	memory := liveMemory(x)
+	e, f := checking(t, 1, r.Plan, memory), checking(t, 1, r.Plan, liveMemory(y))
+	load(t, f, memory)
+	if err := e.Launch(x, 1); err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	if err := f.Launch(y, 1); err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	for _, seg := range []isa.Segment{isa.SegParam, isa.SegTable, isa.SegState, isa.SegResult} {
+		a, b := e.Shared(seg), f.Shared(seg)
+		for i := range memory[seg] {
+			same := math.Float32bits(a[i]) == math.Float32bits(b[i])
+			if d := math.Abs(float64(a[i]) - float64(b[i])); !same && !(d <= tolerance*max(1, math.Abs(float64(a[i])))) {
+				t.Errorf("seed %d: %v+%d is %v and %v", seed, seg, i, a[i], b[i])
+				break
+			}
+		}
+	}
+}
+
+// What is left of a batch: of equal sentences one and the sum; what draws numbers, and what that goes into, stays as it is,
+// and so does an input that differs in one word.
+func TestWhatIsMerged(t *testing.T) {
+	dim := bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{8}}
+	one := bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{1}}
+	tests := []struct {
+		name     string
+		sentence func(f *forest, k uint32) uint32 // records one and returns its loss; node 0 is a parameter
+		merged   int                              // nodes taken away from a batch of four
+	}{
+		{"equal sentences", func(f *forest, k uint32) uint32 {
+			x := f.add(ops.Lookup, 0, []uint32{1, f.input(3)})
+			return f.add(ops.DotProduct, 1, nil, 0, f.add(ops.Tanh, 0, nil, x))
+		}, 9},
+		{"other words", func(f *forest, k uint32) uint32 {
+			x := f.add(ops.Lookup, 0, []uint32{1, f.input(k)})
+			return f.add(ops.DotProduct, 1, nil, 0, f.add(ops.Tanh, 0, nil, x))
+		}, 0},
+		{"two words", func(f *forest, k uint32) uint32 {
+			x := f.add(ops.Lookup, 0, []uint32{1, f.input(k % 2)})
+			return f.add(ops.DotProduct, 1, nil, 0, f.add(ops.Tanh, 0, nil, x))
+		}, 6},
+		{"dropout", func(f *forest, k uint32) uint32 {
+			x := f.add(ops.Lookup, 0, []uint32{1, f.input(3)})
+			return f.add(ops.DotProduct, 1, nil, 0, f.add(ops.Dropout, 0, []uint32{isa.Float(0.5)}, f.add(ops.Tanh, 0, nil, x)))
+		}, 6},
+		{"other constants", func(f *forest, k uint32) uint32 {
+			x := f.add(ops.ConstScalarMultiply, 0, []uint32{isa.Float(float32(k))}, 0)
+			return f.add(ops.SquaredNorm, 1, nil, x)
+		}, 0},
+		{"equal inputs", func(f *forest, k uint32) uint32 {
+			at := f.input(7)
+			for range 7 {
+				f.input(8)
+			}
+			return f.add(ops.DotProduct, 1, nil, 0, f.add(ops.Input, 0, []uint32{at}))
+		}, 6},
+		{"an input that differs in its last word", func(f *forest, k uint32) uint32 {
+			at := f.input(7)
+			for i := range uint32(7) {
+				f.input(i / 6 * k)
+			}
+			return f.add(ops.DotProduct, 1, nil, 0, f.add(ops.Input, 0, []uint32{at}))
+		}, 0},
+		{"behind what passes no gradient back", func(f *forest, k uint32) uint32 {
+			x := f.add(ops.NoBackprop, 0, nil, f.add(ops.Lookup, 0, []uint32{1, f.input(3)}))
+			return f.add(ops.DotProduct, 1, nil, 0, x)
+		}, 9},
+		{"operands in another order", func(f *forest, k uint32) uint32 {
+			x := f.add(ops.Tanh, 0, nil, 0)
+			if k%2 == 0 {
+				return f.add(ops.SquaredEuclideanDistance, 1, nil, x, 0)
+			}
+			return f.add(ops.SquaredEuclideanDistance, 1, nil, 0, x)
+		}, 5},
+	}
+	for _, x := range tests {
+		t.Run(x.name, func(t *testing.T) {
+			f := &forest{}
+			f.words.Dims = []bridge.Dim{dim, one}
+			f.add(ops.Parameter, 0, []uint32{0})
+			for k := range uint32(4) {
+				f.losses = append(f.losses, x.sentence(f, k))
+			}
+			f.add(ops.Sum, 1, nil, f.losses...)
+			f.words.NodeCount = int(f.node)
+			table := bridge.Dim{Nd: 2, Bd: 1, D: [bridge.MaxDims]uint32{8, 5}}
+			g := &bridge.Graph{}
+			if err := g.Append(&f.words, func(id uint32) (*bridge.Dim, bool) { return []*bridge.Dim{&dim, &table}[id], id == 1 }); err != nil {
+				t.Fatal(err)
+			}
+			params := []script.Param{{Size: 8, Row: 8, Factor: 1, Matrix: -1, Updated: true}, {Lookup: true, Size: 40, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
+			var b script.Builder
+			r := &script.Request{Graph: g, State: &script.State{}, Params: params, Plan: sliced(t, nil, 2), Node: uint32(g.Len() - 1), Cells: nodeByNode(g), Forward: true, Needed: true, Backward: true, Result: script.NoOffset}
+			if _, err := b.Build(r); err != nil {
+				t.Fatal(err)
+			}
+			if n := script.Merged(&b); n != x.merged {
+				t.Errorf("%d nodes of %d were merged, want %d", n, g.Len(), x.merged)
+			}
+		})
+	}
+}
+
+// sliced is a plan as the CPU's are.
+func sliced(t *testing.T, matrices []plan.Matrix, processors int) *plan.Plan {
+	t.Helper()
+	p, err := plan.Sliced(matrices, processors)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.CPU = true
+	return p
+}
