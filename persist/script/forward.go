@@ -253,7 +253,7 @@ func (b *Builder) lowerLeaf(v uint32) error {
 	op, a, d := b.g.Op[v], b.g.AttrsOf(v), b.g.DimOf(v)
 	switch op {
 	case ops.Parameter, ops.ConstParameter:
-		b.lowerParameter(v)
+		b.lowerParameter(v, b.keeps(v))
 		return nil
 	case ops.Lookup, ops.ConstLookup:
 		return b.lowerLookup(v)
@@ -284,7 +284,7 @@ func (b *Builder) lowerLeaf(v uint32) error {
 
 // lowerParameter reads a parameter where it stands, unless a weight decay factor or a graph
 // that outlives the call ask for a copy. A resident matrix keeps Resident either way.
-func (b *Builder) lowerParameter(v uint32) {
+func (b *Builder) lowerParameter(v uint32, kept bool) {
 	p := &b.r.Params[b.g.AttrsOf(v)[0]]
 	seg := isa.SegParam
 	if p.Lookup {
@@ -292,7 +292,7 @@ func (b *Builder) lowerParameter(v uint32) {
 	}
 	b.s.Resident[v] = p.Matrix >= 0
 	// A matrix that only products use needs no value of its own within one call.
-	if !b.keeps(v) && (p.Factor == 1 || p.Matrix >= 0 && b.onlyProducts(v)) {
+	if !kept && (p.Factor == 1 || p.Matrix >= 0 && b.onlyProducts(v)) {
 		b.s.Value[v], b.s.Segment[v] = p.Offset, seg
 		b.spots[v] = nowhere
 		return

@@ -25,11 +25,13 @@ type cellParams struct {
 
 // cellParamNode is a parameter's first node.
 type cellParamNode struct {
-	mentioned, otherwise bool // otherwise: read other than from the left of a product
-	node                 uint32
-	op                   ops.Code
-	segment              isa.Segment
-	dim                  bridge.Dim
+	mentioned bool
+	otherwise bool // it is read other than from the left of a product
+	kept      bool
+	node      uint32
+	op        ops.Code
+	segment   isa.Segment
+	dim       bridge.Dim
 }
 
 // templateInfo is what a Builder knows of a template.
@@ -103,8 +105,8 @@ type cellMemory struct {
 // schedulable reports whether a request is lowered by instances.
 func (b *Builder) schedulable() bool {
 	r := b.r
-	return r.Cells != nil && r.Plan.CPU && r.Forward && r.Backward && r.Needed && !r.Full && !r.Copy && len(r.Keep) == 0 &&
-		r.State.Done == 0 && int(r.Node) == b.g.Len()-1 && b.g.Op[r.Node] != ops.Parameter && b.g.Op[r.Node] != ops.ConstParameter
+	return r.Cells != nil && r.Plan.CPU && r.Forward && r.Backward && r.Needed && !r.Full && !r.Copy && r.State.Done == 0 &&
+		!b.isParameter(r.Node)
 }
 
 // lowerInstances lowers forward and backward by instances.
@@ -313,10 +315,15 @@ func (b *Builder) lowerParameters() {
 	m := &b.cells.params
 	slices.Sort(m.ids)
 	b.knowsOthers = true
+	for _, v := range b.r.Keep { // kept as a parameter's first node is
+		if b.isParameter(v) {
+			m.node[b.g.AttrsOf(v)[0]].kept = true
+		}
+	}
 	for _, id := range m.ids {
 		x := &m.node[id]
 		b.otherwise[x.node] = x.otherwise
-		b.lowerParameter(x.node)
+		b.lowerParameter(x.node, x.kept)
 		x.segment = b.s.Segment[x.node]
 	}
 }
@@ -339,6 +346,7 @@ func (b *Builder) findNeeded() error {
 	last := &m.list[len(m.list)-1]
 	loss := last.info.outOf(b.r.Node - p.Instances[len(m.list)-1].Start)
 	last.needed, last.wanted = 1<<loss, 1<<loss
+	b.eachKept(func(_ uint32, y *present, out int) { y.needed |= 1 << out })
 	for i := len(m.list) - 1; i >= 0; i-- {
 		y, x := &m.list[i], &p.Instances[i]
 		if y.needed == 0 {
@@ -361,6 +369,32 @@ func (b *Builder) findNeeded() error {
 		}
 	}
 	return nil
+}
+
+// eachKept calls f for the nodes that are kept, but for parameters, with their instances and numbers as outputs.
+func (b *Builder) eachKept(f func(v uint32, y *present, out int)) {
+	m, p := &b.cells, b.r.Cells
+	for _, v := range b.r.Keep {
+		if b.isParameter(v) {
+			continue
+		}
+		i := m.owner[v]
+		y := &m.list[m.list[i].same]
+		f(v, y, y.info.outOf(v-p.Instances[i].Start))
+	}
+}
+
+// placeKept says where the values of kept nodes are.
+func (b *Builder) placeKept() {
+	b.eachKept(func(v uint32, y *present, out int) {
+		b.s.Value[v], b.s.Segment[v] = y.base+y.lowered.value[out], isa.SegAct
+	})
+	for _, v := range b.r.Keep {
+		if b.isParameter(v) {
+			first := b.cells.params.node[b.g.AttrsOf(v)[0]].node
+			b.s.Value[v], b.s.Segment[v] = b.s.Value[first], b.s.Segment[first]
+		}
+	}
 }
 
 // loweredFor is an instance's template, lowered for its surroundings.
@@ -441,6 +475,7 @@ func (b *Builder) forwardInstances() error {
 		b.addItems(c, 0, y.level)
 	}
 	b.placeLoss()
+	b.placeKept()
 	return nil
 }
 
