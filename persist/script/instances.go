@@ -102,11 +102,16 @@ type cellMemory struct {
 	values   []byte
 }
 
+// manyLoose is the share of nodes outside all templates, one in so many, above which several processors had better not
+// wait for one another at each of them.
+const manyLoose = 8
+
 // schedulable reports whether a request is lowered by instances.
 func (b *Builder) schedulable() bool {
 	r := b.r
-	return r.Cells != nil && r.Plan.CPU && r.Forward && r.Backward && r.Needed && !r.Full && !r.Copy && r.State.Done == 0 &&
-		!b.isParameter(r.Node)
+	trains := r.Forward && r.Backward && r.Needed && !r.Full && !r.Copy && r.State.Done == 0
+	return r.Cells != nil && r.Plan.CPU && trains && !b.isParameter(r.Node) &&
+		(r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node))
 }
 
 // lowerInstances lowers forward and backward by instances.
