@@ -531,34 +531,53 @@ func (b *Builder) addUsesUp(v uint32) {
 		}
 	}
 	b.linear = b.linear[:0]
+	b.s.Grad[v] = NoOffset
 	for i := len(uses) - 1; i >= 0; i-- {
-		switch u := uses[i]; u.kind {
-		case useOuter:
-		case useTransposed:
+		switch u := uses[i]; {
+		case u.kind == useOuter:
+		case u.kind == useTransposed:
 			left, _ := b.isRight(u)
 			b.transposed(v, u, left)
-		case useSame:
+		case u.kind == useSame:
 			b.linear = append(b.linear, one(b.s.Grad[u.node]+u.at))
-		default:
+		case b.covers(u):
 			sub = b.contributeApart(v, u, b.home(v), sub)
+		default: // of some elements, added to what later uses give
+			sub = b.addLinear(v, sub)
+			b.axes = b.axes[:0]
+			sub = b.contribute(v, u, b.gradient(v), isa.Acc, b.home(v), sub)
 		}
 	}
-	switch b.linear = spelledOut(b.linear); len(b.linear) {
-	case 0:
-		b.s.Grad[v] = b.alloc(b.size(v))
-		b.fill(b.home(v), sub, 0, b.size(v), b.s.Grad[v])
-		sub++
-	case 1:
+	if b.linear = spelledOut(b.linear); b.s.Grad[v] == NoOffset && len(b.linear) == 1 {
 		b.s.Grad[v] = b.linear[0].at
-	default:
-		b.s.Grad[v] = b.alloc(b.size(v))
-		sub = b.sumItems(b.home(v), sub, 0, b.gradient(v), isa.SegAct, 1, b.size(v), b.linear)
+	} else if b.s.Grad[v] == NoOffset || len(b.linear) > 0 {
+		sub = b.addLinear(v, sub)
 	}
 	b.gsub[v] = sub - 1
 	if b.g.Op[v] == ops.Lookup {
 		b.linear = append(b.linear[:0], one(b.s.Grad[v]))
 		b.gradientToRows(v)
 	}
+}
+
+// addLinear makes v's gradient the sum of what there is of it and the linear sources, in this order; 0 if there is none of
+// both. It returns the next order.
+func (b *Builder) addLinear(v uint32, sub int32) int32 {
+	list := spelledOut(b.linear)
+	if at := b.s.Grad[v]; at != NoOffset {
+		if len(list) == 0 {
+			return sub
+		}
+		list = append([]source{one(at)}, list...)
+	} else {
+		b.s.Grad[v] = b.alloc(b.size(v))
+	}
+	b.linear = b.linear[:0]
+	if len(list) == 0 {
+		b.fill(b.home(v), sub, 0, b.size(v), b.s.Grad[v])
+		return sub + 1
+	}
+	return b.sumItems(b.home(v), sub, 0, b.gradient(v), isa.SegAct, 1, b.size(v), list)
 }
 
 // spelledOut has an item for each vector of some sources.
