@@ -1,66 +1,77 @@
-// The LSTM builders: parameters, steps, and states by step and layer.
+// VanillaLSTMBuilder and its kin: parameters, masks, steps.
 #include "dynet/lstm.h"
 
-#include <stdexcept>
-#include <string>
+#include <algorithm>
+#include <cmath>
+
+#include "builders.h"
 
 namespace dynet {
 
+namespace {
+
+enum { WX, WH, B, MASK_X, MASK_H };                      // of a layer's params
+enum { GAIN_H, BIAS_H, GAIN_X, BIAS_X, GAIN_C, BIAS_C }; // of its ln_params
+
+// gain.(x - mean)/deviation + bias over all elements of a batch element.
+Expression normalised(const Expression &x, const Expression &gain, const Expression &bias) {
+  const Expression centred = x - mean_elems(x);
+  const Expression deviation = sqrt(mean_elems(square(centred)));
+  return bias + cmult(gain, cdiv(centred, deviation));
+}
+
+} // namespace
+
 VanillaLSTMBuilder::VanillaLSTMBuilder()
-    : has_initial_state(false), layers(0), input_dim(0), hid(0), dropout_rate_h(0), ln_lstm(false),
-      forget_bias(1), dropout_masks_valid(false), _cg(nullptr) {}
+    : input_dim(0), dropout_rate_h(0), ln_lstm(false), forget_bias(1), dropout_masks_valid(false) {}
+
+VanillaLSTMBuilder::VanillaLSTMBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
+                                       ParameterCollection &model, const char *name, bool ln_lstm,
+                                       float forget_bias)
+    : LSTMStates(layers, hidden_dim, model, name), input_dim(input_dim), dropout_rate_h(0),
+      ln_lstm(ln_lstm), forget_bias(forget_bias), dropout_masks_valid(false) {}
 
 VanillaLSTMBuilder::VanillaLSTMBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
                                        ParameterCollection &model, bool ln_lstm, float forget_bias)
-    : VanillaLSTMBuilder(layers, input_dim, hidden_dim, model, "vanilla-lstm-builder",
+    : VanillaLSTMBuilder(layers, input_dim, hidden_dim, model, "vanilla-lstm-builder", ln_lstm,
                          forget_bias) {
-  if (ln_lstm)
-    throw std::invalid_argument("VanillaLSTMBuilder: layer normalisation (ln_lstm) is not "
-                                "available in this version; pass false");
+  for (unsigned i = 0; i < layers; ++i) {
+    params.push_back(make_layer(i));
+    make_normalisation(model);
+  }
 }
 
-VanillaLSTMBuilder::VanillaLSTMBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
-                                       ParameterCollection &model, const char *name,
-                                       float forget_bias)
-    : local_model(model.add_subcollection(name)), has_initial_state(false), layers(layers),
-      input_dim(input_dim), hid(hidden_dim), dropout_rate_h(0), ln_lstm(false),
-      forget_bias(forget_bias), dropout_masks_valid(false), _cg(nullptr) {
-  for (unsigned i = 0; i < layers; ++i) {
-    unsigned in = i == 0 ? input_dim : hid;
-    std::vector<Parameter> layer;
-    layer.push_back(local_model.add_parameters({4 * hid, in}));
-    layer.push_back(local_model.add_parameters({4 * hid, hid}));
-    layer.push_back(local_model.add_parameters({4 * hid}, ParameterInitConst(0.f)));
-    params.push_back(layer);
-  }
+std::vector<Parameter> VanillaLSTMBuilder::make_layer(unsigned layer) {
+  std::vector<Parameter> made;
+  made.push_back(local_model.add_parameters({4 * hid, layer == 0 ? input_dim : hid}));
+  made.push_back(local_model.add_parameters({4 * hid, hid}));
+  made.push_back(local_model.add_parameters({4 * hid}, ParameterInitConst(0.f)));
+  return made;
+}
+
+void VanillaLSTMBuilder::make_normalisation(ParameterCollection &model) {
+  if (!ln_lstm)
+    return;
+  std::vector<Parameter> made;
+  for (unsigned rows : {4 * hid, 4 * hid, hid})
+    for (float value : {1.f, 0.f})
+      made.push_back(model.add_parameters({rows}, ParameterInitConst(value)));
+  ln_params.push_back(made);
 }
 
 void VanillaLSTMBuilder::new_graph_impl(ComputationGraph &cg, bool update) {
-  _cg = &cg;
-  param_vars.assign(layers, std::vector<Expression>());
-  for (unsigned i = 0; i < layers; ++i)
-    for (const Parameter &p : params[i])
-      param_vars[i].push_back(update ? parameter(cg, p) : const_parameter(cg, p));
+  LSTMStates::new_graph_impl(cg, update);
+  ln_param_vars = leaves(cg, ln_params, update);
 }
 
 void VanillaLSTMBuilder::start_new_sequence_impl(const std::vector<Expression> &h_0) {
-  if (!h_0.empty() && h_0.size() != 2 * layers)
-    throw std::invalid_argument("start_new_sequence: needs " + std::to_string(2 * layers) +
-                                " expressions (all cells, then all hidden vectors), got " +
-                                std::to_string(h_0.size()));
-  h.clear();
-  c.clear();
-  has_initial_state = !h_0.empty();
-  if (has_initial_state) {
-    c0.assign(h_0.begin(), h_0.begin() + layers);
-    h0.assign(h_0.begin() + layers, h_0.end());
-  }
+  LSTMStates::start_new_sequence_impl(h_0);
   dropout_masks_valid = false;
 }
 
 void VanillaLSTMBuilder::set_dropout(float d, float d_r) {
-  if (!(d >= 0 && d <= 1 && d_r >= 0 && d_r <= 1))
-    throw std::invalid_argument("set_dropout: probabilities are from 0 to 1");
+  check_rate(d);
+  check_rate(d_r);
   dropout_rate = d;
   dropout_rate_h = d_r;
 }
@@ -69,10 +80,8 @@ void VanillaLSTMBuilder::set_dropout_masks(unsigned batch_size) {
   masks.assign(layers, std::vector<Expression>());
   if (dropping())
     for (unsigned i = 0; i < layers; ++i) {
-      float keep = 1 - dropout_rate, keep_h = 1 - dropout_rate_h;
-      Dim x({i == 0 ? input_dim : hid}, batch_size), h({hid}, batch_size);
-      masks[i].push_back(random_bernoulli(*_cg, x, keep, 1 / keep));
-      masks[i].push_back(random_bernoulli(*_cg, h, keep_h, 1 / keep_h));
+      masks[i].push_back(mask(*_cg, i == 0 ? input_dim : hid, batch_size, dropout_rate));
+      masks[i].push_back(mask(*_cg, hid, batch_size, dropout_rate_h));
     }
   dropout_masks_valid = true;
 }
@@ -80,23 +89,27 @@ void VanillaLSTMBuilder::set_dropout_masks(unsigned batch_size) {
 Expression VanillaLSTMBuilder::add_input_impl(int prev, const Expression &x) {
   if (dropping() && !dropout_masks_valid)
     set_dropout_masks(x.dim().bd);
-  bool has_prev = prev >= 0 || has_initial_state;
   std::vector<Expression> ht(layers), ct(layers);
   Expression in = x;
   for (unsigned l = 0; l < layers; ++l) {
     const std::vector<Expression> &p = param_vars[l];
     Expression h_prev, c_prev;
-    if (has_prev) {
-      h_prev = prev < 0 ? h0[l] : h[static_cast<size_t>(prev)][l];
-      c_prev = prev < 0 ? c0[l] : c[static_cast<size_t>(prev)][l];
-    }
+    const bool has_prev = before(prev, l, h_prev, c_prev);
     if (dropout_rate > 0)
       in = cmult(in, masks[l][0]);
     if (has_prev && dropout_rate_h > 0)
       h_prev = cmult(h_prev, masks[l][1]);
 
-    Expression all = has_prev ? affine_transform({p[2], p[0], in, p[1], h_prev})
-                              : affine_transform({p[2], p[0], in});
+    Expression all;
+    if (ln_lstm) {
+      const std::vector<Expression> &n = ln_param_vars[l];
+      all = p[B] + normalised(p[WX] * in, n[GAIN_X], n[BIAS_X]);
+      if (has_prev)
+        all = all + normalised(p[WH] * h_prev, n[GAIN_H], n[BIAS_H]);
+    } else {
+      all = has_prev ? affine_transform({p[B], p[WX], in, p[WH], h_prev})
+                     : affine_transform({p[B], p[WX], in});
+    }
     Expression ai = pick_range(all, 0, hid), af = pick_range(all, hid, 2 * hid);
     Expression ao = pick_range(all, 2 * hid, 3 * hid), ag = pick_range(all, 3 * hid, 4 * hid);
     Expression i = logistic(ai);
@@ -108,97 +121,106 @@ Expression VanillaLSTMBuilder::add_input_impl(int prev, const Expression &x) {
       ct[l] = cmult(f, c_prev) + added;
     else
       ct[l] = added;
-    in = ht[l] = cmult(o, tanh(ct[l]));
+    const Expression shown =
+        ln_lstm ? normalised(ct[l], ln_param_vars[l][GAIN_C], ln_param_vars[l][BIAS_C]) : ct[l];
+    in = ht[l] = cmult(o, tanh(shown));
   }
-  h.push_back(ht);
-  c.push_back(ct);
-  return h.back().back();
-}
-
-namespace {
-void check_count(const char *what, size_t got, size_t a, size_t b) {
-  if (got != a && got != b)
-    throw std::invalid_argument(std::string(what) + ": needs " + std::to_string(a) +
-                                (a == b ? "" : " or " + std::to_string(b)) + " expressions, got " +
-                                std::to_string(got));
-}
-} // namespace
-
-// What is not given comes from the step made last, as in DyNet, not from prev; before the
-// first step from the initial state, and without one it is zero.
-std::vector<Expression>
-VanillaLSTMBuilder::missing(const std::vector<std::vector<Expression>> &steps,
-                            const std::vector<Expression> &initial,
-                            const std::vector<Expression> &given) const {
-  if (!steps.empty())
-    return steps.back();
-  if (has_initial_state)
-    return initial;
-  std::vector<Expression> none;
-  none.reserve(given.size());
-  for (const Expression &e : given)
-    none.push_back(zeros(*_cg, e.dim()));
-  return none;
-}
-
-Expression VanillaLSTMBuilder::set_h_impl(int, const std::vector<Expression> &h_new) {
-  check_count("set_h", h_new.size(), layers, layers);
-  c.push_back(missing(c, c0, h_new));
-  h.push_back(h_new);
-  return h.back().back();
-}
-
-Expression VanillaLSTMBuilder::set_s_impl(int, const std::vector<Expression> &s_new) {
-  check_count("set_s", s_new.size(), layers, 2 * layers);
-  std::vector<Expression> cells(s_new.begin(), s_new.begin() + layers);
-  std::vector<Expression> hidden(s_new.begin() + layers, s_new.end());
-  h.push_back(hidden.empty() ? missing(h, h0, cells) : hidden);
-  c.push_back(cells);
-  return h.back().back();
-}
-
-Expression VanillaLSTMBuilder::back() const {
-  const std::vector<Expression> &last = cur < 0 ? h0 : h[static_cast<size_t>(cur)];
-  if (last.empty())
-    throw std::invalid_argument("back: the sequence is empty");
-  return last.back();
-}
-
-std::vector<Expression> VanillaLSTMBuilder::final_h() const { return h.empty() ? h0 : h.back(); }
-
-std::vector<Expression> VanillaLSTMBuilder::get_h(RNNPointer i) const {
-  return i < 0 ? h0 : h.at(static_cast<size_t>(i));
-}
-
-std::vector<Expression> VanillaLSTMBuilder::final_s() const {
-  std::vector<Expression> s = c.empty() ? c0 : c.back(), ht = final_h();
-  s.insert(s.end(), ht.begin(), ht.end());
-  return s;
-}
-
-std::vector<Expression> VanillaLSTMBuilder::get_s(RNNPointer i) const {
-  std::vector<Expression> s = i < 0 ? c0 : c.at(static_cast<size_t>(i)), ht = get_h(i);
-  s.insert(s.end(), ht.begin(), ht.end());
-  return s;
+  return made(ct, ht);
 }
 
 void VanillaLSTMBuilder::copy(const RNNBuilder &other) {
-  const VanillaLSTMBuilder &o = dynamic_cast<const VanillaLSTMBuilder &>(other);
-  if (o.params.size() != params.size())
-    throw std::invalid_argument("copy: the other builder has " + std::to_string(o.params.size()) +
-                                " layers, this one " + std::to_string(params.size()));
-  params = o.params;
+  const VanillaLSTMBuilder &o = same_kind<VanillaLSTMBuilder>(other);
+  share(params, o.params);
+  share(ln_params, o.ln_params);
 }
+
+// ---- SparseLSTMBuilder -----------------------------------------------------------
+
+SparseLSTMBuilder::SparseLSTMBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
+                                     ParameterCollection &model, bool ln_lstm, float forget_bias)
+    : VanillaLSTMBuilder(layers, input_dim, hidden_dim, model, "vanilla-lstm-builder", ln_lstm,
+                         forget_bias) {
+  for (unsigned i = 0; i < layers; ++i) {
+    std::vector<Parameter> layer;
+    const unsigned in = i == 0 ? input_dim : hid;
+    layer.push_back(local_model.add_parameters({4 * hid, in}));
+    layer.push_back(local_model.add_parameters({4 * hid, hid}));
+    const Parameter x = local_model.add_parameters({4 * hid, in}, ParameterInitConst(1.f));
+    const Parameter h = local_model.add_parameters({4 * hid, hid}, ParameterInitConst(1.f));
+    layer.push_back(local_model.add_parameters({4 * hid}, ParameterInitConst(0.f)));
+    layer.push_back(x);
+    layer.push_back(h);
+    params.push_back(layer);
+    make_normalisation(model);
+  }
+}
+
+void SparseLSTMBuilder::new_graph_impl(ComputationGraph &cg, bool update) {
+  _cg = &cg;
+  param_vars.assign(layers, std::vector<Expression>());
+  for (unsigned i = 0; i < layers; ++i) {
+    for (int w : {WX, WH}) {
+      const Expression kept = const_parameter(cg, params[i][w == WX ? MASK_X : MASK_H]);
+      param_vars[i].push_back(cmult(leaf(cg, params[i][w], update), kept));
+    }
+    param_vars[i].push_back(leaf(cg, params[i][B], update));
+  }
+  ln_param_vars = leaves(cg, ln_params, update);
+}
+
+void SparseLSTMBuilder::copy(const RNNBuilder &other) {
+  VanillaLSTMBuilder::copy(same_kind<SparseLSTMBuilder>(other));
+}
+
+void SparseLSTMBuilder::set_sparsity(float percent) {
+  if (!(percent >= 0 && percent <= 1))
+    throw std::invalid_argument("set_sparsity: needs the fraction of weights to drop, from 0 to 1");
+  std::vector<std::vector<float>> kept; // the masks, in order
+  struct Weight {
+    float size;
+    size_t mask, at;
+  };
+  std::vector<Weight> weights;
+  for (const std::vector<Parameter> &layer : params)
+    for (int w : {WX, WH}) {
+      const std::vector<float> values = layer[w].p.unexposed()->read(VPPS_VALUES);
+      const std::vector<float> old =
+          layer[w == WX ? MASK_X : MASK_H].p.unexposed()->read(VPPS_VALUES);
+      for (size_t k = 0; k < values.size(); ++k)
+        weights.push_back({std::abs(values[k] * old[k]), kept.size(), k});
+      kept.push_back(std::vector<float>(values.size(), 1.f));
+    }
+  std::stable_sort(weights.begin(), weights.end(),
+                   [](const Weight &a, const Weight &b) { return a.size < b.size; });
+  const size_t dropped = static_cast<size_t>(percent * static_cast<float>(weights.size()));
+  for (size_t k = 0; k < dropped; ++k)
+    kept[weights[k].mask][weights[k].at] = 0;
+  for (size_t i = 0; i < params.size(); ++i) {
+    params[i][MASK_X].set_value(kept[2 * i]);
+    params[i][MASK_H].set_value(kept[2 * i + 1]);
+  }
+}
+
+// ---- CompactVanillaLSTMBuilder ---------------------------------------------------
 
 CompactVanillaLSTMBuilder::CompactVanillaLSTMBuilder(unsigned layers, unsigned input_dim,
                                                      unsigned hidden_dim,
                                                      ParameterCollection &model)
     : VanillaLSTMBuilder(layers, input_dim, hidden_dim, model, "compact-vanilla-lstm-builder",
-                         1.f) {}
+                         false, 1.f),
+      weightnoise_std(0) {
+  for (unsigned i = 0; i < layers; ++i)
+    params.push_back(make_layer(i));
+}
+
+void CompactVanillaLSTMBuilder::copy(const RNNBuilder &other) {
+  VanillaLSTMBuilder::copy(same_kind<CompactVanillaLSTMBuilder>(other));
+}
 
 void CompactVanillaLSTMBuilder::set_weightnoise(float std) {
-  if (std != 0)
-    throw std::invalid_argument("set_weightnoise: weight noise is not available; pass 0");
+  if (!(std >= 0 && std::isfinite(std)))
+    throw std::invalid_argument("set_weightnoise: needs a deviation of 0 or more");
+  weightnoise_std = std;
 }
 
 Expression CompactVanillaLSTMBuilder::add_input_impl(int prev, const Expression &x) {
@@ -208,24 +230,22 @@ Expression CompactVanillaLSTMBuilder::add_input_impl(int prev, const Expression 
   std::vector<Expression> ht(layers), ct(layers);
   Expression in = x;
   for (unsigned l = 0; l < layers; ++l) {
-    const std::vector<Expression> &p = param_vars[l];
+    std::vector<Expression> p = param_vars[l];
     Expression h_prev, c_prev;
-    if (prev >= 0 || has_initial_state) {
-      h_prev = prev < 0 ? h0[l] : h[static_cast<size_t>(prev)][l];
-      c_prev = prev < 0 ? c0[l] : c[static_cast<size_t>(prev)][l];
-    } else {
+    if (!before(prev, l, h_prev, c_prev)) {
       h_prev = zeros(*_cg, Dim({hid}, batch));
       c_prev = zeros(*_cg, Dim({hid}, batch));
     }
-    Expression gates = dropping() ? vanilla_lstm_gates_dropout(in, h_prev, p[0], p[1], p[2],
+    if (weightnoise_std > 0)
+      for (Expression &weight : p)
+        weight = noise(weight, weightnoise_std);
+    Expression gates = dropping() ? vanilla_lstm_gates_dropout(in, h_prev, p[WX], p[WH], p[B],
                                                                masks[l][0], masks[l][1])
-                                  : vanilla_lstm_gates(in, h_prev, p[0], p[1], p[2]);
+                                  : vanilla_lstm_gates(in, h_prev, p[WX], p[WH], p[B]);
     ct[l] = vanilla_lstm_c(c_prev, gates);
     in = ht[l] = vanilla_lstm_h(ct[l], gates);
   }
-  h.push_back(ht);
-  c.push_back(ct);
-  return h.back().back();
+  return made(ct, ht);
 }
 
 } // namespace dynet

@@ -6,13 +6,28 @@
 
 namespace dynet {
 
-void RNNBuilder::expect(State at_least, const char *operation) const {
-  static const char *const names[] = {"CREATED", "GRAPH_READY", "READING_INPUT"};
-  static const char *const cures[] = {"", "call new_graph first", "call start_new_sequence first"};
-  if (state_ < at_least)
-    throw std::invalid_argument(std::string("State transition error: currently in state ") +
-                                names[state_] + " but received operation " + operation + ": " +
-                                cures[state_ + 1]);
+void RNNStateMachine::transition(RNNOp op) {
+  switch (op) {
+  case RNNOp::new_graph:
+    q_ = GRAPH_READY;
+    return;
+  case RNNOp::start_new_sequence:
+    if (q_ == CREATED)
+      failure(op);
+    q_ = READING_INPUT;
+    return;
+  case RNNOp::add_input:
+    if (q_ != READING_INPUT)
+      failure(op);
+  }
+}
+
+void RNNStateMachine::failure(RNNOp op) {
+  static const char *const states[] = {"CREATED", "GRAPH_READY", "READING_INPUT"};
+  static const char *const ops[] = {"new_graph", "start_new_sequence", "add_input"};
+  throw std::invalid_argument(std::string("State transition error: currently in state ") +
+                              states[q_] + " but received operation " + ops[op] + ": call " +
+                              (q_ == CREATED ? "new_graph" : "start_new_sequence") + " first");
 }
 
 void RNNBuilder::check_step(RNNPointer p) const {
@@ -21,22 +36,25 @@ void RNNBuilder::check_step(RNNPointer p) const {
 }
 
 void RNNBuilder::new_graph(ComputationGraph &cg, bool update) {
+  RNNStateMachine next = sm;
+  next.transition(RNNOp::new_graph);
   new_graph_impl(cg, update);
-  state_ = GraphReady;
+  sm = next;
 }
 
 void RNNBuilder::start_new_sequence(const std::vector<Expression> &h_0) {
-  expect(GraphReady, "start_new_sequence");
+  RNNStateMachine next = sm;
+  next.transition(RNNOp::start_new_sequence);
   cur = -1;
   head.clear();
   start_new_sequence_impl(h_0);
-  state_ = ReadingInput;
+  sm = next;
 }
 
 Expression RNNBuilder::add_input(const Expression &x) { return add_input(RNNPointer(cur), x); }
 
 Expression RNNBuilder::add_input(const RNNPointer &prev, const Expression &x) {
-  expect(ReadingInput, "add_input");
+  sm.transition(RNNOp::add_input);
   check_step(prev);
   RNNPointer before = prev;
   Expression e = add_input_impl(before, x);
@@ -46,7 +64,7 @@ Expression RNNBuilder::add_input(const RNNPointer &prev, const Expression &x) {
 }
 
 Expression RNNBuilder::set_h(const RNNPointer &prev, const std::vector<Expression> &h_new) {
-  expect(ReadingInput, "add_input");
+  sm.transition(RNNOp::add_input);
   check_step(prev);
   RNNPointer before = prev;
   Expression e = set_h_impl(before, h_new);
@@ -56,7 +74,7 @@ Expression RNNBuilder::set_h(const RNNPointer &prev, const std::vector<Expressio
 }
 
 Expression RNNBuilder::set_s(const RNNPointer &prev, const std::vector<Expression> &s_new) {
-  expect(ReadingInput, "add_input");
+  sm.transition(RNNOp::add_input);
   check_step(prev);
   RNNPointer before = prev;
   Expression e = set_s_impl(before, s_new);

@@ -10,7 +10,8 @@ import (
 
 var auxiliary = regexp.MustCompile(`"extra": (\d+)}`)
 
-func builder(w io.Writer, record []byte, wanted func(string) bool) error {
+// builder converts one record. libvpps has all builders that were recorded.
+func builder(w io.Writer, record []byte, _ func(string) bool) error {
 	var head struct {
 		Case, Builder string
 		Args          map[string]any
@@ -18,49 +19,46 @@ func builder(w io.Writer, record []byte, wanted func(string) bool) error {
 	if err := decode(record, &head); err != nil {
 		return err
 	}
-	if !wanted(head.Builder) || !wanted("layer_norm") && head.Args["ln_lstm"] == true {
-		return nil
-	}
 	fmt.Fprintf(w, "case builder %s %s\n", head.Builder, head.Case)
 	if err := attributes(w, head.Args); err != nil {
 		return err
 	}
-	if !strings.Contains(head.Builder, "Tree") { // those have other calls: still to come
-		if err := sequence(w, record); err != nil {
-			return err
-		}
+	if err := steps(w, record); err != nil {
+		return err
 	}
 	_, err := fmt.Fprintln(w, "end")
 	return err
 }
 
-// sequence writes what the builders for sequences have.
+// steps writes the parameters, inputs and calls of a builder, and what it had after each call.
 //
-//	param NAME TENSOR, x TENSOR, extra TENSOR    in order
+//	param NAME TENSOR, table NAME TENSOR, x TENSOR, extra TENSOR    in order
 //	initial EXTRA...                             the state given to start_new_sequence
 //	step OP X PREV EXTRA...                      -1: the call has none
-//	state N, output T, h T..., s T..., final_h T..., final_s T..., back T    after it
-//	cotangent, param_grad K, input_grad K, extra_grad K
-func sequence(w io.Writer, record []byte) error {
+//	step add_input_tree X ID CHILD...
+//	state N, output T, h T..., s T..., final_h T..., final_s T..., back T    after it; of a tree output, h, c
+//	cotangent, param_grad K, table_grad K, input_grad K, extra_grad K
+func steps(w io.Writer, record []byte) error {
 	var c struct {
 		Params, Inputs, Extra []tensor
-		InitialState          []int `json:"initial_state"`
+		Tables                []tensor `json:"lookup_params"`
+		InitialState          []int    `json:"initial_state"`
 		Script                []struct {
-			Op    string
-			X     *int
-			Prev  *int
-			Extra []int
+			Op              string
+			X, ID, Prev     *int
+			Extra, Children []int
 		}
 		Steps []struct {
-			State  int
-			Output *tensor
-			Back   tensor
-			H, S   []tensor
-			FinalH []tensor `json:"final_h"`
-			FinalS []tensor `json:"final_s"`
+			State   *int
+			Output  *tensor
+			Back    *tensor
+			H, S, C []tensor
+			FinalH  []tensor `json:"final_h"`
+			FinalS  []tensor `json:"final_s"`
 		}
 		Cotangent  numbers
 		ParamGrads []numbers `json:"param_grads"`
+		TableGrads []numbers `json:"lookup_grads"`
 		InputGrads []numbers `json:"input_grads"`
 		ExtraGrads []numbers `json:"extra_grads"`
 	}
@@ -73,24 +71,37 @@ func sequence(w io.Writer, record []byte) error {
 	for _, p := range c.Params {
 		fmt.Fprintf(w, "param %s %s\n", p.Name, p)
 	}
+	for _, t := range c.Tables {
+		fmt.Fprintf(w, "table %s %s\n", t.Name, t)
+	}
 	tensors(w, "x", c.Inputs)
 	tensors(w, "extra", c.Extra)
 	fmt.Fprintf(w, "initial%s\n", ints(c.InitialState))
 	for k, call := range c.Script {
-		fmt.Fprintf(w, "step %s %d %d%s\n", call.Op, orNone(call.X), orNone(call.Prev), ints(call.Extra))
+		before, more := call.Prev, call.Extra
+		if call.ID != nil {
+			before, more = call.ID, call.Children
+		}
+		fmt.Fprintf(w, "step %s %d %d%s\n", call.Op, orNone(call.X), orNone(before), ints(more))
 		s := c.Steps[k]
-		fmt.Fprintf(w, "state %d\n", s.State)
+		if s.State != nil { // trees have none
+			fmt.Fprintf(w, "state %d\n", *s.State)
+		}
 		if s.Output != nil { // rewind_one_step makes nothing
 			fmt.Fprintf(w, "output %s\n", *s.Output)
 			tensors(w, "h", s.H)
 			tensors(w, "s", s.S)
+			tensors(w, "c", s.C)
 		}
 		tensors(w, "final_h", s.FinalH)
 		tensors(w, "final_s", s.FinalS)
-		fmt.Fprintf(w, "back %s\n", s.Back)
+		if s.Back != nil {
+			fmt.Fprintf(w, "back %s\n", *s.Back)
+		}
 	}
 	fmt.Fprintf(w, "cotangent%s\n", c.Cotangent)
 	gradients(w, "param_grad", c.ParamGrads)
+	gradients(w, "table_grad", c.TableGrads)
 	gradients(w, "input_grad", c.InputGrads)
 	gradients(w, "extra_grad", c.ExtraGrads)
 	return nil

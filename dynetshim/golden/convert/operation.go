@@ -22,7 +22,7 @@ var own = func() map[string]bool {
 		sum_elems tanh transpose vanilla_lstm_c vanilla_lstm_gates
 		vanilla_lstm_gates_concat vanilla_lstm_gates_dropout
 		vanilla_lstm_gates_dropout_concat vanilla_lstm_h zeroes zeros
-		VanillaLSTMBuilder SimpleSGDTrainer CyclicalSGDTrainer MomentumSGDTrainer AdagradTrainer
+		SimpleSGDTrainer CyclicalSGDTrainer MomentumSGDTrainer AdagradTrainer
 		AdadeltaTrainer RMSPropTrainer AdamTrainer AmsgradTrainer EGTrainer treelstm_sst
 		bilstm_wikiner`) {
 		names[n] = true

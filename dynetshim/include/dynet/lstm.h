@@ -1,36 +1,70 @@
 /// \file
 /// LSTM builders. The state of a layer is a cell c and a hidden vector h. A state is listed as all
-/// cells, then all hidden vectors, lowest layer first.
+/// cells, then all hidden vectors, lowest layer first. Below, "." multiplies element by element.
 #ifndef DYNET_LSTM_H
 #define DYNET_LSTM_H
 
 #include <vector>
 
-#include "dynet/rnn.h"
+#include "dynet/lstm-state.h"
 
 namespace dynet {
 
-/// i, f, o = logistic, g = tanh of Wx*x + Wh*h + b (forget_bias added to f's part), c = f*c + i*g,
-/// h = o*tanh(c). Parameters of a layer: Wx {4H,I}, Wh {4H,H}, b {4H}, the rows in the order i, f,
-/// o, g. A step has 15 nodes, 13 where there is no state before.
-struct VanillaLSTMBuilder : public RNNBuilder {
+/// An LSTM whose forget gate is 1 minus its input gate, and whose gates read the cell:
+/// i = logistic(Wx*x + Wh*h + Wc*c + b), g = tanh(Wx*x + Wh*h + b), c' = (1-i).c + i.g,
+/// o = logistic(Wx*x + Wh*h + Wc*c' + b), h' = o.tanh(c'). Parameters of a layer: Wx {H,I}, Wh
+/// {H,H}, Wc {H,H}, b {H} of i and of o, then Wx, Wh, b of g.
+struct CoupledLSTMBuilder : public LSTMStates {
+  /// A builder without layers, to be assigned to.
+  CoupledLSTMBuilder();
+  /// Makes the parameters of all layers in a subcollection of model. input_dim: I, the rows of an
+  /// input; hidden_dim: H, the rows of cells and outputs.
+  explicit CoupledLSTMBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
+                              ParameterCollection &model);
+  /// Shares the parameters of other, of as many layers.
+  void copy(const RNNBuilder &other) override;
+
+  /// Drops inputs, hidden vectors and what the gates read of cells with probability d.
+  void set_dropout(float d) override { set_dropout(d, d, d); }
+  /// Drops inputs with probability d, the hidden vectors before with d_h, and what the gates read
+  /// of cells with d_c, by one mask for each layer and sequence. Outside [0,1]:
+  /// std::invalid_argument.
+  void set_dropout(float d, float d_h, float d_c);
+  void disable_dropout() override { set_dropout(0, 0, 0); }
+  /// Draws the masks of a sequence. Without this call the first add_input() does it, with the batch
+  /// size of its input.
+  void set_dropout_masks(unsigned batch_size = 1);
+
+  std::vector<std::vector<Expression>> masks; ///< [layer]: the masks of x, of h and of c
+  unsigned input_dim;                         ///< I, the rows of an input
+  bool dropout_masks_valid;                   ///< whether the sequence's masks are drawn
+  float dropout_rate_h;                       ///< the probability to drop from the h before
+  float dropout_rate_c;                       ///< the probability to drop from what reads a cell
+
+protected:
+  void start_new_sequence_impl(const std::vector<Expression> &h_0) override;
+  Expression add_input_impl(int prev, const Expression &x) override;
+  /// Whether anything is dropped.
+  bool dropping() const { return dropout_rate > 0 || dropout_rate_h > 0 || dropout_rate_c > 0; }
+};
+
+/// i, f, o = logistic, g = tanh of Wx*x + Wh*h + b (forget_bias added to f's part), c' = f.c + i.g,
+/// h' = o.tanh(c'). Parameters of a layer: Wx {4H,I}, Wh {4H,H}, b {4H}, the rows in the order i,
+/// f, o, g. A step has 15 nodes, 13 where there is no state before.
+///
+/// With ln_lstm the sum is b + N(Wx*x) + N(Wh*h), and h' = o.tanh(N(c')). N is layer normalisation:
+/// gain.(v - mean)/deviation + bias. Its parameters, for each layer gain and bias of Wh*h, of Wx*x
+/// {4H} and of c' {H}, are in the collection that the builder was made with, as in DyNet.
+struct VanillaLSTMBuilder : public LSTMStates {
   /// A builder without layers, to be assigned to.
   VanillaLSTMBuilder();
   /// Makes the parameters of all layers in a subcollection of model. input_dim: I, the rows of an
-  /// input; hidden_dim: H, the rows of cells and outputs. ln_lstm (layer normalisation) is not
-  /// available: std::invalid_argument.
-  VanillaLSTMBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
-                     ParameterCollection &model, bool ln_lstm = false, float forget_bias = 1.f);
-
-  Expression back() const override;
-  std::vector<Expression> final_h() const override;
-  std::vector<Expression> get_h(RNNPointer i) const override;
-  std::vector<Expression> final_s() const override;
-  std::vector<Expression> get_s(RNNPointer i) const override;
-  /// Two for each layer.
-  unsigned num_h0_components() const override { return 2 * layers; }
+  /// input; hidden_dim: H, the rows of cells and outputs. ln_lstm: normalises layers.
+  explicit VanillaLSTMBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
+                              ParameterCollection &model, bool ln_lstm = false,
+                              float forget_bias = 1.f);
+  /// Shares the parameters of other, of as many layers.
   void copy(const RNNBuilder &other) override;
-  ParameterCollection &get_parameter_collection() override { return local_model; }
 
   /// Drops inputs and the state before with probability d.
   void set_dropout(float d) override { set_dropout(d, d); }
@@ -42,60 +76,71 @@ struct VanillaLSTMBuilder : public RNNBuilder {
   /// size of its input.
   void set_dropout_masks(unsigned batch_size = 1);
 
-  ParameterCollection local_model;                    ///< the parameters of all layers
-  std::vector<std::vector<Parameter>> params;         ///< [layer]: Wx, Wh, b
-  std::vector<std::vector<Parameter>> ln_params;      ///< empty: there is no layer normalisation
-  std::vector<std::vector<Expression>> param_vars;    ///< [layer]: params in the present graph
-  std::vector<std::vector<Expression>> ln_param_vars; ///< empty: there is no layer normalisation
+  std::vector<std::vector<Parameter>> ln_params;      ///< [layer]: gain and bias of Wh*h, Wx*x, c
+  std::vector<std::vector<Expression>> ln_param_vars; ///< [layer]: ln_params in the present graph
   std::vector<std::vector<Expression>> masks;         ///< [layer]: the masks of x and of h
-  std::vector<std::vector<Expression>> h;             ///< [step][layer]: hidden vectors {H}xB
-  std::vector<std::vector<Expression>> c;             ///< [step][layer]: cells {H}xB
-  bool has_initial_state;                             ///< whether the sequence began with a state
-  std::vector<Expression> h0;                         ///< [layer]: the initial hidden vectors
-  std::vector<Expression> c0;                         ///< [layer]: the initial cells
-  unsigned layers;                                    ///< the number of layers
   unsigned input_dim;                                 ///< I, the rows of an input
-  unsigned hid;                                       ///< H, the rows of a cell
-  float dropout_rate_h;     ///< the probability to drop from the state before
-  bool ln_lstm;             ///< false: there is no layer normalisation
-  float forget_bias;        ///< added to the forget gate
-  bool dropout_masks_valid; ///< whether the sequence's masks are drawn
+  float dropout_rate_h;                               ///< the probability to drop from the h before
+  bool ln_lstm;                                       ///< whether layers are normalised
+  float forget_bias;                                  ///< added to the forget gate
+  bool dropout_masks_valid;                           ///< whether the sequence's masks are drawn
 
 protected:
-  /// The parameters under the subcollection name.
+  /// A builder whose parameters go to the subcollection name; the derived class makes them.
   VanillaLSTMBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
-                     ParameterCollection &model, const char *name, float forget_bias);
+                     ParameterCollection &model, const char *name, bool ln_lstm, float forget_bias);
+  /// Makes Wx, Wh and b of a layer.
+  std::vector<Parameter> make_layer(unsigned layer);
+  /// Makes the normalisation's parameters of a layer in model.
+  void make_normalisation(ParameterCollection &model);
   void new_graph_impl(ComputationGraph &cg, bool update) override;
   void start_new_sequence_impl(const std::vector<Expression> &h_0) override;
   Expression add_input_impl(int prev, const Expression &x) override;
-  Expression set_h_impl(int prev, const std::vector<Expression> &h_new) override;
-  Expression set_s_impl(int prev, const std::vector<Expression> &s_new) override;
-  /// What set_h() and set_s() were not given: from the step made last, before the first step from
-  /// the initial state, else zeros in the shapes of given.
-  std::vector<Expression> missing(const std::vector<std::vector<Expression>> &steps,
-                                  const std::vector<Expression> &initial,
-                                  const std::vector<Expression> &given) const;
   /// Whether anything is dropped.
   bool dropping() const { return dropout_rate > 0 || dropout_rate_h > 0; }
-  ComputationGraph *_cg; ///< the present graph, null before new_graph()
-};
-
-/// The same network with three nodes a step: gates, cell, output. Its forget bias is 1.
-struct CompactVanillaLSTMBuilder : public VanillaLSTMBuilder {
-  /// A builder without layers, to be assigned to.
-  CompactVanillaLSTMBuilder() {}
-  /// As VanillaLSTMBuilder.
-  CompactVanillaLSTMBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
-                            ParameterCollection &model);
-  /// Weight noise is not available: std must be 0, else std::invalid_argument.
-  void set_weightnoise(float std);
-
-protected:
-  Expression add_input_impl(int prev, const Expression &x) override;
 };
 
 /// DyNet's usual name.
 typedef VanillaLSTMBuilder LSTMBuilder;
+
+/// VanillaLSTMBuilder whose matrices are multiplied by masks of zeros and ones, which do not train.
+/// Parameters of a layer: Wx, Wh, the masks of both, b. `params` lists them as Wx, Wh, b, masks.
+struct SparseLSTMBuilder : public VanillaLSTMBuilder {
+  /// A builder without layers, to be assigned to.
+  SparseLSTMBuilder() {}
+  /// As VanillaLSTMBuilder, in a subcollection of the same name. All masks are ones.
+  explicit SparseLSTMBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
+                             ParameterCollection &model, bool ln_lstm = false,
+                             float forget_bias = 1.f);
+  /// Shares the parameters of other, of as many layers.
+  void copy(const RNNBuilder &other) override;
+  /// Sets the masks so that the given fraction of all weights, those nearest to zero, is zero. In
+  /// DyNet, too, it is a fraction in [0,1], not a percentage; else std::invalid_argument.
+  void set_sparsity(float percent);
+
+protected:
+  void new_graph_impl(ComputationGraph &cg, bool update) override;
+};
+
+/// VanillaLSTMBuilder's network with three nodes a step: gates, cell, output. Its forget bias is 1.
+struct CompactVanillaLSTMBuilder : public VanillaLSTMBuilder {
+  /// A builder without layers, to be assigned to.
+  CompactVanillaLSTMBuilder() : weightnoise_std(0) {}
+  /// As VanillaLSTMBuilder.
+  explicit CompactVanillaLSTMBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
+                                     ParameterCollection &model);
+  /// Shares the parameters of other, of as many layers.
+  void copy(const RNNBuilder &other) override;
+  /// Adds normal noise of deviation std to Wx, Wh and b, drawn anew at each step. DyNet forms no
+  /// products in such steps, so that its outputs ignore the inputs. Negative:
+  /// std::invalid_argument.
+  void set_weightnoise(float std);
+
+  float weightnoise_std; ///< the noise's deviation; 0: none
+
+protected:
+  Expression add_input_impl(int prev, const Expression &x) override;
+};
 
 } // namespace dynet
 #endif

@@ -1,5 +1,5 @@
 /// \file
-/// RNNBuilder: what recurrent networks have in common.
+/// RNNBuilder: what recurrent networks have in common; and SimpleRNNBuilder.
 #ifndef DYNET_RNN_H
 #define DYNET_RNN_H
 
@@ -7,11 +7,18 @@
 
 #include "dynet/dynet.h"
 #include "dynet/expr.h"
+#include "dynet/rnn-state-machine.h"
 
 namespace dynet {
 
 /// A step of the sequence, counted from 0; -1: before the first step.
 typedef int RNNPointer;
+/// Exchanges two steps' numbers.
+inline void swap(RNNPointer &a, RNNPointer &b) {
+  RNNPointer t = a;
+  a = b;
+  b = t;
+}
 
 /// The interface of all builders. A program calls new_graph(), start_new_sequence(), then
 /// add_input() as often as needed. Another order is std::invalid_argument, as is a step that the
@@ -19,7 +26,7 @@ typedef int RNNPointer;
 class RNNBuilder {
 public:
   /// A builder without a graph.
-  RNNBuilder() : cur(-1), dropout_rate(0), state_(Created) {}
+  RNNBuilder() : cur(-1), dropout_rate(0) {}
   virtual ~RNNBuilder() {}
 
   /// The present step.
@@ -85,11 +92,69 @@ protected:
   float dropout_rate; ///< the probability to drop an element
 
 private:
-  enum State { Created, GraphReady, ReadingInput };
-  void expect(State at_least, const char *operation) const;
   void check_step(RNNPointer p) const;
-  State state_;
+  RNNStateMachine sm;
   std::vector<RNNPointer> head; // the step before each
+};
+
+/// h = tanh(Wx*x + Wh*h + b). Parameters of a layer: Wx {H,I}, Wh {H,H}, b {H}; with lags also Wa
+/// {H,H}.
+struct SimpleRNNBuilder : public RNNBuilder {
+  /// A builder without layers, to be assigned to.
+  SimpleRNNBuilder();
+  /// Makes the parameters of all layers in a subcollection of model. input_dim: I, the rows of an
+  /// input; hidden_dim: H, the rows of an output. support_lags: add_auxiliary_input() may be
+  /// called.
+  explicit SimpleRNNBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
+                            ParameterCollection &model, bool support_lags = false);
+
+  /// Adds a step h = tanh(Wx*x + Wa*aux + Wh*h + b) after the step made last, and returns the top
+  /// layer's h. aux: {H}xB, the same for all layers. As in DyNet state() and back() stay what they
+  /// were. Without lags: std::invalid_argument.
+  Expression add_auxiliary_input(const Expression &x, const Expression &aux);
+
+  Expression back() const override;
+  std::vector<Expression> final_h() const override { return h.empty() ? h0 : h.back(); }
+  std::vector<Expression> final_s() const override { return final_h(); }
+  std::vector<Expression> get_h(RNNPointer i) const override;
+  std::vector<Expression> get_s(RNNPointer i) const override { return get_h(i); }
+  /// Shares the parameters of other, of as many layers.
+  void copy(const RNNBuilder &other) override;
+  /// Drops inputs and the state before with probability d.
+  void set_dropout(float d) override { set_dropout(d, d); }
+  /// Drops inputs with probability d and the state before with probability d_h, by one mask for
+  /// each layer and sequence. Outside [0,1]: std::invalid_argument.
+  void set_dropout(float d, float d_h);
+  void disable_dropout() override { set_dropout(0, 0); }
+  /// Draws the masks of a sequence. Without this call the first add_input() does it, with the batch
+  /// size of its input.
+  void set_dropout_masks(unsigned batch_size = 1);
+  /// One for each layer.
+  unsigned num_h0_components() const override { return layers; }
+  ParameterCollection &get_parameter_collection() override { return local_model; }
+
+  std::vector<std::vector<Parameter>> params;      ///< [layer]: Wx, Wh, b, and Wa with lags
+  std::vector<std::vector<Expression>> param_vars; ///< [layer]: params in the present graph
+
+protected:
+  void new_graph_impl(ComputationGraph &cg, bool update) override;
+  void start_new_sequence_impl(const std::vector<Expression> &h_0) override;
+  Expression add_input_impl(int prev, const Expression &x) override;
+  Expression set_h_impl(int prev, const std::vector<Expression> &h_new) override;
+  Expression set_s_impl(int prev, const std::vector<Expression> &s_new) override {
+    return set_h_impl(prev, s_new);
+  }
+
+private:
+  ParameterCollection local_model;
+  std::vector<std::vector<Expression>> h;     // [step][layer]
+  std::vector<std::vector<Expression>> masks; // [layer]: of x and of h
+  std::vector<Expression> h0;                 // [layer]; empty: none
+  unsigned layers, input_dim_, hidden_dim_;
+  bool lagging;
+  float dropout_rate_h;
+  bool dropout_masks_valid;
+  ComputationGraph *_cg; // null before new_graph()
 };
 
 } // namespace dynet
