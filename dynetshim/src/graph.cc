@@ -87,21 +87,6 @@ struct GraphState {
   }
 };
 
-// ---- nodes -------------------------------------------------------------------
-
-size_t NodeList::size() const { return recorder.count(); }
-
-NodeView NodeList::operator[](size_t i) const {
-  if (i >= recorder.count())
-    throw std::invalid_argument("the graph has no node " + std::to_string(i));
-  Recorder::Read r = recorder.read(static_cast<uint32_t>(i));
-  NodeView v;
-  v.dim = recorder.dim(static_cast<uint32_t>(i));
-  v.args.assign(r.args, r.args + r.nargs);
-  v.name = vpps_op_name(r.op);
-  return v;
-}
-
 // ---- life --------------------------------------------------------------------
 
 ComputationGraph::ComputationGraph() : id_(0) { open(); }
@@ -317,20 +302,6 @@ void ComputationGraph::node_added(VariableIndex i) {
   const Tensor &t = fetch(i);
   if (state_->check_validity && !t.is_valid())
     throw std::runtime_error("NaN or Inf detected in node " + std::to_string(i));
-}
-
-void ComputationGraph::print_graphviz() const {
-  std::cerr << "digraph G {\n  rankdir=LR;\n  nodesep=.05;\n";
-  for (size_t i = 0; i < nodes.size(); ++i) {
-    NodeView n = nodes[i];
-    std::cerr << "  N" << i << " [label=\"v" << i << " = " << n.name << '(';
-    for (size_t k = 0; k < n.args.size(); ++k)
-      std::cerr << (k ? ", v" : "v") << n.args[k];
-    std::cerr << ") " << n.dim << "\"];\n";
-    for (VariableIndex a : n.args)
-      std::cerr << "  N" << a << " -> N" << i << ";\n";
-  }
-  std::cerr << "}\n";
 }
 
 // ---- add_... -------------------------------------------------------------------

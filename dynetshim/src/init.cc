@@ -98,9 +98,9 @@ DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters
     bool has_value = false;
     std::string flag = flag_name(argv[i], value, has_value);
     bool known = flag == "dynet-mem" || flag == "dynet-weight-decay" || flag == "dynet-seed" ||
-                 flag == "dynet-autobatch" || flag == "dynet-profiling" ||
-                 flag == "dynet-devices" || flag == "dynet-gpus" || flag == "vpps-device" ||
-                 flag == "vpps-log" || flag == "vpps-profile";
+                 flag == "dynet-autobatch" || flag == "dynet-autobatch-debug" ||
+                 flag == "dynet-profiling" || flag == "dynet-devices" || flag == "dynet-gpus" ||
+                 flag == "vpps-device" || flag == "vpps-log" || flag == "vpps-profile";
     if (!known) {
       if (flag.compare(0, 6, "dynet-") == 0 || flag.compare(0, 5, "vpps-") == 0)
         std::cerr << "libvpps: there is no flag --" << flag << ": it is left to the program. "
@@ -123,6 +123,8 @@ DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters
       p.random_seed = static_cast<unsigned>(integer(flag, value, UINT_MAX));
     } else if (flag == "dynet-autobatch") {
       p.autobatch = static_cast<int>(integer(flag, value, INT_MAX));
+    } else if (flag == "dynet-autobatch-debug") {
+      integer(flag, value, INT_MAX);
     } else if (flag == "dynet-profiling") {
       p.profiling = static_cast<int>(integer(flag, value, INT_MAX));
     } else if (flag == "dynet-gpus") {

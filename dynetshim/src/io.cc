@@ -13,7 +13,15 @@ namespace dynet {
 
 namespace {
 
+// Keys of single parameters.
 void check_key(const std::string &key) {
+  if (key == "/" || key.find_first_of(" #") != std::string::npos)
+    throw std::invalid_argument("the key '" + key + "' of a parameter must have neither ' ' nor " +
+                                "'#', and be more than '/'");
+}
+
+// Keys of collections.
+void check_folder(const std::string &key) {
   if (!key.empty() && (key[0] != '/' || key.find_first_of(" #") != std::string::npos))
     throw std::invalid_argument("the key '" + key +
                                 "' must begin with '/' and have neither ' ' nor '#'");
@@ -135,14 +143,20 @@ TextFileSaver::TextFileSaver(const std::string &filename, bool append)
 TextFileSaver::~TextFileSaver() {}
 
 void TextFileSaver::save(const ParameterCollection &model, const std::string &key) {
-  check_key(key);
-  size_t own = model.get_fullname().size();
-  std::string prefix = key.empty() ? model.get_fullname() : folder(key);
+  check_folder(key);
+  const std::string &own = model.get_fullname();
+  // A parameter that was loaded may have a name from elsewhere.
+  auto name = [&](const std::string &full) {
+    if (key.empty())
+      return full;
+    return folder(key) +
+           full.substr(full.compare(0, own.size(), own) == 0 ? own.size() : full[0] == '/');
+  };
   vpps::atomic_file out(filename_, beginning());
   for (auto &p : model.unexposed_parameters())
-    write(out, "#Parameter#", *p, prefix + p->name.substr(own));
+    write(out, "#Parameter#", *p, name(p->name));
   for (auto &p : model.unexposed_tables())
-    write(out, "#LookupParameter#", *p, prefix + p->name.substr(own));
+    write(out, "#LookupParameter#", *p, name(p->name));
   commit(out);
 }
 
@@ -200,7 +214,7 @@ void TextFileSaver::write(vpps::atomic_file &out, const char *kind, const Parame
 // ---- loading -------------------------------------------------------------------
 
 void TextFileLoader::populate(ParameterCollection &model, const std::string &key) {
-  check_key(key);
+  check_folder(key);
   std::vector<Entry> entries = parse_file(filename_);
   const auto &parameters = model.unexposed_parameters();
   const auto &tables = model.unexposed_tables();
@@ -249,6 +263,7 @@ Parameter TextFileLoader::load_param(ParameterCollection &model, const std::stri
   std::vector<Entry> entries = parse_file(filename_);
   const Entry &e = find(filename_, entries, key, false);
   Parameter p = model.add_parameters(e.dim, ParameterInitConst(0));
+  p.p.unexposed()->name = key;
   load(e, *p.p.unexposed());
   return p;
 }
@@ -263,6 +278,7 @@ LookupParameter TextFileLoader::load_lookup_param(ParameterCollection &model,
     throw std::runtime_error(filename_ + ", " + key + ": a table has at least two axes");
   row.d[--row.nd] = 0;
   LookupParameter p = model.add_lookup_parameters(n, row, ParameterInitConst(0));
+  p.p.unexposed()->name = key;
   load(e, *p.p.unexposed());
   return p;
 }

@@ -2,6 +2,7 @@
 #include "dynet/model.h"
 
 #include <cmath>
+#include <iostream>
 #include <stdexcept>
 
 #include "dynet/io.h"
@@ -486,6 +487,16 @@ void ParameterCollection::set_weight_decay_lambda(float lambda) {
 L2WeightDecay &ParameterCollection::get_weight_decay() { return state_->weight_decay; }
 float ParameterCollection::get_weight_decay_lambda() const {
   return state_->weight_decay.get_lambda();
+}
+
+void ParameterCollection::project_weights(float) {
+  double sum = 0;
+  for (auto &p : state_->all) {
+    float s = 0;
+    p->squared_l2norm(&s);
+    sum += static_cast<double>(s);
+  }
+  std::cerr << "NORM: " << std::sqrt(sum) << std::endl;
 }
 
 std::vector<uint32_t> ParameterCollection::engine_ids() const {

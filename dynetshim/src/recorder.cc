@@ -81,6 +81,7 @@ Mark Recorder::mark() const {
 }
 
 void Recorder::rewind(const Mark &m) {
+  ++rewinds;
   words.resize(m.words);
   node_dims.resize(m.nodes);
   inputs.resize(m.inputs);
@@ -264,17 +265,16 @@ Expression Recorder::node(uint32_t op, const Expression *xs, size_t n, const uin
   return node(op, args, static_cast<uint32_t>(n), attrs, nattrs);
 }
 
-Recorder::Read Recorder::read(uint32_t node) const {
-  const uint32_t *w = words.data();
-  for (uint32_t i = 0;; ++i) {
-    Read r;
-    r.op = *w++ & 0xff;
-    r.nargs = vpps_op_args(r.op) < 0 ? *w++ : static_cast<uint32_t>(vpps_op_args(r.op));
-    r.args = w;
-    if (i == node)
-      return r;
-    w += r.nargs + static_cast<uint32_t>(vpps_op_attrs(r.op));
-  }
+Recorder::Read Recorder::read(size_t at) const {
+  const uint32_t *w = words.data() + at;
+  Read r;
+  r.op = *w++ & 0xff;
+  r.nargs = vpps_op_args(r.op) < 0 ? *w++ : static_cast<uint32_t>(vpps_op_args(r.op));
+  r.args = w;
+  r.attributes = w + r.nargs;
+  w = r.attributes + static_cast<uint32_t>(vpps_op_attrs(r.op));
+  r.next = static_cast<size_t>(w - words.data());
+  return r;
 }
 
 void Recorder::patch(uint32_t first, uint32_t last) {

@@ -128,12 +128,14 @@ public:
   }
   // Reads what the pointers of nodes first..last point to.
   void patch(uint32_t first, uint32_t last);
-  // The words of a node, read back: a scan from the beginning.
+  // The words of a node, read back. Words of its arguments come first, then its attributes.
   struct Read {
     uint32_t op, nargs;
-    const uint32_t *args;
+    const uint32_t *args, *attributes;
+    size_t next; // where the next node's words begin
   };
-  Read read(uint32_t node) const;
+  Read read(size_t at) const;
+  uint64_t rewinds; // how often nodes were taken back
 
   ComputationGraph *graph;
   unsigned id;        // of the graph, 0: none

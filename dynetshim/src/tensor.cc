@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <iomanip>
 #include <iostream>
 #include <limits>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+
+#include "print.h"
 
 namespace dynet {
 
@@ -43,6 +47,27 @@ template <class F> void along(const Dim &d, unsigned axis, F f) {
 
 } // namespace
 
+void print_matrix(std::ostream &os, const float *values, unsigned rows, unsigned columns) {
+  std::streamsize width = 0;
+  for (size_t i = 0; i < static_cast<size_t>(rows) * columns; ++i) {
+    std::ostringstream one;
+    one.copyfmt(os);
+    one.width(0);
+    one << values[i];
+    width = std::max(width, static_cast<std::streamsize>(one.str().size()));
+  }
+  const std::streamsize old_width = os.width(0);
+  const char old_fill = os.fill(' ');
+  for (unsigned i = 0; i < rows; ++i) {
+    if (i > 0)
+      os << '\n';
+    for (unsigned j = 0; j < columns; ++j)
+      os << (j > 0 ? " " : "") << std::setw(static_cast<int>(width)) << values[i + j * rows];
+  }
+  os.fill(old_fill);
+  os.width(old_width);
+}
+
 bool Tensor::is_valid() const {
   checked(*this);
   for (size_t i = 0; i < d.size(); ++i)
@@ -69,13 +94,7 @@ std::vector<Tensor> Tensor::batch_elems() const {
 std::ostream &operator<<(std::ostream &os, const Tensor &t) {
   if (t.d.bd != 1 || t.d.nd > 2)
     throw std::runtime_error("cannot print a tensor with a batch or more than two axes");
-  checked(t);
-  for (unsigned i = 0; i < t.d.rows(); ++i) {
-    if (i)
-      os << '\n';
-    for (unsigned j = 0; j < t.d.cols(); ++j)
-      os << (j ? " " : "") << t.v[i + j * t.d.rows()];
-  }
+  print_matrix(os, checked(t), t.d.rows(), t.d.cols());
   return os;
 }
 

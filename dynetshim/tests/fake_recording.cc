@@ -153,7 +153,7 @@ TEST(lstm_steps_have_13_and_15_nodes) {
                          "CwiseMultiply"};
   for (size_t i = 0; i < 15; ++i)
     EQUAL(cg.nodes[before + i]->name, names[i]);
-  NodeView sum = cg.nodes[before + 12];
+  const Node &sum = *cg.nodes[before + 12];
   EQUAL(sum.args[0], before + 11); // f*c, then i*g
   EQUAL(sum.args[1], before + 10);
   EQUAL(h.dim(), Dim({4}));

@@ -3,6 +3,9 @@
 #ifndef DYNET_DICT_H
 #define DYNET_DICT_H
 
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <vector>

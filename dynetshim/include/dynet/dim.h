@@ -5,7 +5,9 @@
 #define DYNET_DIM_H
 
 #include <initializer_list>
-#include <iosfwd>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 

@@ -10,7 +10,10 @@
 #ifndef DYNET_DYNET_H
 #define DYNET_DYNET_H
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -34,28 +37,58 @@ int get_number_of_active_graphs();
 /// The id of the graph made last, 0 if there was none.
 unsigned get_current_graph_id();
 
-/// A node as cg.nodes[i] shows it: a copy.
-struct NodeView {
+/// A node as cg.nodes shows it. The nodes themselves are recorded words: changes here count for
+/// nothing. What DyNet's node classes have beyond this is not here.
+struct Node {
   Dim dim;                         ///< the shape
   std::vector<VariableIndex> args; ///< the nodes it is computed from
-  std::string name;                ///< the name of DyNet's class
+  std::string name;                ///< the name of DyNet's class. Not DyNet's
+  Device *device;                  ///< the only device
+
   /// The number of arguments.
   unsigned arity() const { return static_cast<unsigned>(args.size()); }
-  /// So that cg.nodes[i]->dim compiles, as with DyNet's pointers.
-  const NodeView *operator->() const { return this; }
+  /// The node as text, such as "v0 + v1", with names for the arguments: as DyNet writes it, with a
+  /// parameter's number in place of its address. Fewer names than arguments:
+  /// std::invalid_argument.
+  std::string as_string(const std::vector<std::string> &arg_names) const;
+  /// as_string() with x0, x1, ... for the arguments.
+  std::string as_dummy_string() const;
+
+private:
+  friend class NodeList;
+  std::string text_; // of as_string, with marks for the arguments
 };
 
-/// The nodes of the present graph. It reads the recorded words: for looking, not for speed.
+/// The nodes of the present graph, in order. Each is read from the recorded words when it is first
+/// looked at, and stays until its graph is cleared, reverted or gone.
 class NodeList {
 public:
+  typedef std::vector<Node *>::const_iterator const_iterator; ///< goes over Node *
+  typedef const_iterator iterator;                            ///< the same
+
+  /// An empty list: ComputationGraph makes it.
+  NodeList();
+  ~NodeList();
   /// How many nodes the graph has.
   size_t size() const;
   /// Whether it has none.
   bool empty() const { return size() == 0; }
-  /// Node i. No such node: std::invalid_argument.
-  NodeView operator[](size_t i) const;
+  /// Node i, owned by the list. No such node: std::invalid_argument.
+  Node *operator[](size_t i) const;
   /// The last node. An empty graph: std::invalid_argument.
-  NodeView back() const { return (*this)[size() - 1]; }
+  Node *back() const { return (*this)[size() - 1]; }
+  ///@{
+  /// All nodes there are now. Another node makes them invalid.
+  const_iterator begin() const { return all().begin(); }
+  const_iterator end() const { return all().end(); }
+  ///@}
+
+private:
+  struct Read;
+  NodeList(const NodeList &);
+  NodeList &operator=(const NodeList &);
+  const std::vector<Node *> &all() const;
+  std::unique_ptr<Read> read_; // what was looked at
 };
 
 /// A graph: expression functions add nodes to it, and its calls evaluate them. One exists at a
@@ -159,7 +192,7 @@ public:
   /// If on, a node that is evaluated at once and is NaN or infinite is std::runtime_error.
   void set_check_validity(bool on);
 
-  /// Prints the graph in Graphviz's language to std::cerr.
+  /// Prints the graph in Graphviz's language to std::cerr: Node::as_string of each node.
   void print_graphviz() const;
   /// The graph's id: graphs of a process count from 1.
   unsigned get_id() const { return id_; }

@@ -8,7 +8,7 @@
 /// | `--dynet-weight-decay L` | the weight decay of every ParameterCollection made afterwards, in
 /// [0,1) | | `--vpps-device cpu`, `cuda`, `cuda:N` or `auto` | the device | | `--dynet-devices CPU`
 /// or `GPU:N`, `--dynet-gpus N` | the device, in DyNet's way | | `--dynet-mem`,
-/// `--dynet-autobatch`, `--dynet-profiling` | accepted, without effect |
+/// `--dynet-autobatch`, `--dynet-autobatch-debug`, `--dynet-profiling` | accepted, without effect |
 /// | `--vpps-log off`, `info` or `debug` | how much is told of what happens |
 /// | `--vpps-profile 1` | measures each kind of instruction, and tells at the end |
 ///

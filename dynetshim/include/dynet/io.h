@@ -10,6 +10,7 @@
 #define DYNET_IO_H
 
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -18,8 +19,9 @@
 
 namespace dynet {
 
-/// Writes parameters. A key takes the place of the collection's own name in the names of the file.
-/// Keys begin with '/' and have neither ' ' nor '#': std::invalid_argument otherwise.
+/// Writes parameters. A key takes the place of the collection's own name in the names of the file;
+/// a '/' at its end counts for nothing. Keys of collections begin with '/', and no key has ' ' or
+/// '#': std::invalid_argument otherwise.
 class Saver {
 public:
   virtual ~Saver() {}
@@ -45,9 +47,11 @@ public:
   virtual void populate(Parameter &param, const std::string &key = "") = 0;
   virtual void populate(LookupParameter &lookup_param, const std::string &key = "") = 0;
   ///@}
-  /// Makes the parameter that the file has under key, in model. Fails as populate() does.
+  /// Makes the parameter that the file has under key, in model, with the key as its name. Fails as
+  /// populate() does.
   virtual Parameter load_param(ParameterCollection &model, const std::string &key) = 0;
-  /// Makes the table that the file has under key, in model. Fails as populate() does.
+  /// Makes the table that the file has under key, in model, with the key as its name. Fails as
+  /// populate() does.
   virtual LookupParameter load_lookup_param(ParameterCollection &model, const std::string &key) = 0;
 };
 

@@ -7,7 +7,9 @@
 #define DYNET_MODEL_H
 
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -372,6 +374,8 @@ public:
   L2WeightDecay &get_weight_decay();
   /// The weight decay that was set.
   float get_weight_decay_lambda() const;
+  /// As in DyNet, prints "NORM: " and the norm of all values to std::cerr, and changes nothing.
+  void project_weights(float radius = 1.0f);
   /// Numbers in the engine: parameters, then tables. Not DyNet's.
   std::vector<uint32_t> engine_ids() const;
 
@@ -380,7 +384,11 @@ private:
 };
 
 /// The name of older programs.
-typedef ParameterCollection Model;
+class Model : public ParameterCollection {
+public:
+  /// An empty model.
+  Model() {}
+};
 
 /// Writes a collection to a text file, under the key "/model": TextFileSaver.
 void save_dynet_model(std::string filename, ParameterCollection *model);

@@ -7,7 +7,9 @@
 #define DYNET_TENSOR_H
 
 #include <cstddef>
-#include <iosfwd>
+#include <iostream>
+#include <sstream>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -59,8 +61,8 @@ struct IndexTensor {
   std::vector<Eigen::DenseIndex> values; ///< the indices
 };
 
-/// Prints a matrix by rows, a vector with one element in a line. A batch or more than two axes:
-/// std::runtime_error.
+/// Prints a matrix by rows, a vector with one element in a line, all elements as wide as the
+/// widest: as Eigen does. A batch or more than two axes: std::runtime_error.
 std::ostream &operator<<(std::ostream &os, const Tensor &t);
 /// The only element. Another number of elements: std::runtime_error.
 real as_scalar(const Tensor &t);

@@ -1,0 +1,284 @@
+// The nodes of a graph as a program looks at them: recorded words, read back, and DyNet's text for
+// each operation.
+#include <cstring>
+#include <deque>
+#include <iostream>
+#include <locale>
+#include <sstream>
+#include <stdexcept>
+
+#include "recorder.h"
+#include "shape.h"
+
+namespace dynet {
+
+namespace {
+
+// An operation's text. $0 is argument 0, $* and $, all arguments with commas, $+ all with plus
+// signs, $D the node's dim, #0 attribute word 0 as a float, @0 as a number, {0 as the axes of a bit
+// mask, <0 as a list of axes in four bits each, %01 as input words from attribute 0 on, as many as
+// attribute 1 says; %0b: as many as the batch.
+struct Form {
+  const char *name, *text;
+};
+
+const Form forms[] = {
+    {"InputNode", "constant($D)"},
+    {"ScalarInputNode", "scalar_constant(%0b)"},
+    {"SparseInputNode", "sparse_constant($D)"},
+    {"Constant", "constant($D,#0)"},
+    {"ParameterNode", "parameters($D) @ @0"},
+    {"ConstParameterNode", "const_parameters($D) @ @0"},
+    {"LookupNode", "lookup_parameters(x=%1b --> $D) @ @0"},
+    {"ConstLookupNode", "lookup_parameters(x=%1b --> $D) @ @0"},
+    {"RandomNormal", "random_normal($D)"},
+    {"RandomBernoulli", "random_bernoulli($D, #0)"},
+    {"RandomUniform", "random_uniform($D, #0, #1)"},
+    {"Tanh", "tanh($0)"},
+    {"LogisticSigmoid", "\\sigma($0)"},
+    {"Rectify", "ReLU($0)"},
+    {"Exp", "exp($0)"},
+    {"Log", "log($0)"},
+    {"Sqrt", "sqrt($0)"},
+    {"Square", "square($0)"},
+    {"Abs", "abs($0)"},
+    {"Negate", "-$0"},
+    {"ConstantPlusX", "#0 + $0"},
+    {"ConstantMinusX", "#0 - $0"},
+    {"ConstScalarMultiply", "$0 * #0"},
+    {"Dropout", "dropout($0,p=#0)"},
+    {"GaussianNoise", "$0 + N(0,#0)"},
+    {"NoBackprop", "nobackprop($0)"},
+    {"Reshape", "reshape($0 --> $D)"},
+    {"CwiseSum", "$+"},
+    {"CwiseMultiply", "$0 \\cdot $1"},
+    {"CwiseQuotient", "$0 / $1"},
+    {"Pow", "$0 ** $1"},
+    {"Min", "min{$0, $1}"},
+    {"Max", "max{$0, $1}"},
+    {"Sum", "$+"},
+    {"Average", "average($*)"},
+    {"AddVectorToAllColumns", "colwise_add($0, $1)"},
+    {"SumElements", "sum_elems( $0 )"},
+    {"SumDimension", "sum_dim(expression=$0,{0)"},
+    {"MomentDimension", "moment_dim(expression=$0,{0), order=@1"},
+    {"DotProduct", "$0^T . $1"},
+    {"SquaredEuclideanDistance", "|| $0 - $1 ||^2"},
+    {"SquaredNorm", "|| $0 ||^2"},
+    {"L2Norm", "|| $0 ||"},
+    {"MatrixMultiply", "$0 * $1"},
+    {"Transpose", "transpose($0, <0)"},
+    {"Concatenate", "concat({$,}, @0)"},
+    {"ConcatenateToBatch", "concat_batch_elems($,)"},
+    {"PickElement", "pick($0,%12)"},
+    {"PickRange", "slice($0,@0:@1, dim=@2)"},
+    {"PickBatchElements", "pick_batch_elems($0,%01)"},
+    {"Softmax", "softmax($0)"},
+    {"LogSoftmax", "log_softmax($0)"},
+    {"PickNegLogSoftmax", "pickneglogsoftmax($0)_{%0b}"},
+    {"Hinge", "hinge($0, pe=%1b, m=#0)"},
+    {"BinaryLogLoss", "binary_log_loss($0, $1)"},
+    {"RestrictedLogSoftmax", "r_log_softmax($0)"},
+    {"VanillaLSTMGates", "vanilla_lstm_gates($*)"},
+    {"VanillaLSTMGatesDropout", "vanilla_lstm_gates($*)"},
+    {"VanillaLSTMC", "vanilla_lstm_c($0, $1)"},
+    {"VanillaLSTMH", "vanilla_lstm_h($0, $1)"},
+};
+
+// Marks an argument in a text: no text of an operation has this character.
+const char mark = '\1';
+
+std::string argument(size_t k) { return mark + std::to_string(k) + mark; }
+
+std::string arguments(size_t count, const char *between) {
+  std::string text;
+  for (size_t k = 0; k < count; ++k)
+    text += (k ? between : "") + argument(k);
+  return text;
+}
+
+float as_float(uint32_t word) {
+  float x;
+  std::memcpy(&x, &word, sizeof x);
+  return x;
+}
+
+// Sums of products: v0 + v1 * v2 + ...
+std::string affine(size_t count) {
+  std::string text = argument(0);
+  for (size_t k = 1; k + 1 < count; k += 2)
+    text += " + " + argument(k) + " * " + argument(k + 1);
+  return text;
+}
+
+class Writer {
+public:
+  Writer(const Recorder::Read &r, const Dim &dim) : r_(r), dim_(dim) {
+    out_.imbue(std::locale::classic());
+  }
+
+  std::string write(const std::string &name) {
+    if (name == "AffineTransform")
+      return affine(r_.nargs);
+    const char *form = nullptr;
+    for (const Form &f : forms)
+      if (name == f.name)
+        form = f.text;
+    if (form == nullptr)
+      return name + "(" + arguments(r_.nargs, ", ") + ")";
+    for (const char *c = form; *c; ++c)
+      if (std::strchr("$#@%<", *c) || (*c == '{' && c[1] >= '0' && c[1] <= '9'))
+        c = item(c);
+      else
+        out_ << *c;
+    return out_.str();
+  }
+
+private:
+  uint32_t attribute(char digit) const { return r_.attributes[digit - '0']; }
+
+  // Writes what begins at c, and returns its last character. A character that stands for itself,
+  // such as the @ before an address, is written.
+  const char *item(const char *c) {
+    const char next = c[1];
+    if (*c == '$' && next == '*')
+      out_ << arguments(r_.nargs, ", ");
+    else if (*c == '$' && next == ',')
+      out_ << arguments(r_.nargs, ",");
+    else if (*c == '$' && next == '+')
+      out_ << arguments(r_.nargs, " + ");
+    else if (*c == '$' && next == 'D')
+      out_ << dim_;
+    else if (next < '0' || next > '9')
+      return out_ << *c, c;
+    else if (*c == '$')
+      out_ << argument(static_cast<size_t>(next - '0'));
+    else if (*c == '#')
+      out_ << as_float(attribute(next));
+    else if (*c == '@')
+      out_ << attribute(next);
+    else if (*c == '{')
+      axes(attribute(next));
+    else if (*c == '<')
+      order(attribute(next));
+    else {
+      words(attribute(next), c[2] == 'b' ? dim_.bd : attribute(c[2]));
+      return c + 2;
+    }
+    return c + 1;
+  }
+
+  void axes(uint32_t mask) {
+    out_ << '{';
+    for (unsigned axis = 0, count = 0; axis < DYNET_MAX_TENSOR_DIM; ++axis)
+      if (mask >> axis & 1)
+        out_ << (count++ ? "," : "") << axis;
+    out_ << '}';
+  }
+
+  void order(uint32_t axes) {
+    for (unsigned i = 0; i < dim_.nd; ++i)
+      out_ << (i ? ',' : '{') << (axes >> 4 * i & 15);
+    out_ << '}';
+  }
+
+  void words(uint32_t from, uint32_t count) {
+    if (count != 1)
+      out_ << '[';
+    for (uint32_t k = 0; k < count && from + k < recorder.inputs.size(); ++k)
+      out_ << (k ? "," : "") << recorder.inputs.data()[from + k];
+    if (count != 1)
+      out_ << ']';
+  }
+
+  const Recorder::Read &r_;
+  const Dim &dim_;
+  std::ostringstream out_;
+};
+
+} // namespace
+
+// ---- Node ------------------------------------------------------------------------
+
+std::string Node::as_string(const std::vector<std::string> &arg_names) const {
+  if (arg_names.size() < args.size())
+    throw std::invalid_argument("as_string: " + std::to_string(arg_names.size()) + " names for " +
+                                std::to_string(args.size()) + " arguments");
+  std::string text;
+  for (size_t at = 0; at < text_.size(); ++at) {
+    if (text_[at] != mark) {
+      text += text_[at];
+      continue;
+    }
+    const size_t end = text_.find(mark, at + 1);
+    text += arg_names[static_cast<size_t>(std::stoul(text_.substr(at + 1, end - at - 1)))];
+    at = end;
+  }
+  return text;
+}
+
+std::string Node::as_dummy_string() const {
+  std::vector<std::string> names;
+  for (size_t k = 0; k < args.size(); ++k)
+    names.push_back("x" + std::to_string(k));
+  return as_string(names);
+}
+
+// ---- NodeList --------------------------------------------------------------------
+
+struct NodeList::Read {
+  std::deque<Node> nodes;
+  std::vector<Node *> pointers;
+  size_t at = 0; // of the first word that was not read
+  uint64_t rewinds = 0;
+};
+
+NodeList::NodeList() : read_(new Read) {}
+NodeList::~NodeList() {}
+
+size_t NodeList::size() const { return recorder.count(); }
+
+Node *NodeList::operator[](size_t i) const {
+  if (i >= recorder.count())
+    throw std::invalid_argument("the graph has no node " + std::to_string(i));
+  return all()[i];
+}
+
+const std::vector<Node *> &NodeList::all() const {
+  Read &read = *read_;
+  if (read.rewinds != recorder.rewinds) {
+    read = Read();
+    read.rewinds = recorder.rewinds;
+  }
+  while (read.nodes.size() < recorder.count()) {
+    const Recorder::Read r = recorder.read(read.at);
+    const uint32_t i = static_cast<uint32_t>(read.nodes.size());
+    read.nodes.emplace_back();
+    Node &node = read.nodes.back();
+    node.dim = recorder.dim(i);
+    node.args.assign(r.args, r.args + r.nargs);
+    node.name = vpps_op_name(r.op);
+    node.device = default_device;
+    node.text_ = Writer(r, node.dim).write(node.name);
+    read.pointers.push_back(&node);
+    read.at = r.next;
+  }
+  return read.pointers;
+}
+
+void ComputationGraph::print_graphviz() const {
+  std::cerr << "digraph G {\n  rankdir=LR;\n  nodesep=.05;\n";
+  size_t i = 0;
+  for (const Node *node : nodes) {
+    std::vector<std::string> names;
+    for (VariableIndex a : node->args)
+      names.push_back("v" + std::to_string(a));
+    std::cerr << "  N" << i << " [label=\"v" << i << " = " << node->as_string(names) << "\"];\n";
+    for (VariableIndex a : node->args)
+      std::cerr << "  N" << a << " -> N" << i << ";\n";
+    ++i;
+  }
+  std::cerr << "}\n";
+}
+
+} // namespace dynet

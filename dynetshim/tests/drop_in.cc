@@ -1,0 +1,112 @@
+// What programs for DyNet lean on without naming it: forward declarations, headers that come along,
+// macros, flags, texts.
+namespace dynet {
+class Model;
+class ParameterCollection;
+} // namespace dynet
+
+#include <dynet/dynet.h>
+#include <dynet/except.h>
+#include <dynet/init.h>
+
+#include "check.h"
+
+using namespace dynet;
+
+namespace {
+
+size_t parameters_of(Model &m); // a program's own function over the forward declaration
+
+std::string printed(const Dim &d, std::vector<float> values) {
+  std::ostringstream os;
+  os << Tensor(d, values.data(), default_device, DeviceMempool::NONE);
+  return os.str();
+}
+
+void check_positive(int n) { DYNET_ARG_CHECK(n > 0, "needs a positive number, got " << n); }
+void fail(int n) {
+  if (n > 0)
+    DYNET_RUNTIME_ERR("failed " << n << " times")
+}
+
+} // namespace
+
+TEST(a_model_is_a_class) {
+  Model m;
+  m.add_parameters({2});
+  EQUAL(parameters_of(m), 1u);
+  ParameterCollection &same = m;
+  EQUAL(same.size(), 1u);
+}
+
+namespace {
+size_t parameters_of(Model &m) { return m.size(); }
+} // namespace
+
+// dynet.h brings these headers with it, as DyNet's does: this file includes none of them.
+TEST(standard_headers_come_along) {
+  std::vector<int> v = {3, 1, 2};
+  std::sort(v.begin(), v.end());
+  std::map<std::string, int> map;
+  std::set<int> set(v.begin(), v.end());
+  std::ostringstream text;
+  map["a"] = static_cast<int>(std::strlen("abc"));
+  text << v[0] << map["a"] << set.size() << std::endl;
+  EQUAL(text.str(), "133\n");
+  CHECK(std::cout.good() && std::cerr.good());
+}
+
+TEST(macros_throw) {
+  THROWS(std::invalid_argument, "needs a positive number, got -3", check_positive(-3));
+  check_positive(3);
+  THROWS(std::runtime_error, "failed 2 times", fail(2));
+  fail(0);
+  DYNET_ASSERT(false, "is off");
+  THROWS(std::runtime_error, "sort is not implemented for GPUs", DYNET_NO_CUDA_IMPL_ERROR("sort"));
+  THROWS(std::invalid_argument, "bad", DYNET_INVALID_ARG("bad"));
+}
+
+// Texts of Eigen's operator<<.
+TEST(tensors_print_aligned) {
+  EQUAL(printed({2}, {.5f, -1}), "0.5\n -1");
+  EQUAL(printed({2, 2}, {1, -20, 300, 4}), "  1 300\n-20   4");
+  EQUAL(printed({1, 3}, {1, 2, 3}), "1 2 3");
+  EQUAL(printed({1}, {1e-10f}), "1e-10");
+  std::ostringstream fixed;
+  std::vector<float> values = {1, 22.5f};
+  fixed << std::fixed;
+  fixed.precision(1);
+  fixed << Tensor({2}, values.data(), default_device, DeviceMempool::NONE);
+  EQUAL(fixed.str(), " 1.0\n22.5");
+}
+
+TEST(the_debug_flag_of_autobatching_is_taken) {
+  std::vector<std::string> words = {
+      "program", "--dynet-autobatch-debug", "1", "--dynet_mem=5", "--dynet-autobatch", "1", "mine"};
+  std::vector<char *> av;
+  for (std::string &w : words)
+    av.push_back(&w[0]);
+  av.push_back(nullptr);
+  int argc = static_cast<int>(words.size());
+  char **argv = av.data();
+  DynetParams p = extract_dynet_params(argc, argv);
+  EQUAL(argc, 2);
+  EQUAL(argv[1], "mine");
+  EQUAL(p.autobatch, 1);
+}
+
+TEST(project_weights_prints_the_norm) {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({2}, ParameterInitFromVector({3, 4}));
+  std::ostringstream to;
+  std::streambuf *old = std::cerr.rdbuf(to.rdbuf());
+  m.project_weights();
+  std::cerr.rdbuf(old);
+  EQUAL(to.str(), "NORM: 5\n");
+  EQUAL(as_vector(*p.values())[1], 4);
+}
+
+int main(int argc, char **argv) {
+  initialize(argc, argv);
+  return tests::run_tests();
+}
