@@ -91,6 +91,8 @@ bool handle_has(const record &r) {
   return !r.fn.empty();
 #else
   const bool no_state = r.fn == "SimpleSGDTrainer" || r.fn == "CyclicalSGDTrainer";
+  if (r.has("moving_average"))
+    return false;
   return !r.fn.empty() && (no_state || !r.has("restart_before_step"));
 #endif
 }
@@ -130,10 +132,33 @@ std::unique_ptr<Trainer> make_trainer(const record &r, ParameterCollection &m) {
   return std::unique_ptr<Trainer>(t);
 }
 
+void keep_average(Trainer &trainer, const record &r) {
+  const unsigned frequency = r.natural("moving_average_update_freq");
+  if (r.word("moving_average_kind") == "exponential")
+    trainer.exponential_moving_average(r.number("moving_average_beta"), frequency);
+  else
+    trainer.cumulative_moving_average(frequency);
+}
+
+// The parameters as the moving average, with its bias corrected, and as themselves again.
+void compare_averages(const std::string &at, Trainer &trainer, const small_model &model,
+                      const record &r, const tolerance &allowed) {
+  for (const char *key : {"average", "corrected", "back"}) {
+    const std::vector<const line *> lines = r.all(key);
+    if (lines.empty())
+      continue;
+    trainer.swap_params_to_weights();
+    if (std::string(key) != "back")
+      trainer.swap_params_to_moving_average(true, std::string(key) == "corrected");
+    for (const line *l : lines)
+      compare(at + key + " " + l->words[0], model.stored(l->words[0]), l->numbers(1), allowed);
+  }
+}
+
 } // namespace
 
 void run_trainer(const record &r, training by) {
-  if (r.has("moving_average") || (by != training::calls && !handle_has(r)))
+  if (by != training::calls && !handle_has(r))
     throw not_implemented();
   small_model model(r);
   model.m.set_weight_decay_lambda(r.number("weight_decay_lambda"));
@@ -143,6 +168,8 @@ void run_trainer(const record &r, training by) {
   trainer.clipping_enabled = r.natural("clipping_enabled") != 0;
   trainer.clip_threshold = r.number("clip_threshold");
   trainer.sparse_updates_enabled = r.natural("sparse_updates_enabled") != 0;
+  if (r.has("moving_average"))
+    keep_average(trainer, r);
   std::unique_ptr<vpps::handle> hndl;
   if (by != training::calls)
     hndl.reset(new vpps::handle(model.m, trainer));
@@ -187,4 +214,5 @@ void run_trainer(const record &r, training by) {
               after(step, r));
     }
   }
+  compare_averages(way, trainer, model, r, after(step, r));
 }

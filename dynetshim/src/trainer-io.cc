@@ -9,35 +9,12 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "trainer_state.h"
 #include "vpps/c_numbers.hpp"
 
 namespace dynet {
 
 namespace {
-
-// How many vectors a rule remembers of a parameter, by vpps_rule.
-const size_t vectors_of_rule[] = {0, 1, 1, 2, 1, 2, 3, 1};
-
-// The engine's memory of a trainer, parameter by parameter: first the dense ones, then tables.
-struct remembered {
-  size_t dense, vectors;
-  std::vector<uint32_t> ids;
-  std::vector<size_t> sizes;
-  std::vector<std::vector<float>> state; // vectors one after the other
-
-  remembered(const ParameterCollection &m, uint32_t rule)
-      : dense(m.unexposed_parameters().size()), vectors(vectors_of_rule[rule]) {
-    for (const auto &p : m.unexposed_parameters())
-      add(p->id, p->dim.size());
-    for (const auto &p : m.unexposed_tables())
-      add(p->id, p->all_dim.size());
-  }
-  void add(uint32_t id, size_t size) {
-    ids.push_back(id);
-    sizes.push_back(size);
-    state.emplace_back(vectors * size);
-  }
-};
 
 // Numbers have a sign, counts have none.
 void header(std::ostream &os, const std::string &name, size_t dense, size_t tables) {
@@ -45,7 +22,7 @@ void header(std::ostream &os, const std::string &name, size_t dense, size_t tabl
 }
 
 // One vector of parameters [from, to).
-void write_vectors(std::ostream &os, const char *kind, const remembered &r, size_t vector,
+void write_vectors(std::ostream &os, const char *kind, const RuleState &r, size_t vector,
                    size_t from, size_t to) {
   for (size_t i = from; i < to; i++) {
     os << std::noshowpos << kind << ' ' << r.sizes[i] << ' ' << std::showpos;
@@ -106,7 +83,7 @@ private:
   std::istream &in_;
 };
 
-void read_vectors(reading &in, const char *kind, remembered &r, size_t vector, size_t from,
+void read_vectors(reading &in, const char *kind, RuleState &r, size_t vector, size_t from,
                   size_t to) {
   for (size_t i = from; i < to; i++) {
     in.word(kind);
@@ -119,6 +96,34 @@ void read_vectors(reading &in, const char *kind, remembered &r, size_t vector, s
   }
 }
 
+// What the first line of a file says of the moving average.
+struct Averaging {
+  float beta;
+  MovingAverage mode;
+  bool swapped, saved;
+  unsigned frequency, updates;
+};
+
+Averaging read_averaging(reading &in) {
+  Averaging a = Averaging();
+  a.beta = in.number("beta of the average");
+  std::istringstream mode(in.word());
+  try {
+    mode >> a.mode;
+  } catch (const std::runtime_error &e) {
+    reading::fail(e.what());
+  }
+  a.swapped = in.number("mark of a swap") != 0;
+  a.saved = in.number("mark of saved weights") != 0;
+  const size_t most = 0xffffffffu;
+  a.frequency = static_cast<unsigned>(in.count(most, "updates from average to average"));
+  a.updates = static_cast<unsigned>(in.count(most, "updates of the average"));
+  if (a.frequency == 0)
+    reading::fail("an update frequency of 0");
+  in.line();
+  return a;
+}
+
 uint32_t bits_of(real x) {
   uint32_t bits;
   std::memcpy(&bits, &x, sizeof bits);
@@ -128,24 +133,38 @@ uint32_t bits_of(real x) {
 } // namespace
 
 void Trainer::save(std::ostream &to) {
+  if (inherited_)
+    engine_trainer();
   vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
   describe(o);
-  remembered r(own_, o.rule);
+  RuleState r(own_, RuleState::vectors_of(o.rule));
   // Before the first update there is nothing to remember; of parameters made since, neither.
   const size_t dense = parameters_, tables = tables_;
-  uint64_t made = 0; // batches that failed count in `updates` only
   if (trainer_ != nullptr)
-    check(vpps_trainer_updates(trainer_, &made));
-  for (size_t i = 0; r.vectors && i < r.ids.size(); i++)
-    if (i < dense || (i >= r.dense && i < r.dense + tables))
-      check(vpps_trainer_read_state(trainer_, r.ids[i], r.state[i].size(), r.state[i].data()));
+    r.read(trainer_, dense, tables); // batches that failed count in `updates` only
 
   std::ostringstream text;
   text.imbue(std::locale::classic());
   text << std::scientific << std::setprecision(8);
   header(text, "Trainer", dense, tables);
   text << learning_rate << ' ' << clipping_enabled << ' ' << clip_threshold << ' '
-       << static_cast<real>(made) << ' ' << 0.0f << " None +0 +0 1 0\n[MA:FALSE]\n";
+       << static_cast<real>(r.updates) << ' ' << ema_beta << ' ' << ma_mode << ' '
+       << ma_params_swapped << ' ' << ma_params_saved << ' ' << ma_update_freq << ' ' << ma_updates
+       << '\n';
+  if (ma_mode == MovingAverage::None || ma_params_swapped) {
+    text << "[MA:FALSE]\n";
+  } else {
+    text << "[MA:TRUE]\n";
+    header(text, "MA", ma_p.size(), ma_lp.size());
+    RuleState averages(own_, 1);
+    for (size_t i = 0; i < ma_p.size(); i++)
+      averages.state[i] = as_vector(ma_p[i].h);
+    for (size_t i = 0; i < ma_lp.size(); i++)
+      averages.state[averages.dense + i] = as_vector(ma_lp[i].all_h);
+    write_vectors(text, "#Parameter#", averages, 0, 0, ma_p.size());
+    write_vectors(text, "#LookupParameter#", averages, 0, averages.dense,
+                  averages.dense + ma_lp.size());
+  }
   if (const char *name = saved_as()) {
     header(text, name, dense, tables);
     for (size_t k = 0; k < r.vectors; k++)
@@ -162,7 +181,7 @@ void Trainer::populate(std::istream &from) {
   const vpps::c_numbers in_c;
   vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
   describe(o);
-  remembered r(own_, o.rule);
+  RuleState r(own_, RuleState::vectors_of(o.rule));
   const size_t all_tables = r.ids.size() - r.dense;
   reading in(from);
   in.word("#Trainer#");
@@ -174,14 +193,25 @@ void Trainer::populate(std::istream &from) {
   const real made = in.number("number of updates");
   if (!(made >= 0 && made <= 9007199254740992.0f)) // 2^53, as many as the engine counts
     reading::fail("a number of updates that cannot be");
-  in.line();
+  const Averaging averaging = read_averaging(in);
   std::stringstream old_rule; // comes back if the engine refuses what the text says
   old_rule.imbue(std::locale::classic());
   old_rule << std::setprecision(9);
   save_rule(old_rule);
-  if (in.word() != "[MA:FALSE]")
-    reading::fail("no [MA:FALSE] (moving averages of parameters are not known here)");
+  const std::string mark = in.word();
+  if (mark != "[MA:FALSE]" && mark != "[MA:TRUE]")
+    reading::fail("'" + mark + "' where [MA:FALSE] or [MA:TRUE] should be");
   in.line();
+  RuleState averages(own_, 1);
+  size_t averaged = 0, averaged_tables = 0;
+  if (mark == "[MA:TRUE]") {
+    in.word("#MA#");
+    averaged = in.count(r.dense, "parameters");
+    averaged_tables = in.count(all_tables, "tables");
+    read_vectors(in, "#Parameter#", averages, 0, 0, averaged);
+    read_vectors(in, "#LookupParameter#", averages, 0, r.dense, r.dense + averaged_tables);
+    in.line();
+  }
   if (const char *name = saved_as()) {
     in.word(std::string("#") + name + "#");
     const size_t dense = in.count(r.dense, "parameters");
@@ -213,9 +243,22 @@ void Trainer::populate(std::istream &from) {
     read_rule(old_rule);
     reading::fail(e.what());
   }
-  for (size_t i = 0; r.vectors && i < r.ids.size(); i++)
-    check(vpps_trainer_write_state(trainer_, r.ids[i], r.state[i].size(), r.state[i].data()));
-  check(vpps_trainer_set_updates(trainer_, static_cast<uint64_t>(made)));
+  r.updates = static_cast<uint64_t>(made);
+  r.write(trainer_);
+
+  ema_beta = averaging.beta;
+  ma_mode = averaging.mode;
+  ma_params_swapped = averaging.swapped;
+  ma_params_saved = averaging.saved;
+  ma_update_freq = averaging.frequency;
+  ma_updates = averaging.updates;
+  if (mark == "[MA:TRUE]") {
+    shadow(ma_p, ma_lp);
+    for (size_t i = 0; i < averaged; i++)
+      TensorTools::set_elements(ma_p[i].h, averages.state[i]);
+    for (size_t i = 0; i < averaged_tables; i++)
+      TensorTools::set_elements(ma_lp[i].all_h, averages.state[r.dense + i]);
+  }
 }
 
 void Trainer::populate(std::istream &from, real lr) {
@@ -224,6 +267,9 @@ void Trainer::populate(std::istream &from, real lr) {
 }
 
 void Trainer::save_fields(std::ostream &os) const {
+  if (ma_mode != MovingAverage::None)
+    throw std::runtime_error("a checkpoint has no moving averages of parameters: use "
+                             "Trainer::save() and TextFileSaver");
   for (real x :
        {learning_rate, clip_threshold, clips, updates, clips_since_status, updates_since_status})
     os << bits_of(x) << ' ';
@@ -311,10 +357,10 @@ bool CyclicalSGDTrainer::read_rule(std::istream &is) {
 
 // The first two are DyNet's intermediate results of its last update.
 void EGTrainer::save_rule(std::ostream &os) const {
-  const CyclicalRate none(0, 0, 0, 0), &c = rate_ ? *rate_ : none;
+  const CyclicalRate none(0, 0, 0, 0), &c = cyclical_ ? rate_ : none;
   os << 0.0f << ' ' << 0.0f << ' ' << momentum << ' ';
   save_rate(os, c);
-  os << std::showpos << ' ' << bool(rate_);
+  os << std::showpos << ' ' << cyclical_;
 }
 bool EGTrainer::read_rule(std::istream &is) {
   real z, m;
@@ -323,7 +369,8 @@ bool EGTrainer::read_rule(std::istream &is) {
   if (!(is >> z >> z >> m) || !read_rate(is, c) || !(is >> cyclical))
     return false;
   momentum = m;
-  rate_.reset(cyclical ? new CyclicalRate(c) : nullptr);
+  rate_ = c;
+  cyclical_ = cyclical != 0;
   return true;
 }
 

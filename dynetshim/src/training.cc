@@ -4,6 +4,8 @@
 #include <cmath>
 #include <iostream>
 
+#include "trainer_state.h"
+
 namespace dynet {
 
 static bool same(const vpps_trainer_options &a, const vpps_trainer_options &b) {
@@ -16,8 +18,85 @@ static bool same(const vpps_trainer_options &a, const vpps_trainer_options &b) {
 Trainer::Trainer(ParameterCollection &m, real learning_rate)
     : learning_rate(learning_rate), clipping_enabled(true), clip_threshold(5), clips(0), updates(0),
       clips_since_status(0), updates_since_status(0), sparse_updates_enabled(true), model(&m),
-      own_(m), engine_(engine("a Trainer is made")), trainer_(nullptr), parameters_(0), tables_(0),
-      sent_() {}
+      ema_beta(0), ma_mode(MovingAverage::None), ma_params_swapped(false), ma_params_saved(false),
+      ma_update_freq(1), ma_updates(0), own_(m), engine_(engine("a Trainer is made")),
+      trainer_(nullptr), parameters_(0), tables_(0), sent_() {}
+
+// What a trainer has but for the engine's part.
+void Trainer::take_fields(const Trainer &o) {
+  learning_rate = o.learning_rate;
+  clipping_enabled = o.clipping_enabled;
+  clip_threshold = o.clip_threshold;
+  clips = o.clips;
+  updates = o.updates;
+  clips_since_status = o.clips_since_status;
+  updates_since_status = o.updates_since_status;
+  sparse_updates_enabled = o.sparse_updates_enabled;
+  model = o.model;
+  ema_beta = o.ema_beta;
+  ma_mode = o.ma_mode;
+  ma_params_swapped = o.ma_params_swapped;
+  ma_params_saved = o.ma_params_saved;
+  ma_update_freq = o.ma_update_freq;
+  ma_updates = o.ma_updates;
+  ma_p = o.ma_p;
+  ma_lp = o.ma_lp;
+  ma_saved_p = o.ma_saved_p;
+  ma_saved_lp = o.ma_saved_lp;
+  own_ = o.own_;
+  engine_ = o.engine_;
+}
+
+std::shared_ptr<const RuleState> Trainer::rule_state() const {
+  if (trainer_ == nullptr)
+    return inherited_;
+  vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
+  describe(o);
+  std::shared_ptr<RuleState> s = std::make_shared<RuleState>(own_, RuleState::vectors_of(o.rule));
+  s->read(trainer_, parameters_, tables_);
+  return s;
+}
+
+Trainer::Trainer(const Trainer &o)
+    : trainer_(nullptr), parameters_(0), tables_(0), sent_(), inherited_(o.rule_state()) {
+  take_fields(o);
+}
+
+Trainer::Trainer(Trainer &&o)
+    : trainer_(o.trainer_), parameters_(o.parameters_), tables_(o.tables_), sent_(o.sent_),
+      inherited_(o.inherited_) {
+  take_fields(o);
+  o.trainer_ = nullptr;
+  o.inherited_.reset();
+  o.parameters_ = o.tables_ = 0;
+}
+
+Trainer &Trainer::operator=(const Trainer &o) {
+  if (this == &o)
+    return *this;
+  inherited_ = o.rule_state();
+  vpps_trainer_destroy(trainer_);
+  trainer_ = nullptr;
+  parameters_ = tables_ = 0;
+  take_fields(o);
+  return *this;
+}
+
+Trainer &Trainer::operator=(Trainer &&o) {
+  if (this == &o)
+    return *this;
+  vpps_trainer_destroy(trainer_);
+  trainer_ = o.trainer_;
+  parameters_ = o.parameters_;
+  tables_ = o.tables_;
+  sent_ = o.sent_;
+  inherited_ = o.inherited_;
+  take_fields(o);
+  o.trainer_ = nullptr;
+  o.inherited_.reset();
+  o.parameters_ = o.tables_ = 0;
+  return *this;
+}
 
 Trainer::~Trainer() { vpps_trainer_destroy(trainer_); }
 
@@ -35,6 +114,9 @@ vpps_trainer *Trainer::engine_trainer() {
   if (trainer_ == nullptr) {
     std::vector<uint32_t> ids = own_.engine_ids();
     check(vpps_trainer_create(engine_->raw, &o, ids.data(), ids.size(), &trainer_));
+    if (inherited_)
+      inherited_->write(trainer_);
+    inherited_.reset();
   } else {
     if (!same(o, sent_))
       check(vpps_trainer_set(trainer_, &o));
@@ -79,6 +161,8 @@ void Trainer::update() {
 }
 
 void Trainer::updated_by_engine() {
+  const bool averages =
+      ma_mode != MovingAverage::None && static_cast<unsigned>(updates) % ma_update_freq == 0;
   ++updates;
   ++updates_since_status;
   for (auto &p : own_.unexposed_parameters())
@@ -88,6 +172,8 @@ void Trainer::updated_by_engine() {
     if (p->updated)
       p->nonzero_grad = p->all_updated = false;
   after_update();
+  if (averages)
+    average();
 }
 
 void Trainer::update_epoch(real) {
@@ -96,6 +182,8 @@ void Trainer::update_epoch(real) {
 
 // The state is in the engine, from the first update on.
 void Trainer::restart() {
+  if (trainer_ != nullptr || inherited_)
+    engine_trainer();
   if (trainer_ != nullptr)
     check(vpps_trainer_restart(trainer_));
 }
@@ -168,12 +256,13 @@ void EGTrainer::describe(vpps_trainer_options &o) const {
 
 void EGTrainer::enableCyclicalLR(float learning_rate_min, float learning_rate_max, float step_size,
                                  float gamma) {
-  rate_.reset(new CyclicalRate(learning_rate_min, learning_rate_max, step_size, gamma));
+  rate_ = CyclicalRate(learning_rate_min, learning_rate_max, step_size, gamma);
+  cyclical_ = true;
 }
 
 void EGTrainer::after_update() {
-  if (rate_)
-    learning_rate = rate_->next();
+  if (cyclical_)
+    learning_rate = rate_.next();
 }
 
 } // namespace dynet

@@ -225,7 +225,9 @@ TEST(a_damaged_text_changes_nothing) {
   THROWS(std::runtime_error, "3 parameters, but the model has 1", y.read(with("# 1 1", "# 3 1")));
   THROWS(std::runtime_error, "#Parameter# of 5 numbers, not 2",
          y.read(with("#Parameter# 2", "#Parameter# 5")));
-  THROWS(std::runtime_error, "moving averages", y.read(with("[MA:FALSE]", "[MA:TRUE]")));
+  THROWS(std::runtime_error, "where '#MA#' should be", y.read(with("[MA:FALSE]", "[MA:TRUE]")));
+  THROWS(std::runtime_error, "where [MA:FALSE] or [MA:TRUE]", y.read(with("[MA:FALSE]", "[MA:]")));
+  THROWS(std::runtime_error, "no moving average", y.read(with("None", "Nothing")));
   THROWS(std::runtime_error, "'#AdamTrainer#' where '#MomentumSGDTrainer#'", momentum.read(good));
   for (const char *updates : {"-1.00000000e+00", "+1.00000000e+30"})
     THROWS(

@@ -13,6 +13,7 @@ import (
 //	param NAME TENSOR                                    W, b and the table E, at first
 //	step LOSS LEARNING_RATE GRAD_NORM CLIPS WEIGHT_DECAY
 //	grad NAME, stored NAME, effective NAME               of each step
+//	average NAME, corrected NAME, back NAME              the moving average, bias-corrected, and values swapped back
 func trainerSteps(w io.Writer, record []byte, wanted func(string) bool) error {
 	var c struct {
 		Case, Trainer   string
@@ -28,12 +29,14 @@ func trainerSteps(w io.Writer, record []byte, wanted func(string) bool) error {
 			WeightDecay              json.Number `json:"weight_decay"`
 			Grads, Stored, Effective map[string]numbers
 		}
+		Average   map[string]numbers `json:"moving_average"`
+		Corrected map[string]numbers `json:"moving_average_bias_corrected"`
+		Back      map[string]numbers `json:"swapped_back"`
 	}
 	if err := decode(record, &c); err != nil {
 		return err
 	}
-	_, averages := c.Settings["moving_average"]
-	if !wanted(c.Trainer) || averages && !wanted("moving_average") {
+	if !wanted(c.Trainer) {
 		return nil
 	}
 	fmt.Fprintf(w, "case trainer %s %s\n", c.Trainer, c.Case)
@@ -50,6 +53,16 @@ func trainerSteps(w io.Writer, record []byte, wanted func(string) bool) error {
 		fmt.Fprintf(w, "step %s %s %s %s %s\n", s.Loss, s.LearningRate, s.GradNorm, s.Clips, s.WeightDecay)
 		for _, n := range names {
 			fmt.Fprintf(w, "grad %s%s\nstored %s%s\neffective %s%s\n", n, s.Grads[n], n, s.Stored[n], n, s.Effective[n])
+		}
+	}
+	for _, n := range names {
+		for _, of := range []struct {
+			key    string
+			values map[string]numbers
+		}{{"average", c.Average}, {"corrected", c.Corrected}, {"back", c.Back}} {
+			if values, ok := of.values[n]; ok {
+				fmt.Fprintf(w, "%s %s%s\n", of.key, n, values)
+			}
 		}
 	}
 	_, err := fmt.Fprintln(w, "end")

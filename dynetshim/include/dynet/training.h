@@ -8,17 +8,42 @@
 #ifndef DYNET_TRAINING_H
 #define DYNET_TRAINING_H
 
-#include <iosfwd>
+#include <iostream>
 #include <memory>
 #include <vector>
 
 #include "dynet/model.h"
+#include "dynet/shadow-params.h"
 
 namespace dynet {
 
-/// What all trainers have in common.
+/// Which average of the parameters a trainer keeps.
+enum class MovingAverage {
+  None,       ///< none
+  Cumulative, ///< the mean of all values so far
+  Exponential ///< a = beta*a + (1-beta)*p, from 0 on
+};
+/// Prints None, Cumulative or Exponential.
+std::ostream &operator<<(std::ostream &os, const MovingAverage &average);
+/// Reads what operator<< prints. Another word: std::runtime_error.
+std::istream &operator>>(std::istream &is, MovingAverage &average);
+
+struct RuleState;
+
+/// What all trainers have in common. A copy goes on from what the rule remembers, and remembers for
+/// itself from then on; both have the same parameters.
 class Trainer {
 public:
+  ///@{
+  /// Copies all of it. A copy of what the rule remembers waits for the batches in flight.
+  Trainer(const Trainer &o);
+  Trainer &operator=(const Trainer &o);
+  ///@}
+  ///@{
+  /// Takes over what the rule remembers. The other one is then as if it had made no update.
+  Trainer(Trainer &&o);
+  Trainer &operator=(Trainer &&o);
+  ///@}
   virtual ~Trainer();
 
   /// Applies the gradients to the parameters that are updated, and clears those gradients. A norm
@@ -37,14 +62,32 @@ public:
   /// parameter.
   virtual void save(std::ostream &os);
   ///@{
-  /// Reads what save() has written, and DyNet's files, except those with moving averages. The model
-  /// must have as many parameters, of the same sizes. lr: the learning rate from now on. Text that
-  /// cannot be read: std::runtime_error, and nothing has changed.
+  /// Reads what save() has written, and DyNet's files. The model must have as many parameters, of
+  /// the same sizes. lr: the learning rate from now on. Text that cannot be read:
+  /// std::runtime_error, and nothing has changed.
   virtual void populate(std::istream &is);
   void populate(std::istream &is, real lr);
   ///@}
   /// Prints "[lr=... clips=... updates=...] " to std::cerr: counts since the last status().
   void status();
+
+  /// Which average of the parameters is kept.
+  MovingAverage moving_average() { return ma_mode; }
+  ///@{
+  /// Keeps an average of the stored values, brought up to date at the first update and after each
+  /// update_freq further ones, in host memory: such an update waits and reads all parameters. After
+  /// the first update, or with a frequency of 0: std::runtime_error.
+  void exponential_moving_average(float beta, unsigned update_freq = 1u);
+  void cumulative_moving_average(unsigned update_freq = 1u);
+  ///@}
+  /// Sets the parameters to their averages, unless they are. save_weights: their values come back
+  /// by swap_params_to_weights(), or at the next update of the average. bias_correction: divides an
+  /// exponential average by 1 - beta^(updates of the average). No average, or none yet:
+  /// std::runtime_error.
+  void swap_params_to_moving_average(bool save_weights = true, bool bias_correction = false);
+  /// Sets the parameters to the values from before the swap, if there was one. They were not saved:
+  /// std::runtime_error.
+  void swap_params_to_weights();
 
   real learning_rate;      ///< the rate of the next update
   bool clipping_enabled;   ///< whether gradients are scaled down to a global norm of clip_threshold
@@ -57,7 +100,8 @@ public:
 
   ParameterCollection *model; ///< the collection it was made with
 
-  /// Writes what the engine does not know of, as text. Not DyNet's: for vpps::checkpoint.
+  /// Writes what the engine does not know of, as text. With a moving average: std::runtime_error.
+  /// Not DyNet's: for vpps::checkpoint.
   void save_fields(std::ostream &os) const;
   /// Reads what save_fields() has written: all of it, or nothing, and then returns false. Not
   /// DyNet's.
@@ -83,16 +127,32 @@ protected:
   /// Reads them; false if the text is something else.
   virtual bool read_rule(std::istream &) { return true; }
 
+  real ema_beta;                             ///< beta of the exponential average
+  MovingAverage ma_mode;                     ///< which average is kept
+  bool ma_params_swapped;                    ///< whether the parameters are the averages
+  bool ma_params_saved;                      ///< whether their values were saved then
+  unsigned ma_update_freq;                   ///< updates from one update of the average to the next
+  unsigned ma_updates;                       ///< updates of the average so far
+  std::vector<ShadowParameters> ma_p;        ///< [parameter]: averages
+  std::vector<ShadowLookupParameters> ma_lp; ///< [table]: averages
+  std::vector<ShadowParameters> ma_saved_p;  ///< [parameter]: values before the swap
+  std::vector<ShadowLookupParameters> ma_saved_lp; ///< [table]: values before the swap
+
 private:
-  Trainer(const Trainer &);
-  Trainer &operator=(const Trainer &);
   void tell_updated(ParameterStorageBase &p);
+  void take_fields(const Trainer &o);
+  std::shared_ptr<const RuleState> rule_state() const;
+  void average_over(MovingAverage mode, float beta, unsigned update_freq);
+  void average();
+  void shadow(std::vector<ShadowParameters> &p, std::vector<ShadowLookupParameters> &lp) const;
 
   ParameterCollection own_; // keeps the parameters alive
   std::shared_ptr<Engine> engine_;
   vpps_trainer *trainer_;
   size_t parameters_, tables_; // how many the engine's trainer knows
   vpps_trainer_options sent_;
+  std::shared_ptr<const RuleState>
+      inherited_; // for the engine's trainer that is to be made; or null
 };
 
 /// p -= learning_rate * g.
@@ -254,7 +314,7 @@ class EGTrainer : public Trainer {
 public:
   /// With momentum mom, in [0,1). ne counts for nothing, as in DyNet.
   explicit EGTrainer(ParameterCollection &m, real rate = 0.1, real mom = 0.9, real ne = 0.0)
-      : Trainer(m, rate), momentum(mom) {
+      : Trainer(m, rate), momentum(mom), rate_(0, 0, 0, 0), cyclical_(false) {
     (void)ne;
   }
   /// From the second update on the learning rate goes up and down, beginning at the lower bound:
@@ -271,7 +331,8 @@ protected:
   void after_update() override;
 
 private:
-  std::unique_ptr<CyclicalRate> rate_; // null: constant
+  CyclicalRate rate_;
+  bool cyclical_; // whether rate_ counts
 };
 
 } // namespace dynet
