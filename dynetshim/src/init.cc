@@ -10,6 +10,7 @@
 #include "dynet/devices.h"
 #include "dynet/engine.h"
 #include "dynet/except.h"
+#include "dynet/timing.h"
 #include "vpps/c_numbers.hpp"
 #include "vpps/options.hpp"
 
@@ -20,6 +21,7 @@ Device *default_device = nullptr;
 float default_weight_decay_lambda = 0;
 int autobatch_flag = 0;
 int profiling_flag = 0;
+NamedTimer timer;
 
 namespace {
 
@@ -242,6 +244,16 @@ void throw_failure(vpps_status status) {
   default:
     throw std::runtime_error(text);
   }
+}
+
+void show_pool_mem_info() {
+  if (!the_engine)
+    return;
+  size_t needed = 0;
+  check(vpps_memory_report(the_engine->raw, nullptr, 0, &needed));
+  std::string text(needed + 64, 0); // it may grow meanwhile
+  check(vpps_memory_report(the_engine->raw, &text[0], text.size(), &needed));
+  std::cerr << text.c_str();
 }
 
 DeviceManager *get_device_manager() {

@@ -246,6 +246,13 @@ void LookupParameterStorage::accumulate_grad(unsigned index, const Tensor &d) {
   accumulate(d.v, static_cast<size_t>(index) * dim.size(), dim.size());
 }
 
+void LookupParameterStorage::accumulate_grads(unsigned n, const unsigned *ids, const unsigned *,
+                                              float *g) {
+  for (unsigned i = 0; i < n; ++i)
+    accumulate(g + static_cast<size_t>(i) * dim.size(), static_cast<size_t>(ids[i]) * dim.size(),
+               dim.size());
+}
+
 std::unordered_set<unsigned> LookupParameterStorage::non_zero_grads() const {
   uint64_t count = 0;
   int all = 0;

@@ -234,6 +234,28 @@ void TensorTools::accumulate(Tensor &v, const Tensor &v_src) {
     v.v[i] += checked(v_src)[i];
 }
 
+void TensorTools::logsumexp(const Tensor &x, Tensor &m, Tensor &z, unsigned d) {
+  checked(x);
+  const size_t left = d < x.d.nd ? x.d.size() / x.d.d[d] : 0;
+  if (x.d.bd != 1 || x.d.nd > 2 || left == 0 || m.d.size() != left || z.d.size() != left)
+    throw std::invalid_argument("logsumexp: needs a vector or matrix without a batch, one of its "
+                                "axes, and results of the size that is left");
+  checked(m);
+  checked(z);
+  along(x.d, d, [&](size_t base, size_t stride, size_t length, size_t outer, size_t inner) {
+    const float *line = x.v + base;
+    float most = line[0];
+    for (size_t i = 1; i < length; ++i)
+      most = std::max(most, line[i * stride]);
+    double sum = 0;
+    for (size_t i = 0; i < length; ++i)
+      sum += std::exp(static_cast<double>(line[i * stride] - most));
+    const size_t to = outer * stride + inner;
+    m.v[to] = most;
+    z.v[to] = most + static_cast<float>(std::log(sum));
+  });
+}
+
 std::pair<Tensor, IndexTensor> TensorTools::topk(const Tensor &v, unsigned dim, unsigned num) {
   IndexTensor indices = argmax(v, dim, num);
   // The values live as long as the process: Tensor owns nothing. As in DyNet, whose

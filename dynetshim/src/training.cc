@@ -176,6 +176,19 @@ void Trainer::updated_by_engine() {
     average();
 }
 
+float Trainer::clip_gradients() {
+  if (!clipping_enabled)
+    return 1;
+  const float norm = own_.gradient_l2_norm();
+  if (!std::isfinite(norm))
+    throw std::runtime_error("clip_gradients: the norm of the gradients is NaN or infinite");
+  if (norm <= clip_threshold)
+    return 1;
+  ++clips;
+  ++clips_since_status;
+  return clip_threshold / norm;
+}
+
 void Trainer::update_epoch(real) {
   std::cerr << "Trainer::update_epoch does nothing; change learning_rate instead.\n";
 }

@@ -29,6 +29,8 @@ public:
   /// Describes a device; opens nothing.
   Device(int id, DeviceType kind, const std::string &its_name)
       : device_id(id), type(kind), name(its_name) {}
+  /// Does nothing, as in DyNet on a CPU: dynet::reset_rng() seeds.
+  void reset_rng(unsigned) {}
   int device_id;    ///< 0: there is one device
   DeviceType type;  ///< CPU or GPU
   std::string name; ///< "CPU" or "GPU:0"
@@ -54,6 +56,9 @@ private:
 
 /// The process's list of devices. Do not delete it.
 DeviceManager *get_device_manager();
+/// Prints what takes how much of the engine's memory to std::cerr: vpps_memory_report(). Before
+/// initialize(): nothing.
+void show_pool_mem_info();
 
 } // namespace dynet
 #endif

@@ -9,6 +9,7 @@
 namespace dynet {
 
 class Device;
+class NamedTimer;
 
 /// The type of all numbers in tensors.
 typedef float real;
@@ -24,6 +25,8 @@ extern float default_weight_decay_lambda;
 extern int autobatch_flag;
 /// Accepted, without effect: see VPPS_TRACE and VPPS_CLOCKS in vpps.h.
 extern int profiling_flag;
+/// A stopwatch for the program. Nothing here times by it: see VPPS_TRACE. Its class is in timing.h.
+extern NamedTimer timer;
 
 } // namespace dynet
 #endif

@@ -134,6 +134,9 @@ struct LookupParameterStorage : public ParameterStorageBase {
   void accumulate_grad(const Tensor &g);
   /// Adds g to the gradient of row index. Sizes differ, or no such row: std::invalid_argument.
   void accumulate_grad(unsigned index, const Tensor &g);
+  /// Adds n rows of gradients at g, one after the other, to those of rows ids[0] to ids[n-1]. The
+  /// ids on the device count for nothing. No such row: std::invalid_argument.
+  void accumulate_grads(unsigned n, const unsigned *ids, const unsigned *ids_on_device, float *g);
   /// The rows that have a gradient. In DyNet it is a member, not a method.
   std::unordered_set<unsigned> non_zero_grads() const;
   /// Gives `all_values` and `values` their memory.

@@ -1,6 +1,6 @@
 /// \file
 /// Includes dynet.h, for programs that name this header: nodes are recorded words, see
-/// dynet::NodeView.
+/// dynet::Node.
 #ifndef DYNET_NODES_H
 #define DYNET_NODES_H
 #include "dynet/dynet.h"

@@ -53,12 +53,34 @@ struct Tensor {
 /// A tensor of index numbers, which it owns.
 struct IndexTensor {
   /// No indices.
-  IndexTensor() {}
+  IndexTensor() : v(nullptr), device(nullptr), mem_pool(DeviceMempool::NONE) {}
   /// dim.size() indices, column-major with the batch slowest.
   IndexTensor(const Dim &dim, std::vector<Eigen::DenseIndex> indices)
-      : d(dim), values(std::move(indices)) {}
+      : d(dim), values(std::move(indices)), v(values.data()), device(default_device),
+        mem_pool(DeviceMempool::NONE) {}
+  /// A copy of dim.size() indices at memory.
+  IndexTensor(const Dim &dim, const Eigen::DenseIndex *memory, Device *its_device,
+              DeviceMempool pool)
+      : d(dim), values(memory, memory + dim.size()), v(values.data()), device(its_device),
+        mem_pool(pool) {}
+  ///@{
+  /// The same indices in memory of its own.
+  IndexTensor(const IndexTensor &o)
+      : d(o.d), values(o.values), v(values.data()), device(o.device), mem_pool(o.mem_pool) {}
+  IndexTensor &operator=(const IndexTensor &o) {
+    d = o.d;
+    values = o.values;
+    v = values.data();
+    device = o.device;
+    mem_pool = o.mem_pool;
+    return *this;
+  }
+  ///@}
   Dim d;                                 ///< the shape
-  std::vector<Eigen::DenseIndex> values; ///< the indices
+  std::vector<Eigen::DenseIndex> values; ///< the indices. Not DyNet's
+  Eigen::DenseIndex *v;                  ///< where they are
+  Device *device;                        ///< the only device
+  DeviceMempool mem_pool;                ///< none
 };
 
 /// Prints a matrix by rows, a vector with one element in a line, all elements as wide as the
@@ -92,7 +114,7 @@ struct TensorTools {
   /// Draws from *rndeng in memory order: normal.
   static void randomize_normal(Tensor &val, real mean = 0.0f, real stddev = 1.0f);
   /// Draws from *rndeng in memory order: uniform in [left,right).
-  static void randomize_uniform(Tensor &val, real left = 0.0f, real right = 0.0f);
+  static void randomize_uniform(Tensor &val, real left = 0.0f, real right = 1.0f);
   /// Draws from *rndeng a matrix with orthonormal columns, times scale. Not square:
   /// std::runtime_error.
   static void randomize_orthonormal(Tensor &val, real scale = 1.0f);
@@ -112,6 +134,10 @@ struct TensorTools {
   static void copy_elements(Tensor &v, const Tensor &v_src);
   /// Adds all elements of v_src to those of v. Sizes differ: std::invalid_argument.
   static void accumulate(Tensor &v, const Tensor &v_src);
+  /// Sets m to the largest element along axis d of a vector or matrix without a batch, and z to
+  /// log(sum(exp(x))) along that axis. m and z have the size that is left; else, or without such an
+  /// axis: std::invalid_argument.
+  static void logsumexp(const Tensor &x, Tensor &m, Tensor &z, unsigned d = 0);
   /// The positions on axis dim of the num largest elements, the largest first: the shape of v, with
   /// num on that axis. No such axis, or fewer elements: std::invalid_argument.
   static IndexTensor argmax(const Tensor &v, unsigned dim = 0, unsigned num = 1);
@@ -121,6 +147,41 @@ struct TensorTools {
   /// num on that axis. No such axis: std::invalid_argument.
   static IndexTensor categorical_sample_log_prob(const Tensor &v, unsigned dim = 0,
                                                  unsigned num = 1);
+
+  ///@{
+  /// The same as without "_dev". The device counts for nothing: tensors are in host memory.
+  template <class D> static void clip_dev(const D &, Tensor &d, float left, float right) {
+    clip(d, left, right);
+  }
+  template <class D> static void constant_dev(const D &, Tensor &d, float c) { constant(d, c); }
+  template <class D> static void accumulate_dev(const D &, Tensor &v, const Tensor &v_src) {
+    accumulate(v, v_src);
+  }
+  template <class D> static void scale_dev(const D &, Tensor &x, float a, float b) {
+    scale(x, a, b);
+  }
+  template <class D> static void uniform_to_bernoulli_dev(const D &, Tensor &x, float p) {
+    uniform_to_bernoulli(x, p);
+  }
+  template <class D>
+  static IndexTensor argmax_dev(const D &, const Tensor &v, unsigned dim = 0, unsigned num = 1) {
+    return argmax(v, dim, num);
+  }
+  template <class D>
+  static IndexTensor categorical_sample_log_prob_dev(const D &, const Tensor &v, unsigned dim = 0,
+                                                     unsigned num = 1) {
+    return categorical_sample_log_prob(v, dim, num);
+  }
+  template <class D>
+  static void logsumexp_dev(const D &, const Tensor &x, Tensor &m, Tensor &z, unsigned d = 0) {
+    logsumexp(x, m, z, d);
+  }
+  template <class D>
+  static std::pair<Tensor, IndexTensor> topk_dev(const D &, const Tensor &v, unsigned dim = 0,
+                                                 unsigned num = 1) {
+    return topk(v, dim, num);
+  }
+  ///@}
 };
 
 /// A number from *rndeng, uniform in [0,1). Before initialize(): std::invalid_argument.

@@ -50,6 +50,10 @@ public:
   /// that is NaN or infinite: std::runtime_error, and nothing has changed. Right after fb(), which
   /// has applied the gradients: std::runtime_error.
   virtual void update();
+  /// The factor by which the next update() scales the gradients, as their norm is now; counts a
+  /// clip if it is below 1. Gradients stay: update() clips by itself. A norm that is NaN or
+  /// infinite: std::runtime_error.
+  float clip_gradients();
   /// Only warns, as in DyNet; divide learning_rate instead.
   void update_epoch(real r = 1.0);
   ///@{
