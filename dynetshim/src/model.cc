@@ -12,16 +12,12 @@ namespace dynet {
 
 // What copies of a ParameterCollection share. A parameter is listed in its collection
 // and in all those above it; weight decay is the root's.
-struct CollectionState {
+struct CollectionState : public ParameterCollectionStorage {
   std::shared_ptr<CollectionState> parent;                                // null: a root
   std::string name;                                                       // "/", "/sub/"
   std::unordered_map<std::string, int> parameter_names, collection_names; // how often used
-  std::vector<std::shared_ptr<ParameterStorage>> parameters;
-  std::vector<std::shared_ptr<LookupParameterStorage>> tables;
-  std::vector<std::shared_ptr<ParameterStorageBase>> all;
-  L2WeightDecay weight_decay;
 
-  explicit CollectionState(float lambda) : weight_decay(lambda) {}
+  explicit CollectionState(float lambda) : ParameterCollectionStorage(lambda) {}
   CollectionState &root() {
     CollectionState *s = this;
     while (s->parent)
@@ -350,8 +346,8 @@ Parameter ParameterCollection::add_parameters(const Dim &d, const ParameterInit 
       new ParameterStorage(state_->root(), full, d, init, device ? device : default_device));
   p->owner = this;
   for (CollectionState *s = state_.get(); s; s = s->parent.get()) {
-    s->parameters.push_back(p);
-    s->all.push_back(p);
+    s->params.push_back(p);
+    s->all_params.push_back(p);
   }
   return Parameter(p);
 }
@@ -372,8 +368,8 @@ LookupParameter ParameterCollection::add_lookup_parameters(unsigned n, const Dim
       state_->root(), full, n, d, init, device ? device : default_device));
   p->owner = this;
   for (CollectionState *s = state_.get(); s; s = s->parent.get()) {
-    s->tables.push_back(p);
-    s->all.push_back(p);
+    s->lookup_params.push_back(p);
+    s->all_params.push_back(p);
   }
   return LookupParameter(p);
 }
@@ -413,79 +409,80 @@ std::shared_ptr<Storage> named(const std::vector<std::shared_ptr<Storage>> &all,
 
 std::vector<std::shared_ptr<ParameterStorageBase>>
 ParameterCollection::get_parameter_storages_base() const {
-  exposed(state_->parameters);
-  exposed(state_->tables);
-  return state_->all;
+  exposed(state_->params);
+  exposed(state_->lookup_params);
+  return state_->all_params;
 }
 
 std::shared_ptr<ParameterStorage>
 ParameterCollection::get_parameter_storage(const std::string &name) const {
-  return named(state_->root().parameters, name, "parameter");
+  return named(state_->root().params, name, "parameter");
 }
 
 std::vector<std::shared_ptr<ParameterStorage>> ParameterCollection::get_parameter_storages() const {
-  return exposed(state_->parameters);
+  return exposed(state_->params);
 }
 
 std::shared_ptr<LookupParameterStorage>
 ParameterCollection::get_lookup_parameter_storage(const std::string &name) const {
-  return named(state_->root().tables, name, "lookup parameter");
+  return named(state_->root().lookup_params, name, "lookup parameter");
 }
 
 std::vector<std::shared_ptr<LookupParameterStorage>>
 ParameterCollection::get_lookup_parameter_storages() const {
-  return exposed(state_->tables);
+  return exposed(state_->lookup_params);
 }
 
 const std::vector<std::shared_ptr<ParameterStorage>> &ParameterCollection::parameters_list() const {
-  return exposed(state_->parameters);
+  return exposed(state_->params);
 }
 const std::vector<std::shared_ptr<LookupParameterStorage>> &
 ParameterCollection::lookup_parameters_list() const {
-  return exposed(state_->tables);
+  return exposed(state_->lookup_params);
 }
 
 const std::vector<std::shared_ptr<ParameterStorage>> &
 ParameterCollection::unexposed_parameters() const {
-  return state_->parameters;
+  return state_->params;
 }
 const std::vector<std::shared_ptr<LookupParameterStorage>> &
 ParameterCollection::unexposed_tables() const {
-  return state_->tables;
+  return state_->lookup_params;
 }
 
 void ParameterCollection::reset_gradient() {
-  for (auto &p : state_->all)
+  for (auto &p : state_->all_params)
     p->clear();
-  for (auto &p : state_->tables)
+  for (auto &p : state_->lookup_params)
     p->all_updated = false;
 }
 
-float ParameterCollection::gradient_l2_norm() const {
-  double sum = 0;
-  for (auto &p : state_->all) {
-    float s = 0;
-    p->g_squared_l2norm(&s);
-    sum += s;
-  }
-  return static_cast<float>(std::sqrt(sum));
+float ParameterCollection::gradient_l2_norm() const { return state_->gradient_l2_norm(); }
+
+ParameterCollectionStorage &ParameterCollection::get_storage() {
+  get_parameter_storages_base();
+  return *state_;
+}
+const ParameterCollectionStorage &ParameterCollection::get_storage() const {
+  get_parameter_storages_base();
+  return *state_;
 }
 
 size_t ParameterCollection::parameter_count() const {
   size_t n = 0;
-  for (auto &p : state_->all)
+  for (auto &p : state_->all_params)
     n += p->size();
   return n;
 }
 
 size_t ParameterCollection::updated_parameter_count() const {
   size_t n = 0;
-  for (auto &p : state_->all)
+  for (auto &p : state_->all_params)
     n += p->updated ? p->size() : 0;
   return n;
 }
 
-size_t ParameterCollection::size() const { return state_->parameters.size(); }
+size_t ParameterCollection::size() const { return state_->params.size(); }
 const std::string &ParameterCollection::get_fullname() const { return state_->name; }
 
 void ParameterCollection::set_weight_decay_lambda(float lambda) {
@@ -496,9 +493,21 @@ float ParameterCollection::get_weight_decay_lambda() const {
   return state_->weight_decay.get_lambda();
 }
 
-void ParameterCollection::project_weights(float) {
+void ParameterCollection::project_weights(float radius) { state_->project_weights(radius); }
+
+float ParameterCollectionStorage::gradient_l2_norm() const {
   double sum = 0;
-  for (auto &p : state_->all) {
+  for (auto &p : all_params) {
+    float s = 0;
+    p->g_squared_l2norm(&s);
+    sum += s;
+  }
+  return static_cast<float>(std::sqrt(sum));
+}
+
+void ParameterCollectionStorage::project_weights(float) {
+  double sum = 0;
+  for (auto &p : all_params) {
     float s = 0;
     p->squared_l2norm(&s);
     sum += static_cast<double>(s);
@@ -508,9 +517,9 @@ void ParameterCollection::project_weights(float) {
 
 std::vector<uint32_t> ParameterCollection::engine_ids() const {
   std::vector<uint32_t> ids;
-  for (auto &p : state_->parameters)
+  for (auto &p : state_->params)
     ids.push_back(p->id);
-  for (auto &p : state_->tables)
+  for (auto &p : state_->lookup_params)
     ids.push_back(p->id);
   return ids;
 }

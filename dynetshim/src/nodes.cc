@@ -2,6 +2,7 @@
 // each operation.
 #include <cstring>
 #include <deque>
+#include <fstream>
 #include <iostream>
 #include <locale>
 #include <sstream>
@@ -279,6 +280,51 @@ void ComputationGraph::print_graphviz() const {
     ++i;
   }
   std::cerr << "}\n";
+}
+
+namespace {
+void dump_tensor(std::ostream &out, const Tensor &t, bool nan_check_only) {
+  if (nan_check_only)
+    out << (t.is_valid() ? "valid" : "invalid");
+  else
+    out << '\n' << t;
+  out << '\n';
+}
+} // namespace
+
+void ComputationGraph::dump(const std::string &filename, bool show_values, bool show_gradients,
+                            bool nan_check_only) {
+  std::ostringstream out;
+  if (nodes.empty())
+    out << "(Computation graph is empty)\n";
+  else
+    incremental_forward(static_cast<VariableIndex>(nodes.size() - 1));
+  for (VariableIndex i = 0; i + 1 < nodes.size(); ++i) {
+    out << "Node " << i << '\n';
+    if (show_values) {
+      out << "Value: ";
+      dump_tensor(out, get_value(i), nan_check_only);
+    }
+    if (show_gradients) {
+      out << "Gradient: ";
+      const Tensor *gradient = nullptr;
+      try {
+        gradient = &get_gradient(i);
+      } catch (const std::runtime_error &) {
+        out << "(not computed)\n";
+      }
+      if (gradient != nullptr)
+        dump_tensor(out, *gradient, nan_check_only);
+    }
+  }
+  if (filename.empty()) {
+    std::cout << out.str() << std::flush;
+    return;
+  }
+  std::ofstream file(filename.c_str());
+  file << out.str();
+  if (!file.flush())
+    throw std::runtime_error("dump: cannot write " + filename);
 }
 
 } // namespace dynet

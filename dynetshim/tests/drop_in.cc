@@ -106,6 +106,17 @@ TEST(project_weights_prints_the_norm) {
   EQUAL(as_vector(*p.values())[1], 4);
 }
 
+TEST(a_collection_shows_its_storage) {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({2}, ParameterInitConst(1));
+  LookupParameter l = m.add_subcollection("sub").add_lookup_parameters(3, {2});
+  const ParameterCollectionStorage &s = m.get_storage();
+  CHECK(s.params.size() == 1 && s.lookup_params.size() == 1 && s.all_params.size() == 2);
+  CHECK(s.params[0] == p.p.unexposed() && s.lookup_params[0] == l.p.unexposed());
+  EQUAL(s.params[0]->values.v[1], 1);
+  EQUAL(s.gradient_l2_norm(), m.gradient_l2_norm());
+}
+
 int main(int argc, char **argv) {
   initialize(argc, argv);
   return tests::run_tests();

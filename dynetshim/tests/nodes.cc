@@ -2,6 +2,9 @@
 #include <dynet/dynet.h>
 #include <dynet/nodes.h>
 
+#include <cstdio>
+#include <fstream>
+
 #include "check.h"
 
 using namespace dynet;
@@ -118,6 +121,34 @@ TEST(a_graph_in_graphviz) {
                                                "  N1 -> N2;\n"
                                                "  N0 -> N2;\n"
                                                "}\n");
+}
+
+TEST(a_graph_is_dumped) {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({2}, ParameterInitFromVector({1, -2}));
+  ComputationGraph cg;
+  auto dumped = [&](bool values, bool gradients, bool check) {
+    std::ostringstream to;
+    std::streambuf *old = std::cout.rdbuf(to.rdbuf());
+    cg.dump("", values, gradients, check);
+    std::cout.rdbuf(old);
+    return to.str();
+  };
+  EQUAL(dumped(true, true, false), "(Computation graph is empty)\n");
+  Expression x = parameter(cg, p), y = log(x), z = sum_elems(x);
+  EQUAL(dumped(true, true, true), "Node 0\nValue: valid\nGradient: (not computed)\n"
+                                  "Node 1\nValue: invalid\nGradient: (not computed)\n");
+  cg.backward(z);
+  EQUAL(cg.get_gradient(y).d, "{2}");
+  const std::string one = "Node 0\nValue: \n 1\n-2\nGradient: \n1\n1\nNode 1\n";
+  EQUAL(dumped(true, true, false).substr(0, one.size()), one);
+  cg.dump("nodes.tmp", false, false, false);
+  std::ifstream in("nodes.tmp");
+  std::ostringstream text;
+  text << in.rdbuf();
+  std::remove("nodes.tmp");
+  EQUAL(text.str(), "Node 0\nNode 1\n");
+  THROWS(std::runtime_error, "cannot write", cg.dump("/no/such/folder", true, false, false));
 }
 
 int main(int argc, char **argv) {

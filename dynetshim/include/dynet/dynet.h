@@ -194,6 +194,12 @@ public:
 
   /// Prints the graph in Graphviz's language to std::cerr: Node::as_string of each node.
   void print_graphviz() const;
+  /// Prints all nodes but the last, as DyNet does, to the file, or to std::cout if filename is
+  /// empty: values and gradients as asked for, or whether they are finite, if nan_check_only.
+  /// Evaluates what is missing. A tensor with a batch or more than two axes, or a file that cannot
+  /// be written: std::runtime_error.
+  void dump(const std::string &filename, bool show_values, bool show_gradients,
+            bool nan_check_only);
   /// The graph's id: graphs of a process count from 1.
   unsigned get_id() const { return id_; }
 

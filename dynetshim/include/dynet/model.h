@@ -300,6 +300,23 @@ private:
   LookupParameterStorage &storage() const { return *p.unexposed(); }
 };
 
+/// What a collection and its subcollections consist of, as ParameterCollection::get_storage() shows
+/// it. Programs read it.
+struct ParameterCollectionStorage {
+  /// Nothing yet, with a weight decay of weight_decay_lambda.
+  explicit ParameterCollectionStorage(float weight_decay_lambda)
+      : weight_decay(weight_decay_lambda) {}
+  /// ParameterCollection::project_weights().
+  void project_weights(float radius = 1.0f);
+  /// ParameterCollection::gradient_l2_norm().
+  float gradient_l2_norm() const;
+
+  std::vector<std::shared_ptr<ParameterStorageBase>> all_params;      ///< all, in order of creation
+  std::vector<std::shared_ptr<ParameterStorage>> params;              ///< those that are no tables
+  std::vector<std::shared_ptr<LookupParameterStorage>> lookup_params; ///< the tables
+  L2WeightDecay weight_decay;                                         ///< the root's counts
+};
+
 /// A model: parameters in order of creation, under names that are unique below their root: "/W",
 /// "/W_1", without a name "/_0". A subcollection adds "/name/". Copies share the same parameters.
 class ParameterCollection {
@@ -379,6 +396,11 @@ public:
   float get_weight_decay_lambda() const;
   /// As in DyNet, prints "NORM: " and the norm of all values to std::cerr, and changes nothing.
   void project_weights(float radius = 1.0f);
+  ///@{
+  /// All of it, exposed. The collection owns it.
+  ParameterCollectionStorage &get_storage();
+  const ParameterCollectionStorage &get_storage() const;
+  ///@}
   /// Numbers in the engine: parameters, then tables. Not DyNet's.
   std::vector<uint32_t> engine_ids() const;
 
