@@ -20,6 +20,7 @@
 
 #include "dynet/dim.h"
 #include "dynet/init.h"
+#include "dynet/mem.h"
 #include "dynet/model.h"
 #include "dynet/tensor.h"
 
