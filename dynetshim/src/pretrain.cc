@@ -13,6 +13,12 @@
 
 namespace dynet {
 
+namespace {
+[[noreturn]] void not_read(const std::string &file, unsigned line, const std::string &reason) {
+  throw std::runtime_error(file + ", line " + std::to_string(line) + ": " + reason);
+}
+} // namespace
+
 void save_pretrained_embeddings(const std::string &fname, const Dict &d,
                                 const LookupParameter &lp) {
   const LookupParameterStorage &table = *lp.p.unexposed();
@@ -50,15 +56,13 @@ void read_pretrained_embeddings(const std::string &fname, Dict &d,
       char *end = nullptr;
       v.push_back(std::strtof(text.c_str(), &end));
       if (*end != 0)
-        throw std::runtime_error(fname + ", line " + std::to_string(number) + ": '" + text +
-                                 "' is no number");
+        not_read(fname, number, "'" + text + "' is no number");
     }
     if (number == 1)
       size = v.size();
     if (word.empty() || v.size() != size)
-      throw std::runtime_error(fname + ", line " + std::to_string(number) +
-                               ": needs a word and as many numbers as line 1 has, " +
-                               std::to_string(size));
+      not_read(fname, number,
+               "needs a word and as many numbers as line 1 has, " + std::to_string(size));
     if (d.is_frozen() && unknown < 0 && !d.contains(word))
       continue;
     const int id = d.convert(word);

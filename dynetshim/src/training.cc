@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <iostream>
+#include <utility>
 
 #include "trainer_state.h"
 
@@ -22,8 +23,8 @@ Trainer::Trainer(ParameterCollection &m, real learning_rate)
       ma_update_freq(1), ma_updates(0), own_(m), engine_(engine("a Trainer is made")),
       trainer_(nullptr), parameters_(0), tables_(0), sent_() {}
 
-// What a trainer has but for the engine's part.
-void Trainer::take_fields(const Trainer &o) {
+// What a trainer has but for averages and the engine's part.
+void Trainer::take_fields(const Trainer &o) noexcept {
   learning_rate = o.learning_rate;
   clipping_enabled = o.clipping_enabled;
   clip_threshold = o.clip_threshold;
@@ -39,12 +40,21 @@ void Trainer::take_fields(const Trainer &o) {
   ma_params_saved = o.ma_params_saved;
   ma_update_freq = o.ma_update_freq;
   ma_updates = o.ma_updates;
-  ma_p = o.ma_p;
-  ma_lp = o.ma_lp;
-  ma_saved_p = o.ma_saved_p;
-  ma_saved_lp = o.ma_saved_lp;
   own_ = o.own_;
   engine_ = o.engine_;
+}
+
+// Exchanges averages and the engine's part.
+void Trainer::take_rule(Trainer &o) noexcept {
+  ma_p.swap(o.ma_p);
+  ma_lp.swap(o.ma_lp);
+  ma_saved_p.swap(o.ma_saved_p);
+  ma_saved_lp.swap(o.ma_saved_lp);
+  std::swap(trainer_, o.trainer_);
+  std::swap(parameters_, o.parameters_);
+  std::swap(tables_, o.tables_);
+  std::swap(sent_, o.sent_);
+  inherited_.swap(o.inherited_);
 }
 
 std::shared_ptr<const RuleState> Trainer::rule_state() const {
@@ -57,44 +67,57 @@ std::shared_ptr<const RuleState> Trainer::rule_state() const {
   return s;
 }
 
+// What is left of a trainer that was moved from.
+void Trainer::forget_updates() noexcept {
+  updates = 0;
+  ma_updates = 0;
+  ma_params_swapped = ma_params_saved = false;
+}
+
 Trainer::Trainer(const Trainer &o)
-    : trainer_(nullptr), parameters_(0), tables_(0), sent_(), inherited_(o.rule_state()) {
+    : ma_p(o.ma_p), ma_lp(o.ma_lp), ma_saved_p(o.ma_saved_p), ma_saved_lp(o.ma_saved_lp),
+      own_(o.own_), trainer_(nullptr), parameters_(0), tables_(0), sent_(),
+      inherited_(o.rule_state()) {
   take_fields(o);
 }
 
-Trainer::Trainer(Trainer &&o)
-    : trainer_(o.trainer_), parameters_(o.parameters_), tables_(o.tables_), sent_(o.sent_),
-      inherited_(o.inherited_) {
+Trainer::Trainer(Trainer &&o) noexcept
+    : own_(o.own_), trainer_(nullptr), parameters_(0), tables_(0), sent_() {
   take_fields(o);
-  o.trainer_ = nullptr;
-  o.inherited_.reset();
-  o.parameters_ = o.tables_ = 0;
+  take_rule(o);
+  o.forget_updates();
 }
 
 Trainer &Trainer::operator=(const Trainer &o) {
   if (this == &o)
     return *this;
-  inherited_ = o.rule_state();
+  std::shared_ptr<const RuleState> state = o.rule_state();
+  ma_p = o.ma_p;
+  ma_lp = o.ma_lp;
+  ma_saved_p = o.ma_saved_p;
+  ma_saved_lp = o.ma_saved_lp;
   vpps_trainer_destroy(trainer_);
   trainer_ = nullptr;
   parameters_ = tables_ = 0;
+  inherited_ = state;
   take_fields(o);
   return *this;
 }
 
-Trainer &Trainer::operator=(Trainer &&o) {
+Trainer &Trainer::operator=(Trainer &&o) noexcept {
   if (this == &o)
     return *this;
   vpps_trainer_destroy(trainer_);
-  trainer_ = o.trainer_;
-  parameters_ = o.parameters_;
-  tables_ = o.tables_;
-  sent_ = o.sent_;
-  inherited_ = o.inherited_;
+  trainer_ = nullptr;
+  parameters_ = tables_ = 0;
+  inherited_.reset();
+  for (auto *mine : {&ma_p, &ma_saved_p})
+    mine->clear();
+  for (auto *mine : {&ma_lp, &ma_saved_lp})
+    mine->clear();
   take_fields(o);
-  o.trainer_ = nullptr;
-  o.inherited_.reset();
-  o.parameters_ = o.tables_ = 0;
+  take_rule(o);
+  o.forget_updates();
   return *this;
 }
 

@@ -35,6 +35,14 @@ Expression of_child(const std::vector<Expression> &h, int child) {
   return h[static_cast<size_t>(child)];
 }
 
+std::vector<Expression> of_children(const std::vector<Expression> &h,
+                                    const std::vector<int> &children) {
+  std::vector<Expression> outputs(children.size());
+  for (size_t i = 0; i < children.size(); ++i)
+    outputs[i] = of_child(h, children[i]);
+  return outputs;
+}
+
 // Reads x, then the children's outputs.
 Expression read(LSTMBuilder &lstm, const Expression &x, const std::vector<Expression> &children) {
   Expression last = lstm.add_input(RNNPointer(-1), x);
@@ -213,9 +221,7 @@ void UnidirectionalTreeLSTMBuilder::set_num_elements(int length) { h.resize(room
 
 Expression UnidirectionalTreeLSTMBuilder::add_input(int id, std::vector<int> children,
                                                     const Expression &x) {
-  std::vector<Expression> outputs;
-  for (int child : children)
-    outputs.push_back(of_child(h, child));
+  const std::vector<Expression> outputs = of_children(h, children);
   return place(h, id) = read(node_builder, x, outputs);
 }
 
@@ -245,9 +251,7 @@ void BidirectionalTreeLSTMBuilder::set_num_elements(int length) { h.resize(room(
 
 Expression BidirectionalTreeLSTMBuilder::add_input(int id, std::vector<int> children,
                                                    const Expression &x) {
-  std::vector<Expression> outputs;
-  for (int child : children)
-    outputs.push_back(of_child(h, child));
+  const std::vector<Expression> outputs = of_children(h, children);
   const Expression forward = read(fwd_node_builder, x, outputs);
   const Expression reverse =
       read(rev_node_builder, x, std::vector<Expression>(outputs.rbegin(), outputs.rend()));

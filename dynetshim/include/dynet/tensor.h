@@ -68,6 +68,8 @@ struct IndexTensor {
   IndexTensor(const IndexTensor &o)
       : d(o.d), values(o.values), v(values.data()), device(o.device), mem_pool(o.mem_pool) {}
   IndexTensor &operator=(const IndexTensor &o) {
+    if (this == &o)
+      return *this;
     d = o.d;
     values = o.values;
     v = values.data();

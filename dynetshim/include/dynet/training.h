@@ -41,8 +41,8 @@ public:
   ///@}
   ///@{
   /// Takes over what the rule remembers. The other one is then as if it had made no update.
-  Trainer(Trainer &&o);
-  Trainer &operator=(Trainer &&o);
+  Trainer(Trainer &&o) noexcept;
+  Trainer &operator=(Trainer &&o) noexcept;
   ///@}
   virtual ~Trainer();
 
@@ -144,7 +144,9 @@ protected:
 
 private:
   void tell_updated(ParameterStorageBase &p);
-  void take_fields(const Trainer &o);
+  void take_fields(const Trainer &o) noexcept;
+  void take_rule(Trainer &o) noexcept;
+  void forget_updates() noexcept;
   std::shared_ptr<const RuleState> rule_state() const;
   void average_over(MovingAverage mode, float beta, unsigned update_freq);
   void average();
