@@ -163,6 +163,7 @@ func goEngineStatistics(h C.uintptr_t, to *C.vpps_statistics) C.int {
 		to.updates, to.failures, to.snapshots = C.uint64_t(s.Updates), C.uint64_t(s.Failures), C.uint64_t(s.Snapshots)
 		to.kernels_compiled, to.kernels_cached, to.compile_ns = C.uint64_t(s.KernelsCompiled), C.uint64_t(s.KernelsCached), C.uint64_t(s.CompileNS)
 		to.bytes_to_device, to.bytes_from_device = C.uint64_t(s.BytesToDevice), C.uint64_t(s.BytesFromDevice)
+		to.templates, to.instances, to.loose_nodes = C.uint64_t(s.Templates), C.uint64_t(s.Instances), C.uint64_t(s.Loose)
 		return nil
 	})
 }

@@ -22,10 +22,11 @@ static const vpps_member vpps_engine_options_members[] = {
 
 #define M(name) VPPS_MEMBER(vpps_statistics, name)
 static const vpps_member vpps_statistics_members[] = {
-    M(batches),         M(launches),          M(copies_to_device), M(nodes),          M(decode_ns),
-    M(plan_ns),         M(schedule_ns),       M(execute_ns),       M(script_words),   M(updates),
-    M(failures),        M(snapshots),         M(kernels_compiled), M(kernels_cached), M(compile_ns),
-    M(bytes_to_device), M(bytes_from_device),
+    M(batches),           M(launches),       M(copies_to_device), M(nodes),
+    M(decode_ns),         M(plan_ns),        M(schedule_ns),      M(execute_ns),
+    M(script_words),      M(updates),        M(failures),         M(snapshots),
+    M(kernels_compiled),  M(kernels_cached), M(compile_ns),       M(bytes_to_device),
+    M(bytes_from_device), M(templates),      M(instances),        M(loose_nodes),
 };
 #undef M
 

@@ -295,10 +295,13 @@ typedef struct vpps_statistics {
   uint64_t compile_ns;        /**< on a GPU: time of NVRTC, ns, summed over kernels */
   uint64_t bytes_to_device;   /**< on a GPU: bytes copied there, scripts included */
   uint64_t bytes_from_device; /**< on a GPU: bytes copied back; losses lie in shared memory */
+  uint64_t templates;   /**< on the CPU: patterns of nodes that are known now, single nodes too */
+  uint64_t instances;   /**< on the CPU: occurrences of them in the graphs of vpps_fb(), summed */
+  uint64_t loose_nodes; /**< on the CPU: of these, nodes outside all learnt patterns, summed */
 } vpps_statistics;
 /** A vpps_statistics to be filled. */
 #define VPPS_STATISTICS_INIT                                                                       \
-  { sizeof(vpps_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(vpps_statistics), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 /** Copies the counts to statistics, which begins as VPPS_STATISTICS_INIT. */
 vpps_status vpps_engine_statistics(vpps_engine *engine, vpps_statistics *statistics);
 

@@ -10,6 +10,7 @@ type Statistics struct {
 	Updates, Failures, Snapshots              uint64
 	KernelsCompiled, KernelsCached, CompileNS uint64 // on a GPU
 	BytesToDevice, BytesFromDevice            uint64 // on a GPU
+	Templates, Instances, Loose               uint64 // on a CPU, of the graphs of fb
 }
 
 // Statistics returns the counts so far.
@@ -18,6 +19,11 @@ func (e *Engine) Statistics() Statistics {
 	defer e.mu.Unlock()
 	s := e.stats
 	s.Updates, s.Failures = e.updates, e.failures
+	for _, t := range e.dictionary.Templates {
+		if t != nil {
+			s.Templates++
+		}
+	}
 	if e.exec.Traits().OwnClock {
 		c := e.exec.Counters()
 		s.ExecuteNS, s.Copies, s.Launches = c.DeviceNS, c.CopiesToDevice, c.Launches

@@ -249,6 +249,8 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	if e.plan.CPU {
 		e.dictionary.Find(r.Graph, 0, r.Node+1, &g.cells)
 		r.Cells = &g.cells
+		e.stats.Instances += uint64(len(g.cells.Instances))
+		e.stats.Loose += uint64(g.cells.Loose)
 	}
 	ahead := e.asynchronous() && !e.exposed() && len(keep) == 0 && kept == 0 && h.appliesAll()
 	var built *script.Built
