@@ -63,8 +63,9 @@ type Engine struct {
 	seedings    uint32 // calls of Seed
 	graphIDs    uint32 // graphs evaluated since the last of them
 	verify      bool
-	apart       bool // equal nodes of a batch are evaluated each by itself
-	check       bool // the executor holds every operand against the tensor table
+	apart       bool            // equal nodes of a batch are evaluated each by itself
+	wide        script.Wideness // from when on work is divided; zero: as is usual
+	check       bool            // the executor holds every operand against the tensor table
 	stats       Statistics
 	host        hostTimes
 	timeline    timeline

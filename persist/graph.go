@@ -342,7 +342,7 @@ func (g *Graph) evaluate(node uint32) error {
 		g.updates = g.e.updates
 	}
 	id, forward := g.drawing()
-	r := script.Request{Graph: g.ir(), State: &g.state, Node: last, Forward: true, Copy: true,
+	r := script.Request{Graph: g.ir(), State: &g.state, Node: last, Forward: true, Copy: true, Wide: g.e.wide,
 		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward}
 	built, err := g.e.run(&r)
 	if err != nil {
@@ -448,7 +448,7 @@ func (g *Graph) checkLoss(node uint32) error {
 func (g *Graph) differentiate(node uint32, full bool) error {
 	g.end, g.gradient = g.valueEnd, 0
 	id, forward := g.drawing()
-	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Copy: true, Backward: true, Full: full,
+	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Copy: true, Backward: true, Full: full, Wide: g.e.wide,
 		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward}
 	built, err := g.e.run(&r)
 	if err != nil {

@@ -244,7 +244,7 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	g.end = g.valueEnd
 	kept := g.state.Done
 	id, forward := g.drawing()
-	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep, Apart: e.apart,
+	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep, Apart: e.apart, Wide: e.wide,
 		Update: h.trainer.apply(), Base: e.top(), Result: slot, GraphID: id, ForwardCount: forward}
 	if e.plan.CPU {
 		e.dictionary.Find(r.Graph, 0, r.Node+1, &g.cells)

@@ -17,7 +17,6 @@
 #include "chain.h"
 #include "rows.h"
 #include "random.h"
-#include "gemm.h"
 #include "update.h"
 #include "check.h"
 #include "clocks.h"
@@ -32,6 +31,7 @@
 #include "panels_cpu.h"
 #include "matrix_cpu.h"
 #include "outer_cpu.h"
+#include "gemm_cpu.h"
 #if defined(__clang__)
 #pragma clang fp contract(off)
 #else

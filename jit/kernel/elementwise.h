@@ -364,6 +364,9 @@ VP Axes axes_of(const u32 *w, u32 fn) {
 
 // Adds to at[slot] the offsets of the flat index i over axes [from, to).
 VP void locate(const Axes &x, u32 from, u32 to, u32 i, u32 *at) {
+#ifdef VPPS_GPU
+#pragma unroll 1 // unrolled it takes 10 more registers of the interpreter's
+#endif
   for (u32 a = from; a < to; a++) {
     u32 size = x.sizes[a], c = i % size;
     i /= size;
@@ -402,38 +405,67 @@ VP float warp_sum(float v) {
   return v;
 }
 
-VP_SLOW void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+// Without a reduction a thread has an output, with one a warp. If neighbouring outputs have
+// neighbouring terms, a lane has an output and a warp every eighth term, so that loads of a warp
+// are of one run. A sum has the same order either way.
+VP_SLOW void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, float *scratch) {
   Axes x = axes_of(w, fn);
-  u32 outputs = product_of(x.sizes, x.kept), terms = product_of(x.sizes + x.kept, x.reduced);
-  u32 step = terms == 1 ? THREADS : WARPS, first = terms == 1 ? THREAD : THREAD / 32;
-  for (u32 k = first; k < outputs * count; k += step) {
-    u32 item = k / outputs, at[5];
+  const u32 outputs = product_of(x.sizes, x.kept), terms = product_of(x.sizes + x.kept, x.reduced);
+  bool across = terms > 1 && x.kept > 0 && x.sizes[0] >= 16 && x.strides[0] == 1;
+  for (u32 s = 1; s < x.slots; s++)
+    across = across && x.strides[s * x.all] <= 1;
+  const u32 step = terms == 1 ? THREADS : across ? 32 : WARPS;
+  const u32 end = across ? (outputs * count + 31) / 32 * 32 : outputs * count;
+#pragma unroll 1
+  for (u32 k = terms == 1 ? THREAD : across ? THREAD % 32 : THREAD / 32; k < end; k += step) {
+    const u32 output = min(k, outputs * count - 1), item = output / outputs;
+    u32 at[5];
 #pragma unroll
     for (u32 s = 0; s < 5; s++)
       at[s] = s < x.slots ? x.items[item * x.slots + s] : 0;
-    locate(x, 0, x.kept, k - item * outputs, at);
+    locate(x, 0, x.kept, output - item * outputs, at);
     float *dst = address(l, w[STRIDED_SEGMENTS], 0, at[0]);
     if (terms == 1) {
       put(dst, strided_term(l, w, fn, at, x.slots - 1), flags);
       continue;
     }
-    float sum = 0.0f;
-    for (u32 t = THREAD % 32; t < terms; t += 32) {
-      u32 here[5];
+    float all = 0.0f, half = 0.0f; // of the terms from j on, and of those and the last before
+#pragma unroll 1
+    for (u32 j = 0; j < (across ? 32 : 8); j += 8) {
+      float sum = 0.0f;
+      u32 t = across ? THREAD / 32 + ((j & 8) << 1 | (j & 16) >> 1) : THREAD % 32; // 0, 16, 8, 24
+#pragma unroll 1
+      for (; t < terms; t += 32) {
+        u32 here[5];
 #pragma unroll
-      for (u32 s = 0; s < 5; s++)
-        here[s] = at[s];
-      locate(x, x.kept, x.all, t, here);
-      sum += strided_term(l, w, fn, here, x.slots - 1);
+        for (u32 s = 0; s < 5; s++)
+          here[s] = at[s];
+        locate(x, x.kept, x.all, t, here);
+        sum += strided_term(l, w, fn, here, x.slots - 1);
+      }
+      half = j & 8 ? half + sum : sum;
+      if (j == 8)
+        all = half;
     }
-    sum = warp_sum(sum);
-    if (THREAD % 32 == 0)
-      put(dst, sum, flags);
+    all += half;
+    if (!across) {
+      all = warp_sum(all);
+      if (THREAD % 32 == 0)
+        put(dst, all, flags);
+      continue;
+    }
+    __syncthreads(); // scratch is free
+    scratch[THREAD] = all;
+    __syncthreads();
+    if (THREAD < 32 && k == output) {
+      const float *v = scratch + THREAD;
+      put(dst, ((v[0] + v[128]) + (v[64] + v[192])) + ((v[32] + v[160]) + (v[96] + v[224])), flags);
+    }
   }
 }
 #else
-VP float lane_sum(float *v) {
-  for (u32 d = LANES / 2; d > 0; d /= 2)
+VP float lane_sum(float *v, u32 lanes = LANES) {
+  for (u32 d = lanes / 2; d > 0; d /= 2)
     for (u32 i = 0; i < d; i++)
       v[i] = v[i] + v[i + d];
   return v[0];
@@ -456,8 +488,8 @@ VP float strided_sum(const Axes &x, const float *const *base, const u32 *at, u32
   return lane_sum(lanes);
 }
 
-// The same where the reduced elements lie at constant strides.
-template <int FN, int ARITY>
+// The same where the reduced elements lie at constant strides, ALONG: of 1.
+template <int FN, int ARITY, bool ALONG>
 VP float strided_sum1(const Axes &x, const float *const *base, const u32 *at, u32 terms, float p,
                       float q) {
   float lanes[LANES] = {};
@@ -465,18 +497,99 @@ VP float strided_sum1(const Axes &x, const float *const *base, const u32 *at, u3
   u32 step[4] = {0, 0, 0, 0};
   for (int s = 0; s < ARITY; s++) {
     in[s] = base[s + 1] + at[s + 1];
-    step[s] = x.strides[(s + 1) * x.all + x.kept];
+    step[s] = ALONG ? 1 : x.strides[(s + 1) * x.all + x.kept];
   }
-  for (u32 t0 = 0; t0 < terms; t0 += LANES) {
-    u32 m = terms - t0 < LANES ? terms - t0 : LANES;
-    for (u32 j = 0; j < m; j++) {
-      u32 t = t0 + j;
+  u32 from = 0;
+  for (; from + LANES <= terms; from += LANES)
+    for (u32 j = 0; j < LANES; j++) {
+      const u32 t = from + j;
       lanes[j] += Formula<FN>::of(in[0][t * step[0]], ARITY > 1 ? in[1][t * step[1]] : 0.0f,
                                   ARITY > 2 ? in[2][t * step[2]] : 0.0f,
                                   ARITY > 3 ? in[3][t * step[3]] : 0.0f, p, q);
     }
-  }
+  for (u32 t = from; t < terms; t++)
+    lanes[t - from] += Formula<FN>::of(in[0][t * step[0]], ARITY > 1 ? in[1][t * step[1]] : 0.0f,
+                                       ARITY > 2 ? in[2][t * step[2]] : 0.0f,
+                                       ARITY > 3 ? in[3][t * step[3]] : 0.0f, p, q);
   return lane_sum(lanes);
+}
+
+// Neighbouring outputs that compilers make vectors of.
+enum : u32 { STRIDED_RUN = 64 };
+
+// Whether neighbours along the first kept axis are neighbours in memory or, but for the result,
+// the same element.
+VP bool runs_along(const Axes &x) {
+  if (x.kept == 0 || x.sizes[0] < 4 || x.strides[0] != 1)
+    return false;
+  for (u32 s = 1; s < x.slots; s++)
+    if (x.strides[s * x.all] > 1)
+      return false;
+  return true;
+}
+
+// The inputs of a run of outputs, where they are, or as often as there are outputs.
+template <int ARITY> struct RunInputs {
+  float same[ARITY][STRIDED_RUN];
+  const float *in[4];
+  VP_MEMBER void find(const Axes &x, const float *const *base, const u32 *at, u32 n) {
+    for (int s = 0; s < 4; s++)
+      in[s] = nullptr;
+    for (int s = 0; s < ARITY; s++) {
+      in[s] = base[s + 1] + at[s + 1];
+      if (x.strides[(s + 1) * x.all] == 0) {
+        const float v = *in[s];
+        for (u32 i = 0; i < n; i++)
+          same[s][i] = v;
+        in[s] = same[s];
+      }
+    }
+  }
+};
+
+// n outputs of a run without a reduction.
+template <int FN, int ARITY>
+VP void strided_run(const Axes &x, const float *const *base, const u32 *at, u32 n, float p, float q,
+                    u32 flags) {
+  RunInputs<ARITY> r;
+  r.find(x, base, at, n);
+  float *dst = (float *)base[0] + at[0];
+  if (flags & FLAG_ACC)
+    map_item<FN, ARITY, true>(dst, r.in[0], r.in[1], r.in[2], r.in[3], n, p, q);
+  else
+    map_item<FN, ARITY, false>(dst, r.in[0], r.in[1], r.in[2], r.in[3], n, p, q);
+}
+
+// n outputs of a run with a reduction. Each is summed in the order of strided_sum; lanes
+// without terms are left out, as they add nothing.
+template <int FN, int ARITY>
+VP void strided_sums(const Axes &x, const float *const *base, const u32 *at, u32 n, u32 terms,
+                     float p, float q, u32 flags) {
+  float lanes[LANES][STRIDED_RUN];
+  RunInputs<ARITY> r;
+  u32 used = terms < LANES ? terms : LANES;
+  for (u32 t = 0; t < terms; t++) {
+    u32 here[5];
+    for (u32 s = 0; s < 5; s++)
+      here[s] = at[s];
+    locate(x, x.kept, x.all, t, here);
+    r.find(x, base, here, n);
+    float *lane = lanes[t % LANES];
+    if (t < LANES)
+      for (u32 i = 0; i < STRIDED_RUN; i++)
+        lane[i] = 0.0f;
+    for (u32 i = 0; i < n; i++)
+      lane[i] +=
+          Formula<FN>::of(r.in[0][i], ARITY > 1 ? r.in[1][i] : 0.0f, ARITY > 2 ? r.in[2][i] : 0.0f,
+                          ARITY > 3 ? r.in[3][i] : 0.0f, p, q);
+  }
+  for (u32 d = LANES / 2; d > 0; d /= 2)
+    for (u32 k = 0; k < d && k + d < used; k++)
+      for (u32 i = 0; i < STRIDED_RUN; i++)
+        lanes[k][i] += lanes[k + d][i];
+  float *dst = (float *)base[0] + at[0];
+  for (u32 i = 0; i < n; i++)
+    put(dst + i, lanes[0][i], flags);
 }
 
 template <int FN, int ARITY>
@@ -488,32 +601,44 @@ VP_SLOW void strided_items(const Launch &l, const u32 *w, u32 flags, u32 count) 
   for (u32 s = 0; s < 5; s++)
     base[s] = s < x.slots ? address(l, w[STRIDED_SEGMENTS], s, 0) : 0;
   u32 inner = x.kept ? x.sizes[0] : 1; // runs along the first kept axis
+  const bool runs = runs_along(x);
+  bool along = x.reduced == 1;
+  for (u32 s = 1; along && s < x.slots; s++)
+    along = x.strides[s * x.all + x.kept] == 1;
   for (u32 item = 0; item < count; item++)
     for (u32 k = 0; k < outputs; k += inner) {
-      u32 at[5] = {0, 0, 0, 0, 0};
+      u32 at[5] = {0, 0, 0, 0, 0}, n = 1;
       for (u32 s = 0; s < x.slots; s++)
         at[s] = x.items[item * x.slots + s];
       locate(x, 0, x.kept, k, at);
-      for (u32 i = 0; i < inner; i++) {
+      for (u32 i = 0; i < inner; i += n) {
         float *dst = (float *)base[0] + at[0];
-        if (terms == 1)
+        if (runs) {
+          n = inner - i < STRIDED_RUN ? inner - i : (u32)STRIDED_RUN;
+          if (terms == 1)
+            strided_run<FN, ARITY>(x, base, at, n, p, q, flags);
+          else
+            strided_sums<FN, ARITY>(x, base, at, n, terms, p, q, flags);
+        } else if (terms == 1)
           put(dst,
               Formula<FN>::of(base[1][at[1]], ARITY > 1 ? base[2][at[2]] : 0.0f,
                               ARITY > 2 ? base[3][at[3]] : 0.0f, ARITY > 3 ? base[4][at[4]] : 0.0f,
                               p, q),
               flags);
+        else if (along)
+          put(dst, strided_sum1<FN, ARITY, true>(x, base, at, terms, p, q), flags);
         else if (x.reduced == 1)
-          put(dst, strided_sum1<FN, ARITY>(x, base, at, terms, p, q), flags);
+          put(dst, strided_sum1<FN, ARITY, false>(x, base, at, terms, p, q), flags);
         else
           put(dst, strided_sum<FN, ARITY>(x, base, at, terms, p, q), flags);
         if (x.kept)
           for (u32 s = 0; s < x.slots; s++)
-            at[s] += x.strides[s * x.all];
+            at[s] += n * x.strides[s * x.all];
       }
     }
 }
 
-VP void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+VP void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, float *) {
   switch (fn) {
 #define FN(NAME, ARITY)                                                                            \
   case FN_##NAME:                                                                                  \

@@ -1,5 +1,6 @@
 // Gemm: a product of any two operands by strides, for what is not a resident matrix
-// (attention, a parameter that changed under a graph). Plain loops: one thread an output.
+// (attention, a parameter that changed under a graph). Plain loops: one thread an output. The CPU
+// has its own (gemm_cpu.h).
 #pragma once
 
 VP_SLOW void gemm(const Launch &l, const u32 *w, u32 flags, u32 count) {
@@ -14,6 +15,7 @@ VP_SLOW void gemm(const Launch &l, const u32 *w, u32 flags, u32 count) {
       u32 i = k % m, j = k / m;
       const float *ai = a + i * w[GEMM_A_ROW], *bj = b + j * w[GEMM_B_COL];
       float s = 0.0f;
+#pragma unroll 4
       for (u32 t = 0; t < depth; t++)
         s = FMA(ai[t * w[GEMM_A_COL]], bj[t * w[GEMM_B_ROW]], s);
       put(c + i * w[GEMM_C_ROW] + j * w[GEMM_C_COL], scale * s, flags);

@@ -32,7 +32,7 @@ VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const He
     fill(l, p, w, flags, count);
     break;
   case OP_STRIDED:
-    strided(l, w, fn, flags, count);
+    strided(l, w, fn, flags, count, d.scratch);
     break;
   case OP_CHAIN:
     chain(l, p, w, flags, count, d.shared);
@@ -64,7 +64,7 @@ VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const He
     gemm(l, w, flags, count);
     break;
   case OP_ROW:
-    row(l, w, fn, flags, count);
+    row(l, w, fn, flags, count, d.scratch);
     break;
   case OP_RANDOM:
     random(l, p, w, fn, flags, count);

@@ -119,7 +119,8 @@
 #define RANDOM_SEED 6
 #define RANDOM_GRAPH 7
 #define RANDOM_FORWARD 8
-#define RANDOM_ITEMS 9
+#define RANDOM_FIRST 9
+#define RANDOM_ITEMS 10
 #define NORM_SEGMENTS 2
 #define NORM_DST 3
 #define NORM_ITEMS 4

@@ -28,7 +28,8 @@ VP_SLOW void random(const Launch &l, const Processor &p, const u32 *w, u32 fn, u
     float *dst = address(l, w[RANDOM_SEGMENTS], 0, item[0]);
     const float *src = source ? address(l, w[RANDOM_SEGMENTS], 1, item[1]) : dst;
     for (u32 i = r.lo + THREAD; i < r.hi; i += THREADS) {
-      Philox x = philox(i, item[words - 1], w[RANDOM_FORWARD], w[RANDOM_GRAPH], w[RANDOM_SEED], 0u);
+      Philox x = philox(w[RANDOM_FIRST] + i, item[words - 1], w[RANDOM_FORWARD], w[RANDOM_GRAPH],
+                        w[RANDOM_SEED], 0u);
       put(dst + i, random_element(fn, x, cp, cq, source ? src[i] : 0.0f), flags);
     }
   }

@@ -101,6 +101,7 @@ VP void norm(const Launch &l, const u32 *w, u32 flags, u32 count, float * /*scra
 VP void clip(const Launch &l, Processor &p, const u32 *w, u32 flags) {
   const float *partial = address(l, w[CLIP_SEGMENTS], 1, w[CLIP_PARTIALS]);
   float threshold = FLOAT_OF(w[CLIP_THRESHOLD]);
+  const Team team = one_warp();
   SUM_OVER(s, i, w[CLIP_N], partial[2 * i]);
   float n = vp_sqrt(s);
   if (!(n - n == 0.0f)) {
@@ -187,7 +188,7 @@ VP void normalise(float *v, u32 n, u32 first) {
 #ifdef VPPS_GPU
   __syncthreads();
 #endif
-  float z = log_sum_exp(RowView{v, first, 1}); // by each warp
+  float z = log_sum_exp(one_warp(), RowView<true>{v, first, 1});
 #ifdef VPPS_GPU
   __syncthreads();
 #endif

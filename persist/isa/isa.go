@@ -135,7 +135,7 @@ var Formats = [opcodes]Format{
 	AffineT:  {"affine_t", []string{"segments", "matrices", "scale", "apart"}, -8, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows, for each matrix"},
 	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale"}, 3, "C[i,j] = scale * sum over k of A[i,k]*B[k,j], any strides"},
 	Row:      {"row", []string{"segments", "n", "stride", "p"}, -2, "softmax-like functions of one row of n elements"},
-	Random:   {"random", []string{"segments", "n", "p", "q", "seed", "graph", "forward"}, -3, "dst[i] = a function of (seed, node, element) and maybe src[i]"},
+	Random:   {"random", []string{"segments", "n", "p", "q", "seed", "graph", "forward", "first"}, -3, "dst[i] = a function of (seed, node, element first + i) and maybe src[i]"},
 	Norm:     {"norm", []string{"segments", "dst"}, 2, "dst[0] = sum of g[i]² over ranges; dst[1] = 2^-192 times that sum, which stays finite"},
 	Clip:     {"clip", []string{"segments", "partials", "n", "threshold", "result", "loss"}, 0, "adds the partial sums of n norms; decides the gradients' scale and whether the update is committed"},
 	Update:   {"update", []string{"segments", "rate", "p", "q", "r"}, -4, "a step of an update rule over ranges, if committed"},

@@ -62,7 +62,7 @@ func (b *Builder) placeAgain(loss uint32) {
 			b.spots[v] = spot{level, -1, 0}
 		default:
 			c, _ := b.place(v, args...)
-			b.clusters[c].cost += int32(1 + b.size(v)>>8)
+			b.clusters[b.costly(c)].cost += int32(1 + b.size(v)>>8)
 		}
 	}
 	b.maxLevel = top
@@ -87,6 +87,9 @@ func (b *Builder) groupGradients(before int32) {
 		}
 		if c < 0 || b.clusters[c].kind == sliced { // a product's output
 			c = b.readers(uint32(v))
+		}
+		if b.wide.on {
+			c = b.gradientCluster(uint32(v), c)
 		}
 		b.gcluster[v] = c
 		l := int(b.clusters[c].level) + 2
@@ -159,7 +162,9 @@ func (b *Builder) levelGradients() {
 func (b *Builder) lowerGradients(first, end uint32) {
 	for v := int(end) - 1; v >= int(first); v-- {
 		if b.wants[v] {
+			from := len(b.items)
 			b.lowerGradient(uint32(v))
+			b.dealOut(uint32(v), from, b.s.Grad[v])
 		}
 	}
 }
@@ -202,7 +207,7 @@ func (b *Builder) passedOn(v uint32) (c, at uint32, ok bool) {
 func (b *Builder) home(v uint32) int32 {
 	k := b.gcluster[v]
 	if b.bcluster[k] < 0 {
-		b.bcluster[k] = b.newCluster(b.blevel[k])
+		b.bcluster[k] = b.newLike(k, b.blevel[k])
 		if b.formsSliced(k) {
 			b.clusters[b.bcluster[k]].kind = sliced
 		}

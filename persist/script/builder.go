@@ -61,9 +61,10 @@ type Request struct {
 	Keep     []uint32 // nodes whose values stay, needed or not; ascending, at most Node
 	Copy     bool     // parameter nodes keep a copy of their value (the graph outlives the call)
 	Backward bool
-	Full     bool   // gradients also of nodes without parameters
-	Apart    bool   // evaluate equal nodes each by itself
-	Update   *Apply // apply gradients at the end
+	Full     bool     // gradients also of nodes without parameters
+	Apart    bool     // evaluate equal nodes each by itself
+	Wide     Wideness // from when on work is divided; zero: as is usual
+	Update   *Apply   // apply gradients at the end
 
 	Base                        uint32 // first free float of segment act
 	Result                      uint32 // where in segment result: loss, then Clip's four words; NoOffset: nowhere
@@ -175,6 +176,7 @@ type Builder struct {
 	cells       cellMemory
 	scripts     uint64 // that were built
 	symbolic    bool   // of a template: input words are not known
+	wide        wideMemory
 	emitter
 }
 
@@ -197,6 +199,8 @@ var nowhere = spot{level: -1, cluster: -1}
 type cluster struct {
 	parent, level, cost, items int32
 	kind                       clusterKind
+	pieces                     int32  // of a batched cluster: how many clusters behind it are its pieces; 0: it is none
+	batch                      uint32 // and how many batch elements its nodes have
 }
 
 type clusterKind uint32
@@ -206,6 +210,7 @@ const (
 	elementwise                         // it has not only products
 	formedWhole                         // but one processor forms its nodes' gradients
 	single                              // its items are copies that have nothing to do with one another: no chains
+	private                             // its items are one node's, and are divided when that is lowered
 )
 
 type item struct {
@@ -352,6 +357,7 @@ func (b *Builder) reset(r *Request) {
 	b.room, b.inParts, b.stored, b.taken = resize(b.room, n), resize(b.inParts, n), resize(b.stored, n), resize(b.taken, n)
 	clear(b.room)
 	b.findForming()
+	b.findWide()
 	clear(b.inParts)
 	clear(b.stored)
 	b.nodeRange = nodeRange{end: r.Node + 1, tail: r.Node + 1}
@@ -520,6 +526,9 @@ func (b *Builder) union(x, y int32) int32 {
 	b.clusters[x].cost += b.clusters[y].cost
 	b.clusters[x].items += b.clusters[y].items
 	b.clusters[x].kind |= b.clusters[y].kind
+	if b.clusters[x].isBatched() {
+		b.unionPieces(x, y)
+	}
 	return x
 }
 

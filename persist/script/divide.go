@@ -263,6 +263,7 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 	p.reader, p.partials = b.reader, b.partials
 	p.room, p.inParts, p.stored, p.taken, p.formsVectors = b.room, b.inParts, b.stored, b.taken, b.formsVectors
 	p.knowsOthers, p.partial, p.mixed = false, false, false
+	p.wide.on, p.wide.Wideness = b.wide.on, b.wide.Wideness
 	p.nodeRange, p.division.err = nodes, nil
 	p.pieces.wanted, p.pieces.list = 0, nil
 	p.clear()

@@ -166,8 +166,11 @@ func (b *Builder) sum(cluster, sub int32, first uint32, dst operand, from isa.Se
 	b.pool = append(b.pool, first, uint32(sumHead+k)|uint32(k)<<16,
 		uint32(dst.seg)|uint32(from)<<4|uint32(y.seg)<<8, uint32(n), bits(scale), dst.at, uint32(runs.items)|runs.count<<16, runs.apart, y.at)
 	b.pool = append(b.pool, list...)
-	b.inCluster(cluster, sub, rawSig, at, 0, 0, 1+int32((k+runs.items*int(runs.count))*n>>11))
+	b.inCluster(cluster, sub, rawSig, at, 0, 0, sumCost(k+runs.items*int(runs.count), n))
 }
+
+// sumCost is what a Sum of so many vectors of n elements costs.
+func sumCost(vectors, n int) int32 { return 1 + int32(vectors*n>>11) }
 
 // sumOfRuns lists the sources for a Sum with a function behind it, if there are several of one node together and one
 // instruction does for all.

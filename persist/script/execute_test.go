@@ -233,7 +233,7 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 		for i := range items {
 			items[i] = append(items[i], uint32(i))
 		}
-		a.Do(0, isa.Random, uint8(fn), g.flags(isa.Own, isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(0.5), isa.Float(0.7), 1, 2, 3}, items...)
+		a.Do(0, isa.Random, uint8(fn), g.flags(isa.Own, isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(0.5), isa.Float(0.7), 1, 2, 3, g.rng.Uint32N(100)}, items...)
 	},
 	isa.Sum: func(g *instructions, a *isa.Assembler) {
 		n, segs := 1+g.rng.IntN(90), g.segments(3)

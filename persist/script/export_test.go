@@ -2,10 +2,11 @@ package script
 
 import "testing"
 
-// Scheduled and Sentences are for the tests of package script_test.
+// Scheduled, Sentences and Requested are for the tests of package script_test.
 var (
 	Scheduled = scheduled
 	Sentences = sentences
+	Requested = requested
 )
 
 // PartNodes sets how many nodes a part has at least, and returns how many it was.

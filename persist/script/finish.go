@@ -54,8 +54,15 @@ func (b *Builder) formsMatrix(sig uint32) {
 	b.maxLevel = max(b.maxLevel, b.outerLevel)
 }
 
-// pieceOf is how many elements of a parameter one processor sums.
+// pieceOf is how many elements of a small parameter one processor sums.
 const pieceOf = 64
+
+// pieceFor is how many of a parameter's elements one processor sums: of a large one, so many that each processor has a
+// few such pieces; at most fewElements, as sums of more are formed in another way.
+func (b *Builder) pieceFor(size uint32) uint32 {
+	const each = 4
+	return min(max(pieceOf, (size/(each*uint32(b.r.Plan.Processors))+15)&^15), fewElements)
+}
 
 // formDense sums the gradients of parameters that came from nodes.
 func (b *Builder) formDense(level int32) {
@@ -103,12 +110,15 @@ func (b *Builder) sourceParams() []uint32 {
 // zeroRest clears the rows of a table that has gradients of some rows only, before the table as
 // a whole gets one.
 func (b *Builder) zeroRest(p *Param, level int32) {
-	c := b.newCluster(level)
-	next := uint32(0)
+	c, next, most := b.newCluster(level), uint32(0), uint32(b.wide.Single)
 	zero := func(to uint32) {
-		if to > next {
-			b.sigs.head(isa.Fill, 0, 0, uint32(isa.SegTGrad), (to-next)*p.Row, 0)
-			b.local(c, 0, b.sigs.intern(int((to-next)*p.Row)), p.Offset+next*p.Row, 0, 0)
+		for at, end := next*p.Row, to*p.Row; at < end; at += most {
+			n := min(most, end-at)
+			if n == most { // the others have something to do, too
+				c = b.newCluster(level)
+			}
+			b.sigs.head(isa.Fill, 0, 0, uint32(isa.SegTGrad), n, 0)
+			b.local(c, 0, b.sigs.intern(int(n)), p.Offset+at, 0, 0)
 		}
 	}
 	for _, row := range p.Rows {
@@ -120,11 +130,11 @@ func (b *Builder) zeroRest(p *Param, level int32) {
 
 // sumPieces spreads dst (+)= sum of b.linear over processors by elements.
 func (b *Builder) sumPieces(level int32, flags uint32, dst operand, size uint32) {
-	runs := b.listSources(b.linear)
-	for at := uint32(0); at < size; at += pieceOf {
-		b.sumListed(b.newCluster(level), 0, flags, dst.plus(at), isa.SegAct, 1, int(min(pieceOf, size-at)), runs)
+	runs, piece := b.listSources(b.linear), b.pieceFor(size)
+	for at := uint32(0); at < size; at += piece {
+		b.sumListed(b.newCluster(level), 0, flags, dst.plus(at), isa.SegAct, 1, int(min(piece, size-at)), runs)
 		for i := range b.sumList {
-			b.sumList[i] += pieceOf
+			b.sumList[i] += piece
 		}
 	}
 }
@@ -155,7 +165,12 @@ func (b *Builder) formRows(level, behind int32) {
 		} else if !p.Pending {
 			b.out.Touched = append(b.out.Touched, TouchedRow{id, row})
 		}
-		b.sumItems(b.newCluster(at), 0, flags, operand{isa.SegTGrad, p.Offset + row*p.Row}, isa.SegAct, 1, int(p.Row), b.linear)
+		dst := operand{isa.SegTGrad, p.Offset + row*p.Row}
+		if b.r.Plan.Processors > 1 && len(b.linear)*int(p.Row) >= 4*b.wide.Single {
+			b.sumPieces(at, flags, dst, p.Row)
+			continue
+		}
+		b.sumItems(b.newCluster(at), 0, flags, dst, isa.SegAct, 1, int(p.Row), b.linear)
 	}
 }
 

@@ -28,11 +28,15 @@ func (b *Builder) forward() error {
 			b.s.Value[v] = NoOffset
 			continue
 		}
+		from := len(b.items)
 		if err := b.lower(v); err != nil {
 			return err
 		}
+		b.dealOut(v, from, b.s.Value[v])
 		if b.s.Segment[v] != isa.SegAct && (b.keeps(v) || b.symbolic) { // a parameter under another shape
+			from = len(b.items)
 			b.copyOf(v)
+			b.dealOut(v, from, b.s.Value[v])
 		}
 	}
 	return nil
@@ -102,6 +106,9 @@ func (b *Builder) place(v uint32, args ...uint32) (cluster, sub int32) {
 			level = max(level, at.level)
 		}
 	}
+	if b.wide.on {
+		return b.placeWide(v, level, args)
+	}
 	cluster = b.join(level, args)
 	if cluster < 0 || b.clusters[cluster].cost > clusterCost {
 		if cluster != unjoined {
@@ -137,7 +144,7 @@ func (b *Builder) join(level int32, args []uint32) int32 {
 		if cluster < 0 {
 			cluster = c
 		} else if cluster != c {
-			if b.clusters[cluster].cost+b.clusters[c].cost > clusterCost {
+			if b.costOf(cluster)+b.costOf(c) > clusterCost {
 				return tooMuch
 			}
 			cluster = b.union(cluster, c)
@@ -150,7 +157,7 @@ func (b *Builder) join(level int32, args []uint32) int32 {
 func (b *Builder) alias(v, a, shift uint32) {
 	b.s.Value[v], b.s.Segment[v] = b.s.Value[a]+shift, b.s.Segment[a]
 	b.spots[v] = b.spots[a]
-	if !b.owns(a) {
+	if c := b.spots[v].cluster; !b.owns(a) || c >= 0 && b.clusters[c].isBatched() && b.shape(v).batch != b.shape(a).batch {
 		b.spots[v].cluster = -1
 	}
 }
@@ -376,7 +383,7 @@ func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, sr
 	}
 	n := b.size(v)
 	b.sigs.head(isa.Random, uint8(fn), flags, uint32(dst.seg)|uint32(src.seg)<<4, uint32(n), bits(p), bits(q),
-		b.r.Seed, b.r.GraphID, b.r.ForwardCount)
+		b.r.Seed, b.r.GraphID, b.r.ForwardCount, 0)
 	if isa.RandomTable[fn].Words == 3 {
 		b.local(cluster, sub, b.sigs.intern(8*n), dst.at, src.at, v)
 	} else {

@@ -111,7 +111,7 @@ func (b *Builder) schedulable() bool {
 	r := b.r
 	trains := r.Forward && r.Backward && r.Needed && !r.Full && !r.Copy && r.State.Done == 0
 	return r.Cells != nil && r.Plan.CPU && trains && !b.isParameter(r.Node) &&
-		(r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node))
+		(r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node) && !b.wide.on)
 }
 
 // lowerInstances lowers forward and backward by instances.

@@ -1,0 +1,115 @@
+package script
+
+import (
+	"testing"
+
+	"libvpps/bridge"
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
+	"libvpps/persist/plan"
+	"libvpps/persist/verify"
+)
+
+// minibatches is the request of a language model over a large vocabulary: steps of an affine transform, a function and the
+// error, of one tensor for all sentences.
+func minibatches(t *testing.T, vocabulary, hidden, batch uint32, steps int) *Request {
+	t.Helper()
+	g := &bridge.Graph{Dims: []bridge.Dim{
+		{D: [7]uint32{vocabulary, hidden}, Nd: 2, Bd: 1}, {D: [7]uint32{vocabulary}, Nd: 1, Bd: 1},
+		{D: [7]uint32{hidden, hidden}, Nd: 2, Bd: 1}, {D: [7]uint32{hidden}, Nd: 1, Bd: 1},
+		{D: [7]uint32{hidden}, Nd: 1, Bd: batch}, {D: [7]uint32{vocabulary}, Nd: 1, Bd: batch}, {D: [7]uint32{1}, Nd: 1, Bd: batch},
+		{D: [7]uint32{1}, Nd: 1, Bd: 1}}}
+	g.Inputs = make([]uint32, batch)
+	add := func(op ops.Code, dim uint32, attrs []uint32, args ...uint32) uint32 {
+		appendNode(g, op, dim, attrs, args...)
+		return uint32(g.Len() - 1)
+	}
+	scores, bias, inner, innerBias := add(ops.Parameter, 0, []uint32{0}), add(ops.Parameter, 1, []uint32{1}), add(ops.Parameter, 2, []uint32{2}), add(ops.Parameter, 3, []uint32{3})
+	h := add(ops.Lookup, 4, []uint32{4, 0})
+	var losses []uint32
+	for range steps {
+		x := add(ops.AffineTransform, 4, nil, innerBias, inner, h)
+		h = add(ops.CwiseMultiply, 4, nil, add(ops.Tanh, 4, nil, x), add(ops.LogisticSigmoid, 4, nil, x))
+		y := add(ops.AffineTransform, 5, nil, bias, scores, h)
+		losses = append(losses, add(ops.PickNegLogSoftmax, 6, []uint32{0}, y))
+	}
+	loss := add(ops.SumDimension, 7, []uint32{0, 1}, add(ops.Sum, 6, nil, losses...))
+	r := &Request{Graph: g, State: &State{}, Node: loss, Forward: true, Backward: true, Needed: true, Tensors: true}
+	sizes := []uint32{vocabulary * hidden, vocabulary, hidden * hidden, hidden}
+	at := uint32(0)
+	for _, n := range sizes {
+		r.Params = append(r.Params, Param{Offset: at, Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n})
+		at += (n + 3) &^ 3
+	}
+	r.Params = append(r.Params, Param{Lookup: true, Size: vocabulary * hidden, Row: hidden, Factor: 1, Matrix: -1, Updated: true, Column: hidden})
+	r.Params[0].Matrix, r.Params[2].Matrix = 0, 1
+	var err error
+	r.Plan, err = plan.RoundRobin([]plan.Matrix{{Rows: int(vocabulary), Cols: int(hidden), Param: 0}, {Rows: int(hidden), Cols: int(hidden), Param: 2, Offset: r.Params[2].Offset}},
+		plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 100, SharedPerBlock: 200 << 10, Copies: 1}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Update = &Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5, Params: []uint32{0, 1, 2, 3, 4}, State: make([]uint32, 5), All: []uint32{0, 1, 2, 3, 4}}
+	return r
+}
+
+// No operation on a minibatch is one processor's work: the costliest cluster of a language model takes a
+// small part of what one processor had to do for its level.
+func TestMinibatchesAreManyProcessorsWork(t *testing.T) {
+	r := minibatches(t, 10000, 64, 32, 5)
+	var b Builder
+	built, err := b.Build(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verify.Verify(&built.Script, r.Plan); err != nil {
+		t.Error(err)
+	}
+	perLevel := map[int32][]int32{}
+	for _, c := range b.byLevel {
+		x := &b.clusters[c]
+		perLevel[x.level] = append(perLevel[x.level], x.cost)
+		// In units of 256 elements: a row of the vocabulary, of which several threads have parts.
+		if most := int32(4*10000/256 + clusterCost); x.cost > most {
+			t.Errorf("a cluster of level %d costs %d, more than %d", x.level, x.cost, most)
+		}
+	}
+	busy := 0
+	for _, costs := range perLevel {
+		total, most := 0, 0
+		for _, c := range costs {
+			total, most = total+int(c), max(most, int(c))
+		}
+		if total > 1000 {
+			busy++
+			if most > total/16 {
+				t.Errorf("of a level's cost %d one cluster has %d", total, most)
+			}
+		}
+	}
+	if busy < 5 {
+		t.Errorf("only %d levels have much work", busy)
+	}
+}
+
+// A large parameter's gradient is summed in a few pieces for each processor, not in as many as it has runs of a few
+// elements: writing those took the host longer than the device took for the batch.
+func TestALargeParameterHasFewPieces(t *testing.T) {
+	for _, rows := range []uint32{100, 10000} {
+		r := minibatches(t, rows, 64, 4, 2)
+		r.Needed, r.Copy, r.Result, r.Update = false, true, NoOffset, nil
+		var b Builder
+		if _, err := b.Build(r); err != nil {
+			t.Fatal(err)
+		}
+		pieces := 0
+		for _, c := range b.byLevel {
+			if b.clusters[c].level > b.ends[isa.InBackward] {
+				pieces++
+			}
+		}
+		if most := 3 * 4 * r.Plan.Processors; pieces > most || pieces < r.Plan.Processors/2 {
+			t.Errorf("%d rows: gradients are summed in %d pieces, at most %d are wanted", rows, pieces, most)
+		}
+	}
+}

@@ -1,0 +1,581 @@
+package script
+
+import (
+	"fmt"
+
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
+)
+
+// Wide work. A cluster is one processor's, so a node with much work would leave all others waiting. Two kinds of clusters
+// are divided into pieces, which are ordinary clusters of the same level:
+//
+//   - A batched cluster has nodes of one number of batch elements. Batch elements have nothing to do with one another, so
+//     each piece has some of them, and a chain of operations needs no barrier between.
+//   - A private cluster has one node, and each piece has some of its elements. Others read the node one level later.
+//
+// Each element of a result is formed by one processor as before, so results do not depend on the pieces.
+
+// Wideness says from when on work is divided, in elements that are read or written.
+type Wideness struct {
+	Batched int // work of a node from which its batch elements are divided,
+	Single  int // or its elements
+	Piece   int // work that a piece has at least
+}
+
+// usualWidth divides what takes one of an H200's processors about as long as a barrier.
+var usualWidth = Wideness{Batched: 4096, Single: 16384, Piece: 1024}
+
+// wideMemory is the memory of dividing.
+type wideMemory struct {
+	on bool // the graph may have wide nodes
+	Wideness
+	items, some []item
+	large       []bool // [dim]: nodes of it may be wide
+}
+
+// findWide finds whether any node of the graph may be wide.
+func (b *Builder) findWide() {
+	x := &b.wide
+	x.Wideness = b.r.Wide
+	if x.Wideness == (Wideness{}) {
+		x.Wideness = usualWidth
+	}
+	x.on = false
+	if b.plan.rows > 0 || b.r.Plan.Processors == 1 || b.g == nil || b.symbolic {
+		return
+	}
+	any := false
+	x.large = resize(x.large, len(b.dims))
+	for i := range b.dims {
+		d := &b.dims[i]
+		x.large[i] = int(d.size) >= x.Single/4 || d.batch > 1 && int(d.size) >= x.Batched/4
+		any = any || x.large[i]
+	}
+	for v := uint32(0); any && v <= b.r.Node && !x.on; v++ {
+		x.on = x.large[b.g.Dim[v]] && b.g.Op[v] != ops.Parameter && b.g.Op[v] != ops.ConstParameter
+	}
+}
+
+// isBatched reports whether c is a batched cluster, isPrivate whether it is a private one.
+func (x *cluster) isBatched() bool { return x.pieces > 0 }
+func (x *cluster) isPrivate() bool { return x.kind&private != 0 }
+
+// newWide starts a cluster for node v, or its gradient, whose work it is.
+func (b *Builder) newWide(level int32, v uint32, work int) int32 {
+	batch := b.shape(v).batch
+	switch {
+	case !b.isWide(v, work):
+		return b.newCluster(level)
+	case batch > 1:
+		return b.newBatched(level, b.piecesOf(batch, work), batch)
+	}
+	return b.newPrivate(level)
+}
+
+// isWide reports whether so much work for node v is divided.
+func (b *Builder) isWide(v uint32, work int) bool {
+	if b.shape(v).batch > 1 {
+		return work >= b.wide.Batched
+	}
+	return work >= b.wide.Single
+}
+
+func (b *Builder) newPrivate(level int32) int32 {
+	c := b.newCluster(level)
+	b.clusters[c].kind = private
+	return c
+}
+
+// newBatched starts a batched cluster; its pieces follow it.
+func (b *Builder) newBatched(level int32, pieces int32, batch uint32) int32 {
+	c := b.newCluster(level)
+	b.clusters[c].pieces, b.clusters[c].batch = pieces, batch
+	for range pieces {
+		b.newCluster(level)
+	}
+	return c
+}
+
+// newLike starts a cluster that is divided like another one.
+func (b *Builder) newLike(like, level int32) int32 {
+	if !b.wide.on { // of a piece of the backward part, like is the whole's
+		return b.newCluster(level)
+	}
+	switch x := b.clusters[like]; {
+	case x.isBatched():
+		return b.newBatched(level, x.pieces, x.batch)
+	case x.isPrivate():
+		return b.newPrivate(level)
+	}
+	return b.newCluster(level)
+}
+
+// piecesOf is how many pieces have batch elements of so much work.
+func (b *Builder) piecesOf(batch uint32, work int) int32 {
+	n := min(work/b.wide.Piece, int(batch), b.r.Plan.Processors)
+	each := (int(batch) + n - 1) / max(n, 1)
+	return int32((int(batch) + each - 1) / each)
+}
+
+// costly is c, or its first piece: what has the costs for one processor.
+func (b *Builder) costly(c int32) int32 {
+	if c = b.find(c); b.clusters[c].isBatched() {
+		return c + 1
+	}
+	return c
+}
+
+func (b *Builder) costOf(c int32) int32 { return b.clusters[b.costly(c)].cost }
+
+// workOf estimates a node's work.
+func (b *Builder) workOf(v uint32) int {
+	args := b.g.ArgsOf(v)
+	work := b.size(v)
+	for _, a := range args {
+		work = max(work, b.size(a))
+	}
+	switch b.g.Op[v] {
+	case ops.Parameter, ops.ConstParameter: // these have their own way
+		return 0
+	case ops.AffineTransform, ops.MatrixMultiply:
+		work = b.size(v)
+		for k := range args {
+			if left, ok := b.isRight(user{node: v, arg: uint32(k)}); ok && b.matrixOf(left) < 0 {
+				work = max(work, b.gemmWork(v, left))
+			}
+		}
+	case ops.Sum, ops.Average:
+		if b.size(v) >= pieceOf {
+			work *= len(args)
+		}
+	case ops.PickNegLogSoftmax, ops.LogSoftmax, ops.Softmax:
+		work *= 2
+	}
+	return work
+}
+
+// gemmWork estimates the work of a product that is node v, or of one of its gradients.
+func (b *Builder) gemmWork(v, left uint32) int { return b.size(v) * int(b.shape(left).cols) / 4 }
+
+// gradientWork estimates the work of forming node v's gradient.
+func (b *Builder) gradientWork(v uint32) int {
+	work := 0
+	for _, u := range b.usersOf(v) {
+		switch u.kind {
+		case useOuter:
+		case useTransposed:
+			left, _ := b.isRight(u)
+			work += b.size(v) * int(b.holdersOf(b.matrixOf(left)))
+		case useSame:
+			work += b.size(v)
+		default:
+			work += max(b.size(v), b.size(u.node))
+			if left, ok := b.isRight(u); ok {
+				work += b.gemmWork(u.node, left)
+			} else if b.isLeft(u) {
+				work += b.gemmWork(u.node, v)
+			}
+		}
+	}
+	return work
+}
+
+// placeWide is place in a graph with wide nodes: level is that of v's latest arguments.
+func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub int32) {
+	work := b.workOf(v)
+	wide := b.isWide(v, work)
+	alone := wide && b.shape(v).batch == 1
+	cluster = unjoined
+	if !b.joins(v, level, args, alone, wide) {
+		cluster = tooMuch
+	} else if cluster = b.join(level, args); cluster >= 0 && b.costOf(cluster) > clusterCost {
+		cluster = tooMuch
+	}
+	switch {
+	case cluster >= 0:
+		for _, a := range args {
+			if at := &b.spots[a]; at.level == level && at.cluster >= 0 {
+				sub = max(sub, at.sub+1)
+			}
+		}
+		b.spots[v] = spot{level, cluster, sub}
+		return cluster, sub
+	case cluster == tooMuch:
+		level++
+	}
+	cluster = b.newWide(level, v, work)
+	b.spots[v] = spot{level, cluster, 0}
+	if b.clusters[cluster].isPrivate() {
+		b.spots[v].cluster = -1 // spread over processors, like a product's output
+	}
+	return cluster, 0
+}
+
+// joins reports whether v may be in one cluster with those of its arguments that are in clusters of a level. Of a
+// batched cluster are only nodes with as many batch elements, each of which depends on the same one of the arguments.
+func (b *Builder) joins(v uint32, level int32, args []uint32, alone, wide bool) bool {
+	var first *cluster
+	for _, a := range args {
+		at := &b.spots[a]
+		if at.level != level || at.cluster < 0 {
+			continue
+		}
+		x := &b.clusters[b.find(at.cluster)]
+		if first == nil {
+			first = x
+		}
+		if alone || x.pieces != first.pieces || x.batch != first.batch || !x.isBatched() && wide {
+			return false
+		}
+		if x.isBatched() && (b.shape(v).batch != x.batch || b.shape(a).batch != x.batch) {
+			return false
+		}
+	}
+	if first != nil && first.isBatched() {
+		return b.g.Op[v] != ops.PickBatchElements && b.g.Op[v] != ops.ConcatenateToBatch
+	}
+	return true
+}
+
+// unionPieces makes the pieces of two batched clusters one by one the same, which the clusters themselves are already.
+func (b *Builder) unionPieces(x, y int32) {
+	for k := range b.clusters[x].pieces {
+		b.union(x+1+k, y+1+k)
+	}
+}
+
+// gradientCluster is the cluster that stands for the one forming v's gradient: c, that of its value or of its only
+// reader, unless they do not go together. A node that others of its cluster read stays there: these and what it reads
+// there itself would wait for each other.
+func (b *Builder) gradientCluster(v uint32, c int32) int32 {
+	x, work := &b.clusters[c], b.gradientWork(v)
+	if x.isBatched() && x.batch == b.shape(v).batch || !x.isBatched() && !x.isPrivate() && !b.isWide(v, work) {
+		return c
+	}
+	if own := b.spots[v].cluster; own >= 0 && b.find(own) == c {
+		for _, u := range b.usersOf(v) {
+			if b.formedIn(u.node) == c {
+				return c
+			}
+		}
+	}
+	return b.newWide(b.spots[v].level, v, work)
+}
+
+// dealOut divides the items from one on, which v's lowering has added, among the pieces of their clusters. They write to a
+// tensor at an address.
+func (b *Builder) dealOut(v uint32, from int, at uint32) {
+	if !b.wide.on || len(b.items) == from {
+		return
+	}
+	list := append(b.wide.items[:0], b.items[from:]...)
+	b.wide.items, b.items = list, b.items[:from]
+	for len(list) > 0 {
+		c, rest, some := b.find(list[0].cluster), list[:0], b.wide.some[:0]
+		for _, it := range list {
+			if b.find(it.cluster) == c {
+				some = append(some, it)
+			} else {
+				rest = append(rest, it)
+			}
+		}
+		list, b.wide.some = rest, some
+		switch x := &b.clusters[c]; {
+		case x.isBatched():
+			x.items, x.cost = 0, 0
+			for i := range some {
+				b.dealBatch(&some[i], c, v, at)
+			}
+		case x.isPrivate():
+			x.items, x.cost = 0, 0
+			b.dealPrivate(some, c, v, at)
+		default:
+			b.items = append(b.items, some...)
+		}
+	}
+}
+
+// dealBatch gives each piece of a batched cluster its batch elements of an item.
+func (b *Builder) dealBatch(it *item, c int32, v, at uint32) {
+	x := b.clusters[c]
+	e := b.extentOf(it)
+	size := uint32(b.size(v))
+	each, pieces := size/x.batch, uint32(x.pieces)
+	chunk := (x.batch + pieces - 1) / pieces
+	if e.covers(size) {
+		at = e.at
+	}
+	first, within := (e.at-at)/each, (e.at-at)%each
+	if first < x.batch && within+e.span < each { // of one batch element
+		it.cluster = c + 1 + int32(first/chunk)
+		b.putBack(it)
+		return
+	}
+	parts := max(each/e.unit, 1) // of a batch element
+	if first >= x.batch || parts*e.unit != each || e.n%parts != 0 || within+e.inner > e.unit {
+		fail("an item of node %d (%v), %d times %d elements from %d on, cannot be divided into %d batch elements of %d", v, b.g.Op[v], e.n, e.unit, e.at-at, x.batch, each)
+	}
+	for k := range pieces {
+		lo, hi := max(k*chunk, first), min((k+1)*chunk, first+e.n/parts)
+		if lo < hi {
+			b.cutItem(it, &e, (lo-first)*parts, (hi-first)*parts, c+1+int32(k))
+		}
+	}
+}
+
+// dealPrivate divides the items of a private cluster among new ones of its level: if these have an order, at the same
+// elements of their results.
+func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
+	level, size := b.clusters[c].level, uint32(b.size(v))
+	cost, unit, ordered, inside := int64(0), uint32(1), false, true
+	first, end := ^uint32(0), uint32(0)
+	for i := range list {
+		e := b.extentOf(&list[i])
+		cost += int64(e.cost)
+		inside = inside && (e.covers(size) || e.at-at < size)
+		ordered = ordered || list[i].sub != list[0].sub
+		unit = max(unit, e.unit)
+		first, end = min(first, e.at), max(end, e.at+e.span+1)
+	}
+	pieces := int(min(cost*256/int64(b.wide.Piece), int64(b.r.Plan.Processors)))
+	if pieces <= 1 || ordered && !inside {
+		b.putAllBack(list)
+		return
+	}
+	if !ordered {
+		b.dealUnordered(list, level, cost, pieces)
+		return
+	}
+	// Pieces of so many units, at which every item can be cut.
+	alike := true
+	for i := range list {
+		e := b.extentOf(&list[i])
+		alike = alike && unit%e.unit == 0 && (e.at-first)%e.unit+e.inner <= e.unit
+	}
+	units := int(end-first+unit-1) / int(unit)
+	if pieces = min(pieces, units, 1+mostCuts/len(list)); !alike || pieces <= 1 {
+		b.putAllBack(list)
+		return
+	}
+	chunk := uint32((units+pieces-1)/pieces) * unit
+	for lo := first; lo-first < end-first; lo += chunk {
+		to := int32(-1)
+		for i := range list {
+			e := b.extentOf(&list[i])
+			begin := e.at - (e.at-first)%e.unit // of the unit that it begins in
+			index := func(at uint32) uint32 {
+				if at <= begin {
+					return 0
+				}
+				return min((at-begin)/e.unit, e.n)
+			}
+			if from, until := index(lo), index(lo+chunk); from < until {
+				if to < 0 {
+					to = b.newCluster(level)
+				}
+				b.cutItem(&list[i], &e, from, until, to)
+			}
+		}
+	}
+}
+
+// mostCuts bounds what a private cluster's items are cut into.
+const mostCuts = 8192
+
+func (b *Builder) putAllBack(list []item) {
+	for i := range list {
+		b.putBack(&list[i])
+	}
+}
+
+// dealUnordered divides items that have nothing to do with one another among pieces of about the same cost.
+func (b *Builder) dealUnordered(list []item, level int32, cost int64, pieces int) {
+	share := int32(cost/int64(pieces)) + 1
+	to, left := int32(-1), int32(0)
+	for i := range list {
+		e := b.extentOf(&list[i])
+		for from := uint32(0); from < e.n; {
+			if left <= 0 {
+				to, left = b.newCluster(level), share
+			}
+			n := e.n - from
+			if each := max(e.cost/int32(e.n), 1); e.cost > left && e.n > 1 {
+				n = min(n, uint32(max(left/each, 1)))
+				if e.cost/int32(e.n) == 0 {
+					n = min(e.n-from, uint32(max(int64(left)*int64(e.n)/int64(e.cost), 1)))
+				}
+			}
+			b.cutItem(&list[i], &e, from, from+n, to)
+			left -= int32(int64(e.cost)*int64(n)/int64(e.n)) + 1
+			from += n
+		}
+	}
+}
+
+// extent is where an item writes and how it can be cut: it has n neighbouring parts, each some of the unit elements that are
+// from one to the next.
+type extent struct {
+	at, span uint32 // the first element, and how far the last one is from it
+	n, unit  uint32
+	inner    uint32 // of a unit: how far it reaches
+	dense    bool   // it leaves nothing out
+	cost     int32
+}
+
+// covers reports whether the item writes all of a tensor of so many elements.
+func (e *extent) covers(size uint32) bool { return e.dense && e.span+1 == size }
+
+// signatureOf is the words of an item's instruction.
+func (b *Builder) signatureOf(it *item) []uint32 {
+	if it.sig == rawSig {
+		return b.pool[it.words[0]:]
+	}
+	return b.sigs.of(it.sig)
+}
+
+// extentOf finds the extent of an item.
+func (b *Builder) extentOf(it *item) extent {
+	w := b.signatureOf(it)
+	e := extent{at: it.words[0], n: 1, unit: 1, inner: 1, dense: true}
+	if it.sig == rawSig {
+		e.at, e.n = w[5], w[3]
+		e.cost = sumCost(int(w[1]>>16)+int(w[6]&0xFFFF)*int(w[6]>>16), int(w[3]))
+		e.span = e.n - 1
+		return e
+	}
+	e.cost = b.sigs.cost(it.sig)
+	if b.sigs.width[it.sig] > fewWords {
+		e.at = b.pool[it.words[0]]
+	}
+	switch isa.Opcode(w[0]) {
+	case isa.Map, isa.Fill, isa.Random:
+		e.n = w[3]
+		e.span = e.n - 1
+	case isa.Strided:
+		b.stridedExtent(w, &e)
+	case isa.Gemm: // its result is column-major
+		e.n, e.unit, e.inner = w[4], w[7], w[3]
+		if e.n == 1 {
+			e.n, e.unit, e.inner = w[3], w[6], 1
+		}
+		e.span, e.dense = (e.n-1)*e.unit+e.inner-1, e.unit == e.inner
+	case isa.Row:
+		switch isa.RowFn(w[0] >> 8) {
+		case isa.NegLogPick, isa.Hinge:
+		default:
+			e.span = (w[3] - 1) * w[4]
+			e.unit, e.inner, e.dense = e.span+1, e.span+1, w[4] == 1
+		}
+	default:
+		fail("opcode %d is divided", w[0]&255)
+	}
+	return e
+}
+
+// stridedExtent is that of a Strided, which is cut along its last kept axis.
+func (b *Builder) stridedExtent(w []uint32, e *extent) {
+	kept, all := w[3]&255, w[3]&255+w[3]>>8&255
+	sizes, strides := w[6:6+all], w[6+all:]
+	count := uint32(1)
+	for a := range kept {
+		e.span += (sizes[a] - 1) * strides[a]
+		count *= sizes[a]
+	}
+	e.dense = e.span+1 == count
+	if kept > 0 {
+		e.n, e.unit = sizes[kept-1], strides[kept-1]
+		e.inner = e.span - (e.n-1)*e.unit + 1
+	}
+}
+
+// cutItem adds parts [from, to) of an item to a cluster.
+func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
+	part := *it
+	part.cluster = c
+	if from == 0 && to == e.n {
+		b.putBack(&part)
+		return
+	}
+	w := b.signatureOf(it)
+	if it.sig == rawSig {
+		b.cutSum(&part, w, from, to)
+		return
+	}
+	// Each word of an item is an address but for random nodes, which are not divided into several words' parts.
+	width := int(b.sigs.width[it.sig])
+	var room [8]uint32
+	words := append(room[:0], it.words[:]...)
+	if width > fewWords {
+		words = append(room[:0], b.pool[it.words[0]:][:width]...)
+	}
+	b.sigs.buf = append(b.sigs.buf[:0], w...)
+	buf, n := b.sigs.buf, to-from
+	switch isa.Opcode(w[0]) {
+	case isa.Map, isa.Fill:
+		buf[3] = n
+		shift(words[:width], from)
+	case isa.Random:
+		buf[3], buf[9] = n, w[9]+from
+		shift(words[:width-1], from)
+	case isa.Strided:
+		kept, all := w[3]&255, w[3]&255+w[3]>>8&255
+		buf[6+kept-1] = n
+		for s := range words[:width] {
+			words[s] += from * w[6+all+uint32(s)*all+kept-1]
+		}
+	case isa.Gemm:
+		if w[4] == 1 {
+			buf[3] = n
+			words[0], words[1] = words[0]+from*w[6], words[1]+from*w[8]
+		} else {
+			buf[4] = n
+			words[0], words[2] = words[0]+from*w[7], words[2]+from*w[11]
+		}
+	default:
+		fail("opcode %d is cut", w[0]&255)
+	}
+	part.sig = b.sigs.intern(int(int64(e.cost) * 256 * int64(n) / int64(e.n)))
+	if width > fewWords {
+		part.words[0] = uint32(len(b.pool))
+		b.pool = append(b.pool, words[:width]...)
+	} else {
+		copy(part.words[:], words)
+	}
+	b.putBack(&part)
+}
+
+func fail(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
+
+func shift(words []uint32, by uint32) {
+	for i := range words {
+		words[i] += by
+	}
+}
+
+// cutSum is cutItem of a whole Sum.
+func (b *Builder) cutSum(part *item, w []uint32, from, to uint32) {
+	at, n := uint32(len(b.pool)), w[1]&0xFFFF
+	b.pool = append(b.pool, w[:n]...)
+	x := b.pool[at:]
+	x[3], x[5] = to-from, x[5]+from
+	if isa.FnTable[isa.Fn(w[0]>>8)].Arity == 2 { // a derivative, which reads y
+		x[8] += from
+	}
+	shift(x[sumHead:n], from)
+	part.words[0] = at
+	b.putBack(part)
+}
+
+// putBack adds an item again.
+func (b *Builder) putBack(it *item) {
+	b.items = append(b.items, *it)
+	x := &b.clusters[b.find(it.cluster)]
+	x.items++
+	if it.sig == rawSig {
+		w := b.signatureOf(it)
+		x.cost += sumCost(int(w[1]>>16)+int(w[6]&0xFFFF)*int(w[6]>>16), int(w[3]))
+	} else {
+		x.cost += b.sigs.cost(it.sig)
+	}
+}
