@@ -72,6 +72,24 @@ TEST(a_copy_shares_parameters) {
   THROWS(std::invalid_argument, "another kind", gru.copy(lstm));
 }
 
+TEST(what_the_first_step_is_not_given_is_zero) {
+  ParameterCollection m;
+  LSTMBuilder lstm(1, 3, 4, m);
+  ComputationGraph cg;
+  lstm.new_graph(cg);
+  Expression c = constant(cg, {4}, .5f), h = constant(cg, {4}, -.25f);
+  for (bool hidden : {true, false}) { // also after an initial state, as in DyNet
+    lstm.start_new_sequence({c, h});
+    if (hidden)
+      lstm.set_h(RNNPointer(-1), {h});
+    else
+      lstm.set_s(RNNPointer(-1), {c});
+    const std::vector<Expression> state = lstm.get_s(0);
+    EQUAL(as_vector(state.at(0).value())[3], hidden ? 0 : .5f);
+    EQUAL(as_vector(state.at(1).value())[3], hidden ? -.25f : 0);
+  }
+}
+
 TEST(dropout_draws_masks_once_for_a_sequence) {
   ParameterCollection m;
   CoupledLSTMBuilder coupled(1, 3, 4, m);
