@@ -108,9 +108,6 @@
  * - `VPPS_PLAN=columns=N,tensor=1`: experiments. Several processors share a row, each with N of its
  *   columns. Tensor cores form the products of blocks of 128 or 256 columns with an even number of
  *   rows a warp up to 8; each number is split in two.
- * - `VPPS_PLAN=transposed=atomics`: on either device, the holders of a matrix add a transposed
- *   product up with atomics. By default they leave partial results that are added in one order.
- *   With atomics, results depend on timing.
  * - `VPPS_LOG=level`: off, info or debug, as vpps_log_level, on standard error.
  * - `VPPS_MERGE=0`: vpps_fb() evaluates each of the equal nodes of a large batch. By default
  *   sentences share what they have in common, such as a word, if that is a sixteenth of the nodes

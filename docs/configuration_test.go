@@ -99,8 +99,8 @@ func TestConfigurationHasEveryFlagAndOption(t *testing.T) {
 	}
 	holds(t, page, "Options of the C interface",
 		append(members(t, "vpps_engine_options"), members(t, "vpps_trainer_options")...))
-	holds(t, "manual/experiments.md", "Pin a plan", append(names(t, "../persist/plan/settings.go", "numbers := map", "for _, part",
-		`"(\w+)": *\{&s\.`), "transposed"))
+	holds(t, "manual/experiments.md", "Pin a plan", names(t, "../persist/plan/settings.go", "numbers := map", "for _, part",
+		`"(\w+)": *\{&s\.`))
 }
 
 // The variables that make takes from the command line: those with a default, and those that are read and never set.

@@ -82,14 +82,13 @@ func TestKernelsKeepWeightsInRegisters(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
 		arch, hidden, rpw int
-		clocks, atomics   bool
-	}{{70, 64, 1, false, false}, {80, 64, 1, false, true}, {90, 256, 2, false, false}, {90, 256, 2, false, true}, {90, 256, 2, true, false}} {
-		t.Run(fmt.Sprintf("sm_%d %d rpw %d clocks %v atomics %v", x.arch, x.hidden, x.rpw, x.clocks, x.atomics), func(t *testing.T) {
+		clocks            bool
+	}{{70, 64, 1, false}, {80, 64, 1, false}, {90, 256, 2, false}, {90, 256, 2, true}} {
+		t.Run(fmt.Sprintf("sm_%d %d rpw %d clocks %v", x.arch, x.hidden, x.rpw, x.clocks), func(t *testing.T) {
 			t.Parallel()
 			p, err := plan.RoundRobin(treeLSTM(x.hidden, x.hidden), h200, x.rpw)
 			require.NoError(t, err)
 			require.Zero(t, p.Outside())
-			p.Atomics = x.atomics
 			keepsWeights(t, compilerFor(t, x.arch), p, x.arch, Options{Clocks: x.clocks})
 		})
 	}

@@ -41,9 +41,6 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	fmt.Fprintf(&b, "#define VPPS_CTAS %d\n", max(1, p.CTAs))
 	fmt.Fprintf(&b, "#define VPPS_CHAINS %d\n", chainWarps(p))
 	fmt.Fprintf(&b, "#define VPPS_SUMS %d\n", sumsOf(p))
-	if p.Atomics {
-		b.WriteString("#define VPPS_ATOMICS 1\n")
-	}
 	if tensor(p) {
 		b.WriteString("#define VPPS_TENSOR 1\n")
 	}

@@ -48,7 +48,7 @@ var states = []struct {
 	{"in training by Adam", plan.Settings{}, isa.Adam, func(l *life) error { return l.train(4) }},
 	{"in training by momentum, with gradients to apply", plan.Settings{}, isa.Momentum, func(l *life) error { return errors.Join(l.train(3), l.backward()) }},
 	{"in training beyond the registers", plan.Settings{Registers: 1, Partials: 1, Library: 1}, isa.SGD, func(l *life) error { return l.train(3) }},
-	{"in training with atomics", plan.Settings{Atomics: true}, isa.Adagrad, func(l *life) error { return l.train(3) }},
+	{"in training by Adagrad", plan.Settings{}, isa.Adagrad, func(l *life) error { return l.train(3) }},
 	{"after a new matrix", plan.Settings{}, isa.SGD, func(l *life) error { return errors.Join(l.train(2), l.grow()) }},
 	{"in training with rows that processors share", plan.Settings{Columns: 1, RowsPerWarp: 1}, isa.AMSGrad, func(l *life) error { return l.train(3) }},
 	{"in training in shared memory", plan.Settings{Registers: 1, Copies: 1}, isa.RMSProp, func(l *life) error { return l.train(3) }},

@@ -29,7 +29,7 @@ type Options struct {
 	Threads    int
 	Processors int
 	Seed       uint32
-	Plan       string // mostly of a GPU, as plan.ParseSettings reads it; "": VPPS_PLAN
+	Plan       string // of a GPU, as plan.ParseSettings reads it; "": VPPS_PLAN
 	Version    string // of the library: what is measured is remembered for it
 	Snapshot   int    // updates from one snapshot of the parameters to the next; 0: VPPS_SNAPSHOT_BATCHES, else none
 	Trace      string // the file of a timeline; "": VPPS_TRACE, else none
@@ -157,7 +157,7 @@ func waitSeconds() float64 { return env.Number("VPPS_WAIT_SECONDS", 10) }
 // mostThreads bounds threads and virtual processors of a CPU: each costs memory, and work in every batch.
 const mostThreads = 1024
 
-func openCPU(o Options, settings plan.Settings) (executor.Executor, error) {
+func openCPU(o Options) (executor.Executor, error) {
 	threads := o.Threads
 	if threads == 0 {
 		threads = int(env.Number("VPPS_THREADS", 0))
@@ -172,7 +172,6 @@ func openCPU(o Options, settings plan.Settings) (executor.Executor, error) {
 	if err != nil {
 		return nil, wrong(ErrMemory, "cpu: %v", err)
 	}
-	x.Atomics = settings.Atomics
 	return x, nil
 }
 

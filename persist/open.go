@@ -36,7 +36,7 @@ func open(o Options) (executor.Executor, error) {
 	case !ok:
 		return nil, wrong(ErrArgument, "device %q: write cpu, cuda, cuda:N or auto", o.Device)
 	case o.Device == "cpu":
-		return openCPU(o, settings)
+		return openCPU(o)
 	case !auto:
 		return openCUDA(n, settings, o.Version)
 	}
@@ -46,7 +46,7 @@ func open(o Options) (executor.Executor, error) {
 	}
 	why, _, _ := strings.Cut(err.Error(), "\n")
 	log.Infof("fallback", "the CPU is taken: %s", why)
-	c, failed := openCPU(o, settings)
+	c, failed := openCPU(o)
 	if failed == nil && !errors.Is(err, errNoGPU) {
 		c = instead{c.(*cpu.Executor), why}
 	}

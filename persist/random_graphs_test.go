@@ -83,12 +83,10 @@ func (w *world) onCPU(likeGPU bool) *Engine {
 	}
 	x, err := cpu.New(threads, processors, 60)
 	w.ok(err)
-	x.Atomics = w.rng.IntN(4) == 0
-	w.what += fmt.Sprintf(", %d threads, %d processors, atomics %v", threads, processors, x.Atomics)
+	w.what += fmt.Sprintf(", %d threads, %d processors", threads, processors)
 	if !likeGPU {
 		return newEngine(x, 1)
 	}
-	device.Atomics = x.Atomics
 	rpw, inSlices := 1+w.rng.IntN(4), w.rng.IntN(3) == 0
 	w.what += fmt.Sprintf(", %+v, rpw %d, slices %v", device, rpw, inSlices)
 	return newEngine(dealtOut{x, func(matrices []plan.Matrix) (*plan.Plan, error) {
@@ -115,7 +113,7 @@ func (w *world) device() plan.Device {
 }
 
 func (w *world) onStandIn(compiler gpu.Compiler) *Engine {
-	s := plan.Settings{RowsPerWarp: w.rng.IntN(3), Copies: w.rng.IntN(3), Slices: w.rng.IntN(2), Atomics: w.rng.IntN(4) == 0}
+	s := plan.Settings{RowsPerWarp: w.rng.IntN(3), Copies: w.rng.IntN(3), Slices: w.rng.IntN(2)}
 	switch w.rng.IntN(4) {
 	case 0:
 		s.Registers, s.Partials, s.Library = 1, 1, 1+w.rng.IntN(3)

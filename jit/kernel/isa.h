@@ -147,7 +147,6 @@
 #define FLAG_PUBLISHED 32
 #define FLAG_NOGRAD 64
 #define FLAG_LISTED 128
-#define FLAG_ATOMIC 256
 #define FLAG_LOSS 512
 
 #define SEG_PARAM 0

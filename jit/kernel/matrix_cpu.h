@@ -8,17 +8,7 @@ struct Sums {
   float scale, bias_scale;
   const float *bias; // none: 0
   bool acc;          // adds to y
-  bool atomic;       // adds to y, as other processors do at the same time
 };
-
-__attribute__((noinline)) VP_SLOW void add_atomically(float *to, const float *v, u32 n) {
-  for (u32 i = 0; i < n; i++) {
-    u32 *word = (u32 *)to + i, old = __atomic_load_n(word, __ATOMIC_RELAXED), sum;
-    do
-      sum = BITS_OF(canonical(FLOAT_OF(old) + v[i]));
-    while (!__atomic_compare_exchange_n(word, &old, sum, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-  }
-}
 
 // y[r..r+NV*VW) of VB vectors.
 template <int NV, int VB>
@@ -46,12 +36,6 @@ VP void product_block(const Rows &m, const Sums &how, u32 r, const float *const 
       V s = sum[b][v] * how.scale;
       if (how.bias)
         s += load(how.bias + r + v * VW) * how.bias_scale;
-      if (how.atomic) {
-        float lanes[VW];
-        store(lanes, s);
-        add_atomically(to, lanes, VW);
-        continue;
-      }
       if (how.acc)
         s += load(to);
       store(to, canonical(s));
@@ -88,10 +72,6 @@ VP void product_tail(const Rows &m, const Sums &how, u32 r, const float *const *
       float v = lanes[i] * how.scale;
       if (how.bias)
         v += how.bias[r + i] * how.bias_scale;
-      if (how.atomic) {
-        add_atomically(to + i, &v, 1);
-        continue;
-      }
       if (how.acc)
         v += to[i];
       to[i] = canonical(v);
@@ -331,7 +311,6 @@ VP_SLOW void transposed_product(const vpps_residency &res, const Launch &l, cons
     Sums how = {};
     how.scale = scale;
     how.acc = (flags & FLAG_ACC) || k > first;
-    how.atomic = flags & FLAG_ATOMIC;
     forming.with(dy, b.row, b.rows, b.column == 0, Items{items, count, 2, 1},
                  [&](const float *from, const Items &some) {
                    multiply(in_panels(t, b.columns, b.rows), how, from, y + b.column, some);

@@ -491,12 +491,6 @@ template <int RPW, int COLS, int BATCH> struct TransposedSums {
 #pragma unroll
       for (int j = 0; j < RUN; j++)
         v[j] = scale * t[i + j];
-#ifdef VPPS_ATOMICS
-      if (flags & FLAG_ATOMIC) {
-        add_some<RUN>(base + items[2 * b] + c, v, COLS - (int)c);
-        continue;
-      }
-#endif
       put_some<RUN>(base + items[2 * b] + c, v, COLS - (int)c, flags);
     }
   }

@@ -136,12 +136,6 @@ VP void store_vectors(float *base, const float *from, const u32 *items, u32 coun
       if (column >= COLS)
         continue;
       read_run<4>(v, from + i * RESULT + column);
-#ifdef VPPS_ATOMICS
-      if (flags & FLAG_ATOMIC) {
-        add_some<4>(to, v, COLS - column);
-        continue;
-      }
-#endif
       put_some<4>(to, v, COLS - column, flags);
     }
 }

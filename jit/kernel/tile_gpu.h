@@ -51,36 +51,6 @@ template <int N> VP void put_some(float *to, const float *v, int count, u32 flag
       put(to + i, v[i], flags);
 }
 
-#ifdef VPPS_ATOMICS
-// Adds N neighbours, aligned to their size, to what others add to, too.
-template <int N> VP void add_run(float *to, const float *v) {
-#if __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ * 100 + __CUDACC_VER_MINOR__ >= 1201
-  if (N == 4)
-    asm volatile("red.relaxed.gpu.global.add.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(v[0]),
-                 "f"(v[N > 1 ? 1 : 0]), "f"(v[N > 2 ? 2 : 0]), "f"(v[N > 3 ? 3 : 0])
-                 : "memory");
-  else if (N == 2)
-    asm volatile("red.relaxed.gpu.global.add.v2.f32 [%0], {%1, %2};" ::"l"(to), "f"(v[0]),
-                 "f"(v[N > 1 ? 1 : 0])
-                 : "memory");
-  else
-#endif
-#pragma unroll
-    for (int i = 0; i < N; i++)
-      asm volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(to + i), "f"(v[i]) : "memory");
-}
-
-// Adds the first count of N neighbours.
-template <int N> VP void add_some(float *to, const float *v, int count) {
-  if (count >= N && (u64)to % (4 * N) == 0)
-    return add_run<N>(to, v);
-#pragma unroll
-  for (int i = 0; i < N; i++)
-    if (i < count)
-      add_run<1>(to + i, v + i);
-}
-#endif
-
 // Whether the products of such a partition, or the gradient of so many rows a warp and columns /
 // 32, are the tensor cores' (tensor_gpu.h): then rows of shared memory are PAD floats apart, too.
 #ifdef VPPS_TENSOR

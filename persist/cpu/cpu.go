@@ -19,7 +19,6 @@ import (
 // Executor owns the segments and runs scripts at once, in the caller's thread and
 // others. It is used by one goroutine at a time.
 type Executor struct {
-	Atomics    bool // of the plans that it makes
 	machine    *kernel.Machine
 	processors int
 	planned    int // processors of the plan
@@ -111,7 +110,7 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 	}
 	p, err := plan.Sliced(matrices, processors)
 	if err == nil {
-		p.Atomics, p.CPU = e.Atomics, true
+		p.CPU = true
 	}
 	return p, err
 }

@@ -33,7 +33,7 @@ func (e *Executor) device(ctas, setAside int) plan.Device {
 		d.SharedPerBlock = min(d.SharedPerBlock, kb<<10)
 	}
 	d.Columns, d.Tensor = e.settings.Columns, e.settings.Tensor == 1 && i.Major >= 8
-	d.Copies, d.Weights, d.Partials, d.Atomics, d.Slices = e.settings.Copies, e.settings.Registers, e.settings.Partials, e.settings.Atomics, e.settings.Slices == 1 || e.settings.Profile != 0
+	d.Copies, d.Weights, d.Partials, d.Slices = e.settings.Copies, e.settings.Registers, e.settings.Partials, e.settings.Slices == 1 || e.settings.Profile != 0
 	return d
 }
 

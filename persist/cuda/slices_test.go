@@ -44,7 +44,6 @@ func TestSlicesAreTakenAsTheSettingsSay(t *testing.T) {
 		{"pinned rows", plan.Settings{Slices: 1, RowsPerWarp: 4}, squares(3, 128), fits(), 33, nil},
 		{"bounded copies", plan.Settings{Slices: 1, Copies: 2}, squares(3, 128), fits(), 2, nil},
 		{"asked for, but rows do not divide", plan.Settings{Slices: 1}, squares(3, 100), fits(), 0, []string{"slices, as VPPS_PLAN asks for: 100 rows cannot be slices of 8"}},
-		{"asked for, but with atomics", plan.Settings{Slices: 1, Atomics: true}, squares(3, 128), fits(), 0, []string{"slices need partial results"}},
 		{"they spill", plan.Settings{Slices: 1, CTAs: 1}, squares(3, 256), slicesSpill(), 0, []string{"in slices", "in slices", "in slices", "in slices"}},
 		{"pinned rows that spill in slices", plan.Settings{Slices: 1, RowsPerWarp: 2}, squares(3, 256), slicesSpill(), 0, []string{"48 registers a thread for weights, in slices, 8 copies: its kernel needs 24 bytes of stack"}},
 	} {

@@ -24,7 +24,9 @@ func Header() []byte {
 	}
 	b.WriteString("\n// Flags, in word 0 from bit 16 on.\n")
 	for i, n := range flagNames {
-		constant(up("FLAG_", n), 1<<i)
+		if n != "" {
+			constant(up("FLAG_", n), 1<<i)
+		}
 	}
 	b.WriteString("\n")
 	for s := Segment(0); s < Segments; s++ {

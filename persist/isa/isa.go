@@ -55,12 +55,12 @@ const (
 	Published             // its result is polled: whoever sees it sees all that this processor did before its last sync, too
 	NoGrad                // Update: the gradients are 0, wherever the items say they are
 	Listed                // products and Collect: the items are in the script's lists, from the word on that stands in their place
-	Atomic                // ProductT: adds to what is there, at any time between others that do
+	free                  // no flag
 	Loss                  // Clip: the loss decides, too, whether the batch is committed
 )
 
 // flagNames by bit.
-var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "published", "nograd", "listed", "atomic", "loss"}
+var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "published", "nograd", "listed", "", "loss"}
 
 // Phase is the part of a call that an instruction belongs to. The first instruction of a level says
 // it, in the flags from bit PhaseShift on, and it holds for those behind. Only clocks ask for it.

@@ -37,7 +37,6 @@ bits. Slot 0 is written.
 | ` + "`bias`" + ` | the product has a bias |
 | ` + "`last`" + ` | of ` + "`clip`" + `: this processor reports the norm |
 | ` + "`nograd`" + ` | gradients are 0 |
-| ` + "`atomic`" + ` | several processors add to one result, in any order |
 | ` + "`loss`" + ` | of ` + "`clip`" + `: a loss that is not finite is not committed |
 
 The last three bits of the flags name the phase that begins with the instruction. Only clocks read them.

@@ -35,10 +35,6 @@ type Plan struct {
 	// Of matrix m: Partitions[First[m]:First[m+1]].
 	First []int
 
-	// Holders of rows add what they have of a transposed product to one result with atomics (the paper's
-	// way; sums then depend on timing), instead of leaving partial results to its reader.
-	Atomics bool
-
 	// GPU: tensor cores form the products of partitions that share rows, where they have the shape for it.
 	Tensor bool
 

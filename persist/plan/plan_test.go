@@ -235,12 +235,6 @@ func TestSettings(t *testing.T) {
 	s, err = ParseSettings("registers=64,shared=80,partials=1")
 	require.NoError(t, err)
 	require.Equal(t, Settings{Registers: 64, Shared: 80, Partials: 1}, s)
-	s, err = ParseSettings("transposed=atomics,rpw=2")
-	require.NoError(t, err)
-	require.Equal(t, Settings{Atomics: true, RowsPerWarp: 2}, s)
-	s, err = ParseSettings("transposed=partials")
-	require.NoError(t, err)
-	require.Equal(t, Settings{}, s)
 	s, err = ParseSettings("columns=128,rpw=4")
 	require.NoError(t, err)
 	require.Equal(t, Settings{Columns: 128, RowsPerWarp: 4}, s)
@@ -256,7 +250,7 @@ func TestSettings(t *testing.T) {
 	s, err = ParseSettings("slices=1,rpw=2")
 	require.NoError(t, err)
 	require.Equal(t, Settings{Slices: 1, RowsPerWarp: 2}, s)
-	for text, says := range map[string]string{"slices=2": `slices is "2": give a number up to 1`, "slices": `slices is ""`, "slice=1": "slices=1, registers=N", "transposed=1": `transposed is "1": give partials`, "rows=2": `"rows" is unknown`, "rpw": `rpw is ""`, "rpw=x": `rpw is "x"`, "rpw=-1": "up to 32",
+	for text, says := range map[string]string{"slices=2": `slices is "2": give a number up to 1`, "slices": `slices is ""`, "slice=1": "slices=1, registers=N", "rows=2": `"rows" is unknown`, "rpw": `rpw is ""`, "rpw=x": `rpw is "x"`, "rpw=-1": "up to 32",
 		"rpw=33": "up to 32", "ctas=3": "up to 2", "rpw=2 ctas=1": `rpw is "2 ctas`} {
 		_, err := ParseSettings(text)
 		require.ErrorContains(t, err, says)
@@ -272,7 +266,6 @@ func TestOnlyAModelThatDoesNotFitReadsMemory(t *testing.T) {
 	covered(t, p, 4)
 	require.Zero(t, p.Depth+p.Resident)
 	require.NotContains(t, p.Report(), "reads")
-	require.Contains(t, p.Report(), "leave partial results, which are added up in one order")
 	p, err = RoundRobin(matrices(square, square, square, square, square, [2]int{4096, 4096}), onH200(1), 1)
 	require.NoError(t, err)
 	covered(t, p, 6)

@@ -28,11 +28,6 @@ func (p *Plan) Report() string {
 	if p.Tensor {
 		fmt.Fprintln(&b, "products are formed by tensor cores, of numbers split in two")
 	}
-	if p.Atomics {
-		fmt.Fprintln(&b, "transposed products are added up with atomics: results depend on timing")
-	} else if len(p.Matrices) > 0 {
-		fmt.Fprintln(&b, "transposed products leave partial results, which are added up in one order")
-	}
 	if s := p.Slices; s != nil {
 		fmt.Fprintf(&b, "%d matrices of %d rows lie in slices: %d processors to a copy, %d copies\n", s.count(), s.Rows, s.Group, s.Copies)
 	}
@@ -77,9 +72,6 @@ func (p *Plan) Name() string {
 	}
 	if p.Tensor {
 		name += ", tensor cores"
-	}
-	if p.Atomics {
-		name += ", transposed products with atomics"
 	}
 	return name
 }

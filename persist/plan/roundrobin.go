@@ -20,7 +20,6 @@ type Device struct {
 	Columns        int  // of a partition, if that divides those of a matrix; 0: partitions are whole rows
 	Weights        int  // registers a thread may have for weights; 0: as many as there are
 	Partials       int  // floats that the partial results of a transposed product may take; 0: as many as pay
-	Atomics        bool // no partial results: Plan.Atomics
 	Tensor         bool // Plan.Tensor
 	Slices         bool // plans with matrices in slices are candidates, too
 }
@@ -93,7 +92,7 @@ type dealer struct {
 // newDealer has handed out nothing yet.
 func newDealer(matrices []Matrix, d Device, rpw int) *dealer {
 	p := &Plan{Processors: d.Processors, CTAs: max(1, d.CTAs), First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps,
-		Registers: d.RegistersPer, SetAside: d.SetAside, Shared: d.SharedPerBlock, Atomics: d.Atomics, Tensor: d.Tensor, Matrices: slices.Clone(matrices)}
+		Registers: d.RegistersPer, SetAside: d.SetAside, Shared: d.SharedPerBlock, Tensor: d.Tensor, Matrices: slices.Clone(matrices)}
 	return &dealer{plan: p, device: d, slots: make([]int, d.Processors), shares: 1}
 }
 

@@ -6,24 +6,23 @@ import (
 	"strings"
 )
 
-// Settings are what a program says of its plans, all but Atomics of those on a GPU; zero values choose.
+// Settings are what a program says of its plans on a GPU; zero values choose.
 type Settings struct {
-	RowsPerWarp int  // pins the rows a warp holds
-	CTAs        int  // pins the processors on an SM: 1 or 2
-	Processors  int  // at most so many on SMs of their own
-	Copies      int  // at most so many copies of a matrix; 1 is the paper's plan
-	Columns     int  // of a partition, if that divides those of a matrix, 0: partitions are whole rows, as the paper's
-	Profile     int  // 1: chooses by measuring real batches
-	Slices      int  // 1: matrices of as many rows lie in slices, where that fits
-	Registers   int  // at most so many of a thread for weights
-	Shared      int  // at most so many KB of shared memory of a processor, those in which the routines work included
-	Partials    int  // at most so many floats of partial results of a transposed product, else it reads its matrix from memory
-	Library     int  // a library forms the gradient of a matrix beyond the registers from so many items in a batch on; NoLibrary: the kernel does
-	Tensor      int  // 1: products are formed by tensor cores where they have the shape for it
-	Atomics     bool // transposed products are added up with atomics
+	RowsPerWarp int // pins the rows a warp holds
+	CTAs        int // pins the processors on an SM: 1 or 2
+	Processors  int // at most so many on SMs of their own
+	Copies      int // at most so many copies of a matrix; 1 is the paper's plan
+	Columns     int // of a partition, if that divides those of a matrix, 0: partitions are whole rows, as the paper's
+	Profile     int // 1: chooses by measuring real batches
+	Slices      int // 1: matrices of as many rows lie in slices, where that fits
+	Registers   int // at most so many of a thread for weights
+	Shared      int // at most so many KB of shared memory of a processor, those in which the routines work included
+	Partials    int // at most so many floats of partial results of a transposed product, else it reads its matrix from memory
+	Library     int // a library forms the gradient of a matrix beyond the registers from so many items in a batch on; NoLibrary: the kernel does
+	Tensor      int // 1: products are formed by tensor cores where they have the shape for it
 }
 
-// ParseSettings reads the form "rpw=2,ctas=1,processors=64,profile=1,slices=1,library=0,transposed=atomics", in any order and number.
+// ParseSettings reads the form "rpw=2,ctas=1,processors=64,profile=1,slices=1,library=0", in any order and number.
 func ParseSettings(text string) (s Settings, err error) {
 	numbers := map[string]struct {
 		to  *int
@@ -35,15 +34,9 @@ func ParseSettings(text string) (s Settings, err error) {
 			continue
 		}
 		name, value, _ := strings.Cut(part, "=")
-		if name == "transposed" {
-			if s.Atomics = value == "atomics"; !s.Atomics && value != "partials" {
-				return Settings{}, fmt.Errorf("plan %q: transposed is %q: give partials, which are added up in one order, or atomics", text, value)
-			}
-			continue
-		}
 		x, ok := numbers[name]
 		if !ok {
-			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, copies=N, columns=N, processors=N, profile=1, slices=1, registers=N, shared=N, partials=N, library=N, tensor=1 or transposed=atomics, separated by commas", text, name)
+			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, copies=N, columns=N, processors=N, profile=1, slices=1, registers=N, shared=N, partials=N, library=N or tensor=1, separated by commas", text, name)
 		}
 		if *x.to, err = strconv.Atoi(value); err != nil || *x.to < 0 || *x.to > x.max {
 			return Settings{}, fmt.Errorf("plan %q: %s is %q: give a number up to %d, 0 to let it be chosen", text, name, value, x.max)

@@ -21,9 +21,6 @@ func InSlices(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	if d.Processors < 1 || rpw < 1 {
 		return nil, fmt.Errorf("plan: %d processors, %d rows per warp: at least one of each", d.Processors, rpw)
 	}
-	if d.Atomics {
-		return nil, fmt.Errorf("transposed products are added up with atomics: slices need partial results")
-	}
 	matrices = widestFirst(matrices)
 	s := Slices{}
 	s.Rows, s.In = family(matrices)

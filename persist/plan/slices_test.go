@@ -206,8 +206,8 @@ func TestGradientsAreFormedInPieces(t *testing.T) {
 }
 
 func TestWhatCannotLieInSlices(t *testing.T) {
-	atomics, small, columns, tables := sliceable(1), sliceable(1), sliceable(1), sliceable(1)
-	atomics.Atomics, small.Processors, columns.Partials, tables.Processors = true, 31, 1, 1200
+	small, columns, tables := sliceable(1), sliceable(1), sliceable(1)
+	small.Processors, columns.Partials, tables.Processors = 31, 1, 1200
 	for _, c := range []struct {
 		name string
 		m    []Matrix
@@ -222,7 +222,6 @@ func TestWhatCannotLieInSlices(t *testing.T) {
 		{"registers", rvNN(), sliceable(1), 4, "slices of 32 rows do not fit"},
 		{"registers of two an SM", recursive(512, 5), sliceable(2), 1, "slices of 8 rows do not fit"},
 		{"the table of partitions", tdRNN(), tables, 1, "slices of 8 rows do not fit"},
-		{"atomics", tdRNN(), atomics, 1, "slices need partial results"},
 		{"by columns", tdRNN(), columns, 1, "slices of 8 rows do not fit"},
 		{"no rows", tdRNN(), sliceable(1), 0, "0 rows per warp: at least one of each"},
 	} {

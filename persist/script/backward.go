@@ -313,8 +313,7 @@ func (b *Builder) lowerGradient(v uint32) {
 }
 
 // transposed adds W^T dy for the use u of v as the right side of a resident product: every
-// holder of the matrix leaves a partial result, which are v's linear sources. With atomics there is one result
-// that all add to, which is filled with 0 when the backward part begins.
+// holder of the matrix leaves a partial result, which are v's linear sources.
 func (b *Builder) transposed(v uint32, u user, left uint32) {
 	c := u.node
 	m := b.matrixOf(left)
@@ -324,11 +323,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	if b.r.Plan.Residence(int(m)).Columns > 0 { // every holder has results of its own
 		holders, apart = 1, 0
 	}
-	flags := uint32(0)
-	if b.r.Plan.Atomics && holders > 1 && !b.symbolic { // a template has no level before those of its gradients
-		holders, apart, flags = 1, 0, isa.Atomic
-	}
-	sig, place := b.transposedSignature(u, left, apart, flags)
+	sig, place := b.transposedSignature(u, left, apart)
 	if b.transposedSliced(u) {
 		if t, ok := b.affineTransposed(c, u.arg, holders, size); ok {
 			b.linear = append(b.linear, source{t, holders, size})
@@ -344,9 +339,6 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	own := size / uint32(matrix.Cols) // columns of v
 	for first := uint32(0); first < cols; first += own {
 		t := b.allocHolders(holders, size)
-		if flags != 0 {
-			b.fill(b.newCluster(b.ends[isa.InForward]+1), 0, 0, int(size), t)
-		}
 		for i := range min(own, cols-first) {
 			b.onMatrix(level, sig, t+b.columnOf(v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows)+place)
 		}
@@ -356,10 +348,10 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 
 // transposedSignature is the signature of W^T dy for the use u, holders' results being so far apart, and what is added to
 // dy's place.
-func (b *Builder) transposedSignature(u user, left, apart, flags uint32) (sig, place uint32) {
+func (b *Builder) transposedSignature(u user, left, apart uint32) (sig, place uint32) {
 	m := b.matrixOf(left)
 	count, fn, place := b.formedBack(u)
-	return b.sigs.short(6, b.r.Plan.Matrices[m].Rows, firstWord(isa.ProductT, uint8(fn), flags), uint32(isa.SegAct)|uint32(isa.SegAct)<<4,
+	return b.sigs.short(6, b.r.Plan.Matrices[m].Rows, firstWord(isa.ProductT, uint8(fn), 0), uint32(isa.SegAct)|uint32(isa.SegAct)<<4,
 		uint32(m), bits(b.factorOf(left)), apart, count, 0, 0), place
 }
 

@@ -314,9 +314,6 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 		if count > 0 {
 			fn = []isa.Fn{isa.TanhB, isa.LogisticB, isa.ReluB}[g.rng.IntN(3)]
 		}
-		if g.plan.Where[m].Columns == 0 {
-			flags |= g.flags(isa.Atomic)
-		}
 		g.onMatrixWith(a, isa.ProductT, fn, flags, []uint32{isa.Segs(segs...), uint32(m), isa.Float(2), uint32(cols), uint32(count)}, items...)
 	},
 	isa.Outer: func(g *instructions, a *isa.Assembler) {

@@ -203,7 +203,7 @@ func (b *Builder) gradientInParts(h uint32) bool {
 	for _, u := range b.usersOf(h) {
 		left, _ := b.isRight(u)
 		level := b.blevel[b.formedIn(u.node)] + b.levelsOf(u.node) - 1
-		sig, place := b.transposedSignature(u, left, size, 0)
+		sig, place := b.transposedSignature(u, left, size)
 		b.onMatrix(level, sig, at, b.s.Grad[u.node]+place)
 		at += size * b.holdersOf(b.matrixOf(left))
 	}

@@ -58,7 +58,7 @@ func (t *holderTable) update(p *plan.Plan) {
 	}
 	t.addClasses(n)
 	t.addGroups(p)
-	t.forming = p.SharesRows() && !p.Atomics
+	t.forming = p.SharesRows()
 }
 
 // fewHolders is how many processors of a class, of those that share rows, have streams of their own.

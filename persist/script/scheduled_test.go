@@ -67,7 +67,7 @@ func requested(t *testing.T, seed uint64) *Request {
 	for i, m := range r.Plan.Matrices {
 		r.Params[m.Param].Matrix = int32(i)
 	}
-	r.Plan.Atomics, r.Plan.CPU = seed%3 == 0, seed%2 == 0
+	r.Plan.CPU = seed%2 == 0
 	if seed%3 == 1 && !r.Plan.SharesRows() {
 		r.Plan.Slices = anySlices(r.Plan, rng)
 	}
@@ -132,7 +132,6 @@ func takeApart(t *testing.T, s *isa.Script, p *plan.Plan) *schedule {
 	type access struct {
 		step            int
 		write, resident bool
-		atomic          bool
 	}
 	type element struct {
 		segment isa.Segment
@@ -157,7 +156,7 @@ func takeApart(t *testing.T, s *isa.Script, p *plan.Plan) *schedule {
 				r := &ranges[k]
 				each(r, func(at uint64) {
 					e := element{r.Segment, at}
-					accesses[e] = append(accesses[e], access{d.count, r.Write, r.Matrix > 0, r.Atomic})
+					accesses[e] = append(accesses[e], access{d.count, r.Write, r.Matrix > 0})
 				})
 			}
 			d.count++
@@ -182,7 +181,7 @@ func takeApart(t *testing.T, s *isa.Script, p *plan.Plan) *schedule {
 				}
 			}
 			for _, y := range list {
-				if !y.write || x.step == y.step || x.atomic && y.atomic {
+				if !y.write || x.step == y.step {
 					continue
 				}
 				c := conflict{x.step, y.step, x.resident}

@@ -50,9 +50,6 @@ func (x *execution) committed(ranges []Range) error {
 func (x *execution) hasNorm(set uint32, clip *Range) bool {
 	for ; set != 0; set = x.sets.parent[set] {
 		e := &x.events[x.sets.event[set]]
-		if e.adds {
-			return false // since then
-		}
 		if at := uint64(e.result); e.norm == 1+uint8(clip.Segment) && clip.Offset <= at && at <= clip.Last() {
 			return true
 		}

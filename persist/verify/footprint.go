@@ -29,7 +29,6 @@ type Range struct {
 	Write  bool
 	Read   bool
 	Paired bool // each element is read by the thread that writes the same element of the unit's result
-	Atomic bool // written by atomic additions
 	Matrix int  // 1 + the matrix of which this is the resident part, else 0
 }
 
@@ -83,9 +82,6 @@ func (f *Footprint) Of(in *isa.Instruction, p *plan.Plan, place Place) ([]Range,
 	if in.Flags&isa.Published != 0 && (!ownable(in.Op) || in.Op == isa.Outer || in.Op == isa.Affine || in.Op == isa.AffineT) {
 		return nil, fmt.Errorf("%s cannot have flag published", in.Op)
 	}
-	if in.Flags&isa.Atomic != 0 && (in.Op != isa.ProductT || in.Flags&isa.Published != 0) {
-		return nil, fmt.Errorf("%s cannot have flag atomic, nor can what is published", in.Op)
-	}
 	if in.Has("segments") {
 		for slot := range 8 {
 			if s := in.Segment(slot); s >= isa.Segments {
@@ -123,7 +119,7 @@ func nothing(*Footprint) error { return nil }
 // add appends a range of slot at offset with the given axes, unless it is empty.
 func (f *Footprint) add(slot int, unit int, offset uint64, how access, axes ...Axis) {
 	r := Range{Segment: f.in.Segment(slot), Offset: offset, Unit: unit,
-		Read: how&asRead != 0, Write: how&asWrite != 0, Paired: how&asPaired != 0, Atomic: how&asAtomic != 0}
+		Read: how&asRead != 0, Write: how&asWrite != 0, Paired: how&asPaired != 0}
 	for _, a := range axes {
 		switch {
 		case a.Size == 0:
@@ -144,14 +140,10 @@ const (
 	asRead access = 1 << iota
 	asWrite
 	asPaired
-	asAtomic
 )
 
 // result is the access of what an instruction writes: Acc reads it too.
 func (f *Footprint) result() access {
-	if f.in.Flags&isa.Atomic != 0 {
-		return asWrite | asRead | asPaired | asAtomic
-	}
 	if f.in.Flags&isa.Acc != 0 {
 		return asWrite | asRead | asPaired
 	}
@@ -351,9 +343,6 @@ func (f *Footprint) productT() error {
 		err = f.checkForming(int(f.in.Field("matrix")))
 	}
 	if err == nil && f.plan.Residence(int(f.in.Field("matrix"))).Columns > 0 {
-		if f.in.Flags&isa.Atomic != 0 {
-			return fmt.Errorf("matrix %d is transposed by columns: nobody adds to what another does", f.in.Field("matrix"))
-		}
 		f.columns(m)
 		return nil
 	}

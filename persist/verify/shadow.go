@@ -22,7 +22,7 @@ type shadow struct {
 // cell is the shadow of one element.
 type cell struct {
 	write uint32 // event, 0: not written in this launch
-	reads uint32 // set since, of those who read it or added to it atomically
+	reads uint32 // set since, of those who read it
 }
 
 const (
@@ -196,14 +196,8 @@ func (x *execution) read(r *Range) error {
 	}
 	mine := x.first + uint32(r.Unit)
 	record := !x.pairedWithResult(r)
-	var goodWrite, oldSet, newSet, goodSet, added uint32 = 0, ^uint32(0), 0, ^uint32(0), 0
+	var goodWrite, oldSet, newSet, goodSet uint32 = 0, ^uint32(0), 0, ^uint32(0)
 	element, ok := t.walk(r, func(c *cell) bool {
-		if x.atomic && c.reads != added {
-			if x.fault = x.unordered(c.reads, true, "is read"); x.fault != nil {
-				return false
-			}
-			added = c.reads
-		}
 		if c.write != goodWrite || c.write == 0 {
 			switch {
 			case c.write == 0 && t.flags&isa.LiveIn == 0:
@@ -285,60 +279,6 @@ func (x *execution) readResident(r *Range) error {
 	return nil
 }
 
-// add checks and records that a range is added to atomically. The additions have no order among each
-// other, so they leave the write before them in its place.
-func (x *execution) add(r *Range) error {
-	t, err := x.find(r)
-	if err != nil {
-		return err
-	}
-	if t.flags&(isa.LiveIn|isa.Polled) != 0 {
-		return fmt.Errorf("tensor %d is live-in or polled: only what was filled in this launch can be added to atomically", t.index)
-	}
-	mine := uint32(len(x.events)) // an event of its own: the unit's stands for what it reads
-	e := x.events[x.first+uint32(r.Unit)]
-	e.adds, x.atomic = true, true
-	x.events = append(x.events, e)
-	var goodWrite, oldSet, newSet uint32 = 0, ^uint32(0), 0
-	element, ok := t.walk(r, func(c *cell) bool {
-		if c.write != goodWrite || c.write == 0 {
-			if c.write == 0 {
-				x.fault = errors.New("is added to before it is written")
-				return false
-			}
-			if !x.ordered(x.processor, c.write) {
-				x.fault = fmt.Errorf("is added to, but not ordered after %s wrote it", x.name(c.write))
-				return false
-			}
-			goodWrite = c.write
-		}
-		if c.reads != oldSet {
-			if x.fault = x.unordered(c.reads, false, "is added to"); x.fault != nil {
-				return false
-			}
-			oldSet, newSet = c.reads, x.sets.with(c.reads, mine)
-		}
-		c.reads = newSet
-		return true
-	})
-	if !ok {
-		return x.at(t, element)
-	}
-	return nil
-}
-
-// unordered is the fault of an element that is used while one of a set of events may still add to it,
-// or, adds false, read it.
-func (x *execution) unordered(set uint32, adds bool, used string) error {
-	for ; set != 0; set = x.sets.parent[set] {
-		id := x.sets.event[set]
-		if e := &x.events[id]; e.adds == adds && !x.ordered(x.processor, id) {
-			return fmt.Errorf("%s, but not ordered after %s %s it", used, x.name(id), e.use())
-		}
-	}
-	return nil
-}
-
 // write checks and records that a range is written.
 func (x *execution) write(r *Range) error {
 	t, err := x.find(r)
@@ -405,18 +345,10 @@ func (x *execution) overwriteRead(set, mine uint32) error {
 		case e >= x.first:
 			return fmt.Errorf("is read by item %d and written by item %d of the same instruction, which run in parallel", x.events[e].unit, x.events[mine].unit)
 		case !x.ordered(x.processor, e):
-			return fmt.Errorf("is overwritten, but not ordered after %s %s it", x.name(e), x.events[e].use())
+			return fmt.Errorf("is overwritten, but not ordered after %s read it", x.name(e))
 		}
 	}
 	return nil
-}
-
-// use is how an event of a set used an element.
-func (e *event) use() string {
-	if e.adds {
-		return "added to"
-	}
-	return "read"
 }
 
 // overwriteResident checks that nobody still loads or uses the matrices that a range of

@@ -40,7 +40,6 @@ type verifier struct {
 	barriers []gate
 	events   []event  // events[0] is nobody
 	sets     readSets // who has read an element since it was written
-	atomic   bool     // something was added to atomically
 	resident []resident
 	foot     Footprint
 }
@@ -74,7 +73,6 @@ type event struct {
 	unit             uint32
 	result           uint32 // the address that an accumulating unit adds to
 	norm             uint8  // 1 + the segment of a Norm's partial sum, whose address is result
-	adds             bool   // atomically
 	clock            []uint32
 }
 
@@ -399,18 +397,14 @@ func (v *verifier) execute(p *runner, in *isa.Instruction) (done bool, err error
 // access checks and records all accesses of an instruction.
 func (x *execution) access(ranges []Range) error {
 	for i := range ranges {
-		if r := &ranges[i]; r.Atomic {
-			if err := x.add(r); err != nil {
-				return err
-			}
-		} else if r.Read {
+		if r := &ranges[i]; r.Read {
 			if err := x.read(r); err != nil {
 				return err
 			}
 		}
 	}
 	for i := range ranges {
-		if r := &ranges[i]; r.Write && !r.Atomic {
+		if r := &ranges[i]; r.Write {
 			if err := x.write(r); err != nil {
 				return err
 			}

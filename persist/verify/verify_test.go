@@ -123,17 +123,6 @@ func (p *pair) transposed() {
 	}
 }
 
-// zero lets processor 0 fill the vector at 0 and both go on; add adds to it atomically.
-func (p *pair) zero() {
-	p.fill(0, 0, 0)
-	p.Signal(0, 0)
-	p.Wait(1, 0, 1)
-}
-
-func (p *pair) add(proc int) {
-	p.Do(proc, isa.ProductT, 0, isa.Sync|isa.Atomic, []uint32{act, 0, isa.Float(1), 0, 0}, []uint32{0, 24})
-}
-
 // collected lets both processors write a column of operands and cuts the script; the library makes W's gradient of them.
 func (p *pair) collected(to uint32) {
 	for i := range 2 {
@@ -364,65 +353,6 @@ func TestVerify(t *testing.T) {
 		{"partial results of a transposed product in one place", func(p *pair) {
 			p.transposed()
 		}, "overwritten, but not ordered after processor"},
-		{"all add to one result", func(p *pair) {
-			p.zero()
-			p.add(0)
-			p.add(1)
-			p.Signal(0, 1)
-			p.Signal(1, 1)
-			p.Wait(1, 1, 2)
-			p.copy(1, 8, 0, 0)
-			p.fill(1, 0, isa.Sync)
-		}, ""},
-		{"two items add to one result", func(p *pair) {
-			p.fill(0, 0, 0)
-			p.Do(0, isa.ProductT, 0, isa.Sync|isa.Atomic, []uint32{act, 0, isa.Float(1), 0, 0}, []uint32{0, 24}, []uint32{0, 32})
-		}, ""},
-		{"added to before it is filled", func(p *pair) { p.add(1) }, "is added to before it is written"},
-		{"added to while it is filled", func(p *pair) {
-			p.add(1)
-			p.fill(0, 0, 0)
-			p.add(0)
-		}, "act+0 (element 0 of tensor 2) is added to"},
-		{"filled while it is added to", func(p *pair) {
-			p.zero()
-			p.add(0)
-			p.fill(1, 0, isa.Sync)
-		}, "overwritten, but not ordered after processor 0, instruction 2 added to it"},
-		{"filled before another adds", func(p *pair) {
-			p.zero()
-			p.fill(0, 0, isa.Sync)
-			p.add(1)
-		}, "is added to, but not ordered after processor 0, instruction 2 wrote it"},
-		{"a partial result where others add", func(p *pair) {
-			p.zero()
-			p.add(0)
-			p.Do(1, isa.ProductT, 0, isa.Sync, []uint32{act, 0, isa.Float(1), 0, 0}, []uint32{0, 24})
-		}, "overwritten, but not ordered after processor 0, instruction 2 added to it"},
-		{"added plainly where others add atomically", func(p *pair) {
-			p.zero()
-			p.add(0)
-			p.Do(1, isa.ProductT, 0, isa.Sync|isa.Acc, []uint32{act, 0, isa.Float(1), 0, 0}, []uint32{0, 24})
-		}, "not ordered after processor 0, instruction 2 added to it"},
-		{"read while others add", func(p *pair) {
-			p.zero()
-			p.add(0)
-			p.copy(1, 8, 0, isa.Sync)
-		}, "is read, but not ordered after processor 0, instruction 2 added to it"},
-		{"added to while another reads", func(p *pair) {
-			p.zero()
-			p.copy(0, 8, 0, isa.Sync)
-			p.add(1)
-		}, "is added to, but not ordered after processor 0, instruction 2 read it"},
-		{"added to what is live-in", func(p *pair) {
-			p.Do(0, isa.ProductT, 0, isa.Atomic, []uint32{act, 0, isa.Float(1), 0, 0}, []uint32{24, 28})
-		}, "only what was filled in this launch can be added to atomically"},
-		{"added to where columns are formed", func(p *pair) {
-			p.streamed()
-			p.zero()
-			p.add(0)
-		}, "matrix 0 is transposed by columns"},
-		{"atomic where nobody else adds", func(p *pair) { p.fill(0, 0, isa.Atomic) }, "fill cannot have flag atomic"},
 		{"columns read before all are there", func(p *pair) {
 			p.streamed()
 			p.transposed()
@@ -652,6 +582,7 @@ func TestVerify(t *testing.T) {
 		{"an unknown opcode", func(p *pair) { p.Do(0, isa.Opcode(isa.Opcodes), 0, 0, nil) }, "processor 0, instruction 0 (opcode 21)"},
 		{"an unknown function", func(p *pair) { p.Do(0, isa.Map, 200, 0, []uint32{act, 8, 0, 0}, []uint32{0, 24}) }, "function 200"},
 		{"an unknown flag", func(p *pair) { p.fill(0, 0, 1<<10) }, "unknown flags"},
+		{"a flag that is free", func(p *pair) { p.fill(0, 0, 1<<8) }, "unknown flags"},
 		{"an item too short", func(p *pair) { p.Do(0, isa.Map, uint8(isa.Copy), 0, []uint32{act, 8, 0, 0}, []uint32{0}) }, "items take"},
 		{"a barrier that does not exist", func(p *pair) { p.Signal(0, 0); p.Streams[0][2] = 7 }, "barrier 7: the script has 1"},
 		{"no halt", func(p *pair) { p.Streams[1] = append(p.Streams[1], 1) }, "processor 1, instruction 0 (signal)"},
