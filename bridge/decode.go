@@ -207,7 +207,11 @@ func (g *Graph) inputRange(n uint32) (at uint32, count int) {
 		return a[1], int(d.Bd)
 	case ops.PickElement:
 		return a[1], int(min(a[2], math.MaxInt32))
-	case ops.PickBatchElements, ops.RestrictedLogSoftmax:
+	case ops.HingeDim:
+		return a[2], int(min(a[3], math.MaxInt32))
+	case ops.PoissonRegressionLoss:
+		return a[0], 1
+	case ops.PickBatchElements, ops.RestrictedLogSoftmax, ops.SelectRows, ops.SelectCols, ops.SparsemaxLoss:
 		return a[0], int(min(a[1], math.MaxInt32))
 	case ops.PickNegLogSoftmax:
 		return a[0], int(d.Bd)

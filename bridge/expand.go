@@ -1,6 +1,6 @@
 package bridge
 
-// Some of DyNet's node classes are small programs: the LSTM nodes. The engine works on a
+// Some of DyNet's node classes are small programs: the LSTM nodes, and those of compose.go. The engine works on a
 // graph in which they are spelled out, so that one lowering and one derivative serve all.
 
 import "libvpps/bridge/ops"
@@ -18,7 +18,7 @@ func Composite(op ops.Code) bool {
 	case ops.VanillaLSTMGates, ops.VanillaLSTMGatesDropout, ops.VanillaLSTMC, ops.VanillaLSTMH:
 		return true
 	}
-	return false
+	return compositions[op] != nil
 }
 
 // Extend appends g's nodes from len(At) on.
@@ -64,7 +64,11 @@ func (e *Expanded) extend(g *Graph, n uint32) {
 	case ops.VanillaLSTMGates, ops.VanillaLSTMGatesDropout:
 		e.gates(g, n, d)
 	default:
-		e.add(g.Op[n], d, g.AttrsOf(n), e.plus...)
+		if spell := compositions[g.Op[n]]; spell != nil {
+			spell(e, d, g.AttrsOf(n), e.plus)
+		} else {
+			e.add(g.Op[n], d, g.AttrsOf(n), e.plus...)
+		}
 	}
 	e.At = append(e.At, uint32(e.Len()-1))
 }

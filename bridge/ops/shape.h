@@ -310,7 +310,8 @@ static inline const char *vpps_dim_many(uint32_t op, const vpps_dim *const *x, u
   vpps_dim r = *x[0];
   uint64_t batches = 0;
   for (uint32_t i = 0; i < n; i++) {
-    if (op == VPPS_OP_SUM ? !vpps_equal_axes(&r, x[i]) : !vpps_same_axes(&r, x[i]))
+    if (op == VPPS_OP_SUM || op == VPPS_OP_LOG_SUM_EXP ? !vpps_equal_axes(&r, x[i])
+                                                       : !vpps_same_axes(&r, x[i]))
       return "all arguments must have the same shape";
     if (op != VPPS_OP_CONCATENATE_TO_BATCH && !vpps_broadcast(r.bd, x[i]->bd))
       return "batch sizes must be equal or 1";
@@ -322,7 +323,95 @@ static inline const char *vpps_dim_many(uint32_t op, const vpps_dim *const *x, u
       return "the result is too large";
     r.bd = (uint32_t)batches;
   }
+  while (op == VPPS_OP_LOG_SUM_EXP && r.nd > 1 && r.d[r.nd - 1] == 1)
+    r.d[--r.nd] = 0;
   *dim = r;
+  return NULL;
+}
+
+/* All batch sizes are the largest one or 1. */
+static inline const char *vpps_batches(const vpps_dim *const *x, uint32_t n, uint32_t *bd) {
+  *bd = 1;
+  for (uint32_t i = 0; i < n; i++)
+    *bd = vpps_larger(*bd, x[i]->bd);
+  for (uint32_t i = 0; i < n; i++)
+    if (!vpps_broadcast(x[i]->bd, *bd))
+      return "batch sizes must be equal or 1";
+  return NULL;
+}
+
+/* x {i,j,k}, y {k} and, if vectors is 2, z {j}; maybe a bias of the result's shape. */
+static inline const char *vpps_dim_contract(const vpps_dim *const *x, uint32_t n, uint32_t vectors,
+                                            vpps_dim *dim) {
+  uint32_t bd;
+  const char *bad = vpps_batches(x, n, &bd);
+  if (n != 1 + vectors && n != 2 + vectors)
+    return vectors == 1 ? "needs x, y and maybe a bias" : "needs x, y, z and maybe a bias";
+  if (x[0]->nd != 3 || !vpps_is_vector(x[1]) || vpps_rows(x[1]) != x[0]->d[2])
+    return "needs a tensor {i,j,k} and a vector {k}";
+  if (vectors == 2 && (!vpps_is_vector(x[2]) || vpps_rows(x[2]) != x[0]->d[1]))
+    return "needs a second vector {j} for a tensor {i,j,k}";
+  if (bad)
+    return bad;
+  vpps_make_dim(dim, 3 - vectors, x[0]->d[0], x[0]->d[1], bd);
+  if (n == 2 + vectors && !vpps_same_axes(x[1 + vectors], dim))
+    return "the bias must have the result's shape";
+  return NULL;
+}
+
+/* How many windows of k elements, s apart, there are along an axis of n. */
+static inline uint32_t vpps_windows(uint32_t n, uint32_t k, uint32_t s, uint32_t valid) {
+  return valid ? (n - k + s) / s : (n - 1) / s + 1;
+}
+
+/* The first two axes of what windows of kh x kw elements over x make. */
+static inline const char *vpps_dim_windows(const vpps_dim *x, const uint32_t *k, const uint32_t *s,
+                                           uint32_t valid, vpps_dim *dim) {
+  if (x->nd != 2 && x->nd != 3)
+    return "needs an argument {h,w} or {h,w,c}";
+  if (valid > 1 || s[0] == 0 || s[1] == 0 || k[0] == 0 || k[1] == 0)
+    return "strides and window sizes must be at least 1";
+  if (valid && (k[0] > x->d[0] || k[1] > x->d[1]))
+    return "the window must not be larger than the argument (is_valid)";
+  *dim = *x;
+  for (uint32_t i = 0; i < 2; i++)
+    dim->d[i] = vpps_windows(x->d[i], k[i], s[i], valid);
+  return NULL;
+}
+
+static inline const char *vpps_dim_conv2d(const vpps_dim *const *x, uint32_t n,
+                                          const uint32_t *attrs, vpps_dim *dim) {
+  if (n != 2 && n != 3)
+    return "needs x, filters and maybe a bias";
+  if (x[1]->nd != 4 || x[1]->bd != 1)
+    return "the filters must be {h,w,channels,filters}, without a batch";
+  if (x[1]->d[2] != vpps_axis(x[0], 2))
+    return "the filters must have the channels of the argument";
+  if (n == 3 && (x[2]->nd != 1 || x[2]->d[0] != x[1]->d[3] || x[2]->bd != 1))
+    return "the bias must be a vector with one element for each filter";
+  const char *bad = vpps_dim_windows(x[0], x[1]->d, attrs, attrs[2], dim);
+  dim->nd = 3;
+  dim->d[2] = x[1]->d[3];
+  return bad;
+}
+
+static inline const char *vpps_dim_strided_select(const vpps_dim *x, const uint32_t *a,
+                                                  vpps_dim *dim) {
+  if (x->nd > 4)
+    return "takes at most 4 axes";
+  *dim = *x;
+  for (uint32_t i = 0; i < 5; i++, a += 3) {
+    uint32_t size = i == 4 ? x->bd : vpps_axis(x, i);
+    if (a[2] == 0 || a[2] >= (1u << 31))
+      return "strides must be at least 1";
+    if (a[0] >= a[1] || a[1] > size)
+      return "needs from < to <= the size of the axis";
+    uint32_t left = (a[1] - a[0] - 1) / a[2] + 1;
+    if (i == 4)
+      dim->bd = left;
+    else if (i < x->nd)
+      dim->d[i] = left;
+  }
   return NULL;
 }
 
@@ -355,6 +444,7 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
   case VPPS_OP_RANDOM_NORMAL:
   case VPPS_OP_RANDOM_BERNOULLI:
   case VPPS_OP_RANDOM_UNIFORM:
+  case VPPS_OP_RANDOM_GUMBEL:
   case VPPS_OP_LOOKUP_NODE:
   case VPPS_OP_CONST_LOOKUP_NODE:
     break;
@@ -368,9 +458,20 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
     VPPS_SAME_DIM(VPPS_SAME)
     *dim = *x;
     break;
-  case VPPS_OP_DROPOUT: {
+  case VPPS_OP_SOFT_SIGN:
+    if (!vpps_is_vector(x))
+      bad = "needs a vector";
+    *dim = *x;
+    break;
+  case VPPS_OP_DROPOUT_DIM:
+    if (attrs[0] >= x->nd)
+      bad = "the axis is out of range";
+  /* fall through */
+  case VPPS_OP_DROPOUT:
+  case VPPS_OP_DROPOUT_BATCH:
+  case VPPS_OP_BLOCK_DROPOUT: {
     float p;
-    memcpy(&p, &attrs[0], sizeof p);
+    memcpy(&p, &attrs[op == VPPS_OP_DROPOUT_DIM], sizeof p);
     if (!(p >= 0 && p <= 1))
       bad = "the probability to drop an element must be in [0, 1]";
     *dim = *x;
@@ -438,6 +539,7 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
     break;
   case VPPS_OP_SUM:
   case VPPS_OP_AVERAGE:
+  case VPPS_OP_LOG_SUM_EXP:
   case VPPS_OP_CONCATENATE_TO_BATCH:
     bad = vpps_dim_many(op, args, nargs, dim);
     break;
@@ -472,9 +574,68 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
     }
     break;
   }
+  case VPPS_OP_STD_DIMENSION:
+    if (attrs[0] >> x->nd)
+      bad = "an axis to reduce is out of range";
+    else if (x->nd > 3)
+      bad = "takes at most 3 axes";
+    else if (attrs[1] > 1)
+      bad = "the batch flag must be 0 or 1";
+    else if (attrs[0] == 0 && attrs[1] == 0)
+      bad = "nothing to reduce: name an axis or the batch";
+    else {
+      vpps_drop_axes(x, attrs[0], dim);
+      if (attrs[1])
+        dim->bd = 1;
+    }
+    break;
+  case VPPS_OP_CUMULATIVE_SUM:
+    if (attrs[0] > x->nd || attrs[0] >= VPPS_MAX_AXES)
+      bad = "the axis is out of range";
+    *dim = *x;
+    break;
+  case VPPS_OP_LOG_SUM_EXP_DIMENSION:
+  case VPPS_OP_MAX_DIMENSION:
+  case VPPS_OP_MIN_DIMENSION:
+    if (attrs[0] >= x->nd)
+      bad = "the axis is out of range";
+    else
+      vpps_drop_axes(x, 1u << attrs[0], dim);
+    break;
+  case VPPS_OP_K_MAX_POOLING:
+    *dim = *x;
+    if (attrs[1] >= x->nd)
+      bad = "the axis is out of range";
+    else if (attrs[0] == 0 || attrs[0] > x->d[attrs[1]])
+      bad = "k must be at least 1 and at most the size of the axis";
+    else
+      dim->d[attrs[1]] = attrs[0];
+    break;
+  case VPPS_OP_ARGMAX:
+  case VPPS_OP_SPARSEMAX:
+    if (!vpps_is_vector(x))
+      bad = "needs a vector";
+    *dim = *x;
+    break;
+  case VPPS_OP_FOLD_ROWS:
+    if (x->nd > 2)
+      bad = "needs a vector or matrix";
+    else if (attrs[0] == 0 || vpps_rows(x) % attrs[0] != 0)
+      bad = "the number of rows must be a multiple of what is folded";
+    else
+      vpps_make_dim(dim, 2, vpps_rows(x) / attrs[0], vpps_cols(x), x->bd);
+    break;
+  case VPPS_OP_WEIGHT_NORMALIZATION:
+    if (vpps_dim_size(y) != 1)
+      bad = "the gain must be a scalar";
+    *dim = *x;
+    break;
+
   case VPPS_OP_DOT_PRODUCT:
   case VPPS_OP_SQUARED_EUCLIDEAN_DISTANCE:
-    if (!vpps_same_axes(x, y) && !(op == VPPS_OP_SQUARED_EUCLIDEAN_DISTANCE && vpps_is_vector(x) &&
+  case VPPS_OP_L1_DISTANCE:
+  case VPPS_OP_HUBER_DISTANCE:
+    if (!vpps_same_axes(x, y) && !(op != VPPS_OP_DOT_PRODUCT && vpps_is_vector(x) &&
                                    vpps_is_vector(y) && vpps_rows(x) == vpps_rows(y)))
       bad = "both arguments must have the same shape";
     if (!vpps_broadcast(x->bd, y->bd))
@@ -496,6 +657,76 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
     break;
   case VPPS_OP_TRANSPOSE:
     bad = vpps_dim_transpose(x, attrs[0], dim);
+    break;
+
+  case VPPS_OP_TRACE_OF_PRODUCT:
+    if (!vpps_same_dim(x, y) || x->nd > 2)
+      bad = "needs two matrices of the same shape";
+    vpps_make_dim(dim, 1, 1, 0, x->bd);
+    break;
+  case VPPS_OP_MATRIX_INVERSE:
+  case VPPS_OP_LOG_DET:
+    if (x->nd > 2 || vpps_rows(x) != vpps_cols(x))
+      bad = "needs a square matrix";
+    *dim = *x;
+    if (op == VPPS_OP_LOG_DET)
+      vpps_make_dim(dim, 1, 1, 0, x->bd);
+    break;
+  case VPPS_OP_INNER_PRODUCT3_D_1_D:
+    bad = vpps_dim_contract(args, nargs, 1, dim);
+    break;
+  case VPPS_OP_INNER_PRODUCT3_D_1_D_1_D:
+    bad = vpps_dim_contract(args, nargs, 2, dim);
+    break;
+  case VPPS_OP_CIRCULAR_CONVOLUTION:
+  case VPPS_OP_CIRCULAR_CORRELATION:
+    if (x->nd != 1 || !vpps_same_dim(x, y))
+      bad = "needs two vectors of the same length";
+    *dim = *x;
+    break;
+  case VPPS_OP_FILTER1_D_NARROW:
+    if (x->nd != 2 || y->nd < 2 || y->nd > 3 || x->d[0] != y->d[0])
+      bad = "needs a matrix {r,c} and filters {r,m} or {r,m,k}";
+    else if (y->d[1] > x->d[1])
+      bad = "the filter must not be wider than the matrix";
+    else if (!vpps_broadcast(x->bd, y->bd))
+      bad = "batch sizes must be equal or 1";
+    else
+      vpps_make_dim(dim, 2, vpps_axis(y, 2), x->d[1] - y->d[1] + 1, vpps_larger(x->bd, y->bd));
+    break;
+  case VPPS_OP_KMHN_GRAM:
+    if (x->nd != 2)
+      bad = "needs a matrix";
+    else if (attrs[0] == 0 || attrs[0] > x->d[1])
+      bad = "n must be at least 1 and at most the number of columns";
+    else
+      vpps_make_dim(dim, 2, x->d[0], x->d[1] - attrs[0] + 1, x->bd);
+    break;
+  case VPPS_OP_CONV2_D:
+    bad = vpps_dim_conv2d(args, nargs, attrs, dim);
+    break;
+  case VPPS_OP_MAX_POOLING2_D:
+    bad = vpps_dim_windows(x, attrs, attrs + 2, attrs[4], dim);
+    break;
+
+  case VPPS_OP_SELECT_ROWS:
+    if (x->nd == 0)
+      bad = "needs an argument with rows";
+    else if (attrs[1] == 0 || attrs[1] >= (1u << 31))
+      bad = "needs at least one row";
+    *dim = *x;
+    dim->d[0] = attrs[1];
+    break;
+  case VPPS_OP_SELECT_COLS:
+    if (x->nd != 2)
+      bad = "needs a matrix";
+    else if (attrs[1] == 0 || attrs[1] >= (1u << 31))
+      bad = "needs at least one column";
+    *dim = *x;
+    dim->d[1] = attrs[1];
+    break;
+  case VPPS_OP_STRIDED_SELECT:
+    bad = vpps_dim_strided_select(x, attrs, dim);
     break;
 
   case VPPS_OP_CONCATENATE:
@@ -560,6 +791,42 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
     if (!vpps_is_vector(x))
       bad = "needs a vector";
     vpps_make_dim(dim, 1, 1, 0, x->bd);
+    break;
+  case VPPS_OP_PAIRWISE_RANK_LOSS:
+    if (!vpps_same_dim(x, y) || vpps_rows(x) != 1 || x->nd == 0 || x->nd > 2)
+      bad = "needs two row vectors of the same shape";
+    *dim = *x;
+    break;
+  case VPPS_OP_POISSON_REGRESSION_LOSS:
+    if (vpps_dim_size(x) != 1)
+      bad = "needs a scalar";
+    *dim = *x;
+    break;
+  case VPPS_OP_HINGE_DIM: {
+    float margin;
+    memcpy(&margin, &attrs[0], sizeof margin);
+    if (!(margin >= 0))
+      bad = "the margin must not be negative";
+    else if (x->nd != 2 || attrs[1] > 1)
+      bad = "needs a matrix, and axis 0 or 1";
+    else if (attrs[3] != x->d[attrs[1] ^ 1] && attrs[3] != (uint64_t)x->d[attrs[1] ^ 1] * x->bd)
+      bad = "needs one index for each column (axis 0) or row (axis 1), or these for each batch "
+            "element";
+    else
+      vpps_make_dim(dim, 1, x->d[attrs[1] ^ 1], 0, x->bd);
+    break;
+  }
+  case VPPS_OP_SPARSEMAX_LOSS:
+    if (!vpps_is_vector(x))
+      bad = "needs a vector";
+    else if (attrs[1] == 0 || attrs[1] >= (1u << 31))
+      bad = "needs at least one row in the support";
+    vpps_make_dim(dim, 1, 1, 0, x->bd);
+    break;
+  case VPPS_OP_CONSTRAINED_SOFTMAX:
+    if (!vpps_is_vector(x) || !vpps_is_vector(y) || vpps_rows(x) != vpps_rows(y) || x->bd != y->bd)
+      bad = "needs two vectors of the same length and batch size";
+    *dim = *x;
     break;
   case VPPS_OP_BINARY_LOG_LOSS:
     if (!vpps_same_axes(x, y) &&

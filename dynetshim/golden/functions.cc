@@ -25,6 +25,10 @@ Dim dim_of(const call &c) {
   return Dim(std::vector<long>(d.begin(), d.end()), c.r.natural("d_batch"));
 }
 
+GradientMode gradient_mode(const call &c) {
+  return c.r.word("gradient_mode") == "zero_gradient" ? zero_gradient : straight_through_gradient;
+}
+
 bool is_list(const call &c, const char *name) { return c.r.attribute(name)->key == "list"; }
 
 bool by_pointer(const call &c) {
@@ -45,6 +49,25 @@ bool by_pointer(const call &c) {
     }                                                                                              \
     if (is_list(c, name)) {                                                                        \
       const std::vector<unsigned> v = c.r.list(name);                                              \
+      return f;                                                                                    \
+    }                                                                                              \
+    const unsigned v = c.r.natural(name);                                                          \
+    return f;                                                                                      \
+  }
+// The same of an attribute that is always a list, or always a number.
+#define LISTED(name, f)                                                                            \
+  [](call &c) -> Expression {                                                                      \
+    if (by_pointer(c)) {                                                                           \
+      const std::vector<unsigned> *v = c.list_pointer(name);                                       \
+      return f;                                                                                    \
+    }                                                                                              \
+    const std::vector<unsigned> v = c.r.list(name);                                                \
+    return f;                                                                                      \
+  }
+#define NUMBERED(name, f)                                                                          \
+  [](call &c) -> Expression {                                                                      \
+    if (by_pointer(c)) {                                                                           \
+      const unsigned *v = c.pointer(name);                                                         \
       return f;                                                                                    \
     }                                                                                              \
     const unsigned v = c.r.natural(name);                                                          \
@@ -121,6 +144,45 @@ Expression call_hinge(call &c) {
   return hinge(c.x[0], c.r.list("indices"), m);
 }
 
+// One list for each batch element: how many entries it has, and these.
+std::vector<std::vector<unsigned>> lists_of(const std::vector<unsigned> &flat) {
+  std::vector<std::vector<unsigned>> lists;
+  for (size_t at = 0; at < flat.size(); at += 1 + flat[at])
+    lists.emplace_back(flat.begin() + long(at) + 1, flat.begin() + long(at + 1 + flat[at]));
+  return lists;
+}
+
+Expression call_hinge_dim(call &c) {
+  const unsigned d = c.r.natural("d");
+  const float m = c.r.number("m");
+  const std::string form = c.r.word("overload");
+  if (form == "vector_of_vectors")
+    return hinge_dim(c.x[0], lists_of(c.r.list("indices")), d, m);
+  if (form == "vector_of_vectors_ptr") {
+    c.lists = lists_of(c.r.list("indices"));
+    for (std::vector<unsigned> &v : c.lists) // another label first
+      v.assign(v.size(), 0);
+    c.changes.push_back([&c] {
+      const std::vector<std::vector<unsigned>> lists = lists_of(c.r.list("indices"));
+      for (size_t k = 0; k < lists.size(); k++)
+        c.lists[k] = lists[k];
+    });
+    return hinge_dim(c.x[0], &c.lists, d, m);
+  }
+  if (by_pointer(c))
+    return hinge_dim(c.x[0], c.list_pointer("indices"), d, m);
+  return hinge_dim(c.x[0], c.r.list("indices"), d, m);
+}
+
+std::vector<int> integers(const std::vector<unsigned> &v) {
+  return std::vector<int>(v.begin(), v.end());
+}
+
+Expression call_strided_select(call &c) {
+  return strided_select(c.x[0], integers(c.r.list("strides")), integers(c.r.list("from")),
+                        integers(c.r.list("to")));
+}
+
 Expression call_one_hot(call &c) {
   if (c.r.has("ids"))
     return one_hot(c.cg, c.r.natural("d"), c.r.list("ids"));
@@ -175,6 +237,7 @@ const std::map<std::string, function> &table() {
        CALL(random_normal(c.cg, dim_of(c), c.r.number("mean"), c.r.number("stddev")))},
       {"random_bernoulli",
        CALL(random_bernoulli(c.cg, dim_of(c), c.r.number("p"), c.r.number("scale")))},
+      {"random_gumbel", CALL(random_gumbel(c.cg, dim_of(c), c.r.number("mu"), c.r.number("beta")))},
       // operators
       {"operator-(x)", CALL(-c.x[0])},
       {"operator+(x,y)", CALL(c.x[0] + c.x[1])},
@@ -201,6 +264,30 @@ const std::map<std::string, function> &table() {
       {"square", CALL(square(c.x[0]))},
       {"squared_norm", CALL(squared_norm(c.x[0]))},
       {"tanh", CALL(tanh(c.x[0]))},
+      {"cube", CALL(cube(c.x[0]))},
+      {"sin", CALL(sin(c.x[0]))},
+      {"cos", CALL(cos(c.x[0]))},
+      {"tan", CALL(tan(c.x[0]))},
+      {"asin", CALL(asin(c.x[0]))},
+      {"acos", CALL(acos(c.x[0]))},
+      {"atan", CALL(atan(c.x[0]))},
+      {"sinh", CALL(sinh(c.x[0]))},
+      {"cosh", CALL(cosh(c.x[0]))},
+      {"asinh", CALL(asinh(c.x[0]))},
+      {"acosh", CALL(acosh(c.x[0]))},
+      {"atanh", CALL(atanh(c.x[0]))},
+      {"erf", CALL(erf(c.x[0]))},
+      {"lgamma", CALL(lgamma(c.x[0]))},
+      {"log_sigmoid", CALL(log_sigmoid(c.x[0]))},
+      {"selu", CALL(selu(c.x[0]))},
+      {"softsign", CALL(softsign(c.x[0]))},
+      {"flip_gradient", CALL(flip_gradient(c.x[0]))},
+      {"elu", CALL(elu(c.x[0], c.r.number("alpha")))},
+      {"silu", CALL(silu(c.x[0], c.r.number("beta")))},
+      {"round", CALL(round(c.x[0], gradient_mode(c)))},
+      {"ceil", CALL(ceil(c.x[0], gradient_mode(c)))},
+      {"floor", CALL(floor(c.x[0], gradient_mode(c)))},
+      {"scale_gradient", CALL(scale_gradient(c.x[0], c.r.number("lambd")))},
       {"log_softmax", call_log_softmax},
       {"softmax", CALL(softmax(c.x[0], c.r.natural("d")))},
       {"dropout", CALL(dropout(c.x[0], c.r.number("p")))},
@@ -220,7 +307,46 @@ const std::map<std::string, function> &table() {
       {"moment_batches", CALL(moment_batches(c.x[0], c.r.natural("r")))},
       {"moment_dim", CALL(moment_dim(c.x[0], c.r.list("dims"), c.r.natural("r"),
                                      c.r.natural("b") != 0, c.r.natural("n")))},
+      {"std_elems", CALL(std_elems(c.x[0]))},
+      {"std_batches", CALL(std_batches(c.x[0]))},
+      {"std_dim", CALL(std_dim(c.x[0], c.r.list("dims"), c.r.natural("b") != 0, c.r.natural("n")))},
+      {"cumsum", CALL(cumsum(c.x[0], c.r.natural("d")))},
+      {"max_dim", CALL(max_dim(c.x[0], c.r.natural("d")))},
+      {"min_dim", CALL(min_dim(c.x[0], c.r.natural("d")))},
+      {"logsumexp_dim", CALL(logsumexp_dim(c.x[0], c.r.natural("d")))},
+      {"argmax", CALL(argmax(c.x[0], gradient_mode(c)))},
+      {"inverse", CALL(inverse(c.x[0]))},
+      {"logdet", CALL(logdet(c.x[0]))},
+      {"sparsemax", CALL(sparsemax(c.x[0]))},
+      {"dropout_dim", CALL(dropout_dim(c.x[0], c.r.natural("d"), c.r.number("p")))},
+      {"dropout_batch", CALL(dropout_batch(c.x[0], c.r.number("p")))},
+      {"block_dropout", CALL(block_dropout(c.x[0], c.r.number("p")))},
+      {"layer_norm", CALL(layer_norm(c.x[0], c.x[1], c.x[2]))},
+      {"kmax_pooling", CALL(kmax_pooling(c.x[0], c.r.natural("k"), c.r.natural("d")))},
+      {"kmh_ngram", CALL(kmh_ngram(c.x[0], c.r.natural("n")))},
+      {"fold_rows", CALL(fold_rows(c.x[0], c.r.natural("nrows")))},
+      {"conv2d",
+       CALL(c.x.size() > 2
+                ? conv2d(c.x[0], c.x[1], c.x[2], c.r.list("stride"), c.r.natural("is_valid") != 0)
+                : conv2d(c.x[0], c.x[1], c.r.list("stride"), c.r.natural("is_valid") != 0))},
+      {"maxpooling2d", CALL(maxpooling2d(c.x[0], c.r.list("ksize"), c.r.list("stride"),
+                                         c.r.natural("is_valid") != 0))},
       // two arguments
+      {"circ_conv", CALL(circ_conv(c.x[0], c.x[1]))},
+      {"circ_corr", CALL(circ_corr(c.x[0], c.x[1]))},
+      {"l1_distance", CALL(l1_distance(c.x[0], c.x[1]))},
+      {"trace_of_product", CALL(trace_of_product(c.x[0], c.x[1]))},
+      {"weight_norm", CALL(weight_norm(c.x[0], c.x[1]))},
+      {"constrained_softmax", CALL(constrained_softmax(c.x[0], c.x[1]))},
+      {"filter1d_narrow", CALL(filter1d_narrow(c.x[0], c.x[1]))},
+      {"contract3d_1d", CALL(c.x.size() > 2 ? contract3d_1d(c.x[0], c.x[1], c.x[2])
+                                            : contract3d_1d(c.x[0], c.x[1]))},
+      {"contract3d_1d_1d", CALL(c.x.size() > 3 ? contract3d_1d_1d(c.x[0], c.x[1], c.x[2], c.x[3])
+                                               : contract3d_1d_1d(c.x[0], c.x[1], c.x[2]))},
+      {"huber_distance", CALL(c.r.has("c") ? huber_distance(c.x[0], c.x[1], c.r.number("c"))
+                                           : huber_distance(c.x[0], c.x[1]))},
+      {"pairwise_rank_loss", CALL(c.r.has("m") ? pairwise_rank_loss(c.x[0], c.x[1], c.r.number("m"))
+                                               : pairwise_rank_loss(c.x[0], c.x[1]))},
       {"binary_log_loss", CALL(binary_log_loss(c.x[0], c.x[1]))},
       {"cdiv", CALL(cdiv(c.x[0], c.x[1]))},
       {"cmult", CALL(cmult(c.x[0], c.x[1]))},
@@ -237,6 +363,7 @@ const std::map<std::string, function> &table() {
       {"concatenate", CALL(c.r.name == "concatenate/same_expr_twice"
                                ? concatenate({c.x[0], c.x[0]}, c.r.natural("d"))
                                : concatenate(c.x, c.r.natural("d")))},
+      {"logsumexp", CALL(logsumexp(c.x))},
       {"concatenate_cols", CALL(concatenate_cols(c.x))},
       {"concatenate_to_batch", CALL(concatenate_to_batch(c.x))},
       // shapes and selections
@@ -250,7 +377,13 @@ const std::map<std::string, function> &table() {
                                              : pick_batch_elem(c.x[0], c.r.natural("v")))},
       {"pick_batch_elems", CALL(by_pointer(c) ? pick_batch_elems(c.x[0], c.list_pointer("v"))
                                               : pick_batch_elems(c.x[0], c.r.list("v")))},
+      {"select_rows", LISTED("rows", select_rows(c.x[0], v))},
+      {"select_cols", LISTED("cols", select_cols(c.x[0], v))},
+      {"strided_select", call_strided_select},
       // losses
+      {"hinge_dim", call_hinge_dim},
+      {"poisson_loss", NUMBERED("y", poisson_loss(c.x[0], v))},
+      {"sparsemax_loss", LISTED("target_support", sparsemax_loss(c.x[0], v))},
       {"hinge", call_hinge},
       {"pickneglogsoftmax", INDEXED("v", pickneglogsoftmax(c.x[0], v))},
       // LSTM steps

@@ -26,6 +26,7 @@ struct call {
   const std::vector<unsigned> *list_pointer(const std::string &name);
   unsigned index;
   std::vector<unsigned> indices;
+  std::vector<std::vector<unsigned>> lists;
   float scalar;
   std::vector<float> data;
   std::vector<std::function<void()>> changes;

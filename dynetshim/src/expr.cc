@@ -44,12 +44,25 @@ Expression append(const Expression &e, const void *from, size_t n) {
 }
 
 // The words are there but get their values in the call that evaluates the node.
-Expression append_later(const Expression &e, Patch::Kind kind, const void *from, size_t n) {
+void append_words_later(const Expression &e, Patch::Kind kind, const void *from, size_t n) {
   Patch p = {from, static_cast<uint32_t>(kind), e.i, static_cast<uint32_t>(recorder.inputs.size()),
              static_cast<uint32_t>(n)};
   std::memset(recorder.inputs.room(n), 0, n * sizeof(uint32_t));
   recorder.inputs.took(n);
   recorder.patches.push(p);
+}
+
+Expression append_later(const Expression &e, Patch::Kind kind, const void *from, size_t n) {
+  append_words_later(e, kind, from, n);
+  recorder.inputs_complete(e);
+  return e;
+}
+
+// The same for lists one after the other, each of which is read anew.
+Expression append_lists_later(const Expression &e,
+                              const std::vector<std::vector<unsigned>> &lists) {
+  for (const std::vector<unsigned> &v : lists)
+    append_words_later(e, Patch::Unsigneds, &v, v.size());
   recorder.inputs_complete(e);
   return e;
 }
@@ -267,6 +280,9 @@ Expression random_bernoulli(ComputationGraph &g, const Dim &d, real p, real scal
 Expression random_uniform(ComputationGraph &g, const Dim &d, real left, real right, Device *) {
   return constant_leaf(g, VPPS_OP_RANDOM_UNIFORM, d, left, right, 2);
 }
+Expression random_gumbel(ComputationGraph &g, const Dim &d, real mu, real beta, Device *) {
+  return constant_leaf(g, VPPS_OP_RANDOM_GUMBEL, d, mu, beta, 2);
+}
 
 // ---- arithmetic ----------------------------------------------------------------
 
@@ -324,6 +340,33 @@ Expression checked(uint32_t op, const Expression &x) { return recorder.node(op, 
 Expression colwise_add(const Expression &x, const Expression &bias) {
   return binary(VPPS_OP_ADD_VECTOR_TO_ALL_COLUMNS, x, bias);
 }
+Expression contract3d_1d(const Expression &x, const Expression &y) {
+  return binary(VPPS_OP_INNER_PRODUCT3_D_1_D, x, y);
+}
+Expression contract3d_1d(const Expression &x, const Expression &y, const Expression &b) {
+  Expression xs[3] = {x, y, b};
+  return recorder.node(VPPS_OP_INNER_PRODUCT3_D_1_D, xs, 3);
+}
+Expression contract3d_1d_1d(const Expression &x, const Expression &y, const Expression &z) {
+  Expression xs[3] = {x, y, z};
+  return recorder.node(VPPS_OP_INNER_PRODUCT3_D_1_D_1_D, xs, 3);
+}
+Expression contract3d_1d_1d(const Expression &x, const Expression &y, const Expression &z,
+                            const Expression &b) {
+  Expression xs[4] = {x, y, z, b};
+  return recorder.node(VPPS_OP_INNER_PRODUCT3_D_1_D_1_D, xs, 4);
+}
+Expression circ_conv(const Expression &u, const Expression &v) {
+  return binary(VPPS_OP_CIRCULAR_CONVOLUTION, u, v);
+}
+Expression circ_corr(const Expression &u, const Expression &v) {
+  return binary(VPPS_OP_CIRCULAR_CORRELATION, u, v);
+}
+Expression inverse(const Expression &x) { return checked(VPPS_OP_MATRIX_INVERSE, x); }
+Expression logdet(const Expression &x) { return checked(VPPS_OP_LOG_DET, x); }
+Expression trace_of_product(const Expression &x, const Expression &y) {
+  return binary(VPPS_OP_TRACE_OF_PRODUCT, x, y);
+}
 Expression pow(const Expression &x, const Expression &y) { return binary(VPPS_OP_POW, x, y); }
 Expression min(const Expression &x, const Expression &y) { return binary(VPPS_OP_MIN, x, y); }
 Expression max(const Expression &x, const Expression &y) { return binary(VPPS_OP_MAX, x, y); }
@@ -338,6 +381,47 @@ Expression square(const Expression &x) { return recorder.unary(VPPS_OP_SQUARE, x
 Expression log(const Expression &x) { return recorder.unary(VPPS_OP_LOG, x); }
 Expression logistic(const Expression &x) { return recorder.unary(VPPS_OP_LOGISTIC_SIGMOID, x); }
 Expression rectify(const Expression &x) { return recorder.unary(VPPS_OP_RECTIFY, x); }
+Expression cube(const Expression &x) { return recorder.unary(VPPS_OP_CUBE, x); }
+Expression sin(const Expression &x) { return recorder.unary(VPPS_OP_SIN, x); }
+Expression cos(const Expression &x) { return recorder.unary(VPPS_OP_COS, x); }
+Expression tan(const Expression &x) { return recorder.unary(VPPS_OP_TAN, x); }
+Expression asin(const Expression &x) { return recorder.unary(VPPS_OP_ASIN, x); }
+Expression acos(const Expression &x) { return recorder.unary(VPPS_OP_ACOS, x); }
+Expression atan(const Expression &x) { return recorder.unary(VPPS_OP_ATAN, x); }
+Expression sinh(const Expression &x) { return recorder.unary(VPPS_OP_SINH, x); }
+Expression cosh(const Expression &x) { return recorder.unary(VPPS_OP_COSH, x); }
+Expression asinh(const Expression &x) { return recorder.unary(VPPS_OP_ASINH, x); }
+Expression acosh(const Expression &x) { return recorder.unary(VPPS_OP_ACOSH, x); }
+Expression atanh(const Expression &x) { return recorder.unary(VPPS_OP_ATANH, x); }
+Expression erf(const Expression &x) { return recorder.unary(VPPS_OP_ERF, x); }
+Expression lgamma(const Expression &x) { return recorder.unary(VPPS_OP_LOG_GAMMA, x); }
+Expression log_sigmoid(const Expression &x) { return recorder.unary(VPPS_OP_LOG_SIGMOID, x); }
+Expression silu(const Expression &x, float beta) {
+  return recorder.unary(VPPS_OP_SIGMOID_LINEAR_UNIT, x, beta);
+}
+Expression softsign(const Expression &x) { return checked(VPPS_OP_SOFT_SIGN, x); }
+
+namespace {
+Expression linear_unit(const Expression &x, float lambda, float alpha) {
+  uint32_t attrs[2] = {float_bits(lambda), float_bits(alpha)};
+  return recorder.node(VPPS_OP_EXPONENTIAL_LINEAR_UNIT, &x, 1, attrs, 2);
+}
+float slope(GradientMode mode) { return mode == straight_through_gradient ? 1.f : 0.f; }
+} // namespace
+
+Expression elu(const Expression &x, float alpha) { return linear_unit(x, 1.f, alpha); }
+Expression selu(const Expression &x) {
+  return linear_unit(x, 1.0507009873554805f, 1.6732632423543772f);
+}
+Expression round(const Expression &x, GradientMode gradient_mode) {
+  return recorder.unary(VPPS_OP_ROUND, x, slope(gradient_mode));
+}
+Expression ceil(const Expression &x, GradientMode gradient_mode) {
+  return recorder.unary(VPPS_OP_CEIL, x, slope(gradient_mode));
+}
+Expression floor(const Expression &x, GradientMode gradient_mode) {
+  return recorder.unary(VPPS_OP_FLOOR, x, slope(gradient_mode));
+}
 
 // ---- reductions ----------------------------------------------------------------
 
@@ -363,6 +447,11 @@ uint32_t all_axes(const Expression &x) {
 Expression sum_over(const Expression &x, uint32_t axes, bool batch) {
   uint32_t attrs[2] = {axes, batch};
   return recorder.node(VPPS_OP_SUM_DIMENSION, &x, 1, attrs, 2);
+}
+
+Expression deviation(const Expression &x, uint32_t axes, bool batch, unsigned n) {
+  uint32_t attrs[3] = {axes, batch, n};
+  return recorder.node(VPPS_OP_STD_DIMENSION, &x, 1, attrs, 3);
 }
 
 Expression moment(const Expression &x, uint32_t axes, unsigned order, bool batch, unsigned n) {
@@ -398,6 +487,37 @@ Expression dot_product(const Expression &x, const Expression &y) {
 }
 Expression squared_distance(const Expression &x, const Expression &y) {
   return binary(VPPS_OP_SQUARED_EUCLIDEAN_DISTANCE, x, y);
+}
+Expression std_elems(const Expression &x) { return deviation(x, all_axes(x), false, 0); }
+Expression std_batches(const Expression &x) { return deviation(x, 0, true, 0); }
+Expression std_dim(const Expression &x, const std::vector<unsigned> &dims, bool b, unsigned n) {
+  return deviation(x, axis_mask("std_dim", dims), b, n);
+}
+Expression cumsum(const Expression &x, unsigned d) {
+  return recorder.node(VPPS_OP_CUMULATIVE_SUM, &x, 1, &d, 1);
+}
+Expression max_dim(const Expression &x, unsigned d) {
+  return recorder.node(VPPS_OP_MAX_DIMENSION, &x, 1, &d, 1);
+}
+Expression min_dim(const Expression &x, unsigned d) {
+  return recorder.node(VPPS_OP_MIN_DIMENSION, &x, 1, &d, 1);
+}
+Expression argmax(const Expression &x, GradientMode gradient_mode) {
+  uint32_t attr = float_bits(slope(gradient_mode));
+  return recorder.node(VPPS_OP_ARGMAX, &x, 1, &attr, 1);
+}
+Expression logsumexp(List xs) { return recorder.node(VPPS_OP_LOG_SUM_EXP, xs.begin(), xs.size()); }
+Expression logsumexp(Vector xs) { return recorder.node(VPPS_OP_LOG_SUM_EXP, xs.data(), xs.size()); }
+Expression logsumexp_dim(const Expression &x, unsigned d) {
+  return recorder.node(VPPS_OP_LOG_SUM_EXP_DIMENSION, &x, 1, &d, 1);
+}
+Expression l1_distance(const Expression &x, const Expression &y) {
+  return binary(VPPS_OP_L1_DISTANCE, x, y);
+}
+Expression huber_distance(const Expression &x, const Expression &y, float c) {
+  Expression xy[2] = {x, y};
+  uint32_t attr = float_bits(c);
+  return recorder.node(VPPS_OP_HUBER_DISTANCE, xy, 2, &attr, 1);
 }
 Expression squared_norm(const Expression &x) { return checked(VPPS_OP_SQUARED_NORM, x); }
 Expression l2_norm(const Expression &x) { return checked(VPPS_OP_L2_NORM, x); }
@@ -445,6 +565,73 @@ Expression hinge(const Expression &x, const std::vector<unsigned> &indices, floa
 Expression hinge(const Expression &x, const std::vector<unsigned> *pindices, float m) {
   return hinge_loss(x, pindices, m);
 }
+
+namespace {
+Expression hinges(const Expression &x, const Indices &v, unsigned d, float m) {
+  uint32_t attrs[4] = {float_bits(m), d, v.at(), static_cast<uint32_t>(v.n)};
+  return v.add(recorder.node(VPPS_OP_HINGE_DIM, &x, 1, attrs, 4));
+}
+uint32_t total(const std::vector<std::vector<unsigned>> &lists) {
+  size_t n = 0;
+  for (const std::vector<unsigned> &v : lists)
+    n += v.size();
+  return static_cast<uint32_t>(n);
+}
+} // namespace
+
+Expression hinge_dim(const Expression &x, const std::vector<unsigned> &indices, unsigned d,
+                     float m) {
+  return hinges(x, indices, d, m);
+}
+Expression hinge_dim(const Expression &x, const std::vector<unsigned> *pindex, unsigned d,
+                     float m) {
+  return hinges(x, pindex, d, m);
+}
+Expression hinge_dim(const Expression &x, const std::vector<std::vector<unsigned>> &indices,
+                     unsigned d, float m) {
+  std::vector<unsigned> all;
+  for (const std::vector<unsigned> &v : indices)
+    all.insert(all.end(), v.begin(), v.end());
+  return hinges(x, all, d, m);
+}
+Expression hinge_dim(const Expression &x, const std::vector<std::vector<unsigned>> *pindices,
+                     unsigned d, float m) {
+  uint32_t n = total(*given(pindices, "hinge_dim"));
+  uint32_t attrs[4] = {float_bits(m), d, inputs_at(n), n};
+  recorder.patches.room(pindices->size());
+  Expression e = recorder.node(VPPS_OP_HINGE_DIM, &x, 1, attrs, 4);
+  return append_lists_later(e, *pindices);
+}
+Expression sparsemax(const Expression &x) { return checked(VPPS_OP_SPARSEMAX, x); }
+
+namespace {
+// A node whose attributes are a list of index numbers and its length.
+Expression listed(uint32_t op, const Expression &x, const Indices &v) {
+  uint32_t attrs[2] = {v.at(), static_cast<uint32_t>(v.n)};
+  return v.add(recorder.node(op, &x, 1, attrs, 2));
+}
+Expression poisson(const Expression &x, const Indices &y) {
+  uint32_t at = y.at();
+  return y.add(recorder.node(VPPS_OP_POISSON_REGRESSION_LOSS, &x, 1, &at, 1));
+}
+} // namespace
+
+Expression sparsemax_loss(const Expression &x, const std::vector<unsigned> &target_support) {
+  return listed(VPPS_OP_SPARSEMAX_LOSS, x, target_support);
+}
+Expression sparsemax_loss(const Expression &x, const std::vector<unsigned> *ptarget_support) {
+  return listed(VPPS_OP_SPARSEMAX_LOSS, x, ptarget_support);
+}
+Expression constrained_softmax(const Expression &x, const Expression &y) {
+  return binary(VPPS_OP_CONSTRAINED_SOFTMAX, x, y);
+}
+Expression pairwise_rank_loss(const Expression &x, const Expression &y, real m) {
+  Expression xy[2] = {x, y};
+  uint32_t attr = float_bits(m);
+  return recorder.node(VPPS_OP_PAIRWISE_RANK_LOSS, xy, 2, &attr, 1);
+}
+Expression poisson_loss(const Expression &x, unsigned y) { return poisson(x, y); }
+Expression poisson_loss(const Expression &x, const unsigned *py) { return poisson(x, py); }
 Expression binary_log_loss(const Expression &x, const Expression &y) {
   return binary(VPPS_OP_BINARY_LOG_LOSS, x, y);
 }
@@ -452,6 +639,11 @@ Expression binary_log_loss(const Expression &x, const Expression &y) {
 // ---- shape and selection -------------------------------------------------------
 
 Expression nobackprop(const Expression &x) { return recorder.unary(VPPS_OP_NO_BACKPROP, x); }
+Expression scale_gradient(const Expression &x, float lambd) {
+  return recorder.unary(VPPS_OP_SCALE_GRADIENT, x, lambd);
+}
+Expression flip_gradient(const Expression &x) { return scale_gradient(x, -1.f); }
+Expression to_device(const Expression &x, Device *) { return reshape(x, x.dim()); }
 
 Expression reshape(const Expression &x, const Dim &d) {
   recorder.own(x);
@@ -511,6 +703,47 @@ Expression pick_batch_elems(const Expression &x, const std::vector<unsigned> &v)
 Expression pick_batch_elems(const Expression &x, const std::vector<unsigned> *pv) {
   return pick_elements(x, pv);
 }
+Expression select_rows(const Expression &x, const std::vector<unsigned> &rows) {
+  return listed(VPPS_OP_SELECT_ROWS, x, rows);
+}
+Expression select_rows(const Expression &x, const std::vector<unsigned> *prows) {
+  return listed(VPPS_OP_SELECT_ROWS, x, prows);
+}
+Expression select_cols(const Expression &x, const std::vector<unsigned> &cols) {
+  return listed(VPPS_OP_SELECT_COLS, x, cols);
+}
+Expression select_cols(const Expression &x, const std::vector<unsigned> *pcols) {
+  return listed(VPPS_OP_SELECT_COLS, x, pcols);
+}
+
+Expression strided_select(const Expression &x, const std::vector<int> &strides,
+                          const std::vector<int> &from, const std::vector<int> &to) {
+  recorder.own(x);
+  const Dim &d = recorder.dim(x.i);
+  const size_t axes = d.nd;
+  if (axes > 4)
+    throw std::invalid_argument("strided_select: takes at most 4 axes");
+  if (strides.size() > axes + 1 || from.size() > axes + 1 || to.size() > axes + 1)
+    throw std::invalid_argument("strided_select: the lists have more entries than the expression "
+                                "has axes and a batch");
+  uint32_t attrs[15];
+  for (size_t i = 0; i < 5; ++i) { // of an axis that is not there, and of the batch at the end
+    const size_t k = i == 4 ? axes : i < axes ? i : axes + 1;
+    const int first = k < from.size() ? from[k] : 0, step = k < strides.size() ? strides[k] : 1;
+    const int end = k < to.size() ? to[k] : i == 4 ? int(d.bd) : i < axes ? int(d.d[i]) : 1;
+    if (first < 0 || end < 0 || step < 1)
+      throw std::invalid_argument("strided_select: strides must be at least 1, from and to at "
+                                  "least 0");
+    attrs[3 * i] = static_cast<uint32_t>(first);
+    attrs[3 * i + 1] = static_cast<uint32_t>(end);
+    attrs[3 * i + 2] = static_cast<uint32_t>(step);
+  }
+  return recorder.node(VPPS_OP_STRIDED_SELECT, &x, 1, attrs, 15);
+}
+
+Expression fold_rows(const Expression &x, unsigned nrows) {
+  return recorder.node(VPPS_OP_FOLD_ROWS, &x, 1, &nrows, 1);
+}
 Expression concatenate_to_batch(List xs) {
   return recorder.node(VPPS_OP_CONCATENATE_TO_BATCH, xs.begin(), xs.size());
 }
@@ -526,6 +759,58 @@ Expression concatenate(Vector xs, unsigned d) {
 Expression concatenate_cols(List xs) { return concatenate(xs, 1); }
 Expression concatenate_cols(Vector xs) { return concatenate(xs, 1); }
 
+// ---- convolution, pooling, normalisation -----------------------------------------
+
+namespace {
+void two_sizes(const char *what, const std::vector<unsigned> &v) {
+  if (v.size() != 2)
+    throw std::invalid_argument(std::string(what) +
+                                " needs two numbers, for rows and columns; got " +
+                                std::to_string(v.size()));
+}
+} // namespace
+
+Expression conv2d(const Expression &x, const Expression &f, const std::vector<unsigned> &stride,
+                  bool is_valid) {
+  two_sizes("conv2d: stride", stride);
+  Expression xs[2] = {x, f};
+  uint32_t attrs[3] = {stride[0], stride[1], is_valid};
+  return recorder.node(VPPS_OP_CONV2_D, xs, 2, attrs, 3);
+}
+Expression conv2d(const Expression &x, const Expression &f, const Expression &b,
+                  const std::vector<unsigned> &stride, bool is_valid) {
+  two_sizes("conv2d: stride", stride);
+  Expression xs[3] = {x, f, b};
+  uint32_t attrs[3] = {stride[0], stride[1], is_valid};
+  return recorder.node(VPPS_OP_CONV2_D, xs, 3, attrs, 3);
+}
+Expression maxpooling2d(const Expression &x, const std::vector<unsigned> &ksize,
+                        const std::vector<unsigned> &stride, bool is_valid) {
+  two_sizes("maxpooling2d: ksize", ksize);
+  two_sizes("maxpooling2d: stride", stride);
+  uint32_t attrs[5] = {ksize[0], ksize[1], stride[0], stride[1], is_valid};
+  return recorder.node(VPPS_OP_MAX_POOLING2_D, &x, 1, attrs, 5);
+}
+Expression filter1d_narrow(const Expression &x, const Expression &f) {
+  return binary(VPPS_OP_FILTER1_D_NARROW, x, f);
+}
+Expression kmax_pooling(const Expression &x, unsigned k, unsigned d) {
+  uint32_t attrs[2] = {k, d};
+  return recorder.node(VPPS_OP_K_MAX_POOLING, &x, 1, attrs, 2);
+}
+Expression kmh_ngram(const Expression &x, unsigned n) {
+  return recorder.node(VPPS_OP_KMHN_GRAM, &x, 1, &n, 1);
+}
+Expression layer_norm(const Expression &x, const Expression &g, const Expression &b) {
+  recorder.own(x);
+  Undo undo;
+  Expression mean = mean_elems(x), centred = x - mean, sigma = std_elems(x);
+  return undo.done(cmult(g, cdiv(centred, sigma + 1e-8f)) + b);
+}
+Expression weight_norm(const Expression &w, const Expression &g) {
+  return binary(VPPS_OP_WEIGHT_NORMALIZATION, w, g);
+}
+
 // ---- noise ---------------------------------------------------------------------
 
 Expression noise(const Expression &x, real stddev) {
@@ -535,6 +820,19 @@ Expression dropout(const Expression &x, real p) {
   if (!(p >= 0 && p <= 1))
     throw std::invalid_argument("dropout: the probability to drop an element must be in [0, 1]");
   return recorder.unary(VPPS_OP_DROPOUT, x, p);
+}
+
+Expression dropout_dim(const Expression &x, unsigned d, real p) {
+  uint32_t attrs[2] = {d, float_bits(p)};
+  return recorder.node(VPPS_OP_DROPOUT_DIM, &x, 1, attrs, 2);
+}
+Expression dropout_batch(const Expression &x, real p) {
+  uint32_t attr = float_bits(p);
+  return recorder.node(VPPS_OP_DROPOUT_BATCH, &x, 1, &attr, 1);
+}
+Expression block_dropout(const Expression &x, real p) {
+  uint32_t attr = float_bits(p);
+  return recorder.node(VPPS_OP_BLOCK_DROPOUT, &x, 1, &attr, 1);
 }
 
 // ---- LSTM ----------------------------------------------------------------------

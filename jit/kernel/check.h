@@ -148,13 +148,15 @@ VP void check_affine(const Check &c, const Processor &p, const u32 *items, u32 t
   }
 }
 
-// Row: which words of an item are rows and single elements, and whether the last is a label.
+// Row: which words of an item are rows, parts of rows and single elements, and whether the last is
+// a label.
 VP void check_row(const Check &c, u32 fn, u32 count) {
-  u32 rows = 0, scalars = 0, label = 0, words = row_words(fn), n = c.w[ROW_N];
-#define ROW(NAME, ROWS, SCALARS, LABEL)                                                            \
+  u32 rows = 0, scalars = 0, parts = 0, label = 0, words = row_words(fn), n = c.w[ROW_N];
+#define ROW(NAME, ROWS, SCALARS, PARTS, LABEL, WORDS)                                              \
   if (fn == ROW_##NAME) {                                                                          \
     rows = ROWS;                                                                                   \
     scalars = SCALARS;                                                                             \
+    parts = PARTS;                                                                                 \
     label = LABEL;                                                                                 \
   }
   ROW_FUNCTIONS(ROW)
@@ -163,9 +165,13 @@ VP void check_row(const Check &c, u32 fn, u32 count) {
     const u32 *item = c.w + ROW_ITEMS + e * words;
     if (label && item[words - 1] >= n)
       c.nonsense();
+    if (fn == ROW_INVERT && (u64)(item[words - 1] + 1) * (item[words - 1] + 1) != n)
+      c.nonsense();
     for (u32 k = 0; k < words - label && n > 0; k++)
-      if ((rows | scalars) >> k & 1)
-        c.range(e, k, item[k], rows >> k & 1 ? (u64)(n - 1) * c.w[ROW_STRIDE] : 0);
+      if ((rows | scalars | parts) >> k & 1) {
+        u32 last = rows >> k & 1 ? n - 1 : parts >> k & 1 ? item[words - 1] : 0;
+        c.range(e, k, item[k], (u64)last * c.w[ROW_STRIDE]);
+      }
   }
 }
 

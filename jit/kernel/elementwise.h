@@ -6,13 +6,18 @@
 VP u32 arity(u32 fn) {
 #define FN(NAME, ARITY) +((FN_##NAME >> 5) == WORD ? (u64)ARITY << 2 * (FN_##NAME & 31) : 0)
 #define WORD 0
-  const u64 low = 0 ELEMENT_FUNCTIONS(FN);
+  const u64 first = 0 ELEMENT_FUNCTIONS(FN);
 #undef WORD
 #define WORD 1
-  const u64 high = 0 ELEMENT_FUNCTIONS(FN);
+  const u64 second = 0 ELEMENT_FUNCTIONS(FN);
+#undef WORD
+#define WORD 2
+  const u64 third = 0 ELEMENT_FUNCTIONS(FN);
 #undef WORD
 #undef FN
-  return fn < FN_COUNT ? (u32)((fn < 32 ? low : high) >> 2 * (fn & 31)) & 3u : 0;
+  static_assert(FN_COUNT <= 96, "the table has three words");
+  const u64 word = fn < 32 ? first : fn < 64 ? second : third;
+  return fn < FN_COUNT ? (u32)(word >> 2 * (fn & 31)) & 3u : 0;
 }
 
 VP void put(float *dst, float v, u32 flags) { *dst = canonical(flags & FLAG_ACC ? *dst + v : v); }
@@ -48,7 +53,7 @@ VP Finding finding(u32 fn) {
              ? CHOSEN
          : fn == FN_TANH || fn == FN_LOGISTIC ? SOON
          : fn == FN_POW || fn == FN_POW_BX || fn == FN_POW_BY || fn == FN_BIN_LOG ||
-                 fn == FN_BIN_LOG_B || fn == FN_MOMENT || fn == FN_MOMENT_B
+                 fn == FN_BIN_LOG_B || fn == FN_MOMENT || fn == FN_MOMENT_B || fn >= FN_SIN
              ? SELDOM
              : LATER;
 }
@@ -71,12 +76,14 @@ VP_SLOW float apply_seldom(u32 fn, float a, float b, float c, float d, float p, 
   return apply_some<SELDOM>(fn, a, b, c, d, p, q);
 }
 
-// Whether a function is found so.
+// Whether a function is found so. Those from FN_SIN on are all alike.
 template <Finding F> VP bool found(u32 fn) {
-#define FN(NAME, ARITY) | (u64)(finding(FN_##NAME) == F) << FN_##NAME
+#define FN(NAME, ARITY)                                                                            \
+  | (FN_##NAME < FN_SIN && finding(FN_##NAME) == F ? 1ull << (FN_##NAME & 63) : 0)
   const u64 set = 0 ELEMENT_FUNCTIONS(FN);
 #undef FN
-  return set >> (fn & 63u) & 1u;
+  static_assert(FN_SIN < 64, "the set has one word");
+  return fn < FN_SIN ? set >> fn & 1u : F == SELDOM;
 }
 
 VP float apply(u32 fn, float a, float b, float c, float d, float p, float q) {

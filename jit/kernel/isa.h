@@ -268,6 +268,46 @@
 	FN(MOMENT, 1) \
 	FN(MOMENT_B, 2) \
 	FN(MUL_DIV, 3) \
+	FN(SIN, 1) \
+	FN(SIN_B, 2) \
+	FN(COS, 1) \
+	FN(COS_B, 2) \
+	FN(TAN, 1) \
+	FN(TAN_B, 2) \
+	FN(ASIN, 1) \
+	FN(ASIN_B, 2) \
+	FN(ACOS, 1) \
+	FN(ATAN, 1) \
+	FN(ATAN_B, 2) \
+	FN(SINH, 1) \
+	FN(SINH_B, 2) \
+	FN(COSH, 1) \
+	FN(COSH_B, 2) \
+	FN(ASINH, 1) \
+	FN(ASINH_B, 2) \
+	FN(ACOSH, 1) \
+	FN(ACOSH_B, 2) \
+	FN(ATANH, 1) \
+	FN(ATANH_B, 2) \
+	FN(ERF, 1) \
+	FN(ERF_B, 2) \
+	FN(LOG_GAMMA, 1) \
+	FN(LOG_GAMMA_B, 2) \
+	FN(LOG_SIGMOID, 1) \
+	FN(LOG_SIGMOID_B, 2) \
+	FN(ELU, 1) \
+	FN(ELU_B, 2) \
+	FN(SILU, 1) \
+	FN(SILU_B, 2) \
+	FN(SOFT_SIGN, 1) \
+	FN(SOFT_SIGN_B, 2) \
+	FN(ROUND, 1) \
+	FN(CEIL, 1) \
+	FN(FLOOR, 1) \
+	FN(POISSON, 1) \
+	FN(POISSON_B, 2) \
+	FN(HUBER, 2) \
+	FN(HUBER_B, 3) \
 	/* end */
 
 #define FN_COPY 0
@@ -308,30 +348,73 @@
 #define FN_MOMENT 35
 #define FN_MOMENT_B 36
 #define FN_MUL_DIV 37
-#define FN_COUNT 38
+#define FN_SIN 38
+#define FN_SIN_B 39
+#define FN_COS 40
+#define FN_COS_B 41
+#define FN_TAN 42
+#define FN_TAN_B 43
+#define FN_ASIN 44
+#define FN_ASIN_B 45
+#define FN_ACOS 46
+#define FN_ATAN 47
+#define FN_ATAN_B 48
+#define FN_SINH 49
+#define FN_SINH_B 50
+#define FN_COSH 51
+#define FN_COSH_B 52
+#define FN_ASINH 53
+#define FN_ASINH_B 54
+#define FN_ACOSH 55
+#define FN_ACOSH_B 56
+#define FN_ATANH 57
+#define FN_ATANH_B 58
+#define FN_ERF 59
+#define FN_ERF_B 60
+#define FN_LOG_GAMMA 61
+#define FN_LOG_GAMMA_B 62
+#define FN_LOG_SIGMOID 63
+#define FN_LOG_SIGMOID_B 64
+#define FN_ELU 65
+#define FN_ELU_B 66
+#define FN_SILU 67
+#define FN_SILU_B 68
+#define FN_SOFT_SIGN 69
+#define FN_SOFT_SIGN_B 70
+#define FN_ROUND 71
+#define FN_CEIL 72
+#define FN_FLOOR 73
+#define FN_POISSON 74
+#define FN_POISSON_B 75
+#define FN_HUBER 76
+#define FN_HUBER_B 77
+#define FN_COUNT 78
 #define ROW_SOFTMAX 0
-#define ROWWORDS_SOFTMAX 2
 #define ROW_SOFTMAX_B 1
-#define ROWWORDS_SOFTMAX_B 3
 #define ROW_LOG_SOFTMAX 2
-#define ROWWORDS_LOG_SOFTMAX 2
 #define ROW_LOG_SOFTMAX_B 3
-#define ROWWORDS_LOG_SOFTMAX_B 3
 #define ROW_NEG_LOG_PICK 4
-#define ROWWORDS_NEG_LOG_PICK 4
 #define ROW_NEG_LOG_PICK_B 5
-#define ROWWORDS_NEG_LOG_PICK_B 5
 #define ROW_HINGE 6
-#define ROWWORDS_HINGE 3
 #define ROW_HINGE_B 7
-#define ROWWORDS_HINGE_B 4
-#define ROW_COUNT 8
+#define ROW_LOG_SUM_EXP 8
+#define ROW_LOG_SUM_EXP_B 9
+#define ROW_K_MAX 10
+#define ROW_K_MAX_B 11
+#define ROW_CUM_SUM 12
+#define ROW_SPARSEMAX 13
+#define ROW_SPARSEMAX_B 14
+#define ROW_CONSTRAINED_SOFTMAX 15
+#define ROW_CONSTRAINED_SOFTMAX_B 16
+#define ROW_INVERT 17
+#define ROW_COUNT 18
 #define RANDOM_NORMAL 0
 #define RANDOM_BERNOULLI 1
 #define RANDOM_UNIFORM 2
 #define RANDOM_NOISE 3
 #define RANDOM_DROP 4
-#define RANDOM_COUNT 5
+#define RANDOM_GUMBEL 5
+#define RANDOM_COUNT 6
 #define RULE_SGD 0
 #define RULE_MOMENTUM 1
 #define RULE_ADAGRAD 2
@@ -354,15 +437,25 @@
 	RULE(EG, 1, 5) \
 	/* end */
 
-// ROW(NAME, rows, scalars, label): which words of an item are rows, which are single elements,
-// and whether the last is a label.
+// ROW(NAME, rows, scalars, parts, label, words): which words of an item are rows, single elements
+// and parts of rows, whether the last is a label, and how many they are.
 #define ROW_FUNCTIONS(ROW) \
-	ROW(SOFTMAX, 3, 0, 0) \
-	ROW(SOFTMAX_B, 7, 0, 0) \
-	ROW(LOG_SOFTMAX, 3, 0, 0) \
-	ROW(LOG_SOFTMAX_B, 7, 0, 0) \
-	ROW(NEG_LOG_PICK, 2, 5, 1) \
-	ROW(NEG_LOG_PICK_B, 3, 12, 1) \
-	ROW(HINGE, 2, 1, 1) \
-	ROW(HINGE_B, 3, 4, 1) \
+	ROW(SOFTMAX, 3, 0, 0, 0, 2) \
+	ROW(SOFTMAX_B, 7, 0, 0, 0, 3) \
+	ROW(LOG_SOFTMAX, 3, 0, 0, 0, 2) \
+	ROW(LOG_SOFTMAX_B, 7, 0, 0, 0, 3) \
+	ROW(NEG_LOG_PICK, 2, 5, 0, 1, 4) \
+	ROW(NEG_LOG_PICK_B, 3, 12, 0, 1, 5) \
+	ROW(HINGE, 2, 1, 0, 1, 3) \
+	ROW(HINGE_B, 3, 4, 0, 1, 4) \
+	ROW(LOG_SUM_EXP, 2, 1, 0, 0, 2) \
+	ROW(LOG_SUM_EXP_B, 3, 12, 0, 0, 4) \
+	ROW(K_MAX, 2, 0, 1, 1, 3) \
+	ROW(K_MAX_B, 3, 0, 4, 1, 4) \
+	ROW(CUM_SUM, 3, 0, 0, 0, 2) \
+	ROW(SPARSEMAX, 3, 0, 0, 0, 2) \
+	ROW(SPARSEMAX_B, 7, 0, 0, 0, 3) \
+	ROW(CONSTRAINED_SOFTMAX, 7, 0, 0, 0, 3) \
+	ROW(CONSTRAINED_SOFTMAX_B, 15, 0, 0, 0, 4) \
+	ROW(INVERT, 14, 1, 0, 1, 5) \
 	/* end */

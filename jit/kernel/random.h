@@ -12,6 +12,10 @@ VP float random_element(u32 fn, const Philox &r, float p, float q, float x) {
     return p + (q - p) * uniform01(r.x[0]);
   case RANDOM_NOISE:
     return x + p * normal01(r.x[0], r.x[1]);
+  case RANDOM_GUMBEL: {
+    float u = uniform01(r.x[0]);
+    return p - q * vp_log(-vp_log(u > 1e-20f ? u : 1e-20f));
+  }
   default:
     return uniform01(r.x[0]) < p ? 0.0f * x : x * (1.0f / (1.0f - p)); // RANDOM_DROP
   }

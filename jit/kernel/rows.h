@@ -53,6 +53,23 @@ struct Plus {
 struct Larger {
   VP_MEMBER float operator()(float a, float b) const { return fmaxf(a, b); }
 };
+// The least of all threads' numbers.
+VP u32 least_of_team(const Team &team, u32 v) {
+  if (team.step == THREADS) {
+    __syncthreads(); // scratch is free
+    u32 *numbers = (u32 *)team.scratch;
+    numbers[THREAD] = v;
+    __syncthreads();
+    for (u32 k = 0; k < WARPS; k++)
+      v = numbers[THREAD % 32 + 32 * k] < v ? numbers[THREAD % 32 + 32 * k] : v;
+  }
+#pragma unroll
+  for (u32 d = 16; d > 0; d /= 2) {
+    u32 other = __shfl_xor_sync(0xFFFFFFFFu, v, d);
+    v = other < v ? other : v;
+  }
+  return v;
+}
 // SUM_OVER(result, i, n, term), MAX_OVER likewise: result is known to all threads of the team.
 #define SUM_OVER(result, i, n, term)                                                               \
   float result = 0.0f;                                                                             \
@@ -67,6 +84,7 @@ struct Team {
   bool all; // a long row's lanes
 };
 VP Team one_warp() { return Team{false}; }
+VP u32 least_of_team(const Team & /*team*/, u32 v) { return v; }
 #define EACH(i, n) VP_INDEPENDENT for (u32 i = 0; i < (n); i++)
 #define ONCE
 // Compilers make vectors of the inner loop.
@@ -107,6 +125,83 @@ template <class Row> VP float log_sum_exp(const Team &team, const Row &x) {
   MAX_OVER(m, i, x.n, x.get(i));
   SUM_OVER(s, i, x.n, vp_exp(x.get(i) - m));
   return m + vp_log(s);
+}
+
+// The largest of sign*x among the elements that come after (value, at) in descending order, where
+// of equal ones the first comes first; value and at become its own.
+template <class Row>
+VP void next_largest(const Team &team, const Row &x, float sign, float *value, u32 *at) {
+  float v = *value;
+  u32 p = *at, best = 0xFFFFFFFFu;
+  MAX_OVER(m, i, x.n,
+           sign * x.get(i) < v || (sign * x.get(i) == v && i >= p + 1) ? sign * x.get(i)
+                                                                       : -3.402823466e+38f);
+  EACH(i, x.n) {
+    float t = sign * x.get(i);
+    if (t == m && (t < v || i >= p + 1) && i < best)
+      best = i;
+  }
+  *at = least_of_team(team, best);
+  *value = m;
+}
+
+// Whether element i is among the largest, of which (value, at) is the last.
+template <class Row> VP bool chosen(const Row &x, float sign, float value, u32 at, u32 i) {
+  float t = sign * x.get(i);
+  return t > value || (t == value && i <= at);
+}
+
+// The threshold of sparsemax: elements above it are in the support. m is the largest element.
+template <class Row> VP float sparsemax_threshold(const Team &team, const Row &x, float m) {
+  float tau = -3.402823466e+38f, last = 0.0f;
+  for (u32 k = 0; k <= x.n; k++) {
+    SUM_OVER(inside, i, x.n, x.get(i) - m > tau ? 1.0f : 0.0f);
+    if (inside == last || inside == 0.0f)
+      break;
+    SUM_OVER(s, i, x.n, x.get(i) - m > tau ? x.get(i) - m : 0.0f);
+    last = inside;
+    tau = (s - 1.0f) / inside;
+  }
+  return tau;
+}
+
+// Gauss and Jordan: y becomes the inverse of the m x m matrix x, t is scratch. Returns ln of the
+// determinant, NaN if that is negative.
+VP float invert(float *y, float *t, const float *x, u32 m) {
+  for (u32 i = 0; i < m * m; i++) {
+    t[i] = x[i];
+    y[i] = i % (m + 1) == 0 ? 1.0f : 0.0f;
+  }
+  float log_det = 0.0f;
+  bool negative = false;
+  for (u32 c = 0; c < m; c++) {
+    u32 pivot = c;
+    for (u32 r = c + 1; r < m; r++)
+      pivot = vp_abs(t[r + m * c]) > vp_abs(t[pivot + m * c]) ? r : pivot;
+    negative = negative != ((pivot != c) != (t[pivot + m * c] < 0.0f));
+    log_det += vp_log(vp_abs(t[pivot + m * c]));
+    const float inverse = 1.0f / t[pivot + m * c];
+    for (u32 k = 0; k < m; k++) {
+      float a = t[pivot + m * k], b = y[pivot + m * k];
+      t[pivot + m * k] = t[c + m * k];
+      y[pivot + m * k] = y[c + m * k];
+      t[c + m * k] = a * inverse;
+      y[c + m * k] = b * inverse;
+    }
+    for (u32 r = 0; r < m; r++) {
+      const float factor = t[r + m * c];
+      if (r != c && factor != 0.0f)
+        for (u32 k = 0; k < m; k++) {
+          t[r + m * k] -= factor * t[c + m * k];
+          y[r + m * k] -= factor * y[c + m * k];
+        }
+    }
+  }
+  for (u32 i = 0; i < m * m; i++) {
+    t[i] = canonical(t[i]);
+    y[i] = canonical(y[i]);
+  }
+  return negative ? FLOAT_OF(0x7FC00000u) : log_det;
 }
 
 template <bool DENSE>
@@ -178,30 +273,130 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
     }
     return;
   }
+  case ROW_LOG_SUM_EXP: {
+    Row x = ROWARG(1);
+    float z = log_sum_exp(team, x);
+    ONCE put(ONE(0), z, flags);
+    return;
+  }
+  case ROW_LOG_SUM_EXP_B: { // dx = dy * softmax(x)
+    Row dx = ROWARG(0), x = ROWARG(1);
+    float z = *ONE(2), d = *ONE(3);
+    EACH(i, n) put(dx.at(i), d * vp_exp(x.get(i) - z), flags);
+    return;
+  }
+  case ROW_K_MAX:
+  case ROW_K_MAX_B: {
+    bool backward = fn == ROW_K_MAX_B;
+    Row x = ROWARG(1);
+    float value = FLOAT_OF(0x7F800000u), sign = margin;
+    u32 at = 0xFFFFFFFFu, k = item[backward ? 3 : 2] + 1;
+    for (u32 j = 0; j < k; j++)
+      next_largest(team, x, sign, &value, &at);
+    float *to = ONE(0), *from = backward ? ONE(2) : x.v;
+    if (k == 1) {
+      if (backward)
+        EACH(i, n) put(to + i * stride, i == at ? *from : 0.0f, flags);
+      else
+        ONCE put(to, x.get(at < n ? at : 0), flags);
+      return;
+    }
+    ONCE {
+      u32 j = 0;
+      for (u32 i = 0; i < n; i++) {
+        bool is = j < k && chosen(x, sign, value, at, i);
+        if (backward)
+          put(to + i * stride, is ? from[j * stride] : 0.0f, flags);
+        else if (is)
+          put(to + j * stride, x.get(i), flags);
+        j += is ? 1 : 0;
+      }
+    }
+    return;
+  }
+  case ROW_CUM_SUM: {
+    Row y = ROWARG(0), x = ROWARG(1);
+    ONCE {
+      float s = 0.0f;
+      for (u32 i = 0; i < n; i++) {
+        u32 at = margin == 1.0f ? n - 1 - i : i;
+        s += x.get(at);
+        put(y.at(at), s, flags);
+      }
+    }
+    return;
+  }
+  case ROW_SPARSEMAX: {
+    Row y = ROWARG(0), x = ROWARG(1);
+    MAX_OVER(m, i, n, x.get(i));
+    float tau = sparsemax_threshold(team, x, m);
+    EACH(j, n) {
+      float v = x.get(j) - m - tau;
+      put(y.at(j), v > 0.0f ? v : (v == v ? 0.0f : v), flags);
+    }
+    return;
+  }
+  case ROW_SPARSEMAX_B: { // inside the support dx = dy - its mean there
+    Row dx = ROWARG(0), y = ROWARG(1), dy = ROWARG(2);
+    SUM_OVER(inside, i, n, y.get(i) > 0.0f ? 1.0f : 0.0f);
+    SUM_OVER(s, j, n, y.get(j) > 0.0f ? dy.get(j) : 0.0f);
+    EACH(k, n) put(dx.at(k), y.get(k) > 0.0f ? dy.get(k) - s / inside : 0.0f, flags);
+    return;
+  }
+  case ROW_CONSTRAINED_SOFTMAX: { // y = min(u, scale * exp(x)), the scale raised until y is full
+    Row y = ROWARG(0), x = ROWARG(1), u = ROWARG(2);
+    MAX_OVER(m, i, n, x.get(i));
+    SUM_OVER(all, j, n, vp_exp(x.get(j) - m));
+    float scale = 1.0f / all, last = 0.0f;
+    for (u32 k = 0; k <= n; k++) {
+      SUM_OVER(bound, i1, n, vp_exp(x.get(i1) - m) * scale > u.get(i1) ? 1.0f : 0.0f);
+      if (bound == last)
+        break;
+      last = bound;
+      SUM_OVER(mass, i2, n, vp_exp(x.get(i2) - m) * scale > u.get(i2) ? u.get(i2) : 0.0f);
+      SUM_OVER(rest, i3, n,
+               vp_exp(x.get(i3) - m) * scale > u.get(i3) ? 0.0f : vp_exp(x.get(i3) - m));
+      if (rest == 0.0f)
+        break;
+      scale = (1.0f - mass) / rest;
+    }
+    EACH(k, n) {
+      float v = vp_exp(x.get(k) - m) * scale;
+      put(y.at(k), v > u.get(k) ? u.get(k) : v, flags);
+    }
+    return;
+  }
+  case ROW_CONSTRAINED_SOFTMAX_B: {
+    Row dx = ROWARG(0), y = ROWARG(1), u = ROWARG(2), dy = ROWARG(3);
+    SUM_OVER(mass, i, n, y.get(i) < u.get(i) ? 0.0f : u.get(i));
+    SUM_OVER(s, j, n, y.get(j) < u.get(j) ? y.get(j) * dy.get(j) : 0.0f);
+    float mean = s == 0.0f ? 0.0f : s / (1.0f - mass);
+    EACH(k, n) {
+      bool free = y.get(k) < u.get(k);
+      float d = dy.get(k) - mean;
+      put(dx.at(k), free == (margin == 1.0f) ? 0.0f : (free ? y.get(k) * d : d), flags);
+    }
+    return;
+  }
+  case ROW_INVERT: {
+    ONCE {
+      float d = invert(ONE(1), ONE(2), ONE(3), item[4] + 1);
+      put(ONE(0), d, flags);
+    }
+    return;
+  }
   }
 #undef ROWARG
 #undef ONE
 }
 
 VP u32 row_words(u32 fn) {
-  switch (fn) {
-  case ROW_SOFTMAX:
-    return ROWWORDS_SOFTMAX;
-  case ROW_SOFTMAX_B:
-    return ROWWORDS_SOFTMAX_B;
-  case ROW_LOG_SOFTMAX:
-    return ROWWORDS_LOG_SOFTMAX;
-  case ROW_LOG_SOFTMAX_B:
-    return ROWWORDS_LOG_SOFTMAX_B;
-  case ROW_NEG_LOG_PICK:
-    return ROWWORDS_NEG_LOG_PICK;
-  case ROW_NEG_LOG_PICK_B:
-    return ROWWORDS_NEG_LOG_PICK_B;
-  case ROW_HINGE:
-    return ROWWORDS_HINGE;
-  default:
-    return ROWWORDS_HINGE_B;
-  }
+#define ROW(NAME, ROWS, SCALARS, PARTS, LABEL, WORDS)                                              \
+  if (fn == ROW_##NAME)                                                                            \
+    return WORDS;
+  ROW_FUNCTIONS(ROW)
+#undef ROW
+  return 1;
 }
 
 #ifdef VPPS_GPU

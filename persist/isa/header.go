@@ -85,7 +85,6 @@ func Header() []byte {
 	constant("FN_COUNT", int(Fns))
 	for i, f := range RowTable {
 		constant(up("ROW_", f.Name), i)
-		constant(up("ROWWORDS_", f.Name), f.Words)
 	}
 	constant("ROW_COUNT", int(RowFns))
 	for i, f := range RandomTable {
@@ -101,13 +100,13 @@ func Header() []byte {
 		fmt.Fprintf(&b, "\tRULE(%s, %d, %d) \\\n", strings.ToUpper(f.Name), f.States, f.Words())
 	}
 	b.WriteString("\t/* end */\n")
-	b.WriteString("\n// ROW(NAME, rows, scalars, label): which words of an item are rows, which are single elements,\n// and whether the last is a label.\n#define ROW_FUNCTIONS(ROW) \\\n")
+	b.WriteString("\n// ROW(NAME, rows, scalars, parts, label, words): which words of an item are rows, single elements\n// and parts of rows, whether the last is a label, and how many they are.\n#define ROW_FUNCTIONS(ROW) \\\n")
 	for _, f := range RowTable {
 		label := 0
 		if f.Label {
 			label = 1
 		}
-		fmt.Fprintf(&b, "\tROW(%s, %d, %d, %d) \\\n", strings.ToUpper(f.Name), f.Rows, f.Scalars, label)
+		fmt.Fprintf(&b, "\tROW(%s, %d, %d, %d, %d, %d) \\\n", strings.ToUpper(f.Name), f.Rows, f.Scalars, f.Parts, label, f.Words)
 	}
 	b.WriteString("\t/* end */\n")
 	return b.Bytes()

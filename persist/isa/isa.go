@@ -184,6 +184,48 @@ const (
 	Moment
 	MomentB
 	MulDiv
+
+	// Seldom ones, computed out of line.
+	Sin
+	SinB
+	Cos
+	CosB
+	Tan
+	TanB
+	Asin
+	AsinB
+	Acos
+	Atan
+	AtanB
+	Sinh
+	SinhB
+	Cosh
+	CoshB
+	Asinh
+	AsinhB
+	Acosh
+	AcoshB
+	Atanh
+	AtanhB
+	Erf
+	ErfB
+	LogGamma
+	LogGammaB
+	LogSigmoid
+	LogSigmoidB
+	Elu
+	EluB
+	Silu
+	SiluB
+	SoftSign
+	SoftSignB
+	Round
+	Ceil
+	Floor
+	Poisson
+	PoissonB
+	Huber
+	HuberB
 	Fns
 )
 
@@ -235,6 +277,47 @@ var FnTable = [Fns]FnInfo{
 	Moment:      {"moment", 1, "p * a^q, q a whole number"},
 	MomentB:     {"moment_b", 2, "(dy, x): p*q*dy*a^(q-1)"},
 	MulDiv:      {"mul_div", 3, "(dy, x, y): p*dy*x/y"},
+
+	Sin:         {"sin", 1, "sin a"},
+	SinB:        {"sin_b", 2, "(dy, x)"},
+	Cos:         {"cos", 1, "cos a"},
+	CosB:        {"cos_b", 2, "(dy, x)"},
+	Tan:         {"tan", 1, "tan a"},
+	TanB:        {"tan_b", 2, "(dy, y)"},
+	Asin:        {"asin", 1, "arcsin a"},
+	AsinB:       {"asin_b", 2, "(dy, x): p*dy/sqrt(1-x²)"},
+	Acos:        {"acos", 1, "arccos a"},
+	Atan:        {"atan", 1, "arctan a"},
+	AtanB:       {"atan_b", 2, "(dy, x)"},
+	Sinh:        {"sinh", 1, "sinh a"},
+	SinhB:       {"sinh_b", 2, "(dy, x)"},
+	Cosh:        {"cosh", 1, "cosh a"},
+	CoshB:       {"cosh_b", 2, "(dy, x)"},
+	Asinh:       {"asinh", 1, "arsinh a"},
+	AsinhB:      {"asinh_b", 2, "(dy, x)"},
+	Acosh:       {"acosh", 1, "arcosh a"},
+	AcoshB:      {"acosh_b", 2, "(dy, x)"},
+	Atanh:       {"atanh", 1, "artanh a"},
+	AtanhB:      {"atanh_b", 2, "(dy, x)"},
+	Erf:         {"erf", 1, "erf a"},
+	ErfB:        {"erf_b", 2, "(dy, x)"},
+	LogGamma:    {"log_gamma", 1, "ln of the absolute value of Gamma(a)"},
+	LogGammaB:   {"log_gamma_b", 2, "(dy, x)"},
+	LogSigmoid:  {"log_sigmoid", 1, "ln(1/(1+exp(-a)))"},
+	LogSigmoidB: {"log_sigmoid_b", 2, "(dy, x)"},
+	Elu:         {"elu", 1, "p*a above 0, else p*q*(exp(a)-1)"},
+	EluB:        {"elu_b", 2, "(dy, x)"},
+	Silu:        {"silu", 1, "a/(1+exp(-p*a))"},
+	SiluB:       {"silu_b", 2, "(dy, x)"},
+	SoftSign:    {"soft_sign", 1, "a/(1+|a|)"},
+	SoftSignB:   {"soft_sign_b", 2, "(dy, y)"},
+	Round:       {"round", 1, "the nearest whole number, halves away from 0"},
+	Ceil:        {"ceil", 1, "the next whole number above"},
+	Floor:       {"floor", 1, "the next whole number below"},
+	Poisson:     {"poisson", 1, "exp(a) - p*a + q"},
+	PoissonB:    {"poisson_b", 2, "(dy, x)"},
+	Huber:       {"huber", 2, "of d = a-b: d²/2 where |d| < p, else p*|d| - p²/2"},
+	HuberB:      {"huber_b", 3, "(dy, x, y): q*dy times x-y, bounded by p"},
 }
 
 // RowFn is a function of Row. Element i of a row operand is at address + i*stride.
@@ -249,6 +332,16 @@ const (
 	NegLogPickB
 	Hinge
 	HingeB
+	LogSumExp
+	LogSumExpB
+	KMax
+	KMaxB
+	CumSum
+	Sparsemax
+	SparsemaxB
+	ConstrainedSoftmax
+	ConstrainedSoftmaxB
+	Invert
 	RowFns
 )
 
@@ -259,6 +352,7 @@ type RowInfo struct {
 	Name    string
 	Rows    uint8 // bit i: item word i addresses a row
 	Scalars uint8 // bit i: item word i addresses one element
+	Parts   uint8 // bit i: item word i addresses the first label+1 elements of a row
 	Writes  uint8 // bit i: item word i is written
 	Label   bool  // the last item word is a row number
 	Words   int
@@ -267,14 +361,24 @@ type RowInfo struct {
 
 // RowTable is indexed by RowFn.
 var RowTable = [RowFns]RowInfo{
-	Softmax:     {"softmax", 0b11, 0, 1, false, 2, "(y, x)"},
-	SoftmaxB:    {"softmax_b", 0b111, 0, 1, false, 3, "(dx, y, dy)"},
-	LogSoftmax:  {"log_softmax", 0b11, 0, 1, false, 2, "(y, x)"},
-	LogSoftmaxB: {"log_softmax_b", 0b111, 0, 1, false, 3, "(dx, y, dy)"},
-	NegLogPick:  {"neg_log_pick", 0b010, 0b101, 0b101, true, 4, "(loss, x, z, label): z receives logsumexp(x)"},
-	NegLogPickB: {"neg_log_pick_b", 0b0011, 0b1100, 1, true, 5, "(dx, x, z, dloss, label)"},
-	Hinge:       {"hinge", 0b10, 0b01, 1, true, 3, "(loss, x, label), margin p"},
-	HingeB:      {"hinge_b", 0b011, 0b100, 1, true, 4, "(dx, x, dloss, label), margin p"},
+	Softmax:             {"softmax", 0b11, 0, 0, 1, false, 2, "(y, x)"},
+	SoftmaxB:            {"softmax_b", 0b111, 0, 0, 1, false, 3, "(dx, y, dy)"},
+	LogSoftmax:          {"log_softmax", 0b11, 0, 0, 1, false, 2, "(y, x)"},
+	LogSoftmaxB:         {"log_softmax_b", 0b111, 0, 0, 1, false, 3, "(dx, y, dy)"},
+	NegLogPick:          {"neg_log_pick", 0b010, 0b101, 0, 0b101, true, 4, "(loss, x, z, label): z receives logsumexp(x)"},
+	NegLogPickB:         {"neg_log_pick_b", 0b0011, 0b1100, 0, 1, true, 5, "(dx, x, z, dloss, label)"},
+	Hinge:               {"hinge", 0b10, 0b01, 0, 1, true, 3, "(loss, x, label), margin p"},
+	HingeB:              {"hinge_b", 0b011, 0b100, 0, 1, true, 4, "(dx, x, dloss, label), margin p"},
+	LogSumExp:           {"log_sum_exp", 0b10, 0b01, 0, 1, false, 2, "(y, x)"},
+	LogSumExpB:          {"log_sum_exp_b", 0b0011, 0b1100, 0, 1, false, 4, "(dx, x, y, dy)"},
+	KMax:                {"k_max", 0b10, 0, 0b01, 1, true, 3, "(y, x, k-1): the k largest of p*x in their order; of equal ones the first. p is 1 or -1"},
+	KMaxB:               {"k_max_b", 0b011, 0, 0b100, 1, true, 4, "(dx, x, dy, k-1)"},
+	CumSum:              {"cum_sum", 0b11, 0, 0, 1, false, 2, "(y, x): y[i] is the sum of x up to i, from i on if p is 1"},
+	Sparsemax:           {"sparsemax", 0b11, 0, 0, 1, false, 2, "(y, x): the nearest point to x whose elements are not negative and add up to 1"},
+	SparsemaxB:          {"sparsemax_b", 0b111, 0, 0, 1, false, 3, "(dx, y, dy)"},
+	ConstrainedSoftmax:  {"constrained_softmax", 0b111, 0, 0, 1, false, 3, "(y, x, u): the softmax of x with no element above that of u"},
+	ConstrainedSoftmaxB: {"constrained_softmax_b", 0b1111, 0, 0, 1, false, 4, "(dx, y, u, dy), of u's gradient if p is 1"},
+	Invert:              {"invert", 0b1110, 0b0001, 0, 0b111, true, 5, "(d, y, t, x, m-1): y is the inverse of the m x m matrix x, d ln of its determinant, t scratch"},
 }
 
 // RandomFn is a function of Random. The last item word is the node number that
@@ -287,6 +391,7 @@ const (
 	Uniform
 	Noise
 	Drop
+	Gumbel
 	RandomFns
 )
 
@@ -301,6 +406,7 @@ var RandomTable = [RandomFns]struct {
 	Uniform:   {"uniform", 2, "(y, node): in [p, q)"},
 	Noise:     {"noise", 3, "(y, x, node): x + N(0, p²)"},
 	Drop:      {"drop", 3, "(y, x, node): x dropped with probability p, else times 1/(1-p); its own backward"},
+	Gumbel:    {"gumbel", 2, "(y, node): p - q ln(-ln u), u uniform in (0, 1)"},
 }
 
 // Rule is an update rule of Update. Its formula stands in jit/kernel/update.h.

@@ -18,8 +18,48 @@ var elementwise = map[ops.Code]rule{
 	ops.Square:          unary(func(x float64) float64 { return x * x }, func(x, y float64) float64 { return 2 * x }),
 	ops.Abs:             unary(math.Abs, func(x, y float64) float64 { return step(x) - step(-x) }),
 	ops.Negate:          unary(func(x float64) float64 { return -x }, func(x, y float64) float64 { return -1 }),
-	ops.NoBackprop:      unary(same, func(x, y float64) float64 { return 0 }),
-	ops.Reshape:         unary(same, func(x, y float64) float64 { return 1 }),
+	ops.Cube:            unary(func(x float64) float64 { return x * x * x }, func(x, y float64) float64 { return 3 * x * x }),
+
+	ops.Sin:   unary(math.Sin, func(x, y float64) float64 { return math.Cos(x) }),
+	ops.Cos:   unary(math.Cos, func(x, y float64) float64 { return -math.Sin(x) }),
+	ops.Tan:   unary(math.Tan, func(x, y float64) float64 { return 1 / (math.Cos(x) * math.Cos(x)) }),
+	ops.Asin:  unary(math.Asin, func(x, y float64) float64 { return 1 / math.Sqrt(1-x*x) }),
+	ops.Acos:  unary(math.Acos, func(x, y float64) float64 { return -1 / math.Sqrt(1-x*x) }),
+	ops.Atan:  unary(math.Atan, func(x, y float64) float64 { return 1 / (1 + x*x) }),
+	ops.Sinh:  unary(math.Sinh, func(x, y float64) float64 { return math.Cosh(x) }),
+	ops.Cosh:  unary(math.Cosh, func(x, y float64) float64 { return math.Sinh(x) }),
+	ops.Asinh: unary(math.Asinh, func(x, y float64) float64 { return 1 / math.Sqrt(x*x+1) }),
+	ops.Acosh: unary(math.Acosh, func(x, y float64) float64 { return 1 / math.Sqrt(x*x-1) }),
+	ops.Atanh: unary(math.Atanh, func(x, y float64) float64 { return 1 / (1 - x*x) }),
+
+	ops.Erf:        unary(math.Erf, func(x, y float64) float64 { return 2 / math.Sqrt(math.Pi) * math.Exp(-x*x) }),
+	ops.LogGamma:   unary(func(x float64) float64 { v, _ := math.Lgamma(x); return v }, func(x, y float64) float64 { return digamma(x) }),
+	ops.LogSigmoid: unary(func(x float64) float64 { return math.Log(logistic(x)) }, func(x, y float64) float64 { return logistic(-x) }),
+	ops.SoftSign: unary(func(x float64) float64 { return x / (1 + math.Abs(x)) }, func(x, y float64) float64 {
+		return 1 / ((1 + math.Abs(x)) * (1 + math.Abs(x)))
+	}),
+	ops.ExponentialLinearUnit: withAttributes(func(x float64, a []float64) float64 {
+		if x > 0 {
+			return a[0] * x
+		}
+		return a[0] * a[1] * (math.Exp(x) - 1)
+	}, func(x float64, a []float64) float64 {
+		if x > 0 {
+			return a[0]
+		}
+		return a[0] * a[1] * math.Exp(x)
+	}),
+	ops.SigmoidLinearUnit: withAttributes(func(x float64, a []float64) float64 { return x * logistic(a[0]*x) },
+		func(x float64, a []float64) float64 {
+			return logistic(a[0]*x) + a[0]*x*logistic(a[0]*x)*logistic(-a[0]*x)
+		}),
+	ops.Round:         declared(math.Round),
+	ops.Ceil:          declared(math.Ceil),
+	ops.Floor:         declared(math.Floor),
+	ops.ScaleGradient: declared(same),
+
+	ops.NoBackprop: unary(same, func(x, y float64) float64 { return 0 }),
+	ops.Reshape:    unary(same, func(x, y float64) float64 { return 1 }),
 
 	ops.ConstantPlusX:       affine(func(c float64) (a, b float64) { return 1, c }),
 	ops.ConstantMinusX:      affine(func(c float64) (a, b float64) { return -1, c }),
@@ -74,6 +114,57 @@ func unary(f func(x float64) float64, d func(x, y float64) float64) rule {
 			}
 		},
 	}
+}
+
+// withAttributes is the rule of y = f(x, attributes) with the derivative d.
+func withAttributes(f, d func(x float64, a []float64) float64) rule {
+	floats := func(n *node) (list []float64) {
+		for i := range n.attrs {
+			list = append(list, n.float(i))
+		}
+		return list
+	}
+	return rule{
+		func(n *node) error {
+			a := floats(n)
+			for i, x := range n.x[0] {
+				n.y[i] = f(x, a)
+			}
+			return nil
+		},
+		func(n *node) {
+			a := floats(n)
+			for i, x := range n.x[0] {
+				n.dx[0][i] += n.dy[i] * d(x, a)
+			}
+		},
+	}
+}
+
+// declared is the rule of y = f(x) whose gradient is the attribute, whatever f's derivative is.
+func declared(f func(x float64) float64) rule {
+	return withAttributes(func(x float64, _ []float64) float64 { return f(x) }, func(_ float64, a []float64) float64 { return a[0] })
+}
+
+// slope is the number that node n declares its derivative to be, if it declares one.
+func (n *node) slope() (slope float64, ok bool) {
+	switch n.graph.Op[n.index] {
+	case ops.NoBackprop:
+		return 0, true
+	case ops.Round, ops.Ceil, ops.Floor, ops.ScaleGradient, ops.Argmax:
+		return n.float(0), true
+	}
+	return 0, false
+}
+
+// digamma is the derivative of ln Gamma(x) for x > 0.
+func digamma(x float64) float64 {
+	v := 0.0
+	for ; x < 30; x++ {
+		v -= 1 / x
+	}
+	z := 1 / (x * x)
+	return v + math.Log(x) - 1/(2*x) - z*(1.0/12-z*(1.0/120-z/252))
 }
 
 // affine is the rule of y = a*x + b, both from the constant in the first attribute.

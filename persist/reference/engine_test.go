@@ -3,6 +3,7 @@ package reference_test
 import (
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -230,7 +231,7 @@ func TestFBUpdatesLikeTheReference(t *testing.T) {
 	clips := 0
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 11))
-		g, err := reference.Random(seed+1000, reference.Options{Nodes: 10 + rng.IntN(30)})
+		g, err := reference.Random(seed+1000, reference.Options{Nodes: 10 + rng.IntN(30), Total: true})
 		require.NoError(t, err)
 		o := persist.TrainerOptions{LearningRate: 0.01, Clipping: true, Threshold: []float32{0.05, 1e9}[rng.IntN(2)],
 			Rule: isa.Rule(seed % uint64(isa.Rules)), Momentum: 0.75, Rho: 0.875, Epsilon: 0.03125, Beta1: 0.75, Beta2: 0.875}
@@ -289,7 +290,8 @@ func TestFBUpdatesLikeTheReference(t *testing.T) {
 	require.Greater(t, clips, 10)
 }
 
-// outcome is everything a short training leaves: values, node gradients, parameters.
+// outcome is everything a short training leaves: values, node gradients, parameters. It is nil if the numbers drawn
+// lead outside an operation's domain.
 func outcome(t *testing.T, g *reference.RandomGraph, threads, processors int) (all []float32) {
 	e := load(t, g, threads, processors, 0.01)
 	defer e.Close()
@@ -300,7 +302,11 @@ func outcome(t *testing.T, g *reference.RandomGraph, threads, processors int) (a
 	h, err := e.NewHandle(ids, nil)
 	require.NoError(t, err)
 	graph := e.NewGraph()
-	require.NoError(t, graph.Backward(&g.Words, g.Loss, true))
+	err = graph.Backward(&g.Words, g.Loss, true)
+	if err != nil && strings.Contains(err.Error(), "not finite") {
+		return nil
+	}
+	require.NoError(t, err)
 	for n := range g.Loss + 1 {
 		v := make([]float32, 2*g.Graph.DimOf(n).Size())
 		require.NoError(t, graph.Value(nil, n, v[:len(v)/2]))
@@ -332,15 +338,18 @@ func TestResultsAreTheSameBits(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			for seed := range uint64(8) {
+			compared := 0
+			for seed := range uint64(16) {
 				g, err := reference.Random(seed+2000, reference.Options{Nodes: 40, Random: true})
 				require.NoError(t, err)
 				first, second := outcome(t, g, c.threads, c.processors), outcome(t, g, c.others, c.processors)
+				compared += min(len(first), 1)
 				require.Len(t, second, len(first))
 				for i := range first {
 					require.Equal(t, math.Float32bits(first[i]), math.Float32bits(second[i]), "seed %d, number %d", seed, i)
 				}
 			}
+			require.GreaterOrEqual(t, compared, 8)
 		})
 	}
 }

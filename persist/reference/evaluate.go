@@ -48,7 +48,7 @@ type rule struct {
 var rules [256]rule
 
 func init() {
-	for _, table := range []map[ops.Code]rule{leaves, elementwise, reductions, products, selections, losses, cells} {
+	for _, table := range []map[ops.Code]rule{leaves, elementwise, reductions, products, selections, losses, cells, along, multilinear} {
 		for op, r := range table {
 			rules[op] = r
 		}
@@ -60,14 +60,16 @@ func Evaluate(g *bridge.Graph, s *Surroundings, last uint32) ([][]float64, error
 	return evaluate(g, s, last, nil)
 }
 
-// evaluate takes NoBackprop's values from held where that is not nil: to finite
-// differences they are constants.
+// evaluate replaces nodes that declare their derivative, where held is not nil, by a line of that slope through the
+// values in held: so finite differences see what was declared.
 func evaluate(g *bridge.Graph, s *Surroundings, last uint32, held [][]float64) ([][]float64, error) {
 	values := make([][]float64, last+1)
 	for i := range last + 1 {
 		n := newNode(g, s, i, values)
-		if held != nil && g.Op[i] == ops.NoBackprop {
-			copy(n.y, held[i])
+		if slope, ok := n.slope(); ok && held != nil {
+			for e, x := range n.x[0] {
+				n.y[e] = held[i][e] + slope*(x-held[g.ArgsOf(i)[0]][e])
+			}
 		} else if r := rules[g.Op[i]].value; r == nil {
 			return nil, &bridge.Error{Node: int(i), Op: g.Op[i], Reason: "the reference has no rule for it"}
 		} else if err := r(n); err != nil {
@@ -210,6 +212,7 @@ var leaves = map[ops.Code]rule{
 	ops.RandomNormal:    {drawn, nil},
 	ops.RandomBernoulli: {drawn, nil},
 	ops.RandomUniform:   {drawn, nil},
+	ops.RandomGumbel:    {drawn, nil},
 }
 
 func fill(y []float64, v float64) {

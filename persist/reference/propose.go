@@ -15,10 +15,11 @@ func init() {
 		ops.RandomNormal:    leafProposal(0, 1),
 		ops.RandomBernoulli: leafProposal(0.5, 0.75),
 		ops.RandomUniform:   leafProposal(-1, 1),
+		ops.RandomGumbel:    leafProposal(0, 1),
 
 		ops.ConstantPlusX: constantProposal, ops.ConstantMinusX: constantProposal, ops.ConstScalarMultiply: constantProposal,
 		ops.Dropout: attributed(0.25), ops.GaussianNoise: attributed(0.5),
-		ops.Reshape: reshapeProposal,
+		ops.Reshape: reshapeProposal, ops.NoBackprop: attributed(), ops.SoftSign: vectorProposal, ops.Acosh: acoshProposal,
 
 		ops.CwiseSum: broadcastProposal, ops.CwiseMultiply: broadcastProposal, ops.CwiseQuotient: quotientProposal,
 		ops.Pow: powProposal, ops.Min: equalProposal, ops.Max: equalProposal,
@@ -35,12 +36,58 @@ func init() {
 		ops.Softmax: softmaxProposal, ops.LogSoftmax: logSoftmaxProposal, ops.RestrictedLogSoftmax: restrictedProposal,
 		ops.PickNegLogSoftmax: labelProposal(), ops.Hinge: labelProposal(0.75), ops.BinaryLogLoss: binaryLogProposal,
 
+		ops.StdDimension: stdProposal, ops.LogSumExp: logSumExpProposal, ops.LogSumExpDimension: axisProposal, ops.MaxDimension: axisProposal,
+		ops.MinDimension: axisProposal, ops.KMaxPooling: kMaxProposal, ops.Argmax: argmaxProposal, ops.CumulativeSum: cumulativeProposal,
+		ops.FoldRows: foldProposal, ops.WeightNormalization: weightNormProposal, ops.TraceOfProduct: traceProposal,
+		ops.MatrixInverse: inverseProposal, ops.LogDet: logDetProposal, ops.InnerProduct3D1D: contractProposal, ops.InnerProduct3D1D1D: contractTwiceProposal,
+		ops.CircularConvolution: circularProposal, ops.CircularCorrelation: circularProposal, ops.Filter1DNarrow: filterProposal, ops.KMHNGram: nGramProposal,
+		ops.Conv2D: conv2DProposal, ops.MaxPooling2D: poolProposal,
+		ops.SelectRows: selectProposal(0), ops.SelectCols: selectProposal(1), ops.StridedSelect: stridedProposal,
+		ops.L1Distance: pairProposal, ops.HuberDistance: huberProposal, ops.PairwiseRankLoss: rankProposal, ops.PoissonRegressionLoss: poissonProposal,
+		ops.HingeDim: hingeDimProposal, ops.Sparsemax: vectorProposal, ops.SparsemaxLoss: sparsemaxLossProposal, ops.ConstrainedSoftmax: constrainedProposal,
+		ops.DropoutDim: dropoutDimProposal, ops.DropoutBatch: attributed(0.25), ops.BlockDropout: attributed(0.25),
+
 		ops.VanillaLSTMGates: gatesProposal(false), ops.VanillaLSTMGatesDropout: gatesProposal(true),
 		ops.VanillaLSTMC: cellProposal, ops.VanillaLSTMH: cellProposal,
 	}
-	for _, op := range []ops.Code{ops.Tanh, ops.LogisticSigmoid, ops.Rectify, ops.Exp, ops.Log, ops.Sqrt, ops.Square, ops.Abs, ops.Negate, ops.NoBackprop} {
-		proposals[op] = attributed()
+	for op := range ops.Table {
+		if c := ops.Code(op); ops.Table[op].Element != nil && proposals[c] == nil {
+			proposals[c] = elementProposal(c)
+		}
 	}
+}
+
+// elementProposal: one argument of any dim, and a number for each attribute.
+func elementProposal(op ops.Code) func(r *recorder) proposal {
+	return func(r *recorder) proposal {
+		x, d := r.any()
+		p := propose(d, []uint32{x})
+		for range ops.Table[op].Attrs {
+			p.attrs = append(p.attrs, word(r.value()))
+		}
+		return p
+	}
+}
+
+// acoshProposal: the argument is above 1.
+func acoshProposal(r *recorder) proposal {
+	x, d := r.any()
+	square, ok := r.node(ops.Square, propose(d, []uint32{x}))
+	if !ok {
+		return proposal{}
+	}
+	above, ok := r.node(ops.ConstantPlusX, propose(d, []uint32{square}, word(1.25)))
+	p := propose(d, []uint32{above})
+	p.ok = ok
+	return p
+}
+
+// vectorProposal: one argument that is a vector.
+func vectorProposal(r *recorder) proposal {
+	x, ok := r.find(func(d *bridge.Dim) bool { return d.Nd == 1 })
+	p := propose(*r.graph.Graph.DimOf(x), []uint32{x})
+	p.ok = ok
+	return p
 }
 
 func propose(dim bridge.Dim, args []uint32, attrs ...uint32) proposal {

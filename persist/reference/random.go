@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
@@ -17,6 +18,7 @@ type Options struct {
 	Nodes  int        // about how many, 0: 30
 	Ops    []ops.Code // which operations besides leaves and the loss's sums, nil: all but random ones
 	Random bool       // random operations too, if Ops is nil
+	Total  bool       // none that lacks a value for some arguments, if Ops is nil: parameters will change
 
 	// Params are the parameters that leaves choose from, so that many graphs share an engine's; nil: every
 	// leaf makes its own. The graph's values are those of the effective parameters.
@@ -72,7 +74,7 @@ func Random(seed uint64, o Options) (*RandomGraph, error) {
 	}
 	choice := o.Ops
 	if choice == nil {
-		choice = drawable(o.Random)
+		choice = drawable(o.Random, o.Total)
 	}
 	r.batch = 2 + r.rng.IntN(3)
 	if o.Sentences < 2 {
@@ -114,11 +116,12 @@ func (r *recorder) sentence(nodes int, choice []ops.Code) {
 }
 
 // drawable lists the operations that proposals know.
-func drawable(random bool) []ops.Code {
+func drawable(random, total bool) []ops.Code {
+	partial := []ops.Code{ops.Log, ops.Sqrt, ops.Pow, ops.LogGamma, ops.Asin, ops.Acos, ops.Acosh, ops.Atanh}
 	var list []ops.Code
 	for op := range ops.Table {
 		c := ops.Code(op)
-		if proposals[c] != nil && (random || !IsRandom(c)) {
+		if proposals[c] != nil && (random || !IsRandom(c)) && !(total && slices.Contains(partial, c)) {
 			list = append(list, c)
 		}
 	}
@@ -128,7 +131,8 @@ func drawable(random bool) []ops.Code {
 // IsRandom reports whether an operation draws random numbers.
 func IsRandom(op ops.Code) bool {
 	switch op {
-	case ops.RandomNormal, ops.RandomBernoulli, ops.RandomUniform, ops.Dropout, ops.GaussianNoise:
+	case ops.RandomNormal, ops.RandomBernoulli, ops.RandomUniform, ops.RandomGumbel, ops.Dropout, ops.GaussianNoise,
+		ops.DropoutDim, ops.DropoutBatch, ops.BlockDropout:
 		return true
 	}
 	return false
@@ -209,6 +213,8 @@ func (r *recorder) draw(op ops.Code, index uint32, size int) {
 	p := float64(math.Float32frombits(attrs[0]))
 	for i := range v {
 		switch op {
+		case ops.DropoutDim, ops.DropoutBatch, ops.BlockDropout:
+			v[i] = r.factors(op, index)[i]
 		case ops.Dropout:
 			if r.rng.Float64() >= p {
 				v[i] = 1 / (1 - p)
@@ -222,6 +228,33 @@ func (r *recorder) draw(op ops.Code, index uint32, size int) {
 		}
 	}
 	r.graph.Draws[index] = v
+}
+
+// factors are those of dropout by which elements that stay or go together are multiplied. They follow from the node.
+func (r *recorder) factors(op ops.Code, index uint32) []float64 {
+	d, attrs := *r.graph.Graph.DimOf(index), r.graph.Graph.AttrsOf(index)
+	one := makeDim(int(d.Bd), 1)
+	p := attrs[0]
+	switch op {
+	case ops.DropoutDim:
+		one = d
+		one.D[attrs[0]] = 1
+		p = attrs[1]
+	case ops.BlockDropout:
+		one.Bd = 1
+	}
+	rng := rand.New(rand.NewPCG(uint64(index), 0xd40b))
+	mask := make([]float64, one.Size())
+	for i := range mask {
+		if drop := float64(math.Float32frombits(p)); rng.Float64() >= drop {
+			mask[i] = 1 / (1 - drop)
+		}
+	}
+	v := make([]float64, d.Size())
+	for i, from := range broadcast(&d, &one) {
+		v[i] = mask[from]
+	}
+	return v
 }
 
 // margin is how far values stay from kinks and poles.
@@ -256,10 +289,20 @@ func fit(op ops.Code, n *node) bool {
 		}
 	}
 	switch op {
-	case ops.Rectify, ops.Abs:
+	case ops.Rectify, ops.Abs, ops.ExponentialLinearUnit:
 		return far(0, func(x float64) bool { return math.Abs(x) > margin })
-	case ops.Log, ops.Sqrt, ops.Pow:
+	case ops.Log, ops.Sqrt, ops.Pow, ops.LogGamma:
 		return far(0, positive)
+	case ops.Asin, ops.Acos, ops.Atanh:
+		return far(0, func(x float64) bool { return math.Abs(x) < 1-5*margin })
+	case ops.Acosh:
+		return far(0, func(x float64) bool { return x > 1+5*margin })
+	case ops.Tan:
+		return far(0, func(x float64) bool { return math.Abs(math.Cos(x)) > 10*margin })
+	case ops.Round:
+		return far(0, func(x float64) bool { return math.Abs(x-math.Floor(x)-0.5) > margin })
+	case ops.Ceil, ops.Floor:
+		return far(0, func(x float64) bool { return math.Abs(x-math.Round(x)) > margin })
 	case ops.L2Norm:
 		for _, y := range n.y {
 			if y < 5*margin {
@@ -276,6 +319,55 @@ func fit(op ops.Code, n *node) bool {
 				return false
 			}
 		}
+	case ops.StdDimension, ops.WeightNormalization:
+		if op == ops.WeightNormalization {
+			return norm(n.x[0]) > 10*margin
+		}
+		return !slices.ContainsFunc(n.y, func(y float64) bool { return y < 5*margin })
+	case ops.MaxDimension, ops.MinDimension, ops.KMaxPooling, ops.MaxPooling2D, ops.Argmax:
+		return apart(n.x[0])
+	case ops.L1Distance, ops.HuberDistance, ops.PairwiseRankLoss:
+		kink := 0.0
+		if op != ops.L1Distance {
+			kink = n.float(0)
+		}
+		for b := range int(max(n.dims[0].Bd, n.dims[1].Bd)) {
+			y := n.batch(1, b)
+			for i, x := range n.batch(0, b) {
+				if d := x - y[i]; op == ops.PairwiseRankLoss && math.Abs(kink-d) < margin || op != ops.PairwiseRankLoss && math.Abs(kink-math.Abs(d)) < margin {
+					return false
+				}
+			}
+		}
+	case ops.HingeDim:
+		labels := n.input(2, n.uint(3))
+		for l, line := range n.axisLines(n.uint(1)) {
+			for _, i := range line {
+				if math.Abs(n.float(0)-n.x[0][line[labels[l%len(labels)]]]+n.x[0][i]) < margin {
+					return false
+				}
+			}
+		}
+	case ops.Sparsemax, ops.SparsemaxLoss:
+		for b := range int(n.dims[0].Bd) {
+			tau := threshold(n.batch(0, b))
+			if slices.ContainsFunc(n.batch(0, b), func(x float64) bool { return math.Abs(x-tau) < margin }) {
+				return false
+			}
+		}
+	case ops.ConstrainedSoftmax:
+		for b := range int(n.dims[0].Bd) {
+			u := n.batch(1, b)
+			y, bound := constrain(n.batch(0, b), u)
+			if !slices.Contains(bound, false) { // nothing is left to be scaled
+				return false
+			}
+			for i := range y {
+				if !bound[i] && u[i]-y[i] < margin {
+					return false
+				}
+			}
+		}
 	case ops.Hinge:
 		labels, _ := n.labels(1)
 		for b, row := range labels {
@@ -285,6 +377,18 @@ func fit(op ops.Code, n *node) bool {
 					return false
 				}
 			}
+		}
+	}
+	return true
+}
+
+// apart reports whether all elements differ from each other.
+func apart(x []float64) bool {
+	sorted := slices.Clone(x)
+	slices.Sort(sorted)
+	for i := range sorted[1:] {
+		if sorted[i+1]-sorted[i] < margin/20 {
+			return false
 		}
 	}
 	return true

@@ -38,7 +38,7 @@ func (b *Builder) before(u user) uint32 {
 // covers reports whether the use contributes to every element of the node.
 func (b *Builder) covers(u user) bool {
 	switch b.g.Op[u.node] {
-	case ops.PickElement, ops.PickRange, ops.PickBatchElements:
+	case ops.PickElement, ops.PickRange, ops.PickBatchElements, ops.SelectRows, ops.SelectCols, ops.StridedSelect, ops.Windows:
 		return false
 	}
 	return true
@@ -53,14 +53,18 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 	op, args := g.Op[c], g.ArgsOf(c)
 	dy := b.gradient(c)
 	if r := &unaryRules[op]; r.ok {
-		q, n := b.constant(r.q, r, backwardAttr, c), b.size(v)
+		p, q, n := b.constant(r.dp, c), b.constant(r.dq, c), b.size(v)
+		from := v
+		if r.fromY {
+			from = c
+		}
 		switch {
 		case r.back == isa.Scale:
-			b.map1(cl, sub, isa.Scale, flags, q, n, dst, dy)
-		case r.fromY:
-			b.map2(cl, sub, r.back, flags, q, n, dst, dy, b.value(c))
+			b.map1(cl, sub, isa.Scale, flags, p, n, dst, dy)
+		case q != 0:
+			b.mapItem(cl, sub, r.back, flags, p, q, n, dst, dy, b.value(from))
 		default:
-			b.map2(cl, sub, r.back, flags, q, n, dst, dy, b.value(v))
+			b.map2(cl, sub, r.back, flags, p, n, dst, dy, b.value(from))
 		}
 		return sub + 1
 	}
@@ -90,9 +94,10 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 		}
 		b.broadcastBack(v, c, fn[u.arg], 0, dst, flags, cl, sub, dy, args[0], args[1])
 	case ops.SumElements, ops.SumDimension, ops.MomentDimension, ops.DotProduct, ops.SquaredEuclideanDistance,
-		ops.SquaredNorm, ops.L2Norm, ops.BinaryLogLoss:
+		ops.SquaredNorm, ops.L2Norm, ops.BinaryLogLoss, ops.HuberDistance:
 		b.contributeReduction(v, u, dst, flags, cl, sub)
-	case ops.Transpose, ops.Concatenate, ops.PickElement, ops.PickRange, ops.PickBatchElements:
+	case ops.Transpose, ops.Concatenate, ops.PickElement, ops.PickRange, ops.PickBatchElements,
+		ops.SelectRows, ops.SelectCols, ops.StridedSelect, ops.Windows:
 		return b.contributeMove(v, u, dst, flags, cl, sub)
 	case ops.Softmax, ops.LogSoftmax, ops.PickNegLogSoftmax, ops.Hinge:
 		b.contributeRow(v, c, dst, flags, cl, sub)
@@ -100,6 +105,8 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 		return b.contributeRestricted(c, dst, flags, cl, sub)
 	case ops.Dropout:
 		b.randomItem(cl, sub, c, flags, dst, dy)
+	default:
+		return b.contributeLines(v, u, dst, flags, cl, sub)
 	}
 	return sub + 1
 }
@@ -176,6 +183,12 @@ func (b *Builder) contributeReduction(v uint32, u user, dst operand, flags uint3
 		e.fn, e.p = isa.SquareDiffB, 1
 		if u.arg == 1 {
 			e.p = -1
+		}
+		values(args[0], args[1])
+	case isa.Huber:
+		e.fn, e.p, e.q = isa.HuberB, p, 1
+		if u.arg == 1 {
+			e.q = -1
 		}
 		values(args[0], args[1])
 	case isa.BinLog: // DyNet passes the targets the same formula with the roles swapped

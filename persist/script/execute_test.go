@@ -338,7 +338,10 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 	isa.Row: func(g *instructions, a *isa.Assembler) {
 		fn := g.rng.IntN(int(isa.RowFns))
 		info := isa.RowTable[fn]
-		n, stride := 1+g.rng.IntN(40), 1+g.rng.IntN(3)
+		n, stride, m := 1+g.rng.IntN(40), 1+g.rng.IntN(3), 1+g.rng.IntN(4)
+		if isa.RowFn(fn) == isa.Invert {
+			n, stride = m*m, 1
+		}
 		words := info.Words
 		if info.Label {
 			words--
@@ -348,12 +351,14 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 		for i := range items {
 			for w, s := range segs {
 				size := 1
-				if info.Rows>>w&1 != 0 {
+				if (info.Rows|info.Parts)>>w&1 != 0 {
 					size = n * stride
 				}
 				items[i] = append(items[i], g.memory(s, size))
 			}
-			if info.Label {
+			if isa.RowFn(fn) == isa.Invert {
+				items[i] = append(items[i], uint32(m-1))
+			} else if info.Label {
 				items[i] = append(items[i], g.rng.Uint32N(uint32(n)))
 			}
 		}

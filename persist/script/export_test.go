@@ -1,6 +1,10 @@
 package script
 
-import "testing"
+import (
+	"testing"
+
+	"libvpps/bridge/cells"
+)
 
 // Scheduled, Sentences and Requested are for the tests of package script_test.
 var (
@@ -54,3 +58,9 @@ func Merged(b *Builder) (nodes int) {
 
 // ByInstances reports whether the latest script was made of instances.
 func ByInstances(b *Builder) bool { return b.schedulable() }
+
+// InputWords is how many input words a template's node reads.
+func InputWords(n *cells.Node) uint32 {
+	_, count := inputWords(n)
+	return count
+}

@@ -170,44 +170,33 @@ func (b *Builder) output(v uint32) operand {
 	return b.value(v)
 }
 
-// unaryRule is a one-argument element function: forward and, with the inputs (dy, x) or (dy, y),
-// backward; p and q are constants of forward and backward.
+// unaryRule is ops.Element with numbers for names.
 type unaryRule struct {
-	fn, back isa.Fn
-	p, q     float32
-	attr     uint8 // constants that are the node's first attribute
-	fromY    bool
-	ok       bool
+	fn, back     isa.Fn
+	p, q, dp, dq ops.Number
+	fromY, ok    bool
 }
-
-// Bits of unaryRule.attr.
-const (
-	forwardAttr = 1 << iota
-	backwardAttr
-)
 
 // unaryRules is indexed by operation.
-var unaryRules = [256]unaryRule{
-	ops.Tanh:                {fn: isa.Tanh, back: isa.TanhB, fromY: true, ok: true},
-	ops.LogisticSigmoid:     {fn: isa.Logistic, back: isa.LogisticB, fromY: true, ok: true},
-	ops.Rectify:             {fn: isa.Relu, back: isa.ReluB, fromY: true, ok: true},
-	ops.Exp:                 {fn: isa.Exp, back: isa.Mul, q: 1, fromY: true, ok: true},
-	ops.Log:                 {fn: isa.Log, back: isa.Div, ok: true},
-	ops.Sqrt:                {fn: isa.Sqrt, back: isa.SqrtB, fromY: true, ok: true},
-	ops.Square:              {fn: isa.Square, back: isa.SquareB, ok: true},
-	ops.Abs:                 {fn: isa.Abs, back: isa.AbsB, ok: true},
-	ops.Negate:              {fn: isa.Scale, back: isa.Scale, p: -1, q: -1, ok: true},
-	ops.ConstantPlusX:       {fn: isa.AddConst, back: isa.Scale, attr: forwardAttr, q: 1, ok: true},
-	ops.ConstantMinusX:      {fn: isa.SubFrom, back: isa.Scale, attr: forwardAttr, q: -1, ok: true},
-	ops.ConstScalarMultiply: {fn: isa.Scale, back: isa.Scale, attr: forwardAttr | backwardAttr, ok: true},
-}
-
-// constant is p or q of a rule, which of them bit says, for node v.
-func (b *Builder) constant(x float32, r *unaryRule, bit uint8, v uint32) float32 {
-	if r.attr&bit != 0 {
-		return float(b.g.AttrsOf(v)[0])
+var unaryRules = func() (rules [256]unaryRule) {
+	fns := map[string]isa.Fn{}
+	for fn := range isa.FnTable {
+		fns[isa.FnTable[fn].Name] = isa.Fn(fn)
 	}
-	return x
+	for op := range ops.Table {
+		if e := ops.Table[op].Element; e != nil {
+			rules[op] = unaryRule{fns[e.Function], fns[e.Derivative], e.P, e.Q, e.DP, e.DQ, e.FromY, true}
+		}
+	}
+	return rules
+}()
+
+// constant is a rule's number for node v.
+func (b *Builder) constant(c ops.Number, v uint32) float32 {
+	if c.Attr > 0 {
+		return float(b.g.AttrsOf(v)[c.Attr-1])
+	}
+	return c.Value
 }
 
 // lower adds the forward items of node v.
@@ -222,11 +211,15 @@ func (b *Builder) lower(v uint32) error {
 		}
 		c, s := b.placeElementwise(v, args)
 		y := b.output(v)
-		b.map1(c, s, r.fn, 0, b.constant(r.p, r, forwardAttr, v), b.size(v), y, b.value(args[0]))
+		if p, q := b.constant(r.p, v), b.constant(r.q, v); q != 0 {
+			b.mapItem(c, s, r.fn, 0, p, q, b.size(v), y, b.value(args[0]))
+		} else {
+			b.map1(c, s, r.fn, 0, p, b.size(v), y, b.value(args[0]))
+		}
 		return nil
 	}
 	switch op {
-	case ops.Input, ops.ScalarInput, ops.SparseInput, ops.Constant, ops.RandomNormal, ops.RandomBernoulli, ops.RandomUniform,
+	case ops.Input, ops.ScalarInput, ops.SparseInput, ops.Constant, ops.RandomNormal, ops.RandomBernoulli, ops.RandomUniform, ops.RandomGumbel,
 		ops.Parameter, ops.ConstParameter, ops.Lookup, ops.ConstLookup:
 		return b.lowerLeaf(v)
 	case ops.CwiseSum, ops.CwiseMultiply, ops.CwiseQuotient, ops.Pow, ops.Min, ops.Max, ops.AddVectorToAllColumns:
@@ -234,13 +227,14 @@ func (b *Builder) lower(v uint32) error {
 	case ops.Sum, ops.Average:
 		b.lowerSum(v)
 	case ops.SumElements, ops.SumDimension, ops.MomentDimension, ops.DotProduct, ops.SquaredEuclideanDistance,
-		ops.SquaredNorm, ops.L2Norm, ops.BinaryLogLoss:
+		ops.SquaredNorm, ops.L2Norm, ops.BinaryLogLoss, ops.HuberDistance:
 		b.lowerReduction(v)
 	case ops.AffineTransform, ops.MatrixMultiply:
 		b.lowerAffine(v)
 	case ops.Reshape, ops.NoBackprop:
 		b.alias(v, args[0], 0)
-	case ops.Transpose, ops.Concatenate, ops.ConcatenateToBatch, ops.PickElement, ops.PickRange, ops.PickBatchElements:
+	case ops.Transpose, ops.Concatenate, ops.ConcatenateToBatch, ops.PickElement, ops.PickRange, ops.PickBatchElements,
+		ops.SelectRows, ops.SelectCols, ops.StridedSelect, ops.Windows:
 		return b.lowerMove(v)
 	case ops.Softmax, ops.LogSoftmax, ops.PickNegLogSoftmax, ops.Hinge:
 		return b.lowerRow(v)
@@ -250,7 +244,7 @@ func (b *Builder) lower(v uint32) error {
 		c, s := b.place(v, args[0])
 		b.randomItem(c, s, v, 0, b.output(v), b.value(args[0]))
 	default:
-		return fault(v, op, "not implemented")
+		return b.lowerLines(v)
 	}
 	return nil
 }
@@ -376,6 +370,8 @@ func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, sr
 		fn, p, q = isa.Bernoulli, float(a[0]), float(a[1])
 	case ops.RandomUniform:
 		fn, p, q = isa.Uniform, float(a[0]), float(a[1])
+	case ops.RandomGumbel:
+		fn, p, q = isa.Gumbel, float(a[0]), float(a[1])
 	case ops.GaussianNoise:
 		fn, p = isa.Noise, float(a[0])
 	default:
@@ -511,7 +507,7 @@ func (b *Builder) reduction(v uint32) (fn isa.Fn, p, q float32, out bridge.Dim) 
 	case ops.SquaredNorm, ops.L2Norm:
 		all()
 		fn = isa.Square
-	case ops.DotProduct, ops.SquaredEuclideanDistance, ops.BinaryLogLoss:
+	case ops.DotProduct, ops.SquaredEuclideanDistance, ops.BinaryLogLoss, ops.HuberDistance:
 		all()
 		out.Bd = g.DimOf(v).Bd
 		switch g.Op[v] {
@@ -519,6 +515,8 @@ func (b *Builder) reduction(v uint32) (fn isa.Fn, p, q float32, out bridge.Dim) 
 			fn = isa.Mul
 		case ops.BinaryLogLoss:
 			fn = isa.BinLog
+		case ops.HuberDistance:
+			fn, p = isa.Huber, float(a[0])
 		default:
 			fn = isa.SquareDiff
 		}

@@ -36,6 +36,12 @@ func checkIndices(g *bridge.Graph, params []Param, v uint32, op ops.Code) error 
 		at, n, bound = a[0], d.Bd, uint32(g.DimOf(g.ArgsOf(v)[0]).Batch())
 	case ops.Hinge:
 		at, n, bound = a[1], d.Bd, uint32(g.DimOf(g.ArgsOf(v)[0]).Batch())
+	case ops.HingeDim:
+		at, n, bound = a[2], a[3], uint32(g.DimOf(g.ArgsOf(v)[0]).Axis(int(a[1])))
+	case ops.SelectRows, ops.SparsemaxLoss:
+		at, n, bound, what = a[0], a[1], uint32(g.DimOf(g.ArgsOf(v)[0]).Rows()), "row"
+	case ops.SelectCols:
+		at, n, bound, what = a[0], a[1], uint32(g.DimOf(g.ArgsOf(v)[0]).Cols()), "column"
 	case ops.PickElement:
 		at, n, bound, what = a[1], a[2], uint32(g.DimOf(g.ArgsOf(v)[0]).Axis(int(a[0]))), "index"
 	case ops.PickBatchElements:

@@ -176,7 +176,7 @@ func (b *Builder) info(t *cells.Template) *templateInfo {
 // draws reports whether every node of an operation has numbers of its own.
 func draws(op ops.Code) bool {
 	switch op {
-	case ops.RandomNormal, ops.RandomBernoulli, ops.RandomUniform, ops.Dropout, ops.GaussianNoise:
+	case ops.RandomNormal, ops.RandomBernoulli, ops.RandomUniform, ops.RandomGumbel, ops.Dropout, ops.GaussianNoise:
 		return true
 	}
 	return false

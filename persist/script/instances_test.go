@@ -233,3 +233,18 @@ func sliced(t *testing.T, matrices []plan.Matrix, processors int) *plan.Plan {
 	p.CPU = true
 	return p
 }
+
+// Every operation that reads input words says how many.
+func TestInputWordsOfAllOperations(t *testing.T) {
+	for op := range ops.Table {
+		n := &cells.Node{Op: ops.Code(op), Dim: bridge.Dim{Bd: 1}}
+		reads := false
+		for _, a := range ops.Table[op].Attrs {
+			n.Attrs = append(n.Attrs, 1)
+			reads = reads || a.Kind == ops.Offset
+		}
+		if got := script.InputWords(n); (got > 0) != reads {
+			t.Errorf("%v reads %d input words", n.Op, got)
+		}
+	}
+}

@@ -80,10 +80,79 @@ func (b *Builder) listMoves(v uint32, k int) error {
 			}
 			b.moveRun(i*n, e*n, n)
 		}
+	case ops.SelectRows, ops.SelectCols:
+		return b.selectMoves(v, d, x, a)
+	case ops.StridedSelect:
+		from, axes := uint32(0), b.newAxes(int(x.Nd)+1)
+		to, step := uint32(1), uint32(1)
+		for i := range axes {
+			first, stride, n, of := a[3*i], a[3*i+2], uint32(d.Axis(i)), uint32(x.Axis(i))
+			if i == int(x.Nd) {
+				first, stride, n, of = a[12], a[14], d.Bd, x.Bd
+			}
+			axes[i] = axis{n, [5]uint32{to, step * stride}}
+			from, to, step = from+first*step, to*n, step*of
+		}
+		b.move(0, from, axes)
+	case ops.Windows:
+		b.windowMoves(d, x, a)
 	default:
 		return b.pickMoves(v, d, x, a)
 	}
 	return nil
+}
+
+// selectMoves is a row or column for each number.
+func (b *Builder) selectMoves(v uint32, d, x *bridge.Dim, a []uint32) error {
+	axis, part := 0, *x
+	if b.g.Op[v] == ops.SelectCols {
+		axis = 1
+	}
+	part.D[axis] = 1
+	for i := range a[1] {
+		row := b.g.Inputs[a[0]+i]
+		if int(row) >= x.Axis(axis) {
+			return fault(v, b.g.Op[v], "index %d on axis %d of %v", row, axis, *x)
+		}
+		axes := b.partAxes(x, &part, &part)
+		for k, to := range b.partAxes(d, &part, &part) {
+			axes[k].stride[0], axes[k].stride[1] = to.stride[0], axes[k].stride[0]
+		}
+		b.move(i*stepOf(d, axis), row*stepOf(x, axis), axes)
+	}
+	return nil
+}
+
+// windowMoves has a move for each place in a window: that element of all windows, as far as it is inside x.
+func (b *Builder) windowMoves(d, x *bridge.Dim, a []uint32) {
+	kh, kw, sh, sw, oh, ow, top, left := a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]
+	h, w := uint32(x.Rows()), uint32(x.Cols())
+	// The windows whose element k is inside an axis of n: from first on so many.
+	inside := func(k, stride, before, n, windows uint32) (first, count uint32) {
+		if k < before {
+			first = (before - k + stride - 1) / stride
+		}
+		if n+before <= k {
+			return first, 0
+		}
+		end := min(windows, (n+before-k-1)/stride+1)
+		return first, max(end, first) - first
+	}
+	for j := range kw {
+		firstCol, cols := inside(j, sw, left, w, ow)
+		for i := range kh {
+			firstRow, rows := inside(i, sh, top, h, oh)
+			if rows == 0 || cols == 0 {
+				continue
+			}
+			axes := b.newAxes(4)
+			axes[0] = axis{rows, [5]uint32{1, sh}}
+			axes[1] = axis{cols, [5]uint32{oh, sw * h}}
+			axes[2] = axis{uint32(x.Axis(2)), [5]uint32{oh * ow * kh * kw, h * w}}
+			axes[3] = axis{x.Bd, [5]uint32{uint32(d.Batch()), uint32(x.Batch())}}
+			b.move(firstRow+oh*firstCol+oh*ow*(i+kh*j), (firstRow*sh+i-top)+h*(firstCol*sw+j-left), axes)
+		}
+	}
 }
 
 // pickMoves is PickElement: one slice for the whole batch or one a batch element.
@@ -197,7 +266,7 @@ func (b *Builder) inOneRun(v uint32) bool {
 func (b *Builder) lowerMove(v uint32) error {
 	g := b.g
 	args := g.ArgsOf(v)
-	if g.Op[v] != ops.Concatenate && g.Op[v] != ops.ConcatenateToBatch {
+	if g.Op[v] != ops.Concatenate && g.Op[v] != ops.ConcatenateToBatch && g.Op[v] != ops.Windows {
 		m, err := b.moves(v, 0)
 		if err != nil {
 			return err
@@ -221,6 +290,11 @@ func (b *Builder) lowerMove(v uint32) error {
 		return nil
 	}
 	b.mixed = true
+	if g.Op[v] == ops.Windows { // what is outside x is not moved
+		b.fill(c, s, float(g.AttrsOf(v)[8]), b.size(v), y.at)
+		s++
+		b.spots[v].sub = s
+	}
 	for k, a := range args {
 		m, err := b.moves(v, k)
 		if err != nil {

@@ -360,8 +360,12 @@ func inputWords(n *cells.Node) (use inputUse, count uint32) {
 		return shapesItems, 2 * n.Attrs[2]
 	case ops.PickElement:
 		return shapesItems, n.Attrs[2]
-	case ops.PickBatchElements, ops.RestrictedLogSoftmax:
+	case ops.PickBatchElements, ops.RestrictedLogSoftmax, ops.SelectRows, ops.SelectCols, ops.SparsemaxLoss:
 		return shapesItems, n.Attrs[1]
+	case ops.HingeDim:
+		return shapesItems, n.Attrs[3]
+	case ops.PoissonRegressionLoss:
+		return shapesItems, 1
 	}
 	return copiedAsData, 0
 }
@@ -728,6 +732,8 @@ func (l *cellLowering) collectWords(it *item) error {
 	labelled := op == isa.Row && isa.RowTable[isa.RowFn(sig[0]>>8)].Label
 	for i, w := range words {
 		switch last := i == n-1; {
+		case last && labelled && w-symbolicInput >= uint32(len(c.inputs)):
+			c.words = append(c.words, word{atNowhere, w})
 		case last && labelled:
 			c.words = append(c.words, word{c.atInputs() + w - symbolicInput, 0})
 		case last && op == isa.Random:

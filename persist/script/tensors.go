@@ -98,6 +98,9 @@ func (b *Builder) earlier(t []tensor) []tensor {
 		if b.s.Aux[v] != NoOffset && b.g.Op[v] == ops.PickNegLogSoftmax {
 			t = append(t, tensor{isa.SegAct, isa.LiveIn, b.s.Aux[v], b.g.DimOf(v).Bd})
 		}
+		if b.s.Aux[v] != NoOffset && b.g.Op[v] == ops.LogDet {
+			t = append(t, tensor{isa.SegAct, isa.LiveIn, b.s.Aux[v], uint32(b.size(b.g.ArgsOf(v)[0]))})
+		}
 	}
 	return t
 }

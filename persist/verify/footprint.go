@@ -457,12 +457,16 @@ func (f *Footprint) row() error {
 	info, n := &isa.RowTable[f.in.Fn], f.in.Field("n")
 	row := Axis{uint64(n), uint64(f.in.Field("stride"))}
 	for i := range f.in.Items {
-		item := f.in.Item(i)
+		item, part := f.in.Item(i), row
 		if info.Label {
-			if label := item[len(item)-1]; label >= n {
+			label := item[len(item)-1]
+			if label >= n {
 				return fmt.Errorf("item %d: label %d of %d rows", i, label, n)
 			}
-			item = item[:len(item)-1]
+			item, part.Size = item[:len(item)-1], uint64(label)+1
+			if isa.RowFn(f.in.Fn) == isa.Invert && part.Size*part.Size != uint64(n) {
+				return fmt.Errorf("item %d: a matrix of %d rows has not %d elements", i, part.Size, n)
+			}
 		}
 		for w, a := range item {
 			bit := uint8(1) << w
@@ -473,9 +477,12 @@ func (f *Footprint) row() error {
 					how = f.result()
 				}
 			}
-			if info.Rows&bit != 0 {
+			switch {
+			case info.Rows&bit != 0:
 				f.add(w, i, uint64(a), how|asPaired, row)
-			} else {
+			case info.Parts&bit != 0:
+				f.add(w, i, uint64(a), how, part)
+			default:
 				f.add(w, i, uint64(a), how)
 			}
 		}

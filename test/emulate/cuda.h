@@ -52,6 +52,16 @@ static inline float __uint_as_float(unsigned u) {
   std::memcpy(&f, &u, sizeof f);
   return f;
 }
+static inline long long __double_as_longlong(double d) {
+  long long x;
+  std::memcpy(&x, &d, sizeof x);
+  return x;
+}
+static inline double __longlong_as_double(long long x) {
+  double d;
+  std::memcpy(&d, &x, sizeof d);
+  return d;
+}
 static inline unsigned __umulhi(unsigned a, unsigned b) {
   return unsigned((unsigned long long)a * b >> 32);
 }

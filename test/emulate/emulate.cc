@@ -9,6 +9,7 @@
 #include "device.h"
 #include "isa.h"
 #include "math.h"
+#include "special.h"
 #include "formulas.h"
 #include "philox.h"
 #include "processor.h"

@@ -11,20 +11,28 @@ import (
 var own = func() map[string]bool {
 	names := map[string]bool{}
 	for _, n := range strings.Fields(`
-		abs affine_transform average binary_log_loss cdiv cmult colwise_add concatenate
+		abs acos acosh affine_transform argmax asin asinh atan atanh average binary_log_loss
+		block_dropout cdiv ceil circ_conv circ_corr cmult colwise_add concatenate
 		concatenate_cols concatenate_to_batch const_lookup const_parameter constant
-		dot_product dropout exp hinge input l2_norm log log_softmax logistic lookup max
-		mean_batches mean_elems min nobackprop noise ones operator*(c,x) operator*(x,c)
-		operator*(x,y) operator+(c,x) operator+(x,c) operator+(x,y) operator-(c,x)
-		operator-(x) operator-(x,c) operator-(x,y) operator/(x,c) operator/(x,y)
-		parameter pick pick_batch_elem pick_batch_elems pick_range pickneglogsoftmax pow
-		rectify reshape softmax sqrt square squared_distance squared_norm sum sum_batches
-		sum_elems tanh transpose vanilla_lstm_c vanilla_lstm_gates
-		vanilla_lstm_gates_concat vanilla_lstm_gates_dropout
-		vanilla_lstm_gates_dropout_concat vanilla_lstm_h zeroes zeros
-		SimpleSGDTrainer CyclicalSGDTrainer MomentumSGDTrainer AdagradTrainer
-		AdadeltaTrainer RMSPropTrainer AdamTrainer AmsgradTrainer EGTrainer treelstm_sst
-		bilstm_wikiner`) {
+		constrained_softmax contract3d_1d contract3d_1d_1d conv2d cos cosh cube cumsum
+		dot_product dropout dropout_batch dropout_dim elu erf exp filter1d_narrow
+		flip_gradient floor fold_rows hinge hinge_dim huber_distance input inverse
+		kmax_pooling kmh_ngram l1_distance l2_norm layer_norm lgamma log log_sigmoid
+		log_softmax logdet logistic logsumexp logsumexp_dim lookup max max_dim maxpooling2d
+		mean_batches mean_elems min min_dim nobackprop noise ones operator*(c,x)
+		operator*(x,c) operator*(x,y) operator+(c,x) operator+(x,c) operator+(x,y)
+		operator-(c,x) operator-(x) operator-(x,c) operator-(x,y) operator/(x,c)
+		operator/(x,y) pairwise_rank_loss parameter pick pick_batch_elem pick_batch_elems
+		pick_range pickneglogsoftmax poisson_loss pow random_gumbel rectify reshape round
+		scale_gradient select_cols select_rows selu silu sin sinh softmax softsign sparsemax
+		sparsemax_loss sqrt square squared_distance squared_norm std_batches std_dim
+		std_elems strided_select sum sum_batches sum_elems tan tanh trace_of_product
+		transpose vanilla_lstm_c vanilla_lstm_gates vanilla_lstm_gates_concat
+		vanilla_lstm_gates_dropout vanilla_lstm_gates_dropout_concat vanilla_lstm_h
+		weight_norm zeroes zeros
+		SimpleSGDTrainer CyclicalSGDTrainer MomentumSGDTrainer
+		AdagradTrainer AdadeltaTrainer RMSPropTrainer AdamTrainer AmsgradTrainer EGTrainer
+		treelstm_sst bilstm_wikiner`) {
 		names[n] = true
 	}
 	return names

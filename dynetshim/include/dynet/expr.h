@@ -49,7 +49,7 @@ struct Expression {
   std::string get_device_name() const;
 };
 
-/// DyNet's choice for functions without a gradient. No function here takes it.
+/// The gradient of functions that have none: round(), ceil(), floor(), argmax().
 enum GradientMode {
   zero_gradient,            ///< the gradient is 0
   straight_through_gradient ///< the gradient passes unchanged
@@ -132,6 +132,10 @@ Expression random_bernoulli(ComputationGraph &g, const Dim &d, real p, real scal
 /// Uniform random numbers in [left,right), drawn whenever the node is evaluated.
 Expression random_uniform(ComputationGraph &g, const Dim &d, real left, real right,
                           Device *device = default_device);
+/// Gumbel random numbers, mu - beta*log(-log(u)) with u uniform in (0,1), drawn whenever the node
+/// is evaluated.
+Expression random_gumbel(ComputationGraph &g, const Dim &d, real mu = 0.0, real beta = 1.0,
+                         Device *device = default_device);
 
 // ---- arithmetic ------------------------------------------------------------
 
@@ -184,6 +188,28 @@ Expression cmult(const Expression &x, const Expression &y);
 Expression cdiv(const Expression &x, const Expression &y);
 /// Adds a vector to every column: {r,c} + {r} -> {r,c}; batch broadcast.
 Expression colwise_add(const Expression &x, const Expression &bias);
+///@{
+/// The sum over k of x[i,j,k]*y[k], plus b[i,j]: {i,j,k}, {k}, {i,j} -> {i,j}; batch broadcast.
+Expression contract3d_1d(const Expression &x, const Expression &y);
+Expression contract3d_1d(const Expression &x, const Expression &y, const Expression &b);
+///@}
+///@{
+/// The sum over j and k of x[i,j,k]*y[k]*z[j], plus b[i]: {i,j,k}, {k}, {j}, {i} -> {i}; batch
+/// broadcast.
+Expression contract3d_1d_1d(const Expression &x, const Expression &y, const Expression &z);
+Expression contract3d_1d_1d(const Expression &x, const Expression &y, const Expression &z,
+                            const Expression &b);
+///@}
+/// Element k is the sum over i of u[i]*v[k-i], indices modulo the length: two vectors {d} -> {d}.
+Expression circ_conv(const Expression &u, const Expression &v);
+/// Element k is the sum over i of u[i]*v[k+i], indices modulo the length: two vectors {d} -> {d}.
+Expression circ_corr(const Expression &u, const Expression &v);
+/// The inverse of a square matrix: {n,n} -> {n,n}.
+Expression inverse(const Expression &x);
+/// The logarithm of the determinant of a square matrix: {n,n} -> {1}. NaN if it is negative.
+Expression logdet(const Expression &x);
+/// The trace of x*transpose(y), two matrices of one shape: {1}.
+Expression trace_of_product(const Expression &x, const Expression &y);
 /// Each element of x to the power of the scalar y.
 Expression pow(const Expression &x, const Expression &y);
 /// The smaller of each two elements; shapes and batch sizes are equal.
@@ -212,6 +238,52 @@ Expression log(const Expression &x);
 Expression logistic(const Expression &x);
 /// max(x, 0) of each element.
 Expression rectify(const Expression &x);
+/// The third power of each element.
+Expression cube(const Expression &x);
+///@{
+/// The trigonometric functions of each element, in radians.
+Expression sin(const Expression &x);
+Expression cos(const Expression &x);
+Expression tan(const Expression &x);
+///@}
+///@{
+/// Their inverses.
+Expression asin(const Expression &x);
+Expression acos(const Expression &x);
+Expression atan(const Expression &x);
+///@}
+///@{
+/// The hyperbolic functions of each element.
+Expression sinh(const Expression &x);
+Expression cosh(const Expression &x);
+///@}
+///@{
+/// The inverses of the hyperbolic functions.
+Expression asinh(const Expression &x);
+Expression acosh(const Expression &x);
+Expression atanh(const Expression &x);
+///@}
+/// The error function of each element.
+Expression erf(const Expression &x);
+/// The logarithm of the gamma function of each element.
+Expression lgamma(const Expression &x);
+/// log(logistic(x)) of each element, without underflow.
+Expression log_sigmoid(const Expression &x);
+/// x above 0, else alpha*(exp(x)-1), of each element.
+Expression elu(const Expression &x, float alpha = 1.f);
+/// 1.0507 times elu() with alpha = 1.6733.
+Expression selu(const Expression &x);
+/// x*logistic(beta*x) of each element.
+Expression silu(const Expression &x, float beta = 1.f);
+/// x/(1+|x|) of each element of a vector.
+Expression softsign(const Expression &x);
+///@{
+/// The nearest whole number (halves go away from 0), the next one above, the next one below. The
+/// gradient is 0, or with straight_through_gradient passes unchanged.
+Expression round(const Expression &x, GradientMode gradient_mode);
+Expression ceil(const Expression &x, GradientMode gradient_mode);
+Expression floor(const Expression &x, GradientMode gradient_mode);
+///@}
 
 // ---- reductions ------------------------------------------------------------
 
@@ -241,12 +313,45 @@ Expression moment_dim(const Expression &x, const std::vector<unsigned> &dims, un
 /// moment_dim() with r = 1.
 Expression mean_dim(const Expression &x, const std::vector<unsigned> &dims, bool b = false,
                     unsigned n = 0);
+///@{
+/// The standard deviation, divided by the number of elements: of all elements, {1}xB; over the
+/// batch; over the axes dims, which go away, and over the batch if b. n > 0 takes the place of the
+/// number of elements.
+Expression std_elems(const Expression &x);
+Expression std_batches(const Expression &x);
+Expression std_dim(const Expression &x, const std::vector<unsigned> &dims, bool b = false,
+                   unsigned n = 0);
+///@}
+/// Sums along axis d up to each element: the shape of x.
+Expression cumsum(const Expression &x, unsigned d);
+///@{
+/// The largest or smallest element along axis d, which goes away. Of equal ones the first gets the
+/// gradient.
+Expression max_dim(const Expression &x, unsigned d = 0);
+Expression min_dim(const Expression &x, unsigned d = 0);
+///@}
+/// 1 at the largest element of a vector, of equal ones the first; else 0. The gradient is 0, or
+/// with straight_through_gradient passes unchanged.
+Expression argmax(const Expression &x, GradientMode gradient_mode);
+///@{
+/// log(exp(xs[0]) + exp(xs[1]) + ...) element by element, of one or more expressions of one shape;
+/// batch broadcast.
+Expression logsumexp(const std::initializer_list<Expression> &xs);
+Expression logsumexp(const std::vector<Expression> &xs);
+///@}
+/// The logarithm of the sum of exp(x) along axis d, which goes away.
+Expression logsumexp_dim(const Expression &x, unsigned d);
 /// The mean of the columns: {r,c} -> {r}.
 Expression average_cols(const Expression &x);
 /// The sum of the products of x's and y's elements: {1}xB. One shape; batch broadcast.
 Expression dot_product(const Expression &x, const Expression &y);
 /// The sum of the squares of x's and y's differences: {1}xB. One shape; batch broadcast.
 Expression squared_distance(const Expression &x, const Expression &y);
+/// The sum of the absolute values of x's and y's differences: {1}xB. One shape; batch broadcast.
+Expression l1_distance(const Expression &x, const Expression &y);
+/// The sum of d*d/2 where a difference d is below c, else of c*|d| - c*c/2: {1}xB. One shape; batch
+/// broadcast.
+Expression huber_distance(const Expression &x, const Expression &y, float c = 1.345f);
 /// The sum of the elements' squares: {1}xB.
 Expression squared_norm(const Expression &x);
 /// The square root of the sum of the elements' squares: {1}xB.
@@ -279,6 +384,37 @@ Expression hinge(const Expression &x, const unsigned *pindex, float m = 1.0);
 Expression hinge(const Expression &x, const std::vector<unsigned> &indices, float m = 1.0);
 Expression hinge(const Expression &x, const std::vector<unsigned> *pindices, float m = 1.0);
 ///@}
+///@{
+/// hinge() of each column (d = 0) or row (d = 1) of a matrix {r,c}: {c}xB or {r}xB. indices has one
+/// number for each of them, for the whole batch; lists have these for each element. Indices as of
+/// pickneglogsoftmax().
+Expression hinge_dim(const Expression &x, const std::vector<unsigned> &indices, unsigned d = 0,
+                     float m = 1.0);
+Expression hinge_dim(const Expression &x, const std::vector<unsigned> *pindex, unsigned d = 0,
+                     float m = 1.0);
+Expression hinge_dim(const Expression &x, const std::vector<std::vector<unsigned>> &indices,
+                     unsigned d = 0, float m = 1.0);
+Expression hinge_dim(const Expression &x, const std::vector<std::vector<unsigned>> *pindices,
+                     unsigned d = 0, float m = 1.0);
+///@}
+/// The nearest point to the vector x whose elements are not negative and add up to 1.
+Expression sparsemax(const Expression &x);
+///@{
+/// The loss of sparsemax for a target that is spread evenly over some rows: {1}. A row out of range
+/// is std::invalid_argument when the node is evaluated. The pointer is read in every evaluation.
+Expression sparsemax_loss(const Expression &x, const std::vector<unsigned> &target_support);
+Expression sparsemax_loss(const Expression &x, const std::vector<unsigned> *ptarget_support);
+///@}
+/// The softmax of the vector x with no element above that of y, whose elements add up to 1 or more.
+Expression constrained_softmax(const Expression &x, const Expression &y);
+/// max(0, m - x + y) element by element: two scalars or row vectors {1,n} of one shape.
+Expression pairwise_rank_loss(const Expression &x, const Expression &y, real m = 1.0);
+///@{
+/// exp(x) - y*x + log(y!) of a scalar x: the loss of a Poisson regression with the count y. The
+/// pointer is read in every evaluation.
+Expression poisson_loss(const Expression &x, unsigned y);
+Expression poisson_loss(const Expression &x, const unsigned *py);
+///@}
 /// The sum of -(y log x + (1-y) log(1-x)): {1}. One shape, elements in [0,1], no batch.
 Expression binary_log_loss(const Expression &x, const Expression &y);
 
@@ -286,6 +422,12 @@ Expression binary_log_loss(const Expression &x, const Expression &y);
 
 /// x, but no gradient flows back.
 Expression nobackprop(const Expression &x);
+/// x, but the gradient that flows back is multiplied by -1.
+Expression flip_gradient(const Expression &x);
+/// x, but the gradient that flows back is multiplied by lambd.
+Expression scale_gradient(const Expression &x, float lambd = 1.0f);
+/// x: there is one device.
+Expression to_device(const Expression &x, Device *device);
 /// The same elements in shape d, which has as many. A d without a batch keeps that of x.
 Expression reshape(const Expression &x, const Dim &d);
 /// Axis i of the result is axis dims[i] of x: a permutation of the axes.
@@ -303,6 +445,23 @@ Expression pick(const Expression &x, const std::vector<unsigned> *pv, unsigned d
 Expression pick_range(const Expression &x, unsigned s, unsigned e, unsigned d = 0);
 /// pick_range() over axis 0.
 Expression pickrange(const Expression &x, unsigned s, unsigned e);
+///@{
+/// Some rows, in the order of the list: the shape of x, with that many rows. A row out of range is
+/// std::invalid_argument when the node is evaluated. The pointer is read in every evaluation.
+Expression select_rows(const Expression &x, const std::vector<unsigned> &rows);
+Expression select_rows(const Expression &x, const std::vector<unsigned> *prows);
+///@}
+///@{
+/// Some columns of a matrix likewise.
+Expression select_cols(const Expression &x, const std::vector<unsigned> &cols);
+Expression select_cols(const Expression &x, const std::vector<unsigned> *pcols);
+///@}
+/// Elements from, from+stride, ... before to, along each axis; the entry after the last axis is the
+/// batch's. Lists may be short: strides are 1, from is 0, to is the size. At most 4 axes.
+Expression strided_select(const Expression &x, const std::vector<int> &strides,
+                          const std::vector<int> &from = {}, const std::vector<int> &to = {});
+/// Sums of nrows neighbouring rows: {r,c} -> {r/nrows,c}.
+Expression fold_rows(const Expression &x, unsigned nrows = 2);
 ///@{
 /// One batch element: the shape of x without its batch. The pointer is read in every evaluation.
 Expression pick_batch_elem(const Expression &x, unsigned v);
@@ -330,6 +489,31 @@ Expression concatenate_cols(const std::initializer_list<Expression> &xs);
 Expression concatenate_cols(const std::vector<Expression> &xs);
 ///@}
 
+// ---- convolution, pooling, normalisation ------------------------------------
+
+///@{
+/// Filters f {fh,fw,channels,k} over x {h,w,channels} or {h,w}, with strides for both axes, plus a
+/// bias b {k}. is_valid: only where the filter is inside x; else x is padded with zeros, and the
+/// result is {h/stride[0],w/stride[1],k}, rounded up.
+Expression conv2d(const Expression &x, const Expression &f, const std::vector<unsigned> &stride,
+                  bool is_valid = true);
+Expression conv2d(const Expression &x, const Expression &f, const Expression &b,
+                  const std::vector<unsigned> &stride, bool is_valid = true);
+///@}
+/// The largest element of each window of ksize[0] x ksize[1] elements. Shapes as of conv2d().
+Expression maxpooling2d(const Expression &x, const std::vector<unsigned> &ksize,
+                        const std::vector<unsigned> &stride, bool is_valid = true);
+/// Filters f {r,m,k} or {r,m} over the columns of x {r,c}: {k,c-m+1}.
+Expression filter1d_narrow(const Expression &x, const Expression &f);
+/// The k largest elements along axis d, in their order.
+Expression kmax_pooling(const Expression &x, unsigned k, unsigned d = 1);
+/// Sums of n neighbouring columns: {r,c} -> {r,c-n+1}.
+Expression kmh_ngram(const Expression &x, unsigned n);
+/// g*(x - mean)/(standard deviation + 1e-8) + b over the elements of x.
+Expression layer_norm(const Expression &x, const Expression &g, const Expression &b);
+/// The scalar g times w, divided by the norm of w.
+Expression weight_norm(const Expression &w, const Expression &g);
+
 // ---- noise -----------------------------------------------------------------
 
 /// x plus normal noise of mean 0, drawn whenever the node is evaluated.
@@ -337,6 +521,12 @@ Expression noise(const Expression &x, real stddev);
 /// Sets each element to 0 with probability p and divides the others by 1-p; drawn whenever the node
 /// is evaluated. p outside [0,1]: std::invalid_argument.
 Expression dropout(const Expression &x, real p);
+///@{
+/// dropout() of whole lines along axis d, of whole batch elements, and of the whole expression.
+Expression dropout_dim(const Expression &x, unsigned d, real p);
+Expression dropout_batch(const Expression &x, real p);
+Expression block_dropout(const Expression &x, real p);
+///@}
 
 // ---- LSTM steps as single nodes --------------------------------------------
 

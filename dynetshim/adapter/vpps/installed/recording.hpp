@@ -173,6 +173,7 @@ public:
     else
       later(patch::indices, several, several->size());
   }
+  const vpps_dim &dim(uint32_t node) const { return dims[node_dims[node]]; }
   uint32_t batch(uint32_t node) const { return dims[node_dims[node]].bd; }
   void match(const char *what, size_t n, uint32_t batch) const {
     if (n != batch)
