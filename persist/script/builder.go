@@ -372,6 +372,7 @@ func (b *Builder) reset(r *Request) {
 func (b *Builder) clear() {
 	b.clusters = append(b.clusters[:0], cluster{}) // elsewhere
 	b.sigs.reset()
+	b.wide.cut.sig = 0
 	b.items, b.pool, b.matrices, b.outers = b.items[:0], b.pool[:0], b.matrices[:0], b.outers[:0]
 	b.paramSrc, b.rowSrc, b.rowPool = b.paramSrc[:0], b.rowSrc[:0], b.rowPool[:0]
 	b.tensors = b.tensors[:0]

@@ -12,7 +12,7 @@ import (
 
 // minibatches is the request of a language model over a large vocabulary: steps of an affine transform, a function and the
 // error, of one tensor for all sentences.
-func minibatches(t *testing.T, vocabulary, hidden, batch uint32, steps int) *Request {
+func minibatches(t testing.TB, vocabulary, hidden, batch uint32, steps int) *Request {
 	t.Helper()
 	g := &bridge.Graph{Dims: []bridge.Dim{
 		{D: [7]uint32{vocabulary, hidden}, Nd: 2, Bd: 1}, {D: [7]uint32{vocabulary}, Nd: 1, Bd: 1},

@@ -31,7 +31,9 @@ type wideMemory struct {
 	on bool // the graph may have wide nodes
 	Wideness
 	items, some []item
-	large       []bool // [dim]: nodes of it may be wide
+	extents     []extent
+	cut         struct{ sig, n, of uint32 } // the signature sig of an item of which n parts are those of signature of
+	large       []bool                      // [dim]: nodes of it may be wide
 }
 
 // findWide finds whether any node of the graph may be wide.
@@ -111,9 +113,13 @@ func (b *Builder) newLike(like, level int32) int32 {
 	return b.newCluster(level)
 }
 
+// fewPieces is how many pieces a batched cluster has at most, unless each is four times the work of one: the host writes
+// every piece.
+const fewPieces = 8
+
 // piecesOf is how many pieces have batch elements of so much work.
 func (b *Builder) piecesOf(batch uint32, work int) int32 {
-	n := min(work/b.wide.Piece, int(batch), b.r.Plan.Processors)
+	n := min(work/b.wide.Piece, int(batch), b.r.Plan.Processors, max(fewPieces, work/(4*b.wide.Piece)))
 	each := (int(batch) + n - 1) / max(n, 1)
 	return int32((int(batch) + each - 1) / each)
 }
@@ -330,14 +336,17 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 	level, size := b.clusters[c].level, uint32(b.size(v))
 	cost, unit, ordered, inside := int64(0), uint32(1), false, true
 	first, end := ^uint32(0), uint32(0)
+	extents := b.wide.extents[:0]
 	for i := range list {
 		e := b.extentOf(&list[i])
+		extents = append(extents, e)
 		cost += int64(e.cost)
 		inside = inside && (e.covers(size) || e.at-at < size)
 		ordered = ordered || list[i].sub != list[0].sub
 		unit = max(unit, e.unit)
 		first, end = min(first, e.at), max(end, e.at+e.span+1)
 	}
+	b.wide.extents = extents
 	pieces := int(min(cost*256/int64(b.wide.Piece), int64(b.r.Plan.Processors)))
 	if pieces <= 1 || ordered && !inside {
 		b.putAllBack(list)
@@ -349,8 +358,8 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 	}
 	// Pieces of so many units, at which every item can be cut.
 	alike := true
-	for i := range list {
-		e := b.extentOf(&list[i])
+	for i := range extents {
+		e := &extents[i]
 		alike = alike && unit%e.unit == 0 && (e.at-first)%e.unit+e.inner <= e.unit
 	}
 	units := int(end-first+unit-1) / int(unit)
@@ -359,22 +368,26 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 		return
 	}
 	chunk := uint32((units+pieces-1)/pieces) * unit
+	if unit == 1 && b.wide.Wideness == usualWidth { // a warp's width, aligned
+		chunk = max(32, (chunk+15)&^15)
+	}
+	to := int32(len(b.clusters))
 	for lo := first; lo-first < end-first; lo += chunk {
-		to := int32(-1)
-		for i := range list {
-			e := b.extentOf(&list[i])
-			begin := e.at - (e.at-first)%e.unit // of the unit that it begins in
-			index := func(at uint32) uint32 {
-				if at <= begin {
-					return 0
-				}
-				return min((at-begin)/e.unit, e.n)
+		b.newCluster(level)
+	}
+	for i := range list {
+		e := &extents[i]
+		begin := e.at - (e.at-first)%e.unit // of the unit that it begins in
+		for k := (e.at - first) / chunk; k <= (e.at-first+e.span)/chunk; k++ {
+			from, until := uint32(0), e.n
+			if lo := first + k*chunk; lo > begin {
+				from = (lo - begin) / e.unit
 			}
-			if from, until := index(lo), index(lo+chunk); from < until {
-				if to < 0 {
-					to = b.newCluster(level)
-				}
-				b.cutItem(&list[i], &e, from, until, to)
+			if hi := first + (k+1)*chunk; (hi-begin)/e.unit < e.n {
+				until = (hi - begin) / e.unit
+			}
+			if from < until {
+				b.cutItem(&list[i], e, from, until, to+int32(k))
 			}
 		}
 	}
@@ -509,33 +522,40 @@ func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
 	if width > fewWords {
 		words = append(room[:0], b.pool[it.words[0]:][:width]...)
 	}
-	b.sigs.buf = append(b.sigs.buf[:0], w...)
-	buf, n := b.sigs.buf, to-from
+	n, cut := to-from, &b.wide.cut
+	known := cut.sig == it.sig && cut.n == n && isa.Opcode(w[0]) != isa.Random
+	if !known {
+		b.sigs.buf = append(b.sigs.buf[:0], w...)
+	}
+	buf := b.sigs.buf
+	at := 3 // where n is
 	switch isa.Opcode(w[0]) {
 	case isa.Map, isa.Fill:
-		buf[3] = n
 		shift(words[:width], from)
 	case isa.Random:
-		buf[3], buf[9] = n, w[9]+from
+		buf[9] += from
 		shift(words[:width-1], from)
 	case isa.Strided:
 		kept, all := w[3]&255, w[3]&255+w[3]>>8&255
-		buf[6+kept-1] = n
+		at = int(6 + kept - 1)
 		for s := range words[:width] {
 			words[s] += from * w[6+all+uint32(s)*all+kept-1]
 		}
 	case isa.Gemm:
 		if w[4] == 1 {
-			buf[3] = n
 			words[0], words[1] = words[0]+from*w[6], words[1]+from*w[8]
 		} else {
-			buf[4] = n
+			at = 4
 			words[0], words[2] = words[0]+from*w[7], words[2]+from*w[11]
 		}
 	default:
 		fail("opcode %d is cut", w[0]&255)
 	}
-	part.sig = b.sigs.intern(int(int64(e.cost) * 256 * int64(n) / int64(e.n)))
+	if !known {
+		buf[at] = n
+		cut.sig, cut.n, cut.of = it.sig, n, b.sigs.intern(int(int64(e.cost)*256*int64(n)/int64(e.n)))
+	}
+	part.sig = cut.of
 	if width > fewWords {
 		part.words[0] = uint32(len(b.pool))
 		b.pool = append(b.pool, words[:width]...)
