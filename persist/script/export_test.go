@@ -6,11 +6,13 @@ import (
 	"libvpps/bridge/cells"
 )
 
-// Scheduled, Sentences and Requested are for the tests of package script_test.
+// These are for the tests of package script_test.
 var (
-	Scheduled = scheduled
-	Sentences = sentences
-	Requested = requested
+	Scheduled   = scheduled
+	Sentences   = sentences
+	Requested   = requested
+	Minibatches = minibatches
+	Recurrent   = recurrent
 )
 
 // PartNodes sets how many nodes a part has at least, and returns how many it was.

@@ -1,10 +1,15 @@
 package script_test
 
 import (
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
+	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/plan"
+	"libvpps/persist/reference"
 	"libvpps/persist/script"
 	"libvpps/persist/verify"
 )
@@ -33,5 +38,73 @@ func TestWideWorkGivesTheSameResults(t *testing.T) {
 	}
 	if differ < int(last)/20 {
 		t.Errorf("only %d of %d graphs had wide work", differ, last)
+	}
+}
+
+// Long rows, wide sums and divided work train as an evaluator in double precision does: the loss and the parameters after an
+// update, with the plan of a GPU and with that of a single processor.
+func TestMinibatchesTrainAsTheReferenceDoes(t *testing.T) {
+	for name, r := range map[string]*script.Request{
+		"long rows": script.Minibatches(t, 3000, 24, 6, 3), "short rows": script.Minibatches(t, 70, 40, 40, 2), "recurrent": script.Recurrent(t, 2100, 20, 12, 2, 3),
+	} {
+		for _, processors := range []int{132, 1} {
+			if processors == 1 {
+				p, err := plan.Sliced(r.Plan.Matrices, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.CPU = true
+				r.Plan = p
+			}
+			trainsAsReference(t, fmt.Sprintf("%s, %d processors", name, processors), r)
+		}
+	}
+}
+
+func trainsAsReference(t *testing.T, name string, r *script.Request) {
+	t.Helper()
+	r.Tensors, r.Result = true, 0
+	r.Update.Threshold, r.Update.Rate = 1e30, 0.5
+	var b script.Builder
+	s := &isa.Script{Words: wordsOf(t, &b, r, 1)}
+	memory := liveMemory(s)
+	values := func(id uint32) (v []float64, seg isa.Segment) {
+		p := &r.Params[id]
+		if seg = isa.SegParam; p.Lookup {
+			seg = isa.SegTable
+		}
+		for _, x := range memory[seg][p.Offset:][:p.Size] {
+			v = append(v, float64(x))
+		}
+		return v, seg
+	}
+	around := &reference.Surroundings{Params: func(id uint32) []float64 { v, _ := values(id); return v }}
+	want, err := reference.Evaluate(r.Graph, around, r.Node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := reference.Differentiate(r.Graph, around, r.Node, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := checking(t, 2, r.Plan, memory)
+	if err := e.Launch(s, 1); err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	if have := float64(e.Shared(isa.SegResult)[0]); math.Abs(have-want[r.Node][0]) > 1e-5*math.Abs(want[r.Node][0]) {
+		t.Errorf("%s: the loss is %g, want %g", name, have, want[r.Node][0])
+	}
+	for node := range r.Node {
+		if r.Graph.Op[node] != ops.Parameter {
+			continue
+		}
+		id := r.Graph.AttrsOf(node)[0]
+		old, seg := values(id)
+		for i, x := range e.Shared(seg)[r.Params[id].Offset:][:len(old)] {
+			if step := 0.5 * d.Nodes[node][i]; math.Abs(float64(x)-(old[i]-step)) > 1e-5*(1+math.Abs(step)) {
+				t.Errorf("%s: element %d of parameter %d is %g, want %g", name, i, id, x, old[i]-step)
+				break
+			}
+		}
 	}
 }
