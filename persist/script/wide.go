@@ -54,8 +54,16 @@ func (b *Builder) findWide() {
 		x.large[i] = int(d.size) >= x.Single/4 || d.batch > 1 && int(d.size) >= x.Batched/4
 		any = any || x.large[i]
 	}
-	for v := uint32(0); any && v <= b.r.Node && !x.on; v++ {
-		x.on = x.large[b.g.Dim[v]] && b.g.Op[v] != ops.Parameter && b.g.Op[v] != ops.ConstParameter
+	for v := uint32(0); any && v <= b.r.Node; v++ {
+		switch b.g.Op[v] {
+		case ops.Parameter, ops.ConstParameter:
+		case ops.Argmax, ops.MatrixInverse, ops.LogDet, ops.StridedSelect:
+			// They write beside their value, or at steps of batch elements: nothing around them is divided.
+			x.on = false
+			return
+		default:
+			x.on = x.on || x.large[b.g.Dim[v]]
+		}
 	}
 }
 
@@ -474,16 +482,26 @@ func (b *Builder) extentOf(it *item) extent {
 		}
 		e.span, e.dense = (e.n-1)*e.unit+e.inner-1, e.unit == e.inner
 	case isa.Row:
-		switch isa.RowFn(w[0] >> 8) {
-		case isa.NegLogPick, isa.Hinge:
-		default:
+		switch f := &isa.RowTable[isa.RowFn(w[0]>>8)]; {
+		case f.Rows&1 != 0:
 			e.span = (w[3] - 1) * w[4]
+			e.unit, e.inner, e.dense = e.span+1, e.span+1, w[4] == 1
+		case f.Parts&1 != 0: // as many as the label says
+			e.span = b.wordsOf(it)[f.Words-1] * w[4]
 			e.unit, e.inner, e.dense = e.span+1, e.span+1, w[4] == 1
 		}
 	default:
 		fail("opcode %d is divided", w[0]&255)
 	}
 	return e
+}
+
+// wordsOf is the words of an item that is no whole instruction.
+func (b *Builder) wordsOf(it *item) []uint32 {
+	if n := uint32(b.sigs.width[it.sig]); n > fewWords {
+		return b.pool[it.words[0]:][:n]
+	}
+	return it.words[:]
 }
 
 // stridedExtent is that of a Strided, which is cut along its last kept axis.
