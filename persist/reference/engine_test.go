@@ -392,3 +392,41 @@ func TestALossThatIsALeafAgreesWithTheReference(t *testing.T) {
 		}
 	}
 }
+
+// Elements that dropout drops together are all 0 or all scaled; both occur.
+func TestDropoutOfLinesBatchElementsAndTensors(t *testing.T) {
+	d := bridge.Dim{Nd: 2, Bd: 40, D: [7]uint32{3, 4}}
+	for op, group := range map[ops.Code]func(i int) int{
+		ops.DropoutDim:   func(i int) int { return i%3*1000 + i/12 }, // the rows, whose columns stay together
+		ops.DropoutBatch: func(i int) int { return i / 12 },
+		ops.BlockDropout: func(i int) int { return 0 },
+	} {
+		attrs := []uint32{math.Float32bits(0.5)}
+		if op == ops.DropoutDim {
+			attrs = append([]uint32{1}, attrs...)
+		}
+		values := map[float32]int{}
+		for seed := range uint32(20) {
+			g := &reference.RandomGraph{Graph: &bridge.Graph{}}
+			g.Words = bridge.Words{NodeCount: 2, Nodes: append([]uint32{uint32(ops.Constant), math.Float32bits(1), uint32(op), 0}, attrs...), Dims: []bridge.Dim{d}}
+			e := load(t, g, 1, 1, 0)
+			e.Seed(seed)
+			y := make([]float32, d.Size())
+			require.NoError(t, e.NewGraph().Value(&g.Words, 1, y))
+			first := map[int]float32{}
+			for i, v := range y {
+				if have, ok := first[group(i)]; ok {
+					require.Equal(t, have, v, "%s, element %d", op, i)
+				}
+				first[group(i)] = v
+			}
+			for _, v := range first {
+				values[v]++
+			}
+			e.Close()
+		}
+		require.Len(t, values, 2, "%s", op)
+		require.Positive(t, values[0], "%s", op)
+		require.Positive(t, values[2], "%s", op)
+	}
+}
