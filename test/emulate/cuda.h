@@ -93,6 +93,13 @@ static inline float __shfl_xor_sync(unsigned, float v, int d) {
   __syncwarp();
   return other;
 }
+static inline unsigned __shfl_xor_sync(unsigned, unsigned v, int d) {
+  std::memcpy(&cta.values[threadIdx.x], &v, sizeof v);
+  __syncwarp();
+  std::memcpy(&v, &cta.values[threadIdx.x ^ unsigned(d)], sizeof v);
+  __syncwarp();
+  return v;
+}
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned selector) {
   const unsigned long long all = (unsigned long long)y << 32 | x;
   unsigned r = 0;

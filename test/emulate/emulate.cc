@@ -1,7 +1,9 @@
-// The GPU's matrix routines and sums on the CPU, thread by thread, against sums of doubles: which
-// thread has which element, and who adds what, without a GPU. Waiting for copies and what is
-// particular to newer devices is not tried here.
+// The GPU's matrix routines, sums and functions of rows on the CPU, thread by thread, against sums
+// of doubles: which thread has which element, and who adds what, without a GPU. Waiting for copies
+// and what is particular to newer devices is not tried here.
 #include "cuda.h"
+
+#include <algorithm>
 
 #define VPPS_CTAS 1
 #define VPPS_CHAINS 8
@@ -241,9 +243,124 @@ void try_sum(u32 n, u32 runs, u32 each, u32 single, u32 fn, u32 flags) {
   }
 }
 
+typedef std::vector<double> Line;
+
+// A function of rows with so many words an item, of which the first is the result's, of size
+// elements. want makes it of the others.
+template <class F>
+void try_rows(u32 fn, u32 words, u32 label, u32 n, u32 stride, float p, u32 size, F want) {
+  const Launch l = fresh();
+  const u32 count = 9, apart = 4096, all = words + (label != ~0u);
+  u32 w[256] = {OP_ROW | fn << 8};
+  w[ROW_N] = n, w[ROW_STRIDE] = stride, w[ROW_P] = BITS_OF(p);
+  for (u32 e = 0; e < count; e++) {
+    for (u32 k = 0; k < words; k++)
+      w[ROW_ITEMS + e * all + k] = 16 + (e * words + k) * apart;
+    if (label != ~0u)
+      w[ROW_ITEMS + e * all + words] = label;
+  }
+  launch([&] { row(l, w, fn, 0, count); });
+  for (u32 e = 0; e < count; e++) {
+    std::vector<Line> rows;
+    for (u32 k = 0; k < words; k++) {
+      rows.emplace_back();
+      for (u32 i = 0; i < n; i++)
+        rows.back().push_back(before[w[ROW_ITEMS + e * all + k] + i * stride]);
+    }
+    const Line y = want(rows);
+    for (u32 i = 0; i < size; i++)
+      expect("a row", e, i, memory[w[ROW_ITEMS + e * all] + i * stride], y[i]);
+  }
+}
+
+double log_sum(const Line &x) {
+  double s = 0;
+  for (double v : x)
+    s += std::exp(v);
+  return std::log(s);
+}
+
+// The places of the k largest, or smallest, in order.
+std::vector<u32> largest(const Line &x, u32 k, double sign) {
+  std::vector<u32> at(x.size());
+  for (u32 i = 0; i < x.size(); i++)
+    at[i] = i;
+  std::stable_sort(at.begin(), at.end(), [&](u32 i, u32 j) { return sign * x[i] > sign * x[j]; });
+  at.resize(k);
+  std::sort(at.begin(), at.end());
+  return at;
+}
+
+double threshold(Line x) {
+  std::sort(x.begin(), x.end(), [](double a, double b) { return a > b; });
+  double sum = 0, tau = 0;
+  for (u32 k = 0; k < x.size(); k++) {
+    sum += x[k];
+    if (1 + (k + 1) * x[k] > sum)
+      tau = (sum - 1) / (k + 1);
+  }
+  return tau;
+}
+
+void try_all_rows(u32 n, u32 stride) {
+  typedef const std::vector<Line> &Rows;
+  try_rows(ROW_LOG_SUM_EXP, 2, ~0u, n, stride, 0, 1, [](Rows r) { return Line(1, log_sum(r[1])); });
+  try_rows(ROW_LOG_SUM_EXP_B, 4, ~0u, n, stride, 0, n, [](Rows r) {
+    Line y;
+    for (double x : r[1])
+      y.push_back(r[3][0] * std::exp(x - r[2][0]));
+    return y;
+  });
+  for (u32 k : {1u, std::min(n, 3u), n})
+    for (float sign : {1.f, -1.f}) {
+      try_rows(ROW_K_MAX, 2, k - 1, n, stride, sign, k, [=](Rows r) {
+        Line y;
+        for (u32 i : largest(r[1], k, sign))
+          y.push_back(r[1][i]);
+        return y;
+      });
+      try_rows(ROW_K_MAX_B, 3, k - 1, n, stride, sign, n, [=](Rows r) {
+        Line y(n);
+        u32 j = 0;
+        for (u32 i : largest(r[1], k, sign))
+          y[i] = r[2][j++];
+        return y;
+      });
+    }
+  for (float back : {0.f, 1.f})
+    try_rows(ROW_CUM_SUM, 2, ~0u, n, stride, back, n, [=](Rows r) {
+      Line y(n);
+      double s = 0;
+      for (u32 i = 0; i < n; i++) {
+        const u32 at = back != 0 ? n - 1 - i : i;
+        y[at] = s += r[1][at];
+      }
+      return y;
+    });
+  try_rows(ROW_SPARSEMAX, 2, ~0u, n, stride, 0, n, [](Rows r) {
+    Line y;
+    for (double x : r[1])
+      y.push_back(std::max(0.0, x - threshold(r[1])));
+    return y;
+  });
+  try_rows(ROW_SPARSEMAX_B, 3, ~0u, n, stride, 0, n, [](Rows r) {
+    double sum = 0, inside = 0;
+    for (u32 i = 0; i < r[1].size(); i++)
+      if (r[1][i] > 0)
+        sum += r[2][i], inside++;
+    Line y;
+    for (u32 i = 0; i < r[1].size(); i++)
+      y.push_back(r[1][i] > 0 ? r[2][i] - sum / inside : 0);
+    return y;
+  });
+}
+
 } // namespace
 
 int main() {
+  for (u32 n : {1, 5, 33, 100})
+    for (u32 stride : {1, 3})
+      try_all_rows(n, stride);
   for (u32 count : {1, 3, 17})
     for (u32 parts : {0, 3, 16}) {
       try_product<4, 128, 16>({70, 256, 64, 128, count, parts});
