@@ -11,6 +11,7 @@ typedef unsigned long long u64;
 #define VP_SLOW static __device__ __noinline__
 #define VP_MEMBER __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1") // a loop that seldom runs need not be fast
 #define THREADS 256u
 #define WARPS 8u
 #define THREAD (threadIdx.x)
@@ -25,6 +26,7 @@ typedef unsigned long long u64;
 #define VP_SLOW static
 #define VP_MEMBER inline __attribute__((always_inline))
 #define UNROLL
+#define ROLLED
 #define THREADS 1u
 #define THREAD 0u
 #define RESTRICT __restrict__

@@ -168,6 +168,7 @@ template <class Row> VP float sparsemax_threshold(const Team &team, const Row &x
 // Gauss and Jordan: y becomes the inverse of the m x m matrix x, t is scratch. Returns ln of the
 // determinant, NaN if that is negative.
 VP float invert(float *y, float *t, const float *x, u32 m) {
+  ROLLED
   for (u32 i = 0; i < m * m; i++) {
     t[i] = x[i];
     y[i] = i % (m + 1) == 0 ? 1.0f : 0.0f;
@@ -181,6 +182,7 @@ VP float invert(float *y, float *t, const float *x, u32 m) {
     negative = negative != ((pivot != c) != (t[pivot + m * c] < 0.0f));
     log_det += vp_log(vp_abs(t[pivot + m * c]));
     const float inverse = 1.0f / t[pivot + m * c];
+    ROLLED
     for (u32 k = 0; k < m; k++) {
       float a = t[pivot + m * k], b = y[pivot + m * k];
       t[pivot + m * k] = t[c + m * k];
@@ -197,11 +199,97 @@ VP float invert(float *y, float *t, const float *x, u32 m) {
         }
     }
   }
+  ROLLED
   for (u32 i = 0; i < m * m; i++) {
     t[i] = canonical(t[i]);
     y[i] = canonical(y[i]);
   }
   return negative ? FLOAT_OF(0x7FC00000u) : log_det;
+}
+
+#define ROWARG(k)                                                                                  \
+  Row { address(l, w[ROW_SEGMENTS], k, item[k]), n, stride }
+#define ONE(k) address(l, w[ROW_SEGMENTS], k, item[k])
+// The seldom functions, out of line.
+template <bool DENSE>
+VP_SLOW void seldom_row_item(const Team team, const Launch &l, const u32 *w, u32 fn, u32 flags,
+                             const u32 *item) {
+  typedef RowView<DENSE> Row;
+  u32 n = w[ROW_N], stride = w[ROW_STRIDE];
+  float margin = FLOAT_OF(w[ROW_P]);
+  switch (fn) {
+  case ROW_CUM_SUM: {
+    Row y = ROWARG(0), x = ROWARG(1);
+    ONCE {
+      float s = 0.0f;
+      for (u32 i = 0; i < n; i++) {
+        u32 at = margin == 1.0f ? n - 1 - i : i;
+        s += x.get(at);
+        put(y.at(at), s, flags);
+      }
+    }
+    return;
+  }
+  case ROW_SPARSEMAX: {
+    Row y = ROWARG(0), x = ROWARG(1);
+    MAX_OVER(m, i, n, x.get(i));
+    float tau = sparsemax_threshold(team, x, m);
+    EACH(j, n) {
+      float v = x.get(j) - m - tau;
+      put(y.at(j), v > 0.0f ? v : (v == v ? 0.0f : v), flags);
+    }
+    return;
+  }
+  case ROW_SPARSEMAX_B: { // inside the support dx = dy - its mean there
+    Row dx = ROWARG(0), y = ROWARG(1), dy = ROWARG(2);
+    SUM_OVER(inside, i, n, y.get(i) > 0.0f ? 1.0f : 0.0f);
+    SUM_OVER(s, j, n, y.get(j) > 0.0f ? dy.get(j) : 0.0f);
+    EACH(k, n) put(dx.at(k), y.get(k) > 0.0f ? dy.get(k) - s / inside : 0.0f, flags);
+    return;
+  }
+  case ROW_CONSTRAINED_SOFTMAX: { // y = min(u, scale * exp(x)), the scale raised until y is full
+    Row y = ROWARG(0), x = ROWARG(1), u = ROWARG(2);
+    MAX_OVER(m, i, n, x.get(i));
+    SUM_OVER(all, j, n, vp_exp(x.get(j) - m));
+    float scale = 1.0f / all, last = 0.0f;
+    for (u32 k = 0; k <= n; k++) {
+      SUM_OVER(bound, i1, n, vp_exp(x.get(i1) - m) * scale > u.get(i1) ? 1.0f : 0.0f);
+      if (bound == last)
+        break;
+      last = bound;
+      SUM_OVER(mass, i2, n, vp_exp(x.get(i2) - m) * scale > u.get(i2) ? u.get(i2) : 0.0f);
+      SUM_OVER(rest, i3, n,
+               vp_exp(x.get(i3) - m) * scale > u.get(i3) ? 0.0f : vp_exp(x.get(i3) - m));
+      if (rest == 0.0f)
+        break;
+      scale = (1.0f - mass) / rest;
+    }
+    EACH(k, n) {
+      float v = vp_exp(x.get(k) - m) * scale;
+      put(y.at(k), v > u.get(k) ? u.get(k) : v, flags);
+    }
+    return;
+  }
+  case ROW_CONSTRAINED_SOFTMAX_B: {
+    Row dx = ROWARG(0), y = ROWARG(1), u = ROWARG(2), dy = ROWARG(3);
+    SUM_OVER(mass, i, n, y.get(i) < u.get(i) ? 0.0f : u.get(i));
+    SUM_OVER(s, j, n, y.get(j) < u.get(j) ? y.get(j) * dy.get(j) : 0.0f);
+    float mean = s == 0.0f ? 0.0f : s / (1.0f - mass);
+    EACH(k, n) {
+      bool free = y.get(k) < u.get(k);
+      float d = dy.get(k) - mean;
+      put(dx.at(k), free == (margin == 1.0f) ? 0.0f : (free ? y.get(k) * d : d), flags);
+    }
+    return;
+  }
+  case ROW_INVERT: {
+    ONCE {
+      float d = invert(ONE(1), ONE(2), ONE(3), item[4] + 1);
+      put(ONE(0), d, flags);
+    }
+    return;
+  }
+  }
 }
 
 template <bool DENSE>
@@ -210,9 +298,6 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
   typedef RowView<DENSE> Row;
   u32 n = w[ROW_N], stride = w[ROW_STRIDE];
   float margin = FLOAT_OF(w[ROW_P]);
-#define ROWARG(k)                                                                                  \
-  Row { address(l, w[ROW_SEGMENTS], k, item[k]), n, stride }
-#define ONE(k) address(l, w[ROW_SEGMENTS], k, item[k])
   switch (fn) {
   case ROW_SOFTMAX:
   case ROW_LOG_SOFTMAX: {
@@ -314,77 +399,8 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
     }
     return;
   }
-  case ROW_CUM_SUM: {
-    Row y = ROWARG(0), x = ROWARG(1);
-    ONCE {
-      float s = 0.0f;
-      for (u32 i = 0; i < n; i++) {
-        u32 at = margin == 1.0f ? n - 1 - i : i;
-        s += x.get(at);
-        put(y.at(at), s, flags);
-      }
-    }
-    return;
-  }
-  case ROW_SPARSEMAX: {
-    Row y = ROWARG(0), x = ROWARG(1);
-    MAX_OVER(m, i, n, x.get(i));
-    float tau = sparsemax_threshold(team, x, m);
-    EACH(j, n) {
-      float v = x.get(j) - m - tau;
-      put(y.at(j), v > 0.0f ? v : (v == v ? 0.0f : v), flags);
-    }
-    return;
-  }
-  case ROW_SPARSEMAX_B: { // inside the support dx = dy - its mean there
-    Row dx = ROWARG(0), y = ROWARG(1), dy = ROWARG(2);
-    SUM_OVER(inside, i, n, y.get(i) > 0.0f ? 1.0f : 0.0f);
-    SUM_OVER(s, j, n, y.get(j) > 0.0f ? dy.get(j) : 0.0f);
-    EACH(k, n) put(dx.at(k), y.get(k) > 0.0f ? dy.get(k) - s / inside : 0.0f, flags);
-    return;
-  }
-  case ROW_CONSTRAINED_SOFTMAX: { // y = min(u, scale * exp(x)), the scale raised until y is full
-    Row y = ROWARG(0), x = ROWARG(1), u = ROWARG(2);
-    MAX_OVER(m, i, n, x.get(i));
-    SUM_OVER(all, j, n, vp_exp(x.get(j) - m));
-    float scale = 1.0f / all, last = 0.0f;
-    for (u32 k = 0; k <= n; k++) {
-      SUM_OVER(bound, i1, n, vp_exp(x.get(i1) - m) * scale > u.get(i1) ? 1.0f : 0.0f);
-      if (bound == last)
-        break;
-      last = bound;
-      SUM_OVER(mass, i2, n, vp_exp(x.get(i2) - m) * scale > u.get(i2) ? u.get(i2) : 0.0f);
-      SUM_OVER(rest, i3, n,
-               vp_exp(x.get(i3) - m) * scale > u.get(i3) ? 0.0f : vp_exp(x.get(i3) - m));
-      if (rest == 0.0f)
-        break;
-      scale = (1.0f - mass) / rest;
-    }
-    EACH(k, n) {
-      float v = vp_exp(x.get(k) - m) * scale;
-      put(y.at(k), v > u.get(k) ? u.get(k) : v, flags);
-    }
-    return;
-  }
-  case ROW_CONSTRAINED_SOFTMAX_B: {
-    Row dx = ROWARG(0), y = ROWARG(1), u = ROWARG(2), dy = ROWARG(3);
-    SUM_OVER(mass, i, n, y.get(i) < u.get(i) ? 0.0f : u.get(i));
-    SUM_OVER(s, j, n, y.get(j) < u.get(j) ? y.get(j) * dy.get(j) : 0.0f);
-    float mean = s == 0.0f ? 0.0f : s / (1.0f - mass);
-    EACH(k, n) {
-      bool free = y.get(k) < u.get(k);
-      float d = dy.get(k) - mean;
-      put(dx.at(k), free == (margin == 1.0f) ? 0.0f : (free ? y.get(k) * d : d), flags);
-    }
-    return;
-  }
-  case ROW_INVERT: {
-    ONCE {
-      float d = invert(ONE(1), ONE(2), ONE(3), item[4] + 1);
-      put(ONE(0), d, flags);
-    }
-    return;
-  }
+  default:
+    return seldom_row_item<DENSE>(team, l, w, fn, flags, item);
   }
 #undef ROWARG
 #undef ONE

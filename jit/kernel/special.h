@@ -79,7 +79,7 @@ VP double vp_cos_near(double x) {
 }
 
 // sin x for turn 0, cos x for turn 1.
-VP float vp_wave(float x, u32 turn) {
+VP_SLOW float vp_wave(float x, u32 turn) {
   u32 q;
   const double r = vp_quadrant(x, &q);
   q += turn;
@@ -199,7 +199,7 @@ VP float vp_erf(float x) {
 }
 
 // ln x of a normal double above 0.
-VP double vp_log_double(double x) {
+VP_SLOW double vp_log_double(double x) {
 #ifdef VPPS_GPU
   u64 bits = (u64)__double_as_longlong(x);
 #else
@@ -249,7 +249,7 @@ VP float vp_lgamma(float x) {
   const bool below = x < 0.5f;
   const double a = below ? 1.0 - (double)x : (double)x;
   double product = 1.0, y = a;
-  UNROLL
+  ROLLED
   for (u32 k = 0; k < 8; k++) {
     product = y < 8.0 ? product * y : product;
     y = y < 8.0 ? y + 1.0 : y;
@@ -273,7 +273,7 @@ VP float vp_digamma(float x) {
   const bool below = x < 0.5f;
   const double a = below ? 1.0 - (double)x : (double)x;
   double sum = 0.0, y = a;
-  UNROLL
+  ROLLED
   for (u32 k = 0; k < 8; k++) {
     sum = y < 8.0 ? sum + 1.0 / y : sum;
     y = y < 8.0 ? y + 1.0 : y;

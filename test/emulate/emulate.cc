@@ -259,7 +259,7 @@ void try_rows(u32 fn, u32 words, u32 label, u32 n, u32 stride, float p, u32 size
     if (label != ~0u)
       w[ROW_ITEMS + e * all + words] = label;
   }
-  launch([&] { row(l, w, fn, 0, count); });
+  launch([&] { row(l, w, fn, 0, count, shared); });
   for (u32 e = 0; e < count; e++) {
     std::vector<Line> rows;
     for (u32 k = 0; k < words; k++) {
