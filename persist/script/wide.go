@@ -54,15 +54,14 @@ func (b *Builder) findWide() {
 		x.large[i] = int(d.size) >= x.Single/4 || d.batch > 1 && int(d.size) >= x.Batched/4
 		any = any || x.large[i]
 	}
-	for v := uint32(0); any && v <= b.r.Node; v++ {
+	for v := uint32(0); any && v <= b.r.Node && !x.on; v++ {
+		x.on = x.large[b.g.Dim[v]] && !b.isParameter(v)
+	}
+	for v := uint32(0); x.on && v <= b.r.Node; v++ {
 		switch b.g.Op[v] {
-		case ops.Parameter, ops.ConstParameter:
 		case ops.Argmax, ops.MatrixInverse, ops.LogDet, ops.StridedSelect:
 			// They write beside their value, or at steps of batch elements: nothing around them is divided.
 			x.on = false
-			return
-		default:
-			x.on = x.on || x.large[b.g.Dim[v]]
 		}
 	}
 }
