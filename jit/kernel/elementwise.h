@@ -645,11 +645,42 @@ VP_SLOW void strided_items(const Launch &l, const u32 *w, u32 flags, u32 count) 
     }
 }
 
+// The functions from FN_SIN on, with one loop for all: one for each would be most of the library.
+VP_SLOW void strided_seldom(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  const Axes x = axes_of(w, fn);
+  const u32 outputs = product_of(x.sizes, x.kept), terms = product_of(x.sizes + x.kept, x.reduced);
+  for (u32 k = 0; k < outputs * count; k++) {
+    u32 at[5] = {0, 0, 0, 0, 0};
+    for (u32 s = 0; s < x.slots; s++)
+      at[s] = x.items[k / outputs * x.slots + s];
+    locate(x, 0, x.kept, k % outputs, at);
+    float lanes[LANES] = {};
+    for (u32 t = 0; t < terms; t++) {
+      u32 here[5];
+      for (u32 s = 0; s < 5; s++)
+        here[s] = at[s];
+      locate(x, x.kept, x.all, t, here);
+      lanes[t % LANES] += strided_term(l, w, fn, here, x.slots - 1);
+    }
+    put(address(l, w[STRIDED_SEGMENTS], 0, at[0]), lane_sum(lanes), flags);
+  }
+}
+template <int FN, int ARITY, bool SELDOM> struct StridedItems {
+  static void run(const Launch &l, const u32 *w, u32 flags, u32 count) {
+    strided_items<FN, ARITY>(l, w, flags, count);
+  }
+};
+template <int FN, int ARITY> struct StridedItems<FN, ARITY, true> {
+  static void run(const Launch &l, const u32 *w, u32 flags, u32 count) {
+    strided_seldom(l, w, FN, flags, count);
+  }
+};
+
 VP void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, float *) {
   switch (fn) {
 #define FN(NAME, ARITY)                                                                            \
   case FN_##NAME:                                                                                  \
-    return strided_items<FN_##NAME, ARITY>(l, w, flags, count);
+    return StridedItems<FN_##NAME, ARITY, (FN_##NAME >= FN_SIN)>::run(l, w, flags, count);
     ELEMENT_FUNCTIONS(FN)
 #undef FN
   }

@@ -211,10 +211,9 @@ VP float invert(float *y, float *t, const float *x, u32 m) {
   Row { address(l, w[ROW_SEGMENTS], k, item[k]), n, stride }
 #define ONE(k) address(l, w[ROW_SEGMENTS], k, item[k])
 // The seldom functions, out of line.
-template <bool DENSE>
 VP_SLOW void seldom_row_item(const Team team, const Launch &l, const u32 *w, u32 fn, u32 flags,
                              const u32 *item) {
-  typedef RowView<DENSE> Row;
+  typedef RowView<false> Row;
   u32 n = w[ROW_N], stride = w[ROW_STRIDE];
   float margin = FLOAT_OF(w[ROW_P]);
   switch (fn) {
@@ -400,7 +399,7 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
     return;
   }
   default:
-    return seldom_row_item<DENSE>(team, l, w, fn, flags, item);
+    return seldom_row_item(team, l, w, fn, flags, item);
   }
 #undef ROWARG
 #undef ONE
