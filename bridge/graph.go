@@ -4,7 +4,6 @@ package bridge
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"libvpps/bridge/ops"
@@ -132,41 +131,4 @@ func (e *Error) Error() string {
 		return fmt.Sprintf("node %d: %s", e.Node, e.Reason)
 	}
 	return fmt.Sprintf("node %d (%s): %s", e.Node, e.Op, e.Reason)
-}
-
-// Alike reports whether two nodes of the same operation have the same dim and attributes; of input words, what they are counts.
-func (g *Graph) Alike(u, v uint32) bool {
-	if g.Dim[u] != g.Dim[v] && *g.DimOf(u) != *g.DimOf(v) {
-		return false
-	}
-	a, b := g.AttrsOf(u), g.AttrsOf(v)
-	for k, x := range ops.Table[g.Op[u]].Attrs {
-		if x.Kind != ops.Offset && a[k] != b[k] {
-			return false
-		}
-	}
-	return slices.Equal(g.inputsOf(u), g.inputsOf(v))
-}
-
-// Hash is the same for nodes without arguments that are Alike.
-func (g *Graph) Hash(v uint32) uint32 {
-	h := uint32(g.Op[v])
-	for k, x := range ops.Table[g.Op[v]].Attrs {
-		if x.Kind != ops.Offset {
-			h = (h ^ g.AttrsOf(v)[k]) * 0x9E3779B1
-		}
-	}
-	if words := g.inputsOf(v); len(words) > 0 {
-		h = (h ^ words[0]) * 0x9E3779B1
-	}
-	return h ^ h>>16
-}
-
-// inputsOf is the input words that node v reads.
-func (g *Graph) inputsOf(v uint32) []uint32 {
-	at, n := g.inputRange(v)
-	if n == 0 { // then at is anything
-		return nil
-	}
-	return g.Inputs[at:][:n]
 }

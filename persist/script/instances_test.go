@@ -187,6 +187,9 @@ func TestWhatIsMerged(t *testing.T) {
 			x := f.add(ops.NoBackprop, 0, nil, f.add(ops.Lookup, 0, []uint32{1, f.input(3)}))
 			return f.add(ops.DotProduct, 1, nil, 0, x)
 		}, 9},
+		{"no input words, wherever they are said to be", func(f *forest, k uint32) uint32 {
+			return f.add(ops.DotProduct, 1, nil, 0, f.add(ops.SparseInput, 0, []uint32{isa.Float(2), 1000 + k, 0}))
+		}, 6},
 		{"operands in another order", func(f *forest, k uint32) uint32 {
 			x := f.add(ops.Tanh, 0, nil, 0)
 			if k%2 == 0 {
