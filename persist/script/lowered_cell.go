@@ -1,0 +1,134 @@
+package script
+
+import (
+	"libvpps/bridge/cells"
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
+)
+
+// A lowered template: its items, with each address an entry of a table plus a number.
+
+// Places in an instance's table of addresses. After them come the slots, the outputs' gradients, the parameters, the
+// offsets of input words and the words read there.
+const (
+	atNowhere = iota // 0: what is added is the word itself
+	atBase           // the instance's memory
+	atStart          // the number of its first node
+	atSlots
+)
+
+// word is an address, or another word, of an item: an entry of the table plus a number.
+type word struct{ entry, add uint32 }
+
+// cellItem is an item of a template. Its words are words[first:first+count].
+type cellItem struct {
+	cluster, sub int32
+	sig          uint32 // in sigs; rawSig: the item is a whole instruction
+	first, count uint32
+}
+
+// cellMatrix is a matrixItem of a template.
+type cellMatrix struct {
+	level int32
+	sig   uint32
+	words [2]word
+}
+
+// cellCluster is a cluster of a template; the level counts from the instance's.
+type cellCluster struct {
+	level, cost, items int32
+	kind               clusterKind
+}
+
+// cellSource is a gradient that an instance leaves for another: count vectors, and the level in which they are there,
+// counted from the instance's.
+type cellSource struct {
+	word
+	count, apart uint32
+	ready        int32
+}
+
+// cellSig is a signature with the words in it that change from batch to batch.
+type cellSig struct {
+	words    []uint32
+	elements int32
+	factor   int32 // the parameter whose factor word 4 is, -1: it is another number
+	bias     int32 // of a product: number in params, -1: none
+	draws    bool  // of random numbers
+	number   uint32
+}
+
+// cellParam is a parameter that a template reads.
+type cellParam struct {
+	id      uint32
+	op      ops.Code
+	segment isa.Segment
+}
+
+// cellInput is an input word whose value is part of an address: input word number add of constant.
+type cellInput struct {
+	constant, add uint32
+	node          uint32 // of the template, for errors
+	table         int32  // a parameter's id: it is a row of that; -1: a label
+	bound         uint32 // of a label
+}
+
+// cellRow is the gradients of a table's row.
+type cellRow struct {
+	param, input uint32 // input: number in inputs
+	shift        uint32
+	sources      []cellSource
+}
+
+// variant says in which surroundings a template was lowered.
+type variant struct {
+	slots    uint64 // that depend on a parameter
+	needed   uint64 // outputs that are read
+	wanted   uint64 // outputs that a gradient comes back to
+	segments uint64 // parameters that are copied
+	values   string // of input words that the shape of the items depends on
+}
+
+// loweredCell is a template, lowered.
+type loweredCell struct {
+	variant
+	template *cells.Template
+	outs     []uint32 // the nodes that needed and wanted count
+
+	clusters [2][]cellCluster // forward, backward
+	items    [2][]cellItem
+	matrices [2][]cellMatrix
+	outers   []cellMatrix
+	words    []word
+	sigs     []cellSig
+	params   []cellParam
+	inputs   []cellInput
+	size     uint32 // floats of an instance
+	tensors  []vector
+	depth    [2]int32
+
+	need     []int32  // by slot, then by parameter: in which level it is read first; -1: it is not
+	ready    []int32  // by output: the level after which it is there
+	value    []uint32 // by output: where in an instance's memory
+	exits    []int32  // by output: number of its gradient, -1: none
+	wantedAt []int32  // by number: the first level in which its gradient is read
+	sources  [][]cellSource
+	sums     []paramSum
+	rows     []cellRow
+
+	script uint64 // the one that the numbers of sigs belong to
+}
+
+// paramSum is a gradient of a parameter.
+type paramSum struct {
+	param uint32
+	cellSource
+}
+
+func (c *loweredCell) atExits() uint32  { return atSlots + uint32(c.template.Slots) }
+func (c *loweredCell) atParams() uint32 { return c.atExits() + uint32(len(c.wantedAt)) }
+func (c *loweredCell) atConstants() uint32 {
+	return c.atParams() + uint32(len(c.params))
+}
+func (c *loweredCell) atInputs() uint32 { return c.atConstants() + uint32(c.template.Constants) }
+func (c *loweredCell) tableSize() int   { return int(c.atInputs()) + len(c.inputs) }

@@ -1,0 +1,150 @@
+package script
+
+import (
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
+)
+
+// Gradients in a template: of its nodes, and those that it leaves for its slots and parameters.
+
+// gradientsOfShared notes what comes back to slots and parameters: each use's gradient by itself, the latest use first.
+func (l *cellLowering) gradientsOfShared() {
+	t, c := l.b, l.c
+	c.sources = make([][]cellSource, c.template.Slots)
+	for v := range l.shared {
+		if !t.wants[v] {
+			continue
+		}
+		uses := t.usersOf(v)
+		for k := len(uses) - 1; k >= 0; k-- {
+			u := uses[k]
+			if u.kind == useOuter {
+				continue
+			}
+			t.linear = t.linear[:0]
+			from := t.formedIn(u.node)
+			ready := t.blevel[from] + 1
+			switch u.kind {
+			case useTransposed:
+				left, _ := t.isRight(u)
+				t.transposed(v, u, left)
+				ready = t.blevel[from] + t.levelsOf(u.node)
+			case useSame:
+				t.linear = append(t.linear, one(t.s.Grad[u.node]+u.at))
+			default:
+				ready = l.contributes(v, u)
+			}
+			for _, s := range t.linear {
+				x := cellSource{l.entryOf(s.at), s.count, s.apart, ready - t.ends[isa.InForward] - 1}
+				if v < uint32(len(c.params)) {
+					c.sums = append(c.sums, paramSum{c.params[v].id, x})
+				} else {
+					i := v - uint32(len(c.params))
+					c.sources[i] = append(c.sources[i], x)
+				}
+			}
+		}
+	}
+}
+
+// contributes forms what a use adds to the gradient of v, in memory of its own, and returns when it is there.
+func (l *cellLowering) contributes(v uint32, u user) (ready int32) {
+	t := l.b
+	k, cluster, sub := t.formedIn(u.node), int32(0), int32(0)
+	if k == elsewhere {
+		cluster = t.newCluster(t.blevel[k] + 1)
+		ready = t.blevel[k] + 2
+	} else {
+		cluster, sub = t.home(u.node), t.gsub[u.node]+1
+		ready = t.blevel[k] + 1
+	}
+	t.contributeApart(v, u, cluster, sub)
+	return ready
+}
+
+// contributeApart appends what a use adds to v's gradient to the linear sources, in memory of its own, and returns the
+// next order.
+func (b *Builder) contributeApart(v uint32, u user, cluster, sub int32) int32 {
+	dst := operand{isa.SegAct, b.alloc(b.size(v))}
+	flags := uint32(0)
+	b.axes = b.axes[:0]
+	if !b.covers(u) {
+		b.fill(cluster, sub, 0, b.size(v), dst.at)
+		sub++
+		flags = isa.Acc
+	}
+	sub = b.contribute(v, u, dst, flags, cluster, sub)
+	b.linear = append(b.linear, one(dst.at))
+	return sub
+}
+
+// addUsesUp forms the gradient of a template's node v: what each use adds, the latest use first. That is the order across
+// templates, too: so a sum does not depend on which nodes are one template.
+func (b *Builder) addUsesUp(v uint32) {
+	k, sub := b.gcluster[v], int32(0)
+	uses := b.usersOf(v)
+	for _, u := range uses {
+		if u.kind != useOuter && b.formedIn(u.node) == k {
+			sub = max(sub, b.gsub[u.node]+1)
+		}
+	}
+	b.linear = b.linear[:0]
+	b.s.Grad[v] = NoOffset
+	for i := len(uses) - 1; i >= 0; i-- {
+		switch u := uses[i]; {
+		case u.kind == useOuter:
+		case u.kind == useTransposed:
+			left, _ := b.isRight(u)
+			b.transposed(v, u, left)
+		case u.kind == useSame:
+			b.linear = append(b.linear, one(b.s.Grad[u.node]+u.at))
+		case b.covers(u):
+			sub = b.contributeApart(v, u, b.home(v), sub)
+		default: // of some elements, added to what later uses give
+			sub = b.addLinear(v, sub)
+			b.axes = b.axes[:0]
+			sub = b.contribute(v, u, b.gradient(v), isa.Acc, b.home(v), sub)
+		}
+	}
+	if b.linear = spelledOut(b.linear); b.s.Grad[v] == NoOffset && len(b.linear) == 1 {
+		b.s.Grad[v] = b.linear[0].at
+	} else if b.s.Grad[v] == NoOffset || len(b.linear) > 0 {
+		sub = b.addLinear(v, sub)
+	}
+	b.gsub[v] = sub - 1
+	if b.g.Op[v] == ops.Lookup {
+		b.linear = append(b.linear[:0], one(b.s.Grad[v]))
+		b.gradientToRows(v)
+	}
+}
+
+// addLinear makes v's gradient the sum of what there is of it and the linear sources, in this order; 0 if there is none of
+// both. It returns the next order.
+func (b *Builder) addLinear(v uint32, sub int32) int32 {
+	list := spelledOut(b.linear)
+	if at := b.s.Grad[v]; at != NoOffset {
+		if len(list) == 0 {
+			return sub
+		}
+		list = append([]source{one(at)}, list...)
+	} else {
+		b.s.Grad[v] = b.alloc(b.size(v))
+	}
+	b.linear = b.linear[:0]
+	if len(list) == 0 {
+		b.fill(b.home(v), sub, 0, b.size(v), b.s.Grad[v])
+		return sub + 1
+	}
+	return b.sumItems(b.home(v), sub, 0, b.gradient(v), isa.SegAct, 1, b.size(v), list)
+}
+
+// spelledOut has an item for each vector of some sources.
+func spelledOut(list []source) []source {
+	n := len(list)
+	for _, s := range list[:n] {
+		for k := range s.count {
+			list = append(list, one(s.at+k*s.apart))
+		}
+	}
+	return list[n:]
+}

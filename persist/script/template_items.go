@@ -1,0 +1,288 @@
+package script
+
+import (
+	"fmt"
+	"slices"
+
+	"libvpps/persist/isa"
+)
+
+// Collecting a template's items from the builder of its small graph: every address becomes what it stands for.
+
+// entryOf is what an address of the small graph stands for.
+func (l *cellLowering) entryOf(at uint32) word {
+	if at >= l.first {
+		return word{atBase, at - l.first}
+	}
+	if at < firstAddress {
+		return word{atNowhere, at}
+	}
+	k, _ := slices.BinarySearchFunc(l.ranges, at, func(r rangeOf, at uint32) int {
+		if r.end <= at {
+			return -1
+		}
+		return 1
+	})
+	return word{l.ranges[k].entry, at - l.ranges[k].from}
+}
+
+// operandOf is what an address in a segment stands for.
+func (l *cellLowering) operandOf(seg isa.Segment, at uint32) (word, error) {
+	c := l.c
+	switch seg {
+	case isa.SegAct, isa.SegParam:
+		return l.entryOf(at), nil
+	case isa.SegTable:
+		if i := at - symbolicInput; int(i) < len(c.inputs) {
+			return word{c.atInputs() + i, 0}, nil
+		}
+		return l.entryOf(at), nil
+	case isa.SegInput:
+		for k := len(l.offsets) - 1; k >= 0; k-- {
+			if at >= l.offsets[k] {
+				return word{c.atConstants() + uint32(k), at - l.offsets[k]}, nil
+			}
+		}
+	}
+	return word{}, fmt.Errorf("segment %d in a template", seg)
+}
+
+// collect makes the template's items of what the small graph's builder has.
+func (l *cellLowering) collect() error {
+	if err := l.collectSigs(); err != nil {
+		return err
+	}
+	t, c := l.b, l.c
+	l.collectClusters()
+	for i := range t.items {
+		it := &t.items[i]
+		k, at := l.placeOf(it.cluster)
+		first := uint32(len(c.words))
+		if err := l.collectWords(it); err != nil {
+			return err
+		}
+		c.clusters[k][at].items++
+		c.items[k] = append(c.items[k], cellItem{int32(at), it.sub, uint32(l.sig[it.sig]), first, uint32(len(c.words)) - first})
+	}
+	for _, m := range t.matrices {
+		k, level := l.phaseOf(m.level)
+		c.depth[k] = max(c.depth[k], level+1)
+		x, err := l.collectMatrix(level, &m)
+		if err != nil {
+			return err
+		}
+		c.matrices[k] = append(c.matrices[k], x)
+	}
+	for _, m := range t.outers {
+		x, err := l.collectMatrix(-1, &m)
+		if err != nil {
+			return err
+		}
+		c.outers = append(c.outers, x)
+	}
+	for _, r := range t.rowSrc {
+		x := cellRow{param: uint32(r.key >> 32), input: uint32(r.key) - symbolicInput, shift: r.shift}
+		for _, s := range t.rowPool[r.first : r.first+r.count] {
+			x.sources = append(x.sources, cellSource{word: l.entryOf(s.at), count: s.count, apart: s.apart})
+		}
+		c.rows = append(c.rows, x)
+	}
+	for _, s := range t.paramSrc {
+		return fmt.Errorf("a gradient of parameter %d in a template", s.param)
+	}
+	l.collectLevels()
+	return nil
+}
+
+// phaseOf says whether a level is of the forward (0) or the backward part, and which one of it.
+func (l *cellLowering) phaseOf(level int32) (k int, at int32) {
+	if end := l.b.ends[isa.InForward]; l.r.Backward && level > end {
+		return 1, level - end - 1
+	}
+	return 0, level
+}
+
+// collectClusters lists the clusters that have items.
+func (l *cellLowering) collectClusters() {
+	t, c := l.b, l.c
+	l.where = extend(l.where[:0], len(t.clusters), -1)
+	for i := range t.clusters {
+		x := &t.clusters[i]
+		if x.parent != int32(i) || x.items == 0 {
+			continue
+		}
+		k, level := l.phaseOf(x.level)
+		l.where[i] = int32(len(c.clusters[k]))
+		c.clusters[k] = append(c.clusters[k], cellCluster{level, x.cost, 0, x.kind})
+		c.depth[k] = max(c.depth[k], level+1)
+	}
+}
+
+// placeOf is the phase and number of the cluster that an item is in.
+func (l *cellLowering) placeOf(cluster int32) (k int, at int32) {
+	i := l.b.find(cluster)
+	k, _ = l.phaseOf(l.b.clusters[i].level)
+	return k, l.where[i]
+}
+
+// collectWords appends the words of an item.
+func (l *cellLowering) collectWords(it *item) error {
+	t, c := l.b, l.c
+	add := func(seg, at uint32) error {
+		w, err := l.operandOf(isa.Segment(seg&15), at)
+		c.words = append(c.words, w)
+		return err
+	}
+	if it.sig == rawSig { // a Sum
+		return l.collectSum(t.pool[it.words[0]:])
+	}
+	sig := t.sigs.of(it.sig)
+	n := int(t.sigs.width[it.sig])
+	words := it.words[:min(n, fewWords)]
+	if n > fewWords {
+		words = t.pool[it.words[0]:][:n]
+	}
+	op := isa.Opcode(sig[0])
+	labelled := op == isa.Row && isa.RowTable[isa.RowFn(sig[0]>>8)].Label
+	for i, w := range words {
+		switch last := i == n-1; {
+		case last && labelled && w-symbolicInput >= uint32(len(c.inputs)):
+			c.words = append(c.words, word{atNowhere, w})
+		case last && labelled:
+			c.words = append(c.words, word{c.atInputs() + w - symbolicInput, 0})
+		case last && op == isa.Random:
+			c.words = append(c.words, word{atStart, l.templateNode(w)})
+		default:
+			if err := add(sig[2]>>(4*i), w); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// templateNode is the template's node that a node of the small graph is.
+func (l *cellLowering) templateNode(v uint32) uint32 { return uint32(slices.Index(l.node, v)) }
+
+// collectSum appends the words of a Sum, which is an instruction of its own.
+func (l *cellLowering) collectSum(w []uint32) error {
+	c := l.c
+	n := w[1] & 0xffff
+	for i := range n {
+		seg, address := w[2]>>4, i >= sumHead
+		switch i {
+		case 5:
+			seg, address = w[2], true
+		case 8:
+			seg, address = w[2]>>8, uint8(w[0]>>8) != uint8(isa.Copy)
+		}
+		if !address {
+			c.words = append(c.words, word{atNowhere, w[i]})
+			continue
+		}
+		x, err := l.operandOf(isa.Segment(seg&15), w[i])
+		if err != nil {
+			return err
+		}
+		c.words = append(c.words, x)
+	}
+	return nil
+}
+
+// collectMatrix makes a template's of a product's item.
+func (l *cellLowering) collectMatrix(level int32, m *matrixItem) (x cellMatrix, err error) {
+	segs := l.b.sigs.of(m.sig)[2]
+	x = cellMatrix{level: level, sig: uint32(l.sig[m.sig])}
+	shift := 0
+	if isa.Opcode(l.b.sigs.of(m.sig)[0]) == isa.Outer {
+		shift = 4
+	}
+	for i := range x.words {
+		if x.words[i], err = l.operandOf(isa.Segment(segs>>(4*i+shift)&15), m.words[i]); err != nil {
+			return x, err
+		}
+	}
+	return x, nil
+}
+
+// collectSigs lists the signatures, with what changes in them.
+func (l *cellLowering) collectSigs() error {
+	t, c := l.b, l.c
+	l.sig = resize(l.sig, len(t.sigs.start))
+	l.sig[rawSig] = rawSig
+	c.sigs = append(c.sigs, cellSig{factor: -1, bias: -1}) // of whole instructions
+	for i := uint32(1); int(i) < len(t.sigs.start)-1; i++ {
+		w := slices.Clone(t.sigs.of(i))
+		x := cellSig{words: w, elements: t.sigs.costs[i], factor: -1, bias: -1}
+		switch isa.Opcode(w[0]) {
+		case isa.Random:
+			x.draws = true
+		case isa.Product:
+			if w[0]>>16&isa.Bias != 0 {
+				e := l.entryOf(w[5])
+				if e.entry < c.atParams() || e.entry >= c.atConstants() || e.add != 0 {
+					return fmt.Errorf("a bias of a template is none of its parameters")
+				}
+				x.bias = int32(e.entry - c.atParams())
+			}
+		case isa.Outer:
+			if isa.Segment(w[2]&15) != isa.SegGrad {
+				return fmt.Errorf("an outer product of a template does not go to a parameter's gradient")
+			}
+		}
+		if len(w) > 4 && w[4]&^(1<<22-1) == symbolicFactor && isa.Opcode(w[0]) != isa.Random {
+			x.factor = int32(w[4] & (1<<22 - 1))
+		}
+		l.sig[i] = int32(len(c.sigs))
+		c.sigs = append(c.sigs, x)
+	}
+	return nil
+}
+
+// collectLevels finds when slots are read, outputs are there, and gradients of outputs are read.
+func (l *cellLowering) collectLevels() {
+	t, c := l.b, l.c
+	c.need = extend(c.need, c.template.Slots+len(c.params), -1)
+	see := func(k int, level int32, w word) {
+		switch {
+		case w.entry >= atSlots && w.entry < c.atExits():
+			if at := &c.need[w.entry-atSlots]; k == 0 && (*at < 0 || level < *at) {
+				*at = level
+			}
+		case w.entry >= c.atParams() && w.entry < c.atConstants():
+			if at := &c.need[uint32(c.template.Slots)+w.entry-c.atParams()]; k == 0 && (*at < 0 || level < *at) {
+				*at = level
+			}
+		case w.entry >= c.atExits() && w.entry < c.atParams() && k == 1:
+			at := &c.wantedAt[w.entry-c.atExits()]
+			*at = min(*at, level)
+		}
+	}
+	for k := range 2 {
+		for _, it := range c.items[k] {
+			for _, w := range c.words[it.first : it.first+it.count] {
+				see(k, c.clusters[k][it.cluster].level, w)
+			}
+		}
+		for _, m := range c.matrices[k] {
+			for _, w := range m.words {
+				see(k, m.level, w)
+			}
+		}
+	}
+	for i := range c.matrices[0] {
+		if bias := c.sigs[c.matrices[0][i].sig].bias; bias >= 0 {
+			see(0, c.matrices[0][i].level, word{c.atParams() + uint32(bias), 0})
+		}
+	}
+	for _, m := range c.outers { // at the end, when all is there; but who reads a value needs its producer
+		see(0, 1<<20, m.words[1])
+	}
+	c.ready, c.value = make([]int32, len(c.outs)), make([]uint32, len(c.outs))
+	for i, k := range c.outs {
+		v := l.node[k]
+		if c.needed>>i&1 != 0 && t.owns(v) {
+			c.ready[i], c.value[i] = t.ready(v), l.entryOf(t.s.Value[v]).add
+		}
+	}
+}
