@@ -98,7 +98,6 @@ type cellMemory struct {
 	returned []gradientSource
 	table    []uint32
 	readyAt  []int32 // by exit
-	where    []int32 // by cluster of the template
 	values   []byte
 }
 

@@ -23,7 +23,7 @@ struct DeepLSTMBuilder : public LSTMStates {
   /// Shares the parameters of other, of as many layers.
   void copy(const RNNBuilder &other) override;
 
-  std::vector<Expression> o; ///< [step]: what add_input() returned
+  std::vector<Expression> o; ///< by step: what add_input() returned
 
 protected:
   void start_new_sequence_impl(const std::vector<Expression> &h_0) override;

@@ -31,8 +31,8 @@ struct GRUBuilder : public RNNBuilder {
   void copy(const RNNBuilder &other) override;
   ParameterCollection &get_parameter_collection() override { return local_model; }
 
-  std::vector<std::vector<Parameter>> params;      ///< [layer]: Wx, Wh, b of z, r and c
-  std::vector<std::vector<Expression>> param_vars; ///< [layer]: params in the present graph
+  std::vector<std::vector<Parameter>> params;      ///< by layer: Wx, Wh, b of z, r and c
+  std::vector<std::vector<Expression>> param_vars; ///< by layer: params in the present graph
 
 protected:
   void new_graph_impl(ComputationGraph &cg, bool update) override;
@@ -44,8 +44,8 @@ protected:
   }
 
   ParameterCollection local_model;        ///< the parameters of all layers
-  std::vector<std::vector<Expression>> h; ///< [step][layer]: outputs {H}xB
-  std::vector<Expression> h0;             ///< [layer]: the initial outputs; empty: zero
+  std::vector<std::vector<Expression>> h; ///< by step and layer: outputs {H}xB
+  std::vector<Expression> h0;             ///< by layer: the initial outputs; empty: zero
   unsigned hidden_dim;                    ///< H, the rows of an output
   unsigned layers;                        ///< the number of layers
 };

@@ -24,13 +24,13 @@ struct LSTMStates : public RNNBuilder {
   ParameterCollection &get_parameter_collection() override { return local_model; }
 
   ParameterCollection local_model;                 ///< the parameters of all layers
-  std::vector<std::vector<Parameter>> params;      ///< [layer]: parameters in the builder's order
-  std::vector<std::vector<Expression>> param_vars; ///< [layer]: params in the present graph
-  std::vector<std::vector<Expression>> h;          ///< [step][layer]: hidden vectors {H}xB
-  std::vector<std::vector<Expression>> c;          ///< [step][layer]: cells {H}xB
+  std::vector<std::vector<Parameter>> params;      ///< by layer: parameters in the builder's order
+  std::vector<std::vector<Expression>> param_vars; ///< by layer: params in the present graph
+  std::vector<std::vector<Expression>> h;          ///< by step and layer: hidden vectors {H}xB
+  std::vector<std::vector<Expression>> c;          ///< by step and layer: cells {H}xB
   bool has_initial_state;                          ///< whether the sequence began with a state
-  std::vector<Expression> h0;                      ///< [layer]: the initial hidden vectors
-  std::vector<Expression> c0;                      ///< [layer]: the initial cells
+  std::vector<Expression> h0;                      ///< by layer: the initial hidden vectors
+  std::vector<Expression> c0;                      ///< by layer: the initial cells
   unsigned layers;                                 ///< the number of layers
   unsigned hid;                                    ///< H, the rows of a cell
 

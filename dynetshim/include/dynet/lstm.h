@@ -35,7 +35,7 @@ struct CoupledLSTMBuilder : public LSTMStates {
   /// size of its input.
   void set_dropout_masks(unsigned batch_size = 1);
 
-  std::vector<std::vector<Expression>> masks; ///< [layer]: the masks of x, of h and of c
+  std::vector<std::vector<Expression>> masks; ///< by layer: the masks of x, of h and of c
   unsigned input_dim;                         ///< I, the rows of an input
   bool dropout_masks_valid;                   ///< whether the sequence's masks are drawn
   float dropout_rate_h;                       ///< the probability to drop from the h before
@@ -76,9 +76,9 @@ struct VanillaLSTMBuilder : public LSTMStates {
   /// size of its input.
   void set_dropout_masks(unsigned batch_size = 1);
 
-  std::vector<std::vector<Parameter>> ln_params;      ///< [layer]: gain and bias of Wh*h, Wx*x, c
-  std::vector<std::vector<Expression>> ln_param_vars; ///< [layer]: ln_params in the present graph
-  std::vector<std::vector<Expression>> masks;         ///< [layer]: the masks of x and of h
+  std::vector<std::vector<Parameter>> ln_params;      ///< by layer: gain and bias of Wh*h, Wx*x, c
+  std::vector<std::vector<Expression>> ln_param_vars; ///< by layer: ln_params in the present graph
+  std::vector<std::vector<Expression>> masks;         ///< by layer: the masks of x and of h
   unsigned input_dim;                                 ///< I, the rows of an input
   float dropout_rate_h;                               ///< the probability to drop from the h before
   bool ln_lstm;                                       ///< whether layers are normalised

@@ -133,8 +133,8 @@ struct SimpleRNNBuilder : public RNNBuilder {
   unsigned num_h0_components() const override { return layers; }
   ParameterCollection &get_parameter_collection() override { return local_model; }
 
-  std::vector<std::vector<Parameter>> params;      ///< [layer]: Wx, Wh, b, and Wa with lags
-  std::vector<std::vector<Expression>> param_vars; ///< [layer]: params in the present graph
+  std::vector<std::vector<Parameter>> params;      ///< by layer: Wx, Wh, b, and Wa with lags
+  std::vector<std::vector<Expression>> param_vars; ///< by layer: params in the present graph
 
 protected:
   void new_graph_impl(ComputationGraph &cg, bool update) override;

@@ -43,7 +43,7 @@ struct ShadowLookupParameters {
   ShadowLookupParameters &operator=(const ShadowLookupParameters &o);
   ///@}
   Tensor all_h;          ///< all numbers, owned by this object
-  std::vector<Tensor> h; ///< [row]: the same numbers
+  std::vector<Tensor> h; ///< by row: the same numbers
 
 private:
   void point(const Dim &row, Device *device);

@@ -137,10 +137,10 @@ protected:
   bool ma_params_saved;                      ///< whether their values were saved then
   unsigned ma_update_freq;                   ///< updates from one update of the average to the next
   unsigned ma_updates;                       ///< updates of the average so far
-  std::vector<ShadowParameters> ma_p;        ///< [parameter]: averages
-  std::vector<ShadowLookupParameters> ma_lp; ///< [table]: averages
-  std::vector<ShadowParameters> ma_saved_p;  ///< [parameter]: values before the swap
-  std::vector<ShadowLookupParameters> ma_saved_lp; ///< [table]: values before the swap
+  std::vector<ShadowParameters> ma_p;        ///< averages, by parameter
+  std::vector<ShadowLookupParameters> ma_lp; ///< averages, by table
+  std::vector<ShadowParameters> ma_saved_p;  ///< values before the swap, by parameter
+  std::vector<ShadowLookupParameters> ma_saved_lp; ///< values before the swap, by table
 
 private:
   void tell_updated(ParameterStorageBase &p);

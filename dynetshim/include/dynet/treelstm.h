@@ -55,16 +55,16 @@ struct NaryTreeLSTMBuilder : public TreeLSTMBuilder {
   ParameterCollection &get_parameter_collection() override { return local_model; }
 
   ParameterCollection local_model;                   ///< the parameters of all layers
-  std::vector<std::vector<Parameter>> params;        ///< [layer]: Wx {H,I} and b {H} of i, f, o, g
-  std::vector<std::vector<LookupParameter>> lparams; ///< [layer]: Wh of i, f, o, g; Wc of i, f, o
-  std::vector<std::vector<Expression>> param_vars;   ///< [layer]: params in the present graph
+  std::vector<std::vector<Parameter>> params;        ///< by layer: Wx {H,I} and b {H} of i, f, o, g
+  std::vector<std::vector<LookupParameter>> lparams; ///< by layer: Wh of i, f, o, g; Wc of i, f, o
+  std::vector<std::vector<Expression>> param_vars;   ///< by layer: params in the present graph
   /// [layer][table][row]: lparams in the present graph; empty where nothing has read the row
   std::vector<std::vector<std::vector<Expression>>> lparam_vars;
-  std::vector<std::vector<Expression>> h; ///< [node][layer]: hidden vectors {H}xB
-  std::vector<std::vector<Expression>> c; ///< [node][layer]: cells {H}xB
+  std::vector<std::vector<Expression>> h; ///< by node and layer: hidden vectors {H}xB
+  std::vector<std::vector<Expression>> c; ///< by node and layer: cells {H}xB
   bool has_initial_state;                 ///< whether start_new_sequence() was given a state
-  std::vector<Expression> h0;             ///< [layer]: that state's hidden vectors
-  std::vector<Expression> c0;             ///< [layer]: that state's cells
+  std::vector<Expression> h0;             ///< by layer: that state's hidden vectors
+  std::vector<Expression> c0;             ///< by layer: that state's cells
   unsigned layers;                        ///< the number of layers
   unsigned N;                             ///< how many children have matrices of their own
 
@@ -98,7 +98,7 @@ struct UnidirectionalTreeLSTMBuilder : public TreeLSTMBuilder {
 
   ParameterCollection local_model; ///< the collection of node_builder's
   LSTMBuilder node_builder;        ///< reads the input, then the children's outputs
-  std::vector<Expression> h;       ///< [node]: outputs {H}xB
+  std::vector<Expression> h;       ///< by node: outputs {H}xB
 
 protected:
   void new_graph_impl(ComputationGraph &cg, bool update) override;
@@ -122,7 +122,7 @@ struct BidirectionalTreeLSTMBuilder : public TreeLSTMBuilder {
 
   LSTMBuilder fwd_node_builder;    ///< takes the children from left to right
   LSTMBuilder rev_node_builder;    ///< takes the children from right to left
-  std::vector<Expression> h;       ///< [node]: outputs {H}xB
+  std::vector<Expression> h;       ///< by node: outputs {H}xB
   ParameterCollection local_model; ///< the collection of both builders'
 
 protected:
