@@ -310,12 +310,15 @@ func (c *Checkpoint) Load(e *Engine, to *Contents) error {
 	if err := s.stage(e, c, to); err != nil {
 		return err
 	}
+	if err := e.load(&s, to); err != nil {
+		return err
+	}
 	e.learnAnew()
-	return e.load(&s, to)
+	return nil
 }
 
 // learnAnew forgets which patterns graphs have. Equal ones are merged, which changes how sums are rounded: a program that
-// goes on behind a checkpoint and one that is resumed from it must learn the same.
+// goes on after a checkpoint and one that is resumed from it must learn the same.
 func (e *Engine) learnAnew() { e.dictionary = cells.Dictionary{} }
 
 // stage reads and checks all sections.

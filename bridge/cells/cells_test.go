@@ -256,7 +256,7 @@ func TestATemplateForEachLength(t *testing.T) {
 	require.Zero(t, loose)
 }
 
-// What was learnt depends on the graphs and their order only.
+// The templates that a dictionary learns depend on the graphs and their order only.
 func TestTheSameGraphsTeachTheSame(t *testing.T) {
 	var all [2][]string
 	for k := range all {

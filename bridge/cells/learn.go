@@ -137,14 +137,14 @@ func (e *evidence) add(s *sample) {
 		gaps -= len(context{}) // what comes after is not known
 	}
 	for i := 0; i <= gaps; i++ {
-		note(e.after, s.behind(i), s.at(i))
-		note(e.before, s.ahead(i), s.at(i-1))
+		note(e.after, s.contextBefore(i), s.at(i))
+		note(e.before, s.contextFrom(i), s.at(i-1))
 	}
 }
 
-// behind is the context before node i; ahead the one from it on.
-func (s *sample) behind(i int) context { return context{s.at(i - 3), s.at(i - 2), s.at(i - 1)} }
-func (s *sample) ahead(i int) context  { return context{s.at(i), s.at(i + 1), s.at(i + 2)} }
+// contextBefore is the keys of the three nodes before node i, contextFrom of node i and the two after it.
+func (s *sample) contextBefore(i int) context { return context{s.at(i - 3), s.at(i - 2), s.at(i - 1)} }
+func (s *sample) contextFrom(i int) context   { return context{s.at(i), s.at(i + 1), s.at(i + 2)} }
 
 // pieces cuts a sample before each node that could have come after, or have had before it, something else.
 func (e *evidence) pieces(s *sample) []piece {
@@ -157,7 +157,7 @@ func (e *evidence) pieces(s *sample) []piece {
 		from = to
 	}
 	for i := 1; i < len(s.keys); i++ {
-		if e.after[s.behind(i)] == several || e.before[s.ahead(i)] == several || i-from >= longest || s.sum && i == len(s.keys)-1 {
+		if e.after[s.contextBefore(i)] == several || e.before[s.contextFrom(i)] == several || i-from >= longest || s.sum && i == len(s.keys)-1 {
 			end(i)
 		}
 	}
