@@ -23,11 +23,12 @@ import (
 // target is an engine that words are thrown at.
 type target struct {
 	testing.TB
-	engine *Engine
-	handle *Handle
-	params []reference.Parameter
-	values [][]float32
-	counts struct{ inputs, decoded, executed, compared int }
+	engine  *Engine
+	handle  *Handle
+	params  []reference.Parameter
+	values  [][]float32
+	counts  struct{ inputs, decoded, executed, compared int }
+	decoded *bridge.Graph
 }
 
 // What is larger says no more, and takes long.
@@ -75,6 +76,7 @@ func (a *target) throw(w *bridge.Words, how uint8) {
 		return
 	}
 	a.counts.decoded++
+	a.decoded = &decoded
 	if decoded.Len() == 0 || tooLarge(&decoded) {
 		return
 	}
@@ -123,7 +125,11 @@ func (a *target) refuses(w *bridge.Words) {
 func tooLarge(g *bridge.Graph) bool {
 	n := 0
 	for i := range uint32(g.Len()) {
-		if n += g.DimOf(i).Size(); n > mostElements {
+		size := g.DimOf(i).Size()
+		if a := g.AttrsOf(i); g.Op[i] == ops.MaxPooling2D {
+			size *= int(a[0]) * int(a[1])
+		}
+		if n += size; n > mostElements {
 			return true
 		}
 		if g.Op[i] == ops.MomentDimension && g.AttrsOf(i)[1] > mostOrder {
@@ -139,7 +145,7 @@ func (a *target) harmless(err error) {
 	var fault *bridge.Error
 	known := errors.As(err, &fault) || errors.Is(err, ErrArgument) || errors.Is(err, ErrNumeric) || errors.Is(err, ErrMemory)
 	if !known || strings.Contains(err.Error(), "internal") || a.engine.dead != nil {
-		a.Fatalf("words that the decoder takes end in %q; the engine's state is %v\n%s", err, a.engine.dead, a.engine.Dump())
+		a.Fatalf("words that the decoder takes end in %q; the engine's state is %v\n%s%s", err, a.engine.dead, listing(a.decoded), a.engine.Dump())
 	}
 }
 

@@ -376,6 +376,11 @@ static inline const char *vpps_dim_windows(const vpps_dim *x, const uint32_t *k,
   *dim = *x;
   for (uint32_t i = 0; i < 2; i++)
     dim->d[i] = vpps_windows(x->d[i], k[i], s[i], valid);
+  const uint32_t sizes[5] = {k[0], k[1], dim->d[0], dim->d[1], vpps_axis(x, 2)};
+  uint64_t elements = x->bd;
+  for (uint32_t i = 0; i < 5; i++)
+    if ((elements *= sizes[i]) >= (1u << 31))
+      return "its windows have 2147483648 elements or more together: take smaller ones";
   return NULL;
 }
 

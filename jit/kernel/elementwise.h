@@ -86,6 +86,8 @@ template <Finding F> VP bool found(u32 fn) {
   return fn < FN_SIN ? set >> fn & 1u : F == SELDOM;
 }
 
+// Without SELDOM_TOO the caller has seen to those.
+template <bool SELDOM_TOO = true>
 VP float apply(u32 fn, float a, float b, float c, float d, float p, float q) {
   float v = 0.0f;
 #define FN(NAME, ARITY)                                                                            \
@@ -97,14 +99,14 @@ VP float apply(u32 fn, float a, float b, float c, float d, float p, float q) {
     return v;
   if (found<SOON>(fn))
     return apply_some<SOON>(fn, a, b, c, d, p, q);
-  if (found<SELDOM>(fn))
+  if (SELDOM_TOO && found<SELDOM>(fn))
     return apply_seldom(fn, a, b, c, d, p, q);
   return apply_some<LATER>(fn, a, b, c, d, p, q);
 }
 
-// The same out of line, for what has more to do than to apply.
+// The same out of line, but for what is found seldom.
 VP_SLOW float apply_called(u32 fn, float a, float b, float c, float d, float p, float q) {
-  return apply(fn, a, b, c, d, p, q);
+  return apply<false>(fn, a, b, c, d, p, q);
 }
 
 // What there may be behind the sums of Product, Affine and Collect, inline: a function of a sum, or
@@ -269,7 +271,28 @@ VP_SLOW void copy_vectors(const Launch &l, const u32 *w, u32 count) {
 }
 #endif
 
+// The functions found seldom take many registers, so that their loop may have few.
+VP_SLOW void map_seldom(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags,
+                        u32 count) {
+  const Range r = owned(w[MAP_N], flags, p);
+  const u32 n = r.hi - r.lo, in = arity(fn), segments = w[MAP_SEGMENTS];
+#pragma unroll 1
+  for (u32 k = THREAD; k < n * count; k += THREADS) {
+    const u32 *item = w + MAP_ITEMS + k / n * (in + 1);
+    const u32 i = r.lo + k % n;
+    float v[3] = {0.0f, 0.0f, 0.0f};
+#pragma unroll
+    for (u32 s = 0; s < 3; s++)
+      if (s < in)
+        v[s] = *address(l, segments, s + 1, item[s + 1] + i);
+    put(address(l, segments, 0, item[0] + i),
+        apply_seldom(fn, v[0], v[1], v[2], 0.0f, FLOAT_OF(w[MAP_P]), FLOAT_OF(w[MAP_Q])), flags);
+  }
+}
+
 VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 count) {
+  if (found<SELDOM>(fn))
+    return map_seldom(l, p, w, fn, flags, count);
 #ifdef VPPS_PARTS
   if (fn == FN_COPY && w[MAP_N] >= LONG_COPY && !(flags & (FLAG_ACC | FLAG_OWN)))
     return copy_vectors(l, w, count);
@@ -301,7 +324,7 @@ VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags
       m.load(y);
 #pragma unroll 1
     for (bool last = !two;; last = true, x = y) {
-      float v = apply(fn, x.v[0], x.v[1], x.v[2], 0.0f, cp, cq);
+      float v = apply<false>(fn, x.v[0], x.v[1], x.v[2], 0.0f, cp, cq);
       if (x.inside)
         *x.dst = canonical(x.old + v);
       if (last)
@@ -384,13 +407,16 @@ VP void locate(const Axes &x, u32 from, u32 to, u32 i, u32 *at) {
   }
 }
 
+template <bool SELDOM_ONES>
 VP float strided_term(const Launch &l, const u32 *w, u32 fn, const u32 *at, u32 in) {
   float v[4] = {0.0f, 0.0f, 0.0f, 0.0f};
   UNROLL
   for (u32 s = 0; s < 4; s++)
     if (s < in)
       v[s] = *address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]);
-  return apply_called(fn, v[0], v[1], v[2], v[3], FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]));
+  const float p = FLOAT_OF(w[STRIDED_P]), q = FLOAT_OF(w[STRIDED_Q]);
+  return SELDOM_ONES ? apply_seldom(fn, v[0], v[1], v[2], v[3], p, q)
+                     : apply_called(fn, v[0], v[1], v[2], v[3], p, q);
 }
 
 VP u32 product_of(const u32 *sizes, u32 n) {
@@ -412,10 +438,38 @@ VP float warp_sum(float v) {
   return v;
 }
 
-// Without a reduction a thread has an output, with one a warp. If neighbouring outputs have
+// Without a reduction a thread has an output, with one a warp.
+VP_SLOW void strided_seldom(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  const Axes x = axes_of(w, fn);
+  const u32 outputs = product_of(x.sizes, x.kept), terms = product_of(x.sizes + x.kept, x.reduced);
+#pragma unroll 1
+  for (u32 k = terms == 1 ? THREAD : THREAD / 32; k < outputs * count;
+       k += terms == 1 ? THREADS : WARPS) {
+    float sum = terms == 1 ? -0.0f : 0.0f;
+#pragma unroll 1
+    for (u32 t = terms == 1 ? 0 : THREAD % 32; t < terms; t += 32) {
+      u32 at[5];
+#pragma unroll
+      for (u32 s = 0; s < 5; s++)
+        at[s] = s < x.slots ? x.items[k / outputs * x.slots + s] : 0;
+      locate(x, 0, x.kept, k % outputs, at);
+      locate(x, x.kept, x.all, t, at);
+      sum += strided_term<true>(l, w, fn, at, x.slots - 1);
+    }
+    if (terms > 1)
+      sum = warp_sum(sum);
+    u32 to[5] = {x.items[k / outputs * x.slots], 0, 0, 0, 0};
+    locate(x, 0, x.kept, k % outputs, to);
+    if (terms == 1 || THREAD % 32 == 0)
+      put(address(l, w[STRIDED_SEGMENTS], 0, to[0]), sum, flags);
+  }
+}
+
+// The same for all others. If neighbouring outputs have
 // neighbouring terms, a lane has an output and a warp every eighth term, so that loads of a warp
 // are of one run. A sum has the same order either way.
-VP_SLOW void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, float *scratch) {
+VP_SLOW void strided_often(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count,
+                           float *scratch) {
   Axes x = axes_of(w, fn);
   const u32 outputs = product_of(x.sizes, x.kept), terms = product_of(x.sizes + x.kept, x.reduced);
   bool across = terms > 1 && x.kept > 0 && x.sizes[0] >= 16 && x.strides[0] == 1;
@@ -433,7 +487,7 @@ VP_SLOW void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count
     locate(x, 0, x.kept, output - item * outputs, at);
     float *dst = address(l, w[STRIDED_SEGMENTS], 0, at[0]);
     if (terms == 1) {
-      put(dst, strided_term(l, w, fn, at, x.slots - 1), flags);
+      put(dst, strided_term<false>(l, w, fn, at, x.slots - 1), flags);
       continue;
     }
     float all = 0.0f, half = 0.0f; // of the terms from j on, and of those and the last before
@@ -448,7 +502,7 @@ VP_SLOW void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count
         for (u32 s = 0; s < 5; s++)
           here[s] = at[s];
         locate(x, x.kept, x.all, t, here);
-        sum += strided_term(l, w, fn, here, x.slots - 1);
+        sum += strided_term<false>(l, w, fn, here, x.slots - 1);
       }
       half = j & 8 ? half + sum : sum;
       if (j == 8)
@@ -469,6 +523,12 @@ VP_SLOW void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count
       put(dst, ((v[0] + v[128]) + (v[64] + v[192])) + ((v[32] + v[160]) + (v[96] + v[224])), flags);
     }
   }
+}
+
+VP void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, float *scratch) {
+  if (found<SELDOM>(fn))
+    return strided_seldom(l, w, fn, flags, count);
+  strided_often(l, w, fn, flags, count, scratch);
 }
 #else
 VP float lane_sum(float *v, u32 lanes = LANES) {
@@ -660,7 +720,7 @@ VP_SLOW void strided_seldom(const Launch &l, const u32 *w, u32 fn, u32 flags, u3
       for (u32 s = 0; s < 5; s++)
         here[s] = at[s];
       locate(x, x.kept, x.all, t, here);
-      lanes[t % LANES] += strided_term(l, w, fn, here, x.slots - 1);
+      lanes[t % LANES] += strided_term<true>(l, w, fn, here, x.slots - 1);
     }
     put(address(l, w[STRIDED_SEGMENTS], 0, at[0]), lane_sum(lanes), flags);
   }
