@@ -115,7 +115,16 @@ VP void chain_operations(const u32 *w, u32 operations, u32 mine) {
     old = chain_flags(word) ? old : -0.0f;
     w += CHAIN_OP_WORDS;
     word = w[0];
-    store_shared_word(to, canonical(old + apply(fn, a, b, c, 0.0f, p, q)));
+    if (found<SELDOM>(fn)) { // what was loaded is loaded again, so that registers are free
+      const float v = apply_seldom(fn, a, b, c, 0.0f, p, q);
+      const u32 again = *(w - CHAIN_OP_WORDS);
+      to = chain_place(mine, again, 0);
+      old = chain_flags(again) ? load_shared_word(to) : -0.0f;
+      store_shared_word(to, canonical(old + v));
+      word = w[0];
+      continue;
+    }
+    store_shared_word(to, canonical(old + apply<false>(fn, a, b, c, 0.0f, p, q)));
   }
 }
 

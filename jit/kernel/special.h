@@ -199,7 +199,7 @@ VP float vp_erf(float x) {
 }
 
 // ln x of a normal double above 0.
-VP_SLOW double vp_log_double(double x) {
+VP double vp_log_double(double x) {
 #ifdef VPPS_GPU
   u64 bits = (u64)__double_as_longlong(x);
 #else
