@@ -182,8 +182,8 @@ func (l *cellLowering) addNode(op ops.Code, d bridge.Dim, attrs []uint32, args .
 	g.ArgStart, g.AttrStart = append(g.ArgStart, uint32(len(g.Args))), append(g.AttrStart, uint32(len(g.Attrs)))
 }
 
-// symbolicFactor marks a factor that stands for that of a parameter, whose id is added: it is no number.
-const symbolicFactor = 0x7fc00000
+// symbolicFactor marks a factor that stands for that of a parameter, whose id is added: a NaN that no computation makes.
+const symbolicFactor = 0xffe00000
 
 // symbolicInput marks words that stand for input words, whose number is added.
 const symbolicInput = 1 << 20

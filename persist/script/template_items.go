@@ -230,8 +230,10 @@ func (l *cellLowering) collectSigs() error {
 				return fmt.Errorf("an outer product of a template does not go to a parameter's gradient")
 			}
 		}
-		if len(w) > 4 && w[4]&^(1<<22-1) == symbolicFactor && isa.Opcode(w[0]) != isa.Random {
-			x.factor = int32(w[4] & (1<<22 - 1))
+		if len(w) > 4 && w[4]&^(1<<21-1) == symbolicFactor && isa.Opcode(w[0]) != isa.Random {
+			if id := int(w[4] & (1<<21 - 1)); id < len(l.all) {
+				x.factor = int32(id)
+			}
 		}
 		l.sig[i] = int32(len(c.sigs))
 		c.sigs = append(c.sigs, x)
