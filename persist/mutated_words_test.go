@@ -66,6 +66,7 @@ func newTarget(t testing.TB, seed uint64) *target {
 func (a *target) throw(w *bridge.Words, how uint8) {
 	a.counts.inputs++
 	var decoded bridge.Graph
+	a.decoded = &decoded
 	if err := decoded.Append(w, a.engine.dimOf); err != nil {
 		if decoded.Len() != 0 {
 			a.Fatalf("refused with %q, but %d nodes are left", err, decoded.Len())
@@ -76,7 +77,6 @@ func (a *target) throw(w *bridge.Words, how uint8) {
 		return
 	}
 	a.counts.decoded++
-	a.decoded = &decoded
 	if decoded.Len() == 0 || tooLarge(&decoded) {
 		return
 	}

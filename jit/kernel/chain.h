@@ -124,7 +124,7 @@ VP void chain_operations(const u32 *w, u32 operations, u32 mine) {
       word = w[0];
       continue;
     }
-    store_shared_word(to, canonical(old + apply<false>(fn, a, b, c, 0.0f, p, q)));
+    store_shared_word(to, canonical(old + apply(fn, a, b, c, 0.0f, p, q)));
   }
 }
 

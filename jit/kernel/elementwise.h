@@ -86,8 +86,7 @@ template <Finding F> VP bool found(u32 fn) {
   return fn < FN_SIN ? set >> fn & 1u : F == SELDOM;
 }
 
-// Without SELDOM_TOO the caller has seen to those.
-template <bool SELDOM_TOO = true>
+// A function that is not found seldom.
 VP float apply(u32 fn, float a, float b, float c, float d, float p, float q) {
   float v = 0.0f;
 #define FN(NAME, ARITY)                                                                            \
@@ -99,14 +98,12 @@ VP float apply(u32 fn, float a, float b, float c, float d, float p, float q) {
     return v;
   if (found<SOON>(fn))
     return apply_some<SOON>(fn, a, b, c, d, p, q);
-  if (SELDOM_TOO && found<SELDOM>(fn))
-    return apply_seldom(fn, a, b, c, d, p, q);
   return apply_some<LATER>(fn, a, b, c, d, p, q);
 }
 
-// The same out of line, but for what is found seldom.
+// The same out of line, for what has more to do than to apply.
 VP_SLOW float apply_called(u32 fn, float a, float b, float c, float d, float p, float q) {
-  return apply<false>(fn, a, b, c, d, p, q);
+  return apply(fn, a, b, c, d, p, q);
 }
 
 // What there may be behind the sums of Product, Affine and Collect, inline: a function of a sum, or
@@ -324,7 +321,7 @@ VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags
       m.load(y);
 #pragma unroll 1
     for (bool last = !two;; last = true, x = y) {
-      float v = apply<false>(fn, x.v[0], x.v[1], x.v[2], 0.0f, cp, cq);
+      float v = apply(fn, x.v[0], x.v[1], x.v[2], 0.0f, cp, cq);
       if (x.inside)
         *x.dst = canonical(x.old + v);
       if (last)
@@ -465,9 +462,9 @@ VP_SLOW void strided_seldom(const Launch &l, const u32 *w, u32 fn, u32 flags, u3
   }
 }
 
-// The same for all others. If neighbouring outputs have
-// neighbouring terms, a lane has an output and a warp every eighth term, so that loads of a warp
-// are of one run. A sum has the same order either way.
+// The same for all other functions. If neighbouring outputs have neighbouring terms, a lane has an
+// output and a warp every eighth term, so that loads of a warp are of one run. A sum has the same
+// order either way.
 VP_SLOW void strided_often(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count,
                            float *scratch) {
   Axes x = axes_of(w, fn);

@@ -106,7 +106,7 @@ type cellMemory struct {
 const manyLoose = 8
 
 // mostParameters is how many parameters symbolicFactor can tell apart.
-const mostParameters = 1 << 22
+const mostParameters = 1 << 21
 
 // schedulable reports whether a request is lowered by instances.
 func (b *Builder) schedulable() bool {

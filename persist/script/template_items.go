@@ -230,8 +230,8 @@ func (l *cellLowering) collectSigs() error {
 				return fmt.Errorf("an outer product of a template does not go to a parameter's gradient")
 			}
 		}
-		if len(w) > 4 && w[4]&^(1<<21-1) == symbolicFactor && isa.Opcode(w[0]) != isa.Random {
-			if id := int(w[4] & (1<<21 - 1)); id < len(l.all) {
+		if len(w) > 4 && w[4]&^(mostParameters-1) == symbolicFactor && isa.Opcode(w[0]) != isa.Random {
+			if id := int(w[4] & (mostParameters - 1)); id < len(l.all) {
 				x.factor = int32(id)
 			}
 		}
