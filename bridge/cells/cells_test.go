@@ -210,6 +210,10 @@ func TestWhatTellsTemplatesApart(t *testing.T) {
 		"attribute": func(r *recorder, k int) {
 			r.add(ops.Tanh, hidden, nil, r.add(ops.ConstScalarMultiply, hidden, []uint32{uint32(k)}, r.word(0)))
 		},
+		"attribute of an operation outside the wire format": func(r *recorder, k int) {
+			windows := [][]uint32{{3, 1, 1, 1, 2, 4, 1, 0, 0}, {1, 3, 1, 1, 2, 4, 0, 1, 0}}
+			r.add(ops.Tanh, hidden, nil, r.add(ops.Windows, hidden, windows[k], r.word(0)))
+		},
 		"dim": func(r *recorder, k int) {
 			r.add(ops.Tanh, hidden, nil, r.add(ops.PickRange, hidden, []uint32{0, 8, 0}, r.add(ops.Input, []bridge.Dim{hidden, other}[k], []uint32{0})))
 		},

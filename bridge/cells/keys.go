@@ -54,12 +54,10 @@ func (t *keyTable) keysOf(g *bridge.Graph, from, to uint32, keys []int32) []int3
 func (t *keyTable) keyOf(g *bridge.Graph, v uint32) int32 {
 	op, args := g.Op[v], g.ArgsOf(v)
 	w := append(t.words[:0], uint32(op)|uint32(len(args))<<8, t.dimOf[g.Dim[v]])
-	if list := ops.Table[op].Attrs; len(list) > 0 {
-		attrs := g.AttrsOf(v)
-		for k := range list {
-			if list[k].Kind != ops.Offset {
-				w = append(w, attrs[k])
-			}
+	list := ops.Table[op].Attrs // empty for Windows, which has attributes
+	for k, x := range g.AttrsOf(v) {
+		if k >= len(list) || list[k].Kind != ops.Offset {
+			w = append(w, x)
 		}
 	}
 	for _, a := range args {

@@ -425,10 +425,14 @@ func weightNormGradient(n *node) {
 	for i, x := range n.x[0] {
 		along += n.dy[i] * x / r
 	}
-	for i, x := range n.x[0] {
-		n.dx[0][i] += n.x[1][0] / r * (n.dy[i] - along*x/r)
-	}
 	n.dx[1][0] += along
+	for i, x := range n.x[0] {
+		part := []float64{n.dy[i], along * x / r}
+		if n.Blur != nil { // both are rounded before one is taken from the other
+			n.Blur(part)
+		}
+		n.dx[0][i] += n.x[1][0] / r * (part[0] - part[1])
+	}
 }
 
 // inverse of a matrix in columns, and ln of its determinant.
