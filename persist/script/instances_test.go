@@ -3,6 +3,7 @@ package script_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"libvpps/bridge"
@@ -139,15 +140,53 @@ func nearlyAlike(t *testing.T, seed uint64, r *script.Request, x, y *isa.Script,
 	}
 }
 
+// sentence records a sentence and returns its loss. Node 0 is a parameter of 8 elements, which are dim 0; dim 1 is a scalar.
+type sentence func(f *forest, k uint32) uint32
+
+// fourOf is a request to train with the sum of four sentences on a CPU, each node being an instance of its own. Parameter
+// 1 is a table of 5 rows.
+func fourOf(t *testing.T, s sentence) *script.Request {
+	t.Helper()
+	dim := bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{8}}
+	one := bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{1}}
+	table := bridge.Dim{Nd: 2, Bd: 1, D: [bridge.MaxDims]uint32{8, 5}}
+	f := &forest{}
+	f.words.Dims = []bridge.Dim{dim, one}
+	f.add(ops.Parameter, 0, []uint32{0})
+	for k := range uint32(4) {
+		f.losses = append(f.losses, s(f, k))
+	}
+	f.add(ops.Sum, 1, nil, f.losses...)
+	f.words.NodeCount = int(f.node)
+	g := &bridge.Graph{}
+	if err := g.Append(&f.words, func(id uint32) (*bridge.Dim, bool) { return []*bridge.Dim{&dim, &table}[id], id == 1 }); err != nil {
+		t.Fatal(err)
+	}
+	params := []script.Param{{Size: 8, Row: 8, Factor: 1, Matrix: -1, Updated: true}, {Lookup: true, Size: 40, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
+	return &script.Request{Graph: g, State: &script.State{}, Params: params, Plan: sliced(t, nil, 2), Node: uint32(g.Len() - 1), Cells: nodeByNode(g), Forward: true, Needed: true, Backward: true, Result: script.NoOffset}
+}
+
+// A NaN among a node's numbers stays one: no NaN is taken for the mark of what an instance fills in.
+func TestNumbersThatAreNone(t *testing.T) {
+	for _, nan := range []uint32{0x7fc00000, 0xffc00000, 0x7fc00001, 0xffc00001, 0x7f800001, 0xff800001, 0xffffffff} {
+		var b script.Builder
+		r := fourOf(t, func(f *forest, k uint32) uint32 {
+			return f.add(ops.SquaredNorm, 1, nil, f.add(ops.ConstScalarMultiply, 0, []uint32{nan}, 0))
+		})
+		words := wordsOf(t, &b, r, 1)
+		if !script.ByInstances(&b) || !slices.Contains(words, nan) {
+			t.Errorf("the script has no %#x", nan)
+		}
+	}
+}
+
 // What is left of a batch: of equal sentences one and the sum; what draws numbers, and what that goes into, stays as it is,
 // and so does an input that differs in one word.
 func TestWhatIsMerged(t *testing.T) {
-	dim := bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{8}}
-	one := bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{1}}
 	tests := []struct {
 		name     string
-		sentence func(f *forest, k uint32) uint32 // records one and returns its loss; node 0 is a parameter
-		merged   int                              // nodes taken away from a batch of four
+		sentence sentence
+		merged   int // nodes taken away from a batch of four
 	}{
 		{"equal sentences", func(f *forest, k uint32) uint32 {
 			x := f.add(ops.Lookup, 0, []uint32{1, f.input(3)})
@@ -200,27 +239,13 @@ func TestWhatIsMerged(t *testing.T) {
 	}
 	for _, x := range tests {
 		t.Run(x.name, func(t *testing.T) {
-			f := &forest{}
-			f.words.Dims = []bridge.Dim{dim, one}
-			f.add(ops.Parameter, 0, []uint32{0})
-			for k := range uint32(4) {
-				f.losses = append(f.losses, x.sentence(f, k))
-			}
-			f.add(ops.Sum, 1, nil, f.losses...)
-			f.words.NodeCount = int(f.node)
-			table := bridge.Dim{Nd: 2, Bd: 1, D: [bridge.MaxDims]uint32{8, 5}}
-			g := &bridge.Graph{}
-			if err := g.Append(&f.words, func(id uint32) (*bridge.Dim, bool) { return []*bridge.Dim{&dim, &table}[id], id == 1 }); err != nil {
-				t.Fatal(err)
-			}
-			params := []script.Param{{Size: 8, Row: 8, Factor: 1, Matrix: -1, Updated: true}, {Lookup: true, Size: 40, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
 			var b script.Builder
-			r := &script.Request{Graph: g, State: &script.State{}, Params: params, Plan: sliced(t, nil, 2), Node: uint32(g.Len() - 1), Cells: nodeByNode(g), Forward: true, Needed: true, Backward: true, Result: script.NoOffset}
+			r := fourOf(t, x.sentence)
 			if _, err := b.Build(r); err != nil {
 				t.Fatal(err)
 			}
 			if n := script.Merged(&b); n != x.merged {
-				t.Errorf("%d nodes of %d were merged, want %d", n, g.Len(), x.merged)
+				t.Errorf("%d nodes of %d were merged, want %d", n, r.Graph.Len(), x.merged)
 			}
 		})
 	}
