@@ -95,7 +95,7 @@ CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/te
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
 FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
-.PHONY: torture nightly mutants asan all lib examples tests demo golden compatibility profile abi reference figures site test lint format install uninstall dist deb bare-root clean help
+.PHONY: environment torture nightly mutants asan all lib examples tests demo golden compatibility profile abi reference figures site test lint format install uninstall dist deb bare-root clean help
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a $(B)/vpps-info examples $(BENCHES)
 examples: $(EXAMPLES)
@@ -255,6 +255,10 @@ $(B)/torture/calls: test/torture/calls.c $(B)/libvpps.so
 -include $(wildcard $(B)/*.d $(B)/torture/*.d $(B)/dynet/*.d $(B)/tests/*.d $(B)/bench/*.d $(B)/ported/*.d $(B)/golden.o/*.d $(B)/adapter/*.d $(B)/adapter/golden.o/*.d)
 
 # ---- running ---------------------------------------------------------------------------------------
+
+# For go with -tags cuda, without make.
+environment: $(STUB)
+	@printf 'export %s\n' 'CGO_CFLAGS="$(CGO_CFLAGS)"' 'CGO_CXXFLAGS="$(CGO_CXXFLAGS)"' 'CGO_LDFLAGS="$(CGO_LDFLAGS)"'
 
 demo: all
 	$(B)/$(APP) --demo $(if $(TREES),--trees $(TREES)) $(ARGS)

@@ -14,6 +14,8 @@
 #include "processor.h"
 #include "vector_cpu.h"
 #include "elementwise.h"
+#include "strided.h"
+#include "strided_cpu.h"
 #include "sum.h"
 #include "chain.h"
 #include "rows.h"

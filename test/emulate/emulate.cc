@@ -16,6 +16,7 @@
 #include "philox.h"
 #include "processor.h"
 #include "elementwise.h"
+#include "strided.h"
 #include "sum.h"
 #include "rows.h"
 #include "random.h"
