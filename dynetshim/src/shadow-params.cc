@@ -1,6 +1,8 @@
 // Shadows of parameters in host memory.
 #include "dynet/shadow-params.h"
 
+#include <utility>
+
 #include "dynet/model.h"
 
 namespace dynet {
@@ -9,15 +11,19 @@ ShadowParameters::ShadowParameters(const ParameterStorage &p) : memory_(p.dim.si
   h = Tensor(p.dim, memory_.data(), p.device, DeviceMempool::PS);
 }
 
+ShadowParameters::ShadowParameters(const ParameterStorage &p,
+                                   std::shared_ptr<const TensorSource> source)
+    : h(p.dim, nullptr, p.device, DeviceMempool::PS), source_(std::move(source)) {
+  h.source = source_.get();
+}
+
 ShadowParameters::ShadowParameters(const ShadowParameters &o) : h(o.h), memory_(o.memory_) {
-  h.v = memory_.data();
+  h.v = memory_.empty() ? nullptr : memory_.data();
+  h.source = nullptr;
 }
 
 ShadowParameters &ShadowParameters::operator=(const ShadowParameters &o) {
-  memory_ = o.memory_;
-  h = o.h;
-  h.v = memory_.data();
-  return *this;
+  return *this = ShadowParameters(o);
 }
 
 ShadowLookupParameters::ShadowLookupParameters(const LookupParameterStorage &lp)
@@ -27,19 +33,21 @@ ShadowLookupParameters::ShadowLookupParameters(const LookupParameterStorage &lp)
   point(lp.dim, lp.device);
 }
 
+ShadowLookupParameters::ShadowLookupParameters(const LookupParameterStorage &lp,
+                                               std::shared_ptr<const TensorSource> source)
+    : all_h(lp.all_dim, nullptr, lp.device, DeviceMempool::PS), source_(std::move(source)) {
+  all_h.source = source_.get();
+}
+
 ShadowLookupParameters::ShadowLookupParameters(const ShadowLookupParameters &o)
     : all_h(o.all_h), h(o.h), memory_(o.memory_) {
+  all_h.source = nullptr;
   if (!h.empty())
     point(h[0].d, all_h.device);
 }
 
 ShadowLookupParameters &ShadowLookupParameters::operator=(const ShadowLookupParameters &o) {
-  memory_ = o.memory_;
-  all_h = o.all_h;
-  h = o.h;
-  if (!h.empty())
-    point(h[0].d, all_h.device);
-  return *this;
+  return *this = ShadowLookupParameters(o);
 }
 
 void ShadowLookupParameters::point(const Dim &row, Device *device) {

@@ -2,6 +2,7 @@
 #include "dynet/tensor.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <iomanip>
@@ -94,7 +95,7 @@ std::vector<Tensor> Tensor::batch_elems() const {
 std::ostream &operator<<(std::ostream &os, const Tensor &t) {
   if (t.d.bd != 1 || t.d.nd > 2)
     throw std::runtime_error("cannot print a tensor with a batch or more than two axes");
-  print_matrix(os, checked(t), t.d.rows(), t.d.cols());
+  print_matrix(os, as_vector(t).data(), t.d.rows(), t.d.cols());
   return os;
 }
 
@@ -102,10 +103,12 @@ real as_scalar(const Tensor &t) {
   if (t.d.size() != 1)
     throw std::runtime_error("as_scalar: the tensor has " + std::to_string(t.d.size()) +
                              " elements");
-  return checked(t)[0];
+  return t.v != nullptr ? t.v[0] : as_vector(t)[0];
 }
 
 std::vector<real> as_vector(const Tensor &t) {
+  if (t.v == nullptr && t.source != nullptr)
+    return t.source->read();
   const float *v = checked(t);
   return std::vector<real>(v, v + t.d.size());
 }
@@ -212,11 +215,13 @@ real TensorTools::access_element(const Tensor &v, const Dim &index) {
 }
 
 void TensorTools::set_elements(const Tensor &v, const std::vector<float> &vec) {
-  if (vec.size() > v.d.size())
-    throw std::invalid_argument("set_elements: " + std::to_string(vec.size()) +
-                                " values for a tensor of " + std::to_string(v.d.size()));
+  static std::atomic<bool> warned(false);
+  const size_t n = std::min<size_t>(vec.size(), v.d.size());
+  if (n < vec.size() && !warned.exchange(true))
+    std::cerr << "WARNING: set_elements: " << vec.size() << " values for a tensor of " << n
+              << ": the last ones are left out. This is said once.\n";
   checked(v);
-  std::copy(vec.begin(), vec.end(), v.v);
+  std::copy_n(vec.begin(), n, v.v);
 }
 
 void TensorTools::copy_elements(Tensor &v, const Tensor &v_src) {

@@ -245,6 +245,7 @@ void Trainer::populate(std::istream &from) {
   }
   r.updates = static_cast<uint64_t>(made);
   r.write(trainer_);
+  show_rule();
 
   ema_beta = averaging.beta;
   ma_mode = averaging.mode;

@@ -34,4 +34,30 @@ void RuleState::write(vpps_trainer *trainer) const {
   check(vpps_trainer_set_updates(trainer, updates));
 }
 
+std::vector<float> RuleVector::read() const {
+  std::vector<float> all(vectors_ * size_);
+  check(vpps_trainer_read_state(trainer_, id_, all.size(), all.data()));
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(vector_ * size_);
+  return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(size_));
+}
+
+// A trainer that was copied has copies of another's, which show nothing.
+void Trainer::show(size_t vector, std::vector<ShadowParameters> &p,
+                   std::vector<ShadowLookupParameters> &lp) const {
+  if (!p.empty() && p[0].h.source == nullptr)
+    p.clear();
+  if (!lp.empty() && lp[0].all_h.source == nullptr)
+    lp.clear();
+  const size_t vectors = RuleState::vectors_of(sent_.rule);
+  for (size_t i = p.size(); i < parameters_; ++i) {
+    const ParameterStorage &s = *own_.unexposed_parameters()[i];
+    p.emplace_back(s, std::make_shared<RuleVector>(trainer_, s.id, s.dim.size(), vector, vectors));
+  }
+  for (size_t i = lp.size(); i < tables_; ++i) {
+    const LookupParameterStorage &s = *own_.unexposed_tables()[i];
+    lp.emplace_back(
+        s, std::make_shared<RuleVector>(trainer_, s.id, s.all_dim.size(), vector, vectors));
+  }
+}
+
 } // namespace dynet

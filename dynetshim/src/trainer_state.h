@@ -27,5 +27,18 @@ struct RuleState {
   void write(vpps_trainer *trainer) const;
 };
 
+// One vector of what an engine's trainer remembers of a parameter.
+class RuleVector : public TensorSource {
+public:
+  RuleVector(vpps_trainer *trainer, uint32_t id, size_t size, size_t vector, size_t vectors)
+      : trainer_(trainer), id_(id), size_(size), vector_(vector), vectors_(vectors) {}
+  std::vector<float> read() const override;
+
+private:
+  vpps_trainer *trainer_;
+  uint32_t id_;
+  size_t size_, vector_, vectors_;
+};
+
 } // namespace dynet
 #endif

@@ -195,6 +195,7 @@ void Trainer::updated_by_engine() {
     if (p->updated)
       p->nonzero_grad = p->all_updated = false;
   after_update();
+  show_rule();
   if (averages)
     average();
 }
@@ -254,15 +255,24 @@ void MomentumSGDTrainer::describe(vpps_trainer_options &o) const {
   o.momentum = momentum;
 }
 
+void MomentumSGDTrainer::show_rule() { show(0, vp, vlp); }
+
 void AdagradTrainer::describe(vpps_trainer_options &o) const {
   o.rule = VPPS_RULE_ADAGRAD;
   o.epsilon = epsilon;
 }
 
+void AdagradTrainer::show_rule() { show(0, vp, vlp); }
+
 void AdadeltaTrainer::describe(vpps_trainer_options &o) const {
   o.rule = VPPS_RULE_ADADELTA;
   o.epsilon = epsilon;
   o.rho = rho;
+}
+
+void AdadeltaTrainer::show_rule() {
+  show(0, hg, hlg);
+  show(1, hd, hld);
 }
 
 void RMSPropTrainer::describe(vpps_trainer_options &o) const {
@@ -271,11 +281,18 @@ void RMSPropTrainer::describe(vpps_trainer_options &o) const {
   o.rho = rho;
 }
 
+void RMSPropTrainer::show_rule() { show(0, hmsg, hlmsg); }
+
 void AdamTrainer::describe(vpps_trainer_options &o) const {
   o.rule = VPPS_RULE_ADAM;
   o.beta_1 = beta_1;
   o.beta_2 = beta_2;
   o.epsilon = epsilon;
+}
+
+void AdamTrainer::show_rule() {
+  show(0, m, lm);
+  show(1, v, lv);
 }
 
 void AmsgradTrainer::describe(vpps_trainer_options &o) const {
@@ -285,9 +302,27 @@ void AmsgradTrainer::describe(vpps_trainer_options &o) const {
   o.epsilon = epsilon;
 }
 
+void AmsgradTrainer::show_rule() {
+  show(0, m, lm);
+  show(1, v, lv);
+  show(2, vhat, lvhat);
+}
+
 void EGTrainer::describe(vpps_trainer_options &o) const {
   o.rule = VPPS_RULE_EG;
   o.momentum = momentum;
+}
+
+namespace {
+struct Zero : TensorSource {
+  std::vector<float> read() const override { return std::vector<float>(1); }
+} zero;
+} // namespace
+
+void EGTrainer::show_rule() {
+  show(0, hp, hlp);
+  zeg = meg = Tensor(Dim({1}), nullptr, default_device, DeviceMempool::PS);
+  zeg.source = meg.source = &zero;
 }
 
 void EGTrainer::enableCyclicalLR(float learning_rate_min, float learning_rate_max, float step_size,

@@ -81,6 +81,44 @@ TEST(a_copy_of_a_copy_has_the_state) {
   CHECK(s.values() == after(2));
 }
 
+// What a rule remembers, in members with DyNet's names, which ask the engine.
+TEST(a_rule_shows_what_it_remembers) {
+  Small s;
+  AmsgradTrainer t(s.m);
+  EQUAL(t.vhat.size(), 0u);
+  s.step(t);
+  EQUAL(t.m.size(), 1u);
+  EQUAL(t.lvhat.size(), 1u);
+  CHECK(t.m[0].h.d == Dim({2}));
+  const Floats m = as_vector(t.m[0].h), vhat = as_vector(t.vhat[0].h);
+  CHECK(std::fabs(m[1] - .1f) < 1e-6f && std::fabs(vhat[1] - .001f) < 1e-7f);
+  CHECK(std::fabs(as_vector(t.lm[0].all_h)[1] - .1f) < 1e-6f); // the row that was read
+  EQUAL(as_vector(t.lm[0].all_h)[0], 0.f);
+  s.step(t);
+  CHECK(std::fabs(as_vector(t.m[0].h)[1] - .19f) < 1e-6f); // it is the present one
+  s.m.add_parameters({3});
+  s.step(t);
+  EQUAL(t.v.size(), 2u);
+
+  const AmsgradTrainer copy(t);
+  THROWS(std::runtime_error, "the tensor has no values", as_vector(copy.m[0].h));
+  const Floats before = as_vector(t.vhat[0].h);
+  const AmsgradTrainer moved(std::move(t));
+  CHECK(as_vector(moved.vhat[0].h) == before);
+}
+
+TEST(a_copy_shows_its_own_from_its_first_update_on) {
+  Small s;
+  MomentumSGDTrainer t(s.m, 1, .5f);
+  s.step(t);
+  MomentumSGDTrainer copy(t);
+  s.step(copy);
+  EQUAL(as_vector(t.vp[0].h)[0], -1.f);
+  EQUAL(as_vector(copy.vp[0].h)[0], -1.5f);
+  copy.restart();
+  EQUAL(as_vector(copy.vp[0].h)[0], 0.f);
+}
+
 TEST(a_moved_trainer_goes_on) {
   Small s;
   MomentumSGDTrainer t(s.m);

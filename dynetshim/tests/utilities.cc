@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -159,6 +160,24 @@ TEST(sums_of_exponentials) {
   CHECK(std::abs(z[0] - std::log(std::exp(1.f) + std::exp(3.f) + 1)) < 1e-5);
   THROWS(std::invalid_argument, "size that is left", TensorTools::logsumexp(tx, tm, tz, 1));
   THROWS(std::invalid_argument, "one of its axes", TensorTools::logsumexp(tx, tm, tz, 2));
+}
+
+TEST(more_values_than_a_tensor_has_room_for) {
+  float v[3] = {7, 7, 7};
+  Tensor t(Dim({2}), v, default_device, DeviceMempool::NONE);
+  TensorTools::set_elements(t, {1, 2, 3});
+  CHECK(v[0] == 1 && v[1] == 2 && v[2] == 7);
+}
+
+// Where a logarithm would be of 0, DyNet takes one value whatever the label's weights.
+TEST(binary_losses_at_the_ends) {
+  const float most = -std::log(std::numeric_limits<float>::min());
+  for (float x : {0.f, 1.f})
+    for (float y : {0.f, .5f, 1.f}) {
+      ComputationGraph cg;
+      const float loss = as_scalar(binary_log_loss(input(cg, x), input(cg, y)).value());
+      CHECK(std::fabs(loss - (x == y ? 0.f : most)) < 1e-4f);
+    }
 }
 
 TEST(functions_with_a_device) {

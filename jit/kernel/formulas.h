@@ -46,8 +46,10 @@ FORMULA(MAX_BX, b > c ? a : 0.0f)
 FORMULA(MAX_BY, b > c ? 0.0f : a)
 FORMULA(SQUARE_DIFF, (a - b) * (a - b))
 FORMULA(SQUARE_DIFF_B, p *(2.0f * (a * (b - c))))
-FORMULA(BIN_LOG, -(b *vp_log(a > LOG_FLOOR ? a : LOG_FLOOR) +
-                   (1.0f - b) * vp_log((1.0f - a) > LOG_FLOOR ? (1.0f - a) : LOG_FLOOR)))
+FORMULA(BIN_LOG, b > 0.0f && b < 1.0f && (a == 0.0f || a == 1.0f)
+                     ? -vp_log(LOG_FLOOR) // DyNet's, whatever the label's weights
+                     : -(b * vp_log(a > LOG_FLOOR ? a : LOG_FLOOR) +
+                         (1.0f - b) * vp_log((1.0f - a) > LOG_FLOOR ? (1.0f - a) : LOG_FLOOR)))
 FORMULA(BIN_LOG_B, a *((b == c) ? 0.0f
                                 : ((1.0f - c) / ((1.0f - b) > LOG_FLOOR ? (1.0f - b) : LOG_FLOOR) -
                                    c / (b > LOG_FLOOR ? b : LOG_FLOOR))))

@@ -196,6 +196,10 @@ const tiny = 0x1p-126
 func binaryLogValue(n *node) error {
 	for i, x := range n.x[0] {
 		y := n.x[1][i]
+		if y > 0 && y < 1 && (x == 0 || x == 1) { // DyNet's, whatever the label's weights
+			n.y[0] -= math.Log(tiny)
+			continue
+		}
 		if y > 0 {
 			n.y[0] -= y * math.Log(max(x, tiny))
 		}

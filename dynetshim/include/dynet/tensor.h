@@ -25,13 +25,20 @@ typedef std::ptrdiff_t DenseIndex;
 
 namespace dynet {
 
+/// Who has a tensor's numbers, if they are not in host memory. Not DyNet's.
+struct TensorSource {
+  virtual ~TensorSource() {}
+  /// A copy of them, column-major with the batch slowest.
+  virtual std::vector<float> read() const = 0;
+};
+
 /// A shape and its numbers, column-major with the batch slowest.
 struct Tensor {
   /// A tensor without shape and memory.
-  Tensor() : v(nullptr), device(nullptr), mem_pool(DeviceMempool::NONE) {}
+  Tensor() : v(nullptr), device(nullptr), mem_pool(DeviceMempool::NONE), source(nullptr) {}
   /// A tensor over dim.size() floats at values, which stay the caller's.
   Tensor(const Dim &dim, float *values, Device *its_device, DeviceMempool pool)
-      : d(dim), v(values), device(its_device), mem_pool(pool) {}
+      : d(dim), v(values), device(its_device), mem_pool(pool), source(nullptr) {}
   ///@{
   /// The values of batch element bid; without a batch always those of the only one.
   const float *batch_ptr(unsigned bid) const { return v + (d.bd == 1 ? 0 : bid * d.batch_size()); }
@@ -48,6 +55,9 @@ struct Tensor {
   float *v;               ///< d.size() numbers, owned by somebody else
   Device *device;         ///< the only device
   DeviceMempool mem_pool; ///< what DyNet calls the kind of memory
+  /// Who has the numbers if v is null, owned by somebody else: as_vector() and printing ask it.
+  /// Not DyNet's
+  const TensorSource *source;
 };
 
 /// A tensor of index numbers, which it owns.
@@ -130,7 +140,7 @@ struct TensorTools {
   static void copy_element(const Tensor &l, int lindex, Tensor &r, int rindex) {
     r.v[rindex] = l.v[lindex];
   }
-  /// Copies vec to the first elements. More than v has: std::invalid_argument.
+  /// Copies vec to the first elements. What v has no room for is left out, with one warning.
   static void set_elements(const Tensor &v, const std::vector<float> &vec);
   /// Copies all elements of v_src to v. Sizes differ: std::invalid_argument.
   static void copy_elements(Tensor &v, const Tensor &v_src);

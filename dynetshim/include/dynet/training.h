@@ -4,7 +4,9 @@
 /// std::invalid_argument from the first update() or fb() that would use it.
 ///
 /// In the formulas p is a parameter, g its gradient after clipping, squares and roots are element
-/// by element.
+/// by element. What a rule remembers of each parameter, h, k or v, is in members with DyNet's
+/// names. They are empty until the first update, are for reading, and their numbers are the
+/// engine's: ask for them by as_vector(). Those of a copy are empty until its own first update.
 #ifndef DYNET_TRAINING_H
 #define DYNET_TRAINING_H
 
@@ -124,6 +126,12 @@ protected:
   virtual void describe(vpps_trainer_options &options) const = 0;
   /// What the rule does on the host after an update.
   virtual void after_update() {}
+  /// Has the members that stand for what the rule remembers show it: show() for each. Not DyNet's.
+  virtual void show_rule() {}
+  /// Lists vector number `vector` of what the engine's trainer remembers of each parameter. Nothing
+  /// is copied until a program reads a tensor. Not DyNet's.
+  void show(size_t vector, std::vector<ShadowParameters> &p,
+            std::vector<ShadowLookupParameters> &lp) const;
   /// The rule's name in a file, null for SGD.
   virtual const char *saved_as() const { return nullptr; }
   /// Writes the rule's hyper-parameters.
@@ -219,8 +227,12 @@ public:
       : Trainer(m, rate), momentum(mom) {}
   real momentum; ///< in [0,1)
 
+  std::vector<ShadowParameters> vp;        ///< by parameter: v
+  std::vector<ShadowLookupParameters> vlp; ///< by table: v
+
 protected:
   void describe(vpps_trainer_options &options) const override;
+  void show_rule() override;
   const char *saved_as() const override { return "MomentumSGDTrainer"; }
   void save_rule(std::ostream &os) const override;
   bool read_rule(std::istream &is) override;
@@ -234,8 +246,12 @@ public:
       : Trainer(m, rate), epsilon(eps) {}
   real epsilon; ///< 0 or more
 
+  std::vector<ShadowParameters> vp;        ///< by parameter: h
+  std::vector<ShadowLookupParameters> vlp; ///< by table: h
+
 protected:
   void describe(vpps_trainer_options &options) const override;
+  void show_rule() override;
   const char *saved_as() const override { return "AdagradTrainer"; }
   void save_rule(std::ostream &os) const override;
   bool read_rule(std::istream &is) override;
@@ -251,8 +267,14 @@ public:
   real epsilon; ///< 0 or more
   real rho;     ///< in [0,1)
 
+  std::vector<ShadowParameters> hg;        ///< by parameter: h
+  std::vector<ShadowLookupParameters> hlg; ///< by table: h
+  std::vector<ShadowParameters> hd;        ///< by parameter: k
+  std::vector<ShadowLookupParameters> hld; ///< by table: k
+
 protected:
   void describe(vpps_trainer_options &options) const override;
+  void show_rule() override;
   const char *saved_as() const override { return "AdadeltaTrainer"; }
   void save_rule(std::ostream &os) const override;
   bool read_rule(std::istream &is) override;
@@ -268,8 +290,12 @@ public:
   real epsilon; ///< 0 or more
   real rho;     ///< in [0,1)
 
+  std::vector<ShadowParameters> hmsg;        ///< by parameter: h
+  std::vector<ShadowLookupParameters> hlmsg; ///< by table: h
+
 protected:
   void describe(vpps_trainer_options &options) const override;
+  void show_rule() override;
   const char *saved_as() const override { return "RMSPropTrainer"; }
   void save_rule(std::ostream &os) const override;
   bool read_rule(std::istream &is) override;
@@ -288,8 +314,14 @@ public:
   float beta_2;  ///< in [0,1)
   float epsilon; ///< 0 or more
 
+  std::vector<ShadowParameters> m;        ///< by parameter: h
+  std::vector<ShadowLookupParameters> lm; ///< by table: h
+  std::vector<ShadowParameters> v;        ///< by parameter: k
+  std::vector<ShadowLookupParameters> lv; ///< by table: k
+
 protected:
   void describe(vpps_trainer_options &options) const override;
+  void show_rule() override;
   const char *saved_as() const override { return "AdamTrainer"; }
   void save_rule(std::ostream &os) const override;
   bool read_rule(std::istream &is) override;
@@ -306,8 +338,16 @@ public:
   float beta_2;  ///< in [0,1)
   float epsilon; ///< 0 or more
 
+  std::vector<ShadowParameters> m;           ///< by parameter: h
+  std::vector<ShadowLookupParameters> lm;    ///< by table: h
+  std::vector<ShadowParameters> v;           ///< by parameter: the present k
+  std::vector<ShadowLookupParameters> lv;    ///< by table: the present k
+  std::vector<ShadowParameters> vhat;        ///< by parameter: the largest k
+  std::vector<ShadowLookupParameters> lvhat; ///< by table: the largest k
+
 protected:
   void describe(vpps_trainer_options &options) const override;
+  void show_rule() override;
   const char *saved_as() const override { return "AmsgradTrainer"; }
   void save_rule(std::ostream &os) const override;
   bool read_rule(std::istream &is) override;
@@ -329,8 +369,13 @@ public:
                         float step_size = 2000, float gamma = 0.0);
   real momentum; ///< in [0,1)
 
+  std::vector<ShadowParameters> hp;        ///< by parameter: h
+  std::vector<ShadowLookupParameters> hlp; ///< by table: h
+  Tensor zeg, meg;                         ///< where DyNet adds up within an update: zeros here
+
 protected:
   void describe(vpps_trainer_options &options) const override;
+  void show_rule() override;
   const char *saved_as() const override { return "EGTrainer"; }
   void save_rule(std::ostream &os) const override;
   bool read_rule(std::istream &is) override;
