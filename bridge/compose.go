@@ -215,6 +215,10 @@ func (e *Expanded) pairwiseRankLoss(d Dim, attrs, x []uint32) {
 // constant.
 func (e *Expanded) sparsemaxLoss(d Dim, attrs, x []uint32) {
 	xd := *e.DimOf(x[0])
+	if xd.Nd == 0 { // a scalar, of whose one row there may be several
+		xd.Nd, xd.D[0] = 1, 1
+		x = []uint32{e.reshape(x[0], xd)}
+	}
 	p := e.add(ops.NoBackprop, xd, nil, e.add(ops.Sparsemax, xd, nil, x[0]))
 	chosen := xd
 	chosen.D[0] = attrs[1]

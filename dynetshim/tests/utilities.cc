@@ -169,6 +169,15 @@ TEST(more_values_than_a_tensor_has_room_for) {
   CHECK(v[0] == 1 && v[1] == 2 && v[2] == 7);
 }
 
+// The only row of a scalar, named twice, is the whole support.
+TEST(sparsemax_losses_of_a_scalar) {
+  ComputationGraph cg;
+  const std::vector<unsigned> support = {0, 0};
+  const Expression x = input(cg, 3.f);
+  const float loss = as_scalar(sparsemax_loss(x, support).value());
+  CHECK(std::fabs(loss - (3.f - .5f - 3.f + .25f)) < 1e-5f);
+}
+
 // Where a logarithm would be of 0, DyNet takes one value whatever the label's weights.
 TEST(binary_losses_at_the_ends) {
   const float most = -std::log(std::numeric_limits<float>::min());

@@ -147,22 +147,31 @@ type sentence func(f *forest, k uint32) uint32
 // 1 is a table of 5 rows.
 func fourOf(t *testing.T, s sentence) *script.Request {
 	t.Helper()
-	dim := bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{8}}
-	one := bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{1}}
+	dim, one := bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{8}}, bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{1}}
+	return trainingWith(t, []bridge.Dim{dim, one}, func(f *forest) {
+		f.add(ops.Parameter, 0, []uint32{0})
+		for k := range uint32(4) {
+			f.losses = append(f.losses, s(f, k))
+		}
+		f.add(ops.Sum, 1, nil, f.losses...)
+	})
+}
+
+// trainingWith is a request to train on a CPU with the last of the nodes that are recorded. Parameter 0 has dim 0, parameter
+// 1 is a table of 5 rows of 8.
+func trainingWith(t *testing.T, dims []bridge.Dim, record func(f *forest)) *script.Request {
+	t.Helper()
 	table := bridge.Dim{Nd: 2, Bd: 1, D: [bridge.MaxDims]uint32{8, 5}}
 	f := &forest{}
-	f.words.Dims = []bridge.Dim{dim, one}
-	f.add(ops.Parameter, 0, []uint32{0})
-	for k := range uint32(4) {
-		f.losses = append(f.losses, s(f, k))
-	}
-	f.add(ops.Sum, 1, nil, f.losses...)
+	f.words.Dims = dims
+	record(f)
 	f.words.NodeCount = int(f.node)
 	g := &bridge.Graph{}
-	if err := g.Append(&f.words, func(id uint32) (*bridge.Dim, bool) { return []*bridge.Dim{&dim, &table}[id], id == 1 }); err != nil {
+	if err := g.Append(&f.words, func(id uint32) (*bridge.Dim, bool) { return []*bridge.Dim{&dims[0], &table}[id], id == 1 }); err != nil {
 		t.Fatal(err)
 	}
-	params := []script.Param{{Size: 8, Row: 8, Factor: 1, Matrix: -1, Updated: true}, {Lookup: true, Size: 40, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
+	size := uint32(dims[0].Size())
+	params := []script.Param{{Size: size, Row: size, Factor: 1, Matrix: -1, Updated: true}, {Lookup: true, Size: 40, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
 	return &script.Request{Graph: g, State: &script.State{}, Params: params, Plan: sliced(t, nil, 2), Node: uint32(g.Len() - 1), Cells: nodeByNode(g), Forward: true, Needed: true, Backward: true, Result: script.NoOffset}
 }
 

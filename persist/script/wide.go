@@ -263,7 +263,7 @@ func (b *Builder) unionPieces(x, y int32) {
 // there itself would wait for each other.
 func (b *Builder) gradientCluster(v uint32, c int32) int32 {
 	x, work := &b.clusters[c], b.gradientWork(v)
-	if x.isBatched() && x.batch == b.shape(v).batch || !x.isBatched() && !x.isPrivate() && !b.isWide(v, work) {
+	if x.isBatched() && x.batch == b.shape(v).batch && !b.mixesBatch(v, c) || !x.isBatched() && !x.isPrivate() && !b.isWide(v, work) {
 		return c
 	}
 	if own := b.spots[v].cluster; own >= 0 && b.find(own) == c {
@@ -274,6 +274,16 @@ func (b *Builder) gradientCluster(v uint32, c int32) int32 {
 		}
 	}
 	return b.newWide(b.spots[v].level, v, work)
+}
+
+// mixesBatch reports whether the gradient of a batch element of v is made of those of several in a cluster.
+func (b *Builder) mixesBatch(v uint32, c int32) bool {
+	for _, u := range b.usersOf(v) {
+		if b.g.Op[u.node] == ops.PickBatchElements && b.formedIn(u.node) == c {
+			return true
+		}
+	}
+	return false
 }
 
 // dealOut divides the items from one on, which v's lowering has added, among the pieces of their clusters. They write to a

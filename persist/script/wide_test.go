@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
@@ -38,6 +39,38 @@ func TestWideWorkGivesTheSameResults(t *testing.T) {
 	}
 	if differ < int(last)/20 {
 		t.Errorf("only %d of %d graphs had wide work", differ, last)
+	}
+}
+
+// The gradient of a batch element may be made of those of several picked ones, which other pieces form.
+func TestPiecesWaitForPickedBatchElements(t *testing.T) {
+	dims := []bridge.Dim{{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{4}}, {Nd: 2, Bd: 2, D: [bridge.MaxDims]uint32{3, 2}},
+		{Nd: 1, Bd: 2, D: [bridge.MaxDims]uint32{2}}, {Nd: 1, Bd: 2, D: [bridge.MaxDims]uint32{3}},
+		{Nd: 1, Bd: 2, D: [bridge.MaxDims]uint32{1}}, {Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{1}}}
+	r := trainingWith(t, dims, func(f *forest) {
+		at := f.input(isa.Float(0.5))
+		for k := range 11 {
+			f.input(isa.Float(float32(k)))
+		}
+		x := f.add(ops.Reshape, 2, nil, f.add(ops.Parameter, 0, []uint32{0}))
+		y := f.add(ops.MatrixMultiply, 3, nil, f.add(ops.Input, 1, []uint32{at}), x)
+		picked := f.input(0)
+		f.input(0) // the same one again
+		f.add(ops.MomentDimension, 5, []uint32{0, 1, 1, 0}, f.add(ops.SumElements, 4, nil, f.add(ops.PickBatchElements, 3, []uint32{picked, 2}, y)))
+	})
+	r.Plan, r.Cells, r.Tensors = sliced(t, nil, 3), nil, true
+	r.Wide = script.Wideness{Batched: 3, Single: 14, Piece: 3}
+	var b script.Builder
+	for _, backward := range []bool{false, true} { // by calls of their own: then products have no cluster
+		r.Forward, r.Needed, r.Backward, r.Copy = !backward, false, backward, true
+		built, err := b.Build(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := verify.Verify(&built.Script, r.Plan); err != nil {
+			t.Error(err)
+		}
+		r.State.Done, r.Base = int(r.Node)+1, 1024
 	}
 }
 
