@@ -115,8 +115,8 @@
  * - `VPPS_TIMES=1`: measures the device's time for vpps_engine_statistics() and
  * vpps_engine_times().
  * - `VPPS_PROFILE=1`: on either device, every processor notes how long which instructions take, for
- *   vpps_engine_times(), and the log tells a table when the engine is closed. On a GPU this is
- *   another, slower kernel; results are the same.
+ *   vpps_engine_times(), and the log tells tables when the engine is closed: by instruction, by
+ *   operation, by cell. On a GPU this is another, slower kernel; results are the same.
  * - `VPPS_TRACE=file`: writes a timeline of the program, of the workers that make scripts and of
  * the device, as trace events, which ui.perfetto.dev shows; at most 256 MiB. A file that cannot be
  *   made is VPPS_ERR_IO from vpps_engine_open().

@@ -70,8 +70,9 @@ type Engine struct {
 	host        hostTimes
 	timeline    timeline
 	slow        slow
-	last        isa.Script // the last call's, for Dump
-	dead        error      // the device is gone
+	costs       *script.Work // that the device's time is divided by; nil: there are no clocks
+	last        isa.Script   // the last call's, for Dump
+	dead        error        // the device is gone
 	snapshot    snapshot
 	closed      bool
 	flights     []*flight           // batches of fb whose results are not read yet, the oldest first
@@ -323,7 +324,7 @@ func (e *Engine) top() uint32 {
 
 // run builds a request's script and launches it.
 func (e *Engine) run(r *script.Request) (*script.Built, error) {
-	r.Plan, r.Seed, r.Tensors = e.plan, e.seed, e.verify || e.check
+	r.Plan, r.Seed, r.Tensors, r.Work = e.plan, e.seed, e.verify || e.check, e.costs
 	r.Params = e.paramViews()
 	t := now()
 	built, err := build(&e.builder, r)

@@ -105,7 +105,7 @@ func (e *Engine) hand(r *script.Request) *job {
 	if e.pipe.all == nil {
 		e.pipe.start(e)
 	}
-	r.Plan, r.Seed = e.plan, e.seed
+	r.Plan, r.Seed, r.Work = e.plan, e.seed, e.costs
 	r.Params = append([]script.Param(nil), e.paramViews()...)
 	e.batch++
 	r.Space = e.exec.Space(e.batch)

@@ -7,15 +7,18 @@ import (
 
 	"libvpps/env"
 	"libvpps/persist/clocks"
+	"libvpps/persist/script"
 	"libvpps/persist/trace"
 )
 
-// The tracks. Workers have one each, from firstWorker on; the last is of the profile.
+// The tracks. Workers have one each, from firstWorker on; the last are of the profile.
 const (
 	programTrack = 1 + iota
 	firstWorker
-	deviceTrack  = firstWorker + builders
-	profileTrack = deviceTrack + 1
+	deviceTrack    = firstWorker + builders
+	profileTrack   = deviceTrack + 1
+	operationTrack = profileTrack + 1
+	cellTrack      = operationTrack + 1
 )
 
 // timeline is the engine's part of a file of trace events; its zero value writes nothing.
@@ -36,6 +39,11 @@ func (e *Engine) measure(o Options) error {
 			return e.fail(err)
 		}
 	}
+	if sum, err := e.exec.Clocks(); err != nil {
+		return e.fail(err)
+	} else if sum != nil {
+		e.costs = &script.Work{}
+	}
 	if o.Trace == "" {
 		o.Trace = env.String("VPPS_TRACE")
 	}
@@ -51,7 +59,8 @@ func (e *Engine) startTimeline(path string) error {
 	if err != nil {
 		return wrong(ErrFile, "%v", err)
 	}
-	tracks := []string{programTrack - 1: "program", deviceTrack - 1: "device", profileTrack - 1: "profile of the mean launch"}
+	tracks := []string{programTrack - 1: "program", deviceTrack - 1: "device", profileTrack - 1: "profile of the mean launch",
+		operationTrack - 1: "the same by operation", cellTrack - 1: "the same by cell"}
 	for k := range builders {
 		tracks[firstWorker-1+k] = fmt.Sprintf("scripts, worker %d", k+1)
 	}
@@ -75,17 +84,28 @@ func (e *Engine) traceExecution(batch uint32, from uint64) {
 }
 
 // traceProfile draws the mean launch behind the last: a span for each kind of instruction, as long as a processor's mean
-// of it, phase by phase.
+// of it, phase by phase. Below it are those of operations and of cells.
 func (e *Engine) traceProfile(sum *clocks.Sum) {
-	at := float64(now())
+	began := float64(now())
+	span := func(track int, at *float64, name string, ns float64) {
+		ns /= float64(max(sum.Launches, 1))
+		e.timeline.to.Span(track, name, 0, uint64(*at), uint64(*at+ns))
+		*at += ns
+	}
+	at := began
 	for _, r := range sum.Rows() {
-		ns := r.NS / float64(max(sum.Launches, 1))
 		name := r.Name
 		if r.Phase != "" {
 			name = r.Phase + ": " + name
 		}
-		e.timeline.to.Span(profileTrack, name, 0, uint64(at), uint64(at+ns))
-		at += ns
+		span(profileTrack, &at, name, r.NS)
+	}
+	operations, cells := e.shares(sum)
+	for k, list := range [][]share{operations, cells} {
+		at = began
+		for i := range list {
+			span(operationTrack+k, &at, list[i].name, list[i].ns())
+		}
 	}
 }
 

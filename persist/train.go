@@ -246,7 +246,7 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	id, forward := g.drawing()
 	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep, Apart: e.apart, Wide: e.wide,
 		Update: h.trainer.apply(), Base: e.top(), Result: slot, GraphID: id, ForwardCount: forward}
-	if e.plan.CPU {
+	if e.plan.CPU || e.costs != nil {
 		e.dictionary.Find(r.Graph, 0, r.Node+1, &g.cells)
 		r.Cells = &g.cells
 		e.stats.Instances += uint64(len(g.cells.Instances))

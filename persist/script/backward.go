@@ -44,6 +44,7 @@ func (b *Builder) outerOfShared() {
 			b.outerProducts(v, false)
 		}
 	}
+	b.attribute(isa.InBackward, nobody)
 }
 
 // placeAgain gives all nodes levels and clusters where the forward part covered only some.
@@ -163,10 +164,12 @@ func (b *Builder) lowerGradients(first, end uint32) {
 	for v := int(end) - 1; v >= int(first); v-- {
 		if b.wants[v] {
 			from := len(b.items)
+			b.attribute(isa.InBackward, uint32(v))
 			b.lowerGradient(uint32(v))
 			b.dealOut(uint32(v), from, b.s.Grad[v])
 		}
 	}
+	b.attribute(isa.InBackward, nobody)
 }
 
 // levelGradient raises the level of v's cluster behind what v's gradient is made of.
@@ -257,6 +260,7 @@ func (b *Builder) lowerGradient(v uint32) {
 			general = true
 		}
 	}
+	b.attribute(isa.InBackward, v)
 	loss := v == b.r.Node // a leaf may be: its gradient is 1, although nobody uses it
 	if b.g.Op[v] == ops.Parameter && !general && !loss && (!b.r.Copy || len(b.linear) == 0) {
 		b.gradientToParameter(v, false)
@@ -316,6 +320,7 @@ func (b *Builder) lowerGradient(v uint32) {
 // holder of the matrix leaves a partial result, which are v's linear sources.
 func (b *Builder) transposed(v uint32, u user, left uint32) {
 	c := u.node
+	b.attribute(isa.InBackward, c)
 	m := b.matrixOf(left)
 	matrix := &b.r.Plan.Matrices[m]
 	size := uint32(b.size(v))
@@ -399,6 +404,7 @@ func (b *Builder) outerProducts(v uint32, formed bool) {
 // contributions already.
 func (b *Builder) outerItems(v uint32, u user, formed bool) {
 	c := u.node
+	b.attribute(isa.InBackward, c)
 	right := b.g.ArgsOf(c)[u.arg+1]
 	m := b.matrixOf(v)
 	matrix := &b.r.Plan.Matrices[m]

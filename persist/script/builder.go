@@ -69,7 +69,8 @@ type Request struct {
 	Base                        uint32 // first free float of segment act
 	Result                      uint32 // where in segment result: loss, then Clip's four words; NoOffset: nowhere
 	Seed, GraphID, ForwardCount uint32
-	Tensors                     bool // write the tensor table
+	Tensors                     bool  // write the tensor table
+	Work                        *Work // whose items' costs are added to; nil: they are not counted
 
 	Space []uint32 // memory for the script, if it is enough; nil: the builder's own
 }
@@ -177,6 +178,7 @@ type Builder struct {
 	scripts     uint64 // that were built
 	symbolic    bool   // of a template: input words are not known
 	wide        wideMemory
+	tally       *tally // nil: nobody asks whose work it is
 	emitter
 }
 
@@ -233,6 +235,7 @@ type matrixItem struct {
 func (b *Builder) Build(r *Request) (*Built, error) {
 	defer b.crew.end() // which begins if it is divided
 	b.scripts++
+	b.tally = b.tally.begin(r)
 	b.reset(r)
 	if err := b.lowerAll(); err != nil {
 		return nil, err
@@ -377,6 +380,10 @@ func (b *Builder) clear() {
 	b.paramSrc, b.rowSrc, b.rowPool = b.paramSrc[:0], b.rowSrc[:0], b.rowPool[:0]
 	b.tensors = b.tensors[:0]
 	b.maxLevel, b.closing.parts = -1, b.closing.parts[:0]
+	if b.tally != nil {
+		b.tally.node = nobody
+		b.tally.restart(b)
+	}
 }
 
 // forgetGradients drops those of the nodes that are evaluated, and, for a backward, of all.

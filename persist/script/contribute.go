@@ -50,6 +50,7 @@ func (b *Builder) gradient(c uint32) operand { return operand{isa.SegAct, b.s.Gr
 // contribute adds to dst, v's gradient, what the use u passes back. It returns the next order.
 func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, sub int32) int32 {
 	g, c := b.g, u.node
+	b.attribute(isa.InBackward, c)
 	op, args := g.Op[c], g.ArgsOf(c)
 	dy := b.gradient(c)
 	if r := &unaryRules[op]; r.ok {

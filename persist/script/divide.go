@@ -265,6 +265,7 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 	p.knowsOthers, p.partial, p.mixed = false, false, false
 	p.wide.on, p.wide.Wideness = b.wide.on, b.wide.Wideness
 	p.nodeRange, p.division.err = nodes, nil
+	p.tally = b.tally.part(p.tally)
 	p.pieces.wanted, p.pieces.list = 0, nil
 	p.clear()
 	return p

@@ -204,9 +204,11 @@ func (b *Builder) gradientInParts(h uint32) bool {
 		left, _ := b.isRight(u)
 		level := b.blevel[b.formedIn(u.node)] + b.levelsOf(u.node) - 1
 		sig, place := b.transposedSignature(u, left, size)
+		b.attribute(isa.InBackward, u.node)
 		b.onMatrix(level, sig, at, b.s.Grad[u.node]+place)
 		at += size * b.holdersOf(b.matrixOf(left))
 	}
+	b.attribute(isa.InBackward, h)
 	b.s.Grad[a] = b.gradientBefore(h)
 	if !b.formsGradient(a) {
 		b.ids = append(b.ids[:0], first)

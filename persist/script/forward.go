@@ -29,6 +29,7 @@ func (b *Builder) forward() error {
 			continue
 		}
 		from := len(b.items)
+		b.attribute(isa.InForward, v)
 		if err := b.lower(v); err != nil {
 			return err
 		}
@@ -39,6 +40,7 @@ func (b *Builder) forward() error {
 			b.dealOut(v, from, b.s.Value[v])
 		}
 	}
+	b.attribute(isa.InForward, nobody)
 	return nil
 }
 

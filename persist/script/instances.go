@@ -143,7 +143,11 @@ func (b *Builder) lowerInstances() error {
 	b.out.Values = b.top - b.r.Base
 	b.reportLoss()
 	b.ends[isa.InForward] = b.maxLevel
-	return b.backwardInstances()
+	if err := b.backwardInstances(); err != nil {
+		return err
+	}
+	b.countInstances()
+	return nil
 }
 
 // info is what is known of a template.
@@ -276,9 +280,11 @@ func (b *Builder) lowerParameters() {
 	for _, id := range m.ids {
 		x := &m.node[id]
 		b.otherwise[x.node] = x.otherwise
+		b.attribute(isa.InForward, x.node)
 		b.lowerParameter(x.node, x.kept)
 		x.segment = b.s.Segment[x.node]
 	}
+	b.attribute(isa.InForward, nobody)
 }
 
 // outOf is the number of an instance's output: a node that is read from outside.
@@ -554,7 +560,9 @@ func (b *Builder) backwardInstances() error {
 	start := b.ends[isa.InForward] + 1
 	last := &m.list[len(m.list)-1]
 	seed := b.alloc(1)
+	b.attribute(isa.InForward, b.r.Node)
 	b.fill(b.newCluster(0), 0, 1, 1, seed)
+	b.attribute(isa.InForward, nobody)
 	b.giveBack(&m.outputs[last.out+uint32(last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start))], gradientSource{source: one(seed), ready: start})
 	for i := len(m.list) - 1; i >= 0; i-- {
 		y, x := &m.list[i], &p.Instances[i]
@@ -606,7 +614,9 @@ func (b *Builder) gradientsOfOutputs(y *present) {
 		if len(b.linear) > 1 {
 			n := c.template.Nodes[c.outs[i]].Dim.Size()
 			at = b.alloc(n)
+			b.attribute(isa.InBackward, m.table[atStart]+c.outs[i])
 			b.sumItems(b.newCluster(ready), 0, 0, operand{isa.SegAct, at}, isa.SegAct, 1, n, b.linear)
+			b.attribute(isa.InBackward, nobody)
 			ready++
 		}
 		m.table[c.atExits()+uint32(e)], m.readyAt[e] = at, ready

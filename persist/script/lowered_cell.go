@@ -115,6 +115,7 @@ type loweredCell struct {
 	sources  [][]cellSource
 	sums     []paramSum
 	rows     []cellRow
+	work     []cellWork // if it is counted
 
 	script uint64 // the one that the numbers of sigs belong to
 }

@@ -49,6 +49,7 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	if l.b == nil {
 		l.b = &Builder{symbolic: true}
 	}
+	l.tallyTemplate(b)
 	t := l.b
 	t.reset(&l.r)
 	t.nodeRange = nodeRange{first: l.shared, end: uint32(l.g.Len() - len(c.wantedAt)), shared: l.shared}
@@ -71,6 +72,7 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	if t.full {
 		return nil, errFull
 	}
+	l.collectWork()
 	return c, l.collect()
 }
 
@@ -311,6 +313,7 @@ func (l *cellLowering) lowerNodes() error {
 			continue
 		}
 		if e := l.entryOf(t.s.Value[v]); e.entry != atBase { // another's value under another shape
+			t.attribute(isa.InForward, v)
 			t.copyOf(v)
 		}
 	}

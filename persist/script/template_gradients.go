@@ -68,6 +68,7 @@ func (b *Builder) contributeApart(v uint32, u user, cluster, sub int32) int32 {
 	dst := operand{isa.SegAct, b.alloc(b.size(v))}
 	flags := uint32(0)
 	b.axes = b.axes[:0]
+	b.attribute(isa.InBackward, u.node)
 	if !b.covers(u) {
 		b.fill(cluster, sub, 0, b.size(v), dst.at)
 		sub++
@@ -121,6 +122,7 @@ func (b *Builder) addUsesUp(v uint32) {
 // addLinear makes v's gradient the sum of what there is of it and the linear sources, in this order; 0 if there is none of
 // both. It returns the next order.
 func (b *Builder) addLinear(v uint32, sub int32) int32 {
+	b.attribute(isa.InBackward, v)
 	list := spelledOut(b.linear)
 	if at := b.s.Grad[v]; at != NoOffset {
 		if len(list) == 0 {

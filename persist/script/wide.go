@@ -292,6 +292,9 @@ func (b *Builder) dealOut(v uint32, from int, at uint32) {
 	if !b.wide.on || len(b.items) == from {
 		return
 	}
+	if b.tally != nil {
+		b.tally.count(b)
+	}
 	list := append(b.wide.items[:0], b.items[from:]...)
 	b.wide.items, b.items = list, b.items[:from]
 	for len(list) > 0 {
@@ -316,6 +319,9 @@ func (b *Builder) dealOut(v uint32, from int, at uint32) {
 		default:
 			b.items = append(b.items, some...)
 		}
+	}
+	if b.tally != nil { // counted before
+		b.tally.restart(b)
 	}
 }
 
@@ -467,14 +473,12 @@ func (b *Builder) signatureOf(it *item) []uint32 {
 // extentOf finds the extent of an item.
 func (b *Builder) extentOf(it *item) extent {
 	w := b.signatureOf(it)
-	e := extent{at: it.words[0], n: 1, unit: 1, inner: 1, dense: true}
+	e := extent{at: it.words[0], n: 1, unit: 1, inner: 1, dense: true, cost: b.itemCost(it)}
 	if it.sig == rawSig {
 		e.at, e.n = w[5], w[3]
-		e.cost = sumCost(int(w[1]>>16)+int(w[6]&0xFFFF)*int(w[6]>>16), int(w[3]))
 		e.span = e.n - 1
 		return e
 	}
-	e.cost = b.sigs.cost(it.sig)
 	if b.sigs.width[it.sig] > fewWords {
 		e.at = b.pool[it.words[0]]
 	}
@@ -619,10 +623,14 @@ func (b *Builder) putBack(it *item) {
 	b.items = append(b.items, *it)
 	x := &b.clusters[b.find(it.cluster)]
 	x.items++
-	if it.sig == rawSig {
-		w := b.signatureOf(it)
-		x.cost += sumCost(int(w[1]>>16)+int(w[6]&0xFFFF)*int(w[6]>>16), int(w[3]))
-	} else {
-		x.cost += b.sigs.cost(it.sig)
+	x.cost += b.itemCost(it)
+}
+
+// itemCost is what an item costs.
+func (b *Builder) itemCost(it *item) int32 {
+	if it.sig != rawSig {
+		return b.sigs.cost(it.sig)
 	}
+	w := b.signatureOf(it)
+	return sumCost(int(w[1]>>16)+int(w[6]&0xFFFF)*int(w[6]>>16), int(w[3]))
 }
