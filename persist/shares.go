@@ -75,7 +75,7 @@ func (e *Engine) shares(sum *clocks.Sum) (operations, cells []share) {
 		if o.Cell == nil {
 			byCell.of("outside cells").add(o.Nodes, &spent[k])
 		} else {
-			byCell.of(e.cellName(o.Cell)).add(o.Instances, &spent[k])
+			byCell.of(cellName(o.Cell)).add(o.Instances, &spent[k])
 		}
 	}
 	return byOperation.sorted(), byCell.sorted()
@@ -125,8 +125,9 @@ func nobodys(p isa.Phase, op isa.Opcode) string {
 // namedOperations is how many operations a cell's name has.
 const namedOperations = 3
 
-// cellName is the first operations of a cell, and what tells it from others: its size and its first parameter.
-func (e *Engine) cellName(t *cells.Template) string {
+// cellName is the first operations of a cell, and what tells it from others: its size and the first parameter that it reads,
+// by number, since the program's parameters may be gone.
+func cellName(t *cells.Template) string {
 	var names []string
 	parameter := ""
 	for i := range t.Nodes {
@@ -135,8 +136,8 @@ func (e *Engine) cellName(t *cells.Template) string {
 			names = append(names, name)
 		}
 		for _, a := range n.Args {
-			if parameter == "" && (a.Kind == cells.Param || a.Kind == cells.ConstParam) && int(a.At) < len(e.params) {
-				parameter = ", " + e.params[a.At].name
+			if parameter == "" && (a.Kind == cells.Param || a.Kind == cells.ConstParam) {
+				parameter = fmt.Sprintf(", parameter %d", a.At)
 			}
 		}
 	}

@@ -58,7 +58,7 @@ func recurrent(sentences ...uint32) (w *bridge.Words, loss uint32) {
 }
 
 // cellOf is how the cell of recurrent is called. The first three steps of each sentence are another cell.
-const cellOf = "LookupNode+CwiseMultiply+Sum+… (4 nodes, w)"
+const cellOf = "LookupNode+CwiseMultiply+Sum+… (4 nodes, parameter 0)"
 
 // train has a model learn from so many batches with four sentences of 45 steps together, 33 of which are cells.
 func train(t *testing.T, m *model, batches int) {

@@ -260,7 +260,6 @@ func (b *Builder) lowerGradient(v uint32) {
 			general = true
 		}
 	}
-	b.attribute(isa.InBackward, v)
 	loss := v == b.r.Node // a leaf may be: its gradient is 1, although nobody uses it
 	if b.g.Op[v] == ops.Parameter && !general && !loss && (!b.r.Copy || len(b.linear) == 0) {
 		b.gradientToParameter(v, false)
@@ -270,6 +269,7 @@ func (b *Builder) lowerGradient(v uint32) {
 		b.gradientToRows(v)
 		return
 	}
+	b.attribute(isa.InBackward, v)
 	if !general && len(b.linear) > 0 && b.derive(v, sub) {
 		return
 	}
