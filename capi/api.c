@@ -313,6 +313,10 @@ PUBLIC vpps_status vpps_backward(vpps_graph *g, const vpps_words *w, uint32_t no
   ENTER(g);
   return goBackward(H(g), w, node, full);
 }
+PUBLIC vpps_status vpps_node_gradients(vpps_graph *g, const vpps_words *w, uint32_t node) {
+  ENTER(g);
+  return goNodeGradients(H(g), w, node);
+}
 PUBLIC vpps_status vpps_gradient(vpps_graph *g, uint32_t node, float *to, size_t count) {
   ENTER(g, to);
   return goGradient(H(g), node, to, count);

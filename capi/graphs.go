@@ -71,6 +71,13 @@ func goBackward(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, full C.int) C.
 	})
 }
 
+//export goNodeGradients
+func goNodeGradients(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t) C.int {
+	return withWords(h, w, func(g *persist.Graph, ws *bridge.Words) error {
+		return g.NodeGradients(ws, uint32(node))
+	})
+}
+
 //export goGradient
 func goGradient(h C.uintptr_t, node C.uint32_t, to *C.float, count C.size_t) C.int {
 	return withGraph(h, func(g *persist.Graph) error {

@@ -440,9 +440,13 @@ vpps_status vpps_value(vpps_graph *graph, const vpps_words *words, uint32_t node
  * no parameter feeds. VPPS_ERR_NUMERIC: the value of node is NaN or infinite. The text says which
  * node's value was so first, as that of vpps_fb() does, and gradients are as before. */
 vpps_status vpps_backward(vpps_graph *graph, const vpps_words *words, uint32_t node, int full);
-/** Copies d(loss)/d(node) of the last vpps_backward(). count must be the size of the node's dim.
- * VPPS_ERR_STATE: no vpps_backward() came since the graph was last evaluated or changed, or node
- * comes after the loss. Waits. */
+/** Forms gradients for vpps_gradient(), as vpps_backward() does with full = 1, but leaves the
+ * parameters' gradients as they are. So a program learns d(node)/d(input) of an input whose value
+ * it has computed itself, before it adds gradients to parameters. Waits. */
+vpps_status vpps_node_gradients(vpps_graph *graph, const vpps_words *words, uint32_t node);
+/** Copies d(loss)/d(node) of the last vpps_backward() or vpps_node_gradients(). count must be the
+ * size of the node's dim. VPPS_ERR_STATE: neither came since the graph was last evaluated or
+ * changed, or node comes after the loss. Waits. */
 vpps_status vpps_gradient(vpps_graph *graph, uint32_t node, float *to, size_t count);
 /** Drops nodes from node on; values of the nodes before it stay. */
 vpps_status vpps_graph_truncate(vpps_graph *graph, uint32_t node);

@@ -407,10 +407,20 @@ func (g *Graph) valueAfterFB(n uint32) (at uint32, ok bool) {
 
 // Backward adds the gradients of node to the parameters'.
 func (g *Graph) Backward(w *bridge.Words, node uint32, full bool) error {
+	return g.backward("backward", w, node, full, false)
+}
+
+// NodeGradients forms the gradients of node for Gradient, and leaves those of parameters as they are.
+func (g *Graph) NodeGradients(w *bridge.Words, node uint32) error {
+	return g.backward("node gradients", w, node, true, true)
+}
+
+// backward evaluates node and differentiates it, where that is a number.
+func (g *Graph) backward(name string, w *bridge.Words, node uint32, full, nodes bool) error {
 	came := now()
 	g.e.enter()
 	defer g.e.mu.Unlock()
-	return g.call("backward", came, w, node, 0, func() error {
+	return g.call(name, came, w, node, 0, func() error {
 		if d := g.wire.DimOf(node); d.Size() != 1 {
 			return wrong(ErrArgument, "node %d: backward starts from a scalar, its dim is %v", node, *d)
 		}
@@ -423,7 +433,7 @@ func (g *Graph) Backward(w *bridge.Words, node uint32, full bool) error {
 		if err := g.checkLoss(node); err != nil {
 			return err
 		}
-		return g.differentiate(node, full)
+		return g.differentiate(node, full, nodes)
 	})
 }
 
@@ -444,11 +454,11 @@ func (g *Graph) checkLoss(node uint32) error {
 	return wrong(ErrNumeric, "backward from node %d: its value is not finite (%g)%s; gradients are as before", node, loss[0], why)
 }
 
-// differentiate runs the backward part from node, which is evaluated.
-func (g *Graph) differentiate(node uint32, full bool) error {
+// differentiate runs the backward part from node, which is evaluated; nodes: without the gradients of parameters.
+func (g *Graph) differentiate(node uint32, full, nodes bool) error {
 	g.end, g.gradient = g.valueEnd, 0
 	id, forward := g.drawing()
-	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Copy: true, Backward: true, Full: full, Wide: g.e.wide,
+	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Copy: true, Backward: true, Full: full, Nodes: nodes, Wide: g.e.wide,
 		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward}
 	built, err := g.e.run(&r)
 	if err != nil {
@@ -456,6 +466,9 @@ func (g *Graph) differentiate(node uint32, full bool) error {
 	}
 	g.end = r.Base + built.Used
 	g.gradient = int(node) + 1
+	if nodes {
+		return g.e.wait()
+	}
 	g.e.noteGradients(built)
 	for i := range g.e.params {
 		g.e.params[i].fused = false

@@ -1,11 +1,11 @@
 // ComputationGraph: hands what was recorded to the engine and keeps the tensors that
 // it returned.
-#include <cmath>
+#include <algorithm>
 #include <iostream>
 #include <stdexcept>
-#include <unordered_map>
 
-#include "recorder.h"
+#include "graph_state.h"
+#include "own_nodes.h"
 #include "shape.h"
 
 namespace dynet {
@@ -13,79 +13,10 @@ namespace dynet {
 namespace {
 int active_graphs = 0;
 unsigned last_graph_id = 0;
-
-// A tensor that a program may hold on to while the graph lives.
-struct Held {
-  Tensor tensor;
-  std::vector<float> values;
-};
-typedef std::unordered_map<VariableIndex, std::unique_ptr<Held>> HeldTensors;
-
-Held &hold(HeldTensors &tensors, VariableIndex i, const Dim &d) {
-  std::unique_ptr<Held> &held = tensors[i];
-  if (!held)
-    held.reset(new Held);
-  held->values.resize(d.size());
-  held->tensor = Tensor(d, held->values.data(), default_device, DeviceMempool::FXS);
-  return *held;
-}
 } // namespace
 
 int get_number_of_active_graphs() { return active_graphs; }
 unsigned get_current_graph_id() { return last_graph_id; }
-
-struct GraphState {
-  std::shared_ptr<Engine> engine;
-  vpps_graph *raw = nullptr;
-  size_t sent_words = 0, sent_nodes = 0, sent_dims = 0;
-  uint32_t evaluated = 0;      // nodes before this one have values
-  uint64_t updates = 0;        // of the engine when they got them
-  uint32_t differentiated = 0; // nodes before this one have gradients
-  VariableIndex loss = 0;      // of the last backward
-  bool spent = false;          // fb took the values: reading one that is left evaluates nothing
-  bool check_validity = false;
-  std::vector<Mark> checkpoints;
-  HeldTensors values, gradients;
-
-  ~GraphState() { vpps_graph_destroy(raw); }
-
-  // What the engine does not have yet.
-  vpps_words pending() const {
-    vpps_words w;
-    w.version = VPPS_WIRE_VERSION;
-    w.nodes = recorder.words.data() + sent_words;
-    w.node_words = recorder.words.size() - sent_words;
-    w.node_count = static_cast<uint32_t>(recorder.count() - sent_nodes);
-    w.dims = recorder.wire_dims.data() + sent_dims;
-    w.dim_count = recorder.wire_dims.size() - sent_dims;
-    w.inputs = recorder.inputs.data();
-    w.input_words = recorder.inputs.size();
-    return w;
-  }
-  void sent() {
-    sent_words = recorder.words.size();
-    sent_nodes = recorder.count();
-    sent_dims = recorder.wire_dims.size();
-  }
-  void forget_from(uint32_t node) {
-    if (evaluated > node)
-      evaluated = node;
-    differentiated = 0;
-  }
-  // Reads pointers for a call that evaluates what is missing up to node i.
-  void read_pointers(uint32_t i) {
-    if (i >= evaluated)
-      recorder.patch(evaluated, i);
-  }
-  void evaluated_to(uint32_t i) {
-    sent();
-    if (i >= evaluated) {
-      if (evaluated == 0)
-        updates = engine->updates;
-      evaluated = i + 1;
-    }
-  }
-};
 
 // ---- life --------------------------------------------------------------------
 
@@ -112,11 +43,11 @@ ComputationGraph::~ComputationGraph() {
 
 void ComputationGraph::clear() {
   check(vpps_graph_truncate(state_->raw, 0));
-  Mark nothing = {0, 0, 0, 0, 0, 0};
+  Mark nothing = {0, 0, 0, 0, 0, 0, 0};
   recorder.rewind(nothing);
   state_->sent_words = state_->sent_nodes = 0;
   state_->forget_from(0);
-  state_->spent = false;
+  state_->spent = state_->beyond = false;
   state_->checkpoints.clear();
 }
 
@@ -129,6 +60,7 @@ void ComputationGraph::checkpoint() {
 void ComputationGraph::revert() {
   if (state_->checkpoints.empty())
     return;
+  state_->drop_beyond();
   Mark m = state_->checkpoints.back();
   uint32_t nodes = static_cast<uint32_t>(m.nodes);
   check(vpps_graph_truncate(state_->raw, nodes));
@@ -146,12 +78,7 @@ void ComputationGraph::revert() {
   state_->forget_from(nodes > 0 ? nodes - 1 : 0);
 }
 
-void ComputationGraph::invalidate() {
-  if (state_->sent_nodes > 0)
-    check(vpps_graph_invalidate(state_->raw, 0));
-  state_->forget_from(0);
-  state_->spent = false;
-}
+void ComputationGraph::invalidate() { state_->invalidate(); }
 
 const Dim &ComputationGraph::get_dimension(VariableIndex i) const {
   if (i >= recorder.count())
@@ -163,22 +90,19 @@ const Dim &ComputationGraph::get_dimension(VariableIndex i) const {
 
 // The value of a node, evaluating what is missing.
 const Tensor &ComputationGraph::fetch(VariableIndex i) {
-  GraphState &s = *state_;
-  const Dim &d = get_dimension(i);
-  s.read_pointers(i);
-  Held &held = hold(s.values, i, d);
-  vpps_words w = s.pending();
-  check(vpps_value(s.raw, &w, i, held.values.data(), held.values.size()));
-  if (s.spent)
-    s.sent();
-  else
-    s.evaluated_to(i);
-  return held.tensor;
+  get_dimension(i);
+  if (!state_->spent)
+    evaluate_own_nodes(*state_, i);
+  return state_->value(i);
 }
 
 const Tensor &ComputationGraph::forward(VariableIndex i) {
   GraphState &s = *state_;
   get_dimension(i);
+  if (own_nodes_up_to(i)) {
+    s.invalidate();
+    return fetch(i);
+  }
   recorder.patch(0, i);
   vpps_words w = s.pending();
   check(vpps_forward(s.raw, &w, i, 1));
@@ -248,11 +172,18 @@ void mark_gradients(VariableIndex i) {
 void ComputationGraph::backward(VariableIndex i, bool full) {
   GraphState &s = *state_;
   check_scalar("backward", i, get_dimension(i));
-  s.read_pointers(i);
-  vpps_words w = s.pending();
-  check(vpps_backward(s.raw, &w, i, full));
-  s.spent = false;
-  s.evaluated_to(i);
+  s.wanted.clear();
+  if (own_nodes_up_to(i) && s.spent)
+    s.invalidate();
+  if (!differentiate_own_nodes(s, i, full, [&](const vpps_words &w, uint32_t node) {
+        return vpps_backward(s.raw, &w, node, 1);
+      })) {
+    s.read_pointers(i);
+    vpps_words w = s.pending();
+    check(vpps_backward(s.raw, &w, i, full));
+    s.spent = false;
+    s.evaluated_to(i);
+  }
   s.differentiated = i + 1;
   s.loss = i;
   mark_gradients(i);
@@ -268,7 +199,10 @@ const Tensor &ComputationGraph::get_gradient(VariableIndex i) {
                              ": backward was called for node " + std::to_string(s.loss) +
                              ", which comes before it");
   Held &held = hold(s.gradients, i, d);
-  check(vpps_gradient(s.raw, i, held.values.data(), held.values.size()));
+  if (!s.wanted.empty() && !s.wanted[i])
+    std::fill(held.values.begin(), held.values.end(), 0.f);
+  else
+    check(vpps_gradient(s.raw, i, held.values.data(), held.values.size()));
   return held.tensor;
 }
 
@@ -278,11 +212,17 @@ float ComputationGraph::train(vpps_handle *handle, VariableIndex loss) {
   // Values from before an update are not used again, so their pointers are read anew.
   if (s.updates != s.engine->updates)
     s.forget_from(0);
-  s.read_pointers(loss);
-  vpps_words w = s.pending();
+  if (own_nodes_up_to(loss) && (s.spent || s.evaluated == 0))
+    s.invalidate();
   float stale = 0;
-  check(vpps_fb(handle, s.raw, &w, loss, &stale));
-  s.sent();
+  if (!differentiate_own_nodes(s, loss, false, [&](const vpps_words &w, uint32_t node) {
+        return vpps_fb(handle, s.raw, &w, node, &stale);
+      })) {
+    s.read_pointers(loss);
+    vpps_words w = s.pending();
+    check(vpps_fb(handle, s.raw, &w, loss, &stale));
+    s.sent();
+  }
   s.forget_from(0);
   s.spent = true;
   mark_gradients(loss);
@@ -292,6 +232,7 @@ float ComputationGraph::train(vpps_handle *handle, VariableIndex loss) {
 
 void ComputationGraph::keep(vpps_handle *handle, VariableIndex i) {
   get_dimension(i);
+  state_->drop_beyond();
   check(vpps_handle_keep(handle, state_->raw, &i, 1));
 }
 

@@ -201,22 +201,14 @@ private:
 
 // ---- Node ------------------------------------------------------------------------
 
-std::string Node::as_string(const std::vector<std::string> &arg_names) const {
-  if (arg_names.size() < args.size())
-    throw std::invalid_argument("as_string: " + std::to_string(arg_names.size()) + " names for " +
-                                std::to_string(args.size()) + " arguments");
-  std::string text;
-  for (size_t at = 0; at < text_.size(); ++at) {
-    if (text_[at] != mark) {
-      text += text_[at];
-      continue;
-    }
-    const size_t end = text_.find(mark, at + 1);
-    text += arg_names[static_cast<size_t>(std::stoul(text_.substr(at + 1, end - at - 1)))];
-    at = end;
-  }
-  return text;
+namespace {
+void check_batch(const Node &node, const Tensor &fx) {
+  if (fx.d.bd != 1 && !node.supports_multibatch())
+    throw std::runtime_error("Node " + node.as_dummy_string() +
+                             " does not support batching but got fed batched tensor: its class " +
+                             node.name + " says so by supports_multibatch()");
 }
+} // namespace
 
 std::string Node::as_dummy_string() const {
   std::vector<std::string> names;
@@ -225,12 +217,61 @@ std::string Node::as_dummy_string() const {
   return as_string(names);
 }
 
+void Node::forward(const std::vector<const Tensor *> &xs, Tensor &fx) const {
+  check_batch(*this, fx);
+  forward_impl(xs, fx);
+}
+
+void Node::backward(const std::vector<const Tensor *> &xs, const Tensor &fx, const Tensor &dEdf,
+                    unsigned i, Tensor &dEdxi) const {
+  check_batch(*this, fx);
+  backward_impl(xs, fx, dEdf, i, dEdxi);
+}
+
+namespace {
+// A node that the engine executes.
+struct RecordedNode : Node {
+  std::string text; // of as_string, with marks for the arguments
+
+  Dim dim_forward(const std::vector<Dim> &) const override { return dim; }
+  std::string as_string(const std::vector<std::string> &arg_names) const override;
+  void forward_impl(const std::vector<const Tensor *> &, Tensor &) const override { refuse(); }
+  void backward_impl(const std::vector<const Tensor *> &, const Tensor &, const Tensor &, unsigned,
+                     Tensor &) const override {
+    refuse();
+  }
+  bool supports_multibatch() const override { return true; }
+
+private:
+  [[noreturn]] void refuse() const {
+    throw std::runtime_error(name + ": libvpps executes this node; ask the graph for its value");
+  }
+};
+} // namespace
+
+std::string RecordedNode::as_string(const std::vector<std::string> &arg_names) const {
+  if (arg_names.size() < args.size())
+    throw std::invalid_argument("as_string: " + std::to_string(arg_names.size()) + " names for " +
+                                std::to_string(args.size()) + " arguments");
+  std::string out;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != mark) {
+      out += text[at];
+      continue;
+    }
+    const size_t end = text.find(mark, at + 1);
+    out += arg_names[static_cast<size_t>(std::stoul(text.substr(at + 1, end - at - 1)))];
+    at = end;
+  }
+  return out;
+}
+
 // ---- NodeList --------------------------------------------------------------------
 
 struct NodeList::Read {
-  std::deque<Node> nodes;
-  std::vector<Node *> pointers;
-  size_t at = 0; // of the first word that was not read
+  std::deque<RecordedNode> nodes;
+  std::vector<Node *> pointers; // of all, the program's own among them
+  size_t at = 0;                // of the first word that was not read
   uint64_t rewinds = 0;
 };
 
@@ -251,18 +292,23 @@ const std::vector<Node *> &NodeList::all() const {
     read = Read();
     read.rewinds = recorder.rewinds;
   }
-  while (read.nodes.size() < recorder.count()) {
+  while (read.pointers.size() < recorder.count()) {
     const Recorder::Read r = recorder.read(read.at);
-    const uint32_t i = static_cast<uint32_t>(read.nodes.size());
+    const uint32_t i = static_cast<uint32_t>(read.pointers.size());
+    read.at = r.next;
+    if (OwnNode *own = recorder.own_node(i)) {
+      read.pointers.push_back(own->node.get());
+      continue;
+    }
     read.nodes.emplace_back();
-    Node &node = read.nodes.back();
+    RecordedNode &node = read.nodes.back();
     node.dim = recorder.dim(i);
     node.args.assign(r.args, r.args + r.nargs);
     node.name = vpps_op_name(r.op);
     node.device = default_device;
-    node.text_ = Writer(r, node.dim).write(node.name);
+    node.text = Writer(r, node.dim).write(node.name);
+    node.set_cg(recorder.graph);
     read.pointers.push_back(&node);
-    read.at = r.next;
   }
   return read.pointers;
 }

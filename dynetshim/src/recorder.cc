@@ -1,6 +1,7 @@
 // Interning of dims, the memory of shape answers, and reading of pointers.
 #include "recorder.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
 
@@ -70,13 +71,15 @@ void Recorder::open(ComputationGraph *g, unsigned graph_id) {
   shown.clear();
   patches.resize(0);
   uses.resize(0);
+  own_nodes.clear();
 }
 
 void Recorder::close() { open(nullptr, 0); }
 
 Mark Recorder::mark() const {
-  Mark m = {words.size(),   node_dims.size(), inputs.size(),
-            patches.size(), uses.size(),      graph->parameter_nodes.size()};
+  Mark m = {words.size(),    node_dims.size(), inputs.size(),
+            patches.size(),  uses.size(),      graph->parameter_nodes.size(),
+            own_nodes.size()};
   return m;
 }
 
@@ -88,6 +91,8 @@ void Recorder::rewind(const Mark &m) {
   patches.resize(m.patches);
   uses.resize(m.uses);
   graph->parameter_nodes.resize(m.trainable);
+  while (own_nodes.size() > m.own)
+    own_nodes.pop_back();
 }
 
 void Recorder::evaluate(VariableIndex i) { graph->node_added(i); }
@@ -275,6 +280,21 @@ Recorder::Read Recorder::read(size_t at) const {
   w = r.attributes + static_cast<uint32_t>(vpps_op_attrs(r.op));
   r.next = static_cast<size_t>(w - words.data());
   return r;
+}
+
+size_t Recorder::words_of(uint32_t nodes) const {
+  if (nodes == count())
+    return words.size();
+  size_t at = 0;
+  for (uint32_t i = 0; i < nodes; ++i)
+    at = read(at).next;
+  return at;
+}
+
+OwnNode *Recorder::own_node(VariableIndex i) {
+  const auto at = std::lower_bound(own_nodes.begin(), own_nodes.end(), i,
+                                   [](const OwnNode &n, VariableIndex k) { return n.i < k; });
+  return at != own_nodes.end() && at->i == i ? &*at : nullptr;
 }
 
 void Recorder::patch(uint32_t first, uint32_t last) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "buffer.h"
@@ -31,10 +32,19 @@ struct Use {
   enum Kind { Dense, Row, Rows } kind;
 };
 
+// A node of the program's own class. The engine is told of an input, whose values the class
+// computes.
+struct OwnNode {
+  std::unique_ptr<Node> node;
+  VariableIndex i;          // its number
+  std::vector<float> value; // once it is evaluated
+  std::vector<char> aux;    // what node->aux_mem points to
+};
+
 // How much of a graph there is; a graph goes back to one at revert() and when a
 // function that adds two nodes fails at the second.
 struct Mark {
-  size_t words, nodes, inputs, patches, uses, trainable;
+  size_t words, nodes, inputs, patches, uses, trainable, own;
 };
 
 class Recorder {
@@ -135,6 +145,9 @@ public:
     size_t next; // where the next node's words begin
   };
   Read read(size_t at) const;
+  size_t words_of(uint32_t nodes) const; // how many words the first nodes have
+  // The program's own node of that number; null: it is none.
+  OwnNode *own_node(VariableIndex i);
   uint64_t rewinds; // how often nodes were taken back
 
   ComputationGraph *graph;
@@ -153,6 +166,7 @@ public:
   std::deque<Dim> shown; // the same dims, at addresses that stay
   Buffer<Patch> patches;
   Buffer<Use> uses;
+  std::deque<OwnNode> own_nodes; // ascending; at addresses that stay
 
 private:
   struct Known { // an answer of the shape rules

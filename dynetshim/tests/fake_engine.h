@@ -217,6 +217,9 @@ vpps_status vpps_value(vpps_graph *graph, const vpps_words *words, uint32_t node
 vpps_status vpps_backward(vpps_graph *graph, const vpps_words *words, uint32_t, int) {
   return take(graph, words, "backward");
 }
+vpps_status vpps_node_gradients(vpps_graph *graph, const vpps_words *words, uint32_t) {
+  return take(graph, words, "node gradients");
+}
 vpps_status vpps_gradient(vpps_graph *, uint32_t node, float *to, size_t count) {
   for (size_t i = 0; i < count; ++i)
     to[i] = -static_cast<float>(node);

@@ -62,6 +62,7 @@ type Request struct {
 	Copy     bool     // parameter nodes keep a copy of their value (the graph outlives the call)
 	Backward bool
 	Full     bool     // gradients also of nodes without parameters
+	Nodes    bool     // gradients of nodes alone: parameters keep theirs; with Copy
 	Apart    bool     // evaluate equal nodes each by itself
 	Wide     Wideness // from when on work is divided; zero: as is usual
 	Update   *Apply   // apply gradients at the end

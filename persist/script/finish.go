@@ -14,6 +14,9 @@ func (b *Builder) formParameters() {
 	level := b.maxLevel + 1
 	b.formOuter(level)
 	b.planLibrary(level)
+	if b.r.Nodes {
+		return
+	}
 	dense, rows := level, level
 	if b.r.Copy && len(b.outers) > 0 {
 		dense++ // outer products are sources, too

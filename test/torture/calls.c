@@ -53,6 +53,7 @@
   F(forward, 8)                                                                                    \
   F(value, 8)                                                                                      \
   F(backward, 4)                                                                                   \
+  F(node_gradients, 4)                                                                             \
   F(gradient, 30)                                                                                  \
   F(graph_truncate, 10)                                                                            \
   F(graph_invalidate, 4)                                                                           \
@@ -650,6 +651,10 @@ static vpps_status value(Thread *t, vpps_graph *g, const vpps_words *w, uint32_t
 static vpps_status backward(Thread *t, vpps_graph *g, const vpps_words *w, uint32_t node) {
   return vpps_backward(g, w, node, (int)below(t, 2));
 }
+static vpps_status node_gradients(Thread *t, vpps_graph *g, const vpps_words *w, uint32_t node) {
+  (void)t;
+  return vpps_node_gradients(g, w, node);
+}
 static vpps_status fb(Thread *t, vpps_graph *g, const vpps_words *w, uint32_t node) {
   float stale;
   return vpps_fb(any(t, HANDLE), g, w, node, one_in(t, 4) ? NULL : &stale);
@@ -657,6 +662,7 @@ static vpps_status fb(Thread *t, vpps_graph *g, const vpps_words *w, uint32_t no
 static int call_forward(Thread *t) { return with_words(t, 1, forward); }
 static int call_value(Thread *t) { return with_words(t, 1, value); }
 static int call_backward(Thread *t) { return with_words(t, 1, backward); }
+static int call_node_gradients(Thread *t) { return with_words(t, 1, node_gradients); }
 static int call_fb(Thread *t) { return with_words(t, 0, fb); }
 static int call_gradient(Thread *t) {
   Shadow *s = any_own(t);

@@ -13,9 +13,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "dynet/dim.h"
@@ -38,26 +41,90 @@ int get_number_of_active_graphs();
 /// The id of the graph made last, 0 if there was none.
 unsigned get_current_graph_id();
 
-/// A node as cg.nodes shows it. The nodes themselves are recorded words: changes here count for
-/// nothing. What DyNet's node classes have beyond this is not here.
-struct Node {
-  Dim dim;                         ///< the shape
-  std::vector<VariableIndex> args; ///< the nodes it is computed from
-  std::string name;                ///< the name of DyNet's class. Not DyNet's
-  Device *device;                  ///< the only device
+/// DyNet's memory of which operations can be batched, which is by name only here.
+struct SigMap;
 
-  /// The number of arguments.
-  unsigned arity() const { return static_cast<unsigned>(args.size()); }
+/// A node: one that the library executes, as cg.nodes shows it, or an object of a program's own
+/// class, which ComputationGraph::add_function adds. A class of a program has a constructor that
+/// hands its first argument, a list of nodes, to Node's, and it defines dim_forward, as_string,
+/// forward_impl and backward_impl. These four run on the thread that calls the graph, and what they
+/// throw reaches the caller. All tensors are on the host. Changes to a node of the library count
+/// for nothing.
+struct Node {
+  virtual ~Node() {}
+
+  /// The shape of the value, from the arguments' shapes. add_function calls it once. It throws
+  /// std::invalid_argument if they do not fit. A node of the library returns its shape.
+  virtual Dim dim_forward(const std::vector<Dim> &xs) const = 0;
   /// The node as text, such as "v0 + v1", with names for the arguments: as DyNet writes it, with a
   /// parameter's number in place of its address. Fewer names than arguments:
   /// std::invalid_argument.
-  std::string as_string(const std::vector<std::string> &arg_names) const;
+  virtual std::string as_string(const std::vector<std::string> &args) const = 0;
   /// as_string() with x0, x1, ... for the arguments.
-  std::string as_dummy_string() const;
+  virtual std::string as_dummy_string() const;
+  /// How many bytes aux_mem points to, from a call of forward_impl to backward_impl.
+  virtual size_t aux_storage_size() const { return 0; }
+  /// Computes the value fx, dim.size() floats that hold anything, from the arguments' values. It
+  /// may also point fx.v to an argument's. A node of the library: std::runtime_error.
+  virtual void forward_impl(const std::vector<const Tensor *> &xs, Tensor &fx) const = 0;
+  /// Adds to dEdxi the gradient of argument i, where dEdf is that of the value fx. It is called
+  /// only for arguments whose gradient is wanted. A node of the library: std::runtime_error.
+  virtual void backward_impl(const std::vector<const Tensor *> &xs, const Tensor &fx,
+                             const Tensor &dEdf, unsigned i, Tensor &dEdxi) const = 0;
+  /// Whether forward_impl and backward_impl take a value with a batch. If not, such a value is
+  /// std::runtime_error from the call that evaluates it.
+  virtual bool supports_multibatch() const { return false; }
+  /// Counts for nothing: there is one device.
+  virtual bool supports_multidevice() const { return false; }
+  /// Calls forward_impl, unless the value has a batch that the class does not support.
+  virtual void forward(const std::vector<const Tensor *> &xs, Tensor &fx) const final;
+  /// Calls backward_impl, unless the value has a batch that the class does not support.
+  virtual void backward(const std::vector<const Tensor *> &xs, const Tensor &fx, const Tensor &dEdf,
+                        unsigned i, Tensor &dEdxi) const final;
+  ///@{
+  /// How DyNet batches nodes of a class. Nothing calls these.
+  virtual int autobatch_sig(const ComputationGraph &, SigMap &) const { return 0; }
+  virtual std::vector<int> autobatch_concat(const ComputationGraph &) const {
+    return std::vector<int>();
+  }
+  virtual Node *autobatch_pseudo_node(const ComputationGraph &,
+                                      const std::vector<VariableIndex> &) const {
+    return nullptr;
+  }
+  virtual void autobatch_reshape(const ComputationGraph &, const std::vector<VariableIndex> &,
+                                 const std::vector<int> &, std::vector<const Tensor *> &,
+                                 Tensor &) const {}
+  ///@}
+
+  /// The number of arguments.
+  unsigned arity() const { return static_cast<unsigned>(args.size()); }
+  /// Notes the graph, as add_function does.
+  void set_cg(ComputationGraph *graph) { cg_ = graph; }
+  /// The graph that the node is in.
+  ComputationGraph *get_cg() const { return cg_; }
+
+  std::vector<VariableIndex> args;  ///< the nodes it is computed from
+  Dim dim;                          ///< the shape, which add_function fills in
+  Device *device;                   ///< the only device
+  mutable void *aux_mem;            ///< aux_storage_size() bytes, null if that is 0
+  bool has_cuda_implemented = true; ///< counts for nothing: programs' own nodes run on the host
+  std::string name;                 ///< the name of the class. Not DyNet's
+
+protected:
+  ///@{
+  /// A node with these arguments, which is in no graph yet.
+  Node() : device(nullptr), aux_mem(nullptr), cg_(nullptr) {}
+  explicit Node(const std::initializer_list<VariableIndex> &a)
+      : args(a), device(nullptr), aux_mem(nullptr), cg_(nullptr) {}
+  explicit Node(const std::initializer_list<VariableIndex> &a, Device *its_device)
+      : args(a), device(its_device), aux_mem(nullptr), cg_(nullptr) {}
+  template <typename T>
+  explicit Node(const T &c)
+      : args(c.begin(), c.end()), device(nullptr), aux_mem(nullptr), cg_(nullptr) {}
+  ///@}
 
 private:
-  friend class NodeList;
-  std::string text_; // of as_string, with marks for the arguments
+  ComputationGraph *cg_;
 };
 
 /// The nodes of the present graph, in order. Each is read from the recorded words when it is first
@@ -143,6 +210,32 @@ public:
   VariableIndex add_const_lookup(LookupParameter p, const std::vector<unsigned> *pindices);
   ///@}
 
+  ///@{
+  /// Adds a node of a program's own class, made as Function(arguments, side...), and returns its
+  /// number. The graph owns the node. arguments: numbers of nodes, in a list or a container. One
+  /// that the graph lacks, and what the class's constructor or dim_forward throws, leave the graph
+  /// as it was.
+  template <class Function, typename... Side>
+  VariableIndex add_function(const std::initializer_list<VariableIndex> &arguments,
+                             Side &&...side) {
+    return add_function_node(new Function(arguments, std::forward<Side>(side)...));
+  }
+  template <class Function, typename... Side>
+  VariableIndex add_function(Device *device, const std::initializer_list<VariableIndex> &arguments,
+                             Side &&...side) {
+    return add_function_node(new Function(arguments, std::forward<Side>(side)...), device);
+  }
+  template <class Function, typename T, typename... Side>
+  typename std::enable_if<!std::is_pointer<T>::value, VariableIndex>::type
+  add_function(const T &arguments, Side &&...side) {
+    return add_function_node(new Function(arguments, std::forward<Side>(side)...));
+  }
+  template <class Function, typename T, typename... Side>
+  VariableIndex add_function(Device *device, const T &arguments, Side &&...side) {
+    return add_function_node(new Function(arguments, std::forward<Side>(side)...), device);
+  }
+  ///@}
+
   /// Drops all nodes; the graph keeps its id. Batches in flight are not disturbed.
   void clear();
   /// Evaluates all nodes and remembers how many there are.
@@ -218,6 +311,7 @@ private:
   ComputationGraph(const ComputationGraph &);
   ComputationGraph &operator=(const ComputationGraph &);
   void open();
+  VariableIndex add_function_node(Node *made, Device *device = nullptr);
   void node_added(VariableIndex i);
   const Tensor &fetch(VariableIndex i);
 
