@@ -9,6 +9,9 @@
 #include "dynet/dynet.h"
 #include "dynet/expr.h"
 #include "dynet/grad-check.h"
+#include "dynet/nodes-def-macros.h"
+#include "dynet/nodes-impl-macros.h"
+#include "dynet/tensor-eigen.h"
 #include "dynet/training.h"
 #include "vpps/vpps.hpp"
 
@@ -502,6 +505,12 @@ TEST(nodes_and_texts) {
   near(values(Expression(&cg, cg.add_function<Swish>(default_device, {x.i}))), values(y));
 }
 
+TEST(texts_of_lists_and_vectors) {
+  EQUAL(print_vecs(std::vector<std::vector<int>>{{1, 2}, {3}}), "[[1,2],[3]]");
+  CHECK(LooksLikeVector({3}) && LooksLikeVector({3, 1}) && !LooksLikeVector({1, 3}));
+  CHECK(!LooksLikeVector(Dim()));
+}
+
 TEST(nodes_are_computed_at_once_if_asked_to) {
   ComputationGraph cg;
   cg.set_immediate_compute(true);
@@ -539,6 +548,70 @@ TEST(a_value_may_be_an_argument_itself) {
   Expression x = input(cg, {2}, {1, 2}), y = odd(x * 2.f, points);
   near(values(y + 1.f), {3, 5});
 }
+
+#ifdef DYNET_HAS_EIGEN
+namespace {
+// tanh, written as DyNet's own classes are.
+struct EigenTanh : public Node {
+  explicit EigenTanh(const std::initializer_list<VariableIndex> &a) : Node(a) {}
+  bool supports_multibatch() const override { return true; }
+  DYNET_NODE_DEFINE_DEV_IMPL()
+};
+Dim EigenTanh::dim_forward(const std::vector<Dim> &xs) const { return xs[0]; }
+std::string EigenTanh::as_string(const Texts &n) const { return "tanh" + print_vec(n); }
+template <class D>
+void EigenTanh::forward_dev_impl(const D &dev, const Tensors &xs, Tensor &fx) const {
+  tvec(fx).device(*dev.edevice) = tvec(*xs[0]).tanh();
+}
+template <class D>
+void EigenTanh::backward_dev_impl(const D &dev, const Tensors &, const Tensor &fx,
+                                  const Tensor &dEdf, unsigned, Tensor &dEdxi) const {
+  const auto y = tb<1>(fx);
+  tb<1>(dEdxi).device(*dev.edevice) += tb<1>(dEdf) * (y.constant(1) - y.square());
+}
+DYNET_NODE_INST_DEV_IMPL(EigenTanh)
+} // namespace
+
+TEST(a_class_computes_by_eigen) {
+  Learner m, n;
+  for (bool owns : {false, true}) {
+    Learner &l = owns ? n : m;
+    ComputationGraph cg;
+    Expression x = lookup(cg, l.words, std::vector<unsigned>{1, 2});
+    Expression y = owns ? Expression(&cg, cg.add_function<EigenTanh>({x.i})) : tanh(x);
+    if (owns)
+      EQUAL(cg.nodes[y.i]->as_dummy_string(), "tanh[x0]");
+    cg.backward(sum_batches(squared_norm(y)));
+  }
+  near(n.gradients(), m.gradients());
+}
+
+TEST(eigen_sees_tensors) {
+  Floats v = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
+  Tensor x(Dim({3, 2}, 2), v.data(), default_device, DeviceMempool::FXS);
+  const Tensor c(Dim({3, 4}), v.data(), default_device, DeviceMempool::FXS);
+  EQUAL(mat(c)(1, 3), 11);
+  EQUAL(vec(x)(7), 8);
+  EQUAL(tvec(c)(11), 12);
+  EQUAL(tbvec(x)(1, 1), 8);
+  EQUAL(t<2>(c)(0, 1), 4);
+  EQUAL(t<3>(c)(0, 1, 0), 4);
+  EQUAL(tb<2>(x)(2, 0, 1), 9);
+  EQUAL(tb<3>(x)(2, 0, 0, 1), 9);
+  EQUAL(batch_matrix(x, 1)(0, 1), 10);
+  EQUAL(batch_matrix(c, 5)(0, 1), 4);
+  EQUAL(rowcol_matrix(x)(5, 1), 12);
+  EQUAL(colbatch_matrix(x)(0, 3), 10);
+  t<2>(const_cast<Tensor &>(c))(0, 0) = 100;
+  EQUAL(v[0], 100);
+  THROWS(std::invalid_argument, "batch", mat(x));
+  THROWS(std::invalid_argument, "batch", t<2>(x));
+  THROWS(std::invalid_argument, "2 axes seen as one of 1", t<1>(c));
+  THROWS(std::invalid_argument, "2 axes seen as one of 1", tb<1>(x));
+  const Tensor one(Dim({1}), v.data(), default_device, DeviceMempool::FXS);
+  EQUAL(t<0>(one)(), 100);
+}
+#endif
 
 TEST(exceptions_of_a_class_reach_the_caller) {
   Learner m;
