@@ -1,6 +1,6 @@
 /// \file
 /// Eigen's view of tensors, for programs that have Eigen (a compiler's option -I names its folder,
-/// or it is in eigen3 of the system's headers). Without Eigen this header is tensor.h alone. All
+/// or it is in eigen3 of the system's headers). Without Eigen the functions cannot be called. All
 /// maps are over the tensor's memory, which stays its owner's.
 #ifndef DYNET_TENSOR_EIGEN_H
 #define DYNET_TENSOR_EIGEN_H
@@ -11,19 +11,19 @@
 
 #include "dynet/tensor.h"
 
-#ifndef __has_include
-#define __has_include(x) 1
-#endif
+/// \cond
+#if defined(__has_include)
 #if __has_include(<unsupported/Eigen/CXX11/Tensor>)
 #define DYNET_HAS_EIGEN 1
 #include <Eigen/Eigen>
 #include <unsupported/Eigen/CXX11/Tensor>
 #elif __has_include(<eigen3/unsupported/Eigen/CXX11/Tensor>)
-/// Defined if the functions below are there.
 #define DYNET_HAS_EIGEN 1
 #include <eigen3/Eigen/Eigen>
 #include <eigen3/unsupported/Eigen/CXX11/Tensor>
 #endif
+#endif
+/// \endcond
 
 #ifdef DYNET_HAS_EIGEN
 namespace dynet {
@@ -133,6 +133,23 @@ inline Eigen::Map<Eigen::MatrixXf> colbatch_matrix(Tensor &x) {
 inline const Eigen::Map<Eigen::MatrixXf> colbatch_matrix(const Tensor &x) {
   return Eigen::Map<Eigen::MatrixXf>(x.v, x.d.rows(), x.d.cols() * x.d.bd);
 }
+///@}
+
+} // namespace dynet
+#else
+namespace dynet {
+
+///@{
+/// Without Eigen these cannot be called.
+template <int Order> void t(const Tensor &) = delete;
+template <int Order> void tb(const Tensor &) = delete;
+void mat(const Tensor &) = delete;
+void vec(const Tensor &) = delete;
+void tvec(const Tensor &) = delete;
+void tbvec(const Tensor &) = delete;
+void batch_matrix(const Tensor &, unsigned) = delete;
+void rowcol_matrix(const Tensor &) = delete;
+void colbatch_matrix(const Tensor &) = delete;
 ///@}
 
 } // namespace dynet
