@@ -196,11 +196,6 @@ void compare_step(size_t n, const step &s, const record &after) {
 } // namespace
 
 void run_builder(const record &r) {
-#ifndef VPPS_BUNDLED_DYNET
-  // The builder of an installed DyNet makes nodes of another class than the bundled one's.
-  if (r.has("ln_lstm") && r.natural("ln_lstm") != 0)
-    throw not_implemented();
-#endif
   ParameterCollection m;
   const std::unique_ptr<RNNBuilder> b = make_builder(r, m);
   set_values(m.parameters_list(), r.all("param"), set_parameter);

@@ -3,6 +3,7 @@
 // not carry, as the number of labels.
 #include "dynet/expr.h"
 
+#include <cmath>
 #include <stdexcept>
 #include <string>
 
@@ -838,15 +839,21 @@ Expression block_dropout(const Expression &x, real p) {
 // ---- LSTM ----------------------------------------------------------------------
 
 namespace {
-Expression gates(uint32_t op, const std::vector<Expression> &x, const std::vector<Expression> &rest,
+// rest: h, Wx, Wh, b and, with dropout, masks.
+Expression gates(uint32_t op, const std::vector<Expression> &x, std::vector<Expression> rest,
                  real weightnoise_std) {
-  if (weightnoise_std != 0)
-    throw std::invalid_argument("vanilla_lstm_gates: weightnoise_std must be 0 (weight noise is "
-                                "not implemented)");
+  if (!(weightnoise_std >= 0 && std::isfinite(weightnoise_std)))
+    throw std::invalid_argument("vanilla_lstm_gates: weightnoise_std must be a deviation of 0 or "
+                                "more");
+  recorder.own(rest[0]);
+  Undo undo;
+  if (weightnoise_std > 0)
+    for (size_t k = 1; k <= 3; ++k)
+      rest[k] = noise(rest[k], weightnoise_std);
   std::vector<Expression> all(x);
   all.insert(all.end(), rest.begin(), rest.end());
   uint32_t forget_bias = float_bits(1.f);
-  return recorder.node(op, all.data(), all.size(), &forget_bias, 1);
+  return undo.done(recorder.node(op, all.data(), all.size(), &forget_bias, 1));
 }
 } // namespace
 

@@ -13,13 +13,6 @@ namespace {
 enum { WX, WH, B, MASK_X, MASK_H };                      // of a layer's params
 enum { GAIN_H, BIAS_H, GAIN_X, BIAS_X, GAIN_C, BIAS_C }; // of its ln_params
 
-// gain.(x - mean)/deviation + bias over all elements of a batch element.
-Expression normalised(const Expression &x, const Expression &gain, const Expression &bias) {
-  const Expression centred = x - mean_elems(x);
-  const Expression deviation = sqrt(mean_elems(square(centred)));
-  return bias + cmult(gain, cdiv(centred, deviation));
-}
-
 } // namespace
 
 VanillaLSTMBuilder::VanillaLSTMBuilder()
@@ -103,9 +96,9 @@ Expression VanillaLSTMBuilder::add_input_impl(int prev, const Expression &x) {
     Expression all;
     if (ln_lstm) {
       const std::vector<Expression> &n = ln_param_vars[l];
-      all = p[B] + normalised(p[WX] * in, n[GAIN_X], n[BIAS_X]);
+      all = p[B] + layer_norm(p[WX] * in, n[GAIN_X], n[BIAS_X]);
       if (has_prev)
-        all = all + normalised(p[WH] * h_prev, n[GAIN_H], n[BIAS_H]);
+        all = all + layer_norm(p[WH] * h_prev, n[GAIN_H], n[BIAS_H]);
     } else {
       all = has_prev ? affine_transform({p[B], p[WX], in, p[WH], h_prev})
                      : affine_transform({p[B], p[WX], in});
@@ -122,7 +115,7 @@ Expression VanillaLSTMBuilder::add_input_impl(int prev, const Expression &x) {
     else
       ct[l] = added;
     const Expression shown =
-        ln_lstm ? normalised(ct[l], ln_param_vars[l][GAIN_C], ln_param_vars[l][BIAS_C]) : ct[l];
+        ln_lstm ? layer_norm(ct[l], ln_param_vars[l][GAIN_C], ln_param_vars[l][BIAS_C]) : ct[l];
     in = ht[l] = cmult(o, tanh(shown));
   }
   return made(ct, ht);
@@ -230,18 +223,16 @@ Expression CompactVanillaLSTMBuilder::add_input_impl(int prev, const Expression 
   std::vector<Expression> ht(layers), ct(layers);
   Expression in = x;
   for (unsigned l = 0; l < layers; ++l) {
-    std::vector<Expression> p = param_vars[l];
+    const std::vector<Expression> &p = param_vars[l];
     Expression h_prev, c_prev;
     if (!before(prev, l, h_prev, c_prev)) {
       h_prev = zeros(*_cg, Dim({hid}, batch));
       c_prev = zeros(*_cg, Dim({hid}, batch));
     }
-    if (weightnoise_std > 0)
-      for (Expression &weight : p)
-        weight = noise(weight, weightnoise_std);
-    Expression gates = dropping() ? vanilla_lstm_gates_dropout(in, h_prev, p[WX], p[WH], p[B],
-                                                               masks[l][0], masks[l][1])
-                                  : vanilla_lstm_gates(in, h_prev, p[WX], p[WH], p[B]);
+    Expression gates = dropping()
+                           ? vanilla_lstm_gates_dropout(in, h_prev, p[WX], p[WH], p[B], masks[l][0],
+                                                        masks[l][1], weightnoise_std)
+                           : vanilla_lstm_gates(in, h_prev, p[WX], p[WH], p[B], weightnoise_std);
     ct[l] = vanilla_lstm_c(c_prev, gates);
     in = ht[l] = vanilla_lstm_h(ct[l], gates);
   }

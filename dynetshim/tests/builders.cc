@@ -217,6 +217,15 @@ TEST(weight_noise_changes_weights_around_their_values) {
   lstm.set_weightnoise(0);
   CHECK(distance(two_steps(lstm), quiet) == 0);
   THROWS(std::invalid_argument, "0 or more", lstm.set_weightnoise(-1));
+  ComputationGraph cg;
+  Expression x = input(cg, {1}, {1}), zero = zeros(cg, {4, 1}), bias = zeros(cg, {4});
+  Expression noisy = vanilla_lstm_gates(x, x, zero, zero, bias, 1e-3f);
+  const float moved = std::fabs(as_vector(noisy.value())[3]); // tanh of noise
+  CHECK(moved > 0 && moved < 1e-2f);
+  const size_t nodes = cg.nodes.size();
+  THROWS(std::invalid_argument, "0 or more", vanilla_lstm_gates(x, x, zero, zero, bias, -1));
+  THROWS(std::invalid_argument, "", vanilla_lstm_gates(bias, x, zero, zero, bias, 1));
+  EQUAL(cg.nodes.size(), nodes);
 }
 
 TEST(trees_are_added_children_first) {

@@ -129,6 +129,8 @@ static void of_graphs(Model m) {
   FAILS(VPPS_ERR_ARGUMENT, "node 4 of a graph of 4", vpps_forward(graph, &l.words, 4, 1));
   FAILS(VPPS_ERR_ARGUMENT, "1 elements, room for 2", vpps_value(graph, &l.words, 3, v, 2));
   FAILS(VPPS_ERR_ARGUMENT, "scalar", vpps_backward(graph, &l.words, 2, 0));
+  FAILS(VPPS_ERR_ARGUMENT, "scalar", vpps_node_gradients(graph, &l.words, 2));
+  FAILS(VPPS_ERR_ARGUMENT, "NULL", vpps_node_gradients(NULL, &l.words, 3));
   /* All of these left the graph empty: its words may still be sent. */
   CHECK(vpps_value(graph, &l.words, 3, v, 1) == VPPS_OK && v[0] == 11);
   FAILS(VPPS_ERR_STATE, "no backward", vpps_gradient(graph, 0, v, 2));

@@ -276,6 +276,7 @@ static void of_a_closed_engine(Model m) {
   CLOSED(vpps_forward(o.graph, NULL, 3, 1));
   CLOSED(vpps_value(o.graph, NULL, 3, v, 1));
   CLOSED(vpps_backward(o.graph, NULL, 3, 0));
+  CLOSED(vpps_node_gradients(o.graph, NULL, 3));
   CLOSED(vpps_gradient(o.graph, 3, v, 1));
   CLOSED(vpps_graph_truncate(o.graph, 0));
   CLOSED(vpps_graph_invalidate(o.graph, 0));

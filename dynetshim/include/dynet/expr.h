@@ -532,7 +532,7 @@ Expression block_dropout(const Expression &x, real p);
 
 /// The gates of an LSTM step: Wx*x + Wh*h + b with functions applied, in four parts of H rows: i, f
 /// (with 1 added first) and o logistic, g tanh. x_t {I}xB, h_tm1 {H}xB, Wx {4H,I}, Wh {4H,H}, b
-/// {4H} -> {4H}xB. weightnoise_std must be 0.
+/// {4H} -> {4H}xB. weightnoise_std: noise() of this deviation is added to Wx, Wh and b first.
 Expression vanilla_lstm_gates(const Expression &x_t, const Expression &h_tm1, const Expression &Wx,
                               const Expression &Wh, const Expression &b,
                               real weightnoise_std = 0.f);
