@@ -60,7 +60,6 @@ void ComputationGraph::checkpoint() {
 void ComputationGraph::revert() {
   if (state_->checkpoints.empty())
     return;
-  state_->drop_beyond();
   Mark m = state_->checkpoints.back();
   uint32_t nodes = static_cast<uint32_t>(m.nodes);
   check(vpps_graph_truncate(state_->raw, nodes));
@@ -232,7 +231,6 @@ float ComputationGraph::train(vpps_handle *handle, VariableIndex loss) {
 
 void ComputationGraph::keep(vpps_handle *handle, VariableIndex i) {
   get_dimension(i);
-  state_->drop_beyond();
   check(vpps_handle_keep(handle, state_->raw, &i, 1));
 }
 

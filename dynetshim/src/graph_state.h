@@ -109,7 +109,6 @@ struct GraphState {
     return held.tensor;
   }
   void invalidate() {
-    drop_beyond();
     if (sent_nodes > 0)
       check(vpps_graph_invalidate(raw, 0));
     forget_from(0);

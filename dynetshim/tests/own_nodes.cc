@@ -340,6 +340,54 @@ TEST(a_long_chain) {
   near(both, twice);
 }
 
+TEST(an_own_node_waits_for_all_that_is_above_it) {
+  Learner models[2];
+  for (bool owns : {false, true}) {
+    ComputationGraph cg;
+    Expression a = swish(parameter(cg, models[owns].b), 1, owns), beside = a * 2.f;
+    Expression deep = swish(swish(a, 1, owns), 1, owns);
+    cg.backward(sum_elems(cmult(deep, beside)));
+  }
+  near(models[1].gradients(), models[0].gradients());
+}
+
+TEST(what_backward_leaves_is_taken_back) {
+  Learner models[2];
+  Floats seen[2];
+  for (bool owns : {false, true}) {
+    Learner &m = models[owns];
+    SimpleSGDTrainer trainer(m.m, 0.1f);
+    vpps::handle hndl(m.m, trainer);
+    ComputationGraph cg;
+    Expression x = parameter(cg, m.b), y = swish(x, 1, owns), loss = sum_elems(y);
+    cg.checkpoint();
+    Expression z = swish(y * 3.f, 1, owns);
+    values(z);
+    cg.invalidate();
+    cg.backward(sum_elems(y)); // behind z
+    cg.revert();
+    cg.backward(loss);
+    cg.invalidate();
+    cg.checkpoint();
+    tanh(z = swish(y, 2, owns));
+    cg.invalidate();
+    cg.backward(loss); // before all that the checkpoint has
+    cg.revert();
+    Expression kept = swish(y + 1.f, 1, owns), other = sum_elems(kept + y);
+    cg.backward(loss);
+    hndl.keep(kept);
+    hndl.fb(m.m, cg, other);
+    seen[owns] = values(kept);
+    seen[owns].push_back(hndl.sync_get_latest_loss());
+    cg.backward(other); // with the parameters of now
+    for (float g : gradient(y))
+      seen[owns].push_back(g);
+  }
+  near(seen[1], seen[0]);
+  near(models[1].parameters(), models[0].parameters());
+  near(models[1].gradients(), models[0].gradients());
+}
+
 TEST(training_is_that_of_built_in_functions) {
   for (bool fused : {false, true}) {
     Learner models[2];
