@@ -1,0 +1,48 @@
+// Package comm is how engines that train one model together exchange numbers. Each of them is a rank of a group.
+// Communicator is what an engine asks of the transport; Local connects the ranks of one process.
+package comm
+
+import "errors"
+
+// Communicator is one rank's place in a group. All ranks make the same calls in the same order, each from one
+// goroutine at a time; Rank, Size and Abort may be called from any.
+//
+// A call ends on every rank, at the latest when the group's patience is over: with success on all, or with an error.
+// After an error the group is broken: every later call on every rank reports the first one. What a call was to
+// change is then undefined on the ranks that were in it, so callers give it copies.
+type Communicator interface {
+	// Rank is this one's number, from 0 on.
+	Rank() int
+	// Size is how many ranks there are.
+	Size() int
+	// AllReduce replaces each element by its sum over all ranks. All give equally many. The sums are the same bits
+	// on every rank, and do not depend on who arrives first.
+	AllReduce(x []float32) error
+	// Broadcast replaces the elements by those of rank from. All give equally many and name the same rank.
+	Broadcast(x []float32, from int) error
+	// AllGather returns what each rank has given, by rank; ranks may give different numbers of words. The result is
+	// the caller's.
+	AllGather(mine []uint32) ([][]uint32, error)
+	// Barrier returns when all ranks have called it.
+	Barrier() error
+	// Abort breaks the group: calls that wait, and later ones, report that this rank has aborted and why. The first
+	// reason counts.
+	Abort(why error)
+}
+
+// Kinds of errors.
+var (
+	ErrAbsent   = errors.New("a rank did not arrive in time")
+	ErrAborted  = errors.New("a rank has aborted")
+	ErrDiffers  = errors.New("ranks make different calls")
+	ErrArgument = errors.New("wrong argument")
+)
+
+// kindError is one of them with its text.
+type kindError struct {
+	kind error
+	text string
+}
+
+func (e *kindError) Error() string { return e.text }
+func (e *kindError) Unwrap() error { return e.kind }
