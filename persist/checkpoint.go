@@ -482,6 +482,7 @@ func (s *staged) stageTrainer(e *Engine, r *sectionReader, to *Contents) error {
 
 // load changes everything. Only a device that is lost stops it.
 func (e *Engine) load(s *staged, to *Contents) error {
+	e.set()
 	for k, id := range to.IDs {
 		if err := e.loadParameter(&e.params[id], &s.params[k]); err != nil {
 			return err

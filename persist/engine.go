@@ -48,6 +48,8 @@ type Engine struct {
 	params      []parameter
 	views       []script.Param // params as lowering sees them, same index
 	collections []Collection
+	trainers    []*Trainer // that are not closed, by age
+	ranks       *ranks     // the group that trains together, nil: the engine trains alone
 	graphs      map[*Graph]struct{}
 	recordings  []*recording         // of closed graphs
 	used        [isa.Segments]uint64 // floats handed out, those in free included
@@ -185,6 +187,7 @@ func (e *Engine) Close() {
 	}
 	e.tellAtEnd()
 	e.closed = true
+	e.leaveGroup()
 	e.exec.Wait()
 	e.exec.Close()
 	e.timeline.close()
@@ -224,6 +227,7 @@ func (e *Engine) NewCollection(lambda float32) (uint32, error) {
 		return 0, wrong(ErrArgument, "weight decay %g: it must be in [0, 1)", lambda)
 	}
 	e.collections = append(e.collections, Collection{lambda, 1})
+	e.set()
 	return uint32(len(e.collections) - 1), nil
 }
 
@@ -235,6 +239,7 @@ func (e *Engine) SetLambda(c uint32, lambda float32) error {
 		return wrong(ErrArgument, "collection %d of %d, weight decay %g (it must be in [0, 1))", c, len(e.collections), lambda)
 	}
 	e.collections[c].Lambda = lambda
+	e.set()
 	return nil
 }
 
@@ -262,16 +267,22 @@ func (e *Engine) ready(unread int) error {
 	if err := e.settle(unread); err != nil {
 		return err
 	}
-	if e.unplanned && (e.exec.Traits().Replans || e.batch == 0) {
-		if err := e.replan(); err != nil {
-			return err
-		}
+	if err := e.planOnce(); err != nil {
+		return err
 	}
 	if err := e.pushExposed(); err != nil {
 		return err
 	}
 	if e.snapshot.due(e.updates) {
 		return e.takeSnapshot()
+	}
+	return nil
+}
+
+// planOnce plans matrices that were added, where the device's kernel can still follow.
+func (e *Engine) planOnce() error {
+	if e.unplanned && (e.exec.Traits().Replans || e.batch == 0) {
+		return e.replan()
 	}
 	return nil
 }

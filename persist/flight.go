@@ -218,11 +218,7 @@ func (e *Engine) takeBack() error {
 		}
 	}
 	for _, f := range e.flights {
-		for _, id := range f.collected {
-			p := &e.params[id]
-			p.gradientChanged()
-			p.Pending, p.Rows = false, nil
-		}
+		e.dropCollected(f)
 	}
 	for _, f := range e.flights {
 		e.land(f)
@@ -242,7 +238,17 @@ func (e *Engine) undo(f *flight, why error) error {
 			return err
 		}
 	}
+	e.dropCollected(f)
 	return why
+}
+
+// dropCollected forgets gradients that a failed batch has added to and that no trainer of it applies.
+func (e *Engine) dropCollected(f *flight) {
+	for _, id := range f.collected {
+		p := &e.params[id]
+		p.gradientChanged()
+		p.Pending, p.Rows = false, nil
+	}
 }
 
 func (e *Engine) bringBack(p *parameter, b *paramBefore) error {

@@ -420,11 +420,15 @@ func (g *Graph) backward(name string, w *bridge.Words, node uint32, full, nodes 
 	came := now()
 	g.e.enter()
 	defer g.e.mu.Unlock()
+	changed, err := g.e.synchronise()
+	if err != nil {
+		return err
+	}
 	return g.call(name, came, w, node, 0, func() error {
 		if d := g.wire.DimOf(node); d.Size() != 1 {
 			return wrong(ErrArgument, "node %d: backward starts from a scalar, its dim is %v", node, *d)
 		}
-		if g.spent {
+		if g.spent || changed {
 			g.restart()
 		}
 		if err := g.evaluate(node); err != nil {

@@ -79,6 +79,7 @@ func (e *Engine) NewParameter(collection uint32, name string, dim bridge.Dim, lo
 		return 0, err
 	}
 	e.params = append(e.params, p)
+	e.set()
 	if !lookup && dim.Nd == 2 {
 		e.unplanned = true
 	}
@@ -168,6 +169,7 @@ func (e *Engine) DestroyParameter(id uint32) error {
 	planned := p.Matrix >= 0
 	*p = parameter{}
 	p.Matrix = -1
+	e.set()
 	e.unplanned = e.unplanned || planned
 	return nil
 }
@@ -238,6 +240,7 @@ func (e *Engine) WriteParameter(id uint32, part Part, offset uint64, from []floa
 func (e *Engine) write(p *parameter, part Part, offset uint64, from []float32) error {
 	if part == Values {
 		p.version++
+		e.set()
 	} else if err := e.defineGradient(p, offset, uint64(len(from))); err != nil {
 		return err
 	} else {
@@ -302,6 +305,9 @@ func (e *Engine) ScaleParameter(id uint32, part Part, factor float32) error {
 		e.clearGradient(p)
 		return e.pull(p, part)
 	}
+	if part == Values {
+		e.set()
+	}
 	if err := e.scale(p, part, factor); err != nil {
 		return err
 	}
@@ -344,6 +350,7 @@ func (e *Engine) SetUpdated(id uint32, updated bool) error {
 	p, err := e.parameter(id)
 	if err == nil {
 		p.Updated = updated
+		e.set()
 	}
 	return err
 }

@@ -88,6 +88,7 @@ func (e *Engine) NewHandle(ids []uint32, t *Trainer) (*Handle, error) {
 		if err := t.add(ids); err != nil {
 			return nil, err
 		}
+		e.enlist(t)
 		if len(ids) > 0 {
 			t.options.Collection = e.params[ids[0]].collection
 		}
@@ -127,11 +128,14 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if g.e != e {
-		return 0, wrong(ErrArgument, "the graph is of another engine than the handle")
+		return 0, e.failed(wrong(ErrArgument, "the graph is of another engine than the handle"))
 	}
 	if log.On(log.Info) {
 		began, before := now(), e.host.wait
 		defer func() { e.slow.note(h.number, int(node)+1, now()-began, e.host.wait-before) }()
+	}
+	if e.ranks != nil {
+		return h.fbTogether(g, w, node, came)
 	}
 	if !e.asynchronous() || e.exposed() {
 		e.drain()
@@ -223,16 +227,36 @@ func (g *Graph) lowered(loss uint32) ([]uint32, error) {
 	return slices.Compact(nodes), nil
 }
 
-// launch starts the batch and records its update.
-func (h *Handle) launch(g *Graph, node uint32) error {
+// request is forward and backward of a batch.
+func (h *Handle) request(g *Graph, node uint32) (r script.Request, err error) {
 	e := h.e
 	if d := g.wire.DimOf(node); d.Size() != 1 {
-		return wrong(ErrArgument, "node %d: fb needs a scalar loss, its dim is %v", node, *d)
+		return r, wrong(ErrArgument, "node %d: fb needs a scalar loss, its dim is %v", node, *d)
 	}
 	if g.spent || g.state.Done > 0 && g.updates != e.updates {
 		g.restart()
 	}
 	keep, err := g.lowered(node)
+	if err != nil {
+		return r, err
+	}
+	g.end = g.valueEnd
+	id, forward := g.drawing()
+	r = script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep, Apart: e.apart, Wide: e.wide,
+		Base: e.top(), Result: e.resultSlot(), GraphID: id, ForwardCount: forward}
+	if e.plan.CPU || e.costs != nil {
+		e.dictionary.Find(r.Graph, 0, r.Node+1, &g.cells)
+		r.Cells = &g.cells
+		e.stats.Instances += uint64(len(g.cells.Instances))
+		e.stats.Loose += uint64(g.cells.Loose)
+	}
+	return r, nil
+}
+
+// launch starts the batch and records its update.
+func (h *Handle) launch(g *Graph, node uint32) error {
+	e := h.e
+	r, err := h.request(g, node)
 	if err != nil {
 		return err
 	}
@@ -240,19 +264,9 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	if err != nil {
 		return err
 	}
-	slot := e.resultSlot()
-	g.end = g.valueEnd
+	r.Update = h.trainer.apply()
 	kept := g.state.Done
-	id, forward := g.drawing()
-	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep, Apart: e.apart, Wide: e.wide,
-		Update: h.trainer.apply(), Base: e.top(), Result: slot, GraphID: id, ForwardCount: forward}
-	if e.plan.CPU || e.costs != nil {
-		e.dictionary.Find(r.Graph, 0, r.Node+1, &g.cells)
-		r.Cells = &g.cells
-		e.stats.Instances += uint64(len(g.cells.Instances))
-		e.stats.Loose += uint64(g.cells.Loose)
-	}
-	ahead := e.asynchronous() && !e.exposed() && len(keep) == 0 && kept == 0 && h.appliesAll()
+	ahead := e.asynchronous() && !e.exposed() && len(r.Keep) == 0 && kept == 0 && h.appliesAll()
 	var built *script.Built
 	if ahead {
 		if err := script.CheckIndices(r.Graph, e.paramViews(), 0, r.Node); err != nil {
@@ -272,7 +286,7 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	h.number++
 	h.count++
 	e.stats.Batches++
-	f.handle, f.number, f.launch, f.slot = h, h.number, e.batch, slot
+	f.handle, f.number, f.launch, f.slot = h, h.number, e.batch, r.Result
 	f.plan, f.nodes = e.plan, int(node)+1
 	f.evidence = g.evidence(node)
 	if built != nil && e.committedAlready() {
@@ -280,14 +294,7 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	}
 	f.evidence.recording.pin()
 	e.flights = append(e.flights, f)
-	g.spent, g.kept, g.gradient = true, kept, 0
-	g.values, g.failures, g.keep = nil, e.failures, g.keep[:0]
-	if len(keep) > 0 {
-		for _, n := range keep {
-			g.values = append(g.values, keptValue{n, g.state.Value[n]})
-		}
-		g.end = r.Base + built.Values
-	}
+	g.consume(&r, kept, built)
 	if built != nil {
 		e.valuesChanged(built)
 		f.collected = e.discardUnapplied(built, h.trainer, f.collected)
@@ -296,6 +303,18 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 		e.params[id].fused = true
 	}
 	return e.committed(h.trainer)
+}
+
+// consume notes that a batch has used the graph up, but for the values of nodes evaluated before it and of those to keep.
+func (g *Graph) consume(r *script.Request, kept int, built *script.Built) {
+	g.spent, g.kept, g.gradient = true, kept, 0
+	g.values, g.failures, g.keep = nil, g.e.failures, g.keep[:0]
+	if len(r.Keep) > 0 {
+		for _, n := range r.Keep {
+			g.values = append(g.values, keptValue{n, g.state.Value[n]})
+		}
+		g.end = r.Base + built.Values
+	}
 }
 
 // appliesAll reports whether the batch leaves no gradient pending and finds none: then what it
@@ -330,7 +349,13 @@ func (h *Handle) forget() { h.count = 0 }
 // discardUnapplied keeps gradients that the trainer does not apply as pending, and appends the
 // parameters' ids to ids.
 func (e *Engine) discardUnapplied(built *script.Built, t *Trainer, ids []uint32) []uint32 {
-	keep := script.Built{}
+	keep, ids := e.unapplied(built, t, ids)
+	e.noteGradients(&keep)
+	return ids
+}
+
+// unapplied are the gradients formed in a script that the trainer does not apply. Their parameters are appended to ids.
+func (e *Engine) unapplied(built *script.Built, t *Trainer, ids []uint32) (keep script.Built, _ []uint32) {
 	for _, id := range built.Formed {
 		if !e.params[id].Updated || !slices.Contains(t.ids, id) {
 			keep.Formed, ids = append(keep.Formed, id), append(ids, id)
@@ -341,14 +366,17 @@ func (e *Engine) discardUnapplied(built *script.Built, t *Trainer, ids []uint32)
 			keep.Touched, ids = append(keep.Touched, r), append(ids, r.Param)
 		}
 	}
-	e.noteGradients(&keep)
-	return ids
+	return keep, ids
 }
 
 // SyncLatestLoss waits for all batches and returns the last one's loss.
 func (h *Handle) SyncLatestLoss() (float32, error) {
 	h.e.enter()
 	defer h.e.mu.Unlock()
+	return h.latestLoss()
+}
+
+func (h *Handle) latestLoss() (float32, error) {
 	if err := h.e.settle(0); err != nil {
 		return 0, err
 	}

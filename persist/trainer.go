@@ -2,6 +2,7 @@ package persist
 
 import (
 	"math"
+	"slices"
 
 	"libvpps/persist/isa"
 	"libvpps/persist/script"
@@ -37,7 +38,14 @@ func (e *Engine) NewTrainer(o TrainerOptions, ids []uint32) (*Trainer, error) {
 	if err := t.add(ids); err != nil {
 		return nil, err
 	}
+	e.enlist(t)
 	return t, nil
+}
+
+// enlist gives a new trainer its place among the engine's.
+func (e *Engine) enlist(t *Trainer) {
+	e.trainers = append(e.trainers, t)
+	e.set()
 }
 
 func (t *Trainer) set(o TrainerOptions) error {
@@ -111,6 +119,7 @@ func (t *Trainer) Add(ids []uint32) error {
 	if t.e.dead != nil {
 		return t.e.dead
 	}
+	t.e.set()
 	return t.add(ids)
 }
 
@@ -121,6 +130,10 @@ func (t *Trainer) Close() {
 	if !t.closed {
 		t.closed = true
 		t.forget(0)
+		if k := slices.Index(t.e.trainers, t); k >= 0 {
+			t.e.trainers = slices.Delete(t.e.trainers, k, k+1)
+		}
+		t.e.set()
 	}
 }
 
@@ -159,28 +172,41 @@ func (t *Trainer) Update() (clipped bool, err error) {
 	e := t.e
 	e.enter()
 	defer e.mu.Unlock()
+	if e.ranks != nil {
+		return t.updateTogether()
+	}
 	if err := e.ready(0); err != nil {
 		return false, err
 	}
-	if t.fused() {
-		return false, wrong(ErrState, "update right after fb: fb has applied its gradients already, and no backward has come since; leave the update out, or call backward in place of fb")
-	}
-	slot := e.resultSlot()
-	r := script.Request{Update: t.apply(), Base: e.top(), Result: slot}
-	if _, err := e.run(&r); err != nil {
+	if err := t.notFused(); err != nil {
 		return false, err
 	}
-	result, err := e.result(slot, e.batch)
+	result, finite, err := t.applyPending()
 	if err != nil {
 		return false, err
 	}
-	if e.exec.Failed(true) != 0 || result[3] == 0 {
+	if !finite {
 		return false, e.badGradients(t, result[1])
 	}
 	if err := e.committed(t); err != nil {
 		return false, err
 	}
 	return result[4] != 0, e.pullAll()
+}
+
+// applyPending runs norm, clipping and update of the pending gradients. finite: their norm is, and they were applied.
+func (t *Trainer) applyPending() (result [5]float32, finite bool, err error) {
+	e := t.e
+	slot := e.resultSlot()
+	r := script.Request{Update: t.apply(), Base: e.top(), Result: slot}
+	if _, err := e.run(&r); err != nil {
+		return result, false, err
+	}
+	result, err = e.result(slot, e.batch)
+	if err != nil {
+		return result, false, err
+	}
+	return result, e.exec.Failed(true) == 0 && result[3] != 0, nil
 }
 
 // badGradients is the error of an update by gradients whose norm is not finite.
@@ -190,6 +216,14 @@ func (e *Engine) badGradients(t *Trainer, norm float32) error {
 		why = "each gradient is finite, but not their norm"
 	}
 	return wrong(ErrNumeric, "the norm of the gradients is not finite (%g): %s; parameters and gradients are unchanged: before the next backward, %s", norm, why, resetAdvice)
+}
+
+// notFused refuses an update of what fb has applied.
+func (t *Trainer) notFused() error {
+	if t.fused() {
+		return wrong(ErrState, "update right after fb: fb has applied its gradients already, and no backward has come since; leave the update out, or call backward in place of fb")
+	}
+	return nil
 }
 
 // fused reports whether fb has applied what there was to apply.

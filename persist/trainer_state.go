@@ -53,6 +53,7 @@ func (t *Trainer) Restart() error {
 	if err := t.e.settle(0); err != nil {
 		return err
 	}
+	t.e.set()
 	for i, at := range t.state {
 		if err := t.e.zeroState(at, t.sizes[i]); err != nil {
 			return err
@@ -97,6 +98,7 @@ func (t *Trainer) WriteState(id uint32, from []float32) error {
 	if err != nil || len(from) == 0 {
 		return err
 	}
+	t.e.set()
 	return t.e.upload(isa.SegState, uint64(at), from)
 }
 
@@ -122,5 +124,6 @@ func (t *Trainer) SetUpdates(n uint64) error {
 		return wrong(ErrArgument, "%d updates: at most %d can be counted", n, uint64(maxUpdates))
 	}
 	t.steps = n
+	t.e.set()
 	return nil
 }

@@ -1,0 +1,211 @@
+package persist
+
+import (
+	"slices"
+
+	"libvpps/jit/kernel"
+)
+
+// The exchange of gradients: between backward and norm, each parameter's gradient becomes the sum over all ranks. A table's
+// has the rows that any rank has. What the rank had itself stays in host memory, in case the step fails.
+
+// exchange is one step's.
+type exchange struct {
+	e      *Engine
+	params []exchanged
+	own    int // floats: of this rank's gradients
+	total  int // of the sums
+}
+
+// exchanged is a parameter of it.
+type exchanged struct {
+	*parameter
+	own, all pendingRows // this rank's, and the union
+}
+
+// pendingOf is which part of a gradient is there.
+func pendingOf(p *parameter) pendingRows { return pendingRows{p.Pending, p.Rows} }
+
+// floats is how many elements the part of a parameter has.
+func (r *pendingRows) floats(p *parameter) int {
+	if r.whole {
+		return int(p.Size)
+	}
+	return len(r.rows) * int(p.Row)
+}
+
+// gradientsOf lists what this rank has to exchange.
+func (t *Trainer) gradientsOf() (list []pendingRows) {
+	for _, id := range t.ids {
+		list = append(list, pendingOf(&t.e.params[id]))
+	}
+	return list
+}
+
+// unite finds out what is exchanged of a trainer's parameters.
+func (e *Engine) unite(t *Trainer, all []notice) (*exchange, error) {
+	x := &exchange{e: e}
+	for k, id := range t.ids {
+		p := &e.params[id]
+		y := exchanged{p, pendingRows{p.Pending, slices.Clone(p.Rows)}, pendingRows{}}
+		for rank := range all {
+			if all[rank].call == joining {
+				continue
+			}
+			if len(all[rank].gradients) != len(t.ids) || !all[rank].gradients[k].fits(p) {
+				return nil, wrong(ErrRank, "rank %d: %v", rank, errNotice)
+			}
+			y.all.add(&all[rank].gradients[k])
+		}
+		if p.Size == 0 {
+			continue
+		}
+		x.params = append(x.params, y)
+		x.own += y.own.floats(p)
+		x.total += y.all.floats(p)
+	}
+	return x, nil
+}
+
+// fits reports whether a parameter can have such a part.
+func (r *pendingRows) fits(p *parameter) bool {
+	if len(r.rows) == 0 {
+		return true
+	}
+	return p.Lookup && slices.IsSorted(r.rows) && r.rows[len(r.rows)-1] < p.Size/p.Row
+}
+
+// add makes it the union.
+func (r *pendingRows) add(more *pendingRows) {
+	if r.whole || more.whole {
+		r.whole, r.rows = true, nil
+		return
+	}
+	r.rows = append(slices.Clip(r.rows), more.rows...)
+	slices.Sort(r.rows)
+	r.rows = slices.Compact(r.rows)
+}
+
+// sum puts the sums of all ranks' gradients in place of this one's. With share 0 this rank gives nothing; elsewhere its
+// gradients count share times. Nothing has changed if it fails.
+func (x *exchange) sum(share float32) error {
+	r := x.e.ranks
+	if err := enlarge(&r.mine, x.own); err != nil {
+		return err
+	}
+	if err := enlarge(&r.sum, x.total); err != nil {
+		return err
+	}
+	sum := r.sum[:x.total]
+	clear(sum)
+	if err := x.readOwn(); err != nil {
+		return err
+	}
+	if share != 0 {
+		x.addOwn(sum, share)
+	}
+	if err := r.comm.AllReduce(sum); err != nil {
+		return wrong(ErrRank, "%v", err)
+	}
+	return x.put(sum)
+}
+
+// enlarge makes a buffer of C memory have n floats.
+func enlarge(buffer *[]float32, n int) error {
+	if n <= len(*buffer) {
+		return nil
+	}
+	kernel.FreeFloats(*buffer)
+	if *buffer = kernel.Floats(n); *buffer == nil {
+		return wrong(ErrMemory, "no memory for the gradients to exchange, %d bytes", 4*uint64(n))
+	}
+	return nil
+}
+
+// readOwn keeps this rank's gradients.
+func (x *exchange) readOwn() error {
+	rest := x.e.ranks.mine
+	for i := range x.params {
+		p := x.params[i].parameter
+		err := p.spansOf(func(offset, n uint32) error {
+			part := rest[:n]
+			rest = rest[n:]
+			return x.e.download(p.segment(Gradient), uint64(p.Offset+offset), part)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addOwn writes this rank's gradients to their places among those of the union.
+func (x *exchange) addOwn(sum []float32, share float32) {
+	mine := x.e.ranks.mine
+	for i := range x.params {
+		y := &x.params[i]
+		next := 0 // of the union's rows
+		_ = y.spansOf(func(offset, n uint32) error {
+			at := offset
+			if !y.all.whole {
+				for y.all.rows[next] != offset/y.Row {
+					next++
+				}
+				at = uint32(next) * y.Row
+			}
+			to := sum[at:][:n]
+			for k, v := range mine[:n] {
+				to[k] = share * v
+			}
+			mine = mine[n:]
+			return nil
+		})
+		sum = sum[y.all.floats(y.parameter):]
+	}
+}
+
+// put replaces the gradients by the sums.
+func (x *exchange) put(sum []float32) error {
+	for i := range x.params {
+		y := &x.params[i]
+		y.gradientChanged()
+		y.Pending, y.Rows = y.all.whole, y.all.rows
+		y.gradientChanged()
+		if err := x.write(y.parameter, &sum); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write takes a parameter's pending gradient from a buffer.
+func (x *exchange) write(p *parameter, from *[]float32) error {
+	return p.spansOf(func(offset, n uint32) error {
+		part := (*from)[:n]
+		*from = (*from)[n:]
+		return x.e.upload(p.segment(Gradient), uint64(p.Offset+offset), part)
+	})
+}
+
+// back gives the rank its own gradients again: all of them, or those of parameters that trainers leave alone.
+func (x *exchange) back(all bool) error {
+	mine := x.e.ranks.mine
+	for i := range x.params {
+		y := &x.params[i]
+		p := y.parameter
+		if !all && p.Updated {
+			mine = mine[y.own.floats(p):]
+			continue
+		}
+		p.gradientChanged()
+		if p.shared { // what is not pending is zero there
+			x.e.clearGradient(p)
+		}
+		p.Pending, p.Rows = y.own.whole, y.own.rows
+		p.gradientChanged()
+		if err := x.write(p, &mine); err != nil {
+			return err
+		}
+	}
+	return nil
+}

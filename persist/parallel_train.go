@@ -1,0 +1,318 @@
+package persist
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"libvpps/bridge"
+	"libvpps/persist/script"
+)
+
+// Steps of the group: what FB and Update do where several ranks train, and what ranks do that have no batch.
+
+// fbTogether is FB of a rank: a script for forward and backward, the exchange, a script for norm and update. It waits for
+// them, and whatever goes wrong before the exchange the others are told.
+func (h *Handle) fbTogether(g *Graph, w *bridge.Words, node uint32, came uint64) (stale float32, err error) {
+	e := h.e
+	e.drain()
+	if _, err := e.synchronise(); err != nil {
+		return 0, err
+	}
+	exchanged := false
+	err = e.noneShared()
+	if err == nil {
+		err = g.call("fb", came, w, node, 0, func() error { return h.stepTogether(g, node, &exchanged) })
+	}
+	if err != nil && !exchanged {
+		err = e.failed(err)
+	}
+	if err != nil {
+		return 0, err
+	}
+	if h.count > 2 {
+		stale = h.losses[(h.count-3)%3]
+	}
+	return stale, e.pullAll()
+}
+
+// stepTogether trains one batch.
+func (h *Handle) stepTogether(g *Graph, node uint32, exchanged *bool) error {
+	e := h.e
+	r, err := h.request(g, node)
+	if err != nil {
+		return err
+	}
+	f, err := e.depart(h.trainer)
+	if err != nil {
+		return err
+	}
+	defer e.land(f)
+	result, err := h.formGradients(g, &r, f)
+	if err != nil {
+		return e.undo(f, err)
+	}
+	if !finite(result[0]) {
+		return h.badLoss(g, node, f, result)
+	}
+	*exchanged = true
+	all, err := e.announce(h.trainer)
+	clipped := false
+	if err == nil {
+		clipped, err = e.applyTogether(h.trainer, all, false)
+	}
+	if err != nil {
+		h.forget()
+		e.failures++
+		return e.undo(f, err)
+	}
+	h.landed(f, result[0], clipped)
+	return nil
+}
+
+// badLoss is the error of a batch whose loss is not finite.
+func (h *Handle) badLoss(g *Graph, node uint32, f *flight, result [5]float32) error {
+	h.forget()
+	h.e.failures++
+	if err := h.e.undo(f, nil); err != nil {
+		return err
+	}
+	evidence := g.evidence(node)
+	return wrong(ErrNumeric, "batch %d: %s; its update was not applied, parameters are as before it", f.number, h.e.explain(&evidence, result, h.trainer))
+}
+
+// formGradients runs forward and backward of a batch. The loss is the first of its results.
+func (h *Handle) formGradients(g *Graph, r *script.Request, f *flight) (result [5]float32, err error) {
+	e := h.e
+	kept := g.state.Done
+	g.before.overwritten = kept == 0 && g.before.state.Done > 0
+	built, err := e.run(r)
+	if err != nil {
+		return result, err
+	}
+	h.number++
+	h.count++
+	e.stats.Batches++
+	f.handle, f.number, f.launch = h, h.number, e.batch
+	g.consume(r, kept, built)
+	e.noteGradients(built)
+	_, f.collected = e.unapplied(built, h.trainer, f.collected)
+	for _, id := range h.trainer.ids {
+		e.params[id].fused = true
+	}
+	return e.result(r.Result, f.launch)
+}
+
+// announce tells the others that this rank has a batch's gradients, of which part of which parameters.
+func (e *Engine) announce(t *Trainer) ([]notice, error) {
+	return e.ranks.tell(&notice{call: stepping, number: e.ranks.count, trainer: uint32(slices.Index(e.trainers, t)), options: t.options, gradients: t.gradientsOf()})
+}
+
+// applyTogether sums the gradients of a trainer's parameters over all ranks, which have told of them, and updates. A rank
+// that follows has no batch and keeps its own gradients. If it fails, parameters and gradients are as before it.
+func (e *Engine) applyTogether(t *Trainer, all []notice, follows bool) (clipped bool, err error) {
+	if err := sameTrainer(all); err != nil {
+		return false, err
+	}
+	x, err := e.unite(t, all)
+	if err != nil {
+		return false, err
+	}
+	share, err := e.ranks.share(all)
+	if err != nil {
+		return false, err
+	}
+	if err := x.sum(share); err != nil {
+		return false, e.lostStep(err)
+	}
+	result, finite, err := t.applyPending()
+	if err != nil {
+		if e.dead == nil {
+			err = cmp.Or(x.back(true), err)
+		}
+		return false, e.lostStep(err)
+	}
+	if !finite {
+		if err := x.back(true); err != nil {
+			return false, e.lostStep(err)
+		}
+		return false, e.blameRanks(t, result[1])
+	}
+	if err := e.committed(t); err != nil {
+		return false, e.lostStep(err)
+	}
+	if err := x.back(follows); err != nil {
+		return false, e.lostStep(err)
+	}
+	return result[4] != 0, nil
+}
+
+// sameTrainer reports ranks that update by different trainers, or by different options of one.
+func sameTrainer(all []notice) error {
+	first := -1
+	for rank := range all {
+		n := &all[rank]
+		switch {
+		case n.call == joining:
+		case first < 0:
+			first = rank
+		case n.trainer != all[first].trainer:
+			return wrong(ErrRank, "rank %d updates by trainer %d, rank %d by trainer %d, as they were made: all ranks update by the same", first, all[first].trainer, rank, n.trainer)
+		case n.options != all[first].options:
+			return wrong(ErrRank, "trainer %d has options %+v on rank %d and %+v on rank %d: set the same on all ranks", n.trainer, all[first].options, first, n.options, rank)
+		}
+	}
+	return nil
+}
+
+// share is how often this rank's gradients count.
+func (r *ranks) share(all []notice) (float32, error) {
+	mine := &all[r.comm.Rank()]
+	total := 0.0
+	for rank := range all { // those that follow have none
+		total += float64(all[rank].number)
+	}
+	switch {
+	case r.average && !(total > 0):
+		return 0, wrong(ErrArgument, "the ranks' batches have no examples: gradients are averaged over these, so give their count")
+	case mine.call == joining:
+		return 0, nil
+	case !r.average:
+		return 1, nil
+	}
+	return float32(float64(mine.number) / total), nil
+}
+
+// blameRanks is the error of sums whose norm is not finite: all ranks find out whose gradients are not.
+func (e *Engine) blameRanks(t *Trainer, norm float32) error {
+	words, err := e.ranks.comm.AllGather(appendText(nil, e.blamePending(t)))
+	if err != nil {
+		return wrong(ErrRank, "%v", err)
+	}
+	why := "each gradient of each rank is finite, but not the norm of their sums"
+	for rank, w := range words {
+		r := wordReader{rest: w}
+		if found := r.text(); found != "" {
+			why = fmt.Sprintf("rank %d: %s", rank, found)
+			break
+		}
+	}
+	return wrong(ErrNumeric, "the norm of the gradients of all ranks is not finite (%g): %s; no rank has applied the batch, parameters are as before it", norm, why)
+}
+
+// updateTogether is Update of a rank.
+func (t *Trainer) updateTogether() (clipped bool, err error) {
+	e := t.e
+	if _, err := e.synchronise(); err != nil {
+		return false, err
+	}
+	if err = e.ready(0); err == nil {
+		err = t.notFused()
+	}
+	if err != nil {
+		return false, e.failed(err)
+	}
+	all, err := e.announce(t)
+	if err != nil {
+		return false, err
+	}
+	if clipped, err = e.applyTogether(t, all, false); err != nil {
+		return false, err
+	}
+	return clipped, e.pullAll()
+}
+
+// Join is what a rank calls that has no batch left: it takes part in the steps of the others with nothing, until all
+// have joined. Batches that fail on other ranks are theirs to tell. Alone it returns at once.
+func (e *Engine) Join() error {
+	e.enter()
+	defer e.mu.Unlock()
+	if e.dead != nil {
+		return e.dead
+	}
+	if e.ranks == nil {
+		return nil
+	}
+	if _, err := e.synchronise(); err != nil {
+		return err
+	}
+	for {
+		all, err := e.ranks.tell(&notice{call: joining})
+		if err == nil {
+			first := slices.IndexFunc(all, func(n notice) bool { return n.call != joining })
+			if first < 0 {
+				return nil
+			}
+			err = e.follow(all, first)
+		}
+		if err != nil && !e.goesOn(all, err) {
+			return err
+		}
+	}
+}
+
+// goesOn reports whether a rank that has joined waits for what comes after an error.
+func (e *Engine) goesOn(all []notice, err error) bool {
+	if isNumeric(err) {
+		return true
+	}
+	return slices.ContainsFunc(all, func(n notice) bool { return n.failed != noFailure })
+}
+
+// follow does what the others do, the first of whom has given a notice.
+func (e *Engine) follow(all []notice, first int) error {
+	n := &all[first]
+	switch n.call {
+	case synchronising:
+		return e.becomeEqual()
+	case summingLoss:
+		return nil
+	}
+	if int(n.trainer) >= len(e.trainers) {
+		return e.lostStep(wrong(ErrRank, "rank %d updates by trainer %d, here are %d", first, n.trainer, len(e.trainers)))
+	}
+	t := e.trainers[n.trainer]
+	own := t.options
+	defer func() { t.options = own }()
+	t.options = n.options
+	if err := e.ready(0); err != nil {
+		return e.lostStep(err)
+	}
+	if _, err := e.applyTogether(t, all, true); err != nil {
+		return err
+	}
+	return e.pullAll()
+}
+
+// GlobalLoss is the sum of the ranks' latest losses. All ranks call it; those that have joined, or have trained no batch
+// yet, add nothing. Alone it is SyncLatestLoss.
+func (h *Handle) GlobalLoss() (float32, error) {
+	e := h.e
+	e.enter()
+	defer e.mu.Unlock()
+	if e.ranks == nil {
+		return h.latestLoss()
+	}
+	if _, err := e.synchronise(); err != nil {
+		return 0, err
+	}
+	n := notice{call: summingLoss, there: h.count > 0}
+	if n.there {
+		n.number = h.losses[(h.count-1)%3]
+	}
+	all, err := e.ranks.tell(&n)
+	if err != nil {
+		return 0, err
+	}
+	sum, there := 0.0, false
+	for rank := range all {
+		if all[rank].there {
+			sum, there = sum+float64(all[rank].number), true
+		}
+	}
+	if !there {
+		return float32(math.NaN()), wrong(ErrState, "there is no loss on any rank: fb was not called yet, or not since a batch failed")
+	}
+	return float32(sum), nil
+}
