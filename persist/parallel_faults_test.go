@@ -297,3 +297,30 @@ func TestARankThatEndsIsNamedAtOnce(t *testing.T) {
 	_, err := ranks[0].fb(sentencesOf(0, 0, 1))
 	require.NoError(t, err, "alone")
 }
+
+// Gradients that a batch adds to, of parameters that its trainer does not have, are gone with the batch.
+func TestAFailedBatchOfARankLeavesNoGradient(t *testing.T) {
+	ranks := newGroup(t, how{ranks: 2})
+	for _, r := range ranks {
+		some, err := r.NewHandle([]uint32{parallelW}, nil)
+		require.NoError(t, err)
+		r.handle = some
+	}
+	attach(t, ranks, ParallelOptions{})
+	for _, err := range together(ranks, func(r *rank) error {
+		list := sentencesOf(0, 0, 1)
+		if r.comm.Rank() == 0 {
+			list = append(list, numberless()...)
+		}
+		_, err := r.fb(list)
+		return err
+	}) {
+		require.ErrorIs(t, err, ErrNumeric)
+	}
+	for _, r := range ranks {
+		require.Equal(t, make([]float32, 2+16+6+3), r.gradientNumbers())
+	}
+	succeed(t, ranks, func(r *rank) error { _, err := r.fb(sentencesOf(0, 0, 1)); return err })
+	requireEqualRanks(t, ranks)
+	require.NotZero(t, ranks[1].gradientNumbers()[2+16], "without a failure they are collected")
+}
