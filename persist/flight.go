@@ -53,9 +53,11 @@ func (e *Engine) depart(t *Trainer) (*flight, error) {
 	for id := range e.params {
 		p := &e.params[id]
 		b := paramBefore{id: uint32(id), pending: p.Pending, fused: p.fused, rows: p.Rows, version: p.version}
-		if p.Updated && (p.Pending || len(p.Rows) > 0) && slices.Contains(t.ids, uint32(id)) {
-			// Left by a backward: the batch adds to it and applies it.
+		applied := p.Updated && slices.Contains(t.ids, uint32(id))
+		if (applied || e.ranks != nil) && (p.Pending || len(p.Rows) > 0) {
+			// Left by a backward: the batch adds to it and applies it. Of a rank's failed batch nothing at all is left.
 			var err error
+			b.rows = slices.Clone(b.rows)
 			if b.gradient, err = e.pendingGradient(p); err != nil {
 				e.land(f)
 				return nil, err
@@ -218,7 +220,11 @@ func (e *Engine) takeBack() error {
 		}
 	}
 	for _, f := range e.flights {
-		e.dropCollected(f)
+		for _, id := range f.collected {
+			p := &e.params[id]
+			p.gradientChanged()
+			p.Pending, p.Rows = false, nil
+		}
 	}
 	for _, f := range e.flights {
 		e.land(f)
@@ -238,17 +244,7 @@ func (e *Engine) undo(f *flight, why error) error {
 			return err
 		}
 	}
-	e.dropCollected(f)
 	return why
-}
-
-// dropCollected forgets gradients that a failed batch has added to and that no trainer of it applies.
-func (e *Engine) dropCollected(f *flight) {
-	for _, id := range f.collected {
-		p := &e.params[id]
-		p.gradientChanged()
-		p.Pending, p.Rows = false, nil
-	}
 }
 
 func (e *Engine) bringBack(p *parameter, b *paramBefore) error {

@@ -97,7 +97,6 @@ func (h *Handle) formGradients(g *Graph, r *script.Request, f *flight) (result [
 	f.handle, f.number, f.launch = h, h.number, e.batch
 	g.consume(r, kept, built)
 	e.noteGradients(built)
-	_, f.collected = e.unapplied(built, h.trainer, f.collected)
 	for _, id := range h.trainer.ids {
 		e.params[id].fused = true
 	}

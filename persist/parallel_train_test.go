@@ -147,6 +147,22 @@ func TestWhatIsPendingTakesPartAndWhatIsNotUpdatedStays(t *testing.T) {
 	require.NotZero(t, want[2+16])
 }
 
+// A graph that was evaluated before rank 0's numbers came is evaluated again.
+func TestBackwardEvaluatesWithTheNumbersOfRank0(t *testing.T) {
+	ranks := newGroup(t, how{ranks: 2})
+	attach(t, ranks, ParallelOptions{})
+	succeed(t, ranks, func(r *rank) error {
+		if err := r.WriteParameter(parallelW, Values, 0, []float32{1 + float32(r.comm.Rank()), 1}); err != nil {
+			return err
+		}
+		g := r.NewGraph()
+		defer g.Close()
+		w, loss := batchOf(sentencesOf(0, 0, 2)...)
+		return errors.Join(g.Forward(w, loss, true), g.Backward(nil, loss, false))
+	})
+	require.Equal(t, ranks[0].gradientNumbers(), ranks[1].gradientNumbers())
+}
+
 // A program that has gradients and copies of parameters in memory sees there what it would see alone.
 func TestSharedGradientsAndExposedParameters(t *testing.T) {
 	h := how{ranks: 2, rule: isa.Adagrad}

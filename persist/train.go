@@ -349,13 +349,7 @@ func (h *Handle) forget() { h.count = 0 }
 // discardUnapplied keeps gradients that the trainer does not apply as pending, and appends the
 // parameters' ids to ids.
 func (e *Engine) discardUnapplied(built *script.Built, t *Trainer, ids []uint32) []uint32 {
-	keep, ids := e.unapplied(built, t, ids)
-	e.noteGradients(&keep)
-	return ids
-}
-
-// unapplied are the gradients formed in a script that the trainer does not apply. Their parameters are appended to ids.
-func (e *Engine) unapplied(built *script.Built, t *Trainer, ids []uint32) (keep script.Built, _ []uint32) {
+	keep := script.Built{}
 	for _, id := range built.Formed {
 		if !e.params[id].Updated || !slices.Contains(t.ids, id) {
 			keep.Formed, ids = append(keep.Formed, id), append(ids, id)
@@ -366,7 +360,8 @@ func (e *Engine) unapplied(built *script.Built, t *Trainer, ids []uint32) (keep 
 			keep.Touched, ids = append(keep.Touched, r), append(ids, r.Param)
 		}
 	}
-	return keep, ids
+	e.noteGradients(&keep)
+	return ids
 }
 
 // SyncLatestLoss waits for all batches and returns the last one's loss.
