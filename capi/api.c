@@ -442,6 +442,48 @@ PUBLIC vpps_status vpps_handle_clips(vpps_handle *h, uint64_t *clips) {
   return goHandleClips(H(h), clips);
 }
 
+PUBLIC vpps_status vpps_comm_create_local(uint32_t size, double seconds, vpps_comm **comms) {
+  ENTER(comms);
+  return goCommCreateLocal(size, seconds, (uintptr_t *)comms);
+}
+PUBLIC vpps_status vpps_comm_rank(vpps_comm *c, uint32_t *rank, uint32_t *size) {
+  ENTER(c);
+  return goCommRank(H(c), rank, size);
+}
+PUBLIC vpps_status vpps_comm_barrier(vpps_comm *c) {
+  ENTER(c);
+  return goCommBarrier(H(c));
+}
+PUBLIC vpps_status vpps_comm_abort(vpps_comm *c, const char *why) {
+  ENTER(c, why);
+  return goCommAbort(H(c), why);
+}
+PUBLIC void vpps_comm_destroy(vpps_comm *c) {
+  DEFAULT_FLOATS;
+  if (entered(c))
+    goCommDestroy(H(c));
+}
+PUBLIC vpps_status vpps_comm_attach(vpps_comm *c, vpps_engine *e, vpps_reduction reduction) {
+  ENTER(c, e);
+  return goCommAttach(H(c), H(e), reduction);
+}
+PUBLIC vpps_status vpps_comm_detach(vpps_engine *e) {
+  ENTER(e);
+  return goCommDetach(H(e));
+}
+PUBLIC vpps_status vpps_comm_count(vpps_engine *e, float examples) {
+  ENTER(e);
+  return goCommCount(H(e), examples);
+}
+PUBLIC vpps_status vpps_comm_join(vpps_engine *e) {
+  ENTER(e);
+  return goCommJoin(H(e));
+}
+PUBLIC vpps_status vpps_global_loss(vpps_handle *h, float *loss) {
+  ENTER(h, loss);
+  return goGlobalLoss(H(h), loss);
+}
+
 static vpps_status checkpoint_contents(const vpps_checkpoint_contents *c,
                                        vpps_checkpoint_contents *mine) {
   static const vpps_checkpoint_contents defaults = VPPS_CHECKPOINT_CONTENTS_INIT;

@@ -18,6 +18,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/persist"
+	"libvpps/persist/comm"
 )
 
 func main() {}
@@ -33,7 +34,7 @@ func failed(err error) C.int {
 	switch {
 	case errors.As(err, &graph):
 		return C.VPPS_ERR_GRAPH
-	case errors.Is(err, persist.ErrArgument):
+	case errors.Is(err, persist.ErrArgument), errors.Is(err, comm.ErrArgument):
 		return C.VPPS_ERR_ARGUMENT
 	case errors.Is(err, persist.ErrState):
 		return C.VPPS_ERR_STATE
@@ -47,6 +48,8 @@ func failed(err error) C.int {
 		return C.VPPS_ERR_IO
 	case errors.Is(err, persist.ErrUnsupported):
 		return C.VPPS_ERR_UNSUPPORTED
+	case errors.Is(err, persist.ErrRank), errors.Is(err, comm.ErrAbsent), errors.Is(err, comm.ErrAborted), errors.Is(err, comm.ErrDiffers):
+		return C.VPPS_ERR_RANK
 	}
 	return C.VPPS_ERR_INTERNAL
 }

@@ -36,10 +36,11 @@ const (
 	trainerKind
 	handleKind
 	checkpointKind
+	commKind
 )
 
 func (k kind) String() string {
-	return [...]string{"object", "engine", "graph", "trainer", "handle", "checkpoint"}[k]
+	return [...]string{"object", "engine", "graph", "trainer", "handle", "checkpoint", "communicator"}[k]
 }
 
 // slot is where an object is.
@@ -107,7 +108,7 @@ func (r *registry) add(k kind, object any) (number, error) {
 // extend makes one more slot.
 func (r *registry) extend() error {
 	if r.used == 1<<indexBits {
-		return wrong(persist.ErrMemory, "there are %d graphs, trainers, handles, engines and checkpoints, and no room for more: destroy some", r.used)
+		return wrong(persist.ErrMemory, "there are %d graphs, trainers, handles, engines, checkpoints and communicators, and no room for more: destroy some", r.used)
 	}
 	var chunks []*chunk
 	if p := r.chunks.Load(); p != nil {

@@ -4,7 +4,7 @@ package env
 var Variables = []Variable{
 	{"VPPS_DEVICE", Device, 0, 0, "the device where the program names none"},
 	{"VPPS_THREADS", Count, 1, 1024, "threads of the CPU executor"},
-	{"VPPS_WAIT_SECONDS", Seconds, 0, 1e6, "how long a virtual processor waits for another"},
+	{"VPPS_WAIT_SECONDS", Seconds, 0, 1e6, "how long a virtual processor waits for another, and a rank for other ranks"},
 	{"VPPS_CACHE_DIR", Text, 0, 0, "where compiled kernels are kept"},
 	{"VPPS_SNAPSHOT_BATCHES", Count, 0, 1<<32 - 1, "updates from one snapshot of the parameters to the next"},
 	{"VPPS_NVRTC", Library, 0, 0, "the library file of NVRTC"},

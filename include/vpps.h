@@ -83,8 +83,8 @@
  * - `VPPS_DEVICE=name`: the device where the program names none. The C++ headers read it. A
  *   malformed name is VPPS_ERR_ARGUMENT where the options name no device.
  * - `VPPS_THREADS=N`: threads of the CPU executor, where the options give no number.
- * - `VPPS_WAIT_SECONDS=S`: the longest time, in seconds, that a virtual processor waits for another
- *   (10).
+ * - `VPPS_WAIT_SECONDS=S`: the longest time, in seconds, that a virtual processor waits for
+ *   another, and a rank of a group for the other ranks (10).
  * - `VPPS_CACHE_DIR=path`: the folder of compiled kernels.
  * - `VPPS_SNAPSHOT_BATCHES=N`: updates from one snapshot of the parameters to the next, where the
  *   options give no number.
@@ -158,7 +158,8 @@ typedef enum vpps_status {
   VPPS_ERR_IO = 7,          /**< a file cannot be read or written, or is damaged */
   VPPS_ERR_UNSUPPORTED = 8, /**< not available on this machine or in this build */
   VPPS_ERR_FORKED = 9,      /**< in a child forked after the first call */
-  VPPS_ERR_INTERNAL = 10    /**< a defect of libvpps; the text says where */
+  VPPS_ERR_INTERNAL = 10,   /**< a defect of libvpps; the text says where */
+  VPPS_ERR_RANK = 11        /**< another rank of the group failed, is missing, or differs */
 } vpps_status;
 
 typedef struct vpps_engine vpps_engine; /**< one per device: parameters, kernels, order of calls */
@@ -233,7 +234,9 @@ vpps_status vpps_system_report(char *text, size_t size, size_t *needed);
 /** Options of vpps_engine_open(). Start from VPPS_ENGINE_OPTIONS_INIT. */
 typedef struct vpps_engine_options {
   uint32_t struct_size; /**< bytes of this struct, set by the macro */
-  const char *device;  /**< "cpu", "cuda", "cuda:1" or "auto" (NULL): the first GPU, else the CPU */
+  /** "cpu", "cuda", "cuda:1" or "auto" (NULL): the first GPU, else the CPU. "cpu:1", "cpu:2" ...
+   * are further engines on the CPU, each with its own threads. */
+  const char *device;
   uint32_t threads;    /**< CPU: threads, up to 1024; 0: VPPS_THREADS, else the machine's */
   uint32_t processors; /**< CPU: virtual processors, up to 1024; 0: one a thread, fewer if small */
   uint32_t seed;       /**< of random operations; 0: drawn from the system */
@@ -574,6 +577,66 @@ vpps_status vpps_handle_keep(vpps_handle *handle, vpps_graph *graph, const uint3
 vpps_status vpps_sync_latest_loss(vpps_handle *handle, float *loss);
 /** How many batches of this handle had their gradients scaled down. Waits. */
 vpps_status vpps_handle_clips(vpps_handle *handle, uint64_t *clips);
+
+/* ---- several engines train one model -------------------------------------- */
+
+/* A rank is one engine of a group that trains one model. Each rank calls the functions that
+ * programs train with, over batches of its own. The gradients of all ranks are summed before norm,
+ * clipping and update, so N ranks train as one does with their batches joined. Of a table these are
+ * the rows that any rank has used. vpps_fb() waits for its batch then.
+ *
+ * vpps_comm_attach(), vpps_fb(), vpps_update(), vpps_global_loss() and vpps_comm_join() are calls
+ * of the group: all ranks make them, in the same order. Parameters, states and counts of updates
+ * may be set at any time, by all ranks; the next call of the group, or vpps_backward(), gives all
+ * ranks the numbers of rank 0.
+ *
+ * VPPS_ERR_RANK: another rank failed, has other parameters or trainers, makes another call, or did
+ * not arrive in time. The text names it. Parameters are as before the batch, on all ranks. If a
+ * rank is missing, or has aborted, the group has ended: every later call of it says so. Otherwise
+ * training can go on. A loss or norm that is not finite on one rank is VPPS_ERR_NUMERIC on all. */
+
+/** One rank's place in a group. */
+typedef struct vpps_comm vpps_comm;
+
+/** How the gradients of several ranks become one. */
+typedef enum vpps_reduction {
+  VPPS_SUM = 0,    /**< their sum */
+  VPPS_AVERAGE = 1 /**< each weighed by vpps_comm_count(), over the sum of the counts */
+} vpps_reduction;
+
+/** Makes a group of ranks in this process. Each is used by a thread of its own, for they wait for
+ * one another.
+ * \param size how many ranks, 1 to 1024
+ * \param seconds how long a call waits for another rank; 0: VPPS_WAIT_SECONDS
+ * \param comms receives size communicators, by rank. The caller owns them: vpps_comm_destroy() */
+vpps_status vpps_comm_create_local(uint32_t size, double seconds, vpps_comm **comms);
+/** Which rank this is, from 0, and how many there are. Each of rank and size may be NULL. */
+vpps_status vpps_comm_rank(vpps_comm *comm, uint32_t *rank, uint32_t *size);
+/** Returns when all ranks have called it. Not while a call of the group runs on the rank's engine.
+ */
+vpps_status vpps_comm_barrier(vpps_comm *comm);
+/** Ends the group: calls that wait, and later ones, are VPPS_ERR_RANK on every rank.
+ * \param why stands in their text */
+vpps_status vpps_comm_abort(vpps_comm *comm, const char *why);
+/** Destroys a communicator. An engine that is attached to the group stays so. */
+void vpps_comm_destroy(vpps_comm *comm);
+/** Makes an engine a rank. All ranks call it, with the same parameters, trainers, weight decay and
+ * number of virtual processors. It waits for them, and gives this engine the numbers of rank 0. In
+ * a group of one rank it changes nothing. \return VPPS_ERR_RANK if a rank differs; the text says in
+ * what. Nothing has changed, and the engine is not attached */
+vpps_status vpps_comm_attach(vpps_comm *comm, vpps_engine *engine, vpps_reduction reduction);
+/** The engine trains alone from now on. Other ranks that go on miss it. Closing an attached engine
+ * ends the group. */
+vpps_status vpps_comm_detach(vpps_engine *engine);
+/** Says how many examples the rank's batches have from now on, for VPPS_AVERAGE; 1 at first. It
+ * must be finite and not negative. */
+vpps_status vpps_comm_count(vpps_engine *engine, float examples);
+/** For a rank that has no batch left: it takes part in the calls of the others with nothing, until
+ * all ranks have called this function. Batches that fail on other ranks are not its errors. */
+vpps_status vpps_comm_join(vpps_engine *engine);
+/** The sum of the latest losses of all ranks; those in vpps_comm_join() add nothing. Without a
+ * group it is vpps_sync_latest_loss(). VPPS_ERR_STATE: no rank has a loss. */
+vpps_status vpps_global_loss(vpps_handle *handle, float *loss);
 
 /* ---- checkpoints ---------------------------------------------------------- */
 

@@ -34,9 +34,9 @@ func open(o Options) (executor.Executor, error) {
 	n, ok := deviceNumber(o.Device)
 	switch {
 	case !ok:
-		return nil, wrong(ErrArgument, "device %q: write cpu, cuda, cuda:N or auto", o.Device)
-	case o.Device == "cpu":
-		return openCPU(o)
+		return nil, wrong(ErrArgument, "device %q: write cpu, cpu:N, cuda, cuda:N or auto", o.Device)
+	case strings.HasPrefix(o.Device, "cpu"):
+		return openNumberedCPU(o, n)
 	case !auto:
 		return openCUDA(n, settings, o.Version)
 	}
@@ -53,11 +53,15 @@ func open(o Options) (executor.Executor, error) {
 	return c, failed
 }
 
-// deviceNumber is the number in the name of a GPU, 0 for other devices; false: it is no name of a device.
+// deviceNumber is the number in the name of a GPU or of an engine on the CPU, 0 without one; false: it is no name of a
+// device.
 func deviceNumber(name string) (n int, ok bool) {
-	number, numbered := strings.CutPrefix(name, "cuda:")
+	kind, number, numbered := strings.Cut(name, ":")
 	if !numbered {
 		return 0, name == "" || name == "auto" || name == "cpu" || name == "cuda"
+	}
+	if kind != "cpu" && kind != "cuda" {
+		return 0, false
 	}
 	for _, c := range number {
 		if c < '0' || c > '9' || n > 1000 {
@@ -66,6 +70,26 @@ func deviceNumber(name string) (n int, ok bool) {
 		n = 10*n + int(c-'0')
 	}
 	return n, number != ""
+}
+
+// numbered is a further engine's CPU.
+type numbered struct {
+	*cpu.Executor
+	n int
+}
+
+// Describe tells it from the CPU of other engines.
+func (x numbered) Describe() string {
+	return fmt.Sprintf("cpu:%d: %s", x.n, strings.TrimPrefix(x.Executor.Describe(), "cpu: "))
+}
+
+// openNumberedCPU makes the executor of the n-th engine on the CPU.
+func openNumberedCPU(o Options, n int) (executor.Executor, error) {
+	x, err := openCPU(o)
+	if err == nil && n > 0 {
+		x = numbered{x.(*cpu.Executor), n}
+	}
+	return x, err
 }
 
 // errNoGPU: there is no driver, or no device that the program may see.

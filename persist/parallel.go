@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"time"
 
 	"libvpps/jit/kernel"
 	"libvpps/persist/comm"
@@ -34,6 +35,20 @@ type ranks struct {
 	mine    []float32
 	sum     []float32 // C memory, as mine
 }
+
+// LocalGroup connects ranks of this process. A rank waits so many seconds for the others at most; 0: VPPS_WAIT_SECONDS.
+func LocalGroup(size int, seconds float64) ([]comm.Communicator, error) {
+	if seconds == 0 {
+		seconds = waitSeconds()
+	}
+	if !(seconds > 0 && seconds <= mostSeconds) {
+		return nil, wrong(ErrArgument, "a group that waits %g s for a rank: the time must be above 0 and at most %g", seconds, float64(mostSeconds))
+	}
+	return comm.NewLocal(size, time.Duration(seconds*float64(time.Second)))
+}
+
+// mostSeconds bounds a group's patience, as VPPS_WAIT_SECONDS is bounded.
+const mostSeconds = 1e6
 
 // Attach makes the engine a rank of a group. All ranks call it, with the same parameters and trainers. It gives this rank
 // the values, states, update counts and weight decay factors of rank 0. A group of one rank changes nothing.

@@ -92,7 +92,7 @@ static const int weights[] = {FUNCTIONS(WEIGHT)};
 #define FN(name, weight) FN_##name,
 enum { FUNCTIONS(FN) FUNCTION_COUNT };
 
-enum { STATUSES = 11, MOST_THREADS = 64, GRAPHS = 4, NODES = 48, POOL = 8, OLD = 64, INPUTS = 64 };
+enum { STATUSES = 12, MOST_THREADS = 64, GRAPHS = 4, NODES = 48, POOL = 8, OLD = 64, INPUTS = 64 };
 enum { MOST_PARAMETERS = 2000, IDS = 16, ROOM = 4096 };
 enum kind { ENGINE, GRAPH, TRAINER, HANDLE, CHECKPOINT, KINDS };
 

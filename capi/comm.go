@@ -1,0 +1,114 @@
+package main
+
+/*
+#include "vpps.h"
+#include "errors.h"
+*/
+import "C"
+
+import (
+	"errors"
+	"unsafe"
+
+	"libvpps/persist"
+	"libvpps/persist/comm"
+)
+
+// Groups of engines that train one model together.
+
+//export goCommCreateLocal
+func goCommCreateLocal(size C.uint32_t, seconds C.double, out *C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	group, err := persist.LocalGroup(int(size), float64(seconds))
+	if err != nil {
+		return failed(err)
+	}
+	numbers := unsafe.Slice(out, len(group))
+	for rank, c := range group {
+		n, err := objects.add(commKind, c)
+		if err != nil {
+			for _, made := range numbers[:rank] {
+				_ = destroyComm(number(made))
+			}
+			return failed(err)
+		}
+		numbers[rank] = C.uintptr_t(n)
+	}
+	return C.VPPS_OK
+}
+
+//export goCommRank
+func goCommRank(n C.uintptr_t, rank, size *C.uint32_t) C.int {
+	return with(n, commKind, func(c comm.Communicator) error {
+		if rank != nil {
+			*rank = C.uint32_t(c.Rank())
+		}
+		if size != nil {
+			*size = C.uint32_t(c.Size())
+		}
+		return nil
+	})
+}
+
+//export goCommBarrier
+func goCommBarrier(n C.uintptr_t) C.int { return with(n, commKind, comm.Communicator.Barrier) }
+
+//export goCommAbort
+func goCommAbort(n C.uintptr_t, why *C.vpps_cchar) C.int {
+	return with(n, commKind, func(c comm.Communicator) error {
+		reason, err := textOf(why, "reason")
+		if err == nil {
+			c.Abort(errors.New(reason))
+		}
+		return err
+	})
+}
+
+//export goCommAttach
+func goCommAttach(n, engine C.uintptr_t, reduction C.int) C.int {
+	if reduction != C.VPPS_SUM && reduction != C.VPPS_AVERAGE {
+		return failed(argument("reduction %d: this version has VPPS_SUM and VPPS_AVERAGE", int(reduction)))
+	}
+	return with(n, commKind, func(c comm.Communicator) error {
+		return use(number(engine), engineKind, func(s *shared) error {
+			return s.engine.Attach(c, persist.ParallelOptions{Average: reduction == C.VPPS_AVERAGE})
+		})
+	})
+}
+
+//export goCommDetach
+func goCommDetach(engine C.uintptr_t) C.int { return withEngine(engine, (*persist.Engine).Detach) }
+
+//export goCommCount
+func goCommCount(engine C.uintptr_t, examples C.float) C.int {
+	return withEngine(engine, func(e *persist.Engine) error { return e.SetCount(float32(examples)) })
+}
+
+//export goCommJoin
+func goCommJoin(engine C.uintptr_t) C.int { return withEngine(engine, (*persist.Engine).Join) }
+
+//export goGlobalLoss
+func goGlobalLoss(h C.uintptr_t, out *C.float) C.int {
+	return withHandle(h, func(x *persist.Handle) error {
+		loss, err := x.GlobalLoss()
+		if err == nil {
+			*out = C.float(loss)
+		}
+		return err
+	})
+}
+
+//export goCommDestroy
+func goCommDestroy(n C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	return failed(destroyComm(number(n)))
+}
+
+// destroyComm takes a rank's communicator from the program. An engine that is attached keeps it.
+func destroyComm(n number) error {
+	s, err := objects.freeze(n, commKind)
+	if err == nil {
+		objects.remove(n, s)
+	}
+	return err
+}
