@@ -17,6 +17,7 @@
 #                 the CSV files in RESULTS (bench/results)
 # make site       build/site/html, a web site of README, docs/ and the reference; needs python3 with venv, and doxygen,
 #                 and downloads MkDocs
+# make mpi        build/libvpps_mpi.so, the plug-in for MPI, against the mpi.h of MPICC=mpicc; test/mpi/run tries it
 # make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured
 # make uninstall  removes what make install puts there
 # make dist       build/dist/libvpps-VERSION-linux-MACHINE.tar.gz, which works wherever it is unpacked, without Go
@@ -95,7 +96,7 @@ CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/te
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
 FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 
-.PHONY: environment torture nightly mutants asan all lib examples tests demo golden compatibility profile abi reference figures site test lint format install uninstall dist deb bare-root clean help
+.PHONY: environment mpi torture nightly mutants asan all lib examples tests demo golden compatibility profile abi reference figures site test lint format install uninstall dist deb bare-root clean help
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a $(B)/vpps-info examples $(BENCHES)
 examples: $(EXAMPLES)
@@ -118,6 +119,17 @@ $(B)/libvpps.so: $(GOSOURCES) $(STUB)
 	cp $(B)/go/libvpps.so $(B)/libvpps.so.new && mv $(B)/libvpps.so.new $(B)/libvpps.so.$(VERSION) # running programs keep theirs
 	ln -sf libvpps.so.$(VERSION) $(B)/libvpps.so.$(SERIES)
 	ln -sf libvpps.so.$(SERIES) $@
+
+# ---- the plug-in for MPI, against the installed mpi.h ----------------------------------------------
+
+MPICC ?= mpicc
+mpi: $(B)/libvpps_mpi.so $(B)/tests/mpi_ranks
+$(B)/libvpps_mpi.so: mpi/vpps_mpi.c persist/comm/vpps_mpi.h
+	@mkdir -p $(@D)
+	$(MPICC) -std=c11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -fPIC -shared -fvisibility=hidden -Ipersist/comm $< -o $@ -pthread
+$(B)/tests/mpi_ranks: test/mpi/ranks.c test/host/host.h $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE $(CPPFLAGS) -Itest/host $(WARN) $(CFLAGS) $< -o $@ $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps $(LDFLAGS)
 
 # ---- the C++ front-end, the examples and the C++ tests --------------------------------------------
 

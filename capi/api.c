@@ -446,6 +446,13 @@ PUBLIC vpps_status vpps_comm_create_local(uint32_t size, double seconds, vpps_co
   ENTER(comms);
   return goCommCreateLocal(size, seconds, (uintptr_t *)comms);
 }
+PUBLIC vpps_status vpps_comm_create_mpi(double seconds, vpps_comm **comm) {
+  ENTER(comm);
+  uintptr_t h = 0;
+  vpps_status s = goCommCreateMPI(seconds, &h);
+  *comm = (vpps_comm *)h;
+  return s;
+}
 PUBLIC vpps_status vpps_comm_rank(vpps_comm *c, uint32_t *rank, uint32_t *size) {
   ENTER(c);
   return goCommRank(H(c), rank, size);

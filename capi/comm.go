@@ -37,6 +37,18 @@ func goCommCreateLocal(size C.uint32_t, seconds C.double, out *C.uintptr_t) (sta
 	return C.VPPS_OK
 }
 
+//export goCommCreateMPI
+func goCommCreateMPI(seconds C.double, out *C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	c, err := persist.MPIGroup(float64(seconds))
+	if err != nil {
+		return failed(err)
+	}
+	n, err := objects.add(commKind, c)
+	*out = C.uintptr_t(n)
+	return failed(err)
+}
+
 //export goCommRank
 func goCommRank(n C.uintptr_t, rank, size *C.uint32_t) C.int {
 	return with(n, commKind, func(c comm.Communicator) error {

@@ -46,7 +46,7 @@ func failed(err error) C.int {
 		return C.VPPS_ERR_MEMORY
 	case errors.Is(err, persist.ErrFile):
 		return C.VPPS_ERR_IO
-	case errors.Is(err, persist.ErrUnsupported):
+	case errors.Is(err, persist.ErrUnsupported), errors.Is(err, comm.ErrUnavailable):
 		return C.VPPS_ERR_UNSUPPORTED
 	case errors.Is(err, persist.ErrRank), errors.Is(err, comm.ErrAbsent), errors.Is(err, comm.ErrAborted), errors.Is(err, comm.ErrDiffers):
 		return C.VPPS_ERR_RANK

@@ -88,7 +88,8 @@
  * - `VPPS_CACHE_DIR=path`: the folder of compiled kernels.
  * - `VPPS_SNAPSHOT_BATCHES=N`: updates from one snapshot of the parameters to the next, where the
  *   options give no number.
- * - `VPPS_NVRTC`, `VPPS_LIBCUDA`, `VPPS_CUBLAS=file`: library files to load instead of searching.
+ * - `VPPS_NVRTC`, `VPPS_LIBCUDA`, `VPPS_CUBLAS`, `VPPS_MPI=file`: library files to load instead of
+ *   searching.
  * - `VPPS_PLAN=rpw=N,ctas=N,copies=N,processors=N`: fixes the choices of a GPU plan. Each part is
  *   optional: rows a warp, processors on an SM (1 or 2), the most copies of a matrix in registers
  *   that are left over, and SMs. A fixed plan whose kernel spills registers is refused; otherwise
@@ -610,6 +611,14 @@ typedef enum vpps_reduction {
  * \param seconds how long a call waits for another rank; 0: VPPS_WAIT_SECONDS
  * \param comms receives size communicators, by rank. The caller owns them: vpps_comm_destroy() */
 vpps_status vpps_comm_create_local(uint32_t size, double seconds, vpps_comm **comms);
+/** Makes this process a rank of the MPI program that mpirun or srun has started it in. MPI is
+ * started if the program has not done so; it is ended with the process. The plug-in libvpps_mpi.so,
+ * which "make mpi" builds against the machine's MPI, is found next to libvpps.so, by the linker, or
+ * by VPPS_MPI. Another call gives the same rank. \param seconds how long a call waits for another
+ * rank, as the first call says; 0: VPPS_WAIT_SECONDS \param comm receives the communicator. The
+ * caller owns it: vpps_comm_destroy() \return VPPS_ERR_UNSUPPORTED if there is no plug-in, or MPI
+ * does not start */
+vpps_status vpps_comm_create_mpi(double seconds, vpps_comm **comm);
 /** Which rank this is, from 0, and how many there are. Each of rank and size may be NULL. */
 vpps_status vpps_comm_rank(vpps_comm *comm, uint32_t *rank, uint32_t *size);
 /** Returns when all ranks have called it. Not while a call of the group runs on the rank's engine.

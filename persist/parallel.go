@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"libvpps/env"
 	"libvpps/jit/kernel"
 	"libvpps/persist/comm"
 )
@@ -38,13 +39,31 @@ type ranks struct {
 
 // LocalGroup connects ranks of this process. A rank waits so many seconds for the others at most; 0: VPPS_WAIT_SECONDS.
 func LocalGroup(size int, seconds float64) ([]comm.Communicator, error) {
+	patience, err := patienceOf(seconds)
+	if err != nil {
+		return nil, err
+	}
+	return comm.NewLocal(size, patience)
+}
+
+// MPIGroup makes this process a rank of its MPI program. It waits so many seconds for the others at most; 0:
+// VPPS_WAIT_SECONDS.
+func MPIGroup(seconds float64) (comm.Communicator, error) {
+	patience, err := patienceOf(seconds)
+	if err != nil {
+		return nil, err
+	}
+	return comm.NewMPI(env.String("VPPS_MPI"), patience)
+}
+
+func patienceOf(seconds float64) (time.Duration, error) {
 	if seconds == 0 {
 		seconds = waitSeconds()
 	}
 	if !(seconds > 0 && seconds <= mostSeconds) {
-		return nil, wrong(ErrArgument, "a group that waits %g s for a rank: the time must be above 0 and at most %g", seconds, float64(mostSeconds))
+		return 0, wrong(ErrArgument, "a group that waits %g s for a rank: the time must be above 0 and at most %g", seconds, float64(mostSeconds))
 	}
-	return comm.NewLocal(size, time.Duration(seconds*float64(time.Second)))
+	return time.Duration(seconds * float64(time.Second)), nil
 }
 
 // mostSeconds bounds a group's patience, as VPPS_WAIT_SECONDS is bounded.

@@ -1,5 +1,5 @@
 // Package comm is how engines that train one model together exchange numbers. Each of them is a rank of a group.
-// Communicator is what an engine asks of the transport; Local connects the ranks of one process.
+// Communicator is what an engine asks of whatever connects it; there are one for the ranks of a process and one for MPI.
 package comm
 
 import "errors"
@@ -8,6 +8,9 @@ import "errors"
 // goroutine at a time; Rank, Size and Abort may be called from any.
 //
 // A call ends on every rank, at the latest when the group's patience is over: with success on all, or with an error.
+// Between processes there is one exception: if a rank is lost within a call, some ranks may succeed, and have the error
+// in their next call.
+//
 // After an error the group is broken: every later call on every rank reports the first one. What a call was to
 // change is then undefined on the ranks that were in it, so callers give it copies.
 type Communicator interface {

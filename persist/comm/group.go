@@ -127,10 +127,15 @@ func (g *group) arrive(rank int, p part) (*round, error) {
 func (r *round) agree(number uint64) error {
 	for rank, p := range r.parts {
 		if p.call != r.parts[0].call {
-			return &kindError{ErrDiffers, fmt.Sprintf("call %d of the group: rank 0 is in %v, rank %d in %v: all ranks make the same calls in the same order", number, r.parts[0].call, rank, p.call)}
+			return different(number, r.parts[0].call, rank, p.call)
 		}
 	}
 	return nil
+}
+
+// different is the error of ranks in different calls.
+func different(number uint64, first call, rank int, other call) error {
+	return &kindError{ErrDiffers, fmt.Sprintf("call %d of the group: rank 0 is in %v, rank %d in %v: all ranks make the same calls in the same order", number, first, rank, other)}
 }
 
 // giveUp ends a wait, unless the round has been completed in the meantime.
@@ -143,17 +148,17 @@ func (g *group) giveUp(r *round, c call) (*round, error) {
 	default:
 	}
 	if g.broken == nil {
-		g.breakUp(&kindError{ErrAbsent, fmt.Sprintf("call %d of the group, %v: %s did not arrive within %v; it has ended, hangs, or was busy for longer", g.number, c, r.absent(), g.patience)})
+		g.breakUp(absent(g.number, c, func(rank int) bool { return r.parts[rank].kind == nothing }, g.size, g.patience))
 	}
 	return nil, g.broken
 }
 
-// absent names the ranks that have not arrived.
-func (r *round) absent() string {
+// absent is the error of ranks that are missing in a call.
+func absent(number uint64, c call, missing func(rank int) bool, size int, patience time.Duration) error {
 	const few = 8
 	var names []string
-	for rank, p := range r.parts {
-		if p.kind == nothing {
+	for rank := range size {
+		if missing(rank) {
 			names = append(names, fmt.Sprint(rank))
 		}
 	}
@@ -164,7 +169,12 @@ func (r *round) absent() string {
 	if n := len(names); n > few {
 		names = append(slices.Clone(names[:few]), fmt.Sprintf("%d more", n-few))
 	}
-	return what + " " + strings.Join(names, ", ")
+	return &kindError{ErrAbsent, fmt.Sprintf("call %d of the group, %v: %s %s did not arrive within %v; it has ended, hangs, or was busy for longer", number, c, what, strings.Join(names, ", "), patience)}
+}
+
+// abortedBy is the error of a group that a rank has ended.
+func abortedBy(rank int, why string) error {
+	return &kindError{ErrAborted, fmt.Sprintf("rank %d has aborted: %s", rank, why)}
 }
 
 // breakUp wakes everyone with an error. The caller holds the lock.

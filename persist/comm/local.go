@@ -92,5 +92,5 @@ func (c *local) Barrier() error {
 }
 
 func (c *local) Abort(why error) {
-	c.group.end(&kindError{ErrAborted, fmt.Sprintf("rank %d has aborted: %v", c.rank, why)})
+	c.group.end(abortedBy(c.rank, why.Error()))
 }
