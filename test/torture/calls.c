@@ -74,6 +74,17 @@
   F(handle_keep, 10)                                                                               \
   F(sync_latest_loss, 4)                                                                           \
   F(handle_clips, 10)                                                                              \
+  F(comm_create_local, 3)                                                                          \
+  F(comm_create_mpi, 1)                                                                            \
+  F(comm_rank, 10)                                                                                 \
+  F(comm_barrier, 4)                                                                               \
+  F(comm_abort, 1)                                                                                 \
+  F(comm_destroy, 2)                                                                               \
+  F(comm_attach, 4)                                                                                \
+  F(comm_detach, 2)                                                                                \
+  F(comm_count, 4)                                                                                 \
+  F(comm_join, 4)                                                                                  \
+  F(global_loss, 4)                                                                                \
   F(checkpoint_save, 2)                                                                            \
   F(checkpoint_open, 2)                                                                            \
   F(checkpoint_blob, 10)                                                                           \
@@ -94,7 +105,7 @@ enum { FUNCTIONS(FN) FUNCTION_COUNT };
 
 enum { STATUSES = 12, MOST_THREADS = 64, GRAPHS = 4, NODES = 48, POOL = 8, OLD = 64, INPUTS = 64 };
 enum { MOST_PARAMETERS = 2000, IDS = 16, ROOM = 4096 };
-enum kind { ENGINE, GRAPH, TRAINER, HANDLE, CHECKPOINT, KINDS };
+enum kind { ENGINE, GRAPH, TRAINER, HANDLE, CHECKPOINT, COMM, KINDS };
 
 /* A graph as its thread knows it. */
 typedef struct Shadow {
@@ -413,6 +424,9 @@ static void destroy(Thread *t, enum kind kind, void *x) {
     break;
   case HANDLE:
     vpps_handle_destroy(x);
+    break;
+  case COMM:
+    vpps_comm_destroy(x);
     break;
   default:
     vpps_checkpoint_close(x);
@@ -802,6 +816,42 @@ static int call_sync_latest_loss(Thread *t) {
 static int call_handle_clips(Thread *t) {
   uint64_t n;
   return vpps_handle_clips(any(t, HANDLE), one_in(t, 9) ? NULL : &n);
+}
+/* Groups of one rank: those of more would wait for calls that come by chance. */
+static int call_comm_create_local(Thread *t) {
+  vpps_comm *comm = NULL;
+  const uint32_t size = one_in(t, 4) ? one_in(t, 2) ? 0 : UINT32_MAX : 1;
+  const int status = vpps_comm_create_local(size, one_in(t, 4) ? (double)any_float(t) : 0,
+                                            one_in(t, 9) ? NULL : &comm);
+  if (status == VPPS_OK)
+    put(t, COMM, below(t, POOL), comm);
+  return status;
+}
+static int call_comm_create_mpi(Thread *t) { /* would start MPI, if its arguments were right */
+  vpps_comm *comm;
+  return vpps_comm_create_mpi(-1, one_in(t, 2) ? NULL : &comm);
+}
+static int call_comm_rank(Thread *t) {
+  uint32_t rank = 0, size = 1;
+  const int status =
+      vpps_comm_rank(any(t, COMM), one_in(t, 9) ? NULL : &rank, one_in(t, 9) ? NULL : &size);
+  CHECK(rank == 0 && size == 1);
+  return status;
+}
+static int call_comm_barrier(Thread *t) { return vpps_comm_barrier(any(t, COMM)); }
+static int call_comm_abort(Thread *t) {
+  return vpps_comm_abort(any(t, COMM), one_in(t, 9) ? NULL : "by chance");
+}
+static int call_comm_destroy(Thread *t) { return call_destroy(t, COMM); }
+static int call_comm_attach(Thread *t) {
+  return vpps_comm_attach(any(t, COMM), any(t, ENGINE), (vpps_reduction)below(t, 3));
+}
+static int call_comm_detach(Thread *t) { return vpps_comm_detach(any(t, ENGINE)); }
+static int call_comm_count(Thread *t) { return vpps_comm_count(any(t, ENGINE), any_float(t)); }
+static int call_comm_join(Thread *t) { return vpps_comm_join(any(t, ENGINE)); }
+static int call_global_loss(Thread *t) {
+  float loss;
+  return vpps_global_loss(any(t, HANDLE), one_in(t, 9) ? NULL : &loss);
 }
 static int call_plan_report(Thread *t) {
   size_t n;
@@ -1237,6 +1287,7 @@ static void tear_down(void) {
     vpps_trainer_destroy(pool[TRAINER][n]);
     vpps_graph_destroy(pool[GRAPH][n]);
     vpps_checkpoint_close(pool[CHECKPOINT][n]);
+    vpps_comm_destroy(pool[COMM][n]);
   }
   for (int n = 0; n < 3; n++) {
     char path[sizeof folder + 8];
@@ -1251,9 +1302,9 @@ static void tear_down(void) {
 }
 
 static void report(double seconds) {
-  static const char *const statuses[STATUSES] = {"OK",          "ARGUMENT", "GRAPH",   "STATE",
-                                                 "NUMERIC",     "DEVICE",   "MEMORY",  "IO",
-                                                 "UNSUPPORTED", "FORKED",   "INTERNAL"};
+  static const char *const statuses[STATUSES] = {"OK",          "ARGUMENT", "GRAPH",    "STATE",
+                                                 "NUMERIC",     "DEVICE",   "MEMORY",   "IO",
+                                                 "UNSUPPORTED", "FORKED",   "INTERNAL", "RANK"};
   for (int f = 0; f < FUNCTION_COUNT; f++) {
     uint64_t n = 0, fine = 0;
     for (int k = 0; k < MOST_THREADS; k++)
