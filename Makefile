@@ -123,13 +123,17 @@ $(B)/libvpps.so: $(GOSOURCES) $(STUB)
 # ---- the plug-in for MPI, against the installed mpi.h ----------------------------------------------
 
 MPICC ?= mpicc
-mpi: $(B)/libvpps_mpi.so $(B)/tests/mpi_ranks
+mpi: $(B)/libvpps_mpi.so $(B)/tests/mpi_ranks $(B)/tests/mpi_model
 $(B)/libvpps_mpi.so: mpi/vpps_mpi.c persist/comm/vpps_mpi.h
 	@mkdir -p $(@D)
 	$(MPICC) -std=c11 -D_GNU_SOURCE $(WARN) $(CFLAGS) -fPIC -shared -fvisibility=hidden -Ipersist/comm $< -o $@ -pthread
 $(B)/tests/mpi_ranks: test/mpi/ranks.c test/host/host.h $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE $(CPPFLAGS) -Itest/host $(WARN) $(CFLAGS) $< -o $@ $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps $(LDFLAGS)
+
+$(B)/tests/mpi_model: test/mpi/model.cc $(B)/libvpps_dynet.a $(wildcard include/vpps/*.hpp)
+	@mkdir -p $(@D)
+	$(CXX) -std=c++11 $(CPPFLAGS) $(DYNET) $(WARN) $(CXXFLAGS) $< -o $@ $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps_dynet -lvpps $(LDFLAGS)
 
 # ---- the C++ front-end, the examples and the C++ tests --------------------------------------------
 

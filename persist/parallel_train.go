@@ -228,7 +228,7 @@ func (e *Engine) Join() error {
 	e.enter()
 	defer e.mu.Unlock()
 	if e.dead != nil {
-		return e.dead
+		return e.failed(e.dead)
 	}
 	if e.ranks == nil {
 		return nil

@@ -19,6 +19,7 @@
 #ifdef VPPS_BUNDLED_DYNET
 #include <vpps/bundled.hpp>
 #include <vpps/checkpoint.hpp>
+#include <vpps/parallel.hpp>
 #else // an installed DyNet's headers
 #include <vpps/installed/handle.hpp>
 #endif
