@@ -46,6 +46,7 @@ type Machine struct {
 
 // NewMachine makes a machine over segments of C memory.
 func NewMachine(segments []unsafe.Pointer, threads int, waitSeconds float64) (*Machine, error) {
+	makeRoom(threads)
 	m := &Machine{Threads: threads}
 	m.launch = (*C.struct_vpps_launch)(C.vpps_alloc_lines(1, C.size_t(unsafe.Sizeof(C.struct_vpps_launch{}))))
 	m.res = (*C.struct_vpps_residency)(C.vpps_alloc_lines(1, C.size_t(unsafe.Sizeof(C.struct_vpps_residency{}))))
