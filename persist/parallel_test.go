@@ -90,7 +90,6 @@ type how struct {
 	dense      bool // tables change as a whole
 	lambda     float32
 	threshold  float32
-	average    bool
 	processors int
 	patience   time.Duration
 	wrap       func(c comm.Communicator) comm.Communicator

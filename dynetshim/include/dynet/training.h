@@ -371,7 +371,8 @@ public:
 
   std::vector<ShadowParameters> hp;        ///< by parameter: h
   std::vector<ShadowLookupParameters> hlp; ///< by table: h
-  Tensor zeg, meg;                         ///< where DyNet adds up within an update: zeros here
+  Tensor zeg;                              ///< where DyNet adds up within an update: a zero here
+  Tensor meg;                              ///< likewise
 
 protected:
   void describe(vpps_trainer_options &options) const override;
