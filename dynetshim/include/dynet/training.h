@@ -307,9 +307,9 @@ protected:
 class AdamTrainer : public Trainer {
 public:
   /// With betas b1 and b2, in [0,1), and epsilon eps, 0 or more.
-  explicit AdamTrainer(ParameterCollection &m, float rate = 0.001, float b1 = 0.9, float b2 = 0.999,
-                       float eps = 1e-8)
-      : Trainer(m, rate), beta_1(b1), beta_2(b2), epsilon(eps) {}
+  explicit AdamTrainer(ParameterCollection &all, float rate = 0.001, float b1 = 0.9,
+                       float b2 = 0.999, float eps = 1e-8)
+      : Trainer(all, rate), beta_1(b1), beta_2(b2), epsilon(eps) {}
   float beta_1;  ///< in [0,1)
   float beta_2;  ///< in [0,1)
   float epsilon; ///< 0 or more
@@ -331,9 +331,9 @@ protected:
 class AmsgradTrainer : public Trainer {
 public:
   /// With betas b1 and b2, in [0,1), and epsilon eps, 0 or more.
-  explicit AmsgradTrainer(ParameterCollection &m, float rate = 0.001, float b1 = 0.9,
+  explicit AmsgradTrainer(ParameterCollection &all, float rate = 0.001, float b1 = 0.9,
                           float b2 = 0.999, float eps = 1e-8)
-      : Trainer(m, rate), beta_1(b1), beta_2(b2), epsilon(eps) {}
+      : Trainer(all, rate), beta_1(b1), beta_2(b2), epsilon(eps) {}
   float beta_1;  ///< in [0,1)
   float beta_2;  ///< in [0,1)
   float epsilon; ///< 0 or more
