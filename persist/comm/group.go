@@ -67,6 +67,7 @@ const (
 	broadcast
 	allGather
 	barrier
+	meeting // of processes that have no connection yet
 )
 
 func (c call) String() string {
@@ -77,6 +78,8 @@ func (c call) String() string {
 		return fmt.Sprintf("broadcast of %d floats from rank %d", c.n, c.from)
 	case allGather:
 		return "all-gather"
+	case meeting:
+		return "meeting of all ranks"
 	}
 	return "barrier"
 }

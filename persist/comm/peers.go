@@ -121,11 +121,16 @@ func (c call) same(other call) bool {
 
 // move makes an exchange, and breaks the group unless all messages are done. Their memory is then left to them for ever.
 func (p *peers) move(c call, list []message) error {
-	var pins runtime.Pinner
+	pins := new(runtime.Pinner)
 	for i := range list {
 		pins.Pin(unsafe.SliceData(list[i].words))
 	}
 	o := p.to.exchange(list, p.patience)
+	if o.err != nil || o.told != "" || o.late {
+		underWay.Lock()
+		underWay.pins = append(underWay.pins, pins)
+		underWay.Unlock()
+	}
 	switch {
 	case o.err != nil:
 		return p.breakUp(&kindError{ErrAborted, fmt.Sprintf("call %d of the group, %v: %v", p.number, c, o.err)})
@@ -142,6 +147,12 @@ func (p *peers) move(c call, list []message) error {
 	}
 	pins.Unpin()
 	return nil
+}
+
+// underWay keeps the memory of messages that were not done. A Pinner that is collected with its pins is a panic.
+var underWay struct {
+	sync.Mutex
+	pins []*runtime.Pinner
 }
 
 func (p *peers) lost() error {
