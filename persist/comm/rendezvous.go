@@ -26,7 +26,7 @@ type caller struct {
 // answer is what rank 0 says to all.
 type answer struct {
 	Protocol string
-	Nonces   []string // whom it answers, by rank; in files
+	Nonces   []string // whom it answers, in files
 	Error    string   // why the ranks do not meet
 	ID       []byte   // of the fast connection; none: a rank cannot use it
 	Why      string   // which, and why not
@@ -47,10 +47,11 @@ func (l Launch) caller(cannot string) caller {
 type roll struct {
 	callers []caller // by rank; without a protocol: not yet
 	missing int
+	nonces  []string // of all that were heard, in files
 }
 
 func newRoll(own caller) *roll {
-	r := &roll{make([]caller, own.Size), own.Size - 1}
+	r := &roll{callers: make([]caller, own.Size), missing: own.Size - 1}
 	r.callers[0] = own
 	return r
 }
@@ -83,7 +84,6 @@ func (r *roll) late(patience time.Duration) error {
 func (r *roll) answer(id func() ([]byte, error)) answer {
 	a := answer{Protocol: protocol}
 	for _, c := range r.callers {
-		a.Nonces = append(a.Nonces, c.Nonce)
 		if c.Cannot != "" && a.Why == "" {
 			a.Why = fmt.Sprintf("rank %d: %s", c.Rank, c.Cannot)
 		}
@@ -110,10 +110,10 @@ func (a answer) failure() error {
 
 // meetTCP has the ranks meet at rank 0's host and port. id makes the fast connection's id, on rank 0.
 func (l Launch) meetTCP(cannot string, id func() ([]byte, error), patience time.Duration) (answer, error) {
-	deadline := time.Now().Add(patience)
 	if l.Rank > 0 {
-		return l.ask(l.caller(cannot), deadline, patience)
+		return l.ask(l.caller(cannot), askUntil(patience), patience)
 	}
+	deadline := time.Now().Add(patience)
 	listener, err := net.Listen("tcp", l.listenAt())
 	if err != nil {
 		return answer{}, &kindError{ErrUnavailable, fmt.Sprintf("rank 0 waits for the others on port %d: %v; VPPS_PORT names another port", l.Port, err)}
@@ -121,6 +121,9 @@ func (l Launch) meetTCP(cannot string, id func() ([]byte, error), patience time.
 	defer listener.Close()
 	return l.hear(listener, l.caller(cannot), id, deadline, patience)
 }
+
+// askUntil is a little later than rank 0 gives up, which says who is missing.
+func askUntil(patience time.Duration) time.Time { return time.Now().Add(patience + patience/10) }
 
 func (l Launch) address() string { return net.JoinHostPort(l.Host, strconv.Itoa(l.Port)) }
 

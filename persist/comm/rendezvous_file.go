@@ -16,28 +16,26 @@ import (
 
 // meetFile is meetTCP by files.
 func (l Launch) meetFile(file, cannot string, id func() ([]byte, error), patience time.Duration) (answer, error) {
-	own, deadline := l.caller(cannot), time.Now().Add(patience)
 	if l.Rank > 0 {
-		return askByFile(file, own, deadline, patience)
+		return askByFile(file, l.caller(cannot), askUntil(patience), patience)
 	}
-	return hearByFile(file, own, id, deadline, patience)
+	return hearByFile(file, l.caller(cannot), id, time.Now().Add(patience), patience)
 }
 
 func nameOf(file string, rank int) string { return fmt.Sprintf("%s.%d", file, rank) }
 
 func hearByFile(file string, own caller, id func() ([]byte, error), deadline time.Time, patience time.Duration) (a answer, err error) {
-	defer os.Remove(file)
 	for ; ; time.Sleep(pause) {
 		r, err := rollOfFiles(file, own)
 		switch {
-		case err == nil && r.missing == 0: // all are there; or others than before
-			if now := r.nonces(); !slices.Equal(now, a.Nonces) {
-				a = r.answer(id)
-				if err := write(file, a); err != nil {
-					return a, err
-				}
+		case err == nil && r.missing == 0 && !slices.Equal(r.nonces, a.Nonces): // all are there, or others than before
+			a = r.answer(id)
+			a.Nonces = r.nonces
+			if err := write(file, a); err != nil {
+				return a, err
 			}
-		case a.Nonces != nil && r.missing == own.Size-1: // all have read the answer
+		case a.Nonces != nil && len(r.nonces) == 0: // all have read the answer
+			os.Remove(file)
 			return a, a.failure()
 		}
 		if time.Now().Before(deadline) {
@@ -46,7 +44,7 @@ func hearByFile(file string, own caller, id func() ([]byte, error), deadline tim
 		if err == nil {
 			err = r.late(patience)
 		}
-		_ = write(file, answer{Protocol: protocol, Nonces: r.nonces(), Error: err.Error()})
+		_ = write(file, answer{Protocol: protocol, Nonces: r.nonces, Error: err.Error()})
 		return a, err
 	}
 }
@@ -60,18 +58,12 @@ func rollOfFiles(file string, own caller) (*roll, error) {
 		if load(nameOf(file, rank), &c) != nil || c.Protocol != protocol || c.Run != own.Run {
 			continue
 		}
+		r.nonces = append(r.nonces, c.Nonce)
 		if err := r.add(c); err != nil {
 			wrong = err
 		}
 	}
 	return r, wrong
-}
-
-func (r *roll) nonces() (all []string) {
-	for _, c := range r.callers {
-		all = append(all, c.Nonce)
-	}
-	return all
 }
 
 func askByFile(file string, own caller, deadline time.Time, patience time.Duration) (a answer, err error) {
@@ -81,7 +73,7 @@ func askByFile(file string, own caller, deadline time.Time, patience time.Durati
 	}
 	for ; ; time.Sleep(pause) {
 		a = answer{}
-		if load(file, &a) == nil && a.Protocol == protocol && len(a.Nonces) == own.Size && a.Nonces[own.Rank] == own.Nonce {
+		if load(file, &a) == nil && a.Protocol == protocol && slices.Contains(a.Nonces, own.Nonce) {
 			os.Remove(mine)
 			return a, a.failure()
 		}
