@@ -453,6 +453,13 @@ PUBLIC vpps_status vpps_comm_create_mpi(double seconds, vpps_comm **comm) {
   *comm = (vpps_comm *)h;
   return s;
 }
+PUBLIC vpps_status vpps_comm_create_launched(vpps_engine *e, double seconds, vpps_comm **comm) {
+  ENTER(e, comm);
+  uintptr_t h = 0;
+  vpps_status s = goCommCreateLaunched(H(e), seconds, &h);
+  *comm = (vpps_comm *)h;
+  return s;
+}
 PUBLIC vpps_status vpps_comm_rank(vpps_comm *c, uint32_t *rank, uint32_t *size) {
   ENTER(c);
   return goCommRank(H(c), rank, size);
@@ -460,6 +467,10 @@ PUBLIC vpps_status vpps_comm_rank(vpps_comm *c, uint32_t *rank, uint32_t *size) 
 PUBLIC vpps_status vpps_comm_barrier(vpps_comm *c) {
   ENTER(c);
   return goCommBarrier(H(c));
+}
+PUBLIC vpps_status vpps_comm_broadcast(vpps_comm *c, void *data, size_t size, uint32_t from) {
+  ENTER(c, data);
+  return goCommBroadcast(H(c), data, size, from);
 }
 PUBLIC vpps_status vpps_comm_abort(vpps_comm *c, const char *why) {
   ENTER(c, why);

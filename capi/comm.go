@@ -49,6 +49,19 @@ func goCommCreateMPI(seconds C.double, out *C.uintptr_t) (status C.int) {
 	return failed(err)
 }
 
+//export goCommCreateLaunched
+func goCommCreateLaunched(engine C.uintptr_t, seconds C.double, out *C.uintptr_t) C.int {
+	return withEngine(engine, func(e *persist.Engine) error {
+		c, err := e.LaunchedGroup(float64(seconds))
+		if err != nil {
+			return err
+		}
+		n, err := objects.add(commKind, c)
+		*out = C.uintptr_t(n)
+		return err
+	})
+}
+
 //export goCommRank
 func goCommRank(n C.uintptr_t, rank, size *C.uint32_t) C.int {
 	return with(n, commKind, func(c comm.Communicator) error {
@@ -64,6 +77,27 @@ func goCommRank(n C.uintptr_t, rank, size *C.uint32_t) C.int {
 
 //export goCommBarrier
 func goCommBarrier(n C.uintptr_t) C.int { return with(n, commKind, comm.Communicator.Barrier) }
+
+//export goCommBroadcast
+func goCommBroadcast(n C.uintptr_t, data unsafe.Pointer, size C.size_t, from C.uint32_t) C.int {
+	return with(n, commKind, func(c comm.Communicator) error {
+		if size > mostBroadcast {
+			return argument("a broadcast of %d bytes: at most %d", uint64(size), mostBroadcast)
+		}
+		floats := make([]float32, (size+3)/4)
+		bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(floats))), 4*len(floats))
+		mine := unsafe.Slice((*byte)(data), size)
+		copy(bytes, mine)
+		err := c.Broadcast(floats, int(from))
+		if err == nil {
+			copy(mine, bytes)
+		}
+		return err
+	})
+}
+
+// mostBroadcast bounds what a broadcast copies.
+const mostBroadcast = 1 << 30
 
 //export goCommAbort
 func goCommAbort(n C.uintptr_t, why *C.vpps_cchar) C.int {

@@ -53,7 +53,7 @@ func goEngineOpen(o *C.vpps_cengine_options, out *C.uintptr_t) (status C.int) {
 	s := engines.open[name]
 	if s == nil {
 		e, err := persist.Open(persist.Options{Device: name, Threads: int(o.threads), Processors: int(o.processors), Seed: uint32(o.seed), Snapshot: int(o.snapshot_batches),
-			Plan: plan, Trace: trace, Times: o.times != 0, Profile: o.profile != 0, Version: version()})
+			Plan: plan, Trace: trace, Times: o.times != 0, Profile: o.profile != 0, DataParallel: o.data_parallel != 0, Version: version()})
 		if err != nil {
 			return failed(err)
 		}

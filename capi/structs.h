@@ -16,7 +16,7 @@ typedef struct vpps_member {
 #define M(name) VPPS_MEMBER(vpps_engine_options, name)
 static const vpps_member vpps_engine_options_members[] = {
     M(device), M(threads), M(processors), M(seed),    M(snapshot_batches),
-    M(plan),   M(trace),   M(times),      M(profile),
+    M(plan),   M(trace),   M(times),      M(profile), M(data_parallel),
 };
 #undef M
 

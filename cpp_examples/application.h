@@ -25,6 +25,7 @@
 #include "model_file.h"
 #include "options.h"
 #include "predict.h"
+#include "ranks.h"
 #include "training.h"
 
 template <class Model>
@@ -101,6 +102,8 @@ int train(const application &a, const options &o, typename Model::corpus &data) 
   print_model(a, o);
   print_accuracy(model, data, name + " before training");
   const int signal = training<Model>(o, m, model, data).run();
+  if (this_rank() > 0)
+    return signal ? 128 + signal : 0;
   if (!signal) {
     print_accuracy(model, data, name + " after training");
     if (!data.dev.empty())
@@ -131,7 +134,7 @@ template <class Model>
 int run(const application &a, const options &o,
         void (*baseline)(const typename Model::corpus &, const options &)) {
   if (!o.load.empty())
-    return use<Model>(a, o);
+    return this_rank() > 0 ? 0 : use<Model>(a, o);
   typename Model::corpus data;
   data.read(o.train, o.dev);
   if (o.measure > 0)
@@ -161,8 +164,12 @@ int run(const application &a, int argc, char **argv,
     chosen.plan = o.profile ? "profile=1" : "";
     chosen.times = o.measure > 0; // of the device
     chosen.trace = o.trace;       // a timeline
+#ifdef VPPS_BUNDLED_DYNET
+    chosen.data_parallel = true; // with the processes of its launcher, if it has one
+#endif
     vpps::set_options(chosen);
     dynet::initialize(params);
+    print_on_rank_0();
     const int status = run<Model>(a, o, baseline);
     vpps::flush_timeline(); // libvpps: says so if it could not be written
     return status;

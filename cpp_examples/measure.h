@@ -8,10 +8,13 @@
 // the device, so they do not add up to the rate. Columns in us are per batch; from start to idle
 // they are the mean of the device's processors, with VPPS_PROFILE=1 only, and add up to the
 // kernel's time.
+//
+// Several ranks train batches of this size each; the rate is that of all, other columns rank 0's.
 #ifndef VPPS_EXAMPLES_MEASURE_H
 #define VPPS_EXAMPLES_MEASURE_H
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <random>
 #include <string>
@@ -19,6 +22,7 @@
 
 #include "answers.h"
 #include "options.h"
+#include "ranks.h"
 #include "updates.h"
 #include "windows.h"
 
@@ -27,7 +31,7 @@ public:
   typedef typename Model::corpus corpus;
 
   measurement(const options &o, dynet::ParameterCollection &m, Model &model, const corpus &data)
-      : o(o), model(model), sentences(data.train), update(o, m, model) {
+      : o(o), model(model), sentences(data.train), update(o, m, model), ranks(m) {
     std::mt19937 random(o.seed);
     std::shuffle(sentences.begin(), sentences.end(), random);
   }
@@ -133,16 +137,22 @@ private:
     w.recording = -update.recording_seconds();
     const stopwatch clock;
     batch_loss told;
-    do {
+    double agreed = 0; // batches that all ranks train
+    for (bool more = true; more;) {
       batch.clear();
       for (size_t k = 0; k < batch_size; k++)
-        batch.push_back(&sentences[next++ % sentences.size()]);
+        batch.push_back(&sentences[(next++ * ranks.size() + ranks.rank()) % sentences.size()]);
       update.train(batch, told);
-      w.batches++;
-    } while (w.batches < 2 || clock.seconds() < seconds);
+      if (++w.batches <= agreed)
+        continue;
+      more = w.batches < 2 || clock.seconds() < seconds;
+      take_from_rank_0(more);
+      if (ranks.size() > 1) // by its clock, seldom enough that it takes no time
+        agreed = w.batches + std::floor(w.batches / 8);
+    }
     update.finish(told);
     w.seconds = clock.seconds();
-    w.sentences = w.batches * double(batch_size);
+    w.sentences = w.batches * double(batch_size) * ranks.size();
     w.recording += update.recording_seconds();
     w.after = vpps::statistics();
     w.times_after = vpps::times();
@@ -259,6 +269,7 @@ private:
   Model &model;
   std::vector<typename corpus::sentence> sentences;
   updates<Model> update;
+  rank_of_all ranks;
   std::vector<const typename corpus::sentence *> batch;
   size_t batch_size = 1, next = 0, next_asked = 0;
 };

@@ -60,7 +60,7 @@ inline flags table_of(const application &a, options &o) {
   t.heading("the model and its training");
   t.whole("--hidden", 1, o.hidden, "length of the hidden states");
   t.whole("--embed", 1, o.embed, "length of the embeddings");
-  t.whole("--batch-size", 1, o.batch_size, "sentences in a batch");
+  t.whole("--batch-size", 1, o.batch_size, "sentences in a batch, of each rank");
   t.choice("--trainer", trainer_names(), o.trainer, "update rule");
   std::ostringstream rate;
   rate << "of the updates [" << a.learning_rate << " for sgd, else DyNet's own]";

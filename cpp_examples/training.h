@@ -21,6 +21,7 @@
 #include "answers.h"
 #include "options.h"
 #include "progress.h"
+#include "ranks.h"
 #include "signals.h"
 #include "updates.h"
 
@@ -30,7 +31,7 @@
 class curve {
 public:
   explicit curve(const options &o) : o(o) {
-    if (wanted())
+    if (wanted() && this_rank() == 0)
       vpps::atomic_file::check(o.curve);
     rows = "app,mode,device,trainer,hidden,embed,batch,seed,updates,sentences,seconds,train_loss,"
            "dev_loss,dev_score\n";
@@ -39,6 +40,7 @@ public:
   bool wanted() const { return !o.curve.empty(); }
   // After no updates, after ten, and each time a fifth more.
   bool due(size_t updates) const { return wanted() && updates >= next; }
+  void looked(size_t updates) { next = std::max<size_t>(10, updates + updates / 5); }
 
   void add(size_t updates, size_t sentences, double seconds, double train_loss,
            const answers &dev) {
@@ -48,7 +50,6 @@ public:
                   o.hidden, o.embed, o.batch_size, o.seed, updates, sentences, seconds, train_loss,
                   dev.loss(), dev.accuracy());
     rows += row;
-    next = std::max<size_t>(10, updates + updates / 5);
     vpps::atomic_file file(o.curve);
     file.write(rows);
     file.commit();
@@ -66,11 +67,15 @@ public:
   typedef typename Model::corpus corpus;
 
   training(const options &o, dynet::ParameterCollection &m, Model &model, const corpus &data)
-      : o(o), model(model), data(data), update(o, m, model), shape(o), order(data.train.size()) {
+      : o(o), m(m), model(model), data(data), update(o, m, model), ranks(m), shape(o),
+        order(data.train.size()) {
+    if (order.size() < ranks.size())
+      throw std::runtime_error(std::to_string(order.size()) + " sentences are too few for " +
+                               std::to_string(ranks.size()) + " ranks");
     for (size_t k = 0; k < order.size(); k++)
       order[k] = k;
     for (const std::string &file : {o.save, o.checkpoint})
-      if (!file.empty()) // rather than after hours of training
+      if (!file.empty() && ranks.rank() == 0) // rather than after hours of training
         vpps::atomic_file::check(file);
     if (o.resume && std::ifstream(o.checkpoint.c_str()))
       resume();
@@ -83,13 +88,18 @@ public:
   // it, which is returned; 0: none did.
   int run() {
     const stop_signals signals;
+    int signal = 0;
+    agree(signal);
     look_if_due();
-    while (done < 1 && !signals.caught() && !saturated()) {
+    while (done < 1 && !signal && !saturated()) {
       if (at == 0)
         std::shuffle(order.begin(), order.end(), random);
-      const size_t last = std::min(order.size(), at + o.batch_size);
-      step(at, last);
+      const size_t last = std::min(order.size(), at + o.batch_size * ranks.size());
+      if (last - at >= ranks.size()) // each rank has a part of it
+        step(at, last);
       done = finished(epoch + double(last) / double(order.size()));
+      signal = signals.caught();
+      agree(signal);
       at = last < order.size() ? last : 0;
       epoch += at == 0;
       look_if_due();
@@ -103,16 +113,28 @@ public:
     if (update.finish(told))
       count_loss(told);
     const double seconds = trained_seconds();
-    if (shape.wanted() ? !signals.caught() : signals.caught() && !data.dev.empty())
+    if (shape.wanted() ? !signal : signal && !data.dev.empty())
       look();
     bar.finish(done, status());
     if (o.profile)
       std::printf("%s", update.plan().c_str());
-    summarize(signals.caught(), seconds);
-    return signals.caught();
+    summarize(signal, seconds);
+    compare_ranks(ranks, m);
+    return signal;
   }
 
 private:
+  // All ranks end when rank 0 does, by its clock and its signals.
+  void agree(int &signal) {
+    struct {
+      double done;
+      int signal;
+    } now = {done, signal};
+    take_from_rank_0(now);
+    done = now.done;
+    signal = now.signal;
+  }
+
   bool saturated() const { return o.patience && looks_since_best >= o.patience; }
 
   void summarize(int signal, double seconds) const {
@@ -135,7 +157,8 @@ private:
 
   void step(size_t first, size_t last) {
     batch.clear();
-    for (size_t k = first; k < last; k++)
+    const part mine(first, last, ranks);
+    for (size_t k = mine.first; k < mine.last; k++)
       batch.push_back(&data.train[order[k]]);
     batch_loss told;
     if (update.train(batch, told))
@@ -168,13 +191,15 @@ private:
     const size_t all = data.dev.size();
     const answers dev = ask(model, data.dev, shape.wanted() ? all : std::min<size_t>(all, 200));
     held_out = dev.accuracy();
+    take_from_rank_0(held_out); // other machines may round otherwise
     const bool better = held_out > best;
     if (better || passes() >= passes_at_count + 1) { // looks that patience counts
       looks_since_best = better ? 0 : looks_since_best + 1;
       passes_at_count = passes();
     }
     best = std::max(best, held_out);
-    if (shape.wanted())
+    shape.looked(update.done());
+    if (shape.wanted() && ranks.rank() == 0)
       shape.add(update.done(), sentences, seconds, loss, dev);
     looking += clock.seconds();
   }
@@ -185,6 +210,8 @@ private:
   // ---- checkpoints: where in the data training is, and what it shows -------------------------
 
   void save_checkpoint() {
+    if (ranks.rank() > 0)
+      return;
     if (trace.is_open())
       trace.flush();
     std::ostringstream text;
@@ -232,7 +259,7 @@ private:
 
   // The file of losses loses those of batches after the checkpoint.
   void open_losses() {
-    if (o.losses.empty())
+    if (o.losses.empty() || ranks.rank() > 0)
       return;
     if (losses_written > 0 && truncate(o.losses.c_str(), losses_written) != 0)
       losses_written = 0;
@@ -275,9 +302,11 @@ private:
   }
 
   const options &o;
+  dynet::ParameterCollection &m;
   Model &model;
   const corpus &data;
   updates<Model> update;
+  rank_of_all ranks;
   curve shape;
   std::ofstream trace;
   std::mt19937 random{o.seed}; // of the order

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "progress.h"
+#include "ranks.h"
 
 struct spread {
   double median, least, most;
@@ -24,9 +25,11 @@ auto measure_windows(double seconds, size_t count, Window window)
     -> std::vector<decltype(window(seconds))> {
   const stopwatch clock;
   std::vector<decltype(window(seconds))> seen;
-  do
+  for (bool more = true; more;) {
     seen.push_back(window(seconds / double(count)));
-  while (seen.size() < count && clock.seconds() < seconds);
+    more = seen.size() < count && clock.seconds() < seconds;
+    take_from_rank_0(more);
+  }
   return seen;
 }
 

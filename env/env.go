@@ -57,6 +57,14 @@ func get(name string) string {
 // String is the value of a variable of any kind, "" if it is not set.
 func String(name string) string { return get(name) }
 
+// Launcher is the value of a variable by which a launcher tells a process its place among others: RANK, for example.
+func Launcher(name string) string {
+	if secure() {
+		return ""
+	}
+	return os.Getenv(name)
+}
+
 // On reports whether a switch is on, or otherwise if it is not set to 0 or 1.
 func On(name string, otherwise bool) bool {
 	switch get(name) {

@@ -90,6 +90,7 @@
  *   options give no number.
  * - `VPPS_NVRTC`, `VPPS_LIBCUDA`, `VPPS_CUBLAS`, `VPPS_MPI=file`: library files to load instead of
  *   searching.
+ * - `VPPS_PORT=N`, `VPPS_COMM_FILE=file`: where ranks meet, for vpps_comm_create_launched().
  * - `VPPS_PLAN=rpw=N,ctas=N,copies=N,processors=N`: fixes the choices of a GPU plan. Each part is
  *   optional: rows a warp, processors on an SM (1 or 2), the most copies of a matrix in registers
  *   that are left over, and SMs. A fixed plan whose kernel spills registers is refused; otherwise
@@ -251,10 +252,15 @@ typedef struct vpps_engine_options {
   const char *trace; /**< the file of a timeline; NULL: VPPS_TRACE, else none */
   uint32_t times;    /**< 1: measure the device's time; 0: VPPS_TIMES */
   uint64_t profile;  /**< 1: measure each kind of instruction; 0: VPPS_PROFILE */
+  /** 1: the program is one of those that a launcher has started to train together:
+   * vpps_comm_create_launched(). Where nothing names a GPU or a number of threads, it has the GPU
+   * with its number on this machine, or its share of the cores. "cpu" and "cuda:1" stay what they
+   * are. Rank K above 0 writes the timeline of trace to trace.K. */
+  uint64_t data_parallel;
 } vpps_engine_options;
 /** The defaults: the first GPU, else the CPU, and the environment's settings. */
 #define VPPS_ENGINE_OPTIONS_INIT                                                                   \
-  { sizeof(vpps_engine_options), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(vpps_engine_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /** Opens the engine of a device. Opening the same device again gives the same engine, with the
  * options of the first call.
@@ -619,11 +625,25 @@ vpps_status vpps_comm_create_local(uint32_t size, double seconds, vpps_comm **co
  * caller owns it: vpps_comm_destroy() \return VPPS_ERR_UNSUPPORTED if there is no plug-in, or MPI
  * does not start */
 vpps_status vpps_comm_create_mpi(double seconds, vpps_comm **comm);
+/** Makes this process a rank of those that its launcher has started: torchrun, Open MPI's or
+ * MPICH's mpirun, or srun. The launcher's variables say so: docs/manual/parallel.md has them.
+ * Without a launcher it is the only rank. GPUs are connected by NCCL, if all ranks have it, else by
+ * MPI: see vpps_comm_create_mpi(). For NCCL ranks meet by MPI, else by the file of VPPS_COMM_FILE,
+ * else by TCP at rank 0: MASTER_ADDR, and VPPS_PORT or the port after MASTER_PORT. All ranks call
+ * it. It waits for them for six times as long as a call. \param engine whose device is connected.
+ * Open it with data_parallel \param seconds how long a call waits for another rank; 0:
+ * VPPS_WAIT_SECONDS \param comm receives the communicator. The caller owns it: vpps_comm_destroy()
+ * \return VPPS_ERR_ARGUMENT for a malformed variable; VPPS_ERR_UNSUPPORTED if something is missing;
+ * VPPS_ERR_RANK if ranks are missing or differ */
+vpps_status vpps_comm_create_launched(vpps_engine *engine, double seconds, vpps_comm **comm);
 /** Which rank this is, from 0, and how many there are. Each of rank and size may be NULL. */
 vpps_status vpps_comm_rank(vpps_comm *comm, uint32_t *rank, uint32_t *size);
 /** Returns when all ranks have called it. Not while a call of the group runs on the rank's engine.
  */
 vpps_status vpps_comm_barrier(vpps_comm *comm);
+/** Gives all ranks the size bytes that rank from has at data. All ranks call it, with the same size
+ * and from, as vpps_comm_barrier(). */
+vpps_status vpps_comm_broadcast(vpps_comm *comm, void *data, size_t size, uint32_t from);
 /** Ends the group: calls that wait, and later ones, are VPPS_ERR_RANK on every rank.
  * \param why stands in their text */
 vpps_status vpps_comm_abort(vpps_comm *comm, const char *why);

@@ -35,6 +35,10 @@ type Options struct {
 	Trace      string // the file of a timeline; "": VPPS_TRACE, else none
 	Times      bool   // measure the device's time; else VPPS_TIMES says
 	Profile    bool   // measure each kind of instruction, and tell at the end; else VPPS_PROFILE says
+	// DataParallel: of the processes that a launcher has started on this machine, this one has its own GPU and its share of
+	// the cores, where nothing names others.
+	DataParallel bool
+	gpu          int // of a device that has no number
 }
 
 // Engine is one device with its parameters and graphs. Its methods may be called from any
@@ -160,13 +164,16 @@ func waitSeconds() float64 { return env.Number("VPPS_WAIT_SECONDS", 10) }
 // mostThreads bounds threads and virtual processors of a CPU: each costs memory, and work in every batch.
 const mostThreads = 1024
 
+// usualThreads is the most that the library takes by itself.
+const usualThreads = 4
+
 func openCPU(o Options) (executor.Executor, error) {
 	threads := o.Threads
 	if threads == 0 {
 		threads = int(env.Number("VPPS_THREADS", 0))
 	}
 	if threads <= 0 {
-		threads = min(runtime.NumCPU(), 4)
+		threads = min(runtime.NumCPU(), usualThreads)
 	}
 	if threads > mostThreads || o.Processors > mostThreads {
 		return nil, wrong(ErrArgument, "%d threads and %d processors: at most %d of each; 0 lets the library choose", threads, o.Processors, mostThreads)

@@ -25,6 +25,11 @@ func open(o Options) (executor.Executor, error) {
 	if err != nil {
 		return nil, wrong(ErrArgument, "%v", err)
 	}
+	if o.DataParallel {
+		if o, err = o.ofRank(); err != nil {
+			return nil, err
+		}
+	}
 	auto := o.Device == "" || o.Device == "auto"
 	if name := env.String("VPPS_DEVICE"); auto && name != "" {
 		if _, ok := deviceNumber(name); !ok {
@@ -32,6 +37,9 @@ func open(o Options) (executor.Executor, error) {
 		}
 	}
 	n, ok := deviceNumber(o.Device)
+	if auto || o.Device == "cuda" {
+		n = o.gpu
+	}
 	switch {
 	case !ok:
 		return nil, wrong(ErrArgument, "device %q: write cpu, cpu:N, cuda, cuda:N or auto", o.Device)
@@ -40,7 +48,7 @@ func open(o Options) (executor.Executor, error) {
 	case !auto:
 		return openCUDA(n, settings, o.Version)
 	}
-	x, err := openCUDA(0, settings, o.Version)
+	x, err := openCUDA(n, settings, o.Version)
 	if err == nil {
 		return x, nil
 	}

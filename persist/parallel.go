@@ -87,6 +87,9 @@ func (e *Engine) Attach(c comm.Communicator, o ParallelOptions) error {
 		return nil
 	}
 	e.ranks = &ranks{comm: c, average: o.Average, count: 1, changed: true}
+	if len(e.params) == 0 {
+		return nil // the ranks are made equal once there is something, in their first call
+	}
 	if _, err := e.synchronise(); err != nil {
 		e.detach()
 		return err

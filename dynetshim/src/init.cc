@@ -84,12 +84,28 @@ int log_level(const std::string &name) {
 // A variable of the environment, NULL in a process that has more rights than its user.
 const char *variable(const char *name) { return secure_getenv(name); }
 
+// Makes the engine a rank, and returns rank 0's seed: ranks draw the same numbers in the program,
+// for the order of the data for example.
+unsigned rank_0s(unsigned seed, Engine &e) {
+  e.connect();
+  check(vpps_comm_broadcast(e.comm, &seed, sizeof seed, 0));
+  check(vpps_comm_attach(e.comm, e.raw, VPPS_SUM));
+  return seed;
+}
+
 } // namespace
+
+void Engine::connect() {
+  if (comm)
+    return;
+  check(vpps_comm_create_launched(raw, 0, &comm));
+  check(vpps_comm_rank(comm, &rank, &ranks));
+}
 
 DynetParams::DynetParams()
     : random_seed(0), mem_descriptor("512"), weight_decay(0), autobatch(0), profiling(0),
       shared_parameters(false), ngpus_requested(false), ids_requested(false), cpu_requested(false),
-      requested_gpus(-1), vpps_log(-1), vpps_profile(false) {}
+      requested_gpus(-1), vpps_log(-1), vpps_profile(false), vpps_data_parallel(false) {}
 
 DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters) {
   DynetParams p;
@@ -102,14 +118,19 @@ DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters
     bool known = flag == "dynet-mem" || flag == "dynet-weight-decay" || flag == "dynet-seed" ||
                  flag == "dynet-autobatch" || flag == "dynet-autobatch-debug" ||
                  flag == "dynet-profiling" || flag == "dynet-devices" || flag == "dynet-gpus" ||
-                 flag == "vpps-device" || flag == "vpps-log" || flag == "vpps-profile";
+                 flag == "vpps-device" || flag == "vpps-log" || flag == "vpps-profile" ||
+                 flag == "vpps-data-parallel";
     if (!known) {
       if (flag.compare(0, 6, "dynet-") == 0 || flag.compare(0, 5, "vpps-") == 0)
         std::cerr << "libvpps: there is no flag --" << flag << ": it is left to the program. "
-                  << "There are --vpps-device, --vpps-log, --vpps-profile, --dynet-devices, "
-                     "--dynet-gpus, --dynet-seed, "
+                  << "There are --vpps-device, --vpps-log, --vpps-profile, --vpps-data-parallel, "
+                     "--dynet-devices, --dynet-gpus, --dynet-seed, "
                   << "--dynet-weight-decay, --dynet-mem, --dynet-autobatch and --dynet-profiling\n";
       argv[kept++] = argv[i];
+      continue;
+    }
+    if (flag == "vpps-data-parallel") { // alone, or with =0 or =1
+      p.vpps_data_parallel = !has_value || integer(flag, value, 1) == 1;
       continue;
     }
     if (!has_value) {
@@ -179,15 +200,18 @@ void initialize(DynetParams &params) {
     options.times = std::string(times) == "1";
   options.profile = params.vpps_profile; // else the library reads the variable
   options.seed = seed;
+  options.data_parallel = params.vpps_data_parallel;
   vpps::chosen_options::all().into(options);
   if (params.vpps_log >= 0)
     check(vpps_set_log(static_cast<vpps_log_level>(params.vpps_log), nullptr, nullptr));
   vpps_engine *raw = nullptr;
   check(vpps_frontend(VPPS_FRONTEND_BUNDLED));
   check(vpps_engine_open(&options, &raw));
-  the_engine = std::make_shared<Engine>(raw);
-  // Another user of the library may have opened the engine first.
-  check(vpps_engine_seed(raw, seed));
+  const std::shared_ptr<Engine> opened = std::make_shared<Engine>(raw);
+  if (options.data_parallel)
+    seed = rank_0s(seed, *opened);
+  // Another user of the library may have opened the engine first. Each rank has dropout of its own.
+  check(vpps_engine_seed(raw, seed + opened->rank));
   char description[256] = "";
   check(vpps_engine_describe(raw, description, sizeof description));
 
@@ -196,9 +220,13 @@ void initialize(DynetParams &params) {
   autobatch_flag = params.autobatch;
   profiling_flag = params.profiling;
   bool gpu = std::string(description).compare(0, 4, "cuda") == 0;
+  the_engine = opened;
   default_device = new Device(0, gpu ? DeviceType::GPU : DeviceType::CPU, gpu ? "GPU:0" : "CPU");
   get_device_manager()->set(default_device);
-  std::cerr << "[dynet] random seed: " << seed << "\n[vpps] " << description << "\n";
+  const std::string who = opened->ranks == 1 ? ""
+                                             : "rank " + std::to_string(opened->rank) + " of " +
+                                                   std::to_string(opened->ranks) + ": ";
+  std::cerr << "[dynet] random seed: " << seed << "\n[vpps] " << who << description << "\n";
 }
 
 void initialize(int &argc, char **&argv, bool shared_parameters) {

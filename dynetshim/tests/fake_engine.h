@@ -29,6 +29,8 @@ struct State {
   vpps_trainer_options options;
   std::map<uint32_t, int> updated;
   int exposed = 0;
+  uint32_t rank = 0, ranks = 1, seed_of_rank_0 = 0; // what a launcher would have told
+  bool attached = false;
   float weight_decay = 1;          // every collection's factor
   int clip_next = 0;               // whether updates clip
   vpps_status fail_next = VPPS_OK; // of the next call on a graph, or update
@@ -36,6 +38,7 @@ struct State {
 } // namespace fake
 
 struct vpps_engine {};
+struct vpps_comm {};
 struct vpps_trainer {};
 struct vpps_handle {
   vpps_trainer *trainer;
@@ -51,6 +54,7 @@ std::map<uint32_t, Block> &blocks = *new std::map<uint32_t, Block>;
 uint32_t next_id = 0;
 uint32_t collections = 0;
 vpps_engine the_engine;
+vpps_comm the_comm;
 std::string &error = *new std::string;
 
 // A failure asked for by the test happens once.
@@ -123,6 +127,25 @@ vpps_status vpps_engine_seed(vpps_engine *, uint32_t seed) {
   state.seed = seed;
   return VPPS_OK;
 }
+vpps_status vpps_comm_create_launched(vpps_engine *, double, vpps_comm **comm) {
+  *comm = &the_comm;
+  return outcome();
+}
+vpps_status vpps_comm_rank(vpps_comm *, uint32_t *rank, uint32_t *size) {
+  *rank = state.rank;
+  *size = state.ranks;
+  return VPPS_OK;
+}
+vpps_status vpps_comm_broadcast(vpps_comm *, void *data, size_t size, uint32_t) {
+  if (state.rank > 0 && size == sizeof state.seed_of_rank_0)
+    std::memcpy(data, &state.seed_of_rank_0, size);
+  return VPPS_OK;
+}
+vpps_status vpps_comm_attach(vpps_comm *, vpps_engine *, vpps_reduction) {
+  state.attached = true;
+  return VPPS_OK;
+}
+void vpps_comm_destroy(vpps_comm *) {}
 vpps_status vpps_engine_statistics(vpps_engine *, vpps_statistics *s) {
   s->batches = 0;
   return VPPS_OK;

@@ -299,23 +299,28 @@ TEST(flags) {
                          "--vpps-log=debug",
                          "--vpps_profile",
                          "1",
+                         "--vpps-data-parallel",
+                         "more",
                          nullptr};
   std::vector<char *> argv;
   for (const char *w : words)
     argv.push_back(const_cast<char *>(w));
-  int argc = 13;
+  int argc = 15;
   char **p = argv.data();
   DynetParams params = extract_dynet_params(argc, p);
-  EQUAL(argc, 3);
+  EQUAL(argc, 4);
   EQUAL(p[1], "data");
   EQUAL(p[2], "--other");
-  CHECK(p[3] == nullptr);
+  EQUAL(p[3], "more");
+  CHECK(p[4] == nullptr);
   EQUAL(params.random_seed, 5u);
   EQUAL(params.weight_decay, 0.25f);
   EQUAL(params.vpps_device, "cpu");
   EQUAL(params.mem_descriptor, "1024");
   EQUAL(params.vpps_log, static_cast<int>(VPPS_LOG_DEBUG));
   CHECK(params.vpps_profile);
+  CHECK(params.vpps_data_parallel);
+  CHECK(!DynetParams().vpps_data_parallel);
   EQUAL(DynetParams().vpps_log, -1);
   const char *bad[] = {"program", "--dynet-weight-decay=2", nullptr};
   std::vector<char *> bad_argv{const_cast<char *>(bad[0]), const_cast<char *>(bad[1]), nullptr};
@@ -354,6 +359,8 @@ TEST(unknown_flags_that_look_like_ours_are_said) {
   CHECK(said("--dynet_sed=1").find("no flag --dynet-sed") != std::string::npos);
   EQUAL(said("--other-dynet-flag"), "");
   EQUAL(said("--dynet-mem=1024"), "");
+  EQUAL(said("--vpps-data-parallel=0"), "");
+  THROWS(std::invalid_argument, "from 0 to 1", said("--vpps-data-parallel=2"));
   THROWS(std::invalid_argument, "one of them", said("--dynet-gpus=1", "--dynet-devices=CPU"));
 }
 
@@ -366,6 +373,27 @@ TEST(parameters_need_initialize) {
   again.random_seed = 3;
   initialize(again);
   m.add_parameters({1});
+  EQUAL(state.seed, 3u);
+}
+
+TEST(ranks_draw_the_same_numbers_but_those_of_graphs) {
+  cleanup();
+  state.rank = 2, state.ranks = 3, state.seed_of_rank_0 = 77;
+  DynetParams params;
+  params.random_seed = 3;
+  params.vpps_data_parallel = true;
+  state.fail_next = VPPS_ERR_RANK;
+  THROWS(std::runtime_error, "asked to fail", initialize(params));
+  THROWS(std::invalid_argument, "initialize", engine("a test"));
+  initialize(params);
+  CHECK(state.attached);
+  EQUAL(engine("a test")->rank, 2u);
+  EQUAL(engine("a test")->ranks, 3u);
+  EQUAL(state.seed, 77u + 2);
+  EQUAL((*rndeng)(), std::mt19937(77)());
+  cleanup();
+  state.rank = 0, state.ranks = 1;
+  initialize(params); // alone
   EQUAL(state.seed, 3u);
 }
 

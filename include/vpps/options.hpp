@@ -21,6 +21,9 @@ struct options {
   std::string trace;             ///< the file of a timeline; else VPPS_TRACE
   bool times = false;            ///< measure the device's time; else VPPS_TIMES
   bool profile = false;          ///< measure each kind of instruction; else VPPS_PROFILE
+  /// train together with the launcher's other processes; else --vpps-data-parallel. It needs
+  /// libvpps's own DyNet headers
+  bool data_parallel = false;
 };
 
 /// What set_options() was given, and whether an engine was opened with it.
@@ -52,6 +55,8 @@ struct chosen_options {
       c.times = 1;
     if (given.profile)
       c.profile = 1;
+    if (given.data_parallel)
+      c.data_parallel = 1;
   }
 };
 

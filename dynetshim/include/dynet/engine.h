@@ -18,11 +18,20 @@ public:
   /// Takes opened, which vpps_engine_open() gave.
   explicit Engine(vpps_engine *opened) : raw(opened), updates(0) {}
   /// Closes the engine.
-  ~Engine() { vpps_engine_close(raw); }
+  ~Engine() {
+    vpps_comm_destroy(comm);
+    vpps_engine_close(raw);
+  }
+  /// Connects this process with the others that its launcher has started: comm, rank and ranks.
+  /// All of them call it. Once is enough. Failures: check().
+  void connect();
   vpps_engine *const raw; ///< the engine of the C interface, owned by this object
   /// How often parameters were updated. Values that a graph has from before an update are stale for
   /// vpps::handle::fb.
   uint64_t updates;
+  vpps_comm *comm = nullptr; ///< what connect() has made, owned by this object
+  unsigned rank = 0;         ///< this process's number, from 0
+  unsigned ranks = 1;        ///< how many processes train together
 
 private:
   Engine(const Engine &);

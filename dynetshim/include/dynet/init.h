@@ -11,6 +11,8 @@
 /// `--dynet-autobatch`, `--dynet-autobatch-debug`, `--dynet-profiling` | accepted, without effect |
 /// | `--vpps-log off`, `info` or `debug` | how much is told of what happens |
 /// | `--vpps-profile 1` | measures each kind of instruction, and tells at the end |
+/// | `--vpps-data-parallel` | trains together with the processes that the launcher has started: see
+/// vpps/parallel.hpp |
 ///
 /// '-' and '_' are the same; values come after a space or '='. Flags that are read are taken out of
 /// argv, others stay. Without a flag the environment variable VPPS_DEVICE names the device; without
@@ -47,6 +49,7 @@ struct DynetParams {
   std::string vpps_device;    ///< "cpu", "cuda", "cuda:N", "auto"; "": VPPS_DEVICE, else "auto"
   int vpps_log;               ///< a vpps_log_level; -1: VPPS_LOG
   bool vpps_profile;          ///< measure each kind of instruction; false: VPPS_PROFILE says
+  bool vpps_data_parallel;    ///< train together with the launcher's other processes
 };
 
 /// Reads the flags and takes them out of argv. A wrong value: std::invalid_argument.

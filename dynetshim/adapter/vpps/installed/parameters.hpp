@@ -516,6 +516,9 @@ private:
     if (const char *times = std::getenv("VPPS_TIMES"))
       o.times = std::string(times) == "1";
     chosen_options::all().into(o);
+    if (o.data_parallel)
+      throw std::invalid_argument("vpps::options::data_parallel: an installed DyNet trains in one "
+                                  "process: compile against libvpps's own headers");
     // A copy: the program's own sequence of random numbers stays as it is without libvpps.
     std::mt19937 random = *dynet::rndeng;
     while (o.seed == 0)

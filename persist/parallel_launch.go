@@ -1,0 +1,124 @@
+package persist
+
+import (
+	"fmt"
+	mathbits "math/bits"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"libvpps/env"
+	"libvpps/gpu"
+	"libvpps/persist/comm"
+)
+
+// Ranks that a launcher has started: which device each has, and how they are connected.
+
+// launch is this process's place among those that its launcher has started.
+func launch() (comm.Launch, error) {
+	l, err := comm.ReadLaunch(env.Launcher)
+	if err != nil {
+		return l, wrong(ErrArgument, "%v", err)
+	}
+	l.Port = int(env.Number("VPPS_PORT", float64(l.Port)))
+	return l, nil
+}
+
+// LaunchedGroup makes this process a rank of those that its launcher has started: torchrun, mpirun or srun. Without a
+// launcher it is the only one. Ranks whose devices are GPUs are connected by NCCL, others by MPI. A rank waits so many
+// seconds for the others at most, 0: VPPS_WAIT_SECONDS; some times as long for their start.
+func (e *Engine) LaunchedGroup(seconds float64) (comm.Communicator, error) {
+	patience, err := patienceOf(seconds)
+	if err != nil {
+		return nil, err
+	}
+	l, err := launch()
+	if err != nil {
+		return nil, err
+	}
+	o := comm.ConnectOptions{Patience: patience, MPI: env.String("VPPS_MPI"), File: env.String("VPPS_COMM_FILE")}
+	if l.Size > 1 {
+		o.Direct, o.Why = e.direct(patience)
+	}
+	return l.Connect(o)
+}
+
+// direct is the connection of the engine's GPU to others, or why there is none.
+func (e *Engine) direct(time.Duration) (d comm.Direct, why string) {
+	device, _, _ := strings.Cut(e.Describe(), ": ")
+	if !strings.HasPrefix(device, "cuda:") {
+		return nil, "its device is a CPU"
+	}
+	return nil, "this version connects GPUs by MPI only"
+}
+
+// ofRank chooses what nothing names: the process's own GPU, its share of the cores, a timeline's file of its own.
+func (o Options) ofRank() (Options, error) {
+	l, err := launch()
+	if err != nil || l.Size == 1 {
+		return o, err
+	}
+	if o.Device == "" || o.Device == "auto" || o.Device == "cuda" {
+		if o.gpu, err = gpuOfRank(l, visibleGPUs()); err != nil {
+			return o, err
+		}
+	}
+	if o.Threads == 0 && env.Number("VPPS_THREADS", 0) == 0 {
+		o.Threads = min(coresOfRank(runtime.NumCPU(), coresOf(os.Getppid()), l.LocalSize), usualThreads)
+	}
+	if o.Trace == "" {
+		o.Trace = env.String("VPPS_TRACE")
+	}
+	if o.Trace != "" && l.Rank > 0 {
+		o.Trace += fmt.Sprintf(".%d", l.Rank)
+	}
+	return o, nil
+}
+
+// gpuOfRank is the GPU with the process's number on this machine. If it sees one only, it is that: its launcher may have
+// given each process its own.
+func gpuOfRank(l comm.Launch, visible int) (int, error) {
+	if visible <= 1 {
+		return 0, nil
+	}
+	if l.Local >= visible {
+		return 0, wrong(ErrUnsupported, "%s has started %d ranks on this machine, rank %d here is the %dth, and there are %d GPUs: start as many ranks as GPUs, or name a device (VPPS_DEVICE=cuda:N or cpu)",
+			l.By, l.LocalSize, l.Rank, l.Local+1, visible)
+	}
+	return l.Local, nil
+}
+
+// visibleGPUs is how many there are, 0 without a driver.
+func visibleGPUs() int {
+	driver, err := gpu.OpenDriver()
+	if err != nil {
+		return 0
+	}
+	n, _ := driver.DeviceCount()
+	return n
+}
+
+// coresOfRank is how many threads a process should have: own are the cores that it may use, launcher's those of the
+// process that has started it and others, which share them. Some launchers bind each process to its cores, others do not.
+func coresOfRank(own, launchers, ranks int) int {
+	if launchers == 0 {
+		launchers = own
+	}
+	return max(1, min(own, launchers/ranks))
+}
+
+// coresOf is how many cores a process may use, 0 if that cannot be told.
+func coresOf(pid int) (n int) {
+	var mask [128]uint64
+	_, _, failed := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, uintptr(pid), unsafe.Sizeof(mask), uintptr(unsafe.Pointer(&mask)))
+	if failed != 0 {
+		return 0
+	}
+	for _, word := range mask {
+		n += mathbits.OnesCount64(word)
+	}
+	return n
+}
