@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# How training scales with the number of ranks: the six applications at batches of several sizes on each rank. Prints a
+# table, and writes all of it as CSV. Before a rate counts, some batches are trained: all ranks must have the same
+# parameters, and the held-out loss of one rank with their batches joined. It needs built programs only: no Go, no MPI.
+#
+#   bench/scale.sh 1 2 4 8                   # ranks, each with its own GPU
+#   LAUNCH="mpirun -n" VPPS_DEVICE=cpu bench/scale.sh 1 2
+#
+# APPS, BATCHES, SECONDS_EACH, UPDATES, SIZE (of hidden states and embeddings), B (the programs' folder), DATA and CSV
+# choose what and where. Without LAUNCH the ranks are started here, by torchrun's variables.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+: "${APPS:=treelstm rvnn tdrnn tdlstm bilstm bilstm_char}" "${BATCHES:=1 16 128}" "${SECONDS_EACH:=2}" "${UPDATES:=20}" "${SIZE:=256}"
+: "${B:=build}" "${DATA:=cpp_examples/data}" "${CSV:=$B/scale.csv}" "${LAUNCH:=}" "${PORT:=29600}"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+[ $# -gt 0 ] || set -- 1 2
+
+# Starts ranks, and waits for them. Rank 0's output is in $work/0; all of it is shown if one fails.
+start() { # RANKS COMMAND...
+	local n=$1 rank pids=() failed=0
+	shift
+	rm -f "$work"/[0-9]*
+	if [ "$n" = 1 ]; then
+		"$@" >"$work/0" 2>"$work/0.err" || failed=1
+	elif [ -n "$LAUNCH" ]; then
+		# shellcheck disable=SC2086 # a command and its flags
+		$LAUNCH "$n" "$@" >"$work/0" 2>"$work/0.err" || failed=1
+	else
+		PORT=$((PORT + 1)) # no rank of a run before can disturb
+		for ((rank = 0; rank < n; rank++)); do
+			RANK=$rank WORLD_SIZE=$n LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$n MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT \
+				"$@" >"$work/$rank" 2>"$work/$rank.err" &
+			pids+=($!)
+		done
+		for rank in "${pids[@]}"; do wait "$rank" || failed=1; done
+	fi
+	[ "$failed" = 0 ] || { echo "$n ranks: $*"; tail -n 5 "$work"/[0-9]*; return 1; } >&2
+}
+data() { case $1 in bilstm*) echo "--tags $DATA/tags" ;; *) echo "--trees $DATA" ;; esac; }
+# As deep as a sentence is long, these need small steps: else a rounding error grows to another model.
+rate() { case $1 in tdrnn | tdlstm) echo 0.001 ;; *) echo 0.01 ;; esac; }
+train() { # RANKS APP BATCH: trains, and prints the held-out loss
+	# shellcheck disable=SC2046 # flags
+	start "$1" "$B/$2" $(data "$2") --hidden "$SIZE" --embed "$SIZE" --batch-size "$3" --updates "$UPDATES" \
+		--learning-rate "$(rate "$2")" --curve "$work/curve" || return 1
+	awk -F, '{ loss = $(NF - 1) } END { print loss }' "$work/curve"
+}
+measure() { # RANKS APP BATCH: prints sentences/s: the median, the slowest and the fastest window; and the device
+	# shellcheck disable=SC2046
+	start "$1" "$B/$2" $(data "$2") --hidden "$SIZE" --embed "$SIZE" --measure "$SECONDS_EACH" --batch-sizes "$3" --csv || return 1
+	tail -n 1 "$work/0" | sed -E 's/"([^"]*)"/X/; t; d' | awk -F, '{ printf "%s %s %s ", $9, $10, $11 }'
+	tail -n 1 "$work/0" | sed -E 's/[^"]*"([^"]*)".*/\1/'
+}
+
+echo "app,device,launcher,size,batch,ranks,sentences_per_s,slowest,fastest,times_one_rank,held_out_loss,held_out_loss_of_one,checksum" >"$CSV"
+printf '%-12s %6s %6s %12s %22s %8s  %s\n' app batch ranks sentences/s "slowest .. fastest" "x 1 rank" "held-out loss, one rank's, checksum"
+for app in $APPS; do
+	for batch in $BATCHES; do
+		one=
+		for n in "$@"; do
+			loss=$(train "$n" "$app" "$batch") || exit 1
+			joined=$loss checksum=-
+			if [ "$n" -gt 1 ]; then
+				checksum=$(sed -n "s/^$n ranks have the same parameters, checksum //p" "$work/0")
+				[ -n "$checksum" ] || { echo "$app: nothing says that $n ranks have the same parameters" >&2; exit 1; }
+				joined=$(train 1 "$app" $((batch * n))) || exit 1
+				awk -v a="$loss" -v b="$joined" 'BEGIN { d = (a - b) / b; exit !(b > 0 && d > -1e-3 && d < 1e-3) }' ||
+					{ echo "$app: held-out loss $loss of $n ranks with batches of $batch, $joined of one rank with their batches joined" >&2; exit 1; }
+			fi
+			read -r median slowest fastest device < <(measure "$n" "$app" "$batch")
+			[ "$n" = 1 ] && one=$median
+			times=$(awk -v a="$median" -v b="$one" 'BEGIN { if (b > 0) printf "%.2f", a / b; else print "-" }')
+			printf '%-12s %6d %6d %12.0f %10.0f .. %8.0f %8s  %s %s %s\n' "$app" "$batch" "$n" "$median" "$slowest" "$fastest" "$times" "$loss" "$joined" "$checksum"
+			echo "$app,\"$device\",$([ "$n" = 1 ] || echo "${LAUNCH:-none}"),$SIZE,$batch,$n,$median,$slowest,$fastest,$times,$loss,$joined,$checksum" >>"$CSV"
+		done
+	done
+done
