@@ -18,7 +18,7 @@
 # make site       build/site/html, a web site of README, docs/ and the reference; needs python3 with venv, and doxygen,
 #                 and downloads MkDocs
 # make mpi        build/libvpps_mpi.so, the plug-in for MPI, against the mpi.h of MPICC=mpicc; test/mpi/run tries it
-# make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured
+# make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured; with the plug-in for MPI, if it has been built
 # make uninstall  removes what make install puts there
 # make dist       build/dist/libvpps-VERSION-linux-MACHINE.tar.gz, which works wherever it is unpacked, without Go
 # make deb        Debian packages of the same files, MAINTAINER="name <address>", into build/dist
@@ -398,6 +398,7 @@ install: lib $(B)/libvpps_dynet.a $(B)/installed/vpps-info
 	ln -sf libvpps.so.$(VERSION) $(D)$(LIBDIR)/libvpps.so.$(SERIES)
 	ln -sf libvpps.so.$(SERIES) $(D)$(LIBDIR)/libvpps.so
 	install -m 644 $(B)/libvpps_dynet.a $(D)$(LIBDIR)
+	for f in $(wildcard $(B)/libvpps_mpi.so); do install -m 755 $$f $(D)$(LIBDIR) || exit 1; done
 	install -m 644 include/vpps.h $(D)$(PREFIX)/include
 	install -m 644 include/vpps/*.hpp $(D)$(PREFIX)/include/vpps
 	install -m 644 dynetshim/adapter/vpps/installed/*.hpp bridge/ops/ops.h $(D)$(PREFIX)/include/vpps/installed
@@ -407,7 +408,7 @@ install: lib $(B)/libvpps_dynet.a $(B)/installed/vpps-info
 	install -m 644 packaging/vppsConfig.cmake $(D)$(LIBDIR)/cmake/vpps
 
 uninstall:
-	rm -f $(addprefix $(D)$(PREFIX)/bin/,vpps-info vpps-port) $(addprefix $(D)$(LIBDIR)/,libvpps.so libvpps.so.$(SERIES) libvpps.so.$(VERSION) libvpps_dynet.a \
+	rm -f $(addprefix $(D)$(PREFIX)/bin/,vpps-info vpps-port) $(addprefix $(D)$(LIBDIR)/,libvpps.so libvpps.so.$(SERIES) libvpps.so.$(VERSION) libvpps_mpi.so libvpps_dynet.a \
 	    $(addprefix pkgconfig/,$(PCS)) cmake/vpps/vppsConfig.cmake cmake/vpps/vppsConfigVersion.cmake) \
 	    $(addprefix $(D)$(PREFIX)/include/,vpps.h $(patsubst include/%,%,$(wildcard include/vpps/*.hpp)) \
 	    $(addprefix vpps/installed/,ops.h $(notdir $(wildcard dynetshim/adapter/vpps/installed/*.hpp))) \

@@ -39,6 +39,12 @@ inline void join() {
   dynet::check(vpps_comm_join(e->raw));
   e->updates++;
 }
+/// The sum of the ranks' latest losses. All ranks call it, but those in join().
+inline float global_loss(const handle &hndl) {
+  float loss = 0;
+  dynet::check(vpps_global_loss(hndl.get(), &loss));
+  return loss;
+}
 /// Gives all ranks the bytes of rank from's value. All ranks call it.
 template <class T> void broadcast(T &value, unsigned from = 0) {
   const std::shared_ptr<dynet::Engine> &e = dynet::engine("vpps::broadcast");
@@ -80,11 +86,7 @@ public:
   /// Takes part in the others' batches with nothing, until all ranks have called it.
   void join() { vpps::join(); }
   /// The sum of the ranks' latest losses. All ranks call it, but those in join().
-  float global_loss(const handle &hndl) const {
-    float loss = 0;
-    dynet::check(vpps_global_loss(hndl.get(), &loss));
-    return loss;
-  }
+  float global_loss(const handle &hndl) const { return vpps::global_loss(hndl); }
 
 private:
   data_parallel(const data_parallel &);

@@ -1,6 +1,6 @@
 // A DyNet program that any number of processes train (test/mpi/run): rank 0 prints what they have
-// learnt, which does not depend on how many they are. Run with "throw", rank 1 ends by an
-// exception, and the others are told.
+// learnt, which does not depend on how many they are. With --vpps-data-parallel it makes no object
+// for that. Run with "throw", rank 1 ends by an exception, and the others are told.
 #include <dynet/dynet.h>
 #include <dynet/expr.h>
 #include <dynet/lstm.h>
@@ -8,6 +8,7 @@
 #include <vpps/vpps.hpp>
 
 #include <cstdio>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -25,33 +26,34 @@ static Expression loss_of(ComputationGraph &cg, LSTMBuilder &lstm, LookupParamet
   return pickneglogsoftmax(parameter(cg, out) * lstm.back(), sentence % 3);
 }
 
-static void run(bool throws) {
+static void run(bool throws, bool by_flag) {
   ParameterCollection model;
   LSTMBuilder lstm(1, 8, 16, model);
   LookupParameter words = model.add_lookup_parameters(WORDS, {8});
   Parameter out = model.add_parameters({3, 16});
   AdamTrainer trainer(model, 0.01f);
   vpps::handle hndl(model, trainer);
-  vpps::data_parallel ranks(model);
+  const std::unique_ptr<vpps::data_parallel> ranks(by_flag ? nullptr
+                                                           : new vpps::data_parallel(model));
   std::vector<float> values(3 * 16); // all ranks set them: those of rank 0 count
   for (size_t i = 0; i < values.size(); i++)
-    values[i] = 0.01f * static_cast<float>(i % 7) + static_cast<float>(ranks.rank());
+    values[i] = 0.01f * static_cast<float>(i % 7) + static_cast<float>(vpps::rank());
   out.set_value(values);
   for (unsigned epoch = 0; epoch < EPOCHS; epoch++) {
     // A step has six sentences: those that a rank does not have the others do.
     for (unsigned first = 0; first < SENTENCES; first += 6) {
-      if (throws && epoch == 1 && ranks.rank() == 1)
+      if (throws && epoch == 1 && vpps::rank() == 1)
         throw std::runtime_error("there is no more data");
       ComputationGraph cg;
       std::vector<Expression> losses;
-      for (unsigned k = ranks.rank(); k < 6; k += ranks.size())
+      for (unsigned k = vpps::rank(); k < 6; k += vpps::ranks())
         losses.push_back(loss_of(cg, lstm, words, out, first + k));
       hndl.fb(model, cg, sum(losses));
-      ranks.global_loss(hndl);
+      vpps::global_loss(hndl);
     }
-    ranks.join();
+    vpps::join();
   }
-  if (ranks.rank() > 0)
+  if (vpps::rank() > 0)
     return;
   std::printf("learnt");
   for (float v : as_vector(*out.values()))
@@ -60,9 +62,10 @@ static void run(bool throws) {
 }
 
 int main(int argc, char **argv) {
-  initialize(argc, argv);
   try {
-    run(argc > 1 && std::string(argv[1]) == "throw");
+    DynetParams params = extract_dynet_params(argc, argv);
+    initialize(params);
+    run(argc > 1 && std::string(argv[1]) == "throw", params.vpps_data_parallel);
   } catch (const std::exception &e) {
     std::printf("a rank: %s\n", e.what());
     return 1;

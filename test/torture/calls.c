@@ -76,6 +76,8 @@
   F(handle_clips, 10)                                                                              \
   F(comm_create_local, 3)                                                                          \
   F(comm_create_mpi, 1)                                                                            \
+  F(comm_create_launched, 1)                                                                       \
+  F(comm_broadcast, 4)                                                                             \
   F(comm_rank, 10)                                                                                 \
   F(comm_barrier, 4)                                                                               \
   F(comm_abort, 1)                                                                                 \
@@ -830,6 +832,23 @@ static int call_comm_create_local(Thread *t) {
 static int call_comm_create_mpi(Thread *t) { /* would start MPI, if its arguments were right */
   vpps_comm *comm;
   return vpps_comm_create_mpi(-1, one_in(t, 2) ? NULL : &comm);
+}
+/* No launcher has started this program: it is the only rank. */
+static int call_comm_create_launched(Thread *t) {
+  vpps_comm *comm = NULL;
+  const int status = vpps_comm_create_launched(
+      any(t, ENGINE), one_in(t, 4) ? (double)any_float(t) : 0, one_in(t, 9) ? NULL : &comm);
+  if (status == VPPS_OK)
+    put(t, COMM, below(t, POOL), comm);
+  return status;
+}
+static int call_comm_broadcast(Thread *t) {
+  char bytes[9] = "as it is";
+  const int status =
+      vpps_comm_broadcast(any(t, COMM), one_in(t, 9) ? NULL : bytes,
+                          one_in(t, 9) ? SIZE_MAX : below(t, sizeof bytes), one_in(t, 9));
+  CHECK(!strcmp(bytes, "as it is"));
+  return status;
 }
 static int call_comm_rank(Thread *t) {
   uint32_t rank = 0, size = 1;
