@@ -125,6 +125,12 @@ const (
 
 // Open makes the engine of a device.
 func Open(o Options) (*Engine, error) {
+	if o.DataParallel {
+		var err error
+		if o, err = o.ofRank(); err != nil {
+			return nil, err
+		}
+	}
 	exec, err := open(o)
 	if err != nil {
 		return nil, err

@@ -25,11 +25,6 @@ func open(o Options) (executor.Executor, error) {
 	if err != nil {
 		return nil, wrong(ErrArgument, "%v", err)
 	}
-	if o.DataParallel {
-		if o, err = o.ofRank(); err != nil {
-			return nil, err
-		}
-	}
 	auto := o.Device == "" || o.Device == "auto"
 	if name := env.String("VPPS_DEVICE"); auto && name != "" {
 		if _, ok := deviceNumber(name); !ok {

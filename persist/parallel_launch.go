@@ -85,8 +85,8 @@ func gpuOfRank(l comm.Launch, visible int) (int, error) {
 		return 0, nil
 	}
 	if l.Local >= visible {
-		return 0, wrong(ErrUnsupported, "%s has started %d ranks on this machine, rank %d here is the %dth, and there are %d GPUs: start as many ranks as GPUs, or name a device (VPPS_DEVICE=cuda:N or cpu)",
-			l.By, l.LocalSize, l.Rank, l.Local+1, visible)
+		return 0, wrong(ErrUnsupported, "%s has started %d ranks on this machine, and there are %d GPUs: start as many ranks as GPUs, or name a device (VPPS_DEVICE=cuda:N or cpu)",
+			l.By, l.LocalSize, visible)
 	}
 	return l.Local, nil
 }
