@@ -100,7 +100,7 @@ FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a $(B)/vpps-info examples $(BENCHES)
 examples: $(EXAMPLES)
-tests: $(B)/torture/calls $(CXXTESTS) $(PORTED:%=$(B)/ported/%) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12)
+tests: $(B)/torture/calls $(CXXTESTS) $(PORTED:%=$(B)/ported/%) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12 libnccl.so.2)
 
 # ---- the shared library --------------------------------------------------------------------------
 
@@ -162,7 +162,7 @@ $(B)/installed/vpps-info: info/vpps-info.c $(B)/libvpps.so include/vpps.h FORCE
 	$(INFO) -Wl,-rpath,'$$ORIGIN/$(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR))'
 FORCE:
 
-$(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(BENCHES) $(PORTED:%=$(B)/ported/%): LINK += -Wl,-rpath,'$$ORIGIN/..'
+$(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(B)/tests/nccl_ranks $(BENCHES) $(PORTED:%=$(B)/ported/%): LINK += -Wl,-rpath,'$$ORIGIN/..'
 $(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CXXPROGRAM)
@@ -215,6 +215,10 @@ $(B)/tests/host_%: test/host/%.c $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) $(if $(findstring LOADED_BY_HAND,$(file < $<)),-ldl,-lvpps) $(LDFLAGS)
 
+$(B)/tests/nccl_%: test/nccl/%.c $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -Itest/host -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) -lvpps -lm $(LDFLAGS)
+
 $(B)/tests/standin_%: test/standin/%.c $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) -lvpps $(LDFLAGS)
@@ -247,6 +251,10 @@ $(B)/standin/libnvrtc.so.12: $(FAKE)/nvrtc.c $(FAKE)/image.h
 	$(CC) -O1 -g -fPIC -shared $(WARN) $< -o $@
 
 $(B)/standin/libcublas.so.12: $(FAKE)/cublas.c
+	@mkdir -p $(@D)
+	$(CC) -O1 -g -fPIC -shared $(WARN) $< -o $@ -ldl
+
+$(B)/standin/libnccl.so.2: $(FAKE)/nccl.c
 	@mkdir -p $(@D)
 	$(CC) -O1 -g -fPIC -shared $(WARN) $< -o $@ -ldl
 

@@ -11,6 +11,7 @@ var Variables = []Variable{
 	{"VPPS_LIBCUDA", Library, 0, 0, "the library file of the driver"},
 	{"VPPS_CUBLAS", Library, 0, 0, "the library file of cuBLAS"},
 	{"VPPS_MPI", Library, 0, 0, "the plug-in for MPI"},
+	{"VPPS_NCCL", Library, 0, 0, "the library file of NCCL"},
 	{"VPPS_PLAN", Text, 0, 0, "how plans are chosen"},
 	{"VPPS_LOG", Level, 0, 0, "how much is told of what happens"},
 	{"VPPS_MERGE", Switch, 0, 0, "whether equal nodes of a batch are evaluated once"},

@@ -40,9 +40,11 @@ type Executor struct {
 	waitNS   uint64
 
 	segments [isa.Segments]segment
-	result   gpu.HostBuffer // segment result: mapped, so that reading it needs no copy
-	control  gpu.HostBuffer // the error words, mapped
-	status   gpu.Ptr        // the sticky word
+	sums     [isa.Segments]segment // of several ranks' gradients
+	packed   segment               // rows of tables, for these
+	result   gpu.HostBuffer        // segment result: mapped, so that reading it needs no copy
+	control  gpu.HostBuffer        // the error words, mapped
+	status   gpu.Ptr               // the sticky word
 
 	staging [slots]staging
 
@@ -189,9 +191,11 @@ func (e *Executor) release() {
 	if e.module != nil {
 		e.module.Unload()
 	}
-	for _, s := range e.segments {
-		e.dev.Free(s.at)
+	for s := range e.segments {
+		e.dev.Free(e.segments[s].at)
+		e.dev.Free(e.sums[s].at)
 	}
+	e.dev.Free(e.packed.at)
 	e.dev.Free(e.status)
 	e.timeline.close()
 	for _, t := range e.staging {
@@ -579,6 +583,11 @@ func (e *Executor) Memory() (uses []memory.Use) {
 		add(memory.Device, memory.OfSegment(isa.Segment(s)), 4*e.segments[s].words)
 	}
 	var scripts, copies, records uint64
+	sums := 4 * e.packed.words
+	for s := range e.sums {
+		sums += 4 * e.sums[s].words
+	}
+	add(memory.Device, "sums of several ranks", sums)
 	for i := range e.staging {
 		t := &e.staging[i]
 		if t.words > 0 {
