@@ -44,15 +44,12 @@ func (e *Engine) layout() (hash uint32) {
 // sumOnDevice has the next launches find the sums of all ranks' gradients in place of this one's.
 func (x *exchange) sumOnDevice(share float32) error {
 	e, d := x.e, x.e.ranks.device
-	if err := e.exec.Wait(); err != nil {
-		return e.fail(err)
-	}
 	err := x.place(share)
 	if err == nil {
 		err = d.memory.Move(d.before)
 	}
-	if err == nil && len(d.before) > 0 {
-		err = e.exec.Wait()
+	if err == nil {
+		err = e.exec.Wait() // the communicator's stream is another one
 	}
 	if err != nil {
 		return e.broke(err)

@@ -42,9 +42,10 @@ type Executor struct {
 	segments [isa.Segments]segment
 	sums     [isa.Segments]segment // of several ranks' gradients
 	packed   segment               // rows of tables, for these
-	result   gpu.HostBuffer        // segment result: mapped, so that reading it needs no copy
-	control  gpu.HostBuffer        // the error words, mapped
-	status   gpu.Ptr               // the sticky word
+	mover    mover
+	result   gpu.HostBuffer // segment result: mapped, so that reading it needs no copy
+	control  gpu.HostBuffer // the error words, mapped
+	status   gpu.Ptr        // the sticky word
 
 	staging [slots]staging
 
@@ -196,6 +197,7 @@ func (e *Executor) release() {
 		e.dev.Free(e.sums[s].at)
 	}
 	e.dev.Free(e.packed.at)
+	e.mover.release()
 	e.dev.Free(e.status)
 	e.timeline.close()
 	for _, t := range e.staging {
@@ -601,6 +603,7 @@ func (e *Executor) Memory() (uses []memory.Use) {
 	add(memory.Pinned, "scripts", scripts)
 	add(memory.Pinned, "results and errors", uint64(e.result.Bytes+e.control.Bytes))
 	add(memory.Pinned, "records of the profile", records)
+	add(memory.Pinned, "lists of copies", uint64(e.mover.list.Bytes))
 	return uses
 }
 

@@ -2,7 +2,6 @@ package cuda
 
 import (
 	"libvpps/gpu"
-	"libvpps/persist/executor"
 	"libvpps/persist/isa"
 )
 
@@ -47,14 +46,3 @@ func (e *Executor) provide(g *segment, n uint64) error {
 
 // Clear sets n floats to 0.
 func (e *Executor) Clear(at gpu.Ptr, n uint64) error { return e.dev.Memset32(at, 0, int64(n)) }
-
-// Move copies runs of floats.
-func (e *Executor) Move(list []executor.Run) error {
-	for i := range list {
-		r := &list[i]
-		if err := e.dev.CopyOnDevice(r.To, r.From, 4*int64(r.N)); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -213,7 +213,7 @@ static int run(uint32_t rank, uint32_t size, uint32_t local, uint32_t steps, con
     const Size *z = &sizes[k];
     const uint32_t from = rank * z->sentences, to = from + z->sentences;
     vpps_comm *comm;
-    double began = now(), joined, alone, together;
+    double began = now(), joined, alone, together, barrier;
     float loss = 0, *mine, same = 0;
     Trainee t = open_trainee(device, z, 1 + rank);
     alone = time_steps(&t, steps, from, to);
@@ -237,7 +237,12 @@ static int run(uint32_t rank, uint32_t size, uint32_t local, uint32_t steps, con
            (unsigned)rank, (unsigned)size, device, (unsigned long long)t.floats, (unsigned long long)h, joined * 1e-3);
     fflush(stdout);
     together = size > 1 ? time_steps(&t, steps, from, to) : 0;
-    CHECK(vpps_comm_barrier(comm) == VPPS_OK);
+    for (uint32_t step = 0; step < 5 + steps; step++) {
+      if (step == 5)
+        began = now();
+      CHECK(vpps_comm_barrier(comm) == VPPS_OK);
+    }
+    barrier = (now() - began) / steps;
     if (*fault) {
       fault_of(fault, &t, comm, rank);
       return 0;
@@ -261,7 +266,8 @@ static int run(uint32_t rank, uint32_t size, uint32_t local, uint32_t steps, con
       printf("%s: against one rank: losses differ by %.2g at most (relative), parameters by %.2g (of %.2g); last loss %g\n",
              z->name, worst_loss, worst, largest, (double)same);
       CHECK(worst_loss < 1e-4 && worst < 1e-3);
-      printf("%s: us a step: alone %.1f, with %u ranks %.1f\n", z->name, alone, (unsigned)size, together);
+      printf("%s: us a step: alone %.1f, with %u ranks %.1f; a barrier %.1f\n", z->name, alone,
+             (unsigned)size, together, barrier);
       fflush(stdout);
       free(its);
       vpps_handle_destroy(one.handle);
