@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,8 +72,9 @@ type nccl struct {
 
 	mu      sync.Mutex
 	broken  error
-	putting bool // the library is asked to put something on the stream
-	ended   bool // the library's part is over
+	putting bool          // the library is asked to put something on the stream
+	ended   bool          // the library's part
+	over    chan struct{} // closed when that is given back
 }
 
 // NewNCCL makes the calling process, or thread, a rank. It returns when all ranks have called it.
@@ -85,7 +87,7 @@ func NewNCCL(o NCCL) (Communicator, error) {
 	case len(o.ID) != NCCLIDBytes:
 		return nil, &kindError{ErrArgument, fmt.Sprintf("the id of a group has %d bytes: NCCL's have %d", len(o.ID), NCCLIDBytes)}
 	}
-	c := &nccl{rank: o.Rank, size: o.Size, patience: o.Patience}
+	c := &nccl{rank: o.Rank, size: o.Size, patience: o.Patience, over: make(chan struct{})}
 	c.users.Store(1)
 	if err := c.open(o.Device); err != nil {
 		return nil, noNCCL(err)
@@ -181,65 +183,61 @@ func (c *nccl) breakUp(err error) error {
 	return c.broken
 }
 
-// end ends the library's part, once. It reports whether that is over, since a lost device may hold the library up.
+// end ends the library's part, if nobody has. It reports whether that is over, since a lost device may hold the library
+// up.
 func (c *nccl) end(how func(gpu.Group) error) bool {
 	c.mu.Lock()
 	first := !c.ended
 	c.ended = true
 	c.mu.Unlock()
-	if !first {
-		return false
+	if first {
+		go func() {
+			_ = how(c.group) // there is nobody left to tell
+			close(c.over)
+		}()
 	}
-	over := make(chan struct{})
-	go func() {
-		_ = how(c.group) // there is nobody left to tell
-		close(over)
-	}()
 	select {
-	case <-over:
+	case <-c.over:
 		return true
 	case <-time.After(c.patience):
 		return false
 	}
 }
 
-// late is what the watchdog does: the call that has begun is not over in time.
-func (c *nccl) late(k call, all []uint32) {
-	c.mu.Lock()
-	if c.broken == nil {
-		c.broken = absent(c.number, k, func(rank int) bool { return c.missing(rank, all) }, c.size, c.patience)
+// missing names the ranks whose record of the present round has not arrived: it may be held up by another. If there are
+// none, or it is no round, all but this one.
+func (c *nccl) missing(all []uint32) string {
+	some := make([]bool, c.size)
+	for rank := range len(all) / recordWords {
+		_, number := callOf(all[rank*recordWords:])
+		some[rank] = rank != c.rank && number != c.number
 	}
-	inside := c.putting
-	c.mu.Unlock()
-	if inside { // it waits for other ranks, which only this ends
-		c.end((gpu.Group).Abort)
+	if !slices.Contains(some, true) {
+		return named(func(rank int) bool { return rank != c.rank }, c.size)
 	}
+	return named(func(rank int) bool { return some[rank] }, c.size)
 }
 
-// missing reports whether a rank's record of the present round has not arrived; if nobody can tell, all but this one.
-func (c *nccl) missing(rank int, all []uint32) bool {
-	if all == nil {
-		return rank != c.rank
-	}
-	_, number := callOf(all[rank*recordWords:])
-	return number != c.number && rank != c.rank
-}
+// watch is on a call: whether it is overdue, and whether the library is asked to put something on the stream.
+type watch struct{ overdue, inside atomic.Bool }
 
-// await has put put something on the stream, and waits for it.
+// await has put put something on the stream, and waits for it. In a round all are the records that it brings.
 func (c *nccl) await(k call, all []uint32, put func() error) error {
-	watchdog := time.AfterFunc(c.patience, func() { c.late(k, all) })
+	w := &watch{}
+	w.inside.Store(true)
+	watchdog := time.AfterFunc(c.patience, func() {
+		w.overdue.Store(true)
+		if w.inside.Load() { // it waits for other ranks, which only this ends
+			c.end((gpu.Group).Abort)
+		}
+	})
 	defer watchdog.Stop()
-	c.mu.Lock()
-	c.putting = true
-	c.mu.Unlock()
 	err := put()
+	w.inside.Store(false)
 	if err == nil {
 		err = c.done.Record()
 	}
-	c.mu.Lock()
-	c.putting = false
-	c.mu.Unlock()
-	for looks, since := 0, time.Now(); err == nil; looks++ {
+	for looks, since := 0, time.Now(); err == nil && !w.overdue.Load(); looks++ {
 		var over bool
 		if over, err = c.done.Done(); over {
 			return nil
@@ -249,14 +247,16 @@ func (c *nccl) await(k call, all []uint32, put func() error) error {
 		}
 		rest(time.Since(since))
 	}
-	err = c.breakUp(&kindError{ErrAborted, fmt.Sprintf("call %d of the group, %v: %v", c.number, k, err)})
 	c.end((gpu.Group).Abort)
 	for since := time.Now(); time.Since(since) < c.patience; rest(time.Since(since)) { // the device leaves the memory
 		if over, failed := c.done.Done(); over || failed != nil {
 			break
 		}
 	}
-	return err
+	if w.overdue.Load() {
+		return c.breakUp(&kindError{ErrAbsent, fmt.Sprintf("call %d of the group, %v: word of %s did not arrive within %v; one of them has ended, hangs, or was busy for longer", c.number, k, c.missing(all), c.patience)})
+	}
+	return c.breakUp(&kindError{ErrAborted, fmt.Sprintf("call %d of the group, %v: %v", c.number, k, err)})
 }
 
 // failure is why the call cannot go on, nil if it can.
@@ -280,12 +280,11 @@ func rest(waited time.Duration) {
 
 // begin takes the communicator for a call.
 func (c *nccl) begin() error {
+	if err := c.lost(); err != nil {
+		return err
+	}
 	if !c.call.TryLock() {
 		return &kindError{ErrArgument, fmt.Sprintf("rank %d is in two calls at once: a rank makes one after the other", c.rank)}
-	}
-	if err := c.lost(); err != nil {
-		c.call.Unlock()
-		return err
 	}
 	return nil
 }

@@ -2,7 +2,7 @@
 // operation happens at once, in memory of the stand-in for the driver, whose context must be
 // current; it waits for the other ranks until its own is aborted. For tests only. Environment:
 // VPPS_LIBCUDA is that stand-in; VPPS_FAKE_NCCL is the code of its version;
-// VPPS_FAKE_NCCL_FAIL=function:code makes one function fail, after function:code:n so many calls.
+// VPPS_FAKE_NCCL_FAIL=function:code makes one function fail.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -18,14 +18,9 @@ enum { SUCCESS, CUDA_FAILED, SYSTEM_ERROR, INVALID_ARGUMENT = 4, INVALID_USAGE, 
 enum { RANKS = 8, CHUNK = 1 << 14, OPS = 5, FLOAT = 7 };
 
 static int fails(const char *function) {
-  static atomic_int calls;
   const char *v = getenv("VPPS_FAKE_NCCL_FAIL");
   size_t n = strlen(function);
-  int code, after = 0;
-  if (!v || strncmp(v, function, n) || v[n] != ':')
-    return SUCCESS;
-  sscanf(v + n + 1, "%d:%d", &code, &after);
-  return calls++ < after ? SUCCESS : code;
+  return v && !strncmp(v, function, n) && v[n] == ':' ? atoi(v + n + 1) : SUCCESS;
 }
 
 // Whether the calling thread has a context.
@@ -49,6 +44,7 @@ static int in_context(void) {
 
 // What a rank is in, and its part of the data.
 typedef struct {
+  atomic_uint arrived; // at how many barriers
   size_t n;
   int kind, root;
   float scale;
@@ -56,7 +52,6 @@ typedef struct {
 } Part;
 
 typedef struct {
-  atomic_uint arrived; // at all barriers so far
   Part part[RANKS];
 } Shared;
 
@@ -66,32 +61,38 @@ typedef struct {
   unsigned barriers;
   float scales[16];
   int scale_count;
-  atomic_int aborted, failed;
+  atomic_int aborted;
 } Comm;
 
 typedef struct {
   char file[128];
 } ID;
 
+static int arrived(Comm *c, int rank) {
+  return atomic_load(&c->shared->part[rank].arrived) >= c->barriers;
+}
+
 // Waits for all ranks.
 static int barrier(Comm *c) {
-  const unsigned all = ++c->barriers * (unsigned)c->size;
-  atomic_fetch_add(&c->shared->arrived, 1);
-  while ((int)(atomic_load(&c->shared->arrived) - all) < 0) {
-    const struct timespec little = {0, 20000};
-    if (c->aborted)
-      return REMOTE_ERROR;
-    nanosleep(&little, NULL);
-  }
+  atomic_store(&c->shared->part[c->rank].arrived, ++c->barriers);
+  for (int k = 0; k < c->size; k++)
+    while (!arrived(c, k)) {
+      const struct timespec little = {0, 20000};
+      if (c->aborted)
+        return REMOTE_ERROR;
+      nanosleep(&little, NULL);
+    }
   return SUCCESS;
 }
 
 enum { REDUCE, GATHER, BROADCAST };
 
-// The parts of all ranks are there: what becomes of this one's words.
+// What the parts make of this rank's words. Of a gathering that is aborted some are there.
 static void take(Comm *c, int kind, int root, unsigned *to, size_t at, size_t m, size_t n) {
   for (int r = 0; r < c->size; r++) {
     const Part *p = &c->shared->part[r];
+    if (!arrived(c, r))
+      continue;
     if (kind == GATHER)
       memcpy(to + (size_t)r * n + at, p->data, 4 * m);
     else if (kind == BROADCAST && r == root)
@@ -120,10 +121,10 @@ static int operate(Comm *c, int kind, const unsigned *from, unsigned *to, size_t
       if (c->shared->part[k].n != n || c->shared->part[k].kind != kind ||
           c->shared->part[k].root != root)
         r = INVALID_USAGE;
-    if (r)
+    if (r && (r != REMOTE_ERROR || kind != GATHER))
       return r;
     take(c, kind, root, to, at, m, n);
-    if ((r = barrier(c)))
+    if (r || (r = barrier(c)))
       return r;
   }
   return SUCCESS;
@@ -131,7 +132,7 @@ static int operate(Comm *c, int kind, const unsigned *from, unsigned *to, size_t
 
 int ncclGetVersion(int *v) {
   const char *code = getenv("VPPS_FAKE_NCCL");
-  *v = code ? atoi(code) : 22304;
+  *v = code && *code ? atoi(code) : 22304;
   return SUCCESS;
 }
 int ncclGetUniqueId(ID *id) {
