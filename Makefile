@@ -94,7 +94,7 @@ ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words
               $(patsubst dynetshim/adapter/tests/%.cc,$(B)/adapter/%,$(wildcard dynetshim/adapter/tests/*.cc)))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
-FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
+FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend $(B)/tests/nccl_ranks
 
 .PHONY: environment mpi torture nightly mutants asan all lib examples tests demo golden compatibility profile abi reference figures site test lint format install uninstall dist deb bare-root clean help
 .DELETE_ON_ERROR:
@@ -162,7 +162,7 @@ $(B)/installed/vpps-info: info/vpps-info.c $(B)/libvpps.so include/vpps.h FORCE
 	$(INFO) -Wl,-rpath,'$$ORIGIN/$(shell realpath -m --relative-to=$(PREFIX)/bin $(LIBDIR))'
 FORCE:
 
-$(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(B)/tests/nccl_ranks $(BENCHES) $(PORTED:%=$(B)/ported/%): LINK += -Wl,-rpath,'$$ORIGIN/..'
+$(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(BENCHES) $(PORTED:%=$(B)/ported/%): LINK += -Wl,-rpath,'$$ORIGIN/..'
 $(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CXXPROGRAM)
