@@ -88,8 +88,8 @@
  * - `VPPS_CACHE_DIR=path`: the folder of compiled kernels.
  * - `VPPS_SNAPSHOT_BATCHES=N`: updates from one snapshot of the parameters to the next, where the
  *   options give no number.
- * - `VPPS_NVRTC`, `VPPS_LIBCUDA`, `VPPS_CUBLAS`, `VPPS_MPI`, `VPPS_NCCL=file`: library files to load instead of
- *   searching.
+ * - `VPPS_NVRTC`, `VPPS_LIBCUDA`, `VPPS_CUBLAS`, `VPPS_MPI`, `VPPS_NCCL=file`: library files to
+ * load instead of searching.
  * - `VPPS_PLAN=rpw=N,ctas=N,copies=N,processors=N`: fixes the choices of a GPU plan. Each part is
  *   optional: rows a warp, processors on an SM (1 or 2), the most copies of a matrix in registers
  *   that are left over, and SMs. A fixed plan whose kernel spills registers is refused; otherwise

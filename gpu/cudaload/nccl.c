@@ -94,7 +94,7 @@ int vpps_nccl_gather(const struct nccl *lib, CUcontext ctx, CUstream s, ncclComm
 
 int vpps_nccl_broadcast(const struct nccl *lib, CUcontext ctx, CUstream s, ncclComm_t comm,
                         CUdeviceptr at, size_t n, int root) {
-  IN_CONTEXT(ctx, lib->ncclBroadcast((const void *)at, (void *)at, n, VPPS_NCCL_UINT32, root, comm,
-                                     s));
+  IN_CONTEXT(ctx,
+             lib->ncclBroadcast((const void *)at, (void *)at, n, VPPS_NCCL_UINT32, root, comm, s));
 }
 #pragma GCC visibility pop

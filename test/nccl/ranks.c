@@ -5,8 +5,8 @@
  *   nccl_ranks RANKS [STEPS] [FAULT]     starts the ranks itself, rank k on cuda:k
  *
  * Where RANK and WORLD_SIZE are set, as torchrun does, it is one rank, on cuda:LOCAL_RANK, and the
- * file VPPS_TEST_ID brings the group's id. VPPS_TEST_SMALL leaves the large model out. FAULT is what rank 1 does in the end: "abort", "sleep" or
- * "kill"; the others must be told. */
+ * file VPPS_TEST_ID brings the group's id. VPPS_TEST_SMALL leaves the large model out. FAULT is
+ * what rank 1 does in the end: "abort", "sleep" or "kill"; the others must be told. */
 #include "host.h"
 
 #include <math.h>
@@ -69,7 +69,8 @@ static Trainee open_trainee(const char *device, const Size *size, uint32_t seed)
   CHECK(vpps_collection_create(t.engine, 0, &collection) == VPPS_OK);
   ids[n++] = t.table = parameter(&t, TABLE, 1, seed, 1);
   for (int k = 0; k < LAYERS; k++) {
-    ids[n++] = t.weights[k] = parameter(&t, MATRIX, 0, seed + 2 * (uint32_t)k, sqrtf(3.0f / (float)w));
+    ids[n++] = t.weights[k] =
+        parameter(&t, MATRIX, 0, seed + 2 * (uint32_t)k, sqrtf(3.0f / (float)w));
     ids[n++] = t.biases[k] = parameter(&t, VECTOR, 0, seed + 2 * (uint32_t)k + 1, 0.1f);
   }
   how.learning_rate = 0.01f;
@@ -143,7 +144,8 @@ static float *values_of(Trainee *t) {
 
 static uint64_t hash_of(const float *x, uint64_t n) {
   uint64_t h = 14695981039346656037u;
-  for (const unsigned char *p = (const unsigned char *)x, *end = (const unsigned char *)(x + n); p < end; p++)
+  for (const unsigned char *p = (const unsigned char *)x, *end = (const unsigned char *)(x + n);
+       p < end; p++)
     h = (h ^ *p) * 1099511628211u;
   return h;
 }
@@ -198,7 +200,8 @@ static void fault_of(const char *fault, Trainee *t, vpps_comm *comm, uint32_t ra
     return;
   }
   CHECK(train(t, 0, 0, 1, NULL) == VPPS_ERR_RANK);
-  printf("rank %u was told after %.2f s: %s\n", (unsigned)rank, (now() - began) * 1e-6, vpps_last_error());
+  printf("rank %u was told after %.2f s: %s\n", (unsigned)rank, (now() - began) * 1e-6,
+         vpps_last_error());
   after = values_of(t);
   CHECK(memcmp(before, after, t->floats * sizeof *after) == 0);
   fflush(stdout);
@@ -234,7 +237,8 @@ static int run(uint32_t rank, uint32_t size, uint32_t local, uint32_t steps, con
     mine = values_of(&t);
     const uint64_t h = hash_of(mine, t.floats);
     printf("%s: rank %u of %u on %s: %llu floats, hash %016llx, joined in %.0f ms\n", z->name,
-           (unsigned)rank, (unsigned)size, device, (unsigned long long)t.floats, (unsigned long long)h, joined * 1e-3);
+           (unsigned)rank, (unsigned)size, device, (unsigned long long)t.floats,
+           (unsigned long long)h, joined * 1e-3);
     fflush(stdout);
     together = size > 1 ? time_steps(&t, steps, from, to) : 0;
     for (uint32_t step = 0; step < 5 + steps; step++) {
@@ -263,7 +267,8 @@ static int run(uint32_t rank, uint32_t size, uint32_t local, uint32_t steps, con
         worst = fmax(worst, fabs((double)its[i] - mine[i]));
         largest = fmax(largest, fabs((double)its[i]));
       }
-      printf("%s: against one rank: losses differ by %.2g at most (relative), parameters by %.2g (of %.2g); last loss %g\n",
+      printf("%s: against one rank: losses differ by %.2g at most (relative), parameters by %.2g "
+             "(of %.2g); last loss %g\n",
              z->name, worst_loss, worst, largest, (double)same);
       CHECK(worst_loss < 1e-4 && worst < 1e-3);
       printf("%s: us a step: alone %.1f, with %u ranks %.1f; a barrier %.1f\n", z->name, alone,
