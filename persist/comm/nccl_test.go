@@ -4,6 +4,7 @@ package comm
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -16,9 +17,13 @@ import (
 )
 
 // Ranks that NCCL connects, on stand-ins for the driver and NCCL: all that groups of other kinds are tested for, and what
-// is NCCL's own.
+// is NCCL's own. With VPPS_TEST_GPU=1 it is the real one, for as many ranks as there are GPUs.
 
 func TestMain(m *testing.M) {
+	makers["NCCL"] = newNCCL
+	if realGPUs() {
+		os.Exit(m.Run())
+	}
 	dir, err := os.MkdirTemp("", "nccl")
 	if err != nil {
 		panic(err)
@@ -30,14 +35,42 @@ func TestMain(m *testing.M) {
 		}
 		os.Setenv(variable, file)
 	}
-	makers["NCCL"] = newNCCL
 	code := m.Run()
 	os.RemoveAll(dir)
 	os.Exit(code)
 }
 
+func realGPUs() bool { return os.Getenv("VPPS_TEST_GPU") != "" }
+
+func needsStandins(t *testing.T) {
+	t.Helper()
+	if realGPUs() {
+		t.Skip("skipped: needs the stand-ins, VPPS_TEST_GPU is set")
+	}
+}
+
 func newNCCL(t *testing.T, size int, patience time.Duration) []Communicator {
 	t.Helper()
+	all := newNCCLFor(t, size)
+	for _, err := range each(all, Communicator.Barrier) { // the library makes connections when they are first used
+		require.NoError(t, err)
+	}
+	for _, c := range all {
+		c.(*nccl).number, c.(*nccl).patience = 0, patience
+	}
+	return all
+}
+
+// newNCCLFor makes a group of a test or benchmark.
+func newNCCLFor(t testing.TB, size int) []Communicator {
+	t.Helper()
+	driver, err := gpu.OpenDriver()
+	require.NoError(t, err)
+	gpus, err := driver.DeviceCount()
+	require.NoError(t, err)
+	if realGPUs() && size > gpus {
+		t.Skipf("skipped: needs %d GPUs, there are %d", size, gpus)
+	}
 	id, err := NCCLID()
 	require.NoError(t, err)
 	all := make([]Communicator, size)
@@ -45,7 +78,7 @@ func newNCCL(t *testing.T, size int, patience time.Duration) []Communicator {
 	for rank := range all {
 		go func() {
 			var err error
-			all[rank], err = NewNCCL(NCCL{Device: rank % 2, Rank: rank, Size: size, ID: id, Patience: long})
+			all[rank], err = NewNCCL(NCCL{Device: rank % gpus, Rank: rank, Size: size, ID: id, Patience: long})
 			errs <- err
 		}()
 	}
@@ -53,14 +86,13 @@ func newNCCL(t *testing.T, size int, patience time.Duration) []Communicator {
 		require.NoError(t, <-errs)
 	}
 	for _, c := range all {
-		c.(*nccl).patience = patience
 		t.Cleanup(c.(Held).Close)
 	}
 	return all
 }
 
 // onDevice is floats in the memory of a rank's device.
-func onDevice(t *testing.T, c Communicator, x []float32) gpu.Ptr {
+func onDevice(t testing.TB, c Communicator, x []float32) gpu.Ptr {
 	t.Helper()
 	at, err := c.(*nccl).dev.Alloc(int64(4 * len(x)))
 	require.NoError(t, err)
@@ -70,7 +102,7 @@ func onDevice(t *testing.T, c Communicator, x []float32) gpu.Ptr {
 
 // Ranges of a device's memory are summed where they are or elsewhere, weighed or not; a rank's own stay.
 func TestSumsOnDevices(t *testing.T) {
-	ranks := newNCCL(t, 3, long)
+	ranks := newNCCL(t, 2, long)
 	for _, weighed := range []bool{false, true} {
 		succeed(t, ranks, func(c Communicator) error {
 			scale, factor := (*float32)(nil), float32(1)
@@ -89,9 +121,9 @@ func TestSumsOnDevices(t *testing.T) {
 			require.NoError(t, c.(*nccl).dev.CopyFromDevice(unsafe.Pointer(&have[0]), own, 16))
 			require.NoError(t, c.(*nccl).dev.CopyFromDevice(unsafe.Pointer(&have[4]), sums, 16))
 			if weighed {
-				require.Equal(t, [8]float32{1, 2, 3, 4, 3, 6, 0, 0}, have)
+				require.Equal(t, [8]float32{1, 2, 3, 1, 1.5, 3, 0, 0}, have)
 			} else {
-				require.Equal(t, [8]float32{1, 2, 3, 3, 3, 6, 0, 0}, have)
+				require.Equal(t, [8]float32{1, 2, 3, 1, 2, 4, 0, 0}, have)
 			}
 			return nil
 		})
@@ -101,6 +133,7 @@ func TestSumsOnDevices(t *testing.T) {
 
 // A library that is missing, too old or another one is named, and what to do about it; so is a function that fails.
 func TestNCCLThatCannotBeUsed(t *testing.T) {
+	needsStandins(t)
 	good := os.Getenv("VPPS_NCCL")
 	refused := func(err error, words ...string) {
 		t.Helper()
@@ -152,6 +185,7 @@ func TestNCCLThatCannotBeUsed(t *testing.T) {
 
 // Whatever NCCL or the device says ends the group on this rank, and the others are not left waiting.
 func TestErrorsOfNCCL(t *testing.T) {
+	needsStandins(t)
 	for fault, words := range map[string]string{
 		"ncclAllGather:1":            "gather with NCCL: as the fake NCCL was told (1)",
 		"ncclAllReduce:2":            "sum with NCCL: as the fake NCCL was told (2)",
@@ -203,4 +237,36 @@ func TestClosedWhenNobodyUsesIt(t *testing.T) {
 	c.Abort(errors.New("too late"))
 	require.Equal(t, 1, c.Size())
 	c.users.Store(2) // for the end of the test
+}
+
+// What calls of one and two ranks take: a round, and sums of so many floats.
+func BenchmarkNCCL(b *testing.B) {
+	for _, size := range []int{1, 2} {
+		for _, n := range []int{0, 1 << 10, 1 << 17, 1 << 20, 1 << 23, 1 << 25} {
+			b.Run(fmt.Sprintf("ranks=%d/floats=%d", size, n), func(b *testing.B) {
+				ranks := newNCCLFor(b, size)
+				ranges := make([][]gpu.Range, size)
+				for _, c := range ranks {
+					at := uint64(onDevice(b, c, make([]float32, 2*n+2)))
+					ranges[c.Rank()] = []gpu.Range{{From: at, To: at + 4*uint64(n), N: uint64(n)}}
+				}
+				do := func(c Communicator) error {
+					if n == 0 {
+						return c.Barrier()
+					}
+					return c.(OnDevice).Sum(ranges[c.Rank()], nil)
+				}
+				require.NoError(b, errors.Join(each(ranks, do)...))
+				b.ResetTimer()
+				require.NoError(b, errors.Join(each(ranks, func(c Communicator) error {
+					for range b.N {
+						if err := do(c); err != nil {
+							return err
+						}
+					}
+					return nil
+				})...))
+			})
+		}
+	}
 }
