@@ -213,6 +213,25 @@ func TestErrorsOfNCCL(t *testing.T) {
 	}
 }
 
+// A sum whose round shows that another rank has aborted, or is in another call, is ended: the other does not come to it.
+func TestASumThatTheOtherRankIsNotIn(t *testing.T) {
+	for kind, other := range map[error]func(c Communicator) error{
+		ErrAborted: func(c Communicator) error { c.Abort(errors.New("out of paper")); return c.Barrier() },
+		ErrDiffers: Communicator.Barrier,
+	} {
+		ranks := newNCCL(t, 2, 500*time.Millisecond)
+		for _, err := range each(ranks, func(c Communicator) error {
+			if c.Rank() == 1 {
+				return other(c)
+			}
+			at := uint64(onDevice(t, c, []float32{1, 2}))
+			return c.(OnDevice).Sum([]gpu.Range{{From: at, To: at + 4, N: 1}}, nil)
+		}) {
+			require.ErrorIs(t, err, kind)
+		}
+	}
+}
+
 // A call that rank 1 is in when another goroutine aborts ends with the reason, though rank 0 is not there.
 func TestAbortOfACallThatWaits(t *testing.T) {
 	ranks := newNCCL(t, 2, 300*time.Millisecond)
