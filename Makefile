@@ -94,13 +94,13 @@ ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words
               $(patsubst dynetshim/adapter/tests/%.cc,$(B)/adapter/%,$(wildcard dynetshim/adapter/tests/*.cc)))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
-FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend
+FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend $(B)/tests/nccl_ranks
 
 .PHONY: environment mpi torture nightly mutants asan all lib examples tests demo golden compatibility profile abi reference figures site test lint format install uninstall dist deb bare-root clean help
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a $(B)/vpps-info examples $(BENCHES)
 examples: $(EXAMPLES)
-tests: $(B)/torture/calls $(CXXTESTS) $(PORTED:%=$(B)/ported/%) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12)
+tests: $(B)/torture/calls $(CXXTESTS) $(PORTED:%=$(B)/ported/%) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12 libnccl.so.2)
 
 # ---- the shared library --------------------------------------------------------------------------
 
@@ -215,6 +215,10 @@ $(B)/tests/host_%: test/host/%.c $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) $(if $(findstring LOADED_BY_HAND,$(file < $<)),-ldl,-lvpps) $(LDFLAGS)
 
+$(B)/tests/nccl_%: test/nccl/%.c $(B)/libvpps.so
+	@mkdir -p $(@D)
+	$(CC) -std=c11 -D_GNU_SOURCE -Itest/host -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) -lvpps -lm $(LDFLAGS)
+
 $(B)/tests/standin_%: test/standin/%.c $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CC) -std=c11 -D_GNU_SOURCE -MMD -MP -MF $@.d $(CPPFLAGS) $(WARN) $(CFLAGS) $< -o $@ $(LINK) -lvpps $(LDFLAGS)
@@ -247,6 +251,10 @@ $(B)/standin/libnvrtc.so.12: $(FAKE)/nvrtc.c $(FAKE)/image.h
 	$(CC) -O1 -g -fPIC -shared $(WARN) $< -o $@
 
 $(B)/standin/libcublas.so.12: $(FAKE)/cublas.c
+	@mkdir -p $(@D)
+	$(CC) -O1 -g -fPIC -shared $(WARN) $< -o $@ -ldl
+
+$(B)/standin/libnccl.so.2: $(FAKE)/nccl.c
 	@mkdir -p $(@D)
 	$(CC) -O1 -g -fPIC -shared $(WARN) $< -o $@ -ldl
 

@@ -453,6 +453,18 @@ PUBLIC vpps_status vpps_comm_create_mpi(double seconds, vpps_comm **comm) {
   *comm = (vpps_comm *)h;
   return s;
 }
+PUBLIC vpps_status vpps_comm_nccl_id(void *id) {
+  ENTER(id);
+  return goCommNCCLID(id);
+}
+PUBLIC vpps_status vpps_comm_create_nccl(const char *device, uint32_t rank, uint32_t size,
+                                         const void *id, double seconds, vpps_comm **comm) {
+  ENTER(device, id, comm);
+  uintptr_t h = 0;
+  vpps_status s = goCommCreateNCCL(device, rank, size, (void *)id, seconds, &h);
+  *comm = (vpps_comm *)h;
+  return s;
+}
 PUBLIC vpps_status vpps_comm_create_launched(vpps_engine *e, double seconds, vpps_comm **comm) {
   ENTER(e, comm);
   uintptr_t h = 0;

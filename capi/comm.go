@@ -49,6 +49,30 @@ func goCommCreateMPI(seconds C.double, out *C.uintptr_t) (status C.int) {
 	return failed(err)
 }
 
+//export goCommNCCLID
+func goCommNCCLID(out unsafe.Pointer) (status C.int) {
+	defer guard(&status)
+	id, err := persist.NCCLID()
+	copy(unsafe.Slice((*byte)(out), C.VPPS_NCCL_ID_BYTES), id)
+	return failed(err)
+}
+
+//export goCommCreateNCCL
+func goCommCreateNCCL(device *C.vpps_cchar, rank, size C.uint32_t, id unsafe.Pointer, seconds C.double, out *C.uintptr_t) (status C.int) {
+	defer guard(&status)
+	name, err := textOf(device, "device")
+	if err != nil {
+		return failed(err)
+	}
+	c, err := persist.NCCLGroup(name, int(rank), int(size), C.GoBytes(id, C.VPPS_NCCL_ID_BYTES), float64(seconds))
+	if err != nil {
+		return failed(err)
+	}
+	n, err := objects.add(commKind, c)
+	*out = C.uintptr_t(n)
+	return failed(err)
+}
+
 //export goCommCreateLaunched
 func goCommCreateLaunched(engine C.uintptr_t, seconds C.double, out *C.uintptr_t) C.int {
 	return withEngine(engine, func(e *persist.Engine) error {
@@ -153,8 +177,13 @@ func goCommDestroy(n C.uintptr_t) (status C.int) {
 // destroyComm takes a rank's communicator from the program. An engine that is attached keeps it.
 func destroyComm(n number) error {
 	s, err := objects.freeze(n, commKind)
-	if err == nil {
-		objects.remove(n, s)
+	if err != nil {
+		return err
 	}
-	return err
+	c := s.object
+	objects.remove(n, s)
+	if h, ok := c.(comm.Held); ok {
+		h.Close()
+	}
+	return nil
 }

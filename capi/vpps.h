@@ -88,8 +88,8 @@
  * - `VPPS_CACHE_DIR=path`: the folder of compiled kernels.
  * - `VPPS_SNAPSHOT_BATCHES=N`: updates from one snapshot of the parameters to the next, where the
  *   options give no number.
- * - `VPPS_NVRTC`, `VPPS_LIBCUDA`, `VPPS_CUBLAS`, `VPPS_MPI=file`: library files to load instead of
- *   searching.
+ * - `VPPS_NVRTC`, `VPPS_LIBCUDA`, `VPPS_CUBLAS`, `VPPS_MPI`, `VPPS_NCCL=file`: library files to
+ * load instead of searching.
  * - `VPPS_PORT=N`, `VPPS_COMM_FILE=file`: where ranks meet, for vpps_comm_create_launched().
  * - `VPPS_PLAN=rpw=N,ctas=N,copies=N,processors=N`: fixes the choices of a GPU plan. Each part is
  *   optional: rows a warp, processors on an SM (1 or 2), the most copies of a matrix in registers
@@ -625,6 +625,27 @@ vpps_status vpps_comm_create_local(uint32_t size, double seconds, vpps_comm **co
  * caller owns it: vpps_comm_destroy() \return VPPS_ERR_UNSUPPORTED if there is no plug-in, or MPI
  * does not start */
 vpps_status vpps_comm_create_mpi(double seconds, vpps_comm **comm);
+/** The size of an id of vpps_comm_nccl_id(). */
+enum { VPPS_NCCL_ID_BYTES = 128 };
+/** Makes the id of a group of GPUs. The process that will be rank 0 calls it, and the program gives
+ * the id to the others: by a file, or over the network.
+ * \param id receives VPPS_NCCL_ID_BYTES bytes
+ * \return VPPS_ERR_UNSUPPORTED if there is no NCCL, or one that is older than 2.11 */
+vpps_status vpps_comm_nccl_id(void *id);
+/** Makes the calling process, or thread, a rank of a group of GPUs, which NCCL connects: gradients
+ * are summed in their memory. All ranks call it, each with its own GPU, and wait for one another.
+ * NCCL is libnccl.so.2, found by VPPS_NCCL, the linker, or as the Python package nvidia-nccl.
+ * \param device the GPU: "cuda", or "cuda:1". The engine that is attached is on the same
+ * \param rank from 0; rank 0 is in the process that has made the id
+ * \param size how many ranks, 1 to 1024
+ * \param id of vpps_comm_nccl_id(), the same on all ranks
+ * \param seconds how long this call, and each of the group, waits for another rank; 0:
+ * VPPS_WAIT_SECONDS
+ * \param comm receives the communicator. The caller owns it: vpps_comm_destroy()
+ * \return VPPS_ERR_UNSUPPORTED if there is no NCCL or GPU, or it refuses; VPPS_ERR_RANK if a rank
+ * does not come in time */
+vpps_status vpps_comm_create_nccl(const char *device, uint32_t rank, uint32_t size, const void *id,
+                                  double seconds, vpps_comm **comm);
 /** Makes this process a rank of those that its launcher has started: torchrun, Open MPI's or
  * MPICH's mpirun, or srun. The launcher's variables say so: docs/manual/parallel.md has them.
  * Without a launcher it is the only rank. GPUs are connected by NCCL, if all ranks have it, else by

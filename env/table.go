@@ -11,6 +11,7 @@ var Variables = []Variable{
 	{"VPPS_LIBCUDA", Library, 0, 0, "the library file of the driver"},
 	{"VPPS_CUBLAS", Library, 0, 0, "the library file of cuBLAS"},
 	{"VPPS_MPI", Library, 0, 0, "the plug-in for MPI"},
+	{"VPPS_NCCL", Library, 0, 0, "the library file of NCCL"},
 	{"VPPS_PORT", Count, 1, 65535, "the port where ranks meet"},
 	{"VPPS_COMM_FILE", Text, 0, 0, "the file by which ranks meet"},
 	{"VPPS_PLAN", Text, 0, 0, "how plans are chosen"},

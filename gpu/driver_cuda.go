@@ -140,19 +140,6 @@ func result(err error) error {
 	return err
 }
 
-// failed gives an error of the driver its context; nil stays nil.
-func failed(err error, doing string, args ...any) error {
-	if err == nil {
-		return nil
-	}
-	doing = fmt.Sprintf(doing, args...)
-	var code cudaload.Error
-	if errors.As(err, &code) {
-		return &Error{Doing: doing, Code: int(code), Name: code.Name(), Text: code.Error()}
-	}
-	return fmt.Errorf("%s: %w", doing, err)
-}
-
 type device struct {
 	dev    cu.Device
 	info   Info
@@ -189,6 +176,9 @@ func (d *device) inContext(f func() error) error {
 var errClosed = errors.New("the device is closed")
 
 func (d *device) Info() Info { return d.info }
+
+// order is the context and stream, for libraries.
+func (d *device) order() cudaload.Stream { return d.s }
 
 func (d *device) Alloc(bytes int64) (p Ptr, err error) {
 	if bytes <= 0 {
@@ -361,15 +351,6 @@ func (b *blas) Close() error {
 		return libraryFailed(err, "give cuBLAS's memory on GPU %d back", b.d.info.Ordinal)
 	}
 	return nil
-}
-
-// libraryFailed gives an error of a library its context: the driver's own stay those.
-func libraryFailed(err error, doing string, args ...any) error {
-	var code cudaload.Error
-	if errors.As(err, &code) {
-		return failed(err, doing, args...)
-	}
-	return &Error{Doing: fmt.Sprintf(doing, args...), Text: err.Error(), Library: true}
 }
 
 func (d *device) Synchronize() error {

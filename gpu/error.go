@@ -1,6 +1,11 @@
 package gpu
 
-import "libvpps/gpu/cudaload"
+import (
+	"errors"
+	"fmt"
+
+	"libvpps/gpu/cudaload"
+)
 
 // Error is a call that the driver refused, or a library.
 type Error struct {
@@ -56,4 +61,29 @@ var fatal = map[int]bool{
 	718: true, // INVALID_PC
 	719: true, // LAUNCH_FAILED
 	999: true, // UNKNOWN
+}
+
+// failed gives an error of the driver its context; nil stays nil.
+func failed(err error, doing string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	doing = fmt.Sprintf(doing, args...)
+	var code cudaload.Error
+	if errors.As(err, &code) {
+		return &Error{Doing: doing, Code: int(code), Name: code.Name(), Text: code.Error()}
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// libraryFailed gives an error of a library its context: the driver's own stay those.
+func libraryFailed(err error, doing string, args ...any) error {
+	if err == nil {
+		return nil
+	}
+	var code cudaload.Error
+	if errors.As(err, &code) {
+		return failed(err, doing, args...)
+	}
+	return &Error{Doing: fmt.Sprintf(doing, args...), Text: err.Error(), Library: true}
 }

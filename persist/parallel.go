@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"libvpps/env"
@@ -35,6 +36,7 @@ type ranks struct {
 	changed bool    // something was set since all ranks were made equal
 	mine    []float32
 	sum     []float32 // C memory, as mine
+	device  *onDevice // nil: gradients go by way of the host's memory
 }
 
 // LocalGroup connects ranks of this process. A rank waits so many seconds for the others at most; 0: VPPS_WAIT_SECONDS.
@@ -54,6 +56,23 @@ func MPIGroup(seconds float64) (comm.Communicator, error) {
 		return nil, err
 	}
 	return comm.NewMPI(env.String("VPPS_MPI"), patience)
+}
+
+// NCCLID makes the id of a group of GPUs. The process that will be rank 0 calls it, and gives the id to all.
+func NCCLID() ([]byte, error) { return comm.NCCLID() }
+
+// NCCLGroup makes a GPU ("cuda", "cuda:1") a rank of a group by NCCL, with the id that all ranks have. It returns when all
+// have called it. It waits so many seconds for the others at most; 0: VPPS_WAIT_SECONDS.
+func NCCLGroup(device string, rank, size int, id []byte, seconds float64) (comm.Communicator, error) {
+	patience, err := patienceOf(seconds)
+	if err != nil {
+		return nil, err
+	}
+	n, ok := deviceNumber(device)
+	if !ok || !strings.HasPrefix(device, "cuda") {
+		return nil, wrong(ErrArgument, "a rank of a group of GPUs on device %q: write cuda or cuda:N", device)
+	}
+	return comm.NewNCCL(comm.NCCL{Device: n, Rank: rank, Size: size, ID: id, Patience: patience})
 }
 
 func patienceOf(seconds float64) (time.Duration, error) {
@@ -86,7 +105,14 @@ func (e *Engine) Attach(c comm.Communicator, o ParallelOptions) error {
 	if c.Size() == 1 {
 		return nil
 	}
-	e.ranks = &ranks{comm: c, average: o.Average, count: 1, changed: true}
+	device, err := e.onDeviceOf(c)
+	if err != nil {
+		return err
+	}
+	if h, ok := c.(comm.Held); ok {
+		h.Hold()
+	}
+	e.ranks = &ranks{comm: c, average: o.Average, count: 1, changed: true, device: device}
 	if len(e.params) == 0 {
 		return nil // the ranks are made equal once there is something, in their first call
 	}
@@ -112,6 +138,9 @@ func (e *Engine) detach() {
 	if e.ranks != nil {
 		kernel.FreeFloats(e.ranks.mine)
 		kernel.FreeFloats(e.ranks.sum)
+		if h, ok := e.ranks.comm.(comm.Held); ok {
+			h.Close()
+		}
 		e.ranks = nil
 	}
 }

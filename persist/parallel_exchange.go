@@ -7,7 +7,8 @@ import (
 )
 
 // The exchange of gradients: between backward and norm, each parameter's gradient becomes the sum over all ranks. A table's
-// has the rows that any rank has. What the rank had itself stays in host memory, in case the step fails.
+// has the rows that any rank has. What the rank had itself is kept, in case the step fails: here in host memory, else where
+// it lies (parallel_device.go).
 
 // exchange is one step's.
 type exchange struct {
@@ -15,6 +16,8 @@ type exchange struct {
 	params []exchanged
 	own    int // floats: of this rank's gradients
 	total  int // of the sums
+
+	swapped bool // launches find the sums, on the device
 }
 
 // exchanged is a parameter of it.
@@ -90,6 +93,9 @@ func (r *pendingRows) add(more *pendingRows) {
 // gradients count share times. Nothing has changed if it fails.
 func (x *exchange) sum(share float32) error {
 	r := x.e.ranks
+	if r.device != nil {
+		return x.sumOnDevice(share)
+	}
 	if err := enlarge(&r.mine, x.own); err != nil {
 		return err
 	}
@@ -168,9 +174,7 @@ func (x *exchange) addOwn(sum []float32, share float32) {
 func (x *exchange) put(sum []float32) error {
 	for i := range x.params {
 		y := &x.params[i]
-		y.gradientChanged()
-		y.Pending, y.Rows = y.all.whole, y.all.rows
-		y.gradientChanged()
+		y.setPending(y.all)
 		if err := x.write(y.parameter, &sum); err != nil {
 			return err
 		}
@@ -187,8 +191,18 @@ func (x *exchange) write(p *parameter, from *[]float32) error {
 	})
 }
 
+// setPending says which part of the gradient is there from now on.
+func (y *exchanged) setPending(part pendingRows) {
+	y.gradientChanged()
+	y.Pending, y.Rows = part.whole, part.rows
+	y.gradientChanged()
+}
+
 // back gives the rank its own gradients again: all of them, or those of parameters that trainers leave alone.
 func (x *exchange) back(all bool) error {
+	if x.e.ranks.device != nil {
+		return x.backOnDevice(all)
+	}
 	mine := x.e.ranks.mine
 	for i := range x.params {
 		y := &x.params[i]
@@ -197,12 +211,11 @@ func (x *exchange) back(all bool) error {
 			mine = mine[y.own.floats(p):]
 			continue
 		}
-		p.gradientChanged()
 		if p.shared { // what is not pending is zero there
+			p.gradientChanged()
 			x.e.clearGradient(p)
 		}
-		p.Pending, p.Rows = y.own.whole, y.own.rows
-		p.gradientChanged()
+		y.setPending(y.own)
 		if err := x.write(p, &mine); err != nil {
 			return err
 		}

@@ -47,12 +47,28 @@ func (e *Engine) LaunchedGroup(seconds float64) (comm.Communicator, error) {
 }
 
 // direct is the connection of the engine's GPU to others, or why there is none.
-func (e *Engine) direct(time.Duration) (d comm.Direct, why string) {
+func (e *Engine) direct(patience time.Duration) (d comm.Direct, why string) {
 	device, _, _ := strings.Cut(e.Describe(), ": ")
 	if !strings.HasPrefix(device, "cuda:") {
 		return nil, "its device is a CPU"
 	}
-	return nil, "this version connects GPUs by MPI only"
+	if err := comm.FindNCCL(); err != nil {
+		return nil, err.Error()
+	}
+	n, _ := deviceNumber(device)
+	return byNCCL{n, patience}, ""
+}
+
+// byNCCL connects a GPU.
+type byNCCL struct {
+	device   int
+	patience time.Duration
+}
+
+func (byNCCL) ID() ([]byte, error) { return comm.NCCLID() }
+
+func (d byNCCL) Join(id []byte, rank, size int) (comm.Communicator, error) {
+	return comm.NewNCCL(comm.NCCL{Device: d.device, Rank: rank, Size: size, ID: id, Patience: d.patience})
 }
 
 // ofRank chooses what nothing names: the process's own GPU, its share of the cores, a timeline's file of its own.

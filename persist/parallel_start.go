@@ -39,13 +39,16 @@ func (e *Engine) synchronise() (did bool, err error) {
 // becomeEqual is the rest of synchronise, after all ranks have told that they are in it.
 func (e *Engine) becomeEqual() error {
 	r := e.ranks
-	words, err := r.comm.AllGather(append(appendText(nil, e.description()), e.counts()...))
+	words, err := r.comm.AllGather(append(append(appendText(nil, e.description()), e.layout()), e.counts()...))
 	if err != nil {
 		return wrong(ErrRank, "%v", err)
 	}
-	counts, err := compareDescriptions(words)
+	counts, alike, err := compareDescriptions(words)
 	if err != nil {
 		return err
+	}
+	if r.device != nil {
+		r.device.alike = alike
 	}
 	staged := kernel.Floats(int(e.commonFloats()))
 	if staged == nil {
@@ -179,23 +182,27 @@ func (e *Engine) description() string {
 	return b.String()
 }
 
-// compareDescriptions reports the first rank that differs from rank 0, and in what. It returns rank 0's counts.
-func compareDescriptions(words [][]uint32) (counts []uint32, err error) {
+// compareDescriptions reports the first rank that differs from rank 0, and in what. It returns rank 0's counts, and whether
+// all ranks have the same layout.
+func compareDescriptions(words [][]uint32) (counts []uint32, alike bool, err error) {
 	var first []string
+	var layout uint32
+	alike = true
 	for rank, w := range words {
 		r := wordReader{rest: w}
-		lines := strings.Split(r.text(), "\n")
+		lines, at := strings.Split(r.text(), "\n"), r.word()
 		if r.bad {
-			return nil, wrong(ErrRank, "rank %d: %v", rank, errNotice)
+			return nil, false, wrong(ErrRank, "rank %d: %v", rank, errNotice)
 		}
 		if rank == 0 {
-			first, counts = lines, r.rest
+			first, layout, counts = lines, at, r.rest
 		}
+		alike = alike && at == layout
 		if !slices.Equal(lines, first) {
-			return nil, wrong(ErrRank, "rank %d differs from rank 0: %s; build the same model and trainers on all ranks, for the same kind of device", rank, difference(lines, first))
+			return nil, false, wrong(ErrRank, "rank %d differs from rank 0: %s; build the same model and trainers on all ranks, for the same kind of device", rank, difference(lines, first))
 		}
 	}
-	return counts, nil
+	return counts, alike, nil
 }
 
 // difference is the first of two lists of lines that differ.

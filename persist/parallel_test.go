@@ -104,9 +104,12 @@ func (h how) trainerOptions() TrainerOptions {
 // newEngineOf makes the model, with values that depend on the seed.
 func newEngineOf(t *testing.T, h how, seed float32) *rank {
 	t.Helper()
-	x, err := cpu.New(1, max(h.processors, 1), 10)
-	require.NoError(t, err)
-	r := &rank{Engine: newEngine(x, 1)}
+	r := &rank{Engine: engineOnGPU(t)}
+	if r.Engine == nil {
+		x, err := cpu.New(1, max(h.processors, 1), 10)
+		require.NoError(t, err)
+		r.Engine = newEngine(x, 1)
+	}
 	r.verify = true
 	t.Cleanup(r.Close)
 	c, err := r.NewCollection(h.lambda)
@@ -146,6 +149,9 @@ func newGroup(t *testing.T, h how) []*rank {
 		all[k].comm = group[k]
 		if h.wrap != nil {
 			all[k].comm = h.wrap(group[k])
+		}
+		if onGPUs != nil {
+			all[k].comm = summing{all[k].comm}
 		}
 	}
 	return all

@@ -2,6 +2,7 @@
 // calling thread, which is the device's primary one.
 #include <dlfcn.h>
 #include <stdio.h>
+#include "context.h"
 #include "cublas.h"
 
 #pragma GCC visibility push(hidden)
@@ -24,19 +25,6 @@ int vpps_open_cublas(const char *name, struct cublas *lib, char *msg, size_t n) 
   *(void **)&lib->cublasGetStatusString = dlsym(so, "cublasGetStatusString");
   return 0;
 }
-
-// Puts the caller's context back behind calls with result r.
-static int leave(int r) {
-  CUcontext mine;
-  CUresult popped = cuCtxPopCurrent(&mine);
-  return r ? r : -(int)popped;
-}
-
-#define IN_CONTEXT(ctx, call)                                                                      \
-  do {                                                                                             \
-    CUresult r_ = cuCtxPushCurrent(ctx);                                                           \
-    return r_ ? -(int)r_ : leave(call);                                                            \
-  } while (0)
 
 static int create(const struct cublas *lib, CUstream s, cublasHandle_t *h, int *version) {
   cublasStatus_t r = lib->cublasCreate_v2(h);

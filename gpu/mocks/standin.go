@@ -1,9 +1,6 @@
 package mocks
 
 import (
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"testing"
 
 	"libvpps/gpu"
@@ -14,11 +11,9 @@ import (
 // it until the test ends.
 func NVRTC(t testing.TB) gpu.Compiler {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
-	lib := filepath.Join(t.TempDir(), "libnvrtc.so.12")
-	source := filepath.Join(filepath.Dir(here), "..", "testdata", "fakecuda", "nvrtc.c")
-	if out, err := exec.Command("cc", "-shared", "-fPIC", "-Wall", "-o", lib, source).CombinedOutput(); err != nil {
-		t.Fatalf("compiling the stand-in: %v: %s", err, out)
+	lib, err := Library(t.TempDir(), "libnvrtc.so.12")
+	if err != nil {
+		t.Fatal(err)
 	}
 	t.Setenv("VPPS_NVRTC", lib)
 	c, err := gpu.OpenCompiler(0)

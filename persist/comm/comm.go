@@ -1,5 +1,6 @@
 // Package comm is how engines that train one model together exchange numbers. Each of them is a rank of a group.
-// Communicator is what an engine asks of whatever connects it; there are one for the ranks of a process and one for MPI.
+// Communicator is what an engine asks of whatever connects it; there are one for
+// the ranks of a process, one for MPI and one for NCCL.
 package comm
 
 import "errors"
@@ -39,6 +40,8 @@ var (
 	ErrAborted  = errors.New("a rank has aborted")
 	ErrDiffers  = errors.New("ranks make different calls")
 	ErrArgument = errors.New("wrong argument")
+
+	ErrUnavailable = errors.New("the library that connects ranks cannot be used")
 )
 
 // kindError is one of them with its text.

@@ -158,10 +158,15 @@ func (g *group) giveUp(r *round, c call) (*round, error) {
 
 // absent is the error of ranks that are missing in a call.
 func absent(number uint64, c call, missing func(rank int) bool, size int, patience time.Duration) error {
+	return &kindError{ErrAbsent, fmt.Sprintf("call %d of the group, %v: %s did not arrive within %v; it has ended, hangs, or was busy for longer", number, c, named(missing, size), patience)}
+}
+
+// named lists some of the ranks.
+func named(some func(rank int) bool, size int) string {
 	const few = 8
 	var names []string
 	for rank := range size {
-		if missing(rank) {
+		if some(rank) {
 			names = append(names, fmt.Sprint(rank))
 		}
 	}
@@ -172,7 +177,7 @@ func absent(number uint64, c call, missing func(rank int) bool, size int, patien
 	if n := len(names); n > few {
 		names = append(slices.Clone(names[:few]), fmt.Sprintf("%d more", n-few))
 	}
-	return &kindError{ErrAbsent, fmt.Sprintf("call %d of the group, %v: %s %s did not arrive within %v; it has ended, hangs, or was busy for longer", number, c, what, strings.Join(names, ", "), patience)}
+	return what + " " + strings.Join(names, ", ")
 }
 
 // abortedBy is the error of a group that a rank has ended.

@@ -17,9 +17,6 @@ import (
 
 // MPI, by a plug-in that is loaded at run time. It is compiled against the machine's MPI (make mpi).
 
-// ErrUnavailable is of an MPI that cannot be used.
-var ErrUnavailable = errors.New("MPI is not available")
-
 // NewMPI makes this process a rank of its MPI program, as mpirun or srun has started it. A call waits for the other ranks
 // for as long as patience at most. file is the plug-in; "": libvpps_mpi.so next to the library, or where the linker
 // looks. There is one group in a process: a second call gives the same rank of it.

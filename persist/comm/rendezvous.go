@@ -20,12 +20,14 @@ type caller struct {
 	Rank, Size int
 	Run        string
 	Nonce      string // tells two processes apart that say the same number
+	Start      string // rank 0's nonce, in files
 	Cannot     string // why this rank cannot use the fast connection; "": it can
 }
 
 // answer is what rank 0 says to all.
 type answer struct {
 	Protocol string
+	Start    string   // rank 0's nonce, in files
 	Nonces   []string // whom it answers, in files
 	Error    string   // why the ranks do not meet
 	ID       []byte   // of the fast connection; none: a rank cannot use it
@@ -40,7 +42,7 @@ const (
 )
 
 func (l Launch) caller(cannot string) caller {
-	return caller{protocol, l.Rank, l.Size, l.Run, rand.Text(), cannot}
+	return caller{Protocol: protocol, Rank: l.Rank, Size: l.Size, Run: l.Run, Nonce: rand.Text(), Cannot: cannot}
 }
 
 // roll is whom rank 0 has heard.

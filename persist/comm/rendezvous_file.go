@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// The same meeting by files that all processes see. Rank k writes FILE.k, rank 0 the answer FILE, with the nonces of those
-// whom it answers. Files of an earlier start have other nonces: rank 0 answers anew until each rank has taken its own away.
+// The same meeting by files that all processes see. Rank 0 writes FILE with a nonce. Rank k writes FILE.k with that, and a
+// nonce of its own. Rank 0 writes the answer with all nonces into FILE, and each rank takes its own file away. Files of an
+// earlier start have other nonces, so they do not count.
 
 // meetFile is meetTCP by files.
 func (l Launch) meetFile(file, cannot string, id func() ([]byte, error), patience time.Duration) (answer, error) {
@@ -24,38 +25,48 @@ func (l Launch) meetFile(file, cannot string, id func() ([]byte, error), patienc
 
 func nameOf(file string, rank int) string { return fmt.Sprintf("%s.%d", file, rank) }
 
-func hearByFile(file string, own caller, id func() ([]byte, error), deadline time.Time, patience time.Duration) (a answer, err error) {
-	for ; ; time.Sleep(pause) {
-		r, err := rollOfFiles(file, own)
+func hearByFile(file string, own caller, id func() ([]byte, error), deadline time.Time, patience time.Duration) (answer, error) {
+	a := answer{Protocol: protocol, Start: own.Nonce}
+	err := write(file, a)
+	r := newRoll(own)
+	for ; err == nil && r.missing > 0; time.Sleep(pause) {
+		if r, err = rollOfFiles(file, own); err != nil || r.missing == 0 {
+			break
+		}
+		var there answer
 		switch {
-		case err == nil && r.missing == 0 && !slices.Equal(r.nonces, a.Nonces): // all are there, or others than before
-			a = r.answer(id)
-			a.Nonces = r.nonces
-			if err := write(file, a); err != nil {
-				return a, err
-			}
-		case a.Nonces != nil && len(r.nonces) == 0: // all have read the answer
-			os.Remove(file)
-			return a, a.failure()
-		}
-		if time.Now().Before(deadline) {
-			continue
-		}
-		if err == nil {
+		case load(file, &there) == nil && there.Start != own.Nonce:
+			return a, &kindError{ErrDiffers, fmt.Sprintf("%s is in use by another start of the program, or two processes say that they are rank 0: VPPS_COMM_FILE names a file of one start", file)}
+		case !time.Now().Before(deadline):
 			err = r.late(patience)
 		}
-		_ = write(file, answer{Protocol: protocol, Nonces: r.nonces, Error: err.Error()})
+	}
+	if err != nil {
+		a.Error = err.Error()
+	} else if a = r.answer(id); a.Error != "" {
+		err = a.failure()
+	}
+	a.Start, a.Nonces = own.Nonce, r.nonces
+	if err := write(file, a); err != nil {
 		return a, err
 	}
+	if err != nil {
+		return a, err // the file stays for those who have not read it
+	}
+	for ; len(r.nonces) > 0 && time.Now().Before(deadline); time.Sleep(pause) { // who is gone is missed in the next call
+		r, _ = rollOfFiles(file, own)
+	}
+	os.Remove(file)
+	return a, nil
 }
 
-// rollOfFiles reads who is there. The error is of a rank that cannot be one of this start; its file may be an older one.
+// rollOfFiles reads who is there. The error is of a rank that cannot be one of this start.
 func rollOfFiles(file string, own caller) (*roll, error) {
 	r := newRoll(own)
 	var wrong error
 	for rank := 1; rank < own.Size; rank++ {
 		var c caller
-		if load(nameOf(file, rank), &c) != nil || c.Protocol != protocol || c.Run != own.Run {
+		if load(nameOf(file, rank), &c) != nil || c.Protocol != protocol || c.Start != own.Nonce {
 			continue
 		}
 		r.nonces = append(r.nonces, c.Nonce)
@@ -66,20 +77,25 @@ func rollOfFiles(file string, own caller) (*roll, error) {
 	return r, wrong
 }
 
-func askByFile(file string, own caller, deadline time.Time, patience time.Duration) (a answer, err error) {
+func askByFile(file string, own caller, deadline time.Time, patience time.Duration) (answer, error) {
 	mine := nameOf(file, own.Rank)
-	if err := write(mine, own); err != nil {
-		return a, err
-	}
 	for ; ; time.Sleep(pause) {
-		a = answer{}
-		if load(file, &a) == nil && a.Protocol == protocol && slices.Contains(a.Nonces, own.Nonce) {
-			os.Remove(mine)
-			return a, a.failure()
-		}
-		var there caller
-		if load(mine, &there) == nil && there.Nonce != own.Nonce {
-			return a, &kindError{ErrDiffers, fmt.Sprintf("two processes say that they are rank %d of %d: each rank is one process", own.Rank, own.Size)}
+		var a answer
+		if load(file, &a) == nil && a.Protocol == protocol {
+			if slices.Contains(a.Nonces, own.Nonce) {
+				os.Remove(mine)
+				return a, a.failure()
+			}
+			var there caller
+			if own.Start != "" && load(mine, &there) == nil && there.Nonce != own.Nonce {
+				return a, &kindError{ErrDiffers, fmt.Sprintf("two processes say that they are rank %d of %d: each rank is one process", own.Rank, own.Size)}
+			}
+			if a.Start != own.Start {
+				own.Start = a.Start
+				if err := write(mine, own); err != nil {
+					return a, err
+				}
+			}
 		}
 		if !time.Now().Before(deadline) {
 			os.Remove(mine)

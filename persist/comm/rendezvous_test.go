@@ -240,6 +240,10 @@ func TestFilesOfAnEarlierStart(t *testing.T) {
 	require.NoError(t, os.WriteFile(nameOf(file, 1), []byte("garbage"), 0o600))
 	_, err = all[0].meetFile(file, "", theID, 100*time.Millisecond)
 	require.ErrorContains(t, err, "ranks 1, 2 did not arrive")
-	_, err = all[1].meetFile(filepath.Join(t.TempDir(), "none", "ranks"), "", theID, time.Minute)
+	_, errs = meetAll([]Launch{all[0], all[0]}, func(l Launch) (answer, error) {
+		return l.meetFile(file, "", theID, time.Second)
+	})
+	require.ErrorContains(t, errors.Join(errs...), "is in use by another start")
+	_, err = all[0].meetFile(filepath.Join(t.TempDir(), "none", "ranks"), "", theID, time.Minute)
 	require.ErrorContains(t, err, "VPPS_COMM_FILE")
 }

@@ -40,6 +40,9 @@ type Executor struct {
 	waitNS   uint64
 
 	segments [isa.Segments]segment
+	sums     [isa.Segments]segment // of several ranks' gradients
+	packed   segment               // rows of tables, for these
+	mover    mover
 	result   gpu.HostBuffer // segment result: mapped, so that reading it needs no copy
 	control  gpu.HostBuffer // the error words, mapped
 	status   gpu.Ptr        // the sticky word
@@ -189,9 +192,12 @@ func (e *Executor) release() {
 	if e.module != nil {
 		e.module.Unload()
 	}
-	for _, s := range e.segments {
-		e.dev.Free(s.at)
+	for s := range e.segments {
+		e.dev.Free(e.segments[s].at)
+		e.dev.Free(e.sums[s].at)
 	}
+	e.dev.Free(e.packed.at)
+	e.mover.release()
 	e.dev.Free(e.status)
 	e.timeline.close()
 	for _, t := range e.staging {
@@ -579,6 +585,11 @@ func (e *Executor) Memory() (uses []memory.Use) {
 		add(memory.Device, memory.OfSegment(isa.Segment(s)), 4*e.segments[s].words)
 	}
 	var scripts, copies, records uint64
+	sums := 4 * e.packed.words
+	for s := range e.sums {
+		sums += 4 * e.sums[s].words
+	}
+	add(memory.Device, "sums of several ranks", sums)
 	for i := range e.staging {
 		t := &e.staging[i]
 		if t.words > 0 {
@@ -592,6 +603,7 @@ func (e *Executor) Memory() (uses []memory.Use) {
 	add(memory.Pinned, "scripts", scripts)
 	add(memory.Pinned, "results and errors", uint64(e.result.Bytes+e.control.Bytes))
 	add(memory.Pinned, "records of the profile", records)
+	add(memory.Pinned, "lists of copies", uint64(e.mover.list.Bytes))
 	return uses
 }
 

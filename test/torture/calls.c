@@ -76,6 +76,8 @@
   F(handle_clips, 10)                                                                              \
   F(comm_create_local, 3)                                                                          \
   F(comm_create_mpi, 1)                                                                            \
+  F(comm_nccl_id, 1)                                                                               \
+  F(comm_create_nccl, 1)                                                                           \
   F(comm_create_launched, 1)                                                                       \
   F(comm_broadcast, 4)                                                                             \
   F(comm_rank, 10)                                                                                 \
@@ -832,6 +834,16 @@ static int call_comm_create_local(Thread *t) {
 static int call_comm_create_mpi(Thread *t) { /* would start MPI, if its arguments were right */
   vpps_comm *comm;
   return vpps_comm_create_mpi(-1, one_in(t, 2) ? NULL : &comm);
+}
+static int call_comm_nccl_id(Thread *t) { /* would leave a thread, if its argument were right */
+  (void)t;
+  return vpps_comm_nccl_id(NULL);
+}
+static int call_comm_create_nccl(Thread *t) { /* would wait for others, likewise */
+  const char id[VPPS_NCCL_ID_BYTES] = {0};
+  vpps_comm *comm;
+  return vpps_comm_create_nccl(one_in(t, 4) ? NULL : "cuda", below(t, 3), below(t, 3),
+                               one_in(t, 4) ? NULL : id, -1, one_in(t, 2) ? NULL : &comm);
 }
 /* No launcher has started this program: it is the only rank. */
 static int call_comm_create_launched(Thread *t) {

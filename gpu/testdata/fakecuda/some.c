@@ -149,34 +149,49 @@ CUresult cuEventQuery(CUevent e) { BEGIN(cuEventQuery) return CUDA_SUCCESS; }
 CUresult cuEventElapsedTime(float *ms, CUevent a, CUevent b) { *ms = 0.25f; return CUDA_SUCCESS; }
 
 // A module is a copy of the image: of the first 4 bytes, or of all where launches are
-// interpreted. A function is the name asked for.
-static void *interpreted;
+// interpreted. A function is the name asked for in a module.
+typedef struct {
+	char *name;
+	void *module;
+} Function;
 CUresult cuModuleLoadData(CUmodule *m, const void *image)
 {
 	BEGIN(cuModuleLoadData)
 	size_t n = vpps_fake_run ? sizeof(Image) : 4;
 	*m = malloc(n);
 	memcpy(*m, image, n);
-	interpreted = *m;
 	return memcmp(image, "\x7f" "ELF", 4) ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }
 CUresult cuModuleUnload(CUmodule m) { BEGIN(cuModuleUnload) free(m); return CUDA_SUCCESS; }
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 {
 	BEGIN(cuModuleGetFunction)
-	*f = (CUfunction)strdup(name);
+	Function *function = malloc(sizeof *function);
+	function->name = strdup(name);
+	function->module = m;
+	*f = (CUfunction)function;
 	return strcmp(name, "missing") ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f) { *v = a == CU_FUNC_ATTRIBUTE_NUM_REGS ? 168 : 0; return CUDA_SUCCESS; }
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int block, size_t shared) { *n = 1; return CUDA_SUCCESS; }
+// What persist/cuda/move.cu does.
+static void copy_runs(const void *arguments)
+{
+	const struct { const struct { const float *from; float *to; unsigned long long n; } *list; unsigned count; } *a = arguments;
+	for (unsigned i = 0; i < a->count; i++)
+		memcpy(a->list[i].to, a->list[i].from, 4 * a->list[i].n);
+}
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream s, void **p)
 {
 	BEGIN(cuLaunchCooperativeKernel)
 	if (gx > 132)
 		return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
-	if (!strcmp((char *)f, "store"))
+	const Function *function = (const Function *)f;
+	if (!strcmp(function->name, "store"))
 		memcpy(*(void **)p[0], p[1], 8);
-	if (!strcmp((char *)f, "vpps_run") && vpps_fake_run)
-		vpps_fake_run(interpreted, p[0]);
+	if (!strcmp(function->name, "vpps_run") && vpps_fake_run)
+		vpps_fake_run(function->module, p[0]);
+	if (!strcmp(function->name, "vpps_move"))
+		copy_runs(p[0]);
 	return CUDA_SUCCESS;
 }

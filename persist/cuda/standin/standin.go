@@ -14,6 +14,7 @@ import (
 
 	"libvpps/gpu"
 	"libvpps/jit/kernel"
+	"libvpps/persist/executor"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 )
@@ -344,8 +345,28 @@ func (g *GPU) Launch(f gpu.Function, grid, block, shared int, args []byte, offse
 	if len(offsets) != 1 || offsets[0] != 0 {
 		return fmt.Errorf("the kernel has one parameter, not at %v", offsets)
 	}
-	a, p := append([]byte(nil), args...), g.Plan()
+	a := append([]byte(nil), args...)
+	if f.(function).name == "vpps_move" {
+		g.put(func() error { return g.copies(a) })
+		return nil
+	}
+	p := g.Plan()
 	g.put(func() error { return g.run(p, a) })
+	return nil
+}
+
+// copies interprets a launch of the kernel that copies runs of floats: args is struct Arguments of cuda/move.cu.
+func (g *GPU) copies(args []byte) error {
+	n := int64(binary.LittleEndian.Uint64(args[8:]))
+	list, err := g.at(gpu.Ptr(binary.LittleEndian.Uint64(args)), n*int64(unsafe.Sizeof(executor.Run{})))
+	if err != nil {
+		return fmt.Errorf("the list of copies: %w", err)
+	}
+	for _, r := range unsafe.Slice((*executor.Run)(list), n) {
+		if err := g.move(r.To, r.From, 4*int64(r.N)); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -606,7 +627,7 @@ func (m *module) Function(name string) (gpu.Function, error) {
 	if err := m.g.begin("Function"); err != nil {
 		return nil, err
 	}
-	return function{m.g}, nil
+	return function{m.g, name}, nil
 }
 
 func (m *module) Unload() error {
@@ -617,7 +638,10 @@ func (m *module) Unload() error {
 	return err
 }
 
-type function struct{ g *GPU }
+type function struct {
+	g    *GPU
+	name string
+}
 
 const blocksPerSM = 2
 

@@ -1,0 +1,15 @@
+/* The functions of NCCL that are used, one per line: NCCL_FN(symbol, (parameters)). */
+/* clang-format off: tables read better in lines */
+NCCL_FN(ncclGetVersion, (int *a))
+NCCL_FN(ncclGetUniqueId, (ncclUniqueId *a))
+NCCL_FN(ncclCommInitRank, (ncclComm_t *a, int ranks, ncclUniqueId id, int rank))
+NCCL_FN(ncclCommGetAsyncError, (ncclComm_t a, ncclResult_t *b))
+NCCL_FN(ncclCommAbort, (ncclComm_t a))
+NCCL_FN(ncclCommDestroy, (ncclComm_t a))
+NCCL_FN(ncclGroupStart, (void))
+NCCL_FN(ncclGroupEnd, (void))
+NCCL_FN(ncclAllReduce, (const void *from, void *to, size_t n, int type, int op, ncclComm_t a, CUstream s))
+NCCL_FN(ncclAllGather, (const void *from, void *to, size_t n_each, int type, ncclComm_t a, CUstream s))
+NCCL_FN(ncclBroadcast, (const void *from, void *to, size_t n, int type, int root, ncclComm_t a, CUstream s))
+NCCL_FN(ncclRedOpCreatePreMulSum, (int *op, void *scale, int type, int residence, ncclComm_t a))
+NCCL_FN(ncclRedOpDestroy, (int op, ncclComm_t a))

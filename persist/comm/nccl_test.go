@@ -1,0 +1,291 @@
+//go:build cuda
+
+package comm
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+
+	"libvpps/gpu"
+	"libvpps/gpu/mocks"
+)
+
+// Ranks that NCCL connects, on stand-ins for the driver and NCCL: all that groups of other kinds are tested for, and what
+// is NCCL's own. With VPPS_TEST_GPU=1 it is the real one, for as many ranks as there are GPUs.
+
+func TestMain(m *testing.M) {
+	makers["NCCL"] = newNCCL
+	if realGPUs() {
+		os.Exit(m.Run())
+	}
+	dir, err := os.MkdirTemp("", "nccl")
+	if err != nil {
+		panic(err)
+	}
+	for name, variable := range map[string]string{"libcuda.so.1": "VPPS_LIBCUDA", "libnccl.so.2": "VPPS_NCCL"} {
+		file, err := mocks.Library(dir, name)
+		if err != nil {
+			panic(err)
+		}
+		os.Setenv(variable, file)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func realGPUs() bool { return os.Getenv("VPPS_TEST_GPU") != "" }
+
+func needsStandins(t *testing.T) {
+	t.Helper()
+	if realGPUs() {
+		t.Skip("skipped: needs the stand-ins, VPPS_TEST_GPU is set")
+	}
+}
+
+func newNCCL(t *testing.T, size int, patience time.Duration) []Communicator {
+	t.Helper()
+	all := newNCCLFor(t, size)
+	for _, err := range each(all, Communicator.Barrier) { // the library makes connections when they are first used
+		require.NoError(t, err)
+	}
+	for _, c := range all {
+		c.(*nccl).number, c.(*nccl).patience = 0, patience
+	}
+	return all
+}
+
+// newNCCLFor makes a group of a test or benchmark.
+func newNCCLFor(t testing.TB, size int) []Communicator {
+	t.Helper()
+	driver, err := gpu.OpenDriver()
+	require.NoError(t, err)
+	gpus, err := driver.DeviceCount()
+	require.NoError(t, err)
+	if realGPUs() && size > gpus {
+		t.Skipf("skipped: needs %d GPUs, there are %d", size, gpus)
+	}
+	id, err := NCCLID()
+	require.NoError(t, err)
+	all := make([]Communicator, size)
+	errs := make(chan error, size)
+	for rank := range all {
+		go func() {
+			var err error
+			all[rank], err = NewNCCL(NCCL{Device: rank % gpus, Rank: rank, Size: size, ID: id, Patience: long})
+			errs <- err
+		}()
+	}
+	for range all {
+		require.NoError(t, <-errs)
+	}
+	for _, c := range all {
+		t.Cleanup(c.(Held).Close)
+	}
+	return all
+}
+
+// onDevice is floats in the memory of a rank's device.
+func onDevice(t testing.TB, c Communicator, x []float32) gpu.Ptr {
+	t.Helper()
+	at, err := c.(*nccl).dev.Alloc(int64(4 * len(x)))
+	require.NoError(t, err)
+	require.NoError(t, c.(*nccl).dev.CopyToDevice(at, unsafe.Pointer(&x[0]), 4*len(x)))
+	return at
+}
+
+// Ranges of a device's memory are summed where they are or elsewhere, weighed or not; a rank's own stay.
+func TestSumsOnDevices(t *testing.T) {
+	ranks := newNCCL(t, 2, long)
+	for _, weighed := range []bool{false, true} {
+		succeed(t, ranks, func(c Communicator) error {
+			scale, factor := (*float32)(nil), float32(1)
+			if weighed {
+				factor = float32(1+c.Rank()) / 2
+				scale = &factor
+			}
+			own := onDevice(t, c, []float32{1, 2, 3, float32(c.Rank())})
+			sums := onDevice(t, c, make([]float32, 4))
+			err := c.(OnDevice).Sum([]gpu.Range{
+				{From: uint64(own), To: uint64(sums), N: 2},
+				{From: uint64(own + 12), To: uint64(own + 12), N: 1},
+			}, scale)
+			require.NoError(t, err)
+			var have [8]float32
+			require.NoError(t, c.(*nccl).dev.CopyFromDevice(unsafe.Pointer(&have[0]), own, 16))
+			require.NoError(t, c.(*nccl).dev.CopyFromDevice(unsafe.Pointer(&have[4]), sums, 16))
+			if weighed {
+				require.Equal(t, [8]float32{1, 2, 3, 1, 1.5, 3, 0, 0}, have)
+			} else {
+				require.Equal(t, [8]float32{1, 2, 3, 1, 2, 4, 0, 0}, have)
+			}
+			return nil
+		})
+	}
+	require.Equal(t, 1, ranks[1].(OnDevice).Device())
+}
+
+// A library that is missing, too old or another one is named, and what to do about it; so is a function that fails.
+func TestNCCLThatCannotBeUsed(t *testing.T) {
+	needsStandins(t)
+	good := os.Getenv("VPPS_NCCL")
+	refused := func(err error, words ...string) {
+		t.Helper()
+		require.ErrorIs(t, err, ErrUnavailable)
+		for _, w := range words {
+			require.ErrorContains(t, err, w)
+		}
+	}
+	id, err := NCCLID()
+	require.NoError(t, err)
+	one := NCCL{Size: 1, ID: id, Patience: long}
+	t.Setenv("VPPS_NCCL", "/nowhere/libnccl.so.2")
+	_, err = NCCLID()
+	refused(err, "no usable NCCL: install NCCL or the Python package nvidia-nccl-cu12 or -cu13, or set VPPS_NCCL", "/nowhere/libnccl.so.2")
+	_, err = NewNCCL(one)
+	refused(err, "/nowhere/libnccl.so.2")
+	t.Setenv("VPPS_NCCL", os.Getenv("VPPS_LIBCUDA"))
+	_, err = NCCLID()
+	refused(err, "it has no ncclGetVersion")
+	t.Setenv("VPPS_NCCL", good)
+	for code, version := range map[string]string{"2708": "2.7", "21003": "2.10"} {
+		t.Setenv("VPPS_FAKE_NCCL", code)
+		_, err = NCCLID()
+		refused(err, "it is NCCL "+version+", the oldest that is of use is 2.11")
+	}
+	t.Setenv("VPPS_FAKE_NCCL", "")
+	t.Setenv("VPPS_FAKE_NCCL_FAIL", "ncclGetUniqueId:2")
+	_, err = NCCLID()
+	refused(err, "make the id of a group with NCCL: as the fake NCCL was told (2)")
+	t.Setenv("VPPS_FAKE_NCCL_FAIL", "ncclCommInitRank:3")
+	_, err = NewNCCL(one)
+	refused(err, "join a group of 1 GPUs with NCCL: as the fake NCCL was told (3)")
+	t.Setenv("VPPS_FAKE_NCCL_FAIL", "")
+	one.Device = 7
+	_, err = NewNCCL(one)
+	refused(err, "open GPU 7: there are 2")
+	for _, bad := range []NCCL{
+		{Size: 0, ID: id, Patience: long}, {Size: mostRanks + 1, ID: id, Patience: long}, {Size: 2, Rank: 2, ID: id, Patience: long},
+		{Size: 2, Rank: -1, ID: id, Patience: long}, {Size: 2, ID: id[1:], Patience: long}, {Size: 2, ID: id},
+	} {
+		_, err = NewNCCL(bad)
+		require.ErrorIs(t, err, ErrArgument)
+	}
+	one.Device, one.Size, one.Patience = 0, 2, 50*time.Millisecond
+	_, err = NewNCCL(one)
+	require.ErrorIs(t, err, ErrAbsent)
+	require.ErrorContains(t, err, "rank 0 of 2: not all ranks have joined the group by NCCL within 50ms")
+}
+
+// Whatever NCCL or the device says ends the group on this rank, and the others are not left waiting.
+func TestErrorsOfNCCL(t *testing.T) {
+	needsStandins(t)
+	for fault, words := range map[string]string{
+		"ncclAllGather:1":            "gather with NCCL: as the fake NCCL was told (1)",
+		"ncclAllReduce:2":            "sum with NCCL: as the fake NCCL was told (2)",
+		"ncclGroupStart:3":           "sum with NCCL: as the fake NCCL was told (3)",
+		"ncclGroupEnd:3":             "sum with NCCL: as the fake NCCL was told (3)",
+		"ncclBroadcast:5":            "broadcast with NCCL: as the fake NCCL was told (5)",
+		"ncclRedOpCreatePreMulSum:4": "sum with NCCL: as the fake NCCL was told (4)",
+	} {
+		ranks := newNCCL(t, 2, 100*time.Millisecond)
+		t.Setenv("VPPS_FAKE_NCCL_FAIL", fault)
+		for _, err := range each(ranks, func(c Communicator) error {
+			half := float32(0.5)
+			at := uint64(onDevice(t, c, []float32{1}))
+			_, gathered := c.AllGather(make([]uint32, 3*recordWords))
+			return errors.Join(gathered, c.Broadcast([]float32{1}, 0), c.AllReduce([]float32{1}), c.(OnDevice).Sum([]gpu.Range{{From: at, To: at, N: 1}}, &half))
+		}) {
+			require.Error(t, err, fault)
+			if errors.Is(err, ErrAborted) {
+				require.ErrorContains(t, err, words, fault)
+			} else {
+				require.ErrorIs(t, err, ErrAbsent, fault)
+			}
+		}
+		t.Setenv("VPPS_FAKE_NCCL_FAIL", "")
+	}
+}
+
+// A sum whose round shows that another rank has aborted, or is in another call, is ended: the other does not come to it.
+func TestASumThatTheOtherRankIsNotIn(t *testing.T) {
+	for kind, other := range map[error]func(c Communicator) error{
+		ErrAborted: func(c Communicator) error { c.Abort(errors.New("out of paper")); return c.Barrier() },
+		ErrDiffers: Communicator.Barrier,
+	} {
+		ranks := newNCCL(t, 2, 500*time.Millisecond)
+		for _, err := range each(ranks, func(c Communicator) error {
+			if c.Rank() == 1 {
+				return other(c)
+			}
+			at := uint64(onDevice(t, c, []float32{1, 2}))
+			return c.(OnDevice).Sum([]gpu.Range{{From: at, To: at + 4, N: 1}}, nil)
+		}) {
+			require.ErrorIs(t, err, kind)
+		}
+	}
+}
+
+// A call that rank 1 is in when another goroutine aborts ends with the reason, though rank 0 is not there.
+func TestAbortOfACallThatWaits(t *testing.T) {
+	ranks := newNCCL(t, 2, 300*time.Millisecond)
+	go func() {
+		time.Sleep(20 * time.Millisecond)
+		ranks[1].Abort(errors.New("out of paper"))
+	}()
+	require.EqualError(t, ranks[1].Barrier(), "rank 1 has aborted: out of paper")
+	require.ErrorIs(t, ranks[0].Barrier(), ErrAbsent)
+	require.ErrorIs(t, ranks[0].Broadcast(nil, 2), ErrArgument)
+}
+
+// The last user's Close frees everything; who calls later is told.
+func TestClosedWhenNobodyUsesIt(t *testing.T) {
+	ranks := newNCCL(t, 1, long)
+	c := ranks[0].(*nccl)
+	c.Hold()
+	c.Close()
+	require.NoError(t, c.Barrier())
+	c.Close()
+	require.ErrorContains(t, c.Barrier(), "the communicator was closed")
+	c.Abort(errors.New("too late"))
+	require.Equal(t, 1, c.Size())
+	c.users.Store(2) // for the end of the test
+}
+
+// What calls of one and two ranks take: a round, and sums of so many floats.
+func BenchmarkNCCL(b *testing.B) {
+	for _, size := range []int{1, 2} {
+		for _, n := range []int{0, 1 << 10, 1 << 17, 1 << 20, 1 << 23, 1 << 25} {
+			b.Run(fmt.Sprintf("ranks=%d/floats=%d", size, n), func(b *testing.B) {
+				ranks := newNCCLFor(b, size)
+				ranges := make([][]gpu.Range, size)
+				for _, c := range ranks {
+					at := uint64(onDevice(b, c, make([]float32, 2*n+2)))
+					ranges[c.Rank()] = []gpu.Range{{From: at, To: at + 4*uint64(n), N: uint64(n)}}
+				}
+				do := func(c Communicator) error {
+					if n == 0 {
+						return c.Barrier()
+					}
+					return c.(OnDevice).Sum(ranges[c.Rank()], nil)
+				}
+				require.NoError(b, errors.Join(each(ranks, do)...))
+				b.ResetTimer()
+				require.NoError(b, errors.Join(each(ranks, func(c Communicator) error {
+					for range b.N {
+						if err := do(c); err != nil {
+							return err
+						}
+					}
+					return nil
+				})...))
+			})
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package persist
+
+import (
+	"libvpps/gpu"
+	"libvpps/persist/comm"
+	"libvpps/persist/executor"
+	"libvpps/persist/isa"
+)
+
+// The exchange where the communicator works on the device's memory. Sums go to memory beside the gradients, which stay as
+// they are: the update looks for them there, and afterwards both change places again.
+
+// onDevice is how a rank exchanges on its device.
+type onDevice struct {
+	comm   comm.OnDevice
+	memory executor.Summing
+	alike  bool // parameters lie at the same offsets on all ranks
+	ranges []gpu.Range
+	before []executor.Run // copies for what is summed, and from it
+	behind []executor.Run
+}
+
+// onDeviceOf is how this rank exchanges with a communicator, nil: by way of the host's memory.
+func (e *Engine) onDeviceOf(c comm.Communicator) (*onDevice, error) {
+	d, ok := c.(comm.OnDevice)
+	if !ok {
+		return nil, nil
+	}
+	m, ok := e.exec.(executor.Summing)
+	if !ok || m.Ordinal() != d.Device() {
+		return nil, wrong(ErrArgument, "the group is of GPUs, rank %d of it of cuda:%d, but the engine is on %s: open it on cuda:%d", c.Rank(), d.Device(), e.exec.Describe(), d.Device())
+	}
+	return &onDevice{comm: d, memory: m}, nil
+}
+
+// layout is a number that tells where parameters lie.
+func (e *Engine) layout() (hash uint32) {
+	for i := range e.params {
+		hash = 31*hash + e.params[i].Offset
+	}
+	return hash
+}
+
+// sumOnDevice has the next launches find the sums of all ranks' gradients in place of this one's.
+func (x *exchange) sumOnDevice(share float32) error {
+	e, d := x.e, x.e.ranks.device
+	err := x.place(share)
+	if err == nil {
+		err = d.memory.Move(d.before)
+	}
+	if err == nil {
+		err = e.exec.Wait() // the communicator's stream is another one
+	}
+	if err != nil {
+		return e.broke(err)
+	}
+	var scale *float32
+	if e.ranks.average {
+		scale = &share
+	}
+	if err := d.comm.Sum(d.ranges, scale); err != nil {
+		return wrong(ErrRank, "%v", err)
+	}
+	if err := d.memory.Move(d.behind); err != nil {
+		return e.broke(err)
+	}
+	x.swap()
+	for i := range x.params {
+		y := &x.params[i]
+		y.setPending(y.all)
+	}
+	return nil
+}
+
+// swap has sums and gradients change places.
+func (x *exchange) swap() {
+	for _, s := range []isa.Segment{isa.SegGrad, isa.SegTGrad} {
+		x.e.ranks.device.memory.SwapSums(s)
+	}
+	x.swapped = !x.swapped
+}
+
+// place finds out what is summed, and from where to where. What this rank has is summed from where it lies, unless it has
+// less than the union.
+func (x *exchange) place(share float32) error {
+	d := x.e.ranks.device
+	d.ranges, d.before, d.behind = d.ranges[:0], d.before[:0], d.behind[:0]
+	direct := share != 0
+	packed := uint64(0)
+	for i := range x.params {
+		y := &x.params[i]
+		direct = direct && (y.own.whole || !y.all.whole)
+		if !y.all.whole {
+			packed += uint64(len(y.all.rows)) * uint64(y.Row)
+		}
+	}
+	for i := range x.params {
+		y := &x.params[i]
+		own, sums, err := d.memory.Sums(y.segment(Gradient))
+		if err != nil {
+			return err
+		}
+		own, sums = own+gpu.Ptr(4*y.Offset), sums+gpu.Ptr(4*y.Offset)
+		switch {
+		case !y.all.whole:
+			continue
+		case direct:
+			d.sum(own, sums, y.Size)
+			continue
+		}
+		d.sum(sums, sums, y.Size)
+		if err := d.memory.Clear(sums, uint64(y.Size)); err != nil {
+			return err
+		}
+		if share == 0 {
+			continue
+		}
+		_ = y.spansOf(func(offset, n uint32) error {
+			at := 4 * gpu.Ptr(offset)
+			d.before = append(d.before, executor.Run{From: own + at, To: sums + at, N: uint64(n)})
+			return nil
+		})
+	}
+	return x.placeRows(share, packed)
+}
+
+// sum adds floats to the ranges, and to the last of them if they lie next to it on all ranks.
+func (d *onDevice) sum(from, to gpu.Ptr, n uint32) {
+	if k := len(d.ranges) - 1; k >= 0 && d.alike {
+		last := &d.ranges[k]
+		gap := uint64(from) - last.From - 4*last.N
+		if gap < 4*places && uint64(to)-last.To == uint64(from)-last.From {
+			last.N += gap/4 + uint64(n)
+			return
+		}
+	}
+	d.ranges = append(d.ranges, gpu.Range{From: uint64(from), To: uint64(to), N: uint64(n)})
+}
+
+// placeRows does that for the rows of tables, n floats in all, which are summed one after the other.
+func (x *exchange) placeRows(share float32, n uint64) error {
+	if n == 0 {
+		return nil
+	}
+	d := x.e.ranks.device
+	packed, err := d.memory.Packed(n)
+	if err == nil {
+		err = d.memory.Clear(packed, n)
+	}
+	if err != nil {
+		return err
+	}
+	d.ranges = append(d.ranges, gpu.Range{From: uint64(packed), To: uint64(packed), N: n})
+	for i := range x.params {
+		y := &x.params[i]
+		if y.all.whole {
+			continue
+		}
+		own, sums, err := d.memory.Sums(y.segment(Gradient))
+		if err != nil {
+			return err
+		}
+		next := y.own.rows
+		for _, row := range y.all.rows {
+			at := 4 * gpu.Ptr(y.Offset+row*y.Row)
+			if len(next) > 0 && next[0] == row {
+				next = next[1:]
+				if share != 0 {
+					d.before = append(d.before, executor.Run{From: own + at, To: packed, N: uint64(y.Row)})
+				}
+			}
+			d.behind = append(d.behind, executor.Run{From: packed, To: sums + at, N: uint64(y.Row)})
+			packed += 4 * gpu.Ptr(y.Row)
+		}
+	}
+	return nil
+}
+
+// backOnDevice is back: the rank's own gradients are where they were.
+func (x *exchange) backOnDevice(all bool) error {
+	if x.swapped {
+		x.swap()
+	}
+	for i := range x.params {
+		if y := &x.params[i]; all || !y.Updated {
+			y.setPending(y.own)
+		}
+	}
+	return nil
+}
