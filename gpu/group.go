@@ -34,6 +34,12 @@ type Range = cudaload.NCCLRange
 // GroupIDBytes is the size of a group's id.
 const GroupIDBytes = cudaload.NCCLIDBytes
 
+// FindGroups reports why there can be no group, nil if there can.
+func FindGroups() error {
+	_, err := cudaload.OpenNCCL()
+	return err
+}
+
 // NewGroupID makes the id that the ranks of a group have in common. The process that makes it has rank 0.
 func NewGroupID() ([]byte, error) {
 	lib, err := cudaload.OpenNCCL()

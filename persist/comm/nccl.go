@@ -75,6 +75,28 @@ type nccl struct {
 	over   chan struct{} // closed when that is given back
 }
 
+// GPU is a GPU that NCCL can make a rank.
+type GPU struct {
+	device   int
+	patience time.Duration
+}
+
+// OnNCCL is a GPU, if there is a library that can be used. Calls of its group wait as long as patience at most.
+func OnNCCL(device int, patience time.Duration) (GPU, error) {
+	if err := gpu.FindGroups(); err != nil {
+		return GPU{}, noNCCL(err)
+	}
+	return GPU{device, patience}, nil
+}
+
+// ID makes the id of a new group: NCCLID.
+func (GPU) ID() ([]byte, error) { return NCCLID() }
+
+// Join makes the GPU a rank: NewNCCL.
+func (g GPU) Join(id []byte, rank, size int) (Communicator, error) {
+	return NewNCCL(NCCL{Device: g.device, Rank: rank, Size: size, ID: id, Patience: g.patience})
+}
+
 // NewNCCL makes the calling process, or thread, a rank. It returns when all ranks have called it.
 func NewNCCL(o NCCL) (Communicator, error) {
 	switch {

@@ -121,7 +121,7 @@ func (c *nccl) begin() error {
 }
 
 // telling is a round of a rank that has aborted: it tells the others why.
-const telling = barrier + 1
+const telling kind = 255
 
 // meet is the round that a call begins with. All ranks are in the same call then. What is put behind it is done, too.
 func (c *nccl) meet(k call, more []uint32, behind func() error) error {

@@ -78,7 +78,10 @@ func newNCCLFor(t testing.TB, size int) []Communicator {
 	for rank := range all {
 		go func() {
 			var err error
-			all[rank], err = NewNCCL(NCCL{Device: rank % gpus, Rank: rank, Size: size, ID: id, Patience: long})
+			var g GPU
+			if g, err = OnNCCL(rank%gpus, long); err == nil {
+				all[rank], err = g.Join(id, rank, size)
+			}
 			errs <- err
 		}()
 	}
@@ -149,6 +152,8 @@ func TestNCCLThatCannotBeUsed(t *testing.T) {
 	_, err = NCCLID()
 	refused(err, "no usable NCCL: install NCCL or the Python package nvidia-nccl-cu12 or -cu13, or set VPPS_NCCL", "/nowhere/libnccl.so.2")
 	_, err = NewNCCL(one)
+	refused(err, "/nowhere/libnccl.so.2")
+	_, err = OnNCCL(0, long)
 	refused(err, "/nowhere/libnccl.so.2")
 	t.Setenv("VPPS_NCCL", os.Getenv("VPPS_LIBCUDA"))
 	_, err = NCCLID()
