@@ -34,7 +34,7 @@ type Range = cudaload.NCCLRange
 // GroupIDBytes is the size of a group's id.
 const GroupIDBytes = cudaload.NCCLIDBytes
 
-// FindGroups reports why there can be no group, nil if there can.
+// FindGroups loads the library that connects devices, and reports why it cannot be used.
 func FindGroups() error {
 	_, err := cudaload.OpenNCCL()
 	return err

@@ -27,6 +27,14 @@ func NCCLID() ([]byte, error) {
 	return id, nil
 }
 
+// FindNCCL reports why NCCL cannot be used, nil if it is there.
+func FindNCCL() error {
+	if err := gpu.FindGroups(); err != nil {
+		return noNCCL(err)
+	}
+	return nil
+}
+
 func noNCCL(err error) error { return &kindError{ErrUnavailable, fmt.Sprintf("NCCL: %v", err)} }
 
 // NCCL is a rank's place in a group of GPUs.
@@ -73,28 +81,6 @@ type nccl struct {
 	broken error
 	ended  bool          // the library's part
 	over   chan struct{} // closed when that is given back
-}
-
-// GPU is a GPU that NCCL can make a rank.
-type GPU struct {
-	device   int
-	patience time.Duration
-}
-
-// OnNCCL is a GPU, if there is a library that can be used. Calls of its group wait as long as patience at most.
-func OnNCCL(device int, patience time.Duration) (GPU, error) {
-	if err := gpu.FindGroups(); err != nil {
-		return GPU{}, noNCCL(err)
-	}
-	return GPU{device, patience}, nil
-}
-
-// ID makes the id of a new group: NCCLID.
-func (GPU) ID() ([]byte, error) { return NCCLID() }
-
-// Join makes the GPU a rank: NewNCCL.
-func (g GPU) Join(id []byte, rank, size int) (Communicator, error) {
-	return NewNCCL(NCCL{Device: g.device, Rank: rank, Size: size, ID: id, Patience: g.patience})
 }
 
 // NewNCCL makes the calling process, or thread, a rank. It returns when all ranks have called it.
