@@ -100,7 +100,7 @@ func (x *exchange) place(share float32) error {
 		if err != nil {
 			return err
 		}
-		own, sums = own+gpu.Ptr(4*y.Offset), sums+gpu.Ptr(4*y.Offset)
+		own, sums = own+4*gpu.Ptr(y.Offset), sums+4*gpu.Ptr(y.Offset)
 		switch {
 		case !y.all.whole:
 			continue

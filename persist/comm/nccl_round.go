@@ -37,7 +37,7 @@ func (c *nccl) await(k call, round bool, put func() error) error {
 		var over bool
 		if round {
 			if over, err = c.heard.Done(); over {
-				round, err = false, c.compare(k)
+				round, err = false, c.compare()
 			}
 		} else if over, err = c.done.Done(); over {
 			return nil
@@ -62,8 +62,8 @@ func (c *nccl) fail(k call, round, overdue bool, err error) error {
 	switch known := (*kindError)(nil); {
 	case overdue && round && slices.Contains(absent, true):
 		err = c.late(k, func(rank int) bool { return absent[rank] })
-	case overdue && round && c.compare(k) != nil:
-		err = c.compare(k)
+	case overdue && round && c.compare() != nil:
+		err = c.compare()
 	case overdue:
 		err = c.late(k, func(rank int) bool { return rank != c.rank })
 	case !errors.As(err, &known):
@@ -121,7 +121,7 @@ func (c *nccl) begin() error {
 }
 
 // telling is a round of a rank that has aborted: it tells the others why.
-const telling = barrier + 1
+const telling kind = 255
 
 // meet is the round that a call begins with. All ranks are in the same call then. What is put behind it is done, too.
 func (c *nccl) meet(k call, more []uint32, behind func() error) error {
@@ -145,7 +145,7 @@ func (c *nccl) gatherRecords() error {
 }
 
 // compare reports a rank that has aborted, or is in another call.
-func (c *nccl) compare(k call) error {
+func (c *nccl) compare() error {
 	first, _ := callOf(c.record(0))
 	for rank := range c.size {
 		other, _ := callOf(c.record(rank))

@@ -144,12 +144,14 @@ func TestNCCLThatCannotBeUsed(t *testing.T) {
 	}
 	id, err := NCCLID()
 	require.NoError(t, err)
+	require.NoError(t, FindNCCL())
 	one := NCCL{Size: 1, ID: id, Patience: long}
 	t.Setenv("VPPS_NCCL", "/nowhere/libnccl.so.2")
 	_, err = NCCLID()
 	refused(err, "no usable NCCL: install NCCL or the Python package nvidia-nccl-cu12 or -cu13, or set VPPS_NCCL", "/nowhere/libnccl.so.2")
 	_, err = NewNCCL(one)
 	refused(err, "/nowhere/libnccl.so.2")
+	refused(FindNCCL(), "/nowhere/libnccl.so.2")
 	t.Setenv("VPPS_NCCL", os.Getenv("VPPS_LIBCUDA"))
 	_, err = NCCLID()
 	refused(err, "it has no ncclGetVersion")

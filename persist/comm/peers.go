@@ -119,32 +119,24 @@ func (c call) same(other call) bool {
 	return c == other || c.kind == allGather && other.kind == allGather
 }
 
-// underway is the memory of messages that are under way for ever, since a Pinner that is collected must hold nothing.
-var underway struct {
-	sync.Mutex
-	pins []*runtime.Pinner
-}
-
 // move makes an exchange, and breaks the group unless all messages are done. Their memory is then left to them for ever.
 func (p *peers) move(c call, list []message) error {
-	pins := &runtime.Pinner{}
+	pins := new(runtime.Pinner)
 	for i := range list {
 		pins.Pin(unsafe.SliceData(list[i].words))
 	}
 	o := p.to.exchange(list, p.patience)
-	if o == (outcome{}) {
-		pins.Unpin()
-		return nil
+	if o.err != nil || o.told != "" || o.late {
+		underWay.Lock()
+		underWay.pins = append(underWay.pins, pins)
+		underWay.Unlock()
 	}
-	underway.Lock()
-	underway.pins = append(underway.pins, pins)
-	underway.Unlock()
 	switch {
 	case o.err != nil:
 		return p.breakUp(&kindError{ErrAborted, fmt.Sprintf("call %d of the group, %v: %v", p.number, c, o.err)})
 	case o.told != "":
 		return p.breakUp(toldError(o.told))
-	default: // late
+	case o.late:
 		missing := make([]bool, p.size)
 		for _, m := range list {
 			missing[m.peer] = missing[m.peer] || !m.done && m.receive
@@ -153,6 +145,14 @@ func (p *peers) move(c call, list []message) error {
 		p.to.tell(tellable(err))
 		return err
 	}
+	pins.Unpin()
+	return nil
+}
+
+// underWay keeps the memory of messages that were not done. A Pinner that is collected with its pins is a panic.
+var underWay struct {
+	sync.Mutex
+	pins []*runtime.Pinner
 }
 
 func (p *peers) lost() error {

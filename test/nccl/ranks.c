@@ -207,79 +207,107 @@ static void fault_of(const char *fault, Trainee *t, vpps_comm *comm, uint32_t ra
   fflush(stdout);
 }
 
+/* Which rank this is, and what it does. */
+typedef struct Rank {
+  uint32_t rank, size, steps;
+  char device[16];
+  const char *fault;
+} Rank;
+
+enum { TRAINED = 20 }; /* steps that are compared */
+
+/* What has become of a rank's training. */
+typedef struct Learnt {
+  float *values;
+  float losses[TRAINED];
+  double alone, together, barrier; /* us of a step, and of a barrier */
+} Learnt;
+
+static void close_trainee(Trainee *t) {
+  vpps_handle_destroy(t->handle);
+  vpps_engine_close(t->engine);
+}
+
+static void train_alone(const Rank *r, const Size *z, Learnt *l) {
+  Trainee t = open_trainee(r->device, z, 1 + r->rank);
+  l->alone = time_steps(&t, r->steps, r->rank * z->sentences, (r->rank + 1) * z->sentences);
+  close_trainee(&t);
+}
+
+static double time_barriers(vpps_comm *comm, uint32_t steps) {
+  const double began = now();
+  for (uint32_t step = 0; step < steps; step++)
+    CHECK(vpps_comm_barrier(comm) == VPPS_OK);
+  return (now() - began) / steps;
+}
+
+/* The group's number tells its id's file from others. */
+static void train_together(const Rank *r, const Size *z, uint32_t number, Learnt *l) {
+  const uint32_t from = r->rank * z->sentences, to = from + z->sentences;
+  char id[VPPS_NCCL_ID_BYTES];
+  vpps_comm *comm;
+  Trainee t = open_trainee(r->device, z, 1 + r->rank);
+  share_id(r->rank, number, id);
+  const double began = now();
+  CHECK(vpps_comm_create_nccl(r->device, r->rank, r->size, id, *r->fault ? 3 : 60, &comm) ==
+        VPPS_OK);
+  const double joined = now() - began;
+  CHECK(vpps_comm_attach(comm, t.engine, VPPS_SUM) == VPPS_OK);
+  for (uint32_t step = 0; step < TRAINED; step++) {
+    CHECK(train(&t, step, from, to, NULL) == VPPS_OK);
+    CHECK(vpps_global_loss(t.handle, &l->losses[step]) == VPPS_OK);
+  }
+  l->values = values_of(&t);
+  printf("%s: rank %u of %u on %s: %llu floats, hash %016llx, joined in %.0f ms\n", z->name,
+         (unsigned)r->rank, (unsigned)r->size, r->device, (unsigned long long)t.floats,
+         (unsigned long long)hash_of(l->values, t.floats), joined * 1e-3);
+  fflush(stdout);
+  l->together = time_steps(&t, r->steps, from, to);
+  l->barrier = time_barriers(comm, r->steps);
+  if (*r->fault) {
+    fault_of(r->fault, &t, comm, r->rank);
+    _exit(0);
+  }
+  CHECK(vpps_comm_detach(t.engine) == VPPS_OK);
+  close_trainee(&t);
+  vpps_comm_destroy(comm);
+}
+
+/* One engine with the batches joined, from the same parameters. */
+static void compare(const Rank *r, const Size *z, const Learnt *l) {
+  Trainee one = open_trainee(r->device, z, 1);
+  double worst = 0, worst_loss = 0, largest = 0;
+  float loss = 0;
+  for (uint32_t step = 0; step < TRAINED; step++) {
+    CHECK(train(&one, step, 0, r->size * z->sentences, &loss) == VPPS_OK);
+    worst_loss = fmax(worst_loss, fabsf(loss - l->losses[step]) / fabsf(loss));
+  }
+  float *its = values_of(&one);
+  for (uint64_t i = 0; i < one.floats; i++) {
+    worst = fmax(worst, fabsf(its[i] - l->values[i]));
+    largest = fmax(largest, fabsf(its[i]));
+  }
+  printf("%s: against one rank: losses differ by %.2g at most (relative), parameters by %.2g (of "
+         "%.2g); last loss %g\n",
+         z->name, worst_loss, worst, largest, (double)loss);
+  CHECK(worst_loss < 1e-4 && worst < 1e-3);
+  printf("%s: us a step: alone %.1f, with %u ranks %.1f; a barrier %.1f\n", z->name, l->alone,
+         (unsigned)r->size, l->together, l->barrier);
+  free(its);
+  close_trainee(&one);
+}
+
 static int run(uint32_t rank, uint32_t size, uint32_t local, uint32_t steps, const char *fault) {
-  char device[16], id[VPPS_NCCL_ID_BYTES];
-  const uint32_t trained = 20;
-  snprintf(device, sizeof device, "cuda:%u", (unsigned)local);
   const uint32_t kinds = getenv("VPPS_TEST_SMALL") ? 1 : sizeof sizes / sizeof *sizes;
+  Rank r = {rank, size, steps, "", fault};
+  snprintf(r.device, sizeof r.device, "cuda:%u", (unsigned)local);
   for (uint32_t k = 0; k < kinds; k++) {
-    const Size *z = &sizes[k];
-    const uint32_t from = rank * z->sentences, to = from + z->sentences;
-    vpps_comm *comm;
-    double began = now(), joined, alone, together, barrier;
-    float loss = 0, *mine, same = 0;
-    Trainee t = open_trainee(device, z, 1 + rank);
-    alone = time_steps(&t, steps, from, to);
-    vpps_handle_destroy(t.handle);
-    vpps_engine_close(t.engine);
-    t = open_trainee(device, z, 1 + rank);
-    share_id(rank, k, id);
-    began = now();
-    CHECK(vpps_comm_create_nccl(device, rank, size, id, *fault ? 3 : 60, &comm) == VPPS_OK);
-    joined = now() - began;
-    CHECK(vpps_comm_attach(comm, t.engine, VPPS_SUM) == VPPS_OK);
-    double *sums = calloc(trained, sizeof *sums);
-    for (uint32_t step = 0; step < trained; step++) {
-      CHECK(train(&t, step, from, to, NULL) == VPPS_OK);
-      CHECK(vpps_global_loss(t.handle, &loss) == VPPS_OK);
-      sums[step] = loss;
-    }
-    mine = values_of(&t);
-    const uint64_t h = hash_of(mine, t.floats);
-    printf("%s: rank %u of %u on %s: %llu floats, hash %016llx, joined in %.0f ms\n", z->name,
-           (unsigned)rank, (unsigned)size, device, (unsigned long long)t.floats,
-           (unsigned long long)h, joined * 1e-3);
-    fflush(stdout);
-    together = size > 1 ? time_steps(&t, steps, from, to) : 0;
-    for (uint32_t step = 0; step < 5 + steps; step++) {
-      if (step == 5)
-        began = now();
-      CHECK(vpps_comm_barrier(comm) == VPPS_OK);
-    }
-    barrier = (now() - began) / steps;
-    if (*fault) {
-      fault_of(fault, &t, comm, rank);
-      return 0;
-    }
-    CHECK(vpps_comm_detach(t.engine) == VPPS_OK);
-    vpps_handle_destroy(t.handle);
-    vpps_engine_close(t.engine);
-    vpps_comm_destroy(comm);
-    if (rank == 0) { /* one engine with the batches joined, from the same parameters */
-      Trainee one = open_trainee(device, z, 1);
-      double worst = 0, worst_loss = 0, largest = 0;
-      for (uint32_t step = 0; step < trained; step++) {
-        CHECK(train(&one, step, 0, size * z->sentences, &same) == VPPS_OK);
-        worst_loss = fmax(worst_loss, fabs(same - sums[step]) / fabs(same));
-      }
-      float *its = values_of(&one);
-      for (uint64_t i = 0; i < one.floats; i++) {
-        worst = fmax(worst, fabs((double)its[i] - mine[i]));
-        largest = fmax(largest, fabs((double)its[i]));
-      }
-      printf("%s: against one rank: losses differ by %.2g at most (relative), parameters by %.2g "
-             "(of %.2g); last loss %g\n",
-             z->name, worst_loss, worst, largest, (double)same);
-      CHECK(worst_loss < 1e-4 && worst < 1e-3);
-      printf("%s: us a step: alone %.1f, with %u ranks %.1f; a barrier %.1f\n", z->name, alone,
-             (unsigned)size, together, barrier);
-      fflush(stdout);
-      free(its);
-      vpps_handle_destroy(one.handle);
-      vpps_engine_close(one.engine);
-    }
-    free(mine);
-    free(sums);
+    Learnt l = {0};
+    train_alone(&r, &sizes[k], &l);
+    train_together(&r, &sizes[k], k, &l);
+    if (rank == 0)
+      compare(&r, &sizes[k], &l);
+    free(l.values);
   }
   printf("rank %u is done\n", (unsigned)rank);
   return 0;
