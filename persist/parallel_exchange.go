@@ -1,6 +1,7 @@
 package persist
 
 import (
+	mathbits "math/bits"
 	"slices"
 
 	"libvpps/jit/kernel"
@@ -58,8 +59,8 @@ func (e *Engine) unite(t *Trainer, all []notice) (*exchange, error) {
 			if len(all[rank].gradients) != len(t.ids) || !all[rank].gradients[k].fits(p) {
 				return nil, wrong(ErrRank, "rank %d: %v", rank, errNotice)
 			}
-			y.all.add(&all[rank].gradients[k])
 		}
+		y.all = unionOf(p, all, k)
 		if p.Size == 0 {
 			continue
 		}
@@ -78,15 +79,30 @@ func (r *pendingRows) fits(p *parameter) bool {
 	return p.Lookup && slices.IsSorted(r.rows) && r.rows[len(r.rows)-1] < p.Size/p.Row
 }
 
-// add makes it the union.
-func (r *pendingRows) add(more *pendingRows) {
-	if r.whole || more.whole {
-		r.whole, r.rows = true, nil
-		return
+// unionOf is what any of the ranks has of their k-th parameter. Each row is marked, for hundreds of ranks may have most.
+func unionOf(p *parameter, all []notice, k int) (u pendingRows) {
+	var marks []uint64
+	for rank := range all {
+		if all[rank].call == joining {
+			continue
+		}
+		part := &all[rank].gradients[k]
+		if part.whole {
+			return pendingRows{whole: true}
+		}
+		if marks == nil && len(part.rows) > 0 {
+			marks = make([]uint64, (p.Size/p.Row+63)/64)
+		}
+		for _, row := range part.rows {
+			marks[row/64] |= 1 << (row % 64)
+		}
 	}
-	r.rows = append(slices.Clip(r.rows), more.rows...)
-	slices.Sort(r.rows)
-	r.rows = slices.Compact(r.rows)
+	for at, word := range marks {
+		for ; word != 0; word &= word - 1 {
+			u.rows = append(u.rows, uint32(64*at+mathbits.TrailingZeros64(word)))
+		}
+	}
+	return u
 }
 
 // sum puts the sums of all ranks' gradients in place of this one's. With share 0 this rank gives nothing; elsewhere its
