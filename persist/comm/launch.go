@@ -96,8 +96,8 @@ func (r *variables) master(l *Launch) {
 	if l.Host == "" && l.LocalSize == l.Size {
 		l.Host = "127.0.0.1"
 	}
-	if id := r.get("TORCHELASTIC_RUN_ID"); l.By == Torchrun && id != "" {
-		l.Run = id + " " + r.get("TORCHELASTIC_RESTART_COUNT")
+	if l.By == Torchrun { // its count of restarts may differ between machines
+		l.Run = r.get("TORCHELASTIC_RUN_ID")
 	}
 }
 

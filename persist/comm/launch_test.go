@@ -32,7 +32,7 @@ func TestEachLauncherIsRead(t *testing.T) {
 	}{
 		{"", Launch{Size: 1, LocalSize: 1}},
 		{byTorchrun, Launch{Torchrun, 3, 4, 1, 2, "first", 401, ""}},
-		{byTorchrun + "TORCHELASTIC_RUN_ID=job TORCHELASTIC_RESTART_COUNT=2", Launch{Torchrun, 3, 4, 1, 2, "first", 401, "job 2"}},
+		{byTorchrun + "TORCHELASTIC_RUN_ID=job TORCHELASTIC_RESTART_COUNT=2", Launch{Torchrun, 3, 4, 1, 2, "first", 401, "job"}},
 		{"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2", Launch{Torchrun, 0, 2, 0, 2, "127.0.0.1", 29501, ""}},
 		{byOpenMPI, Launch{OpenMPI, 1, 2, 1, 2, "127.0.0.1", 29501, ""}},
 		{byMPICH, Launch{MPICH, 2, 3, 0, 1, "", 29501, ""}},
