@@ -173,10 +173,11 @@ Expression input(ComputationGraph &g, const Dim &d, const std::vector<unsigned i
   return append(e, data.data(), n);
 }
 
-Expression one_hot(ComputationGraph &g, unsigned int d, unsigned int idx, Device *) {
+template <int> Expression one_hot(ComputationGraph &g, unsigned int d, unsigned int idx, Device *) {
   return input(g, Dim({d}), std::vector<unsigned>(1, idx), std::vector<float>(1, 1.f));
 }
 
+template <int>
 Expression one_hot(ComputationGraph &g, unsigned int d, const std::vector<unsigned int> &ids,
                    Device *) {
   std::vector<unsigned> flat(ids);
@@ -185,6 +186,10 @@ Expression one_hot(ComputationGraph &g, unsigned int d, const std::vector<unsign
   return input(g, Dim({d}, static_cast<unsigned>(ids.size())), flat,
                std::vector<float>(ids.size(), 1.f));
 }
+
+template Expression one_hot<0>(ComputationGraph &, unsigned, unsigned, Device *);
+template Expression one_hot<0>(ComputationGraph &, unsigned, const std::vector<unsigned> &,
+                               Device *);
 
 Expression parameter(ComputationGraph &g, const Parameter &p) {
   ParameterStorage &s = existing(p.p.unexposed(), "parameter");

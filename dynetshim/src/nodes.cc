@@ -1,13 +1,13 @@
 // The nodes of a graph as a program looks at them: recorded words, read back, and DyNet's text for
 // each operation.
 #include <cstring>
-#include <deque>
 #include <fstream>
 #include <iostream>
 #include <locale>
 #include <sstream>
 #include <stdexcept>
 
+#include "node_classes.h"
 #include "recorder.h"
 #include "shape.h"
 
@@ -228,27 +228,6 @@ void Node::backward(const std::vector<const Tensor *> &xs, const Tensor &fx, con
   backward_impl(xs, fx, dEdf, i, dEdxi);
 }
 
-namespace {
-// A node that the engine executes.
-struct RecordedNode : Node {
-  std::string text; // of as_string, with marks for the arguments
-
-  Dim dim_forward(const std::vector<Dim> &) const override { return dim; }
-  std::string as_string(const std::vector<std::string> &arg_names) const override;
-  void forward_impl(const std::vector<const Tensor *> &, Tensor &) const override { refuse(); }
-  void backward_impl(const std::vector<const Tensor *> &, const Tensor &, const Tensor &, unsigned,
-                     Tensor &) const override {
-    refuse();
-  }
-  bool supports_multibatch() const override { return true; }
-
-private:
-  [[noreturn]] void refuse() const {
-    throw std::runtime_error(name + ": libvpps executes this node; ask the graph for its value");
-  }
-};
-} // namespace
-
 std::string RecordedNode::as_string(const std::vector<std::string> &arg_names) const {
   if (arg_names.size() < args.size())
     throw std::invalid_argument("as_string: " + std::to_string(arg_names.size()) + " names for " +
@@ -269,7 +248,7 @@ std::string RecordedNode::as_string(const std::vector<std::string> &arg_names) c
 // ---- NodeList --------------------------------------------------------------------
 
 struct NodeList::Read {
-  std::deque<RecordedNode> nodes;
+  std::vector<std::unique_ptr<RecordedNode>> nodes;
   std::vector<Node *> pointers; // of all, the program's own among them
   size_t at = 0;                // of the first word that was not read
   uint64_t rewinds = 0;
@@ -280,7 +259,7 @@ NodeList::~NodeList() {}
 
 size_t NodeList::size() const { return recorder.count(); }
 
-Node *NodeList::operator[](size_t i) const {
+Node *NodeList::at(size_t i) const {
   if (i >= recorder.count())
     throw std::invalid_argument("the graph has no node " + std::to_string(i));
   return all()[i];
@@ -300,8 +279,8 @@ const std::vector<Node *> &NodeList::all() const {
       read.pointers.push_back(own->node.get());
       continue;
     }
-    read.nodes.emplace_back();
-    RecordedNode &node = read.nodes.back();
+    read.nodes.push_back(make_node(r.op));
+    RecordedNode &node = *read.nodes.back();
     node.dim = recorder.dim(i);
     node.args.assign(r.args, r.args + r.nargs);
     node.name = vpps_op_name(r.op);

@@ -242,7 +242,14 @@ void pass_on(GraphState &s, OwnNode &own, const std::vector<bool> &wanted,
 
 } // namespace
 
-VariableIndex ComputationGraph::add_function_node(Node *made, Device *) {
+std::vector<Expression> ComputationGraph::expressions(const std::vector<VariableIndex> &list) {
+  std::vector<Expression> xs;
+  for (VariableIndex i : list)
+    xs.push_back(Expression(this, i));
+  return xs;
+}
+
+VariableIndex ComputationGraph::add_function_node(Node *made) {
   std::unique_ptr<Node> node(made);
   recorder.own(*this);
   node->name = class_of(*node);

@@ -109,6 +109,76 @@ TEST(nodes_as_text) {
   EQUAL(text(dot_product(x, x)), "x0^T . x1");
 }
 
+// add_function of DyNet's classes is what the functions of expr.h are.
+TEST(classes_of_nodes_are_added) {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({3, 3}, ParameterInitFromVector({1, 2, 3, 4, 5, 6, 7, 8, 10}));
+  ComputationGraph cg;
+  Expression w = parameter(cg, p), x = pick(w, 1u, 1), y = pick(w, 2u, 1);
+  std::vector<std::pair<VariableIndex, Expression>> pairs = {
+      {cg.add_function<Softmax>({w.i}), softmax(w)},
+      {cg.add_function<Softmax>({w.i}, 1), softmax(w, 1)},
+      {cg.add_function<Softmax>(default_device, {w.i}, 1u), softmax(w, 1)},
+      {cg.add_function<LogSoftmax>({x.i}), log_softmax(x)},
+      {cg.add_function<Identity>({x.i}), x},
+      {cg.add_function<Negate>({x.i}), -x},
+      {cg.add_function<ConstantPlusX>({x.i}, 2.f), x + 2.f},
+      {cg.add_function<ConstantMinusX>({x.i}, 2.f), 2.f - x},
+      {cg.add_function<ConstScalarMultiply>({x.i}, 2.f), x * 2.f},
+      {cg.add_function<ExponentialLinearUnit>({x.i}, 1.f, .5f), elu(x, .5f)},
+      {cg.add_function<ExponentialLinearUnit>({x.i}, 2.f, .5f), elu(x, .5f) * 2.f},
+      {cg.add_function<CwiseSum>({x.i, y.i}), x + y},
+      {cg.add_function<MatrixMultiply>({w.i, x.i}), w * x},
+      {cg.add_function<AffineTransform>(std::vector<VariableIndex>{y.i, w.i, x.i}),
+       affine_transform({y, w, x})},
+      {cg.add_function<Concatenate>({x.i, y.i}, 1u), concatenate({x, y}, 1)},
+      {cg.add_function<PickElement>({x.i}, 2u), pick(x, 2u)},
+      {cg.add_function<PickNegLogSoftmax>({x.i}, 2u), pickneglogsoftmax(x, 2u)},
+      {cg.add_function<Hinge>({x.i}, 2u), hinge(x, 2u)},
+      {cg.add_function<SumDimension>({w.i}, std::vector<unsigned>{1}), sum_dim(w, {1})},
+      {cg.add_function<MomentElements>({w.i}, 2u), moment_elems(w, 2)},
+      {cg.add_function<Transpose>({w.i}, std::vector<unsigned>{1, 0}), transpose(w)},
+      {cg.add_function<Round>({x.i}, true), round(x, zero_gradient)},
+      {cg.add_function<Argmax>({x.i}, 0u), argmax(x, zero_gradient)},
+      {cg.add_function<PickBatchElements>({x.i}, std::vector<unsigned>{0}),
+       pick_batch_elems(x, std::vector<unsigned>{0})},
+      {cg.add_function<HuberDistance>({x.i, y.i}), huber_distance(x, y)},
+      {cg.add_function<VanillaLSTMC>({x.i, concatenate({x, y, x, y}).i}),
+       vanilla_lstm_c(x, concatenate({x, y, x, y}))},
+  };
+  for (const auto &a_b : pairs) {
+    const Expression a(&cg, a_b.first), b = a_b.second;
+    EQUAL(a.dim(), b.dim());
+    CHECK(as_vector(a.value()) == as_vector(b.value()));
+    const float before = m.gradient_l2_norm();
+    cg.backward(sum_elems(a) - sum_elems(b)); // the gradients are each other's
+    CHECK(m.gradient_l2_norm() == before);
+  }
+  const size_t nodes = cg.nodes.size();
+  THROWS(std::invalid_argument, "Tanh takes 1 argument, not 2", cg.add_function<Tanh>({0, 1}));
+  THROWS(std::invalid_argument, "Pow takes 2 arguments, not 1", cg.add_function<Pow>({0}));
+  THROWS(std::invalid_argument, "Sum takes at least 1 argument, not 0", cg.add_function<Sum>({}));
+  THROWS(std::invalid_argument, "9999", cg.add_function<Tanh>({9999}));
+  THROWS(std::invalid_argument, "axis 0 only", cg.add_function<Argmax>({0}, 1u));
+  EQUAL(cg.nodes.size(), nodes);
+}
+
+TEST(classes_of_nodes_are_told_apart) {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({3});
+  LookupParameter l = m.add_lookup_parameters(2, {3});
+  ComputationGraph cg;
+  Expression x = parameter(cg, p);
+  std::vector<Expression> all = {rectify(x), log_softmax(x), x + x, sum({x, x}), lookup(cg, l, 1u)};
+  CHECK(dynamic_cast<Rectify *>(cg.nodes.at(all[0].i)));
+  CHECK(!dynamic_cast<Tanh *>(cg.nodes.at(all[0].i)));
+  CHECK(dynamic_cast<LogSoftmax *>(cg.nodes.at(all[1].i)));
+  CHECK(dynamic_cast<CwiseSum *>(cg.nodes.at(all[2].i)));
+  CHECK(dynamic_cast<Sum *>(cg.nodes.at(all[3].i)));
+  CHECK(dynamic_cast<LookupNode *>(cg.nodes.at(all[4].i)));
+  CHECK(dynamic_cast<ParameterNode *>(cg.nodes.at(x.i)));
+}
+
 TEST(a_graph_in_graphviz) {
   ComputationGraph cg;
   Expression x = input(cg, {2}, {1, 2});

@@ -256,6 +256,27 @@ TEST(gradients_by_hand) {
   EQUAL(t.clip_gradients(), 1);
 }
 
+TEST(memory_for_own_nodes) {
+  AlignedMemoryPool &pool = *default_device->pools[(int)DeviceMempool::SCS];
+  CHECK(default_device->pools.size() == 4 && pool.used() == 0);
+  char *a = static_cast<char *>(pool.allocate(100)), *b = static_cast<char *>(pool.allocate(1));
+  CHECK(b - a == 128 && reinterpret_cast<size_t>(a) % 32 == 0);
+  a[99] = b[0] = 7;
+  pool.zero_allocated_memory();
+  CHECK(a[99] == 0 && b[0] == 0 && pool.used() == 160);
+  for (size_t n = 1; n < 1 << 20; n *= 2)
+    std::memset(pool.allocate(n), 1, n);
+  CHECK(a[99] == 0); // pieces stay where they are
+  const size_t all = pool.get_cap();
+  CHECK(all >= pool.used() && pool.used() > 1 << 20);
+  pool.free();
+  CHECK(pool.used() == 0);
+  std::memset(pool.allocate(all), 1, all);
+  EQUAL(pool.get_cap(), all);
+  pool.free();
+  THROWS(out_of_memory, "no memory for", pool.allocate(size_t(1) << 60));
+}
+
 TEST(memory_is_told) {
   CHECK(printed(std::cerr, show_pool_mem_info).size() > 20);
   default_device->reset_rng(3);

@@ -4,17 +4,20 @@
 #ifndef DYNET_DEVICES_H
 #define DYNET_DEVICES_H
 
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace dynet {
+
+class AlignedMemoryPool;
 
 /// The kind of a device.
 enum class DeviceType {
   CPU, ///< the machine's processors
   GPU  ///< an NVIDIA GPU
 };
-/// DyNet's memory pools. A Tensor carries one; nothing here depends on it.
+/// DyNet's memory pools. A Tensor carries one, which counts for nothing.
 enum class DeviceMempool {
   FXS = 0,   ///< values of a graph
   DEDFS = 1, ///< gradients of a graph
@@ -27,13 +30,21 @@ enum class DeviceMempool {
 class Device {
 public:
   /// Describes a device; opens nothing.
-  Device(int id, DeviceType kind, const std::string &its_name)
-      : device_id(id), type(kind), name(its_name) {}
+  Device(int id, DeviceType kind, const std::string &its_name);
+  ~Device();
   /// Does nothing, as in DyNet on a CPU: dynet::reset_rng() seeds.
   void reset_rng(unsigned) {}
   int device_id;    ///< 0: there is one device
   DeviceType type;  ///< CPU or GPU
   std::string name; ///< "CPU" or "GPU:0"
+  /// Host memory for the program's own nodes, by DeviceMempool but NONE, owned by the device. The
+  /// engine takes nothing from them.
+  std::vector<AlignedMemoryPool *> pools;
+
+private:
+  Device(const Device &);
+  Device &operator=(const Device &);
+  std::vector<std::unique_ptr<AlignedMemoryPool>> owned_;
 };
 
 /// The list of devices: one from initialize() to cleanup(), else none.

@@ -21,9 +21,9 @@
 #include <utility>
 #include <vector>
 
+#include "dynet/aligned-mem-pool.h"
 #include "dynet/dim.h"
 #include "dynet/init.h"
-#include "dynet/mem.h"
 #include "dynet/model.h"
 #include "dynet/tensor.h"
 
@@ -35,6 +35,7 @@ typedef unsigned VariableIndex;
 class ComputationGraph;
 struct Expression;
 struct GraphState;
+struct RecordedNode;
 
 /// How many graphs exist: 0 or 1.
 int get_number_of_active_graphs();
@@ -141,8 +142,11 @@ public:
   size_t size() const;
   /// Whether it has none.
   bool empty() const { return size() == 0; }
-  /// Node i, owned by the list. No such node: std::invalid_argument.
-  Node *operator[](size_t i) const;
+  ///@{
+  /// Node i, owned by the list, of a class of nodes.h. No such node: std::invalid_argument.
+  Node *at(size_t i) const;
+  Node *operator[](size_t i) const { return at(i); }
+  ///@}
   /// The last node. An empty graph: std::invalid_argument.
   Node *back() const { return (*this)[size() - 1]; }
   ///@{
@@ -211,28 +215,32 @@ public:
   ///@}
 
   ///@{
-  /// Adds a node of a program's own class, made as Function(arguments, side...), and returns its
-  /// number. The graph owns the node. arguments: numbers of nodes, in a list or a container. One
-  /// that the graph lacks, and what the class's constructor or dim_forward throws, leave the graph
-  /// as it was.
+  /// Adds a node and returns its number. Of a program's own class it is made as Function(arguments,
+  /// side...), and the graph owns it. Of a class of nodes.h it is what the function of expr.h adds.
+  /// arguments: numbers of nodes, in a list or a container. One that the graph lacks, and what the
+  /// class's constructor or dim_forward throws, leave the graph as it was.
   template <class Function, typename... Side>
   VariableIndex add_function(const std::initializer_list<VariableIndex> &arguments,
                              Side &&...side) {
-    return add_function_node(new Function(arguments, std::forward<Side>(side)...));
+    return add<Function>(std::is_base_of<RecordedNode, Function>(), arguments,
+                         std::forward<Side>(side)...);
   }
   template <class Function, typename... Side>
-  VariableIndex add_function(Device *device, const std::initializer_list<VariableIndex> &arguments,
+  VariableIndex add_function(Device *, const std::initializer_list<VariableIndex> &arguments,
                              Side &&...side) {
-    return add_function_node(new Function(arguments, std::forward<Side>(side)...), device);
+    return add<Function>(std::is_base_of<RecordedNode, Function>(), arguments,
+                         std::forward<Side>(side)...);
   }
   template <class Function, typename T, typename... Side>
   typename std::enable_if<!std::is_pointer<T>::value, VariableIndex>::type
   add_function(const T &arguments, Side &&...side) {
-    return add_function_node(new Function(arguments, std::forward<Side>(side)...));
+    return add<Function>(std::is_base_of<RecordedNode, Function>(), arguments,
+                         std::forward<Side>(side)...);
   }
   template <class Function, typename T, typename... Side>
-  VariableIndex add_function(Device *device, const T &arguments, Side &&...side) {
-    return add_function_node(new Function(arguments, std::forward<Side>(side)...), device);
+  VariableIndex add_function(Device *, const T &arguments, Side &&...side) {
+    return add<Function>(std::is_base_of<RecordedNode, Function>(), arguments,
+                         std::forward<Side>(side)...);
   }
   ///@}
 
@@ -311,7 +319,17 @@ private:
   ComputationGraph(const ComputationGraph &);
   ComputationGraph &operator=(const ComputationGraph &);
   void open();
-  VariableIndex add_function_node(Node *made, Device *device = nullptr);
+  template <class Function, typename T, typename... Side>
+  VariableIndex add(std::false_type, const T &arguments, Side &&...side) {
+    return add_function_node(new Function(arguments, std::forward<Side>(side)...));
+  }
+  template <class Function, typename T, typename... Side>
+  VariableIndex add(std::true_type, const T &arguments, Side &&...side) {
+    const std::vector<VariableIndex> list(arguments.begin(), arguments.end());
+    return Function::add(expressions(list), std::forward<Side>(side)...);
+  }
+  std::vector<Expression> expressions(const std::vector<VariableIndex> &list);
+  VariableIndex add_function_node(Node *made);
   void node_added(VariableIndex i);
   const Tensor &fetch(VariableIndex i);
 

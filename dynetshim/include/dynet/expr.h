@@ -77,8 +77,11 @@ Expression input(ComputationGraph &g, const Dim &d, const std::vector<unsigned i
                  Device *device = default_device);
 ///@{
 /// A vector {d} that is 1 at idx and 0 elsewhere; with ids {d}xB, one index for each batch element.
+/// These are templates so that a program's own one_hot goes first: DyNet 2.0 had none.
+template <int = 0>
 Expression one_hot(ComputationGraph &g, unsigned int d, unsigned int idx,
                    Device *device = default_device);
+template <int = 0>
 Expression one_hot(ComputationGraph &g, unsigned int d, const std::vector<unsigned int> &ids,
                    Device *device = default_device);
 ///@}

@@ -6,8 +6,15 @@
 #ifndef DYNET_TENSOR_H
 #define DYNET_TENSOR_H
 
+#include <algorithm>
+#include <cassert>
+#include <cmath>
 #include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
 #include <iostream>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
