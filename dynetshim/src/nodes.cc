@@ -18,7 +18,8 @@ namespace {
 // An operation's text. $0 is argument 0, $* and $, all arguments with commas, $+ all with plus
 // signs, $D the node's dim, #0 attribute word 0 as a float, @0 as a number, {0 as the axes of a bit
 // mask, <0 as a list of axes in four bits each, %01 as input words from attribute 0 on, as many as
-// attribute 1 says; %0b: as many as the batch.
+// attribute 1 says; %0b: as many as the batch; ! instead of %: without brackets. ?2...? is there if
+// argument 2 is.
 struct Form {
   const char *name, *text;
 };
@@ -35,6 +36,7 @@ const Form forms[] = {
     {"RandomNormal", "random_normal($D)"},
     {"RandomBernoulli", "random_bernoulli($D, #0)"},
     {"RandomUniform", "random_uniform($D, #0, #1)"},
+    {"RandomGumbel", "random_gumbel($D, #0, #1)"},
     {"Tanh", "tanh($0)"},
     {"LogisticSigmoid", "\\sigma($0)"},
     {"Rectify", "ReLU($0)"},
@@ -50,6 +52,31 @@ const Form forms[] = {
     {"Dropout", "dropout($0,p=#0)"},
     {"GaussianNoise", "$0 + N(0,#0)"},
     {"NoBackprop", "nobackprop($0)"},
+    {"Erf", "erf($0)"},
+    {"LogGamma", "lgamma($0)"},
+    {"LogSigmoid", "log_sigmoid($0)"},
+    {"Cube", "cube($0)"},
+    {"ExponentialLinearUnit", "ELU($0, lambda=#0, alpha=#1)"},
+    {"SigmoidLinearUnit", "$0*\\sigma($0*beta), beta=#0)"},
+    {"SoftSign", "softsign($0)"},
+    {"Round", "round($0)"},
+    {"Ceil", "ceil($0)"},
+    {"Floor", "floor($0)"},
+    {"ScaleGradient", "flip_gradient($0)"},
+    {"Sin", "sin($0)"},
+    {"Cos", "cos($0)"},
+    {"Tan", "tan($0)"},
+    {"Asin", "asin($0)"},
+    {"Acos", "acos($0)"},
+    {"Atan", "atan($0)"},
+    {"Sinh", "sinh($0)"},
+    {"Cosh", "cosh($0)"},
+    {"Asinh", "asinh($0)"},
+    {"Acosh", "acosh($0)"},
+    {"Atanh", "atanh($0)"},
+    {"DropoutDim", "dropout_dim($0,p=#1)"},
+    {"DropoutBatch", "dropout_batch($0,p=#0)"},
+    {"BlockDropout", "block_dropout($0,dropout_probability=#0)"},
     {"Reshape", "reshape($0 --> $D)"},
     {"CwiseSum", "$+"},
     {"CwiseMultiply", "$0 \\cdot $1"},
@@ -63,25 +90,54 @@ const Form forms[] = {
     {"SumElements", "sum_elems( $0 )"},
     {"SumDimension", "sum_dim(expression=$0,{0)"},
     {"MomentDimension", "moment_dim(expression=$0,{0), order=@1"},
+    {"StdDimension", "std_dim(expression=$0,{0)"},
+    {"LogSumExpDimension", "logsumexp_dim($0, @0)"},
+    {"CumulativeSum", "cumsum(expression=$0,@0)"},
+    {"MaxDimension", "max_dim($0, reduced_dim=@0)"},
+    {"MinDimension", "min_dim($0, reduced_dim=@0)"},
+    {"KMaxPooling", "kmaxpool($0, k=@0, d=@1)"},
+    {"FoldRows", "fold_rows($0, nrows=@0)"},
+    {"WeightNormalization", "weight_norm($0, $1)"},
+    {"TraceOfProduct", "Tr($0 * $1^T)"},
+    {"MatrixInverse", "inverse($0)"},
+    {"LogDet", "logdet($0)"},
+    {"InnerProduct3D_1D", "dot($0,$1)?2 + $2?"},
+    {"InnerProduct3D_1D_1D", "dotdot($0,$1,$2)?3 + $3?"},
+    {"CircularConvolution", "circ_conv($0, $1)"},
+    {"CircularCorrelation", "circ_corr($0, $1)"},
+    {"Filter1DNarrow", "conv1d_narrow($0, f=$1)"},
+    {"KMHNGram", "kmh-ngram($0)"},
+    {"Conv2D", "conv2d($0, f=$1?2, b=$2?)"},
+    {"MaxPooling2D", "maxpooling2d($0)"},
     {"DotProduct", "$0^T . $1"},
     {"SquaredEuclideanDistance", "|| $0 - $1 ||^2"},
+    {"L1Distance", "|| $0 - $1 ||_1"},
+    {"HuberDistance", "|| $0 - $1 ||_H(#0)"},
+    {"PairwiseRankLoss", "max(0, #0 - $0 + $1)"},
+    {"PoissonRegressionLoss", "-log Poisson(y; lambda=\\exp$0)"},
     {"SquaredNorm", "|| $0 ||^2"},
     {"L2Norm", "|| $0 ||"},
     {"MatrixMultiply", "$0 * $1"},
     {"Transpose", "transpose($0, <0)"},
     {"Concatenate", "concat({$,}, @0)"},
     {"ConcatenateToBatch", "concat_batch_elems($,)"},
-    {"PickElement", "pick($0,%12)"},
+    {"PickElement", "pick($0,%12, @0)"},
     {"PickRange", "slice($0,@0:@1, dim=@2)"},
     {"PickBatchElements", "pick_batch_elems($0,%01)"},
+    {"SelectRows", "select_rows($0, {rsize=@1})"},
+    {"SelectCols", "select_cols($0, {csize=@1})"},
     {"Softmax", "softmax($0)"},
     {"LogSoftmax", "log_softmax($0)"},
-    {"PickNegLogSoftmax", "pickneglogsoftmax($0)_{%0b}"},
+    {"PickNegLogSoftmax", "pickneglogsoftmax($0)_{!0b}"},
     {"Hinge", "hinge($0, pe=%1b, m=#0)"},
+    {"HingeDim", "hinge_dim($0, pe=[!23], d=@1, m=#0)"},
+    {"Sparsemax", "sparsemax($0)"},
+    {"SparsemaxLoss", "sparsemax($0, q)"},
+    {"ConstrainedSoftmax", "constrained_softmax($0)"},
     {"BinaryLogLoss", "binary_log_loss($0, $1)"},
     {"RestrictedLogSoftmax", "r_log_softmax($0)"},
-    {"VanillaLSTMGates", "vanilla_lstm_gates($*)"},
-    {"VanillaLSTMGatesDropout", "vanilla_lstm_gates($*)"},
+    {"VanillaLSTMGates", "vanilla_lstm_gates($0, $1, $2, $3, $4)"},
+    {"VanillaLSTMGatesDropout", "vanilla_lstm_gates($0, $1, $2, $3, $4)"},
     {"VanillaLSTMC", "vanilla_lstm_c($0, $1)"},
     {"VanillaLSTMH", "vanilla_lstm_h($0, $1)"},
 };
@@ -121,6 +177,13 @@ public:
   std::string write(const std::string &name) {
     if (name == "AffineTransform")
       return affine(r_.nargs);
+    if (name == "LogSumExp")
+      return "log(exp " + arguments(r_.nargs, " + exp ") + ")";
+    if (name == "Argmax") {
+      out_ << (as_float(attribute('0')) == 0 ? "argmax(" : "straight_through(") << argument(0)
+           << ")_{" << dim_ << '}';
+      return out_.str();
+    }
     const char *form = nullptr;
     for (const Form &f : forms)
       if (name == f.name)
@@ -128,7 +191,7 @@ public:
     if (form == nullptr)
       return name + "(" + arguments(r_.nargs, ", ") + ")";
     for (const char *c = form; *c; ++c)
-      if (std::strchr("$#@%<", *c) || (*c == '{' && c[1] >= '0' && c[1] <= '9'))
+      if (std::strchr("$#@%!<?", *c) || (*c == '{' && c[1] >= '0' && c[1] <= '9'))
         c = item(c);
       else
         out_ << *c;
@@ -150,6 +213,8 @@ private:
       out_ << arguments(r_.nargs, " + ");
     else if (*c == '$' && next == 'D')
       out_ << dim_;
+    else if (*c == '?')
+      return optional(c);
     else if (next < '0' || next > '9')
       return out_ << *c, c;
     else if (*c == '$')
@@ -163,10 +228,17 @@ private:
     else if (*c == '<')
       order(attribute(next));
     else {
-      words(attribute(next), c[2] == 'b' ? dim_.bd : attribute(c[2]));
+      words(attribute(next), c[2] == 'b' ? dim_.bd : attribute(c[2]), *c == '%');
       return c + 2;
     }
     return c + 1;
+  }
+
+  // What is between question marks, of which the first has a number.
+  const char *optional(const char *c) const {
+    if (c[1] < '0' || c[1] > '9')
+      return c;
+    return r_.nargs > static_cast<uint32_t>(c[1] - '0') ? c + 1 : std::strchr(c + 1, '?');
   }
 
   void axes(uint32_t mask) {
@@ -183,12 +255,13 @@ private:
     out_ << '}';
   }
 
-  void words(uint32_t from, uint32_t count) {
-    if (count != 1)
+  void words(uint32_t from, uint32_t count, bool brackets) {
+    brackets = brackets && count != 1;
+    if (brackets)
       out_ << '[';
     for (uint32_t k = 0; k < count && from + k < recorder.inputs.size(); ++k)
       out_ << (k ? "," : "") << recorder.inputs.data()[from + k];
-    if (count != 1)
+    if (brackets)
       out_ << ']';
   }
 

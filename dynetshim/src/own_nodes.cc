@@ -244,6 +244,7 @@ void pass_on(GraphState &s, OwnNode &own, const std::vector<bool> &wanted,
 
 std::vector<Expression> ComputationGraph::expressions(const std::vector<VariableIndex> &list) {
   std::vector<Expression> xs;
+  xs.reserve(list.size());
   for (VariableIndex i : list)
     xs.push_back(Expression(this, i));
   return xs;

@@ -92,7 +92,7 @@ TEST(formulas_of_one_argument) {
   });
   std::string deep = "x";
   for (int i = 0; i < 150; ++i)
-    deep = "(" + deep + ")";
+    deep.insert(0, "(").append(")");
   compare(deep, signs, [](double x) { return x; });
 }
 
@@ -118,6 +118,7 @@ TEST(several_arguments_of_several_shapes) {
   elementwise f("f", "x * y - y / x + pow(x, y) + min(x, y) * max(x, y) * z");
   EQUAL(f.arguments(), 3u);
   std::vector<float> want;
+  want.reserve(three.size());
   for (float v : three)
     want.push_back(v * 2 - 2 / v + v * v + v * 2 * v);
   CHECK(near(as_vector(f(x, s, x).value()), want));

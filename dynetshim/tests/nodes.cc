@@ -100,13 +100,52 @@ TEST(nodes_as_text) {
   EQUAL(text(reshape(w, {4})), "reshape(x0 --> {4})");
   EQUAL(text(concatenate({x, x})), "concat({x0,x1}, 0)");
   EQUAL(text(concatenate_to_batch({x, x})), "concat_batch_elems(x0,x1)");
-  EQUAL(text(pick(x, 1u)), "pick(x0,1)");
-  EQUAL(text(pick(concatenate_to_batch({x, x}), std::vector<unsigned>{1, 0})), "pick(x0,[1,0])");
+  EQUAL(text(pick(x, 1u)), "pick(x0,1, 0)");
+  EQUAL(text(pick(concatenate_to_batch({x, x}), std::vector<unsigned>{1, 0})), "pick(x0,[1,0], 0)");
   EQUAL(text(pick_range(x, 0, 1)), "slice(x0,0:1, dim=0)");
   EQUAL(text(pickneglogsoftmax(x, 1u)), "pickneglogsoftmax(x0)_{1}");
   EQUAL(text(hinge(x, 1u, 2)), "hinge(x0, pe=1, m=2)");
   EQUAL(text(squared_distance(x, x)), "|| x0 - x1 ||^2");
   EQUAL(text(dot_product(x, x)), "x0^T . x1");
+}
+
+TEST(more_nodes_as_text) {
+  ComputationGraph cg;
+  Expression x = input(cg, {2}, {1, 2}), w = input(cg, {2, 2}, {1, 2, 3, 5});
+  Expression t = input(cg, {2, 2, 2}, {1, 2, 3, 4, 5, 6, 7, 8}), xs = concatenate_to_batch({x, x});
+  const std::vector<unsigned> one = {1}, two = {1, 0};
+  EQUAL(text(random_gumbel(cg, {2}, .5f, 2)), "random_gumbel({2}, 0.5, 2)");
+  EQUAL(text(lgamma(x)), "lgamma(x0)");
+  EQUAL(text(log_sigmoid(x)), "log_sigmoid(x0)");
+  EQUAL(text(elu(x, .5f)), "ELU(x0, lambda=1, alpha=0.5)");
+  EQUAL(text(silu(x, 2)), "x0*\\sigma(x0*beta), beta=2)"); // DyNet has the bracket
+  EQUAL(text(flip_gradient(x)), "flip_gradient(x0)");
+  EQUAL(text(atanh(x)), "atanh(x0)");
+  EQUAL(text(dropout_dim(w, 1, .5f)), "dropout_dim(x0,p=0.5)");
+  EQUAL(text(block_dropout(w, .5f)), "block_dropout(x0,dropout_probability=0.5)");
+  EQUAL(text(std_dim(w, {1})), "std_dim(expression=x0,{1})");
+  EQUAL(text(logsumexp({x, x, x})), "log(exp x0 + exp x1 + exp x2)");
+  EQUAL(text(logsumexp_dim(w, 1)), "logsumexp_dim(x0, 1)");
+  EQUAL(text(cumsum(w, 1)), "cumsum(expression=x0,1)");
+  EQUAL(text(max_dim(w, 1)), "max_dim(x0, reduced_dim=1)");
+  EQUAL(text(argmax(x, zero_gradient)), "argmax(x0)_{{2}}");
+  EQUAL(text(argmax(x, straight_through_gradient)), "straight_through(x0)_{{2}}");
+  EQUAL(text(kmax_pooling(w, 1, 1)), "kmaxpool(x0, k=1, d=1)");
+  EQUAL(text(trace_of_product(w, w)), "Tr(x0 * x1^T)");
+  EQUAL(text(contract3d_1d(t, x)), "dot(x0,x1)");
+  EQUAL(text(contract3d_1d(t, x, w)), "dot(x0,x1) + x2");
+  EQUAL(text(contract3d_1d_1d(t, x, x, x)), "dotdot(x0,x1,x2) + x3");
+  Expression image = reshape(t, {2, 2, 2}), filter = reshape(t, {2, 2, 2, 1});
+  EQUAL(text(conv2d(image, filter, {1, 1})), "conv2d(x0, f=x1)");
+  EQUAL(text(conv2d(image, filter, input(cg, {1}, {1}), {1, 1})), "conv2d(x0, f=x1, b=x2)");
+  EQUAL(text(l1_distance(x, x)), "|| x0 - x1 ||_1");
+  EQUAL(text(huber_distance(x, x)), "|| x0 - x1 ||_H(1.345)");
+  EQUAL(text(pairwise_rank_loss(transpose(x), transpose(x), .5f)), "max(0, 0.5 - x0 + x1)");
+  EQUAL(text(select_rows(w, two)), "select_rows(x0, {rsize=2})");
+  EQUAL(text(select_cols(w, one)), "select_cols(x0, {csize=1})");
+  EQUAL(text(hinge_dim(w, two, 0, 2)), "hinge_dim(x0, pe=[1,0], d=0, m=2)");
+  EQUAL(text(pickneglogsoftmax(xs, two)), "pickneglogsoftmax(x0)_{1,0}");
+  EQUAL(text(sparsemax_loss(x, one)), "sparsemax(x0, q)");
 }
 
 // add_function of DyNet's classes is what the functions of expr.h are.
