@@ -42,10 +42,10 @@ inline void check_rate(float p) {
     throw std::invalid_argument("set_dropout: probabilities are from 0 to 1");
 }
 
-// A mask of shape {rows}xbatch that drops with probability rate and scales what it keeps.
-inline Expression mask(ComputationGraph &cg, unsigned rows, unsigned batch, float rate) {
-  return random_bernoulli(cg, Dim({rows}, batch), 1 - rate, 1 / (1 - rate));
-}
+// Masks of each layer, which drop with the rates and scale what they keep: of its input first, then
+// of vectors {hidden}. The first layer's input has input_dim rows. No rate above 0: there are none.
+LayerExpressions dropout_masks(ComputationGraph &cg, unsigned layers, unsigned input_dim,
+                               unsigned hidden, unsigned batch, const std::vector<float> &rates);
 
 } // namespace dynet
 #endif

@@ -1,8 +1,6 @@
 // Softmax builders: over classes, and over clusters of words.
 #include "dynet/cfsm-builder.h"
 
-#include <fstream>
-#include <iostream>
 #include <stdexcept>
 
 #include "builders.h"
@@ -27,11 +25,15 @@ void needs_graph(const ComputationGraph *cg) {
     throw std::invalid_argument("a softmax builder has no graph: call new_graph first");
 }
 
-Expression one_by_one(SoftmaxBuilder &builder, const Expression &rep,
-                      const std::vector<unsigned> &classes) {
+void check_classes(const Expression &rep, const std::vector<unsigned> &classes) {
   if (rep.dim().bd != classes.size())
     throw std::invalid_argument("neg_log_softmax: " + std::to_string(classes.size()) +
                                 " classes for a batch of " + std::to_string(rep.dim().bd));
+}
+
+Expression one_by_one(SoftmaxBuilder &builder, const Expression &rep,
+                      const std::vector<unsigned> &classes) {
+  check_classes(rep, classes);
   std::vector<Expression> losses;
   for (size_t i = 0; i < classes.size(); ++i)
     losses.push_back(
@@ -76,7 +78,7 @@ void StandardSoftmaxBuilder::new_graph(ComputationGraph &cg, bool update) {
 
 Expression StandardSoftmaxBuilder::full_logits(const Expression &rep) {
   needs_graph(pcg);
-  return bias ? affine_transform({b, w, rep}) : w * rep;
+  return logits(w, b, rep);
 }
 
 Expression StandardSoftmaxBuilder::full_log_distribution(const Expression &rep) {
@@ -89,9 +91,7 @@ Expression StandardSoftmaxBuilder::neg_log_softmax(const Expression &rep, unsign
 
 Expression StandardSoftmaxBuilder::neg_log_softmax(const Expression &rep,
                                                    const std::vector<unsigned> &classidxs) {
-  if (rep.dim().bd != classidxs.size())
-    throw std::invalid_argument("neg_log_softmax: " + std::to_string(classidxs.size()) +
-                                " classes for a batch of " + std::to_string(rep.dim().bd));
+  check_classes(rep, classidxs);
   return pickneglogsoftmax(full_logits(rep), classidxs);
 }
 
@@ -127,16 +127,10 @@ ClassFactoredSoftmaxBuilder::ClassFactoredSoftmaxBuilder(unsigned rep_dim,
 
 void ClassFactoredSoftmaxBuilder::read_cluster_file(const std::string &cluster_file,
                                                     Dict &word_dict) {
-  std::ifstream in(cluster_file.c_str());
-  if (!in)
-    throw std::invalid_argument("ClassFactoredSoftmaxBuilder cannot read the cluster file " +
-                                cluster_file);
-  std::string line;
-  for (unsigned number = 1; std::getline(in, line); ++number) {
+  const auto add = [&](const std::string &line) -> const char * {
     const std::vector<std::string> words = words_of(line);
     if (words.size() < 2)
-      throw std::invalid_argument(cluster_file + ", line " + std::to_string(number) +
-                                  ": needs a cluster and a word");
+      return "a cluster and a word";
     const unsigned c = static_cast<unsigned>(cdict.convert(words[0]));
     const unsigned word = static_cast<unsigned>(word_dict.convert(words[1]));
     if (word >= places.size())
@@ -147,7 +141,9 @@ void ClassFactoredSoftmaxBuilder::read_cluster_file(const std::string &cluster_f
     places[word].cluster = static_cast<int>(c);
     places[word].row = static_cast<unsigned>(cidx2words[c].size());
     cidx2words[c].push_back(word);
-  }
+    return nullptr;
+  };
+  read_clusters("ClassFactoredSoftmaxBuilder", cluster_file, add);
   if (cidx2words.empty())
     throw std::invalid_argument(cluster_file + ": there are no clusters in the file");
 }
@@ -221,7 +217,7 @@ Expression ClassFactoredSoftmaxBuilder::class_log_distribution(const Expression 
 
 Expression ClassFactoredSoftmaxBuilder::class_logits(const Expression &rep) {
   needs_graph(pcg);
-  return bias ? affine_transform({cbias, r2c, rep}) : r2c * rep;
+  return logits(r2c, cbias, rep);
 }
 
 Expression ClassFactoredSoftmaxBuilder::subclass_log_distribution(const Expression &rep,
@@ -240,7 +236,7 @@ Expression ClassFactoredSoftmaxBuilder::subclass_logits(const Expression &rep,
     b = leaf(*pcg, p_rcwbiases[clusteridx], update);
   if (w.pg == nullptr)
     w = leaf(*pcg, p_rc2ws[clusteridx], update);
-  return bias ? affine_transform({b, w, rep}) : w * rep;
+  return logits(w, b, rep);
 }
 
 void ClassFactoredSoftmaxBuilder::initialize_expressions() {

@@ -70,13 +70,8 @@ void CoupledLSTMBuilder::set_dropout(float d, float d_h, float d_c) {
 }
 
 void CoupledLSTMBuilder::set_dropout_masks(unsigned batch_size) {
-  masks.assign(layers, std::vector<Expression>());
-  if (dropping())
-    for (unsigned i = 0; i < layers; ++i) {
-      masks[i].push_back(mask(*_cg, i == 0 ? input_dim : hid, batch_size, dropout_rate));
-      masks[i].push_back(mask(*_cg, hid, batch_size, dropout_rate_h));
-      masks[i].push_back(mask(*_cg, hid, batch_size, dropout_rate_c));
-    }
+  masks = dropout_masks(*_cg, layers, input_dim, hid, batch_size,
+                        {dropout_rate, dropout_rate_h, dropout_rate_c});
   dropout_masks_valid = true;
 }
 

@@ -12,7 +12,7 @@ enum { Z = 0, R = 3, C = 6, WX = 0, WH = 1, B = 2 };
 
 GRUBuilder::GRUBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
                        ParameterCollection &model)
-    : local_model(model.add_subcollection("gru-builder")), hidden_dim(hidden_dim), layers(layers) {
+    : HiddenStates(layers, model, "gru-builder"), hidden_dim(hidden_dim) {
   for (unsigned i = 0; i < layers; ++i) {
     std::vector<Parameter> layer;
     for (int gate = 0; gate < 3; ++gate) {
@@ -27,16 +27,6 @@ GRUBuilder::GRUBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
 void GRUBuilder::set_dropout(float d) {
   check_rate(d);
   dropout_rate = d;
-}
-
-void GRUBuilder::new_graph_impl(ComputationGraph &cg, bool update) {
-  param_vars = leaves(cg, params, update);
-}
-
-void GRUBuilder::start_new_sequence_impl(const std::vector<Expression> &h_0) {
-  check_count("start_new_sequence", h_0.size(), 0, layers);
-  h.clear();
-  h0 = h_0;
 }
 
 Expression GRUBuilder::add_input_impl(int prev, const Expression &x) {
@@ -67,23 +57,6 @@ Expression GRUBuilder::add_input_impl(int prev, const Expression &x) {
   }
   h.push_back(ht);
   return dropout_rate > 0 ? dropout(ht.back(), dropout_rate) : ht.back();
-}
-
-Expression GRUBuilder::set_h_impl(int, const std::vector<Expression> &h_new) {
-  check_count("set_h", h_new.size(), layers, layers);
-  h.push_back(h_new);
-  return h.back().back();
-}
-
-Expression GRUBuilder::back() const {
-  const std::vector<Expression> last = get_h(cur);
-  if (last.empty())
-    throw std::invalid_argument("back: the sequence is empty");
-  return last.back();
-}
-
-std::vector<Expression> GRUBuilder::get_h(RNNPointer i) const {
-  return i < 0 ? h0 : h.at(static_cast<size_t>(i));
 }
 
 void GRUBuilder::copy(const RNNBuilder &other) {

@@ -1,7 +1,6 @@
 // The hierarchical softmax: a tree of choices, its file, and the way to a word.
 #include "dynet/hsm-builder.h"
 
-#include <fstream>
 #include <stdexcept>
 
 #include "builders.h"
@@ -124,19 +123,13 @@ HierarchicalSoftmaxBuilder::~HierarchicalSoftmaxBuilder() {}
 // the unknown ones of a frozen dictionary, the last counts.
 void HierarchicalSoftmaxBuilder::read_cluster_file(const std::string &cluster_file,
                                                    Dict &word_dict) {
-  std::ifstream in(cluster_file.c_str());
-  if (!in)
-    throw std::invalid_argument("HierarchicalSoftmaxBuilder cannot read the cluster file " +
-                                cluster_file);
-  std::string line;
-  for (unsigned number = 1; std::getline(in, line); ++number) {
+  const auto add = [&](const std::string &line) -> const char * {
     const size_t tab = line.find('\t');
     const std::vector<std::string> symbols = words_of(line.substr(0, tab));
     const std::vector<std::string> rest =
         words_of(tab == std::string::npos ? std::string() : line.substr(tab));
     if (symbols.empty() || rest.empty())
-      throw std::invalid_argument(cluster_file + ", line " + std::to_string(number) +
-                                  ": needs symbols, a tab and a word");
+      return "symbols, a tab and a word";
     Cluster *node = root.get();
     for (const std::string &symbol : symbols)
       node = node->add_child(static_cast<unsigned>(path_symbols.convert(symbol)));
@@ -145,7 +138,9 @@ void HierarchicalSoftmaxBuilder::read_cluster_file(const std::string &cluster_fi
       widx2path.resize(word + 1, nullptr);
     node->add_word(word);
     widx2path[word] = node;
-  }
+    return nullptr;
+  };
+  read_clusters("HierarchicalSoftmaxBuilder", cluster_file, add);
 }
 
 void HierarchicalSoftmaxBuilder::new_graph(ComputationGraph &cg, bool update) {

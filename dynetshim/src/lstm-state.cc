@@ -5,17 +5,11 @@
 
 namespace dynet {
 
-LSTMStates::LSTMStates() : has_initial_state(false), layers(0), hid(0), _cg(nullptr) {}
+LSTMStates::LSTMStates() : has_initial_state(false), hid(0) {}
 
 LSTMStates::LSTMStates(unsigned layers, unsigned hidden_dim, ParameterCollection &model,
                        const char *name)
-    : local_model(model.add_subcollection(name)), has_initial_state(false), layers(layers),
-      hid(hidden_dim), _cg(nullptr) {}
-
-void LSTMStates::new_graph_impl(ComputationGraph &cg, bool update) {
-  _cg = &cg;
-  param_vars = leaves(cg, params, update);
-}
+    : HiddenStates(layers, model, name), has_initial_state(false), hid(hidden_dim) {}
 
 void LSTMStates::start_new_sequence_impl(const std::vector<Expression> &h_0) {
   if (!h_0.empty() && h_0.size() != 2 * layers)
@@ -70,17 +64,6 @@ Expression LSTMStates::set_s_impl(int, const std::vector<Expression> &s_new) {
   if (s_new.size() == layers)
     return made(cells, missing(h));
   return made(cells, std::vector<Expression>(s_new.begin() + layers, s_new.end()));
-}
-
-Expression LSTMStates::back() const {
-  const std::vector<Expression> last = get_h(cur);
-  if (last.empty())
-    throw std::invalid_argument("back: the sequence is empty");
-  return last.back();
-}
-
-std::vector<Expression> LSTMStates::get_h(RNNPointer i) const {
-  return i < 0 ? h0 : h.at(static_cast<size_t>(i));
 }
 
 std::vector<Expression> LSTMStates::final_s() const {

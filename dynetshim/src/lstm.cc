@@ -70,12 +70,7 @@ void VanillaLSTMBuilder::set_dropout(float d, float d_r) {
 }
 
 void VanillaLSTMBuilder::set_dropout_masks(unsigned batch_size) {
-  masks.assign(layers, std::vector<Expression>());
-  if (dropping())
-    for (unsigned i = 0; i < layers; ++i) {
-      masks[i].push_back(mask(*_cg, i == 0 ? input_dim : hid, batch_size, dropout_rate));
-      masks[i].push_back(mask(*_cg, hid, batch_size, dropout_rate_h));
-    }
+  masks = dropout_masks(*_cg, layers, input_dim, hid, batch_size, {dropout_rate, dropout_rate_h});
   dropout_masks_valid = true;
 }
 

@@ -8,14 +8,14 @@ enum { WX, WH, B, WA }; // of a layer
 } // namespace
 
 SimpleRNNBuilder::SimpleRNNBuilder()
-    : layers(0), input_dim_(0), hidden_dim_(0), lagging(false), dropout_rate_h(0),
-      dropout_masks_valid(false), _cg(nullptr) {}
+    : input_dim_(0), hidden_dim_(0), lagging(false), dropout_rate_h(0), dropout_masks_valid(false) {
+}
 
 SimpleRNNBuilder::SimpleRNNBuilder(unsigned layers, unsigned input_dim, unsigned hidden_dim,
                                    ParameterCollection &model, bool support_lags)
-    : local_model(model.add_subcollection("simple-rnn-builder")), layers(layers),
-      input_dim_(input_dim), hidden_dim_(hidden_dim), lagging(support_lags), dropout_rate_h(0),
-      dropout_masks_valid(false), _cg(nullptr) {
+    : HiddenStates(layers, model, "simple-rnn-builder"), input_dim_(input_dim),
+      hidden_dim_(hidden_dim), lagging(support_lags), dropout_rate_h(0),
+      dropout_masks_valid(false) {
   for (unsigned i = 0; i < layers; ++i) {
     std::vector<Parameter> layer;
     layer.push_back(local_model.add_parameters({hidden_dim, i == 0 ? input_dim : hidden_dim}));
@@ -27,15 +27,8 @@ SimpleRNNBuilder::SimpleRNNBuilder(unsigned layers, unsigned input_dim, unsigned
   }
 }
 
-void SimpleRNNBuilder::new_graph_impl(ComputationGraph &cg, bool update) {
-  _cg = &cg;
-  param_vars = leaves(cg, params, update);
-}
-
 void SimpleRNNBuilder::start_new_sequence_impl(const std::vector<Expression> &h_0) {
-  check_count("start_new_sequence", h_0.size(), 0, layers);
-  h.clear();
-  h0 = h_0;
+  HiddenStates::start_new_sequence_impl(h_0);
   dropout_masks_valid = false;
 }
 
@@ -47,12 +40,8 @@ void SimpleRNNBuilder::set_dropout(float d, float d_h) {
 }
 
 void SimpleRNNBuilder::set_dropout_masks(unsigned batch_size) {
-  masks.assign(layers, std::vector<Expression>());
-  if (dropout_rate > 0 || dropout_rate_h > 0)
-    for (unsigned i = 0; i < layers; ++i) {
-      masks[i].push_back(mask(*_cg, i == 0 ? input_dim_ : hidden_dim_, batch_size, dropout_rate));
-      masks[i].push_back(mask(*_cg, hidden_dim_, batch_size, dropout_rate_h));
-    }
+  masks = dropout_masks(*_cg, layers, input_dim_, hidden_dim_, batch_size,
+                        {dropout_rate, dropout_rate_h});
   dropout_masks_valid = true;
 }
 
@@ -96,23 +85,6 @@ Expression SimpleRNNBuilder::add_auxiliary_input(const Expression &x, const Expr
   }
   h.push_back(ht);
   return h.back().back();
-}
-
-Expression SimpleRNNBuilder::set_h_impl(int, const std::vector<Expression> &h_new) {
-  check_count("set_h", h_new.size(), layers, layers);
-  h.push_back(h_new);
-  return h.back().back();
-}
-
-Expression SimpleRNNBuilder::back() const {
-  const std::vector<Expression> last = get_h(cur);
-  if (last.empty())
-    throw std::invalid_argument("back: the sequence is empty");
-  return last.back();
-}
-
-std::vector<Expression> SimpleRNNBuilder::get_h(RNNPointer i) const {
-  return i < 0 ? h0 : h.at(static_cast<size_t>(i));
 }
 
 void SimpleRNNBuilder::copy(const RNNBuilder &other) {

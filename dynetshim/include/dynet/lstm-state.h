@@ -1,6 +1,6 @@
 /// \file
-/// LSTMStates: what LSTM builders have in common: parameters by layer, and the states of all steps.
-/// It has no counterpart in DyNet, whose builders repeat it.
+/// LSTMStates: what LSTM builders have in common, the cells of all steps. It has no counterpart in
+/// DyNet, whose builders repeat it.
 #ifndef DYNET_LSTM_STATE_H
 #define DYNET_LSTM_STATE_H
 
@@ -13,26 +13,16 @@ namespace dynet {
 /// The base of LSTM builders. The state of a layer is a cell c and a hidden vector h. A state is
 /// listed as all cells, then all hidden vectors, lowest layer first. As in DyNet, what set_h() and
 /// set_s() are not given comes from the step made last; at the first step it is zero.
-struct LSTMStates : public RNNBuilder {
-  Expression back() const override;
-  std::vector<Expression> final_h() const override { return h.empty() ? h0 : h.back(); }
-  std::vector<Expression> get_h(RNNPointer i) const override;
+struct LSTMStates : public HiddenStates {
   std::vector<Expression> final_s() const override;
   std::vector<Expression> get_s(RNNPointer i) const override;
   /// Two for each layer.
   unsigned num_h0_components() const override { return 2 * layers; }
-  ParameterCollection &get_parameter_collection() override { return local_model; }
 
-  ParameterCollection local_model;                 ///< the parameters of all layers
-  std::vector<std::vector<Parameter>> params;      ///< by layer: parameters in the builder's order
-  std::vector<std::vector<Expression>> param_vars; ///< by layer: params in the present graph
-  std::vector<std::vector<Expression>> h;          ///< by step and layer: hidden vectors {H}xB
-  std::vector<std::vector<Expression>> c;          ///< by step and layer: cells {H}xB
-  bool has_initial_state;                          ///< whether the sequence began with a state
-  std::vector<Expression> h0;                      ///< by layer: the initial hidden vectors
-  std::vector<Expression> c0;                      ///< by layer: the initial cells
-  unsigned layers;                                 ///< the number of layers
-  unsigned hid;                                    ///< H, the rows of a cell
+  std::vector<std::vector<Expression>> c; ///< by step and layer: cells {H}xB
+  bool has_initial_state;                 ///< whether the sequence began with a state
+  std::vector<Expression> c0;             ///< by layer: the initial cells
+  unsigned hid;                           ///< H, the rows of a cell
 
 protected:
   /// A builder without layers.
@@ -40,7 +30,6 @@ protected:
   /// A builder whose parameters go to the subcollection name of model. The derived class makes
   /// them.
   LSTMStates(unsigned layers, unsigned hidden_dim, ParameterCollection &model, const char *name);
-  void new_graph_impl(ComputationGraph &cg, bool update) override;
   void start_new_sequence_impl(const std::vector<Expression> &h_0) override;
   Expression set_h_impl(int prev, const std::vector<Expression> &h_new) override;
   Expression set_s_impl(int prev, const std::vector<Expression> &s_new) override;
@@ -48,8 +37,6 @@ protected:
   bool before(int prev, unsigned layer, Expression &h_prev, Expression &c_prev) const;
   /// Notes the states of a new step, by layer, and returns the top layer's hidden vector.
   Expression made(const std::vector<Expression> &cells, const std::vector<Expression> &hidden);
-
-  ComputationGraph *_cg; ///< the present graph, null before new_graph()
 
 private:
   std::vector<Expression> missing(const std::vector<std::vector<Expression>> &steps) const;

@@ -97,9 +97,44 @@ private:
   std::vector<RNNPointer> head; // the step before each
 };
 
+/// What builders have in common: parameters by layer, and hidden vectors of all steps. It has no
+/// counterpart in DyNet, whose builders repeat it.
+struct HiddenStates : public RNNBuilder {
+  Expression back() const override;
+  std::vector<Expression> final_h() const override { return h.empty() ? h0 : h.back(); }
+  std::vector<Expression> final_s() const override { return final_h(); }
+  std::vector<Expression> get_h(RNNPointer i) const override;
+  std::vector<Expression> get_s(RNNPointer i) const override { return get_h(i); }
+  /// One for each layer.
+  unsigned num_h0_components() const override { return layers; }
+  ParameterCollection &get_parameter_collection() override { return local_model; }
+
+  ParameterCollection local_model;                 ///< the parameters of all layers
+  std::vector<std::vector<Parameter>> params;      ///< by layer: parameters in the builder's order
+  std::vector<std::vector<Expression>> param_vars; ///< by layer: params in the present graph
+  std::vector<std::vector<Expression>> h;          ///< by step and layer: hidden vectors {H}xB
+  std::vector<Expression> h0;                      ///< by layer: the initial ones; empty: zero
+  unsigned layers;                                 ///< the number of layers
+
+protected:
+  /// A builder without layers.
+  HiddenStates() : layers(0), _cg(nullptr) {}
+  /// A builder whose parameters go to the subcollection name of model. The derived class makes
+  /// them.
+  HiddenStates(unsigned layers, ParameterCollection &model, const char *name);
+  void new_graph_impl(ComputationGraph &cg, bool update) override;
+  void start_new_sequence_impl(const std::vector<Expression> &h_0) override;
+  Expression set_h_impl(int prev, const std::vector<Expression> &h_new) override;
+  Expression set_s_impl(int prev, const std::vector<Expression> &s_new) override {
+    return set_h_impl(prev, s_new);
+  }
+
+  ComputationGraph *_cg; ///< the present graph, null before new_graph()
+};
+
 /// h = tanh(Wx*x + Wh*h + b). Parameters of a layer: Wx {H,I}, Wh {H,H}, b {H}; with lags also Wa
-/// {H,H}.
-struct SimpleRNNBuilder : public RNNBuilder {
+/// {H,H}, the last.
+struct SimpleRNNBuilder : public HiddenStates {
   /// A builder without layers, to be assigned to.
   SimpleRNNBuilder();
   /// Makes the parameters of all layers in a subcollection of model. input_dim: I, the rows of an
@@ -113,11 +148,6 @@ struct SimpleRNNBuilder : public RNNBuilder {
   /// were. Without lags: std::invalid_argument.
   Expression add_auxiliary_input(const Expression &x, const Expression &aux);
 
-  Expression back() const override;
-  std::vector<Expression> final_h() const override { return h.empty() ? h0 : h.back(); }
-  std::vector<Expression> final_s() const override { return final_h(); }
-  std::vector<Expression> get_h(RNNPointer i) const override;
-  std::vector<Expression> get_s(RNNPointer i) const override { return get_h(i); }
   /// Shares the parameters of other, of as many layers.
   void copy(const RNNBuilder &other) override;
   /// Drops inputs and the state before with probability d.
@@ -129,32 +159,17 @@ struct SimpleRNNBuilder : public RNNBuilder {
   /// Draws the masks of a sequence. Without this call the first add_input() does it, with the batch
   /// size of its input.
   void set_dropout_masks(unsigned batch_size = 1);
-  /// One for each layer.
-  unsigned num_h0_components() const override { return layers; }
-  ParameterCollection &get_parameter_collection() override { return local_model; }
-
-  std::vector<std::vector<Parameter>> params;      ///< by layer: Wx, Wh, b, and Wa with lags
-  std::vector<std::vector<Expression>> param_vars; ///< by layer: params in the present graph
 
 protected:
-  void new_graph_impl(ComputationGraph &cg, bool update) override;
   void start_new_sequence_impl(const std::vector<Expression> &h_0) override;
   Expression add_input_impl(int prev, const Expression &x) override;
-  Expression set_h_impl(int prev, const std::vector<Expression> &h_new) override;
-  Expression set_s_impl(int prev, const std::vector<Expression> &s_new) override {
-    return set_h_impl(prev, s_new);
-  }
 
 private:
-  ParameterCollection local_model;
-  std::vector<std::vector<Expression>> h;     // [step][layer]
   std::vector<std::vector<Expression>> masks; // [layer]: of x and of h
-  std::vector<Expression> h0;                 // [layer]; empty: none
-  unsigned layers, input_dim_, hidden_dim_;
+  unsigned input_dim_, hidden_dim_;
   bool lagging;
   float dropout_rate_h;
   bool dropout_masks_valid;
-  ComputationGraph *_cg; // null before new_graph()
 };
 
 } // namespace dynet
