@@ -29,6 +29,18 @@ inline void fail(const char *file, int line, const std::string &what) {
   s << file << ':' << line << ' ' << what;
   throw Failure{s.str()};
 }
+// What a call prints to a stream, until it returns or throws.
+template <class F> std::string printed(std::ostream &stream, F f) {
+  struct Redirected {
+    explicit Redirected(std::ostream &s) : stream(s), before(s.rdbuf(to.rdbuf())) {}
+    ~Redirected() { stream.rdbuf(before); }
+    std::ostringstream to;
+    std::ostream &stream;
+    std::streambuf *before;
+  } redirected(stream);
+  f();
+  return redirected.to.str();
+}
 inline int run_tests() {
   int failed = 0;
   for (const Test &t : all()) {

@@ -98,11 +98,7 @@ TEST(the_debug_flag_of_autobatching_is_taken) {
 TEST(project_weights_prints_the_norm) {
   ParameterCollection m;
   Parameter p = m.add_parameters({2}, ParameterInitFromVector({3, 4}));
-  std::ostringstream to;
-  std::streambuf *old = std::cerr.rdbuf(to.rdbuf());
-  m.project_weights();
-  std::cerr.rdbuf(old);
-  EQUAL(to.str(), "NORM: 5\n");
+  EQUAL(tests::printed(std::cerr, [&] { m.project_weights(); }), "NORM: 5\n");
   EQUAL(as_vector(*p.values())[1], 4);
 }
 

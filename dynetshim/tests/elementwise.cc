@@ -141,7 +141,8 @@ TEST(several_arguments_of_several_shapes) {
 
 TEST(a_formula_trains) {
   ParameterCollection m;
-  Parameter w = m.add_parameters({1, 3}), b = m.add_parameters({1});
+  Parameter w = m.add_parameters({1, 3}, ParameterInitConst(.1f));
+  Parameter b = m.add_parameters({1}, ParameterInitConst(0));
   SimpleSGDTrainer t(m, .02f);
   vpps::handle hndl(m, t);
   elementwise swish("swish", "x / (1 + exp(-x))");

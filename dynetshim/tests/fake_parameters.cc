@@ -341,17 +341,9 @@ static std::string said(const char *flag, const char *another = nullptr) {
                    const_cast<char *>(another), nullptr};
   char **p = words;
   int argc = another ? 3 : 2;
-  std::ostringstream text;
-  std::streambuf *before = std::cerr.rdbuf(text.rdbuf());
-  try {
-    extract_dynet_params(argc, p);
-  } catch (...) {
-    std::cerr.rdbuf(before);
-    throw;
-  }
-  std::cerr.rdbuf(before);
-  EQUAL(argc, text.str().empty() && std::string(flag).compare(0, 7, "--other") != 0 ? 1 : 2);
-  return text.str();
+  const std::string text = tests::printed(std::cerr, [&] { extract_dynet_params(argc, p); });
+  EQUAL(argc, text.empty() && std::string(flag).compare(0, 7, "--other") != 0 ? 1 : 2);
+  return text;
 }
 
 TEST(unknown_flags_that_look_like_ours_are_said) {

@@ -11,15 +11,6 @@ using namespace dynet;
 
 namespace {
 
-// What a call prints to std::cerr.
-template <class F> std::string printed(F f) {
-  std::ostringstream to;
-  std::streambuf *old = std::cerr.rdbuf(to.rdbuf());
-  f();
-  std::cerr.rdbuf(old);
-  return to.str();
-}
-
 std::string text(const Expression &e) { return e.pg->nodes[e.i]->as_dummy_string(); }
 
 } // namespace
@@ -222,14 +213,15 @@ TEST(a_graph_in_graphviz) {
   ComputationGraph cg;
   Expression x = input(cg, {2}, {1, 2});
   tanh(x) + x;
-  EQUAL(printed([&] { cg.print_graphviz(); }), "digraph G {\n  rankdir=LR;\n  nodesep=.05;\n"
-                                               "  N0 [label=\"v0 = constant({2})\"];\n"
-                                               "  N1 [label=\"v1 = tanh(v0)\"];\n"
-                                               "  N0 -> N1;\n"
-                                               "  N2 [label=\"v2 = v1 + v0\"];\n"
-                                               "  N1 -> N2;\n"
-                                               "  N0 -> N2;\n"
-                                               "}\n");
+  EQUAL(tests::printed(std::cerr, [&] { cg.print_graphviz(); }),
+        "digraph G {\n  rankdir=LR;\n  nodesep=.05;\n"
+        "  N0 [label=\"v0 = constant({2})\"];\n"
+        "  N1 [label=\"v1 = tanh(v0)\"];\n"
+        "  N0 -> N1;\n"
+        "  N2 [label=\"v2 = v1 + v0\"];\n"
+        "  N1 -> N2;\n"
+        "  N0 -> N2;\n"
+        "}\n");
 }
 
 TEST(a_graph_is_dumped) {
@@ -237,11 +229,7 @@ TEST(a_graph_is_dumped) {
   Parameter p = m.add_parameters({2}, ParameterInitFromVector({1, -2}));
   ComputationGraph cg;
   auto dumped = [&](bool values, bool gradients, bool check) {
-    std::ostringstream to;
-    std::streambuf *old = std::cout.rdbuf(to.rdbuf());
-    cg.dump("", values, gradients, check);
-    std::cout.rdbuf(old);
-    return to.str();
+    return tests::printed(std::cout, [&] { cg.dump("", values, gradients, check); });
   };
   EQUAL(dumped(true, true, false), "(Computation graph is empty)\n");
   Expression x = parameter(cg, p), y = log(x), z = sum_elems(x);

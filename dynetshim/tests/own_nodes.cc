@@ -23,15 +23,6 @@ typedef std::vector<std::string> Texts;
 
 namespace {
 
-// What a call prints to std::cerr.
-template <class F> std::string printed(F f) {
-  std::ostringstream to;
-  std::streambuf *old = std::cerr.rdbuf(to.rdbuf());
-  f();
-  std::cerr.rdbuf(old);
-  return to.str();
-}
-
 int forwards = 0, backwards = 0, alive = 0; // calls of Swish, and how many there are
 
 // x * logistic(beta * x); keeps the logistic for the gradient.
@@ -211,9 +202,9 @@ struct Net {
 TEST(a_program_is_told_once) {
   ComputationGraph cg;
   Expression x = input(cg, 1.f);
-  const std::string text = printed([&] { own(x); });
+  const std::string text = tests::printed(std::cerr, [&] { own(x); });
   CHECK(text.find("node 1 (Swish)") != std::string::npos && text.find("slow") != std::string::npos);
-  EQUAL(printed([&] { own(x, x); }), "");
+  EQUAL(tests::printed(std::cerr, [&] { own(x, x); }), "");
 }
 
 TEST(values_and_gradients_are_those_of_built_in_functions) {
@@ -544,7 +535,7 @@ TEST(nodes_and_texts) {
   for (const Node *node : cg.nodes)
     arguments += node->arity();
   EQUAL(arguments, 3u);
-  const std::string text = printed([&] { cg.print_graphviz(); });
+  const std::string text = tests::printed(std::cerr, [&] { cg.print_graphviz(); });
   CHECK(text.find("v1 = swish(v0)") != std::string::npos);
   CHECK(text.find("v2 = v1 (1 + v0)") != std::string::npos);
   CHECK(text.find("N1 -> N2;") != std::string::npos);

@@ -26,15 +26,6 @@ using namespace dynet;
 
 namespace {
 
-// What a call prints to a stream.
-template <class F> std::string printed(std::ostream &stream, F f) {
-  std::ostringstream to;
-  std::streambuf *old = stream.rdbuf(to.rdbuf());
-  f();
-  stream.rdbuf(old);
-  return to.str();
-}
-
 struct File {
   std::string name;
   explicit File(const std::string &text = "") : name("utilities.tmp") {
@@ -55,9 +46,9 @@ TEST(stopwatches) {
   CHECK(timing.stop() >= 2);
   timing.start();
   CHECK(timing.stop() < 2000);
-  const std::string line = printed(std::cerr, [] { Timer t("all"); });
+  const std::string line = tests::printed(std::cerr, [] { Timer t("all"); });
   CHECK(line.compare(0, 5, "[all ") == 0 && line.substr(line.size() - 5) == " ms]\n");
-  const std::string table = printed(std::cout, [] {
+  const std::string table = tests::printed(std::cout, [] {
     NamedTimer names;
     THROWS(std::invalid_argument, "'b' was not started", names.stop("b"));
     names.start("b");
@@ -69,7 +60,7 @@ TEST(stopwatches) {
   });
   EQUAL(table, "Timing Info:\n          1\t25%\ta\n          3\t75%\tb\n          4\t100%\t(total "
                "time)\n");
-  EQUAL(printed(std::cout, [] { NamedTimer unused; }), "");
+  EQUAL(tests::printed(std::cout, [] { NamedTimer unused; }), "");
   CHECK(timer.timers.empty());
 }
 
@@ -278,7 +269,7 @@ TEST(memory_for_own_nodes) {
 }
 
 TEST(memory_is_told) {
-  CHECK(printed(std::cerr, show_pool_mem_info).size() > 20);
+  CHECK(tests::printed(std::cerr, show_pool_mem_info).size() > 20);
   default_device->reset_rng(3);
 }
 

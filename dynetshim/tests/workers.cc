@@ -42,13 +42,7 @@ struct Setting {
     trainer.clipping_enabled = false;
     stop_requested = false;
   }
-  template <class F> void quietly(F f) {
-    std::ostringstream to;
-    std::streambuf *old = std::cerr.rdbuf(to.rdbuf());
-    f();
-    std::cerr.rdbuf(old);
-    printed = to.str();
-  }
+  template <class F> void quietly(F f) { printed = tests::printed(std::cerr, f); }
 };
 
 bool near(float a, float b) { return std::abs(a - b) < 1e-5; }
