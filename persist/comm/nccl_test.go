@@ -242,7 +242,11 @@ func TestAbortOfACallThatWaits(t *testing.T) {
 		ranks[1].Abort(errors.New("out of paper"))
 	}()
 	require.EqualError(t, ranks[1].Barrier(), "rank 1 has aborted: out of paper")
-	require.ErrorIs(t, ranks[0].Barrier(), ErrAbsent)
+	err := ranks[0].Barrier()
+	if err == nil { // rank 1's part was on its way: the next call tells
+		err = ranks[0].Barrier()
+	}
+	require.True(t, errors.Is(err, ErrAbsent) || errors.Is(err, ErrAborted), err)
 	require.ErrorIs(t, ranks[0].Broadcast(nil, 2), ErrArgument)
 }
 

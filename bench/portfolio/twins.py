@@ -1,0 +1,293 @@
+"""How long a training step of each model of models.h takes in PyTorch: the same layers and sizes, fp32 without TF32.
+
+    python3 bench/portfolio/twins.py [--models A,B] [--batches 1,16,64] [--mode eager|compile|infer] [--steps 20]
+
+CSV rows as portfolio prints them. compile is torch.compile(mode="reduce-overhead"). The loss is awaited after the last
+of --steps steps; rows have the median of five such rounds.
+"""
+
+import argparse
+import math
+import statistics
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+def words(below, *shape):
+    return torch.randint(0, below, shape, device="cuda")
+
+
+def numbers(*shape):
+    return torch.rand(*shape, device="cuda")
+
+
+class LanguageModel(nn.Module):
+    def __init__(self, vocabulary, layers, hidden, length):
+        super().__init__()
+        self.sizes = vocabulary, length
+        self.words = nn.Embedding(vocabulary, hidden)
+        self.lstm = nn.LSTM(hidden, hidden, layers)
+        self.scores = nn.Linear(hidden, vocabulary)
+
+    def data(self, batch):
+        vocabulary, length = self.sizes
+        return (words(vocabulary, length + 1, batch),)
+
+    def forward(self, x):
+        y, _ = self.lstm(self.words(x[:-1]))
+        return F.cross_entropy(self.scores(y).flatten(0, 1), x[1:].flatten(), reduction="sum")
+
+
+class Perceptron(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+
+    def data(self, batch):
+        return numbers(batch, 784), words(10, batch)
+
+    def forward(self, x, label):
+        return F.cross_entropy(self.layers(x), label, reduction="sum")
+
+
+class Attention(nn.Module):
+    hidden, vocabulary, length = 256, 4000, 20
+
+    def __init__(self):
+        super().__init__()
+        h = self.hidden
+        self.source, self.target = nn.Embedding(self.vocabulary, h), nn.Embedding(self.vocabulary, h)
+        self.encoder, self.decoder = nn.LSTM(h, h), nn.LSTMCell(2 * h, h)
+        self.of_words, self.of_state = nn.Linear(h, h, bias=False), nn.Linear(h, h, bias=False)
+        self.weights = nn.Linear(h, 1, bias=False)
+        self.scores = nn.Linear(h, self.vocabulary)
+
+    def data(self, batch):
+        return words(self.vocabulary, self.length, batch), words(self.vocabulary, self.length + 1, batch)
+
+    def forward(self, x, y):
+        encoded, _ = self.encoder(self.source(x))
+        keys = self.of_words(encoded)
+        h, c = encoded[-1], torch.zeros_like(encoded[-1])
+        states = []
+        for k in range(self.length):
+            a = torch.softmax(self.weights(torch.tanh(keys + self.of_state(h))), 0)
+            h, c = self.decoder(torch.cat([(encoded * a).sum(0), self.target(y[k])], 1), (h, c))
+            states.append(h)
+        return F.cross_entropy(self.scores(torch.stack(states)).flatten(0, 1), y[1:].flatten(), reduction="sum")
+
+
+class GruTagger(nn.Module):
+    hidden, vocabulary, labels, length = 200, 20000, 17, 24
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(self.vocabulary, self.hidden)
+        self.gru = nn.GRU(self.hidden, self.hidden, bidirectional=True)
+        self.scores = nn.Linear(2 * self.hidden, self.labels)
+
+    def data(self, batch):
+        return words(self.vocabulary, self.length, batch), words(self.labels, self.length, batch)
+
+    def forward(self, x, labels):
+        h, _ = self.gru(self.words(x))
+        return F.cross_entropy(self.scores(h).flatten(0, 1), labels.flatten(), reduction="sum")
+
+
+class Biaffine(nn.Module):
+    hidden, arc, vocabulary, length = 200, 256, 20000, 24
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(self.vocabulary, self.hidden)
+        self.lstm = nn.LSTM(self.hidden, self.hidden, bidirectional=True)
+        self.dependent, self.head = nn.Linear(2 * self.hidden, self.arc), nn.Linear(2 * self.hidden, self.arc)
+        self.between, self.prior = nn.Linear(self.arc, self.arc, bias=False), nn.Linear(self.arc, 1, bias=False)
+
+    def data(self, batch):
+        return words(self.vocabulary, self.length, batch), words(self.length, batch, self.length)
+
+    def forward(self, x, heads):
+        h, _ = self.lstm(self.words(x))
+        h = h.transpose(0, 1)
+        d, e = torch.relu(self.dependent(h)), torch.relu(self.head(h))
+        scores = self.between(d) @ e.transpose(1, 2) + self.prior(e).transpose(1, 2)
+        return F.cross_entropy(scores.flatten(0, 1), heads.flatten(), reduction="sum")
+
+
+class WordCnn(nn.Module):
+    embed, filters, vocabulary, length, labels = 128, 100, 20000, 30, 5
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(self.vocabulary, self.embed)
+        self.filter = nn.ModuleList(nn.Conv1d(self.embed, self.filters, 3 + k) for k in range(3))
+        self.scores = nn.Linear(3 * self.filters, self.labels)
+
+    def data(self, batch):
+        return words(self.vocabulary, batch, self.length), words(self.labels, batch)
+
+    def forward(self, x, label):
+        image = self.words(x).transpose(1, 2)
+        strongest = [torch.relu(f(image)).amax(2) for f in self.filter]
+        return F.cross_entropy(self.scores(torch.cat(strongest, 1)), label, reduction="sum")
+
+
+class ImageCnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.Conv2d(1, 16, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(),
+            nn.Conv2d(16, 32, 5, padding=2), nn.MaxPool2d(2), nn.ReLU(),
+            nn.Flatten(), nn.Linear(7 * 7 * 32, 128), nn.ReLU(), nn.Linear(128, 10))
+
+    def data(self, batch):
+        return numbers(batch, 1, 28, 28), words(10, batch)
+
+    def forward(self, x, label):
+        return F.cross_entropy(self.layers(x), label, reduction="sum")
+
+
+class TransformerLayer(nn.Module):
+    def __init__(self, width, heads, inner):
+        super().__init__()
+        self.heads = heads
+        self.q, self.k, self.v, self.o = (nn.Linear(width, width) for _ in range(4))
+        self.inner = nn.Sequential(nn.Linear(width, inner), nn.ReLU(), nn.Linear(inner, width))
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def forward(self, x):
+        def split(y):
+            return y.unflatten(2, (self.heads, -1)).transpose(1, 2)
+
+        read = F.scaled_dot_product_attention(split(self.q(x)), split(self.k(x)), split(self.v(x)))
+        x = self.norm1(x + self.o(read.transpose(1, 2).flatten(2)))
+        return self.norm2(x + self.inner(x))
+
+
+class Transformer(nn.Module):
+    width, heads, inner, layers, vocabulary, length = 256, 4, 1024, 2, 4000, 32
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(self.vocabulary, self.width)
+        self.positions = nn.Parameter(torch.randn(self.length, self.width) / 16)
+        self.stack = nn.Sequential(*(TransformerLayer(self.width, self.heads, self.inner) for _ in range(self.layers)))
+        self.scores = nn.Linear(self.width, self.vocabulary)
+
+    def data(self, batch):
+        return words(self.vocabulary, batch, self.length), words(self.vocabulary, batch, self.length)
+
+    def forward(self, x, y):
+        scores = self.scores(self.stack(self.words(x) + self.positions))
+        return F.cross_entropy(scores.flatten(0, 1), y.flatten(), reduction="sum")
+
+
+class Siamese(nn.Module):
+    hidden, vocabulary, length = 256, 20000, 20
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(self.vocabulary, self.hidden)
+        self.lstm = nn.LSTM(self.hidden, self.hidden)
+
+    def data(self, batch):
+        return words(self.vocabulary, self.length, batch), words(self.vocabulary, self.length, batch), numbers(batch)
+
+    def forward(self, left, right, same):
+        h, _ = self.lstm(self.words(torch.cat([left, right], 1)))
+        a, b = h[-1].chunk(2)
+        return (torch.exp(-(a - b).abs().sum(1)) - same).square().sum()
+
+
+class Autoencoder(nn.Module):
+    pixels, hidden, code = 784, 400, 20
+
+    def __init__(self):
+        super().__init__()
+        self.encode = nn.Sequential(nn.Linear(self.pixels, self.hidden), nn.ReLU())
+        self.mean, self.spread = nn.Linear(self.hidden, self.code), nn.Linear(self.hidden, self.code)
+        self.decode = nn.Sequential(
+            nn.Linear(self.code, self.hidden), nn.ReLU(), nn.Linear(self.hidden, self.pixels))
+
+    def data(self, batch):
+        return (numbers(batch, self.pixels),)
+
+    def forward(self, x):
+        h = self.encode(x)
+        mean, log_variance = self.mean(h), self.spread(h)
+        z = mean + torch.exp(0.5 * log_variance) * torch.randn_like(mean)
+        errors = F.binary_cross_entropy_with_logits(self.decode(z), x, reduction="sum")
+        return errors + 0.5 * (mean.square() + log_variance.exp() - log_variance - 1).sum()
+
+
+MODELS = {
+    "attention": Attention,
+    "autoencoder": Autoencoder,
+    "biaffine": Biaffine,
+    "gru_tagger": GruTagger,
+    "image_cnn": ImageCnn,
+    "language_model_128": lambda: LanguageModel(2000, 1, 128, 20),
+    "language_model_256": lambda: LanguageModel(10000, 2, 256, 20),
+    "language_model_512": lambda: LanguageModel(10000, 2, 512, 30),
+    "perceptron": Perceptron,
+    "siamese": Siamese,
+    "transformer": Transformer,
+    "word_cnn": WordCnn,
+}
+
+
+def measure(name, batch, mode, steps):
+    model = MODELS[name]().cuda()
+    data = model.data
+    trainer = torch.optim.SGD(model.parameters(), lr=0.001)
+    run = torch.compile(model, mode="reduce-overhead") if mode == "compile" else model
+
+    def step():
+        loss = run(*data(batch))
+        trainer.zero_grad(set_to_none=True)
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 5.0, foreach=True)
+        trainer.step()
+        return loss
+
+    def answer():
+        with torch.no_grad():
+            return run(*data(batch))
+
+    once = answer if mode == "infer" else step
+    start = time.perf_counter()
+    first = once().item()
+    cold = time.perf_counter() - start
+    for _ in range(3):
+        once()
+    torch.cuda.synchronize()
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        for _ in range(steps):
+            loss = once()
+        last = loss.item()
+        times.append((time.perf_counter() - start) / steps)
+    print(f"{name},torch,{mode},{batch},{1e3 * statistics.median(times):.3f},{1e3 * cold:.0f},{first:.4f},{last:.4f}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--batches", default="1,16,64")
+    parser.add_argument("--mode", default="eager")
+    parser.add_argument("--steps", type=int, default=20)
+    options = parser.parse_args()
+    torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = False
+    for name in options.models.split(","):
+        for batch in options.batches.split(","):
+            measure(name, int(batch), options.mode, options.steps)
+
+
+if __name__ == "__main__":
+    main()
