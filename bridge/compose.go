@@ -189,11 +189,29 @@ func (e *Expanded) conv2D(d Dim, attrs, x []uint32) {
 	}
 }
 
-// maxPooling2D takes the largest element of each window; padding is never larger.
+// fewInWindow is how many elements of a window are compared one after the other, all windows at a time. More are a line
+// each, of which there are few then.
+const fewInWindow = 32
+
+// maxPooling2D takes the largest element of each window, the first of equal ones; padding is never larger.
 func (e *Expanded) maxPooling2D(d Dim, attrs, x []uint32) {
 	windows := e.windows(d, x[0], attrs[0], attrs[1], attrs[2], attrs[3], attrs[4], -math.MaxFloat32)
-	c := uint32(e.DimOf(x[0]).Axis(2))
-	e.reshape(e.add(ops.MaxDimension, dim(d.Bd, d.D[0]*d.D[1], c), []uint32{1}, windows), d)
+	n, each := attrs[0]*attrs[1], dim(d.Bd, d.D[0]*d.D[1], 1, uint32(e.DimOf(x[0]).Axis(2)))
+	if n > fewInWindow {
+		each = dim(d.Bd, each.D[0], each.D[2])
+		e.reshape(e.add(ops.MaxDimension, each, []uint32{1}, windows), d)
+		return
+	}
+	var largest uint32
+	for k := range n {
+		element := e.add(ops.PickRange, each, []uint32{k, k + 1, 1}, windows)
+		if k == 0 {
+			largest = element
+		} else {
+			largest = e.add(ops.Max, each, nil, element, largest)
+		}
+	}
+	e.reshape(largest, d)
 }
 
 func (e *Expanded) l1Distance(d Dim, _, x []uint32) {

@@ -343,8 +343,11 @@ func (c Code) Known() bool { return Table[c].Name != "" }
 
 // String returns the operation's name, or its number.
 func (c Code) String() string {
-	if c.Known() {
+	switch {
+	case c.Known():
 		return Table[c].Name
+	case c == Windows:
+		return "Windows"
 	}
 	return "operation " + itoa(uint(c))
 }

@@ -28,3 +28,10 @@ func TestNamesAreUnique(t *testing.T) {
 		seen[op.Name] = Code(c)
 	}
 }
+
+// Errors and profiles name the operation that is only inside, too.
+func TestEveryNodeHasAName(t *testing.T) {
+	if Windows.String() != "Windows" || Code(254).String() != "operation 254" {
+		t.Errorf("%v, %v", Windows, Code(254))
+	}
+}
