@@ -123,36 +123,53 @@ func (b *Builder) selectMoves(v uint32, d, x *bridge.Dim, a []uint32) error {
 	return nil
 }
 
-// windowMoves has a move for each place in a window: that element of all windows, as far as it is inside x.
+// windowAxis is an axis of windows: how many there are, of how many elements, the distance from one to the next, and how
+// far the first one begins before the n elements of x.
+type windowAxis struct{ windows, size, stride, before, n uint32 }
+
+// runs calls run for what of the windows is inside x: each element of all windows, or all elements of each window,
+// whichever makes fewer runs. A run begins at an element of a window and goes over count windows, or over count elements.
+func (a windowAxis) runs(run func(window, element, count uint32, overWindows bool)) {
+	if a.windows < a.size {
+		for o := range a.windows {
+			first := max(a.before, o*a.stride) - o*a.stride
+			if end := min(a.size+o*a.stride, a.n+a.before); end > first+o*a.stride {
+				run(o, first, end-o*a.stride-first, false)
+			}
+		}
+		return
+	}
+	for k := range a.size {
+		first := (max(a.before, k) - k + a.stride - 1) / a.stride
+		if a.n+a.before <= k {
+			return
+		}
+		if end := min(a.windows, (a.n+a.before-k-1)/a.stride+1); end > first {
+			run(first, k, end-first, true)
+		}
+	}
+}
+
+// windowMoves moves what of the windows is inside x.
 func (b *Builder) windowMoves(d, x *bridge.Dim, a []uint32) {
 	kh, kw, sh, sw, oh, ow, top, left := a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]
 	h, w := uint32(x.Rows()), uint32(x.Cols())
-	// The windows whose element k is inside an axis of n: from first on so many.
-	inside := func(k, stride, before, n, windows uint32) (first, count uint32) {
-		if k < before {
-			first = (before - k + stride - 1) / stride
-		}
-		if n+before <= k {
-			return first, 0
-		}
-		end := min(windows, (n+before-k-1)/stride+1)
-		return first, max(end, first) - first
-	}
-	for j := range kw {
-		firstCol, cols := inside(j, sw, left, w, ow)
-		for i := range kh {
-			firstRow, rows := inside(i, sh, top, h, oh)
-			if rows == 0 || cols == 0 {
-				continue
-			}
+	windowAxis{ow, kw, sw, left, w}.runs(func(col, j, cols uint32, overCols bool) {
+		windowAxis{oh, kh, sh, top, h}.runs(func(row, i, rows uint32, overRows bool) {
 			axes := b.newAxes(4)
-			axes[0] = axis{rows, [5]uint32{1, sh}}
-			axes[1] = axis{cols, [5]uint32{oh, sw * h}}
+			axes[0] = axis{rows, [5]uint32{oh * ow, 1}}
+			if overRows {
+				axes[0].stride = [5]uint32{1, sh}
+			}
+			axes[1] = axis{cols, [5]uint32{oh * ow * kh, h}}
+			if overCols {
+				axes[1].stride = [5]uint32{oh, sw * h}
+			}
 			axes[2] = axis{uint32(x.Axis(2)), [5]uint32{oh * ow * kh * kw, h * w}}
 			axes[3] = axis{x.Bd, [5]uint32{uint32(d.Batch()), uint32(x.Batch())}}
-			b.move(firstRow+oh*firstCol+oh*ow*(i+kh*j), (firstRow*sh+i-top)+h*(firstCol*sw+j-left), axes)
-		}
-	}
+			b.move(row+oh*col+oh*ow*(i+kh*j), (row*sh+i-top)+h*(col*sw+j-left), axes)
+		})
+	})
 }
 
 // pickMoves is PickElement: one slice for the whole batch or one a batch element.
