@@ -100,7 +100,7 @@ func (x *exchange) place(share float32) error {
 		if err != nil {
 			return err
 		}
-		own, sums = own+4*gpu.Ptr(y.Offset), sums+4*gpu.Ptr(y.Offset)
+		own, sums = own+4*uint64(y.Offset), sums+4*uint64(y.Offset)
 		switch {
 		case !y.all.whole:
 			continue
@@ -116,7 +116,7 @@ func (x *exchange) place(share float32) error {
 			continue
 		}
 		_ = y.spansOf(func(offset, n uint32) error {
-			at := 4 * gpu.Ptr(offset)
+			at := 4 * uint64(offset)
 			d.before = append(d.before, executor.Run{From: own + at, To: sums + at, N: uint64(n)})
 			return nil
 		})
@@ -125,7 +125,7 @@ func (x *exchange) place(share float32) error {
 }
 
 // sum adds floats to the ranges, and to the last of them if they lie next to it on all ranks.
-func (d *onDevice) sum(from, to gpu.Ptr, n uint32) {
+func (d *onDevice) sum(from, to executor.Address, n uint32) {
 	if k := len(d.ranges) - 1; k >= 0 && d.alike {
 		last := &d.ranges[k]
 		gap := uint64(from) - last.From - 4*last.N
@@ -134,7 +134,7 @@ func (d *onDevice) sum(from, to gpu.Ptr, n uint32) {
 			return
 		}
 	}
-	d.ranges = append(d.ranges, gpu.Range{From: uint64(from), To: uint64(to), N: uint64(n)})
+	d.ranges = append(d.ranges, gpu.Range{From: from, To: to, N: uint64(n)})
 }
 
 // placeRows does that for the rows of tables, n floats in all, which are summed one after the other.
@@ -150,7 +150,7 @@ func (x *exchange) placeRows(share float32, n uint64) error {
 	if err != nil {
 		return err
 	}
-	d.ranges = append(d.ranges, gpu.Range{From: uint64(packed), To: uint64(packed), N: n})
+	d.ranges = append(d.ranges, gpu.Range{From: packed, To: packed, N: n})
 	for i := range x.params {
 		y := &x.params[i]
 		if y.all.whole {
@@ -162,7 +162,7 @@ func (x *exchange) placeRows(share float32, n uint64) error {
 		}
 		next := y.own.rows
 		for _, row := range y.all.rows {
-			at := 4 * gpu.Ptr(y.Offset+row*y.Row)
+			at := 4 * uint64(y.Offset+row*y.Row)
 			if len(next) > 0 && next[0] == row {
 				next = next[1:]
 				if share != 0 {
@@ -170,7 +170,7 @@ func (x *exchange) placeRows(share float32, n uint64) error {
 				}
 			}
 			d.behind = append(d.behind, executor.Run{From: packed, To: sums + at, N: uint64(y.Row)})
-			packed += 4 * gpu.Ptr(y.Row)
+			packed += 4 * uint64(y.Row)
 		}
 	}
 	return nil

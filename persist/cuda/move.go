@@ -36,7 +36,7 @@ func (e *Executor) Move(list []executor.Run) error {
 	}
 	for i := range list {
 		r := &list[i]
-		if err := e.dev.CopyOnDevice(r.To, r.From, 4*int64(r.N)); err != nil {
+		if err := e.dev.CopyOnDevice(gpu.Ptr(r.To), gpu.Ptr(r.From), 4*int64(r.N)); err != nil {
 			return err
 		}
 	}
@@ -57,7 +57,7 @@ func (e *Executor) moveMany(list []executor.Run) error {
 		for r.N > 0 {
 			n := min(r.N, longestRun)
 			to = append(to, executor.Run{From: r.From, To: r.To, N: n})
-			r = executor.Run{From: r.From + 4*gpu.Ptr(n), To: r.To + 4*gpu.Ptr(n), N: r.N - n}
+			r = executor.Run{From: r.From + 4*n, To: r.To + 4*n, N: r.N - n}
 		}
 	}
 	arguments := binary.LittleEndian.AppendUint64(nil, uint64(m.list.Dev))

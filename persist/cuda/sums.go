@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"libvpps/gpu"
+	"libvpps/persist/executor"
 	"libvpps/persist/isa"
 )
 
@@ -12,19 +13,19 @@ import (
 func (e *Executor) Ordinal() int { return e.dev.Info().Ordinal }
 
 // Sums returns where a segment lies, and memory for as many sums.
-func (e *Executor) Sums(s isa.Segment) (own, sums gpu.Ptr, err error) {
+func (e *Executor) Sums(s isa.Segment) (own, sums executor.Address, err error) {
 	g := &e.segments[s]
 	err = e.provide(&e.sums[s], g.words)
-	return g.at, e.sums[s].at, err
+	return uint64(g.at), uint64(e.sums[s].at), err
 }
 
 // SwapSums has launches find the sums in place of a segment, or the segment again.
 func (e *Executor) SwapSums(s isa.Segment) { e.segments[s], e.sums[s] = e.sums[s], e.segments[s] }
 
 // Packed returns memory for n floats.
-func (e *Executor) Packed(n uint64) (gpu.Ptr, error) {
+func (e *Executor) Packed(n uint64) (executor.Address, error) {
 	err := e.provide(&e.packed, n)
-	return e.packed.at, err
+	return uint64(e.packed.at), err
 }
 
 // provide makes memory of at least n floats, which are 0.
@@ -41,8 +42,10 @@ func (e *Executor) provide(g *segment, n uint64) error {
 		return err
 	}
 	*g = segment{at, n}
-	return e.Clear(at, n)
+	return e.Clear(uint64(at), n)
 }
 
 // Clear sets n floats to 0.
-func (e *Executor) Clear(at gpu.Ptr, n uint64) error { return e.dev.Memset32(at, 0, int64(n)) }
+func (e *Executor) Clear(at executor.Address, n uint64) error {
+	return e.dev.Memset32(gpu.Ptr(at), 0, int64(n))
+}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"libvpps/gpu"
 	"libvpps/gpu/mocks"
 	"libvpps/persist/cuda/standin"
 	"libvpps/persist/executor"
@@ -44,10 +43,10 @@ func TestSumsTakeThePlaceOfGradients(t *testing.T) {
 		require.NoError(t, e.Write(isa.SegGrad, n-2, []float32{1, 2}))
 		own, sums, err := e.Sums(isa.SegGrad)
 		require.NoError(t, err)
-		require.Equal(t, e.segments[isa.SegGrad].at, own)
+		require.EqualValues(t, e.segments[isa.SegGrad].at, own)
 		have := make([]float32, 2)
 		e.SwapSums(isa.SegGrad)
-		require.Equal(t, e.segments[isa.SegGrad].at, sums)
+		require.EqualValues(t, e.segments[isa.SegGrad].at, sums)
 		require.NoError(t, e.Read(isa.SegGrad, n-2, have))
 		require.Equal(t, []float32{0, 0}, have)
 		e.SwapSums(isa.SegGrad)
@@ -68,12 +67,12 @@ func TestRunsAreCopied(t *testing.T) {
 	require.NoError(t, e.Grow(isa.SegGrad, n))
 	require.NoError(t, e.Write(isa.SegGrad, 0, numbers(n)))
 	require.NoError(t, e.Grow(isa.SegTGrad, n))
-	from, to := e.segments[isa.SegGrad].at, e.segments[isa.SegTGrad].at
+	from, to := uint64(e.segments[isa.SegGrad].at), uint64(e.segments[isa.SegTGrad].at)
 	for _, c := range []struct{ runs, length int }{{1, n}, {fewRuns, 3}, {fewRuns + 1, 3}, {60, 1}, {16, 2*longestRun + 5}} {
 		require.NoError(t, e.Clear(to, n))
 		var there, more []executor.Run
 		for k := range c.runs { // in the other order
-			run := executor.Run{From: from + gpu.Ptr(4*k*c.length), To: to + gpu.Ptr(4*(c.runs-1-k)*c.length), N: uint64(c.length)}
+			run := executor.Run{From: from + uint64(4*k*c.length), To: to + uint64(4*(c.runs-1-k)*c.length), N: uint64(c.length)}
 			there = append(there, run)
 			more = append(more, executor.Run{From: run.To, To: run.From, N: run.N})
 		}

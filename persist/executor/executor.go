@@ -5,7 +5,6 @@
 package executor
 
 import (
-	"libvpps/gpu"
 	"libvpps/persist/clocks"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
@@ -82,20 +81,23 @@ type Summing interface {
 	// Ordinal is the device's number, as CUDA counts.
 	Ordinal() int
 	// Sums returns where a segment of gradients lies, and memory for as many sums. Both are 0 if there are no gradients.
-	Sums(s isa.Segment) (own, sums gpu.Ptr, err error)
+	Sums(s isa.Segment) (own, sums Address, err error)
 	// SwapSums has launches find the sums in place of a segment of gradients, or these again. Nothing may be in flight.
 	SwapSums(s isa.Segment)
 	// Packed returns memory for n floats more, until it is called again.
-	Packed(n uint64) (gpu.Ptr, error)
+	Packed(n uint64) (Address, error)
 	// Clear sets n floats to 0, after all launches before it.
-	Clear(at gpu.Ptr, n uint64) error
+	Clear(at Address, n uint64) error
 	// Move copies runs of floats, after all launches before it. They do not overlap.
 	Move(list []Run) error
 }
 
+// Address is of a byte in a device's memory.
+type Address = uint64
+
 // Run is n floats to copy.
 type Run struct {
-	From, To gpu.Ptr
+	From, To Address
 	N        uint64
 }
 

@@ -363,7 +363,7 @@ func (g *GPU) copies(args []byte) error {
 		return fmt.Errorf("the list of copies: %w", err)
 	}
 	for _, r := range unsafe.Slice((*executor.Run)(list), n) {
-		if err := g.move(r.To, r.From, 4*int64(r.N)); err != nil {
+		if err := g.move(gpu.Ptr(r.To), gpu.Ptr(r.From), 4*int64(r.N)); err != nil {
 			return err
 		}
 	}
