@@ -132,6 +132,25 @@ struct attention {
   }
 };
 
+// What a builder for each direction makes of each word.
+template <class Builder>
+std::vector<Expression> read_both_ways(ComputationGraph &cg, Builder &forth, Builder &back,
+                                       const std::vector<Expression> &words) {
+  const size_t n = words.size();
+  std::vector<Expression> left(n), right(n), both;
+  for (Builder *b : {&forth, &back}) {
+    b->new_graph(cg);
+    b->start_new_sequence();
+  }
+  for (size_t k = 0; k < n; k++) {
+    left[k] = forth.add_input(words[k]);
+    right[n - 1 - k] = back.add_input(words[n - 1 - k]);
+  }
+  for (size_t k = 0; k < n; k++)
+    both.push_back(concatenate({left[k], right[k]}));
+  return both;
+}
+
 // A tagger: a GRU in each direction, labels of all words.
 struct gru_tagger {
   enum { hidden = 200, vocabulary = 20000, labels = 17, length = 24 };
@@ -144,20 +163,11 @@ struct gru_tagger {
         back(1, hidden, hidden, m), scores(m, labels, 2 * hidden) {}
 
   Expression loss(ComputationGraph &cg, random_data &data, unsigned batch) {
-    std::vector<Expression> x, f(length), b(length), losses;
+    std::vector<Expression> x, losses;
     for (unsigned k = 0; k < length; k++)
       x.push_back(lookup(cg, words, data.words(batch, vocabulary)));
-    forth.new_graph(cg);
-    forth.start_new_sequence();
-    back.new_graph(cg);
-    back.start_new_sequence();
-    for (unsigned k = 0; k < length; k++) {
-      f[k] = forth.add_input(x[k]);
-      b[length - 1 - k] = back.add_input(x[length - 1 - k]);
-    }
-    for (unsigned k = 0; k < length; k++)
-      losses.push_back(
-          pickneglogsoftmax(scores(cg, concatenate({f[k], b[k]})), data.words(batch, labels)));
+    for (const Expression &h : read_both_ways(cg, forth, back, x))
+      losses.push_back(pickneglogsoftmax(scores(cg, h), data.words(batch, labels)));
     return sum_batches(sum(losses));
   }
 };
@@ -176,20 +186,10 @@ struct biaffine {
         between(m.add_parameters({arc, arc})), prior(m.add_parameters({1, arc})) {}
 
   Expression loss(ComputationGraph &cg, random_data &data, unsigned batch) {
-    std::vector<Expression> x, f(length), b(length), all, losses;
+    std::vector<Expression> x, losses;
     for (unsigned k = 0; k < length; k++)
       x.push_back(lookup(cg, words, data.words(batch, vocabulary)));
-    forth.new_graph(cg);
-    forth.start_new_sequence();
-    back.new_graph(cg);
-    back.start_new_sequence();
-    for (unsigned k = 0; k < length; k++) {
-      f[k] = forth.add_input(x[k]);
-      b[length - 1 - k] = back.add_input(x[length - 1 - k]);
-    }
-    for (unsigned k = 0; k < length; k++)
-      all.push_back(concatenate({f[k], b[k]}));
-    const Expression h = concatenate_cols(all);
+    const Expression h = concatenate_cols(read_both_ways(cg, forth, back, x));
     const Expression d = rectify(dependent.columns(cg, h)), e = rectify(head.columns(cg, h));
     // scores[i, j]: of word i as the head of word j
     const Expression scores = colwise_add(transpose(e) * (parameter(cg, between) * d),

@@ -77,7 +77,8 @@ Expression input(ComputationGraph &g, const Dim &d, const std::vector<unsigned i
                  Device *device = default_device);
 ///@{
 /// A vector {d} that is 1 at idx and 0 elsewhere; with ids {d}xB, one index for each batch element.
-/// These are templates so that a program's own one_hot goes first: DyNet 2.0 had none.
+/// These are templates, so that the compiler prefers a program's own function one_hot. Programs for
+/// DyNet 2.0, which had none, define one.
 template <int = 0>
 Expression one_hot(ComputationGraph &g, unsigned int d, unsigned int idx,
                    Device *device = default_device);
