@@ -100,7 +100,7 @@ func goCommRank(n C.uintptr_t, rank, size *C.uint32_t) C.int {
 }
 
 //export goCommBarrier
-func goCommBarrier(n C.uintptr_t) C.int { return with(n, commKind, comm.Communicator.Barrier) }
+func goCommBarrier(n C.uintptr_t) C.int { return with(n, commKind, persist.Barrier) }
 
 //export goCommBroadcast
 func goCommBroadcast(n C.uintptr_t, data unsafe.Pointer, size C.size_t, from C.uint32_t) C.int {
@@ -112,7 +112,7 @@ func goCommBroadcast(n C.uintptr_t, data unsafe.Pointer, size C.size_t, from C.u
 		bytes := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(floats))), 4*len(floats))
 		mine := unsafe.Slice((*byte)(data), size)
 		copy(bytes, mine)
-		err := c.Broadcast(floats, int(from))
+		err := persist.Broadcast(c, floats, int(from))
 		if err == nil {
 			copy(mine, bytes)
 		}

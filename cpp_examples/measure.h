@@ -137,21 +137,24 @@ private:
     w.recording = -update.recording_seconds();
     const stopwatch clock;
     batch_loss told;
-    double agreed = 0; // batches that all ranks train
-    for (bool more = true; more;) {
-      batch.clear();
-      for (size_t k = 0; k < batch_size; k++)
-        batch.push_back(&sentences[(next++ * ranks.size() + ranks.rank()) % sentences.size()]);
-      update.train(batch, told);
-      if (++w.batches <= agreed)
-        continue;
-      more = w.batches < 2 || clock.seconds() < seconds;
-      take_from_rank_0(more);
-      if (ranks.size() > 1) // by its clock, seldom enough that it takes no time
-        agreed = w.batches + std::floor(w.batches / 8);
+    double more =
+        seconds * batches_per_second; // by rank 0's clock. Ranks that agree wait for their batches
+    for (take_from_rank_0(more); more > 0; take_from_rank_0(more)) {
+      const double all = w.batches + std::max(1.0, std::floor(more));
+      while (w.batches < all) {
+        batch.clear();
+        for (size_t k = 0; k < batch_size; k++)
+          batch.push_back(&sentences[(next++ * ranks.size() + ranks.rank()) % sentences.size()]);
+        update.train(batch, told);
+        w.batches++;
+      }
+      more = (seconds / clock.seconds() - 1) * w.batches;
+      if (w.batches < 2)
+        more = std::max(1.0, more);
     }
     update.finish(told);
     w.seconds = clock.seconds();
+    batches_per_second = w.batches / w.seconds;
     w.sentences = w.batches * double(batch_size) * ranks.size();
     w.recording += update.recording_seconds();
     w.after = vpps::statistics();
@@ -270,6 +273,7 @@ private:
   std::vector<typename corpus::sentence> sentences;
   updates<Model> update;
   rank_of_all ranks;
+  double batches_per_second = 1e-3; // in the last window; before the first nobody knows
   std::vector<const typename corpus::sentence *> batch;
   size_t batch_size = 1, next = 0, next_asked = 0;
 };

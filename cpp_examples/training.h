@@ -88,8 +88,7 @@ public:
   // it, which is returned; 0: none did.
   int run() {
     const stop_signals signals;
-    int signal = 0;
-    agree(signal);
+    int signal = agree(passes(), signals);
     look_if_due();
     while (done < 1 && !signal && !saturated()) {
       if (at == 0)
@@ -97,9 +96,7 @@ public:
       const size_t last = std::min(order.size(), at + o.batch_size * ranks.size());
       if (last - at >= ranks.size()) // each rank has a part of it
         step(at, last);
-      done = finished(epoch + double(last) / double(order.size()));
-      signal = signals.caught();
-      agree(signal);
+      signal = agree(epoch + double(last) / double(order.size()), signals);
       at = last < order.size() ? last : 0;
       epoch += at == 0;
       look_if_due();
@@ -124,15 +121,24 @@ public:
   }
 
 private:
-  // All ranks end when rank 0 does, by its clock and its signals.
-  void agree(int &signal) {
+  // How much is done, and a signal. All ranks end when rank 0 does, by its clock and its signals.
+  // Ranks that agree wait for their batches, so they do it four times a second. What is counted
+  // they agree on anyway.
+  int agree(double epochs, const stop_signals &signals) {
+    done = std::max(done, counted(epochs));
+    if (ranks.size() > 1 && done < 1 && update.done() < next_agreement)
+      return 0;
     struct {
       double done;
+      size_t next;
       int signal;
-    } now = {done, signal};
+    } now = {std::max(done, timed()), update.done() + 1, signals.caught()};
+    if (trained_seconds() > 0)
+      now.next += size_t(std::min(1.0, 0.25 / trained_seconds()) * double(update.done()));
     take_from_rank_0(now);
     done = now.done;
-    signal = now.signal;
+    next_agreement = now.next;
+    return now.signal;
   }
 
   bool saturated() const { return o.patience && looks_since_best >= o.patience; }
@@ -244,7 +250,7 @@ private:
     if (!text)
       throw std::runtime_error("--resume: " + o.checkpoint + " is not of this program");
     shape.rows = own["curve"];
-    done = finished(passes()); // there may be more to do now
+    done = std::max(counted(passes()), timed()); // there may be more to do now
     std::printf("going on from %s after %zu batches\n", o.checkpoint.c_str(), update.done());
   }
 
@@ -270,16 +276,16 @@ private:
     trace.precision(9);
   }
 
-  double finished(double epochs) const {
+  // How much is done, by the counts that the user gave and by the seconds.
+  double counted(double epochs) const {
     double done = 0;
     if (o.epochs)
       done = epochs / o.epochs;
-    if (o.seconds > 0)
-      done = std::max(done, trained_seconds() / o.seconds);
     if (o.updates)
       done = std::max(done, double(update.done()) / o.updates);
     return std::min(1.0, done);
   }
+  double timed() const { return o.seconds > 0 ? std::min(1.0, trained_seconds() / o.seconds) : 0; }
 
   std::string status() const {
     char part[64];
@@ -317,6 +323,7 @@ private:
   progress_bar bar;
   double loss = -1, held_out = -1; // loss: of a label, smoothed
   double done = 0;                 // the part of training that is over
+  size_t next_agreement = 0;       // of ranks, after so many updates
   double looking = 0, earlier = 0; // seconds: of looks, of training before it was resumed
   double next_look = 0;            // when so much is done
   double best = -1;                // held-out accuracy of all looks

@@ -590,12 +590,13 @@ vpps_status vpps_handle_clips(vpps_handle *handle, uint64_t *clips);
 /* A rank is one engine of a group that trains one model. Each rank calls the functions that
  * programs train with, over batches of its own. The gradients of all ranks are summed before norm,
  * clipping and update, so N ranks train as one does with their batches joined. Of a table these are
- * the rows that any rank has used. vpps_fb() waits for its batch then.
+ * the rows that any rank has used.
  *
- * vpps_comm_attach(), vpps_fb(), vpps_update(), vpps_global_loss() and vpps_comm_join() are calls
- * of the group: all ranks make them, in the same order. Parameters, states and counts of updates
- * may be set at any time, by all ranks; the next call of the group, or vpps_backward(), gives all
- * ranks the numbers of rank 0.
+ * vpps_comm_attach(), vpps_fb(), vpps_update(), vpps_global_loss(), vpps_comm_join(),
+ * vpps_comm_barrier() and vpps_comm_broadcast() are calls of the group: all ranks make them, in the
+ * same order. All but vpps_fb() first wait for the batches of this rank. Parameters, states and
+ * counts of updates may be set at any time, by all ranks; the next call of the group, or
+ * vpps_backward(), gives all ranks the numbers of rank 0.
  *
  * VPPS_ERR_RANK: another rank failed, has other parameters or trainers, makes another call, or did
  * not arrive in time. The text names it. Parameters are as before the batch, on all ranks. If a

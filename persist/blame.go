@@ -159,7 +159,8 @@ func (e *Engine) blameGradient(r *script.Request, t *Trainer) string {
 				p.Rows = append(slices.Clone(p.Rows), x.Row)
 			}
 		}
-		if found = e.blameParameter(&p); found != "" {
+		part := pendingOf(&p)
+		if found = e.blameParameter(&p, &part); found != "" {
 			found = "all values are finite, but not " + found
 			break
 		}
@@ -178,17 +179,18 @@ const resetAdvice = "set gradients to zero by model.reset_gradient() (in C: vpps
 // blamePending names the first of a trainer's parameters whose pending gradient is not finite.
 func (e *Engine) blamePending(t *Trainer) string {
 	for _, id := range t.ids {
-		if found := e.blameParameter(&e.params[id]); found != "" {
+		part := pendingOf(&e.params[id])
+		if found := e.blameParameter(&e.params[id], &part); found != "" {
 			return found + " is not finite"
 		}
 	}
 	return ""
 }
 
-// blameParameter names a parameter if its gradient is not finite.
-func (e *Engine) blameParameter(p *parameter) (found string) {
+// blameParameter names a parameter if a part of its gradient is not finite.
+func (e *Engine) blameParameter(p *parameter, part *pendingRows) (found string) {
 	look := looker{e: e}
-	p.spansOf(func(offset, n uint32) error {
+	part.spansOf(p, func(offset, n uint32) error {
 		if x := look.at(p.segment(Gradient), p.Offset+offset, n); found == "" && look.err == nil && !x.finite() {
 			found = fmt.Sprintf("the gradient of parameter %q", p.name)
 			if p.Lookup {
@@ -245,7 +247,7 @@ func (k *looker) at(s isa.Segment, at, n uint32) extent {
 				end = k.end
 			}
 			k.buffer = slices.Grow(k.buffer[:0], most)[:min(most, end-k.from)]
-			if k.err = k.e.download(s, uint64(k.from), k.buffer); k.err != nil {
+			if k.err = k.e.exec.Read(s, uint64(k.from), k.buffer); k.err != nil {
 				break
 			}
 		}

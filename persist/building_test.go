@@ -48,7 +48,7 @@ func TestABatchThatCannotBeBuiltFailsAlone(t *testing.T) {
 			t.Run(device+" "+name, func(t *testing.T) {
 				m := open(t)
 				h := m.handle()
-				require.NoError(t, step(m, h))
+				require.NoError(t, trainBatch(m, h))
 				m.drain()
 				before := weights(t, m)
 
@@ -69,7 +69,7 @@ func TestABatchThatCannotBeBuiltFailsAlone(t *testing.T) {
 				require.Equal(t, before, weights(t, m))
 
 				for range 3 {
-					require.NoError(t, step(m, h))
+					require.NoError(t, trainBatch(m, h))
 				}
 				_, err = h.SyncLatestLoss()
 				require.NoError(t, err)

@@ -176,12 +176,12 @@ func TestSavingWaitsForBatchesInFlight(t *testing.T) {
 	contents := &Contents{IDs: []uint32{paramW, paramTable}, Trainers: []*Trainer{h.Trainer()}, Handles: []*Handle{h}}
 	file := filepath.Join(t.TempDir(), "checkpoint")
 	for range 3 {
-		require.NoError(t, step(m, h))
+		require.NoError(t, trainBatch(m, h))
 	}
 	require.NoError(t, m.SaveCheckpoint(file, contents))
 	want := weights(t, m)
-	require.NoError(t, step(m, h))
-	require.NoError(t, step(m, h))
+	require.NoError(t, trainBatch(m, h))
+	require.NoError(t, trainBatch(m, h))
 	c, err := OpenCheckpoint(file)
 	require.NoError(t, err)
 	defer c.Close()

@@ -357,29 +357,18 @@ func (e *Engine) run(r *script.Request) (*script.Built, error) {
 	}
 	e.span(programTrack, "script", e.batch+1, t)
 	e.stats.ScheduleNS += now() - t
-	e.stats.Script = uint64(len(built.Script.Words))
 	if e.verify {
 		if err := verify.Verify(&built.Script, e.plan); err != nil {
 			return nil, fmt.Errorf("internal: the script is not sound: %w", err)
 		}
 	}
-	if err := e.grow(isa.SegAct, uint64(r.Base)+uint64(built.Used), "activations"); err != nil {
+	if err := e.makeRoom(built, r); err != nil {
 		return nil, e.broke(err)
-	}
-	if r.Result != script.NoOffset {
-		if err := e.upload(isa.SegResult, uint64(r.Result), noResult[:]); err != nil {
-			return nil, err
-		}
 	}
 	e.batch++
-	e.last = built.Script
-	t = now()
-	if err := e.exec.Launch(&built.Script, e.batch); err != nil {
+	if err := e.launch(built, e.batch, programTrack); err != nil {
 		return nil, e.broke(err)
 	}
-	e.traceExecution(e.batch, t)
-	e.stats.ExecuteNS += now() - t
-	e.stats.Launches++
 	return built, nil
 }
 

@@ -60,9 +60,12 @@ func firstFrame(stack []byte) string {
 func harmless(err error) error {
 	var d *gpu.Error
 	var u unbuilt
+	var k *kindError
 	switch {
 	case errors.As(err, &u):
 		return u.error
+	case errors.As(err, &k) && k.kind != ErrDevice:
+		return k.kind
 	case exhausted(err):
 		return ErrMemory
 	case errors.Is(err, errRefused):

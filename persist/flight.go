@@ -78,15 +78,8 @@ func (f *flight) free() {
 
 // spansOf calls f for the offsets of a parameter's pending gradient.
 func (p *parameter) spansOf(f func(offset, n uint32) error) error {
-	if p.Pending {
-		return f(0, p.Size)
-	}
-	for _, row := range p.Rows {
-		if err := f(row*p.Row, p.Row); err != nil {
-			return err
-		}
-	}
-	return nil
+	pending := pendingOf(p)
+	return pending.spansOf(p, f)
 }
 
 func (e *Engine) pendingGradient(p *parameter) ([]float32, error) {
@@ -137,7 +130,7 @@ func (e *Engine) collect(behind int) error {
 				return e.grounded(f)
 			}
 		}
-		r, err := e.result(f.slot, f.launch)
+		r, err := e.resultOf(f)
 		if err != nil {
 			return err
 		}
@@ -189,9 +182,12 @@ func (e *Engine) grounded(f *flight) error {
 	if kind == nil {
 		return e.fail(f.job.err)
 	}
-	e.failure = wrong(kind, "batch %d: %v; its update and those behind it were not applied", f.number, f.job.err)
 	e.drain()
 	e.batch++ // by the gap the worker knows that what comes next is not behind the failed batch
+	if f.job.step != nil && !finite(f.job.result[0]) {
+		return e.notFinite(f, f.job.result)
+	}
+	e.failure = wrong(kind, "batch %d: %v; its update and those behind it were not applied", f.number, f.job.err)
 	return e.takeBack()
 }
 
@@ -259,6 +255,14 @@ func (e *Engine) bringBack(p *parameter, b *paramBefore) error {
 		rest = rest[n:]
 		return e.upload(p.segment(Gradient), uint64(p.Offset+offset), part)
 	})
+}
+
+// resultOf is what a batch has reported.
+func (e *Engine) resultOf(f *flight) ([5]float32, error) {
+	if f.job != nil && f.job.step != nil {
+		return f.job.result, nil
+	}
+	return e.result(f.slot, f.launch)
 }
 
 // result waits for the launches and reads a slot: loss, norm, scale, finite, clipped.

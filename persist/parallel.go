@@ -34,6 +34,7 @@ type ranks struct {
 	average bool
 	count   float32 // of this rank's batches
 	changed bool    // something was set since all ranks were made equal
+	told    bool    // the others know of the batch of this call, or will
 	mine    []float32
 	sum     []float32 // C memory, as mine
 	device  *onDevice // nil: gradients go by way of the host's memory
@@ -94,6 +95,7 @@ const mostSeconds = 1e6
 // Afterwards FB, Trainer.Update, Join and Handle.GlobalLoss are calls of the group: each rank makes them in the same
 // order. So is the first of them, or Backward, after a rank has set something: all ranks set it, and rank 0's value counts.
 func (e *Engine) Attach(c comm.Communicator, o ParallelOptions) error {
+	awaitSteps(c)
 	e.enter()
 	defer e.mu.Unlock()
 	if e.dead != nil {
@@ -112,7 +114,14 @@ func (e *Engine) Attach(c comm.Communicator, o ParallelOptions) error {
 	if h, ok := c.(comm.Held); ok {
 		h.Hold()
 	}
+	err = e.settle(0) // before this, the batches were its own
 	e.ranks = &ranks{comm: c, average: o.Average, count: 1, changed: true, device: device}
+	e.enlistIn(c)
+	if err != nil {
+		err = e.failed(err)
+		e.detach()
+		return err
+	}
 	if len(e.params) == 0 {
 		return nil // the ranks are made equal once there is something, in their first call
 	}
@@ -136,6 +145,7 @@ func (e *Engine) Detach() error {
 
 func (e *Engine) detach() {
 	if e.ranks != nil {
+		e.leave(e.ranks.comm)
 		kernel.FreeFloats(e.ranks.mine)
 		kernel.FreeFloats(e.ranks.sum)
 		if h, ok := e.ranks.comm.(comm.Held); ok {
@@ -218,12 +228,17 @@ func (e *Engine) failed(err error) error {
 		e.ranks.comm.Abort(err)
 		return err
 	}
+	e.tellFailure(err)
+	return err
+}
+
+// tellFailure takes the place of what the others are told in a call.
+func (e *Engine) tellFailure(err error) {
 	n := notice{failed: anyFailure, why: err.Error()}
 	if isNumeric(err) {
 		n.failed = numericFailure
 	}
 	_, _ = e.ranks.tell(&n) // reports this failure, or one of the group after which there is nobody to tell
-	return err
 }
 
 // lostStep ends the group: this rank cannot do what the others have begun.

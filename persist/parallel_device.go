@@ -41,34 +41,28 @@ func (e *Engine) layout() (hash uint32) {
 	return hash
 }
 
-// sumOnDevice has the next launches find the sums of all ranks' gradients in place of this one's.
-func (x *exchange) sumOnDevice(share float32) error {
+// sumOnDevice has the next launches find the sums of all ranks' gradients in place of this one's. A bad rank's make them NaN.
+func (x *exchange) sumOnDevice(bad bool) error {
 	e, d := x.e, x.e.ranks.device
-	err := x.place(share)
-	if err == nil {
-		err = d.memory.Move(d.before)
+	if bad {
+		if err := d.memory.Fill(d.ranges[0].From, notANumber, 1); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		err = e.exec.Wait() // the communicator's stream is another one
-	}
-	if err != nil {
-		return e.broke(err)
+	if err := e.exec.Wait(); err != nil { // the communicator's stream is another one
+		return err
 	}
 	var scale *float32
 	if e.ranks.average {
-		scale = &share
+		scale = &x.share
 	}
 	if err := d.comm.Sum(d.ranges, scale); err != nil {
 		return wrong(ErrRank, "%v", err)
 	}
 	if err := d.memory.Move(d.behind); err != nil {
-		return e.broke(err)
+		return err
 	}
 	x.swap()
-	for i := range x.params {
-		y := &x.params[i]
-		y.setPending(y.all)
-	}
 	return nil
 }
 
@@ -80,10 +74,13 @@ func (x *exchange) swap() {
 	x.swapped = !x.swapped
 }
 
+// notANumber is the bits of NaN.
+const notANumber = 0x7fc00000
+
 // place finds out what is summed, and from where to where. What this rank has is summed from where it lies, unless it has
 // less than the union.
-func (x *exchange) place(share float32) error {
-	d := x.e.ranks.device
+func (x *exchange) place() error {
+	d, share := x.e.ranks.device, x.share
 	d.ranges, d.before, d.behind = d.ranges[:0], d.before[:0], d.behind[:0]
 	direct := share != 0
 	packed := uint64(0)
@@ -109,19 +106,22 @@ func (x *exchange) place(share float32) error {
 			continue
 		}
 		d.sum(sums, sums, y.Size)
-		if err := d.memory.Clear(sums, uint64(y.Size)); err != nil {
+		if err := d.memory.Fill(sums, 0, uint64(y.Size)); err != nil {
 			return err
 		}
 		if share == 0 {
 			continue
 		}
-		_ = y.spansOf(func(offset, n uint32) error {
+		_ = y.own.spansOf(y.parameter, func(offset, n uint32) error {
 			at := 4 * uint64(offset)
 			d.before = append(d.before, executor.Run{From: own + at, To: sums + at, N: uint64(n)})
 			return nil
 		})
 	}
-	return x.placeRows(share, packed)
+	if err := x.placeRows(share, packed); err != nil {
+		return err
+	}
+	return d.memory.Move(d.before)
 }
 
 // sum adds floats to the ranges, and to the last of them if they lie next to it on all ranks.
@@ -145,7 +145,7 @@ func (x *exchange) placeRows(share float32, n uint64) error {
 	d := x.e.ranks.device
 	packed, err := d.memory.Packed(n)
 	if err == nil {
-		err = d.memory.Clear(packed, n)
+		err = d.memory.Fill(packed, 0, n)
 	}
 	if err != nil {
 		return err
@@ -171,19 +171,6 @@ func (x *exchange) placeRows(share float32, n uint64) error {
 			}
 			d.behind = append(d.behind, executor.Run{From: packed, To: sums + at, N: uint64(y.Row)})
 			packed += 4 * uint64(y.Row)
-		}
-	}
-	return nil
-}
-
-// backOnDevice is back: the rank's own gradients are where they were.
-func (x *exchange) backOnDevice(all bool) error {
-	if x.swapped {
-		x.swap()
-	}
-	for i := range x.params {
-		if y := &x.params[i]; all || !y.Updated {
-			y.setPending(y.own)
 		}
 	}
 	return nil

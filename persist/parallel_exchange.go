@@ -1,8 +1,10 @@
 package persist
 
 import (
+	"math"
 	mathbits "math/bits"
 	"slices"
+	"unsafe"
 
 	"libvpps/jit/kernel"
 )
@@ -15,8 +17,9 @@ import (
 type exchange struct {
 	e      *Engine
 	params []exchanged
-	own    int // floats: of this rank's gradients
-	total  int // of the sums
+	own    int     // floats: of this rank's gradients
+	total  int     // of the sums
+	share  float32 // how often this rank's gradients count; 0: it gives nothing
 
 	swapped bool // launches find the sums, on the device
 }
@@ -24,11 +27,25 @@ type exchange struct {
 // exchanged is a parameter of it.
 type exchanged struct {
 	*parameter
+	id       uint32
 	own, all pendingRows // this rank's, and the union
 }
 
 // pendingOf is which part of a gradient is there.
 func pendingOf(p *parameter) pendingRows { return pendingRows{p.Pending, p.Rows} }
+
+// spansOf calls f for the offsets of a part of a parameter's gradient.
+func (r *pendingRows) spansOf(p *parameter, f func(offset, n uint32) error) error {
+	if r.whole {
+		return f(0, p.Size)
+	}
+	for _, row := range r.rows {
+		if err := f(row*p.Row, p.Row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // floats is how many elements the part of a parameter has.
 func (r *pendingRows) floats(p *parameter) int {
@@ -46,24 +63,27 @@ func (t *Trainer) gradientsOf() (list []pendingRows) {
 	return list
 }
 
-// unite finds out what is exchanged of a trainer's parameters.
-func (e *Engine) unite(t *Trainer, all []notice) (*exchange, error) {
-	x := &exchange{e: e}
-	for k, id := range t.ids {
-		p := &e.params[id]
-		y := exchanged{p, pendingRows{p.Pending, slices.Clone(p.Rows)}, pendingRows{}}
+// unite finds out what is exchanged of the trainer's parameters. A rank that joins gives nothing, and keeps what it has.
+func (s *step) unite(all []notice) (*exchange, error) {
+	x := &exchange{e: s.e}
+	own := s.notice.gradients
+	if own == nil {
+		own = s.trainer.gradientsOf()
+	}
+	for k, id := range s.ids {
+		p := &s.e.params[id]
 		for rank := range all {
 			if all[rank].call == joining {
 				continue
 			}
-			if len(all[rank].gradients) != len(t.ids) || !all[rank].gradients[k].fits(p) {
+			if len(all[rank].gradients) != len(s.ids) || !all[rank].gradients[k].fits(p) {
 				return nil, wrong(ErrRank, "rank %d: %v", rank, errNotice)
 			}
 		}
-		y.all = unionOf(p, all, k)
 		if p.Size == 0 {
 			continue
 		}
+		y := exchanged{p, id, pendingRows{own[k].whole, slices.Clone(own[k].rows)}, unionOf(p, all, k)}
 		x.params = append(x.params, y)
 		x.own += y.own.floats(p)
 		x.total += y.all.floats(p)
@@ -105,26 +125,35 @@ func unionOf(p *parameter, all []notice, k int) (u pendingRows) {
 	return u
 }
 
-// sum puts the sums of all ranks' gradients in place of this one's. With share 0 this rank gives nothing; elsewhere its
-// gradients count share times. Nothing has changed if it fails.
-func (x *exchange) sum(share float32) error {
+// prepare does what can be done before the gradients are there.
+func (x *exchange) prepare() error {
 	r := x.e.ranks
 	if r.device != nil {
-		return x.sumOnDevice(share)
+		return x.place()
 	}
 	if err := enlarge(&r.mine, x.own); err != nil {
 		return err
 	}
-	if err := enlarge(&r.sum, x.total); err != nil {
-		return err
+	return enlarge(&r.sum, x.total)
+}
+
+// sum puts the sums of all ranks' gradients in place of this one's. If this rank's are bad, the sums are not finite. Nothing
+// has changed if it fails.
+func (x *exchange) sum(bad bool) error {
+	r := x.e.ranks
+	if r.device != nil {
+		return x.sumOnDevice(bad)
 	}
 	sum := r.sum[:x.total]
 	clear(sum)
 	if err := x.readOwn(); err != nil {
 		return err
 	}
-	if share != 0 {
-		x.addOwn(sum, share)
+	if x.share != 0 {
+		x.addOwn(sum, x.share)
+	}
+	if bad {
+		sum[0] = float32(math.NaN())
 	}
 	if err := r.comm.AllReduce(sum); err != nil {
 		return wrong(ErrRank, "%v", err)
@@ -148,11 +177,11 @@ func enlarge(buffer *[]float32, n int) error {
 func (x *exchange) readOwn() error {
 	rest := x.e.ranks.mine
 	for i := range x.params {
-		p := x.params[i].parameter
-		err := p.spansOf(func(offset, n uint32) error {
+		y := &x.params[i]
+		err := y.own.spansOf(y.parameter, func(offset, n uint32) error {
 			part := rest[:n]
 			rest = rest[n:]
-			return x.e.download(p.segment(Gradient), uint64(p.Offset+offset), part)
+			return x.e.exec.Read(y.segment(Gradient), uint64(y.Offset+offset), part)
 		})
 		if err != nil {
 			return err
@@ -167,7 +196,7 @@ func (x *exchange) addOwn(sum []float32, share float32) {
 	for i := range x.params {
 		y := &x.params[i]
 		next := 0 // of the union's rows
-		_ = y.spansOf(func(offset, n uint32) error {
+		_ = y.own.spansOf(y.parameter, func(offset, n uint32) error {
 			at := offset
 			if !y.all.whole {
 				for y.all.rows[next] != offset/y.Row {
@@ -190,20 +219,19 @@ func (x *exchange) addOwn(sum []float32, share float32) {
 func (x *exchange) put(sum []float32) error {
 	for i := range x.params {
 		y := &x.params[i]
-		y.setPending(y.all)
-		if err := x.write(y.parameter, &sum); err != nil {
+		if err := x.write(y.parameter, &y.all, &sum); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// write takes a parameter's pending gradient from a buffer.
-func (x *exchange) write(p *parameter, from *[]float32) error {
-	return p.spansOf(func(offset, n uint32) error {
+// write takes a part of a parameter's gradient from a buffer.
+func (x *exchange) write(p *parameter, r *pendingRows, from *[]float32) error {
+	return r.spansOf(p, func(offset, n uint32) error {
 		part := (*from)[:n]
 		*from = (*from)[n:]
-		return x.e.upload(p.segment(Gradient), uint64(p.Offset+offset), part)
+		return x.e.exec.Write(p.segment(Gradient), uint64(p.Offset+offset), part)
 	})
 }
 
@@ -217,7 +245,10 @@ func (y *exchanged) setPending(part pendingRows) {
 // back gives the rank its own gradients again: all of them, or those of parameters that trainers leave alone.
 func (x *exchange) back(all bool) error {
 	if x.e.ranks.device != nil {
-		return x.backOnDevice(all)
+		if x.swapped {
+			x.swap()
+		}
+		return nil
 	}
 	mine := x.e.ranks.mine
 	for i := range x.params {
@@ -228,11 +259,13 @@ func (x *exchange) back(all bool) error {
 			continue
 		}
 		if p.shared { // what is not pending is zero there
-			p.gradientChanged()
-			x.e.clearGradient(p)
+			memory := unsafe.Slice((*float32)(x.e.memory(p, Gradient)), p.Size)
+			_ = y.all.spansOf(p, func(offset, n uint32) error {
+				clear(memory[offset : offset+n])
+				return nil
+			})
 		}
-		y.setPending(y.own)
-		if err := x.write(p, &mine); err != nil {
+		if err := x.write(p, &y.own, &mine); err != nil {
 			return err
 		}
 	}

@@ -109,8 +109,11 @@ func newEngineOf(t *testing.T, h how, seed float32) *rank {
 		x, err := cpu.New(1, max(h.processors, 1), 10)
 		require.NoError(t, err)
 		r.Engine = newEngine(x, 1)
+		if ranksAhead {
+			r.exec = early{x}
+		}
 	}
-	r.verify = true
+	r.verify = !ranksAhead
 	t.Cleanup(r.Close)
 	c, err := r.NewCollection(h.lambda)
 	require.NoError(t, err)

@@ -1,47 +1,39 @@
 package persist
 
 import (
-	"cmp"
-	"fmt"
 	"math"
 	"slices"
 
-	"libvpps/bridge"
 	"libvpps/persist/script"
 )
 
 // Steps of the group: what FB and Update do where several ranks train, and what ranks do that have no batch.
 
-// fbTogether is FB of a rank: a script for forward and backward, the exchange, a script for norm and update. It waits for
-// them, and whatever goes wrong before the exchange the others are told.
-func (h *Handle) fbTogether(g *Graph, w *bridge.Words, node uint32, came uint64) (stale float32, err error) {
-	e := h.e
+// readyTogether makes the ranks equal before a batch of FB, if this one has set something, or may have.
+func (e *Engine) readyTogether() error {
+	e.ranks.told = false
+	if !e.ranks.changed && !e.unplanned && !e.exposed() {
+		return nil
+	}
 	e.drain()
-	if _, err := e.synchronise(); err != nil {
-		return 0, err
-	}
-	exchanged := false
-	err = e.noneShared()
-	if err == nil {
-		err = g.call("fb", came, w, node, 0, func() error { return h.stepTogether(g, node, &exchanged) })
-	}
-	if err != nil && !exchanged {
-		err = e.failed(err)
-	}
-	if err != nil {
-		return 0, err
-	}
-	if h.count > 2 {
-		stale = h.losses[(h.count-3)%3]
-	}
-	return stale, e.pullAll()
+	_, err := e.synchronise()
+	return err
 }
 
-// stepTogether trains one batch.
-func (h *Handle) stepTogether(g *Graph, node uint32, exchanged *bool) error {
+// notTrained tells the others of an error of FB, unless they know.
+func (e *Engine) notTrained(err error) error {
+	if e.ranks == nil || e.ranks.told {
+		return err
+	}
+	e.drain()
+	return e.failed(err)
+}
+
+// stepTogether trains a batch whose changes are known only when its script is: no worker takes it.
+func (h *Handle) stepTogether(g *Graph, node uint32, r *script.Request) error {
 	e := h.e
-	r, err := h.request(g, node)
-	if err != nil {
+	e.drain()
+	if err := e.settle(0); err != nil {
 		return err
 	}
 	f, err := e.depart(h.trainer)
@@ -49,19 +41,15 @@ func (h *Handle) stepTogether(g *Graph, node uint32, exchanged *bool) error {
 		return err
 	}
 	defer e.land(f)
-	result, err := h.formGradients(g, &r, f)
+	result, err := h.formGradients(g, r, f)
 	if err != nil {
 		return e.undo(f, err)
 	}
 	if !finite(result[0]) {
 		return h.badLoss(g, node, f, result)
 	}
-	*exchanged = true
-	all, err := e.announce(h.trainer)
-	clipped := false
-	if err == nil {
-		clipped, err = e.applyTogether(h.trainer, all, false)
-	}
+	e.ranks.told = true
+	clipped, err := e.step(h.trainer)
 	if err != nil {
 		h.forget()
 		e.failures++
@@ -103,46 +91,44 @@ func (h *Handle) formGradients(g *Graph, r *script.Request, f *flight) (result [
 	return e.result(r.Result, f.launch)
 }
 
-// announce tells the others that this rank has a batch's gradients, of which part of which parameters.
-func (e *Engine) announce(t *Trainer) ([]notice, error) {
-	return e.ranks.tell(&notice{call: stepping, number: e.ranks.count, trainer: uint32(slices.Index(e.trainers, t)), options: t.options, gradients: t.gradientsOf()})
+// step sums and applies the gradients that are pending.
+func (e *Engine) step(t *Trainer) (clipped bool, err error) {
+	s := e.newStep(t)
+	s.notice.gradients = t.gradientsOf()
+	all, err := e.ranks.tell(&s.notice)
+	if err != nil {
+		return false, err
+	}
+	return e.applyTogether(s, all, false)
 }
 
-// applyTogether sums the gradients of a trainer's parameters over all ranks, which have told of them, and updates. A rank
-// that follows has no batch and keeps its own gradients. If it fails, parameters and gradients are as before it.
-func (e *Engine) applyTogether(t *Trainer, all []notice, follows bool) (clipped bool, err error) {
-	if err := sameTrainer(all); err != nil {
-		return false, err
+// applyTogether is the rest of a step, on the program's thread. A rank that follows has no batch and keeps its own
+// gradients. If it fails, parameters and gradients are as before it.
+func (e *Engine) applyTogether(s *step, all []notice, follows bool) (clipped bool, err error) {
+	e.batch++
+	var result [5]float32
+	x, err := s.prepare(&e.builder, all, e.batch)
+	if err == nil {
+		result, err = s.apply(x, e.batch)
+		e.exec.Failed(true)
 	}
-	x, err := e.unite(t, all)
 	if err != nil {
-		return false, err
+		return false, e.broke(err)
 	}
-	share, err := e.ranks.share(all)
-	if err != nil {
-		return false, err
+	for i := range x.params {
+		y := &x.params[i]
+		y.setPending(y.all)
 	}
-	if err := x.sum(share); err != nil {
-		return false, e.lostStep(err)
-	}
-	result, finite, err := t.applyPending()
-	if err != nil {
-		if e.dead == nil {
-			err = cmp.Or(x.back(true), err)
-		}
-		return false, e.lostStep(err)
-	}
-	if !finite {
-		if err := x.back(true); err != nil {
-			return false, e.lostStep(err)
-		}
-		return false, e.blameRanks(t, result[1])
-	}
-	if err := e.committed(t); err != nil {
+	if err := e.committed(s.trainer); err != nil {
 		return false, e.lostStep(err)
 	}
 	if err := x.back(follows); err != nil {
-		return false, e.lostStep(err)
+		return false, e.lostStep(e.broke(err))
+	}
+	for i := range x.params {
+		if y := &x.params[i]; follows || !y.Updated {
+			y.setPending(y.own)
+		}
 	}
 	return result[4] != 0, nil
 }
@@ -183,23 +169,6 @@ func (r *ranks) share(all []notice) (float32, error) {
 	return float32(float64(mine.number) / total), nil
 }
 
-// blameRanks is the error of sums whose norm is not finite: all ranks find out whose gradients are not.
-func (e *Engine) blameRanks(t *Trainer, norm float32) error {
-	words, err := e.ranks.comm.AllGather(appendText(nil, e.blamePending(t)))
-	if err != nil {
-		return wrong(ErrRank, "%v", err)
-	}
-	why := "each gradient of each rank is finite, but not the norm of their sums"
-	for rank, w := range words {
-		r := wordReader{rest: w}
-		if found := r.text(); found != "" {
-			why = fmt.Sprintf("rank %d: %s", rank, found)
-			break
-		}
-	}
-	return wrong(ErrNumeric, "the norm of the gradients of all ranks is not finite (%g): %s; no rank has applied the batch, parameters are as before it", norm, why)
-}
-
 // updateTogether is Update of a rank.
 func (t *Trainer) updateTogether() (clipped bool, err error) {
 	e := t.e
@@ -212,11 +181,7 @@ func (t *Trainer) updateTogether() (clipped bool, err error) {
 	if err != nil {
 		return false, e.failed(err)
 	}
-	all, err := e.announce(t)
-	if err != nil {
-		return false, err
-	}
-	if clipped, err = e.applyTogether(t, all, false); err != nil {
+	if clipped, err = e.step(t); err != nil {
 		return false, err
 	}
 	return clipped, e.pullAll()
@@ -233,6 +198,10 @@ func (e *Engine) Join() error {
 	if e.ranks == nil {
 		return nil
 	}
+	failed := e.settle(0) // a batch that has failed is told at the end: the others wait
+	if e.dead != nil {
+		return e.failed(failed)
+	}
 	if _, err := e.synchronise(); err != nil {
 		return err
 	}
@@ -241,7 +210,7 @@ func (e *Engine) Join() error {
 		if err == nil {
 			first := slices.IndexFunc(all, func(n notice) bool { return n.call != joining })
 			if first < 0 {
-				return nil
+				return failed
 			}
 			err = e.follow(all, first)
 		}
@@ -278,7 +247,7 @@ func (e *Engine) follow(all []notice, first int) error {
 	if err := e.ready(0); err != nil {
 		return e.lostStep(err)
 	}
-	if _, err := e.applyTogether(t, all, true); err != nil {
+	if _, err := e.applyTogether(e.newStep(t), all, true); err != nil {
 		return err
 	}
 	return e.pullAll()

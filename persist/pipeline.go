@@ -19,8 +19,10 @@ import (
 // job is a batch on its way to the device.
 type job struct {
 	request script.Request
+	step    *step // of the group, nil: the engine trains alone
 	launch  uint32
-	before  *job // the one handed over before, which is launched first; nil once it is
+	before  *job       // the one handed over before, which is launched first; nil once it is
+	result  [5]float32 // of a step
 	done    chan struct{}
 	err     error
 }
@@ -100,8 +102,8 @@ func (e *Engine) enter() {
 	e.drain()
 }
 
-// hand gives a request to the workers.
-func (e *Engine) hand(r *script.Request) *job {
+// hand gives a request to the workers, and the step that follows it in a group.
+func (e *Engine) hand(r *script.Request, s *step) *job {
 	if e.pipe.all == nil {
 		e.pipe.start(e)
 	}
@@ -109,7 +111,7 @@ func (e *Engine) hand(r *script.Request) *job {
 	r.Params = append([]script.Param(nil), e.paramViews()...)
 	e.batch++
 	r.Space = e.exec.Space(e.batch)
-	j := &job{request: *r, launch: e.batch, before: e.pipe.last, done: make(chan struct{})}
+	j := &job{request: *r, step: s, launch: e.batch, before: e.pipe.last, done: make(chan struct{})}
 	e.pipe.last = j
 	e.pipe.take().jobs <- j
 	return j
@@ -121,8 +123,8 @@ func (e *Engine) work(w *worker) {
 	var builder script.Builder
 	awake := false
 	for j := w.next(awake); j != nil; j = w.next(awake) {
-		awake = !j.request.Plan.CPU // a CPU's virtual processors need its cores
-		j.err = e.launchJob(&builder, j, w.track)
+		awake = !j.request.Plan.CPU && runtime.GOMAXPROCS(0) >= script.ManyProcessors // a CPU's virtual processors need its cores
+		j.err = e.launchJob(&builder, j, w.track, awake)
 		e.pipe.release(w)
 		close(j.done)
 	}
@@ -134,15 +136,8 @@ const patience = 500 * time.Microsecond
 
 // next is the next job, nil: there are no more. Who looks for it does not leave the core.
 func (w *worker) next(awake bool) *job {
-	if awake && runtime.GOMAXPROCS(0) >= script.ManyProcessors {
-		for since, looks := time.Now(), 1; looks&0xff != 0 || time.Since(since) < patience; looks++ {
-			select {
-			case j := <-w.jobs:
-				return j
-			default:
-			}
-			script.Pause()
-		}
+	if awake {
+		attentive(func() bool { return len(w.jobs) > 0 })
 	}
 	return <-w.jobs
 }
@@ -150,10 +145,13 @@ func (w *worker) next(awake bool) *job {
 // noResult is what a launch that is skipped leaves.
 var noResult = [5]float32{math.Float32frombits(isa.Sentinel)}
 
-func (e *Engine) launchJob(builder *script.Builder, j *job, track int) (err error) {
+func (e *Engine) launchJob(builder *script.Builder, j *job, track int, awake bool) (err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			err = Panicked(x, debug.Stack())
+			if j.step != nil {
+				j.step.fail(err)
+			}
 		}
 	}()
 	t := now()
@@ -161,28 +159,76 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int) (err erro
 	e.span(track, "script", j.launch, t)
 	t = now() - t
 	if b := j.before; b != nil {
-		<-b.done
+		b.await(awake)
 		j.before = nil
 		if b.err != nil && b.launch+1 == j.launch {
-			return b.err
+			return j.skipped(b)
 		}
 	}
-	if err != nil {
-		return err
-	}
 	e.stats.ScheduleNS += t
+	if s := j.step; s != nil {
+		s.track = track
+		j.result, err = s.run(builder, built, &j.request, j.launch, err)
+		return err
+	}
+	if err == nil {
+		err = e.makeRoom(built, &j.request)
+	}
+	if err == nil {
+		err = e.launch(built, j.launch, track)
+	}
+	return err
+}
+
+// await waits until the batch is launched, or trained by the group. Who is awake does not leave the core at first.
+func (j *job) await(awake bool) {
+	if awake {
+		attentive(func() bool {
+			select {
+			case <-j.done:
+				return true
+			default:
+				return false
+			}
+		})
+	}
+	<-j.done
+}
+
+// attentive looks for something until it is there or the patience is over.
+func attentive(there func() bool) {
+	for since, looks := time.Now(), 1; !there() && (looks&0xff != 0 || time.Since(since) < patience); looks++ {
+		script.Pause()
+	}
+}
+
+// skipped is the error of a batch behind one that failed. The others of a group are told.
+func (j *job) skipped(failed *job) error {
+	if j.step != nil {
+		j.step.e.tellFailure(wrong(ErrRank, "it has left out a batch, the next after one that failed"))
+	}
+	return failed.err
+}
+
+// makeRoom sees to the memory that a script needs, and to that of its result.
+func (e *Engine) makeRoom(built *script.Built, r *script.Request) error {
+	if err := e.grow(isa.SegAct, uint64(r.Base)+uint64(built.Used), "activations"); err != nil {
+		return err
+	}
+	if r.Result == script.NoOffset {
+		return nil
+	}
+	return e.exec.Write(isa.SegResult, uint64(r.Result), noResult[:])
+}
+
+// launch starts a script.
+func (e *Engine) launch(built *script.Built, batch uint32, track int) error {
 	e.stats.Script = uint64(len(built.Script.Words))
-	if err := e.grow(isa.SegAct, uint64(j.request.Base)+uint64(built.Used), "activations"); err != nil {
-		return err
-	}
-	if err := e.exec.Write(isa.SegResult, uint64(j.request.Result), noResult[:]); err != nil {
-		return err
-	}
 	e.last = built.Script
-	t = now()
-	err = e.exec.Launch(&built.Script, j.launch)
-	e.span(track, "launch", j.launch, t)
-	e.traceExecution(j.launch, t)
+	t := now()
+	err := e.exec.Launch(&built.Script, batch)
+	e.span(track, "launch", batch, t)
+	e.traceExecution(batch, t)
 	e.stats.ExecuteNS += now() - t
 	e.stats.Launches++
 	return err

@@ -30,8 +30,8 @@ func newAhead(t *testing.T) (*model, *Handle) {
 	return m, h
 }
 
-// step runs one batch of product over a new graph.
-func step(m *model, h *Handle) error {
+// trainBatch runs one batch of product over a new graph.
+func trainBatch(m *model, h *Handle) error {
 	g := m.NewGraph()
 	defer g.Close()
 	_, err := h.FB(g, product(1, 1), 3)
@@ -48,7 +48,7 @@ func weights(t *testing.T, m *model) []float32 {
 func TestBatchesThroughTheWorkerTrain(t *testing.T) {
 	m, h := newAhead(t)
 	for range 5 {
-		require.NoError(t, step(m, h))
+		require.NoError(t, trainBatch(m, h))
 	}
 	require.NotNil(t, m.pipe.all)
 	loss, err := h.SyncLatestLoss()
@@ -61,17 +61,17 @@ func TestBatchesThroughTheWorkerTrain(t *testing.T) {
 // before it, and training goes on.
 func TestABatchWithoutMemoryChangesNothingAndIsForgotten(t *testing.T) {
 	m, h := newAhead(t)
-	require.NoError(t, step(m, h))
+	require.NoError(t, trainBatch(m, h))
 	m.drain()
 	m.exec.full = true
-	require.NoError(t, step(m, h))
+	require.NoError(t, trainBatch(m, h))
 	_, err := h.SyncLatestLoss()
 	require.ErrorIs(t, err, ErrMemory)
 	require.ErrorContains(t, err, "batch 2")
 	m.exec.full = false
 	require.InDeltaSlice(t, []float32{0.9, 1.9}, weights(t, m), 1e-5)
 	for range 2 {
-		require.NoError(t, step(m, h))
+		require.NoError(t, trainBatch(m, h))
 	}
 	_, err = h.SyncLatestLoss()
 	require.NoError(t, err)
@@ -85,7 +85,7 @@ func TestABadIndexIsTheCallsErrorThroughTheWorker(t *testing.T) {
 	bad := words(true, []uint32{9}, op(ops.Lookup, dim2, paramTable, 0), op(ops.SumElements, dim1, 0))
 	_, err := h.FB(g, bad, 1)
 	require.ErrorContains(t, err, "row 9 of 4")
-	require.NoError(t, step(m, h))
+	require.NoError(t, trainBatch(m, h))
 	_, err = h.SyncLatestLoss()
 	require.NoError(t, err)
 }
@@ -104,7 +104,7 @@ func TestAClearedGraphsBatchGoesOn(t *testing.T) {
 	require.InDelta(t, 3-3*0.2, loss, 1e-5)
 	g.Close()
 	g.Close()
-	require.NoError(t, step(m, h))
+	require.NoError(t, trainBatch(m, h))
 	require.LessOrEqual(t, len(m.recordings), inFlight+2)
 }
 

@@ -8,7 +8,7 @@ func (e *Engine) beginTrial() { e.trial = e.exec.Trial() }
 
 // measured takes the time of a batch of fb.
 func (e *Engine) measured(f *flight) {
-	if e.trial != nil && f.nodes > 0 {
+	if e.trial != nil && e.ranks == nil && f.nodes > 0 {
 		e.trial.Add(f.plan, int(f.nodes), e.exec.BatchUS(f.launch))
 	}
 }

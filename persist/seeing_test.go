@@ -159,10 +159,10 @@ func TestASilentEngineTakesNoTimes(t *testing.T) {
 	log.Set(log.Off, nil)
 	m := newModel(t, 0)
 	h := m.handle()
-	require.NoError(t, step(m, h))
+	require.NoError(t, trainBatch(m, h))
 	require.Zero(t, m.slow.calls)
 	listen(t, log.Info)
-	require.NoError(t, step(m, h))
+	require.NoError(t, trainBatch(m, h))
 	require.Equal(t, 1, m.slow.calls)
 }
 

@@ -252,7 +252,7 @@ func TestWhatTheDriverRefusesChangesNothing(t *testing.T) {
 			t.Run(c.name+" "+f.method, func(t *testing.T) {
 				m, g := onGPU(t)
 				h := m.handle()
-				require.NoError(t, step(m, h))
+				require.NoError(t, trainBatch(m, h))
 				_, err := h.SyncLatestLoss()
 				require.NoError(t, err)
 				before := m.read(paramW, Values)
@@ -262,7 +262,7 @@ func TestWhatTheDriverRefusesChangesNothing(t *testing.T) {
 				require.ErrorIs(t, err, f.kind)
 				require.Equal(t, before, m.read(paramW, Values))
 				for range 3 {
-					require.NoError(t, step(m, h))
+					require.NoError(t, trainBatch(m, h))
 				}
 				_, err = h.SyncLatestLoss()
 				require.NoError(t, err)
@@ -284,7 +284,7 @@ func TestParametersOfALostDeviceReadAsOfTheLastSnapshot(t *testing.T) {
 			failing(g, method, 6, 1, standin.Lost)
 			var err error
 			for k := 0; err == nil && k < 100; k++ {
-				err = step(m, h)
+				err = trainBatch(m, h)
 				if err == nil && k%9 == 8 {
 					err = m.ReadParameter(paramTable, Values, 0, make([]float32, 8))
 				}
@@ -299,7 +299,7 @@ func TestParametersOfALostDeviceReadAsOfTheLastSnapshot(t *testing.T) {
 			require.Zero(t, after%4)
 
 			for name, call := range map[string]func() error{
-				"fb":       func() error { return step(m, h) },
+				"fb":       func() error { return trainBatch(m, h) },
 				"forward":  func() error { return m.graph.Forward(product(1, 1), 3, true) },
 				"value":    func() error { return m.graph.Value(product(1, 1), 3, make([]float32, 1)) },
 				"backward": func() error { return m.graph.Backward(product(1, 1), 3, false) },
@@ -339,7 +339,7 @@ func (m *model) readSome(id uint32, offset uint64, n int) []float32 {
 func TestWithoutASnapshotALostDeviceHasNoParameters(t *testing.T) {
 	m, g := onGPU(t)
 	h := m.handle()
-	require.NoError(t, step(m, h))
+	require.NoError(t, trainBatch(m, h))
 	failing(g, "Launch", 0, 1, standin.Lost)
 	err := m.graph.Forward(product(1, 1), 3, true)
 	require.ErrorIs(t, err, ErrDevice)
@@ -377,7 +377,7 @@ func TestAKernelThatCannotBeHadIsAnErrorOfTheHandle(t *testing.T) {
 			require.Equal(t, []float32{1, 2}, m.read(paramW, Values))
 			g.Fail(nil)
 			t.Setenv("VPPS_FAKE_FAIL", "")
-			require.NoError(t, step(m, m.handle()))
+			require.NoError(t, trainBatch(m, m.handle()))
 			require.InDelta(t, .9, m.read(paramW, Values)[0], 1e-5)
 			require.Equal(t, 1, g.Held().Modules, "what could not be used was unloaded")
 		})

@@ -135,7 +135,7 @@ func TestTheTimelineOfTheCPU(t *testing.T) {
 	require.NoError(t, m.measure(Options{}))
 	h := m.handle()
 	for range 3 {
-		require.NoError(t, step(m, h))
+		require.NoError(t, trainBatch(m, h))
 	}
 	require.NoError(t, m.FlushTimeline())
 	by := eventsOf(t, path)

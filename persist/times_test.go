@@ -67,7 +67,7 @@ func TestTimesOfTheDeviceAreMeasuredWhenAskedFor(t *testing.T) {
 		require.NoError(t, m.measure(Options{Times: asked}))
 		h := m.handle()
 		for range 5 {
-			require.NoError(t, step(m, h))
+			require.NoError(t, trainBatch(m, h))
 		}
 		times, err := m.Times()
 		require.NoError(t, err)

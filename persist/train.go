@@ -115,7 +115,7 @@ const inFlight = 2
 
 // unread is how many batches may be unread when fb returns: one more where losses are known before batches end.
 func (e *Engine) unread() int {
-	if e.exec.Traits().Foretells && e.asynchronous() && !e.exposed() {
+	if e.ranks == nil && e.exec.Traits().Foretells && e.asynchronous() && !e.exposed() {
 		return inFlight + 1
 	}
 	return inFlight
@@ -135,7 +135,9 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 		defer func() { e.slow.note(h.number, int(node)+1, now()-began, e.host.wait-before) }()
 	}
 	if e.ranks != nil {
-		return h.fbTogether(g, w, node, came)
+		if err := e.readyTogether(); err != nil {
+			return 0, err
+		}
 	}
 	if !e.asynchronous() || e.exposed() {
 		e.drain()
@@ -143,10 +145,12 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 		<-g.job.done
 	}
 	if err := e.noneShared(); err != nil {
-		return 0, err
+		return 0, e.notTrained(err)
 	}
-	if err := e.followTrial(); err != nil {
-		return 0, err
+	if e.ranks == nil {
+		if err := e.followTrial(); err != nil {
+			return 0, err
+		}
 	}
 	unread := e.unread()
 	err = g.call("fb", came, w, node, unread, func() error {
@@ -159,7 +163,7 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 		return h.foretell()
 	})
 	if err != nil {
-		return 0, err
+		return 0, e.notTrained(err)
 	}
 	if h.count > 2 {
 		stale = h.losses[(h.count-3)%3]
@@ -260,24 +264,27 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	if err != nil {
 		return err
 	}
+	kept := g.state.Done
+	ahead := e.asynchronous() && !e.exposed() && len(r.Keep) == 0 && kept == 0 && h.appliesAll() && e.aloneInGroup()
+	if !ahead && e.ranks != nil {
+		return h.stepTogether(g, node, &r)
+	}
 	f, err := e.depart(h.trainer)
 	if err != nil {
 		return err
 	}
-	r.Update = h.trainer.apply()
-	kept := g.state.Done
-	ahead := e.asynchronous() && !e.exposed() && len(r.Keep) == 0 && kept == 0 && h.appliesAll()
 	var built *script.Built
 	if ahead {
 		if err := script.CheckIndices(r.Graph, e.paramViews(), 0, r.Node); err != nil {
 			e.land(f)
 			return err
 		}
-		f.job = e.hand(&r)
+		f.job = h.handOver(&r)
 		g.job = f.job
 	} else {
 		e.drain()
 		f.job = nil
+		r.Update = h.trainer.apply()
 		if built, err = e.run(&r); err != nil {
 			defer e.land(f)
 			return e.undo(f, err)
@@ -303,6 +310,19 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 		e.params[id].fused = true
 	}
 	return e.committed(h.trainer)
+}
+
+// handOver gives a batch to the workers: its update is a part of its script, or of a step of the group.
+func (h *Handle) handOver(r *script.Request) *job {
+	e := h.e
+	if e.ranks == nil {
+		r.Update = h.trainer.apply()
+		return e.hand(r, nil)
+	}
+	e.ranks.told = true
+	s := e.newStep(h.trainer)
+	s.batch = h.number + 1
+	return e.hand(r, s)
 }
 
 // consume notes that a batch has used the graph up, but for the values of nodes evaluated before it and of those to keep.

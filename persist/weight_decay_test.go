@@ -14,7 +14,7 @@ func TestWeightDecayOfAMatrixThatIsUsedInTwoWaysInALargeGraph(t *testing.T) {
 	for _, chain := range []int{3, 1500} {
 		m := newModel(t, 0.5)
 		m.addMatrix()
-		require.NoError(t, step(m, m.handle())) // the factor is 0.5 from here on
+		require.NoError(t, trainBatch(m, m.handle())) // the factor is 0.5 from here on
 		values := m.read(paramM, Values)
 		w := words(true, bits(0.5, 0.25), op(ops.Input, dim2, 0), op(ops.Tanh, dim2, 0), op(ops.Parameter, 3, paramM),
 			op(ops.MatrixMultiply, dim3, 2, 1))

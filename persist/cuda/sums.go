@@ -42,10 +42,10 @@ func (e *Executor) provide(g *segment, n uint64) error {
 		return err
 	}
 	*g = segment{at, n}
-	return e.Clear(uint64(at), n)
+	return e.Fill(uint64(at), 0, n)
 }
 
-// Clear sets n floats to 0.
-func (e *Executor) Clear(at executor.Address, n uint64) error {
-	return e.dev.Memset32(gpu.Ptr(at), 0, int64(n))
+// Fill gives n floats these bits.
+func (e *Executor) Fill(at executor.Address, bits uint32, n uint64) error {
+	return e.dev.Memset32(gpu.Ptr(at), bits, int64(n))
 }

@@ -69,7 +69,7 @@ func TestRunsAreCopied(t *testing.T) {
 	require.NoError(t, e.Grow(isa.SegTGrad, n))
 	from, to := uint64(e.segments[isa.SegGrad].at), uint64(e.segments[isa.SegTGrad].at)
 	for _, c := range []struct{ runs, length int }{{1, n}, {fewRuns, 3}, {fewRuns + 1, 3}, {60, 1}, {16, 2*longestRun + 5}} {
-		require.NoError(t, e.Clear(to, n))
+		require.NoError(t, e.Fill(to, 0, n))
 		var there, more []executor.Run
 		for k := range c.runs { // in the other order
 			run := executor.Run{From: from + uint64(4*k*c.length), To: to + uint64(4*(c.runs-1-k)*c.length), N: uint64(c.length)}

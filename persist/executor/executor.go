@@ -86,8 +86,8 @@ type Summing interface {
 	SwapSums(s isa.Segment)
 	// Packed returns memory for n floats more, until it is called again.
 	Packed(n uint64) (Address, error)
-	// Clear sets n floats to 0, after all launches before it.
-	Clear(at Address, n uint64) error
+	// Fill gives n floats these bits, after all launches before it.
+	Fill(at Address, bits uint32, n uint64) error
 	// Move copies runs of floats, after all launches before it. They do not overlap.
 	Move(list []Run) error
 }
