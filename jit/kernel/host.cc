@@ -107,6 +107,10 @@ private:
 
 const unsigned SPINS = 200, YIELDS = 2000; // before a waiting thread sleeps
 
+// A thread that sleeps looks again after some 70 us. What it sleeps longer than this it was not run:
+// the process was stopped, or others have the cores. That is no time that it waited for a processor.
+const double LONGEST_LOOK = 0.01;
+
 // Names what the thread's first unfinished processor waits for.
 void time_out(vpps_launch *run, uint32_t thread, uint32_t threads) {
   const Launch l = launch_of(run);
@@ -198,7 +202,7 @@ void vpps_cpu_give_up(vpps_launch *run, uint32_t code, uint32_t processor, uint3
 int vpps_cpu_run(vpps_launch *run, uint32_t thread, uint32_t threads) {
   FlushDenormals mode;
   Pass pass = variant().pass;
-  double since = 0;
+  double looked = 0, waited = 0;
   for (unsigned idle = 0;;) {
     bool moved = false;
     if (pass(run, thread, threads, &moved) == 0)
@@ -215,15 +219,20 @@ int vpps_cpu_run(vpps_launch *run, uint32_t thread, uint32_t threads) {
       relax();
       continue;
     }
-    if (idle == SPINS)
-      since = now();
     if (idle < SPINS + YIELDS) {
       sched_yield();
       continue;
     }
+    if (idle == SPINS + YIELDS) {
+      looked = now();
+      waited = 0;
+    }
     timespec nap = {0, 20000};
     nanosleep(&nap, 0);
-    if (now() - since > run->wait_seconds) {
+    const double last = looked;
+    looked = now();
+    waited += looked - last < LONGEST_LOOK ? looked - last : LONGEST_LOOK;
+    if (waited > run->wait_seconds) {
       time_out(run, thread, threads);
       return (int)__atomic_load_n(&run->stopped[STOP_CODE], __ATOMIC_RELAXED);
     }

@@ -1,0 +1,62 @@
+package cpu
+
+import (
+	"bytes"
+	"math"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"libvpps/persist/isa"
+	"libvpps/persist/plan"
+)
+
+// The time in which a process is stopped - by Ctrl-Z, a debugger, whoever moves its virtual machine - is no time that a
+// processor waits: nobody could have written what it waits for.
+func TestAStoppedProcessDoesNotWait(t *testing.T) {
+	const child, limit = "VPPS_TEST_STOPPED", 0.5
+	if os.Getenv(child) != "" {
+		stopWhileWaiting(t, limit)
+		return
+	}
+	c := exec.Command(os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v")
+	c.Env = append(os.Environ(), child+"=1")
+	var out bytes.Buffer
+	c.Stdout, c.Stderr = &out, &out
+	require.NoError(t, c.Start())
+	var status syscall.WaitStatus
+	_, err := syscall.Wait4(c.Process.Pid, &status, syscall.WUNTRACED, nil)
+	for err == syscall.EINTR {
+		_, err = syscall.Wait4(c.Process.Pid, &status, syscall.WUNTRACED, nil)
+	}
+	require.NoError(t, err)
+	require.True(t, status.Stopped(), "the child did not stop: status %d", status)
+	time.Sleep(time.Duration(2 * limit * float64(time.Second)))
+	require.NoError(t, c.Process.Signal(syscall.SIGCONT))
+	require.NoError(t, c.Wait(), &out)
+}
+
+// stopWhileWaiting has a processor wait for a word, which is written a moment after the process goes on.
+func stopWhileWaiting(t *testing.T, limit float64) {
+	e, err := New(1, 1, limit)
+	require.NoError(t, err)
+	defer e.Close()
+	p, err := plan.Sliced(nil, 1)
+	require.NoError(t, err)
+	require.NoError(t, e.SetPlan(p))
+	require.NoError(t, e.Grow(isa.SegAct, 4))
+	require.NoError(t, e.Write(isa.SegAct, 0, []float32{math.Float32frombits(isa.Sentinel)}))
+	a := isa.NewAssembler(1, 1)
+	a.Do(0, isa.Poll, 0, 0, []uint32{uint32(isa.SegAct), 1}, []uint32{0}, nil)
+	go func() {
+		time.Sleep(100 * time.Millisecond) // the processor waits meanwhile
+		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		time.Sleep(50 * time.Millisecond)
+		e.Write(isa.SegAct, 0, []float32{1})
+	}()
+	require.NoError(t, e.Launch(a.Script(), 1))
+}
