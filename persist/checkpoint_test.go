@@ -82,18 +82,23 @@ func (r *run) load(file string) error {
 	return c.Load(r.Engine, &r.contents)
 }
 
-// state is all that a checkpoint holds, as one text; two that are equal go on alike.
 func (r *run) state() string {
 	r.Helper()
-	_, err := r.Factor(0) // waits
-	require.NoError(r, err)
-	collections, err := r.checkContents(&r.contents)
-	require.NoError(r, err)
+	return stateOf(r, r.Engine, &r.contents)
+}
+
+// stateOf is all that a checkpoint holds, as one text; two that are equal go on alike.
+func stateOf(t testing.TB, e *Engine, c *Contents) string {
+	t.Helper()
+	_, err := e.Factor(0) // waits
+	require.NoError(t, err)
+	collections, err := e.checkContents(c)
+	require.NoError(t, err)
 	var text bytes.Buffer
 	w := newSectionWriter(&text)
-	r.writeSections(w, &r.contents, collections)
+	e.writeSections(w, c, collections)
 	_, err = w.header()
-	require.NoError(r, err)
+	require.NoError(t, err)
 	return text.String()
 }
 

@@ -477,6 +477,9 @@ func (r *recorder) randomDim() bridge.Dim {
 
 // data appends input words and returns their offset.
 func (r *recorder) data(words ...uint32) uint32 {
+	if len(words) == 0 { // then the offset is anything
+		return r.rng.Uint32()
+	}
 	w := &r.graph.Words
 	at := uint32(len(w.Inputs))
 	w.Inputs = append(w.Inputs, words...)
