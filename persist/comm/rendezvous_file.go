@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -78,6 +80,9 @@ func rollOfFiles(file string, own caller) (*roll, error) {
 }
 
 func askByFile(file string, own caller, deadline time.Time, patience time.Duration) (answer, error) {
+	if err := replaceable(file); err != nil {
+		return answer{}, err
+	}
 	mine := nameOf(file, own.Rank)
 	for ; ; time.Sleep(pause) {
 		var a answer
@@ -104,8 +109,19 @@ func askByFile(file string, own caller, deadline time.Time, patience time.Durati
 	}
 }
 
+// replaceable is an error if something else than a file has the name: a pipe, a device, a folder.
+func replaceable(file string) error {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return &kindError{ErrUnavailable, fmt.Sprintf("VPPS_COMM_FILE: %s is no regular file: name one that need not exist", file)}
+	}
+	return nil
+}
+
 // write puts a message in place of a file, whole.
 func write(file string, message any) error {
+	if err := replaceable(file); err != nil {
+		return err
+	}
 	text, err := json.Marshal(message)
 	if err != nil {
 		return err
@@ -125,15 +141,21 @@ func write(file string, message any) error {
 	return nil
 }
 
+// load reads a message. It waits for nobody, as opening a pipe would.
 func load(file string, message any) error {
-	info, err := os.Stat(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
-	if info.Size() > mostMessage {
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() || info.Size() > mostMessage {
 		return fs.ErrInvalid
 	}
-	text, err := os.ReadFile(file)
+	text, err := io.ReadAll(io.LimitReader(f, mostMessage))
 	if err != nil {
 		return err
 	}

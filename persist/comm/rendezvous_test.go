@@ -3,10 +3,12 @@ package comm
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -246,4 +248,30 @@ func TestFilesOfAnEarlierStart(t *testing.T) {
 	require.ErrorContains(t, errors.Join(errs...), "is in use by another start")
 	_, err = all[0].meetFile(filepath.Join(t.TempDir(), "none", "ranks"), "", theID, time.Minute)
 	require.ErrorContains(t, err, "VPPS_COMM_FILE")
+}
+
+// A pipe would have a rank wait for who writes to it, and a device would be replaced by a file.
+func TestRanksMeetByRegularFilesOnly(t *testing.T) {
+	all := launches(t, 2)
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	for _, file := range []string{pipe, t.TempDir()} {
+		over := make(chan []error, 1)
+		go func() {
+			_, errs := meetAll(all, func(l Launch) (answer, error) { return l.meetFile(file, "", theID, 100*time.Millisecond) })
+			over <- errs
+		}()
+		select {
+		case errs := <-over:
+			for _, err := range errs {
+				require.ErrorIs(t, err, ErrUnavailable, file)
+				require.ErrorContains(t, err, "VPPS_COMM_FILE: "+file+" is no regular file")
+			}
+		case <-time.After(10 * time.Second):
+			t.Fatalf("ranks wait at %s for ever", file)
+		}
+	}
+	info, err := os.Lstat(pipe)
+	require.NoError(t, err)
+	require.Equal(t, fs.ModeNamedPipe, info.Mode().Type(), "the pipe is there")
 }
