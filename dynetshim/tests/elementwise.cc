@@ -139,6 +139,27 @@ TEST(several_arguments_of_several_shapes) {
   CHECK(f({x, s, x}).dim() == x.dim());
 }
 
+// {2} and {2,1} are one shape.
+TEST(shapes_with_axes_of_1_at_the_end) {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({2, 1}, ParameterInitFromVector({1.75f, 2.5f}));
+  ComputationGraph cg;
+  Expression x = parameter(cg, p), s = input(cg, {1, 1}, {2.25f});
+  Expression batch = input(cg, Dim({2}, 2), {1, 2, 3, 4});
+  Expression loss = input(cg, 0.f);
+  for (const char *formula : {"x+y", "x-y", "x*y", "x/y", "pow(x, y)", "min(x, y)", "max(x, y)"}) {
+    const elementwise f("f", formula);
+    for (const auto &xy : {std::make_pair(x, batch), std::make_pair(s, batch)}) {
+      Expression one = reshape(xy.first, {xy.first.dim()[0]}), zero = one * 0.f + batch * 0.f;
+      Expression ab = f(xy.first, batch), ba = f(batch, xy.first);
+      CHECK(near(as_vector(ab.value()), as_vector(f(one + zero, batch).value())));
+      CHECK(near(as_vector(ba.value()), as_vector(f(batch, one + zero).value())));
+      loss = loss + sum_batches(sum_elems(ab)) + sum_batches(sum_elems(ba));
+    }
+  }
+  CHECK(check_grad(m, loss, 0));
+}
+
 TEST(a_formula_trains) {
   ParameterCollection m;
   Parameter w = m.add_parameters({1, 3}, ParameterInitConst(.1f));
@@ -180,6 +201,7 @@ TEST(formulas_with_faults) {
   fails("x + z", "it uses z, but not y");
   fails("x + .", "column 5 of \"x + .\": this is not a number");
   fails("\xff", "column 1");
+  THROWS(std::invalid_argument, "column 2 of", elementwise("f", std::string("x\0+", 3)));
   fails((std::string(100000, '(') + "x").c_str(), "nested more than 200 times");
   fails((std::string(100000, '-') + "x").c_str(), "nested more than 200 times");
 }
@@ -196,6 +218,10 @@ TEST(calls_with_faults) {
   THROWS(std::invalid_argument, "takes 2 arguments, not 0", two(std::vector<Expression>()));
   THROWS(std::invalid_argument, "elementwise two: the shapes {3} and {2} do not fit", two(x, y));
   THROWS(std::invalid_argument, "the shapes {3X2} and {3X3} do not fit", two(a, b));
+  THROWS(std::invalid_argument, "elementwise one: argument 1 is an empty Expression",
+         one(Expression()));
+  THROWS(std::invalid_argument, "elementwise two: argument 2 is an empty Expression",
+         two(x, Expression()));
   EQUAL(cg.nodes.size(), nodes);
 }
 

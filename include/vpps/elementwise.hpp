@@ -9,9 +9,11 @@
 #include <dynet/dynet.h>
 #include <dynet/expr.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -70,9 +72,17 @@ inline expression power_of(const expression &x, float c) {
   return dynet::pow(x, dynet::constant(*x.pg, {1}, c));
 }
 
-// x in the shape of a result of both.
+// x in the shape of a result of both: also with as many axes, of which the last may be 1.
 inline expression widened(const expression &x, const expression &y) {
-  return covers(x, y) ? x : x + filled(y, 0);
+  const expression wide = covers(x, y) ? x : x + filled(y, 0);
+  dynet::Dim d = wide.dim();
+  const unsigned axes = std::max(x.dim().nd, y.dim().nd);
+  if (d.nd == axes)
+    return wide;
+  d.resize(axes);
+  for (unsigned i = wide.dim().nd; i < axes; ++i)
+    d.set(i, 1);
+  return dynet::reshape(wide, d);
 }
 
 #define VPPS_ONE(f) [](list &s, const list &, float) { s.back() = dynet::f(s.back()); }
@@ -158,7 +168,7 @@ public:
 
   void parse() {
     sum();
-    if (peek() != 0)
+    if (peek() != 0 || at_ < text_.size())
       fail(at_, std::string("an operator is missing before '") + peek() + "'");
     if (used == 0)
       fail(0, "it has no argument: the first is x");
@@ -361,6 +371,10 @@ private:
       throw std::invalid_argument("elementwise " + name_ + " takes " + std::to_string(arguments_) +
                                   (arguments_ == 1 ? " argument, not " : " arguments, not ") +
                                   std::to_string(xs.size()));
+    for (size_t k = 0; k < xs.size(); ++k)
+      if (!xs[k].pg)
+        throw std::invalid_argument("elementwise " + name_ + ": argument " + std::to_string(k + 1) +
+                                    " is an empty Expression: it was never given a value");
     for (size_t k = 1; k < xs.size(); ++k)
       for (size_t j = 0; j < k; ++j)
         check(xs[j].dim(), xs[k].dim());

@@ -22,6 +22,7 @@
 
 #include <exception>
 #include <memory>
+#include <type_traits>
 
 #include "vpps.h"
 #include <vpps/bundled.hpp>
@@ -45,8 +46,11 @@ inline float global_loss(const handle &hndl) {
   dynet::check(vpps_global_loss(hndl.get(), &loss));
   return loss;
 }
-/// Gives all ranks the bytes of rank from's value. All ranks call it.
+/// Gives all ranks the bytes of rank from's value. All ranks call it. What holds pointers does not
+/// compile: call it for each element of a container.
 template <class T> void broadcast(T &value, unsigned from = 0) {
+  static_assert(std::is_trivially_copyable<T>::value && !std::is_pointer<T>::value,
+                "vpps::broadcast gives the bytes of a value, not what its pointers point to");
   const std::shared_ptr<dynet::Engine> &e = dynet::engine("vpps::broadcast");
   if (e->ranks > 1)
     dynet::check(vpps_comm_broadcast(e->comm, &value, sizeof value, from));
