@@ -107,8 +107,9 @@ private:
 
 const unsigned SPINS = 200, YIELDS = 2000; // before a waiting thread sleeps
 
-// A thread that sleeps looks again after some 70 us. What it sleeps longer than this it was not run:
-// the process was stopped, or others have the cores. That is no time that it waited for a processor.
+// A thread that sleeps looks again after some 70 us. What it sleeps longer than this it was not
+// run: the process was stopped, or others have the cores. That is no time that it waited for a
+// processor.
 const double LONGEST_LOOK = 0.01;
 
 // Names what the thread's first unfinished processor waits for.
