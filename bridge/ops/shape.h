@@ -361,7 +361,7 @@ static inline const char *vpps_dim_contract(const vpps_dim *const *x, uint32_t n
 
 /* How many windows of k elements, s apart, there are along an axis of n. */
 static inline uint32_t vpps_windows(uint32_t n, uint32_t k, uint32_t s, uint32_t valid) {
-  return valid ? (n - k + s) / s : (n - 1) / s + 1;
+  return (valid ? n - k : n - 1) / s + 1;
 }
 
 /* The first two axes of what windows of kh x kw elements over x make. */

@@ -177,9 +177,13 @@ func nGramProposal(r *recorder) proposal {
 // windowed chooses windows over an image: their size, distance, whether they stay inside, and what they make of it.
 func (r *recorder) windowed(d bridge.Dim) (k, s [2]int, valid int, out [2]int) {
 	valid = r.rng.IntN(2)
+	size, distance := 3, 2
+	if r.rng.IntN(6) == 0 { // also larger than the image, and of more elements than are compared one after the other
+		size, distance = 9, 5
+	}
 	for i := range 2 {
 		n := d.Axis(i)
-		k[i], s[i] = 1+r.rng.IntN(3), 1+r.rng.IntN(2)
+		k[i], s[i] = 1+r.rng.IntN(size), 1+r.rng.IntN(distance)
 		if valid == 1 {
 			k[i] = min(k[i], n)
 			for at := 0; at+k[i] <= n; at += s[i] {
@@ -195,7 +199,11 @@ func (r *recorder) windowed(d bridge.Dim) (k, s [2]int, valid int, out [2]int) {
 }
 
 func (r *recorder) image() (uint32, bridge.Dim) {
-	return r.some(makeDim(r.oneOrSome(), 1+r.rng.IntN(4), 1+r.rng.IntN(4), 1+r.rng.IntN(2)), func(d *bridge.Dim) bool { return d.Nd == 2 || d.Nd == 3 })
+	most := 4
+	if r.rng.IntN(8) == 0 {
+		most = 12
+	}
+	return r.some(makeDim(r.oneOrSome(), 1+r.rng.IntN(most), 1+r.rng.IntN(most), 1+r.rng.IntN(2)), func(d *bridge.Dim) bool { return d.Nd == 2 || d.Nd == 3 })
 }
 
 func conv2DProposal(r *recorder) proposal {
