@@ -27,3 +27,17 @@ func TestNodesLikeTheLastAreStillChecked(t *testing.T) {
 		}
 	}
 }
+
+// A stride may be anything from 1 on: beyond the argument's end there is one window.
+func TestStridesBeyondTheArgument(t *testing.T) {
+	type dim struct{ Nd, Bd, D0, D1, D2, D3, D4, D5, D6 uint32 }
+	dims := []dim{{Nd: 2, Bd: 1, D0: 5, D1: 5}, {Nd: 2, Bd: 1, D0: 1, D1: 1}}
+	for _, valid := range []uint32{0, 1} {
+		for _, stride := range []uint32{5, 1 << 31, 0xffffffff} {
+			words := []uint32{uint32(Input), 0, uint32(MaxPooling2D) | 1<<8, 0, 3, 3, stride, stride, valid}
+			if bad, reason := CheckDims(words, 0, 2, dims, make([]uint32, 2)); bad >= 0 {
+				t.Errorf("stride %d, valid %d: node %d: %s", stride, valid, bad, reason)
+			}
+		}
+	}
+}
