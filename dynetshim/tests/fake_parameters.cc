@@ -1,5 +1,7 @@
 // Parameters without a device: names, initial distributions, host copies, the text
 // format; and dims, dictionaries, tensors and flags.
+#include <vpps/vpps.hpp>
+
 #include "fake_engine.h"
 
 #include "check.h"
@@ -387,6 +389,10 @@ TEST(ranks_draw_the_same_numbers_but_those_of_graphs) {
   state.rank = 0, state.ranks = 1;
   initialize(params); // alone
   EQUAL(state.seed, 3u);
+  int mine = 5;
+  vpps::broadcast(mine);
+  EQUAL(mine, 5);
+  THROWS(std::invalid_argument, "a broadcast from rank 1 of 1", vpps::broadcast(mine, 1));
 }
 
 int main(int argc, char **argv) {

@@ -22,6 +22,8 @@
 
 #include <exception>
 #include <memory>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include "vpps.h"
@@ -46,12 +48,16 @@ inline float global_loss(const handle &hndl) {
   dynet::check(vpps_global_loss(hndl.get(), &loss));
   return loss;
 }
-/// Gives all ranks the bytes of rank from's value. All ranks call it. What holds pointers does not
-/// compile: call it for each element of a container.
+/// Gives all ranks the bytes of rank from's value. All ranks call it. A rank that is not there is
+/// std::invalid_argument. What holds pointers does not compile: call it for each element of a
+/// container.
 template <class T> void broadcast(T &value, unsigned from = 0) {
   static_assert(std::is_trivially_copyable<T>::value && !std::is_pointer<T>::value,
                 "vpps::broadcast gives the bytes of a value, not what its pointers point to");
   const std::shared_ptr<dynet::Engine> &e = dynet::engine("vpps::broadcast");
+  if (from >= e->ranks)
+    throw std::invalid_argument("a broadcast from rank " + std::to_string(from) + " of " +
+                                std::to_string(e->ranks));
   if (e->ranks > 1)
     dynet::check(vpps_comm_broadcast(e->comm, &value, sizeof value, from));
 }
