@@ -42,6 +42,7 @@ type world struct {
 	trainers []*reference.Trainer
 	real     []*Trainer
 	handles  []*Handle
+	reversed bool // trainers take their parameters from the last to the first
 }
 
 func (w *world) ok(err error) {
@@ -55,8 +56,8 @@ func (w *world) ok(err error) {
 var worldKinds = []string{"cpu", "cpu", "cpu, plan of a GPU", "cpu, plan of a GPU", "stand-in"}
 
 // newWorld opens an engine of a random kind.
-func newWorld(t *testing.T, rng *rand.Rand, compiler gpu.Compiler) *world {
-	w := &world{T: t, rng: rng}
+func newWorld(t *testing.T, rng *rand.Rand, compiler gpu.Compiler, reversed bool) *world {
+	w := &world{T: t, rng: rng, reversed: reversed}
 	kind := worldKinds[rng.IntN(len(worldKinds))]
 	w.what = kind
 	switch kind {
@@ -166,6 +167,10 @@ func (w *world) fill() {
 
 // train makes a trainer of some parameters, and its handle.
 func (w *world) train(ids []uint32) {
+	if w.reversed {
+		ids = slices.Clone(ids)
+		slices.Reverse(ids)
+	}
 	rule := isa.Rule(w.rng.IntN(int(isa.EG))) // EG wants positive values
 	o := TrainerOptions{LearningRate: 1.0 / 128, Clipping: true, Threshold: []float32{0.0625, 1 << 20}[w.rng.IntN(2)], Rule: rule,
 		Momentum: 0.75, Rho: 0.875, Epsilon: 0.03125, Beta1: 0.75, Beta2: 0.875, Sparse: w.rng.IntN(2) == 0}
@@ -701,7 +706,7 @@ func TestRandomGraphs(t *testing.T) {
 		return fmt.Sprintf("%d executed graphs %v, at most %.2f of a bound", all, graphs, worstSeen)
 	}
 	rounds(t, 3*time.Second, figures, func(n uint64) {
-		w := newWorld(t, source(n), compiler)
+		w := newWorld(t, source(n), compiler, false)
 		defer w.engine.Close()
 		kind, _, _ := strings.Cut(w.what, ",")
 		graphs[kind] += w.sequences(200)

@@ -28,14 +28,14 @@ type turn struct {
 // program is the turns of a random program, and what makes the worlds in which it runs.
 type program struct {
 	*testing.T
-	world  func() *world
+	world  func(reversed bool) *world
 	turns  []turn
 	folder string
 }
 
 func newProgram(t *testing.T, n uint64, compiler gpu.Compiler, folder string) *program {
-	p := &program{T: t, folder: folder, world: func() *world { return newWorld(t, source(n), compiler) }}
-	w := p.world()
+	p := &program{T: t, folder: folder, world: func(reversed bool) *world { return newWorld(t, source(n), compiler, reversed) }}
+	w := p.world(false)
 	defer w.engine.Close()
 	rng := rand.New(rand.NewPCG(*tortureSeed^0x5a7e, n))
 	var pool []*reference.RandomGraph
@@ -72,7 +72,7 @@ func contentsOf(w *world) *Contents {
 // run makes the turns from one on: from the first, or from the checkpoint of another. It returns what each call told, behind
 // an empty text, and what is there in the end.
 func (p *program) run(from int, resumed bool) (told []string, state string, what string) {
-	w := p.world()
+	w := p.world(resumed) // a checkpoint has the order of a trainer's parameters, too
 	defer w.engine.Close()
 	c := contentsOf(w)
 	if resumed {
@@ -85,19 +85,17 @@ func (p *program) run(from int, resumed bool) (told []string, state string, what
 	for n := from; n < len(p.turns); n++ {
 		x := &p.turns[n]
 		if x.saves && !(resumed && n == from) {
-			told[len(told)-1] += w.settled()
-			w.ok(w.engine.SaveCheckpoint(p.file(n, resumed), c))
+			if err := w.engine.SaveCheckpoint(p.file(n, resumed), c); err != nil { // of a batch in flight
+				told[len(told)-1] += fmt.Sprint("; then ", err)
+				w.ok(w.engine.SaveCheckpoint(p.file(n, resumed), c))
+			}
 		}
 		told = append(told, w.call(x))
 	}
-	told[len(told)-1] += w.settled()
+	if _, err := w.engine.Factor(0); err != nil { // likewise
+		told[len(told)-1] += fmt.Sprint("; then ", err)
+	}
 	return told, stateOf(p, w.engine, c), w.what
-}
-
-// settled waits for all batches and tells what is wrong with one.
-func (w *world) settled() string {
-	_, err := w.engine.Factor(0)
-	return fmt.Sprint("; then ", err)
 }
 
 // call makes one call; losses may become whatever they like.
