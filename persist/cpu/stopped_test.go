@@ -18,7 +18,7 @@ import (
 // The time in which a process is stopped - by Ctrl-Z, a debugger, whoever moves its virtual machine - is no time that a
 // processor waits: nobody could have written what it waits for.
 func TestAStoppedProcessDoesNotWait(t *testing.T) {
-	const child, limit = "VPPS_TEST_STOPPED", 0.5
+	const child, limit = "VPPS_TEST_STOPPED", 2.0
 	if os.Getenv(child) != "" {
 		stopWhileWaiting(t, limit)
 		return
@@ -35,7 +35,7 @@ func TestAStoppedProcessDoesNotWait(t *testing.T) {
 	}
 	require.NoError(t, err)
 	require.True(t, status.Stopped(), "the child did not stop: status %d", status)
-	time.Sleep(time.Duration(2 * limit * float64(time.Second)))
+	time.Sleep(time.Duration(1.2 * limit * float64(time.Second)))
 	require.NoError(t, c.Process.Signal(syscall.SIGCONT))
 	require.NoError(t, c.Wait(), &out)
 }
@@ -53,9 +53,14 @@ func stopWhileWaiting(t *testing.T, limit float64) {
 	a := isa.NewAssembler(1, 1)
 	a.Do(0, isa.Poll, 0, 0, []uint32{uint32(isa.SegAct), 1}, []uint32{0}, nil)
 	go func() {
-		time.Sleep(100 * time.Millisecond) // the processor waits meanwhile
+		time.Sleep(700 * time.Millisecond) // the processor waits meanwhile
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
-		time.Sleep(50 * time.Millisecond)
+		for took := 0.0; took < limit; { // until it has been stopped
+			begin := time.Now()
+			time.Sleep(time.Millisecond)
+			took = time.Since(begin).Seconds()
+		}
+		time.Sleep(400 * time.Millisecond) // the processor looks meanwhile
 		e.Write(isa.SegAct, 0, []float32{1})
 	}()
 	require.NoError(t, e.Launch(a.Script(), 1))
