@@ -95,18 +95,16 @@
  *   optional: rows a warp, processors on an SM (1 or 2), the most copies of a matrix in registers
  *   that are left over, and SMs. A fixed plan whose kernel spills registers is refused; otherwise
  *   the next best plan is taken.
- * - `VPPS_PLAN=profile=1`: vpps_fb() runs its first batches under every plan that fits, and under
- *   one with slices (below), some batches each. The fastest plan stays. The choice is stored next
- *   to the kernels for these matrices, this device and this version. All plans compute the same
- *   sums, but round them differently.
+ * - `VPPS_PLAN=profile=1`: vpps_fb() runs its first batches under every plan that fits, some
+ *   batches each. The fastest plan stays. The choice is stored next to the kernels for these
+ *   matrices, this device and this version. All plans compute the same sums, but round them
+ *   differently.
  * - `VPPS_PLAN=registers=N,shared=N,partials=N`: bounds a thread's registers for weights, a
  *   processor's shared memory in KB, and the floats of a transposed product's partial results. A
  *   product beyond the last bound reads its matrix from memory.
  * - `VPPS_PLAN=library=N`: cuBLAS forms the gradient of a matrix beyond the registers if a batch
  *   has N or more products by it (256) and cuBLAS is there. The batch then takes two launches.
  *   0: never.
- * - `VPPS_PLAN=slices=1`: an experiment. Matrices with the same number of rows lie alike on groups
- *   of processors, where that fits.
  * - `VPPS_PLAN=columns=N,tensor=1`: experiments. Several processors share a row, each with N of its
  *   columns. Tensor cores form the products of blocks of 128 or 256 columns with an even number of
  *   rows a warp up to 8; each number is split in two.

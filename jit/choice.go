@@ -17,7 +17,6 @@ import (
 // Choice is the plan that was the fastest, and what was measured.
 type Choice struct {
 	RowsPerWarp, CTAs int
-	Slices            bool
 	Why               string
 }
 
@@ -38,7 +37,7 @@ func ChoiceKey(c gpu.Compiler, about string) string {
 func (c *Cache) Choice(key string) *Choice {
 	var x Choice
 	head, why, ok := strings.Cut(string(c.get(key+choiceSuffix)), "\n")
-	if n, err := fmt.Sscanf(head, "rpw=%d ctas=%d slices=%t", &x.RowsPerWarp, &x.CTAs, &x.Slices); !ok || err != nil || n != 3 {
+	if n, err := fmt.Sscanf(head, "rpw=%d ctas=%d", &x.RowsPerWarp, &x.CTAs); !ok || err != nil || n != 2 {
 		return nil
 	}
 	x.Why = why
@@ -47,5 +46,5 @@ func (c *Cache) Choice(key string) *Choice {
 
 // Choose keeps a choice.
 func (c *Cache) Choose(key string, x Choice) {
-	c.put(key+choiceSuffix, fmt.Appendf(nil, "rpw=%d ctas=%d slices=%t\n%s", x.RowsPerWarp, x.CTAs, x.Slices, x.Why))
+	c.put(key+choiceSuffix, fmt.Appendf(nil, "rpw=%d ctas=%d\n%s", x.RowsPerWarp, x.CTAs, x.Why))
 }

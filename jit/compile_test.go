@@ -120,34 +120,13 @@ func TestNoCandidateSpills(t *testing.T) {
 				if ctas > 1 && p.Outside() > 0 {
 					continue // not taken with two
 				}
-				t.Run(fmt.Sprintf("%s rpw %d ctas %d slices %v", name, p.RowsPerWarp, ctas, p.Slices != nil), func(t *testing.T) {
+				t.Run(fmt.Sprintf("%s rpw %d ctas %d", name, p.RowsPerWarp, ctas), func(t *testing.T) {
 					t.Parallel()
 					require.Zero(t, p.Outside())
 					keepsWeights(t, c, p, 90, Options{})
 				})
 			}
 		}
-	}
-}
-
-// So does a kernel with matrices in slices, which has a register array for each of them; of TD-RNN the one that the cost
-// model takes. RvNN's with all four matrices in slices of two rows a warp spills (8 bytes), and the next is taken.
-func TestKernelsInSlicesKeepWeightsInRegisters(t *testing.T) {
-	t.Parallel()
-	for _, x := range []struct {
-		name      string
-		rpw, used int
-	}{{"TD-RNN 512", 4, 128}, {"TD-RNN 512", 1, 48}, {"TD-RNN 512", 2, 96}, {"RvNN 512", 1, 64}} {
-		if os.Getenv("VPPS_TEST_KERNELS") != "all" && x.rpw != 4 {
-			continue
-		}
-		t.Run(fmt.Sprintf("%s rpw %d", x.name, x.rpw), func(t *testing.T) {
-			t.Parallel()
-			p, err := plan.InSlices(applications[x.name], h200, x.rpw)
-			require.NoError(t, err)
-			require.Equal(t, x.used, p.Used)
-			keepsWeights(t, compilerFor(t, 90), p, 90, Options{})
-		})
 	}
 }
 
@@ -188,28 +167,6 @@ func TestTheTableOfPartitionsFits(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 7*264, len(p.Partitions), "seven arrays, whose table has at most 2000 entries")
 	keepsWeights(t, compilerFor(t, 90), p, 90, Options{})
-}
-
-// The source of a plan in slices names the rows that its processors have, and is another one than that of the
-// plan of as many rows a warp.
-func TestASlicedPlanHasASourceOfItsOwn(t *testing.T) {
-	m := model([2]int{5, 64}, [2]int{64, 64}, [2]int{64, 64})
-	d := h200
-	d.Processors = 17
-	p, err := plan.InSlices(m, d, 1)
-	require.NoError(t, err)
-	have, err := Source(p, Options{})
-	require.NoError(t, err)
-	require.Contains(t, have, "float r1[2];")
-	require.Contains(t, have, "Partition residency[34] = {")
-	require.Contains(t, have, "{1,8,64,0,2,0,64,7,56,64,320u},{2,8,64,0,2,0,64,7,56,64,4416u},", "the last of the first group")
-	require.Contains(t, have, "{1,8,64,1,2,0,64,0,0,64,320u},{2,8,64,1,2,0,64,0,0,64,4416u},", "the first of the second")
-	require.Contains(t, have, "{0,5,64,0,1,0,64,0,0,5,0u},{-1,0,0,0,0,0,0,0,0,0,0u},\n};", "the classifier, on whoever is left over")
-	whole, err := plan.RoundRobin(m, d, 1)
-	require.NoError(t, err)
-	other, err := Source(whole, Options{})
-	require.NoError(t, err)
-	require.NotEqual(t, other, have)
 }
 
 // So must the kernel of a model whose matrices do not fit into the registers, with those of shared memory

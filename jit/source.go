@@ -24,7 +24,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h", "philox.h", "processor.h", "elementwise.h", "strided.h", "sum.h",
-	"rows.h", "random.h", "gemm.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "tensor_gpu.h", "matrix_gpu.h", "forming_gpu.h", "affine_gpu.h", "matrix_stream.h", "interpreter.h"}
+	"rows.h", "random.h", "gemm.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "tensor_gpu.h", "matrix_gpu.h", "forming_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -44,9 +44,6 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	if tensor(p) {
 		b.WriteString("#define VPPS_TENSOR 1\n")
 	}
-	if p.Slices != nil {
-		b.WriteString("#define VPPS_SLICES 1\n")
-	}
 	if p.Depth > 0 {
 		fmt.Fprintf(&b, "#define VPPS_DEPTH %d\n", p.Depth)
 	}
@@ -54,7 +51,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		b.WriteString("#define VPPS_PARTS 1\n")
 	}
 	for _, name := range headers {
-		if name == "matrix_stream.h" && p.Depth == 0 || name == "affine_gpu.h" && p.Slices == nil || name == "tensor_gpu.h" && !tensor(p) || name == "forming_gpu.h" && !p.SharesRows() {
+		if name == "matrix_stream.h" && p.Depth == 0 || name == "tensor_gpu.h" && !tensor(p) || name == "forming_gpu.h" && !p.SharesRows() {
 			continue
 		}
 		text, err := kernel.Sources.ReadFile(name)
@@ -77,11 +74,6 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	g.macro(&b, "VPPS_OUTER", g.outer)
 	if o.Check {
 		g.macro(&b, "VPPS_PLACE", g.place)
-	}
-	if p.Slices != nil {
-		g.macro(&b, "VPPS_ROWS_OF", g.rowsOf)
-		g.macro(&b, "VPPS_AFFINE", g.affine)
-		g.macro(&b, "VPPS_AFFINE_T", g.affineT)
 	}
 	text, err := kernel.Sources.ReadFile("entry.h")
 	if err != nil {
@@ -190,9 +182,6 @@ func productSizes(p *plan.Plan, cols int) (ring, items, many, bytes int) {
 	tensor := onTensorCores(p, cols)
 	vector, sums := 4*(32*iterations(cols)+padOf(tensor)), 4*2*(Threads/32*rowsOf(p)+padOf(tensor)/2)
 	ring, items = 8, 32
-	if p.Slices != nil { // of several matrices at once
-		ring = 16
-	}
 	for ring > 2 && ring*vector > room(p)/2 {
 		ring /= 2
 	}
@@ -242,16 +231,6 @@ func transposedStage(p *plan.Plan, arrays int) (items, bytes int) {
 	return stage(p, bytes, 4*tensorItems), bytes
 }
 
-// widthOf is how many columns of a gradient are formed at a time, divided by 32, and how many times that a processor
-// forms of one whose matrix has so many columns and copies.
-func widthOf(p *plan.Plan, cols, copies int) (width, each int) {
-	each = 1
-	if p.Slices != nil {
-		each = plan.GradientPieces(p.RowsPerWarp, cols, copies)
-	}
-	return (iterations(cols) + copies*each - 1) / (copies * each), each
-}
-
 // outerStage is transposedStage for an outer product of a width: its items take little work each, so that more of them
 // have to be on their way if they are short.
 func outerStage(p *plan.Plan, width int) (items, bytes int) {
@@ -284,7 +263,7 @@ func workBytes(p *plan.Plan) int {
 			sizes[cols]++
 		}
 	}
-	for _, t := range gradientPieces(p) {
+	for _, t := range gradientShares(p) {
 		items, bytes := outerStage(p, t.width)
 		most = max(most, items*bytes)
 	}
@@ -542,58 +521,6 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 	}
 }
 
-// widths lists the register arrays that matrices in slices are in, by their columns.
-func (g *generator) widths() (order []int, arrays map[int][]int) {
-	arrays = map[int][]int{}
-	for m, in := range g.p.Slices.In {
-		cols := g.p.Matrices[m].Cols
-		if in && arrays[cols] == nil {
-			order = append(order, cols)
-		}
-		for _, x := range g.p.Of(m) {
-			if in && !slices.Contains(arrays[cols], x.Slot) {
-				arrays[cols] = append(arrays[cols], x.Slot)
-			}
-		}
-	}
-	return order, arrays
-}
-
-func (g *generator) rowsOf(line func(string, ...any)) {
-	order, arrays := g.widths()
-	for _, cols := range order {
-		for _, s := range arrays[cols] {
-			line("if (COLS == %d && p%d.matrix == (int)matrix) use(r%d);", cols, s, s)
-		}
-	}
-}
-
-// eachWidth writes a call for each number of columns that matrices in slices have; the rows are the same in all arrays.
-func (g *generator) eachWidth(line func(string, ...any), call func(slot, cols int) string) {
-	order, arrays := g.widths()
-	for _, cols := range order {
-		var any []string
-		for _, s := range arrays[cols] {
-			any = append(any, fmt.Sprintf("p%d.matrix == (int)term_of(w, 0)", s))
-		}
-		line("if (%s) %s;", strings.Join(any, " || "), call(arrays[cols][0], cols))
-	}
-}
-
-func (g *generator) affine(line func(string, ...any)) {
-	g.eachWidth(line, func(s, cols int) string {
-		ring, items, _, _ := productSizes(g.p, cols)
-		return fmt.Sprintf("affine_rows<%d, %d, %d, %d>(*this, l, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, s)
-	})
-}
-
-func (g *generator) affineT(line func(string, ...any)) {
-	g.eachWidth(line, func(s, cols int) string {
-		items, _ := transposedStage(g.p, 1)
-		return fmt.Sprintf("affine_t_rows<%d, %d, %d>(*this, l, p, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, items, s)
-	})
-}
-
 func (g *generator) outer(line func(string, ...any)) {
 	if g.p.Depth > 0 {
 		line("const Residence &m = beyond[w[OUTER_MATRIX]];")
@@ -601,44 +528,39 @@ func (g *generator) outer(line func(string, ...any)) {
 		line("else {")
 		defer line("}")
 	}
-	pieces := gradientPieces(g.p)
-	if len(pieces) == 0 {
+	shares := gradientShares(g.p)
+	if len(shares) == 0 {
 		return
 	}
 	line("_Pragma(\"unroll 1\") for (u32 s = 0; s < %d; s++) {", len(g.slots))
 	line("const Partition &part = residency[blockIdx.x * %d + s];", len(g.slots))
 	line("if (part.matrix != (int)w[OUTER_MATRIX]) continue;")
-	for _, t := range pieces {
+	for _, t := range shares {
 		items, _ := outerStage(g.p, t.width)
 		line("if (%s)", strings.Join(t.of, " || "))
-		call := fmt.Sprintf("outer_rows<%d, %d, %d>(bulk, l, w, items, flags, count, part, part.copy", g.p.RowsPerWarp, t.width, items)
-		if t.each == 1 {
-			line("%s, shared);", call)
-		} else {
-			line("_Pragma(\"unroll 1\") for (u32 k = 0; k < %d; k++) %s * %d + k, shared);", t.each, call, t.each)
-		}
+		line("outer_rows<%d, %d, %d>(bulk, l, w, items, flags, count, part, part.copy, shared);", g.p.RowsPerWarp, t.width, items)
 	}
 	line("}")
 }
 
-// gradientPiece is what a routine forms of the columns of a gradient at a time, width times 32, each processor so many.
-type gradientPiece struct {
-	width, each int
-	of          []string // which partitions
+// gradientShare is a copy's share of the columns of a gradient, width times 32.
+type gradientShare struct {
+	width int
+	of    []string // which partitions
 }
 
-// gradientPieces lists what is formed of gradients of matrices in registers, each once: outer products do not use the
+// gradientShares lists the shares of gradients of matrices in registers, each width once: outer products do not use the
 // arrays, and are told how many columns there are, so that one routine serves many sizes.
-func gradientPieces(p *plan.Plan) (all []gradientPiece) {
+func gradientShares(p *plan.Plan) (all []gradientShare) {
 	for m, x := range p.Matrices {
 		if w := p.Residence(m); w.Kind != plan.Registers || w.Columns > 0 {
 			continue
 		}
 		copies := max(1, x.Copies)
-		width, each := widthOf(p, x.ColumnsEach(), copies)
-		at := slices.IndexFunc(all, func(t gradientPiece) bool { return t.width == width && t.each == each })
+		width := (iterations(x.ColumnsEach()) + copies - 1) / copies
+		at := slices.IndexFunc(all, func(t gradientShare) bool { return t.width == width })
 		if at < 0 {
-			at, all = len(all), append(all, gradientPiece{width: width, each: each})
+			at, all = len(all), append(all, gradientShare{width: width})
 		}
 		of := fmt.Sprintf("part.cols == %d && part.copies == %d", x.ColumnsEach(), copies)
 		if !slices.Contains(all[at].of, of) {

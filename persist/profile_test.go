@@ -20,21 +20,12 @@ import (
 // the plan of fastest rows a warp and one processor an SM is the fastest.
 func profiled(t *testing.T, cache string, profile, fastest int, version string) (*model, *Handle, *standin.GPU) {
 	t.Helper()
-	return profiledBy(t, cache, plan.Settings{Profile: profile}, version, func(p *plan.Plan) float64 {
-		if p.Slices != nil {
-			return 5000
-		}
+	t.Setenv("VPPS_CACHE_DIR", cache)
+	g := &standin.GPU{Took: func(p *plan.Plan) float64 {
 		d := p.RowsPerWarp - fastest
 		return float64(100 + d*d + 1000*(p.CTAs-1))
-	})
-}
-
-// profiledBy is the same with other settings and times.
-func profiledBy(t *testing.T, cache string, settings plan.Settings, version string, took func(*plan.Plan) float64) (*model, *Handle, *standin.GPU) {
-	t.Helper()
-	t.Setenv("VPPS_CACHE_DIR", cache)
-	g := &standin.GPU{Took: took}
-	x, err := cuda.New(g, mocks.NVRTC(t), 5, settings, version)
+	}}
+	x, err := cuda.New(g, mocks.NVRTC(t), 5, plan.Settings{Profile: profile}, version)
 	require.NoError(t, err)
 	m := &model{t, newEngine(x, 1), nil, nil}
 	g.Plan = func() *plan.Plan { return m.Engine.plan }
@@ -99,28 +90,6 @@ func TestAProfileChoosesTheFastestPlanAndIsRemembered(t *testing.T) {
 	require.Contains(t, m.PlanReport(), "predicted microseconds")
 	batches(m, h, 8)
 	require.Zero(t, g.Calls()["NewTimedEvent"])
-}
-
-// A plan in slices is told from the other one of as many rows a warp, whichever is the faster, asked for or not.
-func TestAProfileTellsSlicesFromTheRest(t *testing.T) {
-	for k, sliced := range []bool{true, false, true, false} {
-		cache := t.TempDir()
-		settings := plan.Settings{Profile: 1, RowsPerWarp: 2, Slices: k / 2}
-		took := func(p *plan.Plan) float64 {
-			return map[bool]float64{true: 100, false: 200}[sliced == (p.Slices != nil)]
-		}
-		m, h, _ := profiledBy(t, cache, settings, "1.0", took)
-		require.Contains(t, m.PlanReport(), "2x1 to be measured 2x1 in slices to be measured")
-		batches(m, h, trialSteps)
-		require.Equal(t, sliced, m.Engine.plan.Slices != nil)
-		require.Regexp(t, `2x1 [\d.]+ 2x1 in slices [\d.]+`, m.PlanReport())
-
-		m, h, g := profiledBy(t, cache, settings, "1.0", took)
-		require.Contains(t, m.PlanReport(), "as an earlier run measured")
-		batches(m, h, trialSteps)
-		require.Equal(t, sliced, m.Engine.plan.Slices != nil)
-		require.Equal(t, 1, g.Calls()["Load"])
-	}
 }
 
 // choices are the files that remember choices.

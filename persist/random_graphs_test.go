@@ -88,14 +88,9 @@ func (w *world) onCPU(likeGPU bool) *Engine {
 	if !likeGPU {
 		return newEngine(x, 1)
 	}
-	rpw, inSlices := 1+w.rng.IntN(4), w.rng.IntN(3) == 0
-	w.what += fmt.Sprintf(", %+v, rpw %d, slices %v", device, rpw, inSlices)
+	rpw := 1 + w.rng.IntN(4)
+	w.what += fmt.Sprintf(", %+v, rpw %d", device, rpw)
 	return newEngine(dealtOut{x, func(matrices []plan.Matrix) (*plan.Plan, error) {
-		if inSlices {
-			if p, err := plan.InSlices(matrices, device, rpw); err == nil {
-				return p, nil
-			}
-		}
 		return plan.RoundRobin(matrices, device, rpw)
 	}}, 1)
 }
@@ -114,7 +109,7 @@ func (w *world) device() plan.Device {
 }
 
 func (w *world) onStandIn(compiler gpu.Compiler) *Engine {
-	s := plan.Settings{RowsPerWarp: w.rng.IntN(3), Copies: w.rng.IntN(3), Slices: w.rng.IntN(2)}
+	s := plan.Settings{RowsPerWarp: w.rng.IntN(3), Copies: w.rng.IntN(3)}
 	switch w.rng.IntN(4) {
 	case 0:
 		s.Registers, s.Partials, s.Library = 1, 1, 1+w.rng.IntN(3)

@@ -46,7 +46,7 @@ func (e *Executor) planAhead(a *kernelAhead, matrices []plan.Matrix) *plan.Plan 
 	if err != nil || len(all) == 0 {
 		return nil
 	}
-	p := e.inOrder(all)[0]
+	p := plan.Cheapest(all)[0]
 	if a.source, err = jit.Source(p, e.options); err != nil {
 		return nil
 	}

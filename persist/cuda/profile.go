@@ -18,7 +18,7 @@ func (e *Executor) measured(all []*plan.Plan) (*plan.Plan, error) {
 	e.choice = e.choiceKey(all)
 	if known := e.cache.Choice(e.choice); known != nil {
 		for _, p := range all {
-			if p.RowsPerWarp != known.RowsPerWarp || p.CTAs != known.CTAs || (p.Slices != nil) != known.Slices {
+			if p.RowsPerWarp != known.RowsPerWarp || p.CTAs != known.CTAs {
 				continue
 			}
 			if taken, err := e.try(p, &refused); taken || err != nil {
@@ -102,7 +102,7 @@ func (e *Executor) BatchUS(batch uint32) float64 {
 func (e *Executor) Chosen(t *plan.Trial) error {
 	p := t.Present()
 	p.Why = t.Report()
-	e.cache.Choose(e.choice, jit.Choice{RowsPerWarp: p.RowsPerWarp, CTAs: p.CTAs, Slices: p.Slices != nil, Why: p.Why})
+	e.cache.Choose(e.choice, jit.Choice{RowsPerWarp: p.RowsPerWarp, CTAs: p.CTAs, Why: p.Why})
 	e.kernels, e.trial = map[*plan.Plan]*jit.Kernel{p: e.kernels[p]}, nil
 	return e.timeLaunches(e.times)
 }

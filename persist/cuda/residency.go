@@ -4,7 +4,6 @@ package cuda
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -33,7 +32,7 @@ func (e *Executor) device(ctas, setAside int) plan.Device {
 		d.SharedPerBlock = min(d.SharedPerBlock, kb<<10)
 	}
 	d.Columns, d.Tensor = e.settings.Columns, e.settings.Tensor == 1 && i.Major >= 8
-	d.Copies, d.Weights, d.Partials, d.Slices = e.settings.Copies, e.settings.Registers, e.settings.Partials, e.settings.Slices == 1 || e.settings.Profile != 0
+	d.Copies, d.Weights, d.Partials = e.settings.Copies, e.settings.Registers, e.settings.Partials
 	return d
 }
 
@@ -53,7 +52,7 @@ func (e *Executor) interpreter(matrices []plan.Matrix) (int, error) {
 }
 
 // candidates are the plans that the settings allow beside an interpreter of so many registers, and the device of the
-// least of them. A profile measures plans in slices, too.
+// least of them.
 func (e *Executor) candidates(matrices []plan.Matrix, setAside int) (all []*plan.Plan, least plan.Device, err error) {
 	first, last := 1, 2
 	if n := e.settings.CTAs; n > 0 {
@@ -68,16 +67,8 @@ func (e *Executor) candidates(matrices []plan.Matrix, setAside int) (all []*plan
 		if err != nil {
 			return nil, least, err
 		}
-		all = append(all, p)
-		if d := e.device(first, 0); d.Slices {
-			if p, err := plan.InSlices(matrices, d, n); err == nil {
-				all = append(all, p)
-			}
-		}
-		for _, p := range all {
-			p.SetAside = setAside
-		}
-		return all, least, nil
+		p.SetAside = setAside
+		return []*plan.Plan{p}, least, nil
 	}
 	for ctas := first; ctas <= last; ctas++ {
 		list, err := plan.Candidates(matrices, e.device(ctas, setAside))
@@ -88,27 +79,7 @@ func (e *Executor) candidates(matrices []plan.Matrix, setAside int) (all []*plan
 			all = append(all, list...)
 		}
 	}
-	if e.settings.Slices != 1 { // not asked for: measured is only what the cost model takes of them
-		inSlices := func(p *plan.Plan) bool { return p.Slices != nil }
-		sorted := plan.Cheapest(all)
-		if k := slices.IndexFunc(sorted, inSlices); k >= 0 {
-			all = append(slices.DeleteFunc(all, inSlices), sorted[k])
-		}
-	}
 	return all, least, nil
-}
-
-// inOrder is the order in which plans are tried: those with slices first if the settings ask for them, else last.
-func (e *Executor) inOrder(all []*plan.Plan) []*plan.Plan {
-	late := func(p *plan.Plan) int {
-		if (p.Slices != nil) == (e.settings.Slices == 1) {
-			return 0
-		}
-		return 1
-	}
-	list := plan.Cheapest(all)
-	slices.SortStableFunc(list, func(a, b *plan.Plan) int { return late(a) - late(b) })
-	return list
 }
 
 // Plan lays matrices out over the SMs and compiles the kernel: of the candidates the one that was
@@ -132,11 +103,7 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 		}
 	}
 	var refused []string
-	for _, p := range e.inOrder(all) {
-		if p.Slices == nil && e.settings.Slices == 1 && len(refused) == 0 {
-			_, why := plan.InSlices(matrices, d, max(1, e.settings.RowsPerWarp))
-			refused = append(refused, fmt.Sprintf("slices, as VPPS_PLAN asks for: %v", why))
-		}
+	for _, p := range plan.Cheapest(all) {
 		if taken, err := e.try(p, &refused); err != nil {
 			return nil, err
 		} else if taken {

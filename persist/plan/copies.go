@@ -4,13 +4,12 @@ import "slices"
 
 // addCopies has further processors hold matrices in registers that the kernel has anyway, because others
 // hold something there: up to most copies of a matrix, 0 being any number, matrix by matrix in turn. The copies of a
-// matrix share the products of one level, so that fewer processors wait for few. Those of matrix m are on
-// the processors [among[m][0], among[m][1]), on any if among is nil.
-func (p *Plan) addCopies(arrays, slots []int, next, most int, among [][2]int) {
+// matrix share the products of one level, so that fewer processors wait for few.
+func (p *Plan) addCopies(arrays, slots []int, next, most int) {
 	parts := make([][]Partition, len(p.Matrices))
 	for m := range p.Matrices {
 		parts[m] = slices.Clone(p.Of(m))
-		p.Matrices[m].Copies = max(1, p.Matrices[m].Copies)
+		p.Matrices[m].Copies = 1
 	}
 	for added := true; added; {
 		added = false
@@ -20,11 +19,7 @@ func (p *Plan) addCopies(arrays, slots []int, next, most int, among [][2]int) {
 				continue
 			}
 			first := parts[m][:len(parts[m])/x.Copies]
-			lo, hi := 0, len(slots)
-			if among != nil {
-				lo, hi = among[m][0], among[m][1]
-			}
-			taken := free(arrays, slots, lo, hi, next, parts[m], len(first), p.RowsPerWarp*iterations(x.ColumnsEach()))
+			taken := free(arrays, slots, next, parts[m], len(first), p.RowsPerWarp*iterations(x.ColumnsEach()))
 			if taken == nil {
 				continue
 			}
@@ -39,11 +34,6 @@ func (p *Plan) addCopies(arrays, slots []int, next, most int, among [][2]int) {
 			added = true
 		}
 	}
-	p.setPartitions(parts)
-}
-
-// setPartitions takes the partitions of each matrix.
-func (p *Plan) setPartitions(parts [][]Partition) {
 	p.Partitions, p.First = nil, []int{0}
 	for _, list := range parts {
 		p.Partitions = append(p.Partitions, list...)
@@ -52,16 +42,17 @@ func (p *Plan) setPartitions(parts [][]Partition) {
 	p.rankHolders()
 }
 
-// free is the first so many of the processors [lo, hi), from next on, that hold nothing of have and whose next register
-// array is there and large enough, nil if they are fewer.
-func free(arrays, slots []int, lo, hi, next int, have []Partition, count, floats int) []int {
-	holds := make([]bool, len(slots))
+// free is the first so many processors from next on that hold nothing of have and whose next register array is there
+// and large enough, nil if they are fewer.
+func free(arrays, slots []int, next int, have []Partition, count, floats int) []int {
+	n := len(slots)
+	holds := make([]bool, n)
 	for _, x := range have {
 		holds[x.Processor] = true
 	}
 	var list []int
-	for k := range hi - lo {
-		q := lo + (next+k)%(hi-lo)
+	for k := range n {
+		q := (next + k) % n
 		if s := slots[q]; !holds[q] && s < len(arrays) && arrays[s] >= floats {
 			if list = append(list, q); len(list) == count {
 				return list

@@ -92,9 +92,6 @@ func (l *Library) report() string {
 
 // InParts reports whether the plan has gradients that a library may form, for which scripts are in two parts.
 func (p *Plan) InParts() bool {
-	if p.Slices != nil {
-		return false
-	}
 	for _, w := range p.Where {
 		if w.Unit > 0 {
 			return true

@@ -43,9 +43,6 @@ type Plan struct {
 	// cores to the virtual processors.
 	CPU bool
 
-	// Matrices that lie in slices; nil: none do.
-	Slices *Slices
-
 	// Of every matrix; nil: all are in registers.
 	Where []Residence
 
@@ -65,15 +62,6 @@ type Plan struct {
 	Why         string   // how it was chosen
 	Note        string   // what the compiler said of it
 	Refused     []string // plans that were compiled and not taken, and why
-}
-
-// Slices are matrices of as many rows whose partitions lie alike: of each copy, the processor of rank r in its
-// group has the rows Slice(Rows, r, Group) of every one of them. What is element-wise behind their products
-// then runs where its operands come about, row by row.
-type Slices struct {
-	Rows, Group, Copies int
-	In                  []bool // by matrix
-	Rank, Copy          []int  // by processor; -1: in no group
 }
 
 // Block is some rows and columns of a matrix.
@@ -111,7 +99,7 @@ func (p *Plan) Outside() (n int) {
 }
 
 // Sliced gives every processor one slice of consecutive rows of every matrix: row r of
-// R belongs to the processor g with Slice(R, g, n). It is the CPU's layout, and that of a group.
+// R belongs to the processor g with Slice(R, g, n). It is the CPU's layout.
 func Sliced(matrices []Matrix, processors int) (*Plan, error) {
 	if processors < 1 {
 		return nil, fmt.Errorf("plan: %d processors: at least one is needed", processors)

@@ -247,10 +247,7 @@ func TestSettings(t *testing.T) {
 	s, err = ParseSettings("library=1")
 	require.NoError(t, err)
 	require.Equal(t, Settings{Library: 1}, s)
-	s, err = ParseSettings("slices=1,rpw=2")
-	require.NoError(t, err)
-	require.Equal(t, Settings{Slices: 1, RowsPerWarp: 2}, s)
-	for text, says := range map[string]string{"slices=2": `slices is "2": give a number up to 1`, "slices": `slices is ""`, "slice=1": "slices=1, registers=N", "rows=2": `"rows" is unknown`, "rpw": `rpw is ""`, "rpw=x": `rpw is "x"`, "rpw=-1": "up to 32",
+	for text, says := range map[string]string{"slices=1": `"slices" is unknown`, "rows=2": `"rows" is unknown`, "tensor=2": `tensor is "2": give a number up to 1`, "rpw": `rpw is ""`, "rpw=x": `rpw is "x"`, "rpw=-1": "up to 32",
 		"rpw=33": "up to 32", "ctas=3": "up to 2", "rpw=2 ctas=1": `rpw is "2 ctas`} {
 		_, err := ParseSettings(text)
 		require.ErrorContains(t, err, says)

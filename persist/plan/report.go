@@ -28,9 +28,6 @@ func (p *Plan) Report() string {
 	if p.Tensor {
 		fmt.Fprintln(&b, "products are formed by tensor cores, of numbers split in two")
 	}
-	if s := p.Slices; s != nil {
-		fmt.Fprintf(&b, "%d matrices of %d rows lie in slices: %d processors to a copy, %d copies\n", s.count(), s.Rows, s.Group, s.Copies)
-	}
 	parts := p.parts()
 	for m, x := range p.Matrices {
 		fmt.Fprintf(&b, "  %-24s %5d x %-5d in %d partitions", x.Name, x.Rows, x.Cols, parts[m])
@@ -43,9 +40,6 @@ func (p *Plan) Report() string {
 		w := p.Residence(m)
 		if p.Registers > 0 {
 			fmt.Fprintf(&b, " in %s", w.Kind)
-		}
-		if p.Slices != nil && !p.Slices.In[m] {
-			fmt.Fprintf(&b, ", not in slices: from processor %d on", p.Of(m)[0].Processor)
 		}
 		if w.Kind == Streamed {
 			fmt.Fprintf(&b, "; a product reads %d KB for up to %d vectors", x.bytes()>>10, streamItems)
@@ -66,9 +60,6 @@ func (p *Plan) Name() string {
 	name := fmt.Sprintf("%d rows a warp, %d processors an SM, %d registers a thread for weights", p.RowsPerWarp, max(1, p.CTAs), p.Used)
 	if n := p.columns(); n > 0 {
 		name += fmt.Sprintf(", %d columns a partition", n)
-	}
-	if p.Slices != nil {
-		name += fmt.Sprintf(", in slices, %d copies", p.Slices.Copies)
 	}
 	if p.Tensor {
 		name += ", tensor cores"
@@ -93,15 +84,11 @@ func (p *Plan) columns() int {
 func Predictions(plans []*Plan) string {
 	var b strings.Builder
 	b.WriteString("predicted microseconds of a level, by rows a warp")
-	ctas, sliced := 0, false
+	ctas := 0
 	for i, p := range plans {
-		if p.CTAs != ctas || (p.Slices != nil) != sliced {
-			ctas, sliced = p.CTAs, p.Slices != nil
-			if ctas > 1 {
+		if p.CTAs != ctas {
+			if ctas = p.CTAs; ctas > 1 {
 				fmt.Fprintf(&b, "; with %d processors an SM", ctas)
-			}
-			if sliced {
-				b.WriteString(", in slices")
 			}
 			b.WriteString(":")
 		} else if i > 0 {

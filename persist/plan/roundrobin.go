@@ -21,7 +21,6 @@ type Device struct {
 	Weights        int  // registers a thread may have for weights; 0: as many as there are
 	Partials       int  // floats that the partial results of a transposed product may take; 0: as many as pay
 	Tensor         bool // Plan.Tensor
-	Slices         bool // plans with matrices in slices are candidates, too
 }
 
 // Staging is the registers a thread needs beside the weights to form the gradient of a partition: as
@@ -47,7 +46,7 @@ func RoundRobin(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 		x = deal(matrices, d, rpw, true)
 	}
 	if x.plan.Depth == 0 {
-		x.plan.addCopies(x.arrays, x.slots, x.next, d.Copies, nil)
+		x.plan.addCopies(x.arrays, x.slots, x.next, d.Copies)
 	} else if d.Columns > 0 { // whole rows, as long as memory is read
 		d.Columns = 0
 		return RoundRobin(matrices, d, rpw)
@@ -85,21 +84,13 @@ type dealer struct {
 	slots     []int // partitions in registers, by processor
 	arrays    []int // registers of a slot, the same on all processors
 	next      int   // the processor whose turn it is
-	shares    int   // in how many shares the columns of a gradient are formed, by several processors or one after another
 	beyond    beyond
 }
 
-// newDealer has handed out nothing yet.
-func newDealer(matrices []Matrix, d Device, rpw int) *dealer {
+func deal(matrices []Matrix, d Device, rpw int, byColumns bool) *dealer {
 	p := &Plan{Processors: d.Processors, CTAs: max(1, d.CTAs), First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps,
 		Registers: d.RegistersPer, SetAside: d.SetAside, Shared: d.SharedPerBlock, Tensor: d.Tensor, Matrices: slices.Clone(matrices)}
-	return &dealer{plan: p, device: d, slots: make([]int, d.Processors), shares: 1}
-}
-
-func deal(matrices []Matrix, d Device, rpw int, byColumns bool) *dealer {
-	x := newDealer(matrices, d, rpw)
-	x.byColumns, x.beyond = byColumns, newBeyond(d)
-	p := x.plan
+	x := &dealer{plan: p, device: d, byColumns: byColumns, slots: make([]int, d.Processors), beyond: newBeyond(d)}
 	for m := range p.Matrices {
 		x.add(m)
 	}
@@ -152,14 +143,9 @@ const tableSlots = 2000
 // fits reports whether a matrix fits into the registers, and takes them.
 func (x *dealer) fits(m Matrix, w Residence) bool {
 	p := x.plan
-	return x.take(m, w, slotted(x.arrays, x.slots, x.next, p.partsOf(m), p.RowsPerWarp*iterations(m.ColumnsEach())))
-}
-
-// take reports whether there are enough registers for these arrays, in which a matrix is, too, and takes them.
-func (x *dealer) take(m Matrix, w Residence, arrays []int) bool {
-	p := x.plan
-	share := (iterations(m.ColumnsEach()) + x.shares - 1) / x.shares * 32 // the columns of its gradient that a processor forms
-	staging, used := max(p.Staging, Staging(p.RowsPerWarp, share)), 0
+	parts := m.rowParts(p.RowsPerWarp*p.Warps) * max(1, m.Across)
+	arrays := slotted(x.arrays, x.slots, x.next, parts, p.RowsPerWarp*iterations(m.ColumnsEach()))
+	staging, used := max(p.Staging, Staging(p.RowsPerWarp, m.ColumnsEach())), 0
 	if w.Columns > 0 {
 		staging = max(p.Staging, streamStaging)
 	}
@@ -196,8 +182,7 @@ func slotted(arrays, slots []int, next, parts, floats int) []int {
 const maxRows = 32
 
 // Candidates are the plans that measuring or the cost model chooses from: every number of rows per
-// warp at which all matrices fit into the registers, least first, and then, if asked for, those with
-// matrices in slices. Of several at which each matrix
+// warp at which all matrices fit into the registers, least first. Of several at which each matrix
 // has as many partitions, the first is taken: the others put the same rows on fewer warps.
 // If no number lets everything fit, it is the plan of one row alone, with matrices beyond the registers.
 func Candidates(matrices []Matrix, d Device) ([]*Plan, error) {
@@ -215,19 +200,7 @@ func Candidates(matrices []Matrix, d Device) ([]*Plan, error) {
 			list, before = append(list, p), parts
 		}
 	}
-	if d.Slices {
-		for rpw := 1; rpw <= maxRows; rpw++ {
-			if p, err := InSlices(matrices, d, rpw); err == nil {
-				list = append(list, p)
-			}
-		}
-	}
 	return list, nil
-}
-
-// partsOf is how many partitions a matrix in registers has, of one copy.
-func (p *Plan) partsOf(m Matrix) int {
-	return m.rowParts(p.RowsPerWarp*p.Warps) * max(1, m.Across)
 }
 
 // parts is how many partitions each matrix has, of one copy.

@@ -14,7 +14,6 @@ type Settings struct {
 	Copies      int // at most so many copies of a matrix; 1 is the paper's plan
 	Columns     int // of a partition, if that divides those of a matrix, 0: partitions are whole rows, as the paper's
 	Profile     int // 1: chooses by measuring real batches
-	Slices      int // 1: matrices of as many rows lie in slices, where that fits
 	Registers   int // at most so many of a thread for weights
 	Shared      int // at most so many KB of shared memory of a processor, those in which the routines work included
 	Partials    int // at most so many floats of partial results of a transposed product, else it reads its matrix from memory
@@ -22,12 +21,12 @@ type Settings struct {
 	Tensor      int // 1: products are formed by tensor cores where they have the shape for it
 }
 
-// ParseSettings reads the form "rpw=2,ctas=1,processors=64,profile=1,slices=1,library=0", in any order and number.
+// ParseSettings reads the form "rpw=2,ctas=1,processors=64,profile=1,library=0", in any order and number.
 func ParseSettings(text string) (s Settings, err error) {
 	numbers := map[string]struct {
 		to  *int
 		max int
-	}{"rpw": {&s.RowsPerWarp, maxRows}, "ctas": {&s.CTAs, 2}, "copies": {&s.Copies, 1 << 16}, "columns": {&s.Columns, 1 << 10}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1}, "slices": {&s.Slices, 1},
+	}{"rpw": {&s.RowsPerWarp, maxRows}, "ctas": {&s.CTAs, 2}, "copies": {&s.Copies, 1 << 16}, "columns": {&s.Columns, 1 << 10}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1},
 		"registers": {&s.Registers, 255}, "shared": {&s.Shared, 1 << 16}, "partials": {&s.Partials, 1 << 30}, "library": {&s.Library, 1 << 30}, "tensor": {&s.Tensor, 1}}
 	for _, part := range strings.Split(text, ",") {
 		if part == "" {
@@ -36,7 +35,7 @@ func ParseSettings(text string) (s Settings, err error) {
 		name, value, _ := strings.Cut(part, "=")
 		x, ok := numbers[name]
 		if !ok {
-			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, copies=N, columns=N, processors=N, profile=1, slices=1, registers=N, shared=N, partials=N, library=N or tensor=1, separated by commas", text, name)
+			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, copies=N, columns=N, processors=N, profile=1, registers=N, shared=N, partials=N, library=N or tensor=1, separated by commas", text, name)
 		}
 		if *x.to, err = strconv.Atoi(value); err != nil || *x.to < 0 || *x.to > x.max {
 			return Settings{}, fmt.Errorf("plan %q: %s is %q: give a number up to %d, 0 to let it be chosen", text, name, value, x.max)

@@ -122,15 +122,12 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// Report tells of all plans: rows a warp, processors on an SM, whether in slices, nanoseconds of a node.
+// Report tells of all plans: rows a warp, processors on an SM, nanoseconds of a node.
 func (t *Trial) Report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "measured nanoseconds of a graph node, lines through %d batches, by rows a warp x processors an SM:", trialBatches)
 	for i, p := range t.Plans {
 		name := fmt.Sprintf("%dx%d", p.RowsPerWarp, p.CTAs)
-		if p.Slices != nil {
-			name += " in slices"
-		}
 		switch {
 		case len(t.times[i]) == trialBatches:
 			fmt.Fprintf(&b, " %s %.2f", name, t.nodeNS(i))

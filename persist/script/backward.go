@@ -28,7 +28,6 @@ func (b *Builder) backward() error {
 // backwardFrom lowers the gradients of the nodes, behind those elsewhere that they are made of, the last of
 // which come about in a level.
 func (b *Builder) backwardFrom(level int32) {
-	b.sliceGradients()
 	b.groupGradients(level)
 	b.levelGradients()
 	b.lowerGradients(b.first, b.end)
@@ -86,7 +85,7 @@ func (b *Builder) groupGradients(before int32) {
 		if c >= 0 {
 			c = b.find(c)
 		}
-		if c < 0 || b.clusters[c].kind == sliced { // a product's output
+		if c < 0 { // a product's output
 			c = b.readers(uint32(v))
 		}
 		if b.wide.on {
@@ -125,7 +124,7 @@ func (b *Builder) readers(v uint32) int32 {
 		}
 		only = c
 	}
-	if only < 0 || b.formsSliced(only) && !b.gradientSliced(v) {
+	if only < 0 {
 		return b.newCluster(b.spots[v].level)
 	}
 	return only
@@ -174,7 +173,7 @@ func (b *Builder) lowerGradients(first, end uint32) {
 
 // levelGradient raises the level of v's cluster behind what v's gradient is made of.
 func (b *Builder) levelGradient(v uint32) {
-	b.passAt[v], b.partials[v] = NoOffset, NoOffset
+	b.passAt[v], b.withUser[v] = NoOffset, false
 	if c, at, ok := b.passedOn(v); ok {
 		b.gcluster[v] = b.formedIn(c) // formed where c's is
 		b.passFrom[v], b.passAt[v] = c, at
@@ -186,7 +185,7 @@ func (b *Builder) levelGradient(v uint32) {
 			continue
 		}
 		from := b.formedIn(u.node)
-		if u.kind == useTransposed && !b.transposedSliced(u) {
+		if u.kind == useTransposed {
 			b.blevel[k] = max(b.blevel[k], b.blevel[from]+b.levelsOf(u.node))
 		} else if from != k {
 			b.blevel[k] = max(b.blevel[k], b.blevel[from]+1)
@@ -211,9 +210,6 @@ func (b *Builder) home(v uint32) int32 {
 	k := b.gcluster[v]
 	if b.bcluster[k] < 0 {
 		b.bcluster[k] = b.newLike(k, b.blevel[k])
-		if b.formsSliced(k) {
-			b.clusters[b.bcluster[k]].kind = sliced
-		}
 	}
 	return b.bcluster[k]
 }
@@ -236,7 +232,7 @@ func (b *Builder) lowerGradient(v uint32) {
 		b.addUsesUp(v)
 		return
 	}
-	if b.partials[v] == withUser || b.gradientInParts(v) { // its gradient is there
+	if b.withUser[v] || b.gradientInParts(v) { // its gradient is there
 		return
 	}
 	n := b.size(v)
@@ -280,7 +276,7 @@ func (b *Builder) lowerGradient(v uint32) {
 	dst := operand{isa.SegAct, b.s.Grad[v]}
 	flags := uint32(0)
 	if len(b.linear) > 0 {
-		sub = b.sumGradients(c, sub, dst, n)
+		sub = b.sumItems(c, sub, 0, dst, isa.SegAct, 1, n, b.linear)
 		flags = isa.Acc
 	}
 	if loss {
@@ -329,16 +325,6 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 		holders, apart = 1, 0
 	}
 	sig, place := b.transposedSignature(u, left, apart)
-	if b.transposedSliced(u) {
-		if t, ok := b.affineTransposed(c, u.arg, holders, size); ok {
-			b.linear = append(b.linear, source{t, holders, size})
-			return
-		}
-		t := b.allocHolders(holders, size)
-		b.local(b.home(c), b.gsub[c]+1, sig, t, b.s.Grad[c], 0)
-		b.linear = append(b.linear, source{t, holders, size})
-		return
-	}
 	level := b.blevel[b.formedIn(c)] + b.levelsOf(c) - 1
 	cols := b.columns(c)
 	own := size / uint32(matrix.Cols) // columns of v

@@ -1,6 +1,7 @@
 package script_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -181,5 +182,55 @@ func TestAFunctionBehindAProduct(t *testing.T) {
 			}
 		})
 		sameBits(t, have, want)
+	}
+}
+
+// one runs a script of a single processor and returns segment act.
+func one(t *testing.T, g *instructions, seed uint64, rank uint32, do func(a *isa.Assembler)) []float32 {
+	t.Helper()
+	e := newExecutor(t, 1)
+	if err := e.SetPlan(g.plan); err != nil {
+		t.Fatal(err)
+	}
+	a := isa.NewAssembler(1, 1)
+	a.Rank[0], a.Group[0] = rank, 3
+	do(a)
+	var before [isa.Segments][]float32
+	return slices.Clone(runOn(t, e, a.Script(), seed, nil, &before)[isa.SegAct])
+}
+
+func sameBits(t *testing.T, have, want []float32) {
+	t.Helper()
+	for i := range want {
+		if math.Float32bits(have[i]) != math.Float32bits(want[i]) {
+			t.Fatalf("act+%d is %g, want %g", i, have[i], want[i])
+		}
+	}
+}
+
+// A derivative behind a sum is that of the sum.
+func TestADerivativeBehindASum(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 14))
+	p, err := plan.Sliced(nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	act, scale := isa.Segs(isa.SegAct, isa.SegAct, isa.SegAct), isa.Float(0.5)
+	for _, fn := range []isa.Fn{isa.TanhB, isa.LogisticB, isa.ReluB} {
+		for range 20 {
+			g := &instructions{rng: rng, plan: p}
+			n, count, seed := 1+rng.IntN(40), 1+rng.IntN(4), rng.Uint64()
+			dst, sum, y := g.memory(isa.SegAct, n), g.memory(isa.SegAct, n), g.memory(isa.SegAct, n)
+			runs := [][]uint32{{g.memory(isa.SegAct, count*n)}, {g.memory(isa.SegAct, count*n)}}
+			head := func(dst, y uint32) []uint32 {
+				return []uint32{act, uint32(n), scale, dst, uint32(len(runs) | count<<16), uint32(n), y}
+			}
+			have := one(t, g, seed, 0, func(a *isa.Assembler) { a.Do(0, isa.Sum, uint8(fn), 0, head(dst, y), runs...) })
+			want := one(t, g, seed, 0, func(a *isa.Assembler) {
+				a.Do(0, isa.Sum, uint8(isa.Copy), 0, head(sum, 0), runs...)
+				a.Do(0, isa.Map, uint8(fn), isa.Sync, []uint32{act, uint32(n), 0, 0}, []uint32{dst, sum, y})
+			})
+			sameBits(t, have[dst:int(dst)+n], want[dst:int(dst)+n])
+		}
 	}
 }

@@ -131,7 +131,7 @@ type Builder struct {
 	uses          []user
 	gcluster      []int32 // the forward cluster that stands for the one forming the gradient
 	gsub          []int32
-	partials      []uint32 // where its AffineT leaves its results; NoOffset: there is none yet
+	withUser      []bool   // its gradient was formed with its user's
 	passFrom      []uint32 // the only user whose gradient the node's is a part of,
 	passAt        []uint32 // from this element on; NoOffset: it has one of its own
 	bucket, order []uint32 // nodes sorted by the forward level of gcluster
@@ -152,7 +152,7 @@ type Builder struct {
 	axes     []axis       // of one node
 	moved    []move       // of one node
 	shifts   []uint32     // of a softmax's rows
-	ranges   []uint32
+	usedDims []bool
 	spanList []span
 	paramSrc []paramSource
 	rowSrc   []rowSource
@@ -209,11 +209,9 @@ type cluster struct {
 type clusterKind uint32
 
 const (
-	sliced      clusterKind = 1 << iota // a group executes it, each processor for its rows
-	elementwise                         // it has not only products
-	formedWhole                         // but one processor forms its nodes' gradients
-	single                              // its items are copies that have nothing to do with one another: no chains
-	private                             // its items are one node's, and are divided when that is lowered
+	groupwide clusterKind = 1 << iota // a group executes it, each processor for its elements
+	single                            // its items are copies that have nothing to do with one another: no chains
+	private                           // its items are one node's, and are divided when that is lowered
 )
 
 type item struct {
@@ -356,7 +354,7 @@ func (b *Builder) reset(r *Request) {
 	clear(b.wants)
 	b.gcluster, b.gsub = resize(b.gcluster, n), resize(b.gsub, n)
 	b.passFrom, b.passAt = resize(b.passFrom, n), resize(b.passAt, n)
-	b.reader, b.partials = resize(b.reader, n), resize(b.partials, n)
+	b.reader, b.withUser = resize(b.reader, n), resize(b.withUser, n)
 	b.findLefts()
 	b.room, b.inParts, b.stored, b.taken = resize(b.room, n), resize(b.inParts, n), resize(b.stored, n), resize(b.taken, n)
 	clear(b.room)

@@ -216,22 +216,17 @@ func BenchmarkBuild(b *testing.B) {
 		hidden     uint32
 		processors int
 		rpw        int
-		slices     bool
 		columns    int
-	}{{"batch1", newForest, 1, 256, 132, 1, false, 0}, {"batch16", newForest, 16, 256, 132, 1, false, 0}, {"batch128", newForest, 128, 256, 132, 1, false, 0},
-		{"phrases1", newPhrases, 1, 512, 132, 1, false, 0}, {"phrases16", newPhrases, 16, 512, 132, 1, false, 0},
-		{"triangles1", newTriangles, 1, 512, 132, 1, false, 0}, {"triangles16", newTriangles, 16, 512, 132, 1, false, 0},
-		{"triangles1columns", newTriangles, 1, 512, 132, 4, false, 128}, {"triangles4columns", newTriangles, 4, 512, 132, 4, false, 128}, {"triangles8columns", newTriangles, 8, 512, 132, 4, false, 128}, {"triangles16columns", newTriangles, 16, 512, 132, 4, false, 128},
-		{"triangles1slices", newTriangles, 1, 512, 132, 4, true, 0}, {"triangles4slices", newTriangles, 4, 512, 132, 4, true, 0}, {"triangles16slices", newTriangles, 16, 512, 132, 4, true, 0},
-		{"pyramids1", newPyramids, 1, 256, 132, 1, false, 0}, {"pyramids16", newPyramids, 16, 256, 132, 1, false, 0},
-		{"batch1cpu", newForest, 1, 256, 1, 0, false, 0}, {"batch128cpu", newForest, 128, 256, 1, 0, false, 0}} {
+	}{{"batch1", newForest, 1, 256, 132, 1, 0}, {"batch16", newForest, 16, 256, 132, 1, 0}, {"batch128", newForest, 128, 256, 132, 1, 0},
+		{"phrases1", newPhrases, 1, 512, 132, 1, 0}, {"phrases16", newPhrases, 16, 512, 132, 1, 0},
+		{"triangles1", newTriangles, 1, 512, 132, 1, 0}, {"triangles16", newTriangles, 16, 512, 132, 1, 0},
+		{"triangles1columns", newTriangles, 1, 512, 132, 4, 128}, {"triangles4columns", newTriangles, 4, 512, 132, 4, 128}, {"triangles8columns", newTriangles, 8, 512, 132, 4, 128}, {"triangles16columns", newTriangles, 16, 512, 132, 4, 128},
+		{"pyramids1", newPyramids, 1, 256, 132, 1, 0}, {"pyramids16", newPyramids, 16, 256, 132, 1, 0},
+		{"batch1cpu", newForest, 1, 256, 1, 0, 0}, {"batch128cpu", newForest, 128, 256, 1, 0, 0}} {
 		g, params, matrices := x.graph(b, x.batch, x.hidden)
 		p, err := plan.Sliced(matrices, x.processors)
 		d := plan.Device{Processors: x.processors, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10, Columns: x.columns}
-		switch {
-		case x.slices:
-			p, err = plan.InSlices(matrices, d, x.rpw)
-		case x.rpw > 0:
+		if x.rpw > 0 {
 			p, err = plan.RoundRobin(matrices, d, x.rpw)
 		}
 		if err != nil {

@@ -9,7 +9,6 @@ import "libvpps/persist/isa"
 type common struct {
 	loads []int32 // by class and level: what it has there costs, 0: it has nothing
 	of    []classStream
-	lists int // words of the lists of all
 }
 
 // classStream is the stream of a class.
@@ -18,8 +17,6 @@ type classStream struct {
 	starts []uint32 // by level, where in words its section begins; one more than there are
 	inner  []inner  // by level, which part of the section is neither waiting nor signalling
 	shared sharedStream
-	lists  []uint32 // the items of clusters in slices, which come behind the products' lists and the classes' before
-	listed []uint32 // the words that say where in these they are
 }
 
 type inner struct{ from, to uint32 }
@@ -42,21 +39,12 @@ func (b *Builder) writeCommon(levels int) {
 			b.writeClass(&b.writers[k], c, levels)
 		}
 	})
-	x.lists = 0
-	first := uint32(isa.ListsAt(b.r.Plan.Processors) + b.listWords)
-	for c := range x.of {
-		s := &x.of[c]
-		for _, at := range s.listed {
-			s.words[at] += first + uint32(x.lists)
-		}
-		x.lists += len(s.lists)
-	}
 }
 
 // writeClass writes the sections of class c.
 func (b *Builder) writeClass(m *streamMemory, c, levels int) {
 	s := &b.common.of[c]
-	s.starts, s.inner, s.lists, s.listed = s.starts[:0], s.inner[:0], s.lists[:0], s.listed[:0]
+	s.starts, s.inner = s.starts[:0], s.inner[:0]
 	w := streamWriter{b: b, streamMemory: m, p: b.plan.first[c], words: s.words[:0]}
 	loads := b.common.loads[c*levels:][:levels]
 	for l := range levels {
@@ -70,19 +58,13 @@ func (b *Builder) writeClass(m *streamMemory, c, levels int) {
 		part := &s.inner[len(s.inner)-1]
 		part.from = uint32(len(w.words))
 		w.products(level)
-		w.ofGroup(s, c, l)
+		if l == 0 {
+			w.ofGroup(c)
+		}
 		part.to = uint32(len(w.words))
 		w.leave(level, first)
 	}
 	s.starts, s.words = append(s.starts, uint32(len(w.words))), w.words
-}
-
-// appendLists appends the lists of all classes.
-func (x *common) appendLists(w []uint32) []uint32 {
-	for c := range x.of {
-		w = append(w, x.of[c].lists...)
-	}
-	return w
 }
 
 // appendShared appends the shared streams.

@@ -222,15 +222,15 @@ func (b *Builder) cutNear(v uint32) uint32 {
 // chunkOf is how much of segment act a part takes at a time: several times the largest piece, which is a
 // node's value or what the holders of a matrix leave of a transposed product. 0: that is too much.
 func (b *Builder) chunkOf(shared, tail uint32) uint32 {
-	used := resize(b.ranges, len(b.dims))
-	b.ranges = used
+	used := resize(b.usedDims, len(b.dims))
+	b.usedDims = used
 	clear(used)
 	for _, d := range b.g.Dim[shared:tail] {
-		used[d] = 1
+		used[d] = true
 	}
 	largest := uint64(0)
 	for d := range b.dims {
-		if used[d] == 0 {
+		if !used[d] {
 			continue
 		}
 		x, holders := &b.dims[d], 1
@@ -260,7 +260,7 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 	p.r, p.g, p.s, p.dims, p.plan, p.lefts = b.r, b.g, b.s, b.dims, b.plan, b.lefts
 	p.need, p.otherwise, p.spots, p.grads, p.wants = b.need, b.otherwise, b.spots, b.grads, b.wants
 	p.gcluster, p.gsub, p.passFrom, p.passAt = b.gcluster, b.gsub, b.passFrom, b.passAt
-	p.reader, p.partials = b.reader, b.partials
+	p.reader, p.withUser = b.reader, b.withUser
 	p.room, p.inParts, p.stored, p.taken, p.formsVectors = b.room, b.inParts, b.stored, b.taken, b.formsVectors
 	p.knowsOthers, p.partial, p.mixed = false, false, false
 	p.wide.on, p.wide.Wideness = b.wide.on, b.wide.Wideness

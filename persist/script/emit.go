@@ -28,8 +28,7 @@ type emitter struct {
 	common   common
 	groups
 	plan      holderTable
-	listed    []uint32 // the clusters of byLevel and of groups.sliced
-	byLevel   []uint32 // clusters by level
+	byLevel   []uint32 // clusters by level, but for those of groups
 	matrixAlt []matrixItem
 	products
 	outerSeen []outerSeen
@@ -70,7 +69,6 @@ func (b *Builder) emit() {
 	b.planRuns(levels)
 	b.shareCopies()
 	b.sortClusters(levels)
-	b.planGroups(levels)
 	b.planClasses(levels)
 	b.assign(levels, processors)
 	b.planMembers(levels, processors)
@@ -118,10 +116,8 @@ func (b *Builder) levelOf(part, n int) int {
 // fewClusters is how many clusters of a level a processor beside groups takes at most, which spares them.
 const fewClusters = 16
 
-// spares reports whether who is in no group executes what is not products, so that the others have a stream in common.
-func (b *Builder) spares() bool { return b.plan.rows > 0 || b.formsVectors }
-
-// assignSome assigns the clusters [from, end) of byLevel, which are whole levels.
+// assignSome assigns the clusters [from, end) of byLevel, which are whole levels. Where products form their vectors, who
+// is in no group executes what is not products, so that the others have a stream in common.
 func (b *Builder) assignSome(x *balance, from, end, processors int) {
 	x.loads, x.heap = resize(x.loads, processors), resize(x.heap, processors)
 	for from < end {
@@ -131,7 +127,7 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 		}
 		r := &b.levels[level].runs
 		switch places := b.places[from : from+n]; {
-		case b.spares() && n <= fewClusters*len(b.plan.beside) && level <= b.ends[isa.InBackward]:
+		case b.formsVectors && n <= fewClusters*len(b.plan.beside) && level <= b.ends[isa.InBackward]:
 			for k := range places {
 				places[k] = b.plan.beside[k%len(b.plan.beside)]
 			}
@@ -165,40 +161,30 @@ func (b *Builder) loadProducts(loads []int32, level int) {
 	}
 }
 
-// sortClusters lists the clusters with items in order of level, those in slices apart: counting sort.
+// sortClusters lists the clusters with items in order of level, but for those of groups: counting sort.
 func (b *Builder) sortClusters(levels int) {
-	b.count = resize(b.count, 2*levels+1)
+	b.count = resize(b.count, levels+1)
 	clear(b.count)
 	for c := range b.clusters {
-		if x := &b.clusters[c]; x.parent == int32(c) && x.cost > 0 {
-			b.count[x.listed(levels)+1]++
+		if x := &b.clusters[c]; x.isListed(c) {
+			b.count[x.level+1]++
 		}
 	}
-	for k := range 2 * levels {
-		b.count[k+1] += b.count[k]
+	for l := range levels {
+		b.count[l+1] += b.count[l]
 	}
-	b.slicedStart = append(b.slicedStart[:0], b.count[levels:]...)
-	first := b.count[levels]
-	for i := range b.slicedStart {
-		b.slicedStart[i] -= first
-	}
-	b.listed = resize(b.listed, int(b.count[2*levels]))
-	b.byLevel, b.sliced = b.listed[:first], b.listed[first:]
+	b.byLevel = resize(b.byLevel, int(b.count[levels]))
 	for c := range b.clusters {
-		if x := &b.clusters[c]; x.parent == int32(c) && x.cost > 0 {
-			at := &b.count[x.listed(levels)]
-			b.listed[*at] = uint32(c)
-			*at++
+		if x := &b.clusters[c]; x.isListed(c) {
+			b.byLevel[b.count[x.level]] = uint32(c)
+			b.count[x.level]++
 		}
 	}
 }
 
-// listed is the key by which sortClusters sorts.
-func (x *cluster) listed(levels int) int {
-	if x.kind&sliced != 0 {
-		return levels + int(x.level)
-	}
-	return int(x.level)
+// isListed reports whether sortClusters lists cluster number c.
+func (x *cluster) isListed(c int) bool {
+	return x.parent == int32(c) && x.cost > 0 && x.kind&groupwide == 0
 }
 
 // loadHeap finds the least loaded processor, the lowest number among equals: its elements are
@@ -311,7 +297,6 @@ func (b *Builder) assemble(levels, processors, barriers int) {
 	w[isa.HeadLists] = uint32(len(w))
 	w = slices.Grow(w, b.listWords)[:len(w)+b.listWords]
 	b.fillLists(w[len(w)-b.listWords:])
-	w = b.common.appendLists(w)
 	w[isa.HeadListEnd] = uint32(len(w))
 	w = b.appendStreams(w, levels, processors)
 	for len(w)%isa.BarrierStride != 0 {

@@ -130,13 +130,8 @@ func withFunction(list []isa.Fn) (n int) {
 // class's. What that leaves is what a CPU's processors do.
 func TestHoldersOfRowsShareAStream(t *testing.T) {
 	g, params, matrices := newTriangles(t, 2, 32)
-	d := plan.Device{Processors: 110, Warps: 1, RegistersPer: 255, SetAside: 60, SharedPerBlock: 64 << 10, Columns: 8, Copies: 1}
-	p, err := plan.RoundRobin(matrices, d, 4)
-	require.NoError(t, err)
+	p := shares(t, params, matrices)
 	require.Equal(t, 3*32+2*4, len(p.Partitions))
-	for i := range p.Matrices {
-		params[p.Matrices[i].Param].Matrix = int32(i)
-	}
 	s := trainingScript(t, g, params, p)
 	require.NoError(t, verify.Verify(s, p))
 	left := entryOf(s, p.Of(1)[0].Processor)

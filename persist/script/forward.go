@@ -102,7 +102,7 @@ func (b *Builder) place(v uint32, args ...uint32) (cluster, sub int32) {
 	level := int32(0)
 	for _, a := range args {
 		at := &b.spots[a]
-		if at.level >= 0 && (at.cluster < 0 || !b.owns(a) || b.inSlices(at.cluster)) { // spread over processors
+		if at.level >= 0 && (at.cluster < 0 || !b.owns(a)) { // spread over processors
 			level = max(level, at.level+1)
 		} else {
 			level = max(level, at.level)
@@ -211,7 +211,7 @@ func (b *Builder) lower(v uint32) error {
 		if b.reader[v] == lowered {
 			return nil
 		}
-		c, s := b.placeElementwise(v, args)
+		c, s := b.place(v, args...)
 		y := b.output(v)
 		if p, q := b.constant(r.p, v), b.constant(r.q, v); q != 0 {
 			b.mapItem(c, s, r.fn, 0, p, q, b.size(v), y, b.value(args[0]))
@@ -433,7 +433,7 @@ func (b *Builder) lowerBinary(v uint32) {
 	args := g.ArgsOf(v)
 	x, y := args[0], args[1]
 	fn, p := binaryFns[g.Op[v]], float32(1)
-	c, s := b.placeElementwise(v, args)
+	c, s := b.place(v, args...)
 	out := b.output(v)
 	if b.alike(x, v) && b.alike(y, v) {
 		b.map2(c, s, fn, 0, p, b.size(v), out, b.value(x), b.value(y))
@@ -452,10 +452,6 @@ func (b *Builder) lowerSum(v uint32) {
 	scale := float32(1)
 	if g.Op[v] == ops.Average {
 		scale = 1 / float32(len(args))
-	}
-	if c, s, ok := b.placeSliced(v, args); ok {
-		b.sumSliced(c, s, v, scale)
-		return
 	}
 	c, s := b.place(v, args...)
 	y := b.output(v)

@@ -26,8 +26,8 @@ type chain struct {
 	recent [16]uint32 // signatures of chains, by numbers of slots and operations; 0: none
 }
 
-// fuse rewrites the items of all clusters, by which they are grouped, unless the plan wants them single, they are in
-// slices, where a vector is short, or there is nothing to fuse. Those of each are in an order in which they could run one by one.
+// fuse rewrites the items of all clusters, by which they are grouped, unless the plan wants them single or there is
+// nothing to fuse. Those of each are in an order in which they could run one by one.
 func (b *Builder) fuse() {
 	clear(b.chain.recent[:])
 	to := uint32(0)
@@ -39,7 +39,7 @@ func (b *Builder) fuse() {
 		switch {
 		case b.r.Plan.CPU:
 			to = next
-		case x.kind&(sliced|single) != 0:
+		case x.kind&single != 0:
 			to += uint32(copy(b.items[to:], b.items[from:next]))
 		default:
 			to = b.fuseCluster(from, next, to)

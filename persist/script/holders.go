@@ -20,9 +20,7 @@ type holderTable struct {
 	class  []int32     // by processor; a class holds parts of the same copies of the same matrices
 	first  []int32     // by class: its first processor
 	size   []int32     // by class: how many processors it has
-	rows   uint32      // of the matrices in slices; 0: there are none
-	sliced []bool      // by matrix: it is in slices
-	group  []int32     // by class: the group that it is, or a part of, -1: none
+	group  []int32     // by class: the group that it is, -1: none
 	groups int         // how many
 	place  []uint32    // by processor: its place in its group
 	each   uint32      // how many processors a group has
@@ -64,20 +62,11 @@ func (t *holderTable) update(p *plan.Plan) {
 // fewHolders is how many processors of a class, of those that share rows, have streams of their own.
 const fewHolders = 16
 
-// addGroups adds the groups: of slices, or, where processors share rows, the largest classes.
+// addGroups adds the groups: where processors share rows, the largest classes.
 func (t *holderTable) addGroups(p *plan.Plan) {
 	t.place = resize(t.place, p.Processors)
 	t.group, t.shares = extend(t.group, len(t.first), -1), make([]bool, len(t.first))
-	if s := p.Slices; s != nil {
-		for c, q := range t.first {
-			t.group[c] = int32(s.Copy[q])
-			t.shares[c] = t.group[c] >= 0 && t.size[c] > 1
-		}
-		for q, r := range s.Rank {
-			t.place[q] = uint32(max(0, r))
-		}
-		t.rows, t.sliced, t.groups, t.each = uint32(s.Rows), s.In, s.Copies, uint32(s.Group)
-	} else if p.SharesRows() {
+	if p.SharesRows() {
 		t.addLargest()
 	}
 	for q, c := range t.class {

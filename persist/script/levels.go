@@ -173,7 +173,7 @@ func (b *Builder) planVisits(levels, processors int) {
 	}
 }
 
-// planClasses finds what the products and the clusters in slices of each level cost a class, which takes part if it
+// planClasses finds what the products of each level and its group's clusters cost a class, which takes part if it
 // has any.
 func (b *Builder) planClasses(levels int) {
 	t := &b.plan
@@ -186,8 +186,8 @@ func (b *Builder) planClasses(levels int) {
 				from, to := b.shareOf(&b.runs[i], p)
 				load += 2 * (to - from)
 			}
-			if g := t.group[c]; g >= 0 {
-				load += int(b.groupLoads[l*t.groups+int(g)])
+			if g := t.group[c]; g >= 0 && l == 0 {
+				load += int(b.groupLoads[g])
 			}
 			if loads[l] = int32(load); load > 0 {
 				x.join(p, t.size[c])

@@ -27,7 +27,7 @@ func (b *Builder) wantPieces() {
 	for _, p := range list {
 		n := int(p.end - p.first)
 		p.pieces.wanted = min(mostGoroutines*n/nodes, n/partNodes)
-		if p.pieces.wanted < 2 || len(list) >= mostGoroutines || b.plan.rows > 0 || b.wide.on || b.r.Plan.CPU {
+		if p.pieces.wanted < 2 || len(list) >= mostGoroutines || b.wide.on || b.r.Plan.CPU {
 			p.pieces.wanted = 0
 		}
 	}

@@ -93,10 +93,6 @@ func (b *Builder) lowerAffine(v uint32) {
 		}
 	}
 	b.sortTerms()
-	if !acc && b.slicedTerms(v) {
-		b.slicedChain(v, bias, y, level)
-		return
-	}
 	b.productChain(v, bias, y, level, acc)
 }
 

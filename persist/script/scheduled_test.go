@@ -68,9 +68,6 @@ func requested(t *testing.T, seed uint64) *Request {
 		r.Params[m.Param].Matrix = int32(i)
 	}
 	r.Plan.CPU = seed%2 == 0
-	if seed%3 == 1 && !r.Plan.SharesRows() {
-		r.Plan.Slices = anySlices(r.Plan, rng)
-	}
 	if rng.IntN(4) > 0 {
 		r.Needed, r.Backward, r.Result = true, true, 0
 		r.Update = &Apply{Rule: isa.Rule(rng.IntN(int(isa.Rules))), Dense: rng.IntN(2) == 0, Rate: 0.1, P: 0.9, Q: 0.9, R: 0.1, Threshold: 5}
@@ -85,21 +82,6 @@ func requested(t *testing.T, seed uint64) *Request {
 		r.Copy = true
 	}
 	return r
-}
-
-// anySlices says of a plan of slices that the matrices of as many rows as any one of them lie in slices.
-func anySlices(p *plan.Plan, rng *rand.Rand) *plan.Slices {
-	if len(p.Matrices) == 0 {
-		return nil
-	}
-	s := &plan.Slices{Rows: p.Matrices[rng.IntN(len(p.Matrices))].Rows, Group: p.Processors, Copies: 1}
-	for _, m := range p.Matrices {
-		s.In = append(s.In, m.Rows == s.Rows)
-	}
-	for q := range p.Processors {
-		s.Rank, s.Copy = append(s.Rank, q), append(s.Copy, 0)
-	}
-	return s
 }
 
 // step is an instruction of a schedule; its number stays with it when it is moved.

@@ -229,8 +229,8 @@ func (w *streamWriter) write(list []item) {
 	}
 }
 
-// run writes items of one signature as instructions.
-func (w *streamWriter) run(sync uint32, list []item) {
+// run writes items of one signature as instructions, which have these flags, too.
+func (w *streamWriter) run(flags uint32, list []item) {
 	b, s := w.b, w.words
 	words := b.sigs.of(list[0].sig)
 	n := int(b.sigs.width[list[0].sig])
@@ -242,10 +242,10 @@ func (w *streamWriter) run(sync uint32, list []item) {
 		}
 		at := len(s)
 		s = appendFew(s, words)
-		s[at] |= sync << 16
+		s[at] |= flags << 16
 		s[at+1] = uint32(len(words)+n*k) | uint32(k)<<16
 		s = b.appendItems(s, list[:k], n)
-		sync = 0
+		flags &^= isa.Sync
 		list = list[k:]
 	}
 	w.words = s

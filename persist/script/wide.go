@@ -44,7 +44,7 @@ func (b *Builder) findWide() {
 		x.Wideness = usualWidth
 	}
 	x.on = false
-	if b.plan.rows > 0 || b.r.Plan.Processors == 1 || b.g == nil || b.symbolic {
+	if b.r.Plan.Processors == 1 || b.g == nil || b.symbolic {
 		return
 	}
 	any := false
