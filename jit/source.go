@@ -538,7 +538,7 @@ func (g *generator) outer(line func(string, ...any)) {
 	for _, t := range shares {
 		items, _ := outerStage(g.p, t.width)
 		line("if (%s)", strings.Join(t.of, " || "))
-		line("outer_rows<%d, %d, %d>(bulk, l, w, items, flags, count, part, part.copy, shared);", g.p.RowsPerWarp, t.width, items)
+		line("outer_rows<%d, %d, %d>(bulk, l, w, items, flags, count, part, shared);", g.p.RowsPerWarp, t.width, items)
 	}
 	line("}")
 }

@@ -112,42 +112,6 @@ VP void check_chain(const Check &c, u32 count) {
         c.vector(e, s, x.items[e * x.slots + s], c.w[CHAIN_N]);
 }
 
-// Collect: a result, runs of vectors and, for a derivative, y.
-VP void check_collect(const Check &c, const Processor &p, const u32 *items, u32 fn, u32 count) {
-  Range r = owned(c.w[COLLECT_N], c.flags, p);
-  u32 runs = fn & ~(u32)COLLECT_DERIVED, words = collect_words(fn);
-  u64 n = r.hi - r.lo, run = (u64)(c.w[COLLECT_COUNT] - 1) * c.w[COLLECT_APART] + n;
-  for (u32 e = THREAD; e < count; e += THREADS)
-    for (u32 k = 0; k < words && n > 0; k++)
-      if (k == 0 || k > runs || items[e * words + k] != COLLECT_ABSENT)
-        c.vector(e, k > runs ? 2 : k > 0, (u64)items[e * words + k] + r.lo,
-                 k > 0 && k <= runs ? run : n);
-}
-
-// Affine and AffineT: whole vectors, whichever rows the processor has.
-VP void check_affine(const Check &c, const Processor &p, const u32 *items, u32 terms, u32 count,
-                     const Shape *shapes, u32 matrices) {
-  const u32 *w = c.w;
-  bool transposed = (w[0] & 255u) == OP_AFFINE_T;
-  for (u32 k = 0; k < terms; k++) {
-    u32 id = w[AFFINE_MATRICES] >> 8 * k & 255u;
-    if (id >= matrices)
-      return c.nonsense();
-    const Shape &m = shapes[id];
-    u64 place = transposed ? (u64)(k * p.group + p.rank) * w[AFFINE_T_APART] : 0;
-    for (u32 e = THREAD; e < count; e += THREADS)
-      if (transposed) {
-        c.vector(e, 0, items[2 * e] + place, m.cols);
-        c.vector(e, 1, items[2 * e + 1], m.rows);
-      } else {
-        c.vector(e, 0, items[(1 + terms) * e], m.rows);
-        c.vector(e, 1, items[(1 + terms) * e + 1 + k], m.cols);
-      }
-    if (THREAD == 0 && !transposed && (c.flags & FLAG_BIAS))
-      c.vector(0, 2, w[AFFINE_BIAS], m.rows);
-  }
-}
-
 // Row: which words of an item are rows, parts of rows and single elements, and whether the last is
 // a label.
 VP void check_row(const Check &c, u32 fn, u32 count) {
@@ -266,13 +230,6 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
     *head = SUM_ITEMS;
     *words = 1;
     return stands_behind(fn, false) || stands_behind(fn, true);
-  case OP_COLLECT:
-    *head = COLLECT_ITEMS;
-    *words = collect_words(fn);
-    fn &= ~(u32)COLLECT_DERIVED;
-    return fn > 0 && fn <= MAX_RUNS && w[COLLECT_COUNT] > 0 && w[COLLECT_COUNT] <= MAX_RUN &&
-           (*words == fn + 1 ? w[COLLECT_FUNCTION] == FN_COPY
-                             : stands_behind(w[COLLECT_FUNCTION], true));
   case OP_PRODUCT:
     *head = PRODUCT_ITEMS;
     *words = 2;
@@ -282,14 +239,6 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
     *words = 2;
     return w[PRODUCT_T_COUNT] == 0 ? fn == FN_COPY
                                    : stands_behind(fn, true) && w[PRODUCT_T_COUNT] <= MAX_RUN;
-  case OP_AFFINE:
-    *head = AFFINE_ITEMS;
-    *words = fn + 1;
-    return fn > 0 && fn <= MAX_TERMS && stands_behind(w[AFFINE_FUNCTION], false);
-  case OP_AFFINE_T:
-    *head = AFFINE_T_ITEMS;
-    *words = 2;
-    return fn > 0 && fn <= MAX_TERMS;
   case OP_ROW:
     *head = ROW_ITEMS;
     *words = row_words(fn);
@@ -318,7 +267,7 @@ VP void check_vectors(const Check &c, const Processor &p, u32 n, u32 head, u32 w
 // An instruction with flag listed.
 VP void check_list(const Check &c, u32 op, u32 length, u32 head, u32 count) {
   u32 from = list_of(c.w), words = listed_words(c.w);
-  bool may = op == OP_COLLECT || (op >= OP_PRODUCT && op <= OP_AFFINE_T);
+  bool may = op >= OP_PRODUCT && op <= OP_OUTER;
   if (!may || length != head + 1 || words > MAX_LISTED || count > MAX_LISTED)
     return c.nonsense();
   if (in_lists(c.l.script, from, words))
@@ -363,11 +312,6 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 
     return check_strided(c, fn, count);
   case OP_CHAIN:
     return check_chain(c, count);
-  case OP_COLLECT:
-    return check_collect(c, p, listed ? list : w + head, fn, count);
-  case OP_AFFINE:
-  case OP_AFFINE_T:
-    return check_affine(c, p, listed ? list : w + head, fn, count, shapes, matrices);
   case OP_ROW:
     return check_row(c, fn, count);
   case OP_GEMM:

@@ -59,9 +59,6 @@ VP u64 streamed_by(const u32 *w) {
   case OP_SUM:
     slots = 1, n = (u64)Sources(w, count).count * w[SUM_N];
     break;
-  case OP_COLLECT:
-    slots = 1, n *= (u64)(fn & ~(u32)COLLECT_DERIVED) * w[COLLECT_COUNT] * w[COLLECT_N];
-    break;
   case OP_GEMM:
     slots = 2, n *= (u64)w[GEMM_M] * w[GEMM_N] * w[GEMM_K];
     break;

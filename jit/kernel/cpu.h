@@ -40,7 +40,6 @@
 #else
 #pragma GCC pop_options
 #endif
-#include "affine_cpu.h"
 #include "interpreter.h"
 #include "publish_cpu.h"
 
@@ -99,14 +98,6 @@ struct Device {
   VP_MEMBER void resident_product_t(const Launch &l, Processor &p, const u32 *w, const u32 *items,
                                     u32 flags, u32 count) const {
     product_t(l, *run.residency, p, w, items, flags, count);
-  }
-  VP_MEMBER void resident_affine(const Launch &l, Processor &p, const u32 *w, const u32 *items,
-                                 u32 flags, u32 count) const {
-    affine(l, *run.residency, p, w, items, flags, count);
-  }
-  VP_MEMBER void resident_affine_t(const Launch &l, Processor &p, const u32 *w, const u32 *items,
-                                   u32 flags, u32 count) const {
-    affine_t(l, *run.residency, p, w, items, flags, count);
   }
   VP_MEMBER void resident_outer(const Launch &l, Processor &p, const u32 *w, const u32 *items,
                                 u32 flags, u32 count) const {

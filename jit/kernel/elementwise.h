@@ -108,8 +108,8 @@ VP_SLOW float apply_called(u32 fn, float a, float b, float c, float d, float p, 
 }
 #endif
 
-// What there may be behind the sums of Product, Affine and Collect, inline: a function of a sum, or
-// a derivative of it and y.
+// What there may be behind the sums of Product and Sum, inline: a function of a sum, or a
+// derivative of it and y.
 VP bool stands_behind(u32 fn, bool derivative) {
   return derivative ? fn == FN_TANH_B || fn == FN_LOGISTIC_B || fn == FN_RELU_B
                     : fn == FN_COPY || fn == FN_TANH || fn == FN_LOGISTIC || fn == FN_RELU;
@@ -160,23 +160,22 @@ template <int N> VP void apply_behind_run(u32 fn, float *sums, const float *y) {
 #endif
 
 #ifndef VPPS_GPU
-template <int FN>
-VP_SLOW void apply_one_to_rows(float *y, u32 rows, const u32 *items, u32 words, u32 count) {
+template <int FN> VP_SLOW void apply_one_to_rows(float *y, u32 rows, const u32 *items, u32 count) {
   for (u32 e = 0; e < count; e++) {
-    float *at = y + items[words * e];
+    float *at = y + items[2 * e];
     for (u32 r = 0; r < rows; r++)
       at[r] = canonical(Formula<FN>::of(at[r], 0.0f, 0.0f, 0.0f, 0.0f, 0.0f));
   }
 }
 
-// The function behind sums, of what items have in some rows.
-VP void apply_to_rows(u32 fn, float *y, u32 rows, const u32 *items, u32 words, u32 count) {
+// The function behind sums, of what a product's items have in some rows.
+VP void apply_to_rows(u32 fn, float *y, u32 rows, const u32 *items, u32 count) {
   if (fn == FN_TANH)
-    apply_one_to_rows<FN_TANH>(y, rows, items, words, count);
+    apply_one_to_rows<FN_TANH>(y, rows, items, count);
   if (fn == FN_LOGISTIC)
-    apply_one_to_rows<FN_LOGISTIC>(y, rows, items, words, count);
+    apply_one_to_rows<FN_LOGISTIC>(y, rows, items, count);
   if (fn == FN_RELU)
-    apply_one_to_rows<FN_RELU>(y, rows, items, words, count);
+    apply_one_to_rows<FN_RELU>(y, rows, items, count);
 }
 #endif
 

@@ -27,17 +27,7 @@ struct Device {
       void resident_product_t(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
                               u32 flags, u32 count){VPPS_PRODUCT_T} VP_MEMBER
       void resident_outer(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
-                          u32 flags, u32 count) {
-    VPPS_OUTER
-  }
-#ifdef VPPS_SLICES
-  template <int COLS, class Use>
-  VP_MEMBER void rows_of(u32 matrix, const Use &use) const {VPPS_ROWS_OF} VP_MEMBER
-      void resident_affine(const Launch &l, const Processor &, const u32 *w, const u32 *items,
-                           u32 flags, u32 count){VPPS_AFFINE} VP_MEMBER
-      void resident_affine_t(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
-                             u32 flags, u32 count){VPPS_AFFINE_T}
-#endif
+                          u32 flags, u32 count){VPPS_OUTER}
 
   VP_MEMBER const u32 *instruction(const Launch &, u32 pc) {
     arrived = pc / PIECE != piece;

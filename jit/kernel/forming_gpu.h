@@ -109,7 +109,7 @@ VP void product_formed(const float *r, const Launch &l, const u32 *w, const u32 
 #pragma unroll 1
   for (u32 done = 0; done < count; done += VECTORS, items += 2 * VECTORS) {
     u32 here = min(count - done, (u32)VECTORS);
-    Results<T::ROWS, VECTORS, T::SUMS> y(2, part.left / COLS * w[PRODUCT_APART]);
+    Results<T::ROWS, VECTORS, T::SUMS> y(part.left / COLS * w[PRODUCT_APART]);
     form_vectors<T::WIDTH, T::VECTOR>(shared, from, items + 1, here, f, part.left, COLS);
     y.fetch(l, w, flags, items, here, part);
     multiply_buffer<RPW, COLS, VECTORS>(r, shared, sums, here);

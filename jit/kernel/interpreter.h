@@ -40,17 +40,6 @@ VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const He
   case OP_SUM:
     sum(l, p, w, fn, flags, count, d.scratch);
     break;
-#if !defined(VPPS_GPU) || defined(VPPS_SLICES)
-  case OP_COLLECT:
-    collect(l, p, w, d.items(l, p, w, COLLECT_ITEMS), fn, flags, count, d.scratch);
-    break;
-  case OP_AFFINE:
-    d.resident_affine(l, p, w, d.items(l, p, w, AFFINE_ITEMS), flags, count);
-    break;
-  case OP_AFFINE_T:
-    d.resident_affine_t(l, p, w, d.items(l, p, w, AFFINE_T_ITEMS), flags, count);
-    break;
-#endif
   case OP_PRODUCT:
     d.resident_product(l, p, w, d.items(l, p, w, PRODUCT_ITEMS), flags, count);
     break;

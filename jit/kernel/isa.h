@@ -10,18 +10,15 @@
 #define OP_STRIDED 6
 #define OP_CHAIN 7
 #define OP_SUM 8
-#define OP_COLLECT 9
-#define OP_PRODUCT 10
-#define OP_PRODUCT_T 11
-#define OP_OUTER 12
-#define OP_AFFINE 13
-#define OP_AFFINE_T 14
-#define OP_GEMM 15
-#define OP_ROW 16
-#define OP_RANDOM 17
-#define OP_NORM 18
-#define OP_CLIP 19
-#define OP_UPDATE 20
+#define OP_PRODUCT 9
+#define OP_PRODUCT_T 10
+#define OP_OUTER 11
+#define OP_GEMM 12
+#define OP_ROW 13
+#define OP_RANDOM 14
+#define OP_NORM 15
+#define OP_CLIP 16
+#define OP_UPDATE 17
 
 // Word offsets of the fixed fields, and where the items begin.
 #define SIGNAL_BARRIER 2
@@ -57,13 +54,6 @@
 #define SUM_APART 7
 #define SUM_Y 8
 #define SUM_ITEMS 9
-#define COLLECT_SEGMENTS 2
-#define COLLECT_N 3
-#define COLLECT_SCALE 4
-#define COLLECT_COUNT 5
-#define COLLECT_APART 6
-#define COLLECT_FUNCTION 7
-#define COLLECT_ITEMS 8
 #define PRODUCT_SEGMENTS 2
 #define PRODUCT_MATRIX 3
 #define PRODUCT_SCALE 4
@@ -83,18 +73,6 @@
 #define OUTER_SCALE 4
 #define OUTER_DST 5
 #define OUTER_ITEMS 6
-#define AFFINE_SEGMENTS 2
-#define AFFINE_MATRICES 3
-#define AFFINE_SCALE 4
-#define AFFINE_BIAS 5
-#define AFFINE_BIAS_SCALE 6
-#define AFFINE_FUNCTION 7
-#define AFFINE_ITEMS 8
-#define AFFINE_T_SEGMENTS 2
-#define AFFINE_T_MATRICES 3
-#define AFFINE_T_SCALE 4
-#define AFFINE_T_APART 5
-#define AFFINE_T_ITEMS 6
 #define GEMM_SEGMENTS 2
 #define GEMM_M 3
 #define GEMM_N 4
@@ -185,12 +163,8 @@
 #define MAX_WORDS 1024
 #define MAX_LISTED 1021
 #define MAX_RUN 1024
-#define MAX_RUNS 16
 #define PLACE_STORED 1
 #define PLACE_HALVED 2
-#define COLLECT_DERIVED 32
-#define COLLECT_ABSENT 0xFFFFFFFCu
-#define MAX_TERMS 4
 #define MAX_SLOTS 32
 #define CHAIN_READ 16
 #define CHAIN_WRITTEN 32
@@ -213,7 +187,7 @@
 
 // What clocks leave, by processor: see persist/isa/clocks.go.
 #define PHASE_SHIFT 29
-#define OPCODES 21
+#define OPCODES 18
 #define CLOCK_BEGIN 0
 #define CLOCK_END 1
 #define CLOCK_TICKS 2
@@ -225,8 +199,8 @@
 #define CLOCK_CELL 8
 #define CLOCK_BLOCKED 9
 #define CLOCK_CELLS 10
-#define CLOCK_COUNTS 115
-#define CLOCK_WORDS 220
+#define CLOCK_COUNTS 100
+#define CLOCK_WORDS 190
 
 // FN(NAME, inputs) of every element function.
 #define ELEMENT_FUNCTIONS(FN) \

@@ -109,10 +109,10 @@ VP void product_rows(const Rows &m, const Sums &how, const float *const *x, floa
     product_tail<VB>(m, how, r, x, y);
 }
 
-// All of a list of items of so many words: y and x of one are at its first word and at another.
+// All of a list of items, which are the places of y and x.
 struct Items {
   const u32 *list;
-  u32 count, words, second;
+  u32 count;
 };
 
 // With rows that stay in the cache meanwhile, in groups of about one size.
@@ -124,9 +124,9 @@ VP_SLOW void multiply_some(const Rows &m, const Sums &how, const float *x, float
     n = (left + groups - 1) / groups;
     const float *from[PRODUCT_GROUP];
     float *to[PRODUCT_GROUP];
-    for (u32 b = 0; b < n; b++, item += items.words) {
+    for (u32 b = 0; b < n; b++, item += 2) {
       to[b] = y + item[0];
-      from[b] = x + item[items.second];
+      from[b] = x + item[1];
     }
     switch (n) {
     case 1:
@@ -212,8 +212,8 @@ struct Forming {
     for (u32 e = 0, k; e < items.count; e += k) {
       k = items.count - e < most ? items.count - e : most;
       for (u32 i = 0; i < k; i++) {
-        const u32 *item = items.list + items.words * (e + i);
-        const u32 place = item[items.second];
+        const u32 *item = items.list + 2 * (e + i);
+        const u32 place = item[1];
         float *from = x + place_of(place);
         form(memory + i * n, from, parts_of(place, count), first, n);
         if (stores && (place & PLACE_STORED))
@@ -222,7 +222,7 @@ struct Forming {
         list[2 * i] = item[0];
         list[2 * i + 1] = i * n;
       }
-      use(memory, Items{list, k, 2, 1});
+      use(memory, Items{list, k});
     }
   }
 };
@@ -234,40 +234,11 @@ VP Forming forming(const vpps_residency &res, const Processor &p, const u32 *w, 
                  res.pairs + (size_t)p.id * 2 * VPPS_OUTER_SIDE * VPPS_OUTER_PAIRS};
 }
 
-// Products with a processor's rows of matrix id, and the function behind them.
-VP void held_product(const Launch &l, const vpps_residency &res, const Processor &p, u32 id,
-                     const Sums &how, const Forming &forming, float *x, float *y,
-                     const Items &items, u32 fn) {
-  const vpps_matrix &m = res.matrix[id];
-  const u32 at = id * res.processors + p.id;
-  vpps_panels &own = res.panels[2 * at];
-  own.vectors += items.count;
-  const bool packed = worth_packing(m, own.vectors), pack_now = packed && !own.packed;
-  float *t = own.floats;
-  for (u32 k = res.first[at]; k < res.first[at + 1]; k++) {
-    const vpps_rows &part = res.parts[k];
-    const float *w = l.segment[SEG_PARAM] + m.offset + part.row + (size_t)part.column * m.rows;
-    if (pack_now)
-      pack(w, m.rows, part.rows, part.columns, t);
-    Sums sums = how;
-    if (part.column > 0) // of those who share rows the first adds it
-      sums.bias = nullptr;
-    else if (how.bias)
-      sums.bias += part.row;
-    const Rows rows = packed ? in_panels(t, part.rows, part.columns)
-                             : in_place(w, m.rows, part.rows, part.columns);
-    forming.with(x, part.column, part.columns, part.row == 0, items,
-                 [&](const float *from, const Items &some) {
-                   multiply(rows, sums, from, y + part.row, some);
-                 });
-    apply_to_rows(fn, y + part.row, part.rows, items.list, items.words, items.count);
-    t += panel_floats(part.rows, part.columns);
-  }
-  own.packed |= packed;
-}
-
+// Products with a processor's rows of a matrix, and the function behind them.
 VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
-                     const u32 *items, u32 flags, u32 count) {
+                     const u32 *list, u32 flags, u32 count) {
+  const u32 id = w[PRODUCT_MATRIX], formed = w[PRODUCT_COUNT];
+  const vpps_matrix &m = res.matrix[id];
   Sums how = {};
   how.scale = FLOAT_OF(w[PRODUCT_SCALE]);
   how.acc = flags & FLAG_ACC;
@@ -275,12 +246,36 @@ VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor
     how.bias = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]);
     how.bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
   }
-  const u32 formed = w[PRODUCT_COUNT], fn = formed ? (u32)FN_COPY : w[0] >> 8 & 255u;
-  held_product(l, res, p, w[PRODUCT_MATRIX], how,
-               forming(res, p, w, formed, res.matrix[w[PRODUCT_MATRIX]].cols),
-               address(l, w[PRODUCT_SEGMENTS], 1, 0),
-               address(l, w[PRODUCT_SEGMENTS], 0, results_of(res, p, w)), Items{items, count, 2, 1},
-               fn);
+  const u32 fn = formed ? (u32)FN_COPY : w[0] >> 8 & 255u;
+  const Forming vectors = forming(res, p, w, formed, m.cols);
+  const Items items = {list, count};
+  float *x = address(l, w[PRODUCT_SEGMENTS], 1, 0);
+  float *y = address(l, w[PRODUCT_SEGMENTS], 0, results_of(res, p, w));
+  const u32 at = id * res.processors + p.id;
+  vpps_panels &own = res.panels[2 * at];
+  own.vectors += items.count;
+  const bool packed = worth_packing(m, own.vectors), pack_now = packed && !own.packed;
+  float *t = own.floats;
+  for (u32 k = res.first[at]; k < res.first[at + 1]; k++) {
+    const vpps_rows &part = res.parts[k];
+    const float *from = l.segment[SEG_PARAM] + m.offset + part.row + (size_t)part.column * m.rows;
+    if (pack_now)
+      pack(from, m.rows, part.rows, part.columns, t);
+    Sums sums = how;
+    if (part.column > 0) // of those who share rows the first adds it
+      sums.bias = nullptr;
+    else if (how.bias)
+      sums.bias += part.row;
+    const Rows rows = packed ? in_panels(t, part.rows, part.columns)
+                             : in_place(from, m.rows, part.rows, part.columns);
+    vectors.with(x, part.column, part.columns, part.row == 0, items,
+                 [&](const float *formed_at, const Items &some) {
+                   multiply(rows, sums, formed_at, y + part.row, some);
+                 });
+    apply_to_rows(fn, y + part.row, part.rows, list, count);
+    t += panel_floats(part.rows, part.columns);
+  }
+  own.packed |= packed;
 }
 
 // What a processor forms a transposed product with: its rows, or its columns.
@@ -288,13 +283,15 @@ struct Block {
   u32 row, rows, column, columns;
 };
 
-// A transposed product with matrix id, for the results at y and what the items say. A launch
-// transposes a matrix once, before it is first used so: no launch uses a matrix after it has
-// changed it.
-VP_SLOW void transposed_product(const vpps_residency &res, const Launch &l, const Processor &p,
-                                u32 id, const Forming &forming, float *y, float *dy, float scale,
-                                const u32 *items, u32 flags, u32 count) {
+// Transposed products. A launch transposes a matrix once, before it is first used so: no launch
+// uses a matrix after it has changed it.
+VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
+                       const u32 *items, u32 flags, u32 count) {
+  const u32 id = w[PRODUCT_T_MATRIX];
   const vpps_matrix &m = res.matrix[id];
+  const Forming vectors = forming(res, p, w, w[PRODUCT_T_COUNT], m.rows);
+  float *y = address(l, w[PRODUCT_T_SEGMENTS], 0, results_of(res, p, w));
+  float *dy = address(l, w[PRODUCT_T_SEGMENTS], 1, 0);
   const u32 at = id * res.processors + p.id;
   vpps_panels &own = res.panels[2 * at + 1];
   const vpps_columns columns = res.columns ? res.columns[at] : vpps_columns{VPPS_HELD, 0};
@@ -309,22 +306,13 @@ VP_SLOW void transposed_product(const vpps_residency &res, const Launch &l, cons
       pack_transposed(l.segment[SEG_PARAM] + m.offset + b.row + (size_t)b.column * m.rows, m.rows,
                       b.rows, b.columns, t);
     Sums how = {};
-    how.scale = scale;
+    how.scale = FLOAT_OF(w[PRODUCT_T_SCALE]);
     how.acc = (flags & FLAG_ACC) || k > first;
-    forming.with(dy, b.row, b.rows, b.column == 0, Items{items, count, 2, 1},
+    vectors.with(dy, b.row, b.rows, b.column == 0, Items{items, count},
                  [&](const float *from, const Items &some) {
                    multiply(in_panels(t, b.columns, b.rows), how, from, y + b.column, some);
                  });
     t += panel_floats(b.columns, b.rows);
   }
   own.packed = 1;
-}
-
-VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
-                       const u32 *items, u32 flags, u32 count) {
-  transposed_product(res, l, p, w[PRODUCT_T_MATRIX],
-                     forming(res, p, w, w[PRODUCT_T_COUNT], res.matrix[w[PRODUCT_T_MATRIX]].rows),
-                     address(l, w[PRODUCT_T_SEGMENTS], 0, results_of(res, p, w)),
-                     address(l, w[PRODUCT_T_SEGMENTS], 1, 0), FLOAT_OF(w[PRODUCT_T_SCALE]), items,
-                     flags, count);
 }

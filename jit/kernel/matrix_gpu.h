@@ -111,10 +111,10 @@ template <int RPW, int COLS, int STAGE> __device__ constexpr int transposed_batc
   return batch_of(Tile<RPW, COLS>::TC, STAGE, Tile<RPW, COLS>::TC <= 4 ? VPPS_SUMS : 16);
 }
 
-// Starts copying this warp's columns of up to count of BATCH vectors, whose places are so many
-// words of items apart, into rows of PART floats. Behind the vectors' end is 0.
+// Starts copying this warp's columns of up to count of BATCH vectors, whose places are every second
+// word of items, into rows of PART floats. Behind the vectors' end is 0.
 template <int RPW, int COLS, int BATCH>
-VP void copy_part(float *to, const float *from, const u32 *items, u32 words, u32 count) {
+VP void copy_part(float *to, const float *from, const u32 *items, u32 count) {
   typedef Tile<RPW, COLS> T;
   constexpr int CHUNKS = T::PART / 4;
 #pragma unroll
@@ -122,7 +122,7 @@ VP void copy_part(float *to, const float *from, const u32 *items, u32 words, u32
     u32 at = j + THREAD % 32, b = at / CHUNKS, c = T::first_column() + at % CHUNKS * 4;
     if (at >= BATCH * CHUNKS || b >= count)
       continue;
-    const float *x = from + items[words * b] + c;
+    const float *x = from + items[2 * b] + c;
     if (c + 4 <= COLS && (u64)x % 16 == 0) {
       copy_async((u32 *)to + 4 * at, (const u32 *)x);
       continue;
@@ -184,14 +184,13 @@ template <int RPW, int COLS, int BATCH> struct ProductSums {
 };
 
 // The elements of up to STAGE results that a thread finishes: y = f(scale * W x + bias), from the
-// warps' sums. What they are made of beside the sums is
-// fetched before these are formed.
+// warps' sums. What they are made of beside the sums is fetched before these are formed.
 template <int ROWS, int STAGE, int SUMS = (int)WARPS *ROWS> struct Results {
   static constexpr int EACH = (STAGE * ROWS + (int)THREADS - 1) / (int)THREADS;
   float bias[EACH], old[EACH];
-  const u32 words, shift; // of an item; of every place
+  const u32 shift; // of every place
 
-  VP_MEMBER Results(u32 words, u32 shift) : words(words), shift(shift) {}
+  VP_MEMBER Results(u32 shift) : shift(shift) {}
   VP_MEMBER static u32 at(u32 j) { return j * THREADS + THREAD; }
   VP_MEMBER static u32 row(u32 j, const Partition &part) { return part.row + at(j) % ROWS; }
   VP_MEMBER static bool mine(u32 j, u32 count, const Partition &part) {
@@ -199,7 +198,7 @@ template <int ROWS, int STAGE, int SUMS = (int)WARPS *ROWS> struct Results {
   }
   VP_MEMBER float *place(u32 j, const Launch &l, const u32 *w, const u32 *items,
                          const Partition &part) const {
-    return address(l, w[PRODUCT_SEGMENTS], 0, items[at(j) / ROWS * words] + shift) + row(j, part);
+    return address(l, w[PRODUCT_SEGMENTS], 0, items[at(j) / ROWS * 2] + shift) + row(j, part);
   }
 
   VP_MEMBER void fetch(const Launch &l, const u32 *w, u32 flags, const u32 *items, u32 count,
@@ -237,70 +236,53 @@ template <int ROWS, int STAGE, int SUMS = (int)WARPS *ROWS> struct Results {
   }
 };
 
-// One result: the vectors of two terms are on their way at once.
-template <int RPW, int COLS, class Held, class Function>
-VP void product_once(const Held &held, const Function &function, const Launch &l, const u32 *w,
-                     const u32 *items, u32 flags, u32 terms, const Partition &part, float *sums) {
+// One result.
+template <int RPW, int COLS, class Function>
+VP void product_once(const float *r, const Function &function, const Launch &l, const u32 *w,
+                     const u32 *items, u32 flags, const Partition &part, float *sums) {
   typedef Tile<RPW, COLS> T;
   const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1) + part.left;
-  Results<T::ROWS, 1> y(1 + terms, held.shift);
+  Results<T::ROWS, 1> y(part.left / COLS * w[PRODUCT_APART]);
   y.fetch(l, w, flags, items, 1, part);
   ProductSums<RPW, COLS, 1> all;
-#pragma unroll 1
-  for (u32 k = 0; k < terms; k += 2) {
-    float x[2][T::TC];
+  float x[T::TC];
 #pragma unroll
-    for (u32 j = 0; j < 2; j++)
-      if (k + j < terms)
+  for (int q = 0; q < T::TC; q += T::V)
+    read_some<T::V>(x + q, from + items[1] + T::column(q), COLS - (int)T::column(q));
+  auto read = [&](float *v, int, int q) {
 #pragma unroll
-        for (int q = 0; q < T::TC; q += T::V)
-          read_some<T::V>(x[j] + q, from + items[1 + k + j] + T::column(q),
-                          COLS - (int)T::column(q));
-#pragma unroll
-    for (u32 j = 0; j < 2; j++) {
-      auto read = [&](float *v, int, int q) {
-#pragma unroll
-        for (int i = 0; i < T::V; i++)
-          v[i] = x[j][q + i];
-      };
-      if (k + j < terms)
-        held.template rows_of<COLS>(k + j, [&](const float *r) { all.multiply(r, read); });
-    }
-  }
+    for (int i = 0; i < T::V; i++)
+      v[i] = x[q + i];
+  };
+  all.multiply(r, read);
   __syncthreads(); // the buffers are free
   all.sum(sums + THREAD / 32 * T::ROWS);
   __syncthreads();
   y.store(sums, l, w, flags, items, 1, part, function);
 }
 
-// Every result is the sum of so many terms: products of matrices of one size, of which
-// held.rows_of<COLS>(k, use) calls use with the array that has the processor's rows of the k-th. An
-// item is the result's place and the vectors'. Warps meet once every STAGE items, to add their sums
-// up. Each has RING vectors' parts ahead of it, BATCH of each term in turn.
-template <int RPW, int COLS, int RING, int STAGE, class Held, class Function>
-VP void products(const Held &held, const Function &function, const Launch &l, const u32 *w,
-                 const u32 *items, u32 flags, u32 count, u32 terms, const Partition &part,
-                 float *shared) {
+// Products of one matrix with some vectors. Warps meet once every STAGE items, to add their sums
+// up. Each has RING vectors' parts ahead of it.
+template <int RPW, int COLS, int RING, int STAGE, class Function>
+VP void products(const float *r, const Function &function, const Launch &l, const u32 *w,
+                 const u32 *items, u32 flags, u32 count, const Partition &part, float *shared) {
   typedef Tile<RPW, COLS> T;
   constexpr int BATCH = product_batch<RPW, COLS, lesser(RING / 2, STAGE)>();
   constexpr int DEPTH = RING / BATCH, SUMS = STAGE * (int)WARPS * T::ROWS;
-  const u32 warp = THREAD / 32, words = 1 + terms;
+  const u32 warp = THREAD / 32, shift = part.left / COLS * w[PRODUCT_APART];
   const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1) + part.left;
   float *ring = shared + warp * RING * T::PART, *sums = shared + RING * T::WIDTH;
   if (count == 1)
-    return product_once<RPW, COLS>(held, function, l, w, items, flags, terms, part, sums);
-  __syncthreads();                        // the buffers are free
-  u32 next = 0, term = 0, to = 0, at = 0; // what is copied next, to where; where the next one is
+    return product_once<RPW, COLS>(r, function, l, w, items, flags, part, sums);
+  __syncthreads();              // the buffers are free
+  u32 next = 0, to = 0, at = 0; // what is copied next, to where; where the next one is
   auto copy = [&] {
     if (next < count)
-      copy_part<RPW, COLS, BATCH>(ring + to * BATCH * T::PART, from,
-                                  items + words * next + 1 + term, words, count - next);
+      copy_part<RPW, COLS, BATCH>(ring + to * BATCH * T::PART, from, items + 2 * next + 1,
+                                  count - next);
     commit_copies();
     to = to + 1 < DEPTH ? to + 1 : 0;
-    if (++term == terms) {
-      term = 0;
-      next += BATCH;
-    }
+    next += BATCH;
   };
 #pragma unroll 1
   for (int d = 0; d + 1 < DEPTH; d++)
@@ -309,28 +291,25 @@ VP void products(const Held &held, const Function &function, const Launch &l, co
   for (u32 done = 0; done < count; done += STAGE) {
     u32 here = min(count - done, (u32)STAGE);
     float *into = sums + done / STAGE % 2 * SUMS;
-    Results<T::ROWS, STAGE> y(words, held.shift);
-    y.fetch(l, w, flags, items + words * done, here, part);
+    Results<T::ROWS, STAGE> y(shift);
+    y.fetch(l, w, flags, items + 2 * done, here, part);
 #pragma unroll 1
     for (u32 b = 0; b < here; b += BATCH) {
       ProductSums<RPW, COLS, BATCH> all;
       const u32 flip = all.flip();
-#pragma unroll 1
-      for (u32 k = 0; k < terms; k++) {
-        wait_for_all_but<DEPTH - 2>();
-        __syncwarp(); // the batch is here, and that of the batch before free
-        copy();
-        const float *x = ring + at * BATCH * T::PART;
-        at = at + 1 < DEPTH ? at + 1 : 0;
-        auto read = [&](float *v, int i, int q) {
-          read_run<T::V>(v, x + (i ^ flip) * T::PART + T::in_part(q));
-        };
-        held.template rows_of<COLS>(k, [&](const float *r) { all.multiply(r, read); });
-      }
+      wait_for_all_but<DEPTH - 2>();
+      __syncwarp(); // the batch is here, and that of the batch before free
+      copy();
+      const float *x = ring + at * BATCH * T::PART;
+      at = at + 1 < DEPTH ? at + 1 : 0;
+      auto read = [&](float *v, int i, int q) {
+        read_run<T::V>(v, x + (i ^ flip) * T::PART + T::in_part(q));
+      };
+      all.multiply(r, read);
       all.sum(into + (b * WARPS + warp) * T::ROWS);
     }
     __syncthreads();
-    y.store(into, l, w, flags, items + words * done, here, part, function);
+    y.store(into, l, w, flags, items + 2 * done, here, part, function);
   }
 }
 
@@ -386,7 +365,7 @@ VP void products_in_buffers(const float *r, const Function &function, const Bulk
     u32 here = min(count - done, (u32)VECTORS);
     copy(done + VECTORS, k ^ 1);
     float *to = sums + k * SUMS;
-    Results<T::ROWS, VECTORS, T::SUMS> y(2, part.left / COLS * w[PRODUCT_APART]);
+    Results<T::ROWS, VECTORS, T::SUMS> y(part.left / COLS * w[PRODUCT_APART]);
     y.fetch(l, w, flags, items + 2 * done, here, part);
     if (BULK) {
       bulk.wait(k);
@@ -400,13 +379,6 @@ VP void products_in_buffers(const float *r, const Function &function, const Bulk
     y.store(to, l, w, flags, items + 2 * done, here, part, function);
   }
 }
-
-// The only term's register array.
-struct OneArray {
-  const float *r;
-  u32 shift;
-  template <int COLS, class Use> VP_MEMBER void rows_of(u32, const Use &use) const { use(r); }
-};
 
 // Of so many items on bulk copies, which begin later, are faster. They take registers, too.
 #define MANY_ITEMS 16
@@ -433,8 +405,7 @@ VP void product_rows(const float *r, const BulkCopies &bulk, const Launch &l, co
   }
 #endif
   else
-    products<RPW, COLS, RING, STAGE>(OneArray{r, part.left / COLS * w[PRODUCT_APART]}, function, l,
-                                     w, items, flags, count, 1, part, shared);
+    products<RPW, COLS, RING, STAGE>(r, function, l, w, items, flags, count, part, shared);
 }
 
 // A thread's sums of W^T dy for BATCH items: t[b * EACH + q] belongs to column(q) of its b-th.
@@ -622,17 +593,15 @@ struct Gradient<RPW, ITERS, STAGE, true> : FragmentGradient<RPW, ITERS> {
 };
 #endif
 
-// The gradient's columns are shared by pieces of 32 * ITERS: copies of the matrix, or several of
-// one copy.
+// Copies of the matrix share the gradient's columns, 32 * ITERS each.
 template <int RPW, int ITERS, int STAGE>
 VP void outer_rows(const BulkCopies &bulk, const Launch &l, const u32 *instruction,
-                   const u32 *items, u32 flags, u32 count, const Partition &part, u32 piece,
-                   float *shared) {
+                   const u32 *items, u32 flags, u32 count, const Partition &part, float *shared) {
   typedef Gradient<RPW, ITERS, STAGE> G;
   constexpr bool TENSOR = on_tensor_cores(RPW, ITERS);
   constexpr int WIDTH = ITERS * 32, BATCH = G::BATCH, VECTORS = STAGE * G::VECTOR,
                 ALL = VECTORS + STAGE * G::DY;
-  const u32 first = piece * WIDTH, left = part.left + first, right = part.left + part.cols;
+  const u32 first = part.copy * WIDTH, left = part.left + first, right = part.left + part.cols;
   const u32 segments = instruction[OUTER_SEGMENTS], rows = part.height;
   const float *dys = segment_of(l, segments, 1), *xs = segment_of(l, segments, 2);
   G sums;

@@ -33,49 +33,19 @@ struct Head {
   VP_MEMBER u32 count() const { return second >> 16; }
 };
 
-// Words of an item of Collect.
-VP u32 collect_words(u32 fn) {
-  return 1 + (fn & ~(u32)COLLECT_DERIVED) + (fn & COLLECT_DERIVED ? 1 : 0);
-}
-
 // Where a vector is that a product forms, without what is said beside; and of how many vectors it
 // is the sum, of so many that the instruction says.
 VP u32 place_of(u32 place) { return place & ~(u32)(PLACE_STORED | PLACE_HALVED); }
 VP u32 parts_of(u32 place, u32 parts) { return place & PLACE_HALVED ? parts / 2 : parts; }
 
-// How many of an item's runs there are.
-VP u32 runs_of(const u32 *runs, u32 most) {
-  while (most > 0 && runs[most - 1] == COLLECT_ABSENT)
-    most--;
-  return most;
-}
-
 // Where in the script the items of an instruction with flag listed are.
 VP u32 list_of(const u32 *w) {
   u32 op = w[0] & 255u;
-#if !defined(VPPS_GPU) || defined(VPPS_SLICES)
-  if (op == OP_AFFINE)
-    return w[AFFINE_ITEMS];
-  if (op == OP_AFFINE_T)
-    return w[AFFINE_T_ITEMS];
-  if (op == OP_COLLECT)
-    return w[COLLECT_ITEMS];
-#endif
   return w[op == OP_PRODUCT ? PRODUCT_ITEMS : op == OP_PRODUCT_T ? PRODUCT_T_ITEMS : OUTER_ITEMS];
 }
 
 // And how many words they are.
-VP u32 listed_words(const u32 *w) {
-  u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, count = w[1] >> 16;
-#if !defined(VPPS_GPU) || defined(VPPS_SLICES)
-  if (op == OP_AFFINE)
-    return (1 + fn) * count;
-  if (op == OP_COLLECT)
-    return collect_words(fn) * count;
-#endif
-  (void)op, (void)fn;
-  return 2 * count;
-}
+VP u32 listed_words(const u32 *w) { return 2 * (w[1] >> 16); }
 
 VP u32 *counter(const Launch &l, u32 barrier) { return l.counters + barrier * BARRIER_STRIDE; }
 

@@ -71,9 +71,6 @@ static bool publish(Device &d, const Launch &launch, const vpps_residency &res, 
   case OP_MAP:
     n = w[MAP_N], head = MAP_ITEMS, words = arity(fn) + 1;
     break;
-  case OP_COLLECT:
-    n = w[COLLECT_N], head = COLLECT_ITEMS, words = collect_words(fn);
-    break;
   case OP_RANDOM:
     n = w[RANDOM_N], head = RANDOM_ITEMS;
     words = fn == RANDOM_NOISE || fn == RANDOM_DROP ? 3 : 2;

@@ -114,13 +114,6 @@ func (in *Instruction) fieldText(name string) string {
 		}
 		return fmt.Sprint(math.Float32frombits(w))
 	}
-	switch {
-	case name == "function" && w < uint32(Fns):
-		return FnTable[w].Name
-	case name == "matrices":
-		list, n := in.Matrices()
-		return strings.Trim(fmt.Sprint(list[:n]), "[]")
-	}
 	if slot, ok := slotOfField[name]; ok {
 		return in.addressText(slot, w)
 	}
@@ -188,17 +181,7 @@ func (in *Instruction) itemText(i int) string {
 	var parts []string
 	for k, w := range item {
 		if k < addresses {
-			slot := first + k
-			switch in.Op {
-			case Collect:
-				slot = min(k, 1)
-				if in.Fn&Derived != 0 && k == len(item)-1 {
-					slot = 2
-				}
-			case Affine:
-				slot = min(k, 1)
-			}
-			parts = append(parts, in.addressText(slot, w))
+			parts = append(parts, in.addressText(first+k, w))
 		} else {
 			parts = append(parts, fmt.Sprint("#", w))
 		}
@@ -220,9 +203,6 @@ func (in *Instruction) updateText(item []uint32) string {
 }
 
 func (in *Instruction) addressText(slot int, w uint32) string {
-	if in.Op == Collect && w == Absent {
-		return "-"
-	}
 	if s := in.Segment(slot); s < Segments {
 		return fmt.Sprintf("%s+%d", s, w)
 	}

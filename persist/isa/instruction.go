@@ -37,12 +37,6 @@ func Decode(words, script []uint32) (Instruction, error) {
 	if in.Op == Chain && (in.Fn == 0 || in.Fn > MaxSlots) {
 		return in, fmt.Errorf("%d slots: a chain has 1 to %d", in.Fn, MaxSlots)
 	}
-	if runs := in.Fn &^ Derived; in.Op == Collect && (runs == 0 || runs > MaxRuns) {
-		return in, fmt.Errorf("%d runs: collect has 1 to %d", runs, MaxRuns)
-	}
-	if (in.Op == Affine || in.Op == AffineT) && in.Fn == 0 {
-		return in, fmt.Errorf("no matrices: %s has 1 to %d", in.Op, MaxTerms)
-	}
 	if int(in.Fn) >= functions(in.Op) {
 		return in, fmt.Errorf("function %d: %s has %d", in.Fn, in.Op, functions(in.Op))
 	}
@@ -80,7 +74,7 @@ func Decode(words, script []uint32) (Instruction, error) {
 // findList checks an instruction whose items are in the script's lists, and finds them.
 func (in *Instruction) findList(length, head int, script []uint32) error {
 	switch in.Op {
-	case Collect, Product, ProductT, Outer, Affine, AffineT:
+	case Product, ProductT, Outer:
 	default:
 		return fmt.Errorf("%s cannot have flag listed", in.Op)
 	}
@@ -115,10 +109,6 @@ func functions(op Opcode) int {
 		return int(Rules)
 	case -5:
 		return MaxSlots + 1
-	case -6:
-		return Derived + MaxRuns + 1
-	case -7, -8:
-		return MaxTerms + 1
 	}
 	return 1
 }

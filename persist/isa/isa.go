@@ -30,12 +30,9 @@ const (
 	Strided
 	Chain
 	Sum
-	Collect
 	Product
 	ProductT
 	Outer
-	Affine
-	AffineT
 	Gemm
 	Row
 	Random
@@ -54,7 +51,7 @@ const (
 	Last                  // Clip: this processor reports the norm
 	Published             // its result is polled: whoever sees it sees all that this processor did before its last sync, too
 	NoGrad                // Update: the gradients are 0, wherever the items say they are
-	Listed                // products and Collect: the items are in the script's lists, from the word on that stands in their place
+	Listed                // products: the items are in the script's lists, from the word on that stands in their place
 	free                  // no flag
 	Loss                  // Clip: the loss decides, too, whether the batch is committed
 )
@@ -109,7 +106,7 @@ const Sentinel = 0xFFFFFFFF
 type Format struct {
 	Name   string
 	Fields []string // fixed words after word 1
-	Items  int      // words per item; -1: 1 + the arity of fn, -2: as the row function says, -3: random, -4: as the update rule says, -5: fn, the slots, -6: see CollectWords, -7: 1 + fn, -8: 2, fn being how many matrices
+	Items  int      // words per item; -1: 1 + the arity of fn, -2: as the row function says, -3: random, -4: as the update rule says, -5: fn, the slots
 	Doc    string
 }
 
@@ -127,12 +124,9 @@ var Formats = [opcodes]Format{
 	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1, "map over up to 5 kept and 5 reduced axes, summed over the reduced ones"},
 	Chain:    {"chain", []string{"n", "operations"}, -5, "several operations of map, one after the other, on slots whose elements stay with the thread"},
 	Sum:      {"sum", []string{"segments", "n", "scale", "dst", "runs", "apart", "y"}, 1, "dst[i] = f(scale * sum of src[i] over the items)"},
-	Collect:  {"collect", []string{"segments", "n", "scale", "count", "apart", "function"}, -6, "for each item: dst[i] = f(scale * sum of src[i] over runs of vectors)"},
 	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale", "apart", "count"}, 2, "y[r] = f(bias_scale*bias[r] + scale * W[r,:]·x), for the processor's rows of a matrix"},
 	ProductT: {"product_t", []string{"segments", "matrix", "scale", "apart", "count"}, 2, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows, for its columns"},
 	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], for the processor's rows and columns"},
-	Affine:   {"affine", []string{"segments", "matrices", "scale", "bias", "bias_scale", "function"}, -7, "y[r] = f(bias_scale*bias[r] + scale * sum over the matrices of W[r,:]·x), for the processor's rows"},
-	AffineT:  {"affine_t", []string{"segments", "matrices", "scale", "apart"}, -8, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows, for each matrix"},
 	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale"}, 3, "C[i,j] = scale * sum over k of A[i,k]*B[k,j], any strides"},
 	Row:      {"row", []string{"segments", "n", "stride", "p"}, -2, "softmax-like functions of one row of n elements"},
 	Random:   {"random", []string{"segments", "n", "p", "q", "seed", "graph", "forward", "first"}, -3, "dst[i] = a function of (seed, node, element first + i) and maybe src[i]"},
@@ -468,12 +462,6 @@ func ItemWords(op Opcode, fn uint8) int {
 		return RuleTable[fn].Words()
 	case -5:
 		return int(fn)
-	case -6:
-		return CollectWords(fn)
-	case -7:
-		return 1 + int(fn)
-	case -8:
-		return 2
 	default:
 		return n
 	}
@@ -482,30 +470,8 @@ func ItemWords(op Opcode, fn uint8) int {
 // MaxWords bounds an instruction: the device fetches scripts in pieces of this size.
 const MaxWords = 1024
 
-// MaxRun bounds how many sources an item of Sum and a run of Collect stand for.
+// MaxRun bounds how many sources an item of Sum stands for.
 const MaxRun = 1024
-
-// MaxRuns bounds the runs of an item of Collect; its function, but for Derived, is how many there are.
-const MaxRuns = 16
-
-// Derived is a bit of Collect's function: its items end with y, and dst is a derivative of the sum and y. The other bits
-// are how many runs there are.
-const Derived = 0x20
-
-// CollectWords is the number of words of an item of Collect: the result, the runs and, maybe, y.
-func CollectWords(fn uint8) int {
-	n := 1 + int(fn&^Derived)
-	if fn&Derived != 0 {
-		n++
-	}
-	return n
-}
-
-// Absent stands for a run that an item of Collect does not have; it is among the last. As an offset it is aligned.
-const Absent = 1<<32 - 4
-
-// MaxTerms bounds the matrices of Affine and AffineT, whose numbers are a byte each: a matrix that they name is below 256.
-const MaxTerms = 4
 
 // Flags of a vector that a product forms, added to its address, which is a multiple of 4.
 const (

@@ -53,8 +53,6 @@ The last three bits of the flags name the phase that begins with the instruction
 	}
 	b.WriteString(sumsManual)
 	fmt.Fprintf(&b, chainManual, MaxSlots)
-	fmt.Fprintf(&b, collectManual, MaxRuns, MaxRun, uint32(Absent), Derived)
-	fmt.Fprintf(&b, affineManual, MaxTerms)
 	b.WriteString("\n## Functions of map, strided and chain\n\nThe inputs are a, b, c, d. Derivatives name theirs. An item is the address of the result and those of the inputs.\n\n| function | inputs | |\n| --- | --- | --- |\n")
 	for _, f := range FnTable {
 		fmt.Fprintf(&b, "| `%s` | %d | %s |\n", f.Name, f.Arity, tableCell(f.Doc))
@@ -118,28 +116,6 @@ p and q. An item is the address of each slot's vector. For each element of each 
 f(slots a, b, c). With acc it is added to the slot.
 
 Invariant: a slot that is used was loaded or formed before. A vector that is stored overlaps with no other one.
-`
-
-const collectManual = `
-## Collect
-
-The function is the number of runs, 1 to %d. A run has 1 to %d vectors. An item is the result's address, and
-that of each run's first vector. The last runs may be absent (%#x). The order of the additions depends on the
-instruction alone.
-
-With %d added to the function, an item ends with the address of y. The result is then a derivative of the sum
-and y. The field function says which one: that of tanh, logistic or relu. Otherwise that field is copy.
-`
-
-const affineManual = `
-## Affine and affine_t
-
-The function is the number of matrices, 1 to %d. The field matrices has their numbers, a byte each, the first
-lowest. They have one size and lie alike on the processors of a group.
-
-An item of affine is the result's address and that of a vector for each matrix. An item of affine_t is two
-addresses: of the first matrix's result on the group's first processor, and of the vector. The results of one
-matrix are those of the group's processors, ` + "`apart`" + ` floats from each other. The next matrix's results follow.
 `
 
 // tableCell is text that cannot end a table's cell.

@@ -117,41 +117,20 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"more runs than items", func(a *isa.Assembler) {
 			a.Do(1, isa.Sum, 0, 0, []uint32{act, 2, one, 0, 2 | 3<<16, 3, 0}, []uint32{16})
 		}, "instruction 1 (sum): not an instruction"},
-		{"a collected run over the end", func(a *isa.Assembler) {
-			a.Do(1, isa.Collect, 2, 0, []uint32{act, 2, one, 3, 3, 0}, []uint32{0, 8, 8}, []uint32{2, 16, 17})
-		}, "instruction 1 (collect): operand 1 of item 1, act+17..24, leaves tensor 4"},
-		{"a collected result over the end", func(a *isa.Assembler) {
-			a.Do(1, isa.Collect, 1, isa.Own, []uint32{act, 8, one, 1, 0, 0}, []uint32{1, 16})
-		}, "instruction 1 (collect): operand 0 of item 0, act+5..8, leaves tensor 2"},
 		{"runs of nothing", func(a *isa.Assembler) {
-			a.Do(1, isa.Collect, 1, 0, []uint32{act, 2, one, 0, 3, 0}, []uint32{0, 8})
-		}, "instruction 1 (collect): not an instruction"},
+			a.Do(1, isa.Sum, 0, 0, []uint32{act, 2, one, 0, 1, 3, 0}, []uint32{8})
+		}, "instruction 1 (sum): not an instruction"},
 		{"runs that are too long", func(a *isa.Assembler) {
-			a.Do(1, isa.Collect, 1, 0, []uint32{act, 2, one, isa.MaxRun + 1, 0, 0}, []uint32{0, 8})
-		}, "instruction 1 (collect): not an instruction"},
-		{"no runs", func(a *isa.Assembler) {
-			a.Do(1, isa.Collect, 0, 0, []uint32{act, 2, one, 1, 3, 0}, []uint32{0})
-		}, "processor 1, word 3 of its script: not an instruction"},
-		{"too many runs", func(a *isa.Assembler) {
-			a.Do(1, isa.Collect, isa.MaxRuns+1, 0, []uint32{act, 2, one, 1, 3, 0}, make([]uint32, isa.MaxRuns+2))
-		}, "processor 1, word 3 of its script: not an instruction"},
+			a.Do(1, isa.Sum, 0, 0, []uint32{act, 2, one, 0, 1 | (isa.MaxRun+1)<<16, 0, 0}, []uint32{8})
+		}, "instruction 1 (sum): not an instruction"},
+		{"a result over the end of a slice's tensor", func(a *isa.Assembler) {
+			a.Do(1, isa.Sum, 0, isa.Own, []uint32{act, 8, one, 1, 0, 0, 0}, []uint32{16})
+		}, "instruction 1 (sum): operand 0 of item 0, act+5..8, leaves tensor 2"},
 		{"a derivative's y over the end", func(a *isa.Assembler) {
-			a.Do(1, isa.Collect, 1|isa.Derived, 0, []uint32{act, 2, one, 1, 0, uint32(isa.TanhB)}, []uint32{0, 8, 31})
-		}, "instruction 1 (collect): operand 2 of item 0, act+31..32"},
-		{"no derivative behind a sum", func(a *isa.Assembler) {
-			a.Do(1, isa.Collect, 1|isa.Derived, 0, []uint32{act, 2, one, 1, 0, uint32(isa.Tanh)}, []uint32{0, 8, 16})
-		}, "instruction 1 (collect): not an instruction"},
-		{"a term over the end", func(a *isa.Assembler) {
-			a.Do(1, isa.Affine, 2, 0, []uint32{act, 0, one, 0, one, uint32(isa.Tanh)}, []uint32{0, 8, 30})
-		}, "instruction 1 (affine): operand 1 of item 0, act+30.."},
-		{"a function that needs two inputs behind products", func(a *isa.Assembler) {
-			a.Do(1, isa.Affine, 1, 0, []uint32{act, 0, one, 0, one, uint32(isa.Add)}, []uint32{0, 8})
-		}, "instruction 1 (affine): not an instruction"},
-		{"a term's matrix that does not exist", func(a *isa.Assembler) {
-			a.Do(1, isa.AffineT, 2, 0, []uint32{act, 7 << 8, one, 8}, []uint32{0, 8})
-		}, "instruction 1 (affine_t): not an instruction"},
-		{"no terms", func(a *isa.Assembler) {
-			a.Do(1, isa.AffineT, 0, 0, []uint32{act, 0, one, 8}, []uint32{0, 8})
+			a.Do(1, isa.Sum, uint8(isa.TanhB), 0, []uint32{act, 2, one, 0, 0, 0, 31}, []uint32{8})
+		}, "instruction 1 (sum): operand 2 of item 0, act+31..32"},
+		{"a function that needs two inputs behind a sum", func(a *isa.Assembler) {
+			a.Do(1, isa.Sum, uint8(isa.Add), 0, []uint32{act, 2, one, 0, 0, 0, 0}, []uint32{8})
 		}, "processor 1, word 3 of its script: not an instruction"},
 		{"items beyond the lists", func(a *isa.Assembler) {
 			a.DoListed(1, isa.Outer, 0, []uint32{act, 0, one, 0}, []uint32{0, 8})

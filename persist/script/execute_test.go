@@ -159,26 +159,6 @@ func shareRows(p *plan.Plan, m int) {
 	}
 }
 
-// alike makes the plan one of matrices of one size in registers, and chooses some.
-func (g *instructions) alike() (rows, cols, terms int, matrices uint32) {
-	x := g.plan.Matrices[0]
-	x.Rows, x.Cols, x.Across = 1+x.Rows/4, 1+x.Cols/4, 0
-	list := []plan.Matrix{x, x, x}
-	for i := range list {
-		list[i].Offset = uint32(i * x.Rows * x.Cols)
-	}
-	p, err := plan.Sliced(list, g.plan.Processors)
-	if err != nil {
-		panic(err)
-	}
-	g.plan, g.next[isa.SegParam] = p, max(g.next[isa.SegParam], uint32(3*x.Rows*x.Cols))
-	terms = 1 + g.rng.IntN(isa.MaxTerms)
-	for k := range terms {
-		matrices |= g.rng.Uint32N(3) << (8 * k)
-	}
-	return x.Rows, x.Cols, terms, matrices
-}
-
 // memory hands out n elements of a segment.
 func (g *instructions) memory(s isa.Segment, n int) uint32 {
 	at := g.next[s] + g.rng.Uint32N(3)
@@ -245,52 +225,6 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 		}
 		fn := []isa.Fn{isa.Copy, isa.Tanh, isa.Logistic, isa.Relu, isa.TanhB, isa.LogisticB, isa.ReluB}[g.rng.IntN(7)]
 		a.Do(0, isa.Sum, uint8(fn), g.flags(isa.Own, isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(2), g.memory(segs[0], n), uint32(runs | each<<16), uint32(apart), g.memory(segs[2], n)}, items...)
-	},
-	isa.Collect: func(g *instructions, a *isa.Assembler) {
-		n, segs := 1+g.rng.IntN(90), g.segments(3)
-		runs, count, apart := 1+g.rng.IntN(5), 1+g.rng.IntN(5), n+g.rng.IntN(3)
-		how, fn := uint8(runs), isa.Copy
-		if g.rng.IntN(2) == 0 {
-			how, fn = how|isa.Derived, []isa.Fn{isa.TanhB, isa.LogisticB, isa.ReluB}[g.rng.IntN(3)]
-		}
-		items := make([][]uint32, 1+g.rng.IntN(3))
-		for i := range items {
-			items[i] = []uint32{g.memory(segs[0], n)}
-			have := 1 + g.rng.IntN(runs)
-			for k := range runs {
-				if k < have {
-					items[i] = append(items[i], g.memory(segs[1], count*apart))
-				} else {
-					items[i] = append(items[i], isa.Absent)
-				}
-			}
-			if how&isa.Derived != 0 {
-				items[i] = append(items[i], g.memory(segs[2], n))
-			}
-		}
-		a.Do(0, isa.Collect, how, g.flags(isa.Own, isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(2), uint32(count), uint32(apart), uint32(fn)}, items...)
-	},
-	isa.Affine: func(g *instructions, a *isa.Assembler) {
-		rows, cols, terms, matrices := g.alike()
-		segs, items := g.segments(3), make([][]uint32, 1+g.rng.IntN(6))
-		for i := range items {
-			items[i] = []uint32{g.memory(segs[0], rows)}
-			for range terms {
-				items[i] = append(items[i], g.memory(segs[1], cols))
-			}
-		}
-		fn := []isa.Fn{isa.Copy, isa.Tanh, isa.Logistic, isa.Relu}[g.rng.IntN(4)]
-		a.Do(0, isa.Affine, uint8(terms), g.flags(isa.Acc, isa.Bias),
-			[]uint32{isa.Segs(segs...), matrices, isa.Float(2), g.memory(segs[2], rows), isa.Float(1), uint32(fn)}, items...)
-	},
-	isa.AffineT: func(g *instructions, a *isa.Assembler) {
-		rows, cols, terms, matrices := g.alike()
-		segs, items := g.segments(2), make([][]uint32, 1+g.rng.IntN(6))
-		apart := cols + g.rng.IntN(3)
-		for i := range items {
-			items[i] = []uint32{g.memory(segs[0], 3*terms*apart), g.memory(segs[1], rows)}
-		}
-		a.Do(0, isa.AffineT, uint8(terms), g.flags(isa.Acc), []uint32{isa.Segs(segs...), matrices, isa.Float(2), uint32(apart)}, items...)
 	},
 	isa.Strided: strided,
 	isa.Chain:   func(g *instructions, a *isa.Assembler) { g.chain().do(a, 0) },

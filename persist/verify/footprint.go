@@ -79,7 +79,7 @@ func (f *Footprint) Of(in *isa.Instruction, p *plan.Plan, place Place) ([]Range,
 	if in.Flags&isa.Own != 0 && !ownable(in.Op) {
 		return nil, fmt.Errorf("%s cannot have flag own", in.Op)
 	}
-	if in.Flags&isa.Published != 0 && (!ownable(in.Op) || in.Op == isa.Outer || in.Op == isa.Affine || in.Op == isa.AffineT) {
+	if in.Flags&isa.Published != 0 && (!ownable(in.Op) || in.Op == isa.Outer) {
 		return nil, fmt.Errorf("%s cannot have flag published", in.Op)
 	}
 	if in.Has("segments") {
@@ -98,7 +98,7 @@ func (f *Footprint) Of(in *isa.Instruction, p *plan.Plan, place Place) ([]Range,
 // ownable: the Opcodes with a slice per processor. A matrix's rows are always one.
 func ownable(op isa.Opcode) bool {
 	switch op {
-	case isa.Poll, isa.Fill, isa.Map, isa.Sum, isa.Collect, isa.Random, isa.Product, isa.ProductT, isa.Outer, isa.Affine, isa.AffineT:
+	case isa.Poll, isa.Fill, isa.Map, isa.Sum, isa.Random, isa.Product, isa.ProductT, isa.Outer:
 		return true
 	}
 	return false
@@ -108,8 +108,7 @@ func ownable(op isa.Opcode) bool {
 var footprints = [isa.Opcodes]func(*Footprint) error{
 	isa.Halt: nothing, isa.Signal: nothing, isa.Wait: nothing,
 	isa.Poll: (*Footprint).poll, isa.Fill: (*Footprint).fill, isa.Map: (*Footprint).elements, isa.Strided: (*Footprint).strided, isa.Chain: (*Footprint).chain,
-	isa.Sum: (*Footprint).sum, isa.Collect: (*Footprint).collect, isa.Product: (*Footprint).product, isa.ProductT: (*Footprint).productT, isa.Outer: (*Footprint).outer,
-	isa.Affine: (*Footprint).affine, isa.AffineT: (*Footprint).affineT,
+	isa.Sum: (*Footprint).sum, isa.Product: (*Footprint).product, isa.ProductT: (*Footprint).productT, isa.Outer: (*Footprint).outer,
 	isa.Gemm: (*Footprint).gemm, isa.Row: (*Footprint).row, isa.Random: (*Footprint).elements, isa.Norm: (*Footprint).norm,
 	isa.Clip: (*Footprint).clip, isa.Update: (*Footprint).update,
 }
@@ -241,45 +240,12 @@ func (f *Footprint) sum() error {
 	return nil
 }
 
-func (f *Footprint) collect() error {
-	first, axis := f.vector()
-	count := f.in.Field("count")
-	if count < 1 || count > isa.MaxRun {
-		return fmt.Errorf("runs of %d vectors: 1 to %d", count, isa.MaxRun)
-	}
-	derived := f.in.Fn&isa.Derived != 0
-	if err := f.in.CheckFunction(); err != nil {
-		return err
-	}
-	run := Axis{uint64(count), uint64(f.in.Field("apart"))}
-	for i := range f.in.Items {
-		item := f.in.Item(i)
-		f.add(0, i, uint64(item[0])+first, f.result(), axis)
-		for k, a := range item[1:] {
-			if derived && k == len(item)-2 {
-				f.add(2, i, uint64(a)+first, asRead|asPaired, axis)
-			} else if a != isa.Absent {
-				if k > 0 && item[k] == isa.Absent {
-					return fmt.Errorf("item %d: run %d comes behind one that is absent", i, k)
-				}
-				f.add(1, i, uint64(a)+first, asRead|asPaired, axis, run)
-			}
-		}
-	}
-	return nil
-}
-
 // matrix returns the matrix of a product and the processor's partitions of it.
 func (f *Footprint) matrix() (*plan.Matrix, []plan.Partition, error) {
 	m := int(f.in.Field("matrix"))
 	if m >= len(f.plan.Matrices) {
 		return nil, nil, fmt.Errorf("matrix %d: the plan has %d", m, len(f.plan.Matrices))
 	}
-	return &f.plan.Matrices[m], f.partitions(m), nil
-}
-
-// partitions is the processor's of matrix m.
-func (f *Footprint) partitions(m int) []plan.Partition {
 	all := f.plan.Of(m)
 	lo := 0
 	for lo < len(all) && all[lo].Processor != f.place.Processor {
@@ -295,7 +261,7 @@ func (f *Footprint) partitions(m int) []plan.Partition {
 			mine = append(mine, p)
 		}
 	}
-	return mine
+	return &f.plan.Matrices[m], mine, nil
 }
 
 // weights adds the processor's part of the matrix itself, read when the launch begins, or, where it is

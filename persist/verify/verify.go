@@ -257,33 +257,22 @@ func (v *verifier) loadResident() {
 			if err != nil || in.Op == isa.Halt {
 				break
 			}
-			for _, m := range v.loads(&in) {
-				v.resident[m].used[i] = uint32(1 + i)
+			if v.loads(&in) {
+				v.resident[in.Field("matrix")].used[i] = uint32(1 + i)
 			}
 			at = at[len(in.Words):]
 		}
 	}
 }
 
-// loads lists the matrices that a processor has loaded for an instruction.
-func (v *verifier) loads(in *isa.Instruction) (loaded []uint32) {
-	var list []uint32
-	switch in.Op {
-	case isa.Product, isa.ProductT:
-		list = []uint32{in.Field("matrix")}
-	case isa.Affine, isa.AffineT:
-		all, n := in.Matrices()
-		list = all[:n]
+// loads reports whether a processor has loaded its part of a matrix for an instruction.
+func (v *verifier) loads(in *isa.Instruction) bool {
+	m := int(in.Field("matrix"))
+	if in.Op != isa.Product && in.Op != isa.ProductT || m >= len(v.resident) {
+		return false
 	}
-	for _, m := range list {
-		if int(m) >= len(v.resident) {
-			continue
-		}
-		if w := v.plan.Residence(int(m)); w.Kind != plan.Streamed && !(in.Op == isa.ProductT && w.Columns > 0) {
-			loaded = append(loaded, m)
-		}
-	}
-	return loaded
+	w := v.plan.Residence(m)
+	return w.Kind != plan.Streamed && !(in.Op == isa.ProductT && w.Columns > 0)
 }
 
 type outcome uint8
@@ -366,8 +355,8 @@ func (v *verifier) execute(p *runner, in *isa.Instruction) (done bool, err error
 	if in.Flags&isa.Sync != 0 || in.Op == isa.Clip {
 		p.order()
 	}
-	if loaded := v.loads(in); v.resumed && len(loaded) > 0 {
-		return false, fmt.Errorf("matrix %d is not loaded in the second part of a script", loaded[0])
+	if v.resumed && v.loads(in) {
+		return false, fmt.Errorf("matrix %d is not loaded in the second part of a script", in.Field("matrix"))
 	}
 	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), inOrder: in.Flags&isa.Acc != 0 && inOrder(in.Op), published: in.Flags&isa.Published != 0}
 	x.addUnits(ranges)
@@ -416,7 +405,7 @@ func (x *execution) access(ranges []Range) error {
 // inOrder: the opcodes whose items a thread takes one after the other, always the same
 // elements, so that two items may add to one address. The others spread items over warps.
 func inOrder(op isa.Opcode) bool {
-	return op == isa.Product || op == isa.ProductT || op == isa.Affine || op == isa.AffineT || op == isa.Gemm
+	return op == isa.Product || op == isa.ProductT || op == isa.Gemm
 }
 
 // deadlock names a processor that has not halted, if there is one.

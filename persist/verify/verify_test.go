@@ -111,9 +111,9 @@ func (p *pair) partials() {
 	}
 }
 
-// collect appends a Collect of 8 elements at 0 from runs of count vectors that lie behind each other.
-func (p *pair) collect(proc int, flags uint32, runs uint8, count uint32, from ...uint32) {
-	p.Do(proc, isa.Collect, runs, flags, []uint32{act, 8, isa.Float(1), count, 8, 0}, append([]uint32{0}, from...))
+// sum appends a Sum of 8 elements at 0 from count vectors that lie behind each other.
+func (p *pair) sum(proc int, flags, count, from uint32) {
+	p.Do(proc, isa.Sum, 0, flags, []uint32{act, 8, isa.Float(1), 0, 1 | count<<16, 8, 0}, []uint32{from})
 }
 
 // transposed lets both processors form the transposed product in one place.
@@ -483,40 +483,31 @@ func TestVerify(t *testing.T) {
 		{"runs of nothing", func(p *pair) {
 			p.Do(0, isa.Sum, 0, 0, []uint32{act, 2, isa.Float(1), 0, 1, 4, 0}, []uint32{24})
 		}, "runs of 0 sources: 1 to 1024"},
-		{"partial results collected in slices", func(p *pair) {
+		{"partial results added in slices", func(p *pair) {
 			p.partials()
 			for i := range 2 {
 				p.Wait(i, 0, 2)
-				p.collect(i, isa.Own, 1, 2, 24)
+				p.sum(i, isa.Own, 2, 24)
 			}
 		}, ""},
-		{"a neighbour's partial result collected before it signalled", func(p *pair) {
+		{"a neighbour's partial result added before it signalled", func(p *pair) {
 			p.partials()
-			p.collect(0, isa.Own|isa.Sync, 1, 2, 24)
+			p.sum(0, isa.Own|isa.Sync, 2, 24)
 		}, "act+32 (element 8 of tensor 5) is read, but not ordered after processor 1, instruction 0 wrote it"},
-		{"one's own partial result collected", func(p *pair) {
+		{"one's own partial result added", func(p *pair) {
 			p.partials()
-			p.collect(0, isa.Own|isa.Sync, 1, 1, 24)
+			p.sum(0, isa.Own|isa.Sync, 1, 24)
 		}, ""},
-		{"a neighbour's slice collected before it signalled", func(p *pair) {
+		{"a neighbour's slice added before it signalled", func(p *pair) {
 			for i := range 2 {
 				p.Do(i, isa.Fill, 0, isa.Own, []uint32{act, 8, isa.Float(1)}, []uint32{24})
 			}
-			p.collect(0, isa.Sync, 1, 1, 24)
+			p.sum(0, isa.Sync, 1, 24)
 		}, "act+28 (element 4 of tensor 5) is read, but not ordered after processor 1, instruction 0 wrote it"},
-		{"slices collected into one vector by all", func(p *pair) {
-			p.collect(0, 0, 1, 1, 24)
-			p.collect(1, 0, 1, 1, 24)
+		{"sums in one vector by all", func(p *pair) {
+			p.sum(0, 0, 1, 24)
+			p.sum(1, 0, 1, 24)
 		}, "overwritten, but not ordered after processor 1, instruction 0 wrote it"},
-		{"a collected run over its tensor's end", func(p *pair) { p.collect(0, 0, 2, 2, 24, 25) }, "act+25..40 leaves tensor 5"},
-		{"a collected run of nothing", func(p *pair) { p.collect(0, 0, 1, 0, 24) }, "runs of 0 vectors: 1 to 1024"},
-		{"a collected run too long", func(p *pair) { p.collect(0, 0, 1, 1025, 24) }, "runs of 1025 vectors: 1 to 1024"},
-		{"no runs to collect", func(p *pair) { p.collect(0, 0, 0, 1) }, "0 runs: collect has 1 to 16"},
-		{"too many runs to collect", func(p *pair) { p.collect(0, 0, 17, 1, make([]uint32, 17)...) }, "17 runs: collect has 1 to 16"},
-		{"a run less than collected", func(p *pair) { p.collect(0, 0, 2, 1, 24) }, "10 words, but 1 items take 11"},
-		{"items that collect into one vector", func(p *pair) {
-			p.Do(0, isa.Collect, 1, isa.Acc, []uint32{act, 4, isa.Float(1), 1, 0, 0}, []uint32{24, 32}, []uint32{24, 36})
-		}, "written by items 0 and 1"},
 		{"a chain", func(p *pair) {
 			p.chain(isa.Sync, []uint32{isa.ChainOp(isa.Tanh, 2, 0, 0, 0, false), isa.ChainOp(isa.Add, 1, 1, 2, 0, true)}, 24, 32, 9999)
 			p.copy(0, 0, 32, isa.Sync)
@@ -563,23 +554,7 @@ func TestVerify(t *testing.T) {
 		{"own where there are no slices", func(p *pair) {
 			p.Do(0, isa.Norm, 0, isa.Own, []uint32{isa.Segs(isa.SegAct, isa.SegGrad), 0}, []uint32{0, 32})
 		}, "norm cannot have flag own"},
-		{"a matrix of an affine transform that does not exist", func(p *pair) {
-			p.Do(0, isa.Affine, 2, 0, []uint32{act, 5 << 8, isa.Float(1), 0, 0, 0}, []uint32{0, 24, 24})
-		}, "matrix 5: the plan has 1"},
-		{"an affine transform of what is streamed", func(p *pair) {
-			p.streamed()
-			p.Do(0, isa.Affine, 1, 0, []uint32{act, 0, isa.Float(1), 0, 0, 0}, []uint32{0, 24})
-		}, "matrix 0 is not in slices"},
-		{"an affine transform with a derivative", func(p *pair) {
-			p.Do(0, isa.Affine, 1, 0, []uint32{act, 0, isa.Float(1), 0, 0, uint32(isa.TanhB)}, []uint32{0, 24})
-		}, "function tanh_b cannot be behind it"},
-		{"no matrices", func(p *pair) {
-			p.Do(0, isa.AffineT, 0, 0, []uint32{act, 0, isa.Float(1), 8}, []uint32{0, 24})
-		}, "no matrices: affine_t has 1 to 4"},
-		{"a run behind an absent one", func(p *pair) {
-			p.Do(0, isa.Collect, 2, 0, []uint32{act, 4, isa.Float(1), 1, 0, 0}, []uint32{0, isa.Absent, 24})
-		}, "item 0: run 1 comes behind one that is absent"},
-		{"an unknown opcode", func(p *pair) { p.Do(0, isa.Opcode(isa.Opcodes), 0, 0, nil) }, "processor 0, instruction 0 (opcode 21)"},
+		{"an unknown opcode", func(p *pair) { p.Do(0, isa.Opcode(isa.Opcodes), 0, 0, nil) }, "processor 0, instruction 0 (opcode 18)"},
 		{"an unknown function", func(p *pair) { p.Do(0, isa.Map, 200, 0, []uint32{act, 8, 0, 0}, []uint32{0, 24}) }, "function 200"},
 		{"an unknown flag", func(p *pair) { p.fill(0, 0, 1<<10) }, "unknown flags"},
 		{"a flag that is free", func(p *pair) { p.fill(0, 0, 1<<8) }, "unknown flags"},
