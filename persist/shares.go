@@ -112,7 +112,7 @@ func nobodys(p isa.Phase, op isa.Opcode) string {
 	switch {
 	case op == isa.Halt:
 		return "load"
-	case op == isa.Signal || op == isa.Wait || op == isa.Poll:
+	case op == isa.Signal || op == isa.Wait:
 		return "waiting"
 	case p == isa.InUpdate:
 		return "update"

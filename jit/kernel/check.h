@@ -203,7 +203,6 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
     return fn == 0;
     FIXED(SIGNAL, 0)
     FIXED(WAIT, 0)
-    FIXED(POLL, 1)
     FIXED(FILL, 1)
     FIXED(OUTER, 2)
     FIXED(GEMM, 3)
@@ -300,8 +299,6 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 
     if (w[SIGNAL_BARRIER] >= l.script[HEAD_BARRIERS])
       c.nonsense();
     break;
-  case OP_POLL:
-    return check_vectors(c, p, w[POLL_N], head, words, 1, count);
   case OP_FILL:
     return check_vectors(c, p, w[FILL_N], head, words, 1, count);
   case OP_MAP:

@@ -130,7 +130,7 @@ struct Clocks {
     if (off())
       return;
     u64 phase = w[0] >> PHASE_SHIFT;
-    if (w[0] >> 16 & (FLAG_SYNC | FLAG_PUBLISHED))
+    if (w[0] >> 16 & FLAG_SYNC)
       note((u32)record[CLOCK_CELL]);
     record[CLOCK_CELL] = CLOCK_CELLS + (phase ? phase : this->phase()) * OPCODES + (w[0] & 255u);
   }

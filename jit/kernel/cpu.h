@@ -41,7 +41,6 @@
 #pragma GCC pop_options
 #endif
 #include "interpreter.h"
-#include "publish_cpu.h"
 
 // The interpreter's device. Refusal says why a launch has to stop.
 struct Device {
@@ -82,15 +81,7 @@ struct Device {
     u32 have = __atomic_load_n(counter(l, w[WAIT_BARRIER]), __ATOMIC_ACQUIRE);
     return have < w[WAIT_EXPECTED] ? BLOCKED : MOVED;
   }
-  VP_MEMBER Step poll(const Launch &l, const Processor &p, const u32 *w) const {
-    u32 offset;
-    return unwritten(l, p, w, &offset) ? BLOCKED : MOVED;
-  }
 
-  VP_MEMBER bool perform(const Launch &l, Processor &p, const u32 *w, const Head &head) {
-    return head.flags() & FLAG_PUBLISHED ? publish(*this, l, *run.residency, p, w)
-                                         : execute(*this, l, p, w, head);
-  }
   VP_MEMBER void resident_product(const Launch &l, Processor &p, const u32 *w, const u32 *items,
                                   u32 flags, u32 count) const {
     product(l, *run.residency, p, w, items, flags, count);

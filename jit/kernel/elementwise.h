@@ -181,7 +181,7 @@ VP void apply_to_rows(u32 fn, float *y, u32 rows, const u32 *items, u32 count) {
 
 VP void fill(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count) {
   Range r = owned(w[FILL_N], flags, p);
-  float v = FLOAT_OF(w[FILL_VALUE]); // as it is: the sentinel may be written here
+  float v = FLOAT_OF(w[FILL_VALUE]);
   for (u32 k = 0; k < count; k++) {
     float *dst = address(l, w[FILL_SEGMENTS], 0, w[FILL_ITEMS + k]);
     for (u32 i = r.lo + THREAD; i < r.hi; i += THREADS)

@@ -74,11 +74,8 @@ struct Device {
       if (!arrived)
         wait_for_all_copies();
     }
-    if (flags & (FLAG_SYNC | FLAG_PUBLISHED | FLAG_LISTED)) {
+    if (flags & (FLAG_SYNC | FLAG_LISTED))
       __syncthreads();
-      if (flags & FLAG_PUBLISHED)
-        __threadfence(); // what came before goes out before what is polled
-    }
     if (flags & FLAG_LISTED)
       ahead(p.pc + head.length());
   }
@@ -120,12 +117,6 @@ struct Device {
   VP_MEMBER Step wait(const Launch &l, const Processor &p, const u32 *w) {
     ahead(p.pc + WAIT_ITEMS);
     return wait_for(a, l, w, p.pc) ? MOVED : STOPPED;
-  }
-  VP_MEMBER Step poll(const Launch &l, const Processor &p, const u32 *w) const {
-    return poll_for(a, l, p, w, w[0] >> 16, w[1] >> 16, p.pc) ? MOVED : STOPPED;
-  }
-  VP_MEMBER bool perform(const Launch &l, Processor &p, const u32 *w, const Head &head) {
-    return execute(*this, l, p, w, head);
   }
 };
 

@@ -139,30 +139,3 @@ VP bool wait_for(const Arguments &a, const Launch &l, const u32 *w, u32 pc) {
   __syncthreads();
   return stop == 0;
 }
-
-// Waits until no word of the operands is the sentinel. False: give up.
-VP bool poll_for(const Arguments &a, const Launch &l, const Processor &p, const u32 *w, u32 flags,
-                 u32 count, u32 pc) {
-  Range r = owned(w[POLL_N], flags, p);
-  u32 n = r.hi - r.lo, spins = 0;
-  u64 since = 0;
-  int failed = 0;
-  for (u32 i = THREAD; i < n * count && !failed; i += THREADS) {
-    u32 offset = w[POLL_ITEMS + i / n] + r.lo + i % n;
-    const u32 *at = (const u32 *)address(l, w[POLL_SEGMENTS], 0, offset);
-    while (load_relaxed(at) == SENTINEL) {
-      if (++spins % 256)
-        continue;
-      u64 t = clock_ns();
-      if (since == 0)
-        since = t;
-      if (load_relaxed(a.stop) != 0 || t - since > a.wait_ns) {
-        give_up(a, STOPPED_UNWRITTEN_WORD, pc, w[POLL_SEGMENTS] & 15u, offset, 0);
-        failed = 1;
-        break;
-      }
-    }
-  }
-  __threadfence();
-  return __syncthreads_or(failed) == 0;
-}

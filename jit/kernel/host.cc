@@ -121,16 +121,8 @@ void time_out(vpps_launch *run, uint32_t thread, uint32_t threads) {
     if (p.pc == 0)
       continue;
     const uint32_t *w = l.script + p.pc;
-    uint32_t detail[5] = {0};
-    if ((w[0] & 255u) == OP_POLL) {
-      detail[0] = w[POLL_SEGMENTS] & 15u;
-      unwritten(l, p, w, &detail[1]);
-      return vpps_cpu_give_up(run, STOPPED_UNWRITTEN_WORD, i, p.pc, detail);
-    }
-    const uint32_t *at = counter(l, w[WAIT_BARRIER]);
-    detail[0] = w[WAIT_BARRIER];
-    detail[1] = __atomic_load_n(at, __ATOMIC_RELAXED);
-    detail[2] = w[WAIT_EXPECTED];
+    const uint32_t have = __atomic_load_n(counter(l, w[WAIT_BARRIER]), __ATOMIC_RELAXED);
+    const uint32_t detail[5] = {w[WAIT_BARRIER], have, w[WAIT_EXPECTED], 0, 0};
     return vpps_cpu_give_up(run, STOPPED_LOST_SIGNAL, i, p.pc, detail);
   }
 }

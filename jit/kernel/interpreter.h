@@ -7,9 +7,9 @@
 //   void begin(p, w, head)            an instruction that depends on others of its processor
 //   const u32 *items(l, p, w, head)   its items, which follow head words or are in a list
 //   bool sound(l, p, w)               false: the checking build refuses it
-//   void signal(l, w)                 Signal, Wait, Poll: a wait that is not satisfied is BLOCKED
-//   Step wait(l, p, w), poll(l, p, w) where it does not block; one that lasts too long STOPPED
-//   bool perform(l, p, w, head)       execute, and whatever makes others see the result
+//   void signal(l, w)                 Signal
+//   Step wait(l, p, w)                Wait: BLOCKED where it returns before all signals are there,
+//                                     STOPPED if it lasts too long
 //   void refuse(p)                    there is no such instruction
 //   resident_product, ...             the matrix routines
 //   float *scratch, *shared           memory that the processor's threads share, between two
@@ -86,17 +86,15 @@ template <class Device> VP Step step(Device &d, const Launch &l, Processor &p) {
   if (!d.sound(l, p, w))
     return STOPPED;
   Step s = MOVED;
-  if (head.op() > OP_POLL) {
-    if (!d.perform(l, p, w, head)) {
+  if (head.op() > OP_WAIT) {
+    if (!execute(d, l, p, w, head)) {
       d.refuse(p);
       return STOPPED;
     }
   } else if (head.op() == OP_SIGNAL)
     d.signal(l, w);
-  else if (head.op() == OP_WAIT)
-    s = d.wait(l, p, w);
   else
-    s = d.poll(l, p, w);
+    s = d.wait(l, p, w);
   d.clocks.end(p, w, s == MOVED);
   if (s == MOVED)
     p.pc += head.length();

@@ -4,21 +4,20 @@
 #define OP_HALT 0
 #define OP_SIGNAL 1
 #define OP_WAIT 2
-#define OP_POLL 3
-#define OP_FILL 4
-#define OP_MAP 5
-#define OP_STRIDED 6
-#define OP_CHAIN 7
-#define OP_SUM 8
-#define OP_PRODUCT 9
-#define OP_PRODUCT_T 10
-#define OP_OUTER 11
-#define OP_GEMM 12
-#define OP_ROW 13
-#define OP_RANDOM 14
-#define OP_NORM 15
-#define OP_CLIP 16
-#define OP_UPDATE 17
+#define OP_FILL 3
+#define OP_MAP 4
+#define OP_STRIDED 5
+#define OP_CHAIN 6
+#define OP_SUM 7
+#define OP_PRODUCT 8
+#define OP_PRODUCT_T 9
+#define OP_OUTER 10
+#define OP_GEMM 11
+#define OP_ROW 12
+#define OP_RANDOM 13
+#define OP_NORM 14
+#define OP_CLIP 15
+#define OP_UPDATE 16
 
 // Word offsets of the fixed fields, and where the items begin.
 #define SIGNAL_BARRIER 2
@@ -26,9 +25,6 @@
 #define WAIT_BARRIER 2
 #define WAIT_EXPECTED 3
 #define WAIT_ITEMS 4
-#define POLL_SEGMENTS 2
-#define POLL_N 3
-#define POLL_ITEMS 4
 #define FILL_SEGMENTS 2
 #define FILL_N 3
 #define FILL_VALUE 4
@@ -122,10 +118,9 @@
 #define FLAG_SYNC 4
 #define FLAG_BIAS 8
 #define FLAG_LAST 16
-#define FLAG_PUBLISHED 32
-#define FLAG_NOGRAD 64
-#define FLAG_LISTED 128
-#define FLAG_LOSS 512
+#define FLAG_NOGRAD 32
+#define FLAG_LISTED 64
+#define FLAG_LOSS 128
 
 #define SEG_PARAM 0
 #define SEG_GRAD 1
@@ -169,7 +164,6 @@
 #define CHAIN_READ 16
 #define CHAIN_WRITTEN 32
 #define CHAIN_OP_WORDS 3
-#define SENTINEL 0xFFFFFFFFu
 
 // What a processor leaves that gives up: see persist/isa/stop.go.
 #define STOP_CODE 0
@@ -180,14 +174,13 @@
 #define STOP_WORDS 9
 #define STOPPED_NONE 0
 #define STOPPED_LOST_SIGNAL 1
-#define STOPPED_UNWRITTEN_WORD 2
-#define STOPPED_NO_INSTRUCTION 3
-#define STOPPED_OUTSIDE_TENSORS 4
-#define STOPPED_OUTSIDE_LISTS 5
+#define STOPPED_NO_INSTRUCTION 2
+#define STOPPED_OUTSIDE_TENSORS 3
+#define STOPPED_OUTSIDE_LISTS 4
 
 // What clocks leave, by processor: see persist/isa/clocks.go.
 #define PHASE_SHIFT 29
-#define OPCODES 18
+#define OPCODES 17
 #define CLOCK_BEGIN 0
 #define CLOCK_END 1
 #define CLOCK_TICKS 2
@@ -199,8 +192,8 @@
 #define CLOCK_CELL 8
 #define CLOCK_BLOCKED 9
 #define CLOCK_CELLS 10
-#define CLOCK_COUNTS 100
-#define CLOCK_WORDS 190
+#define CLOCK_COUNTS 95
+#define CLOCK_WORDS 180
 
 // FN(NAME, inputs) of every element function.
 #define ELEMENT_FUNCTIONS(FN) \

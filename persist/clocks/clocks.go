@@ -127,7 +127,7 @@ func (l *launch) partsOf(r []uint64) (parts [Parts]float64) {
 	for p := range isa.Phases {
 		for op := range isa.Opcode(isa.Opcodes) {
 			part := Part(p)
-			if op == isa.Wait || op == isa.Poll {
+			if op == isa.Wait {
 				part = Waiting
 			}
 			parts[part] += float64(r[isa.ClockCellOf(p, op)]) * l.tick
@@ -202,6 +202,6 @@ func (s *Sum) Profile() string {
 		}
 		fmt.Fprintf(&b, "%6.1f%% %12.4f %13s %11s  %-10s %s\n", 100*r.NS/max(total, 1), r.NS/1e9, count, each, r.Phase, r.Name)
 	}
-	fmt.Fprintf(&b, "seconds are the mean of %d processors; wait and poll are for other processors, load takes matrices into registers\n", s.Processors)
+	fmt.Fprintf(&b, "seconds are the mean of %d processors; wait is for other processors, load takes matrices into registers\n", s.Processors)
 	return b.String()
 }

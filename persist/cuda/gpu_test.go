@@ -41,7 +41,7 @@ func fill(t *testing.T, e *Executor, memory [isa.Segments][]float32) {
 	}
 }
 
-// The hand-written script of two processors in slices gives the float64 results, twice the same
+// The hand-written script of two processors gives the float64 results, twice the same
 // bits; every launch is one kernel and one copy, and reads each weight from memory once.
 func TestOwnExampleRunsOnTheGPU(t *testing.T) {
 	t.Setenv("VPPS_PROFILE", "1")

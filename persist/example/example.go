@@ -1,6 +1,6 @@
-// A hand-written script in the slice style, as data: two processors of one group run
-// two layers forward and backward, every vector owned in slices and handed over by
-// polling, without one barrier. The verifier and both executors are tested with it.
+// A hand-written script, as data: two processors of one group run two layers forward and
+// backward. Each owns a slice of every vector. A barrier stands where one needs what the
+// other has formed. The verifier and both executors are tested with it.
 package example
 
 import (
@@ -36,17 +36,17 @@ const (
 	ownV = ownB + ownHidden
 	ownP = ownV + ownOut*ownHidden
 
-	ownX   = 0                   // the input, polled
+	ownX   = 0                   // the input
 	ownY   = ownX + ownIn        // W x + b
-	ownH   = ownY + ownHidden    // tanh y, polled
+	ownH   = ownY + ownHidden    // tanh y
 	ownZ   = ownH + ownHidden    // V h
 	ownO   = ownZ + ownOut       // tanh z; the loss is its sum
 	ownDO  = ownO + ownOut       // 1
 	ownDZ  = ownDO + ownOut      // d loss/d z
-	ownTH  = ownDZ + ownOut      // one partial V' dz per processor, polled
+	ownTH  = ownDZ + ownOut      // one partial V' dz per processor
 	ownDH  = ownTH + 2*ownHidden // their sum
 	ownDY  = ownDH + ownHidden   // d loss/d y
-	ownTX  = ownDY + ownHidden   // one partial W' dy per processor, polled
+	ownTX  = ownDY + ownHidden   // one partial W' dy per processor
 	ownDX  = ownTX + 2*ownIn     // their sum
 	ownAct = ownDX + ownIn
 )
@@ -90,21 +90,27 @@ func ownTensors(a *isa.Assembler) {
 		a.Tensor(isa.SegParam, isa.LiveIn, t[0], t[1]-t[0])
 		a.Tensor(isa.SegGrad, isa.LiveIn, t[0], t[1]-t[0])
 	}
-	for _, t := range [][3]uint32{{ownX, ownY, isa.Polled}, {ownY, ownH, 0}, {ownH, ownZ, isa.Polled}, {ownZ, ownO, 0}, {ownO, ownDO, 0}, {ownDO, ownDZ, 0},
-		{ownDZ, ownTH, 0}, {ownTH, ownDH, isa.Polled}, {ownDH, ownDY, 0}, {ownDY, ownTX, 0}, {ownTX, ownDX, isa.Polled}, {ownDX, ownAct, 0}} {
-		a.Tensor(isa.SegAct, t[2], t[0], t[1]-t[0])
+	for _, t := range [][2]uint32{{ownX, ownY}, {ownY, ownH}, {ownH, ownZ}, {ownZ, ownO}, {ownO, ownDO}, {ownDO, ownDZ},
+		{ownDZ, ownTH}, {ownTH, ownDH}, {ownDH, ownDY}, {ownDY, ownTX}, {ownTX, ownDX}, {ownDX, ownAct}} {
+		a.Tensor(isa.SegAct, 0, t[0], t[1]-t[0])
 	}
 	a.Tensor(isa.SegInput, isa.LiveIn, 0, ownIn)
 }
 
+// handOver lets processor p go on when both have come to a barrier.
+func handOver(a *isa.Assembler, p int, barrier uint32) {
+	a.Signal(p, barrier)
+	a.Wait(p, barrier, 2)
+}
+
 func ownForward(a *isa.Assembler, p int) {
 	one := isa.Float(1)
-	act, act2 := isa.Segs(isa.SegAct), isa.Segs(isa.SegAct, isa.SegAct)
-	a.Do(p, isa.Map, uint8(isa.Copy), isa.Own|isa.Published, []uint32{isa.Segs(isa.SegAct, isa.SegInput), ownIn, 0, 0}, []uint32{ownX, 0})
-	a.Do(p, isa.Poll, 0, 0, []uint32{act, ownIn}, []uint32{ownX})
+	act2 := isa.Segs(isa.SegAct, isa.SegAct)
+	a.Do(p, isa.Map, uint8(isa.Copy), isa.Own, []uint32{isa.Segs(isa.SegAct, isa.SegInput), ownIn, 0, 0}, []uint32{ownX, 0})
+	handOver(a, p, 0)
 	a.DoListed(p, isa.Product, isa.Bias, []uint32{isa.Segs(isa.SegAct, isa.SegAct, isa.SegParam), 0, one, ownB, one, 0, 0}, []uint32{ownY, ownX})
-	a.Do(p, isa.Map, uint8(isa.Tanh), isa.Own|isa.Sync|isa.Published, []uint32{act2, ownHidden, 0, 0}, []uint32{ownH, ownY})
-	a.Do(p, isa.Poll, 0, 0, []uint32{act, ownHidden}, []uint32{ownH})
+	a.Do(p, isa.Map, uint8(isa.Tanh), isa.Own|isa.Sync, []uint32{act2, ownHidden, 0, 0}, []uint32{ownH, ownY})
+	handOver(a, p, 1)
 	a.Do(p, isa.Product, 0, 0, []uint32{act2, 1, one, 0, 0, 0, 0}, []uint32{ownZ, ownH})
 	a.Do(p, isa.Map, uint8(isa.Tanh), isa.Own|isa.Sync, []uint32{act2, ownOut, 0, 0}, []uint32{ownO, ownZ})
 }
@@ -114,15 +120,17 @@ func ownBackward(a *isa.Assembler, p int) {
 	act, act2, act3 := isa.Segs(isa.SegAct), isa.Segs(isa.SegAct, isa.SegAct), isa.Segs(isa.SegAct, isa.SegAct, isa.SegAct)
 	a.Do(p, isa.Fill, 0, isa.Own, []uint32{act, ownOut, one}, []uint32{ownDO})
 	a.Do(p, isa.Map, uint8(isa.TanhB), isa.Own|isa.Sync, []uint32{act3, ownOut, 0, 0}, []uint32{ownDZ, ownDO, ownO})
-	a.DoListed(p, isa.ProductT, isa.Sync|isa.Published, []uint32{act2, 1, one, ownHidden, 0}, []uint32{ownTH, ownDZ})
+	a.DoListed(p, isa.ProductT, isa.Sync, []uint32{act2, 1, one, ownHidden, 0}, []uint32{ownTH, ownDZ})
+	a.Signal(p, 2)
 	a.DoListed(p, isa.Outer, isa.Acc, []uint32{isa.Segs(isa.SegGrad, isa.SegAct, isa.SegAct), 1, one, ownV}, []uint32{ownDZ, ownH})
-	a.Do(p, isa.Poll, 0, isa.Own, []uint32{act, ownHidden}, []uint32{ownTH}, []uint32{ownTH + ownHidden})
+	a.Wait(p, 2, 2)
 	a.Do(p, isa.Sum, 0, isa.Own, []uint32{act2, ownHidden, one, ownDH, 1 | 2<<16, ownHidden, 0}, []uint32{ownTH})
 	a.Do(p, isa.Map, uint8(isa.TanhB), isa.Own|isa.Sync, []uint32{act3, ownHidden, 0, 0}, []uint32{ownDY, ownDH, ownH})
-	a.Do(p, isa.ProductT, 0, isa.Sync|isa.Published, []uint32{act2, 0, one, ownIn, 0}, []uint32{ownTX, ownDY})
+	a.Do(p, isa.ProductT, 0, isa.Sync, []uint32{act2, 0, one, ownIn, 0}, []uint32{ownTX, ownDY})
+	a.Signal(p, 3)
 	a.Do(p, isa.Outer, 0, isa.Acc, []uint32{isa.Segs(isa.SegGrad, isa.SegAct, isa.SegAct), 0, one, ownW}, []uint32{ownDY, ownX})
 	a.Do(p, isa.Map, uint8(isa.Copy), isa.Own|isa.Acc, []uint32{isa.Segs(isa.SegGrad, isa.SegAct), ownHidden, 0, 0}, []uint32{ownB, ownDY})
-	a.Do(p, isa.Poll, 0, isa.Own, []uint32{act, ownIn}, []uint32{ownTX}, []uint32{ownTX + ownIn})
+	a.Wait(p, 3, 2)
 	a.Do(p, isa.Sum, 0, isa.Own, []uint32{act2, ownIn, one, ownDX, 0, 0, 0}, []uint32{ownTX}, []uint32{ownTX + ownIn})
 }
 

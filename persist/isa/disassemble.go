@@ -227,9 +227,6 @@ func disassembleTensors(b *strings.Builder, words []uint32) {
 		if e[0]>>8&LiveIn != 0 {
 			b.WriteString(", live-in")
 		}
-		if e[0]>>8&Polled != 0 {
-			b.WriteString(", polled")
-		}
 		b.WriteByte('\n')
 	}
 }

@@ -24,9 +24,7 @@ func Header() []byte {
 	}
 	b.WriteString("\n// Flags, in word 0 from bit 16 on.\n")
 	for i, n := range flagNames {
-		if n != "" {
-			constant(up("FLAG_", n), 1<<i)
-		}
+		constant(up("FLAG_", n), 1<<i)
 	}
 	b.WriteString("\n")
 	for s := Segment(0); s < Segments; s++ {
@@ -54,12 +52,11 @@ func Header() []byte {
 	constant("CHAIN_READ", ChainRead)
 	constant("CHAIN_WRITTEN", ChainWritten)
 	constant("CHAIN_OP_WORDS", ChainOpWords)
-	fmt.Fprintf(&b, "#define SENTINEL 0x%Xu\n", uint32(Sentinel))
 	b.WriteString("\n// What a processor leaves that gives up: see persist/isa/stop.go.\n")
 	for i, n := range []string{"CODE", "PROCESSOR", "WORD", "BATCH", "DETAIL", "WORDS"} {
 		constant("STOP_"+n, []int{StopCode, StopProcessor, StopWord, StopBatch, StopDetail, StopWords}[i])
 	}
-	for i, n := range []string{"NONE", "LOST_SIGNAL", "UNWRITTEN_WORD", "NO_INSTRUCTION", "OUTSIDE_TENSORS", "OUTSIDE_LISTS"} {
+	for i, n := range []string{"NONE", "LOST_SIGNAL", "NO_INSTRUCTION", "OUTSIDE_TENSORS", "OUTSIDE_LISTS"} {
 		constant("STOPPED_"+n, i)
 	}
 	b.WriteString("\n// What clocks leave, by processor: see persist/isa/clocks.go.\n")

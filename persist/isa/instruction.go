@@ -43,7 +43,7 @@ func Decode(words, script []uint32) (Instruction, error) {
 	if in.Op == Product && !Epilogues[in.Fn] || in.Op == Sum && !Epilogues[in.Fn] && !EpilogueDerivatives[in.Fn] || in.Op == ProductT && Fn(in.Fn) != Copy && !EpilogueDerivatives[in.Fn] {
 		return in, fmt.Errorf("function %s cannot be behind a %s", FnTable[in.Fn].Name, in.Op)
 	}
-	if in.Flags >= 1<<len(flagNames) || in.Flags&free != 0 {
+	if in.Flags >= 1<<len(flagNames) {
 		return in, fmt.Errorf("unknown flags %#x", in.Flags)
 	}
 	if in.Phase >= Phases {

@@ -24,7 +24,6 @@ const (
 	Halt Opcode = iota
 	Signal
 	Wait
-	Poll
 	Fill
 	Map
 	Strided
@@ -44,20 +43,18 @@ const (
 
 // Flags of an instruction (bits of word 0 from bit 16 on).
 const (
-	Acc       = 1 << iota // add to what is there instead of storing
-	Own                   // only the slice of each vector that this processor owns (else all)
-	Sync                  // the CTA's threads meet before it: it depends on an earlier instruction of the same processor
-	Bias                  // Product: has a bias
-	Last                  // Clip: this processor reports the norm
-	Published             // its result is polled: whoever sees it sees all that this processor did before its last sync, too
-	NoGrad                // Update: the gradients are 0, wherever the items say they are
-	Listed                // products: the items are in the script's lists, from the word on that stands in their place
-	free                  // no flag
-	Loss                  // Clip: the loss decides, too, whether the batch is committed
+	Acc    = 1 << iota // add to what is there instead of storing
+	Own                // only the slice of each vector that this processor owns (else all)
+	Sync               // the CTA's threads meet before it: it depends on an earlier instruction of the same processor
+	Bias               // Product: has a bias
+	Last               // Clip: this processor reports the norm
+	NoGrad             // Update: the gradients are 0, wherever the items say they are
+	Listed             // products: the items are in the script's lists, from the word on that stands in their place
+	Loss               // Clip: the loss decides, too, whether the batch is committed
 )
 
 // flagNames by bit.
-var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "published", "nograd", "listed", "", "loss"}
+var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "nograd", "listed", "loss"}
 
 // Phase is the part of a call that an instruction belongs to. The first instruction of a level says
 // it, in the flags from bit PhaseShift on, and it holds for those behind. Only clocks ask for it.
@@ -118,7 +115,6 @@ var Formats = [opcodes]Format{
 	Halt:     {"halt", nil, 0, "ends a stream. After a stream that is shared, or that stands before a cut, the processor goes on with its own. A zeroed script stops at once"},
 	Signal:   {"signal", []string{"barrier"}, 0, "adds 1 to a barrier after all this processor's earlier work"},
 	Wait:     {"wait", []string{"barrier", "expected"}, 0, "waits until a barrier has the expected count"},
-	Poll:     {"poll", []string{"segments", "n"}, 1, "waits until no word of the operands is the sentinel"},
 	Fill:     {"fill", []string{"segments", "n", "value"}, 1, "dst[0..n) = value"},
 	Map:      {"map", []string{"segments", "n", "p", "q"}, -1, "dst[i] = f(in...[i]), i < n"},
 	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1, "map over up to 5 kept and 5 reduced axes, summed over the reduced ones"},

@@ -33,7 +33,6 @@ bits. Slot 0 is written.
 | ` + "`acc`" + ` | the result is added to what is there |
 | ` + "`own`" + ` | each processor does its slice only |
 | ` + "`sync`" + ` | the threads meet before the instruction |
-| ` + "`published`" + ` | other processors poll the result |
 | ` + "`bias`" + ` | the product has a bias |
 | ` + "`last`" + ` | of ` + "`clip`" + `: this processor reports the norm |
 | ` + "`nograd`" + ` | gradients are 0 |

@@ -44,12 +44,8 @@ const BarrierStride = 32
 // instruction may touch; entries are sorted by segment and offset and do not overlap.
 const TensorWords = 3
 
-// Tensor flags.
-const (
-	LiveIn = 1 << iota // defined before the launch
-	Polled             // holds the sentinel before the launch; its readers poll
-
-)
+// LiveIn is a tensor flag: it is defined before the launch.
+const LiveIn = 1
 
 // Script is the program of one launch, or of two with products of a library between them.
 type Script struct {

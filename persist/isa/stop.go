@@ -14,7 +14,6 @@ type Stop [StopWords]uint32
 // Words of a Stop. The details are
 //
 //	LostSignal       barrier, signals that came, signals expected
-//	UnwrittenWord    segment, offset
 //	OutsideTensors   item, operand, segment, first and last element
 //	OutsideLists     the first item's word of the script, the end of the items
 const (
@@ -30,7 +29,6 @@ const (
 const (
 	Running        = iota
 	LostSignal     // a wait took too long
-	UnwrittenWord  // a poll took too long
 	NoInstruction  // an opcode or a length that does not exist
 	OutsideTensors // in a checking build: an operand is in no tensor
 	OutsideLists   // in a checking build: listed items are not among the script's lists
@@ -54,8 +52,6 @@ func (s *Stop) Error(words []uint32, seconds float64) error {
 		return nil
 	case LostSignal:
 		return fmt.Errorf("%s: barrier %d has %d of %d signals after %g s: a signal is lost (VPPS_WAIT_SECONDS sets the limit)", place, d[0], d[1], d[2], seconds)
-	case UnwrittenWord:
-		return fmt.Errorf("%s: %s+%d is not written after %g s (VPPS_WAIT_SECONDS sets the limit)", place, segmentName(d[0]), d[1], seconds)
 	case OutsideTensors:
 		return fmt.Errorf("%s: operand %d of item %d, %s+%d..%d, %s", place, d[1], d[0], segmentName(d[2]), d[3], d[4], whereabouts(words, d[2], d[3]))
 	case OutsideLists:

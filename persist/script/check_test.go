@@ -167,9 +167,6 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"a result that is too long", func(a *isa.Assembler) {
 			a.Do(1, isa.Strided, uint8(isa.Copy), 0, []uint32{act, 2, 0, 0, 3, 4, 1, 3, 1, 0}, []uint32{0, 16})
 		}, "instruction 1 (strided.copy): operand 0 of item 0, act+0..11, leaves tensor 2"},
-		{"a poll for what nobody writes", func(a *isa.Assembler) {
-			a.Do(1, isa.Poll, 0, 0, []uint32{act, 3}, []uint32{0}, []uint32{12})
-		}, "instruction 1 (poll): act+0 is not written after 0.05 s"},
 		{"a lost signal", func(a *isa.Assembler) { a.Wait(1, 1, 3) }, "instruction 1 (wait): barrier 1 has 0 of 3 signals after 0.05 s: a signal is lost"},
 	}
 	p, err := plan.Sliced([]plan.Matrix{{Name: "W", Rows: 4, Cols: 8}}, 2)

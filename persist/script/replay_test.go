@@ -29,7 +29,7 @@ func TestReplayFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	writeReplay(t, filepath.Join(dir, "polling"), example.Script, example.Plan, example.Memory)
+	writeReplay(t, filepath.Join(dir, "handmade"), example.Script, example.Plan, example.Memory)
 	s, p := forestScript(t, 3, 4)
 	writeReplay(t, filepath.Join(dir, "forest"), s, p, liveMemory(s))
 	for seed := range uint64(40) {

@@ -79,9 +79,6 @@ func (f *Footprint) Of(in *isa.Instruction, p *plan.Plan, place Place) ([]Range,
 	if in.Flags&isa.Own != 0 && !ownable(in.Op) {
 		return nil, fmt.Errorf("%s cannot have flag own", in.Op)
 	}
-	if in.Flags&isa.Published != 0 && (!ownable(in.Op) || in.Op == isa.Outer) {
-		return nil, fmt.Errorf("%s cannot have flag published", in.Op)
-	}
 	if in.Has("segments") {
 		for slot := range 8 {
 			if s := in.Segment(slot); s >= isa.Segments {
@@ -98,7 +95,7 @@ func (f *Footprint) Of(in *isa.Instruction, p *plan.Plan, place Place) ([]Range,
 // ownable: the Opcodes with a slice per processor. A matrix's rows are always one.
 func ownable(op isa.Opcode) bool {
 	switch op {
-	case isa.Poll, isa.Fill, isa.Map, isa.Sum, isa.Random, isa.Product, isa.ProductT, isa.Outer:
+	case isa.Fill, isa.Map, isa.Sum, isa.Random, isa.Product, isa.ProductT, isa.Outer:
 		return true
 	}
 	return false
@@ -107,7 +104,7 @@ func ownable(op isa.Opcode) bool {
 // footprints is indexed by Opcode.
 var footprints = [isa.Opcodes]func(*Footprint) error{
 	isa.Halt: nothing, isa.Signal: nothing, isa.Wait: nothing,
-	isa.Poll: (*Footprint).poll, isa.Fill: (*Footprint).fill, isa.Map: (*Footprint).elements, isa.Strided: (*Footprint).strided, isa.Chain: (*Footprint).chain,
+	isa.Fill: (*Footprint).fill, isa.Map: (*Footprint).elements, isa.Strided: (*Footprint).strided, isa.Chain: (*Footprint).chain,
 	isa.Sum: (*Footprint).sum, isa.Product: (*Footprint).product, isa.ProductT: (*Footprint).productT, isa.Outer: (*Footprint).outer,
 	isa.Gemm: (*Footprint).gemm, isa.Row: (*Footprint).row, isa.Random: (*Footprint).elements, isa.Norm: (*Footprint).norm,
 	isa.Clip: (*Footprint).clip, isa.Update: (*Footprint).update,
@@ -157,14 +154,6 @@ func (f *Footprint) vector() (first uint64, axis Axis) {
 		lo, hi = plan.Slice(n, f.place.Rank, f.place.Group)
 	}
 	return uint64(lo), Axis{uint64(hi - lo), 1}
-}
-
-func (f *Footprint) poll() error {
-	first, axis := f.vector()
-	for i := range f.in.Items {
-		f.add(0, i, uint64(f.in.Item(i)[0])+first, asRead, axis)
-	}
-	return nil
 }
 
 func (f *Footprint) fill() error {

@@ -9,7 +9,7 @@ import (
 	"libvpps/persist/reference"
 )
 
-// A random program: copies on several processors with barriers and polls between them.
+// A random program: copies on several processors with barriers between them.
 // Whether it is sound is decided here by brute force, over the graph of everything that
 // orders two operations, and must be what Verify says.
 
@@ -19,13 +19,12 @@ const (
 	opCopy opKind = iota
 	opSignal
 	opWait
-	opPoll
 )
 
 // op is one operation of a program.
 type op struct {
 	kind     opKind
-	from, to int // copy: element ranges of n; poll: from
+	from, to int // copy: element ranges of n
 	n        int
 	barrier  int
 }
@@ -33,17 +32,15 @@ type op struct {
 type program struct {
 	ops      [][]op // by processor
 	barriers int
-	polled   int // elements from here on are polled memory, before it ordinary memory
 	size     int
 }
 
 const chunk = 8 // elements of a tensor
 
-// randomProgram makes a sound program: copies in levels, separated by barriers, and
-// polled memory that each later level may read behind a poll.
+// randomProgram makes a sound program: copies in levels, separated by barriers.
 func randomProgram(rng *rand.Rand) *program {
 	procs, levels := 2+rng.IntN(3), 2+rng.IntN(3)
-	p := &program{ops: make([][]op, procs), polled: 6 * chunk, size: 10 * chunk}
+	p := &program{ops: make([][]op, procs), size: 10 * chunk}
 	written := map[int]int{} // chunk: the level that wrote it
 	for l := range levels {
 		used := map[int]bool{} // chunks in use in this level
@@ -66,7 +63,7 @@ func randomProgram(rng *rand.Rand) *program {
 // from the start) to a chunk that nobody else uses in this level.
 func (p *program) addCopy(rng *rand.Rand, proc, level int, written map[int]int, used map[int]bool) {
 	to := 2 + rng.IntN(p.size/chunk-2)
-	if used[to] || to >= p.polled/chunk && written[to] > 0 {
+	if used[to] {
 		return
 	}
 	from := rng.IntN(p.size / chunk)
@@ -77,11 +74,7 @@ func (p *program) addCopy(rng *rand.Rand, proc, level int, written map[int]int, 
 		from = rng.IntN(2)
 	}
 	used[to], used[from] = true, from > 1
-	o := op{kind: opCopy, from: from * chunk, to: to * chunk, n: chunk}
-	if from >= p.polled/chunk && rng.IntN(2) == 0 {
-		p.ops[proc] = append(p.ops[proc], op{kind: opPoll, from: o.from, n: o.n})
-	}
-	p.ops[proc] = append(p.ops[proc], o)
+	p.ops[proc] = append(p.ops[proc], op{kind: opCopy, from: from * chunk, to: to * chunk, n: chunk})
 }
 
 // barrier appends a barrier that all processors pass, in one of two forms.
@@ -109,8 +102,6 @@ func (p *program) script() *isa.Script {
 		flags := uint32(0)
 		if c < 2*chunk {
 			flags = isa.LiveIn
-		} else if c >= p.polled {
-			flags = isa.Polled
 		}
 		a.Tensor(isa.SegAct, flags, uint32(c), chunk)
 	}
@@ -129,14 +120,8 @@ func (p *program) script() *isa.Script {
 				a.Signal(i, uint32(o.barrier))
 			case opWait:
 				a.Wait(i, uint32(o.barrier), total[o.barrier])
-			case opPoll:
-				a.Do(i, isa.Poll, 0, 0, []uint32{isa.Segs(isa.SegAct), uint32(o.n)}, []uint32{uint32(o.from)})
 			case opCopy:
-				flags := uint32(isa.Sync)
-				if o.to >= p.polled {
-					flags |= isa.Published
-				}
-				a.Do(i, isa.Map, uint8(isa.Copy), flags, []uint32{isa.Segs(isa.SegAct, isa.SegAct), uint32(o.n), 0, 0}, []uint32{uint32(o.to), uint32(o.from)})
+				a.Do(i, isa.Map, uint8(isa.Copy), isa.Sync, []uint32{isa.Segs(isa.SegAct, isa.SegAct), uint32(o.n), 0, 0}, []uint32{uint32(o.to), uint32(o.from)})
 			}
 		}
 	}
@@ -162,7 +147,6 @@ func (p *program) sound() bool {
 	for i := range reach {
 		reach[i] = make([]bool, n)
 	}
-	written := map[int]int{} // element of polled memory: its writer
 	for i, o := range all {
 		if before[i] >= 0 {
 			reach[before[i]][i] = true
@@ -172,38 +156,14 @@ func (p *program) sound() bool {
 				reach[i][j] = true
 			}
 		}
-		if o.kind == opCopy && o.to >= p.polled {
-			if _, twice := written[o.to]; twice {
-				return false
-			}
-			written[o.to] = i
-		}
-	}
-	never := false
-	waits := make([][]bool, n) // like reach, and a poll comes after the copy it waits for
-	for i, o := range all {
-		waits[i] = append([]bool(nil), reach[i]...)
-		if o.kind == opPoll {
-			w, ok := written[o.from]
-			never = never || !ok
-			if ok && before[w] >= 0 {
-				reach[before[w]][i] = true
-			}
-		}
-	}
-	for i, o := range all {
-		if w, ok := written[o.from]; o.kind == opPoll && ok {
-			waits[w][i] = true
-		}
 	}
 	reference.Closure(reach)
-	reference.Closure(waits)
 	for i := range n {
-		if waits[i][i] {
+		if reach[i][i] {
 			return false // a deadlock
 		}
 	}
-	return !never && p.conflictsOrdered(all, reach)
+	return p.conflictsOrdered(all, reach)
 }
 
 func (p *program) conflictsOrdered(all []op, reach [][]bool) bool {
@@ -222,14 +182,8 @@ func (p *program) conflictsOrdered(all []op, reach [][]bool) bool {
 			if x.to != o.from {
 				continue
 			}
-			seen := reach[w][r]
-			for q, poll := range all {
-				if (poll.kind == opPoll || poll.kind == opCopy && q != r) && poll.from == o.from && o.from >= p.polled && reach[q][r] {
-					seen = true // somebody ordered before has polled it (who himself is checked)
-				}
-			}
-			defined = defined || seen
-			if !seen && !reach[r][w] {
+			defined = defined || reach[w][r]
+			if !reach[w][r] && !reach[r][w] {
 				return false
 			}
 		}
@@ -240,7 +194,7 @@ func (p *program) conflictsOrdered(all []op, reach [][]bool) bool {
 	return true
 }
 
-// damaged returns every program that differs in one signal, wait or poll: dropped, moved
+// damaged returns every program that differs in one signal or wait: dropped, moved
 // behind the next operation, or of another barrier.
 func (p *program) damaged(rng *rand.Rand) []*program {
 	var list []*program
@@ -266,7 +220,7 @@ func (p *program) damaged(rng *rand.Rand) []*program {
 }
 
 func (p *program) clone() *program {
-	d := &program{barriers: p.barriers, polled: p.polled, size: p.size}
+	d := &program{barriers: p.barriers, size: p.size}
 	for _, ops := range p.ops {
 		d.ops = append(d.ops, append([]op(nil), ops...))
 	}

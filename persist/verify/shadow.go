@@ -44,9 +44,6 @@ func (v *verifier) tensorTable(w []uint32) error {
 		if t.segment >= isa.Segments {
 			return fmt.Errorf("tensor %d is in segment %d: there are %d", i, t.segment, isa.Segments)
 		}
-		if t.flags&isa.LiveIn != 0 && t.flags&isa.Polled != 0 {
-			return fmt.Errorf("tensor %d is both live-in and polled", i)
-		}
 		if i > 0 && t.segment < isa.Segment(table[(i-1)*isa.TensorWords]) {
 			return fmt.Errorf("tensor %d in segment %s precedes tensor %d", i, t.segment, i-1)
 		}
@@ -154,7 +151,6 @@ type execution struct {
 	processor *runner
 	first     uint32
 	inOrder   bool // items of the same result are executed in order
-	published bool
 	fault     error
 }
 
@@ -196,7 +192,7 @@ func (x *execution) read(r *Range) error {
 	}
 	mine := x.first + uint32(r.Unit)
 	record := !x.pairedWithResult(r)
-	var goodWrite, oldSet, newSet, goodSet uint32 = 0, ^uint32(0), 0, ^uint32(0)
+	var goodWrite, oldSet, newSet uint32 = 0, ^uint32(0), 0
 	element, ok := t.walk(r, func(c *cell) bool {
 		if c.write != goodWrite || c.write == 0 {
 			switch {
@@ -204,14 +200,8 @@ func (x *execution) read(r *Range) error {
 				x.fault = errors.New("is read before it is written")
 				return false
 			case c.write != 0 && !x.ordered(x.processor, c.write):
-				if c.reads == goodSet {
-					break
-				}
-				if !x.hasRead(c.reads) {
-					x.fault = fmt.Errorf("is read, but not ordered after %s wrote it", x.name(c.write))
-					return false
-				}
-				goodSet = c.reads
+				x.fault = fmt.Errorf("is read, but not ordered after %s wrote it", x.name(c.write))
+				return false
 			default:
 				goodWrite = c.write
 			}
@@ -251,17 +241,6 @@ func (x *execution) pairedWithResult(r *Range) bool {
 	return false
 }
 
-// hasRead reports whether an event of a set comes before what the processor does now:
-// it, or somebody it has caught up with, has polled the element, so it is written.
-func (x *execution) hasRead(set uint32) bool {
-	for ; set != 0; set = x.sets.parent[set] {
-		if e := x.sets.event[set]; e < x.first && x.ordered(x.processor, e) {
-			return true
-		}
-	}
-	return false
-}
-
 // readResident notes the use of a matrix that was loaded when the launch began.
 func (x *execution) readResident(r *Range) error {
 	t, err := x.find(r)
@@ -286,12 +265,6 @@ func (x *execution) write(r *Range) error {
 		return err
 	}
 	mine := x.first + uint32(r.Unit)
-	if t.flags&isa.Polled != 0 && !x.published {
-		return fmt.Errorf("tensor %d is polled, but the instruction that writes it lacks flag published", t.index)
-	}
-	if t.flags&isa.Polled != 0 && x.events[mine].clock == nil {
-		x.events[mine].clock = append([]uint32(nil), x.processor.clock...)
-	}
 	if r.Segment == isa.SegParam {
 		if err := x.overwriteResident(r, mine); err != nil {
 			return err
@@ -300,7 +273,7 @@ func (x *execution) write(r *Range) error {
 	var goodWrite, goodSet uint32
 	element, ok := t.walk(r, func(c *cell) bool {
 		if c.write != goodWrite {
-			if x.fault = x.overwrite(t, c.write, mine); x.fault != nil {
+			if x.fault = x.overwrite(c.write, mine); x.fault != nil {
 				return false
 			}
 			goodWrite = c.write
@@ -321,12 +294,10 @@ func (x *execution) write(r *Range) error {
 }
 
 // overwrite checks that an element last written by event old may be written by mine.
-func (x *execution) overwrite(t *shadow, old, mine uint32) error {
+func (x *execution) overwrite(old, mine uint32) error {
 	switch {
 	case old == mine:
 		return errors.New("is written twice by one operand: its strides overlap")
-	case t.flags&isa.Polled != 0:
-		return fmt.Errorf("is polled and written a second time, after %s", x.name(old))
 	case old >= x.first && !x.same(old, mine):
 		return fmt.Errorf("is written by items %d and %d of the same instruction, which run in parallel", x.events[old].unit, x.events[mine].unit)
 	case old < x.first && !x.ordered(x.processor, old):
@@ -368,58 +339,6 @@ func (x *execution) overwriteResident(r *Range, mine uint32) error {
 		x.resident[i].write = mine
 	}
 	return nil
-}
-
-// poll checks that all operands are written and catches up with their writers.
-func (v *verifier) poll(p *runner, ranges []Range) (done bool, err error) {
-	tensors := make([]*shadow, len(ranges))
-	for i := range ranges {
-		t, err := v.find(&ranges[i])
-		if err != nil {
-			return false, err
-		}
-		if t.flags&isa.Polled == 0 {
-			return false, fmt.Errorf("tensor %d does not hold the sentinel before the launch", t.index)
-		}
-		if _, ok := t.walk(&ranges[i], func(c *cell) bool { return c.write != 0 }); !ok {
-			return false, nil
-		}
-		tensors[i] = t
-	}
-	p.order()
-	id := uint32(len(v.events))
-	v.events = append(v.events, event{processor: uint32(p.place.Processor), epoch: p.epoch, index: uint32(p.index)})
-	for i, t := range tensors {
-		writer := uint32(0)
-		t.walk(&ranges[i], func(c *cell) bool {
-			if c.write != writer {
-				writer = c.write
-				join(p.clock, v.events[writer].clock)
-			}
-			c.reads = v.sets.with(c.reads, id)
-			return true
-		})
-	}
-	p.order()
-	return true, nil
-}
-
-// unwritten names the element that a blocked poll waits for.
-func (v *verifier) unwritten(p *runner) error {
-	ranges, err := v.foot.Of(&p.next, v.plan, p.place)
-	if err != nil {
-		return err
-	}
-	for i := range ranges {
-		t, err := v.find(&ranges[i])
-		if err != nil {
-			return err
-		}
-		if e, ok := t.walk(&ranges[i], func(c *cell) bool { return c.write != 0 }); !ok {
-			return fmt.Errorf("%s+%d of tensor %d is not written", t.segment, t.offset+e, t.index)
-		}
-	}
-	return errors.New("all operands are written")
 }
 
 // name says which instruction an event was.

@@ -2,9 +2,9 @@
 // reads the words, the tensor table and the plan, never the scheduler's own state.
 //
 // All processors are simulated together. A barrier's waits expect every signal that the
-// script sends to it, and polled memory is written once, so what happens before what
-// does not depend on who runs first: one simulated order, with a vector clock per
-// processor and a shadow of every element, covers all of them.
+// script sends to it, so what happens before what does not depend on who runs first: one
+// simulated order, with a vector clock per processor and a shadow of every element, covers
+// all of them.
 package verify
 
 import (
@@ -73,7 +73,6 @@ type event struct {
 	unit             uint32
 	result           uint32 // the address that an accumulating unit adds to
 	norm             uint8  // 1 + the segment of a Norm's partial sum, whose address is result
-	clock            []uint32
 }
 
 // resident is what the simulation knows of a matrix that lives in registers.
@@ -219,28 +218,13 @@ func (v *verifier) simulate() error {
 	for i := range ready {
 		ready[i] = i
 	}
-	var polling []int
 	for len(ready) > 0 {
-		progress := false
-		polling = polling[:0]
-		for len(ready) > 0 {
-			i := ready[len(ready)-1]
-			ready = ready[:len(ready)-1]
-			before := v.procs[i].index
-			state, err := v.advance(&v.procs[i], &ready)
-			if err != nil {
-				p := &v.procs[i]
-				return fmt.Errorf("processor %d, instruction %d (%s): %w", i, p.index, p.next.Op, err)
-			}
-			progress = progress || v.procs[i].index != before
-			if state == blockedAtPoll {
-				polling = append(polling, i)
-			}
+		i := ready[len(ready)-1]
+		ready = ready[:len(ready)-1]
+		if err := v.advance(&v.procs[i], &ready); err != nil {
+			p := &v.procs[i]
+			return fmt.Errorf("processor %d, instruction %d (%s): %w", i, p.index, p.next.Op, err)
 		}
-		if !progress {
-			break
-		}
-		ready = append(ready, polling...)
 	}
 	return v.deadlock()
 }
@@ -275,26 +259,18 @@ func (v *verifier) loads(in *isa.Instruction) bool {
 	return w.Kind != plan.Streamed && !(in.Op == isa.ProductT && w.Columns > 0)
 }
 
-type outcome uint8
-
-const (
-	halted outcome = iota
-	blockedAtWait
-	blockedAtPoll
-)
-
-// advance runs a processor until it halts or blocks; processors that it releases join ready.
-func (v *verifier) advance(p *runner, ready *[]int) (outcome, error) {
+// advance runs a processor until it halts or waits; processors that it releases join ready.
+func (v *verifier) advance(p *runner, ready *[]int) error {
 	for {
 		in, err := isa.Decode(p.stream, v.words)
 		if err != nil {
-			return halted, err
+			return err
 		}
 		p.next = in
 		switch in.Op {
 		case isa.Halt:
 			if p.own == nil || len(v.library) > 0 && !v.resumed {
-				return halted, nil
+				return nil
 			}
 			p.stream, p.own = p.own, nil
 			p.index++
@@ -303,7 +279,7 @@ func (v *verifier) advance(p *runner, ready *[]int) (outcome, error) {
 			b := &v.barriers[in.Field("barrier")]
 			if b.arrived != b.total {
 				b.waiting = append(b.waiting, p.place.Processor)
-				return blockedAtWait, nil
+				return nil
 			}
 			p.order()
 			join(p.clock, b.clock)
@@ -319,10 +295,8 @@ func (v *verifier) advance(p *runner, ready *[]int) (outcome, error) {
 				b.waiting = nil
 			}
 		default:
-			if done, err := v.execute(p, &in); err != nil {
-				return halted, err
-			} else if !done {
-				return blockedAtPoll, nil
+			if err := v.execute(p, &in); err != nil {
+				return err
 			}
 		}
 		p.stream = p.stream[len(in.Words):]
@@ -342,31 +316,27 @@ func join(to, from []uint32) {
 	}
 }
 
-// execute simulates an instruction with operands. A poll whose operands are not written
-// yet is not done.
-func (v *verifier) execute(p *runner, in *isa.Instruction) (done bool, err error) {
+// execute simulates an instruction with operands.
+func (v *verifier) execute(p *runner, in *isa.Instruction) error {
 	ranges, err := v.foot.Of(in, v.plan, p.place)
 	if err != nil {
-		return false, err
-	}
-	if in.Op == isa.Poll {
-		return v.poll(p, ranges)
+		return err
 	}
 	if in.Flags&isa.Sync != 0 || in.Op == isa.Clip {
 		p.order()
 	}
 	if v.resumed && v.loads(in) {
-		return false, fmt.Errorf("matrix %d is not loaded in the second part of a script", in.Field("matrix"))
+		return fmt.Errorf("matrix %d is not loaded in the second part of a script", in.Field("matrix"))
 	}
-	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), inOrder: in.Flags&isa.Acc != 0 && inOrder(in.Op), published: in.Flags&isa.Published != 0}
+	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), inOrder: in.Flags&isa.Acc != 0 && inOrder(in.Op)}
 	x.addUnits(ranges)
 	if in.Op == isa.Update {
 		if err := x.committed(ranges); err != nil {
-			return false, err
+			return err
 		}
 	}
 	if err := x.access(ranges); err != nil {
-		return false, err
+		return err
 	}
 	switch in.Op {
 	case isa.Norm:
@@ -380,7 +350,7 @@ func (v *verifier) execute(p *runner, in *isa.Instruction) (done bool, err error
 	default:
 		v.reports = v.reports || slices.ContainsFunc(ranges, func(r Range) bool { return r.Write && r.Segment == isa.SegResult })
 	}
-	return true, nil
+	return nil
 }
 
 // access checks and records all accesses of an instruction.
@@ -412,13 +382,10 @@ func inOrder(op isa.Opcode) bool {
 func (v *verifier) deadlock() error {
 	for i := range v.procs {
 		p := &v.procs[i]
-		switch p.next.Op {
-		case isa.Wait:
+		if p.next.Op == isa.Wait {
 			n := p.next.Field("barrier")
 			b := &v.barriers[n]
 			return fmt.Errorf("processor %d, instruction %d (wait): deadlock: barrier %d has %d of %d signals when nobody can go on", i, p.index, n, b.arrived, b.total)
-		case isa.Poll:
-			return fmt.Errorf("processor %d, instruction %d (poll): deadlock: %w when nobody can go on", i, p.index, v.unwritten(p))
 		}
 	}
 	return nil
