@@ -25,7 +25,7 @@ type holderTable struct {
 	place  []uint32    // by processor: its place in its group
 	each   uint32      // how many processors a group has
 	shares []bool      // by class: as much of its processors' streams as is alike is there only once
-	beside []int32     // the processors that are in no such class, and in no group
+	beside []int32     // where there are groups: the processors of classes without a stream in common
 
 	forming bool // products may form their vectors
 }
@@ -62,22 +62,12 @@ func (t *holderTable) update(p *plan.Plan) {
 // fewHolders is how many processors of a class, of those that share rows, have streams of their own.
 const fewHolders = 16
 
-// addGroups adds the groups: where processors share rows, the largest classes.
+// addGroups makes groups of the largest classes where processors share rows, unless they are too small.
 func (t *holderTable) addGroups(p *plan.Plan) {
-	t.place = resize(t.place, p.Processors)
-	t.group, t.shares = extend(t.group, len(t.first), -1), make([]bool, len(t.first))
-	if p.SharesRows() {
-		t.addLargest()
+	t.group, t.shares, t.place = extend(t.group, len(t.first), -1), make([]bool, len(t.first)), make([]uint32, p.Processors)
+	if !p.SharesRows() {
+		return
 	}
-	for q, c := range t.class {
-		if t.groups > 0 && t.group[c] < 0 && !t.shares[c] {
-			t.beside = append(t.beside, int32(q))
-		}
-	}
-}
-
-// addLargest makes groups of the largest classes, unless they are too small.
-func (t *holderTable) addLargest() {
 	largest := slices.Max(t.size)
 	if largest < fewHolders {
 		return
@@ -94,6 +84,8 @@ func (t *holderTable) addLargest() {
 		if g := t.group[c]; g >= 0 {
 			t.place[q] = members[g]
 			members[g]++
+		} else if !t.shares[c] {
+			t.beside = append(t.beside, int32(q))
 		}
 	}
 	t.each = uint32(largest)
