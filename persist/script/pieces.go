@@ -5,8 +5,7 @@ package script
 // where each gradient comes about, nodes of different clusters have nothing more to do with one another. So a piece is
 // a range of nodes that no cluster reaches over. While pieces are lowered, the part's forward items are finished.
 //
-// Not with slices, where a node's gradient adds to its user's cluster, and not for a CPU's virtual processors, which need
-// its cores themselves.
+// Not for a CPU's virtual processors, which need its cores themselves.
 
 import "libvpps/bridge/ops"
 
