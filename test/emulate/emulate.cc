@@ -204,9 +204,9 @@ template <int RPW, int COLS, int ITERS> void try_outer(Case c) {
   u32 w[16] = {OP_OUTER, c.count << 16};
   w[OUTER_SCALE] = BITS_OF(2.0f), w[OUTER_DST] = dst;
   launch([&] {
-    for (u32 piece = 0; 32 * ITERS * piece < COLS; piece++)
-      outer_rows<RPW, ITERS, 16>(bulk, l, w, c.items.data(), FLAG_ACC, c.count, part, piece,
-                                 shared);
+    Partition copy = part;
+    for (copy.copy = 0; 32 * ITERS * copy.copy < COLS; copy.copy++)
+      outer_rows<RPW, ITERS, 16>(bulk, l, w, c.items.data(), FLAG_ACC, c.count, copy, shared);
   });
   for (u32 k = 0; k < c.width; k++)
     for (u32 q = 0; q < c.rows; q++) {
