@@ -2,12 +2,13 @@ package cpu
 
 import (
 	"bytes"
-	"math"
 	"os"
 	"os/exec"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -40,7 +41,7 @@ func TestAStoppedProcessDoesNotWait(t *testing.T) {
 	require.NoError(t, c.Wait(), &out)
 }
 
-// stopWhileWaiting has a processor wait for a word, which is written a moment after the process goes on.
+// stopWhileWaiting has a processor wait at a barrier, whose signal comes a moment after the process goes on.
 func stopWhileWaiting(t *testing.T, limit float64) {
 	e, err := New(1, 1, limit)
 	require.NoError(t, err)
@@ -48,20 +49,25 @@ func stopWhileWaiting(t *testing.T, limit float64) {
 	p, err := plan.Sliced(nil, 1)
 	require.NoError(t, err)
 	require.NoError(t, e.SetPlan(p))
-	require.NoError(t, e.Grow(isa.SegAct, 4))
-	require.NoError(t, e.Write(isa.SegAct, 0, []float32{math.Float32frombits(isa.Sentinel)}))
-	a := isa.NewAssembler(1, 1)
-	a.Do(0, isa.Poll, 0, 0, []uint32{uint32(isa.SegAct), 1}, []uint32{0}, nil)
+	waiting := func(signals uint32) *isa.Script {
+		a := isa.NewAssembler(1, 1)
+		a.Wait(0, 0, signals)
+		return a.Script()
+	}
+	require.NoError(t, e.Launch(waiting(0), 1)) // the next script takes its place
+	s := waiting(1)
+	counter := (*uint32)(unsafe.Add(e.script, 4*uintptr(s.Words[isa.HeadCounters])))
 	go func() {
 		time.Sleep(700 * time.Millisecond) // the processor waits meanwhile
+		begin := time.Now()
 		syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 		for took := 0.0; took < limit; { // until it has been stopped
-			begin := time.Now()
 			time.Sleep(time.Millisecond)
 			took = time.Since(begin).Seconds()
+			begin = time.Now()
 		}
 		time.Sleep(400 * time.Millisecond) // the processor looks meanwhile
-		e.Write(isa.SegAct, 0, []float32{1})
+		atomic.AddUint32(counter, 1)
 	}()
-	require.NoError(t, e.Launch(a.Script(), 1))
+	require.NoError(t, e.Launch(s, 2))
 }
