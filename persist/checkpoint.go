@@ -319,7 +319,12 @@ func (c *Checkpoint) Load(e *Engine, to *Contents) error {
 
 // learnAnew forgets which patterns graphs have. Equal ones are merged, which changes how sums are rounded: a program that
 // goes on after a checkpoint and one that is resumed from it must learn the same.
-func (e *Engine) learnAnew() { e.dictionary = cells.Dictionary{} }
+func (e *Engine) learnAnew() {
+	e.dictionary = cells.Dictionary{}
+	for g := range e.graphs {
+		g.matched = 0
+	}
+}
 
 // stage reads and checks all sections.
 func (s *staged) stage(e *Engine, c *Checkpoint, to *Contents) error {

@@ -48,7 +48,7 @@ type Engine struct {
 	pipe        pipeline
 	exec        executor.Executor
 	builder     script.Builder
-	dictionary  cells.Dictionary // patterns in the graphs of fb
+	dictionary  cells.Dictionary // patterns in the graphs
 	params      []parameter
 	views       []script.Param // params as lowering sees them, same index
 	collections []Collection

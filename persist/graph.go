@@ -37,7 +37,9 @@ type recording struct {
 	marks    []watermark
 	keep     []uint32 // nodes whose values the next fb keeps
 	before   savepoint
-	cells    cells.Program // of the latest fb
+	cells    cells.Program // of the latest call that found them
+	matched  int           // so many nodes are they, if they begin with the first; 0: they do not
+	stale    bool          // one of params has changed
 
 	destroyed uint64 // the engine's, when all parameters that nodes mention were there
 }
@@ -53,6 +55,7 @@ type progress struct {
 	values   []keptValue // of nodes that fb was asked to keep
 	failures uint64      // the engine's, then: after a failure they do not count
 	gradient int         // nodes below have gradients; 0: none
+	formed   bool        // and these are in memory
 }
 
 // keptValue is where the value of a lowered node lies.
@@ -70,12 +73,14 @@ type savepoint struct {
 	nodes, dims int
 	params      []paramNode
 	marks       []watermark
-	state       script.State
+	state       script.State // a copy of it, if copied
+	copied      bool
+	done        int // nodes that were evaluated
 	turn        int
 	overwritten bool // a launch of this call wrote over old values
 }
 
-// paramNode is an evaluated parameter node and the parameter's version then.
+// paramNode is an evaluated parameter node and the parameter's version then; of a graph, all there are.
 type paramNode struct {
 	node, id uint32
 	version  uint64
@@ -157,6 +162,7 @@ func (e *Engine) newRecording() *recording {
 func (r *recording) reset() {
 	r.job, r.expanded, r.retired = nil, nil, false
 	r.wire.Reset()
+	r.matched = 0
 	r.state.Truncate(0)
 	r.params, r.marks, r.keep = r.params[:0], r.marks[:0], r.keep[:0]
 	r.words[r.turn] = r.words[r.turn][:0]
@@ -220,8 +226,16 @@ func (g *Graph) save() {
 	b := &g.before
 	b.progress, b.nodes, b.dims = g.progress, g.wire.Len(), len(g.wire.Dims)
 	b.params, b.marks = append(b.params[:0], g.params...), append(b.marks[:0], g.marks...)
-	b.state.CopyFrom(&g.state)
-	b.overwritten, b.turn = false, g.turn
+	b.overwritten, b.turn, b.copied = false, g.turn, false
+	b.done = g.state.Done
+}
+
+// preserve has a failing call bring back what is known of evaluated nodes, which this call overwrites.
+func (g *Graph) preserve() {
+	if b := &g.before; !b.copied && b.done > 0 {
+		b.state.CopyFrom(&g.state)
+		b.copied = true
+	}
 }
 
 func (g *Graph) restore() {
@@ -239,7 +253,12 @@ func (g *Graph) restore() {
 	}
 	g.progress = b.progress
 	g.params, g.marks = append(g.params[:0], b.params...), append(g.marks[:0], b.marks...)
-	g.state.CopyFrom(&b.state)
+	if b.copied {
+		g.state.CopyFrom(&b.state)
+	} else {
+		g.state.Truncate(b.done)
+		g.state.Done = b.done
+	}
 	if b.overwritten {
 		g.restart()
 	}
@@ -304,16 +323,20 @@ func (g *Graph) checkParameters() error {
 // compareVersions: a product reads the matrix in its registers only while that is what the
 // parameter node was evaluated to. What a program writes to engine memory raises no version.
 func (g *Graph) compareVersions() {
+	g.stale = false
 	for _, p := range g.params {
 		if now := &g.e.params[p.id]; now.version != p.version || now.host[Values].direct {
 			g.state.Resident[p.node] = false
+			g.stale = true
 		}
 	}
 }
 
 // restart forgets all values.
 func (g *Graph) restart() {
+	g.preserve()
 	g.state.Done = 0
+	g.stale = false
 	g.params, g.marks = g.params[:0], g.marks[:0]
 	g.progress = progress{forwards: g.forwards + 1}
 }
@@ -343,7 +366,11 @@ func (g *Graph) evaluate(node uint32) error {
 	}
 	id, forward := g.drawing()
 	r := script.Request{Graph: g.ir(), State: &g.state, Node: last, Forward: true, Copy: true, Wide: g.e.wide,
-		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward}
+		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward, Apart: g.e.apart}
+	g.findCells(&r, uint32(done))
+	for _, p := range g.params {
+		r.Before = append(r.Before, p.node)
+	}
 	built, err := g.e.run(&r)
 	if err != nil {
 		return err
@@ -361,7 +388,7 @@ func (g *Graph) evaluate(node uint32) error {
 func (g *Graph) noteParameters(first int) {
 	ir := g.ir()
 	for n := first; n < g.state.Done; n++ {
-		if g.state.Resident[n] {
+		if op := ir.Op[n]; op == ops.Parameter || op == ops.ConstParameter {
 			id := ir.AttrsOf(uint32(n))[0]
 			g.params = append(g.params, paramNode{uint32(n), id, g.e.params[id].version})
 		}
@@ -463,13 +490,16 @@ func (g *Graph) differentiate(node uint32, full, nodes bool) error {
 	g.end, g.gradient = g.valueEnd, 0
 	id, forward := g.drawing()
 	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Copy: true, Backward: true, Full: full, Nodes: nodes, Wide: g.e.wide,
-		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward}
+		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward, Apart: g.e.apart}
+	if g.preserve(); !full && !nodes {
+		g.findCells(&r, 0)
+	}
 	built, err := g.e.run(&r)
 	if err != nil {
 		return err
 	}
 	g.end = r.Base + built.Used
-	g.gradient = int(node) + 1
+	g.gradient, g.formed = int(node)+1, !built.ByInstances
 	if nodes {
 		return g.e.wait()
 	}
@@ -498,8 +528,30 @@ func (e *Engine) noteGradients(built *script.Built) {
 	}
 }
 
-// Gradient copies d(loss)/d(node) of the last Backward.
+// findCells lists the nodes from first to the request's last as instances, if they are to be lowered by them.
+func (g *Graph) findCells(r *script.Request, first uint32) {
+	e := g.e
+	if !e.plan.CPU && e.costs == nil || g.stale || first > r.Node {
+		return
+	}
+	if first > 0 || g.matched != int(r.Node)+1 {
+		e.dictionary.Find(r.Graph, first, r.Node+1, &g.cells)
+		g.matched = 0
+		if first == 0 {
+			g.matched = int(r.Node) + 1
+		}
+	}
+	r.Cells = &g.cells
+	if r.Forward {
+		e.stats.Instances += uint64(len(g.cells.Instances))
+		e.stats.Loose += uint64(g.cells.Loose)
+	}
+}
+
+// Gradient copies d(loss)/d(node) of the last Backward. Most programs do not ask for it. So a backward by instances leaves
+// out what only this needs, and the first question makes up for that.
 func (g *Graph) Gradient(node uint32, to []float32) error {
+	came := now()
 	g.e.enter()
 	defer g.e.mu.Unlock()
 	if g.e.dead != nil {
@@ -516,6 +568,11 @@ func (g *Graph) Gradient(node uint32, to []float32) error {
 	}
 	if want := g.wire.DimOf(node).Size(); want != len(to) {
 		return wrong(ErrArgument, "node %d has %d elements, room for %d", node, want, len(to))
+	}
+	if loss := uint32(g.gradient - 1); !g.formed {
+		if err := g.call("gradient", came, nil, loss, 0, func() error { return g.differentiate(loss, false, true) }); err != nil {
+			return err
+		}
 	}
 	at := g.state.Grad[g.at(node)]
 	if at == script.NoOffset {
@@ -565,6 +622,7 @@ func (g *Graph) cut(n int) {
 	}
 	g.state.Truncate(left)
 	g.forgetFrom(left)
+	g.matched = 0
 }
 
 // Invalidate makes nodes from node on count as not evaluated.

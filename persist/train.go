@@ -248,12 +248,8 @@ func (h *Handle) request(g *Graph, node uint32) (r script.Request, err error) {
 	id, forward := g.drawing()
 	r = script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep, Apart: e.apart, Wide: e.wide,
 		Base: e.top(), Result: e.resultSlot(), GraphID: id, ForwardCount: forward}
-	if e.plan.CPU || e.costs != nil {
-		e.dictionary.Find(r.Graph, 0, r.Node+1, &g.cells)
-		r.Cells = &g.cells
-		e.stats.Instances += uint64(len(g.cells.Instances))
-		e.stats.Loose += uint64(g.cells.Loose)
-	}
+	g.preserve()
+	g.findCells(&r, uint32(g.state.Done))
 	return r, nil
 }
 

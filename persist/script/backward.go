@@ -19,7 +19,7 @@ func (b *Builder) backward() error {
 		return fault(loss, b.g.Op[loss], "backward starts from a scalar, but its dim is %v", *d)
 	}
 	if b.partial {
-		b.placeAgain(loss)
+		b.placeAgain(0, loss+1)
 	}
 	b.backwardFrom(b.ends[isa.InForward] + 1)
 	return nil
@@ -46,10 +46,10 @@ func (b *Builder) outerOfShared() {
 	b.attribute(isa.InBackward, nobody)
 }
 
-// placeAgain gives all nodes levels and clusters where the forward part covered only some.
-func (b *Builder) placeAgain(loss uint32) {
+// placeAgain gives nodes [from, to) levels and clusters where the forward part covered only some.
+func (b *Builder) placeAgain(from, to uint32) {
 	top, first := b.maxLevel, len(b.clusters)
-	for v := uint32(0); v <= loss; v++ {
+	for v := from; v < to; v++ {
 		args := b.g.ArgsOf(v)
 		switch b.g.Op[v] {
 		case ops.Reshape, ops.NoBackprop:

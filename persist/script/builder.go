@@ -50,7 +50,7 @@ const NoOffset = math.MaxUint32
 // Request is one call.
 type Request struct {
 	Graph  *bridge.Graph
-	Cells  *cells.Program // the graph's nodes as instances; nil: not known
+	Cells  *cells.Program // the nodes that are evaluated or, without Forward, all up to Node as instances; nil: not known
 	State  *State
 	Params []Param
 	Plan   *plan.Plan
@@ -59,6 +59,7 @@ type Request struct {
 	Forward  bool     // evaluate nodes State.Done..Node
 	Needed   bool     // only those that Node needs (fb)
 	Keep     []uint32 // nodes whose values stay, needed or not; ascending, at most Node
+	Before   []uint32 // with Cells: the parameter nodes that were evaluated before
 	Copy     bool     // parameter nodes keep a copy of their value (the graph outlives the call)
 	Backward bool
 	Full     bool     // gradients also of nodes without parameters
@@ -95,6 +96,8 @@ type Built struct {
 	Values  uint32   // of these, the ones that hold values (they come first)
 	Formed  []uint32 // ids of dense parameters (and whole tables) whose gradient was formed
 	Touched []TouchedRow
+	// ByInstances: the nodes were lowered by instances. A backward by instances leaves no gradients of nodes.
+	ByInstances bool
 }
 
 // TouchedRow is a table row whose gradient was formed.
@@ -284,6 +287,7 @@ func (b *Builder) lowerAll() error {
 func (b *Builder) lowerGraph() error {
 	if b.schedulable() {
 		if err := b.lowerInstances(); err == nil {
+			b.out.ByInstances = true
 			return nil
 		}
 		b.reset(b.r)
@@ -368,6 +372,7 @@ func (b *Builder) reset(r *Request) {
 	b.forgetGradients()
 	b.out.Formed, b.out.Touched = b.out.Formed[:0], b.out.Touched[:0]
 	b.out.Script.Library, b.cut = b.out.Script.Library[:0], noCut
+	b.out.ByInstances = false
 }
 
 // clear forgets what was lowered.

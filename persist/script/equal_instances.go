@@ -50,6 +50,10 @@ func (b *Builder) equalInstances(i, j uint32) bool {
 			return false
 		}
 	}
+	if !b.r.Forward { // what an earlier call evaluated once
+		n := uint32(len(x.Template.Nodes))
+		return slices.Equal(b.s.Value[x.Start:][:n], b.s.Value[y.Start:][:n])
+	}
 	return true
 }
 

@@ -18,7 +18,7 @@ func (b *Builder) formParameters() {
 		return
 	}
 	dense, rows := level, level
-	if b.r.Copy && len(b.outers) > 0 {
+	if b.r.Copy && !b.out.ByInstances && len(b.outers) > 0 {
 		dense++ // outer products are sources, too
 	}
 	if b.cut != noCut { // until the library is done nothing else is added to what an earlier backward has left

@@ -66,8 +66,11 @@ type present struct {
 	out            uint32 // its outputs are outputs[out:][:len(info.outs)]
 }
 
-// slotValue is what a slot reads: an output of an instance.
+// slotValue is what a slot reads: an output of an instance, or a node that an earlier call evaluated.
 type slotValue struct{ instance, out uint32 }
+
+// earlier stands for an instance: the slot's out is a node.
+const earlier = NoOffset
 
 // output is a value that others read.
 type output struct {
@@ -111,14 +114,32 @@ const mostParameters = 1 << 21
 // schedulable reports whether a request is lowered by instances.
 func (b *Builder) schedulable() bool {
 	r := b.r
-	trains := r.Forward && r.Backward && r.Needed && !r.Full && !r.Copy && r.State.Done == 0
-	return r.Cells != nil && r.Plan.CPU && trains && !b.isParameter(r.Node) && len(r.Params) < mostParameters &&
-		(r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node) && !b.wide.on)
+	if r.Cells == nil || !r.Plan.CPU || r.Full || r.Nodes || len(r.Params) >= mostParameters || r.Backward && b.isParameter(r.Node) {
+		return false
+	}
+	if r.Forward && (r.Backward || r.Needed) && (!r.Backward || !r.Needed || r.Copy || r.State.Done > 0) {
+		return false
+	}
+	return r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node+1-b.firstInCells()) && !b.wide.on
 }
 
-// lowerInstances lowers forward and backward by instances.
+// firstInCells is the first node of the instances.
+func (b *Builder) firstInCells() uint32 { return b.r.Cells.Instances[0].Start }
+
+// part is which items of templates a request needs.
+func (r *Request) part() cellPart {
+	switch {
+	case !r.Backward:
+		return forwardPart
+	case !r.Forward:
+		return backwardPart
+	}
+	return bothParts
+}
+
+// lowerInstances lowers forward and backward, or one of them, by instances.
 func (b *Builder) lowerInstances() error {
-	if d := b.g.DimOf(b.r.Node); d.Size() != 1 {
+	if d := b.g.DimOf(b.r.Node); b.r.Backward && d.Size() != 1 {
 		return fault(b.r.Node, b.g.Op[b.r.Node], "backward starts from a scalar, but its dim is %v", *d)
 	}
 	m := &b.cells
@@ -127,24 +148,34 @@ func (b *Builder) lowerInstances() error {
 	}
 	m.list = resize(m.list, len(b.r.Cells.Instances))
 	m.outputs, m.returned = m.outputs[:0], append(m.returned[:0], gradientSource{})
-	b.findDependence()
+	if err := b.findDependence(); err != nil {
+		return err
+	}
 	for _, x := range m.infos {
 		if x != nil && len(x.outs) > mostOutputs {
 			return fmt.Errorf("a template of %d outputs", len(x.outs))
 		}
 	}
-	b.lowerParameters()
+	if err := b.lowerParameters(); err != nil {
+		return err
+	}
 	if err := b.findNeeded(); err != nil {
 		return err
 	}
-	if err := b.forwardInstances(); err != nil {
-		return err
+	if b.r.Forward {
+		if err := b.forwardInstances(); err != nil {
+			return err
+		}
 	}
 	b.out.Values = b.top - b.r.Base
-	b.reportLoss()
+	if b.r.Forward && b.r.Backward {
+		b.reportLoss()
+	}
 	b.ends[isa.InForward] = b.maxLevel
-	if err := b.backwardInstances(); err != nil {
-		return err
+	if b.r.Backward {
+		if err := b.backwardInstances(); err != nil {
+			return err
+		}
 	}
 	b.countInstances()
 	return nil
@@ -191,7 +222,7 @@ func (b *Builder) mention(v uint32) {
 
 // findDependence finds which instances' slots depend on a parameter, who owns which node, and which parameters are
 // read how.
-func (b *Builder) findDependence() {
+func (b *Builder) findDependence() error {
 	m, p := &b.cells, b.r.Cells
 	for _, id := range m.params.ids {
 		if int(id) < len(m.params.node) {
@@ -201,7 +232,10 @@ func (b *Builder) findDependence() {
 	m.params.ids = m.params.ids[:0]
 	m.params.node = extend(m.params.node, len(b.r.Params), cellParamNode{})
 	m.owner, m.args = resize(m.owner, b.g.Len()), resize(m.args, len(p.Args))
-	merges := !b.r.Apart
+	for _, v := range b.r.Before {
+		b.mention(v)
+	}
+	first, merges := b.firstInCells(), !b.r.Apart
 	if merges {
 		m.equal = resize(m.equal, 1<<mathbits.Len(uint(2*len(m.list))))
 		clear(m.equal)
@@ -212,7 +246,11 @@ func (b *Builder) findDependence() {
 		y := &m.list[i]
 		*y = present{info: b.info(t)}
 		for k, a := range p.SlotsOf(x) {
-			if b.grads[a] {
+			if a < first {
+				m.args[x.Args+uint32(k)] = slotValue{earlier, a}
+				continue
+			}
+			if b.r.Backward && b.grads[a] {
 				y.slots |= 1 << min(k, 63)
 			}
 			o := m.owner[a]
@@ -230,12 +268,18 @@ func (b *Builder) findDependence() {
 				b.mention(v)
 			}
 			for j, a := range t.Nodes[k].Args {
-				if (a.Kind == cells.Param || a.Kind == cells.ConstParam) && !isLeftOf(t.Nodes[k].Op, j) {
-					m.params.node[a.At].otherwise = true
+				if a.Kind != cells.Param && a.Kind != cells.ConstParam {
+					continue
 				}
+				q := &m.params.node[a.At]
+				if !q.mentioned {
+					return fmt.Errorf("parameter %d has no node", a.At)
+				}
+				q.otherwise = q.otherwise || !isLeftOf(t.Nodes[k].Op, j)
 			}
 		}
 	}
+	return nil
 }
 
 // argsOf is what an instance's slots read.
@@ -267,8 +311,8 @@ func (x *templateInfo) dependent(slots uint64) []bool {
 	return nodes
 }
 
-// lowerParameters lowers the parameters' first nodes.
-func (b *Builder) lowerParameters() {
+// lowerParameters lowers the parameters' first nodes, where an earlier call has not.
+func (b *Builder) lowerParameters() error {
 	m := &b.cells.params
 	slices.Sort(m.ids)
 	b.knowsOthers = true
@@ -279,12 +323,17 @@ func (b *Builder) lowerParameters() {
 	}
 	for _, id := range m.ids {
 		x := &m.node[id]
-		b.otherwise[x.node] = x.otherwise
-		b.attribute(isa.InForward, x.node)
-		b.lowerParameter(x.node, x.kept)
+		if b.r.Forward && int(x.node) >= b.s.Done {
+			b.otherwise[x.node] = x.otherwise
+			b.attribute(isa.InForward, x.node)
+			b.lowerParameter(x.node, x.kept || b.r.Copy)
+		} else if b.spots[x.node] = nowhere; b.s.Resident[x.node] != (b.r.Params[id].Matrix >= 0) {
+			return fmt.Errorf("parameter %d has changed", id)
+		}
 		x.segment = b.s.Segment[x.node]
 	}
 	b.attribute(isa.InForward, nobody)
+	return nil
 }
 
 // outOf is the number of an instance's output: a node that is read from outside.
@@ -299,16 +348,25 @@ func (x *templateInfo) outOf(k uint32) int {
 }
 
 // findNeeded finds, from the last instance to the first, which outputs are needed and wanted, and the templates lowered
-// for that.
+// for that. A forward part needs all.
 func (b *Builder) findNeeded() error {
 	m, p := &b.cells, b.r.Cells
-	last := &m.list[len(m.list)-1]
-	loss := last.info.outOf(b.r.Node - p.Instances[len(m.list)-1].Start)
-	last.needed, last.wanted = 1<<loss, 1<<loss
+	part := b.r.part()
+	if part == forwardPart {
+		for i := range m.list {
+			if y := &m.list[i]; y.same == uint32(i) {
+				y.needed = 1<<len(y.info.outs) - 1
+			}
+		}
+	} else {
+		last := &m.list[len(m.list)-1]
+		loss := last.info.outOf(b.r.Node - p.Instances[len(m.list)-1].Start)
+		last.needed, last.wanted = 1<<loss, 1<<loss
+	}
 	b.eachKept(func(_ uint32, y *present, out int) { y.needed |= 1 << out })
 	for i := len(m.list) - 1; i >= 0; i-- {
 		y, x := &m.list[i], &p.Instances[i]
-		if y.needed == 0 {
+		if y.needed == 0 && (part != forwardPart || y.same != uint32(i)) {
 			continue
 		}
 		c, err := b.loweredFor(y, x)
@@ -317,12 +375,15 @@ func (b *Builder) findNeeded() error {
 		}
 		y.lowered = c
 		for k, a := range m.argsOf(x) {
-			if c.need[k] < 0 {
+			if a.instance == earlier || part == bothParts && c.need[k] < 0 {
 				continue
 			}
 			z, bit := &m.list[a.instance], uint64(1)<<a.out
-			z.needed |= bit
+			if part == bothParts {
+				z.needed |= bit
+			}
 			if c.sources != nil && len(c.sources[k]) > 0 {
+				z.needed |= bit
 				z.wanted |= bit
 			}
 		}
@@ -358,7 +419,10 @@ func (b *Builder) placeKept() {
 
 // loweredFor is an instance's template, lowered for its surroundings.
 func (b *Builder) loweredFor(y *present, x *cells.Instance) (*loweredCell, error) {
-	v := variant{slots: y.slots, needed: y.needed, wanted: y.wanted, segments: b.segmentsOf(x.Template)}
+	v := variant{slots: y.slots, needed: y.needed, wanted: y.wanted, segments: b.segmentsOf(x.Template), part: b.r.part()}
+	if v.part == backwardPart {
+		v.needed = 0
+	}
 	if len(y.info.shapes) > 0 {
 		m := &b.cells
 		m.values = m.values[:0]
@@ -409,15 +473,14 @@ func (b *Builder) forwardInstances() error {
 		y, x := &m.list[i], &p.Instances[i]
 		c := y.lowered
 		if c == nil {
+			if y.same != uint32(i) && b.r.Copy {
+				b.shareValues(x, &p.Instances[y.same])
+			}
 			continue
 		}
-		y.base = b.takeInstance(c)
-		y.out = uint32(len(m.outputs))
-		for range y.info.outs {
-			m.outputs = append(m.outputs, output{})
-		}
+		b.takeInstance(y)
 		for k, a := range m.argsOf(x) {
-			if c.need[k] >= 0 {
+			if c.need[k] >= 0 && a.instance != earlier {
 				z := &m.list[a.instance]
 				y.level = max(y.level, z.level+z.lowered.ready[a.out]-c.need[k])
 			}
@@ -432,21 +495,51 @@ func (b *Builder) forwardInstances() error {
 		}
 		b.signatures(c)
 		b.addItems(c, 0, y.level)
+		b.placeValues(c, x.Start)
 	}
-	b.placeLoss()
+	if b.r.Backward {
+		b.placeLoss()
+	}
 	b.placeKept()
 	return nil
 }
 
-// takeInstance reserves an instance's memory.
-func (b *Builder) takeInstance(c *loweredCell) uint32 {
-	at := b.take(uint64(c.size))
+// takeInstance reserves an instance's memory, and a place for each of its outputs.
+func (b *Builder) takeInstance(y *present) {
+	m := &b.cells
+	y.base, y.out = b.take(uint64(y.lowered.size)), uint32(len(m.outputs))
 	if b.r.Tensors {
-		for _, x := range c.tensors {
-			b.tensors = append(b.tensors, uint32(isa.SegAct), at+x.at, x.size)
+		for _, x := range y.lowered.tensors {
+			b.tensors = append(b.tensors, uint32(isa.SegAct), y.base+x.at, x.size)
 		}
 	}
-	return at
+	for range y.info.outs {
+		m.outputs = append(m.outputs, output{})
+	}
+}
+
+// placeValues says where the values of an instance are that begins at a node and whose table is filled in, if they stay.
+func (b *Builder) placeValues(c *loweredCell, start uint32) {
+	s, t := b.s, b.cells.table
+	for k, w := range c.values {
+		v := start + uint32(k)
+		s.Value[v], s.Segment[v], s.Resident[v] = t[w.entry]+w.add, isa.SegAct, false
+		if n := &c.template.Nodes[k]; n.Op == ops.Parameter || n.Op == ops.ConstParameter {
+			s.Resident[v] = b.r.Params[n.Attrs[0]].Matrix >= 0
+		}
+	}
+	for _, x := range c.aux {
+		s.Aux[start+x.node] = t[x.entry] + x.add
+	}
+}
+
+// shareValues makes an instance's values those of one that is equal.
+func (b *Builder) shareValues(x, same *cells.Instance) {
+	s, n := b.s, uint32(len(x.Template.Nodes))
+	copy(s.Value[x.Start:][:n], s.Value[same.Start:])
+	copy(s.Segment[x.Start:][:n], s.Segment[same.Start:])
+	copy(s.Aux[x.Start:][:n], s.Aux[same.Start:])
+	copy(s.Resident[x.Start:][:n], s.Resident[same.Start:])
 }
 
 // placeLoss says where the loss is.
@@ -466,7 +559,11 @@ func (b *Builder) fillTable(x *cells.Instance, y *present) error {
 	t := m.table
 	t[atNowhere], t[atBase], t[atStart] = 0, y.base, x.Start
 	for k, a := range m.argsOf(x) {
-		if c.need[k] >= 0 {
+		if v := p.SlotsOf(x)[k]; c.part != bothParts {
+			if t[atSlots+k] = b.s.Value[v]; b.s.Segment[v] != isa.SegAct {
+				return fmt.Errorf("node %d is in segment %d", v, b.s.Segment[v])
+			}
+		} else if c.need[k] >= 0 {
 			z := &m.list[a.instance]
 			t[atSlots+k] = z.base + z.lowered.value[a.out]
 		}
@@ -493,6 +590,16 @@ func (b *Builder) fillTable(x *cells.Instance, y *present) error {
 		}
 		t[at] = w
 		at++
+	}
+	if c.part == backwardPart {
+		n := uint32(len(x.Template.Nodes))
+		copy(t[c.atValues():], b.s.Value[x.Start:][:n])
+		copy(t[c.atAux():], b.s.Aux[x.Start:][:n])
+		for k, seg := range b.s.Segment[x.Start:][:n] {
+			if seg != isa.SegAct {
+				return fmt.Errorf("node %d is in segment %d", x.Start+uint32(k), seg)
+			}
+		}
 	}
 	return nil
 }
@@ -557,8 +664,13 @@ func (b *Builder) addItems(c *loweredCell, part int, level int32) {
 // backwardInstances gives instances their backward levels, from the last to the first, and adds their items.
 func (b *Builder) backwardInstances() error {
 	m, p := &b.cells, b.r.Cells
-	start := b.ends[isa.InForward] + 1
+	start := max(b.ends[isa.InForward]+1, 1)
 	last := &m.list[len(m.list)-1]
+	for i := range m.list {
+		if y := &m.list[i]; y.lowered != nil && !b.r.Forward {
+			b.takeInstance(y)
+		}
+	}
 	seed := b.alloc(1)
 	b.attribute(isa.InForward, b.r.Node)
 	b.fill(b.newCluster(0), 0, 1, 1, seed)
@@ -573,6 +685,7 @@ func (b *Builder) backwardInstances() error {
 		if err := b.fillTable(x, y); err != nil {
 			return err
 		}
+		b.signatures(c)
 		y.back = start
 		b.gradientsOfOutputs(y)
 		b.addItems(c, 1, y.back)

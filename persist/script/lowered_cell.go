@@ -9,7 +9,8 @@ import (
 // A lowered template: its items, with each address an entry of a table plus a number.
 
 // Places in an instance's table of addresses. After them come the slots, the outputs' gradients, the parameters, the
-// offsets of input words and the words read there.
+// offsets of input words and the words read there. In a backward part the nodes' values come last, and what nodes keep
+// besides.
 const (
 	atNowhere = iota // 0: what is added is the word itself
 	atBase           // the instance's memory
@@ -87,6 +88,22 @@ type variant struct {
 	wanted   uint64 // outputs that a gradient comes back to
 	segments uint64 // parameters that are copied
 	values   string // of input words that the shape of the items depends on
+	part     cellPart
+}
+
+// cellPart says which items of a template there are.
+type cellPart uint8
+
+const (
+	bothParts    cellPart = iota
+	forwardPart           // all values stay, and it is known where each is
+	backwardPart          // of values that are there, wherever
+)
+
+// cellValue is where a node's value is, or what it keeps besides.
+type cellValue struct {
+	node uint32 // of the template
+	word
 }
 
 // loweredCell is a template, lowered.
@@ -115,7 +132,9 @@ type loweredCell struct {
 	sources  [][]cellSource
 	sums     []paramSum
 	rows     []cellRow
-	work     []cellWork // if it is counted
+	values   []word      // of a forward part, by node
+	aux      []cellValue // and what nodes keep besides
+	work     []cellWork  // if it is counted
 
 	script uint64 // the one that the numbers of sigs belong to
 }
@@ -132,4 +151,11 @@ func (c *loweredCell) atConstants() uint32 {
 	return c.atParams() + uint32(len(c.params))
 }
 func (c *loweredCell) atInputs() uint32 { return c.atConstants() + uint32(c.template.Constants) }
-func (c *loweredCell) tableSize() int   { return int(c.atInputs()) + len(c.inputs) }
+func (c *loweredCell) atValues() uint32 { return c.atInputs() + uint32(len(c.inputs)) }
+func (c *loweredCell) atAux() uint32    { return c.atValues() + uint32(len(c.template.Nodes)) }
+func (c *loweredCell) tableSize() int {
+	if c.part == backwardPart {
+		return int(c.atAux()) + len(c.template.Nodes)
+	}
+	return int(c.atValues())
+}

@@ -138,7 +138,7 @@ func (l *cellLowering) makeGraph(b *Builder, p *cells.Program, x *cells.Instance
 	for i := range l.all {
 		l.all[i].Factor = float(symbolicFactor | uint32(i))
 	}
-	l.r = Request{Graph: g, State: &l.s, Params: l.all, Plan: b.r.Plan, Node: uint32(g.Len() - 1), Forward: true, Needed: true,
+	l.r = Request{Graph: g, State: &l.s, Params: l.all, Plan: b.r.Plan, Node: uint32(g.Len() - 1), Forward: true, Needed: c.part == bothParts,
 		Backward: len(c.wantedAt) > 0, Base: firstAddress, Result: NoOffset, Tensors: true}
 }
 
@@ -287,15 +287,48 @@ func (l *cellLowering) placeShared(b *Builder) {
 		t.s.Grad[v] = reserve(t.size(v), c.atExits()+uint32(e))
 		t.wants[v], t.need[v] = true, false
 	}
+	if c.part != backwardPart {
+		return
+	}
+	for k, v := range l.node {
+		if !t.owns(v) {
+			continue
+		}
+		t.s.Value[v] = reserve(t.size(v), c.atValues()+uint32(k))
+		switch l.g.Op[v] {
+		case ops.PickNegLogSoftmax:
+			t.s.Aux[v] = reserve(t.size(v), c.atAux()+uint32(k))
+		case ops.LogDet:
+			t.s.Aux[v] = reserve(t.size(l.g.ArgsOf(v)[0]), c.atAux()+uint32(k))
+		}
+	}
 }
 
 // lowerNodes lowers the nodes forward and backward.
 func (l *cellLowering) lowerNodes() error {
 	t, c := l.b, l.c
+	if c.part == backwardPart {
+		t.placeAgain(t.first, t.end)
+	} else if err := l.lowerForward(); err != nil {
+		return err
+	}
+	t.ends[isa.InForward] = t.maxLevel
+	if l.r.Backward {
+		l.lowerBackward()
+	}
+	return nil
+}
+
+// lowerForward lowers the nodes that are needed, or all.
+func (l *cellLowering) lowerForward() error {
+	t, c := l.b, l.c
 	for i, k := range c.outs {
 		if v := l.node[k]; c.needed>>i&1 != 0 && t.owns(v) {
 			t.need[v] = true
 		}
+	}
+	for v := t.first; v < t.end && c.part == forwardPart; v++ {
+		t.need[v] = true
 	}
 	t.markArguments(t.need, t.first)
 	t.findReaders()
@@ -317,10 +350,12 @@ func (l *cellLowering) lowerNodes() error {
 			t.copyOf(v)
 		}
 	}
-	t.ends[isa.InForward] = t.maxLevel
-	if !l.r.Backward {
-		return nil
-	}
+	return nil
+}
+
+// lowerBackward lowers the nodes' gradients.
+func (l *cellLowering) lowerBackward() {
+	t := l.b
 	for v := t.end; int(v) < l.g.Len(); v++ {
 		if a := l.g.ArgsOf(v)[0]; t.owns(a) {
 			t.wants[a] = true
@@ -339,5 +374,4 @@ func (l *cellLowering) lowerNodes() error {
 	t.collectUsers()
 	t.backwardFrom(t.ends[isa.InForward])
 	l.gradientsOfShared()
-	return nil
 }

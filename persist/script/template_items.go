@@ -91,7 +91,21 @@ func (l *cellLowering) collect() error {
 		return fmt.Errorf("a gradient of parameter %d in a template", s.param)
 	}
 	l.collectLevels()
+	if c.part == forwardPart {
+		l.collectValues()
+	}
 	return nil
+}
+
+// collectValues lists where the nodes' values are, and what nodes keep besides.
+func (l *cellLowering) collectValues() {
+	t, c := l.b, l.c
+	for k, v := range l.node {
+		c.values = append(c.values, l.entryOf(t.s.Value[v]))
+		if t.s.Aux[v] != NoOffset {
+			c.aux = append(c.aux, cellValue{uint32(k), l.entryOf(t.s.Aux[v])})
+		}
+	}
 }
 
 // phaseOf says whether a level is of the forward (0) or the backward part, and which one of it.

@@ -86,6 +86,9 @@ func (t *tally) begin(r *Request) *tally {
 		return t
 	}
 	if r.Cells != nil {
+		for v := range r.Cells.Instances[0].Start {
+			t.row = append(t.row, w.rowOf(Owner{nil, r.Graph.Op[v]}))
+		}
 		for i := range r.Cells.Instances {
 			t.row = w.appendRows(t.row, r.Cells.Instances[i].Template)
 		}
