@@ -48,6 +48,7 @@ type Engine struct {
 	pipe        pipeline
 	exec        executor.Executor
 	builder     script.Builder
+	request     script.Request   // the latest evaluation's
 	dictionary  cells.Dictionary // patterns in the graphs
 	params      []parameter
 	views       []script.Param // params as lowering sees them, same index

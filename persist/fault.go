@@ -114,8 +114,10 @@ func (e *Engine) lost() bool { return errors.Is(e.dead, ErrDevice) }
 // memory.
 func (e *Engine) grow(s isa.Segment, n uint64, what string) error {
 	err := e.exec.Grow(s, n)
-	var d *gpu.Error
-	if err == nil || errors.As(err, &d) && !d.OutOfMemory() {
+	if err == nil {
+		return nil
+	}
+	if d := (*gpu.Error)(nil); errors.As(err, &d) && !d.OutOfMemory() {
 		return err
 	}
 	return wrong(ErrMemory, "%s: %v", what, err)

@@ -365,13 +365,14 @@ func (g *Graph) evaluate(node uint32) error {
 		g.updates = g.e.updates
 	}
 	id, forward := g.drawing()
-	r := script.Request{Graph: g.ir(), State: &g.state, Node: last, Forward: true, Copy: true, Wide: g.e.wide,
-		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward, Apart: g.e.apart}
-	g.findCells(&r, uint32(done))
+	r := &g.e.request
+	*r = script.Request{Graph: g.ir(), State: &g.state, Node: last, Forward: true, Copy: true, Wide: g.e.wide,
+		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward, Apart: g.e.apart, Before: r.Before[:0]}
+	g.findCells(r, uint32(done))
 	for _, p := range g.params {
 		r.Before = append(r.Before, p.node)
 	}
-	built, err := g.e.run(&r)
+	built, err := g.e.run(r)
 	if err != nil {
 		return err
 	}

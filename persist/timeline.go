@@ -79,7 +79,7 @@ func (e *Engine) traceLaunch(batch uint32, begin, copied, done uint64) {
 // traceExecution is for executors without a clock of their own: Launch runs the script.
 func (e *Engine) traceExecution(batch uint32, from uint64) {
 	if !e.exec.Traits().OwnClock {
-		e.timeline.to.Span(deviceTrack, "processors", uint64(batch), from, now())
+		e.span(deviceTrack, "processors", batch, from)
 	}
 }
 

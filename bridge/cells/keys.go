@@ -14,7 +14,8 @@ import (
 type keyTable struct {
 	numbers map[string]int32
 	dims    map[bridge.Dim]uint32
-	dimOf   []uint32        // numbers of the present graph's dims
+	dimOf   []uint32        // numbers of the present graph's dims,
+	present []bridge.Dim    // which these are
 	recent  [1 << 10]recent // by a hash: what was found there last
 	words   []uint32        // of the present node
 }
@@ -36,14 +37,18 @@ func (t *keyTable) keysOf(g *bridge.Graph, from, to uint32, keys []int32) []int3
 	if t.numbers == nil {
 		t.numbers, t.dims = map[string]int32{}, map[bridge.Dim]uint32{}
 	}
-	t.dimOf = t.dimOf[:0]
-	for i := range g.Dims {
-		n, ok := t.dims[g.Dims[i]]
+	known := 0 // graphs one after another have mostly the same
+	for known < min(len(g.Dims), len(t.present)) && g.Dims[known] == t.present[known] {
+		known++
+	}
+	t.dimOf, t.present = t.dimOf[:known], t.present[:known]
+	for _, d := range g.Dims[known:] {
+		n, ok := t.dims[d]
 		if !ok {
 			n = uint32(len(t.dims))
-			t.dims[g.Dims[i]] = n
+			t.dims[d] = n
 		}
-		t.dimOf = append(t.dimOf, n)
+		t.dimOf, t.present = append(t.dimOf, n), append(t.present, d)
 	}
 	for v := from; v < to; v++ {
 		keys = append(keys, t.keyOf(g, v))

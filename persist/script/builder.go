@@ -292,6 +292,7 @@ func (b *Builder) lowerGraph() error {
 		}
 		b.reset(b.r)
 	}
+	b.clearNodes()
 	if b.divide() {
 		return b.lowerParts()
 	}
@@ -351,21 +352,16 @@ func (b *Builder) reset(r *Request) {
 		}
 	}
 	b.need = resize(b.need, n)
-	clear(b.need)
 	b.otherwise, b.knowsOthers = resize(b.otherwise, n), false
 	b.spots = resize(b.spots, n)
 	b.grads, b.wants = resize(b.grads, n), resize(b.wants, n)
-	clear(b.wants)
 	b.gcluster, b.gsub = resize(b.gcluster, n), resize(b.gsub, n)
 	b.passFrom, b.passAt = resize(b.passFrom, n), resize(b.passAt, n)
 	b.reader, b.withUser = resize(b.reader, n), resize(b.withUser, n)
 	b.findLefts()
 	b.room, b.inParts, b.stored, b.taken = resize(b.room, n), resize(b.inParts, n), resize(b.stored, n), resize(b.taken, n)
-	clear(b.room)
 	b.findForming()
 	b.findWide()
-	clear(b.inParts)
-	clear(b.stored)
 	b.nodeRange = nodeRange{end: r.Node + 1, tail: r.Node + 1}
 	b.division.taken, b.division.ends = b.division.taken[:0], b.division.ends[:0]
 	b.clear()
@@ -373,6 +369,15 @@ func (b *Builder) reset(r *Request) {
 	b.out.Formed, b.out.Touched = b.out.Formed[:0], b.out.Touched[:0]
 	b.out.Script.Library, b.cut = b.out.Script.Library[:0], noCut
 	b.out.ByInstances = false
+}
+
+// clearNodes prepares for lowering node by node.
+func (b *Builder) clearNodes() {
+	clear(b.need)
+	clear(b.wants)
+	clear(b.room)
+	clear(b.inParts)
+	clear(b.stored)
 }
 
 // clear forgets what was lowered.

@@ -12,7 +12,6 @@ import (
 
 // emitter is the memory of the last stage.
 type emitter struct {
-	firsts   []int32  // by level, its first cluster with items
 	grouped  []uint32 // where the items of a cluster are; its number is that of the first cluster it is made of
 	places   []int32  // of byLevel: the processors
 	visits   []visit  // by processor and level
@@ -63,6 +62,13 @@ func (b *Builder) emit() {
 	processors := b.r.Plan.Processors
 	levels := int(b.maxLevel) + 1
 	b.outerSeen = b.outerSeen[:0]
+	if b.alone() {
+		b.gatherProducts()
+		b.planRuns(levels)
+		b.orderByLevel(levels)
+		b.assemble(levels, processors, 0)
+		return
+	}
 	b.groupItems()
 	b.fuse()
 	b.gatherProducts()
@@ -239,9 +245,6 @@ func (h loadHeap) add(cost int32) int32 {
 // one by one.
 func (b *Builder) groupItems() {
 	at, taken := uint32(0), b.takenClusters()
-	if b.r.Plan.CPU && b.r.Plan.Processors == 1 {
-		b.joinLevels(taken)
-	}
 	b.grouped = resize(b.grouped, len(b.clusters))
 	for c := int32(0); int(c) < len(b.clusters); c++ {
 		if c == taken.first {
@@ -264,28 +267,6 @@ func (b *Builder) groupItems() {
 	b.items, b.sorted = b.sorted, b.items
 }
 
-// joinLevels makes one cluster of all clusters of a level but those taken over. Only for one processor, and where
-// nothing is fused: then nobody asks any more which items belong together.
-func (b *Builder) joinLevels(taken clusterRange) {
-	clear(b.firsts)
-	for c := int32(0); int(c) < len(b.clusters); c++ {
-		if c == taken.first {
-			c = taken.end - 1
-			continue
-		}
-		x := &b.clusters[c]
-		if x.parent != c || x.items == 0 {
-			continue
-		}
-		b.firsts = extend(b.firsts, int(x.level)+1, 0)
-		if first := &b.firsts[x.level]; *first == 0 { // cluster 0 has no items
-			*first = c
-		} else {
-			b.union(*first, c)
-		}
-	}
-}
-
 // assemble puts header, lists, streams, counters, inputs and tensors behind one another.
 func (b *Builder) assemble(levels, processors, barriers int) {
 	w := b.r.Space
@@ -295,10 +276,15 @@ func (b *Builder) assemble(levels, processors, barriers int) {
 	w = append(w[:0], make([]uint32, isa.ListsAt(processors))...)
 	w[isa.HeadMagic], w[isa.HeadProcessors], w[isa.HeadBarriers] = isa.Magic, uint32(processors), uint32(barriers)
 	w[isa.HeadLists] = uint32(len(w))
-	w = slices.Grow(w, b.listWords)[:len(w)+b.listWords]
-	b.fillLists(w[len(w)-b.listWords:])
-	w[isa.HeadListEnd] = uint32(len(w))
-	w = b.appendStreams(w, levels, processors)
+	if b.alone() {
+		w[isa.HeadListEnd] = uint32(len(w))
+		w = b.appendAlone(w, levels)
+	} else {
+		w = slices.Grow(w, b.listWords)[:len(w)+b.listWords]
+		b.fillLists(w[len(w)-b.listWords:])
+		w[isa.HeadListEnd] = uint32(len(w))
+		w = b.appendStreams(w, levels, processors)
+	}
 	for len(w)%isa.BarrierStride != 0 {
 		w = append(w, 0)
 	}

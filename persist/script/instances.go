@@ -41,7 +41,9 @@ type templateInfo struct {
 	depends  []dependence
 	shapes   []inputRun // input words that the shape of items depends on
 	inputs   []inputRun // all input words
-	draws    bool       // of random numbers
+	params   []uint32   // nodes that are parameters
+	reads    []paramUse
+	draws    bool // of random numbers
 	of       *cells.Template
 }
 
@@ -49,6 +51,12 @@ type templateInfo struct {
 type dependence struct {
 	slots uint64
 	nodes []bool
+}
+
+// paramUse is a parameter that a template reads, only from the left of products or otherwise, too.
+type paramUse struct {
+	id        uint32
+	otherwise bool
 }
 
 // inputRun is the input words that a node reads.
@@ -205,9 +213,28 @@ func (b *Builder) info(t *cells.Template) *templateInfo {
 			constant++
 		}
 		x.draws = x.draws || draws(n.Op)
+		if n.Op == ops.Parameter || n.Op == ops.ConstParameter {
+			x.params = append(x.params, uint32(k))
+		}
+		for j, a := range n.Args {
+			if a.Kind == cells.Param || a.Kind == cells.ConstParam {
+				x.readsParam(a.At, !isLeftOf(n.Op, j))
+			}
+		}
 	}
 	m.infos[t.ID] = x
 	return x
+}
+
+// readsParam notes a use of a parameter.
+func (x *templateInfo) readsParam(id uint32, otherwise bool) {
+	for i := range x.reads {
+		if u := &x.reads[i]; u.id == id {
+			u.otherwise = u.otherwise || otherwise
+			return
+		}
+	}
+	x.reads = append(x.reads, paramUse{id, otherwise})
 }
 
 // mention notes a parameter node.
@@ -260,23 +287,22 @@ func (b *Builder) findDependence() error {
 		if y.same = uint32(i); merges && !y.info.draws && i < len(m.list)-1 {
 			y.same = b.findEqualInstance(uint32(i))
 		}
-		nodes := y.info.dependent(y.slots)
-		for k := range t.Nodes {
-			v := x.Start + uint32(k)
-			m.owner[v], b.grads[v] = uint32(i), nodes[k]
-			if op := t.Nodes[k].Op; op == ops.Parameter || op == ops.ConstParameter {
-				b.mention(v)
+		owner := m.owner[x.Start:][:len(t.Nodes)]
+		for k := range owner {
+			owner[k] = uint32(i)
+		}
+		if b.r.Backward {
+			copy(b.grads[x.Start:], y.info.dependent(y.slots))
+		}
+		for _, k := range y.info.params {
+			b.mention(x.Start + k)
+		}
+		for _, u := range y.info.reads {
+			q := &m.params.node[u.id]
+			if !q.mentioned {
+				return fmt.Errorf("parameter %d has no node", u.id)
 			}
-			for j, a := range t.Nodes[k].Args {
-				if a.Kind != cells.Param && a.Kind != cells.ConstParam {
-					continue
-				}
-				q := &m.params.node[a.At]
-				if !q.mentioned {
-					return fmt.Errorf("parameter %d has no node", a.At)
-				}
-				q.otherwise = q.otherwise || !isLeftOf(t.Nodes[k].Op, j)
-			}
+			q.otherwise = q.otherwise || u.otherwise
 		}
 	}
 	return nil
@@ -719,10 +745,12 @@ func (b *Builder) gradientsOfOutputs(y *present) {
 		ready := int32(math.MinInt32)
 		b.linear = b.linear[:0]
 		for k := o.first; k != 0; k = m.returned[k].next {
-			b.linear = append(b.linear, m.returned[k].source)
-			ready = max(ready, m.returned[k].ready)
+			s := &m.returned[k]
+			for i := range s.count {
+				b.linear = append(b.linear, one(s.at+i*s.apart))
+			}
+			ready = max(ready, s.ready)
 		}
-		b.linear = spelledOut(b.linear)
 		at := b.linear[0].at
 		if len(b.linear) > 1 {
 			n := c.template.Nodes[c.outs[i]].Dim.Size()

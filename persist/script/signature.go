@@ -1,6 +1,10 @@
 package script
 
-import "libvpps/persist/isa"
+import (
+	"math"
+
+	"libvpps/persist/isa"
+)
 
 // Signatures: the words of an instruction besides its list, interned so that equal
 // ones have equal numbers. The table is open-addressed over one flat slice of words.
@@ -14,20 +18,31 @@ type sigTable struct {
 	costs []int32  // of one item
 	width []uint8  // words of one item
 	isMap []bool
-	slots []uint32 // hash table: signature number, 0 empty
+	slots []uint32 // hash table: signature number, plus past
 	buf   []uint32 // the one being made
 
+	// What these tables have up to past is of scripts before, and does not count: small scripts would spend their time
+	// with clearing them.
+	past   uint32
 	recent [256]recentSig      // by a few bits of the words: the one last found there
 	maps   [2 * isa.Fns]mapSig // by function and Acc: the Map last found there
 }
 
-// recentSig is a signature of few words but for the second, which is the length; the rest are 0.
+// recentSig is a signature of few words but for the second, which is the length; the rest are 0. The number is plus past.
 type recentSig struct{ head, a, b, c, d, e, f, g, number uint32 }
 
-// mapSig is a signature of a Map with what it depends on besides function and Acc.
+// mapSig is a signature of a Map with what it depends on besides function and Acc. The number is plus past.
 type mapSig struct{ segs, n, p, q, number uint32 }
 
 func (t *sigTable) reset() {
+	if n := uint32(len(t.start)); t.past > math.MaxUint32-n-mostSignatures {
+		t.past = 0
+		clear(t.slots)
+		clear(t.recent[:])
+		clear(t.maps[:])
+	} else {
+		t.past += n
+	}
 	t.words = append(t.words[:0], 0)
 	t.start = append(t.start[:0], 0, 1)
 	t.costs = append(t.costs[:0], 1)
@@ -36,10 +51,10 @@ func (t *sigTable) reset() {
 	if len(t.slots) == 0 {
 		t.slots = make([]uint32, 1<<12)
 	}
-	clear(t.slots)
-	clear(t.recent[:])
-	clear(t.maps[:])
 }
+
+// mostSignatures is more than a script has.
+const mostSignatures = 1 << 30
 
 // of returns the words of signature i.
 func (t *sigTable) of(i uint32) []uint32 { return t.words[t.start[i]:t.start[i+1]] }
@@ -59,21 +74,21 @@ func firstWord(op isa.Opcode, fn uint8, flags uint32) uint32 {
 // is the work of one item. Neighbouring nodes are alike: most signatures are those found last.
 func (t *sigTable) short(n, elements int, head, a, b, c, d, e, f, g uint32) uint32 {
 	r := &t.recent[(head^head>>7^head>>13^b*7^b>>6^a>>3)%uint32(len(t.recent))]
-	if r.number == 0 || r.head != head || r.a != a || r.b != b || r.c != c || r.d != d || r.e != e || r.f != f || r.g != g {
+	if r.number <= t.past || r.head != head || r.a != a || r.b != b || r.c != c || r.d != d || r.e != e || r.f != f || r.g != g {
 		words := [...]uint32{head, 0, a, b, c, d, e, f, g}
 		t.buf = append(t.buf[:0], words[:n+1]...)
-		*r = recentSig{head, a, b, c, d, e, f, g, t.intern(elements)}
+		*r = recentSig{head, a, b, c, d, e, f, g, t.intern(elements) + t.past}
 	}
-	return r.number
+	return r.number - t.past
 }
 
 // ofMap is the signature of a Map; of its flags there is only Acc.
 func (t *sigTable) ofMap(fn isa.Fn, flags, segs uint32, n int, p, q float32) uint32 {
 	m := &t.maps[2*fn+isa.Fn(flags&isa.Acc)]
-	if m.number == 0 || m.segs != segs || m.n != uint32(n) || m.p != bits(p) || m.q != bits(q) {
-		*m = mapSig{segs, uint32(n), bits(p), bits(q), t.short(5, n, firstWord(isa.Map, uint8(fn), flags), segs, uint32(n), bits(p), bits(q), 0, 0, 0)}
+	if m.number <= t.past || m.segs != segs || m.n != uint32(n) || m.p != bits(p) || m.q != bits(q) {
+		*m = mapSig{segs, uint32(n), bits(p), bits(q), t.short(5, n, firstWord(isa.Map, uint8(fn), flags), segs, uint32(n), bits(p), bits(q), 0, 0, 0) + t.past}
 	}
-	return m.number
+	return m.number - t.past
 }
 
 // intern returns the number of the signature in buf.
@@ -81,10 +96,10 @@ func (t *sigTable) intern(elements int) uint32 {
 	mask := uint32(len(t.slots) - 1)
 	for i := hash(t.buf) & mask; ; i = (i + 1) & mask {
 		s := t.slots[i]
-		if s == 0 {
+		if s <= t.past {
 			return t.add(i, elements)
 		}
-		if equal(t.of(s), t.buf) {
+		if s -= t.past; equal(t.of(s), t.buf) {
 			return s
 		}
 	}
@@ -97,7 +112,7 @@ func (t *sigTable) add(slot uint32, elements int) uint32 {
 	t.costs = append(t.costs, int32(min(1+elements>>8, 1<<20)))
 	t.width = append(t.width, uint8(isa.ItemWords(isa.Opcode(t.buf[0]), uint8(t.buf[0]>>8))))
 	t.isMap = append(t.isMap, isa.Opcode(t.buf[0]) == isa.Map)
-	t.slots[slot] = n
+	t.slots[slot] = n + t.past
 	if int(n)*2 > len(t.slots) {
 		t.rehash()
 	}
@@ -138,7 +153,7 @@ func (t *sigTable) rehash() {
 		for t.slots[i] != 0 {
 			i = (i + 1) & mask
 		}
-		t.slots[i] = n
+		t.slots[i] = n + t.past
 	}
 }
 

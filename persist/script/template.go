@@ -52,6 +52,7 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	l.tallyTemplate(b)
 	t := l.b
 	t.reset(&l.r)
+	t.clearNodes()
 	t.nodeRange = nodeRange{first: l.shared, end: uint32(l.g.Len() - len(c.wantedAt)), shared: l.shared}
 	t.tail = t.end
 	t.top = firstAddress
