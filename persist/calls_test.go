@@ -321,3 +321,78 @@ func TestAFailedPiece(t *testing.T) {
 		m.graph.Close()
 	}
 }
+
+// What is picked may differ from graph to graph, and from instance to instance of one template.
+func TestPicks(t *testing.T) {
+	m := callsModel(t, 1)
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 60 {
+		r := &recorder{}
+		m.graph = m.NewGraph()
+		r.begin()
+		pick := func(dim, from, axis, index uint32) uint32 {
+			r.Inputs = append(r.Inputs, index)
+			return r.add(ops.PickElement, dim, from, axis, uint32(len(r.Inputs)-1), 1)
+		}
+		type picked struct{ node, from, at, n, step uint32 }
+		var picks []picked
+		for range 5 {
+			r.step(rng.Uint32N(64))
+			i, row, column, k := rng.Uint32N(8), rng.Uint32N(8), rng.Uint32N(8), rng.Uint32N(8)
+			ofState := pick(callsScalar, r.state, 0, i)
+			rows, columns := pick(callsVector, 0, 0, row), pick(callsVector, 1, 1, column)
+			ofPick := pick(callsScalar, columns, 0, k)
+			both := r.add(ops.DotProduct, callsScalar, rows, columns)
+			r.terms = append(r.terms, ofState, ofPick, both)
+			picks = append(picks, picked{ofState, r.state, i, 1, 1}, picked{rows, 0, row, 8, 8},
+				picked{columns, 1, 8 * column, 8, 1}, picked{ofPick, columns, k, 1, 1})
+		}
+		loss := r.loss()
+		require.NoError(t, m.graph.Backward(r.take(), loss, false))
+		require.False(t, m.graph.formed, "by instances")
+		for _, p := range picks {
+			from, have := m.value(p.from, m.graph.wire.DimOf(p.from).Size()), m.value(p.node, int(p.n))
+			for e := range p.n {
+				require.Equal(t, from[p.at+e*p.step], have[e])
+			}
+		}
+		pending := [][]float32{m.read(callsW, Gradient), m.read(callsU, Gradient), m.read(callsB, Gradient)}
+		for node, g := range gradients(t, m.graph)[:len(pending)] { // formed node by node
+			require.InDeltaSlice(t, g, pending[node], 1e-4)
+		}
+		m.clear()
+		m.graph.Close()
+	}
+}
+
+// Graphs whose items have another shape with other input words go node by node, once there were too many.
+func TestTooManyShapes(t *testing.T) {
+	m := callsModel(t, 1)
+	instances := 0
+	for round := range uint32(80) {
+		r := &recorder{}
+		m.graph = m.NewGraph()
+		r.begin()
+		list := []uint32{round % 8, (round%8 + 1 + round/8%7) % 8}
+		for range 2 {
+			r.step(round % 64)
+			r.Inputs = append(r.Inputs, list...)
+			n := uint32(len(list))
+			x := r.add(ops.RestrictedLogSoftmax, callsVector, r.state, uint32(len(r.Inputs))-n, n)
+			r.Inputs = append(r.Inputs, list[0])
+			r.terms = append(r.terms, r.add(ops.PickElement, callsScalar, x, 0, uint32(len(r.Inputs)-1), 1))
+		}
+		loss := r.loss()
+		require.NoError(t, m.graph.Backward(r.take(), loss, false))
+		if !m.graph.formed {
+			instances++
+		}
+		for node, g := range gradients(t, m.graph)[:3] {
+			require.InDeltaSlice(t, g, m.read(uint32(node), Gradient), 1e-4)
+		}
+		m.clear()
+		m.graph.Close()
+	}
+	require.Greater(t, instances, 10)
+	require.Less(t, instances, 70)
+}

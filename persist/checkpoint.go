@@ -321,6 +321,7 @@ func (c *Checkpoint) Load(e *Engine, to *Contents) error {
 // goes on after a checkpoint and one that is resumed from it must learn the same.
 func (e *Engine) learnAnew() {
 	e.dictionary = cells.Dictionary{}
+	e.skip, e.skipped = 0, 0
 	for g := range e.graphs {
 		g.matched = 0
 	}

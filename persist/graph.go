@@ -376,6 +376,7 @@ func (g *Graph) evaluate(node uint32) error {
 	if err != nil {
 		return err
 	}
+	g.e.noteInstances(r, built)
 	g.before.overwritten = done == 0 && g.before.state.Done > 0
 	g.state.Done = int(last) + 1
 	g.valueEnd = r.Base + built.Used
@@ -501,6 +502,7 @@ func (g *Graph) differentiate(node uint32, full, nodes bool) error {
 	}
 	g.end = r.Base + built.Used
 	g.gradient, g.formed = int(node)+1, !built.ByInstances
+	g.e.noteInstances(&r, built)
 	if nodes {
 		return g.e.wait()
 	}
@@ -535,6 +537,10 @@ func (g *Graph) findCells(r *script.Request, first uint32) {
 	if !e.plan.CPU && e.costs == nil || g.stale || first > r.Node {
 		return
 	}
+	if e.skip > 0 {
+		e.skip--
+		return
+	}
 	if first > 0 || g.matched != int(r.Node)+1 {
 		e.dictionary.Find(r.Graph, first, r.Node+1, &g.cells)
 		g.matched = 0
@@ -546,6 +552,18 @@ func (g *Graph) findCells(r *script.Request, first uint32) {
 	if r.Forward {
 		e.stats.Instances += uint64(len(g.cells.Instances))
 		e.stats.Loose += uint64(g.cells.Loose)
+	}
+}
+
+// noteInstances notes whether a request that had instances was lowered by them. Looking for what is of no use becomes rare.
+func (e *Engine) noteInstances(r *script.Request, built *script.Built) {
+	switch {
+	case r.Cells == nil || !e.plan.CPU:
+	case built.ByInstances:
+		e.skip, e.skipped = 0, 0
+	default:
+		e.skipped = min(2*e.skipped+1, 127)
+		e.skip = e.skipped
 	}
 }
 

@@ -181,6 +181,7 @@ type Builder struct {
 	cells       cellMemory
 	scripts     uint64 // that were built
 	symbolic    bool   // of a template: input words are not known
+	picks       []pick // that addresses are of, if symbolic
 	wide        wideMemory
 	tally       *tally // nil: nobody asks whose work it is
 	emitter

@@ -53,7 +53,7 @@ func (b *Builder) keeps(v uint32) bool {
 // copyOf gives v a value of its own.
 func (b *Builder) copyOf(v uint32) {
 	from := b.value(v)
-	c, s := b.place(v)
+	c, s := b.place(v, v)
 	b.map1(c, s, isa.Copy, 0, 0, b.size(v), b.output(v), from)
 }
 

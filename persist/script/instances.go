@@ -44,6 +44,7 @@ type templateInfo struct {
 	params   []uint32   // nodes that are parameters
 	reads    []paramUse
 	draws    bool // of random numbers
+	varies   bool // shapes were too many different ones
 	of       *cells.Template
 }
 
@@ -94,6 +95,10 @@ type gradientSource struct {
 
 // mostOutputs is how many outputs of a template a variant can tell apart; mostVariants how many variants are kept.
 const mostOutputs, mostVariants = 64, 256
+
+// mostShapes is how many variants there may be of a template whose items' shape depends on input words. Lowering a node
+// is cheaper than lowering a template.
+const mostShapes = 32
 
 // cellMemory is the memory of scheduling instances.
 type cellMemory struct {
@@ -271,7 +276,9 @@ func (b *Builder) findDependence() error {
 		x := &p.Instances[i]
 		t := x.Template
 		y := &m.list[i]
-		*y = present{info: b.info(t)}
+		if *y = (present{info: b.info(t)}); y.info.varies {
+			return fmt.Errorf("a template with too many variants")
+		}
 		for k, a := range p.SlotsOf(x) {
 			if a < first {
 				m.args[x.Args+uint32(k)] = slotValue{earlier, a}
@@ -473,6 +480,7 @@ func (b *Builder) loweredFor(y *present, x *cells.Instance) (*loweredCell, error
 		y.info.variants = y.info.variants[:0]
 	}
 	y.info.variants = append(y.info.variants, c)
+	y.info.varies = len(y.info.shapes) > 0 && len(y.info.variants) >= mostShapes
 	return c, nil
 }
 
@@ -617,6 +625,7 @@ func (b *Builder) fillTable(x *cells.Instance, y *present) error {
 		t[at] = w
 		at++
 	}
+	defer c.fillPicks(t)
 	if c.part == backwardPart {
 		n := uint32(len(x.Template.Nodes))
 		copy(t[c.atValues():], b.s.Value[x.Start:][:n])

@@ -9,8 +9,8 @@ import (
 // A lowered template: its items, with each address an entry of a table plus a number.
 
 // Places in an instance's table of addresses. After them come the slots, the outputs' gradients, the parameters, the
-// offsets of input words and the words read there. In a backward part the nodes' values come last, and what nodes keep
-// besides.
+// offsets of input words and the words read there. In a backward part there are the nodes' values, and what nodes keep
+// besides. Picked addresses come last.
 const (
 	atNowhere = iota // 0: what is added is the word itself
 	atBase           // the instance's memory
@@ -74,6 +74,9 @@ type cellInput struct {
 	bound         uint32 // of a label
 }
 
+// cellPick is an address: an entry of the table plus input number input times step.
+type cellPick struct{ entry, input, step uint32 }
+
 // cellRow is the gradients of a table's row.
 type cellRow struct {
 	param, input uint32 // input: number in inputs
@@ -120,6 +123,7 @@ type loweredCell struct {
 	sigs     []cellSig
 	params   []cellParam
 	inputs   []cellInput
+	picks    []cellPick
 	size     uint32 // floats of an instance
 	tensors  []vector
 	depth    [2]int32
@@ -153,9 +157,10 @@ func (c *loweredCell) atConstants() uint32 {
 func (c *loweredCell) atInputs() uint32 { return c.atConstants() + uint32(c.template.Constants) }
 func (c *loweredCell) atValues() uint32 { return c.atInputs() + uint32(len(c.inputs)) }
 func (c *loweredCell) atAux() uint32    { return c.atValues() + uint32(len(c.template.Nodes)) }
-func (c *loweredCell) tableSize() int {
+func (c *loweredCell) atPicks() uint32 {
 	if c.part == backwardPart {
-		return int(c.atAux()) + len(c.template.Nodes)
+		return c.atAux() + uint32(len(c.template.Nodes))
 	}
-	return int(c.atValues())
+	return c.atValues()
 }
+func (c *loweredCell) tableSize() int { return int(c.atPicks()) + len(c.picks) }

@@ -185,6 +185,10 @@ func (b *Builder) pickMoves(v uint32, d, x *bridge.Dim, a []uint32) error {
 	}
 	if n == 1 {
 		row := b.g.Inputs[a[1]]
+		if b.symbolic {
+			b.move(0, b.picked(row, stepOf(x, dim)), swapped(b.partAxes(x, &part, &part)))
+			return nil
+		}
 		if err := slice(row); err != nil {
 			return err
 		}
@@ -284,6 +288,9 @@ func (b *Builder) lowerMove(v uint32) error {
 	g := b.g
 	args := g.ArgsOf(v)
 	if g.Op[v] != ops.Concatenate && g.Op[v] != ops.ConcatenateToBatch && g.Op[v] != ops.Windows {
+		if b.symbolic && g.Op[v] == ops.PickElement && b.isPicked(b.s.Value[args[0]]) {
+			b.copyOf(args[0])
+		}
 		m, err := b.moves(v, 0)
 		if err != nil {
 			return err

@@ -52,6 +52,7 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	l.tallyTemplate(b)
 	t := l.b
 	t.reset(&l.r)
+	t.picks = t.picks[:0]
 	t.clearNodes()
 	t.nodeRange = nodeRange{first: l.shared, end: uint32(l.g.Len() - len(c.wantedAt)), shared: l.shared}
 	t.tail = t.end
@@ -72,6 +73,9 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	}
 	if t.full {
 		return nil, errFull
+	}
+	if len(t.picks) > mostPicks || len(t.picks) > 0 && t.top > pickWindow {
+		return nil, fmt.Errorf("a template of %d picks and %d floats", len(t.picks), t.top-firstAddress)
 	}
 	l.collectWork()
 	return c, l.collect()
@@ -206,9 +210,12 @@ func (l *cellLowering) addInputs(b *Builder, n *cells.Node, k uint32, constant i
 			in = append(in, b.g.Inputs[offset+i])
 		default:
 			x := cellInput{constant: uint32(constant), add: i, node: k, table: -1}
-			if n.Op == ops.Lookup || n.Op == ops.ConstLookup {
+			switch n.Op {
+			case ops.Lookup, ops.ConstLookup:
 				x.table = int32(n.Attrs[0])
-			} else {
+			case ops.PickElement:
+				x.bound = uint32(l.argDim(n).Axis(int(n.Attrs[0])))
+			default:
 				x.bound = uint32(l.argDim(n).Batch())
 			}
 			in = append(in, symbolicInput+uint32(len(l.c.inputs)))
@@ -248,6 +255,9 @@ func inputWords(n *cells.Node) (use inputUse, count uint32) {
 	case ops.SparseInput:
 		return shapesItems, 2 * n.Attrs[2]
 	case ops.PickElement:
+		if n.Attrs[2] == 1 {
+			return partOfWords, 1
+		}
 		return shapesItems, n.Attrs[2]
 	case ops.PickBatchElements, ops.RestrictedLogSoftmax, ops.SelectRows, ops.SelectCols, ops.SparsemaxLoss:
 		return shapesItems, n.Attrs[1]

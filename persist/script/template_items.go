@@ -11,6 +11,10 @@ import (
 
 // entryOf is what an address of the small graph stands for.
 func (l *cellLowering) entryOf(at uint32) word {
+	if l.b.isPicked(at) {
+		x := l.entryOf(at % pickWindow)
+		return word{l.pickedFrom(x.entry, l.b.picks[at/pickWindow-1]), x.add}
+	}
 	if at >= l.first {
 		return word{atBase, at - l.first}
 	}
@@ -89,6 +93,11 @@ func (l *cellLowering) collect() error {
 	}
 	for _, s := range t.paramSrc {
 		return fmt.Errorf("a gradient of parameter %d in a template", s.param)
+	}
+	for _, x := range c.picks {
+		if x.entry >= c.atExits() && x.entry < c.atParams() {
+			return fmt.Errorf("a pick of what another instance gives")
+		}
 	}
 	l.collectLevels()
 	if c.part == forwardPart {
@@ -260,6 +269,9 @@ func (l *cellLowering) collectLevels() {
 	t, c := l.b, l.c
 	c.need = extend(c.need, c.template.Slots+len(c.params), -1)
 	see := func(k int, level int32, w word) {
+		if i := w.entry - c.atPicks(); w.entry >= c.atPicks() {
+			w.entry = c.picks[i].entry
+		}
 		switch {
 		case w.entry >= atSlots && w.entry < c.atExits():
 			if at := &c.need[w.entry-atSlots]; k == 0 && (*at < 0 || level < *at) {
