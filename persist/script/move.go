@@ -175,39 +175,25 @@ func (b *Builder) windowMoves(d, x *bridge.Dim, a []uint32) {
 // pickMoves is PickElement: one slice for the whole batch or one a batch element.
 func (b *Builder) pickMoves(v uint32, d, x *bridge.Dim, a []uint32) error {
 	dim, n := int(a[0]), a[2]
-	part := *x
+	part, whole := *x, *x
 	part.D[dim] = 1
-	slice := func(row uint32) error {
-		if int(row) >= x.Axis(dim) {
-			return fault(v, b.g.Op[v], "index %d on axis %d of %v", row, dim, *x)
-		}
-		return nil
+	if n > 1 {
+		part.Bd, whole.Bd = 1, 1
 	}
-	if n == 1 {
-		row := b.g.Inputs[a[1]]
-		if b.symbolic {
-			b.move(0, b.picked(row, stepOf(x, dim)), swapped(b.partAxes(x, &part, &part)))
-			return nil
-		}
-		if err := slice(row); err != nil {
-			return err
-		}
-		b.move(0, row*stepOf(x, dim), swapped(b.partAxes(x, &part, &part)))
-		return nil
-	}
-	part.Bd = 1
-	one := *x
-	one.Bd = 1
 	for i := range n {
-		row := b.g.Inputs[a[1]+i]
-		if err := slice(row); err != nil {
-			return err
+		row, from := b.g.Inputs[a[1]+i], uint32(0)
+		switch {
+		case b.symbolic && n <= mostPicked:
+			from = b.picked(row, stepOf(x, dim))
+		case int(row) >= x.Axis(dim):
+			return fault(v, b.g.Op[v], "index %d on axis %d of %v", row, dim, *x)
+		default:
+			from = row * stepOf(x, dim)
 		}
-		from := row * stepOf(x, dim)
-		if x.Bd > 1 {
+		if n > 1 && x.Bd > 1 {
 			from += i * uint32(x.Batch())
 		}
-		b.move(i*uint32(d.Batch()), from, swapped(b.partAxes(&one, &part, &part)))
+		b.move(i*uint32(d.Batch()), from, swapped(b.partAxes(&whole, &part, &part)))
 	}
 	return nil
 }

@@ -255,8 +255,8 @@ func inputWords(n *cells.Node) (use inputUse, count uint32) {
 	case ops.SparseInput:
 		return shapesItems, 2 * n.Attrs[2]
 	case ops.PickElement:
-		if n.Attrs[2] == 1 {
-			return partOfWords, 1
+		if n.Attrs[2] <= mostPicked {
+			return partOfWords, n.Attrs[2]
 		}
 		return shapesItems, n.Attrs[2]
 	case ops.PickBatchElements, ops.RestrictedLogSoftmax, ops.SelectRows, ops.SelectCols, ops.SparsemaxLoss:

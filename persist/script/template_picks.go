@@ -7,8 +7,9 @@ package script
 // pickWindow is that number. Addresses of a template that picks are below it.
 const pickWindow = 1 << 26
 
-// mostPicks is how many multiples of it there are.
-const mostPicks = 1<<32/pickWindow - 2
+// mostPicks is how many multiples of it there are, mostPicked how many of them one node may take: for each batch element
+// one.
+const mostPicks, mostPicked = 1<<32/pickWindow - 2, 30
 
 // pick is which input word times which step.
 type pick struct{ input, step uint32 }
