@@ -50,7 +50,7 @@ type Engine struct {
 	builder     script.Builder
 	request     script.Request   // the latest evaluation's
 	dictionary  cells.Dictionary // patterns in the graphs
-	skip        int              // so many requests will not be looked for instances in
+	skip        int              // so many of DyNet's calls will not be looked for instances in
 	skipped     int              // and how many these were the last time
 	params      []parameter
 	views       []script.Param // params as lowering sees them, same index

@@ -537,7 +537,7 @@ func (g *Graph) findCells(r *script.Request, first uint32) {
 	if !e.plan.CPU && e.costs == nil || g.stale || first > r.Node {
 		return
 	}
-	if e.skip > 0 {
+	if calls := !r.Forward || !r.Backward; calls && e.skip > 0 {
 		e.skip--
 		return
 	}
