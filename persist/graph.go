@@ -332,13 +332,17 @@ func (g *Graph) compareVersions() {
 	}
 }
 
-// restart forgets all values.
+// restart forgets all values. Memory of values that fb has kept is left alone: the call may fail.
 func (g *Graph) restart() {
 	g.preserve()
+	end := uint32(0)
+	if len(g.values) > 0 {
+		end = g.end
+	}
 	g.state.Done = 0
 	g.stale = false
 	g.params, g.marks = g.params[:0], g.marks[:0]
-	g.progress = progress{forwards: g.forwards + 1}
+	g.progress = progress{forwards: g.forwards + 1, end: end}
 }
 
 // Forward evaluates up to node; restart (DyNet's forward) evaluates everything anew.
@@ -377,7 +381,7 @@ func (g *Graph) evaluate(node uint32) error {
 		return err
 	}
 	g.e.noteInstances(r, built)
-	g.before.overwritten = done == 0 && g.before.state.Done > 0
+	g.before.overwritten = done == 0 && g.before.done > 0
 	g.state.Done = int(last) + 1
 	g.valueEnd = r.Base + built.Used
 	g.end = g.valueEnd

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -58,4 +59,24 @@ func TestNodesBehindTheLossAreNotKept(t *testing.T) {
 	require.NoError(t, m.graph.Truncate(6)) // forgets it
 	_, err = h.FB(m.graph, withExtras(), 5)
 	require.NoError(t, err)
+}
+
+// A call that evaluates a graph anew and then fails leaves the values that fb has kept.
+func TestAFailedCallLeavesKeptValues(t *testing.T) {
+	m := newModel(t, 0)
+	h := m.handle()
+	used := m.NewGraph() // the next one takes over its memory, and nothing else
+	require.NoError(t, used.Forward(product(1, 2), 3, false))
+	require.NoError(t, used.Forward(nil, 3, true))
+	used.Close()
+	g := m.NewGraph()
+	require.NoError(t, h.Keep(g, []uint32{2}))
+	_, err := h.FB(g, product(3, 4), 3)
+	require.NoError(t, err)
+	before, after := make([]float32, 2), make([]float32, 2)
+	require.NoError(t, g.Value(nil, 2, before))
+	nan := words(false, bits(3, 4, float32(math.NaN())), op(ops.Input, dim1, 2))
+	require.ErrorIs(t, g.NodeGradients(nan, 4), ErrNumeric)
+	require.NoError(t, g.Value(nil, 2, after))
+	require.Equal(t, before, after)
 }

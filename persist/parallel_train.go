@@ -74,7 +74,7 @@ func (h *Handle) badLoss(g *Graph, node uint32, f *flight, result [5]float32) er
 func (h *Handle) formGradients(g *Graph, r *script.Request, f *flight) (result [5]float32, err error) {
 	e := h.e
 	kept := g.state.Done
-	g.before.overwritten = kept == 0 && g.before.state.Done > 0
+	g.before.overwritten = kept == 0 && g.before.done > 0
 	built, err := e.run(r)
 	if err != nil {
 		return result, err
