@@ -426,3 +426,6 @@
 	ROW(CONSTRAINED_SOFTMAX_B, 15, 0, 0, 0, 4) \
 	ROW(INVERT, 14, 1, 0, 1, 5) \
 	/* end */
+
+// The first word of a script of this instruction set.
+#define SCRIPT_MAGIC 0x3d1a0556u

@@ -10,6 +10,7 @@ import (
 
 func TestGeneratedFilesAreUpToDate(t *testing.T) {
 	for path, want := range map[string][]byte{
+		"magic.go":                   isa.MagicFile(),
 		"../../jit/kernel/isa.h":     isa.Header(),
 		"../../docs/INSTRUCTIONS.md": isa.Manual(),
 	} {
@@ -20,6 +21,15 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 		if !bytes.Equal(have, want) {
 			t.Errorf("%s is stale: run go generate ./persist/isa", path)
 		}
+	}
+}
+
+func TestAnotherInstructionSetHasAnotherMagicNumber(t *testing.T) {
+	file, before := isa.MagicFile(), isa.Formats[isa.Fill]
+	defer func() { isa.Formats[isa.Fill] = before }()
+	isa.Formats[isa.Fill].Fields = append([]string{"more"}, before.Fields...)
+	if bytes.Equal(isa.MagicFile(), file) {
+		t.Error("a field more, and the magic number is the same")
 	}
 }
 

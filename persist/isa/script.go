@@ -6,7 +6,7 @@ import "iter"
 
 // Header words of a script, in this order.
 const (
-	HeadMagic      = iota // Magic
+	HeadMagic      = iota // Magic, which is of this instruction set
 	HeadProcessors        // number of processors
 	HeadBarriers          // number of barriers
 	HeadLists             // word offset of the lists that instructions share
@@ -18,9 +18,6 @@ const (
 	HeadTensorEnd         // its end
 	HeadWords
 )
-
-// Magic marks a script ("VPS1").
-const Magic = 0x31535056
 
 // After the header comes the processor table, ProcWords words each: the word offset of its instructions, its rank in
 // its group, the group's size. The instructions may be those of several processors, or those before a cut; then, behind

@@ -80,6 +80,19 @@ static void launches_are_refused(void) {
   all_is_well(m);
 }
 
+/* A stand-in that was built with another instruction set would interpret a script as another one,
+ * and leave a wrong value. */
+static void scripts_are_of_another_instruction_set(void) {
+  Model m = open_model();
+  vpps_graph *graph;
+  Loss l;
+  float v;
+  CHECK(vpps_graph_create(m.engine, &graph) == VPPS_OK);
+  record_loss(&l, m.w, 3, 4);
+  setenv("VPPS_FAKE_MAGIC", "0x31535056", 1);
+  FAILS(VPPS_ERR_DEVICE, "another instruction set", vpps_value(graph, &l.words, 3, &v, 1));
+}
+
 static void train(vpps_handle *handle, vpps_graph *graph, Model m, int batches) {
   Loss l;
   float loss;
@@ -256,6 +269,8 @@ int main(int argc, char **argv) {
     memory_is_exhausted();
   else if (strcmp(task, "refused") == 0)
     launches_are_refused();
+  else if (strcmp(task, "instructions") == 0)
+    scripts_are_of_another_instruction_set();
   else if (strcmp(task, "lost") == 0)
     the_device_is_lost(0);
   else if (strcmp(task, "lost with snapshots") == 0)
@@ -281,6 +296,7 @@ int main(int argc, char **argv) {
   again(argv[0], "no kernel", "VPPS_CACHE_DIR", folder);
   again(argv[0], "memory", "VPPS_CACHE_DIR", folder);
   again(argv[0], "refused", "VPPS_CACHE_DIR", folder);
+  again(argv[0], "instructions", "VPPS_CACHE_DIR", folder);
   again(argv[0], "lost", "VPPS_CACHE_DIR", folder);
   again(argv[0], "lost with snapshots", "VPPS_CACHE_DIR", folder);
   again(argv[0], "two", "VPPS_CACHE_DIR", folder);

@@ -127,10 +127,20 @@ static Plan *plan_of(const char *tables, uint32_t processors) {
   return plan;
 }
 
+// The first word of the scripts that are understood: VPPS_FAKE_MAGIC, for tests, or what this file
+// was compiled with.
+static uint32_t magic() {
+  const char *v = getenv("VPPS_FAKE_MAGIC");
+  return v ? (uint32_t)strtoul(v, nullptr, 0) : SCRIPT_MAGIC;
+}
+
 extern "C" {
-void vpps_fake_run(const Image *image, const Arguments *a) {
+// Returns 0 for a script of another instruction set: the library was built from other sources.
+int vpps_fake_run(const Image *image, const Arguments *a) {
+  if (a->script[HEAD_MAGIC] != magic())
+    return 0;
   if (a->part == PART_SECOND && a->error[0])
-    return;
+    return 1;
   const uint32_t n = a->script[HEAD_PROCESSORS];
   Plan *plan = plan_of(image->code.tables, n);
   vpps_launch run;
@@ -151,5 +161,6 @@ void vpps_fake_run(const Image *image, const Arguments *a) {
   free(run.processors);
   free(plan->operands);
   free(plan);
+  return 1;
 }
 }

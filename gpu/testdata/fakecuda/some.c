@@ -13,7 +13,7 @@
 static _Thread_local CUcontext current;
 
 static CUresult lost;
-__attribute__((weak)) void vpps_fake_run(const void *image, const void *arguments);
+__attribute__((weak)) int vpps_fake_run(const void *image, const void *arguments);
 
 static CUresult fails(const char *function)
 {
@@ -89,7 +89,12 @@ CUresult cuGetErrorName(CUresult r, const char **s)
 	*s = r == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_OTHER";
 	return CUDA_SUCCESS;
 }
-CUresult cuGetErrorString(CUresult r, const char **s) { *s = "as the fake driver was told"; return CUDA_SUCCESS; }
+CUresult cuGetErrorString(CUresult r, const char **s)
+{
+	*s = r == CUDA_ERROR_INVALID_SOURCE ? "the fake driver was built with another instruction set: remove build/standin and make it again"
+					       : "as the fake driver was told";
+	return CUDA_SUCCESS;
+}
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *c, CUdevice d) { *c = (CUcontext)(0x1000 + (size_t)d); return fails("cuDevicePrimaryCtxRetain"); }
 static _Thread_local CUcontext below[8];
@@ -189,8 +194,8 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsig
 	const Function *function = (const Function *)f;
 	if (!strcmp(function->name, "store"))
 		memcpy(*(void **)p[0], p[1], 8);
-	if (!strcmp(function->name, "vpps_run") && vpps_fake_run)
-		vpps_fake_run(function->module, p[0]);
+	if (!strcmp(function->name, "vpps_run") && vpps_fake_run && !vpps_fake_run(function->module, p[0]))
+		return CUDA_ERROR_INVALID_SOURCE;
 	if (!strcmp(function->name, "vpps_move"))
 		copy_runs(p[0]);
 	return CUDA_SUCCESS;

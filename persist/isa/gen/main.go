@@ -1,5 +1,5 @@
-// Command gen writes what is made from the instruction table: the kernel's isa.h and the
-// manual.
+// Command gen writes what is made from the instruction table: the kernel's isa.h, its magic number and
+// the manual.
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 
 func main() {
 	for path, text := range map[string][]byte{
+		"magic.go":                   isa.MagicFile(),
 		"../../jit/kernel/isa.h":     isa.Header(),
 		"../../docs/INSTRUCTIONS.md": isa.Manual(),
 	} {
