@@ -538,7 +538,7 @@ func (e *Engine) noteGradients(built *script.Built) {
 // findCells lists the nodes from first to the request's last as instances, if they are to be lowered by them.
 func (g *Graph) findCells(r *script.Request, first uint32) {
 	e := g.e
-	if !e.plan.CPU && e.costs == nil || g.stale || first > r.Node {
+	if g.stale || first > r.Node || !e.plan.CPU && e.costs == nil && !script.SmallAndNarrow(r, e.plan) {
 		return
 	}
 	if calls := !r.Forward || !r.Backward; calls && e.skip > 0 {
@@ -562,7 +562,7 @@ func (g *Graph) findCells(r *script.Request, first uint32) {
 // noteInstances notes whether a request that had instances was lowered by them. Looking for what is of no use becomes rare.
 func (e *Engine) noteInstances(r *script.Request, built *script.Built) {
 	switch {
-	case r.Cells == nil || !e.plan.CPU:
+	case r.Cells == nil:
 	case built.ByInstances:
 		e.skip, e.skipped = 0, 0
 	default:

@@ -30,6 +30,15 @@ func ChainOp(fn Fn, dst, a, b, c uint32, acc bool) uint32 {
 	return w
 }
 
+// WithSlots is the first word of an operation with other slots: slot[s] for s.
+func WithSlots(w uint32, slot *[MaxSlots]uint32) uint32 {
+	o := unpackChainOp(w)
+	for i := range o.inputs() {
+		o.in[i] = slot[o.in[i]]
+	}
+	return ChainOp(o.fn, slot[o.dst], o.in[0], o.in[1], o.in[2], o.acc)
+}
+
 // chainOp is an operation unpacked; its inputs are as many of in as the function has.
 type chainOp struct {
 	fn  Fn

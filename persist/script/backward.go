@@ -107,10 +107,13 @@ func (b *Builder) groupGradients(before int32) {
 
 // formedIn is the cluster that stands for the one forming node u's gradient.
 func (b *Builder) formedIn(u uint32) int32 {
-	if !b.owns(u) {
-		return elsewhere
+	if b.owns(u) {
+		return b.gcluster[u]
 	}
-	return b.gcluster[u]
+	if k := u - b.end; b.symbolic && u >= b.end && int(k) < len(b.exitsIn) {
+		return b.exitsIn[k]
+	}
+	return elsewhere
 }
 
 // readers is the one cluster whose nodes read the spread node v, or a new one. A parameter read
@@ -228,11 +231,11 @@ func (b *Builder) lowerGradient(v uint32) {
 		}
 		return
 	}
-	if b.symbolic {
-		b.addUsesUp(v)
+	if b.withUser[v] || !b.symbolic && b.gradientInParts(v) { // its gradient is there
 		return
 	}
-	if b.withUser[v] || b.gradientInParts(v) { // its gradient is there
+	if b.symbolic {
+		b.addUsesUp(v)
 		return
 	}
 	n := b.size(v)

@@ -37,7 +37,11 @@ func (b *Builder) functionOf(v uint32) (h uint32, ok bool) {
 
 // ofItself reports whether node h is a function that can be behind sums, whose derivative is one of its value.
 func (b *Builder) ofItself(h uint32) bool {
-	r := &unaryRules[b.g.Op[h]]
+	return standsBehind(&unaryRules[b.g.Op[h]])
+}
+
+// standsBehind reports whether a function can be applied where a product or a sum is stored, and its derivative, too.
+func standsBehind(r *unaryRule) bool {
 	return r.fromY && isa.Epilogues[r.fn] && isa.EpilogueDerivatives[r.back]
 }
 

@@ -179,9 +179,10 @@ type Builder struct {
 	crew        crew
 	closing     closing
 	cells       cellMemory
-	scripts     uint64 // that were built
-	symbolic    bool   // of a template: input words are not known
-	picks       []pick // that addresses are of, if symbolic
+	scripts     uint64  // that were built
+	symbolic    bool    // of a template: input words are not known
+	picks       []pick  // that addresses are of, if symbolic
+	exitsIn     []int32 // of a template's nodes for gradients that come back: the cluster that stands for the one forming it
 	wide        wideMemory
 	tally       *tally // nil: nobody asks whose work it is
 	emitter
@@ -216,6 +217,7 @@ const (
 	groupwide clusterKind = 1 << iota // a group executes it, each processor for its elements
 	single                            // its items are copies that have nothing to do with one another: no chains
 	private                           // its items are one node's, and are divided when that is lowered
+	fused                             // its items are chains already
 )
 
 type item struct {

@@ -245,7 +245,7 @@ func BenchmarkBuild(b *testing.B) {
 				benchmarkBuild(b, g, params, p, false)
 			})
 		}
-		if p.CPU {
+		if p.CPU || g.Len() < 1000 && x.columns == 0 {
 			b.Run(x.name+"/instances", func(b *testing.B) { benchmarkBuild(b, g, params, p, true) })
 		}
 	}

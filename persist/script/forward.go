@@ -102,7 +102,7 @@ func (b *Builder) place(v uint32, args ...uint32) (cluster, sub int32) {
 	level := int32(0)
 	for _, a := range args {
 		at := &b.spots[a]
-		if at.level >= 0 && (at.cluster < 0 || !b.owns(a)) { // spread over processors
+		if at.level >= 0 && (at.cluster < 0 || !b.owns(a) && !b.symbolic) { // spread over processors
 			level = max(level, at.level+1)
 		} else {
 			level = max(level, at.level)
@@ -159,7 +159,7 @@ func (b *Builder) join(level int32, args []uint32) int32 {
 func (b *Builder) alias(v, a, shift uint32) {
 	b.s.Value[v], b.s.Segment[v] = b.s.Value[a]+shift, b.s.Segment[a]
 	b.spots[v] = b.spots[a]
-	if c := b.spots[v].cluster; !b.owns(a) || c >= 0 && b.clusters[c].isBatched() && b.shape(v).batch != b.shape(a).batch {
+	if c := b.spots[v].cluster; !b.owns(a) && !b.symbolic || c >= 0 && b.clusters[c].isBatched() && b.shape(v).batch != b.shape(a).batch {
 		b.spots[v].cluster = -1
 	}
 }

@@ -13,23 +13,52 @@ import (
 // maxOperations bounds a chain, so that several items of one have room in an instruction.
 const maxOperations = 64
 
-// chain is the one being formed: its operations and the vectors that they work on.
+// chain is the one being formed: its pieces and the vectors that they work on.
 type chain struct {
-	first      item // all there is to it if it has one operation
+	first      item // all there is to it if it has one piece
+	pieces     int
+	operations int
 	n          uint32
 	slots      int
 	at         [isa.MaxSlots]uint32
 	how        [isa.MaxSlots]uint8     // the slot's byte in the instruction
 	table      [2 * isa.MaxSlots]uint8 // slots by their vectors' addresses: 1 + slot, 0 empty
-	operations []uint32
+	key        []uint32                // of each piece: its signature, and its vectors' slots, a byte each
 
-	recent [16]uint32 // signatures of chains, by numbers of slots and operations; 0: none
+	recent [64]recentChain // by the key's hash
+}
+
+// recentChain is a chain's key and signature.
+type recentChain struct {
+	key []uint32
+	sig uint32
+}
+
+// fusing says how an item becomes a part of a chain.
+type fusing uint8
+
+const (
+	unfused   fusing = iota // it does not
+	operation               // as one operation
+	chained                 // as several: it is a chain
+)
+
+func fusingOf(op isa.Opcode) fusing {
+	switch op {
+	case isa.Map:
+		return operation
+	case isa.Chain:
+		return chained
+	}
+	return unfused
 }
 
 // fuse rewrites the items of all clusters, by which they are grouped, unless the plan wants them single or there is
 // nothing to fuse. Those of each are in an order in which they could run one by one.
 func (b *Builder) fuse() {
-	clear(b.chain.recent[:])
+	for i := range b.chain.recent {
+		b.chain.recent[i].key = b.chain.recent[i].key[:0]
+	}
 	to := uint32(0)
 	for from := uint32(0); int(from) < len(b.items); {
 		c := b.items[from].cluster
@@ -39,7 +68,7 @@ func (b *Builder) fuse() {
 		switch {
 		case b.r.Plan.CPU:
 			to = next
-		case x.kind&single != 0:
+		case x.kind&(single|fused) != 0:
 			to += uint32(copy(b.items[to:], b.items[from:next]))
 		default:
 			to = b.fuseCluster(from, next, to)
@@ -59,9 +88,9 @@ func (b *Builder) fuseCluster(from, end, to uint32) uint32 {
 		return to + 1
 	}
 	c, order := &b.chain, int32(-1)
-	c.operations = c.operations[:0]
+	c.pieces = 0
 	for i := from; i < end; i++ {
-		if it := &b.items[i]; it.sub == 0 && !b.isMap(it) {
+		if it := &b.items[i]; it.sub == 0 && !b.fuses(it) {
 			order = 0
 			break
 		}
@@ -69,8 +98,8 @@ func (b *Builder) fuseCluster(from, end, to uint32) uint32 {
 	last := int32(-1) // of the items before, when they were not element-wise: their order then
 	for i := from; i < end; i++ {
 		it := b.items[i]
-		if b.isMap(&it) {
-			if len(c.operations) > 0 && b.extendChain(&it) {
+		if b.fuses(&it) {
+			if c.pieces > 0 && b.extendChain(&it) {
 				continue
 			}
 			to = b.closeChain(order, to)
@@ -100,29 +129,45 @@ func (b *Builder) fuseCluster(from, end, to uint32) uint32 {
 	return b.closeChain(order, to)
 }
 
-func (b *Builder) isMap(it *item) bool { return b.sigs.isMap[it.sig] }
+// fuses reports whether an item may be a part of a chain. Of a template, one is not whose factor or addresses an instance
+// tells.
+func (b *Builder) fuses(it *item) bool {
+	if b.sigs.fuses[it.sig] == unfused || !b.symbolic {
+		return b.sigs.fuses[it.sig] != unfused
+	}
+	return !isSymbolicFactor(b.sigs.of(it.sig)[4]) && !slices.ContainsFunc(b.addresses(it), b.isPicked)
+}
+
+// addresses are an item's words.
+func (b *Builder) addresses(it *item) []uint32 {
+	if n := int(b.sigs.width[it.sig]); n > fewWords {
+		return b.pool[it.words[0]:][:n]
+	}
+	return it.words[:b.sigs.width[it.sig]]
+}
 
 // startChain begins a chain with an item. False: its own vectors overlap.
 func (b *Builder) startChain(it *item) bool {
 	c := &b.chain
-	c.first, c.slots, c.operations = *it, 0, c.operations[:0]
+	c.first, c.pieces, c.slots, c.operations, c.key = *it, 0, 0, 0, c.key[:0]
 	clear(c.table[:])
-	c.n = b.sigs.of(it.sig)[3]
+	if c.n = b.sigs.of(it.sig)[3]; b.sigs.fuses[it.sig] == chained {
+		c.n = b.sigs.of(it.sig)[2]
+	}
 	return b.extendChain(it)
 }
 
 // extendChain adds an item to the chain. False: it does not go with those before.
 func (b *Builder) extendChain(it *item) bool {
+	if b.sigs.fuses[it.sig] == chained {
+		return b.extendByChain(it)
+	}
 	c, words := &b.chain, b.sigs.of(it.sig) // of a Map: opcode, length, segments, n, p, q
 	in := int(b.sigs.width[it.sig]) - 1
-	if words[3] != c.n || c.slots+1+in > isa.MaxSlots || len(c.operations) == isa.ChainOpWords*maxOperations {
+	if words[3] != c.n || c.slots+1+in > isa.MaxSlots || c.operations == maxOperations {
 		return false
 	}
-	addresses := it.words[:]
-	if in+1 > fewWords {
-		addresses = b.pool[it.words[0]:]
-	}
-	before := c.slots
+	addresses, before := b.addresses(it), c.slots
 	var slot [5]uint32
 	for k := 1; k <= in; k++ {
 		slot[k] = c.slotOf(uint8(words[2]>>(4*k)&15), addresses[k])
@@ -140,7 +185,47 @@ func (b *Builder) extendChain(it *item) bool {
 		c.how[dst] &^= isa.ChainRead
 	}
 	c.how[dst] |= isa.ChainWritten
-	c.operations = append(c.operations, isa.ChainOp(isa.Fn(words[0]>>8), dst, slot[1], slot[2], slot[3], acc), words[4], words[5])
+	slot[0] = dst
+	c.add(it.sig, slot[:1+in], 1)
+	return true
+}
+
+// add notes a piece of so many operations, with its vectors' slots.
+func (c *chain) add(sig uint32, slots []uint32, operations int) {
+	c.key = append(c.key, sig)
+	for k, s := range slots {
+		if k%4 == 0 {
+			c.key = append(c.key, 0)
+		}
+		c.key[len(c.key)-1] |= s << (8 * (k % 4))
+	}
+	c.pieces, c.operations = c.pieces+1, c.operations+operations
+}
+
+// extendByChain adds an item that is a chain to the chain. False: it does not go with those before.
+func (b *Builder) extendByChain(it *item) bool {
+	c, words, at := &b.chain, b.sigs.of(it.sig), b.addresses(it) // opcode, length, n, operations, a byte a slot, the operations
+	operations := int(words[3])
+	if words[2] != c.n || c.slots+len(at) > isa.MaxSlots || c.operations+operations > maxOperations {
+		return false
+	}
+	before := c.slots
+	var slot [isa.MaxSlots]uint32
+	for k, a := range at {
+		how := uint8(words[4+k/4] >> (8 * (k % 4)))
+		s := c.slotOf(how&15, a)
+		if slot[k] = s; int(s) < before {
+			how &= isa.ChainWritten
+		}
+		c.how[s] |= how
+	}
+	for k := range at {
+		if s := slot[k]; b.mixed && c.how[s]&isa.ChainWritten != 0 && c.overlaps(before, s) {
+			c.slots = before
+			return false
+		}
+	}
+	c.add(it.sig, slot[:len(at)], operations)
 	return true
 }
 
@@ -179,11 +264,11 @@ func (c *chain) overlaps(first int, dst uint32) bool {
 // closeChain writes the chain, if there is one, as an item at to, and returns where the next one goes.
 func (b *Builder) closeChain(order int32, to uint32) uint32 {
 	c := &b.chain
-	if len(c.operations) == 0 {
+	if c.pieces == 0 {
 		return to
 	}
 	it := c.first
-	if len(c.operations) > isa.ChainOpWords {
+	if c.pieces > 1 {
 		it.sig = b.chainSignature()
 		if c.slots > fewWords {
 			it.words = [fewWords]uint32{uint32(len(b.pool))}
@@ -194,37 +279,42 @@ func (b *Builder) closeChain(order int32, to uint32) uint32 {
 	}
 	it.sub = order
 	b.items[to] = it
-	c.operations = c.operations[:0]
+	c.pieces = 0
 	return to + 1
 }
 
-// chainSignature is the signature of the chain's instruction. Neighbouring cells are alike: most are the
-// last one of as many slots and operations.
+// chainSignature is the signature of the chain's instruction. Neighbouring cells are alike: most are one found before.
 func (b *Builder) chainSignature() uint32 {
 	c := &b.chain
-	clear(c.how[c.slots:])
-	recent := &c.recent[(c.slots+len(c.operations))%len(c.recent)]
-	if *recent == 0 || !c.is(b.sigs.of(*recent)) {
-		w := append(b.sigs.buf[:0], firstWord(isa.Chain, uint8(c.slots), 0), 0, c.n, uint32(len(c.operations)/isa.ChainOpWords))
+	recent := &c.recent[hash(c.key)%uint32(len(c.recent))]
+	if !slices.Equal(recent.key, c.key) {
+		clear(c.how[c.slots:])
+		w := append(b.sigs.buf[:0], firstWord(isa.Chain, uint8(c.slots), 0), 0, c.n, uint32(c.operations))
 		for s := 0; s < c.slots; s += 4 {
 			w = append(w, binary.LittleEndian.Uint32(c.how[s:]))
 		}
-		b.sigs.buf = append(w, c.operations...)
-		*recent = b.sigs.intern(0)
+		b.sigs.buf = b.appendOperations(w)
+		*recent = recentChain{append(recent.key[:0], c.key...), b.sigs.intern(0)}
 	}
-	return *recent
+	return recent.sig
 }
 
-// is reports whether the words of a signature are the chain's.
-func (c *chain) is(words []uint32) bool {
-	kinds := (c.slots + 3) / 4
-	if words[0] != firstWord(isa.Chain, uint8(c.slots), 0) || words[2] != c.n || len(words) != 4+kinds+len(c.operations) {
-		return false
-	}
-	for k, w := range words[4 : 4+kinds] {
-		if binary.LittleEndian.Uint32(c.how[4*k:]) != w {
-			return false
+// appendOperations appends the operations of the chain's pieces.
+func (b *Builder) appendOperations(w []uint32) []uint32 {
+	for key := b.chain.key; len(key) > 0; {
+		words, n := b.sigs.of(key[0]), int(b.sigs.width[key[0]])
+		var slot [isa.MaxSlots]uint32
+		for k := range n {
+			slot[k] = key[1+k/4] >> (8 * (k % 4)) & 0xff
 		}
+		if b.sigs.fuses[key[0]] == operation {
+			w = append(w, isa.ChainOp(isa.Fn(words[0]>>8), slot[0], slot[1], slot[2], slot[3], words[0]>>16&isa.Acc != 0), words[4], words[5])
+		} else {
+			for o := words[4+(n+3)/4:]; len(o) > 0; o = o[isa.ChainOpWords:] {
+				w = append(w, isa.WithSlots(o[0], &slot), o[1], o[2])
+			}
+		}
+		key = key[1+(n+3)/4:]
 	}
-	return slices.Equal(words[4+kinds:], c.operations)
+	return w
 }

@@ -48,7 +48,7 @@ func (b *Builder) shareCopies() {
 // isDependent reports whether an item is not element-wise, waits for another one of its cluster, or is shorter than the
 // group.
 func (b *Builder) isDependent(it item) bool {
-	return it.sig == rawSig || it.sub > 0 || !b.isMap(&it) || b.sigs.of(it.sig)[3] < b.plan.each
+	return it.sig == rawSig || it.sub > 0 || b.sigs.fuses[it.sig] != operation || b.sigs.of(it.sig)[3] < b.plan.each
 }
 
 // ofGroup writes what the group of a class does.

@@ -2,7 +2,6 @@ package script
 
 import (
 	"fmt"
-	"math"
 	mathbits "math/bits"
 	"slices"
 
@@ -83,14 +82,15 @@ const earlier = NoOffset
 
 // output is a value that others read.
 type output struct {
+	formedBy
 	first, last uint32 // of its gradient's sources; 0: none
 }
 
 // gradientSource is one gradient that comes back to an output.
 type gradientSource struct {
 	source
-	ready int32
-	next  uint32
+	formedBy
+	next uint32
 }
 
 // mostOutputs is how many outputs of a template a variant can tell apart; mostVariants how many variants are kept.
@@ -113,7 +113,12 @@ type cellMemory struct {
 	outputs  []output
 	returned []gradientSource
 	table    []uint32
-	readyAt  []int32 // by exit
+	exits    []formedBy
+	joined   []joinedTo
+	sums     []exitSum
+	ends     []int32  // of these, the next orders
+	summed   []source // that these sum up
+	shifts   []int32  // by cluster
 	values   []byte
 }
 
@@ -127,13 +132,27 @@ const mostParameters = 1 << 21
 // schedulable reports whether a request is lowered by instances.
 func (b *Builder) schedulable() bool {
 	r := b.r
-	if r.Cells == nil || !r.Plan.CPU || r.Full || r.Nodes || len(r.Params) >= mostParameters || r.Backward && b.isParameter(r.Node) {
+	if r.Cells == nil || r.Full || r.Nodes || len(r.Params) >= mostParameters || r.Backward && b.isParameter(r.Node) {
 		return false
 	}
 	if r.Forward && (r.Backward || r.Needed) && (!r.Backward || !r.Needed || r.Copy || r.State.Done > 0) {
 		return false
 	}
+	if !r.Plan.CPU {
+		return SmallAndNarrow(r, r.Plan)
+	}
 	return r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node+1-b.firstInCells()) && !b.wide.on
+}
+
+// SmallAndNarrow reports whether a request is lowered by instances under a GPU's plan, if they are known: its graph is not
+// divided into parts, no node into pieces, and no processors share rows.
+func SmallAndNarrow(r *Request, p *plan.Plan) bool {
+	return !divisible(r) && !sharesRows(p) && !hasWide(r)
+}
+
+// sharesRows reports whether several processors share a row of any matrix.
+func sharesRows(p *plan.Plan) bool {
+	return slices.ContainsFunc(p.Matrices, func(m plan.Matrix) bool { return m.Across > 1 })
 }
 
 // firstInCells is the first node of the instances.
@@ -402,7 +421,7 @@ func (b *Builder) findNeeded() error {
 		if y.needed == 0 && (part != forwardPart || y.same != uint32(i)) {
 			continue
 		}
-		c, err := b.loweredFor(y, x)
+		c, err := b.loweredFor(y, x, 0)
 		if err != nil {
 			return err
 		}
@@ -450,9 +469,9 @@ func (b *Builder) placeKept() {
 	}
 }
 
-// loweredFor is an instance's template, lowered for its surroundings.
-func (b *Builder) loweredFor(y *present, x *cells.Instance) (*loweredCell, error) {
-	v := variant{slots: y.slots, needed: y.needed, wanted: y.wanted, segments: b.segmentsOf(x.Template), part: b.r.part()}
+// loweredFor is an instance's template, lowered for its surroundings, and for slots of which some are there early.
+func (b *Builder) loweredFor(y *present, x *cells.Instance, early uint64) (*loweredCell, error) {
+	v := variant{slots: y.slots, needed: y.needed, wanted: y.wanted, segments: b.segmentsOf(x.Template), part: b.r.part(), early: early}
 	if v.part == backwardPart {
 		v.needed = 0
 	}
@@ -505,30 +524,28 @@ func (b *Builder) forwardInstances() error {
 	m, p := &b.cells, b.r.Cells
 	for i := range m.list {
 		y, x := &m.list[i], &p.Instances[i]
-		c := y.lowered
-		if c == nil {
+		if y.lowered == nil {
 			if y.same != uint32(i) && b.r.Copy {
 				b.shareValues(x, &p.Instances[y.same])
 			}
 			continue
 		}
-		b.takeInstance(y)
-		for k, a := range m.argsOf(x) {
-			if c.need[k] >= 0 && a.instance != earlier {
-				z := &m.list[a.instance]
-				y.level = max(y.level, z.level+z.lowered.ready[a.out]-c.need[k])
-			}
+		if err := b.orderProductsOf(x, y); err != nil {
+			return err
 		}
+		c := y.lowered
+		b.takeInstance(y)
 		for k := range c.params {
 			if need := c.need[x.Template.Slots+k]; need >= 0 && c.params[k].segment == isa.SegAct {
 				y.level = max(y.level, b.ready(m.params.node[c.params[k].id].node)-need)
 			}
 		}
+		b.levelForward(x, y)
 		if err := b.fillTable(x, y); err != nil {
 			return err
 		}
 		b.signatures(c)
-		b.addItems(c, 0, y.level)
+		b.placeOutputs(y, b.addItems(y, 0, y.level))
 		b.placeValues(c, x.Start)
 	}
 	if b.r.Backward {
@@ -583,7 +600,10 @@ func (b *Builder) placeLoss() {
 	y := &m.list[i]
 	out := y.info.outOf(b.r.Node - p.Instances[i].Start)
 	b.s.Value[b.r.Node], b.s.Segment[b.r.Node] = y.base+y.lowered.value[out], isa.SegAct
-	b.spots[b.r.Node] = spot{y.level + y.lowered.ready[out] - 1, -1, 0}
+	f := &m.outputs[y.out+uint32(out)].formedBy
+	if b.spots[b.r.Node] = (spot{f.ready - 1, f.cluster, f.sub}); f.cluster >= 0 { // where it is copied to the host, too
+		b.clusters[b.find(f.cluster)].kind &^= fused
+	}
 }
 
 // fillTable fills in an instance's table but for the gradients of its outputs.
@@ -644,7 +664,7 @@ func (b *Builder) signatures(c *loweredCell) {
 	if c.script == b.scripts {
 		return
 	}
-	c.script = b.scripts
+	c.script, b.mixed = b.scripts, b.mixed || c.mixed
 	for i := 1; i < len(c.sigs); i++ {
 		s := &c.sigs[i]
 		if s.draws {
@@ -662,21 +682,26 @@ func (b *Builder) signatures(c *loweredCell) {
 	}
 }
 
-// addItems adds the items of one part of a lowered template, whose levels count from level on.
-func (b *Builder) addItems(c *loweredCell, part int, level int32) {
-	m := &b.cells
-	first := int32(len(b.clusters))
+// addItems adds the items of one part of a lowered template, whose levels count from level on, and returns the number of
+// its first cluster.
+func (b *Builder) addItems(y *present, part int, level int32) (first int32) {
+	m, c := &b.cells, y.lowered
+	first = int32(len(b.clusters))
 	for i := range c.clusters[part] {
 		k := &c.clusters[part][i]
 		b.clusters = append(b.clusters, cluster{parent: first + int32(i), level: level + k.level, cost: k.cost, items: k.items, kind: k.kind})
 	}
 	b.maxLevel = max(b.maxLevel, level+c.depth[part]-1)
+	b.joinClusters(first, len(c.clusters[part]))
+	if part == 1 {
+		b.sumExits(y, first)
+	}
 	t := m.table
 	n := len(b.items)
 	b.items = slices.Grow(b.items, len(c.items[part]))[:n+len(c.items[part])]
 	for i := range c.items[part] {
 		from, to := &c.items[part][i], &b.items[n+i]
-		to.cluster, to.sub, to.sig = first+int32(from.cluster), from.sub, c.sigs[from.sig].number
+		to.cluster, to.sub, to.sig = first+from.cluster, from.sub+m.shifts[from.cluster], c.sigs[from.sig].number
 		words := c.words[from.first : from.first+from.count]
 		if from.sig == rawSig || len(words) > fewWords {
 			to.words[0] = uint32(len(b.pool))
@@ -694,6 +719,7 @@ func (b *Builder) addItems(c *loweredCell, part int, level int32) {
 		b.matrices = append(b.matrices, matrixItem{level + x.level, c.sigs[x.sig].number,
 			[2]uint32{t[x.words[0].entry] + x.words[0].add, t[x.words[1].entry] + x.words[1].add}})
 	}
+	return first
 }
 
 // backwardInstances gives instances their backward levels, from the last to the first, and adds their items.
@@ -710,7 +736,7 @@ func (b *Builder) backwardInstances() error {
 	b.attribute(isa.InForward, b.r.Node)
 	b.fill(b.newCluster(0), 0, 1, 1, seed)
 	b.attribute(isa.InForward, nobody)
-	b.giveBack(&m.outputs[last.out+uint32(last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start))], gradientSource{source: one(seed), ready: start})
+	b.giveBack(&m.outputs[last.out+uint32(last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start))], gradientSource{source: one(seed), formedBy: formedBy{start, -1, 0}})
 	for i := len(m.list) - 1; i >= 0; i-- {
 		y, x := &m.list[i], &p.Instances[i]
 		c := y.lowered
@@ -722,9 +748,8 @@ func (b *Builder) backwardInstances() error {
 		}
 		b.signatures(c)
 		y.back = start
-		b.gradientsOfOutputs(y)
-		b.addItems(c, 1, y.back)
-		b.gradientsOfSlots(x, y)
+		b.levelBackward(y)
+		b.gradientsOfSlots(x, y, b.addItems(y, 1, y.back))
 	}
 	return nil
 }
@@ -742,49 +767,20 @@ func (b *Builder) giveBack(o *output, s gradientSource) {
 	o.last = n
 }
 
-// gradientsOfOutputs fills in where the gradients of an instance's outputs are, and finds its backward level.
-func (b *Builder) gradientsOfOutputs(y *present) {
-	m, c := &b.cells, y.lowered
-	m.readyAt = resize(m.readyAt, len(c.wantedAt))
-	for i, e := range c.exits {
-		if e < 0 {
-			continue
-		}
-		o := &m.outputs[y.out+uint32(i)]
-		ready := int32(math.MinInt32)
-		b.linear = b.linear[:0]
-		for k := o.first; k != 0; k = m.returned[k].next {
-			s := &m.returned[k]
-			for i := range s.count {
-				b.linear = append(b.linear, one(s.at+i*s.apart))
-			}
-			ready = max(ready, s.ready)
-		}
-		at := b.linear[0].at
-		if len(b.linear) > 1 {
-			n := c.template.Nodes[c.outs[i]].Dim.Size()
-			at = b.alloc(n)
-			b.attribute(isa.InBackward, m.table[atStart]+c.outs[i])
-			b.sumItems(b.newCluster(ready), 0, 0, operand{isa.SegAct, at}, isa.SegAct, 1, n, b.linear)
-			b.attribute(isa.InBackward, nobody)
-			ready++
-		}
-		m.table[c.atExits()+uint32(e)], m.readyAt[e] = at, ready
-		if w := c.wantedAt[e]; w < 1<<30 {
-			y.back = max(y.back, ready-w)
-		}
-	}
-}
-
-// gradientsOfSlots hands over what an instance leaves for others: outputs, parameters, rows of tables.
-func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present) {
+// gradientsOfSlots hands over what an instance, whose first backward cluster is given, leaves for others: outputs,
+// parameters, rows of tables.
+func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present, first int32) {
 	m, p, c, t := &b.cells, b.r.Cells, y.lowered, b.cells.table
 	at := func(s *cellSource) source { return source{t[s.entry] + s.add, s.count, s.apart} }
-	ready := func(s *cellSource) int32 {
+	when := func(s *cellSource) formedBy {
 		if e := s.entry - c.atExits(); s.entry >= c.atExits() && s.entry < c.atParams() { // another's, handed on
-			return m.readyAt[e]
+			return m.exits[e]
 		}
-		return y.back + s.ready
+		f := formedBy{y.back + s.ready, -1, 0}
+		if s.in >= 0 && b.joinsInstances() {
+			f.cluster, f.sub = first+s.in, c.clusters[1][s.in].top+m.shifts[s.in]
+		}
+		return f
 	}
 	for k, a := range m.argsOf(x) {
 		if c.sources == nil || len(c.sources[k]) == 0 {
@@ -793,7 +789,7 @@ func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present) {
 		o := &m.outputs[m.list[a.instance].out+a.out]
 		for i := range c.sources[k] {
 			s := &c.sources[k][i]
-			b.giveBack(o, gradientSource{source: at(s), ready: ready(s)})
+			b.giveBack(o, gradientSource{source: at(s), formedBy: when(s)})
 		}
 	}
 	for i := range c.sums {

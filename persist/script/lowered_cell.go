@@ -38,6 +38,7 @@ type cellMatrix struct {
 // cellCluster is a cluster of a template; the level counts from the instance's.
 type cellCluster struct {
 	level, cost, items int32
+	top                int32 // the last order of its items
 	kind               clusterKind
 }
 
@@ -47,6 +48,7 @@ type cellSource struct {
 	word
 	count, apart uint32
 	ready        int32
+	in           int32 // the backward cluster that forms it, -1: a product
 }
 
 // cellSig is a signature with the words in it that change from batch to batch.
@@ -92,6 +94,7 @@ type variant struct {
 	segments uint64 // parameters that are copied
 	values   string // of input words that the shape of the items depends on
 	part     cellPart
+	early    uint64 // slots that are there a level before others, with which products are added up
 }
 
 // cellPart says which items of a template there are.
@@ -127,21 +130,39 @@ type loweredCell struct {
 	size     uint32 // floats of an instance
 	tensors  []vector
 	depth    [2]int32
+	mixed    bool // vectors of one length may overlap
 
-	need     []int32  // by slot, then by parameter: in which level it is read first; -1: it is not
-	ready    []int32  // by output: the level after which it is there
-	value    []uint32 // by output: where in an instance's memory
-	exits    []int32  // by output: number of its gradient, -1: none
-	wantedAt []int32  // by number: the first level in which its gradient is read
-	sources  [][]cellSource
-	sums     []paramSum
-	rows     []cellRow
-	values   []word      // of a forward part, by node
-	aux      []cellValue // and what nodes keep besides
-	work     []cellWork  // if it is counted
+	need        []int32      // by slot, then by parameter: in which level it is read first; -1: it is not
+	products    []int32      // by slot: in which level a product reads it first; -1: none does
+	reads       []slotRead   // what clusters read
+	ready       []int32      // by output: the level after which it is there
+	formedIn    []int32      // by output: the forward cluster that forms it; -1: a product
+	value       []uint32     // by output: where in an instance's memory
+	exits       []int32      // by output: number of its gradient, -1: none
+	wantedAt    []int32      // by number: the first level in which its gradient is read
+	derivatives []derivative // by number: how it comes of the output's gradient
+	sumIn       []int32      // by number: the backward cluster that reads it first and alone then; -1: none, or others read it as early
+	sources     [][]cellSource
+	sums        []paramSum
+	rows        []cellRow
+	values      []word      // of a forward part, by node
+	aux         []cellValue // and what nodes keep besides
+	work        []cellWork  // if it is counted
+
+	added []int32 // slots from which products come that are added up
 
 	script uint64 // the one that the numbers of sigs belong to
 }
+
+// derivative is that of a function whose gradient comes back, formed with it; y is where the function's value is.
+type derivative struct {
+	fn isa.Fn // Copy: there is none
+	p  float32
+	y  word
+}
+
+// slotRead is a slot that a forward cluster reads.
+type slotRead struct{ slot, cluster int32 }
 
 // paramSum is a gradient of a parameter.
 type paramSum struct {

@@ -96,11 +96,14 @@ func (b *Builder) lowerAffine(v uint32) {
 	b.productChain(v, bias, y, level, acc)
 }
 
+// mostSorted is how many products of a node are sorted.
+const mostSorted = 4
+
 // sortTerms puts products whose right side is ready early first: the late ones then wait for
 // nothing else. Insertion sort of short lists; long ones stay as they are.
 func (b *Builder) sortTerms() {
 	list := b.terms
-	if len(list) > 4 || b.symbolic { // a template's order does not depend on what else is in it
+	if len(list) > mostSorted || b.symbolic && b.r.Plan.CPU { // there a template's order does not depend on what else is in it
 		return
 	}
 	for i := 1; i < len(list); i++ {

@@ -17,7 +17,7 @@ type sigTable struct {
 	start []uint32 // of signature i; len = count+1
 	costs []int32  // of one item
 	width []uint8  // words of one item
-	isMap []bool
+	fuses []fusing
 	slots []uint32 // hash table: signature number, plus past
 	buf   []uint32 // the one being made
 
@@ -47,7 +47,7 @@ func (t *sigTable) reset() {
 	t.start = append(t.start[:0], 0, 1)
 	t.costs = append(t.costs[:0], 1)
 	t.width = append(t.width[:0], 0)
-	t.isMap = append(t.isMap[:0], false)
+	t.fuses = append(t.fuses[:0], unfused)
 	if len(t.slots) == 0 {
 		t.slots = make([]uint32, 1<<12)
 	}
@@ -111,7 +111,7 @@ func (t *sigTable) add(slot uint32, elements int) uint32 {
 	t.start = append(t.start, uint32(len(t.words)))
 	t.costs = append(t.costs, int32(min(1+elements>>8, 1<<20)))
 	t.width = append(t.width, uint8(isa.ItemWords(isa.Opcode(t.buf[0]), uint8(t.buf[0]>>8))))
-	t.isMap = append(t.isMap, isa.Opcode(t.buf[0]) == isa.Map)
+	t.fuses = append(t.fuses, fusingOf(isa.Opcode(t.buf[0])))
 	t.slots[slot] = n + t.past
 	if int(n)*2 > len(t.slots) {
 		t.rehash()

@@ -27,6 +27,7 @@ type cellLowering struct {
 	c       *loweredCell
 	node    []uint32 // by node of the template: its number in the small graph
 	shared  uint32
+	joins   bool      // clusters of instances become one
 	first   uint32    // where the instance's memory begins
 	ranges  []rangeOf // of the addresses that stand for others', ascending
 	offsets []uint32  // by constant: where in the small graph's input words it begins
@@ -44,7 +45,8 @@ type rangeOf struct{ from, end, entry uint32 }
 // lower lowers a template in some surroundings. outs are the nodes that variant counts; x is an instance of it.
 func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, outs []uint32, v variant) (*loweredCell, error) {
 	c := &loweredCell{variant: v, template: x.Template, outs: slices.Clone(outs)}
-	l.c, l.params, l.offsets = c, &b.cells.params, l.offsets[:0]
+	l.r.Plan = b.r.Plan
+	l.c, l.params, l.offsets, l.joins = c, &b.cells.params, l.offsets[:0], b.joinsInstances()
 	l.makeGraph(b, p, x)
 	if l.b == nil {
 		l.b = &Builder{symbolic: true}
@@ -54,6 +56,7 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	t.reset(&l.r)
 	t.picks = t.picks[:0]
 	t.clearNodes()
+	t.mixed = false
 	t.nodeRange = nodeRange{first: l.shared, end: uint32(l.g.Len() - len(c.wantedAt)), shared: l.shared}
 	t.tail = t.end
 	t.top = firstAddress
@@ -65,7 +68,7 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	if err := l.lowerNodes(); err != nil {
 		return nil, err
 	}
-	c.size = t.top - l.first
+	c.size, c.mixed = t.top-l.first, t.mixed
 	for k := 0; k < len(t.tensors); k += 3 {
 		if at := t.tensors[k+1]; at >= l.first {
 			c.tensors = append(c.tensors, vector{at - l.first, t.tensors[k+2]})
@@ -78,7 +81,26 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 		return nil, fmt.Errorf("a template of %d picks and %d floats", len(t.picks), t.top-firstAddress)
 	}
 	l.collectWork()
+	l.findAdded()
 	return c, l.collect()
+}
+
+// findAdded lists the slots from which products come that are added up: in which order depends on which is there first.
+func (l *cellLowering) findAdded() {
+	t, c := l.b, l.c
+	for v := t.first; v < t.end && l.joins && !l.r.Plan.CPU; v++ {
+		if t.g.Op[v] != ops.AffineTransform || !t.need[v] {
+			continue
+		}
+		if t.listTerms(v); len(t.terms) < 2 || len(t.terms) > mostSorted {
+			continue
+		}
+		for _, x := range t.terms {
+			if k := int32(x.right) - int32(len(c.params)); x.matrix >= 0 && x.right < t.shared && k >= 0 && k < 63 && !slices.Contains(c.added, k) {
+				c.added = append(c.added, k)
+			}
+		}
+	}
 }
 
 // makeGraph makes the small graph.
@@ -135,7 +157,9 @@ func (l *cellLowering) makeGraph(b *Builder, p *cells.Program, x *cells.Instance
 		if c.exits[i] = -1; c.wanted>>i&1 != 0 {
 			c.exits[i] = int32(len(c.wantedAt))
 			c.wantedAt = append(c.wantedAt, 1<<30)
-			l.addNode(ops.Reshape, t.Nodes[k].Dim, nil, l.node[k])
+			of, d := l.derivedFrom(k)
+			c.derivatives = append(c.derivatives, d)
+			l.addNode(ops.Reshape, t.Nodes[k].Dim, nil, l.node[of])
 		}
 	}
 	l.s.Truncate(0)
@@ -145,6 +169,33 @@ func (l *cellLowering) makeGraph(b *Builder, p *cells.Program, x *cells.Instance
 	}
 	l.r = Request{Graph: g, State: &l.s, Params: l.all, Plan: b.r.Plan, Node: uint32(g.Len() - 1), Forward: true, Needed: c.part == bothParts,
 		Backward: len(c.wantedAt) > 0, Base: firstAddress, Result: NoOffset, Tensors: true}
+}
+
+// derivedFrom is the node whose gradient comes back to output k: its own or, if it is a function of a product that nobody
+// else reads, the product's, which is the derivative of it.
+func (l *cellLowering) derivedFrom(k uint32) (of uint32, d derivative) {
+	c, t := l.c, l.c.template
+	n := &t.Nodes[k]
+	r := &unaryRules[n.Op]
+	if !l.joins || l.r.Plan.CPU || !r.ok || !standsBehind(r) || n.Args[0].Kind != cells.Inner {
+		return k, d
+	}
+	of = n.Args[0].At
+	if op := t.Nodes[of].Op; op != ops.AffineTransform && op != ops.MatrixMultiply || slices.Contains(c.outs, of) {
+		return k, d
+	}
+	uses := 0
+	for i := range t.Nodes {
+		for _, a := range t.Nodes[i].Args {
+			if a.Kind == cells.Inner && (a.At == of || a.At == k) {
+				uses++
+			}
+		}
+	}
+	if uses != 1 {
+		return k, d
+	}
+	return of, derivative{fn: r.back, p: r.dp.Value}
 }
 
 // listParams lists the parameters: which there are has to be known before the nodes are numbered.
@@ -191,6 +242,8 @@ func (l *cellLowering) addNode(op ops.Code, d bridge.Dim, attrs []uint32, args .
 
 // symbolicFactor marks a factor that stands for that of a parameter, whose id is added: a NaN that no computation makes.
 const symbolicFactor = 0xffe00000
+
+func isSymbolicFactor(w uint32) bool { return w&^(mostParameters-1) == symbolicFactor }
 
 // symbolicInput marks words that stand for input words, whose number is added.
 const symbolicInput = 1 << 20
@@ -289,6 +342,9 @@ func (l *cellLowering) placeShared(b *Builder) {
 			t.grads[v] = q.op == ops.Parameter
 		} else {
 			t.s.Value[v], t.s.Segment[v] = reserve(t.size(v), atSlots+i), isa.SegAct
+			if l.joins && c.early>>min(i, 63)&1 == 0 {
+				t.spots[v] = spot{0, t.newCluster(0), -1}
+			}
 			t.grads[v] = c.slots>>min(i, 63)&1 != 0
 		}
 		t.wants[v] = t.grads[v] && l.r.Backward
@@ -367,6 +423,14 @@ func (l *cellLowering) lowerForward() error {
 // lowerBackward lowers the nodes' gradients.
 func (l *cellLowering) lowerBackward() {
 	t := l.b
+	t.exitsIn = t.exitsIn[:0]
+	for e := range l.c.derivatives {
+		if l.c.derivatives[e].fn == isa.Copy {
+			t.exitsIn = append(t.exitsIn, elsewhere)
+		} else { // the instance forms it, in its first level
+			t.exitsIn = append(t.exitsIn, t.newCluster(t.maxLevel))
+		}
+	}
 	for v := t.end; int(v) < l.g.Len(); v++ {
 		if a := l.g.ArgsOf(v)[0]; t.owns(a) {
 			t.wants[a] = true

@@ -23,7 +23,7 @@ func (l *cellLowering) gradientsOfShared() {
 			}
 			t.linear = t.linear[:0]
 			from := t.formedIn(u.node)
-			ready := t.blevel[from] + 1
+			ready, in := t.blevel[from]+1, int32(-1)
 			switch u.kind {
 			case useTransposed:
 				left, _ := t.isRight(u)
@@ -31,11 +31,14 @@ func (l *cellLowering) gradientsOfShared() {
 				ready = t.blevel[from] + t.levelsOf(u.node)
 			case useSame:
 				t.linear = append(t.linear, one(t.s.Grad[u.node]+u.at))
+				if from != elsewhere {
+					in = t.home(u.node)
+				}
 			default:
-				ready = l.contributes(v, u)
+				ready, in = l.contributes(v, u)
 			}
 			for _, s := range t.linear {
-				x := cellSource{l.entryOf(s.at), s.count, s.apart, ready - t.ends[isa.InForward] - 1}
+				x := cellSource{l.entryOf(s.at), s.count, s.apart, ready - t.ends[isa.InForward] - 1, in}
 				if v < uint32(len(c.params)) {
 					c.sums = append(c.sums, paramSum{c.params[v].id, x})
 				} else {
@@ -47,10 +50,11 @@ func (l *cellLowering) gradientsOfShared() {
 	}
 }
 
-// contributes forms what a use adds to the gradient of v, in memory of its own, and returns when it is there.
-func (l *cellLowering) contributes(v uint32, u user) (ready int32) {
+// contributes forms what a use adds to the gradient of v, in memory of its own, and returns when it is there, and the
+// cluster that forms it.
+func (l *cellLowering) contributes(v uint32, u user) (ready, cluster int32) {
 	t := l.b
-	k, cluster, sub := t.formedIn(u.node), int32(0), int32(0)
+	k, sub := t.formedIn(u.node), int32(0)
 	if k == elsewhere {
 		cluster = t.newCluster(t.blevel[k] + 1)
 		ready = t.blevel[k] + 2
@@ -59,7 +63,7 @@ func (l *cellLowering) contributes(v uint32, u user) (ready int32) {
 		ready = t.blevel[k] + 1
 	}
 	t.contributeApart(v, u, cluster, sub)
-	return ready
+	return ready, cluster
 }
 
 // contributeApart appends what a use adds to v's gradient to the linear sources, in memory of its own, and returns the
@@ -91,6 +95,7 @@ func (b *Builder) addUsesUp(v uint32) {
 	}
 	b.linear = b.linear[:0]
 	b.s.Grad[v] = NoOffset
+	linear := true
 	for i := len(uses) - 1; i >= 0; i-- {
 		switch u := uses[i]; {
 		case u.kind == useOuter:
@@ -100,14 +105,22 @@ func (b *Builder) addUsesUp(v uint32) {
 		case u.kind == useSame:
 			b.linear = append(b.linear, one(b.s.Grad[u.node]+u.at))
 		case b.covers(u):
-			sub = b.contributeApart(v, u, b.home(v), sub)
+			sub, linear = b.contributeApart(v, u, b.home(v), sub), false
 		default: // of some elements, added to what later uses give
 			sub = b.addLinear(v, sub)
 			b.axes = b.axes[:0]
-			sub = b.contribute(v, u, b.gradient(v), isa.Acc, b.home(v), sub)
+			sub, linear = b.contribute(v, u, b.gradient(v), isa.Acc, b.home(v), sub), false
 		}
 	}
-	if b.linear = spelledOut(b.linear); b.s.Grad[v] == NoOffset && len(b.linear) == 1 {
+	if linear && len(b.linear) > 0 && !b.r.Plan.CPU && b.derive(v, sub) {
+		return
+	}
+	if rows := b.g.Op[v] == ops.Lookup && !b.r.Plan.CPU && b.s.Grad[v] == NoOffset; rows && len(b.linear) > 0 {
+		b.gsub[v] = sub
+		b.gradientToRows(v) // each use's by itself
+		return
+	}
+	if b.linear = b.inOrder(b.linear); b.s.Grad[v] == NoOffset && len(b.linear) == 1 && b.linear[0].count == 1 {
 		b.s.Grad[v] = b.linear[0].at
 	} else if b.s.Grad[v] == NoOffset || len(b.linear) > 0 {
 		sub = b.addLinear(v, sub)
@@ -123,7 +136,7 @@ func (b *Builder) addUsesUp(v uint32) {
 // both. It returns the next order.
 func (b *Builder) addLinear(v uint32, sub int32) int32 {
 	b.attribute(isa.InBackward, v)
-	list := spelledOut(b.linear)
+	list := b.inOrder(b.linear)
 	if at := b.s.Grad[v]; at != NoOffset {
 		if len(list) == 0 {
 			return sub
@@ -140,8 +153,12 @@ func (b *Builder) addLinear(v uint32, sub int32) int32 {
 	return b.sumItems(b.home(v), sub, 0, b.gradient(v), isa.SegAct, 1, b.size(v), list)
 }
 
-// spelledOut has an item for each vector of some sources.
-func spelledOut(list []source) []source {
+// inOrder is sources as a Sum adds them up. On a CPU each vector is one of its own: the order is theirs then, and does not
+// depend on which nodes are one template.
+func (b *Builder) inOrder(list []source) []source {
+	if !b.r.Plan.CPU {
+		return list
+	}
 	n := len(list)
 	for _, s := range list[:n] {
 		for k := range s.count {

@@ -53,11 +53,25 @@ func (l *cellLowering) operandOf(seg isa.Segment, at uint32) (word, error) {
 
 // collect makes the template's items of what the small graph's builder has.
 func (l *cellLowering) collect() error {
+	t, c := l.b, l.c
+	if err := l.joinReaders(); err != nil {
+		return err
+	}
+	if l.joins {
+		t.groupItems()
+		t.fuse()
+	}
 	if err := l.collectSigs(); err != nil {
 		return err
 	}
-	t, c := l.b, l.c
 	l.collectClusters()
+	for _, list := range c.sources {
+		for i := range list {
+			if s := &list[i]; s.in >= 0 {
+				s.in = l.where[t.find(s.in)]
+			}
+		}
+	}
 	for i := range t.items {
 		it := &t.items[i]
 		k, at := l.placeOf(it.cluster)
@@ -65,7 +79,8 @@ func (l *cellLowering) collect() error {
 		if err := l.collectWords(it); err != nil {
 			return err
 		}
-		c.clusters[k][at].items++
+		in := &c.clusters[k][at]
+		in.items, in.top = in.items+1, max(in.top, it.sub)
 		c.items[k] = append(c.items[k], cellItem{int32(at), it.sub, uint32(l.sig[it.sig]), first, uint32(len(c.words)) - first})
 	}
 	for _, m := range t.matrices {
@@ -87,7 +102,7 @@ func (l *cellLowering) collect() error {
 	for _, r := range t.rowSrc {
 		x := cellRow{param: uint32(r.key >> 32), input: uint32(r.key) - symbolicInput, shift: r.shift}
 		for _, s := range t.rowPool[r.first : r.first+r.count] {
-			x.sources = append(x.sources, cellSource{word: l.entryOf(s.at), count: s.count, apart: s.apart})
+			x.sources = append(x.sources, cellSource{word: l.entryOf(s.at), count: s.count, apart: s.apart, in: -1})
 		}
 		c.rows = append(c.rows, x)
 	}
@@ -102,6 +117,44 @@ func (l *cellLowering) collect() error {
 	l.collectLevels()
 	if c.part == forwardPart {
 		l.collectValues()
+	}
+	return nil
+}
+
+// joinReaders makes one cluster of those that read the gradient of an output first, as one of them then can add it up.
+func (l *cellLowering) joinReaders() error {
+	t, c := l.b, l.c
+	if !l.joins {
+		return nil
+	}
+	first := make([]int32, len(c.wantedAt)) // 1 added
+	for i := range t.items {
+		it := &t.items[i]
+		in := t.find(it.cluster)
+		if k, _ := l.phaseOf(t.clusters[in].level); k == 0 {
+			continue
+		}
+		from := len(c.words)
+		if err := l.collectWords(it); err != nil {
+			return err
+		}
+		for _, w := range c.words[from:] {
+			if w.entry < c.atExits() || w.entry >= c.atParams() {
+				continue
+			}
+			f := &first[w.entry-c.atExits()]
+			if *f == 0 {
+				*f = in + 1
+				continue
+			}
+			switch o := t.find(*f - 1); {
+			case t.clusters[in].level < t.clusters[o].level:
+				*f = in + 1
+			case in != o && t.clusters[in].level == t.clusters[o].level && t.costOf(in)+t.costOf(o) <= clusterCost:
+				in = t.union(in, o)
+			}
+		}
+		c.words = c.words[:from]
 	}
 	return nil
 }
@@ -136,7 +189,11 @@ func (l *cellLowering) collectClusters() {
 		}
 		k, level := l.phaseOf(x.level)
 		l.where[i] = int32(len(c.clusters[k]))
-		c.clusters[k] = append(c.clusters[k], cellCluster{level, x.cost, 0, x.kind})
+		kind := x.kind
+		if l.joins {
+			kind |= fused
+		}
+		c.clusters[k] = append(c.clusters[k], cellCluster{level: level, cost: x.cost, kind: kind})
 		c.depth[k] = max(c.depth[k], level+1)
 	}
 }
@@ -160,12 +217,8 @@ func (l *cellLowering) collectWords(it *item) error {
 		return l.collectSum(t.pool[it.words[0]:])
 	}
 	sig := t.sigs.of(it.sig)
-	n := int(t.sigs.width[it.sig])
-	words := it.words[:min(n, fewWords)]
-	if n > fewWords {
-		words = t.pool[it.words[0]:][:n]
-	}
-	op := isa.Opcode(sig[0])
+	words, op := t.addresses(it), isa.Opcode(sig[0])
+	n := len(words)
 	labelled := op == isa.Row && isa.RowTable[isa.RowFn(sig[0]>>8)].Label
 	for i, w := range words {
 		switch last := i == n-1; {
@@ -175,6 +228,10 @@ func (l *cellLowering) collectWords(it *item) error {
 			c.words = append(c.words, word{c.atInputs() + w - symbolicInput, 0})
 		case last && op == isa.Random:
 			c.words = append(c.words, word{atStart, l.templateNode(w)})
+		case op == isa.Chain:
+			if err := add(sig[4+i/4]>>(8*(i%4)), w); err != nil {
+				return err
+			}
 		default:
 			if err := add(sig[2]>>(4*i), w); err != nil {
 				return err
@@ -253,7 +310,7 @@ func (l *cellLowering) collectSigs() error {
 				return fmt.Errorf("an outer product of a template does not go to a parameter's gradient")
 			}
 		}
-		if len(w) > 4 && w[4]&^(mostParameters-1) == symbolicFactor && isa.Opcode(w[0]) != isa.Random {
+		if len(w) > 4 && isSymbolicFactor(w[4]) && isa.Opcode(w[0]) != isa.Random && isa.Opcode(w[0]) != isa.Chain {
 			if id := int(w[4] & (mostParameters - 1)); id < len(l.all) {
 				x.factor = int32(id)
 			}
@@ -268,49 +325,76 @@ func (l *cellLowering) collectSigs() error {
 func (l *cellLowering) collectLevels() {
 	t, c := l.b, l.c
 	c.need = extend(c.need, c.template.Slots+len(c.params), -1)
-	see := func(k int, level int32, w word) {
+	c.products = extend(c.products, c.template.Slots, -1)
+	c.sumIn = extend(c.sumIn, len(c.wantedAt), -1)
+	see := func(k int, level, cluster int32, w word) {
 		if i := w.entry - c.atPicks(); w.entry >= c.atPicks() {
 			w.entry = c.picks[i].entry
 		}
 		switch {
 		case w.entry >= atSlots && w.entry < c.atExits():
-			if at := &c.need[w.entry-atSlots]; k == 0 && (*at < 0 || level < *at) {
-				*at = level
+			if k == 0 {
+				c.readsSlot(int32(w.entry-atSlots), level, cluster)
 			}
 		case w.entry >= c.atParams() && w.entry < c.atConstants():
 			if at := &c.need[uint32(c.template.Slots)+w.entry-c.atParams()]; k == 0 && (*at < 0 || level < *at) {
 				*at = level
 			}
 		case w.entry >= c.atExits() && w.entry < c.atParams() && k == 1:
-			at := &c.wantedAt[w.entry-c.atExits()]
-			*at = min(*at, level)
+			at, in := &c.wantedAt[w.entry-c.atExits()], &c.sumIn[w.entry-c.atExits()]
+			if level < *at {
+				*at, *in = level, cluster
+			} else if level == *at && cluster != *in {
+				*in = -1
+			}
 		}
 	}
 	for k := range 2 {
 		for _, it := range c.items[k] {
 			for _, w := range c.words[it.first : it.first+it.count] {
-				see(k, c.clusters[k][it.cluster].level, w)
+				see(k, c.clusters[k][it.cluster].level, it.cluster, w)
 			}
 		}
 		for _, m := range c.matrices[k] {
 			for _, w := range m.words {
-				see(k, m.level, w)
+				see(k, m.level, -1, w)
 			}
 		}
 	}
 	for i := range c.matrices[0] {
 		if bias := c.sigs[c.matrices[0][i].sig].bias; bias >= 0 {
-			see(0, c.matrices[0][i].level, word{c.atParams() + uint32(bias), 0})
+			see(0, c.matrices[0][i].level, -1, word{c.atParams() + uint32(bias), 0})
 		}
 	}
 	for _, m := range c.outers { // at the end, when all is there; but who reads a value needs its producer
-		see(0, 1<<20, m.words[1])
+		see(0, 1<<20, -1, m.words[1])
 	}
-	c.ready, c.value = make([]int32, len(c.outs)), make([]uint32, len(c.outs))
+	c.ready, c.value, c.formedIn = make([]int32, len(c.outs)), make([]uint32, len(c.outs)), extend(c.formedIn, len(c.outs), -1)
 	for i, k := range c.outs {
 		v := l.node[k]
 		if c.needed>>i&1 != 0 && t.owns(v) {
 			c.ready[i], c.value[i] = t.ready(v), l.entryOf(t.s.Value[v]).add
+			if in := t.spots[v].cluster; in >= 0 {
+				c.formedIn[i] = l.where[t.find(in)]
+			}
 		}
+		if e := c.exits[i]; e >= 0 && c.derivatives[e].fn != isa.Copy {
+			c.derivatives[e].y = l.entryOf(t.s.Value[v])
+		}
+	}
+}
+
+// readsSlot notes that a cluster, or a product, -1, reads a slot in a level.
+func (c *loweredCell) readsSlot(slot, level, cluster int32) {
+	first := func(at *int32) {
+		if *at < 0 || level < *at {
+			*at = level
+		}
+	}
+	first(&c.need[slot])
+	if cluster < 0 {
+		first(&c.products[slot])
+	} else if r := (slotRead{slot, cluster}); !slices.Contains(c.reads, r) {
+		c.reads = append(c.reads, r)
 	}
 }

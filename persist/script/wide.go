@@ -39,19 +39,14 @@ type wideMemory struct {
 // findWide finds whether any node of the graph may be wide.
 func (b *Builder) findWide() {
 	x := &b.wide
-	x.Wideness = b.r.Wide
-	if x.Wideness == (Wideness{}) {
-		x.Wideness = usualWidth
-	}
-	x.on = false
+	x.Wideness, x.on = b.r.wideness(), false
 	if b.r.Plan.Processors == 1 || b.g == nil || b.symbolic {
 		return
 	}
 	any := false
 	x.large = resize(x.large, len(b.dims))
 	for i := range b.dims {
-		d := &b.dims[i]
-		x.large[i] = int(d.size) >= x.Single/4 || d.batch > 1 && int(d.size) >= x.Batched/4
+		x.large[i] = x.isLarge(int(b.dims[i].size), b.dims[i].batch)
 		any = any || x.large[i]
 	}
 	for v := uint32(0); any && v <= b.r.Node && !x.on; v++ {
@@ -64,6 +59,32 @@ func (b *Builder) findWide() {
 			x.on = false
 		}
 	}
+}
+
+// wideness is from when on a request's work is divided.
+func (r *Request) wideness() Wideness {
+	if r.Wide == (Wideness{}) {
+		return usualWidth
+	}
+	return r.Wide
+}
+
+// isLarge reports whether nodes of so many elements and batch elements may be wide.
+func (w *Wideness) isLarge(size int, batch uint32) bool {
+	return size >= w.Single/4 || batch > 1 && size >= w.Batched/4
+}
+
+// hasWide reports whether any node of a request's graph may be wide.
+func hasWide(r *Request) bool {
+	g, w := r.Graph, r.wideness()
+	for v := range r.Node + 1 {
+		switch d := g.DimOf(v); {
+		case g.Op[v] == ops.Parameter, g.Op[v] == ops.ConstParameter:
+		case w.isLarge(d.Size(), d.Bd):
+			return true
+		}
+	}
+	return false
 }
 
 // isBatched reports whether c is a batched cluster, isPrivate whether it is a private one.

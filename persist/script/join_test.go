@@ -1,0 +1,84 @@
+package script_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"libvpps/bridge"
+	"libvpps/bridge/cells"
+	"libvpps/persist/isa"
+	"libvpps/persist/plan"
+	"libvpps/persist/script"
+)
+
+// onProcessors counts barriers and instructions of a graph's script under a plan for 132 processors.
+func onProcessors(t *testing.T, g *bridge.Graph, params []script.Param, matrices []plan.Matrix, instances bool) (barriers int, count map[isa.Opcode]int) {
+	p, err := plan.RoundRobin(matrices, plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}, 1)
+	require.NoError(t, err)
+	for i := range params {
+		params[i].Matrix = -1
+	}
+	for i, m := range p.Matrices {
+		params[m.Param].Matrix = int32(i)
+	}
+	ids := make([]uint32, len(params))
+	for i := range ids {
+		ids[i] = uint32(i)
+	}
+	r := script.Request{Apart: true, Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true,
+		Backward: true, Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
+	if instances {
+		var dictionary cells.Dictionary
+		r.Cells = &cells.Program{}
+		for range 5 { // until it knows the patterns
+			dictionary.Find(g, 0, uint32(g.Len()), r.Cells)
+		}
+	}
+	var b script.Builder
+	built, err := b.Build(&r)
+	require.NoError(t, err)
+	require.Equal(t, instances, built.ByInstances)
+	count = map[isa.Opcode]int{}
+	for q := range 132 {
+		for in, err := range built.Script.Instructions(q) {
+			require.NoError(t, err)
+			count[in.Op]++
+		}
+	}
+	return int(built.Script.Words[isa.HeadBarriers]), count
+}
+
+func TestInstancesAreAsDeepAsNodes(t *testing.T) {
+	for name, x := range map[string]struct {
+		graph func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix)
+		batch int
+	}{"trees": {newForest, 1}, "two trees": {newForest, 2}, "phrases": {newPhrases, 1}, "four phrases": {newPhrases, 4}, "triangles": {newTriangles, 1}} {
+		t.Run(name, func(t *testing.T) {
+			g, params, matrices := x.graph(t, x.batch, 256)
+			deep, nodes := onProcessors(t, g, params, matrices, false)
+			got, count := onProcessors(t, g, params, matrices, true)
+			require.LessOrEqual(t, got, deep+1, "barriers")
+			elementwise := func(c map[isa.Opcode]int) int { return c[isa.Map] + c[isa.Chain] }
+			require.LessOrEqual(t, elementwise(count), elementwise(nodes)+x.batch*20, "element-wise instructions")
+			require.LessOrEqual(t, count[isa.Sum], nodes[isa.Sum], "sums")
+		})
+	}
+}
+
+func TestLargeAndWideGraphsAreLoweredByNodes(t *testing.T) {
+	request := func(batch int) *script.Request {
+		g, _, _ := newForest(t, batch, 256)
+		return &script.Request{Graph: g, State: &script.State{}, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true}
+	}
+	small, large := request(1), request(16)
+	p := &plan.Plan{}
+	require.True(t, script.SmallAndNarrow(small, p))
+	require.False(t, script.SmallAndNarrow(large, p), "it is lowered by parts")
+	large.Copy = true
+	require.True(t, script.SmallAndNarrow(large, p), "its values stay: it is not")
+	small.Wide = script.Wideness{Batched: 4, Single: 4, Piece: 1}
+	require.False(t, script.SmallAndNarrow(small, p), "its nodes are wide")
+	small.Wide = script.Wideness{}
+	require.False(t, script.SmallAndNarrow(small, &plan.Plan{Matrices: []plan.Matrix{{Across: 2}}}), "processors share rows")
+}
