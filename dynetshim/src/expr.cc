@@ -112,33 +112,36 @@ template <class P> P &existing(const std::shared_ptr<P> &p, const char *what) {
   return *p;
 }
 
-Expression constant_leaf(ComputationGraph &g, uint32_t op, const Dim &d, float a, float b = 0,
-                         uint32_t n = 1) {
+Expression constant_leaf(ComputationGraph &g, Device *device, uint32_t op, const Dim &d, float a,
+                         float b = 0, uint32_t n = 1) {
   recorder.own(g);
   uint32_t attrs[2] = {float_bits(a), float_bits(b)};
-  return recorder.leaf(op, recorder.intern(d), attrs, n);
+  return recorder.on(device, recorder.leaf(op, recorder.intern(d), attrs, n));
 }
 
 } // namespace
 
 // ---- leaves --------------------------------------------------------------------
 
-Expression input(ComputationGraph &g, real s, Device *) {
+Expression input(ComputationGraph &g, real s, Device *device) {
   recorder.own(g);
   uint32_t at = inputs_at(1);
-  Expression e = recorder.leaf(VPPS_OP_SCALAR_INPUT_NODE, recorder.intern(Dim({1})), &at, 1);
+  Expression e = recorder.on(
+      device, recorder.leaf(VPPS_OP_SCALAR_INPUT_NODE, recorder.intern(Dim({1})), &at, 1));
   return append(e, &s, 1);
 }
 
-Expression input(ComputationGraph &g, const real *ps, Device *) {
+Expression input(ComputationGraph &g, const real *ps, Device *device) {
   recorder.own(g);
   given(ps, "input");
   uint32_t at = inputs_at(1);
-  Expression e = recorder.leaf(VPPS_OP_SCALAR_INPUT_NODE, recorder.intern(Dim({1})), &at, 1);
+  Expression e = recorder.on(
+      device, recorder.leaf(VPPS_OP_SCALAR_INPUT_NODE, recorder.intern(Dim({1})), &at, 1));
   return append_later(e, Patch::Float, ps, 1);
 }
 
-Expression input(ComputationGraph &g, const Dim &d, const std::vector<float> &data, Device *) {
+Expression input(ComputationGraph &g, const Dim &d, const std::vector<float> &data,
+                 Device *device) {
   recorder.own(g);
   uint32_t dim_id = recorder.intern(d);
   size_t n = d.size();
@@ -146,21 +149,22 @@ Expression input(ComputationGraph &g, const Dim &d, const std::vector<float> &da
     throw std::invalid_argument("input: the dim has " + std::to_string(n) + " elements, the data " +
                                 std::to_string(data.size()));
   uint32_t at = inputs_at(n);
-  Expression e = recorder.leaf(VPPS_OP_INPUT_NODE, dim_id, &at, 1);
+  Expression e = recorder.on(device, recorder.leaf(VPPS_OP_INPUT_NODE, dim_id, &at, 1));
   return append(e, data.data(), n);
 }
 
-Expression input(ComputationGraph &g, const Dim &d, const std::vector<float> *pdata, Device *) {
+Expression input(ComputationGraph &g, const Dim &d, const std::vector<float> *pdata,
+                 Device *device) {
   recorder.own(g);
   given(pdata, "input");
   uint32_t dim_id = recorder.intern(d);
   uint32_t at = inputs_at(d.size());
-  Expression e = recorder.leaf(VPPS_OP_INPUT_NODE, dim_id, &at, 1);
+  Expression e = recorder.on(device, recorder.leaf(VPPS_OP_INPUT_NODE, dim_id, &at, 1));
   return append_later(e, Patch::Floats, pdata, d.size());
 }
 
 Expression input(ComputationGraph &g, const Dim &d, const std::vector<unsigned int> &ids,
-                 const std::vector<float> &data, float defdata, Device *) {
+                 const std::vector<float> &data, float defdata, Device *device) {
   recorder.own(g);
   if (ids.size() != data.size())
     throw std::invalid_argument("input: " + std::to_string(ids.size()) + " ids but " +
@@ -168,23 +172,24 @@ Expression input(ComputationGraph &g, const Dim &d, const std::vector<unsigned i
   uint32_t dim_id = recorder.intern(d);
   uint32_t n = static_cast<uint32_t>(ids.size());
   uint32_t attrs[3] = {float_bits(defdata), inputs_at(2 * ids.size()), n};
-  Expression e = recorder.leaf(VPPS_OP_SPARSE_INPUT_NODE, dim_id, attrs, 3);
+  Expression e = recorder.on(device, recorder.leaf(VPPS_OP_SPARSE_INPUT_NODE, dim_id, attrs, 3));
   copy_inputs(ids.data(), n);
   return append(e, data.data(), n);
 }
 
-template <int> Expression one_hot(ComputationGraph &g, unsigned int d, unsigned int idx, Device *) {
-  return input(g, Dim({d}), std::vector<unsigned>(1, idx), std::vector<float>(1, 1.f));
+template <int>
+Expression one_hot(ComputationGraph &g, unsigned int d, unsigned int idx, Device *device) {
+  return input(g, Dim({d}), std::vector<unsigned>(1, idx), std::vector<float>(1, 1.f), 0.f, device);
 }
 
 template <int>
 Expression one_hot(ComputationGraph &g, unsigned int d, const std::vector<unsigned int> &ids,
-                   Device *) {
+                   Device *device) {
   std::vector<unsigned> flat(ids);
   for (size_t b = 0; b < flat.size(); ++b)
     flat[b] += static_cast<unsigned>(b) * d;
   return input(g, Dim({d}, static_cast<unsigned>(ids.size())), flat,
-               std::vector<float>(ids.size(), 1.f));
+               std::vector<float>(ids.size(), 1.f), 0.f, device);
 }
 
 template Expression one_hot<0>(ComputationGraph &, unsigned, unsigned, Device *);
@@ -194,7 +199,8 @@ template Expression one_hot<0>(ComputationGraph &, unsigned, const std::vector<u
 Expression parameter(ComputationGraph &g, const Parameter &p) {
   ParameterStorage &s = existing(p.p.unexposed(), "parameter");
   recorder.own(g);
-  Expression e = recorder.leaf(VPPS_OP_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1);
+  Expression e = recorder.on(
+      s.device, recorder.leaf(VPPS_OP_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1));
   use(g, &s, e, Use::Dense);
   return e;
 }
@@ -202,7 +208,8 @@ Expression parameter(ComputationGraph &g, const Parameter &p) {
 Expression parameter(ComputationGraph &g, const LookupParameter &p) {
   LookupParameterStorage &s = existing(p.p.unexposed(), "parameter");
   recorder.own(g);
-  Expression e = recorder.leaf(VPPS_OP_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1);
+  Expression e = recorder.on(
+      s.device, recorder.leaf(VPPS_OP_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1));
   use(g, &s, e, Use::Dense);
   return e;
 }
@@ -210,13 +217,15 @@ Expression parameter(ComputationGraph &g, const LookupParameter &p) {
 Expression const_parameter(ComputationGraph &g, const Parameter &p) {
   ParameterStorage &s = existing(p.p.unexposed(), "const_parameter");
   recorder.own(g);
-  return recorder.leaf(VPPS_OP_CONST_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1);
+  return recorder.on(s.device,
+                     recorder.leaf(VPPS_OP_CONST_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1));
 }
 
 Expression const_parameter(ComputationGraph &g, const LookupParameter &p) {
   LookupParameterStorage &s = existing(p.p.unexposed(), "const_parameter");
   recorder.own(g);
-  return recorder.leaf(VPPS_OP_CONST_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1);
+  return recorder.on(s.device,
+                     recorder.leaf(VPPS_OP_CONST_PARAMETER_NODE, recorder.intern_all(s), &s.id, 1));
 }
 
 namespace {
@@ -231,8 +240,9 @@ Expression rows(ComputationGraph &g, const LookupParameter &p, const Indices &in
     dim_id = recorder.intern(d);
   }
   uint32_t attrs[2] = {s.id, index.at()};
-  Expression e = index.add(
-      recorder.leaf(trainable ? VPPS_OP_LOOKUP_NODE : VPPS_OP_CONST_LOOKUP_NODE, dim_id, attrs, 2));
+  Expression e = index.add(recorder.on(
+      s.device, recorder.leaf(trainable ? VPPS_OP_LOOKUP_NODE : VPPS_OP_CONST_LOOKUP_NODE, dim_id,
+                              attrs, 2)));
   if (trainable)
     use(g, &s, e, index.several ? Use::Rows : Use::Row);
   return e;
@@ -268,26 +278,28 @@ Expression const_lookup(ComputationGraph &g, const LookupParameter &p,
   return rows(g, p, pindices, false);
 }
 
-Expression zeros(ComputationGraph &g, const Dim &d, Device *) {
-  return constant_leaf(g, VPPS_OP_CONSTANT, d, 0);
+Expression zeros(ComputationGraph &g, const Dim &d, Device *device) {
+  return constant_leaf(g, device, VPPS_OP_CONSTANT, d, 0);
 }
-Expression ones(ComputationGraph &g, const Dim &d, Device *) {
-  return constant_leaf(g, VPPS_OP_CONSTANT, d, 1);
+Expression ones(ComputationGraph &g, const Dim &d, Device *device) {
+  return constant_leaf(g, device, VPPS_OP_CONSTANT, d, 1);
 }
-Expression constant(ComputationGraph &g, const Dim &d, float val, Device *) {
-  return constant_leaf(g, VPPS_OP_CONSTANT, d, val);
+Expression constant(ComputationGraph &g, const Dim &d, float val, Device *device) {
+  return constant_leaf(g, device, VPPS_OP_CONSTANT, d, val);
 }
-Expression random_normal(ComputationGraph &g, const Dim &d, float mean, float stddev, Device *) {
-  return constant_leaf(g, VPPS_OP_RANDOM_NORMAL, d, mean, stddev, 2);
+Expression random_normal(ComputationGraph &g, const Dim &d, float mean, float stddev,
+                         Device *device) {
+  return constant_leaf(g, device, VPPS_OP_RANDOM_NORMAL, d, mean, stddev, 2);
 }
-Expression random_bernoulli(ComputationGraph &g, const Dim &d, real p, real scale, Device *) {
-  return constant_leaf(g, VPPS_OP_RANDOM_BERNOULLI, d, p, scale, 2);
+Expression random_bernoulli(ComputationGraph &g, const Dim &d, real p, real scale, Device *device) {
+  return constant_leaf(g, device, VPPS_OP_RANDOM_BERNOULLI, d, p, scale, 2);
 }
-Expression random_uniform(ComputationGraph &g, const Dim &d, real left, real right, Device *) {
-  return constant_leaf(g, VPPS_OP_RANDOM_UNIFORM, d, left, right, 2);
+Expression random_uniform(ComputationGraph &g, const Dim &d, real left, real right,
+                          Device *device) {
+  return constant_leaf(g, device, VPPS_OP_RANDOM_UNIFORM, d, left, right, 2);
 }
-Expression random_gumbel(ComputationGraph &g, const Dim &d, real mu, real beta, Device *) {
-  return constant_leaf(g, VPPS_OP_RANDOM_GUMBEL, d, mu, beta, 2);
+Expression random_gumbel(ComputationGraph &g, const Dim &d, real mu, real beta, Device *device) {
+  return constant_leaf(g, device, VPPS_OP_RANDOM_GUMBEL, d, mu, beta, 2);
 }
 
 // ---- arithmetic ----------------------------------------------------------------
@@ -649,7 +661,11 @@ Expression scale_gradient(const Expression &x, float lambd) {
   return recorder.unary(VPPS_OP_SCALE_GRADIENT, x, lambd);
 }
 Expression flip_gradient(const Expression &x) { return scale_gradient(x, -1.f); }
-Expression to_device(const Expression &x, Device *) { return reshape(x, x.dim()); }
+Expression to_device(const Expression &x, Device *device) {
+  const Expression copy = reshape(x, x.dim());
+  recorder.put(copy.i, device, true);
+  return copy;
+}
 
 Expression reshape(const Expression &x, const Dim &d) {
   recorder.own(x);

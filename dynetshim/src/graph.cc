@@ -43,7 +43,7 @@ ComputationGraph::~ComputationGraph() {
 
 void ComputationGraph::clear() {
   check(vpps_graph_truncate(state_->raw, 0));
-  Mark nothing = {0, 0, 0, 0, 0, 0, 0};
+  Mark nothing = {0, 0, 0, 0, 0, 0, 0, 0};
   recorder.rewind(nothing);
   state_->sent_words = state_->sent_nodes = 0;
   state_->forget_from(0);
@@ -90,6 +90,7 @@ const Dim &ComputationGraph::get_dimension(VariableIndex i) const {
 // The value of a node, evaluating what is missing.
 const Tensor &ComputationGraph::fetch(VariableIndex i) {
   get_dimension(i);
+  recorder.check_devices(i);
   if (!state_->spent)
     evaluate_own_nodes(*state_, i);
   return state_->value(i);
@@ -98,6 +99,7 @@ const Tensor &ComputationGraph::fetch(VariableIndex i) {
 const Tensor &ComputationGraph::forward(VariableIndex i) {
   GraphState &s = *state_;
   get_dimension(i);
+  recorder.check_devices(i);
   if (own_nodes_up_to(i)) {
     s.invalidate();
     return fetch(i);
@@ -171,6 +173,7 @@ void mark_gradients(VariableIndex i) {
 void ComputationGraph::backward(VariableIndex i, bool full) {
   GraphState &s = *state_;
   check_scalar("backward", i, get_dimension(i));
+  recorder.check_devices(i);
   s.wanted.clear();
   if (own_nodes_up_to(i) && s.spent)
     s.invalidate();
@@ -208,6 +211,7 @@ const Tensor &ComputationGraph::get_gradient(VariableIndex i) {
 float ComputationGraph::train(vpps_handle *handle, VariableIndex loss) {
   GraphState &s = *state_;
   check_scalar("fb", loss, get_dimension(loss));
+  recorder.check_devices(loss);
   // Values from before an update are not used again, so their pointers are read anew.
   if (s.updates != s.engine->updates)
     s.forget_from(0);
@@ -245,17 +249,24 @@ void ComputationGraph::node_added(VariableIndex i) {
 
 // ---- add_... -------------------------------------------------------------------
 
-VariableIndex ComputationGraph::add_input(real s, Device *) { return input(*this, s).i; }
-VariableIndex ComputationGraph::add_input(const real *ps, Device *) { return input(*this, ps).i; }
-VariableIndex ComputationGraph::add_input(const Dim &d, const std::vector<float> &data, Device *) {
-  return input(*this, d, data).i;
+VariableIndex ComputationGraph::add_input(real s, Device *device) {
+  return input(*this, s, device).i;
 }
-VariableIndex ComputationGraph::add_input(const Dim &d, const std::vector<float> *pdata, Device *) {
-  return input(*this, d, pdata).i;
+VariableIndex ComputationGraph::add_input(const real *ps, Device *device) {
+  return input(*this, ps, device).i;
+}
+VariableIndex ComputationGraph::add_input(const Dim &d, const std::vector<float> &data,
+                                          Device *device) {
+  return input(*this, d, data, device).i;
+}
+VariableIndex ComputationGraph::add_input(const Dim &d, const std::vector<float> *pdata,
+                                          Device *device) {
+  return input(*this, d, pdata, device).i;
 }
 VariableIndex ComputationGraph::add_input(const Dim &d, const std::vector<unsigned> &ids,
-                                          const std::vector<float> &data, Device *, float defdata) {
-  return input(*this, d, ids, data, defdata).i;
+                                          const std::vector<float> &data, Device *device,
+                                          float defdata) {
+  return input(*this, d, ids, data, defdata, device).i;
 }
 VariableIndex ComputationGraph::add_parameters(Parameter p) { return parameter(*this, p).i; }
 VariableIndex ComputationGraph::add_parameters(LookupParameter p) { return parameter(*this, p).i; }
@@ -318,7 +329,7 @@ const Dim &Expression::dim() const {
 }
 std::string Expression::get_device_name() const {
   fresh(*this);
-  return default_device ? default_device->name : "";
+  return recorder.device(i)->name;
 }
 
 } // namespace dynet

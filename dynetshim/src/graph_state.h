@@ -22,7 +22,7 @@ inline Held &hold(HeldTensors &tensors, VariableIndex i, const Dim &d) {
   if (!held)
     held.reset(new Held);
   held->values.resize(d.size());
-  held->tensor = Tensor(d, held->values.data(), default_device, DeviceMempool::FXS);
+  held->tensor = Tensor(d, held->values.data(), recorder.device(i), DeviceMempool::FXS);
   return *held;
 }
 

@@ -5,11 +5,13 @@
 #include <climits>
 #include <cstdlib>
 #include <iostream>
+#include <set>
 #include <stdexcept>
 
-#include "dynet/devices.h"
+#include "devices_of_engine.h"
 #include "dynet/engine.h"
 #include "dynet/except.h"
+#include "dynet/str-util.h"
 #include "dynet/timing.h"
 #include "vpps/c_numbers.hpp"
 #include "vpps/options.hpp"
@@ -60,16 +62,25 @@ float decay(const std::string &flag, const std::string &value) {
   return x;
 }
 
-// "CPU" or "GPU:k" of DyNet's list of devices; the first counts.
+// The engine's device for a list of DyNet's names: the first GPU, else the CPU.
 std::string device_of_list(const std::string &list) {
-  std::string first = list.substr(0, list.find(','));
-  if (first == "CPU")
-    return "cpu";
-  if (first.compare(0, 4, "GPU:") == 0)
-    return "cuda:" + first.substr(4);
-  if (first == "GPU")
-    return "cuda";
-  throw std::invalid_argument("--dynet-devices=" + list + ": needs CPU or GPU:k");
+  std::set<std::string> seen;
+  std::string chosen = "cpu";
+  for (const std::string &name : str_split(list, ',')) {
+    const std::string gpu = name.compare(0, 4, "GPU:") == 0 ? name.substr(4) : "";
+    if (name.compare(0, 4, "CPU:") == 0)
+      throw std::invalid_argument("--dynet-devices=" + list + ": a CPU id cannot be given");
+    if (name != "CPU" && (gpu.empty() || gpu.find_first_not_of("0123456789") != std::string::npos))
+      throw std::invalid_argument("--dynet-devices=" + list + ": needs CPU or GPU:k, not '" + name +
+                                  "'");
+    if (!seen.insert(name).second)
+      throw std::invalid_argument("--dynet-devices=" + list + ": has " + name + " twice");
+    if (!gpu.empty() && chosen == "cpu")
+      chosen = "cuda:" + gpu;
+  }
+  if (seen.empty())
+    throw std::invalid_argument("--dynet-devices=: needs CPU or GPU:k");
+  return chosen;
 }
 
 // A vpps_log_level by its name.
@@ -219,10 +230,8 @@ void initialize(DynetParams &params) {
   default_weight_decay_lambda = params.weight_decay;
   autobatch_flag = params.autobatch;
   profiling_flag = params.profiling;
-  bool gpu = std::string(description).compare(0, 4, "cuda") == 0;
   the_engine = opened;
-  default_device = new Device(0, gpu ? DeviceType::GPU : DeviceType::CPU, gpu ? "GPU:0" : "CPU");
-  get_device_manager()->set(default_device);
+  list_devices(description);
   const std::string who = opened->ranks == 1 ? ""
                                              : "rank " + std::to_string(opened->rank) + " of " +
                                                    std::to_string(opened->ranks) + ": ";
@@ -237,9 +246,7 @@ void initialize(int &argc, char **&argv, bool shared_parameters) {
 void cleanup() {
   delete rndeng;
   rndeng = nullptr;
-  get_device_manager()->set(nullptr);
-  delete default_device;
-  default_device = nullptr;
+  drop_devices();
   the_engine.reset();
 }
 
@@ -282,20 +289,6 @@ void show_pool_mem_info() {
   std::string text(needed + 64, 0); // it may grow meanwhile
   check(vpps_memory_report(the_engine->raw, &text[0], text.size(), &needed));
   std::cerr << text.c_str();
-}
-
-DeviceManager *get_device_manager() {
-  static DeviceManager *manager = new DeviceManager;
-  return manager;
-}
-
-Device *DeviceManager::get_global_device(const std::string &name) {
-  for (Device *d : devices_)
-    if (name.empty() || name == d->name)
-      return d;
-  throw std::runtime_error(
-      "no device called '" + name + "'; there is " +
-      (devices_.empty() ? "none before dynet::initialize" : "only '" + devices_[0]->name + "'"));
 }
 
 } // namespace dynet

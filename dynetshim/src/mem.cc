@@ -9,7 +9,6 @@
 #include <sys/mman.h>
 
 #include "dynet/aligned-mem-pool.h"
-#include "dynet/devices.h"
 #include "dynet/except.h"
 
 namespace dynet {
@@ -97,19 +96,5 @@ std::size_t AlignedMemoryPool::get_cap() const {
     sum += b.size;
   return sum;
 }
-
-namespace {
-CPUAllocator host_memory;
-}
-
-Device::Device(int id, DeviceType kind, const std::string &its_name)
-    : device_id(id), type(kind), name(its_name) {
-  for (int k = 0; k < 4; ++k) {
-    owned_.emplace_back(new AlignedMemoryPool(its_name, 1 << 16, &host_memory));
-    pools.push_back(owned_.back().get());
-  }
-}
-
-Device::~Device() {}
 
 } // namespace dynet

@@ -29,7 +29,7 @@ void RecordedNode::backward_impl(const std::vector<const Tensor *> &, const Tens
 
 VariableIndex Identity::add(const std::vector<Expression> &x) {
   expect("Identity", x, 1, 1);
-  return to_device(x[0], nullptr).i;
+  return reshape(x[0], x[0].dim()).i;
 }
 
 VariableIndex ConstantMinusX::add(const std::vector<Expression> &x, real c) {

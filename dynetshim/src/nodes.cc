@@ -78,6 +78,7 @@ const Form forms[] = {
     {"DropoutBatch", "dropout_batch($0,p=#0)"},
     {"BlockDropout", "block_dropout($0,dropout_probability=#0)"},
     {"Reshape", "reshape($0 --> $D)"},
+    {"ToDevice", "copy $0 between devices"},
     {"CwiseSum", "$+"},
     {"CwiseMultiply", "$0 \\cdot $1"},
     {"CwiseQuotient", "$0 / $1"},
@@ -352,12 +353,14 @@ const std::vector<Node *> &NodeList::all() const {
       read.pointers.push_back(own->node.get());
       continue;
     }
-    read.nodes.push_back(make_node(r.op));
+    const Place *place = recorder.place(i);
+    const bool copy = place && place->copy;
+    read.nodes.push_back(copy ? std::unique_ptr<RecordedNode>(new ToDevice) : make_node(r.op));
     RecordedNode &node = *read.nodes.back();
     node.dim = recorder.dim(i);
     node.args.assign(r.args, r.args + r.nargs);
-    node.name = vpps_op_name(r.op);
-    node.device = default_device;
+    node.name = copy ? "ToDevice" : vpps_op_name(r.op);
+    node.device = recorder.device(i);
     node.text = Writer(r, node.dim).write(node.name);
     node.set_cg(recorder.graph);
     read.pointers.push_back(&node);

@@ -9,15 +9,11 @@
 #include <string>
 #include <typeinfo>
 
+#include "devices_of_engine.h"
+
 namespace dynet {
 
 namespace {
-
-// Where tensors of own nodes are: on a GPU, too, it is host memory.
-Device *host() {
-  static Device cpu(0, DeviceType::CPU, "CPU");
-  return default_device->type == DeviceType::CPU ? default_device : &cpu;
-}
 
 // The class's name, without namespaces.
 std::string class_of(const Node &node) {
@@ -250,11 +246,10 @@ std::vector<Expression> ComputationGraph::expressions(const std::vector<Variable
   return xs;
 }
 
-VariableIndex ComputationGraph::add_function_node(Node *made) {
+VariableIndex ComputationGraph::add_function_node(Node *made, Device *device) {
   std::unique_ptr<Node> node(made);
   recorder.own(*this);
   node->name = class_of(*node);
-  node->device = default_device;
   node->set_cg(this);
   std::vector<Dim> xs;
   for (VariableIndex a : node->args) {
@@ -264,6 +259,11 @@ VariableIndex ComputationGraph::add_function_node(Node *made) {
   }
   node->dim = node->dim_forward(xs);
   recorder.intern(node->dim); // an impossible one is refused here
+  if (node->device)
+    device = node->device; // the class has chosen
+  else if (!xs.empty())
+    device = recorder.device(node->args[0]);
+  node->device = device ? device : default_device;
 
   const VariableIndex i = recorder.count();
   const Dim d = node->dim;
@@ -274,7 +274,7 @@ VariableIndex ComputationGraph::add_function_node(Node *made) {
   try {
     own.value.resize(d.size());
     tell_once(own);
-    input(*this, d, &own.value);
+    input(*this, d, &own.value, own.node->device);
   } catch (...) {
     if (recorder.count() == i) // else it is there, but was evaluated at once and failed
       recorder.own_nodes.pop_back();

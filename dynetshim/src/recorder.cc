@@ -72,14 +72,16 @@ void Recorder::open(ComputationGraph *g, unsigned graph_id) {
   patches.resize(0);
   uses.resize(0);
   own_nodes.clear();
+  places.resize(0);
+  unlocate(0);
 }
 
 void Recorder::close() { open(nullptr, 0); }
 
 Mark Recorder::mark() const {
-  Mark m = {words.size(),    node_dims.size(), inputs.size(),
-            patches.size(),  uses.size(),      graph->parameter_nodes.size(),
-            own_nodes.size()};
+  Mark m = {words.size(),     node_dims.size(), inputs.size(),
+            patches.size(),   uses.size(),      graph->parameter_nodes.size(),
+            own_nodes.size(), places.size()};
   return m;
 }
 
@@ -93,6 +95,8 @@ void Recorder::rewind(const Mark &m) {
   graph->parameter_nodes.resize(m.trainable);
   while (own_nodes.size() > m.own)
     own_nodes.pop_back();
+  places.resize(m.places);
+  unlocate(static_cast<uint32_t>(m.nodes));
 }
 
 void Recorder::evaluate(VariableIndex i) { graph->node_added(i); }

@@ -41,10 +41,18 @@ struct OwnNode {
   std::vector<char> aux;    // what node->aux_mem points to
 };
 
+// Where the program has put a node that would be elsewhere: a leaf by its device argument or its
+// parameter's device, a copy between devices.
+struct Place {
+  uint32_t node;
+  Device *device; // null: where its first argument is
+  bool copy;
+};
+
 // How much of a graph there is; a graph goes back to one at revert() and when a
 // function that adds two nodes fails at the second.
 struct Mark {
-  size_t words, nodes, inputs, patches, uses, trainable, own;
+  size_t words, nodes, inputs, patches, uses, trainable, own, places;
 };
 
 class Recorder {
@@ -150,6 +158,21 @@ public:
   OwnNode *own_node(VariableIndex i);
   uint64_t rewinds; // how often nodes were taken back
 
+  // Notes the device of a leaf that was just recorded; null: the default.
+  const Expression &on(Device *device, const Expression &leaf) {
+    if (device != default_device && device != nullptr)
+      put(leaf.i, device, false);
+    return leaf;
+  }
+  void put(VariableIndex i, Device *device, bool copy);
+  Device *device(VariableIndex i);
+  const Place *place(VariableIndex i) const; // null: none was noted
+  // Throws if one of the nodes up to last has arguments of another device.
+  void check_devices(VariableIndex last) {
+    if (places.size() > 0)
+      refuse_mixed_devices(last);
+  }
+
   ComputationGraph *graph;
   unsigned id;        // of the graph, 0: none
   uint32_t epoch;     // changes with every graph: dates what was remembered of the last
@@ -167,6 +190,7 @@ public:
   Buffer<Patch> patches;
   Buffer<Use> uses;
   std::deque<OwnNode> own_nodes; // ascending; at addresses that stay
+  Buffer<Place> places;          // ascending
 
 private:
   struct Known { // an answer of the shape rules
@@ -184,6 +208,9 @@ private:
     return Expression(graph, i, id);
   }
   void evaluate(VariableIndex i);
+  void locate(VariableIndex last);
+  void unlocate(uint32_t nodes); // but the first
+  void refuse_mixed_devices(VariableIndex last);
   uint32_t infer(uint32_t op, const uint32_t *args, uint32_t nargs, const uint32_t *attrs,
                  uint32_t nattrs, const Dim *wanted);
   uint32_t intern(const vpps_dim &d);
@@ -196,6 +223,11 @@ private:
   std::vector<Slot> slots_;
   std::vector<const vpps_dim *> dims_of_args_;
   std::vector<uint32_t> args_;
+  // The devices of the first nodes, if there are places, and how many words these nodes have.
+  std::vector<Device *> located_;
+  size_t located_words_ = 0;
+  static const uint32_t none = ~0u;
+  uint32_t mixed_ = none, mixed_argument_ = none; // the first node with arguments of another device
 };
 
 extern Recorder recorder;

@@ -24,6 +24,7 @@ struct State {
   size_t new_dims = 0;
   std::vector<std::string> calls;
   std::string device;
+  std::string description = "cpu: fake"; // of the engine that is opened next
   uint32_t seed = 0;
   std::vector<uint32_t> trained;
   vpps_trainer_options options;
@@ -120,7 +121,7 @@ vpps_status vpps_engine_open(const vpps_engine_options *options, vpps_engine **e
 void vpps_engine_close(vpps_engine *) {}
 vpps_status vpps_engine_describe(vpps_engine *, char *text, size_t size) {
   if (size > 0)
-    std::strncpy(text, "cpu: fake", size - 1)[size - 1] = 0;
+    std::strncpy(text, state.description.c_str(), size - 1)[size - 1] = 0;
   return VPPS_OK;
 }
 vpps_status vpps_engine_seed(vpps_engine *, uint32_t seed) {

@@ -1,12 +1,20 @@
 /// \file
-/// Device: here one engine of libvpps. Programs pass devices around; every tensor lives on the only
-/// one.
+/// Devices: the names that DyNet gives to the places where nodes and parameters are. The engine has
+/// one device, on which all of them are executed.
 #ifndef DYNET_DEVICES_H
 #define DYNET_DEVICES_H
 
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "dynet/mem.h"
+
+/// \cond
+namespace Eigen {
+struct DefaultDevice;
+}
+/// \endcond
 
 namespace dynet {
 
@@ -31,10 +39,10 @@ class Device {
 public:
   /// Describes a device; opens nothing.
   Device(int id, DeviceType kind, const std::string &its_name);
-  ~Device();
+  virtual ~Device();
   /// Does nothing, as in DyNet on a CPU: dynet::reset_rng() seeds.
   void reset_rng(unsigned) {}
-  int device_id;    ///< 0: there is one device
+  int device_id;    ///< the number in the list of devices
   DeviceType type;  ///< CPU or GPU
   std::string name; ///< "CPU" or "GPU:0"
   /// Host memory for the program's own nodes, by DeviceMempool but NONE, owned by the device. The
@@ -47,19 +55,34 @@ private:
   std::vector<std::unique_ptr<AlignedMemoryPool>> owned_;
 };
 
-/// The list of devices: one from initialize() to cleanup(), else none.
+/// The host. Tensors that a program's own node gets are there, so that it may take their device for
+/// one of this class.
+class Device_CPU : public Device {
+public:
+  typedef Eigen::DefaultDevice EigenDevice; ///< what edevice points to
+  /// The host as number id in the list of devices.
+  explicit Device_CPU(int id);
+  CPUAllocator cpu_mem;          ///< the host's memory
+  Eigen::DefaultDevice *edevice; ///< for tvec(fx).device(*dev.edevice) = ...
+  MemAllocator *shmem;           ///< &cpu_mem
+};
+
+/// The list of devices, as DyNet has it: from initialize() to cleanup() the GPU, if the engine is
+/// on one, and the CPU behind it. The first is the default device.
 class DeviceManager {
 public:
   /// Device number i, owned by the front-end. Out of range: std::out_of_range.
   Device *get(size_t i) { return devices_.at(i); }
-  /// 1 after initialize(), else 0.
+  /// How many there are.
   size_t num_devices() const { return devices_.size(); }
   /// All devices.
   const std::vector<Device *> &get_devices() const { return devices_; }
   /// The device of a name; "" is the default device. An unknown name: std::runtime_error.
   Device *get_global_device(const std::string &name);
-  /// Makes device the only one; null: none. The caller keeps it alive. initialize() calls this.
-  void set(Device *device) { devices_.assign(device ? 1 : 0, device); }
+  /// Adds a device to the list. The caller keeps it alive. initialize() calls this.
+  void add(Device *device) { devices_.push_back(device); }
+  /// Empties the list. cleanup() calls this.
+  void clear() { devices_.clear(); }
 
 private:
   std::vector<Device *> devices_;

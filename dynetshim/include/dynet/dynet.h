@@ -32,6 +32,9 @@ namespace dynet {
 /// The number of a node in its graph, from 0 on.
 typedef unsigned VariableIndex;
 
+/// Exchanges two numbers.
+inline void swap(VariableIndex &a, VariableIndex &b) { std::swap(a, b); }
+
 class ComputationGraph;
 struct Expression;
 struct GraphState;
@@ -75,7 +78,7 @@ struct Node {
   /// Whether forward_impl and backward_impl take a value with a batch. If not, such a value is
   /// std::runtime_error from the call that evaluates it.
   virtual bool supports_multibatch() const { return false; }
-  /// Counts for nothing: there is one device.
+  /// Whether the arguments may be on other devices than the node.
   virtual bool supports_multidevice() const { return false; }
   /// Calls forward_impl, unless the value has a batch that the class does not support.
   virtual void forward(const std::vector<const Tensor *> &xs, Tensor &fx) const final;
@@ -106,7 +109,7 @@ struct Node {
 
   std::vector<VariableIndex> args;  ///< the nodes it is computed from
   Dim dim;                          ///< the shape, which add_function fills in
-  Device *device;                   ///< the only device
+  Device *device;                   ///< where it is: see to_device
   mutable void *aux_mem;            ///< aux_storage_size() bytes, null if that is 0
   bool has_cuda_implemented = true; ///< counts for nothing: programs' own nodes run on the host
   std::string name;                 ///< the name of the class. Not DyNet's
@@ -218,28 +221,29 @@ public:
   /// Adds a node and returns its number. Of a program's own class it is made as Function(arguments,
   /// side...), and the graph owns it. Of a class of nodes.h it is what the function of expr.h adds.
   /// arguments: numbers of nodes, in a list or a container. One that the graph lacks, and what the
-  /// class's constructor or dim_forward throws, leave the graph as it was.
+  /// class's constructor or dim_forward throws, leave the graph as it was. device: where a node
+  /// without arguments is, null for the default.
   template <class Function, typename... Side>
   VariableIndex add_function(const std::initializer_list<VariableIndex> &arguments,
                              Side &&...side) {
-    return add<Function>(std::is_base_of<RecordedNode, Function>(), arguments,
+    return add<Function>(std::is_base_of<RecordedNode, Function>(), nullptr, arguments,
                          std::forward<Side>(side)...);
   }
   template <class Function, typename... Side>
-  VariableIndex add_function(Device *, const std::initializer_list<VariableIndex> &arguments,
+  VariableIndex add_function(Device *device, const std::initializer_list<VariableIndex> &arguments,
                              Side &&...side) {
-    return add<Function>(std::is_base_of<RecordedNode, Function>(), arguments,
+    return add<Function>(std::is_base_of<RecordedNode, Function>(), device, arguments,
                          std::forward<Side>(side)...);
   }
   template <class Function, typename T, typename... Side>
   typename std::enable_if<!std::is_pointer<T>::value, VariableIndex>::type
   add_function(const T &arguments, Side &&...side) {
-    return add<Function>(std::is_base_of<RecordedNode, Function>(), arguments,
+    return add<Function>(std::is_base_of<RecordedNode, Function>(), nullptr, arguments,
                          std::forward<Side>(side)...);
   }
   template <class Function, typename T, typename... Side>
-  VariableIndex add_function(Device *, const T &arguments, Side &&...side) {
-    return add<Function>(std::is_base_of<RecordedNode, Function>(), arguments,
+  VariableIndex add_function(Device *device, const T &arguments, Side &&...side) {
+    return add<Function>(std::is_base_of<RecordedNode, Function>(), device, arguments,
                          std::forward<Side>(side)...);
   }
   ///@}
@@ -320,16 +324,16 @@ private:
   ComputationGraph &operator=(const ComputationGraph &);
   void open();
   template <class Function, typename T, typename... Side>
-  VariableIndex add(std::false_type, const T &arguments, Side &&...side) {
-    return add_function_node(new Function(arguments, std::forward<Side>(side)...));
+  VariableIndex add(std::false_type, Device *device, const T &arguments, Side &&...side) {
+    return add_function_node(new Function(arguments, std::forward<Side>(side)...), device);
   }
   template <class Function, typename T, typename... Side>
-  VariableIndex add(std::true_type, const T &arguments, Side &&...side) {
+  VariableIndex add(std::true_type, Device *, const T &arguments, Side &&...side) {
     const std::vector<VariableIndex> list(arguments.begin(), arguments.end());
     return Function::add(expressions(list), std::forward<Side>(side)...);
   }
   std::vector<Expression> expressions(const std::vector<VariableIndex> &list);
-  VariableIndex add_function_node(Node *made);
+  VariableIndex add_function_node(Node *made, Device *device);
   void node_added(VariableIndex i);
   const Tensor &fetch(VariableIndex i);
 

@@ -430,7 +430,10 @@ Expression nobackprop(const Expression &x);
 Expression flip_gradient(const Expression &x);
 /// x, but the gradient that flows back is multiplied by lambd.
 Expression scale_gradient(const Expression &x, float lambd = 1.0f);
-/// x: there is one device.
+/// A copy of x on a device; null: where x is. Devices are names: a node is on that of its first
+/// argument, a leaf on that of its parameter or its argument `device`. Other operations on nodes of
+/// different devices are std::invalid_argument from the call that evaluates them. The engine
+/// executes all nodes on the default device.
 Expression to_device(const Expression &x, Device *device);
 /// The same elements in shape d, which has as many. A d without a batch keeps that of x.
 Expression reshape(const Expression &x, const Dim &d);

@@ -59,7 +59,7 @@ struct ParameterStorageBase {
   std::string name;           ///< "/collection/name"
   bool updated;               ///< whether trainers change it; a program may set it
   bool nonzero_grad;          ///< what has_grad() says
-  Device *device;             ///< the only device
+  Device *device;             ///< where its nodes are: see to_device
   ParameterCollection *owner; ///< the collection that it was added to
 
   uint32_t id;            ///< its number in the engine. Not DyNet's

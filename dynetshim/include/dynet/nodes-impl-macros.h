@@ -8,46 +8,28 @@
 #include "dynet/dynet.h"
 #include "dynet/tensor-eigen.h"
 
-namespace dynet {
-
-/// The host, as forward_dev_impl and backward_dev_impl get it.
-class Device_CPU : public Device {
-public:
-#ifdef DYNET_HAS_EIGEN
-  Device_CPU() : Device(0, DeviceType::CPU, "CPU"), edevice(&eigen_) {}
-  Eigen::DefaultDevice *edevice; ///< for tvec(fx).device(*dev.edevice) = ...
-
-private:
-  Device_CPU(const Device_CPU &);
-  Device_CPU &operator=(const Device_CPU &);
-  Eigen::DefaultDevice eigen_;
-#else
-  Device_CPU() : Device(0, DeviceType::CPU, "CPU") {}
-#endif
-};
-
 /// \cond
+namespace dynet {
 namespace detail {
-inline const Device_CPU &host_device() {
-  static const Device_CPU host;
-  return host;
+// The device of a tensor that a program's own node gets.
+inline const Device_CPU &host(const Tensor &t) {
+  return *static_cast<const Device_CPU *>(t.device);
 }
 } // namespace detail
-/// \endcond
-
 } // namespace dynet
+/// \endcond
 
 /// Behind the definitions of a class's forward_dev_impl and backward_dev_impl: defines forward_impl
 /// and backward_impl, which call them for the host.
 #define DYNET_NODE_INST_DEV_IMPL(MyNode)                                                           \
   void MyNode::forward_impl(const std::vector<const dynet::Tensor *> &xs, dynet::Tensor &fx)       \
       const {                                                                                      \
-    forward_dev_impl(dynet::detail::host_device(), xs, fx);                                        \
+    forward_dev_impl(dynet::detail::host(fx), xs, fx);                                             \
   }                                                                                                \
   void MyNode::backward_impl(const std::vector<const dynet::Tensor *> &xs,                         \
                              const dynet::Tensor &fx, const dynet::Tensor &dEdf, unsigned i,       \
                              dynet::Tensor &dEdxi) const {                                         \
-    backward_dev_impl(dynet::detail::host_device(), xs, fx, dEdf, i, dEdxi);                       \
+    backward_dev_impl(dynet::detail::host(fx), xs, fx, dEdf, i, dEdxi);                            \
   }
 
 #endif
