@@ -98,6 +98,9 @@ struct Node {
   virtual void autobatch_reshape(const ComputationGraph &, const std::vector<VariableIndex> &,
                                  const std::vector<int> &, std::vector<const Tensor *> &,
                                  Tensor &) const {}
+  void autobatch_reshape_concatonly(const ComputationGraph &, const std::vector<VariableIndex> &,
+                                    const std::vector<int> &, std::vector<const Tensor *> &,
+                                    Tensor &) const {}
   ///@}
 
   /// The number of arguments.
