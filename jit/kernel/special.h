@@ -9,13 +9,7 @@ VP float vp_abs(float x) { return x < 0.0f ? -x : x; }
 VP float vp_signed(float x, float y) {
   return FLOAT_OF((BITS_OF(x) & 0x7FFFFFFFu) | (BITS_OF(y) & 0x80000000u));
 }
-VP double vp_root(double x) {
-#ifdef VPPS_GPU
-  return sqrt(x);
-#else
-  return __builtin_sqrt(x);
-#endif
-}
+VP double vp_root(double x) { return sqrt(x); }
 
 // Binary digits of 2/pi, from 2^2 on, 32 at a time.
 VP u32 vp_two_over_pi(u32 i) {
