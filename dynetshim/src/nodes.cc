@@ -18,15 +18,15 @@ namespace {
 // An operation's text. $0 is argument 0, $* and $, all arguments with commas, $+ all with plus
 // signs, $D the node's dim, #0 attribute word 0 as a float, @0 as a number, {0 as the axes of a bit
 // mask, <0 as a list of axes in four bits each, %01 as input words from attribute 0 on, as many as
-// attribute 1 says; %0b: as many as the batch; ! instead of %: without brackets. ?2...? is there if
-// argument 2 is.
+// attribute 1 says; %0b: as many as the batch; ! instead of %: without brackets; ~0: one input word
+// as a float. ?2...? is there if argument 2 is.
 struct Form {
   const char *name, *text;
 };
 
 const Form forms[] = {
     {"InputNode", "constant($D)"},
-    {"ScalarInputNode", "scalar_constant(%0b)"},
+    {"ScalarInputNode", "scalar_constant(~0)"},
     {"SparseInputNode", "sparse_constant($D)"},
     {"Constant", "constant($D,#0)"},
     {"ParameterNode", "parameters($D) @ @0"},
@@ -192,7 +192,7 @@ public:
     if (form == nullptr)
       return name + "(" + arguments(r_.nargs, ", ") + ")";
     for (const char *c = form; *c; ++c)
-      if (std::strchr("$#@%!<?", *c) || (*c == '{' && c[1] >= '0' && c[1] <= '9'))
+      if (std::strchr("$#@%!~<?", *c) || (*c == '{' && c[1] >= '0' && c[1] <= '9'))
         c = item(c);
       else
         out_ << *c;
@@ -224,6 +224,8 @@ private:
       out_ << as_float(attribute(next));
     else if (*c == '@')
       out_ << attribute(next);
+    else if (*c == '~')
+      out_ << as_float(recorder.inputs[attribute(next)]);
     else if (*c == '{')
       axes(attribute(next));
     else if (*c == '<')
@@ -242,11 +244,11 @@ private:
     return r_.nargs > static_cast<uint32_t>(c[1] - '0') ? c + 1 : std::strchr(c + 1, '?');
   }
 
+  // Of no axes: "}", as in DyNet.
   void axes(uint32_t mask) {
-    out_ << '{';
     for (unsigned axis = 0, count = 0; axis < DYNET_MAX_TENSOR_DIM; ++axis)
       if (mask >> axis & 1)
-        out_ << (count++ ? "," : "") << axis;
+        out_ << (count++ ? ',' : '{') << axis;
     out_ << '}';
   }
 

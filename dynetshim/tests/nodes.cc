@@ -71,6 +71,7 @@ TEST(nodes_as_text) {
   EQUAL(text(lookup(cg, l, 7u)),
         "lookup_parameters(x=7 --> {2}) @ " + std::to_string(l.p.unexposed()->id));
   EQUAL(text(ones(cg, {2})), "constant({2},1)");
+  EQUAL(text(input(cg, -.5f)), "scalar_constant(-0.5)");
   EQUAL(text(random_uniform(cg, {2}, -1, .5f)), "random_uniform({2}, -1, 0.5)");
   EQUAL(text(affine_transform({x, w, x})), "x0 + x1 * x2");
   EQUAL(text(x + x), "x0 + x1");
@@ -86,6 +87,7 @@ TEST(nodes_as_text) {
   EQUAL(text(dropout(x, .25f)), "dropout(x0,p=0.25)");
   EQUAL(text(s), "sum_elems( x0 )");
   EQUAL(text(sum_dim(w, {0, 1})), "sum_dim(expression=x0,{0,1})");
+  EQUAL(text(sum_dim(w, {}, true)), "sum_dim(expression=x0,})"); // so does DyNet
   EQUAL(text(mean_dim(w, {1})), "moment_dim(expression=x0,{1}), order=1");
   EQUAL(text(transpose(w)), "transpose(x0, {1,0})");
   EQUAL(text(reshape(w, {4})), "reshape(x0 --> {4})");

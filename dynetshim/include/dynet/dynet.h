@@ -61,8 +61,9 @@ struct Node {
   /// std::invalid_argument if they do not fit. A node of the library returns its shape.
   virtual Dim dim_forward(const std::vector<Dim> &xs) const = 0;
   /// The node as text, such as "v0 + v1", with names for the arguments: as DyNet writes it, with a
-  /// parameter's number in place of its address. Fewer names than arguments:
-  /// std::invalid_argument.
+  /// parameter's number in place of its address, and a number in place of a pointer's. A lookup has
+  /// its rows. Values that a pointer leads to are those of the last evaluation. Fewer names than
+  /// arguments: std::invalid_argument.
   virtual std::string as_string(const std::vector<std::string> &args) const = 0;
   /// as_string() with x0, x1, ... for the arguments.
   virtual std::string as_dummy_string() const;
