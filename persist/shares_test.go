@@ -131,7 +131,7 @@ func TestADominantOperationComesFirst(t *testing.T) {
 		id, err := m.NewParameter(0, "large", dim(20000), false, nil)
 		require.NoError(t, err)
 		h := m.by(isa.SGD)
-		for range 5 {
+		for range 100 { // so that what the machine does besides does not count
 			g := m.NewGraph()
 			w := words(true, bits(1, 1), op(ops.Parameter, 3, id), op(ops.Erf, 3, 0), op(ops.Erf, 3, 1), op(ops.Erf, 3, 2), op(ops.SumElements, dim1, 3))
 			w.Dims = append(w.Dims, dim(20000))
@@ -144,7 +144,7 @@ func TestADominantOperationComesFirst(t *testing.T) {
 			operations = operations[1:]
 		}
 		require.Equal(t, "Erf", operations[0].name)
-		require.EqualValues(t, 15, operations[0].count)
+		require.EqualValues(t, 300, operations[0].count)
 	})
 }
 
