@@ -122,7 +122,7 @@ func (b *Builder) readers(v uint32) int32 {
 	only := int32(-1)
 	for _, u := range b.usersOf(v) {
 		c := b.formedIn(u.node)
-		if _, right := b.isRight(u); right || b.isLeft(u) || only >= 0 && only != c || c == elsewhere {
+		if _, right := b.isRight(u); right || b.isLeft(u) || only >= 0 && only != c || c == elsewhere || b.partialResults(v, u) > 1 {
 			return b.newCluster(b.spots[v].level)
 		}
 		only = c
@@ -183,14 +183,21 @@ func (b *Builder) levelGradient(v uint32) {
 		return
 	}
 	k := b.gcluster[v]
-	for _, u := range b.usersOf(v) {
+	users := b.usersOf(v)
+	for i := range users {
+		u := &users[i]
 		if u.kind == useOuter {
 			continue
 		}
 		from := b.formedIn(u.node)
-		if u.kind == useTransposed {
+		switch {
+		case u.kind == useTransposed:
 			b.blevel[k] = max(b.blevel[k], b.blevel[from]+b.levelsOf(u.node))
-		} else if from != k {
+		case from == k:
+		case b.partialResults(v, *u) > 1:
+			u.kind = usePartial
+			b.blevel[k] = max(b.blevel[k], b.blevel[from]+2)
+		default:
 			b.blevel[k] = max(b.blevel[k], b.blevel[from]+1)
 		}
 	}
@@ -255,6 +262,9 @@ func (b *Builder) lowerGradient(v uint32) {
 			b.transposed(v, u, left)
 		case useSame:
 			b.linear = append(b.linear, one(b.s.Grad[u.node]+u.at))
+		case usePartial:
+			b.attribute(isa.InBackward, u.node)
+			b.linear = append(b.linear, b.leavePartialResults(v, u, b.blevel[b.formedIn(u.node)]+1))
 		default:
 			general = true
 		}

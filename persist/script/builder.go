@@ -209,6 +209,7 @@ type cluster struct {
 	kind                       clusterKind
 	pieces                     int32  // of a batched cluster: how many clusters behind it are its pieces; 0: it is none
 	batch                      uint32 // and how many batch elements its nodes have
+	gradientPieces             int32  // as many pieces has, at least, the cluster that forms its gradients
 }
 
 type clusterKind uint32
@@ -361,10 +362,11 @@ func (b *Builder) reset(r *Request) {
 	b.gcluster, b.gsub = resize(b.gcluster, n), resize(b.gsub, n)
 	b.passFrom, b.passAt = resize(b.passFrom, n), resize(b.passAt, n)
 	b.reader, b.withUser = resize(b.reader, n), resize(b.withUser, n)
-	b.findLefts()
 	b.room, b.inParts, b.stored, b.taken = resize(b.room, n), resize(b.inParts, n), resize(b.stored, n), resize(b.taken, n)
 	b.findForming()
 	b.findWide()
+	b.findMatricesOfAll()
+	b.findLefts()
 	b.nodeRange = nodeRange{end: r.Node + 1, tail: r.Node + 1}
 	b.division.taken, b.division.ends = b.division.taken[:0], b.division.ends[:0]
 	b.clear()

@@ -263,7 +263,7 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 	p.reader, p.withUser = b.reader, b.withUser
 	p.room, p.inParts, p.stored, p.taken, p.formsVectors = b.room, b.inParts, b.stored, b.taken, b.formsVectors
 	p.knowsOthers, p.partial, p.mixed = false, false, false
-	p.wide.on, p.wide.Wideness = b.wide.on, b.wide.Wideness
+	p.wide.on, p.wide.Wideness, p.wide.ofAll = b.wide.on, b.wide.Wideness, b.wide.ofAll
 	p.nodeRange, p.division.err = nodes, nil
 	p.tally = b.tally.part(p.tally)
 	p.pieces.wanted, p.pieces.list = 0, nil

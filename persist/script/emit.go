@@ -147,8 +147,10 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 		}
 		for k := range n {
 			cost := b.clusters[b.byLevel[from+k]].cost
-			if level == b.outerLevel && b.r.Plan.RowsPerWarp > 0 {
-				cost = gpuSum + gpuSumWork*cost
+			if besides := r[0] < r[1] && b.r.Plan.RowsPerWarp > 0; besides {
+				if cost *= gpuWork; level == b.outerLevel {
+					cost += gpuSum
+				}
 			}
 			b.places[from+k] = x.heap.add(cost)
 		}
@@ -156,9 +158,10 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 	}
 }
 
-// What a sum beside outer products takes on a GPU, where it mostly waits for memory, counted like their items, of which
-// each is 2: measured with TD-RNN, 4 µs beside 0.06 an item.
-const gpuSum, gpuSumWork = 64, 8
+// What a cluster next to products costs on a GPU, where it mostly waits for memory: gpuWork for each unit of its own cost,
+// and a sum next to outer products gpuSum besides. A product's item costs 2. Measured with TD-RNN, 4 µs next to 0.06 an
+// item.
+const gpuSum, gpuWork = 64, 8
 
 // loadProducts makes loads those of a level's products.
 func (b *Builder) loadProducts(loads []int32, level int) {

@@ -13,6 +13,7 @@ var (
 	Requested   = requested
 	Minibatches = minibatches
 	Recurrent   = recurrent
+	LongSums    = longSums
 )
 
 // PartNodes sets how many nodes a part has at least, and returns how many it was.

@@ -295,7 +295,7 @@ func (b *Builder) lowerParameter(v uint32, kept bool) {
 	}
 	b.s.Resident[v] = p.Matrix >= 0
 	// A matrix that only products use needs no value of its own within one call.
-	if !kept && (p.Factor == 1 || p.Matrix >= 0 && b.onlyProducts(v)) {
+	if !kept && (p.Factor == 1 || b.matrixOf(v) >= 0 && b.onlyProducts(v)) {
 		b.s.Value[v], b.s.Segment[v] = p.Offset, seg
 		b.spots[v] = nowhere
 		return

@@ -75,7 +75,11 @@ func (b *Builder) findMatrix(l uint32) int32 {
 	if old := !b.r.Forward || l < uint32(b.s.Done); old && !b.s.Resident[l] {
 		return -1
 	}
-	return b.r.Params[b.g.AttrsOf(l)[0]].Matrix
+	m := b.r.Params[b.g.AttrsOf(l)[0]].Matrix
+	if m >= 0 && len(b.wide.ofAll) > 0 && b.wide.ofAll[m] {
+		return -1
+	}
+	return m
 }
 
 func (b *Builder) findFactor(l uint32) float32 { return b.r.Params[b.g.AttrsOf(l)[0]].Factor }
@@ -292,6 +296,18 @@ func (b *Builder) gemmForward(v uint32, p term, y operand, acc bool) {
 		matrixView{b.value(p.right), 1, k, batchStep(r)})
 }
 
+// gemmElements is the work of a product of m by n results that are sums of k terms, in elements of element-wise work. A
+// GPU forms results of at least gemmLeast rows and columns in tiles, and others four times as slowly
+// (jit/kernel/gemm.h).
+func gemmElements(m, n, k int) int {
+	if min(m, n) < gemmLeast {
+		return m * n * k / 4
+	}
+	return m * n * k / 16
+}
+
+const gemmLeast = 8
+
 // matrixView is an operand of Gemm: address, row and column strides, distance of batch elements.
 type matrixView struct {
 	op       operand
@@ -312,7 +328,7 @@ func (b *Builder) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, l
 	segs := uint32(y.op.seg) | uint32(left.op.seg)<<4 | uint32(right.op.seg)<<8
 	for i := range batch {
 		b.sigs.head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1))
-		b.local(c, s, b.sigs.intern(int(mnk[0]*mnk[1]*mnk[2])),
+		b.local(c, s, b.sigs.intern(gemmElements(int(mnk[0]), int(mnk[1]), int(mnk[2]))),
 			y.op.at+i*y.batch, left.op.at+i*left.batch, right.op.at+i*right.batch)
 		if y.batch == 0 {
 			s++

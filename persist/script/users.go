@@ -16,6 +16,7 @@ const (
 	useSame                      // as it is
 	useOuter                     // left of a resident product: dy x^T, at the end of the batch
 	useTransposed                // right of a resident product: W^T dy from all holders
+	usePartial                   // by a formula of its own, as partial results of some terms each
 )
 
 // findUsers does what backward lowering can know before forward lowering has ended.

@@ -21,10 +21,11 @@ type Wideness struct {
 	Batched int // work of a node from which its batch elements are divided,
 	Single  int // or its elements
 	Piece   int // work that a piece has at least
+	Terms   int // terms of a sum that a partial result has at least
 }
 
 // usualWidth divides what takes one of an H200's processors about as long as a barrier.
-var usualWidth = Wideness{Batched: 4096, Single: 16384, Piece: 1024}
+var usualWidth = Wideness{Batched: 4096, Single: 16384, Piece: 1024, Terms: 64}
 
 // wideMemory is the memory of dividing.
 type wideMemory struct {
@@ -32,8 +33,10 @@ type wideMemory struct {
 	Wideness
 	items, some []item
 	extents     []extent
+	words       []uint32
 	cut         struct{ sig, n, of uint32 } // the signature sig of an item of which n parts are those of signature of
 	large       []bool                      // [dim]: nodes of it may be wide
+	ofAll       []bool                      // [matrix]: all processors multiply by it, not its holders; empty: there is none
 }
 
 // findWide finds whether any node of the graph may be wide.
@@ -87,6 +90,43 @@ func hasWide(r *Request) bool {
 	return false
 }
 
+// A matrix of few rows has few holders, who would form all columns of a wide product while the others wait. In a graph
+// with such a product it is an operand like any other, of products that all processors share.
+const (
+	fewHoldersOf = 8   // its holders are at most one of so many processors
+	manyColumns  = 256 // that each of its copies multiplies by for one node
+)
+
+// findMatricesOfAll finds the matrices of few rows that are multiplied by many columns. A call that goes on with a graph
+// leaves them to their holders: how it has been evaluated so far is not known.
+func (b *Builder) findMatricesOfAll() {
+	x, p := &b.wide, b.r.Plan
+	x.ofAll = x.ofAll[:0]
+	if !x.on || p.RowsPerWarp == 0 || !b.r.Forward || b.s.Done > 0 || b.r.Copy {
+		return
+	}
+	few := func(m int32) bool {
+		c := b.plan.copies[m]
+		return b.across(m) == 1 && len(c)*len(c[0])*fewHoldersOf <= p.Processors
+	}
+	for v := uint32(0); v <= b.r.Node; v++ {
+		op := b.g.Op[v]
+		if op != ops.MatrixMultiply && op != ops.AffineTransform || b.columns(v) < manyColumns {
+			continue
+		}
+		for k, l := range b.g.ArgsOf(v) {
+			if !b.isLeft(user{node: v, arg: uint32(k)}) || !b.isParameter(l) {
+				continue
+			}
+			m := b.r.Params[b.g.AttrsOf(l)[0]].Matrix
+			if m >= 0 && few(m) && int(b.columns(v)) >= manyColumns*len(b.plan.copies[m]) {
+				x.ofAll = extend(x.ofAll, len(p.Matrices), false)
+				x.ofAll[m] = true
+			}
+		}
+	}
+}
+
 // isBatched reports whether c is a batched cluster, isPrivate whether it is a private one.
 func (x *cluster) isBatched() bool { return x.pieces > 0 }
 func (x *cluster) isPrivate() bool { return x.kind&private != 0 }
@@ -127,14 +167,15 @@ func (b *Builder) newBatched(level int32, pieces int32, batch uint32) int32 {
 	return c
 }
 
-// newLike starts a cluster that is divided like another one.
+// newLike starts a cluster that forms gradients and is divided like another one, or into more pieces if these are much
+// more work.
 func (b *Builder) newLike(like, level int32) int32 {
 	if !b.wide.on { // of a piece of the backward part, like is the whole's
 		return b.newCluster(level)
 	}
 	switch x := b.clusters[like]; {
 	case x.isBatched():
-		return b.newBatched(level, x.pieces, x.batch)
+		return b.newBatched(level, max(x.pieces, x.gradientPieces), x.batch)
 	case x.isPrivate():
 		return b.newPrivate(level)
 	}
@@ -144,6 +185,9 @@ func (b *Builder) newLike(like, level int32) int32 {
 // fewPieces is how many pieces a batched cluster has at most, unless each is four times the work of one: the host writes
 // every piece.
 const fewPieces = 8
+
+// muchMore is how many times as many pieces of gradients as of values there have to be, or there are as many.
+const muchMore = 4
 
 // piecesOf is how many pieces have batch elements of so much work.
 func (b *Builder) piecesOf(batch uint32, work int) int32 {
@@ -190,7 +234,9 @@ func (b *Builder) workOf(v uint32) int {
 }
 
 // gemmWork estimates the work of a product that is node v, or of one of its gradients.
-func (b *Builder) gemmWork(v, left uint32) int { return b.size(v) * int(b.shape(left).cols) / 4 }
+func (b *Builder) gemmWork(v, left uint32) int {
+	return gemmElements(int(b.shape(v).rows), b.size(v)/int(b.shape(v).rows), int(b.shape(left).cols))
+}
 
 // gradientWork estimates the work of forming node v's gradient.
 func (b *Builder) gradientWork(v uint32) int {
@@ -284,7 +330,13 @@ func (b *Builder) unionPieces(x, y int32) {
 // there itself would wait for each other.
 func (b *Builder) gradientCluster(v uint32, c int32) int32 {
 	x, work := &b.clusters[c], b.gradientWork(v)
-	if x.isBatched() && x.batch == b.shape(v).batch && !b.mixesBatch(v, c) || !x.isBatched() && !x.isPrivate() && !b.isWide(v, work) {
+	if x.isBatched() && x.batch == b.shape(v).batch && !b.mixesBatch(v, c) {
+		if n := b.piecesOf(x.batch, work); n >= muchMore*x.pieces {
+			x.gradientPieces = max(x.gradientPieces, n)
+		}
+		return c
+	}
+	if !x.isBatched() && !x.isPrivate() && !b.isWide(v, work) {
 		return c
 	}
 	if own := b.spots[v].cluster; own >= 0 && b.find(own) == c {
@@ -316,8 +368,16 @@ func (b *Builder) dealOut(v uint32, from int, at uint32) {
 	if b.tally != nil {
 		b.tally.count(b)
 	}
-	list := append(b.wide.items[:0], b.items[from:]...)
-	b.wide.items, b.items = list, b.items[:from]
+	list := b.wide.items[:0]
+	whole := b.items[:from]
+	for _, it := range b.items[from:] {
+		if x := &b.clusters[b.find(it.cluster)]; x.isBatched() || x.isPrivate() {
+			list = append(list, it)
+		} else {
+			whole = append(whole, it)
+		}
+	}
+	b.wide.items, b.items = list, whole
 	for len(list) > 0 {
 		c, rest, some := b.find(list[0].cluster), list[:0], b.wide.some[:0]
 		for _, it := range list {
@@ -337,8 +397,6 @@ func (b *Builder) dealOut(v uint32, from int, at uint32) {
 		case x.isPrivate():
 			x.items, x.cost = 0, 0
 			b.dealPrivate(some, c, v, at)
-		default:
-			b.items = append(b.items, some...)
 		}
 	}
 	if b.tally != nil { // counted before
@@ -378,7 +436,7 @@ func (b *Builder) dealBatch(it *item, c int32, v, at uint32) {
 // elements of their results.
 func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 	level, size := b.clusters[c].level, uint32(b.size(v))
-	cost, unit, ordered, inside := int64(0), uint32(1), false, true
+	cost, unit, least, ordered, inside := int64(0), uint32(1), uint32(1), false, true
 	first, end := ^uint32(0), uint32(0)
 	extents := b.wide.extents[:0]
 	for i := range list {
@@ -387,7 +445,7 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 		cost += int64(e.cost)
 		inside = inside && (e.covers(size) || e.at-at < size)
 		ordered = ordered || list[i].sub != list[0].sub
-		unit = max(unit, e.unit)
+		unit, least = max(unit, e.unit), max(least, e.least*e.unit)
 		first, end = min(first, e.at), max(end, e.at+e.span+1)
 	}
 	b.wide.extents = extents
@@ -411,7 +469,7 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 		b.putAllBack(list)
 		return
 	}
-	chunk := uint32((units+pieces-1)/pieces) * unit
+	chunk := max(uint32((units+pieces-1)/pieces)*unit, (least+unit-1)/unit*unit)
 	if unit == 1 && b.wide.Wideness == usualWidth { // a warp's width, aligned
 		chunk = max(32, (chunk+15)&^15)
 	}
@@ -462,6 +520,7 @@ func (b *Builder) dealUnordered(list []item, level int32, cost int64, pieces int
 				if e.cost/int32(e.n) == 0 {
 					n = min(e.n-from, uint32(max(int64(left)*int64(e.n)/int64(e.cost), 1)))
 				}
+				n = min(e.n-from, max(n, e.least))
 			}
 			b.cutItem(&list[i], &e, from, from+n, to)
 			left -= int32(int64(e.cost)*int64(n)/int64(e.n)) + 1
@@ -475,6 +534,7 @@ func (b *Builder) dealUnordered(list []item, level int32, cost int64, pieces int
 type extent struct {
 	at, span uint32 // the first element, and how far the last one is from it
 	n, unit  uint32
+	least    uint32 // parts that are worth an item
 	inner    uint32 // of a unit: how far it reaches
 	dense    bool   // it leaves nothing out
 	cost     int32
@@ -494,7 +554,7 @@ func (b *Builder) signatureOf(it *item) []uint32 {
 // extentOf finds the extent of an item.
 func (b *Builder) extentOf(it *item) extent {
 	w := b.signatureOf(it)
-	e := extent{at: it.words[0], n: 1, unit: 1, inner: 1, dense: true, cost: b.itemCost(it)}
+	e := extent{at: it.words[0], n: 1, unit: 1, least: 1, inner: 1, dense: true, cost: b.itemCost(it)}
 	if it.sig == rawSig {
 		e.at, e.n = w[5], w[3]
 		e.span = e.n - 1
@@ -511,6 +571,9 @@ func (b *Builder) extentOf(it *item) extent {
 		b.stridedExtent(w, &e)
 	case isa.Gemm: // its result is column-major
 		e.n, e.unit, e.inner = w[4], w[7], w[3]
+		if w[3] >= gemmLeast {
+			e.least = gemmLeast
+		}
 		if e.n == 1 {
 			e.n, e.unit, e.inner = w[3], w[6], 1
 		}

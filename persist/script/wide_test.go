@@ -27,7 +27,7 @@ func TestWideWorkGivesTheSameResults(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		whole := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		r.State = &script.State{}
-		r.Wide = script.Wideness{Batched: 1 + rng.IntN(20), Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4)}
+		r.Wide = script.Wideness{Batched: 1 + rng.IntN(20), Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3)}
 		wide := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		if len(wide.Words) != len(whole.Words) {
 			differ++
@@ -59,7 +59,7 @@ func TestPiecesWaitForPickedBatchElements(t *testing.T) {
 		f.add(ops.MomentDimension, 5, []uint32{0, 1, 1, 0}, f.add(ops.SumElements, 4, nil, f.add(ops.PickBatchElements, 3, []uint32{picked, 2}, y)))
 	})
 	r.Plan, r.Cells, r.Tensors = sliced(t, nil, 3), nil, true
-	r.Wide = script.Wideness{Batched: 3, Single: 14, Piece: 3}
+	r.Wide = script.Wideness{Batched: 3, Single: 14, Piece: 3, Terms: 1}
 	var b script.Builder
 	for _, backward := range []bool{false, true} { // by calls of their own: then products have no cluster
 		r.Forward, r.Needed, r.Backward, r.Copy = !backward, false, backward, true
@@ -79,6 +79,7 @@ func TestPiecesWaitForPickedBatchElements(t *testing.T) {
 func TestMinibatchesTrainAsTheReferenceDoes(t *testing.T) {
 	for name, r := range map[string]*script.Request{
 		"long rows": script.Minibatches(t, 3000, 24, 6, 3), "short rows": script.Minibatches(t, 70, 40, 40, 2), "recurrent": script.Recurrent(t, 2100, 20, 12, 2, 3),
+		"long sums": script.LongSums(t),
 	} {
 		for _, processors := range []int{132, 1} {
 			if processors == 1 {
@@ -111,7 +112,13 @@ func trainsAsReference(t *testing.T, name string, r *script.Request) {
 		}
 		return v, seg
 	}
-	around := &reference.Surroundings{Params: func(id uint32) []float64 { v, _ := values(id); return v }}
+	around := &reference.Surroundings{Params: func(id uint32) []float64 {
+		v, _ := values(id)
+		for i := range v {
+			v[i] *= float64(r.Params[id].Factor)
+		}
+		return v
+	}}
 	want, err := reference.Evaluate(r.Graph, around, r.Node)
 	if err != nil {
 		t.Fatal(err)

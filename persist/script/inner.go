@@ -1,0 +1,154 @@
+package script
+
+import (
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
+)
+
+// Division over the inner dimension. A gradient of few elements may be a sum of many terms: that of a convolution's
+// filter, of a bias of many columns. To divide it by elements leaves most processors without work. So each of several
+// processors sums some of the terms and leaves a partial result, as the holders of a matrix do for a transposed product.
+// The reader of the gradient adds the partial results in their order. How many there are depends on the graph and the
+// plan only, so every run gives the same bits.
+
+const (
+	gemmColumns = 32 // columns of a product that a processor has at least, before its sums are divided
+	sumElements = 64 // elements of other sums
+)
+
+// partialResults is how many partial results the use u leaves of v's gradient; 1: it is not divided over its terms.
+func (b *Builder) partialResults(v uint32, u user) int {
+	if !b.wide.on || u.kind != useOther || b.shape(v).batch > 1 {
+		return 1
+	}
+	size := b.size(v)
+	terms, work, pieces := b.size(u.node)/size, b.size(u.node), size/sumElements
+	switch b.g.Op[u.node] {
+	case ops.AffineTransform, ops.MatrixMultiply:
+		product := b.isLeft(u)
+		if product {
+			terms = b.size(u.node) / int(b.shape(u.node).rows)
+		} else if _, product = b.isRight(u); product {
+			terms = b.size(u.node) / int(b.shape(u.node).cols)
+		}
+		if product {
+			work, pieces = gemmElements(int(b.shape(v).rows), int(b.shape(v).cols), terms), int(b.shape(v).cols)/gemmColumns
+		}
+	case ops.CwiseSum, ops.Sum, ops.Average, ops.AddVectorToAllColumns, ops.CwiseMultiply, ops.CwiseQuotient, ops.Pow, ops.Min, ops.Max:
+	default:
+		return 1
+	}
+	if work < b.wide.Single {
+		return 1
+	}
+	return max(1, min(work/(4*b.wide.Piece), b.r.Plan.Processors/max(1, pieces), terms/max(1, b.wide.Terms)))
+}
+
+// leavePartialResults forms what the use u adds to v's gradient as partial results, in a level.
+func (b *Builder) leavePartialResults(v uint32, u user, level int32) source {
+	n, size, from := b.partialResults(v, user{u.node, u.arg, useOther, 0}), uint32(b.size(v)), len(b.items)
+	s := source{b.allocHolders(uint32(n), size), 0, size}
+	c := b.newCluster(level)
+	b.contribute(v, u, operand{isa.SegAct, s.at}, 0, c, 0)
+	list := append(b.wide.items[:0], b.items[from:]...)
+	b.wide.items, b.items = list, b.items[:from]
+	b.clusters[c].items, b.clusters[c].cost = 0, 0
+	// Each part has several whole items, or there are several parts of each item.
+	terms := b.termsOf(&list[0])
+	each, chunk := (len(list)+n-1)/n, terms
+	if n > len(list) {
+		k := uint32(n / len(list))
+		chunk = (terms + k - 1) / k
+	}
+	for len(list) > 0 {
+		some := list[:min(each, len(list))]
+		for at := uint32(0); at < terms; at += chunk {
+			b.dealTerms(some, at, min(chunk, terms-at), s.count*size, n, level)
+			s.count++
+		}
+		list = list[len(some):]
+	}
+	return s
+}
+
+// dealTerms forms a partial result of so many terms of each of the items, from term at on, so far behind the items' own
+// result. Of n partial results each is divided by elements among its share of the processors.
+func (b *Builder) dealTerms(list []item, at, terms, behind uint32, n int, level int32) {
+	pieces, first := uint32(1), int32(len(b.clusters))
+	for i := range list {
+		it := list[i]
+		b.cutTerms(&it, at, terms, behind, i == 0)
+		e := b.extentOf(&it)
+		if i == 0 {
+			least := uint32(gemmColumns)
+			if e.inner < sumElements && isa.Opcode(b.signatureOf(&it)[0]) != isa.Gemm {
+				least = (sumElements + e.inner - 1) / e.inner
+			}
+			pieces = max(1, min(e.n/least, uint32(b.r.Plan.Processors/n)))
+			for range pieces {
+				b.newCluster(level)
+			}
+		}
+		it.sub = int32(i)
+		for p := range pieces {
+			b.cutItem(&it, &e, e.n*p/pieces, e.n*(p+1)/pieces, first+int32(p))
+		}
+	}
+}
+
+// termsOf is how many terms of an item's sums its operands have along the axis that cutTerms cuts.
+func (b *Builder) termsOf(it *item) uint32 {
+	w := b.signatureOf(it)
+	if isa.Opcode(w[0]) == isa.Gemm {
+		return w[5]
+	}
+	return w[6+longestReduced(w)]
+}
+
+// longestReduced is the longest of the axes that a Strided sums over, of equal ones the last.
+func longestReduced(w []uint32) (axis uint32) {
+	kept, all := w[3]&255, w[3]&255+w[3]>>8&255
+	axis = kept
+	for a := kept; a < all; a++ {
+		if w[6+a] >= w[6+axis] {
+			axis = a
+		}
+	}
+	return axis
+}
+
+// cutTerms makes an item that of so many terms, from term at on, with a result so far behind its own, which it stores if
+// it is the first of a partial result.
+func (b *Builder) cutTerms(it *item, at, terms, behind uint32, first bool) {
+	w, width := b.signatureOf(it), int(b.sigs.width[it.sig])
+	words := append(b.wide.words[:0], b.wordsOf(it)[:width]...)
+	b.wide.words = words
+	words[0] += behind
+	b.sigs.buf = append(b.sigs.buf[:0], w...)
+	buf, work := b.sigs.buf, 0
+	buf[0] |= isa.Acc << 16
+	if first {
+		buf[0] &^= isa.Acc << 16
+	}
+	if isa.Opcode(w[0]) == isa.Gemm {
+		buf[5] = terms
+		words[1], words[2] = words[1]+at*w[9], words[2]+at*w[10]
+		work = gemmElements(int(w[3]), int(w[4]), int(terms))
+	} else {
+		all, axis := w[3]&255+w[3]>>8&255, longestReduced(w)
+		buf[6+axis], work = terms, 2
+		for _, n := range buf[6 : 6+all] {
+			work *= int(n)
+		}
+		for s := range words[1:] {
+			words[1+s] += at * w[6+all+uint32(1+s)*all+axis]
+		}
+	}
+	it.sig = b.sigs.intern(work)
+	if width > fewWords {
+		it.words[0] = uint32(len(b.pool))
+		b.pool = append(b.pool, words...)
+	} else {
+		copy(it.words[:], words)
+	}
+}
