@@ -45,6 +45,13 @@ VP void copy_word(float *to, const float *from) {
   u32 s = (u32)__cvta_generic_to_shared(to);
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(s), "l"(from) : "memory");
 }
+// The same, or a zero; from is an address either way.
+VP void copy_word_or_zero(float *to, const float *from, bool there) {
+  u32 s = (u32)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(s), "l"(from),
+               "r"(there ? 4 : 0)
+               : "memory");
+}
 VP void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits for all of this thread's copies but what it committed the last N times.
 template <int N> VP void wait_for_all_but() {
@@ -53,6 +60,7 @@ template <int N> VP void wait_for_all_but() {
 #else // older devices copy at once
 VP void copy_async(u32 *to, const u32 *from) { *(uint4 *)to = *(const uint4 *)from; }
 VP void copy_word(float *to, const float *from) { *to = *from; }
+VP void copy_word_or_zero(float *to, const float *from, bool there) { *to = there ? *from : 0.0f; }
 VP void commit_copies() {}
 template <int N> VP void wait_for_all_but() {}
 #endif

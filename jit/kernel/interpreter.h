@@ -50,7 +50,7 @@ VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const He
     d.resident_outer(l, p, w, d.items(l, p, w, OUTER_ITEMS), flags, count);
     break;
   case OP_GEMM:
-    gemm(l, w, flags, count);
+    gemm(l, w, flags, count, d.shared);
     break;
   case OP_ROW:
     row(l, w, fn, flags, count, d.scratch);
