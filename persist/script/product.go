@@ -322,9 +322,16 @@ func batchStep(d *bridge.Dim) uint32 {
 	return uint32(d.Batch())
 }
 
-// gemmItems adds one product a batch element; into an unbatched result they are added in order.
-// It returns the next free order.
+// gemmItems adds one product a batch element, or one for all where batch elements lie like further columns of the result or
+// like further terms of its sums. Into an unbatched result they are added in order. It returns the next free order.
 func (b *Builder) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, left, right matrixView) int32 {
+	n, k := mnk[1], mnk[2]
+	switch {
+	case left.batch == 0 && right.batch == n*right.col && y.batch == n*y.col:
+		mnk[1], batch = n*batch, 1
+	case y.batch == 0 && left.batch == k*left.col && right.batch == k*right.row:
+		mnk[2], batch = k*batch, 1
+	}
 	segs := uint32(y.op.seg) | uint32(left.op.seg)<<4 | uint32(right.op.seg)<<8
 	for i := range batch {
 		b.sigs.head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1))
