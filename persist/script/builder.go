@@ -208,6 +208,7 @@ type cluster struct {
 	parent, level, cost, items int32
 	kind                       clusterKind
 	pieces                     int32  // of a batched cluster: how many clusters behind it are its pieces; 0: it is none
+	piece                      int32  // of a piece: which one it is, from 1 on; its batched cluster is so many before it
 	batch                      uint32 // and how many batch elements its nodes have
 	gradientPieces             int32  // as many pieces has, at least, the cluster that forms its gradients
 }
@@ -219,6 +220,7 @@ const (
 	single                            // its items are copies that have nothing to do with one another: no chains
 	private                           // its items are one node's, and are divided when that is lowered
 	fused                             // its items are chains already
+	cutEarly                          // batched, and pieces have items of their own, too
 )
 
 type item struct {

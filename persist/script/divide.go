@@ -3,7 +3,6 @@ package script
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
@@ -371,8 +370,10 @@ func (b *Builder) forwardParts() {
 
 // finishPart makes a part ready to be taken over.
 func (b *Builder) finishPart() {
+	b.settleBatched()
 	b.groupItems()
 	b.fuse()
+	b.cutBatched()
 	b.orderProducts()
 }
 
@@ -517,23 +518,45 @@ func (b *Builder) takenFrom(c int32) *Builder {
 
 // appendItemsOf appends the items of a cluster, wherever they are.
 func (b *Builder) appendItemsOf(list []item, c uint32) []item {
-	n := int(b.clusters[c].items)
-	p := b.takenFrom(int32(c))
-	if p == nil {
-		at := b.grouped[c]
-		return append(list, b.items[at:int(at)+n]...)
+	x := &b.clusters[c]
+	from, first := c, len(list)
+	if whole := c - uint32(x.piece); x.piece > 0 && b.clusters[whole].items > 0 { // the pieces share them
+		from = whole
 	}
-	x := &p.division
-	from := p.items[p.grouped[c-uint32(x.cluster)]:][:n]
-	at := len(list)
-	list = slices.Grow(list, n)[:at+n]
-	for i := range from {
-		it, to := &from[i], &list[at+i]
-		to.sub, to.sig = it.sub, x.signature[it.sig]
-		to.words[0], to.words[1], to.words[2] = it.words[0], it.words[1], it.words[2]
-		if it.sig == rawSig || p.sigs.width[it.sig] > fewWords {
-			to.words[0] += x.pool
-		}
+	p := b.takenFrom(int32(c))
+	owner, at := b, from
+	if p != nil {
+		owner, at = p, from-uint32(p.division.cluster)
+	}
+	n := int(b.clusters[from].items)
+	if n == 0 {
+		return list
+	}
+	items := owner.items[owner.grouped[at]:][:n]
+	if from != c {
+		list = owner.appendPiece(list, items, uint32(x.piece-1), x.piece == b.clusters[from].pieces)
+	} else {
+		list = append(list, items...)
+	}
+	if p != nil {
+		b.adopt(p, list[first:])
 	}
 	return list
+}
+
+// adopt makes copies of a part's items the whole's.
+func (b *Builder) adopt(p *Builder, list []item) {
+	x := &p.division
+	for i := range list {
+		it := &list[i]
+		if it.sig == rawSig {
+			it.words[0] += x.pool
+		} else if p.sigs.width[it.sig] > fewWords {
+			it.words[0] += x.pool
+			if it.words[2] > 0 {
+				it.words[2] += x.pool
+			}
+		}
+		it.sig = x.signature[it.sig]
+	}
 }

@@ -69,8 +69,10 @@ func (b *Builder) emit() {
 		b.assemble(levels, processors, 0)
 		return
 	}
+	b.settleBatched()
 	b.groupItems()
 	b.fuse()
+	b.cutBatched()
 	b.gatherProducts()
 	b.planRuns(levels)
 	b.shareCopies()

@@ -31,7 +31,7 @@ func (b *Builder) shareCopies() {
 	m := &b.writers[0]
 	for c := range b.clusters {
 		x := &b.clusters[c]
-		if x.parent != int32(c) || x.level > 0 || x.cost == 0 {
+		if !x.isListed(c) || x.level > 0 {
 			continue
 		}
 		m.items = b.appendItemsOf(m.items[:0], uint32(c))

@@ -704,7 +704,7 @@ func (b *Builder) addItems(y *present, part int, level int32) (first int32) {
 		to.cluster, to.sub, to.sig = first+from.cluster, from.sub+m.shifts[from.cluster], c.sigs[from.sig].number
 		words := c.words[from.first : from.first+from.count]
 		if from.sig == rawSig || len(words) > fewWords {
-			to.words[0] = uint32(len(b.pool))
+			to.words = [fewWords]uint32{uint32(len(b.pool))}
 			for _, w := range words {
 				b.pool = append(b.pool, t[w.entry]+w.add)
 			}

@@ -219,6 +219,9 @@ func (w *streamWriter) write(list []item) {
 			long := b.pool[it.words[0]:]
 			w.words = append(w.words, long[:long[1]&0xFFFF]...)
 			w.words[at] |= sync << 16
+			if n := it.words[2]; n > 0 { // of a piece
+				narrowSum(w.words[at:], it.words[1], n)
+			}
 		} else {
 			for n < len(list) && list[n].sig == it.sig && list[n].sub == it.sub {
 				n++
@@ -299,8 +302,14 @@ func (it *item) key() uint64 { return uint64(it.sub)<<32 | uint64(it.sig) }
 func (b *Builder) appendItems(s []uint32, list []item, n int) []uint32 {
 	if n > fewWords {
 		for i := range list {
-			at := list[i].words[0]
-			s = appendFew(s, b.pool[at:at+uint32(n)])
+			it := &list[i]
+			s = appendFew(s, b.pool[it.words[0]:][:n])
+			if it.words[2] > 0 { // of a piece
+				words, steps := s[len(s)-n:], b.pool[it.words[2]-1:][:n]
+				for k := range words {
+					words[k] += it.words[1] * steps[k]
+				}
+			}
 		}
 		return s
 	}

@@ -37,6 +37,9 @@ type wideMemory struct {
 	cut         struct{ sig, n, of uint32 } // the signature sig of an item of which n parts are those of signature of
 	large       []bool                      // [dim]: nodes of it may be wide
 	ofAll       []bool                      // [matrix]: all processors multiply by it, not its holders; empty: there is none
+	steps       []uint32                    // of one item's words
+	wholes      []whole                     // what items are that pieces share: their signature is its number
+	wholeOf     []uint32                    // [signature]: the latest of wholes that is of it; 0: none
 }
 
 // findWide finds whether any node of the graph may be wide.
@@ -161,8 +164,8 @@ func (b *Builder) newPrivate(level int32) int32 {
 func (b *Builder) newBatched(level int32, pieces int32, batch uint32) int32 {
 	c := b.newCluster(level)
 	b.clusters[c].pieces, b.clusters[c].batch = pieces, batch
-	for range pieces {
-		b.newCluster(level)
+	for k := range pieces {
+		b.clusters[b.newCluster(level)].piece = 1 + k
 	}
 	return c
 }
@@ -204,7 +207,13 @@ func (b *Builder) costly(c int32) int32 {
 	return c
 }
 
-func (b *Builder) costOf(c int32) int32 { return b.clusters[b.costly(c)].cost }
+func (b *Builder) costOf(c int32) int32 {
+	cost, first := b.clusters[b.costly(c)].cost, b.find(c)
+	if b.clusters[first].isBatched() { // what each piece has of items that all share
+		cost += b.clusters[first].cost
+	}
+	return cost
+}
 
 // workOf estimates a node's work.
 func (b *Builder) workOf(v uint32) int {
@@ -390,9 +399,11 @@ func (b *Builder) dealOut(v uint32, from int, at uint32) {
 		list, b.wide.some = rest, some
 		switch x := &b.clusters[c]; {
 		case x.isBatched():
-			x.items, x.cost = 0, 0
+			x.items -= int32(len(some))
 			for i := range some {
+				x.cost -= b.itemCost(&some[i])
 				b.dealBatch(&some[i], c, v, at)
+				x = &b.clusters[c]
 			}
 		case x.isPrivate():
 			x.items, x.cost = 0, 0
@@ -401,34 +412,6 @@ func (b *Builder) dealOut(v uint32, from int, at uint32) {
 	}
 	if b.tally != nil { // counted before
 		b.tally.restart(b)
-	}
-}
-
-// dealBatch gives each piece of a batched cluster its batch elements of an item.
-func (b *Builder) dealBatch(it *item, c int32, v, at uint32) {
-	x := b.clusters[c]
-	e := b.extentOf(it)
-	size := uint32(b.size(v))
-	each, pieces := size/x.batch, uint32(x.pieces)
-	chunk := (x.batch + pieces - 1) / pieces
-	if e.covers(size) {
-		at = e.at
-	}
-	first, within := (e.at-at)/each, (e.at-at)%each
-	if first < x.batch && within+e.span < each { // of one batch element
-		it.cluster = c + 1 + int32(first/chunk)
-		b.putBack(it)
-		return
-	}
-	parts := max(each/e.unit, 1) // of a batch element
-	if first >= x.batch || parts*e.unit != each || e.n%parts != 0 || within+e.inner > e.unit {
-		fail("an item of node %d (%v), %d times %d elements from %d on, cannot be divided into %d batch elements of %d", v, b.g.Op[v], e.n, e.unit, e.at-at, x.batch, each)
-	}
-	for k := range pieces {
-		lo, hi := max(k*chunk, first), min((k+1)*chunk, first+e.n/parts)
-		if lo < hi {
-			b.cutItem(it, &e, (lo-first)*parts, (hi-first)*parts, c+1+int32(k))
-		}
 	}
 }
 
@@ -637,40 +620,18 @@ func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
 	if width > fewWords {
 		words = append(room[:0], b.pool[it.words[0]:][:width]...)
 	}
+	for s, step := range b.stepsOf(w, width) {
+		words[s] += from * step
+	}
 	n, cut := to-from, &b.wide.cut
-	known := cut.sig == it.sig && cut.n == n && isa.Opcode(w[0]) != isa.Random
-	if !known {
-		b.sigs.buf = append(b.sigs.buf[:0], w...)
-	}
-	buf := b.sigs.buf
-	at := 3 // where n is
-	switch isa.Opcode(w[0]) {
-	case isa.Map, isa.Fill:
-		shift(words[:width], from)
-	case isa.Random:
-		buf[9] += from
-		shift(words[:width-1], from)
-	case isa.Strided:
-		kept, all := w[3]&255, w[3]&255+w[3]>>8&255
-		at = int(6 + kept - 1)
-		for s := range words[:width] {
-			words[s] += from * w[6+all+uint32(s)*all+kept-1]
+	if isa.Opcode(w[0]) == isa.Random {
+		part.sig = b.cutSignature(it.sig, e, from, to)
+	} else {
+		if cut.sig != it.sig || cut.n != n {
+			cut.sig, cut.n, cut.of = it.sig, n, b.cutSignature(it.sig, e, from, to)
 		}
-	case isa.Gemm:
-		if w[4] == 1 {
-			words[0], words[1] = words[0]+from*w[6], words[1]+from*w[8]
-		} else {
-			at = 4
-			words[0], words[2] = words[0]+from*w[7], words[2]+from*w[11]
-		}
-	default:
-		fail("opcode %d is cut", w[0]&255)
+		part.sig = cut.of
 	}
-	if !known {
-		buf[at] = n
-		cut.sig, cut.n, cut.of = it.sig, n, b.sigs.intern(int(int64(e.cost)*256*int64(n)/int64(e.n)))
-	}
-	part.sig = cut.of
 	if width > fewWords {
 		part.words[0] = uint32(len(b.pool))
 		b.pool = append(b.pool, words[:width]...)
@@ -678,6 +639,61 @@ func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
 		copy(part.words[:], words)
 	}
 	b.putBack(&part)
+}
+
+// stepsOf is how far each word of an instruction's item is from where the item's next part has it, good until the next call.
+func (b *Builder) stepsOf(w []uint32, width int) []uint32 {
+	steps := b.wide.steps[:0]
+	switch op := isa.Opcode(w[0]); op {
+	case isa.Map, isa.Fill, isa.Chain, isa.Random:
+		for range width {
+			steps = append(steps, 1)
+		}
+		if op == isa.Random { // the last word is a node
+			steps[width-1] = 0
+		}
+	case isa.Strided:
+		kept, all := w[3]&255, w[3]&255+w[3]>>8&255
+		for s := range width {
+			steps = append(steps, w[6+all+uint32(s)*all+kept-1])
+		}
+	case isa.Gemm:
+		if w[4] == 1 {
+			steps = append(steps, w[6], w[8], 0)
+		} else {
+			steps = append(steps, w[7], 0, w[11])
+		}
+	default:
+		fail("opcode %d is cut", w[0]&255)
+	}
+	b.wide.steps = steps
+	return steps
+}
+
+// partsAt is which word of an instruction says how many parts its items have.
+func partsAt(w []uint32) int {
+	switch isa.Opcode(w[0]) {
+	case isa.Chain:
+		return 2
+	case isa.Strided:
+		return int(6 + w[3]&255 - 1)
+	case isa.Gemm:
+		if w[4] != 1 {
+			return 4
+		}
+	}
+	return 3
+}
+
+// cutSignature is the signature of parts [from, to) of an item.
+func (b *Builder) cutSignature(sig uint32, e *extent, from, to uint32) uint32 {
+	w := append(b.sigs.buf[:0], b.sigs.of(sig)...)
+	b.sigs.buf = w
+	w[partsAt(w)] = to - from
+	if isa.Opcode(w[0]) == isa.Random {
+		w[9] += from
+	}
+	return b.sigs.intern(int(int64(e.cost) * 256 * int64(to-from) / int64(e.n)))
 }
 
 func fail(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
@@ -690,16 +706,20 @@ func shift(words []uint32, by uint32) {
 
 // cutSum is cutItem of a whole Sum.
 func (b *Builder) cutSum(part *item, w []uint32, from, to uint32) {
-	at, n := uint32(len(b.pool)), w[1]&0xFFFF
-	b.pool = append(b.pool, w[:n]...)
-	x := b.pool[at:]
-	x[3], x[5] = to-from, x[5]+from
-	if isa.FnTable[isa.Fn(w[0]>>8)].Arity == 2 { // a derivative, which reads y
-		x[8] += from
-	}
-	shift(x[sumHead:n], from)
+	at := uint32(len(b.pool))
+	b.pool = append(b.pool, w[:w[1]&0xFFFF]...)
+	narrowSum(b.pool[at:], from, to-from)
 	part.words[0] = at
 	b.putBack(part)
+}
+
+// narrowSum makes a Sum one of n elements from an element on.
+func narrowSum(w []uint32, from, n uint32) {
+	w[3], w[5] = n, w[5]+from
+	if isa.FnTable[isa.Fn(w[0]>>8)].Arity == 2 { // a derivative, which reads y
+		w[8] += from
+	}
+	shift(w[sumHead:w[1]&0xFFFF], from)
 }
 
 // putBack adds an item again.
