@@ -116,6 +116,11 @@ VP void check_chain(const Check &c, u32 count) {
 // a label.
 VP void check_row(const Check &c, u32 fn, u32 count) {
   u32 rows = 0, scalars = 0, parts = 0, label = 0, words = row_words(fn), n = c.w[ROW_N];
+  const u32 stride = c.w[ROW_STRIDE], lines = c.w[ROW_LINES];
+  if (stride == 0 || lines == 0 || (lines > stride && lines % stride != 0)) {
+    c.nonsense();
+    return;
+  }
 #define ROW(NAME, ROWS, SCALARS, PARTS, LABEL, WORDS)                                              \
   if (fn == ROW_##NAME) {                                                                          \
     rows = ROWS;                                                                                   \
@@ -133,8 +138,10 @@ VP void check_row(const Check &c, u32 fn, u32 count) {
       c.nonsense();
     for (u32 k = 0; k < words - label && n > 0; k++)
       if ((rows | scalars | parts) >> k & 1) {
-        u32 last = rows >> k & 1 ? n - 1 : parts >> k & 1 ? item[words - 1] : 0;
-        c.range(e, k, item[k], (u64)last * c.w[ROW_STRIDE]);
+        const u64 last = rows >> k & 1 ? n - 1 : parts >> k & 1 ? item[words - 1] : 0;
+        const u64 line =
+            lines > stride ? (lines / stride - 1) * stride * (last + 1) + stride : lines;
+        c.range(e, k, item[k], last * stride + line - 1);
       }
   }
 }

@@ -85,7 +85,8 @@
 #define ROW_N 3
 #define ROW_STRIDE 4
 #define ROW_P 5
-#define ROW_ITEMS 6
+#define ROW_LINES 6
+#define ROW_ITEMS 7
 #define RANDOM_SEGMENTS 2
 #define RANDOM_N 3
 #define RANDOM_P 4

@@ -1,5 +1,6 @@
-// Row: softmax and its kin, each over one row of n elements at a stride. One warp a row
-// on the GPU, or all of a long one; sums run in the order of interleaved lanes on both devices.
+// Row: softmax and its kin, each over a row of n elements at a stride, for every line of a tensor.
+// One warp a row on the GPU, or all of a long one; sums run in the order of interleaved lanes on
+// both devices.
 #pragma once
 
 // The elements of a row.
@@ -207,12 +208,16 @@ VP float invert(float *y, float *t, const float *x, u32 m) {
   return negative ? FLOAT_OF(0x7FC00000u) : log_det;
 }
 
+// Where line number i begins, if lines have n elements.
+VP u32 line_at(u32 i, u32 n, u32 stride) { return i / stride * stride * n + i % stride; }
+
 #define ROWARG(k)                                                                                  \
-  Row { address(l, w[ROW_SEGMENTS], k, item[k]), n, stride }
-#define ONE(k) address(l, w[ROW_SEGMENTS], k, item[k])
+  Row { address(l, w[ROW_SEGMENTS], k, item[k]) + line_at(line, n, stride), n, stride }
+#define PART(k, n) (address(l, w[ROW_SEGMENTS], k, item[k]) + line_at(line, n, stride))
+#define ONE(k) (address(l, w[ROW_SEGMENTS], k, item[k]) + line)
 // The seldom functions, out of line.
 VP_SLOW void seldom_row_item(const Team team, const Launch &l, const u32 *w, u32 fn, u32 flags,
-                             const u32 *item) {
+                             const u32 *item, u32 line) {
   typedef RowView<false> Row;
   u32 n = w[ROW_N], stride = w[ROW_STRIDE];
   float margin = FLOAT_OF(w[ROW_P]);
@@ -293,7 +298,7 @@ VP_SLOW void seldom_row_item(const Team team, const Launch &l, const u32 *w, u32
 
 template <bool DENSE>
 VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 flags,
-                 const u32 *item) {
+                 const u32 *item, u32 line) {
   typedef RowView<DENSE> Row;
   u32 n = w[ROW_N], stride = w[ROW_STRIDE];
   float margin = FLOAT_OF(w[ROW_P]);
@@ -377,7 +382,7 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
     u32 at = 0xFFFFFFFFu, k = item[backward ? 3 : 2] + 1;
     for (u32 j = 0; j < k; j++)
       next_largest(team, x, sign, &value, &at);
-    float *to = ONE(0), *from = backward ? ONE(2) : x.v;
+    float *to = PART(0, backward ? n : k), *from = backward ? PART(2, k) : x.v;
     if (k == 1) {
       if (backward)
         EACH(i, n) put(to + i * stride, i == at ? *from : 0.0f, flags);
@@ -399,9 +404,10 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
     return;
   }
   default:
-    return seldom_row_item(team, l, w, fn, flags, item);
+    return seldom_row_item(team, l, w, fn, flags, item, line);
   }
 #undef ROWARG
+#undef PART
 #undef ONE
 }
 
@@ -419,15 +425,17 @@ VP_SLOW void row(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, fl
   u32 words = row_words(fn);
   const bool all = w[ROW_N] >= LONG_ROW;
   const Team team = {all ? THREAD : THREAD % 32, all ? THREADS : 32, scratch};
+  const u32 lines = w[ROW_LINES];
 #pragma unroll 1
-  for (u32 k = all ? 0 : THREAD / 32; k < count; k += all ? 1 : WARPS)
-    row_item<false>(team, l, w, fn, flags, w + ROW_ITEMS + k * words);
+  for (u32 k = all ? 0 : THREAD / 32; k < count * lines; k += all ? 1 : WARPS)
+    row_item<false>(team, l, w, fn, flags, w + ROW_ITEMS + k / lines * words, k % lines);
 }
 #else
 template <bool DENSE>
 VP_SLOW void row_items(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
   for (u32 k = 0, words = row_words(fn); k < count; k++)
-    row_item<DENSE>(Team{w[ROW_N] >= LONG_ROW}, l, w, fn, flags, w + ROW_ITEMS + k * words);
+    for (u32 line = 0; line < w[ROW_LINES]; line++)
+      row_item<DENSE>(Team{w[ROW_N] >= LONG_ROW}, l, w, fn, flags, w + ROW_ITEMS + k * words, line);
 }
 VP void row(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, float * /*scratch*/) {
   if (w[ROW_STRIDE] == 1)

@@ -124,7 +124,7 @@ var Formats = [opcodes]Format{
 	ProductT: {"product_t", []string{"segments", "matrix", "scale", "apart", "count"}, 2, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows, for its columns"},
 	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], for the processor's rows and columns"},
 	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale"}, 3, "C[i,j] = scale * sum over k of A[i,k]*B[k,j], any strides"},
-	Row:      {"row", []string{"segments", "n", "stride", "p"}, -2, "softmax-like functions of one row of n elements"},
+	Row:      {"row", []string{"segments", "n", "stride", "p", "lines"}, -2, "softmax-like functions of lines of n elements"},
 	Random:   {"random", []string{"segments", "n", "p", "q", "seed", "graph", "forward", "first"}, -3, "dst[i] = a function of (seed, node, element first + i) and maybe src[i]"},
 	Norm:     {"norm", []string{"segments", "dst"}, 2, "dst[0] = sum of g[i]² over ranges; dst[1] = 2^-192 times that sum, which stays finite"},
 	Clip:     {"clip", []string{"segments", "partials", "n", "threshold", "result", "loss"}, 0, "adds the partial sums of n norms; decides the gradients' scale and whether the update is committed"},
@@ -310,7 +310,9 @@ var FnTable = [Fns]FnInfo{
 	HuberB:      {"huber_b", 3, "(dy, x, y): q*dy times x-y, bounded by p"},
 }
 
-// RowFn is a function of Row. Element i of a row operand is at address + i*stride.
+// RowFn is a function of Row. Element i of a row operand is at address + i*stride. An item has several such lines: each
+// stride of them lie between one another, and behind them the next. Of operands with other than n elements a line, lines lie
+// likewise.
 type RowFn uint8
 
 const (

@@ -137,7 +137,8 @@ func (b *Builder) wholeFor(sig uint32, x *cluster) uint32 {
 		return k
 	}
 	w := b.sigs.of(sig)
-	e := extent{n: w[partsAt(w)], cost: b.sigs.cost(sig)}
+	at, each := partsAt(w)
+	e := extent{n: w[at] / each, cost: b.sigs.cost(sig)}
 	parts, width := e.n/x.batch, int(b.sigs.width[sig])
 	steps := uint32(len(b.pool))
 	for _, s := range b.stepsOf(w, width) {

@@ -154,7 +154,6 @@ type Builder struct {
 	beside   []source     // results of an affine transform's products that are added at its end
 	axes     []axis       // of one node
 	moved    []move       // of one node
-	shifts   []uint32     // of a softmax's rows
 	usedDims []bool
 	spanList []span
 	paramSrc []paramSource

@@ -159,7 +159,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			a.Chain(1, isa.Acc, 4, []uint32{uint32(isa.SegAct) | isa.ChainRead}, []uint32{isa.ChainOp(isa.Copy, 0, 0, 0, 0, false), 0, 0}, []uint32{0})
 		}, "instruction 1 (chain): not an instruction"},
 		{"a label beyond its rows", func(a *isa.Assembler) {
-			a.Do(1, isa.Row, uint8(isa.NegLogPick), 0, []uint32{act, 8, 1, 0}, []uint32{0, 16, 8, 8})
+			a.Do(1, isa.Row, uint8(isa.NegLogPick), 0, []uint32{act, 8, 1, 0, 1}, []uint32{0, 16, 8, 8})
 		}, "instruction 1 (row.neg_log_pick): not an instruction"},
 		{"more axes than there are", func(a *isa.Assembler) {
 			a.Do(1, isa.Strided, uint8(isa.Copy), 0, []uint32{act, 6, 0, 0}, []uint32{0, 8})

@@ -276,17 +276,14 @@ func (b *Builder) contributeRow(v, c uint32, dst operand, flags uint32, cl, sub 
 		if g.Op[c] == ops.Softmax {
 			fn, dim = isa.SoftmaxB, a[0]
 		}
-		shifts, n, stride := b.softmaxRows(xd, dim)
-		for _, at := range shifts {
-			b.rowItem(cl, sub, fn, flags, 0, n, stride, 0, dst.plus(at), y.plus(at), dy.plus(at))
-		}
+		b.rowItem(cl, sub, fn, flags, 0, linesOf(xd, int(dim)), 0, dst, y, dy)
 	case ops.PickNegLogSoftmax:
 		for e := range xd.Bd {
-			b.rowItem(cl, sub, isa.NegLogPickB, flags, 0, n, 1, g.Inputs[a[0]+e], dst.plus(e*n), x.plus(e*n), operand{isa.SegAct, b.s.Aux[c] + e}, dy.plus(e))
+			b.rowItem(cl, sub, isa.NegLogPickB, flags, 0, oneLine(n), g.Inputs[a[0]+e], dst.plus(e*n), x.plus(e*n), operand{isa.SegAct, b.s.Aux[c] + e}, dy.plus(e))
 		}
 	case ops.Hinge:
 		for e := range xd.Bd {
-			b.rowItem(cl, sub, isa.HingeB, flags, float(a[0]), n, 1, g.Inputs[a[1]+e], dst.plus(e*n), x.plus(e*n), dy.plus(e))
+			b.rowItem(cl, sub, isa.HingeB, flags, float(a[0]), oneLine(n), g.Inputs[a[1]+e], dst.plus(e*n), x.plus(e*n), dy.plus(e))
 		}
 	}
 }

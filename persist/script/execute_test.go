@@ -276,6 +276,13 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 		if isa.RowFn(fn) == isa.Invert {
 			n, stride = m*m, 1
 		}
+		lines := 1 + g.rng.IntN(stride)
+		if g.rng.IntN(2) == 0 {
+			lines = stride * (1 + g.rng.IntN(4))
+		}
+		if isa.RowFn(fn) == isa.Invert {
+			lines = 1
+		}
 		words := info.Words
 		if info.Label {
 			words--
@@ -284,9 +291,9 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 		items := make([][]uint32, 1+g.rng.IntN(3))
 		for i := range items {
 			for w, s := range segs {
-				size := 1
+				size := lines
 				if (info.Rows|info.Parts)>>w&1 != 0 {
-					size = n * stride
+					size = n * stride * ((lines + stride - 1) / stride)
 				}
 				items[i] = append(items[i], g.memory(s, size))
 			}
@@ -296,7 +303,7 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 				items[i] = append(items[i], g.rng.Uint32N(uint32(n)))
 			}
 		}
-		a.Do(0, isa.Row, uint8(fn), g.flags(isa.Acc), []uint32{isa.Segs(segs...), uint32(n), uint32(stride), isa.Float(1)}, items...)
+		a.Do(0, isa.Row, uint8(fn), g.flags(isa.Acc), []uint32{isa.Segs(segs...), uint32(n), uint32(stride), isa.Float(1), uint32(lines)}, items...)
 	},
 	isa.Norm: func(g *instructions, a *isa.Assembler) {
 		segs := g.segments(2)

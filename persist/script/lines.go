@@ -19,6 +19,9 @@ func linesOf(d *bridge.Dim, axis int) lines {
 	return l
 }
 
+// oneLine is a vector of n elements.
+func oneLine(n uint32) lines { return lines{n, 1, 1} }
+
 // at is where line i begins, if lines have n elements.
 func (l lines) at(i, n uint32) uint32 { return i/l.stride*l.stride*n + i%l.stride }
 
@@ -61,6 +64,15 @@ func (b *Builder) lineFunctionOf(v uint32) (f lineFunction, ok bool) {
 	return f, true
 }
 
+// together is as many of the lines as one item is of: all, unless something of each is its own.
+func (f *lineFunction) together(op ops.Code) lines {
+	l := f.lines
+	if op == ops.Argmax || op == ops.HingeDim || op == ops.KMaxPooling && f.k > 1 {
+		l.count = 1
+	}
+	return l
+}
+
 // lowerLines lowers a function of lines, and what else takes a tensor or matrix as a whole.
 func (b *Builder) lowerLines(v uint32) error {
 	g := b.g
@@ -85,19 +97,20 @@ func (b *Builder) lowerLines(v uint32) error {
 		s++
 		b.spots[v].sub = s
 	}
-	for i := range f.count {
+	some := f.together(op)
+	for i := uint32(0); i < f.count; i += some.count {
 		to, from := y.plus(f.at(i, f.k)), x.plus(f.at(i, f.n))
 		switch op {
 		case ops.Argmax: // where a gradient of 1 would go
-			b.rowItem(c, s, f.fn, 0, f.p, f.n, f.stride, 0, to, from, one)
+			b.rowItem(c, s, f.fn, 0, f.p, some, 0, to, from, one)
 		case ops.MaxDimension, ops.MinDimension, ops.KMaxPooling:
-			b.rowItem(c, s, f.fn, 0, f.p, f.n, f.stride, f.k-1, to, from)
+			b.rowItem(c, s, f.fn, 0, f.p, some, f.k-1, to, from)
 		case ops.HingeDim:
-			b.rowItem(c, s, f.fn, 0, f.p, f.n, f.stride, g.Inputs[a[2]+i%a[3]], to, from)
+			b.rowItem(c, s, f.fn, 0, f.p, some, g.Inputs[a[2]+i%a[3]], to, from)
 		case ops.ConstrainedSoftmax:
-			b.rowItem(c, s, f.fn, 0, f.p, f.n, f.stride, 0, to, from, b.value(args[1]).plus(f.at(i, f.n)))
+			b.rowItem(c, s, f.fn, 0, f.p, some, 0, to, from, b.value(args[1]).plus(f.at(i, f.n)))
 		default:
-			b.rowItem(c, s, f.fn, 0, f.p, f.n, f.stride, 0, to, from)
+			b.rowItem(c, s, f.fn, 0, f.p, some, 0, to, from)
 		}
 	}
 	return nil
@@ -117,22 +130,23 @@ func (b *Builder) contributeLines(v uint32, u user, dst operand, flags uint32, c
 		return sub + 1
 	}
 	x := b.value(args[0])
-	for i := range f.count {
+	some := f.together(op)
+	for i := uint32(0); i < f.count; i += some.count {
 		long, short := f.at(i, f.n), f.at(i, f.k)
 		to, from, back := dst.plus(long), x.plus(long), dy.plus(short)
 		switch op {
 		case ops.LogSumExpDimension:
-			b.rowItem(cl, sub, f.back, flags, f.p, f.n, f.stride, 0, to, from, y.plus(short), back)
+			b.rowItem(cl, sub, f.back, flags, f.p, some, 0, to, from, y.plus(short), back)
 		case ops.CumulativeSum:
-			b.rowItem(cl, sub, f.back, flags, 1, f.n, f.stride, 0, to, back)
+			b.rowItem(cl, sub, f.back, flags, 1, some, 0, to, back)
 		case ops.HingeDim:
-			b.rowItem(cl, sub, f.back, flags, f.p, f.n, f.stride, g.Inputs[a[2]+i%a[3]], to, from, back)
+			b.rowItem(cl, sub, f.back, flags, f.p, some, g.Inputs[a[2]+i%a[3]], to, from, back)
 		case ops.Sparsemax:
-			b.rowItem(cl, sub, f.back, flags, f.p, f.n, f.stride, 0, to, y.plus(long), back)
+			b.rowItem(cl, sub, f.back, flags, f.p, some, 0, to, y.plus(long), back)
 		case ops.ConstrainedSoftmax:
-			b.rowItem(cl, sub, f.back, flags, float32(u.arg), f.n, f.stride, 0, to, y.plus(long), b.value(args[1]).plus(long), back)
+			b.rowItem(cl, sub, f.back, flags, float32(u.arg), some, 0, to, y.plus(long), b.value(args[1]).plus(long), back)
 		default:
-			b.rowItem(cl, sub, f.back, flags, f.p, f.n, f.stride, f.k-1, to, from, back)
+			b.rowItem(cl, sub, f.back, flags, f.p, some, f.k-1, to, from, back)
 		}
 	}
 	return sub + 1
@@ -163,7 +177,7 @@ func (b *Builder) lowerWhole(v uint32) error {
 			logDet.at = b.alloc(int(d.Bd))
 		}
 		for e := range d.Bd {
-			b.rowItem(c, s+int32(e), isa.Invert, 0, 0, n, 1, m-1, logDet.plus(e), inverse.plus(e*n), scratch, b.value(x).plus(e*n))
+			b.rowItem(c, s+int32(e), isa.Invert, 0, 0, oneLine(n), m-1, logDet.plus(e), inverse.plus(e*n), scratch, b.value(x).plus(e*n))
 		}
 		b.spots[v].sub = s + int32(d.Bd) - 1
 	default:

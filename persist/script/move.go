@@ -319,8 +319,8 @@ func (b *Builder) lowerMove(v uint32) error {
 	return nil
 }
 
-// rowItem adds one row of a row function.
-func (b *Builder) rowItem(c, s int32, fn isa.RowFn, flags uint32, p float32, n, stride uint32, label uint32, ops ...operand) {
+// rowItem adds a row function of lines, whose operands ops are. They have one label.
+func (b *Builder) rowItem(c, s int32, fn isa.RowFn, flags uint32, p float32, l lines, label uint32, ops ...operand) {
 	var segs uint32
 	var words [6]uint32
 	for i, o := range ops {
@@ -332,26 +332,8 @@ func (b *Builder) rowItem(c, s int32, fn isa.RowFn, flags uint32, p float32, n, 
 		words[k] = label
 		k++
 	}
-	sig := b.sigs.short(5, 4*int(n), firstWord(isa.Row, uint8(fn), flags), segs, n, stride, bits(p), 0, 0, 0)
+	sig := b.sigs.short(6, 4*int(l.n*l.count), firstWord(isa.Row, uint8(fn), flags), segs, l.n, l.stride, bits(p), l.count, 0, 0)
 	b.addItem(c, s, sig, words[:k])
-}
-
-// softmaxRows lists the shifts of the rows (columns of axis 0, rows of axis 1) of a softmax, good until the next call.
-func (b *Builder) softmaxRows(d *bridge.Dim, dim uint32) (shifts []uint32, n, stride uint32) {
-	rows, cols := uint32(d.Rows()), uint32(d.Cols())
-	count, step := cols, rows
-	n, stride = rows, 1
-	if dim == 1 {
-		count, step = rows, 1
-		n, stride = cols, rows
-	}
-	b.shifts = b.shifts[:0]
-	for e := range d.Bd {
-		for i := range count {
-			b.shifts = append(b.shifts, e*rows*cols+i*step)
-		}
-	}
-	return b.shifts, n, stride
 }
 
 func (o operand) plus(n uint32) operand { return operand{o.seg, o.at + n} }
@@ -367,10 +349,7 @@ func (b *Builder) lowerRow(v uint32) error {
 		if op == ops.Softmax {
 			fn, dim = isa.Softmax, a[0]
 		}
-		shifts, n, stride := b.softmaxRows(xd, dim)
-		for _, at := range shifts {
-			b.rowItem(c, s, fn, 0, 0, n, stride, 0, y.plus(at), in.plus(at))
-		}
+		b.rowItem(c, s, fn, 0, 0, linesOf(xd, int(dim)), 0, y, in)
 		return nil
 	}
 	n, rows := uint32(xd.Batch()), a[0]
@@ -386,9 +365,9 @@ func (b *Builder) lowerRow(v uint32) error {
 			return fault(v, op, "label %d of %d classes", label, n)
 		}
 		if op == ops.Hinge {
-			b.rowItem(c, s, isa.Hinge, 0, margin, n, 1, label, y.plus(e), in.plus(e*n))
+			b.rowItem(c, s, isa.Hinge, 0, margin, oneLine(n), label, y.plus(e), in.plus(e*n))
 		} else {
-			b.rowItem(c, s, isa.NegLogPick, 0, 0, n, 1, label, y.plus(e), in.plus(e*n), operand{isa.SegAct, b.s.Aux[v] + e})
+			b.rowItem(c, s, isa.NegLogPick, 0, 0, oneLine(n), label, y.plus(e), in.plus(e*n), operand{isa.SegAct, b.s.Aux[v] + e})
 		}
 	}
 	return nil
@@ -406,14 +385,14 @@ func (b *Builder) lowerRestricted(v uint32) error {
 	y := b.output(v)
 	masked := b.masked(v, b.value(x), float32(math.Inf(-1)), c, s)
 	b.spots[v].sub = s + 2
-	b.rowItem(c, s+2, isa.LogSoftmax, 0, 0, uint32(d.Size()), 1, 0, y, masked)
+	b.rowItem(c, s+2, isa.LogSoftmax, 0, 0, oneLine(uint32(d.Size())), 0, y, masked)
 	return nil
 }
 
 // contributeRestricted ignores the gradient of the other rows: they are constant.
 func (b *Builder) contributeRestricted(c uint32, dst operand, flags uint32, cl, sub int32) int32 {
 	dy := b.masked(c, b.gradient(c), 0, cl, sub)
-	b.rowItem(cl, sub+2, isa.LogSoftmaxB, flags, 0, uint32(b.size(c)), 1, 0, dst, b.value(c), dy)
+	b.rowItem(cl, sub+2, isa.LogSoftmaxB, flags, 0, oneLine(uint32(b.size(c))), 0, dst, b.value(c), dy)
 	return sub + 3
 }
 

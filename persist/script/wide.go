@@ -562,13 +562,21 @@ func (b *Builder) extentOf(it *item) extent {
 		}
 		e.span, e.dense = (e.n-1)*e.unit+e.inner-1, e.unit == e.inner
 	case isa.Row:
+		k := uint32(1) // elements of a line of the result
 		switch f := &isa.RowTable[isa.RowFn(w[0]>>8)]; {
 		case f.Rows&1 != 0:
-			e.span = (w[3] - 1) * w[4]
-			e.unit, e.inner, e.dense = e.span+1, e.span+1, w[4] == 1
+			k = w[3]
 		case f.Parts&1 != 0: // as many as the label says
-			e.span = b.wordsOf(it)[f.Words-1] * w[4]
-			e.unit, e.inner, e.dense = e.span+1, e.span+1, w[4] == 1
+			k = b.wordsOf(it)[f.Words-1] + 1
+		}
+		if stride, lines := w[4], w[6]; lines > stride {
+			e.n, e.unit, e.inner, e.span = lines/stride, stride*k, stride*k, lines*k-1
+		} else { // they lie between one another
+			e.n, e.span, e.dense = lines, (k-1)*stride+lines-1, k == 1 || lines == stride
+			e.inner = (k-1)*stride + 1
+			if lines == 1 {
+				e.unit = e.inner
+			}
 		}
 	default:
 		fail("opcode %d is divided", w[0]&255)
@@ -657,6 +665,21 @@ func (b *Builder) stepsOf(w []uint32, width int) []uint32 {
 		for s := range width {
 			steps = append(steps, w[6+all+uint32(s)*all+kept-1])
 		}
+	case isa.Row:
+		f, stride, row := &isa.RowTable[isa.RowFn(w[0]>>8)], uint32(1), uint32(1) // of a part
+		if w[6] > w[4] {
+			stride, row = w[4], w[4]*w[3]
+		}
+		for s := range width {
+			switch {
+			case f.Rows>>s&1 != 0:
+				steps = append(steps, row)
+			case f.Label && s == width-1:
+				steps = append(steps, 0)
+			default: // several lines have one element each
+				steps = append(steps, stride)
+			}
+		}
 	case isa.Gemm:
 		if w[4] == 1 {
 			steps = append(steps, w[6], w[8], 0)
@@ -670,26 +693,32 @@ func (b *Builder) stepsOf(w []uint32, width int) []uint32 {
 	return steps
 }
 
-// partsAt is which word of an instruction says how many parts its items have.
-func partsAt(w []uint32) int {
+// partsAt is which word of an instruction says how many parts its items have, and how many it counts for each.
+func partsAt(w []uint32) (at int, each uint32) {
 	switch isa.Opcode(w[0]) {
 	case isa.Chain:
-		return 2
+		return 2, 1
+	case isa.Row:
+		if w[6] > w[4] {
+			return 6, w[4]
+		}
+		return 6, 1
 	case isa.Strided:
-		return int(6 + w[3]&255 - 1)
+		return int(6 + w[3]&255 - 1), 1
 	case isa.Gemm:
 		if w[4] != 1 {
-			return 4
+			return 4, 1
 		}
 	}
-	return 3
+	return 3, 1
 }
 
 // cutSignature is the signature of parts [from, to) of an item.
 func (b *Builder) cutSignature(sig uint32, e *extent, from, to uint32) uint32 {
 	w := append(b.sigs.buf[:0], b.sigs.of(sig)...)
 	b.sigs.buf = w
-	w[partsAt(w)] = to - from
+	at, each := partsAt(w)
+	w[at] = (to - from) * each
 	if isa.Opcode(w[0]) == isa.Random {
 		w[9] += from
 	}

@@ -410,7 +410,15 @@ func (f *Footprint) gemm() error {
 
 func (f *Footprint) row() error {
 	info, n := &isa.RowTable[f.in.Fn], f.in.Field("n")
-	row := Axis{uint64(n), uint64(f.in.Field("stride"))}
+	stride, lines := uint64(f.in.Field("stride")), uint64(f.in.Field("lines"))
+	if stride == 0 || lines == 0 || lines > stride && lines%stride != 0 {
+		return fmt.Errorf("%d lines of which each %d lie between one another", lines, stride)
+	}
+	row := Axis{uint64(n), stride}
+	add := func(w, i int, a uint64, how access, line Axis) {
+		inner := min(lines, stride)
+		f.add(w, i, a, how, line, Axis{inner, 1}, Axis{lines / inner, stride * line.Size})
+	}
 	for i := range f.in.Items {
 		item, part := f.in.Item(i), row
 		if info.Label {
@@ -434,11 +442,11 @@ func (f *Footprint) row() error {
 			}
 			switch {
 			case info.Rows&bit != 0:
-				f.add(w, i, uint64(a), how|asPaired, row)
+				add(w, i, uint64(a), how|asPaired, row)
 			case info.Parts&bit != 0:
-				f.add(w, i, uint64(a), how, part)
+				add(w, i, uint64(a), how, part)
 			default:
-				f.add(w, i, uint64(a), how)
+				add(w, i, uint64(a), how, Axis{1, stride})
 			}
 		}
 	}

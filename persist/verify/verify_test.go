@@ -385,7 +385,7 @@ func TestVerify(t *testing.T) {
 			p.update(0)
 		}, ""},
 		{"a label beyond its rows", func(p *pair) {
-			p.Do(0, isa.Row, uint8(isa.NegLogPick), 0, []uint32{act, 8, 1, 0}, []uint32{0, 24, 8, 8})
+			p.Do(0, isa.Row, uint8(isa.NegLogPick), 0, []uint32{act, 8, 1, 0, 1}, []uint32{0, 24, 8, 8})
 		}, "label 8 of 8 rows"},
 		{"the sum of half of an odd number of vectors", func(p *pair) {
 			p.Do(0, isa.Product, 0, 0, []uint32{act, 0, isa.Float(1), 0, 0, 0, 3}, []uint32{0, 24 + isa.PlaceHalved})

@@ -246,14 +246,25 @@ void try_sum(u32 n, u32 runs, u32 each, u32 single, u32 fn, u32 flags) {
 
 typedef std::vector<double> Line;
 
+// How many elements of a line an item's word of a function of rows is of.
+u32 line_size(u32 fn, u32 word, u32 n, u32 label) {
+#define ROW(NAME, ROWS, SCALARS, PARTS, LABEL, WORDS)                                              \
+  if (fn == ROW_##NAME)                                                                            \
+    return (ROWS) >> word & 1 ? n : (PARTS) >> word & 1 ? label + 1 : 1;
+  ROW_FUNCTIONS(ROW)
+#undef ROW
+  return 0;
+}
+
 // A function of rows with so many words an item, of which the first is the result's, of size
 // elements. want makes it of the others.
 template <class F>
 void try_rows(u32 fn, u32 words, u32 label, u32 n, u32 stride, float p, u32 size, F want) {
   const Launch l = fresh();
   const u32 count = 9, apart = 4096, all = words + (label != ~0u);
+  const u32 lines = 2 * n * stride > apart || fn == ROW_INVERT ? 1 : 2 * stride;
   u32 w[256] = {OP_ROW | fn << 8};
-  w[ROW_N] = n, w[ROW_STRIDE] = stride, w[ROW_P] = BITS_OF(p);
+  w[ROW_N] = n, w[ROW_STRIDE] = stride, w[ROW_P] = BITS_OF(p), w[ROW_LINES] = lines;
   for (u32 e = 0; e < count; e++) {
     for (u32 k = 0; k < words; k++)
       w[ROW_ITEMS + e * all + k] = 16 + (e * words + k) * apart;
@@ -261,16 +272,20 @@ void try_rows(u32 fn, u32 words, u32 label, u32 n, u32 stride, float p, u32 size
       w[ROW_ITEMS + e * all + words] = label;
   }
   launch([&] { row(l, w, fn, 0, count, shared); });
-  for (u32 e = 0; e < count; e++) {
+  for (u32 k = 0; k < count * lines; k++) {
+    const u32 *item = w + ROW_ITEMS + k / lines * all, line = k % lines;
+    const auto begin = [&](u32 word) {
+      return item[word] + line / stride * stride * line_size(fn, word, n, label) + line % stride;
+    };
     std::vector<Line> rows;
-    for (u32 k = 0; k < words; k++) {
+    for (u32 word = 0; word < words; word++) {
       rows.emplace_back();
       for (u32 i = 0; i < n; i++)
-        rows.back().push_back(before[w[ROW_ITEMS + e * all + k] + i * stride]);
+        rows.back().push_back(before[begin(word) + i * stride]);
     }
     const Line y = want(rows);
     for (u32 i = 0; i < size; i++)
-      expect("a row", e, i, memory[w[ROW_ITEMS + e * all] + i * stride], y[i]);
+      expect("a row", k, i, memory[begin(0) + i * stride], y[i]);
   }
 }
 
