@@ -59,6 +59,9 @@ func Merged(b *Builder) (nodes int) {
 	return nodes
 }
 
+// Shared is how many kinds of items the pieces of batched clusters of the latest script share.
+func Shared(b *Builder) int { return max(0, len(b.wide.wholes)-1) }
+
 // ByInstances reports whether the latest script was made of instances.
 func ByInstances(b *Builder) bool { return b.schedulable() }
 

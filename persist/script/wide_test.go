@@ -18,7 +18,7 @@ import (
 // Divided work gives the results of work that is not, and the verifier finds nothing that a piece reads too early.
 func TestWideWorkGivesTheSameResults(t *testing.T) {
 	var b script.Builder
-	differ, last := 0, uint64(script.Few(3000))
+	differ, shared, last := 0, 0, uint64(script.Few(3000))
 	for seed := range last {
 		r := script.Requested(t, seed)
 		if r.Plan.Processors == 1 {
@@ -32,6 +32,9 @@ func TestWideWorkGivesTheSameResults(t *testing.T) {
 		if len(wide.Words) != len(whole.Words) {
 			differ++
 		}
+		if script.Shared(&b) > 0 {
+			shared++
+		}
 		if err := verify.Verify(wide, r.Plan); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -39,6 +42,9 @@ func TestWideWorkGivesTheSameResults(t *testing.T) {
 	}
 	if differ < int(last)/20 {
 		t.Errorf("only %d of %d graphs had wide work", differ, last)
+	}
+	if shared < int(last)/40 {
+		t.Errorf("only %d of %d graphs had items that pieces share", shared, last)
 	}
 }
 
