@@ -429,4 +429,4 @@
 	/* end */
 
 // The first word of a script of this instruction set.
-#define SCRIPT_MAGIC 0x3d1a0556u
+#define SCRIPT_MAGIC 0xac72354fu
