@@ -302,7 +302,7 @@ typedef struct vpps_statistics {
   uint64_t bytes_from_device; /**< on a GPU: bytes copied back; losses lie in shared memory */
   uint64_t templates; /**< on the CPU, or profiled: patterns of nodes known now, single ones too */
   uint64_t instances; /**< likewise: occurrences of them in what was evaluated, summed */
-  uint64_t loose_nodes; /**< on the CPU: of these, nodes outside all learnt patterns, summed */
+  uint64_t loose_nodes; /**< of these, nodes outside all learnt patterns, summed */
 } vpps_statistics;
 /** A vpps_statistics to be filled. */
 #define VPPS_STATISTICS_INIT                                                                       \

@@ -155,9 +155,13 @@ func TestAResumedProgramLearnsTheSameCells(t *testing.T) {
 		train(straight, 2+before)
 		straight.save(file)
 		require.NoError(t, resumed.load(file))
+		was, began := straight.Statistics(), resumed.Statistics()
 		train(straight, 3)
 		train(resumed, 3)
 		require.Equal(t, straight.state(), resumed.state())
+		is, now := straight.Statistics(), resumed.Statistics()
+		require.Equal(t, is.Loose-was.Loose, now.Loose-began.Loose, "nodes outside all templates")
+		require.Positive(t, now.Loose-began.Loose, "it learns anew")
 	}
 }
 

@@ -10,7 +10,7 @@ type Statistics struct {
 	Updates, Failures, Snapshots              uint64
 	KernelsCompiled, KernelsCached, CompileNS uint64 // on a GPU
 	BytesToDevice, BytesFromDevice            uint64 // on a GPU
-	Templates, Instances, Loose               uint64 // on a CPU, or profiled: of the nodes that were evaluated
+	Templates, Instances, Loose               uint64 // of the nodes that were evaluated, where instances are looked for
 }
 
 // Statistics returns the counts so far.
