@@ -17,7 +17,7 @@ func (b *Builder) joinsInstances() bool { return b.r.Plan.Processors > 1 }
 // joinedTo is a cluster of an instance that becomes one with another cluster, and its first order there.
 type joinedTo struct{ cluster, other, sub int32 }
 
-// formed says when a value is there, and which cluster forms it last in which order; -1: a product does.
+// formedBy says when a value is there, and which cluster forms it last in which order; -1: a product does.
 type formedBy struct{ ready, cluster, sub int32 }
 
 // levelForward gives an instance its level, and finds which of its clusters join others.
@@ -106,18 +106,20 @@ const backwardCost = 4 * clusterCost
 // canJoin reports whether what is to join costs one processor at most so much; if not, nothing joins.
 func (b *Builder) canJoin(list []cellCluster, most int32) bool {
 	m := &b.cells
-	for i := range m.joined {
-		j := &m.joined[i]
+	for i, j := range m.joined {
+		if slices.ContainsFunc(m.joined[:i], func(o joinedTo) bool { return o.cluster == j.cluster }) {
+			continue // counted
+		}
 		cost, kind := list[j.cluster].cost, list[j.cluster].kind
 		for k, o := range m.joined {
-			if o.cluster == j.cluster && !slices.ContainsFunc(m.joined[:k], func(p joinedTo) bool { return p.cluster == o.cluster && p.other == o.other }) {
-				cost += b.clusters[o.other].cost
-				kind |= b.clusters[o.other].kind
+			if o.cluster != j.cluster || slices.ContainsFunc(m.joined[:k], func(p joinedTo) bool { return p.cluster == o.cluster && p.other == o.other }) {
+				continue
 			}
-		}
-		if cost > most || kind&^fused != 0 {
-			m.joined = m.joined[:0]
-			return false
+			kind |= b.clusters[o.other].kind
+			if cost += b.clusters[o.other].cost; cost > most || kind&^fused != 0 { // soon, where many join
+				m.joined = m.joined[:0]
+				return false
+			}
 		}
 	}
 	return true

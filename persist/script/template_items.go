@@ -394,7 +394,7 @@ func (c *loweredCell) readsSlot(slot, level, cluster int32) {
 	first(&c.need[slot])
 	if cluster < 0 {
 		first(&c.products[slot])
-	} else if r := (slotRead{slot, cluster}); !slices.Contains(c.reads, r) {
+	} else if r, n := (slotRead{slot, cluster}), len(c.reads); n == 0 || c.reads[n-1] != r {
 		c.reads = append(c.reads, r)
 	}
 }
