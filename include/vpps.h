@@ -300,9 +300,9 @@ typedef struct vpps_statistics {
   uint64_t compile_ns;        /**< on a GPU: time of NVRTC, ns, summed over kernels */
   uint64_t bytes_to_device;   /**< on a GPU: bytes copied there, scripts included */
   uint64_t bytes_from_device; /**< on a GPU: bytes copied back; losses lie in shared memory */
-  uint64_t templates; /**< patterns of nodes known now, single ones too; none on a GPU for large graphs */
-  uint64_t instances; /**< likewise: occurrences of them in what was evaluated, summed */
-  uint64_t loose_nodes; /**< of these, nodes outside all learnt patterns, summed */
+  uint64_t templates;         /**< patterns of nodes known now, single ones too */
+  uint64_t instances;         /**< likewise: occurrences of them in what was evaluated, summed */
+  uint64_t loose_nodes;       /**< of these, nodes outside all learnt patterns, summed */
 } vpps_statistics;
 /** A vpps_statistics to be filled. */
 #define VPPS_STATISTICS_INIT                                                                       \

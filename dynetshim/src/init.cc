@@ -62,19 +62,25 @@ float decay(const std::string &flag, const std::string &value) {
   return x;
 }
 
+// The number of the GPU that a list names, "" for the CPU; again: it was named before.
+std::string gpu_of_name(const std::string &list, const std::string &name, bool again) {
+  std::string gpu = name.compare(0, 4, "GPU:") == 0 ? name.substr(4) : "";
+  const std::string what = "--dynet-devices=" + list;
+  if (name.compare(0, 4, "CPU:") == 0)
+    throw std::invalid_argument(what + ": a CPU id cannot be given");
+  if (name != "CPU" && (gpu.empty() || gpu.find_first_not_of("0123456789") != std::string::npos))
+    throw std::invalid_argument(what + ": needs CPU or GPU:k, not '" + name + "'");
+  if (again)
+    throw std::invalid_argument(what + ": has " + name + " twice");
+  return gpu;
+}
+
 // The engine's device for a list of DyNet's names: the first GPU, else the CPU.
 std::string device_of_list(const std::string &list) {
   std::set<std::string> seen;
   std::string chosen = "cpu";
   for (const std::string &name : str_split(list, ',')) {
-    const std::string gpu = name.compare(0, 4, "GPU:") == 0 ? name.substr(4) : "";
-    if (name.compare(0, 4, "CPU:") == 0)
-      throw std::invalid_argument("--dynet-devices=" + list + ": a CPU id cannot be given");
-    if (name != "CPU" && (gpu.empty() || gpu.find_first_not_of("0123456789") != std::string::npos))
-      throw std::invalid_argument("--dynet-devices=" + list + ": needs CPU or GPU:k, not '" + name +
-                                  "'");
-    if (!seen.insert(name).second)
-      throw std::invalid_argument("--dynet-devices=" + list + ": has " + name + " twice");
+    const std::string gpu = gpu_of_name(list, name, !seen.insert(name).second);
     if (!gpu.empty() && chosen == "cpu")
       chosen = "cuda:" + gpu;
   }
