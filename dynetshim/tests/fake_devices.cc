@@ -175,7 +175,7 @@ TEST(own_nodes_say_whether_they_take_several_devices) {
          cg.forward(cg.add_function<Take>({x.i, y.i}, false)));
 }
 
-// What extract_dynet_params makes of --dynet-devices.
+// The engine's device after extract_dynet_params has read --dynet-devices.
 static std::string opened(const std::string &list) {
   std::string flag = "--dynet-devices=" + list, program = "program";
   char *words[] = {&program[0], &flag[0], nullptr}, **argv = words;

@@ -77,7 +77,7 @@ VP void multiply_stage(const float *a, const float *b, u32 terms, float *s) {
   }
 }
 
-// What the instruction's words say is read again and again, to save registers.
+// The instruction's words are read each time that they are needed. That saves registers.
 VP_SLOW void gemm_tiles(const Launch &l, const u32 *w, GemmMemory &memory) {
   __syncthreads(); // the memory is free
   if (THREAD == 0) {

@@ -310,9 +310,9 @@ var FnTable = [Fns]FnInfo{
 	HuberB:      {"huber_b", 3, "(dy, x, y): q*dy times x-y, bounded by p"},
 }
 
-// RowFn is a function of Row. Element i of a row operand is at address + i*stride. An item has several such lines: each
-// stride of them lie between one another, and behind them the next. Of operands with other than n elements a line, lines lie
-// likewise.
+// RowFn is a function of Row. Element i of a line is at the line's address + i*stride. An item has several lines. Groups of
+// stride lines are interleaved, and one group follows the other. An operand with one element of a line, or the first few,
+// has lines in the same order.
 type RowFn uint8
 
 const (

@@ -56,7 +56,7 @@ The last three bits of the flags name the phase that begins with the instruction
 	for _, f := range FnTable {
 		fmt.Fprintf(&b, "| `%s` | %d | %s |\n", f.Name, f.Arity, tableCell(f.Doc))
 	}
-	b.WriteString("\n## Functions of row\n\nAn item is of several lines of n elements, so many as the field lines says. They are\nnumbered like the lines of a tensor along one of its axes. So line i begins at i / stride * stride * n + i % stride, in\nwhole numbers. Where an operand has one element of a line, or the first few, as many take the place of n. All lines have\none label.\n\n| function | words of an item |\n| --- | --- |\n")
+	b.WriteString("\n## Functions of row\n\nAn item covers several lines of n elements. The field lines says how many. They are\nnumbered like the lines of a tensor along one of its axes. So line i begins at i / stride * stride * n + i % stride, in\nwhole numbers. Where an operand has one element of a line, or the first few, as many take the place of n. All lines have\none label.\n\n| function | words of an item |\n| --- | --- |\n")
 	for _, f := range RowTable {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", f.Name, tableCell(f.Doc))
 	}

@@ -68,7 +68,7 @@ public:
 };
 
 /// The list of devices, as DyNet has it: from initialize() to cleanup() the GPU, if the engine is
-/// on one, and the CPU behind it. The first is the default device.
+/// on one, and after it the CPU. The first is the default device.
 class DeviceManager {
 public:
   /// Device number i, owned by the front-end. Out of range: std::out_of_range.
