@@ -64,15 +64,19 @@ func (e *Expanded) std(d Dim, attrs, x []uint32) {
 	e.add(ops.Sqrt, d, nil, e.add(ops.MomentDimension, d, []uint32{axes, 2, batch, n}, centred))
 }
 
-// logSumExp puts the arguments side by side as columns.
+// logSumExp puts the arguments side by side as columns. A vector is a column as it is.
 func (e *Expanded) logSumExp(d Dim, _, x []uint32) {
 	size := uint32(d.Batch())
-	columns := make([]uint32, len(x))
 	for k, a := range x {
-		columns[k] = e.reshape(a, dim(e.DimOf(a).Bd, size, 1))
+		if from := e.DimOf(a); from.Nd != 1 {
+			x[k] = e.reshape(a, dim(from.Bd, size))
+		}
 	}
-	all := e.add(ops.Concatenate, dim(d.Bd, size, uint32(len(x))), []uint32{1}, columns...)
-	e.reshape(e.add(ops.LogSumExpDimension, dim(d.Bd, size), []uint32{1}, all), d)
+	all := e.add(ops.Concatenate, dim(d.Bd, size, uint32(len(x))), []uint32{1}, x...)
+	sums := e.add(ops.LogSumExpDimension, dim(d.Bd, size), []uint32{1}, all)
+	if d.Nd != 1 {
+		e.reshape(sums, d)
+	}
 }
 
 func (e *Expanded) foldRows(d Dim, attrs, x []uint32) {

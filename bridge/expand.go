@@ -10,6 +10,7 @@ type Expanded struct {
 	Graph
 	At   []uint32 // of the original's node i: its node here
 	plus []uint32 // scratch
+	same []uint32 // of the original's dims: the number of the same dim here, if it was not cut off since
 }
 
 // Composite reports whether an operation is spelled out.
@@ -19,6 +20,12 @@ func Composite(op ops.Code) bool {
 		return true
 	}
 	return compositions[op] != nil
+}
+
+// Reset empties it, keeping its memory.
+func (e *Expanded) Reset() {
+	e.At = e.At[:0]
+	e.Graph.Reset()
 }
 
 // Extend appends g's nodes from len(At) on.
@@ -67,7 +74,7 @@ func (e *Expanded) extend(g *Graph, n uint32) {
 		if spell := compositions[g.Op[n]]; spell != nil {
 			spell(e, d, g.AttrsOf(n), e.plus)
 		} else {
-			e.add(g.Op[n], d, g.AttrsOf(n), e.plus...)
+			e.put(g.Op[n], e.numberOf(g, g.Dim[n]), g.AttrsOf(n), e.plus...)
 		}
 	}
 	e.At = append(e.At, uint32(e.Len()-1))
@@ -129,8 +136,13 @@ func (e *Expanded) part(gates, q, size uint32) uint32 {
 }
 
 func (e *Expanded) add(op ops.Code, d Dim, attrs []uint32, args ...uint32) uint32 {
+	return e.put(op, e.number(&d), attrs, args...)
+}
+
+// put adds a node whose dim has a number.
+func (e *Expanded) put(op ops.Code, dim uint32, attrs []uint32, args ...uint32) uint32 {
 	e.Op = append(e.Op, op)
-	e.Graph.Dim = append(e.Graph.Dim, e.number(d))
+	e.Graph.Dim = append(e.Graph.Dim, dim)
 	e.Args = append(e.Args, args...)
 	e.ArgStart = append(e.ArgStart, uint32(len(e.Args)))
 	e.Attrs = append(e.Attrs, attrs...)
@@ -142,12 +154,23 @@ func (e *Expanded) add(op ops.Code, d Dim, attrs []uint32, args ...uint32) uint3
 const recentDims = 16
 
 // number is the number of a dim in the table: that of a recent one, or a new one.
-func (e *Expanded) number(d Dim) uint32 {
+func (e *Expanded) number(d *Dim) uint32 {
 	for k := len(e.Dims) - 1; k >= max(0, len(e.Dims)-recentDims); k-- {
-		if e.Dims[k] == d {
+		if e.Dims[k] == *d {
 			return uint32(k)
 		}
 	}
-	e.Dims = append(e.Dims, d)
+	e.Dims = append(e.Dims, *d)
 	return uint32(len(e.Dims) - 1)
+}
+
+// numberOf is the number here of the original's dim number k.
+func (e *Expanded) numberOf(g *Graph, k uint32) uint32 {
+	for uint32(len(e.same)) <= k {
+		e.same = append(e.same, 0)
+	}
+	if here := e.same[k]; here >= uint32(len(e.Dims)) || e.Dims[here] != g.Dims[k] {
+		e.same[k] = e.number(&g.Dims[k])
+	}
+	return e.same[k]
 }

@@ -25,21 +25,22 @@ type Graph struct {
 // recording is the memory of a graph: its nodes and where their values are. When the graph is
 // closed or cleared, another takes it over as soon as no batch in flight is made of it.
 type recording struct {
-	job      *job // the batch that a worker makes of it
-	flights  int  // batches made of it whose results are not read yet
-	retired  bool // no graph has it any more
-	wire     bridge.Graph
-	expanded *bridge.Expanded // once a composite node was seen
-	state    script.State
-	words    [inFlight + 2][]uint32 // the inputs of as many calls: of unread batches, at most, and of the present one
-	turn     int                    // the latest call's among them
-	params   []paramNode
-	marks    []watermark
-	keep     []uint32 // nodes whose values the next fb keeps
-	before   savepoint
-	cells    cells.Program // of the latest call that found them
-	matched  int           // so many nodes are they, if they begin with the first; 0: they do not
-	stale    bool          // one of params has changed
+	job       *job // the batch that a worker makes of it
+	flights   int  // batches made of it whose results are not read yet
+	retired   bool // no graph has it any more
+	wire      bridge.Graph
+	expanded  *bridge.Expanded // once a composite node was seen: it is in expansion
+	expansion bridge.Expanded
+	state     script.State
+	words     [inFlight + 2][]uint32 // the inputs of as many calls: of unread batches, at most, and of the present one
+	turn      int                    // the latest call's among them
+	params    []paramNode
+	marks     []watermark
+	keep      []uint32 // nodes whose values the next fb keeps
+	before    savepoint
+	cells     cells.Program // of the latest call that found them
+	matched   int           // so many nodes are they, if they begin with the first; 0: they do not
+	stale     bool          // one of params has changed
 
 	destroyed uint64 // the engine's, when all parameters that nodes mention were there
 }
@@ -285,7 +286,8 @@ func (g *Graph) append(w *bridge.Words) error {
 	g.read(g.inputs())
 	g.e.stats.Nodes += uint64(w.NodeCount)
 	if g.expanded == nil && slices.ContainsFunc(g.wire.Op[first:], bridge.Composite) {
-		g.expanded = &bridge.Expanded{}
+		g.expansion.Reset()
+		g.expanded = &g.expansion
 	}
 	if g.expanded != nil {
 		if err := g.e.roomForExpansion(g.wire.Len()); err != nil {
