@@ -39,5 +39,5 @@ func TestDimsOfAnEarlierGraphAreNotTaken(t *testing.T) {
 	g.Dims[0] = dim(2, 1)
 	e.Extend(g)
 	require.Equal(t, dim(2, 1), *e.DimOf(e.At[1]))
-	require.Equal(t, dim(2, 1, 2), *e.DimOf(e.At[2]-1))
+	require.Equal(t, dim(2, 1, 2), *e.DimOf(e.At[2] - 1))
 }

@@ -33,9 +33,14 @@ type Dictionary struct {
 	free    []int         // IDs
 	samples []*sample     // of what is learnt from, in order
 	seen    evidence
-	wait    uint64 // graphs until the next one that may be learnt from
-	pause   uint64 // and how many that were the last time
+
+	lessons uint64 // how often it learnt
+	futile  uint64 // of the last ones, how many in a row gained nothing
+	due     uint64 // nodes that are left over until it learns again
 }
+
+// freeLessons is how often it learns whatever that costs. A program's first graphs may differ.
+const freeLessons = mostSamples
 
 // Find lists the instances in nodes [from, to) of a graph, a stretch that was recorded in one go. It learns from the
 // stretch if nodes are left over.
@@ -46,20 +51,29 @@ func (d *Dictionary) Find(g *bridge.Graph, from, to uint32, p *Program) {
 	if p.Loose <= 1 { // the sum of the losses
 		return
 	}
-	if d.wait > 0 {
-		d.wait--
+	before := p.Loose
+	if d.due > uint64(before) {
+		d.due -= uint64(before)
 		return
 	}
-	before := p.Loose
 	d.learn(g, from, to)
 	d.match(g, from, to, p)
-	// Learning that gains nothing becomes rare.
-	if p.Loose*2 > before {
-		d.pause = min(2*d.pause+1, 1<<20)
-	} else {
-		d.pause = 0
+	d.owe(p.Loose*2 > before)
+}
+
+// owe says when to learn again. Learning takes some time for each node of the samples, and a node that is left over
+// costs about as much each time: so learning waits until as many were. What gains nothing becomes rare.
+func (d *Dictionary) owe(futile bool) {
+	d.lessons++
+	if d.futile++; !futile {
+		d.futile = 0
 	}
-	d.wait = d.pause
+	if d.due = 0; futile || d.lessons >= freeLessons {
+		for _, s := range d.samples {
+			d.due += uint64(len(s.keys))
+		}
+		d.due <<= min(d.futile, 20)
+	}
 }
 
 // begin finds the keys of a stretch.
