@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "dynet/globals.h"
+#include "recorder.h"
 #include "vpps/c_numbers.hpp"
 
 namespace vpps {
@@ -162,6 +163,7 @@ checkpoint::blobs checkpoint::load(const std::string &file) const {
   const opened from(file);
   blobs own = from.own();
   contents all(model_, trainer_, handle_);
+  dynet::recorder.settle();
   std::istringstream text(from.blob(front_end));
   front_end_state state(model_, trainer_);
   state.parse(text);

@@ -210,6 +210,7 @@ const Tensor &ComputationGraph::get_gradient(VariableIndex i) {
 
 float ComputationGraph::train(vpps_handle *handle, VariableIndex loss) {
   GraphState &s = *state_;
+  recorder.settle();
   check_scalar("fb", loss, get_dimension(loss));
   recorder.check_devices(loss);
   // Values from before an update are not used again, so their pointers are read anew.
@@ -241,7 +242,16 @@ void ComputationGraph::keep(vpps_handle *handle, VariableIndex i) {
 void ComputationGraph::set_immediate_compute(bool on) { recorder.immediate = on; }
 void ComputationGraph::set_check_validity(bool on) { state_->check_validity = on; }
 
+// One call evaluates many nodes as fast as one. So a node waits for the next call, if no program
+// can tell: its values are not checked, no pointer is read, and no code of the program's own
+// computes it.
 void ComputationGraph::node_added(VariableIndex i) {
+  recorder.check_devices(i);
+  if (!state_->check_validity && !recorder.exposed && recorder.patches.size() == 0 &&
+      !own_nodes_up_to(i)) {
+    recorder.postponed = true;
+    return;
+  }
   const Tensor &t = fetch(i);
   if (state_->check_validity && !t.is_valid())
     throw std::runtime_error("NaN or Inf detected in node " + std::to_string(i));

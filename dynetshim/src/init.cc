@@ -13,6 +13,7 @@
 #include "dynet/except.h"
 #include "dynet/str-util.h"
 #include "dynet/timing.h"
+#include "recorder.h"
 #include "vpps/c_numbers.hpp"
 #include "vpps/options.hpp"
 
@@ -261,6 +262,7 @@ void reset_rng(unsigned seed) {
     throw std::invalid_argument("reset_rng before dynet::initialize");
   while (seed == 0)
     seed = std::random_device()();
+  recorder.settle();
   rndeng->seed(seed);
   check(vpps_engine_seed(the_engine->raw, seed));
 }

@@ -63,6 +63,7 @@ Dim table_dim(unsigned n, const Dim &row) {
 void L2WeightDecay::set_lambda(float lambda) {
   if (!(lambda >= 0))
     throw std::domain_error("weight decay must not be negative");
+  recorder.settle();
   lambda_ = lambda;
   if (engine_)
     check(vpps_collection_set_lambda(engine_->raw, collection_, lambda));
@@ -111,6 +112,7 @@ ParameterStorageBase::~ParameterStorageBase() {
 }
 
 void ParameterStorageBase::scale_parameters(float a) {
+  recorder.settle();
   check(vpps_parameter_scale(engine_->raw, id, VPPS_VALUES, a));
 }
 void ParameterStorageBase::scale_gradient(float a) {
@@ -128,6 +130,7 @@ std::vector<float> ParameterStorageBase::read(vpps_part part) const {
 }
 
 void ParameterStorageBase::write(vpps_part part, size_t offset, const float *from, size_t count) {
+  recorder.settle();
   check(vpps_parameter_write(engine_->raw, id, part, offset, count, from));
 }
 
@@ -154,8 +157,11 @@ float ParameterStorageBase::current_weight_decay() const {
 }
 
 void ParameterStorageBase::expose(vpps_part part, Tensor &t) {
-  if (t.v == nullptr)
-    check(vpps_parameter_expose(engine_->raw, id, part, &t.v));
+  if (t.v != nullptr)
+    return;
+  recorder.settle();
+  recorder.exposed = true;
+  check(vpps_parameter_expose(engine_->raw, id, part, &t.v));
 }
 
 void ParameterStorageBase::accumulate(const float *g, size_t offset, size_t count) {

@@ -62,7 +62,7 @@ vpps_dim wire(const Dim &d) {
 void Recorder::open(ComputationGraph *g, unsigned graph_id) {
   graph = g;
   id = graph_id;
-  immediate = awaits_inputs = false;
+  immediate = postponed = awaits_inputs = false;
   ++epoch;
   words.resize(0);
   node_dims.resize(0);
@@ -100,6 +100,12 @@ void Recorder::rewind(const Mark &m) {
 }
 
 void Recorder::evaluate(VariableIndex i) { graph->node_added(i); }
+
+void Recorder::evaluate_postponed() {
+  postponed = false;
+  if (count() > 0)
+    graph->incremental_forward(static_cast<VariableIndex>(count() - 1));
+}
 
 void Recorder::foreign(const Expression &x) const {
   if (x.pg == nullptr)

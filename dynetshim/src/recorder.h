@@ -176,8 +176,15 @@ public:
   ComputationGraph *graph;
   unsigned id;        // of the graph, 0: none
   uint32_t epoch;     // changes with every graph: dates what was remembered of the last
-  bool immediate;     // evaluate every node as soon as it is complete
+  bool immediate;     // nodes have values once they are complete, as far as a program can tell
+  bool postponed;     // some do not have them yet
+  bool exposed;       // a program has a parameter's memory, and may write to it at any time
   bool awaits_inputs; // the node being recorded gets its input words next
+  // Evaluates the nodes that immediate postponed: before anything changes that they read.
+  void settle() {
+    if (postponed)
+      evaluate_postponed();
+  }
   void inputs_complete(const Expression &e) {
     awaits_inputs = false;
     if (immediate)
@@ -208,6 +215,7 @@ private:
     return Expression(graph, i, id);
   }
   void evaluate(VariableIndex i);
+  void evaluate_postponed();
   void locate(VariableIndex last);
   void unlocate(uint32_t nodes); // but the first
   void refuse_mixed_devices(VariableIndex last);

@@ -5,6 +5,7 @@
 #include <iostream>
 #include <utility>
 
+#include "recorder.h"
 #include "trainer_state.h"
 
 namespace dynet {
@@ -173,6 +174,7 @@ void Trainer::tell_updated(ParameterStorageBase &p) {
 
 void Trainer::update() {
   engine_trainer();
+  recorder.settle();
   int clipped = 0;
   check(vpps_update(trainer_, &clipped));
   if (clipped) {

@@ -289,6 +289,7 @@ vpps_status vpps_trainer_updates(vpps_trainer *, uint64_t *updates) {
 vpps_status vpps_trainer_set_updates(vpps_trainer *, uint64_t) { return VPPS_OK; }
 
 vpps_status vpps_update(vpps_trainer *, int *clipped) {
+  state.calls.push_back("update");
   vpps_status s = outcome();
   if (clipped)
     *clipped = state.clip_next;

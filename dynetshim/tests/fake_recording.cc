@@ -509,6 +509,25 @@ TEST(immediate_compute_evaluates_each_node) {
   EQUAL(state.nodes, 1u);
 }
 
+TEST(immediate_compute_waits_until_it_can_be_told) {
+  ParameterCollection m;
+  Parameter a = m.add_parameters({2});
+  SimpleSGDTrainer t(m, 0.25f);
+  ComputationGraph cg;
+  cg.set_immediate_compute(true);
+  const size_t before = state.calls.size();
+  Expression x = tanh(parameter(cg, a));
+  EQUAL(state.calls.size(), before);
+  t.update();
+  EQUAL(state.calls.at(before), "value"); // of x, by the parameter's old value
+  EQUAL(state.calls.back(), "update");
+  EQUAL(state.nodes, 2u);
+  x.value();
+  float f = 1;
+  input(cg, &f); // DyNet reads the pointer now
+  EQUAL(state.nodes, 3u);
+}
+
 TEST(trainers_tell_the_engine_what_changed) {
   ParameterCollection m;
   Parameter a = m.add_parameters({1});
