@@ -148,6 +148,7 @@ void run(int argc, char **argv) {
                 {"perceptron", with<perceptron>()},
                 {"attention", with<attention>()},
                 {"gru_tagger", with<gru_tagger>()},
+                {"crf_tagger", with<crf_tagger>()},
                 {"biaffine", with<biaffine>()},
                 {"word_cnn", with<word_cnn>()},
                 {"image_cnn", with<image_cnn>()},

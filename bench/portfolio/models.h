@@ -172,6 +172,52 @@ struct gru_tagger {
   }
 };
 
+// A tagger with a conditional random field: the sum over all sequences of labels is made of
+// numbers, a node for each label before each label. So its graph has many small nodes.
+struct crf_tagger {
+  enum { hidden = 100, vocabulary = 20000, labels = 9, length = 16 };
+  LookupParameter words, transitions; // of a label, from each label
+  VanillaLSTMBuilder forth, back;
+  linear scores;
+
+  explicit crf_tagger(ParameterCollection &m)
+      : words(m.add_lookup_parameters(vocabulary, {hidden})),
+        transitions(m.add_lookup_parameters(labels, {labels})), forth(1, hidden, hidden, m),
+        back(1, hidden, hidden, m), scores(m, labels, 2 * hidden) {}
+
+  Expression loss(ComputationGraph &cg, random_data &data, unsigned batch) {
+    std::vector<Expression> x, from, sums;
+    for (unsigned k = 0; k < length; k++)
+      x.push_back(lookup(cg, words, data.words(batch, vocabulary)));
+    const std::vector<Expression> h = read_both_ways(cg, forth, back, x);
+    for (unsigned to = 0; to < labels; to++)
+      from.push_back(lookup(cg, transitions, to));
+    std::vector<unsigned> last;
+    Expression right;
+    for (unsigned k = 0; k < length; k++) {
+      const Expression score = scores(cg, h[k]);
+      std::vector<Expression> now;
+      for (unsigned to = 0; to < labels; to++)
+        now.push_back(k == 0 ? pick(score, to) : before(sums, from[to]) + pick(score, to));
+      sums = now;
+      const std::vector<unsigned> label = data.words(batch, labels);
+      const Expression gained = pick(score, label);
+      right = k == 0 ? gained : right + gained + pick(lookup(cg, transitions, label), last);
+      last = label;
+    }
+    return sum_batches(logsumexp(sums) - right);
+  }
+
+private:
+  // The sum over the labels before one.
+  static Expression before(const std::vector<Expression> &sums, const Expression &from) {
+    std::vector<Expression> ways;
+    for (unsigned k = 0; k < labels; k++)
+      ways.push_back(sums[k] + pick(from, k));
+    return logsumexp(ways);
+  }
+};
+
 // A dependency parser with biaffine scores: which word is each word's head.
 struct biaffine {
   enum { hidden = 200, arc = 256, vocabulary = 20000, length = 24 };

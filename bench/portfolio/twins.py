@@ -97,6 +97,29 @@ class GruTagger(nn.Module):
         return F.cross_entropy(self.scores(h).flatten(0, 1), labels.flatten(), reduction="sum")
 
 
+class CrfTagger(nn.Module):
+    hidden, vocabulary, labels, length = 100, 20000, 9, 16
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(self.vocabulary, self.hidden)
+        self.transitions = nn.Embedding(self.labels, self.labels)
+        self.lstm = nn.LSTM(self.hidden, self.hidden, bidirectional=True)
+        self.scores = nn.Linear(2 * self.hidden, self.labels)
+
+    def data(self, batch):
+        return words(self.vocabulary, self.length, batch), words(self.labels, self.length, batch)
+
+    def forward(self, x, labels):
+        h, _ = self.lstm(self.words(x))
+        scores = self.scores(h)
+        sums = scores[0]
+        for score in scores[1:]:  # all labels of a word at once
+            sums = torch.logsumexp(sums.unsqueeze(1) + self.transitions.weight, 2) + score
+        right = scores.gather(2, labels.unsqueeze(2)).sum() + self.transitions.weight[labels[1:], labels[:-1]].sum()
+        return torch.logsumexp(sums, 1).sum() - right
+
+
 class Biaffine(nn.Module):
     hidden, arc, vocabulary, length = 200, 256, 20000, 24
 
@@ -228,6 +251,7 @@ MODELS = {
     "attention": Attention,
     "autoencoder": Autoencoder,
     "biaffine": Biaffine,
+    "crf_tagger": CrfTagger,
     "gru_tagger": GruTagger,
     "image_cnn": ImageCnn,
     "language_model_128": lambda: LanguageModel(2000, 1, 128, 20),
