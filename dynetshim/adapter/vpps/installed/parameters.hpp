@@ -213,8 +213,11 @@ public:
     r.stale = true;
     mark(r.values(), r.size());
     mark(r.seen.data(), r.size());
-    r.set_device(no_device::the());
+    if (refuses)
+      r.set_device(no_device::the());
   }
+  // Whether DyNet's functions refuse marked memory. Who calls them must take their exceptions.
+  bool refuses = true;
   // Whatever is newer in the engine.
   void refresh() {
     for (auto &c : collections_) {
@@ -227,6 +230,16 @@ public:
     for (auto &r : records_)
       if (r.second.stale && !r.second.alive.expired())
         pull(r.second);
+  }
+  // How much smaller than in memory the values there are, by weight decay.
+  float decay_of(const float *memory) const {
+    for (const auto &r : records_)
+      for (const auto &c : collections_)
+        if (c.second.id == r.second.collection && !c.second.there.expired() &&
+            !r.second.alive.expired() && memory >= r.second.values() &&
+            memory < r.second.values() + r.second.size())
+          return c.first->weight_decay.current_weight_decay();
+    return 1;
   }
   // DyNet to engine.
   void push(dynet::ParameterCollection &model) {
