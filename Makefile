@@ -353,7 +353,7 @@ $(B)/site/venv/done: docs/site/requirements.txt
 
 # Compilers by default are not told: to go, a compiler by its name is another one, for which it builds all anew.
 test: all tests $(B)/torture/persist.test
-	GO="$(GO)" $(foreach c,CC CXX,$(if $(filter-out default,$(origin $c)),$c="$($c)")) VERSION=$(VERSION) MAKE="$(MAKE)" test/run
+	GO="$(GO)" PYTHON="$(PYTHON)" $(foreach c,CC CXX,$(if $(filter-out default,$(origin $c)),$c="$($c)")) VERSION=$(VERSION) MAKE="$(MAKE)" test/run
 
 lint: $(STUB)
 	GO="$(GO)" test/lint
