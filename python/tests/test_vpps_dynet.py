@@ -201,13 +201,16 @@ loss.value()
 print(ticks[0] - before)
 """, "^([2-9]|[1-9][0-9]+)$")
 
-    def test_threads_that_share_the_graph_get_errors(self):
+    def test_a_graph_that_another_thread_replaces_is_an_error(self):
         self.prints("""
 seen = []
+building = threading.Lock()  # DyNet itself crashes if threads build one graph together
+sys.setswitchinterval(1e-5)
 def work():
     for _ in range(60):
         def step():
-            loss = loss_of(5)
+            with building:
+                loss = loss_of(40)
             loss.value()
             loss.backward()
             trainer.update()
@@ -217,15 +220,14 @@ for t in threads: t.start()
 for t in threads: t.join()
 print(len(seen), sorted(set(seen)))
 print(error(lambda: loss_of(2).value()))
-""", r"^240 \[('RuntimeError'|'ValueError'|'no error'|, )*\]", "^no error")
+""", r"^240 \['RuntimeError'(, 'ValueError')?(, 'no error')?\]", "^no error")
 
     def test_the_interpreter_ends_beside_a_thread_that_trains(self):
         self.prints("""
 def forever():
+    loss = loss_of(3000)
     while True:
-        loss = loss_of(50)
-        loss.value()
-        loss.backward()
+        loss.value(recalculate=True)
         trainer.update()
 threading.Thread(target=forever, daemon=True).start()
 time.sleep(0.5)

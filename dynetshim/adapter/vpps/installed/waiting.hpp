@@ -24,15 +24,16 @@ struct language_lock {
 // A wait, from construction to destruction, without the language's lock.
 class waiting {
 public:
-  waiting() : state_(language_lock::the().unlock ? language_lock::the().unlock() : nullptr) {}
+  waiting() : of_(language_lock::the()), state_(of_.unlock == nullptr ? nullptr : of_.unlock()) {}
   ~waiting() {
     if (state_ != nullptr)
-      language_lock::the().lock(state_);
+      of_.lock(state_);
   }
 
 private:
   waiting(const waiting &);
   waiting &operator=(const waiting &);
+  const language_lock of_; // which may have ended by the time that this wait does
   void *const state_;
 };
 
