@@ -18,7 +18,10 @@
 # make site       build/site/html, a web site of README, docs/ and the reference; needs python3 with venv, and doxygen,
 #                 and downloads MkDocs
 # make mpi        build/libvpps_mpi.so, the plug-in for MPI, against the mpi.h of MPICC=mpicc; test/mpi/run tries it
-# make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured; with the plug-in for MPI, if it has been built
+# make python     DYNET_ROOT=dir: build/python, the module vpps_dynet for the DyNet that PYTHON=python3 imports; DyNet's
+#                 headers are in DYNET_ROOT
+# make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured; with the plug-in for MPI and the
+#                 module for Python, if they have been built
 # make uninstall  removes what make install puts there
 # make dist       build/dist/libvpps-VERSION-linux-MACHINE.tar.gz, which works wherever it is unpacked, without Go
 # make deb        Debian packages of the same files, MAINTAINER="name <address>", into build/dist
@@ -86,21 +89,25 @@ INSTALLED_INCLUDE := $(firstword $(patsubst %/dynet/param-nodes.h,%,$(wildcard $
 INSTALLED_LIB := $(firstword $(patsubst %/libdynet.so,%,$(wildcard $(if $(DYNET_ROOT),\
                    $(foreach d,lib lib64 build/dynet build,$(DYNET_ROOT)/$(d)/libdynet.so),\
                    /usr/local/lib/libdynet.so /usr/lib/libdynet.so))))
+# DyNet's Python package, for which the module is made.
+PYTHON ?= python3
+MODULE := $(addprefix $(B)/python/,libvpps_python.so vpps_dynet.py)
 PORTED := $(patsubst test/port/%.cc,%,$(wildcard test/port/*.cc))
 ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words_bundled $(B)/adapter/golden \
               $(addprefix $(B)/adapter/,rate walk rate_dynet) \
               $(patsubst cpp_examples/%.cc,$(B)/adapter/example_%,$(wildcard cpp_examples/*.cc)) \
               $(foreach p,$(PORTED),$(B)/adapter/alone_$p $(B)/adapter/ported_$p) \
               $(patsubst dynetshim/adapter/tests/%.cc,$(B)/adapter/%,$(wildcard dynetshim/adapter/tests/*.cc)))
+WITH_PYTHON := $(if $(INSTALLED_INCLUDE),$(if $(shell python/build $(PYTHON) 2>/dev/null),$(MODULE)))
 CXXTESTS := $(patsubst dynetshim/tests/%.cc,$(B)/tests/%,$(wildcard dynetshim/tests/*.cc))
 HOSTTESTS := $(patsubst test/host/%.c,$(B)/tests/host_%,$(wildcard test/host/*.c))
 FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend $(B)/tests/nccl_ranks
 
-.PHONY: environment mpi torture nightly mutants asan all lib examples tests demo golden compatibility profile abi reference figures site test lint format install uninstall dist deb bare-root clean help
+.PHONY: environment mpi python torture nightly mutants asan all lib examples tests demo golden compatibility profile abi reference figures site test lint format install uninstall dist deb bare-root clean help
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a $(B)/vpps-info examples $(BENCHES)
 examples: $(EXAMPLES)
-tests: $(B)/torture/calls $(CXXTESTS) $(PORTED:%=$(B)/ported/%) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12 libnccl.so.2)
+tests: $(B)/torture/calls $(CXXTESTS) $(PORTED:%=$(B)/ported/%) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(WITH_PYTHON) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12 libnccl.so.2)
 
 # ---- the shared library --------------------------------------------------------------------------
 
@@ -134,6 +141,16 @@ $(B)/tests/mpi_ranks: test/mpi/ranks.c test/host/host.h $(B)/libvpps.so
 $(B)/tests/mpi_model: test/mpi/model.cc $(B)/libvpps_dynet.a $(wildcard include/vpps/*.hpp)
 	@mkdir -p $(@D)
 	$(CXX) -std=c++11 $(CPPFLAGS) $(DYNET) $(WARN) $(CXXFLAGS) $< -o $@ $(LINK) -Wl,-rpath,'$$ORIGIN/..' -lvpps_dynet -lvpps $(LDFLAGS)
+
+# ---- the module for DyNet's Python package -----------------------------------------------------------
+
+python: $(MODULE)
+$(B)/python/libvpps_python.so: python/vpps_dynet.cc python/exported.map python/build bridge/ops/ops.h $(wildcard include/*.h include/vpps/*.hpp dynetshim/adapter/vpps/installed/*.hpp) $(B)/libvpps.so
+	@mkdir -p $(@D)
+	python/build $@ $(PYTHON) "$(INSTALLED_INCLUDE)" $(CXX) $(CPPFLAGS) -isystem $(EIGEN_ROOT) $(WARN) $(CXXFLAGS) $(LDFLAGS)
+$(B)/python/vpps_dynet.py: python/vpps_dynet.py
+	@mkdir -p $(@D)
+	cp $< $@
 
 # ---- the C++ front-end, the examples and the C++ tests --------------------------------------------
 
@@ -336,7 +353,7 @@ $(B)/site/venv/done: docs/site/requirements.txt
 
 # Compilers by default are not told: to go, a compiler by its name is another one, for which it builds all anew.
 test: all tests $(B)/torture/persist.test
-	GO="$(GO)" $(foreach c,CC CXX,$(if $(filter-out default,$(origin $c)),$c="$($c)")) VERSION=$(VERSION) MAKE="$(MAKE)" test/run
+	GO="$(GO)" PYTHON="$(PYTHON)" $(foreach c,CC CXX,$(if $(filter-out default,$(origin $c)),$c="$($c)")) VERSION=$(VERSION) MAKE="$(MAKE)" test/run
 
 lint: $(STUB)
 	GO="$(GO)" test/lint
@@ -407,6 +424,7 @@ install: lib $(B)/libvpps_dynet.a $(B)/installed/vpps-info
 	ln -sf libvpps.so.$(SERIES) $(D)$(LIBDIR)/libvpps.so
 	install -m 644 $(B)/libvpps_dynet.a $(D)$(LIBDIR)
 	for f in $(wildcard $(B)/libvpps_mpi.so); do install -m 755 $$f $(D)$(LIBDIR) || exit 1; done
+	if [ -e $(B)/python/libvpps_python.so ]; then install -d $(D)$(LIBDIR)/vpps-python && install -m 644 $(MODULE) $(D)$(LIBDIR)/vpps-python; fi
 	install -m 644 include/vpps.h $(D)$(PREFIX)/include
 	install -m 644 include/vpps/*.hpp $(D)$(PREFIX)/include/vpps
 	install -m 644 dynetshim/adapter/vpps/installed/*.hpp bridge/ops/ops.h $(D)$(PREFIX)/include/vpps/installed
@@ -417,11 +435,12 @@ install: lib $(B)/libvpps_dynet.a $(B)/installed/vpps-info
 
 uninstall:
 	rm -f $(addprefix $(D)$(PREFIX)/bin/,vpps-info vpps-port) $(addprefix $(D)$(LIBDIR)/,libvpps.so libvpps.so.$(SERIES) libvpps.so.$(VERSION) libvpps_mpi.so libvpps_dynet.a \
+	    $(addprefix vpps-python/,$(notdir $(MODULE))) \
 	    $(addprefix pkgconfig/,$(PCS)) cmake/vpps/vppsConfig.cmake cmake/vpps/vppsConfigVersion.cmake) \
 	    $(addprefix $(D)$(PREFIX)/include/,vpps.h $(patsubst include/%,%,$(wildcard include/vpps/*.hpp)) \
 	    $(addprefix vpps/installed/,ops.h $(notdir $(wildcard dynetshim/adapter/vpps/installed/*.hpp))) \
 	    $(patsubst dynetshim/include/%,vpps-dynet/%,$(wildcard dynetshim/include/dynet/*.h)))
-	for d in $(LIBDIR)/cmake/vpps $(addprefix $(PREFIX)/include/,vpps/installed vpps vpps-dynet/dynet vpps-dynet); do \
+	for d in $(LIBDIR)/cmake/vpps $(LIBDIR)/vpps-python $(addprefix $(PREFIX)/include/,vpps/installed vpps vpps-dynet/dynet vpps-dynet); do \
 	    if [ -d "$(D)$$d" ]; then rmdir --ignore-fail-on-non-empty "$(D)$$d"; fi; done
 
 # ---- releasing -------------------------------------------------------------------------------------

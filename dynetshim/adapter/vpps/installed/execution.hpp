@@ -28,7 +28,9 @@ namespace installed {
 class execution : public dynet::ExecutionEngine {
 public:
   execution(const dynet::ComputationGraph &of, graph_policy policy)
-      : dynet::ExecutionEngine(of), policy_(policy), graph_(of) {} // within accelerate's turn
+      : dynet::ExecutionEngine(of), policy_(policy) {}
+
+  ~execution() override { graph_change::now(); }
 
   // Takes the place of the graph's engine, which DyNet has chosen (autobatching); graphs that are
   // left to DyNet have it.
@@ -38,21 +40,26 @@ public:
     engine.reset(this);
   }
 
-  graph &state() { return graph_; }
+  // It opens the engine, so it is made in a call that has its turn.
+  graph &state() {
+    if (!graph_)
+      graph_.reset(new graph(cg));
+    return *graph_;
+  }
   // Whether DyNet has to execute the graph, in which case it has the newest parameters. anew:
   // from the first node on.
   bool left_to_dynet(bool anew = false) {
     if (!own_) {
       try {
-        graph_.walk();
+        state().walk();
         return false;
       } catch (const unknown_node &) {
         if (policy_ != or_dynet)
           throw;
       }
       if (!anew)
-        graph_.leave();
-      own_.reset(new own_execution(*dynets_, !anew && graph_.spent()));
+        state().leave();
+      own_.reset(new own_execution(*dynets_, !anew && state().spent()));
     }
     parameters::all().refresh();
     return true;
@@ -61,35 +68,39 @@ public:
 
   // DyNet calls these two in destructors: they do not fail.
   void invalidate() override {
+    graph_change::now();
     drop();
-    graph_.invalidate(0);
+    if (graph_)
+      graph_->invalidate(0);
     if (own_)
       own_->invalidate(0);
   }
   void invalidate(unsigned i) override {
+    graph_change::now();
     drop();
-    graph_.invalidate(i);
+    if (graph_)
+      graph_->invalidate(i);
     if (own_)
       own_->invalidate(i);
   }
 
   const dynet::Tensor &forward() override { return forward(last()); }
   const dynet::Tensor &forward(dynet::VariableIndex i) override {
-    const turn mine;
+    const graph_turn mine;
     parameters::all().notice(true);
-    return left_to_dynet(true) ? own_->forward(i) : graph_.forward(i);
+    return left_to_dynet(true) ? own_->forward(i) : state().forward(i);
   }
   const dynet::Tensor &incremental_forward() override { return incremental_forward(last()); }
   const dynet::Tensor &incremental_forward(dynet::VariableIndex i) override { return value(i); }
   const dynet::Tensor &get_value(dynet::VariableIndex i) override { return value(i); }
   const dynet::Tensor &get_gradient(dynet::VariableIndex i) override {
-    const turn mine;
-    return own_ ? own_->gradient(i) : graph_.gradient(i);
+    const graph_turn mine;
+    return own_ ? own_->gradient(i) : state().gradient(i);
   }
   void backward(bool full = false) override { backward(last(), full); }
   void backward(dynet::VariableIndex i, bool full = false) override {
-    const turn mine;
-    if (graph_.fresh())
+    const graph_turn mine;
+    if (state().fresh())
       parameters::all().notice(true);
     if (left_to_dynet()) {
       own_->backward(i, full);
@@ -100,7 +111,7 @@ public:
     for (parameter_record *r : used)
       if (r->trainers > 0)
         of_trainers.give(*r);
-    graph_.backward(i, full);
+    state().backward(i, full);
     for (parameter_record *r : used)
       if (r->trainers > 0)
         of_trainers.take(*r, r->defer && *r->defer);
@@ -113,15 +124,16 @@ private:
     return static_cast<dynet::VariableIndex>(cg.nodes.size() - 1);
   }
   const dynet::Tensor &value(dynet::VariableIndex i) {
-    const turn mine;
-    if (graph_.fresh())
+    const graph_turn mine;
+    if (state().fresh())
       parameters::all().notice(true);
-    return left_to_dynet() ? own_->value(i) : graph_.value(i);
+    return left_to_dynet() ? own_->value(i) : state().value(i);
   }
 
   // Follows DyNet's clear and revert.
   void drop() {
-    graph_.truncate(static_cast<uint32_t>(cg.nodes.size()));
+    if (graph_)
+      graph_->truncate(static_cast<uint32_t>(cg.nodes.size()));
     if (cg.nodes.empty())
       own_.reset();
   }
@@ -145,7 +157,7 @@ private:
   }
 
   const graph_policy policy_;
-  graph graph_;
+  std::unique_ptr<graph> graph_; // none before the first call
   std::unique_ptr<dynet::ExecutionEngine> dynets_;
   std::unique_ptr<own_execution> own_; // there when DyNet executes the graph
 };
@@ -159,7 +171,6 @@ inline execution *executing(const dynet::ComputationGraph &cg) {
 // From now on libvpps runs this graph. A trainer of DyNet's goes on working, on the host;
 // wrapped in vpps::trainer it works on the device.
 inline void accelerate(dynet::ComputationGraph &cg, graph_policy policy = only_vpps) {
-  const installed::turn mine;
   std::unique_ptr<installed::execution> e(new installed::execution(cg, policy));
   e.release()->replace(cg.ee);
 }

@@ -88,7 +88,7 @@ public:
     draw();
     words_->read_pointers(0, i);
     vpps_words w = pending();
-    check(vpps_forward(raw_, &w, i, 1));
+    check(graph_change::none_while([&] { return vpps_forward(raw_, &w, i, 1); }));
     forget_from(0);
     drawn_ = words_->draws();
     spent_ = false;
@@ -104,7 +104,8 @@ public:
     read_pointers(i);
     held_tensor &h = hold(values_, i, dynet::DeviceMempool::FXS);
     vpps_words w = pending();
-    check(vpps_value(raw_, &w, i, h.values.data(), h.values.size()));
+    check(graph_change::none_while(
+        [&] { return vpps_value(raw_, &w, i, h.values.data(), h.values.size()); }));
     if (spent_)
       sent();
     else
@@ -119,7 +120,7 @@ public:
     draw();
     read_pointers(i);
     vpps_words w = pending();
-    check(vpps_backward(raw_, &w, i, full));
+    check(graph_change::none_while([&] { return vpps_backward(raw_, &w, i, full); }));
     spent_ = false;
     evaluated_to(i);
     differentiated_ = i + 1;
@@ -133,7 +134,8 @@ public:
                                                      : ": backward was called for node " +
                                                            std::to_string(differentiated_ - 1)));
     held_tensor &h = hold(gradients_, i, dynet::DeviceMempool::DEDFS);
-    check(vpps_gradient(raw_, i, h.values.data(), h.values.size()));
+    check(graph_change::none_while(
+        [&] { return vpps_gradient(raw_, i, h.values.data(), h.values.size()); }));
     return h.tensor;
   }
 
@@ -149,7 +151,7 @@ public:
     read_pointers(loss);
     vpps_words w = pending();
     float stale = 0;
-    check(vpps_fb(handle, raw_, &w, loss, &stale));
+    check(graph_change::none_while([&] { return vpps_fb(handle, raw_, &w, loss, &stale); }));
     sent();
     forget_from(0);
     spent_ = true;

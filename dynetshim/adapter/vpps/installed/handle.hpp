@@ -103,7 +103,7 @@ public:
   float sync_get_latest_loss() {
     const installed::turn mine;
     float loss = 0;
-    installed::check(vpps_sync_latest_loss(raw_, &loss));
+    installed::check(installed::while_waiting([&] { return vpps_sync_latest_loss(raw_, &loss); }));
     const uint64_t n = clips();
     trainer_.count(n - counted_);
     counted_ = n;
@@ -166,8 +166,10 @@ private:
     installed::gradients of_trainers(all);
     const std::vector<uint32_t> ids = all.ids(model);
     trainer_.push_state();
-    installed::check(
-        vpps_handle_create(all.engine(), ids.data(), ids.size(), trainer_.current(), &raw_));
+    vpps_engine *const engine = all.engine();
+    vpps_trainer *const trainer = trainer_.current();
+    installed::check(installed::while_waiting(
+        [&] { return vpps_handle_create(engine, ids.data(), ids.size(), trainer, &raw_); }));
     all.handle_made([&of_trainers](installed::parameter_record &r) { of_trainers.separate(r); });
   }
 

@@ -28,6 +28,11 @@ inline bool marked(const float *values, size_t n) {
   return any;
 }
 
+// Whether memory begins with a mark as it was written.
+inline bool begins_marked(const float *values) {
+  return std::memcmp(values, &mark_bits, sizeof mark_bits) == 0;
+}
+
 } // namespace installed
 } // namespace vpps
 #endif

@@ -15,7 +15,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <mutex>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -28,6 +27,7 @@
 #include "life.hpp"
 #include "marks.hpp"
 #include "reveal.hpp"
+#include "waiting.hpp"
 
 namespace vpps {
 namespace installed {
@@ -55,19 +55,6 @@ inline vpps_dim wire(const dynet::Dim &d) {
     w.d[i] = d.d[i];
   return w;
 }
-
-// A call of the adapter's has its turn: threads wait for each other, as in the engine.
-class turn {
-public:
-  turn() : lock_(calls()) {}
-
-private:
-  static std::recursive_mutex &calls() {
-    static std::recursive_mutex *m = new std::recursive_mutex;
-    return *m;
-  }
-  std::lock_guard<std::recursive_mutex> lock_;
-};
 
 // The device of tensors whose values the engine has: DyNet's functions, savers among them, refuse
 // it as a bad device type.
@@ -226,8 +213,11 @@ public:
     r.stale = true;
     mark(r.values(), r.size());
     mark(r.seen.data(), r.size());
-    r.set_device(no_device::the());
+    if (refuses)
+      r.set_device(no_device::the());
   }
+  // Whether DyNet's functions refuse marked memory. Who calls them must take their exceptions.
+  bool refuses = true;
   // Whatever is newer in the engine.
   void refresh() {
     for (auto &c : collections_) {
@@ -240,6 +230,16 @@ public:
     for (auto &r : records_)
       if (r.second.stale && !r.second.alive.expired())
         pull(r.second);
+  }
+  // How much smaller than in memory the values there are, by weight decay.
+  float decay_of(const float *memory) const {
+    for (const auto &r : records_)
+      for (const auto &c : collections_)
+        if (c.second.id == r.second.collection && !c.second.there.expired() &&
+            !r.second.alive.expired() && memory >= r.second.values() &&
+            memory < r.second.values() + r.second.size())
+          return c.first->weight_decay.current_weight_decay();
+    return 1;
   }
   // DyNet to engine.
   void push(dynet::ParameterCollection &model) {
@@ -523,7 +523,7 @@ private:
     std::mt19937 random = *dynet::rndeng;
     while (o.seed == 0)
       o.seed = static_cast<uint32_t>(random());
-    check(vpps_engine_open(&o, &engine_));
+    check(while_waiting([&] { return vpps_engine_open(&o, &engine_); }));
     check(vpps_engine_seed(engine_, o.seed));
   }
 

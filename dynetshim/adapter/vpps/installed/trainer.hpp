@@ -61,7 +61,8 @@ public:
   // Applies the gradients that the engine has.
   void update() {
     int clipped = 0;
-    check(vpps_update(current(), &clipped));
+    vpps_trainer *const raw = current();
+    check(while_waiting([&] { return vpps_update(raw, &clipped); }));
     ++all_.updates;
     count(clipped > 0);
     count_update();
