@@ -145,6 +145,9 @@ func TestNCCLThatCannotBeUsed(t *testing.T) {
 	id, err := NCCLID()
 	require.NoError(t, err)
 	require.NoError(t, FindNCCL())
+	name, err := gpu.FindGroups()
+	require.NoError(t, err)
+	require.Equal(t, "NCCL 2.23.4 ("+good+")", name)
 	one := NCCL{Size: 1, ID: id, Patience: long}
 	t.Setenv("VPPS_NCCL", "/nowhere/libnccl.so.2")
 	_, err = NCCLID()
@@ -182,7 +185,7 @@ func TestNCCLThatCannotBeUsed(t *testing.T) {
 	one.Device, one.Size, one.Patience = 0, 2, 50*time.Millisecond
 	_, err = NewNCCL(one)
 	require.ErrorIs(t, err, ErrAbsent)
-	require.ErrorContains(t, err, "rank 0 of 2: not all ranks have joined the group by NCCL within 50ms")
+	require.ErrorContains(t, err, "rank 0 of 2: not all ranks have joined the group by NCCL within 300ms")
 }
 
 // Whatever NCCL or the device says ends the group on this rank, and the others are not left waiting.
