@@ -302,6 +302,7 @@ func TestARankThatDoesNotArriveIsAnErrorOnAllOthers(t *testing.T) {
 
 var calls = map[string]func(c Communicator) error{
 	"all-reduce of 4 floats":            func(c Communicator) error { return c.AllReduce(make([]float32, 4)) },
+	"all-reduce of 4 floats in bf16":    func(c Communicator) error { return c.AllReduceBF16(make([]float32, 4)) },
 	"broadcast of 4 floats from rank 0": func(c Communicator) error { return c.Broadcast(make([]float32, 4), 0) },
 	"all-gather":                        func(c Communicator) error { _, err := c.AllGather([]uint32{1}); return err },
 	"barrier":                           Communicator.Barrier,
