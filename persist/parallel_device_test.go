@@ -87,6 +87,7 @@ func TestRanksOnGPUs(t *testing.T) {
 		"NaN":                      TestNaNOnOneRankIsNotCommittedByAny,
 		"failing batch":            TestABatchThatFailsOnOneRankFailsOnAll,
 		"killed":                   aRankIsKilledBeforeTheSum,
+		"killed at any point":      TestARankThatIsKilledAtAnyPoint,
 		"failing batch, gradients": TestAFailedBatchOfARankLeavesGradientsAsTheyWere,
 	} {
 		t.Run(name, test)

@@ -107,6 +107,19 @@ func TestALaunchedGroup(t *testing.T) {
 	require.ErrorContains(t, err, "ranks within 300ms")
 }
 
+// A group that is given no time waits as long as VPPS_WAIT_SECONDS says.
+func TestThePatienceOfAGroup(t *testing.T) {
+	for set, want := range map[string]time.Duration{"": 10 * time.Second, "0.25": 250 * time.Millisecond} {
+		t.Setenv("VPPS_WAIT_SECONDS", set)
+		patience, err := patienceOf(0)
+		require.NoError(t, err)
+		require.Equal(t, want, patience)
+		patience, err = patienceOf(3)
+		require.NoError(t, err)
+		require.Equal(t, 3*time.Second, patience)
+	}
+}
+
 // VPPS_COMM chooses what connects ranks. Here the other is not there, and rank 0 says what it has found.
 func TestWhatConnectsRanksIsChosen(t *testing.T) {
 	e, err := Open(Options{Device: "cpu"})

@@ -56,7 +56,9 @@ func newNCCL(t *testing.T, size int, patience time.Duration) []Communicator {
 		require.NoError(t, err)
 	}
 	for _, c := range all {
-		c.(*nccl).number, c.(*nccl).patience = 0, patience
+		c := c.(*nccl)
+		c.number, c.patience = 0, patience
+		clear(words(c.records, 0, recordWords*(size+1))) // a number stands for one call
 	}
 	return all
 }
@@ -218,11 +220,13 @@ func TestErrorsOfNCCL(t *testing.T) {
 	}
 }
 
-// A sum whose round shows that another rank has aborted, or is in another call, is ended: the other does not come to it.
+// A sum whose round shows that another rank has aborted, or is in another call, or shows nothing in time, is ended: the other
+// does not come to it.
 func TestASumThatTheOtherRankIsNotIn(t *testing.T) {
 	for kind, other := range map[error]func(c Communicator) error{
 		ErrAborted: func(c Communicator) error { c.Abort(errors.New("out of paper")); return c.Barrier() },
 		ErrDiffers: Communicator.Barrier,
+		ErrAbsent:  func(Communicator) error { return ErrAbsent }, // never comes
 	} {
 		ranks := newNCCL(t, 2, 500*time.Millisecond)
 		for _, err := range each(ranks, func(c Communicator) error {
