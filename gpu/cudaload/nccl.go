@@ -28,7 +28,7 @@ import (
 // NCCL is a loaded library.
 type NCCL struct {
 	File    string
-	Version int    // 22304 is 2.23.4
+	Version int // 22304 is 2.23.4
 	lib     *C.struct_nccl
 }
 
