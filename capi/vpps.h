@@ -92,8 +92,7 @@
  * load instead of searching.
  * - `VPPS_PORT=N`, `VPPS_COMM_FILE=file`: where ranks meet, for vpps_comm_create_launched().
  * - `VPPS_COMM=nccl` or `mpi`: what connects them there, on all ranks alike.
- * - `VPPS_COMM_GRADIENTS=bf16`: vpps_comm_attach() takes VPPS_SUM for VPPS_SUM_BF16, and likewise
- *   VPPS_AVERAGE.
+ * - `VPPS_COMM_GRADIENTS=bf16`: vpps_comm_attach() has ranks exchange bfloat16.
  * - `VPPS_PLAN=rpw=N,ctas=N,copies=N,processors=N`: fixes the choices of a GPU plan. Each part is
  *   optional: rows a warp, processors on an SM (1 or 2), the most copies of a matrix in registers
  *   that are left over, and SMs. A fixed plan whose kernel spills registers is refused; otherwise
