@@ -254,7 +254,10 @@ func (c *casualty) run() {
 // A rank is killed before each of the calls that it makes: the others name it in time, and their parameters are those of
 // before the batch. All these groups train at the same time, since most of it is waiting.
 func TestARankThatIsKilledAtAnyPoint(t *testing.T) {
-	const patience = 2 * time.Second
+	patience := 2 * time.Second
+	if onGPUs != nil { // stand-ins are slower, and nobody else may be late
+		patience *= 4
+	}
 	var all []*casualty
 	for _, three := range []bool{false, true} {
 		for victim := range 3 {
