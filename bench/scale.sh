@@ -6,6 +6,7 @@
 #
 #   bench/scale.sh 1 2 4 8                   # ranks, each with its own GPU
 #   LAUNCH="mpirun -n" VPPS_DEVICE=cpu bench/scale.sh 1 2
+#   LAUNCH="torchrun --no-python --nproc-per-node" bench/scale.sh 1 2 4 8
 #
 # APPS, BATCHES, SECONDS_EACH, UPDATES, SIZE (of hidden states and embeddings), MODELS, MINIBATCHES, STEPS, B (the programs'
 # folder), DATA and CSV choose what and where. Without LAUNCH the ranks are started here, by torchrun's variables.
