@@ -10,10 +10,14 @@
 //                  each. calls: forward, backward, update. infer: forward only
 // --steps N        in each of five rounds (20), after three that do not count
 // --program NAME   the second column (libvpps)
+//
+// With --vpps-data-parallel several processes train one model, each with minibatches of its own:
+// see scale.sh. Losses are those of all. They must have the same parameters in the end.
 #include <dynet/dynet.h>
 #include <dynet/expr.h>
 #include <dynet/training.h>
 #ifdef VPPS_BUNDLED_DYNET
+#include "../cpp_examples/ranks.h"
 #include <vpps/vpps.hpp>
 #endif
 
@@ -60,11 +64,16 @@ std::vector<std::string> items(const std::string &list) {
   return all;
 }
 
+#ifndef VPPS_BUNDLED_DYNET
+unsigned this_rank() { return 0; }
+unsigned all_ranks() { return 1; }
+#endif
+
 // Steps of one model.
 template <class Model> class training_run {
 public:
   training_run(const std::string &mode, ParameterCollection &m, Model &model)
-      : mode_(mode), m_(m), model_(model), trainer_(m, 0.001f) {
+      : mode_(mode), m_(m), model_(model), trainer_(m, 0.001f), data_(this_rank(), all_ranks()) {
 #ifdef VPPS_BUNDLED_DYNET
     if (mode == "ahead" || mode == "fb")
       hndl_.reset(new vpps::handle(m, trainer_));
@@ -78,7 +87,7 @@ public:
 #ifdef VPPS_BUNDLED_DYNET
     if (hndl_) {
       hndl_->fb(m_, cg, loss);
-      return wait || mode_ == "fb" ? hndl_->sync_get_latest_loss() : NAN;
+      return wait || mode_ == "fb" ? vpps::global_loss(*hndl_) : NAN;
     }
 #endif
     (void)wait;
@@ -122,6 +131,9 @@ void measure(const settings &s, const std::string &name, unsigned batch, Paramet
   std::sort(times.begin(), times.end());
   std::printf("%s,%s,%s,%u,%.3f,%.0f,%.4f,%.4f\n", name.c_str(), s.at("--program").c_str(),
               s.at("--mode").c_str(), batch, times[2], 1e3 * cold, first, last);
+#ifdef VPPS_BUNDLED_DYNET
+  compare_ranks(m);
+#endif
   std::fflush(stdout);
 }
 
@@ -140,6 +152,9 @@ void run(int argc, char **argv) {
   if (params.random_seed == 0)
     params.random_seed = 1;
   initialize(params);
+#ifdef VPPS_BUNDLED_DYNET
+  print_on_rank_0();
+#endif
   using namespace portfolio;
   const std::map<std::string, std::function<void(const settings &, const std::string &, unsigned)>>
       models = {{"language_model_128", with<language_model>(2000u, 1u, 128u, 20u)},

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
-# How training scales with the number of ranks: the six applications at batches of several sizes on each rank. Prints a
-# table, and writes all of it as CSV. Before a rate counts, some batches are trained: all ranks must have the same
-# parameters, and the held-out loss of one rank with their batches joined. It needs built programs only: no Go, no MPI.
+# How training scales with the number of ranks: the six applications at batches of several sizes on each rank, and three
+# models of bench/portfolio at minibatches. Prints a table, and writes all of it as CSV. Before a rate counts, some batches
+# are trained: all ranks must have the same parameters, and the loss of one rank with their batches joined, of held-out
+# sentences or of the last step. It needs built programs only: no Go, no MPI.
 #
 #   bench/scale.sh 1 2 4 8                   # ranks, each with its own GPU
 #   LAUNCH="mpirun -n" VPPS_DEVICE=cpu bench/scale.sh 1 2
+#   LAUNCH="torchrun --no-python --nproc-per-node" bench/scale.sh 1 2 4 8
 #
-# APPS, BATCHES, SECONDS_EACH, UPDATES, SIZE (of hidden states and embeddings), B (the programs' folder), DATA and CSV
-# choose what and where. Without LAUNCH the ranks are started here, by torchrun's variables.
+# APPS, BATCHES, SECONDS_EACH, UPDATES, SIZE (of hidden states and embeddings), MODELS, MINIBATCHES, STEPS, B (the programs'
+# folder), DATA and CSV choose what and where. Without LAUNCH the ranks are started here, by torchrun's variables.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-: "${APPS:=treelstm rvnn tdrnn tdlstm bilstm bilstm_char}" "${BATCHES:=1 16 128}" "${SECONDS_EACH:=2}" "${UPDATES:=20}" "${SIZE:=256}"
-: "${B:=build}" "${DATA:=cpp_examples/data}" "${CSV:=$B/scale.csv}" "${LAUNCH:=}" "${PORT:=29600}"
+: "${APPS=treelstm rvnn tdrnn tdlstm bilstm bilstm_char}" "${BATCHES:=1 16 128}" "${SECONDS_EACH:=2}" "${UPDATES:=20}" "${SIZE:=256}"
+: "${MODELS=language_model_256 transformer gru_tagger}" "${MINIBATCHES:=16 64}" "${STEPS:=20}"
+: "${B:=build}" "${DATA:=cpp_examples/data}" "${CSV:=$B/scale.csv}" "${LAUNCH:=}" "${FIRST_PORT:=29600}"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 [ $# -gt 0 ] || set -- 1 2
@@ -27,7 +30,8 @@ start() { # RANKS COMMAND...
 		# shellcheck disable=SC2086 # a command and its flags
 		$LAUNCH "$n" "$@" >"$work/0" 2>"$work/0.err" || failed=1
 	else
-		PORT=$((PORT + 1)) # no rank of a run before can disturb
+		echo . >>"$work/starts"
+		PORT=$((FIRST_PORT + $(wc -l <"$work/starts"))) # no rank of a run before can disturb
 		for ((rank = 0; rank < n; rank++)); do
 			RANK=$rank WORLD_SIZE=$n LOCAL_RANK=$rank LOCAL_WORLD_SIZE=$n MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT \
 				"$@" >"$work/$rank" 2>"$work/$rank.err" &
@@ -53,26 +57,56 @@ measure() { # RANKS APP BATCH: prints sentences/s: the median, the slowest and t
 	tail -n 1 "$work/0" | sed -E 's/[^"]*"([^"]*)".*/\1/'
 }
 
-echo "app,device,launcher,size,batch,ranks,sentences_per_s,slowest,fastest,times_one_rank,held_out_loss,held_out_loss_of_one,checksum" >"$CSV"
-printf '%-12s %6s %6s %12s %22s %8s  %s\n' app batch ranks sentences/s "slowest .. fastest" "x 1 rank" "held-out loss, one rank's, checksum"
+# A model's row of bench/portfolio, and behind it the ranks' checksum.
+portfolio() { # RANKS MODEL BATCH STEPS
+	start "$1" "$B/bench/portfolio" --vpps-data-parallel --models "$2" --batches "$3" --steps "$4" || return 1
+	cat "$work/0"
+}
+loss_of_model() { portfolio "$@" | awk -F, 'NF == 8 { print $8 }'; }
+
+echo "app,device,launcher,size,batch,ranks,sentences_per_s,slowest,fastest,times_one_rank,loss,loss_of_one,checksum" >"$CSV"
+printf '%-18s %6s %6s %12s %22s %8s  %s\n' app batch ranks sentences/s "slowest .. fastest" "x 1 rank" "loss, one rank's, checksum"
+same_parameters() { # RANKS APP: prints the ranks' checksum
+	[ "$1" -gt 1 ] || { echo -; return; }
+	sed -n "s/^$1 ranks have the same parameters, checksum //p" "$work/0" | grep . ||
+		{ echo "$2: nothing says that $1 ranks have the same parameters" >&2; return 1; }
+}
+equal() { # APP LOSS RANKS BATCH LOSS_OF_ONE
+	awk -v a="$2" -v b="$5" 'BEGIN { d = (a - b) / b; exit !(b > 0 && d > -1e-3 && d < 1e-3) }' ||
+		{ echo "$1: loss $2 of $3 ranks with batches of $4, $5 of one rank with their batches joined" >&2; return 1; }
+}
+row() { # APP DEVICE SIZE BATCH RANKS MEDIAN SLOWEST FASTEST LOSS LOSS_OF_ONE CHECKSUM
+	[ "$5" = 1 ] && one=$6
+	local times
+	times=$(awk -v a="$6" -v b="$one" 'BEGIN { if (b > 0) printf "%.2f", a / b; else print "-" }')
+	printf '%-18s %6d %6d %12.0f %10s .. %8s %8s  %s %s %s\n' "$1" "$4" "$5" "$6" "${7%.*}" "${8%.*}" "$times" "${@:9}"
+	echo "$1,\"$2\",$([ "$5" = 1 ] || echo "${LAUNCH:-none}"),$3,$4,$5,$6,$7,$8,$times,$9,${10},${11}" >>"$CSV"
+}
+
 for app in $APPS; do
 	for batch in $BATCHES; do
 		one=
 		for n in "$@"; do
 			loss=$(train "$n" "$app" "$batch") || exit 1
-			joined=$loss checksum=-
-			if [ "$n" -gt 1 ]; then
-				checksum=$(sed -n "s/^$n ranks have the same parameters, checksum //p" "$work/0")
-				[ -n "$checksum" ] || { echo "$app: nothing says that $n ranks have the same parameters" >&2; exit 1; }
-				joined=$(train 1 "$app" $((batch * n))) || exit 1
-				awk -v a="$loss" -v b="$joined" 'BEGIN { d = (a - b) / b; exit !(b > 0 && d > -1e-3 && d < 1e-3) }' ||
-					{ echo "$app: held-out loss $loss of $n ranks with batches of $batch, $joined of one rank with their batches joined" >&2; exit 1; }
-			fi
+			checksum=$(same_parameters "$n" "$app") || exit 1
+			joined=$loss
+			[ "$n" = 1 ] || { joined=$(train 1 "$app" $((batch * n))) && equal "$app" "$loss" "$n" "$batch" "$joined"; } || exit 1
 			read -r median slowest fastest device < <(measure "$n" "$app" "$batch")
-			[ "$n" = 1 ] && one=$median
-			times=$(awk -v a="$median" -v b="$one" 'BEGIN { if (b > 0) printf "%.2f", a / b; else print "-" }')
-			printf '%-12s %6d %6d %12.0f %10.0f .. %8.0f %8s  %s %s %s\n' "$app" "$batch" "$n" "$median" "$slowest" "$fastest" "$times" "$loss" "$joined" "$checksum"
-			echo "$app,\"$device\",$([ "$n" = 1 ] || echo "${LAUNCH:-none}"),$SIZE,$batch,$n,$median,$slowest,$fastest,$times,$loss,$joined,$checksum" >>"$CSV"
+			row "$app" "$device" "$SIZE" "$batch" "$n" "$median" "$slowest" "$fastest" "$loss" "$joined" "$checksum"
+		done
+	done
+done
+device=$("$B/vpps-info" | sed -n 's/^device: *//p')
+for model in $MODELS; do
+	for batch in $MINIBATCHES; do
+		one=
+		for n in "$@"; do
+			loss=$(loss_of_model "$n" "$model" "$batch" 1) || exit 1
+			checksum=$(same_parameters "$n" "$model") || exit 1
+			joined=$loss
+			[ "$n" = 1 ] || { joined=$(loss_of_model 1 "$model" $((batch * n)) 1) && equal "$model" "$loss" "$n" "$batch" "$joined"; } || exit 1
+			rate=$(portfolio "$n" "$model" "$batch" "$STEPS" | awk -F, -v n="$n" 'NF == 8 { printf "%.1f", 1e3 * n * $4 / $5 }') || exit 1
+			row "$model" "$device" - "$batch" "$n" "$rate" - - "$loss" "$joined" "$checksum"
 		done
 	done
 done

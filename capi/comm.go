@@ -136,12 +136,16 @@ func goCommAbort(n C.uintptr_t, why *C.vpps_cchar) C.int {
 
 //export goCommAttach
 func goCommAttach(n, engine C.uintptr_t, reduction C.int) C.int {
-	if reduction != C.VPPS_SUM && reduction != C.VPPS_AVERAGE {
-		return failed(argument("reduction %d: this version has VPPS_SUM and VPPS_AVERAGE", int(reduction)))
+	o := persist.ParallelOptions{
+		Average: reduction == C.VPPS_AVERAGE || reduction == C.VPPS_AVERAGE_BF16,
+		BF16:    reduction == C.VPPS_SUM_BF16 || reduction == C.VPPS_AVERAGE_BF16,
+	}
+	if reduction != C.VPPS_SUM && !o.Average && !o.BF16 {
+		return failed(argument("reduction %d: this version has VPPS_SUM, VPPS_AVERAGE, VPPS_SUM_BF16 and VPPS_AVERAGE_BF16", int(reduction)))
 	}
 	return with(n, commKind, func(c comm.Communicator) error {
 		return use(number(engine), engineKind, func(s *shared) error {
-			return s.engine.Attach(c, persist.ParallelOptions{Average: reduction == C.VPPS_AVERAGE})
+			return s.engine.Attach(c, o)
 		})
 	})
 }

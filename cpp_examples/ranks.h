@@ -16,6 +16,7 @@
 #ifdef VPPS_BUNDLED_DYNET
 typedef vpps::data_parallel rank_of_all; // libvpps
 inline unsigned this_rank() { return vpps::rank(); }
+inline unsigned all_ranks() { return vpps::ranks(); }
 template <class T> void take_from_rank_0(T &x) { vpps::broadcast(x); }
 #else // an installed DyNet trains in one process
 struct rank_of_all {
@@ -24,6 +25,7 @@ struct rank_of_all {
   unsigned size() const { return 1; }
 };
 inline unsigned this_rank() { return 0; }
+inline unsigned all_ranks() { return 1; }
 template <class T> void take_from_rank_0(T &) {}
 #endif
 
@@ -59,16 +61,16 @@ inline uint64_t checksum(const dynet::ParameterCollection &m) {
 }
 
 // All ranks have the same parameters after training, to the bit.
-inline void compare_ranks(const rank_of_all &r, const dynet::ParameterCollection &m) {
-  if (r.size() == 1)
+inline void compare_ranks(const dynet::ParameterCollection &m) {
+  if (all_ranks() == 1)
     return;
   const uint64_t mine = checksum(m);
   uint64_t first = mine;
   take_from_rank_0(first);
   if (first != mine)
-    throw std::runtime_error("rank " + std::to_string(r.rank()) + " of " +
-                             std::to_string(r.size()) + " has other parameters than rank 0");
-  std::printf("%u ranks have the same parameters, checksum %016llx\n", r.size(),
+    throw std::runtime_error("rank " + std::to_string(this_rank()) + " of " +
+                             std::to_string(all_ranks()) + " has other parameters than rank 0");
+  std::printf("%u ranks have the same parameters, checksum %016llx\n", all_ranks(),
               static_cast<unsigned long long>(mine));
 }
 

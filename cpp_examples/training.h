@@ -116,7 +116,7 @@ public:
     if (o.profile)
       std::printf("%s", update.plan().c_str());
     summarize(signal, seconds);
-    compare_ranks(ranks, m);
+    compare_ranks(m);
     return signal;
   }
 

@@ -28,14 +28,19 @@ type Variable struct {
 type Kind int
 
 const (
-	Text    Kind = iota
-	Switch       // 0 or 1
-	Count        // a whole number from Min to Max
-	Seconds      // a number above Min, at most Max
-	Device       // cpu, cuda, cuda:N or auto
-	Library      // a file to load; without a folder the linker looks for it
-	Level        // off, info or debug
+	Text       Kind = iota
+	Switch          // 0 or 1
+	Count           // a whole number from Min to Max
+	Seconds         // a number above Min, at most Max
+	Device          // cpu, cuda, cuda:N or auto
+	Library         // a file to load; without a folder the linker looks for it
+	Level           // off, info or debug
+	Connection      // nccl or mpi
+	Format          // fp32 or bf16
 )
+
+// words are the values of variables that take one of few.
+var words = map[Kind][]string{Level: {"off", "info", "debug"}, Connection: {"nccl", "mpi"}, Format: {"fp32", "bf16"}}
 
 // secure reports whether the process has rights that its user has not.
 var secure = func() bool { return C.getauxval(C.AT_SECURE) != 0 }
@@ -76,6 +81,16 @@ func On(name string, otherwise bool) bool {
 	return otherwise
 }
 
+// Word is the value of a variable that takes one of few, "" if it is not set to one of these.
+func Word(name string) string {
+	v := get(name)
+	i := slices.IndexFunc(Variables, func(v Variable) bool { return v.Name == name })
+	if !slices.Contains(words[Variables[i].Kind], v) {
+		return ""
+	}
+	return v
+}
+
 // Number is the value of a count or of seconds, or otherwise if it is not set to one.
 func Number(name string, otherwise float64) float64 {
 	v := get(name)
@@ -110,9 +125,10 @@ func (v *Variable) problem(value string) string {
 		if _, ok := v.number(value); !ok {
 			return fmt.Sprintf("it takes a number of seconds above %g, at most %g", v.Min, v.Max)
 		}
-	case Level:
-		if value != "off" && value != "info" && value != "debug" {
-			return "it takes off, info or debug"
+	case Level, Connection, Format:
+		if all := words[v.Kind]; !slices.Contains(all, value) {
+			last := len(all) - 1
+			return fmt.Sprintf("it takes %s or %s", strings.Join(all[:last], ", "), all[last])
 		}
 	case Library:
 		if _, err := os.Stat(value); err != nil && strings.Contains(value, "/") {

@@ -24,6 +24,8 @@ func TestWhatIsMalformedIsSaid(t *testing.T) {
 		{"VPPS_SNAPSHOT_BATCHES", "4294967296", "whole number"},
 		{"VPPS_CHECK", "yes", "VPPS_CHECK=yes, whether operands are checked while scripts run, is ignored: it takes 0 or 1"},
 		{"VPPS_LOG", "verbose", "it takes off, info or debug"},
+		{"VPPS_COMM", "gloo", "VPPS_COMM=gloo, what connects ranks, is ignored: it takes nccl or mpi"},
+		{"VPPS_COMM_GRADIENTS", "fp16", "it takes fp32 or bf16"},
 		{"VPPS_CLOCKS", "1", "did you mean"},
 		{"VPPS_CUBLAS", "/nowhere/libcublas.so", "no such file"},
 		{"VPPS_THREAD", "2", "libvpps: there is no variable VPPS_THREAD: did you mean VPPS_THREADS?"},
@@ -46,14 +48,19 @@ func TestWhatIsWellFormedIsReadAndNotSaid(t *testing.T) {
 	t.Setenv("VPPS_MERGE", "0")
 	t.Setenv("VPPS_TRACE", "some file")
 	t.Setenv("VPPS_NVRTC", "libnvrtc.so.12")
+	t.Setenv("VPPS_COMM", "mpi")
+	t.Setenv("VPPS_COMM_GRADIENTS", "bf16")
 	require.Equal(t, before, Problems())
 	require.Equal(t, 3.0, Number("VPPS_THREADS", 7))
 	require.Equal(t, 0.5, Number("VPPS_WAIT_SECONDS", 10))
 	require.True(t, On("VPPS_CHECK", false))
 	require.False(t, On("VPPS_MERGE", true))
 	require.Equal(t, "some file", String("VPPS_TRACE"))
+	require.Equal(t, "mpi", Word("VPPS_COMM"))
 	t.Setenv("VPPS_THREADS", "abc")
 	t.Setenv("VPPS_CHECK", "yes")
+	t.Setenv("VPPS_COMM", "gloo")
+	require.Empty(t, Word("VPPS_COMM"))
 	require.Equal(t, 7.0, Number("VPPS_THREADS", 7))
 	require.False(t, On("VPPS_CHECK", false))
 }

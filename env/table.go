@@ -14,6 +14,8 @@ var Variables = []Variable{
 	{"VPPS_NCCL", Library, 0, 0, "the library file of NCCL"},
 	{"VPPS_PORT", Count, 1, 65535, "the port where ranks meet"},
 	{"VPPS_COMM_FILE", Text, 0, 0, "the file by which ranks meet"},
+	{"VPPS_COMM", Connection, 0, 0, "what connects ranks"},
+	{"VPPS_COMM_GRADIENTS", Format, 0, 0, "how ranks exchange gradients"},
 	{"VPPS_PLAN", Text, 0, 0, "how plans are chosen"},
 	{"VPPS_LOG", Level, 0, 0, "how much is told of what happens"},
 	{"VPPS_MERGE", Switch, 0, 0, "whether equal nodes of a batch are evaluated once"},

@@ -34,10 +34,17 @@ type Range = cudaload.NCCLRange
 // GroupIDBytes is the size of a group's id.
 const GroupIDBytes = cudaload.NCCLIDBytes
 
-// FindGroups loads the library that connects devices, and reports why it cannot be used.
-func FindGroups() error {
-	_, err := cudaload.OpenNCCL()
-	return err
+// FindGroups loads the library that connects devices. It tells its version and file, or why it cannot be used.
+func FindGroups() (name string, err error) {
+	lib, err := cudaload.OpenNCCL()
+	if err != nil {
+		return "", err
+	}
+	return nameOf(lib), nil
+}
+
+func nameOf(lib *cudaload.NCCL) string {
+	return fmt.Sprintf("NCCL %d.%d.%d (%s)", lib.Version/10000, lib.Version/100%100, lib.Version%100, lib.File)
 }
 
 // NewGroupID makes the id that the ranks of a group have in common. The process that makes it has rank 0.
@@ -67,7 +74,7 @@ func OpenGroup(dev Device, rank, size int, id []byte) (Group, error) {
 	if err != nil {
 		return nil, libraryFailed(err, "join a group of %d GPUs with NCCL", size)
 	}
-	return &group{r, fmt.Sprintf("NCCL %d.%d.%d (%s)", lib.Version/10000, lib.Version/100%100, lib.Version%100, lib.File)}, nil
+	return &group{r, nameOf(lib)}, nil
 }
 
 type group struct {

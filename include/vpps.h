@@ -91,6 +91,8 @@
  * - `VPPS_NVRTC`, `VPPS_LIBCUDA`, `VPPS_CUBLAS`, `VPPS_MPI`, `VPPS_NCCL=file`: library files to
  * load instead of searching.
  * - `VPPS_PORT=N`, `VPPS_COMM_FILE=file`: where ranks meet, for vpps_comm_create_launched().
+ * - `VPPS_COMM=nccl` or `mpi`: what connects them there, on all ranks alike.
+ * - `VPPS_COMM_GRADIENTS=bf16`: vpps_comm_attach() has ranks exchange bfloat16.
  * - `VPPS_PLAN=rpw=N,ctas=N,copies=N,processors=N`: fixes the choices of a GPU plan. Each part is
  *   optional: rows a warp, processors on an SM (1 or 2), the most copies of a matrix in registers
  *   that are left over, and SMs. A fixed plan whose kernel spills registers is refused; otherwise
@@ -606,8 +608,10 @@ typedef struct vpps_comm vpps_comm;
 
 /** How the gradients of several ranks become one. */
 typedef enum vpps_reduction {
-  VPPS_SUM = 0,    /**< their sum */
-  VPPS_AVERAGE = 1 /**< each weighed by vpps_comm_count(), over the sum of the counts */
+  VPPS_SUM = 0,         /**< their sum */
+  VPPS_AVERAGE = 1,     /**< each weighed by vpps_comm_count(), over the sum of the counts */
+  VPPS_SUM_BF16 = 2,    /**< their sum, exchanged in bfloat16: half the bytes, rounded to 0.4 % */
+  VPPS_AVERAGE_BF16 = 3 /**< likewise VPPS_AVERAGE */
 } vpps_reduction;
 
 /** Makes a group of ranks in this process. Each is used by a thread of its own, for they wait for
@@ -638,8 +642,8 @@ vpps_status vpps_comm_nccl_id(void *id);
  * \param rank from 0; rank 0 is in the process that has made the id
  * \param size how many ranks, 1 to 1024
  * \param id of vpps_comm_nccl_id(), the same on all ranks
- * \param seconds how long this call, and each of the group, waits for another rank; 0:
- * VPPS_WAIT_SECONDS
+ * \param seconds how long a call of the group waits for another rank; this one waits six times as
+ * long. 0: VPPS_WAIT_SECONDS
  * \param comm receives the communicator. The caller owns it: vpps_comm_destroy()
  * \return VPPS_ERR_UNSUPPORTED if there is no NCCL or GPU, or it refuses; VPPS_ERR_RANK if a rank
  * does not come in time */
@@ -648,13 +652,13 @@ vpps_status vpps_comm_create_nccl(const char *device, uint32_t rank, uint32_t si
 /** Makes this process a rank of those that its launcher has started: torchrun, Open MPI's or
  * MPICH's mpirun, or srun. The launcher's variables say so: docs/manual/parallel.md has them.
  * Without a launcher it is the only rank. GPUs are connected by NCCL, if all ranks have it, else by
- * MPI: see vpps_comm_create_mpi(). For NCCL ranks meet by MPI, else by the file of VPPS_COMM_FILE,
- * else by TCP at rank 0: MASTER_ADDR, and VPPS_PORT or the port after MASTER_PORT. All ranks call
- * it. It waits for them for six times as long as a call. \param engine whose device is connected.
- * Open it with data_parallel \param seconds how long a call waits for another rank; 0:
- * VPPS_WAIT_SECONDS \param comm receives the communicator. The caller owns it: vpps_comm_destroy()
- * \return VPPS_ERR_ARGUMENT for a malformed variable; VPPS_ERR_UNSUPPORTED if something is missing;
- * VPPS_ERR_RANK if ranks are missing or differ */
+ * MPI: see vpps_comm_create_mpi(). VPPS_COMM chooses one of them. For NCCL ranks meet by MPI, else
+ * by the file of VPPS_COMM_FILE, else by TCP at rank 0: MASTER_ADDR, and VPPS_PORT or the port
+ * after MASTER_PORT. All ranks call it. It waits for them for six times as long as a call. \param
+ * engine whose device is connected. Open it with data_parallel \param seconds how long a call waits
+ * for another rank; 0: VPPS_WAIT_SECONDS \param comm receives the communicator. The caller owns it:
+ * vpps_comm_destroy() \return VPPS_ERR_ARGUMENT for a malformed variable; VPPS_ERR_UNSUPPORTED if
+ * something is missing; VPPS_ERR_RANK if ranks are missing or differ */
 vpps_status vpps_comm_create_launched(vpps_engine *engine, double seconds, vpps_comm **comm);
 /** Which rank this is, from 0, and how many there are. Each of rank and size may be NULL. */
 vpps_status vpps_comm_rank(vpps_comm *comm, uint32_t *rank, uint32_t *size);
@@ -671,7 +675,8 @@ vpps_status vpps_comm_abort(vpps_comm *comm, const char *why);
 void vpps_comm_destroy(vpps_comm *comm);
 /** Makes an engine a rank. All ranks call it, with the same parameters, trainers, weight decay and
  * number of virtual processors. It waits for them, and gives this engine the numbers of rank 0. In
- * a group of one rank it changes nothing. \return VPPS_ERR_RANK if a rank differs; the text says in
+ * a group of one rank it changes nothing. \return VPPS_ERR_UNSUPPORTED for bfloat16 in a group that
+ * NCCL connects; VPPS_ERR_RANK if a rank differs; the text says in
  * what. Nothing has changed, and the engine is not attached */
 vpps_status vpps_comm_attach(vpps_comm *comm, vpps_engine *engine, vpps_reduction reduction);
 /** The engine trains alone from now on. Other ranks that go on miss it. Closing an attached engine

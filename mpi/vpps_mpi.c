@@ -33,11 +33,16 @@ static int failed(int code, const char *call, char *text, size_t size) {
   return VPPS_MPI_FAILED;
 }
 
+/* Engines may be closed after the program has ended MPI, or exit() has. */
+static int ended(void) {
+  int over = 0;
+  return MPI_Finalized(&over) || over;
+}
+
 /* The world ends in order, unless an exchange was not done: then others may be gone, and mpirun
  * ends the program. */
 static void finish(void) {
-  int over = 0;
-  if (!broken && !MPI_Finalized(&over) && !over)
+  if (!broken && !ended())
     MPI_Finalize();
 }
 
@@ -152,8 +157,13 @@ EXPORT int vpps_mpi_exchange(vpps_mpi_message *m, size_t n, double seconds, cons
     return VPPS_MPI_FAILED;
   }
   pthread_mutex_lock(&lock);
-  const int code = begin(m, requests, n);
-  const int began = code ? failed(code, "MPI_Isend or MPI_Irecv", text, size) : VPPS_MPI_DONE;
+  int began = VPPS_MPI_DONE, code;
+  if (ended()) {
+    snprintf(text, size, "the program has called MPI_Finalize");
+    began = VPPS_MPI_FAILED;
+  } else if ((code = begin(m, requests, n))) {
+    began = failed(code, "MPI_Isend or MPI_Irecv", text, size);
+  }
   pthread_mutex_unlock(&lock);
   const int result = began ? began : wait_for(m, requests, n, seconds, stop, text, size);
   if (result == VPPS_MPI_DONE)
@@ -169,7 +179,7 @@ EXPORT void vpps_mpi_tell(const char *what) {
     return;
   snprintf(text, MOST_TEXT - 1, "%s", what);
   pthread_mutex_lock(&lock);
-  for (int rank = 0; rank < ranks; rank++) {
+  for (int rank = 0; rank < ranks && !ended(); rank++) {
     MPI_Request request;
     if (rank != me &&
         !MPI_Isend(text, (int)strlen(text) + 1, MPI_CHAR, rank, TELL, world, &request))

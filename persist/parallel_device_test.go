@@ -87,6 +87,7 @@ func TestRanksOnGPUs(t *testing.T) {
 		"NaN":                      TestNaNOnOneRankIsNotCommittedByAny,
 		"failing batch":            TestABatchThatFailsOnOneRankFailsOnAll,
 		"killed":                   aRankIsKilledBeforeTheSum,
+		"killed at any point":      TestARankThatIsKilledAtAnyPoint,
 		"failing batch, gradients": TestAFailedBatchOfARankLeavesGradientsAsTheyWere,
 	} {
 		t.Run(name, test)
@@ -112,6 +113,19 @@ func aRankIsKilledBeforeTheSum(t *testing.T) {
 		_, err := c.ranks[k].trainer.Update()
 		require.NoError(t, err, "alone")
 	}
+}
+
+// Ranks whose devices sum do not round: who asks for it is told.
+func TestGradientsInBF16OnDevicesAreRefused(t *testing.T) {
+	t.Setenv("VPPS_CACHE_DIR", t.TempDir())
+	onGPUs = mocks.NVRTC(t)
+	defer func() { onGPUs = nil }()
+	ranks := newGroup(t, how{ranks: 2})
+	for _, err := range together(ranks, func(r *rank) error { return r.Attach(r.comm, ParallelOptions{BF16: true}) }) {
+		require.ErrorIs(t, err, ErrUnsupported)
+		require.ErrorContains(t, err, "unset VPPS_COMM_GRADIENTS, or connect them by MPI")
+	}
+	attach(t, ranks, ParallelOptions{})
 }
 
 // A rank's engine is on the GPU that its communicator works on.

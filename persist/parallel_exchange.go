@@ -155,7 +155,11 @@ func (x *exchange) sum(bad bool) error {
 	if bad {
 		sum[0] = float32(math.NaN())
 	}
-	if err := r.comm.AllReduce(sum); err != nil {
+	allReduce := r.comm.AllReduce
+	if r.bf16 {
+		allReduce = r.comm.AllReduceBF16
+	}
+	if err := allReduce(sum); err != nil {
 		return wrong(ErrRank, "%v", err)
 	}
 	return x.put(sum)

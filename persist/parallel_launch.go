@@ -28,8 +28,8 @@ func launch() (comm.Launch, error) {
 }
 
 // LaunchedGroup makes this process a rank of those that its launcher has started: torchrun, mpirun or srun. Without a
-// launcher it is the only one. Ranks whose devices are GPUs are connected by NCCL, others by MPI. A rank waits so many
-// seconds for the others at most, 0: VPPS_WAIT_SECONDS; some times as long for their start.
+// launcher it is the only one. Ranks whose devices are GPUs are connected by NCCL, others by MPI, unless VPPS_COMM names one
+// of both. A rank waits so many seconds for the others at most, 0: VPPS_WAIT_SECONDS; some times as long for their start.
 func (e *Engine) LaunchedGroup(seconds float64) (comm.Communicator, error) {
 	patience, err := patienceOf(seconds)
 	if err != nil {
@@ -40,7 +40,12 @@ func (e *Engine) LaunchedGroup(seconds float64) (comm.Communicator, error) {
 		return nil, err
 	}
 	o := comm.ConnectOptions{Patience: patience, MPI: env.String("VPPS_MPI"), File: env.String("VPPS_COMM_FILE")}
-	if l.Size > 1 {
+	switch by := env.Word("VPPS_COMM"); {
+	case l.Size == 1:
+	case by == "mpi":
+		o.Why = "VPPS_COMM=mpi"
+	default:
+		o.Only = by == "nccl"
 		o.Direct, o.Why = e.direct(patience)
 	}
 	return l.Connect(o)

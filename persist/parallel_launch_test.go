@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,4 +105,44 @@ func TestALaunchedGroup(t *testing.T) {
 	_, err = e.LaunchedGroup(0.05)
 	require.ErrorIs(t, err, comm.ErrAbsent)
 	require.ErrorContains(t, err, "ranks within 300ms")
+}
+
+// A group that is given no time waits as long as VPPS_WAIT_SECONDS says.
+func TestThePatienceOfAGroup(t *testing.T) {
+	for set, want := range map[string]time.Duration{"": 10 * time.Second, "0.25": 250 * time.Millisecond} {
+		t.Setenv("VPPS_WAIT_SECONDS", set)
+		patience, err := patienceOf(0)
+		require.NoError(t, err)
+		require.Equal(t, want, patience)
+		patience, err = patienceOf(3)
+		require.NoError(t, err)
+		require.Equal(t, 3*time.Second, patience)
+	}
+}
+
+// VPPS_COMM chooses what connects ranks. Here the other is not there, and rank 0 says what it has found.
+func TestWhatConnectsRanksIsChosen(t *testing.T) {
+	e, err := Open(Options{Device: "cpu"})
+	require.NoError(t, err)
+	defer e.Close()
+	launched(t, "0", "2")
+	t.Setenv("VPPS_MPI", "/nowhere/libvpps_mpi.so")
+	for by, why := range map[string]string{
+		"":     "its device is a CPU; ranks on CPUs need MPI",
+		"mpi":  "rank 0: VPPS_COMM=mpi; ranks on CPUs need MPI",
+		"nccl": "VPPS_COMM=nccl, and NCCL cannot connect all ranks: rank 0: its device is a CPU",
+	} {
+		t.Setenv("VPPS_COMM", by)
+		file := filepath.Join(t.TempDir(), "ranks")
+		t.Setenv("VPPS_COMM_FILE", file)
+		other := make(chan error)
+		go func() {
+			l := comm.Launch{By: comm.Torchrun, Rank: 1, Size: 2}
+			_, err := l.Connect(comm.ConnectOptions{Patience: 10 * time.Second, File: file, Why: "it is a test"})
+			other <- err
+		}()
+		_, err := e.LaunchedGroup(10)
+		require.ErrorContains(t, err, why)
+		require.Error(t, <-other)
+	}
 }

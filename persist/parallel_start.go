@@ -160,6 +160,9 @@ func (e *Engine) description() string {
 	if e.ranks.average {
 		how = "averaged"
 	}
+	if e.ranks.bf16 {
+		how += " in bf16"
+	}
 	// A norm is a sum of as many parts as there are processors.
 	fmt.Fprintf(&b, "device: %d virtual processors\ngradients: %s\n", e.plan.Processors, how)
 	for i, c := range e.collections {

@@ -71,6 +71,48 @@ func TestRanksTrainAsOneWithTheirBatchesJoined(t *testing.T) {
 	}
 }
 
+// Gradients in bf16: ranks stay the same to the bit, and train as one does but for the rounding. An option or the variable
+// asks for it.
+func TestGradientsInBF16(t *testing.T) {
+	for _, byVariable := range []bool{false, true} {
+		for _, h := range []how{{ranks: 2}, {ranks: 3, dense: true, threshold: 0.5}, {ranks: 2, rule: isa.Momentum, lambda: 0.01}} {
+			if byVariable {
+				t.Setenv("VPPS_COMM_GRADIENTS", "bf16")
+			}
+			alone := newEngineOf(t, h, 1)
+			ranks := newGroup(t, h)
+			attach(t, ranks, ParallelOptions{BF16: !byVariable})
+			succeed(t, ranks, func(r *rank) error {
+				for step := range 3 + r.comm.Rank() {
+					if _, err := r.fb(sentencesOf(step, r.comm.Rank(), 2)); err != nil {
+						return err
+					}
+				}
+				return r.Join()
+			})
+			requireEqualRanks(t, ranks)
+			for step := range 2 + h.ranks {
+				var joined []sentence
+				for me := range h.ranks {
+					if step < 3+me {
+						joined = append(joined, sentencesOf(step, me, 2)...)
+					}
+				}
+				_, err := alone.fb(joined)
+				require.NoError(t, err)
+			}
+			start := newEngineOf(t, h, 1).numbers()
+			want, have, moved, differs := alone.numbers(), ranks[0].numbers(), 0.0, 0.0
+			for i := range want {
+				moved += math.Abs(float64(want[i] - start[i]))
+				differs += math.Abs(float64(want[i] - have[i]))
+			}
+			require.Greater(t, differs, 1e-5*moved, "they are rounded: the order of sums alone makes less")
+			require.Less(t, differs, 0.01*moved, "of what training has changed")
+		}
+	}
+}
+
 // Programs of three calls: several backward calls a step, as many as each rank likes, and a rank with none at all.
 func TestBackwardAndUpdateOfSeveralRanks(t *testing.T) {
 	for rule := range isa.Rules {

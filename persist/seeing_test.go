@@ -170,9 +170,13 @@ func TestASilentEngineTakesNoTimes(t *testing.T) {
 func TestTheSystemReportOfAMachineWithoutCUDA(t *testing.T) {
 	t.Setenv("VPPS_LIBCUDA", "/nowhere/libcuda.so.1")
 	t.Setenv("VPPS_NVRTC", "/nowhere/libnvrtc.so.12")
+	t.Setenv("VPPS_NCCL", "/nowhere/libnccl.so.2")
+	t.Setenv("VPPS_MPI", "/nowhere/libvpps_mpi.so")
 	t.Setenv("VPPS_CACHE_DIR", t.TempDir())
 	report := SystemReport("0.1.0")
-	for _, line := range []string{"driver:    not usable: ", "NVRTC:     not usable: no usable NVRTC", "cache:     ", ", 0 files, 0 bytes of at most 256.0 MiB",
+	for _, line := range []string{"driver:    not usable: ", "NVRTC:     not usable: no usable NVRTC",
+		"NCCL:      not usable, ranks on GPUs take MPI: no usable NCCL: install NCCL", "MPI:       not usable, ranks on CPUs need it: the plug-in for MPI: /nowhere",
+		"cache:     ", ", 0 files, 0 bytes of at most 256.0 MiB",
 		"VPPS_LIBCUDA=/nowhere/libcuda.so.1", "device:    cpu: ", "\n           not device cuda:0: "} {
 		require.Contains(t, report, line)
 	}

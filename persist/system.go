@@ -12,6 +12,7 @@ import (
 	"libvpps/gpu"
 	"libvpps/jit"
 	"libvpps/jit/kernel"
+	"libvpps/persist/comm"
 	"libvpps/persist/plan"
 )
 
@@ -27,6 +28,7 @@ func SystemReport(version string) string {
 	}
 	line("CPU", "%d cores, %s, %s", runtime.NumCPU(), runtime.GOARCH, kernel.Variant())
 	describeGPUs(line)
+	describeRanks(line)
 	describeCache(line)
 	describeVariables(line)
 	describeChoice(line, version)
@@ -107,6 +109,19 @@ func describeNVRTC(line func(what, format string, a ...any), first *gpu.Info) {
 		file = x.File() + ", "
 	}
 	line("NVRTC", "%sversion %d.%d, for %v", file, major, minor, c.Archs())
+}
+
+// describeRanks looks for what connects ranks.
+func describeRanks(line func(what, format string, a ...any)) {
+	name, err := gpu.FindGroups()
+	if err != nil {
+		name = fmt.Sprintf("not usable, ranks on GPUs take MPI: %v", err)
+	}
+	line("NCCL", "%s", name)
+	if name, err = comm.FindMPI(env.String("VPPS_MPI")); err != nil {
+		name = fmt.Sprintf("not usable, ranks on CPUs need it: %v", err)
+	}
+	line("MPI", "%s", name)
 }
 
 func describeCache(line func(what, format string, a ...any)) {

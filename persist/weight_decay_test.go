@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -24,9 +25,10 @@ func TestWeightDecayOfAMatrixThatIsUsedInTwoWaysInALargeGraph(t *testing.T) {
 			w.NodeCount++
 			return uint32(w.NodeCount - 1)
 		}
-		last := uint32(3)
-		for range chain {
-			last = add(op(ops.Tanh, dim3, last))
+		last, kinds := uint32(3), []ops.Code{ops.Tanh, ops.Negate, ops.LogisticSigmoid, ops.Sin}
+		rng := rand.New(rand.NewPCG(1, 1))
+		for range chain { // in no order in which there are cells
+			last = add(op(kinds[rng.IntN(len(kinds))], dim3, last))
 		}
 		a, b := add(op(ops.SumElements, dim1, last)), add(op(ops.SumElements, dim1, 2))
 		loss := add(op(ops.Sum, dim1, 2, a, b))

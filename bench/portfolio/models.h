@@ -17,23 +17,27 @@ namespace portfolio {
 
 using namespace dynet;
 
-// A source of random words and numbers.
+// A source of random words and numbers. Of several ranks, each gets its part of what one process
+// would get for their minibatches joined.
 class random_data {
 public:
+  random_data(unsigned rank, unsigned ranks) : rank_(rank), ranks_(ranks) {}
   std::vector<unsigned> words(unsigned n, unsigned below) {
-    std::vector<unsigned> list(n);
-    for (unsigned &w : list)
-      w = std::uniform_int_distribution<unsigned>(0, below - 1)(random_);
-    return list;
+    return part<unsigned>(n, std::uniform_int_distribution<unsigned>(0, below - 1));
   }
   std::vector<float> numbers(unsigned n) {
-    std::vector<float> list(n);
-    for (float &x : list)
-      x = std::uniform_real_distribution<float>(0, 1)(random_);
-    return list;
+    return part<float>(n, std::uniform_real_distribution<float>(0, 1));
   }
 
 private:
+  template <class T, class Distribution> std::vector<T> part(unsigned n, Distribution draw) {
+    std::vector<T> all(n * ranks_);
+    for (T &x : all)
+      x = draw(random_);
+    return std::vector<T>(all.begin() + n * rank_, all.begin() + n * (rank_ + 1));
+  }
+
+  unsigned rank_, ranks_;
   std::mt19937 random_{1};
 };
 

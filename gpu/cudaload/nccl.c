@@ -1,4 +1,5 @@
 // NCCL: opening it, and collective operations on the stream of a device.
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
 #include "context.h"
@@ -39,6 +40,9 @@ int vpps_open_nccl(const char *name, struct nccl *lib, int *version, char *msg, 
 #undef NCCL_FN
   *(void **)&lib->ncclGetErrorString = dlsym(so, "ncclGetErrorString");
   *(void **)&lib->ncclGetLastError = dlsym(so, "ncclGetLastError");
+  Dl_info where;
+  snprintf(msg, n, "%s",
+           dladdr((void *)lib->ncclGetVersion, &where) && where.dli_fname ? where.dli_fname : name);
   return 0;
 }
 

@@ -27,8 +27,8 @@ import (
 
 // NCCL is a loaded library.
 type NCCL struct {
-	File    string // as it was opened
-	Version int    // 22304 is 2.23.4
+	File    string
+	Version int // 22304 is 2.23.4
 	lib     *C.struct_nccl
 }
 
@@ -43,11 +43,11 @@ func OpenNCCL() (*NCCL, error) {
 	}
 	var failed []error
 	for _, file := range files {
-		n := &NCCL{File: file, lib: (*C.struct_nccl)(C.calloc(1, C.sizeof_struct_nccl))} // as long as the process
+		n := &NCCL{lib: (*C.struct_nccl)(C.calloc(1, C.sizeof_struct_nccl))} // as long as the process
 		var msg [512]C.char
 		var version C.int
 		if C.vpps_open_nccl(text(file), n.lib, &version, &msg[0], C.size_t(len(msg))) == 0 {
-			n.Version = int(version)
+			n.File, n.Version = C.GoString(&msg[0]), int(version)
 			return n, nil
 		}
 		C.free(unsafe.Pointer(n.lib))

@@ -29,7 +29,7 @@ struct vpps_range {
   size_t n;
 };
 
-/* Opens a library and fills in the table. 0, or -1 with the reason in msg. */
+/* Opens a library and fills in the table. 0 with the file in msg, or -1 with the reason. */
 int vpps_open_nccl(const char *name, struct nccl *lib, int *version, char *msg, size_t n);
 
 /* Each makes ctx current and puts the caller's context back. The result is NCCL's or, below 0, the

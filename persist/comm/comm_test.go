@@ -2,6 +2,8 @@ package comm
 
 import (
 	"errors"
+	"fmt"
+	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -140,6 +142,74 @@ func TestSumsAreTheSameBitsWhoeverArrivesFirst(t *testing.T) {
 	}
 }
 
+// Sums in bf16 are those of rounded elements, rounded: the same bits by every connection, whatever the number of elements.
+func TestSumsInBF16(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	for name, group := range makers {
+		t.Run(name, func(t *testing.T) {
+			for _, n := range []int{0, 1, 2, 3, 7, 1001} {
+				ranks := group(t, 3, long)
+				given, want := make([][]float32, len(ranks)), make([]float32, n)
+				for rank := range given {
+					for i := range n {
+						x := rand.Float32()*2 - 1
+						given[rank] = append(given[rank], x)
+						want[i] += math.Float32frombits(bf16(x) << 16)
+					}
+				}
+				roundBF16(want)
+				succeed(t, ranks, func(c Communicator) error {
+					x := slices.Clone(given[c.Rank()])
+					if err := c.AllReduceBF16(x); err != nil {
+						return err
+					}
+					if !slices.Equal(x, want) {
+						return fmt.Errorf("%d elements: other sums", n)
+					}
+					return nil
+				})
+			}
+			ranks := group(t, 2, long)
+			succeed(t, ranks, func(c Communicator) error {
+				x := []float32{1, nan, inf, 1}
+				if c.Rank() == 1 {
+					x = []float32{2, 1, 1, math.MaxFloat32}
+				}
+				if err := c.AllReduceBF16(x); err != nil {
+					return err
+				}
+				if x[0] != 3 || x[1] == x[1] || x[2] != inf || x[3] != inf {
+					return fmt.Errorf("%v", x)
+				}
+				return nil
+			})
+			for _, err := range each(group(t, 2, time.Second), func(c Communicator) error {
+				if c.Rank() == 0 {
+					return c.AllReduce(make([]float32, 2))
+				}
+				return c.AllReduceBF16(make([]float32, 2))
+			}) {
+				require.ErrorIs(t, err, ErrDiffers)
+				require.ErrorContains(t, err, "rank 0 is in all-reduce of 2 floats, rank 1 in all-reduce of 2 floats in bf16")
+			}
+		})
+	}
+}
+
+func TestRoundingToBF16(t *testing.T) {
+	for bits, want := range map[uint32]uint32{
+		0x3f800000: 0x3f80, 0xbf800000: 0xbf80,
+		0x3f808000: 0x3f80, 0x3f818000: 0x3f82, // ties: to even
+		0x3f808001: 0x3f81, 0x3f807fff: 0x3f80,
+		0x3fffffff: 0x4000,                     // the exponent grows
+		0x7f7fffff: 0x7f80, 0x7f800000: 0x7f80, // infinite
+		0x7f800001: 0x7fc0, 0xffffffff: 0xffff, // NaN
+		0x00000001: 0, 0x80000000: 0x8000, 0x00018000: 0x0002,
+	} {
+		require.Equal(t, want, bf16(math.Float32frombits(bits)), "%#08x", bits)
+	}
+}
+
 func TestBroadcastGatherAndBarrier(t *testing.T) {
 	for name, group := range makers {
 		t.Run(name, func(t *testing.T) {
@@ -232,6 +302,7 @@ func TestARankThatDoesNotArriveIsAnErrorOnAllOthers(t *testing.T) {
 
 var calls = map[string]func(c Communicator) error{
 	"all-reduce of 4 floats":            func(c Communicator) error { return c.AllReduce(make([]float32, 4)) },
+	"all-reduce of 4 floats in bf16":    func(c Communicator) error { return c.AllReduceBF16(make([]float32, 4)) },
 	"broadcast of 4 floats from rank 0": func(c Communicator) error { return c.Broadcast(make([]float32, 4), 0) },
 	"all-gather":                        func(c Communicator) error { _, err := c.AllGather([]uint32{1}); return err },
 	"barrier":                           Communicator.Barrier,

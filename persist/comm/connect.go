@@ -21,6 +21,7 @@ type ConnectOptions struct {
 	Patience time.Duration // of the group's calls; the ranks' start may take startPatience times as long
 	MPI      string        // the plug-in's file, as NewMPI takes it
 	File     string        // where ranks meet; "": at the launch's host and port
+	Only     bool          // by the direct connection or not at all: all ranks say the same
 	Direct   Direct        // nil: this rank has none
 	Why      string        // it has none
 }
@@ -44,6 +45,13 @@ func (l Launch) Connect(o ConnectOptions) (Communicator, error) {
 	}
 	if a.ID != nil {
 		return o.Direct.Join(a.ID, l.Rank, l.Size)
+	}
+	if o.Only {
+		err := &kindError{ErrUnavailable, fmt.Sprintf("VPPS_COMM=nccl, and NCCL cannot connect all ranks: %s", a.Why)}
+		if group != nil {
+			group.Abort(err)
+		}
+		return nil, err
 	}
 	if group != nil {
 		return group, nil

@@ -103,6 +103,27 @@ func TestRanksOfMPIWithoutThePlugIn(t *testing.T) {
 	require.ErrorContains(t, err, "set MASTER_ADDR")
 }
 
+// VPPS_COMM=nccl has all ranks fail, where else they would be connected by MPI.
+func TestRanksThatMayOnlyConnectDirectly(t *testing.T) {
+	for _, l := range []string{Torchrun, Srun} {
+		all := launches(t, 3)
+		for k := range all {
+			all[k].By = l
+		}
+		_, errs := connectAll(all, func(rank int) ConnectOptions {
+			o := ConnectOptions{Patience: time.Minute, Only: true, MPI: "/nowhere/libvpps_mpi.so"}
+			if o.Direct = (&wires{}); rank == 1 {
+				o.Direct, o.Why = nil, "no GPU"
+			}
+			return o
+		})
+		for _, err := range errs {
+			require.ErrorIs(t, err, ErrUnavailable)
+			require.ErrorContains(t, err, "VPPS_COMM=nccl, and NCCL cannot connect all ranks: rank 1: no GPU")
+		}
+	}
+}
+
 func TestRanksMeetInAGroup(t *testing.T) {
 	for _, cannot := range []string{"", "no GPU"} {
 		group, err := NewLocal(3, time.Minute)

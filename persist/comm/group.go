@@ -64,6 +64,7 @@ type kind uint8
 const (
 	nothing kind = iota // the rank is not there
 	allReduce
+	allReduceBF16
 	broadcast
 	allGather
 	barrier
@@ -74,6 +75,8 @@ func (c call) String() string {
 	switch c.kind {
 	case allReduce:
 		return fmt.Sprintf("all-reduce of %d floats", c.n)
+	case allReduceBF16:
+		return fmt.Sprintf("all-reduce of %d floats in bf16", c.n)
 	case broadcast:
 		return fmt.Sprintf("broadcast of %d floats from rank %d", c.n, c.from)
 	case allGather:

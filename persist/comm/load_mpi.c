@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #pragma GCC visibility push(hidden)
@@ -11,11 +12,8 @@ static vpps_mpi_start_function *start;
 static vpps_mpi_exchange_function *exchange;
 static vpps_mpi_tell_function *tell;
 
-/* Open MPI's components look for its symbols among those that all may use. */
-static void *open_file(const char *file) { return dlopen(file, RTLD_NOW | RTLD_GLOBAL); }
-
 /* Next to this library, then where the linker looks. */
-static void *find(void) {
+static void *find(int flags) {
   char path[4096];
   Dl_info me;
   const char *slash =
@@ -23,25 +21,55 @@ static void *find(void) {
   void *so = NULL;
   if (slash && (size_t)snprintf(path, sizeof path, "%.*s/libvpps_mpi.so",
                                 (int)(slash - me.dli_fname), me.dli_fname) < sizeof path)
-    so = open_file(path);
-  return so ? so : open_file("libvpps_mpi.so");
+    so = dlopen(path, flags);
+  return so ? so : dlopen("libvpps_mpi.so", flags);
+}
+
+static void *open_plug_in(const char *file, int flags, vpps_mpi_version_function **version,
+                          char *text, size_t size) {
+  void *so = *file ? dlopen(file, flags) : find(flags);
+  if (!so) {
+    snprintf(text, size, "%s", dlerror());
+    return NULL;
+  }
+  *(void **)version = dlsym(so, "vpps_mpi_version");
+  if (*version && (*version)() == VPPS_MPI_VERSION && dlsym(so, "vpps_mpi_start") &&
+      dlsym(so, "vpps_mpi_exchange") && dlsym(so, "vpps_mpi_tell"))
+    return so;
+  snprintf(text, size, "%s is of another version of libvpps", *file ? file : "libvpps_mpi.so");
+  dlclose(so);
+  return NULL;
 }
 
 int vpps_load_mpi(const char *file, char *text, size_t size) {
-  void *so = *file ? open_file(file) : find();
-  if (!so) {
-    snprintf(text, size, "%s", dlerror());
-    return -1;
-  }
   vpps_mpi_version_function *version;
-  *(void **)&version = dlsym(so, "vpps_mpi_version");
+  /* Open MPI's components look for its symbols among those that all may use. */
+  void *so = open_plug_in(file, RTLD_NOW | RTLD_GLOBAL, &version, text, size);
+  if (!so)
+    return -1;
   *(void **)&start = dlsym(so, "vpps_mpi_start");
   *(void **)&exchange = dlsym(so, "vpps_mpi_exchange");
   *(void **)&tell = dlsym(so, "vpps_mpi_tell");
-  if (!version || !start || !exchange || !tell || version() != VPPS_MPI_VERSION) {
-    snprintf(text, size, "%s is of another version of libvpps", *file ? file : "libvpps_mpi.so");
+  return 0;
+}
+
+int vpps_find_mpi(const char *file, char *text, size_t size) {
+  enum { LONGEST = 8192 }; /* MPICH's MPI_MAX_LIBRARY_VERSION_STRING; others have less */
+  vpps_mpi_version_function *version;
+  void *so = open_plug_in(file, RTLD_NOW | RTLD_LOCAL, &version, text, size);
+  if (!so)
     return -1;
-  }
+  int (*describe)(char *, int *), n = 0;
+  char *library = calloc(1, LONGEST);
+  Dl_info where = {0};
+  *(void **)&describe = dlsym(so, "MPI_Get_library_version"); /* allowed before MPI_Init */
+  if (!library || !describe || describe(library, &n))
+    n = 0;
+  dladdr((void *)version, &where);
+  snprintf(text, size, "%s\n%.*s", where.dli_fname ? where.dli_fname : "libvpps_mpi.so", n,
+           library ? library : "");
+  free(library);
+  dlclose(so);
   return 0;
 }
 

@@ -36,8 +36,18 @@ func (c *local) Size() int { return c.group.size }
 
 // AllReduce has each rank add up a share of the elements, in the order of ranks, and write the sums to all. Nobody
 // else touches that share, so no rank needs memory besides its own.
-func (c *local) AllReduce(x []float32) error {
-	r, err := c.group.meet(c.rank, part{call: call{allReduce, len(x), 0}, floats: x})
+func (c *local) AllReduce(x []float32) error { return c.sum(allReduce, x) }
+
+// AllReduceBF16 has nothing to send: it only rounds.
+func (c *local) AllReduceBF16(x []float32) error {
+	roundBF16(x)
+	err := c.sum(allReduceBF16, x)
+	roundBF16(x)
+	return err
+}
+
+func (c *local) sum(k kind, x []float32) error {
+	r, err := c.group.meet(c.rank, part{call: call{k, len(x), 0}, floats: x})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
@@ -34,7 +35,7 @@ func NewMPI(file string, patience time.Duration) (Communicator, error) {
 	name := C.CString(file)
 	defer C.free(unsafe.Pointer(name))
 	if C.vpps_load_mpi(name, text.at, textSize) != 0 {
-		return nil, &kindError{ErrUnavailable, fmt.Sprintf("the plug-in for MPI: %s; make mpi builds it, VPPS_MPI names it", text)}
+		return nil, noPlugIn(text)
 	}
 	var rank, size C.int
 	if C.vpps_mpi_begin(&rank, &size, text.at, textSize) != C.VPPS_MPI_DONE {
@@ -43,6 +44,28 @@ func NewMPI(file string, patience time.Duration) (Communicator, error) {
 	stop := (*C.int)(C.calloc(1, C.sizeof_int)) // for as long as the process
 	world.peers = &peers{rank: int(rank), size: int(size), patience: patience, to: mpi{stop}}
 	return world.peers, nil
+}
+
+func noPlugIn(why text) error {
+	return &kindError{ErrUnavailable, fmt.Sprintf("the plug-in for MPI: %s; make mpi builds it, VPPS_MPI names it", why)}
+}
+
+// FindMPI tells the MPI that NewMPI would take and the plug-in's file, or why there is none. It starts nothing.
+func FindMPI(file string) (string, error) {
+	text := newText()
+	defer text.free()
+	name := C.CString(file)
+	defer C.free(unsafe.Pointer(name))
+	if C.vpps_find_mpi(name, text.at, textSize) != 0 {
+		return "", noPlugIn(text)
+	}
+	found, library, _ := strings.Cut(text.String(), "\n")
+	library, _, _ = strings.Cut(library, "\n")
+	library, _, _ = strings.Cut(library, ",")
+	if library == "" {
+		library = "an MPI that does not tell its version"
+	}
+	return fmt.Sprintf("%s (%s)", strings.Join(strings.Fields(library), " "), found), nil
 }
 
 // world is the process's group.

@@ -29,7 +29,7 @@ func NCCLID() ([]byte, error) {
 
 // FindNCCL reports why NCCL cannot be used, nil if it is there.
 func FindNCCL() error {
-	if err := gpu.FindGroups(); err != nil {
+	if _, err := gpu.FindGroups(); err != nil {
 		return noNCCL(err)
 	}
 	return nil
@@ -41,8 +41,8 @@ func noNCCL(err error) error { return &kindError{ErrUnavailable, fmt.Sprintf("NC
 type NCCL struct {
 	Device     int // as CUDA counts, after CUDA_VISIBLE_DEVICES
 	Rank, Size int
-	ID         []byte // of NCCLID, the same on all ranks
-	Patience   time.Duration
+	ID         []byte        // of NCCLID, the same on all ranks
+	Patience   time.Duration // of the group's calls; joining may take startPatience times as long
 }
 
 // OnDevice is a communicator that sums floats in the memory of a device.
@@ -104,7 +104,7 @@ func NewNCCL(o NCCL) (Communicator, error) {
 		c.group, err = gpu.OpenGroup(c.dev, o.Rank, o.Size, o.ID)
 		joined <- err
 	}()
-	timer := time.NewTimer(o.Patience)
+	timer := time.NewTimer(startPatience * o.Patience)
 	defer timer.Stop()
 	select {
 	case err := <-joined:
@@ -114,7 +114,7 @@ func NewNCCL(o NCCL) (Communicator, error) {
 		}
 		return c, nil
 	case <-timer.C: // the library has no way to end this: a thread stays in it
-		return nil, &kindError{ErrAbsent, fmt.Sprintf("rank %d of %d: not all ranks have joined the group by NCCL within %v", o.Rank, o.Size, o.Patience)}
+		return nil, &kindError{ErrAbsent, fmt.Sprintf("rank %d of %d: not all ranks have joined the group by NCCL within %v", o.Rank, o.Size, startPatience*o.Patience)}
 	}
 }
 

@@ -107,8 +107,18 @@ func (c *nccl) Broadcast(x []float32, from int) error {
 	return c.inChunks(call{broadcast, len(x), from}, x, func(at gpu.Ptr, n int) error { return c.group.Broadcast(at, n, from) })
 }
 
-func (c *nccl) AllReduce(x []float32) error {
-	return c.inChunks(call{allReduce, len(x), 0}, x, func(at gpu.Ptr, n int) error {
+func (c *nccl) AllReduce(x []float32) error { return c.sumFloats(allReduce, x) }
+
+// AllReduceBF16 only rounds: it is for floats of the host, which are few.
+func (c *nccl) AllReduceBF16(x []float32) error {
+	roundBF16(x)
+	err := c.sumFloats(allReduceBF16, x)
+	roundBF16(x)
+	return err
+}
+
+func (c *nccl) sumFloats(k kind, x []float32) error {
+	return c.inChunks(call{k, len(x), 0}, x, func(at gpu.Ptr, n int) error {
 		return c.group.Sum([]gpu.Range{{From: uint64(at), To: uint64(at), N: uint64(n)}}, nil)
 	})
 }

@@ -248,8 +248,16 @@ func (p *peers) Broadcast(x []float32, from int) error {
 
 // AllReduce gives each rank a share of the elements. It adds them up in the order of ranks, and gives the sums to all. So
 // all ranks have the same bits, which reductions of MPI do not promise.
-func (p *peers) AllReduce(x []float32) error {
+func (p *peers) AllReduce(x []float32) error { return p.reduce(x, false) }
+
+// AllReduceBF16 does so with two elements in each word that is sent.
+func (p *peers) AllReduceBF16(x []float32) error { return p.reduce(x, true) }
+
+func (p *peers) reduce(x []float32, half bool) error {
 	c := call{allReduce, len(x), 0}
+	if half {
+		c.kind = allReduceBF16
+	}
 	if _, err := p.meet(c); err != nil {
 		return err
 	}
@@ -257,17 +265,15 @@ func (p *peers) AllReduce(x []float32) error {
 	of := func(rank int) []float32 { return x[share(len(x), rank, p.size):share(len(x), rank+1, p.size)] }
 	mine := of(p.rank)
 	parts := make([][]float32, p.size)
-	var list []message
 	for peer := range parts {
-		if peer == p.rank {
-			parts[peer] = mine
-			continue
+		if parts[peer] = mine; peer != p.rank {
+			parts[peer] = make([]float32, len(mine))
 		}
-		parts[peer] = make([]float32, len(mine))
-		list = add(list, wordsOf(of(peer)), peer, false)
-		list = add(list, wordsOf(parts[peer]), peer, true)
 	}
-	if err := p.move(c, list); err != nil {
+	if half {
+		roundBF16(mine)
+	}
+	if err := p.swap(c, of, func(peer int) []float32 { return parts[peer] }, half); err != nil {
 		return err
 	}
 	for i := range mine {
@@ -277,14 +283,37 @@ func (p *peers) AllReduce(x []float32) error {
 		}
 		mine[i] = sum
 	}
-	list = list[:0]
-	for peer := range parts {
+	if half {
+		roundBF16(mine)
+	}
+	return p.swap(c, func(int) []float32 { return mine }, of, half)
+}
+
+// swap gives each peer some floats, and takes others from it.
+func (p *peers) swap(c call, give, take func(peer int) []float32, half bool) error {
+	var list []message
+	packed := make([][]uint32, p.size) // that are taken
+	for peer := range p.size {
+		if peer == p.rank {
+			continue
+		}
+		given, taken := wordsOf(give(peer)), wordsOf(take(peer))
+		if half {
+			given, taken = packBF16(give(peer)), make([]uint32, wordsOfBF16(len(taken)))
+		}
+		packed[peer] = taken
+		list = add(list, given, peer, false)
+		list = add(list, taken, peer, true)
+	}
+	if err := p.move(c, list); err != nil || !half {
+		return err
+	}
+	for peer, words := range packed {
 		if peer != p.rank {
-			list = add(list, wordsOf(mine), peer, false)
-			list = add(list, wordsOf(of(peer)), peer, true)
+			unpackBF16(words, take(peer))
 		}
 	}
-	return p.move(c, list)
+	return nil
 }
 
 // wordsOf is floats as words.

@@ -69,7 +69,7 @@ static void *leave_or_train(void *p) {
   Rank *r = p;
   uint32_t rank;
   CHECK(vpps_comm_rank(r->comm, &rank, NULL) == VPPS_OK);
-  CHECK(vpps_comm_attach(r->comm, r->model.engine, VPPS_AVERAGE) == VPPS_OK);
+  CHECK(vpps_comm_attach(r->comm, r->model.engine, VPPS_AVERAGE_BF16) == VPPS_OK);
   if (rank == 1) {
     CHECK(vpps_comm_abort(r->comm, "out of data") == VPPS_OK);
     return NULL;

@@ -875,7 +875,7 @@ static int call_comm_abort(Thread *t) {
 }
 static int call_comm_destroy(Thread *t) { return call_destroy(t, COMM); }
 static int call_comm_attach(Thread *t) {
-  return vpps_comm_attach(any(t, COMM), any(t, ENGINE), (vpps_reduction)below(t, 3));
+  return vpps_comm_attach(any(t, COMM), any(t, ENGINE), (vpps_reduction)below(t, 5));
 }
 static int call_comm_detach(Thread *t) { return vpps_comm_detach(any(t, ENGINE)); }
 static int call_comm_count(Thread *t) { return vpps_comm_count(any(t, ENGINE), any_float(t)); }
