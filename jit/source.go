@@ -67,14 +67,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		b.WriteString("#define VPPS_CHECK 1\n")
 		g.shapes(&b)
 	}
-	g.macro(&b, "VPPS_REGISTERS", g.registers)
-	g.macro(&b, "VPPS_LOAD", g.load)
-	g.macro(&b, "VPPS_PRODUCT", g.product)
-	g.macro(&b, "VPPS_PRODUCT_T", g.transposed)
-	g.macro(&b, "VPPS_OUTER", g.outer)
-	if o.Check {
-		g.macro(&b, "VPPS_PLACE", g.place)
-	}
+	g.matrices(&b, o)
 	text, err := kernel.Sources.ReadFile("entry.h")
 	if err != nil {
 		return "", err
@@ -345,26 +338,37 @@ func (g *generator) shapes(b *strings.Builder) {
 	b.WriteString("{0,0,0}};\n")
 }
 
+// matrices writes struct Matrices: the register arrays of a processor, and the calls of the matrix routines with them.
+func (g *generator) matrices(b *strings.Builder, o Options) {
+	b.WriteString("\nstruct Matrices {\n")
+	for s, x := range g.slots {
+		fmt.Fprintf(b, "float r%d[%d];\n", s, x.floats)
+		fmt.Fprintf(b, "const Partition &p%d = residency[blockIdx.x * %d + %d];\n", s, len(g.slots), s)
+	}
+	const work = "const Launch &l, const u32 *w, const u32 *items, u32 flags, u32 count, "
+	member(b, "void load(const Launch &l, float *shared, Clocks &clocks)", g.load)
+	member(b, "void product("+work+"const BulkCopies &bulk, float *shared, Clocks &clocks)", g.product)
+	member(b, "void product_t("+work+"float *shared, Clocks &clocks)", g.transposed)
+	member(b, "void outer("+work+"const BulkCopies &bulk, float *shared)", g.outer)
+	if o.Check {
+		member(b, "u32 place(const u32 *w, bool transposed) const", g.place)
+	}
+	b.WriteString("};\n")
+}
+
+// member writes a member function with the lines of f.
+func member(b *strings.Builder, signature string, f func(line func(format string, a ...any))) {
+	fmt.Fprintf(b, "VP_MEMBER %s {\n", signature)
+	f(func(format string, a ...any) { fmt.Fprintf(b, format+"\n", a...) })
+	b.WriteString("}\n")
+}
+
 // place writes how far from the places of a product's items a processor's results are.
 func (g *generator) place(line func(string, ...any)) {
 	for s := range g.slots {
 		line("if (p%d.matrix == (int)w[PRODUCT_MATRIX]) return transposed ? p%d.rank * w[PRODUCT_T_APART] : p%d.left / p%d.cols * w[PRODUCT_APART];", s, s, s, s)
 	}
 	line("return 0;")
-}
-
-// macro writes #define name with the lines of f, each continued.
-func (g *generator) macro(b *strings.Builder, name string, f func(line func(format string, a ...any))) {
-	fmt.Fprintf(b, "#define %s \\\n", name)
-	f(func(format string, a ...any) { fmt.Fprintf(b, format+" \\\n", a...) })
-	b.WriteString("\n")
-}
-
-func (g *generator) registers(line func(string, ...any)) {
-	for s, x := range g.slots {
-		line("float r%d[%d];", s, x.floats)
-		line("const Partition &p%d = residency[blockIdx.x * %d + %d];", s, len(g.slots), s)
-	}
 }
 
 func (g *generator) load(line func(string, ...any)) {
@@ -498,7 +502,8 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		line("const float *from = segment_of(l, w[PRODUCT_T_SEGMENTS], 1);")
 		line("u32 stages = (count + %d) / %d;", items-1, items)
 		line("__syncthreads();")
-		line("_Pragma(\"unroll 1\") for (u32 k = 0; k < stages + 2; k++) {")
+		line("#pragma unroll 1")
+		line("for (u32 k = 0; k < stages + 2; k++) {")
 		line("if (k > 1) { wait_for_copies(); __syncthreads(); }")
 		line("if (k < stages) {")
 		line("float *to = shared + k %% 3 * %d;", items*rows*arrays)
@@ -512,7 +517,8 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		line("if (k < 2) continue;")
 		line("const float *dy = shared + (k - 2) %% 3 * %d;", items*rows*arrays)
 		line("u32 e = (k - 2) * %d, end = min(count, e + %d);", items, items)
-		line("_Pragma(\"unroll 1\") for (; e < end; e += BATCH, dy += BATCH * %d) {", rows)
+		line("#pragma unroll 1")
+		line("for (; e < end; e += BATCH, dy += BATCH * %d) {", rows)
 		line("TransposedSums<%d, %d, BATCH> sums;", rpw, cols)
 		for i, s := range sizes[cols] {
 			line("if (%s) sums.add(r%d, dy + %d);", any[i], s, i*items*rows)
@@ -535,7 +541,8 @@ func (g *generator) outer(line func(string, ...any)) {
 	if len(shares) == 0 {
 		return
 	}
-	line("_Pragma(\"unroll 1\") for (u32 s = 0; s < %d; s++) {", len(g.slots))
+	line("#pragma unroll 1")
+	line("for (u32 s = 0; s < %d; s++) {", len(g.slots))
 	line("const Partition &part = residency[blockIdx.x * %d + s];", len(g.slots))
 	line("if (part.matrix != (int)w[OUTER_MATRIX]) continue;")
 	for _, t := range shares {
