@@ -345,11 +345,10 @@ func (g *generator) matrices(b *strings.Builder, o Options) {
 		fmt.Fprintf(b, "float r%d[%d];\n", s, x.floats)
 		fmt.Fprintf(b, "const Partition &p%d = residency[blockIdx.x * %d + %d];\n", s, len(g.slots), s)
 	}
-	const work = "const Launch &l, const u32 *w, const u32 *items, u32 flags, u32 count, "
 	member(b, "void load(const Launch &l, float *shared, Clocks &clocks)", g.load)
-	member(b, "void product("+work+"const BulkCopies &bulk, float *shared, Clocks &clocks)", g.product)
-	member(b, "void product_t("+work+"float *shared, Clocks &clocks)", g.transposed)
-	member(b, "void outer("+work+"const BulkCopies &bulk, float *shared)", g.outer)
+	member(b, "void product(const Work &work, const BulkCopies &bulk, float *shared, Clocks &clocks)", g.product)
+	member(b, "void product_t(const Work &work, float *shared, Clocks &clocks)", g.transposed)
+	member(b, "void outer(const Work &work, const BulkCopies &bulk, float *shared)", g.outer)
 	if o.Check {
 		member(b, "u32 place(const u32 *w, bool transposed) const", g.place)
 	}
@@ -423,7 +422,7 @@ func (g *generator) outsideRows(m int) int {
 func (g *generator) eachArray(line func(string, ...any), field string, sizes func(*slot) []int, call func(slot, cols int) string) {
 	for s := range g.slots {
 		for _, cols := range sizes(&g.slots[s]) {
-			line("if (p%d.matrix == (int)w[%s] && p%d.cols == %d) %s;", s, field, s, cols, call(s, cols))
+			line("if (p%d.matrix == (int)work.w[%s] && p%d.cols == %d) %s;", s, field, s, cols, call(s, cols))
 		}
 	}
 }
@@ -432,16 +431,16 @@ func (g *generator) product(line func(string, ...any)) {
 	all := func(s *slot) []int { return s.cols }
 	g.eachArray(line, "PRODUCT_MATRIX", all, func(s, cols int) string {
 		ring, items, many, _ := productSizes(g.p, cols)
-		call := fmt.Sprintf("product_rows<%d, %d, %d, %d, %d>(r%d, bulk, l, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, many, s, s)
+		call := fmt.Sprintf("product_rows<%d, %d, %d, %d, %d>(r%d, bulk, work, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, many, s, s)
 		if g.p.SharesRows() {
-			call = fmt.Sprintf("{ if (w[PRODUCT_COUNT] == 0) %s; else product_formed<%d, %d, %d>(r%d, l, w, items, flags, count, p%d, shared); }", call, g.p.RowsPerWarp, cols, formedItems(g.p, cols), s, s)
+			call = fmt.Sprintf("{ if (work.w[PRODUCT_COUNT] == 0) %s; else product_formed<%d, %d, %d>(r%d, work, p%d, shared); }", call, g.p.RowsPerWarp, cols, formedItems(g.p, cols), s, s)
 		}
 		return call
 	})
 	if g.p.Depth > 0 {
-		line("const Residence &m = beyond[w[PRODUCT_MATRIX]];")
+		line("const Residence &m = beyond[work.w[PRODUCT_MATRIX]];")
 		g.eachTile(line, "part", g.outsideRows, func(tile int) string {
-			return fmt.Sprintf("product_streamed<%d>(l, w, items, flags, count, m, shared, shared + %d, clocks)", tile, workBytes(g.p)/4)
+			return fmt.Sprintf("product_streamed<%d>(work.l, work.w, work.items, work.flags, work.count, m, shared, shared + %d, clocks)", tile, workBytes(g.p)/4)
 		})
 	}
 }
@@ -451,10 +450,10 @@ func (g *generator) transposed(line func(string, ...any)) {
 		g.transposedHeld(line)
 		return
 	}
-	line("const Residence &m = beyond[w[PRODUCT_T_MATRIX]];")
+	line("const Residence &m = beyond[work.w[PRODUCT_T_MATRIX]];")
 	columns := func(m int) int { return g.p.Residence(m).Columns }
 	g.eachTile(line, "columns", columns, func(tile int) string {
-		return fmt.Sprintf("product_t_streamed<%d>(l, w, items, flags, count, m, shared, clocks)", tile)
+		return fmt.Sprintf("product_t_streamed<%d>(work.l, work.w, work.items, work.flags, work.count, m, shared, clocks)", tile)
 	})
 	line("if (m.columns == 0) {")
 	g.transposedHeld(line)
@@ -474,7 +473,7 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 			sizes[cols] = append(sizes[cols], s)
 		}
 	}
-	line("const int matrix = (int)w[PRODUCT_T_MATRIX];")
+	line("const int matrix = (int)work.w[PRODUCT_T_MATRIX];")
 	for _, cols := range order {
 		var any []string
 		for _, s := range sizes[cols] {
@@ -486,8 +485,8 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		rpw := g.p.RowsPerWarp
 		if g.p.SharesRows() { // a processor has one part of a matrix
 			for i, s := range sizes[cols] {
-				line("if (%s) { if (w[PRODUCT_T_COUNT] == 0) product_t_rows<%d, %d, %d>(r%d, l, w, items, flags, count, p%d, shared);", any[i], rpw, cols, items, s, s)
-				line("else product_t_formed<%d, %d, %d>(r%d, l, w, items, flags, count, p%d, shared); }", rpw, cols, items, s, s)
+				line("if (%s) { if (work.w[PRODUCT_T_COUNT] == 0) product_t_rows<%d, %d, %d>(r%d, work, p%d, shared);", any[i], rpw, cols, items, s, s)
+				line("else product_t_formed<%d, %d, %d>(r%d, work, p%d, shared); }", rpw, cols, items, s, s)
 			}
 			continue
 		}
@@ -498,9 +497,9 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		}
 		line("const u32 rank = %s;", rank)
 		line("constexpr int BATCH = transposed_batch<%d, %d, %d>();", rpw, cols, items)
-		line("const u32 *list = items;")
-		line("const float *from = segment_of(l, w[PRODUCT_T_SEGMENTS], 1);")
-		line("u32 stages = (count + %d) / %d;", items-1, items)
+		line("const u32 *list = work.items;")
+		line("const float *from = segment_of(work.l, work.w[PRODUCT_T_SEGMENTS], 1);")
+		line("u32 stages = (work.count + %d) / %d;", items-1, items)
 		line("__syncthreads();")
 		line("#pragma unroll 1")
 		line("for (u32 k = 0; k < stages + 2; k++) {")
@@ -509,21 +508,21 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		line("float *to = shared + k %% 3 * %d;", items*rows*arrays)
 		line("u32 e = k * %d;", items)
 		for i, s := range sizes[cols] {
-			line("if (%s) stage<%d, %d, 1>(to + %d, from + p%d.row, list + 2 * e + 1, count - e, 0, p%d.height);",
+			line("if (%s) stage<%d, %d, 1>(to + %d, from + p%d.row, list + 2 * e + 1, work.count - e, 0, p%d.height);",
 				any[i], rows, items, i*items*rows, s, s)
 		}
 		line("}")
 		line("commit_copies();")
 		line("if (k < 2) continue;")
 		line("const float *dy = shared + (k - 2) %% 3 * %d;", items*rows*arrays)
-		line("u32 e = (k - 2) * %d, end = min(count, e + %d);", items, items)
+		line("u32 e = (k - 2) * %d, end = min(work.count, e + %d);", items, items)
 		line("#pragma unroll 1")
 		line("for (; e < end; e += BATCH, dy += BATCH * %d) {", rows)
 		line("TransposedSums<%d, %d, BATCH> sums;", rpw, cols)
 		for i, s := range sizes[cols] {
 			line("if (%s) sums.add(r%d, dy + %d);", any[i], s, i*items*rows)
 		}
-		line("sums.store(address(l, w[PRODUCT_T_SEGMENTS], 0, rank * w[PRODUCT_T_APART]), FLOAT_OF(w[PRODUCT_T_SCALE]), list + 2 * e, end - e, flags);")
+		line("sums.store(address(work.l, work.w[PRODUCT_T_SEGMENTS], 0, rank * work.w[PRODUCT_T_APART]), FLOAT_OF(work.w[PRODUCT_T_SCALE]), list + 2 * e, end - e, work.flags);")
 		line("}")
 		line("}")
 		line("}")
@@ -532,8 +531,8 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 
 func (g *generator) outer(line func(string, ...any)) {
 	if g.p.Depth > 0 {
-		line("const Residence &m = beyond[w[OUTER_MATRIX]];")
-		line("if (m.unit > 0) outer_streamed(l, w, items, flags, count, m, shared);")
+		line("const Residence &m = beyond[work.w[OUTER_MATRIX]];")
+		line("if (m.unit > 0) outer_streamed(work.l, work.w, work.items, work.flags, work.count, m, shared);")
 		line("else {")
 		defer line("}")
 	}
@@ -544,11 +543,11 @@ func (g *generator) outer(line func(string, ...any)) {
 	line("#pragma unroll 1")
 	line("for (u32 s = 0; s < %d; s++) {", len(g.slots))
 	line("const Partition &part = residency[blockIdx.x * %d + s];", len(g.slots))
-	line("if (part.matrix != (int)w[OUTER_MATRIX]) continue;")
+	line("if (part.matrix != (int)work.w[OUTER_MATRIX]) continue;")
 	for _, t := range shares {
 		items, _ := outerStage(g.p, t.width)
 		line("if (%s)", strings.Join(t.of, " || "))
-		line("outer_rows<%d, %d, %d>(bulk, l, w, items, flags, count, part, shared);", g.p.RowsPerWarp, t.width, items)
+		line("outer_rows<%d, %d, %d>(bulk, work, part, shared);", g.p.RowsPerWarp, t.width, items)
 	}
 	line("}")
 }

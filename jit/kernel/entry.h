@@ -22,17 +22,14 @@ struct Device {
         bulk(copies) {}
 
   VP_MEMBER void load(const Launch &l) { matrices.load(l, shared, clocks); }
-  VP_MEMBER void resident_product(const Launch &l, const Processor &, const u32 *w,
-                                  const u32 *items, u32 flags, u32 count) {
-    matrices.product(l, w, items, flags, count, bulk, shared, clocks);
+  VP_MEMBER void resident_product(const Work &work, const Processor &) {
+    matrices.product(work, bulk, shared, clocks);
   }
-  VP_MEMBER void resident_product_t(const Launch &l, const Processor &, const u32 *w,
-                                    const u32 *items, u32 flags, u32 count) {
-    matrices.product_t(l, w, items, flags, count, shared, clocks);
+  VP_MEMBER void resident_product_t(const Work &work, const Processor &) {
+    matrices.product_t(work, shared, clocks);
   }
-  VP_MEMBER void resident_outer(const Launch &l, const Processor &, const u32 *w, const u32 *items,
-                                u32 flags, u32 count) {
-    matrices.outer(l, w, items, flags, count, bulk, shared);
+  VP_MEMBER void resident_outer(const Work &work, const Processor &) {
+    matrices.outer(work, bulk, shared);
   }
 
   VP_MEMBER const u32 *instruction(const Launch &, u32 pc) {

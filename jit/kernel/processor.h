@@ -47,6 +47,15 @@ VP u32 list_of(const u32 *w) {
 // And how many words they are.
 VP u32 listed_words(const u32 *w) { return 2 * (w[1] >> 16); }
 
+// An instruction of a matrix, and items of it: two words each.
+struct Work {
+  const Launch &l;
+  const u32 *w, *items;
+  u32 flags, count;
+  // The same for n of the items, from one on.
+  VP_MEMBER Work part(u32 first, u32 n) const { return {l, w, items + 2 * first, flags, n}; }
+};
+
 VP u32 *counter(const Launch &l, u32 barrier) { return l.counters + barrier * BARRIER_STRIDE; }
 
 // The slice of a vector of n elements that a processor of a group owns.
