@@ -29,7 +29,7 @@ var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h",
 // Options change the kernel.
 type Options struct {
 	Check  bool // hold every operand against the script's tensor table
-	Clocks bool // note where each processor's time goes, and what is read of the parameters
+	Clocks bool // note where each processor's time goes, and how much of the parameters it reads
 }
 
 // Source is the CUDA C++ text of a plan's kernel.
@@ -122,8 +122,8 @@ func room(p *plan.Plan) int { return min(p.Shared, mostShared) }
 // rowsOf is how many rows a partition has at most.
 func rowsOf(p *plan.Plan) int { return Threads / 32 * p.RowsPerWarp }
 
-// stage is how many items a matrix routine works on between two meetings of a processor's threads,
-// each of so many bytes: at most so many.
+// stage is the number of items, of bytes each, that a matrix routine works on between two meetings of a processor's
+// threads: at most items.
 func stage(p *plan.Plan, bytes, items int) int {
 	for items > 1 && items*bytes > room(p) {
 		items /= 2
@@ -161,7 +161,7 @@ func onTensorCores(p *plan.Plan, cols int) bool {
 
 const tensorItems = 16
 
-// padOf is how many floats rows in shared memory then are farther apart than they are long.
+// padOf is the number of unused floats after each row in shared memory.
 func padOf(tensor bool) int {
 	if tensor {
 		return 8
@@ -231,7 +231,7 @@ func outerStage(p *plan.Plan, width int) (items, bytes int) {
 	return stage(p, bytes, 32), bytes
 }
 
-// What a warp needs for a chain, and how the first one's slots are aligned (jit/kernel/chain.h).
+// The bytes that a warp needs for a chain, and the alignment of the first warp's slots (jit/kernel/chain.h).
 const (
 	chainMemory = (4*32 + 8) * isa.MaxSlots
 	chainAlign  = 4 * 32 * isa.MaxSlots
@@ -329,7 +329,7 @@ func (g *generator) beyond(b *strings.Builder) {
 	b.WriteString("};\n")
 }
 
-// shapes writes what a checking build knows of the matrices.
+// shapes writes the sizes of the matrices, which a checking build compares with.
 func (g *generator) shapes(b *strings.Builder) {
 	fmt.Fprintf(b, "#define SHAPES %d\n__constant__ Shape shapes[] = {", len(g.p.Matrices))
 	for _, m := range g.p.Matrices {

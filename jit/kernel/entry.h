@@ -150,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const 
         window.pieces ? a.script + mine[PROC_OWN] - window.pieces * PIECE : window.stream[0];
   }
 #ifdef VPPS_PARTS
-  // What gave up before the cut is not applied.
+  // If a processor gave up before the cut, nothing is applied.
   if (__syncthreads_or(behind_cut(a) && THREAD == 0 && load_relaxed(a.stop) != STOPPED_NONE))
     return;
 #else

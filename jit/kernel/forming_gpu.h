@@ -104,7 +104,7 @@ VP void product_formed(const float *r, Work work, const Partition &part, float *
   auto identity = [](float v) { return v; };
   float *from = address(work.l, work.w[PRODUCT_SEGMENTS], 1, 0),
         *sums = shared + VECTORS * T::VECTOR;
-  if (part.left > 0) // of those who share rows the first adds it
+  if (part.left > 0) // of the processors that share rows the first adds it
     work.flags &= ~(u32)FLAG_BIAS;
   const u32 count = work.count;
 #pragma unroll 1

@@ -3,7 +3,7 @@
 // the blocking, so lists of any length give the same bits.
 #pragma once
 
-// What is done with the sums: y = bias_scale*bias + scale*W x.
+// The sums' use: y = bias_scale*bias + scale*W x.
 struct Sums {
   float scale, bias_scale;
   const float *bias; // none: 0
@@ -263,7 +263,7 @@ VP_SLOW void product(const Work &work, const vpps_residency &res, const Processo
     if (pack_now)
       pack(from, m.rows, part.rows, part.columns, t);
     Sums sums = how;
-    if (part.column > 0) // of those who share rows the first adds it
+    if (part.column > 0) // of the processors that share rows the first adds it
       sums.bias = nullptr;
     else if (how.bias)
       sums.bias += part.row;
@@ -279,7 +279,7 @@ VP_SLOW void product(const Work &work, const vpps_residency &res, const Processo
   own.packed |= packed;
 }
 
-// What a processor forms a transposed product with: its rows, or its columns.
+// The block that a processor forms a transposed product with: its rows, or its columns.
 struct Block {
   u32 row, rows, column, columns;
 };

@@ -276,8 +276,9 @@ VP void products(const float *r, const Function &function, const Work &work, con
   float *ring = shared + warp * RING * T::PART, *sums = shared + RING * T::WIDTH;
   if (count == 1)
     return product_once<RPW, COLS>(r, function, work, part, sums);
-  __syncthreads();              // the buffers are free
-  u32 next = 0, to = 0, at = 0; // what is copied next, to where; where the next one is
+  __syncthreads(); // the buffers are free
+  u32 next = 0, to = 0,
+      at = 0; // the next item to copy; its batch of the ring; that of the next multiplied
   auto copy = [&] {
     if (next < count)
       copy_part<RPW, COLS, BATCH>(ring + to * BATCH * T::PART, from, work.items + 2 * next + 1,
@@ -315,7 +316,7 @@ VP void products(const float *r, const Function &function, const Work &work, con
   }
 }
 
-// The warps' sums of the products with so many vectors, which are in rows of shared memory.
+// The warps' sums of the products with count vectors, which are in rows of shared memory.
 template <int RPW, int COLS, int VECTORS>
 VP void multiply_buffer(const float *r, const float *vectors, float *to, u32 count) {
   typedef Tile<RPW, COLS> T;
@@ -391,7 +392,7 @@ VP void product_rows(const float *r, const BulkCopies &bulk, Work work, const Pa
                      float *shared) {
   u32 fn = work.w[0] >> 8 & 255u;
   auto function = [=](float v) { return behind_product(fn, v); };
-  if (part.left > 0) // of those who share rows the first adds it
+  if (part.left > 0) // of the processors that share rows the first adds it
     work.flags &= ~(u32)FLAG_BIAS;
   if (in_bulk() && COLS % 32 == 0 && work.count >= MANY_ITEMS &&
       all_aligned(segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1) + part.left, work.items + 1,
@@ -492,7 +493,7 @@ struct ByRows<RPW, COLS, STAGE, true> : FragmentsByRows<RPW, COLS> {
 };
 #endif
 
-// Brings so many floats of each vector into rows of shared memory, WIDTH floats from one to the
+// Brings the first floats of each vector into rows of shared memory, WIDTH floats from one to the
 // next, STAGE of them into one of three buffers, and calls use(rows, first, n) for those that are
 // there.
 template <int WIDTH, int STAGE, class Use>
@@ -572,7 +573,7 @@ struct Gradient {
       }
     }
   }
-  // Stores it, times scale, at to, a column of the matrix every so many floats.
+  // Stores it, times scale, at to; columns of the matrix are apart floats from each other.
   VP_MEMBER void store(float *to, u32 apart, float scale, u32 rows, u32 columns, u32 flags) {
 #pragma unroll
     for (int q = 0; q < ITERS; q++)

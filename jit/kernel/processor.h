@@ -1,4 +1,4 @@
-// What a virtual processor knows while it interprets its script.
+// The state of a virtual processor while it interprets its script.
 #pragma once
 
 // One launch, the same for all its processors.
@@ -11,7 +11,7 @@ struct Launch {
   u32 processors;
 };
 
-// One processor. On the CPU it outlives the call: pc is all there is to resume.
+// One processor. On the CPU it outlives the call: pc is where it resumes.
 struct Processor {
   u32 id, rank, group;
   u32 pc;      // of the next instruction: word of the script (CPU), of its stream (GPU)

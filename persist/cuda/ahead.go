@@ -26,7 +26,7 @@ type kernelAhead struct {
 	beside        time.Duration // of measuring the interpreter, which passed meanwhile
 }
 
-// compileAhead compiles the kernel of the plan that comes first if the interpreter takes what is usual.
+// compileAhead compiles the kernel of the plan that comes first if the interpreter takes the usual registers.
 func (c *planner) compileAhead(a *kernelAhead, matrices []plan.Matrix) {
 	defer close(a.done)
 	defer func() {
@@ -39,7 +39,7 @@ func (c *planner) compileAhead(a *kernelAhead, matrices []plan.Matrix) {
 	}
 }
 
-// planAhead is the plan that comes first if the interpreter takes what is usual, nil if there is none.
+// planAhead is the plan that comes first if the interpreter takes the usual registers, nil if there is none.
 func (c *planner) planAhead(a *kernelAhead, matrices []plan.Matrix) *plan.Plan {
 	defer close(a.planned)
 	all, _, err := c.candidates(matrices, usual)
@@ -88,7 +88,7 @@ func (c *planner) fromAhead(p *plan.Plan) (*jit.Kernel, error) {
 	return a.kernel, a.err
 }
 
-// forgetAhead waits for what is compiled ahead: a program that ends must not find the compiler at work.
+// forgetAhead waits for what is compiled ahead: a program must not end while the compiler works.
 func (c *planner) forgetAhead() {
 	if c.ahead != nil {
 		<-c.ahead.done

@@ -252,7 +252,7 @@ func (e *Executor) Wait() error {
 	if err := e.dev.Synchronize(); err != nil {
 		return err
 	}
-	if e.timed { // what they took
+	if e.timed { // the slots' events have the launches' times
 		if err := e.finishAll(); err != nil {
 			return err
 		}
@@ -260,7 +260,7 @@ func (e *Executor) Wait() error {
 	return e.check()
 }
 
-// check reads what a processor left that gave up.
+// check reports a processor that gave up, from the error words.
 func (e *Executor) check() error {
 	stop := (*isa.Stop)(e.control.Mem)
 	if stop[isa.StopCode] == isa.Running {
@@ -315,7 +315,7 @@ func (e *Executor) Memory() (uses []memory.Use) {
 	return uses
 }
 
-// Free is what is free of the device's memory, and how much it has; 0 if the driver does not tell.
+// Free returns the device's free memory and all of it, in bytes; 0, 0 if the driver does not tell.
 func (e *Executor) Free() (free, total uint64) {
 	f, t, err := e.dev.MemInfo()
 	if err != nil {

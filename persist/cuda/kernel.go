@@ -77,7 +77,7 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 	return nil
 }
 
-// entry is the kernel of loaded code, ready for launches with so many bytes of shared memory and
+// entry is the kernel of loaded code, ready for launches with shared bytes of dynamic shared memory and ctas
 // blocks on an SM.
 func entry(m gpu.Module, shared, ctas int) (gpu.Function, error) {
 	f, err := m.Function(jit.Entry)

@@ -153,7 +153,7 @@ func (l *launches) passed(batch uint32) error {
 	return nil
 }
 
-// finish waits until a slot's launch is over. Who reads a result and who launches may wait for the
+// finish waits until a slot's launch is over. A goroutine that reads a result and one that launches may wait for the
 // same slot at the same time.
 func (l *launches) finish(t *staging) error {
 	l.mu.Lock()
@@ -217,7 +217,7 @@ func (l *launches) room(t *staging, n int) error {
 		err = l.dev.Memset32(dev, 0, int64(words+slack))
 	}
 	if err == nil {
-		err = l.dev.Synchronize() // scripts are copied beside what is on the stream
+		err = l.dev.Synchronize() // a script's copy does not wait for the stream
 	}
 	if err != nil {
 		l.dev.FreeHost(host)

@@ -16,7 +16,7 @@ import (
 var moveSource string
 
 const (
-	fewRuns     = 8    // so many copies take no longer than a launch and its list
+	fewRuns     = 8    // up to this number, single copies take no longer than a launch and its list
 	longestRun  = 4096 // of a block; longer runs are several
 	moveThreads = 256
 )

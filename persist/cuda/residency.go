@@ -33,7 +33,7 @@ type planner struct {
 // memory and a few words more.
 const static = 33 << 10
 
-// deviceFor is what residency depends on, with so many processors on an SM.
+// deviceFor describes the device to a plan with ctas processors on an SM, whose interpreter takes setAside registers.
 func (c *planner) deviceFor(ctas, setAside int) plan.Device {
 	i := c.device
 	d := plan.Device{Name: i.Name, Processors: i.SMs, CTAs: ctas, Warps: jit.Threads / 32, RegistersPer: min(255, i.RegsPerSM/jit.Threads/ctas),
@@ -68,7 +68,7 @@ func (c *planner) interpreter(matrices []plan.Matrix) (int, error) {
 	return c.registers, nil
 }
 
-// candidates are the plans that the settings allow beside an interpreter of so many registers, and the device of the
+// candidates are the plans that the settings allow next to an interpreter of setAside registers, and the device of the
 // least of them.
 func (c *planner) candidates(matrices []plan.Matrix, setAside int) (all []*plan.Plan, least plan.Device, err error) {
 	first, last := 1, 2
@@ -102,7 +102,7 @@ func (c *planner) candidates(matrices []plan.Matrix, setAside int) (all []*plan.
 // choose lays matrices out over the SMs and compiles the kernel: of the candidates the one that was
 // measured to be the fastest, if the settings ask for that, else the one of which the cost model says so,
 // and whose kernel does not spill. If all spill, weights get fewer registers, which leaves more matrices to
-// shared memory or memory. The plan that is taken tells of the others.
+// shared memory or memory. The chosen plan lists the refused ones.
 func (c *planner) choose(matrices []plan.Matrix) (*plan.Plan, error) {
 	c.took, c.kernels, c.trial = jit.Times{}, map[*plan.Plan]*jit.Kernel{}, nil
 	defer c.forgetAhead()
@@ -147,7 +147,7 @@ func (c *planner) choose(matrices []plan.Matrix) (*plan.Plan, error) {
 	return nil, fmt.Errorf("the kernel spills without any weights in registers: %s", refused[len(refused)-1])
 }
 
-// try compiles a plan, and says whether it can be taken; if not, refused says why.
+// try compiles a plan and reports whether its kernel fits. If not, it appends the reason to refused.
 func (c *planner) try(p *plan.Plan, refused *[]string) (bool, error) {
 	k, err := c.compile(p)
 	if err != nil {
@@ -177,7 +177,7 @@ func (c *planner) arch() int { return archOf(c.device) }
 // archOf is a device's architecture: 90 is sm_90.
 func archOf(i gpu.Info) int { return 10*i.Major + i.Minor }
 
-// spills says why a kernel is not taken, "" if it is. A checking build may use the stack.
+// spills is the reason to refuse a kernel, "" if it fits. A checking build may use the stack.
 func (c *planner) spills(k *jit.Kernel, p *plan.Plan) string {
 	if k.Stack != 0 && !c.options.Check {
 		return fmt.Sprintf("its kernel needs %d bytes of stack a thread", k.Stack)

@@ -11,7 +11,7 @@ import (
 	"libvpps/persist/isa"
 )
 
-// storage is the segments, with the sums of several ranks' gradients, and what was copied from and to the host.
+// storage is the segments and the sums of several ranks' gradients. It counts the bytes copied from and to the host.
 type storage struct {
 	dev      gpu.Device
 	segments [isa.Segments]segment
@@ -51,7 +51,7 @@ func (m *storage) sumBytes() uint64 {
 	return 4 * words
 }
 
-// Grow makes room for n floats; what is there is copied.
+// Grow makes room for n floats; the contents are copied.
 func (m *storage) Grow(s isa.Segment, n uint64) error {
 	if s == isa.SegResult || s == isa.SegInput {
 		return nil

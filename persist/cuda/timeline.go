@@ -1,6 +1,6 @@
 package cuda
 
-// When launches ran, by the host's clock. Events tell only how far two of them are apart, so a first
+// When launches ran, by the host's clock. Events tell only the time between two of them, so a first
 // one, which the host waits for, ties the device's time to the host's.
 
 import "libvpps/gpu"
@@ -15,7 +15,7 @@ type timeline struct {
 	behind *staging
 }
 
-// apart is how many nanoseconds an anchor is used: what events tell is a float32 of milliseconds.
+// apart is the time in nanoseconds for which an anchor is used: events give a float32 of milliseconds.
 const apart = 4e9
 
 // Trace has every launch told, in order: when it began to wait for its script's copy, when that was
