@@ -111,7 +111,7 @@ func (g *Graph) decode(w []uint32, i uint32) (int, error) {
 	return end, nil
 }
 
-// CheckDim reports what is wrong with a dim of unknown origin.
+// CheckDim returns an error if a dim of unknown origin is not sound.
 func CheckDim(d *Dim) error {
 	if d.Nd > MaxDims {
 		return fmt.Errorf("%d dimensions: at most %d", d.Nd, MaxDims)
@@ -134,7 +134,7 @@ func CheckDim(d *Dim) error {
 	return nil
 }
 
-// checkLeaves checks what shape rules cannot see: input words and parameters.
+// checkLeaves checks input words and parameters, which shape rules do not see.
 func (g *Graph) checkLeaves(first int, parameter func(id uint32) (*Dim, bool)) error {
 	for n := first; n < g.Len(); n++ {
 		op := g.Op[n]

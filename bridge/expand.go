@@ -39,7 +39,7 @@ func (e *Expanded) Extend(g *Graph) {
 	e.Inputs = g.Inputs
 }
 
-// TruncateTo drops what stands for g's nodes from n on.
+// TruncateTo drops the nodes that stand for g's nodes from n on.
 func (e *Expanded) TruncateTo(n int) {
 	if n >= len(e.At) {
 		return

@@ -169,7 +169,7 @@ func sumOf(key string, image []byte) []byte {
 	return h.Sum(nil)
 }
 
-// get returns what is stored under key, nil if there is nothing sound.
+// get returns the machine code stored under key, nil if there is none or it is damaged.
 func (c *Cache) get(key string) []byte {
 	if c == nil || c.Dir == "" {
 		return nil

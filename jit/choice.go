@@ -14,7 +14,7 @@ import (
 	"libvpps/jit/kernel"
 )
 
-// Choice is the plan that was the fastest, and what was measured.
+// Choice is the plan that was the fastest, with its measurements.
 type Choice struct {
 	RowsPerWarp, CTAs int
 	Why               string
@@ -33,7 +33,7 @@ func ChoiceKey(c gpu.Compiler, about string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Choice returns what was chosen, nil if nothing sound is known.
+// Choice returns the plan chosen earlier, nil if there is none or its record is damaged.
 func (c *Cache) Choice(key string) *Choice {
 	var x Choice
 	head, why, ok := strings.Cut(string(c.get(key+choiceSuffix)), "\n")

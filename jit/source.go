@@ -29,7 +29,7 @@ var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h",
 // Options change the kernel.
 type Options struct {
 	Check  bool // hold every operand against the script's tensor table
-	Clocks bool // note where each processor's time goes, and what is read of the parameters
+	Clocks bool // note where each processor's time goes, and how much of the parameters it reads
 }
 
 // Source is the CUDA C++ text of a plan's kernel.
@@ -67,14 +67,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		b.WriteString("#define VPPS_CHECK 1\n")
 		g.shapes(&b)
 	}
-	g.macro(&b, "VPPS_REGISTERS", g.registers)
-	g.macro(&b, "VPPS_LOAD", g.load)
-	g.macro(&b, "VPPS_PRODUCT", g.product)
-	g.macro(&b, "VPPS_PRODUCT_T", g.transposed)
-	g.macro(&b, "VPPS_OUTER", g.outer)
-	if o.Check {
-		g.macro(&b, "VPPS_PLACE", g.place)
-	}
+	g.matrices(&b, o)
 	text, err := kernel.Sources.ReadFile("entry.h")
 	if err != nil {
 		return "", err
@@ -129,8 +122,8 @@ func room(p *plan.Plan) int { return min(p.Shared, mostShared) }
 // rowsOf is how many rows a partition has at most.
 func rowsOf(p *plan.Plan) int { return Threads / 32 * p.RowsPerWarp }
 
-// stage is how many items a matrix routine works on between two meetings of a processor's threads,
-// each of so many bytes: at most so many.
+// stage is the number of items, of bytes each, that a matrix routine works on between two meetings of a processor's
+// threads: at most items.
 func stage(p *plan.Plan, bytes, items int) int {
 	for items > 1 && items*bytes > room(p) {
 		items /= 2
@@ -168,7 +161,7 @@ func onTensorCores(p *plan.Plan, cols int) bool {
 
 const tensorItems = 16
 
-// padOf is how many floats rows in shared memory then are farther apart than they are long.
+// padOf is the number of unused floats after each row in shared memory.
 func padOf(tensor bool) int {
 	if tensor {
 		return 8
@@ -238,7 +231,7 @@ func outerStage(p *plan.Plan, width int) (items, bytes int) {
 	return stage(p, bytes, 32), bytes
 }
 
-// What a warp needs for a chain, and how the first one's slots are aligned (jit/kernel/chain.h).
+// The bytes that a warp needs for a chain, and the alignment of the first warp's slots (jit/kernel/chain.h).
 const (
 	chainMemory = (4*32 + 8) * isa.MaxSlots
 	chainAlign  = 4 * 32 * isa.MaxSlots
@@ -336,7 +329,7 @@ func (g *generator) beyond(b *strings.Builder) {
 	b.WriteString("};\n")
 }
 
-// shapes writes what a checking build knows of the matrices.
+// shapes writes the sizes of the matrices, which a checking build compares with.
 func (g *generator) shapes(b *strings.Builder) {
 	fmt.Fprintf(b, "#define SHAPES %d\n__constant__ Shape shapes[] = {", len(g.p.Matrices))
 	for _, m := range g.p.Matrices {
@@ -345,26 +338,36 @@ func (g *generator) shapes(b *strings.Builder) {
 	b.WriteString("{0,0,0}};\n")
 }
 
+// matrices writes struct Matrices: the register arrays of a processor, and the calls of the matrix routines with them.
+func (g *generator) matrices(b *strings.Builder, o Options) {
+	b.WriteString("\nstruct Matrices {\n")
+	for s, x := range g.slots {
+		fmt.Fprintf(b, "float r%d[%d];\n", s, x.floats)
+		fmt.Fprintf(b, "const Partition &p%d = residency[blockIdx.x * %d + %d];\n", s, len(g.slots), s)
+	}
+	member(b, "void load(const Launch &l, float *shared, Clocks &clocks)", g.load)
+	member(b, "void product(const Work &work, const BulkCopies &bulk, float *shared, Clocks &clocks)", g.product)
+	member(b, "void product_t(const Work &work, float *shared, Clocks &clocks)", g.transposed)
+	member(b, "void outer(const Work &work, const BulkCopies &bulk, float *shared)", g.outer)
+	if o.Check {
+		member(b, "u32 place(const u32 *w, bool transposed) const", g.place)
+	}
+	b.WriteString("};\n")
+}
+
+// member writes a member function with the lines of f.
+func member(b *strings.Builder, signature string, f func(line func(format string, a ...any))) {
+	fmt.Fprintf(b, "VP_MEMBER %s {\n", signature)
+	f(func(format string, a ...any) { fmt.Fprintf(b, format+"\n", a...) })
+	b.WriteString("}\n")
+}
+
 // place writes how far from the places of a product's items a processor's results are.
 func (g *generator) place(line func(string, ...any)) {
 	for s := range g.slots {
 		line("if (p%d.matrix == (int)w[PRODUCT_MATRIX]) return transposed ? p%d.rank * w[PRODUCT_T_APART] : p%d.left / p%d.cols * w[PRODUCT_APART];", s, s, s, s)
 	}
 	line("return 0;")
-}
-
-// macro writes #define name with the lines of f, each continued.
-func (g *generator) macro(b *strings.Builder, name string, f func(line func(format string, a ...any))) {
-	fmt.Fprintf(b, "#define %s \\\n", name)
-	f(func(format string, a ...any) { fmt.Fprintf(b, format+" \\\n", a...) })
-	b.WriteString("\n")
-}
-
-func (g *generator) registers(line func(string, ...any)) {
-	for s, x := range g.slots {
-		line("float r%d[%d];", s, x.floats)
-		line("const Partition &p%d = residency[blockIdx.x * %d + %d];", s, len(g.slots), s)
-	}
 }
 
 func (g *generator) load(line func(string, ...any)) {
@@ -419,7 +422,7 @@ func (g *generator) outsideRows(m int) int {
 func (g *generator) eachArray(line func(string, ...any), field string, sizes func(*slot) []int, call func(slot, cols int) string) {
 	for s := range g.slots {
 		for _, cols := range sizes(&g.slots[s]) {
-			line("if (p%d.matrix == (int)w[%s] && p%d.cols == %d) %s;", s, field, s, cols, call(s, cols))
+			line("if (p%d.matrix == (int)work.w[%s] && p%d.cols == %d) %s;", s, field, s, cols, call(s, cols))
 		}
 	}
 }
@@ -428,16 +431,16 @@ func (g *generator) product(line func(string, ...any)) {
 	all := func(s *slot) []int { return s.cols }
 	g.eachArray(line, "PRODUCT_MATRIX", all, func(s, cols int) string {
 		ring, items, many, _ := productSizes(g.p, cols)
-		call := fmt.Sprintf("product_rows<%d, %d, %d, %d, %d>(r%d, bulk, l, w, items, flags, count, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, many, s, s)
+		call := fmt.Sprintf("product_rows<%d, %d, %d, %d, %d>(r%d, bulk, work, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, many, s, s)
 		if g.p.SharesRows() {
-			call = fmt.Sprintf("{ if (w[PRODUCT_COUNT] == 0) %s; else product_formed<%d, %d, %d>(r%d, l, w, items, flags, count, p%d, shared); }", call, g.p.RowsPerWarp, cols, formedItems(g.p, cols), s, s)
+			call = fmt.Sprintf("{ if (work.w[PRODUCT_COUNT] == 0) %s; else product_formed<%d, %d, %d>(r%d, work, p%d, shared); }", call, g.p.RowsPerWarp, cols, formedItems(g.p, cols), s, s)
 		}
 		return call
 	})
 	if g.p.Depth > 0 {
-		line("const Residence &m = beyond[w[PRODUCT_MATRIX]];")
+		line("const Residence &m = beyond[work.w[PRODUCT_MATRIX]];")
 		g.eachTile(line, "part", g.outsideRows, func(tile int) string {
-			return fmt.Sprintf("product_streamed<%d>(l, w, items, flags, count, m, shared, shared + %d, clocks)", tile, workBytes(g.p)/4)
+			return fmt.Sprintf("product_streamed<%d>(work.l, work.w, work.items, work.flags, work.count, m, shared, shared + %d, clocks)", tile, workBytes(g.p)/4)
 		})
 	}
 }
@@ -447,10 +450,10 @@ func (g *generator) transposed(line func(string, ...any)) {
 		g.transposedHeld(line)
 		return
 	}
-	line("const Residence &m = beyond[w[PRODUCT_T_MATRIX]];")
+	line("const Residence &m = beyond[work.w[PRODUCT_T_MATRIX]];")
 	columns := func(m int) int { return g.p.Residence(m).Columns }
 	g.eachTile(line, "columns", columns, func(tile int) string {
-		return fmt.Sprintf("product_t_streamed<%d>(l, w, items, flags, count, m, shared, clocks)", tile)
+		return fmt.Sprintf("product_t_streamed<%d>(work.l, work.w, work.items, work.flags, work.count, m, shared, clocks)", tile)
 	})
 	line("if (m.columns == 0) {")
 	g.transposedHeld(line)
@@ -470,7 +473,7 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 			sizes[cols] = append(sizes[cols], s)
 		}
 	}
-	line("const int matrix = (int)w[PRODUCT_T_MATRIX];")
+	line("const int matrix = (int)work.w[PRODUCT_T_MATRIX];")
 	for _, cols := range order {
 		var any []string
 		for _, s := range sizes[cols] {
@@ -482,8 +485,8 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		rpw := g.p.RowsPerWarp
 		if g.p.SharesRows() { // a processor has one part of a matrix
 			for i, s := range sizes[cols] {
-				line("if (%s) { if (w[PRODUCT_T_COUNT] == 0) product_t_rows<%d, %d, %d>(r%d, l, w, items, flags, count, p%d, shared);", any[i], rpw, cols, items, s, s)
-				line("else product_t_formed<%d, %d, %d>(r%d, l, w, items, flags, count, p%d, shared); }", rpw, cols, items, s, s)
+				line("if (%s) { if (work.w[PRODUCT_T_COUNT] == 0) product_t_rows<%d, %d, %d>(r%d, work, p%d, shared);", any[i], rpw, cols, items, s, s)
+				line("else product_t_formed<%d, %d, %d>(r%d, work, p%d, shared); }", rpw, cols, items, s, s)
 			}
 			continue
 		}
@@ -494,30 +497,32 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		}
 		line("const u32 rank = %s;", rank)
 		line("constexpr int BATCH = transposed_batch<%d, %d, %d>();", rpw, cols, items)
-		line("const u32 *list = items;")
-		line("const float *from = segment_of(l, w[PRODUCT_T_SEGMENTS], 1);")
-		line("u32 stages = (count + %d) / %d;", items-1, items)
+		line("const u32 *list = work.items;")
+		line("const float *from = segment_of(work.l, work.w[PRODUCT_T_SEGMENTS], 1);")
+		line("u32 stages = (work.count + %d) / %d;", items-1, items)
 		line("__syncthreads();")
-		line("_Pragma(\"unroll 1\") for (u32 k = 0; k < stages + 2; k++) {")
+		line("#pragma unroll 1")
+		line("for (u32 k = 0; k < stages + 2; k++) {")
 		line("if (k > 1) { wait_for_copies(); __syncthreads(); }")
 		line("if (k < stages) {")
 		line("float *to = shared + k %% 3 * %d;", items*rows*arrays)
 		line("u32 e = k * %d;", items)
 		for i, s := range sizes[cols] {
-			line("if (%s) stage<%d, %d, 1>(to + %d, from + p%d.row, list + 2 * e + 1, count - e, 0, p%d.height);",
+			line("if (%s) stage<%d, %d, 1>(to + %d, from + p%d.row, list + 2 * e + 1, work.count - e, 0, p%d.height);",
 				any[i], rows, items, i*items*rows, s, s)
 		}
 		line("}")
 		line("commit_copies();")
 		line("if (k < 2) continue;")
 		line("const float *dy = shared + (k - 2) %% 3 * %d;", items*rows*arrays)
-		line("u32 e = (k - 2) * %d, end = min(count, e + %d);", items, items)
-		line("_Pragma(\"unroll 1\") for (; e < end; e += BATCH, dy += BATCH * %d) {", rows)
+		line("u32 e = (k - 2) * %d, end = min(work.count, e + %d);", items, items)
+		line("#pragma unroll 1")
+		line("for (; e < end; e += BATCH, dy += BATCH * %d) {", rows)
 		line("TransposedSums<%d, %d, BATCH> sums;", rpw, cols)
 		for i, s := range sizes[cols] {
 			line("if (%s) sums.add(r%d, dy + %d);", any[i], s, i*items*rows)
 		}
-		line("sums.store(address(l, w[PRODUCT_T_SEGMENTS], 0, rank * w[PRODUCT_T_APART]), FLOAT_OF(w[PRODUCT_T_SCALE]), list + 2 * e, end - e, flags);")
+		line("sums.store(address(work.l, work.w[PRODUCT_T_SEGMENTS], 0, rank * work.w[PRODUCT_T_APART]), FLOAT_OF(work.w[PRODUCT_T_SCALE]), list + 2 * e, end - e, work.flags);")
 		line("}")
 		line("}")
 		line("}")
@@ -526,8 +531,8 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 
 func (g *generator) outer(line func(string, ...any)) {
 	if g.p.Depth > 0 {
-		line("const Residence &m = beyond[w[OUTER_MATRIX]];")
-		line("if (m.unit > 0) outer_streamed(l, w, items, flags, count, m, shared);")
+		line("const Residence &m = beyond[work.w[OUTER_MATRIX]];")
+		line("if (m.unit > 0) outer_streamed(work.l, work.w, work.items, work.flags, work.count, m, shared);")
 		line("else {")
 		defer line("}")
 	}
@@ -535,13 +540,14 @@ func (g *generator) outer(line func(string, ...any)) {
 	if len(shares) == 0 {
 		return
 	}
-	line("_Pragma(\"unroll 1\") for (u32 s = 0; s < %d; s++) {", len(g.slots))
+	line("#pragma unroll 1")
+	line("for (u32 s = 0; s < %d; s++) {", len(g.slots))
 	line("const Partition &part = residency[blockIdx.x * %d + s];", len(g.slots))
-	line("if (part.matrix != (int)w[OUTER_MATRIX]) continue;")
+	line("if (part.matrix != (int)work.w[OUTER_MATRIX]) continue;")
 	for _, t := range shares {
 		items, _ := outerStage(g.p, t.width)
 		line("if (%s)", strings.Join(t.of, " || "))
-		line("outer_rows<%d, %d, %d>(bulk, l, w, items, flags, count, part, shared);", g.p.RowsPerWarp, t.width, items)
+		line("outer_rows<%d, %d, %d>(bulk, work, part, shared);", g.p.RowsPerWarp, t.width, items)
 	}
 	line("}")
 }

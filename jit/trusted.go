@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// errUntrusted: what is there was not written by the cache.
+// errUntrusted: another program, or another user, wrote the file.
 var errUntrusted = errors.New("not a file that the cache wrote")
 
-// readTrusted reads a regular file of at most so many bytes, of this process's user, that nobody else may write.
+// readTrusted reads a regular file of a bounded number of bytes, of this process's user, that nobody else may write.
 func readTrusted(path string, most int64) ([]byte, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
 	if errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENXIO) { // a link, a socket

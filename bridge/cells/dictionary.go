@@ -8,7 +8,7 @@ import (
 	"libvpps/bridge/ops"
 )
 
-// Bounds of what a dictionary remembers.
+// Bounds of a dictionary's memory.
 const (
 	mostSamples   = 8       // graphs that it learns from at once
 	mostNodes     = 20000   // nodes of them
@@ -31,7 +31,7 @@ type Dictionary struct {
 	graphs  uint64        // that were matched
 	learnt  []*Template   // in no order
 	free    []int         // IDs
-	samples []*sample     // of what is learnt from, in order
+	samples []*sample     // that templates are learnt from, in order
 	seen    evidence
 
 	lessons uint64 // how often it learnt

@@ -16,7 +16,7 @@ type keyTable struct {
 	dims    map[bridge.Dim]uint32
 	dimOf   []uint32        // numbers of the present graph's dims,
 	present []bridge.Dim    // which these are
-	recent  [1 << 10]recent // by a hash: what was found there last
+	recent  [1 << 10]recent // by a hash: the number found there last
 	words   []uint32        // of the present node
 }
 

@@ -120,7 +120,7 @@ func (s *sample) at(i int) int32 {
 // mostContexts bounds the evidence.
 const mostContexts = 1 << 18
 
-// add notes what comes before and after each context of a sample.
+// add notes the keys before and after each context of a sample.
 func (e *evidence) add(s *sample) {
 	if e.after == nil || len(e.after) > mostContexts {
 		e.after, e.before = map[context]int32{}, map[context]int32{}
@@ -134,7 +134,7 @@ func (e *evidence) add(s *sample) {
 	}
 	gaps := len(s.keys)
 	if s.cut {
-		gaps -= len(context{}) // what comes after is not known
+		gaps -= len(context{}) // the keys after it are not known
 	}
 	for i := 0; i <= gaps; i++ {
 		note(e.after, s.contextBefore(i), s.at(i))

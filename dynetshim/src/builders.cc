@@ -1,4 +1,4 @@
-// What the builders have in common: parameters of layers, and their hidden vectors.
+// Shared by the builders: parameters of layers, and their hidden vectors.
 #include "builders.h"
 
 #include <algorithm>

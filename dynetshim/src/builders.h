@@ -1,4 +1,4 @@
-// What the builders have in common.
+// Functions that several builders share.
 #ifndef DYNETSHIM_BUILDERS_H
 #define DYNETSHIM_BUILDERS_H
 

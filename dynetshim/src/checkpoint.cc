@@ -50,7 +50,7 @@ public:
       throw std::runtime_error("the checkpoint is of another front-end or another model");
   }
 
-  // Cannot fail, for the engine has loaded what belongs to it.
+  // Cannot fail, for the engine has loaded its part.
   void apply() const {
     *dynet::rndeng = random_;
     model_.set_weight_decay_lambda(lambda_);
@@ -112,7 +112,7 @@ private:
   vpps_checkpoint *raw_;
 };
 
-// What the engine is asked to save, or to load to.
+// The contents that the engine is asked to save, or to load into.
 struct contents {
   std::vector<uint32_t> ids;
   vpps_trainer *trainer;

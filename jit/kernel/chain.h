@@ -2,7 +2,7 @@
 // it leaves is what the same operations leave as single maps, bit for bit.
 #pragma once
 
-// What stands before the items: w[0]'s function is how many slots there are.
+// The words before the items. The function in w[0] is the number of slots.
 struct ChainWords {
   u32 slots, operations;
   const u32 *kinds, *first, *items; // a byte for each slot; the operations
@@ -12,7 +12,7 @@ struct ChainWords {
   VP_MEMBER u32 kind(u32 slot) const { return kinds[slot / 4] >> (8 * (slot % 4)) & 255u; }
 };
 
-// The k-th slot of an operation: what is written, then the inputs.
+// The k-th slot of an operation: 0 is written, the others are inputs.
 VP u32 chain_slot(u32 operation, u32 k) { return operation >> (8 + 5 * k) & (MAX_SLOTS - 1u); }
 VP u32 chain_flags(u32 operation) { return operation >> 28 & 1u ? (u32)FLAG_ACC : 0; }
 
@@ -181,7 +181,7 @@ struct ChainBlock {
   VP_MEMBER u32 offset(u32 e, u32 slot) const {
     return own >> slot & 1u ? slot * CHAIN_BLOCK + e * n : vector(e, slot);
   }
-  // Copies what is read of the slots that are not in their vectors.
+  // Copies the vectors of the slots that are read.
   VP_MEMBER void load(const Launch &l) const {
     for (u32 s = 0; s < c.slots; s++)
       if (own >> s & 1u && c.kind(s) & CHAIN_READ)

@@ -32,7 +32,7 @@ VP bool in_one_tensor(const u32 *script, u32 segment, u64 first, u64 last) {
   return (t[0] & 255u) == segment && last < (u64)t[1] + t[2];
 }
 
-// Whether so many words from one of the script on are among its lists.
+// Whether words words of the script, beginning at from, are among its lists.
 VP bool in_lists(const u32 *script, u64 from, u32 words) {
   return from >= script[HEAD_LISTS] && from + words <= script[HEAD_LIST_END];
 }
@@ -200,7 +200,7 @@ VP void check_update(const Check &c, u32 fn, u32 count) {
   }
 }
 
-// Words of the items' head and of an item; false: there is no such instruction.
+// Words of the items' head and of an item; false: no instruction has this opcode.
 VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
   switch (op) {
 #define FIXED(OP, WORDS)                                                                           \

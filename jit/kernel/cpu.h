@@ -82,17 +82,14 @@ struct Device {
     return have < w[WAIT_EXPECTED] ? BLOCKED : MOVED;
   }
 
-  VP_MEMBER void resident_product(const Launch &l, Processor &p, const u32 *w, const u32 *items,
-                                  u32 flags, u32 count) const {
-    product(l, *run.residency, p, w, items, flags, count);
+  VP_MEMBER void resident_product(const Work &work, const Processor &p) const {
+    product(work, *run.residency, p);
   }
-  VP_MEMBER void resident_product_t(const Launch &l, Processor &p, const u32 *w, const u32 *items,
-                                    u32 flags, u32 count) const {
-    product_t(l, *run.residency, p, w, items, flags, count);
+  VP_MEMBER void resident_product_t(const Work &work, const Processor &p) const {
+    product_t(work, *run.residency, p);
   }
-  VP_MEMBER void resident_outer(const Launch &l, Processor &p, const u32 *w, const u32 *items,
-                                u32 flags, u32 count) const {
-    outer(l, *run.residency, p, w, items, flags, count);
+  VP_MEMBER void resident_outer(const Work &work, const Processor &p) const {
+    outer(work, *run.residency, p);
   }
 };
 

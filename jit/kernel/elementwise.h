@@ -127,7 +127,7 @@ VP float apply_behind(u32 fn, float sum, float y) {
   return sum;
 }
 
-// The same out of line, for what there is a copy of for every matrix.
+// The same out of line, for routines of which every matrix has a copy.
 VP_SLOW float apply_behind_called(u32 fn, float sum, float y) { return apply_behind(fn, sum, y); }
 VP float behind_product(u32 fn, float sum) {
   return fn == FN_COPY ? sum : apply_behind_called(fn, sum, 0.0f);
@@ -206,7 +206,7 @@ struct MapOperands {
   const u32 *items;
   float *base[4];
 
-  // Goes on by some pieces. False: there is none.
+  // Goes on by some pieces. False: none is left.
   VP_MEMBER bool go(MapPiece &x, u32 by) const {
     x.rest += by;
     if (count == 1) // the shortest way

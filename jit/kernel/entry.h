@@ -1,7 +1,7 @@
 // The kernel's entry, for VPPS_CTAS blocks on an SM. A checking build has VPPS_CHECK, one with
-// clocks VPPS_CLOCKS; VPPS_CHAINS is how many warps have memory for a chain's slots; VPPS_REGISTERS
-// declares the register arrays, VPPS_LOAD fills them, and VPPS_PRODUCT, VPPS_PRODUCT_T, VPPS_OUTER
-// call the matrix routines: all generated for the plan.
+// clocks VPPS_CLOCKS; VPPS_CHAINS is how many warps have memory for a chain's slots. Struct
+// Matrices is generated for the plan (jit/source.go): the register arrays, and calls of the matrix
+// routines.
 #pragma once
 
 // The interpreter's device.
@@ -14,20 +14,23 @@ struct Device {
   bool arrived;            // nothing is on its way that was asked for before this instruction
   Clocks clocks;
   BulkCopies bulk;
-  VPPS_REGISTERS
+  Matrices matrices;
 
   VP_MEMBER Device(const Arguments &a, Window &window, float *scratch, float *shared,
                    BulkCopies::Shared &copies)
       : a(a), window(window), scratch(scratch), shared(shared), piece(0), list(~0u), arrived(false),
         bulk(copies) {}
 
-  VP_MEMBER void load(const Launch &l){VPPS_LOAD} VP_MEMBER
-      void resident_product(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
-                            u32 flags, u32 count){VPPS_PRODUCT} VP_MEMBER
-      void resident_product_t(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
-                              u32 flags, u32 count){VPPS_PRODUCT_T} VP_MEMBER
-      void resident_outer(const Launch &l, const Processor &p, const u32 *w, const u32 *items,
-                          u32 flags, u32 count){VPPS_OUTER}
+  VP_MEMBER void load(const Launch &l) { matrices.load(l, shared, clocks); }
+  VP_MEMBER void resident_product(const Work &work, const Processor &) {
+    matrices.product(work, bulk, shared, clocks);
+  }
+  VP_MEMBER void resident_product_t(const Work &work, const Processor &) {
+    matrices.product_t(work, shared, clocks);
+  }
+  VP_MEMBER void resident_outer(const Work &work, const Processor &) {
+    matrices.outer(work, bulk, shared);
+  }
 
   VP_MEMBER const u32 *instruction(const Launch &, u32 pc) {
     arrived = pc / PIECE != piece;
@@ -89,7 +92,7 @@ struct Device {
     const bool transposed = (w[0] & 255u) == OP_PRODUCT_T;
     if (!transposed && (w[0] & 255u) != OP_PRODUCT)
       return 0;
-    VPPS_PLACE
+    return matrices.place(w, transposed);
   }
 #endif
   VP_MEMBER bool sound(const Launch &l, const Processor &p, const u32 *w) const {
@@ -147,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const 
         window.pieces ? a.script + mine[PROC_OWN] - window.pieces * PIECE : window.stream[0];
   }
 #ifdef VPPS_PARTS
-  // What gave up before the cut is not applied.
+  // If a processor gave up before the cut, nothing is applied.
   if (__syncthreads_or(behind_cut(a) && THREAD == 0 && load_relaxed(a.stop) != STOPPED_NONE))
     return;
 #else

@@ -98,39 +98,42 @@ VP void form_vectors(float *to, float *from, const u32 *items, u32 count, const 
 }
 
 template <int RPW, int COLS, int VECTORS>
-VP void product_formed(const float *r, const Launch &l, const u32 *w, const u32 *items, u32 flags,
-                       u32 count, const Partition &part, float *shared) {
+VP void product_formed(const float *r, Work work, const Partition &part, float *shared) {
   typedef Tile<RPW, COLS> T;
-  const Forming f = {w[PRODUCT_COUNT], w[0] >> 8 & 255u, part.width, part.row == 0};
+  const Forming f = {work.w[PRODUCT_COUNT], work.w[0] >> 8 & 255u, part.width, part.row == 0};
   auto identity = [](float v) { return v; };
-  float *from = address(l, w[PRODUCT_SEGMENTS], 1, 0), *sums = shared + VECTORS * T::VECTOR;
-  if (part.left > 0) // of those who share rows the first adds it
-    flags &= ~(u32)FLAG_BIAS;
+  float *from = address(work.l, work.w[PRODUCT_SEGMENTS], 1, 0),
+        *sums = shared + VECTORS * T::VECTOR;
+  if (part.left > 0) // of the processors that share rows the first adds it
+    work.flags &= ~(u32)FLAG_BIAS;
+  const u32 count = work.count;
 #pragma unroll 1
-  for (u32 done = 0; done < count; done += VECTORS, items += 2 * VECTORS) {
-    u32 here = min(count - done, (u32)VECTORS);
-    Results<T::ROWS, VECTORS, T::SUMS> y(part.left / COLS * w[PRODUCT_APART]);
-    form_vectors<T::WIDTH, T::VECTOR>(shared, from, items + 1, here, f, part.left, COLS);
-    y.fetch(l, w, flags, items, here, part);
-    multiply_buffer<RPW, COLS, VECTORS>(r, shared, sums, here);
+  for (u32 done = 0; done < count; done += VECTORS, work.items += 2 * VECTORS) {
+    work.count = min(count - done, (u32)VECTORS);
+    Results<T::ROWS, VECTORS, T::SUMS> y(part.left / COLS * work.w[PRODUCT_APART]);
+    form_vectors<T::WIDTH, T::VECTOR>(shared, from, work.items + 1, work.count, f, part.left, COLS);
+    y.fetch(work, part);
+    multiply_buffer<RPW, COLS, VECTORS>(r, shared, sums, work.count);
     __syncthreads();
-    y.store(sums, l, w, flags, items, here, part, identity);
+    y.store(sums, work, part, identity);
   }
 }
 
 template <int RPW, int COLS, int STAGE>
-VP void product_t_formed(const float *r, const Launch &l, const u32 *w, const u32 *items, u32 flags,
-                         u32 count, const Partition &part, float *shared) {
+VP void product_t_formed(const float *r, Work work, const Partition &part, float *shared) {
   typedef Tile<RPW, COLS> T;
+  const u32 *w = work.w;
   const Forming f = {w[PRODUCT_T_COUNT], w[0] >> 8 & 255u, part.rows, part.left == 0};
-  float *from = address(l, w[PRODUCT_T_SEGMENTS], 1, 0);
-  float *to = address(l, w[PRODUCT_T_SEGMENTS], 0, part.rank * w[PRODUCT_T_APART]) + part.left;
+  float *from = address(work.l, w[PRODUCT_T_SEGMENTS], 1, 0);
+  float *to = address(work.l, w[PRODUCT_T_SEGMENTS], 0, part.rank * w[PRODUCT_T_APART]) + part.left;
+  const u32 count = work.count;
 #pragma unroll 1
-  for (u32 done = 0; done < count; done += STAGE, items += 2 * STAGE) {
-    u32 here = min(count - done, (u32)STAGE);
-    form_vectors<T::ROWS, T::DY>(shared, from, items + 1, here, f, part.row, part.height);
+  for (u32 done = 0; done < count; done += STAGE, work.items += 2 * STAGE) {
+    work.count = min(count - done, (u32)STAGE);
+    form_vectors<T::ROWS, T::DY>(shared, from, work.items + 1, work.count, f, part.row,
+                                 part.height);
     const ByRows<RPW, COLS, STAGE> weights(r); // here, not before: forming takes the registers
-    weights.multiply(shared, shared + STAGE * T::DY, to, FLOAT_OF(w[PRODUCT_T_SCALE]), items, here,
-                     flags);
+    weights.multiply(shared, shared + STAGE * T::DY, to, FLOAT_OF(w[PRODUCT_T_SCALE]), work.items,
+                     work.count, work.flags);
   }
 }

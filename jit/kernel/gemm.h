@@ -35,7 +35,7 @@ VP void copy_panel(float *panel, const float *from, u32 p_step, u32 q_step, u32 
   }
 }
 
-// Starts copying a stage, if there is one, and finds where the next is.
+// Starts copying a stage, if one is left, and finds the next.
 VP void fill_stage(const Launch &l, const u32 *w, float *a, float *b, const GemmPlace &at,
                    GemmPlace &next) {
   if (at.item < w[1] >> 16) {
@@ -60,7 +60,7 @@ VP void fill_stage(const Launch &l, const u32 *w, float *a, float *b, const Gemm
   }
 }
 
-// A thread's 4 rows of a column: s += a b, of so many terms.
+// A thread's 4 rows of a column: s += a b, a sum of terms products.
 VP void multiply_stage(const float *a, const float *b, u32 terms, float *s) {
 #pragma unroll 1
   for (u32 k = 0; k < terms && k < GEMM_TILE; k += 4) {

@@ -7,10 +7,11 @@ struct Arguments {
   float *segment[SEGMENTS];
   u32 *script;
   u32 *status;
-  u32 *stop;   // who gave up first, and why (persist/isa/stop.go); [0] set: all do
+  u32 *
+      stop; // the first processor that gave up, and why (persist/isa/stop.go); [0] set: all give up
   u64 wait_ns; // how long a wait may take
   u32 batch;
-  u32 part;    // PART_WHOLE, or what is run of a script that is cut
+  u32 part;    // PART_WHOLE, or the part that is run of a script that is cut
   u64 *clocks; // with VPPS_CLOCKS: CLOCK_WORDS for each processor
 };
 
@@ -53,7 +54,7 @@ VP void copy_word_or_zero(float *to, const float *from, bool there) {
                : "memory");
 }
 VP void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits for all of this thread's copies but what it committed the last N times.
+// Waits for all of this thread's copies but those of its last N commits.
 template <int N> VP void wait_for_all_but() {
   asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
 }
@@ -77,7 +78,7 @@ VP void fetch(Window &win, u32 k) {
   commit_copies();
 }
 
-// Starts fetching so many words from one of the script on, as a whole of 4 each.
+// Starts fetching words words of the script, beginning at from, in units of 4.
 VP void fetch_list(u32 *to, const u32 *script, u32 from, u32 words) {
   if (4 * THREAD < from % 4 + words)
     copy_async(to + 4 * THREAD, script + (from - from % 4) + 4 * THREAD);

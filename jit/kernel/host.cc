@@ -112,7 +112,7 @@ const unsigned SPINS = 200, YIELDS = 2000; // before a waiting thread sleeps
 // processor.
 const double LONGEST_LOOK = 0.01;
 
-// Names what the thread's first unfinished processor waits for.
+// Names the barrier that the thread's first unfinished processor waits for.
 void time_out(vpps_launch *run, uint32_t thread, uint32_t threads) {
   const Launch l = launch_of(run);
   const Processor *all = (const Processor *)run->processors;

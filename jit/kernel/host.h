@@ -59,7 +59,7 @@ struct vpps_launch {
   uint32_t *script;
   uint32_t *status; // [0] nonzero: an earlier batch failed, every processor halts at once
   uint32_t batch;
-  uint32_t part;       // PART_WHOLE, or what is run of a script that is cut
+  uint32_t part;       // PART_WHOLE, or the part that is run of a script that is cut
   double wait_seconds; // how long a wait may take before it is an error
   const struct vpps_residency *residency;
   uint32_t check; // hold every operand against the tensor table, which then must follow the script
@@ -67,7 +67,7 @@ struct vpps_launch {
   // Working state, one entry a processor: zeroed by vpps_cpu_begin.
   void *processors;             // vpps_cpu_state_bytes() each
   uint32_t stop;                // set when a thread gives up; the others follow
-  uint32_t stopped[STOP_WORDS]; // who gave up first, and why (persist/isa/stop.go)
+  uint32_t stopped[STOP_WORDS]; // the first processor that gave up, and why (persist/isa/stop.go)
 };
 
 size_t vpps_cpu_state_bytes(void);

@@ -41,13 +41,13 @@ VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const He
     sum(l, p, w, fn, flags, count, d.scratch);
     break;
   case OP_PRODUCT:
-    d.resident_product(l, p, w, d.items(l, p, w, PRODUCT_ITEMS), flags, count);
+    d.resident_product({l, w, d.items(l, p, w, PRODUCT_ITEMS), flags, count}, p);
     break;
   case OP_PRODUCT_T:
-    d.resident_product_t(l, p, w, d.items(l, p, w, PRODUCT_T_ITEMS), flags, count);
+    d.resident_product_t({l, w, d.items(l, p, w, PRODUCT_T_ITEMS), flags, count}, p);
     break;
   case OP_OUTER:
-    d.resident_outer(l, p, w, d.items(l, p, w, OUTER_ITEMS), flags, count);
+    d.resident_outer({l, w, d.items(l, p, w, OUTER_ITEMS), flags, count}, p);
     break;
   case OP_GEMM:
     gemm(l, w, flags, count, d.shared);

@@ -41,7 +41,7 @@ type Machine struct {
 	paces   [33]pace         // by the length of the script
 	Threads int
 	Check   bool
-	Part    isa.Part // what is run of a script that is cut
+	Part    isa.Part // the part of a script that is run, if it is cut
 }
 
 // NewMachine makes a machine over segments of C memory.
@@ -215,7 +215,7 @@ func (m *Machine) Run(at unsafe.Pointer, processors int, batch uint32) error {
 	return stop.Error(unsafe.Slice(&words[0], words[known]), float64(m.launch.wait_seconds))
 }
 
-// together runs the launch on so many threads.
+// together runs the launch on a number of threads.
 func (m *Machine) together(threads int) {
 	var wg sync.WaitGroup
 	for t := 1; t < threads; t++ {

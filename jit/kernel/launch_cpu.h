@@ -1,4 +1,4 @@
-// What the CPU's interpreter and its host share: a launch as the processors see it.
+// A launch as the processors see it, for the CPU's interpreter and its host.
 #pragma once
 
 VP Launch launch_of(const vpps_launch *run) {

@@ -3,7 +3,7 @@
 // the blocking, so lists of any length give the same bits.
 #pragma once
 
-// What is done with the sums: y = bias_scale*bias + scale*W x.
+// The sums' use: y = bias_scale*bias + scale*W x.
 struct Sums {
   float scale, bias_scale;
   const float *bias; // none: 0
@@ -235,20 +235,21 @@ VP Forming forming(const vpps_residency &res, const Processor &p, const u32 *w, 
 }
 
 // Products with a processor's rows of a matrix, and the function behind them.
-VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
-                     const u32 *list, u32 flags, u32 count) {
+VP_SLOW void product(const Work &work, const vpps_residency &res, const Processor &p) {
+  const Launch &l = work.l;
+  const u32 *w = work.w;
   const u32 id = w[PRODUCT_MATRIX], formed = w[PRODUCT_COUNT];
   const vpps_matrix &m = res.matrix[id];
   Sums how = {};
   how.scale = FLOAT_OF(w[PRODUCT_SCALE]);
-  how.acc = flags & FLAG_ACC;
-  if (flags & FLAG_BIAS) {
+  how.acc = work.flags & FLAG_ACC;
+  if (work.flags & FLAG_BIAS) {
     how.bias = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]);
     how.bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
   }
   const u32 fn = formed ? (u32)FN_COPY : w[0] >> 8 & 255u;
   const Forming vectors = forming(res, p, w, formed, m.cols);
-  const Items items = {list, count};
+  const Items items = {work.items, work.count};
   float *x = address(l, w[PRODUCT_SEGMENTS], 1, 0);
   float *y = address(l, w[PRODUCT_SEGMENTS], 0, results_of(res, p, w));
   const u32 at = id * res.processors + p.id;
@@ -262,7 +263,7 @@ VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor
     if (pack_now)
       pack(from, m.rows, part.rows, part.columns, t);
     Sums sums = how;
-    if (part.column > 0) // of those who share rows the first adds it
+    if (part.column > 0) // of the processors that share rows the first adds it
       sums.bias = nullptr;
     else if (how.bias)
       sums.bias += part.row;
@@ -272,21 +273,22 @@ VP_SLOW void product(const Launch &l, const vpps_residency &res, const Processor
                  [&](const float *formed_at, const Items &some) {
                    multiply(rows, sums, formed_at, y + part.row, some);
                  });
-    apply_to_rows(fn, y + part.row, part.rows, list, count);
+    apply_to_rows(fn, y + part.row, part.rows, work.items, work.count);
     t += panel_floats(part.rows, part.columns);
   }
   own.packed |= packed;
 }
 
-// What a processor forms a transposed product with: its rows, or its columns.
+// The block that a processor forms a transposed product with: its rows, or its columns.
 struct Block {
   u32 row, rows, column, columns;
 };
 
 // Transposed products. A launch transposes a matrix once, before it is first used so: no launch
 // uses a matrix after it has changed it.
-VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
-                       const u32 *items, u32 flags, u32 count) {
+VP_SLOW void product_t(const Work &work, const vpps_residency &res, const Processor &p) {
+  const Launch &l = work.l;
+  const u32 *w = work.w;
   const u32 id = w[PRODUCT_T_MATRIX];
   const vpps_matrix &m = res.matrix[id];
   const Forming vectors = forming(res, p, w, w[PRODUCT_T_COUNT], m.rows);
@@ -307,8 +309,8 @@ VP_SLOW void product_t(const Launch &l, const vpps_residency &res, const Process
                       b.rows, b.columns, t);
     Sums how = {};
     how.scale = FLOAT_OF(w[PRODUCT_T_SCALE]);
-    how.acc = (flags & FLAG_ACC) || k > first;
-    vectors.with(dy, b.row, b.rows, b.column == 0, Items{items, count},
+    how.acc = (work.flags & FLAG_ACC) || k > first;
+    vectors.with(dy, b.row, b.rows, b.column == 0, Items{work.items, work.count},
                  [&](const float *from, const Items &some) {
                    multiply(in_panels(t, b.columns, b.rows), how, from, y + b.column, some);
                  });

@@ -196,59 +196,60 @@ template <int ROWS, int STAGE, int SUMS = (int)WARPS *ROWS> struct Results {
   VP_MEMBER static bool mine(u32 j, u32 count, const Partition &part) {
     return at(j) < count * ROWS && row(j, part) < part.end();
   }
-  VP_MEMBER float *place(u32 j, const Launch &l, const u32 *w, const u32 *items,
-                         const Partition &part) const {
-    return address(l, w[PRODUCT_SEGMENTS], 0, items[at(j) / ROWS * 2] + shift) + row(j, part);
+  VP_MEMBER float *place(u32 j, const Work &work, const Partition &part) const {
+    return address(work.l, work.w[PRODUCT_SEGMENTS], 0, work.items[at(j) / ROWS * 2] + shift) +
+           row(j, part);
   }
 
-  VP_MEMBER void fetch(const Launch &l, const u32 *w, u32 flags, const u32 *items, u32 count,
-                       const Partition &part) {
-    const float *from = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]);
+  VP_MEMBER void fetch(const Work &work, const Partition &part) {
+    const u32 *w = work.w, flags = work.flags;
+    const float *from = address(work.l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]);
 #pragma unroll
     for (u32 j = 0; j < EACH; j++) {
-      bool now = mine(j, count, part);
+      bool now = mine(j, work.count, part);
       bias[j] = now && (flags & FLAG_BIAS) ? from[row(j, part)] : 0.0f;
-      old[j] = now && (flags & FLAG_ACC) ? *place(j, l, w, items, part) : 0.0f;
+      old[j] = now && (flags & FLAG_ACC) ? *place(j, work, part) : 0.0f;
     }
   }
   template <class Function>
-  VP_MEMBER void store(const float *sums, const Launch &l, const u32 *w, u32 flags,
-                       const u32 *items, u32 count, const Partition &part,
+  VP_MEMBER void store(const float *sums, const Work &work, const Partition &part,
                        const Function &function) const {
+    const u32 *w = work.w, flags = work.flags;
     float scale = FLOAT_OF(w[PRODUCT_SCALE]), bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
     float v[EACH] = {}; // of all before one is stored
 #pragma unroll
     for (u32 j = 0; j < EACH; j++) {
       const float *s = sums + at(j) / ROWS * SUMS + at(j) % ROWS;
-      if (STAGE * ROWS % THREADS == 0 || mine(j, count, part))
+      if (STAGE * ROWS % THREADS == 0 || mine(j, work.count, part))
         v[j] = ((s[0] + s[ROWS]) + (s[2 * ROWS] + s[3 * ROWS])) +
                ((s[4 * ROWS] + s[5 * ROWS]) + (s[6 * ROWS] + s[7 * ROWS]));
     }
 #pragma unroll
     for (u32 j = 0; j < EACH; j++) {
-      if (!mine(j, count, part))
+      if (!mine(j, work.count, part))
         continue;
       v[j] *= scale;
       if (flags & FLAG_BIAS)
         v[j] = FMA(bias[j], bias_scale, v[j]);
-      *place(j, l, w, items, part) = canonical(function(flags & FLAG_ACC ? old[j] + v[j] : v[j]));
+      *place(j, work, part) = canonical(function(flags & FLAG_ACC ? old[j] + v[j] : v[j]));
     }
   }
 };
 
 // One result.
 template <int RPW, int COLS, class Function>
-VP void product_once(const float *r, const Function &function, const Launch &l, const u32 *w,
-                     const u32 *items, u32 flags, const Partition &part, float *sums) {
+VP void product_once(const float *r, const Function &function, const Work &work,
+                     const Partition &part, float *sums) {
   typedef Tile<RPW, COLS> T;
-  const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1) + part.left;
-  Results<T::ROWS, 1> y(part.left / COLS * w[PRODUCT_APART]);
-  y.fetch(l, w, flags, items, 1, part);
+  const Work one = work.part(0, 1);
+  const float *from = segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1) + part.left;
+  Results<T::ROWS, 1> y(part.left / COLS * work.w[PRODUCT_APART]);
+  y.fetch(one, part);
   ProductSums<RPW, COLS, 1> all;
   float x[T::TC];
 #pragma unroll
   for (int q = 0; q < T::TC; q += T::V)
-    read_some<T::V>(x + q, from + items[1] + T::column(q), COLS - (int)T::column(q));
+    read_some<T::V>(x + q, from + work.items[1] + T::column(q), COLS - (int)T::column(q));
   auto read = [&](float *v, int, int q) {
 #pragma unroll
     for (int i = 0; i < T::V; i++)
@@ -258,27 +259,29 @@ VP void product_once(const float *r, const Function &function, const Launch &l, 
   __syncthreads(); // the buffers are free
   all.sum(sums + THREAD / 32 * T::ROWS);
   __syncthreads();
-  y.store(sums, l, w, flags, items, 1, part, function);
+  y.store(sums, one, part, function);
 }
 
 // Products of one matrix with some vectors. Warps meet once every STAGE items, to add their sums
 // up. Each has RING vectors' parts ahead of it.
 template <int RPW, int COLS, int RING, int STAGE, class Function>
-VP void products(const float *r, const Function &function, const Launch &l, const u32 *w,
-                 const u32 *items, u32 flags, u32 count, const Partition &part, float *shared) {
+VP void products(const float *r, const Function &function, const Work &work, const Partition &part,
+                 float *shared) {
   typedef Tile<RPW, COLS> T;
   constexpr int BATCH = product_batch<RPW, COLS, lesser(RING / 2, STAGE)>();
   constexpr int DEPTH = RING / BATCH, SUMS = STAGE * (int)WARPS * T::ROWS;
-  const u32 warp = THREAD / 32, shift = part.left / COLS * w[PRODUCT_APART];
-  const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1) + part.left;
+  const u32 warp = THREAD / 32, shift = part.left / COLS * work.w[PRODUCT_APART],
+            count = work.count;
+  const float *from = segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1) + part.left;
   float *ring = shared + warp * RING * T::PART, *sums = shared + RING * T::WIDTH;
   if (count == 1)
-    return product_once<RPW, COLS>(r, function, l, w, items, flags, part, sums);
-  __syncthreads();              // the buffers are free
-  u32 next = 0, to = 0, at = 0; // what is copied next, to where; where the next one is
+    return product_once<RPW, COLS>(r, function, work, part, sums);
+  __syncthreads(); // the buffers are free
+  u32 next = 0, to = 0,
+      at = 0; // the next item to copy; its batch of the ring; that of the next multiplied
   auto copy = [&] {
     if (next < count)
-      copy_part<RPW, COLS, BATCH>(ring + to * BATCH * T::PART, from, items + 2 * next + 1,
+      copy_part<RPW, COLS, BATCH>(ring + to * BATCH * T::PART, from, work.items + 2 * next + 1,
                                   count - next);
     commit_copies();
     to = to + 1 < DEPTH ? to + 1 : 0;
@@ -289,12 +292,12 @@ VP void products(const float *r, const Function &function, const Launch &l, cons
     copy();
 #pragma unroll 1
   for (u32 done = 0; done < count; done += STAGE) {
-    u32 here = min(count - done, (u32)STAGE);
+    const Work some = work.part(done, min(count - done, (u32)STAGE));
     float *into = sums + done / STAGE % 2 * SUMS;
     Results<T::ROWS, STAGE> y(shift);
-    y.fetch(l, w, flags, items + 2 * done, here, part);
+    y.fetch(some, part);
 #pragma unroll 1
-    for (u32 b = 0; b < here; b += BATCH) {
+    for (u32 b = 0; b < some.count; b += BATCH) {
       ProductSums<RPW, COLS, BATCH> all;
       const u32 flip = all.flip();
       wait_for_all_but<DEPTH - 2>();
@@ -309,11 +312,11 @@ VP void products(const float *r, const Function &function, const Launch &l, cons
       all.sum(into + (b * WARPS + warp) * T::ROWS);
     }
     __syncthreads();
-    y.store(into, l, w, flags, items + 2 * done, here, part, function);
+    y.store(into, some, part, function);
   }
 }
 
-// The warps' sums of the products with so many vectors, which are in rows of shared memory.
+// The warps' sums of the products with count vectors, which are in rows of shared memory.
 template <int RPW, int COLS, int VECTORS>
 VP void multiply_buffer(const float *r, const float *vectors, float *to, u32 count) {
   typedef Tile<RPW, COLS> T;
@@ -339,11 +342,11 @@ VP void multiply_buffer(const float *r, const float *vectors, float *to, u32 cou
 // or others. The buffers are free.
 template <bool BULK, int RPW, int COLS, int VECTORS, class Function>
 VP void products_in_buffers(const float *r, const Function &function, const BulkCopies &bulk,
-                            const Launch &l, const u32 *w, const u32 *items, u32 flags, u32 count,
-                            const Partition &part, float *shared) {
+                            const Work &work, const Partition &part, float *shared) {
   typedef Tile<RPW, COLS> T;
   constexpr int BUFFER = VECTORS * T::VECTOR, SUMS = VECTORS * T::SUMS;
-  const float *from = segment_of(l, w[PRODUCT_SEGMENTS], 1) + part.left;
+  const float *from = segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1) + part.left;
+  const u32 *items = work.items, count = work.count;
   float *sums = shared + 2 * BUFFER;
   auto copy = [&](u32 done, u32 k) {
     const u32 n = min(count - done, (u32)VECTORS);
@@ -362,11 +365,11 @@ VP void products_in_buffers(const float *r, const Function &function, const Bulk
   copy(0, 0);
 #pragma unroll 1
   for (u32 done = 0, k = 0; done < count; done += VECTORS, k ^= 1) {
-    u32 here = min(count - done, (u32)VECTORS);
+    const u32 here = min(count - done, (u32)VECTORS);
     copy(done + VECTORS, k ^ 1);
     float *to = sums + k * SUMS;
-    Results<T::ROWS, VECTORS, T::SUMS> y(part.left / COLS * w[PRODUCT_APART]);
-    y.fetch(l, w, flags, items + 2 * done, here, part);
+    Results<T::ROWS, VECTORS, T::SUMS> y(part.left / COLS * work.w[PRODUCT_APART]);
+    y.fetch(work.part(done, here), part);
     if (BULK) {
       bulk.wait(k);
       __syncwarp();
@@ -376,7 +379,7 @@ VP void products_in_buffers(const float *r, const Function &function, const Bulk
     }
     multiply_buffer<RPW, COLS, VECTORS>(r, shared + k * BUFFER, to, here);
     __syncthreads();
-    y.store(to, l, w, flags, items + 2 * done, here, part, function);
+    y.store(to, work.part(done, here), part, function);
   }
 }
 
@@ -385,27 +388,26 @@ VP void products_in_buffers(const float *r, const Function &function, const Bulk
 __device__ constexpr bool in_bulk() { return BulkCopies::THERE && VPPS_SUMS >= 32; }
 
 template <int RPW, int COLS, int RING, int STAGE, int VECTORS>
-VP void product_rows(const float *r, const BulkCopies &bulk, const Launch &l, const u32 *w,
-                     const u32 *items, u32 flags, u32 count, const Partition &part, float *shared) {
-  u32 fn = w[0] >> 8 & 255u;
+VP void product_rows(const float *r, const BulkCopies &bulk, Work work, const Partition &part,
+                     float *shared) {
+  u32 fn = work.w[0] >> 8 & 255u;
   auto function = [=](float v) { return behind_product(fn, v); };
-  if (part.left > 0) // of those who share rows the first adds it
-    flags &= ~(u32)FLAG_BIAS;
-  if (in_bulk() && COLS % 32 == 0 && count >= MANY_ITEMS &&
-      all_aligned(segment_of(l, w[PRODUCT_SEGMENTS], 1) + part.left, items + 1, count))
-    products_in_buffers<true, RPW, COLS, VECTORS>(r, function, bulk, l, w, items, flags, count,
-                                                  part, shared);
+  if (part.left > 0) // of the processors that share rows the first adds it
+    work.flags &= ~(u32)FLAG_BIAS;
+  if (in_bulk() && COLS % 32 == 0 && work.count >= MANY_ITEMS &&
+      all_aligned(segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1) + part.left, work.items + 1,
+                  work.count))
+    products_in_buffers<true, RPW, COLS, VECTORS>(r, function, bulk, work, part, shared);
 #ifdef VPPS_TENSOR
   else if (Tile<RPW, COLS>::TENSOR) {
     static_assert(!Tile<RPW, COLS>::TENSOR || VECTORS % TENSOR_ITEMS == 0,
                   "so many items at a time");
     __syncthreads(); // the buffers are free
-    products_in_buffers<false, RPW, COLS, VECTORS>(r, function, bulk, l, w, items, flags, count,
-                                                   part, shared);
+    products_in_buffers<false, RPW, COLS, VECTORS>(r, function, bulk, work, part, shared);
   }
 #endif
   else
-    products<RPW, COLS, RING, STAGE>(r, function, l, w, items, flags, count, part, shared);
+    products<RPW, COLS, RING, STAGE>(r, function, work, part, shared);
 }
 
 // A thread's sums of W^T dy for BATCH items: t[b * EACH + q] belongs to column(q) of its b-th.
@@ -491,7 +493,7 @@ struct ByRows<RPW, COLS, STAGE, true> : FragmentsByRows<RPW, COLS> {
 };
 #endif
 
-// Brings so many floats of each vector into rows of shared memory, WIDTH floats from one to the
+// Brings the first floats of each vector into rows of shared memory, WIDTH floats from one to the
 // next, STAGE of them into one of three buffers, and calls use(rows, first, n) for those that are
 // there.
 template <int WIDTH, int STAGE, class Use>
@@ -519,16 +521,16 @@ VP void by_stages(float *shared, const float *from, const u32 *items, u32 count,
 
 // Transposed products by one partition.
 template <int RPW, int COLS, int STAGE>
-VP void product_t_rows(const float *r, const Launch &l, const u32 *w, const u32 *items, u32 flags,
-                       u32 count, const Partition &part, float *shared) {
+VP void product_t_rows(const float *r, const Work &work, const Partition &part, float *shared) {
+  const u32 *w = work.w;
   typedef Tile<RPW, COLS> T;
   const ByRows<RPW, COLS, STAGE> weights(r);
-  const float *from = segment_of(l, w[PRODUCT_T_SEGMENTS], 1) + part.row;
-  float *to = address(l, w[PRODUCT_T_SEGMENTS], 0, part.rank * w[PRODUCT_T_APART]) + part.left;
+  const float *from = segment_of(work.l, w[PRODUCT_T_SEGMENTS], 1) + part.row;
+  float *to = address(work.l, w[PRODUCT_T_SEGMENTS], 0, part.rank * w[PRODUCT_T_APART]) + part.left;
   by_stages<T::DY, STAGE>(
-      shared, from, items, count, part.height, [&](const float *dy, u32 first, u32 n) {
+      shared, from, work.items, work.count, part.height, [&](const float *dy, u32 first, u32 n) {
         weights.multiply(dy, shared + 3 * STAGE * T::DY, to, FLOAT_OF(w[PRODUCT_T_SCALE]),
-                         items + 2 * first, n, flags);
+                         work.items + 2 * first, n, work.flags);
       });
 }
 
@@ -571,7 +573,7 @@ struct Gradient {
       }
     }
   }
-  // Stores it, times scale, at to, a column of the matrix every so many floats.
+  // Stores it, times scale, at to; columns of the matrix are apart floats from each other.
   VP_MEMBER void store(float *to, u32 apart, float scale, u32 rows, u32 columns, u32 flags) {
 #pragma unroll
     for (int q = 0; q < ITERS; q++)
@@ -595,14 +597,15 @@ struct Gradient<RPW, ITERS, STAGE, true> : FragmentGradient<RPW, ITERS> {
 
 // Copies of the matrix share the gradient's columns, 32 * ITERS each.
 template <int RPW, int ITERS, int STAGE>
-VP void outer_rows(const BulkCopies &bulk, const Launch &l, const u32 *instruction,
-                   const u32 *items, u32 flags, u32 count, const Partition &part, float *shared) {
+VP void outer_rows(const BulkCopies &bulk, const Work &work, const Partition &part, float *shared) {
   typedef Gradient<RPW, ITERS, STAGE> G;
   constexpr bool TENSOR = on_tensor_cores(RPW, ITERS);
   constexpr int WIDTH = ITERS * 32, BATCH = G::BATCH, VECTORS = STAGE * G::VECTOR,
                 ALL = VECTORS + STAGE * G::DY;
   const u32 first = part.copy * WIDTH, left = part.left + first, right = part.left + part.cols;
-  const u32 segments = instruction[OUTER_SEGMENTS], rows = part.height;
+  const Launch &l = work.l;
+  const u32 *items = work.items, count = work.count;
+  const u32 segments = work.w[OUTER_SEGMENTS], rows = part.height;
   const float *dys = segment_of(l, segments, 1), *xs = segment_of(l, segments, 2);
   G sums;
   u32 stages = (count + STAGE - 1) / STAGE;
@@ -646,6 +649,6 @@ VP void outer_rows(const BulkCopies &bulk, const Launch &l, const u32 *instructi
     for (u32 e = 0; e < here; e += BATCH) // behind the last item dy is 0
       sums.add(x + e * G::VECTOR, dy + e * G::DY);
   }
-  sums.store(address(l, segments, 0, instruction[OUTER_DST]) + part.row + left * part.rows,
-             part.rows, FLOAT_OF(instruction[OUTER_SCALE]), rows, columns, flags);
+  sums.store(address(l, segments, 0, work.w[OUTER_DST]) + part.row + left * part.rows, part.rows,
+             FLOAT_OF(work.w[OUTER_SCALE]), rows, columns, work.flags);
 }

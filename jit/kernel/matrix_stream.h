@@ -100,7 +100,7 @@ template <int M, int N> struct Tiles {
           s[4 * j + i] = FMA(u[i], v[j], s[4 * j + i]);
     }
   }
-  // Sums the lanes' and warps' shares through so many floats of shared memory; result(m, n, sum)
+  // Sums the lanes' and warps' shares through FLOATS floats of shared memory; result(m, n, sum)
   // takes each sum.
   template <u32 FLOATS, class Result>
   VP_MEMBER void gather(float *s, float *buffer, const Result &result) const {
@@ -228,7 +228,7 @@ VP void stream_items(const Launch &l, u32 segments, const u32 *items, u32 count,
   }
 }
 
-// Many items 32 at a time, what is left of them 8 at a time where that is enough.
+// Items 32 at a time; a rest of up to 8 items is one block of 8.
 template <int M, class Side>
 VP void stream_all(const Launch &l, u32 segments, const u32 *items, u32 count, u32 length,
                    const Side &side, float *stages) {
@@ -305,7 +305,7 @@ struct OuterTile {
   }
 };
 
-// Four rows of a column of a gradient, of which so many count.
+// Four rows of a column of a gradient, of which the first rows count.
 VP void put_rows(float *to, const float *g, float scale, u32 rows, u32 flags) {
   if (rows >= 4 && (u64)to % 16 == 0) {
     float4 v = make_float4(scale * g[0], scale * g[1], scale * g[2], scale * g[3]);

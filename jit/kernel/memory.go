@@ -54,5 +54,5 @@ func Unmap(p unsafe.Pointer, bytes uintptr) { C.vpps_unmap(p, C.size_t(bytes)) }
 // Discard makes whole pages of a mapping 0 without touching them; false: the system refused.
 func Discard(p unsafe.Pointer, bytes uintptr) bool { return C.vpps_discard(p, C.size_t(bytes)) == 0 }
 
-// Available reports whether so many bytes could be mapped now.
+// Available reports whether a number of bytes could be mapped now.
 func Available(bytes uint64) bool { return C.vpps_available(C.size_t(bytes)) != 0 }

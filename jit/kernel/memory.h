@@ -22,7 +22,7 @@ void vpps_unmap(void *map, size_t bytes);
 // has changed.
 int vpps_discard(void *pages, size_t bytes);
 
-// Whether so many bytes could be mapped now, by the limits of the process and the system's.
+// Whether bytes bytes could be mapped now, by the limits of the process and the system's.
 int vpps_available(size_t bytes);
 
 #ifdef __cplusplus

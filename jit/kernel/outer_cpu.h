@@ -103,8 +103,9 @@ VP void outer_part(float *g, u32 ld, const vpps_rows &part, const float *dy, con
   }
 }
 
-VP_SLOW void outer(const Launch &l, const vpps_residency &res, const Processor &p, const u32 *w,
-                   const u32 *items, u32 flags, u32 count) {
+VP_SLOW void outer(const Work &work, const vpps_residency &res, const Processor &p) {
+  const Launch &l = work.l;
+  const u32 *w = work.w, count = work.count;
   const vpps_matrix &m = res.matrix[w[OUTER_MATRIX]];
   const u32 *first = res.first + w[OUTER_MATRIX] * res.processors + p.id;
   float *memory = res.pairs + (size_t)p.id * 2 * VPPS_OUTER_SIDE * VPPS_OUTER_PAIRS;
@@ -114,7 +115,8 @@ VP_SLOW void outer(const Launch &l, const vpps_residency &res, const Processor &
       n = (count - e + pieces - 1) / pieces;
       outer_part(address(l, w[OUTER_SEGMENTS], 0, w[OUTER_DST]), m.rows, res.parts[k],
                  address(l, w[OUTER_SEGMENTS], 1, 0), address(l, w[OUTER_SEGMENTS], 2, 0),
-                 items + 2 * e, n, FLOAT_OF(w[OUTER_SCALE]), (flags & FLAG_ACC) || e > 0, memory);
+                 work.items + 2 * e, n, FLOAT_OF(w[OUTER_SCALE]), (work.flags & FLAG_ACC) || e > 0,
+                 memory);
     }
   }
 }

@@ -1,4 +1,4 @@
-// What a virtual processor knows while it interprets its script.
+// The state of a virtual processor while it interprets its script.
 #pragma once
 
 // One launch, the same for all its processors.
@@ -11,7 +11,7 @@ struct Launch {
   u32 processors;
 };
 
-// One processor. On the CPU it outlives the call: pc is all there is to resume.
+// One processor. On the CPU it outlives the call: pc is where it resumes.
 struct Processor {
   u32 id, rank, group;
   u32 pc;      // of the next instruction: word of the script (CPU), of its stream (GPU)
@@ -46,6 +46,15 @@ VP u32 list_of(const u32 *w) {
 
 // And how many words they are.
 VP u32 listed_words(const u32 *w) { return 2 * (w[1] >> 16); }
+
+// An instruction of a matrix, and items of it: two words each.
+struct Work {
+  const Launch &l;
+  const u32 *w, *items;
+  u32 flags, count;
+  // The same for n of the items, from one on.
+  VP_MEMBER Work part(u32 first, u32 n) const { return {l, w, items + 2 * first, flags, n}; }
+};
 
 VP u32 *counter(const Launch &l, u32 barrier) { return l.counters + barrier * BARRIER_STRIDE; }
 

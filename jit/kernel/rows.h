@@ -11,7 +11,7 @@ template <bool DENSE> struct RowView {
   VP_MEMBER float *at(u32 i) const { return v + (DENSE ? i : i * stride); }
 };
 
-// From so many elements on, a row has 256 lanes instead of 32, and on the GPU all threads.
+// The least elements for which a row has 256 lanes instead of 32, and on the GPU all threads.
 enum : u32 { LONG_ROW = 2048, LONG_LANES = 256 };
 
 #ifdef VPPS_GPU

@@ -18,7 +18,7 @@ VP void add_to_lanes(float *lanes, u32 t, const float *v, u32 n) {
     lanes[(t + i) % LANES] += v[i];
 }
 
-// What a Strided instruction does on a CPU: neighbours along one axis are gathered, if they are not
+// A Strided instruction on a CPU: neighbours along one axis are gathered, if they are not
 // neighbours in memory, so that the function is of runs.
 template <u32 OPERANDS> struct StridedItems {
   enum : u32 { RUN = 4 * LANES };

@@ -64,10 +64,10 @@ struct SplitSums {
 };
 
 // How many items are worked on at a time: twice those of an instruction, so that one need not wait
-// for the one before. What is behind the last item is formed and not used.
+// for the one before. Results after the last item's are not used.
 #define TENSOR_ITEMS 16
 
-// The warps' sums of the products with so many vectors, which are in rows of shared memory.
+// The warps' sums of the products with count vectors, which are in rows of shared memory.
 template <int RPW, int COLS>
 VP void multiply_fragments(const float *w, const float *vectors, float *to, u32 count) {
   typedef Fragments<RPW, COLS> F;
@@ -221,7 +221,7 @@ template <int RPW, int ITERS> struct FragmentGradient {
     }
   }
 
-  // Stores it, times scale, at to, a column of the matrix every so many floats.
+  // Stores it, times scale, at to; columns of the matrix are apart floats from each other.
   VP_MEMBER void store(float *to, u32 apart, float scale, u32 rows, u32 columns, u32 flags) {
 #pragma unroll
     for (int n = 0; n < NT; n++)

@@ -3,8 +3,9 @@
 
 typedef unsigned short u16;
 
-// What a processor keeps in one of its register arrays; matrix -1: nothing. Small, for there is one
-// for each array of every processor in constant memory (persist/plan/roundrobin.go: tableSlots).
+// The partition that a processor keeps in one of its register arrays; matrix -1: none. Small, for
+// there is one for each array of every processor in constant memory (persist/plan/roundrobin.go:
+// tableSlots).
 struct Partition {
   short matrix;
   u16 height, cols; // of the partition

@@ -196,7 +196,7 @@ func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 	return nil
 }
 
-// watch has so many processors leave records.
+// watch gives each of the processors a record for its clocks.
 func (e *Executor) watch(processors int) error {
 	if processors > e.recorded {
 		records := kernel.Alloc(2 * processors * isa.ClockWords)

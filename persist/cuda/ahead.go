@@ -26,28 +26,28 @@ type kernelAhead struct {
 	beside        time.Duration // of measuring the interpreter, which passed meanwhile
 }
 
-// compileAhead compiles the kernel of the plan that comes first if the interpreter takes what is usual.
-func (e *Executor) compileAhead(a *kernelAhead, matrices []plan.Matrix) {
+// compileAhead compiles the kernel of the plan that comes first if the interpreter takes the usual registers.
+func (c *planner) compileAhead(a *kernelAhead, matrices []plan.Matrix) {
 	defer close(a.done)
 	defer func() {
 		if x := recover(); x != nil {
 			a.err = fmt.Errorf("compiling a kernel ahead: %v", x)
 		}
 	}()
-	if p := e.planAhead(a, matrices); p != nil {
-		a.kernel, a.err = jit.Compile(e.compiler, p, e.arch(), e.options, e.cache)
+	if p := c.planAhead(a, matrices); p != nil {
+		a.kernel, a.err = jit.Compile(c.compiler, p, c.arch(), c.options, c.cache)
 	}
 }
 
-// planAhead is the plan that comes first if the interpreter takes what is usual, nil if there is none.
-func (e *Executor) planAhead(a *kernelAhead, matrices []plan.Matrix) *plan.Plan {
+// planAhead is the plan that comes first if the interpreter takes the usual registers, nil if there is none.
+func (c *planner) planAhead(a *kernelAhead, matrices []plan.Matrix) *plan.Plan {
 	defer close(a.planned)
-	all, _, err := e.candidates(matrices, usual)
+	all, _, err := c.candidates(matrices, usual)
 	if err != nil || len(all) == 0 {
 		return nil
 	}
 	p := plan.Cheapest(all)[0]
-	if a.source, err = jit.Source(p, e.options); err != nil {
+	if a.source, err = jit.Source(p, c.options); err != nil {
 		return nil
 	}
 	return p
@@ -55,16 +55,16 @@ func (e *Executor) planAhead(a *kernelAhead, matrices []plan.Matrix) *plan.Plan 
 
 // measureInterpreter reads from the machine code of a kernel without matrices how many of a thread's registers it takes.
 // If that lasts, the kernel that is likely wanted next is under way already.
-func (e *Executor) measureInterpreter(matrices []plan.Matrix) (*jit.Kernel, error) {
-	p, err := plan.RoundRobin(nil, e.device(1, 0), 1)
+func (c *planner) measureInterpreter(matrices []plan.Matrix) (*jit.Kernel, error) {
+	p, err := plan.RoundRobin(nil, c.deviceFor(1, 0), 1)
 	if err != nil {
 		return nil, err
 	}
 	a := &kernelAhead{planned: make(chan struct{}), done: make(chan struct{})}
-	timer := time.AfterFunc(patience, func() { e.compileAhead(a, matrices) })
-	k, err := jit.Compile(e.compiler, p, e.arch(), jit.Options{}, e.cache)
+	timer := time.AfterFunc(patience, func() { c.compileAhead(a, matrices) })
+	k, err := jit.Compile(c.compiler, p, c.arch(), jit.Options{}, c.cache)
 	if !timer.Stop() {
-		e.ahead = a
+		c.ahead = a
 	}
 	if k != nil {
 		a.beside = k.Took.Compiler
@@ -73,25 +73,25 @@ func (e *Executor) measureInterpreter(matrices []plan.Matrix) (*jit.Kernel, erro
 }
 
 // fromAhead is a plan's kernel if it was compiled ahead, nil if not.
-func (e *Executor) fromAhead(p *plan.Plan) (*jit.Kernel, error) {
-	a := e.ahead
+func (c *planner) fromAhead(p *plan.Plan) (*jit.Kernel, error) {
+	a := c.ahead
 	if a == nil {
 		return nil, nil
 	}
 	<-a.planned
-	if source, err := jit.Source(p, e.options); err != nil || source != a.source {
+	if source, err := jit.Source(p, c.options); err != nil || source != a.source {
 		return nil, nil
 	}
 	<-a.done
-	e.took.Compiler -= a.beside
+	c.took.Compiler -= a.beside
 	a.beside = 0
 	return a.kernel, a.err
 }
 
-// forgetAhead waits for what is compiled ahead: a program that ends must not find the compiler at work.
-func (e *Executor) forgetAhead() {
-	if e.ahead != nil {
-		<-e.ahead.done
-		e.ahead = nil
+// forgetAhead waits for what is compiled ahead: a program must not end while the compiler works.
+func (c *planner) forgetAhead() {
+	if c.ahead != nil {
+		<-c.ahead.done
+		c.ahead = nil
 	}
 }

@@ -13,18 +13,18 @@ const recordBytes = 8 * isa.ClockWords
 
 // watch makes room for a launch's records, if there are clocks. Records of a launch that is skipped
 // stay 0.
-func (e *Executor) watch(t *staging) error {
-	if e.clocks == nil {
+func (l *launches) watch(t *staging, processors int) error {
+	if l.clocks == nil {
 		return nil
 	}
-	if need := e.plan.Processors * recordBytes; t.clocks.Bytes != need {
-		b, err := e.dev.AllocHost(need)
+	if need := processors * recordBytes; t.clocks.Bytes != need {
+		b, err := l.dev.AllocHost(need)
 		if err != nil {
 			return err
 		}
 		old := t.clocks
 		t.clocks = b
-		if err := e.dev.FreeHost(old); err != nil {
+		if err := l.dev.FreeHost(old); err != nil {
 			return err
 		}
 	}
@@ -37,9 +37,9 @@ func (t *staging) records() []uint64 {
 }
 
 // Clocks is where launches spent their time so far, nil without clocks. It waits for them.
-func (e *Executor) Clocks() (*clocks.Sum, error) {
-	if e.clocks == nil {
+func (l *launches) Clocks() (*clocks.Sum, error) {
+	if l.clocks == nil {
 		return nil, nil
 	}
-	return e.clocks, e.finishAll()
+	return l.clocks, l.finishAll()
 }

@@ -317,7 +317,7 @@ func TestADeviceWithoutCooperativeLaunchesIsRefused(t *testing.T) {
 // A segment that does not get more memory keeps what it has.
 func TestASegmentThatCannotGrowKeepsItsContents(t *testing.T) {
 	d := mockDevice(t, 2)
-	e := &Executor{dev: d}
+	e := assembled(d, nil, nil, plan.Settings{}, "")
 	e.segments[isa.SegParam] = segment{at: 0x5000, words: 16}
 	full := &gpu.Error{Doing: "allocate", Code: 2, Name: "CUDA_ERROR_OUT_OF_MEMORY"}
 	d.EXPECT().Alloc(gomock.Any()).Times(2).Return(gpu.Ptr(0), full) // with room to spare, then without
@@ -342,7 +342,7 @@ func TestWhatTheCompilerSaysIsTold(t *testing.T) {
 	c.EXPECT().Archs().AnyTimes().Return([]int{90})
 	c.EXPECT().Version().AnyTimes().Return(12, 9)
 	c.EXPECT().Compile(gomock.Any(), gomock.Any(), gomock.Any()).Return(nil, "vpps.cu(3): error: oh\n1 error", errNo)
-	e := &Executor{dev: mockDevice(t, 2), compiler: c, cache: &jit.Cache{Dir: t.TempDir()}}
+	e := assembled(mockDevice(t, 2), c, &jit.Cache{Dir: t.TempDir()}, plan.Settings{}, "")
 	_, err := e.Plan(nil)
 	require.ErrorIs(t, err, errNo)
 	require.ErrorContains(t, err, "vpps.cu(3): error: oh | 1 error")

@@ -8,14 +8,25 @@ import (
 
 // Gradients that cuBLAS forms between the two parts of a script.
 
-// newLibrary is the library of all plans.
-func (e *Executor) newLibrary() *plan.Library {
-	return plan.NewLibrary(e.settings, func() (name string, err error) {
-		if e.blas, err = e.dev.OpenBLAS(); err != nil {
+// products is the library of all plans.
+type products struct {
+	library *plan.Library
+	blas    gpu.BLAS // what library is, nil: nobody has asked for it
+}
+
+func (g *products) open(dev gpu.Device, settings plan.Settings) {
+	g.library = plan.NewLibrary(settings, func() (name string, err error) {
+		if g.blas, err = dev.OpenBLAS(); err != nil {
 			return "", err
 		}
-		return e.blas.Name(), nil
+		return g.blas.Name(), nil
 	})
+}
+
+func (g *products) close() {
+	if g.blas != nil {
+		g.blas.Close()
+	}
 }
 
 // start puts a slot's script on the stream: a launch or, if it is cut, two with the library's products between them.
@@ -26,7 +37,7 @@ func (e *Executor) start(s *isa.Script, t *staging, batch uint32) error {
 	if err := e.launch(t, batch, isa.First); err != nil {
 		return err
 	}
-	err := e.multiply(s.Library)
+	err := e.multiply(s.Library, &e.segments)
 	if err == nil {
 		err = e.launch(t, batch, isa.Second)
 	}
@@ -41,17 +52,17 @@ func (e *Executor) start(s *isa.Script, t *staging, batch uint32) error {
 
 // multiply puts the library's products on the stream. When one is refused the kernel forms all gradients of later
 // batches.
-func (e *Executor) multiply(list []isa.LibraryGradient) error {
-	at := func(s isa.Segment, offset uint32) gpu.Ptr { return e.segments[s].at + 4*gpu.Ptr(offset) }
+func (g *products) multiply(list []isa.LibraryGradient, segments *[isa.Segments]segment) error {
+	at := func(s isa.Segment, offset uint32) gpu.Ptr { return segments[s].at + 4*gpu.Ptr(offset) }
 	for i := range list {
-		g := &list[i]
+		x := &list[i]
 		keep := float32(0)
-		if g.Acc {
+		if x.Acc {
 			keep = 1
 		}
-		err := e.blas.Gemm(g.Rows, g.Cols, g.Items, g.Scale, at(isa.SegAct, g.DY), at(isa.SegAct, g.X), keep, at(g.Segment, g.G))
+		err := g.blas.Gemm(x.Rows, x.Cols, x.Items, x.Scale, at(isa.SegAct, x.DY), at(isa.SegAct, x.X), keep, at(x.Segment, x.G))
 		if err != nil {
-			e.library.Refuse(err)
+			g.library.Refuse(err)
 			return err
 		}
 	}

@@ -16,42 +16,45 @@ import (
 var moveSource string
 
 const (
-	fewRuns     = 8    // so many copies take no longer than a launch and its list
+	fewRuns     = 8    // up to this number, single copies take no longer than a launch and its list
 	longestRun  = 4096 // of a block; longer runs are several
 	moveThreads = 256
 )
 
 // mover is that kernel.
 type mover struct {
-	module gpu.Module
-	kernel gpu.Function
-	list   gpu.HostBuffer // mapped
-	done   gpu.Event      // behind the last launch
+	dev      gpu.Device
+	compiler gpu.Compiler
+	module   gpu.Module
+	kernel   gpu.Function
+	list     gpu.HostBuffer // mapped
+	done     gpu.Event      // behind the last launch
 }
 
 // Move copies runs of floats, after all launches before it.
-func (e *Executor) Move(list []executor.Run) error {
+func (e *Executor) Move(list []executor.Run) error { return e.mover.move(list) }
+
+func (m *mover) move(list []executor.Run) error {
 	if len(list) > fewRuns {
-		return e.moveMany(list)
+		return m.moveMany(list)
 	}
 	for i := range list {
 		r := &list[i]
-		if err := e.dev.CopyOnDevice(gpu.Ptr(r.To), gpu.Ptr(r.From), 4*int64(r.N)); err != nil {
+		if err := m.dev.CopyOnDevice(gpu.Ptr(r.To), gpu.Ptr(r.From), 4*int64(r.N)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (e *Executor) moveMany(list []executor.Run) error {
+func (m *mover) moveMany(list []executor.Run) error {
 	pieces := 0
 	for i := range list {
 		pieces += int(list[i].N+longestRun-1) / longestRun
 	}
-	if err := e.readyToMove(pieces); err != nil {
+	if err := m.readyToMove(pieces); err != nil {
 		return err
 	}
-	m := &e.mover
 	to := unsafe.Slice((*executor.Run)(m.list.Mem), pieces)[:0]
 	for _, r := range list {
 		for r.N > 0 {
@@ -62,17 +65,16 @@ func (e *Executor) moveMany(list []executor.Run) error {
 	}
 	arguments := binary.LittleEndian.AppendUint64(nil, uint64(m.list.Dev))
 	arguments = binary.LittleEndian.AppendUint64(arguments, uint64(pieces))
-	if err := e.dev.Launch(m.kernel, min(pieces, 2*e.dev.Info().SMs), moveThreads, 0, arguments, []uint32{0}); err != nil {
+	if err := m.dev.Launch(m.kernel, min(pieces, 2*m.dev.Info().SMs), moveThreads, 0, arguments, []uint32{0}); err != nil {
 		return err
 	}
 	return m.done.Record()
 }
 
 // readyToMove sees to the kernel, and to a list of n runs that nobody reads.
-func (e *Executor) readyToMove(n int) error {
-	m := &e.mover
+func (m *mover) readyToMove(n int) error {
 	if m.done == nil {
-		if err := e.compileMover(); err != nil {
+		if err := m.compileMover(); err != nil {
 			return err
 		}
 	}
@@ -83,30 +85,29 @@ func (e *Executor) readyToMove(n int) error {
 	if bytes <= m.list.Bytes {
 		return nil
 	}
-	list, err := e.dev.AllocHost(bytes + bytes/2)
+	list, err := m.dev.AllocHost(bytes + bytes/2)
 	if err != nil {
 		return err
 	}
 	old := m.list
 	m.list = list
-	return e.dev.FreeHost(old)
+	return m.dev.FreeHost(old)
 }
 
-func (e *Executor) compileMover() error {
-	m := &e.mover
-	image, log, err := e.compiler.Compile("move.cu", moveSource, []string{fmt.Sprintf("--gpu-architecture=sm_%d", e.arch()), "--std=c++14"})
+func (m *mover) compileMover() error {
+	image, log, err := m.compiler.Compile("move.cu", moveSource, []string{fmt.Sprintf("--gpu-architecture=sm_%d", archOf(m.dev.Info())), "--std=c++14"})
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, log)
 	}
 	if m.module == nil {
-		if m.module, err = e.dev.Load(image); err != nil {
+		if m.module, err = m.dev.Load(image); err != nil {
 			return err
 		}
 	}
 	if m.kernel, err = m.module.Function("vpps_move"); err != nil {
 		return err
 	}
-	m.done, err = e.dev.NewEvent()
+	m.done, err = m.dev.NewEvent()
 	return err
 }
 

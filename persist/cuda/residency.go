@@ -5,62 +5,79 @@ package cuda
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"libvpps/gpu"
 	"libvpps/jit"
 	"libvpps/persist/plan"
 )
 
+// planner chooses among plans for a device, and compiles their kernels.
+type planner struct {
+	device   gpu.Info
+	compiler gpu.Compiler
+	cache    *jit.Cache
+	options  jit.Options
+	settings plan.Settings
+	version  string // of the library
+
+	registers int                        // that the interpreter needs without matrices, 0: not known yet
+	lacking   int                        // registers of the kernel that was refused last
+	kernels   map[*plan.Plan]*jit.Kernel // of the last plans
+	took      jit.Times                  // to make these
+	ahead     *kernelAhead               // nil: nothing is compiled ahead
+	trial     *plan.Trial                // of the last plans until it is over, nil: none
+	choice    string                     // the key under which the result of a trial is kept
+}
+
 // static is the shared memory that a kernel takes beside what the matrix routines ask for: the script's window, scratch
 // memory and a few words more.
 const static = 33 << 10
 
-// device is what residency depends on, with so many processors on an SM.
-func (e *Executor) device(ctas, setAside int) plan.Device {
-	i := e.dev.Info()
+// deviceFor describes the device to a plan with ctas processors on an SM, whose interpreter takes setAside registers.
+func (c *planner) deviceFor(ctas, setAside int) plan.Device {
+	i := c.device
 	d := plan.Device{Name: i.Name, Processors: i.SMs, CTAs: ctas, Warps: jit.Threads / 32, RegistersPer: min(255, i.RegsPerSM/jit.Threads/ctas),
 		SetAside: setAside, SharedPerBlock: i.SharedPerBlockOptin - static}
 	if ctas > 1 {
 		d.SharedPerBlock = min(d.SharedPerBlock, i.SharedPerSM/ctas-i.SharedReservedPerBlk-static)
 	}
-	if n := e.settings.Processors; n > 0 {
+	if n := c.settings.Processors; n > 0 {
 		d.Processors = min(n, i.SMs)
 	}
 	d.Processors *= ctas
-	if kb := e.settings.Shared; kb > 0 {
+	if kb := c.settings.Shared; kb > 0 {
 		d.SharedPerBlock = min(d.SharedPerBlock, kb<<10)
 	}
-	d.Columns, d.Tensor = e.settings.Columns, e.settings.Tensor == 1 && i.Major >= 8
-	d.Copies, d.Weights, d.Partials = e.settings.Copies, e.settings.Registers, e.settings.Partials
+	d.Columns, d.Tensor = c.settings.Columns, c.settings.Tensor == 1 && i.Major >= 8
+	d.Copies, d.Weights, d.Partials = c.settings.Copies, c.settings.Registers, c.settings.Partials
 	return d
 }
 
 // interpreter is what plans set aside of a thread's registers, by the kernel that holds no matrix: read from its machine code,
 // which the cache keeps.
-func (e *Executor) interpreter(matrices []plan.Matrix) (int, error) {
-	if e.registers > 0 {
-		return e.registers, nil
+func (c *planner) interpreter(matrices []plan.Matrix) (int, error) {
+	if c.registers > 0 {
+		return c.registers, nil
 	}
-	k, err := e.measureInterpreter(matrices)
+	k, err := c.measureInterpreter(matrices)
 	if err != nil {
 		return 0, err
 	}
-	e.took.Add(k.Took)
-	e.registers = k.SetAside()
-	return e.registers, nil
+	c.took.Add(k.Took)
+	c.registers = k.SetAside()
+	return c.registers, nil
 }
 
-// candidates are the plans that the settings allow beside an interpreter of so many registers, and the device of the
+// candidates are the plans that the settings allow next to an interpreter of setAside registers, and the device of the
 // least of them.
-func (e *Executor) candidates(matrices []plan.Matrix, setAside int) (all []*plan.Plan, least plan.Device, err error) {
+func (c *planner) candidates(matrices []plan.Matrix, setAside int) (all []*plan.Plan, least plan.Device, err error) {
 	first, last := 1, 2
-	if n := e.settings.CTAs; n > 0 {
+	if n := c.settings.CTAs; n > 0 {
 		first, last = n, n
 	}
-	least = e.device(first, setAside)
-	if n := e.settings.RowsPerWarp; n > 0 { // the compiler may find room where the sum says there is none
-		p, err := plan.RoundRobin(matrices, e.device(first, 0), n)
+	least = c.deviceFor(first, setAside)
+	if n := c.settings.RowsPerWarp; n > 0 { // the compiler may find room where the sum says there is none
+		p, err := plan.RoundRobin(matrices, c.deviceFor(first, 0), n)
 		if err == nil && p.Outside() > 0 { // where there is a choice, no more than the sum allows
 			p, err = plan.RoundRobin(matrices, least, n)
 		}
@@ -71,7 +88,7 @@ func (e *Executor) candidates(matrices []plan.Matrix, setAside int) (all []*plan
 		return []*plan.Plan{p}, least, nil
 	}
 	for ctas := first; ctas <= last; ctas++ {
-		list, err := plan.Candidates(matrices, e.device(ctas, setAside))
+		list, err := plan.Candidates(matrices, c.deviceFor(ctas, setAside))
 		if err != nil {
 			return nil, least, err
 		}
@@ -82,45 +99,45 @@ func (e *Executor) candidates(matrices []plan.Matrix, setAside int) (all []*plan
 	return all, least, nil
 }
 
-// Plan lays matrices out over the SMs and compiles the kernel: of the candidates the one that was
+// choose lays matrices out over the SMs and compiles the kernel: of the candidates the one that was
 // measured to be the fastest, if the settings ask for that, else the one of which the cost model says so,
 // and whose kernel does not spill. If all spill, weights get fewer registers, which leaves more matrices to
-// shared memory or memory. The plan that is taken tells of the others.
-func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
-	e.took, e.kernels, e.trial = jit.Times{}, map[*plan.Plan]*jit.Kernel{}, nil
-	defer e.forgetAhead()
-	setAside, err := e.interpreter(matrices)
+// shared memory or memory. The chosen plan lists the refused ones.
+func (c *planner) choose(matrices []plan.Matrix) (*plan.Plan, error) {
+	c.took, c.kernels, c.trial = jit.Times{}, map[*plan.Plan]*jit.Kernel{}, nil
+	defer c.forgetAhead()
+	setAside, err := c.interpreter(matrices)
 	if err != nil {
 		return nil, err
 	}
-	all, d, err := e.candidates(matrices, setAside)
+	all, d, err := c.candidates(matrices, setAside)
 	if err != nil {
 		return nil, err
 	}
-	if e.settings.Profile != 0 && len(all) > 1 {
-		if p, err := e.measured(all); p != nil || err != nil {
+	if c.settings.Profile != 0 && len(all) > 1 {
+		if p, err := c.measured(all); p != nil || err != nil {
 			return p, err
 		}
 	}
 	var refused []string
 	for _, p := range plan.Cheapest(all) {
-		if taken, err := e.try(p, &refused); err != nil {
+		if taken, err := c.try(p, &refused); err != nil {
 			return nil, err
 		} else if taken {
 			p.Why = plan.Predictions(all)
 			return p, nil
 		}
 	}
-	if n := e.settings.RowsPerWarp; n > 0 {
+	if n := c.settings.RowsPerWarp; n > 0 {
 		return nil, fmt.Errorf("%d rows a warp, as VPPS_PLAN pins, are refused: %s; pin fewer, or none", n, strings.Join(refused, "; "))
 	}
 	p := all[0]
-	d.SetAside = max(d.SetAside+e.lacking, d.RegistersPer-(p.Used+p.Staging)+1) // first what the kernel lacked, then half of what it has
+	d.SetAside = max(d.SetAside+c.lacking, d.RegistersPer-(p.Used+p.Staging)+1) // first what the kernel lacked, then half of what it has
 	for ; p.Used > 0; d.SetAside = d.RegistersPer - (p.Used+p.Staging)/2 {
 		if p, err = plan.RoundRobin(matrices, d, 1); err != nil {
 			return nil, err
 		}
-		if taken, err := e.try(p, &refused); err != nil {
+		if taken, err := c.try(p, &refused); err != nil {
 			return nil, err
 		} else if taken {
 			p.Why = "all plans with more weights in registers spill"
@@ -130,104 +147,58 @@ func (e *Executor) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 	return nil, fmt.Errorf("the kernel spills without any weights in registers: %s", refused[len(refused)-1])
 }
 
-// try compiles a plan, and says whether it can be taken; if not, refused says why.
-func (e *Executor) try(p *plan.Plan, refused *[]string) (bool, error) {
-	k, err := e.compile(p)
+// try compiles a plan and reports whether its kernel fits. If not, it appends the reason to refused.
+func (c *planner) try(p *plan.Plan, refused *[]string) (bool, error) {
+	k, err := c.compile(p)
 	if err != nil {
 		return false, err
 	}
-	if why := e.spills(k, p); why != "" {
-		e.lacking = (k.Stack + 3) / 4
+	if why := c.spills(k, p); why != "" {
+		c.lacking = (k.Stack + 3) / 4
 		*refused = append(*refused, p.Name()+": "+why)
 		return false, nil
 	}
-	e.took.Add(k.Took)
+	c.took.Add(k.Took)
 	p.Refused = *refused
-	e.kernels[p] = k
+	c.kernels[p] = k
 	return true, nil
 }
 
 // compile makes the kernel of a plan, or finds it in the cache.
-func (e *Executor) compile(p *plan.Plan) (*jit.Kernel, error) {
-	if k, err := e.fromAhead(p); k != nil || err != nil {
+func (c *planner) compile(p *plan.Plan) (*jit.Kernel, error) {
+	if k, err := c.fromAhead(p); k != nil || err != nil {
 		return k, err
 	}
-	return jit.Compile(e.compiler, p, e.arch(), e.options, e.cache)
+	return jit.Compile(c.compiler, p, c.arch(), c.options, c.cache)
 }
 
-// arch is the device's architecture: 90 is sm_90.
-func (e *Executor) arch() int {
-	i := e.dev.Info()
-	return 10*i.Major + i.Minor
-}
+func (c *planner) arch() int { return archOf(c.device) }
 
-// spills says why a kernel is not taken, "" if it is. A checking build may use the stack.
-func (e *Executor) spills(k *jit.Kernel, p *plan.Plan) string {
-	if k.Stack != 0 && !e.options.Check {
+// archOf is a device's architecture: 90 is sm_90.
+func archOf(i gpu.Info) int { return 10*i.Major + i.Minor }
+
+// spills is the reason to refuse a kernel, "" if it fits. A checking build may use the stack.
+func (c *planner) spills(k *jit.Kernel, p *plan.Plan) string {
+	if k.Stack != 0 && !c.options.Check {
 		return fmt.Sprintf("its kernel needs %d bytes of stack a thread", k.Stack)
 	}
-	if most := e.device(max(1, p.CTAs), 0).RegistersPer; k.Registers > most {
+	if most := c.deviceFor(max(1, p.CTAs), 0).RegistersPer; k.Registers > most {
 		return fmt.Sprintf("its kernel needs %d registers a thread, the device has %d", k.Registers, most)
 	}
 	return ""
 }
 
-// SetPlan loads the plan's kernel. A plan that Plan did not choose is refused if its kernel spills.
-func (e *Executor) SetPlan(p *plan.Plan) error {
-	k := e.kernels[p]
-	if k == nil {
-		var err error
-		if k, err = e.compile(p); err != nil {
-			return err
-		}
-		if why := e.spills(k, p); why != "" {
-			return fmt.Errorf("a plan of %s is refused: %s", p.Name(), why)
-		}
+// kernelOf is the kernel of a plan. If the plan is not one of those that choose took, it is refused if its kernel spills.
+func (c *planner) kernelOf(p *plan.Plan) (*jit.Kernel, error) {
+	if k := c.kernels[p]; k != nil {
+		return k, nil
 	}
-	begin := time.Now()
-	m, err := e.dev.Load(k.Image)
-	if err != nil {
-		return err
-	}
-	shared := jit.SharedBytes(p)
-	f, err := entry(m, shared, max(1, p.CTAs))
-	if err != nil {
-		m.Unload()
-		return err
-	}
-	load := time.Since(begin)
-	if e.module != nil {
-		if err := e.Wait(); err != nil {
-			return err
-		}
-		e.module.Unload()
-	}
-	e.plan, e.module, e.function, e.shared, e.code = p, m, f, shared, len(k.Image)
-	if p.InParts() {
-		p.Library = e.library
-	}
-	p.Note = fmt.Sprintf("%d registers a thread of the compiled kernel, %d bytes of stack, %d bytes of code", k.Registers, k.Stack, len(k.Image))
-	ms := func(d time.Duration) float64 { return 1e3 * d.Seconds() }
-	p.Note += fmt.Sprintf("\nmilliseconds: source %.2f, cache %.2f, compiler %.2f, load %.2f", ms(e.took.Source), ms(e.took.Cache), ms(e.took.Compiler), ms(load))
-	if r := e.cache.Report(); r != "" {
-		p.Note += "\n" + r
-	}
-	return nil
-}
-
-// entry is the kernel of loaded code, ready for launches with so many bytes of shared memory and
-// blocks on an SM.
-func entry(m gpu.Module, shared, ctas int) (gpu.Function, error) {
-	f, err := m.Function(jit.Entry)
+	k, err := c.compile(p)
 	if err != nil {
 		return nil, err
 	}
-	if err := f.SetMaxShared(shared); err != nil {
-		return nil, err
+	if why := c.spills(k, p); why != "" {
+		return nil, fmt.Errorf("a plan of %s is refused: %s", p.Name(), why)
 	}
-	n, err := f.MaxBlocksPerSM(jit.Threads, shared)
-	if err == nil && n < ctas {
-		err = fmt.Errorf("%d blocks of the kernel fit on an SM, %d are to (%d registers, %d bytes of shared memory)", n, ctas, f.Registers(), shared)
-	}
-	return f, err
+	return k, nil
 }

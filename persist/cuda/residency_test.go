@@ -84,7 +84,7 @@ func onFakeGPU(t *testing.T, c gpu.Compiler, sms int) *Executor {
 	module.EXPECT().Function(jit.Entry).Return(function, nil).AnyTimes()
 	function.EXPECT().SetMaxShared(gomock.Any()).Return(nil).AnyTimes()
 	function.EXPECT().MaxBlocksPerSM(gomock.Any(), gomock.Any()).Return(2, nil).AnyTimes()
-	return &Executor{dev: dev, compiler: c}
+	return assembled(dev, c, nil, plan.Settings{}, "")
 }
 
 func wide(rows, cols int) []plan.Matrix {

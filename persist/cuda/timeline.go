@@ -1,6 +1,6 @@
 package cuda
 
-// When launches ran, by the host's clock. Events tell only how far two of them are apart, so a first
+// When launches ran, by the host's clock. Events tell only the time between two of them, so a first
 // one, which the host waits for, ties the device's time to the host's.
 
 import "libvpps/gpu"
@@ -15,23 +15,23 @@ type timeline struct {
 	behind *staging
 }
 
-// apart is how many nanoseconds an anchor is used: what events tell is a float32 of milliseconds.
+// apart is the time in nanoseconds for which an anchor is used: events give a float32 of milliseconds.
 const apart = 4e9
 
 // Trace has every launch told, in order: when it began to wait for its script's copy, when that was
 // there, and when its kernel ended.
-func (e *Executor) Trace(now func() uint64, launch func(batch uint32, begin, copied, done uint64)) error {
-	if err := e.MeasureTimes(); err != nil {
+func (l *launches) Trace(now func() uint64, launch func(batch uint32, begin, copied, done uint64)) error {
+	if err := l.MeasureTimes(); err != nil {
 		return err
 	}
 	t := &timeline{now: now, launch: launch}
 	for _, event := range []*gpu.Event{&t.anchor, &t.next} {
 		var err error
-		if *event, err = e.dev.NewTimedEvent(); err != nil {
+		if *event, err = l.dev.NewTimedEvent(); err != nil {
 			return err
 		}
 	}
-	e.timeline = t
+	l.timeline = t
 	if err := t.anchor.Record(); err != nil {
 		return err
 	}
@@ -43,9 +43,46 @@ func (e *Executor) Trace(now func() uint64, launch func(batch uint32, begin, cop
 }
 
 // MeasureTimes measures the device's time from the next launch on.
-func (e *Executor) MeasureTimes() error {
-	e.times = true
-	return e.timeLaunches(true)
+func (l *launches) MeasureTimes() error {
+	l.times = true
+	return l.timeLaunches(true)
+}
+
+// timeLaunches gives the slots marks with times, or without, which cost the device less.
+func (l *launches) timeLaunches(on bool) error {
+	if l.timed == on {
+		return nil
+	}
+	for i := range l.staging {
+		t := &l.staging[i]
+		if err := l.finish(t); err != nil {
+			return err
+		}
+		fresh := staging{}
+		l.timed = on
+		err := l.marks(&fresh)
+		l.timed = !on
+		if err != nil {
+			return err
+		}
+		l.unmark(t)
+		t.begin, t.copied, t.done = fresh.begin, fresh.copied, fresh.done
+	}
+	l.timed = on
+	return nil
+}
+
+// BatchUS is the device's time for a batch, script's copy included, that has been waited for while
+// plans are measured.
+func (l *launches) BatchUS(batch uint32) float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range l.staging {
+		if t := &l.staging[i]; t.batch == batch {
+			return t.us
+		}
+	}
+	return 0
 }
 
 func (t *timeline) close() {

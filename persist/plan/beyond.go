@@ -18,7 +18,7 @@ func (k Kind) String() string {
 	return [...]string{"registers", "shared memory", "memory, streamed"}[k]
 }
 
-// Residence is where a matrix is and who works on what of it.
+// Residence says where a matrix is, and which processor works on which part of it.
 type Residence struct {
 	Kind  Kind
 	First int // the processor of the first partition
@@ -51,7 +51,7 @@ func (p *Plan) ColumnsOf(m, processor int) (lo, hi int) {
 	return min(lo, cols), min(lo+w.Columns, cols)
 }
 
-// divideGradient says who of so many processors forms what of a gradient.
+// divideGradient assigns the blocks of a gradient to the processors.
 func (w *Residence) divideGradient(m Matrix, holders int) {
 	w.Unit = share(m.Rows, holders)
 	w.Team = max(1, min(blockRows/w.Unit, m.Cols/32))
@@ -140,7 +140,7 @@ func columnsOf(m Matrix, parts int, d Device) int {
 // The shared memory in which the warps' partial results of one item meet.
 func transposedBytes(m Matrix, d Device) int { return 4 * d.Warps * ((m.Cols + 31) &^ 31) }
 
-// What a plan with matrices in shared memory leaves for that.
+// A plan with matrices in shared memory leaves this for the others.
 const transposedMost = 64 << 10
 
 // streamStaging is the registers that the routines for matrices beyond the registers need beside the

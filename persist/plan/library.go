@@ -22,11 +22,11 @@ const NoLibrary = -1
 // Library is the library of an executor, found at first use; nil: there is none. Its methods may be called from
 // several goroutines.
 type Library struct {
-	Items int // from so many items of a matrix in a batch on it forms the gradient
+	Items int // the least number of a matrix's items in a batch for which it forms the gradient
 
 	mu   sync.Mutex
 	find func() (name string, err error) // nil: it was called
-	name string                          // of what was found
+	name string                          // of the library that was found
 	why  string                          // the kernel forms all gradients
 }
 
@@ -76,7 +76,7 @@ func firstLine(err error) string {
 	return line
 }
 
-// report is what a plan's report says of it.
+// report is the line about the library in a plan's report.
 func (l *Library) report() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

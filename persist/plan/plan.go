@@ -46,7 +46,7 @@ type Plan struct {
 	// Of every matrix; nil: all are in registers.
 	Where []Residence
 
-	// Who forms gradients in blocks where there are many items; nil: the kernel.
+	// Library forms gradients in blocks where there are many items; nil: the kernel does.
 	Library *Library
 
 	RowsPerWarp int      // GPU: rows a warp holds of a partition
@@ -61,7 +61,7 @@ type Plan struct {
 	Depth       int      // GPU: elements of a sum that the routines for matrices beyond the registers take at a time; 0: there are none
 	Why         string   // how it was chosen
 	Note        string   // what the compiler said of it
-	Refused     []string // plans that were compiled and not taken, and why
+	Refused     []string // plans that were compiled and refused, with the reason
 }
 
 // Block is some rows and columns of a matrix.

@@ -68,7 +68,7 @@ func cut(matrices []Matrix, d Device, rpw int) []Matrix {
 	return matrices
 }
 
-// rowParts is how many partitions of so many rows share a column.
+// rowParts is the number of partitions that a column of the matrix is divided among.
 func (m *Matrix) rowParts(rows int) int { return (m.Rows + rows - 1) / rows }
 
 // widestFirst is the order in which matrices are handed out.
@@ -76,7 +76,7 @@ func widestFirst(matrices []Matrix) []Matrix {
 	return slices.SortedStableFunc(slices.Values(matrices), func(a, b Matrix) int { return cmp.Compare(iterations(b.ColumnsEach()), iterations(a.ColumnsEach())) })
 }
 
-// dealer is what is handed out so far.
+// dealer holds the partitions handed out so far.
 type dealer struct {
 	plan      *Plan
 	device    Device

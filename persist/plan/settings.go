@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// Settings are what a program says of its plans on a GPU; zero values choose.
+// Settings restrict the plans on a GPU. A zero leaves the choice to the library.
 type Settings struct {
 	RowsPerWarp int // pins the rows a warp holds
 	CTAs        int // pins the processors on an SM: 1 or 2
-	Processors  int // at most so many on SMs of their own
-	Copies      int // at most so many copies of a matrix; 1 is the paper's plan
+	Processors  int // the most processors, each on an SM of its own
+	Copies      int // the most copies of a matrix; 1 is the paper's plan
 	Columns     int // of a partition, if that divides those of a matrix, 0: partitions are whole rows, as the paper's
 	Profile     int // 1: chooses by measuring real batches
-	Registers   int // at most so many of a thread for weights
-	Shared      int // at most so many KB of shared memory of a processor, those in which the routines work included
-	Partials    int // at most so many floats of partial results of a transposed product, else it reads its matrix from memory
-	Library     int // a library forms the gradient of a matrix beyond the registers from so many items in a batch on; NoLibrary: the kernel does
+	Registers   int // the most registers of a thread that hold weights
+	Shared      int // the most KB of shared memory of a processor, with those in which the routines work
+	Partials    int // the most floats of a transposed product's partial results; with more it reads its matrix from memory
+	Library     int // the least items in a batch for which a library forms the gradient of a matrix beyond the registers; NoLibrary: it never does
 	Tensor      int // 1: products are formed by tensor cores where they have the shape for it
 }
 

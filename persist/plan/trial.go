@@ -24,7 +24,7 @@ type Trial struct {
 	times   [][]batchTime
 }
 
-// batchTime is the microseconds that a batch of a graph of so many nodes has taken.
+// batchTime is the time of a batch in microseconds, with the number of its graph's nodes.
 type batchTime struct{ nodes, us float64 }
 
 // NewTrial begins with the first of the plans, of which there is at least one.
@@ -43,7 +43,7 @@ func (t *Trial) Present() *Plan {
 	return t.Plans[t.at]
 }
 
-// Add takes what a batch of so many graph nodes has taken, in microseconds. Batches of another plan than the present one
+// Add notes the time of a batch in microseconds, with the number of its graph's nodes. Batches of another plan than the present one
 // do not count.
 func (t *Trial) Add(p *Plan, nodes int, us float64) {
 	if t.Over() || p != t.Present() {

@@ -90,6 +90,9 @@ struct Case {
   }
   u32 vector(u32 i) const { return items[2 * i + 1] & ~(parts > 0 ? 3u : 0u); }
   u32 parts_of(u32 i) const { return parts > 0 && (items[2 * i + 1] & 2u) ? parts / 2 : parts; }
+  Work work(const Launch &l, const u32 *w, u32 flags) const {
+    return {l, w, items.data(), flags, count};
+  }
   bool stored(u32 i) const { return parts > 0 && (items[2 * i + 1] & 1u); }
 };
 
@@ -114,10 +117,9 @@ template <int RPW, int COLS, int VECTORS> void try_product(Case c) {
     float r[RPW * iterations(COLS)];
     load_rows<RPW, COLS>(r, memory, part, clocks);
     if (c.parts > 0)
-      product_formed<RPW, COLS, VECTORS>(r, l, w, c.items.data(), FLAG_BIAS, c.count, part, shared);
+      product_formed<RPW, COLS, VECTORS>(r, c.work(l, w, FLAG_BIAS), part, shared);
     else
-      product_rows<RPW, COLS, 8, VECTORS, VECTORS>(r, bulk, l, w, c.items.data(), FLAG_BIAS,
-                                                   c.count, part, shared);
+      product_rows<RPW, COLS, 8, VECTORS, VECTORS>(r, bulk, c.work(l, w, FLAG_BIAS), part, shared);
   });
   for (u32 i = 0; i < c.count; i++) {
     std::vector<double> x(COLS);
@@ -151,7 +153,7 @@ template <int RPW, int COLS> void try_transposed(Case c) {
     Clocks clocks;
     float r[RPW * iterations(COLS)];
     load_rows<RPW, COLS>(r, memory, part, clocks);
-    product_t_formed<RPW, COLS, 16>(r, l, w, c.items.data(), 0, c.count, part, shared);
+    product_t_formed<RPW, COLS, 16>(r, c.work(l, w, 0), part, shared);
   });
   for (u32 i = 0; i < c.count; i++) {
     std::vector<double> dy(part.end());
@@ -183,7 +185,7 @@ template <int RPW, int COLS> void try_transposed_there(Case c) {
     Clocks clocks;
     float r[RPW * iterations(COLS)];
     load_rows<RPW, COLS>(r, memory, part, clocks);
-    product_t_rows<RPW, COLS, 16>(r, l, w, c.items.data(), FLAG_ACC, c.count, part, shared);
+    product_t_rows<RPW, COLS, 16>(r, c.work(l, w, FLAG_ACC), part, shared);
   });
   for (u32 i = 0; i < c.count; i++)
     for (u32 k = 0; k < COLS; k++) {
@@ -206,7 +208,7 @@ template <int RPW, int COLS, int ITERS> void try_outer(Case c) {
   launch([&] {
     Partition copy = part;
     for (copy.copy = 0; 32 * ITERS * copy.copy < COLS; copy.copy++)
-      outer_rows<RPW, ITERS, 16>(bulk, l, w, c.items.data(), FLAG_ACC, c.count, copy, shared);
+      outer_rows<RPW, ITERS, 16>(bulk, c.work(l, w, FLAG_ACC), copy, shared);
   });
   for (u32 k = 0; k < c.width; k++)
     for (u32 q = 0; q < c.rows; q++) {

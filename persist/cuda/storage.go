@@ -1,0 +1,128 @@
+package cuda
+
+// The memory of the segments.
+
+import (
+	"fmt"
+	"sync/atomic"
+	"unsafe"
+
+	"libvpps/gpu"
+	"libvpps/persist/isa"
+)
+
+// storage is the segments and the sums of several ranks' gradients. It counts the bytes copied from and to the host.
+type storage struct {
+	dev      gpu.Device
+	segments [isa.Segments]segment
+	sums     [isa.Segments]segment // of several ranks' gradients
+	packed   segment               // rows of tables, for these
+	result   gpu.HostBuffer        // segment result: mapped, so that reading it needs no copy
+
+	toDevice, fromDevice atomic.Uint64 // bytes copied so far
+}
+
+type segment struct {
+	at    gpu.Ptr
+	words uint64
+}
+
+const resultWords = 64
+
+func (m *storage) open() (err error) {
+	m.result, err = m.dev.AllocHost(4 * resultWords)
+	return err
+}
+
+func (m *storage) free() {
+	for s := range m.segments {
+		m.dev.Free(m.segments[s].at)
+		m.dev.Free(m.sums[s].at)
+	}
+	m.dev.Free(m.packed.at)
+}
+
+// sumBytes is what the sums take.
+func (m *storage) sumBytes() uint64 {
+	words := m.packed.words
+	for s := range m.sums {
+		words += m.sums[s].words
+	}
+	return 4 * words
+}
+
+// Grow makes room for n floats; the contents are copied.
+func (m *storage) Grow(s isa.Segment, n uint64) error {
+	if s == isa.SegResult || s == isa.SegInput {
+		return nil
+	}
+	g := &m.segments[s]
+	if n <= g.words {
+		return nil
+	}
+	words := max(n, g.words+g.words/2, 1<<20)
+	at, err := m.dev.Alloc(int64(words) * 4)
+	if err != nil && words > n {
+		words = n
+		at, err = m.dev.Alloc(int64(words) * 4)
+	}
+	if err != nil {
+		free, total, _ := m.dev.MemInfo()
+		return fmt.Errorf("segment %v: %d bytes needed, %d of %d free: %w", s, 4*n, free, total, err)
+	}
+	if err := m.move(g, at, words); err != nil {
+		m.dev.Free(at)
+		return err
+	}
+	old := g.at
+	g.at, g.words = at, words
+	return m.dev.Free(old)
+}
+
+// move copies a segment to where it has room for words floats, and waits.
+func (m *storage) move(g *segment, to gpu.Ptr, words uint64) error {
+	if g.words > 0 {
+		if err := m.dev.CopyOnDevice(to, g.at, int64(g.words)*4); err != nil {
+			return err
+		}
+	}
+	// What nobody has written is 0 for gradients that are read as a whole, and for initcheck.
+	if err := m.dev.Memset32(to+gpu.Ptr(4*g.words), 0, int64(words-g.words)); err != nil {
+		return err
+	}
+	return m.dev.Synchronize()
+}
+
+// read copies from a segment after everything launched before.
+func (m *storage) read(s isa.Segment, offset uint64, to []float32) error {
+	if len(to) == 0 {
+		return nil
+	}
+	if s == isa.SegResult {
+		copy(to, unsafe.Slice((*float32)(m.result.Mem), resultWords)[offset:])
+		return nil
+	}
+	m.fromDevice.Add(4 * uint64(len(to)))
+	return m.dev.CopyFromDevice(unsafe.Pointer(&to[0]), m.segments[s].at+gpu.Ptr(4*offset), 4*len(to))
+}
+
+// Write copies to a segment.
+func (m *storage) Write(s isa.Segment, offset uint64, from []float32) error {
+	if len(from) == 0 {
+		return nil
+	}
+	if s == isa.SegResult {
+		copy(unsafe.Slice((*float32)(m.result.Mem), resultWords)[offset:], from)
+		return nil
+	}
+	m.toDevice.Add(4 * uint64(len(from)))
+	return m.dev.CopyToDevice(m.segments[s].at+gpu.Ptr(4*offset), unsafe.Pointer(&from[0]), 4*len(from))
+}
+
+// Zero sets n floats of a segment to 0.
+func (m *storage) Zero(s isa.Segment, offset, n uint64) error {
+	if n == 0 {
+		return nil
+	}
+	return m.dev.Memset32(m.segments[s].at+gpu.Ptr(4*offset), 0, int64(n))
+}
