@@ -124,6 +124,7 @@ vpps_status vpps_engine_describe(vpps_engine *, char *text, size_t size) {
     std::strncpy(text, state.description.c_str(), size - 1)[size - 1] = 0;
   return VPPS_OK;
 }
+vpps_status vpps_memory_report(vpps_engine *, char *, size_t, size_t *) { return outcome(); }
 vpps_status vpps_engine_seed(vpps_engine *, uint32_t seed) {
   state.seed = seed;
   return VPPS_OK;
