@@ -1,5 +1,5 @@
-// What expression functions record nodes with: input words, indices, and nodes of one or two
-// arguments.
+// Functions that record: input words, indices, and nodes of one or two arguments. Expression
+// functions are made of them.
 #ifndef DYNETSHIM_RECORDING_H
 #define DYNETSHIM_RECORDING_H
 

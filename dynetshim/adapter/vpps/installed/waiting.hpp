@@ -1,5 +1,5 @@
-// Who waits for whom when a program has threads, and what the program's language has locked while
-// it calls DyNet, such as Python its interpreter. Calls that wait give that lock up meanwhile.
+// How threads of a program wait for each other. A language may hold a lock while a program calls
+// DyNet: Python locks its interpreter. A call that waits gives this lock up meanwhile.
 #ifndef VPPS_INSTALLED_WAITING_HPP
 #define VPPS_INSTALLED_WAITING_HPP
 
@@ -43,8 +43,8 @@ template <class Call> auto while_waiting(const Call &call) -> decltype(call()) {
   return call();
 }
 
-// A call of the adapter's has its turn: threads wait for each other, as in the engine. Nobody has a
-// turn while it waits for the language's lock behind this wait, or that lock while it waits here.
+// The turn of a call of the adapter's: one thread at a time has it, as in the engine. A thread that
+// waits for its turn gives up the language's lock, and takes that again before it has the turn.
 class turn {
 public:
   turn() : lock_(calls(), std::try_to_lock) {
