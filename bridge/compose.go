@@ -233,8 +233,8 @@ func (e *Expanded) pairwiseRankLoss(d Dim, attrs, x []uint32) {
 	e.add(ops.Rectify, d, nil, e.add(ops.ConstantPlusX, d, attrs, e.minus(d, x[1], x[0])))
 }
 
-// sparsemaxLoss is p*x - p*p/2 - q*x + q*q/2 for p = Sparsemax(x) and q = 1/n at n rows. Its gradient is p-q, as if p were
-// constant.
+// sparsemaxLoss is p*x - q*x - p*p/2 + q*q/2 for p = Sparsemax(x) and q = 1/n at n rows. In this order it is 0 where p is q.
+// Its gradient is p-q, as if p were constant.
 func (e *Expanded) sparsemaxLoss(d Dim, attrs, x []uint32) {
 	xd := *e.DimOf(x[0])
 	if xd.Nd == 0 { // a scalar, of whose one row there may be several
@@ -246,7 +246,7 @@ func (e *Expanded) sparsemaxLoss(d Dim, attrs, x []uint32) {
 	chosen.D[0] = attrs[1]
 	target := e.add(ops.SumElements, d, nil, e.add(ops.SelectRows, chosen, attrs, x[0]))
 	n := 1 / float32(attrs[1])
-	terms := e.add(ops.Sum, d, nil, e.add(ops.DotProduct, d, nil, p, x[0]), e.times(-0.5, e.add(ops.SquaredNorm, d, nil, p)), e.times(-n, target))
+	terms := e.add(ops.Sum, d, nil, e.add(ops.DotProduct, d, nil, p, x[0]), e.times(-n, target), e.times(-0.5, e.add(ops.SquaredNorm, d, nil, p)))
 	e.add(ops.ConstantPlusX, d, []uint32{math.Float32bits(n / 2)}, terms)
 }
 
