@@ -48,7 +48,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		fmt.Fprintf(&b, "#define VPPS_DEPTH %d\n", p.Depth)
 	}
 	if p.InParts() {
-		b.WriteString("#define VPPS_PARTS 1\n")
+		b.WriteString("#define VPPS_LIBRARY 1\n")
 	}
 	for _, name := range headers {
 		if name == "matrix_stream.h" && p.Depth == 0 || name == "tensor_gpu.h" && !tensor(p) || name == "forming_gpu.h" && !p.SharesRows() {

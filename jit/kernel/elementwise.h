@@ -237,7 +237,7 @@ struct MapOperands {
   }
 };
 
-#ifdef VPPS_PARTS
+#ifdef VPPS_LIBRARY
 // Copies of long vectors, as a library's operands are: a warp has an item at a time, of which 2 KB
 // are on their way.
 enum : u32 { LONG_COPY = 256 };
@@ -291,7 +291,7 @@ VP_SLOW void map_seldom(const Launch &l, const Processor &p, const u32 *w, u32 f
 VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 count) {
   if (found<SELDOM>(fn))
     return map_seldom(l, p, w, fn, flags, count);
-#ifdef VPPS_PARTS
+#ifdef VPPS_LIBRARY
   if (fn == FN_COPY && w[MAP_N] >= LONG_COPY && !(flags & (FLAG_ACC | FLAG_OWN)))
     return copy_vectors(l, w, count);
 #endif

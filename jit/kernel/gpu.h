@@ -15,14 +15,9 @@ struct Arguments {
   u64 *clocks; // with VPPS_CLOCKS: CLOCK_WORDS for each processor
 };
 
-// Whether a launch ends where its script is cut, or begins there: only with VPPS_PARTS.
-#ifdef VPPS_PARTS
+// Whether a launch ends where its script is cut, or begins there.
 VP bool up_to_cut(const Arguments &a) { return a.part == PART_FIRST; }
-VP bool behind_cut(const Arguments &a) { return a.part == PART_SECOND; }
-#else
-VP bool up_to_cut(const Arguments &) { return false; }
-VP bool behind_cut(const Arguments &) { return false; }
-#endif
+VP bool behind_cut(const Arguments &a) { return a.part >= PART_SECOND; }
 
 #define PIECE MAX_WORDS
 #define PIECES 4

@@ -154,6 +154,7 @@
 #define PART_WHOLE 0
 #define PART_FIRST 1
 #define PART_SECOND 2
+#define PART_RESUMED 3
 #define TENSOR_WORDS 3
 #define BARRIER_STRIDE 32
 #define MAX_WORDS 1024
@@ -429,4 +430,4 @@
 	/* end */
 
 // The first word of a script of this instruction set.
-#define SCRIPT_MAGIC 0xac72354fu
+#define SCRIPT_MAGIC 0x4881f2a1u

@@ -29,12 +29,13 @@ func (g *products) close() {
 	}
 }
 
-// start puts a slot's script on the stream: a launch or, if it is cut, two with the library's products between them.
+// start puts a slot's script on the stream: a launch or, if it is cut, two with the library's products between them. One that
+// pauses is resumed later.
 func (e *Executor) start(s *isa.Script, t *staging, batch uint32) error {
-	if !s.InParts() {
+	if !s.Cut {
 		return e.launch(t, batch, isa.Whole)
 	}
-	if err := e.launch(t, batch, isa.First); err != nil {
+	if err := e.launch(t, batch, isa.First); err != nil || s.Pauses() {
 		return err
 	}
 	err := e.multiply(s.Library, &e.segments)

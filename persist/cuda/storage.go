@@ -119,6 +119,11 @@ func (m *storage) Write(s isa.Segment, offset uint64, from []float32) error {
 	return m.dev.CopyToDevice(m.segments[s].at+gpu.Ptr(4*offset), unsafe.Pointer(&from[0]), 4*len(from))
 }
 
+// Copy copies from one segment to another.
+func (m *storage) Copy(to isa.Segment, at uint64, from isa.Segment, offset, n uint64) error {
+	return m.dev.CopyOnDevice(m.segments[to].at+gpu.Ptr(4*at), m.segments[from].at+gpu.Ptr(4*offset), int64(4*n))
+}
+
 // Zero sets n floats of a segment to 0.
 func (m *storage) Zero(s isa.Segment, offset, n uint64) error {
 	if n == 0 {

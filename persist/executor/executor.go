@@ -35,6 +35,8 @@ type Executor interface {
 	Read(s isa.Segment, offset uint64, to []float32) error
 	// Write copies to a segment, after all launches before it.
 	Write(s isa.Segment, offset uint64, from []float32) error
+	// Copy copies n floats from one segment to another, after all launches before it.
+	Copy(to isa.Segment, at uint64, from isa.Segment, offset, n uint64) error
 	// Zero sets n floats to 0, as Write does.
 	Zero(s isa.Segment, offset, n uint64) error
 	// Shared returns the memory of a segment, which stays where it is from then on; nil: the host cannot address it.
@@ -43,9 +45,11 @@ type Executor interface {
 	// Space returns memory for the words of a batch's script, empty; nil: the builder uses its own. It is called by the
 	// program's thread while workers are at work.
 	Space(batch uint32) []uint32
-	// Launch runs a script. On a GPU it returns before the script has run. The words may be reused at once, unless they
+	// Launch runs a script, and of one that pauses the first part. On a GPU it returns before the script has run. The words may be reused at once, unless they
 	// are in Space.
 	Launch(s *isa.Script, batch uint32) error
+	// Resume runs the second part of a script that pauses: the latest batch's, of which Launch has run the first part.
+	Resume(batch uint32) error
 	// Foretell waits for the word of segment result at offset, which the launch of a batch writes; false: the launch is
 	// over without it. The program's thread calls it while workers are at work, with Traits.Foretells only.
 	Foretell(offset uint64, batch uint32) (word float32, ok bool, err error)

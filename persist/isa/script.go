@@ -44,10 +44,11 @@ const TensorWords = 3
 // LiveIn is a tensor flag: it is defined before the launch.
 const LiveIn = 1
 
-// Script is the program of one launch, or of two with products of a library between them.
+// Script is the program of one launch, or of two if it is cut.
 type Script struct {
 	Words   []uint32
-	Library []LibraryGradient
+	Cut     bool
+	Library []LibraryGradient // products between the two launches
 }
 
 // Processors is the number of processors the script drives.

@@ -7,7 +7,7 @@ import "libvpps/persist/isa"
 
 // alone reports whether one processor of a CPU executes all, and no part was lowered by itself.
 func (b *Builder) alone() bool {
-	return b.r.Plan.CPU && b.r.Plan.Processors == 1 && len(b.division.taken) == 0 && b.cut == noCut
+	return b.r.Plan.CPU && b.r.Plan.Processors == 1 && len(b.division.taken) == 0 && len(b.out.Script.Library) == 0
 }
 
 // orderByLevel orders items by level, those of one as they came; count[l] is where level l ends.
@@ -40,6 +40,12 @@ func (b *Builder) appendAlone(words []uint32, levels int) []uint32 {
 	w := streamWriter{b: b, streamMemory: &b.writers[0], words: words, start: len(words)}
 	from := uint32(0)
 	for l := range levels {
+		if l == int(b.cut) {
+			w.words = isa.Align(append(w.words, uint32(isa.Halt)))
+			x := w.words[isa.HeadWords:]
+			x[isa.ProcOwn], x[isa.ProcPieces] = uint32(len(w.words)), uint32(isa.Pieces(len(w.words)-w.start))
+			w.start = len(w.words)
+		}
 		first, end := len(w.words), b.count[l]
 		w.products(&b.levels[l])
 		if len(b.closing.parts) > 0 && l >= int(b.closing.first) {

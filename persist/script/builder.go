@@ -67,6 +67,7 @@ type Request struct {
 	Apart    bool     // evaluate equal nodes each by itself
 	Wide     Wideness // from when on work is divided; zero: as is usual
 	Update   *Apply   // apply gradients at the end
+	Cut      bool     // with Forward and Backward: the script pauses after forward. The values of all nodes stay; those of parameters are the parameters
 
 	Base                        uint32 // first free float of segment act
 	Result                      uint32 // where in segment result: loss, then Clip's four words; NoOffset: nowhere
@@ -251,6 +252,10 @@ func (b *Builder) Build(r *Request) (*Built, error) {
 		b.close()
 	}
 	b.ends[isa.InUpdate] = b.maxLevel
+	if r.Cut {
+		b.cut = b.ends[isa.InForward] + 1
+	}
+	b.out.Script.Cut = b.cut != noCut
 	if b.full {
 		return nil, errFull
 	}

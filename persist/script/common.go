@@ -87,7 +87,7 @@ func (b *Builder) planShared(levels int) {
 	for c := range b.common.of {
 		s := &b.common.of[c]
 		s.shared = sharedStream{}
-		if b.plan.shares[c] {
+		if b.plan.shares[c] && b.cut == noCut {
 			s.shared.levels = levels
 		}
 	}

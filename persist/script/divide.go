@@ -105,7 +105,7 @@ type division struct {
 // divisible reports whether a request is one to train with a large graph, no value of which is asked for, or to
 // evaluate one.
 func divisible(r *Request) bool {
-	trains := r.Backward && r.Needed && !r.Full && !r.Copy && len(r.Keep) == 0
+	trains := r.Backward && (r.Needed || r.Cut) && !r.Copy && !r.Full && len(r.Keep) == 0
 	return r.Forward && (trains || !r.Backward) && r.State.Done == 0 && int(r.Node) >= 2*partNodes
 }
 

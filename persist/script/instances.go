@@ -106,7 +106,7 @@ func (b *Builder) schedulable() bool {
 	if r.Cells == nil || r.Full || r.Nodes || len(r.Params) >= mostParameters || r.Backward && b.isParameter(r.Node) {
 		return false
 	}
-	if r.Forward && (r.Backward || r.Needed) && (!r.Backward || !r.Needed || r.Copy || r.State.Done > 0) {
+	if fb := r.Backward && r.Needed && !r.Copy && r.State.Done == 0; r.Forward && (r.Backward || r.Needed) && !fb && !r.Cut {
 		return false
 	}
 	if !r.Plan.CPU {
@@ -136,6 +136,8 @@ func (r *Request) part() cellPart {
 		return forwardPart
 	case !r.Forward:
 		return backwardPart
+	case r.Cut:
+		return wholePart
 	}
 	return bothParts
 }
@@ -286,25 +288,26 @@ func (b *Builder) lowerParameters() error {
 }
 
 // findNeeded finds, from the last instance to the first, which outputs are needed and wanted, and the templates lowered
-// for that. A forward part needs all.
+// for that. Where all values stay, all are needed.
 func (b *Builder) findNeeded() error {
 	m, p := &b.cells, b.r.Cells
 	part := b.r.part()
-	if part == forwardPart {
+	if part.keepsValues() {
 		for i := range m.list {
 			if y := &m.list[i]; y.same == uint32(i) {
 				y.needed = 1<<len(y.info.outs) - 1
 			}
 		}
-	} else {
+	}
+	if part != forwardPart {
 		last := &m.list[len(m.list)-1]
-		loss := last.info.outOf(b.r.Node - p.Instances[len(m.list)-1].Start)
-		last.needed, last.wanted = 1<<loss, 1<<loss
+		loss := uint64(1) << last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start)
+		last.needed, last.wanted = last.needed|loss, loss
 	}
 	b.eachKept(func(_ uint32, y *present, out int) { y.needed |= 1 << out })
 	for i := len(m.list) - 1; i >= 0; i-- {
 		y, x := &m.list[i], &p.Instances[i]
-		if y.needed == 0 && (part != forwardPart || y.same != uint32(i)) {
+		if y.needed == 0 && (!part.keepsValues() || y.same != uint32(i)) {
 			continue
 		}
 		c, err := b.loweredFor(y, x, 0)
@@ -411,7 +414,7 @@ func (b *Builder) forwardInstances() error {
 	for i := range m.list {
 		y, x := &m.list[i], &p.Instances[i]
 		if y.lowered == nil {
-			if y.same != uint32(i) && b.r.Copy {
+			if y.same != uint32(i) && !b.r.Needed {
 				b.shareValues(x, &p.Instances[y.same])
 			}
 			continue
@@ -462,7 +465,7 @@ func (b *Builder) placeValues(c *loweredCell, start uint32) {
 		v := start + uint32(k)
 		s.Value[v], s.Segment[v], s.Resident[v] = t[w.entry]+w.add, isa.SegAct, false
 		if n := &c.template.Nodes[k]; n.Op == ops.Parameter || n.Op == ops.ConstParameter {
-			s.Resident[v] = b.r.Params[n.Attrs[0]].Matrix >= 0
+			s.Segment[v], s.Resident[v] = b.cells.params.node[n.Attrs[0]].segment, b.r.Params[n.Attrs[0]].Matrix >= 0
 		}
 	}
 	for _, x := range c.aux {

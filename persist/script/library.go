@@ -55,7 +55,7 @@ func (b *Builder) libraryInto(s isa.Segment, at uint32) *isa.LibraryGradient {
 // script is cut. There are none where the library cannot be had.
 func (b *Builder) planLibrary(level int32) {
 	p := b.r.Plan
-	if p.Library == nil || !p.InParts() {
+	if p.Library == nil || !p.InParts() || b.r.Cut {
 		return
 	}
 	b.eachOuter(b.countLibrary)

@@ -104,7 +104,11 @@ const (
 	bothParts    cellPart = iota
 	forwardPart           // all values stay, and it is known where each is
 	backwardPart          // of values that are there, wherever
+	wholePart             // both, and all values stay
 )
+
+// keepsValues reports whether all values stay that a part forms.
+func (p cellPart) keepsValues() bool { return p == forwardPart || p == wholePart }
 
 // cellValue is where a node's value is, or what it keeps besides.
 type cellValue struct {

@@ -394,7 +394,7 @@ func (l *cellLowering) lowerForward() error {
 			t.need[v] = true
 		}
 	}
-	for v := t.first; v < t.end && c.part == forwardPart; v++ {
+	for v := t.first; v < t.end && c.part.keepsValues(); v++ {
 		t.need[v] = true
 	}
 	t.markArguments(t.need, t.first)

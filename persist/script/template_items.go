@@ -115,7 +115,7 @@ func (l *cellLowering) collect() error {
 		}
 	}
 	l.collectLevels()
-	if c.part == forwardPart {
+	if c.part.keepsValues() {
 		l.collectValues()
 	}
 	return nil
