@@ -322,6 +322,7 @@ func (c *Checkpoint) Load(e *Engine, to *Contents) error {
 func (e *Engine) learnAnew() {
 	e.dictionary = cells.Dictionary{}
 	e.skip, e.skipped = 0, 0
+	e.foresight = foresight{}
 	for g := range e.graphs {
 		g.matched = 0
 	}

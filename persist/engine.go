@@ -64,7 +64,8 @@ type Engine struct {
 	destroyed   uint64               // parameters
 	room        room
 	plan        *plan.Plan
-	unplanned   bool        // a matrix was added since
+	unplanned   bool        // a matrix was added or destroyed since
+	changed     uint64      // updates, when the latest was
 	trial       *plan.Trial // plans that are being measured, nil: none
 	batch       uint32
 	updates     uint64 // updates so far: values of graphs evaluated before are stale
@@ -76,6 +77,7 @@ type Engine struct {
 	wide        script.Wideness // from when on work is divided; zero: as is usual
 	check       bool            // the executor holds every operand against the tensor table
 	stats       Statistics
+	foresight   foresight
 	host        hostTimes
 	timeline    timeline
 	slow        slow
@@ -295,13 +297,29 @@ func (e *Engine) ready(unread int) error {
 	return nil
 }
 
-// planOnce plans matrices that were added, where the device's kernel can still follow.
+// settledModel is after how many updates a model counts as complete: then a kernel is worth its compilation.
+const settledModel = 8
+
+// planOnce plans matrices that were added: at once where that costs nothing or nothing was launched yet, else when the
+// model has been trained for a while.
 func (e *Engine) planOnce() error {
-	if e.unplanned && (e.exec.Traits().Replans || e.batch == 0) {
-		return e.replan()
+	if !e.unplanned {
+		return nil
 	}
-	return nil
+	if !e.exec.Traits().Replans && e.batch > 0 {
+		if e.updates < e.changed+settledModel || e.foresight.step != nil || e.ranks != nil {
+			return nil
+		}
+		e.drain()
+		if err := e.collect(0); err != nil {
+			return err
+		}
+	}
+	return e.replan()
 }
+
+// changedMatrices notes that the plan is not that of all matrices.
+func (e *Engine) changedMatrices() { e.unplanned, e.changed = true, e.updates }
 
 // replan lays out all matrices there are.
 func (e *Engine) replan() error {

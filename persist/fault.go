@@ -140,6 +140,11 @@ func (e *Engine) zero(s isa.Segment, offset, n uint64) error {
 }
 
 func (e *Engine) upload(s isa.Segment, offset uint64, from []float32) error {
+	if s == isa.SegParam {
+		if err := e.giveCopies(); err != nil {
+			return err
+		}
+	}
 	if err := e.exec.Write(s, offset, from); err != nil {
 		return e.broke(err)
 	}

@@ -56,6 +56,7 @@ type progress struct {
 	values   []keptValue // of nodes that fb was asked to keep
 	failures uint64      // the engine's, then: after a failure they do not count
 	gradient int         // nodes below have gradients; 0: none
+	borrows  bool        // values of parameter nodes are the parameters themselves
 	formed   bool        // and these are in memory
 }
 
@@ -111,6 +112,10 @@ func (g *Graph) drawing() (graph, forward uint32) {
 func (g *Graph) Close() {
 	g.e.mu.Lock()
 	defer g.e.mu.Unlock()
+	if g.e.foresight.keeps(g) {
+		g.e.foresight.step.adopt(g)
+		return
+	}
 	if _, open := g.e.graphs[g]; open {
 		delete(g.e.graphs, g)
 		g.e.retire(g.recording)
@@ -374,19 +379,23 @@ func (g *Graph) evaluate(node uint32) error {
 	r := &g.e.request
 	*r = script.Request{Graph: g.ir(), State: &g.state, Node: last, Forward: true, Copy: true, Wide: g.e.wide,
 		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward, Apart: g.e.apart, Before: r.Before[:0]}
+	whole := g.e.foresee(r, g, node)
 	g.findCells(r, uint32(done))
 	for _, p := range g.params {
 		r.Before = append(r.Before, p.node)
 	}
 	built, err := g.e.run(r)
 	if err != nil {
+		g.e.foresight.step = nil
 		return err
 	}
 	g.e.noteInstances(r, built)
 	g.before.overwritten = done == 0 && g.before.done > 0
 	g.state.Done = int(last) + 1
-	g.valueEnd = r.Base + built.Used
-	g.end = g.valueEnd
+	g.valueEnd, g.end, g.borrows = r.Base+built.Used, r.Base+built.Used, g.borrows || whole
+	if whole {
+		g.valueEnd = r.Base + built.Values
+	}
 	g.marks = append(g.marks, watermark{g.state.Done, g.valueEnd})
 	g.noteParameters(done)
 	return g.e.wait()
@@ -406,8 +415,13 @@ func (g *Graph) noteParameters(first int) {
 // Value copies node's value, evaluating what is missing.
 func (g *Graph) Value(w *bridge.Words, node uint32, to []float32) error {
 	came := now()
-	g.e.enter()
+	g.e.enterReading()
 	defer g.e.mu.Unlock()
+	if w != nil && w.NodeCount > 0 || int(node) >= g.wire.Len() || int(g.at(node)) >= g.state.Done {
+		if err := g.e.catchUp(); err != nil {
+			return err
+		}
+	}
 	return g.call("value", came, w, node, 0, func() error {
 		n := g.at(node)
 		at, valid := g.valueAfterFB(n)
@@ -472,6 +486,12 @@ func (g *Graph) backward(name string, w *bridge.Words, node uint32, full, nodes 
 		if err := g.checkLoss(node); err != nil {
 			return err
 		}
+		if !full && !nodes && g.e.awaits(g, node) {
+			g.e.foresight.step.backward = true
+			g.gradient = 0
+			g.e.noneFused()
+			return nil
+		}
 		return g.differentiate(node, full, nodes)
 	})
 }
@@ -513,13 +533,18 @@ func (g *Graph) differentiate(node uint32, full, nodes bool) error {
 		return g.e.wait()
 	}
 	g.e.noteGradients(built)
-	for i := range g.e.params {
-		g.e.params[i].fused = false
-	}
+	g.e.noneFused()
 	if err := g.e.wait(); err != nil {
 		return err
 	}
 	return g.e.pullAll()
+}
+
+// noneFused notes that a backward has come since fb.
+func (e *Engine) noneFused() {
+	for i := range e.params {
+		e.params[i].fused = false
+	}
 }
 
 // noteGradients records which gradients are pending after a backward.
@@ -617,14 +642,19 @@ func (g *Graph) Truncate(node uint32) error {
 		return e.dead
 	}
 	if node == 0 && g.flights > 0 {
-		dims := g.wire.Dims // are not dropped: what is recorded next counts on them
-		e.retire(g.recording)
-		g.recording = e.newRecording()
-		g.wire.Dims = append(g.wire.Dims, dims...)
-		g.restart()
+		e.retire(g.beginAnew())
 		return nil
 	}
 	e.drain()
+	if e.foresight.keeps(g) {
+		if node == 0 {
+			g.handOver()
+			return nil
+		}
+		if err := e.catchUp(); err != nil {
+			return err
+		}
+	}
 	g.keep = slices.DeleteFunc(g.keep, func(k uint32) bool { return k >= node })
 	if int(node) >= g.wire.Len() {
 		return nil
@@ -635,6 +665,23 @@ func (g *Graph) Truncate(node uint32) error {
 		g.restart()
 	}
 	return nil
+}
+
+// beginAnew gives the graph another recording, and returns the one that it had.
+func (g *Graph) beginAnew() *recording {
+	old := g.recording
+	g.recording = g.e.newRecording()
+	g.wire.Dims = append(g.wire.Dims, old.wire.Dims...) // are not dropped: what is recorded next counts on them
+	g.restart()
+	return old
+}
+
+// handOver leaves what the graph has to a graph that only the foreseen step knows, and begins anew.
+func (g *Graph) handOver() {
+	old := &Graph{e: g.e, id: g.id, seeding: g.seeding, seeded: g.seeded, recording: g.recording, progress: g.progress}
+	g.e.graphs[old] = struct{}{}
+	g.e.foresight.step.adopt(old)
+	g.beginAnew()
 }
 
 // cut drops the nodes from n on.

@@ -111,6 +111,9 @@ func (e *Engine) Attach(c comm.Communicator, o ParallelOptions) error {
 	if c.Size() == 1 {
 		return nil
 	}
+	if err := e.giveCopies(); err != nil {
+		return err
+	}
 	device, err := e.onDeviceOf(c)
 	if err != nil {
 		return err

@@ -81,7 +81,7 @@ func (e *Engine) NewParameter(collection uint32, name string, dim bridge.Dim, lo
 	e.params = append(e.params, p)
 	e.set()
 	if !lookup && dim.Nd == 2 {
-		e.unplanned = true
+		e.changedMatrices()
 	}
 	return uint32(len(e.params) - 1), nil
 }
@@ -163,6 +163,9 @@ func (e *Engine) DestroyParameter(id uint32) error {
 	if err := e.wait(); err != nil {
 		return err
 	}
+	if err := e.giveCopies(); err != nil {
+		return err
+	}
 	p.free()
 	e.unplace(p)
 	e.destroyed++
@@ -170,7 +173,9 @@ func (e *Engine) DestroyParameter(id uint32) error {
 	*p = parameter{}
 	p.Matrix = -1
 	e.set()
-	e.unplanned = e.unplanned || planned
+	if planned {
+		e.changedMatrices()
+	}
 	return nil
 }
 

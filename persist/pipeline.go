@@ -98,6 +98,14 @@ func (e *Engine) drain() {
 
 // enter begins a call that needs the engine to itself.
 func (e *Engine) enter() {
+	e.enterReading()
+	if err := e.catchUp(); err != nil && e.failure == nil {
+		e.failure = err
+	}
+}
+
+// enterReading begins a call that does not look at gradients, and changes nothing.
+func (e *Engine) enterReading() {
 	e.mu.Lock()
 	e.drain()
 }

@@ -134,6 +134,9 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 		began, before := now(), e.host.wait
 		defer func() { e.slow.note(h.number, int(node)+1, now()-began, e.host.wait-before) }()
 	}
+	if err := e.catchUp(); err != nil {
+		return 0, e.notTrained(err)
+	}
 	if e.ranks != nil {
 		if err := e.readyTogether(); err != nil {
 			return 0, err
@@ -256,6 +259,9 @@ func (h *Handle) request(g *Graph, node uint32) (r script.Request, err error) {
 // launch starts the batch and records its update.
 func (h *Handle) launch(g *Graph, node uint32) error {
 	e := h.e
+	if err := e.giveCopies(); err != nil {
+		return err
+	}
 	r, err := h.request(g, node)
 	if err != nil {
 		return err

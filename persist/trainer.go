@@ -170,7 +170,7 @@ func (t *Trainer) correction() float32 {
 // Update applies the pending gradients (DyNet's Trainer::update).
 func (t *Trainer) Update() (clipped bool, err error) {
 	e := t.e
-	e.enter()
+	e.enterReading()
 	defer e.mu.Unlock()
 	if e.ranks != nil {
 		return t.updateTogether()
@@ -178,13 +178,11 @@ func (t *Trainer) Update() (clipped bool, err error) {
 	if err := e.ready(0); err != nil {
 		return false, err
 	}
-	if err := t.notFused(); err != nil {
-		return false, err
-	}
-	result, finite, err := t.applyPending()
+	result, finite, err := t.applyLatest()
 	if err != nil {
 		return false, err
 	}
+	e.foresight.trainer = t
 	if !finite {
 		return false, e.badGradients(t, result[1])
 	}
@@ -194,9 +192,28 @@ func (t *Trainer) Update() (clipped bool, err error) {
 	return result[4] != 0, e.pullAll()
 }
 
+// applyLatest applies the gradients of the backward that was foreseen, or else the pending ones.
+func (t *Trainer) applyLatest() (result [5]float32, finite bool, err error) {
+	if t.e.expects(t) {
+		if result, finite, err = t.e.resume(); err != nil || finite {
+			return result, finite, err
+		}
+	}
+	if err := t.e.catchUp(); err != nil {
+		return result, false, err
+	}
+	if err := t.notFused(); err != nil {
+		return result, false, err
+	}
+	return t.applyPending()
+}
+
 // applyPending runs norm, clipping and update of the pending gradients. finite: their norm is, and they were applied.
 func (t *Trainer) applyPending() (result [5]float32, finite bool, err error) {
 	e := t.e
+	if err := e.giveCopies(); err != nil {
+		return result, false, err
+	}
 	slot := e.resultSlot()
 	r := script.Request{Update: t.apply(), Base: e.top(), Result: slot}
 	if _, err := e.run(&r); err != nil {

@@ -1,0 +1,157 @@
+package persist
+
+import (
+	"slices"
+
+	"libvpps/persist/script"
+)
+
+// Foresight. A program that trains by DyNet's three calls makes the same ones each step: forward of a loss, backward from
+// it, update. So the script of a loss's evaluation has backward and update as well, and pauses after forward. Backward
+// only notes that it was called, and update resumes the script. Until then everything is as it is after forward alone.
+// A call that could tell the difference has backward done first, by a script of its own.
+
+// foresight is what is foreseen of the program's next calls.
+type foresight struct {
+	step    *foreseen // under way; nil: none
+	trainer *Trainer  // of the latest update, nil: there was none since the start or a checkpoint
+	wait    int       // at so many evaluations nothing is foreseen
+	waited  int       // how many these were the last time
+}
+
+// foreseen is a step whose script has paused after forward.
+type foreseen struct {
+	g        *Graph
+	node     uint32 // the loss
+	batch    uint32
+	slot     uint32 // where it reports in segment result
+	trainer  *Trainer
+	apply    script.Apply
+	backward bool // was called
+	orphan   bool // nothing but this step needs the graph
+}
+
+// foresee makes the evaluation of a graph's loss a whole step, if one is to be expected.
+func (e *Engine) foresee(r *script.Request, g *Graph, node uint32) bool {
+	f := &e.foresight
+	if f.step != nil {
+		e.mistaken()
+	}
+	t := f.trainer
+	if t == nil && len(e.trainers) == 1 {
+		t = e.trainers[0]
+	}
+	if t == nil || t.closed || g.state.Done > 0 || g.wire.DimOf(node).Size() != 1 || e.ranks != nil || e.exposed() || !e.appliesAll(t) {
+		return false
+	}
+	if f.wait > 0 {
+		f.wait--
+		return false
+	}
+	r.Backward, r.Cut, r.Copy, r.Update, r.Result = true, true, false, t.apply(), e.resultSlot()
+	f.step = &foreseen{g: g, node: node, batch: e.batch + 1, slot: r.Result, trainer: t, apply: *r.Update}
+	return true
+}
+
+// mistaken notes that what was foreseen has not come. Then less is foreseen for a while.
+func (e *Engine) mistaken() {
+	f := &e.foresight
+	f.step = nil
+	f.waited = min(2*f.waited+1, 127)
+	f.wait = f.waited
+}
+
+// appliesAll reports whether no gradient is pending, and the trainer's next update applies all that there will be.
+func (e *Engine) appliesAll(t *Trainer) bool {
+	updated := 0
+	for id := range e.params {
+		p := &e.params[id]
+		if p.Size == 0 {
+			continue
+		}
+		if p.Pending || len(p.Rows) > 0 || !p.Updated || p.shared {
+			return false
+		}
+		updated++
+	}
+	for _, id := range t.ids {
+		if e.params[id].Size > 0 {
+			updated--
+		}
+	}
+	return updated == 0
+}
+
+// awaits reports whether a backward is the one that was foreseen.
+func (e *Engine) awaits(g *Graph, node uint32) bool {
+	s := e.foresight.step
+	return s != nil && s.g == g && s.node == node && s.batch == e.batch && !g.stale && e.appliesAll(s.trainer)
+}
+
+// expects reports whether an update is the one that was foreseen.
+func (e *Engine) expects(t *Trainer) bool {
+	s := e.foresight.step
+	if s == nil || !s.backward || s.trainer != t || s.batch != e.batch || !e.appliesAll(t) {
+		return false
+	}
+	a := t.apply()
+	return slices.Equal(a.Params, s.apply.Params) && slices.Equal(a.State, s.apply.State) && a.Rule == s.apply.Rule &&
+		a.Rate == s.apply.Rate && a.P == s.apply.P && a.Q == s.apply.Q && a.R == s.apply.R &&
+		a.Dense == s.apply.Dense && a.Threshold == s.apply.Threshold
+}
+
+// resume runs backward and update of the foreseen step. If its gradients are not finite they are formed once more, to be
+// pending as they are after backward.
+func (e *Engine) resume() (result [5]float32, finite bool, err error) {
+	s := e.foresight.step
+	if err := e.giveCopies(); err != nil {
+		return result, false, err
+	}
+	t := now()
+	err = e.exec.Resume(s.batch)
+	e.span(programTrack, "resume", s.batch, t)
+	e.traceExecution(s.batch, t)
+	if err != nil {
+		e.mistaken()
+		return result, false, e.broke(err)
+	}
+	e.stats.ExecuteNS += now() - t
+	e.stats.Launches++
+	if result, err = e.result(s.slot, s.batch); err != nil {
+		return result, false, err
+	}
+	if e.exec.Failed(true) != 0 || result[3] == 0 {
+		return result, false, e.catchUp()
+	}
+	e.foresight.step, e.foresight.waited = nil, 0
+	s.g.gradient, s.g.formed = int(s.node)+1, false
+	s.leave()
+	return result, true, nil
+}
+
+// catchUp has the backward done that was only noted so far.
+func (e *Engine) catchUp() error {
+	s := e.foresight.step
+	if s == nil || !s.backward {
+		return nil
+	}
+	e.mistaken()
+	defer s.leave()
+	return s.g.differentiate(s.node, false, false)
+}
+
+// adopt has the step keep its graph, which the program drops, until backward is done.
+func (s *foreseen) adopt(g *Graph) {
+	s.g, s.orphan = g, true
+}
+
+// leave drops a graph that only the step has kept.
+func (s *foreseen) leave() {
+	if e := s.g.e; s.orphan {
+		delete(e.graphs, s.g)
+		e.retire(s.g.recording)
+	}
+}
+
+// keeps reports whether backward of a graph is still to be done.
+func (f *foresight) keeps(g *Graph) bool { return f.step != nil && f.step.backward && f.step.g == g }
