@@ -22,9 +22,15 @@ func (m *storage) Sums(s isa.Segment) (own, sums executor.Address, err error) {
 // SwapSums has launches find the sums in place of a segment, or the segment again.
 func (m *storage) SwapSums(s isa.Segment) { m.segments[s], m.sums[s] = m.sums[s], m.segments[s] }
 
-// Packed returns memory for n words.
+// Packed returns memory for n words. It grows by half at least, if there is room: batches touch ever more rows of a table.
 func (m *storage) Packed(n uint64) (executor.Address, error) {
-	err := m.provide(&m.packed, n)
+	if n <= m.packed.words {
+		return uint64(m.packed.at), nil
+	}
+	err := m.provide(&m.packed, max(n, m.packed.words+m.packed.words/2))
+	if err != nil {
+		err = m.provide(&m.packed, n)
+	}
 	return uint64(m.packed.at), err
 }
 

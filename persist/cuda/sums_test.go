@@ -161,6 +161,30 @@ func floatsAndBF16(t *testing.T, e *Executor) {
 	require.NoError(t, e.Pack(nil, 1))
 }
 
+// Memory for what is packed grows seldom, and by no more than is there.
+func TestPackedGrowsByHalf(t *testing.T) {
+	e, g := onStandin(t)
+	before := g.Calls()["Alloc"]
+	for n := uint64(100); n < 1000; n++ {
+		at, err := e.Packed(n)
+		require.NoError(t, err)
+		require.NoError(t, e.Fill(at, 1, n))
+	}
+	require.LessOrEqual(t, g.Calls()["Alloc"]-before, 7)
+	had := e.packed.words
+	failing := true
+	g.Fail(func(call string) error {
+		if call == "Alloc" && failing {
+			failing = false
+			return standin.OutOfMemory
+		}
+		return nil
+	})
+	_, err := e.Packed(had + 1)
+	require.NoError(t, err)
+	require.Equal(t, had+1, e.packed.words)
+}
+
 // A device that has no memory for sums says so, and what was there before is left.
 func TestNoMemoryForSums(t *testing.T) {
 	e, g := onStandin(t)
