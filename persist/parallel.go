@@ -26,8 +26,8 @@ type ParallelOptions struct {
 	// Average weighs each rank's gradients by its count (SetCount), over the sum of the counts. Otherwise gradients are
 	// summed: then N ranks train as one rank does with their batches joined.
 	Average bool
-	// BF16 has ranks exchange bfloat16: half the bytes, and an error of 0.4 % in each gradient. NCCL's grows with the number
-	// of ranks. VPPS_COMM_GRADIENTS=bf16 does, too.
+	// BF16 has ranks exchange bfloat16: half the bytes, and an error of 0.4 % in each gradient; by NCCL, of 0.2 % for each
+	// rank. VPPS_COMM_GRADIENTS=bf16 does, too.
 	BF16 bool
 }
 
