@@ -27,12 +27,7 @@ func (x *exchange) placeBF16() (err error) {
 	if d.packed, err = d.memory.Packed(d.count / 2); err != nil {
 		return err
 	}
-	if x.share == 0 || x.own < x.total {
-		if err := d.memory.Fill(d.packed, 0, d.count/2); err != nil {
-			return err
-		}
-	}
-	buffer := d.packed
+	buffer, given := d.packed, uint64(0)
 	for i := range x.params {
 		y := &x.params[i]
 		own, sums, err := d.memory.Sums(y.segment(Gradient))
@@ -43,6 +38,7 @@ func (x *exchange) placeBF16() (err error) {
 		if x.share != 0 {
 			_ = y.places(&y.own, func(offset, at, n uint64) error {
 				d.before = append(d.before, executor.Run{From: own + 4*offset, To: buffer + 2*at, N: n})
+				given += n
 				return nil
 			})
 		}
@@ -51,6 +47,11 @@ func (x *exchange) placeBF16() (err error) {
 			return nil
 		})
 		buffer += 2 * y.numbers()
+	}
+	if given < uint64(x.total) {
+		if err := d.memory.Fill(d.packed, 0, d.count/2); err != nil {
+			return err
+		}
 	}
 	return d.memory.Pack(d.before, x.share)
 }

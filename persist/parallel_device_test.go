@@ -104,6 +104,7 @@ func TestRanksOnGPUs(t *testing.T) {
 		"set":                      TestWhatIsSetBecomesThatOfRank0,
 		"options":                  TestAJoinedRankFollowsTheOptions,
 		"NaN":                      TestNaNOnOneRankIsNotCommittedByAny,
+		"infinite loss":            TestALossThatIsNotFiniteWithGradientsThatAre,
 		"failing batch":            TestABatchThatFailsOnOneRankFailsOnAll,
 		"killed":                   aRankIsKilledBeforeTheSum,
 		"killed at any point":      TestARankThatIsKilledAtAnyPoint,

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"libvpps/bridge/ops"
 	"libvpps/persist/comm"
 	"libvpps/persist/isa"
 )
@@ -136,6 +137,36 @@ func nanOnOneRank(t *testing.T, o ParallelOptions) {
 		}
 		requireEqualRanks(t, ranks)
 		require.Equal(t, before, ranks[0].numbers())
+	}
+}
+
+// A loss that is not finite does not count either, though all its gradients are: the sums are made NaN.
+func TestALossThatIsNotFiniteWithGradientsThatAre(t *testing.T) {
+	for _, half := range []bool{false, true} {
+		ranks := newGroup(t, how{ranks: 2})
+		attach(t, ranks, ParallelOptions{BF16: half})
+		before := ranks[0].numbers()
+		for k, err := range together(ranks, func(r *rank) error {
+			w, loss := batchOf(sentencesOf(0, r.comm.Rank(), 2)...)
+			if r.comm.Rank() == 1 {
+				w.Nodes = append(append(w.Nodes, op(ops.Input, 0, uint32(len(w.Inputs)))...), op(ops.Sum, 0, 2, loss, loss+1)...)
+				w.Inputs = append(w.Inputs, bits(float32(math.Inf(1)))...)
+				w.NodeCount += 2
+				loss += 2
+			}
+			g := r.NewGraph()
+			defer g.Close()
+			_, err := r.handle.FB(g, w, loss)
+			return errors.Join(err, r.Join())
+		}) {
+			require.ErrorIs(t, err, ErrNumeric, "rank %d", k)
+			require.ErrorContains(t, err, "batch 1: its loss is not finite (+Inf)")
+		}
+		requireEqualRanks(t, ranks)
+		require.Equal(t, before, ranks[0].numbers())
+		succeed(t, ranks, func(r *rank) error { _, err := r.fb(sentencesOf(0, r.comm.Rank(), 2)); return err })
+		requireEqualRanks(t, ranks)
+		require.NotEqual(t, before, ranks[0].numbers())
 	}
 }
 

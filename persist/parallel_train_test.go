@@ -131,7 +131,8 @@ func bf16(x float32) float32 {
 }
 
 // A step in bf16 is that of the ranks' gradients, times their share and rounded: their sums are rounded again, and nothing
-// else is. Ranks have whole gradients, some rows of a table, all of it where others have rows, or nothing.
+// else is. Ranks have whole gradients, some rows of a table, or all of it where others have rows. One has no batch: it gives
+// nothing, and keeps what it has.
 func TestAStepInBF16(t *testing.T) {
 	for _, average := range []bool{false, true} {
 		for _, whole := range []bool{false, true} {
@@ -147,7 +148,7 @@ func TestAStepInBF16(t *testing.T) {
 				share = []float32{0.25, 0.75}
 				require.NoError(t, ranks[1].SetCount(3))
 			}
-			succeed(t, ranks[:2], func(r *rank) error {
+			succeed(t, ranks, func(r *rank) error {
 				me := r.comm.Rank()
 				if me == 1 && whole {
 					x := make([]float32, 16)
@@ -159,10 +160,13 @@ func TestAStepInBF16(t *testing.T) {
 					}
 				}
 				_, err := r.backward(sentencesOf(1, me, 2))
+				if me == 2 {
+					err = errors.Join(err, r.WriteParameter(parallelW, Gradient, 0, []float32{float32(math.Inf(1)), 1}))
+				}
 				return err
 			})
 			want, exact := ranks[0].numbers(), ranks[0].numbers()
-			mine, others := ranks[0].gradientNumbers(), ranks[1].gradientNumbers()
+			mine, others, kept := ranks[0].gradientNumbers(), ranks[1].gradientNumbers(), ranks[2].gradientNumbers()
 			for i := range mine {
 				want[i] -= bf16(bf16(share[0]*mine[i]) + bf16(share[1]*others[i]))
 				exact[i] -= share[0]*mine[i] + share[1]*others[i]
@@ -181,6 +185,7 @@ func TestAStepInBF16(t *testing.T) {
 				rounding = max(rounding, math.Abs(float64(want[i]-exact[i])))
 			}
 			require.Greater(t, rounding, 1e-4, "what rounding makes is seen")
+			require.Equal(t, kept, ranks[2].gradientNumbers())
 		}
 	}
 }

@@ -30,7 +30,7 @@ static inline float __uint_as_float(unsigned u) {
   return f;
 }
 
-#include "../move.cu"
+#include "move_kernels.h" // a link to move.cu: Go sees that it changes
 
 int vpps_standin_move(const char *kernel, const void *arguments, unsigned grid, unsigned block) {
   static const struct {
