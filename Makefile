@@ -258,7 +258,8 @@ $(B)/golden.o/%.o: dynetshim/golden/%.cc
 # Stand-ins for the driver, NVRTC and cuBLAS, for tests on machines without them.
 FAKE := gpu/testdata/fakecuda
 V2_ONLY := $(if $(filter x86_64,$(shell uname -m)),-DVPPS_V2_ONLY)
-$(B)/standin/libcuda.so.1: $(FAKE)/all.c $(FAKE)/some.c $(FAKE)/launch.cc $(FAKE)/image.h $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) $(wildcard jit/kernel/*.h)
+MOVE := persist/cuda/standin/move
+$(B)/standin/libcuda.so.1: $(FAKE)/all.c $(FAKE)/some.c $(FAKE)/launch.cc $(FAKE)/image.h $(MOVE).cc $(MOVE).h persist/cuda/move.cu $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) $(wildcard jit/kernel/*.h)
 	@mkdir -p $(@D)
 	for f in all some; do $(CC) -w -O1 -g -fPIC -Igpu/cudaload -c $(FAKE)/$$f.c -o $(@D)/$$f.o || exit 1; done
 	$(CXX) -std=c++14 -O1 -g -fno-exceptions -fPIC -shared $(V2_ONLY) -Ijit/kernel $(WARN) $(filter %.cc,$^) $(@D)/all.o $(@D)/some.o -o $@

@@ -610,7 +610,8 @@ typedef struct vpps_comm vpps_comm;
 typedef enum vpps_reduction {
   VPPS_SUM = 0,         /**< their sum */
   VPPS_AVERAGE = 1,     /**< each weighed by vpps_comm_count(), over the sum of the counts */
-  VPPS_SUM_BF16 = 2,    /**< their sum, exchanged in bfloat16: half the bytes, rounded to 0.4 % */
+  VPPS_SUM_BF16 = 2,    /**< their sum, exchanged in bfloat16: half the bytes, rounded to 0.4 %;
+                             by NCCL, which rounds each addition, to 0.2 % for each rank */
   VPPS_AVERAGE_BF16 = 3 /**< likewise VPPS_AVERAGE */
 } vpps_reduction;
 
@@ -675,8 +676,7 @@ vpps_status vpps_comm_abort(vpps_comm *comm, const char *why);
 void vpps_comm_destroy(vpps_comm *comm);
 /** Makes an engine a rank. All ranks call it, with the same parameters, trainers, weight decay and
  * number of virtual processors. It waits for them, and gives this engine the numbers of rank 0. In
- * a group of one rank it changes nothing. \return VPPS_ERR_UNSUPPORTED for bfloat16 in a group that
- * NCCL connects; VPPS_ERR_RANK if a rank differs; the text says in
+ * a group of one rank it changes nothing. \return VPPS_ERR_RANK if a rank differs; the text says in
  * what. Nothing has changed, and the engine is not attached */
 vpps_status vpps_comm_attach(vpps_comm *comm, vpps_engine *engine, vpps_reduction reduction);
 /** The engine trains alone from now on. Other ranks that go on miss it. Closing an attached engine

@@ -16,6 +16,9 @@ type Group interface {
 	// Sum sums ranges over all ranks, each rank's floats multiplied by its scale; nil on all: as they are. All have the
 	// same bits of the sums.
 	Sum(ranges []Range, scale *float32) error
+	// SumBF16 sums n numbers of bfloat16 over all ranks, where they are. All have the same bits of the sums. Each addition is
+	// rounded to bfloat16, unless the network adds.
+	SumBF16(at Ptr, n int) error
 	// Gather brings n words of each rank to all, by rank.
 	Gather(from, to Ptr, n int) error
 	// Broadcast brings n words of a rank to all.
@@ -85,6 +88,9 @@ type group struct {
 func (g *group) Name() string { return g.name }
 func (g *group) Sum(ranges []Range, scale *float32) error {
 	return libraryFailed(g.r.Sum(ranges, scale), "sum with NCCL")
+}
+func (g *group) SumBF16(at Ptr, n int) error {
+	return libraryFailed(g.r.SumBF16(uint64(at), n), "sum with NCCL")
 }
 func (g *group) Gather(from, to Ptr, n int) error {
 	return libraryFailed(g.r.Gather(uint64(from), uint64(to), n), "gather with NCCL")

@@ -18,6 +18,8 @@ type onDevice struct {
 	ranges []gpu.Range
 	before []executor.Run // copies for what is summed, and from it
 	behind []executor.Run
+	packed executor.Address // numbers of bfloat16
+	count  uint64           // how many
 }
 
 // onDeviceOf is how this rank exchanges with a communicator, nil: by way of the host's memory.
@@ -45,25 +47,47 @@ func (e *Engine) layout() (hash uint32) {
 func (x *exchange) sumOnDevice(bad bool) error {
 	e, d := x.e, x.e.ranks.device
 	if bad {
-		if err := d.memory.Fill(d.ranges[0].From, notANumber, 1); err != nil {
+		if err := x.spoil(); err != nil {
 			return err
 		}
 	}
 	if err := e.exec.Wait(); err != nil { // the communicator's stream is another one
 		return err
 	}
-	var scale *float32
-	if e.ranks.average {
-		scale = &x.share
-	}
-	if err := d.comm.Sum(d.ranges, scale); err != nil {
+	err := x.sumByComm()
+	if err != nil {
 		return wrong(ErrRank, "%v", err)
 	}
-	if err := d.memory.Move(d.behind); err != nil {
+	if e.ranks.bf16 {
+		err = d.memory.Unpack(d.behind)
+	} else {
+		err = d.memory.Move(d.behind)
+	}
+	if err != nil {
 		return err
 	}
 	x.swap()
 	return nil
+}
+
+// spoil makes the first of what this rank gives NaN.
+func (x *exchange) spoil() error {
+	d := x.e.ranks.device
+	if x.e.ranks.bf16 {
+		return d.memory.Fill(d.packed, notANumber|notANumber>>16, 1) // two of them
+	}
+	return d.memory.Fill(d.ranges[0].From, notANumber, 1)
+}
+
+func (x *exchange) sumByComm() error {
+	d := x.e.ranks.device
+	switch {
+	case x.e.ranks.bf16:
+		return d.comm.SumBF16(d.packed, int(d.count))
+	case x.e.ranks.average:
+		return d.comm.Sum(d.ranges, &x.share)
+	}
+	return d.comm.Sum(d.ranges, nil)
 }
 
 // swap has sums and gradients change places.

@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"math"
 	"testing"
 	"time"
 	"unsafe"
@@ -63,6 +64,21 @@ func (s summing) Sum(ranges []gpu.Range, scale *float32) error {
 	return nil
 }
 
+func (s summing) SumBF16(at uint64, n int) error {
+	given := unsafe.Slice(*(**uint16)(unsafe.Pointer(&at)), n)
+	all := make([]float32, n)
+	for i, x := range given {
+		all[i] = math.Float32frombits(uint32(x) << 16)
+	}
+	if err := s.Communicator.(comm.OnHost).AllReduceBF16(all); err != nil {
+		return err
+	}
+	for i, x := range all { // rounded
+		given[i] = uint16(math.Float32bits(x) >> 16)
+	}
+	return nil
+}
+
 // floatsAt is memory of a stand-in.
 func floatsAt(at, n uint64) []float32 {
 	return unsafe.Slice(*(**float32)(unsafe.Pointer(&at)), n)
@@ -81,10 +97,14 @@ func TestRanksOnGPUs(t *testing.T) {
 		"kept nodes":               TestKeptNodesOfARank,
 		"checkpoint":               TestAnotherNumberOfRanksGoesOnFromACheckpoint,
 		"average":                  TestAverageByCounts,
+		"bf16":                     TestGradientsInBF16,
+		"bf16, one step":           TestAStepInBF16,
+		"bf16, NaN":                TestNaNInBF16,
 		"one":                      TestAGroupOfOneChangesNothing,
 		"set":                      TestWhatIsSetBecomesThatOfRank0,
 		"options":                  TestAJoinedRankFollowsTheOptions,
 		"NaN":                      TestNaNOnOneRankIsNotCommittedByAny,
+		"infinite loss":            TestALossThatIsNotFiniteWithGradientsThatAre,
 		"failing batch":            TestABatchThatFailsOnOneRankFailsOnAll,
 		"killed":                   aRankIsKilledBeforeTheSum,
 		"killed at any point":      TestARankThatIsKilledAtAnyPoint,
@@ -113,19 +133,6 @@ func aRankIsKilledBeforeTheSum(t *testing.T) {
 		_, err := c.ranks[k].trainer.Update()
 		require.NoError(t, err, "alone")
 	}
-}
-
-// Ranks whose devices sum do not round: who asks for it is told.
-func TestGradientsInBF16OnDevicesAreRefused(t *testing.T) {
-	t.Setenv("VPPS_CACHE_DIR", t.TempDir())
-	onGPUs = mocks.NVRTC(t)
-	defer func() { onGPUs = nil }()
-	ranks := newGroup(t, how{ranks: 2})
-	for _, err := range together(ranks, func(r *rank) error { return r.Attach(r.comm, ParallelOptions{BF16: true}) }) {
-		require.ErrorIs(t, err, ErrUnsupported)
-		require.ErrorContains(t, err, "unset VPPS_COMM_GRADIENTS, or connect them by MPI")
-	}
-	attach(t, ranks, ParallelOptions{})
 }
 
 // A rank's engine is on the GPU that its communicator works on.

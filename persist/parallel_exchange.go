@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"libvpps/jit/kernel"
+	"libvpps/persist/comm"
 )
 
 // The exchange of gradients: between backward and norm, each parameter's gradient becomes the sum over all ranks. A table's
@@ -128,7 +129,10 @@ func unionOf(p *parameter, all []notice, k int) (u pendingRows) {
 // prepare does what can be done before the gradients are there.
 func (x *exchange) prepare() error {
 	r := x.e.ranks
-	if r.device != nil {
+	switch {
+	case r.device != nil && r.bf16:
+		return x.placeBF16()
+	case r.device != nil:
 		return x.place()
 	}
 	if err := enlarge(&r.mine, x.own); err != nil {
@@ -157,7 +161,7 @@ func (x *exchange) sum(bad bool) error {
 	}
 	allReduce := r.comm.AllReduce
 	if r.bf16 {
-		allReduce = r.comm.AllReduceBF16
+		allReduce = r.comm.(comm.OnHost).AllReduceBF16 // as all are that sum here
 	}
 	if err := allReduce(sum); err != nil {
 		return wrong(ErrRank, "%v", err)
@@ -199,15 +203,7 @@ func (x *exchange) addOwn(sum []float32, share float32) {
 	mine := x.e.ranks.mine
 	for i := range x.params {
 		y := &x.params[i]
-		next := 0 // of the union's rows
-		_ = y.own.spansOf(y.parameter, func(offset, n uint32) error {
-			at := offset
-			if !y.all.whole {
-				for y.all.rows[next] != offset/y.Row {
-					next++
-				}
-				at = uint32(next) * y.Row
-			}
+		_ = y.places(&y.own, func(_, at, n uint64) error {
 			to := sum[at:][:n]
 			for k, v := range mine[:n] {
 				to[k] = share * v
@@ -217,6 +213,21 @@ func (x *exchange) addOwn(sum []float32, share float32) {
 		})
 		sum = sum[y.all.floats(y.parameter):]
 	}
+}
+
+// places calls f for the offsets of a part of the gradient, and for where it lies if the union's are one behind the other.
+func (y *exchanged) places(part *pendingRows, f func(offset, at, n uint64) error) error {
+	next := 0 // of the union's rows
+	return part.spansOf(y.parameter, func(offset, n uint32) error {
+		at := uint64(offset)
+		if !y.all.whole {
+			for y.all.rows[next] != offset/y.Row {
+				next++
+			}
+			at = uint64(next) * uint64(y.Row)
+		}
+		return f(uint64(offset), at, uint64(n))
+	})
 }
 
 // put replaces the gradients by the sums.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"libvpps/bridge/ops"
 	"libvpps/persist/comm"
 	"libvpps/persist/isa"
 )
@@ -79,10 +80,15 @@ func numberless() []sentence {
 }
 
 // NaN on one rank is an error on all, and nobody applies the batch. All go on after it.
-func TestNaNOnOneRankIsNotCommittedByAny(t *testing.T) {
+func TestNaNOnOneRankIsNotCommittedByAny(t *testing.T) { nanOnOneRank(t, ParallelOptions{}) }
+
+// So it is where gradients are rounded on their way.
+func TestNaNInBF16(t *testing.T) { nanOnOneRank(t, ParallelOptions{BF16: true}) }
+
+func nanOnOneRank(t *testing.T, o ParallelOptions) {
 	for _, three := range []bool{false, true} {
 		ranks := newGroup(t, how{ranks: 3, rule: isa.Adam, lambda: 0.01})
-		attach(t, ranks, ParallelOptions{})
+		attach(t, ranks, o)
 		succeed(t, ranks, func(r *rank) error { _, err := r.fb(sentencesOf(0, r.comm.Rank(), 1)); return err })
 		before := ranks[0].numbers()
 		errs := together(ranks, func(r *rank) error {
@@ -131,6 +137,36 @@ func TestNaNOnOneRankIsNotCommittedByAny(t *testing.T) {
 		}
 		requireEqualRanks(t, ranks)
 		require.Equal(t, before, ranks[0].numbers())
+	}
+}
+
+// A loss that is not finite does not count either, though all its gradients are: the sums are made NaN.
+func TestALossThatIsNotFiniteWithGradientsThatAre(t *testing.T) {
+	for _, half := range []bool{false, true} {
+		ranks := newGroup(t, how{ranks: 2})
+		attach(t, ranks, ParallelOptions{BF16: half})
+		before := ranks[0].numbers()
+		for k, err := range together(ranks, func(r *rank) error {
+			w, loss := batchOf(sentencesOf(0, r.comm.Rank(), 2)...)
+			if r.comm.Rank() == 1 {
+				w.Nodes = append(append(w.Nodes, op(ops.Input, 0, uint32(len(w.Inputs)))...), op(ops.Sum, 0, 2, loss, loss+1)...)
+				w.Inputs = append(w.Inputs, bits(float32(math.Inf(1)))...)
+				w.NodeCount += 2
+				loss += 2
+			}
+			g := r.NewGraph()
+			defer g.Close()
+			_, err := r.handle.FB(g, w, loss)
+			return errors.Join(err, r.Join())
+		}) {
+			require.ErrorIs(t, err, ErrNumeric, "rank %d", k)
+			require.ErrorContains(t, err, "batch 1: its loss is not finite (+Inf)")
+		}
+		requireEqualRanks(t, ranks)
+		require.Equal(t, before, ranks[0].numbers())
+		succeed(t, ranks, func(r *rank) error { _, err := r.fb(sentencesOf(0, r.comm.Rank(), 2)); return err })
+		requireEqualRanks(t, ranks)
+		require.NotEqual(t, before, ranks[0].numbers())
 	}
 }
 
@@ -195,7 +231,7 @@ func (m mortal) AllReduceBF16(x []float32) error {
 	if !m.alive() {
 		return errDead
 	}
-	return m.Communicator.AllReduceBF16(x)
+	return m.Communicator.(comm.OnHost).AllReduceBF16(x)
 }
 
 func (m mortal) Broadcast(x []float32, from int) error {
@@ -263,7 +299,7 @@ func TestARankThatIsKilledAtAnyPoint(t *testing.T) {
 		for victim := range 3 {
 			for point := range 8 { // attach makes three calls, each step two
 				left := point
-				c := &casualty{three: three, bf16: victim == 1 && onGPUs == nil, victim: victim, point: point}
+				c := &casualty{three: three, bf16: victim == 1, victim: victim, point: point}
 				c.ranks = newGroup(t, how{ranks: 3, rule: isa.Adam, lambda: 0.01, patience: patience, wrap: func(c comm.Communicator) comm.Communicator {
 					if c.Rank() != victim {
 						return c

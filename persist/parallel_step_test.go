@@ -49,7 +49,10 @@ func TestRanksWhoseWorkersMakeTheSteps(t *testing.T) {
 		"average":                  TestAverageByCounts,
 		"set":                      TestWhatIsSetBecomesThatOfRank0,
 		"options":                  TestAJoinedRankFollowsTheOptions,
+		"bf16":                     TestGradientsInBF16,
 		"NaN":                      TestNaNOnOneRankIsNotCommittedByAny,
+		"bf16, NaN":                TestNaNInBF16,
+		"infinite loss":            TestALossThatIsNotFiniteWithGradientsThatAre,
 		"failing batch":            TestABatchThatFailsOnOneRankFailsOnAll,
 		"failing batch, gradients": TestAFailedBatchOfARankLeavesGradientsAsTheyWere,
 	} {

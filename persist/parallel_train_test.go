@@ -82,24 +82,35 @@ func TestGradientsInBF16(t *testing.T) {
 			alone := newEngineOf(t, h, 1)
 			ranks := newGroup(t, h)
 			attach(t, ranks, ParallelOptions{BF16: !byVariable})
+			losses := make([][]float32, h.ranks)
 			succeed(t, ranks, func(r *rank) error {
-				for step := range 3 + r.comm.Rank() {
-					if _, err := r.fb(sentencesOf(step, r.comm.Rank(), 2)); err != nil {
+				me := r.comm.Rank()
+				for step := range 3 + me {
+					loss, err := r.fb(sentencesOf(step, me, 2))
+					if err != nil {
 						return err
 					}
+					losses[me] = append(losses[me], loss)
 				}
 				return r.Join()
 			})
 			requireEqualRanks(t, ranks)
+			first := float32(0) // loss
 			for step := range 2 + h.ranks {
 				var joined []sentence
+				sum := float32(0)
 				for me := range h.ranks {
 					if step < 3+me {
 						joined = append(joined, sentencesOf(step, me, 2)...)
+						sum += losses[me][step]
 					}
 				}
-				_, err := alone.fb(joined)
+				loss, err := alone.fb(joined)
 				require.NoError(t, err)
+				if step == 0 {
+					first = loss
+				}
+				require.InDelta(t, loss, sum, 0.01*float64(first), "step %d", step)
 			}
 			start := newEngineOf(t, h, 1).numbers()
 			want, have, moved, differs := alone.numbers(), ranks[0].numbers(), 0.0, 0.0
@@ -109,6 +120,72 @@ func TestGradientsInBF16(t *testing.T) {
 			}
 			require.Greater(t, differs, 1e-5*moved, "they are rounded: the order of sums alone makes less")
 			require.Less(t, differs, 0.01*moved, "of what training has changed")
+		}
+	}
+}
+
+// bf16 is the number of bfloat16 that is nearest.
+func bf16(x float32) float32 {
+	b := math.Float32bits(x)
+	return math.Float32frombits((b + 0x7fff + b>>16&1) &^ 0xffff)
+}
+
+// A step in bf16 is that of the ranks' gradients, times their share and rounded: their sums are rounded again, and nothing
+// else is. Ranks have whole gradients, some rows of a table, or all of it where others have rows. One has no batch: it gives
+// nothing, and keeps what it has.
+func TestAStepInBF16(t *testing.T) {
+	for _, average := range []bool{false, true} {
+		for _, whole := range []bool{false, true} {
+			ranks := newGroup(t, how{ranks: 3})
+			o := how{}.trainerOptions()
+			o.LearningRate = 1
+			for _, r := range ranks {
+				require.NoError(t, r.trainer.Set(o))
+			}
+			attach(t, ranks, ParallelOptions{Average: average, BF16: true})
+			share := []float32{1, 1}
+			if average {
+				share = []float32{0.25, 0.75}
+				require.NoError(t, ranks[1].SetCount(3))
+			}
+			succeed(t, ranks, func(r *rank) error {
+				me := r.comm.Rank()
+				if me == 1 && whole {
+					x := make([]float32, 16)
+					for i := range x {
+						x[i] = 0.01 * float32(i-5)
+					}
+					if err := r.WriteParameter(parallelTable, Gradient, 0, x); err != nil {
+						return err
+					}
+				}
+				_, err := r.backward(sentencesOf(1, me, 2))
+				if me == 2 {
+					err = errors.Join(err, r.WriteParameter(parallelW, Gradient, 0, []float32{float32(math.Inf(1)), 1}))
+				}
+				return err
+			})
+			want, exact := ranks[0].numbers(), ranks[0].numbers()
+			mine, others, kept := ranks[0].gradientNumbers(), ranks[1].gradientNumbers(), ranks[2].gradientNumbers()
+			for i := range mine {
+				want[i] -= bf16(bf16(share[0]*mine[i]) + bf16(share[1]*others[i]))
+				exact[i] -= share[0]*mine[i] + share[1]*others[i]
+			}
+			succeed(t, ranks, func(r *rank) error {
+				if r.comm.Rank() == 2 {
+					return r.Join()
+				}
+				_, err := r.trainer.Update()
+				return errors.Join(err, r.Join())
+			})
+			requireEqualRanks(t, ranks)
+			have, rounding := ranks[0].numbers(), 0.0
+			for i := range mine {
+				require.InDelta(t, want[i], have[i], 1e-6, "average %v, whole %v: number %d", average, whole, i)
+				rounding = max(rounding, math.Abs(float64(want[i]-exact[i])))
+			}
+			require.Greater(t, rounding, 1e-4, "what rounding makes is seen")
+			require.Equal(t, kept, ranks[2].gradientNumbers())
 		}
 	}
 }
@@ -399,9 +476,15 @@ func TestAverageByCounts(t *testing.T) {
 
 // A group of one is no group: the bits, and the calls in flight, are those of an engine that was never attached.
 func TestAGroupOfOneChangesNothing(t *testing.T) {
+	for _, half := range []bool{false, true} {
+		aGroupOfOne(t, ParallelOptions{Average: true, BF16: half})
+	}
+}
+
+func aGroupOfOne(t *testing.T, o ParallelOptions) {
 	h := how{ranks: 1, rule: isa.Adam, lambda: 0.01, threshold: 0.5, processors: 2}
 	alone, one := newEngineOf(t, h, 1), newGroup(t, h)
-	attach(t, one, ParallelOptions{Average: true})
+	attach(t, one, o)
 	require.NoError(t, one[0].SetCount(3))
 	for step := range 6 {
 		want, err := alone.fb(sentencesOf(step, 0, 3))

@@ -91,6 +91,12 @@ int vpps_nccl_sum(const struct nccl *lib, CUcontext ctx, CUstream s, ncclComm_t 
   IN_CONTEXT(ctx, sum_scaled(lib, s, comm, ranges, n, scale));
 }
 
+int vpps_nccl_sum_bf16(const struct nccl *lib, CUcontext ctx, CUstream s, ncclComm_t comm,
+                       CUdeviceptr at, size_t n) {
+  IN_CONTEXT(ctx, lib->ncclAllReduce((const void *)at, (void *)at, n, VPPS_NCCL_BFLOAT16,
+                                     VPPS_NCCL_SUM, comm, s));
+}
+
 int vpps_nccl_gather(const struct nccl *lib, CUcontext ctx, CUstream s, ncclComm_t comm,
                      CUdeviceptr from, CUdeviceptr to, size_t n) {
   IN_CONTEXT(ctx, lib->ncclAllGather((const void *)from, (void *)to, n, VPPS_NCCL_UINT32, comm, s));

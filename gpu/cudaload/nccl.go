@@ -106,6 +106,11 @@ func (r *NCCLRank) Sum(ranges []NCCLRange, scale *float32) error {
 		(*C.struct_vpps_range)(unsafe.Pointer(unsafe.SliceData(ranges))), C.size_t(len(ranges)), (*C.float)(scale)))
 }
 
+// SumBF16 puts the sums of n numbers of bfloat16 over all ranks on the stream; they go where the numbers are.
+func (r *NCCLRank) SumBF16(at uint64, n int) error {
+	return r.check(C.vpps_nccl_sum_bf16(r.lib.lib, r.stream.ctx(), r.stream.handle(), r.comm, C.CUdeviceptr(at), C.size_t(n)))
+}
+
 // Gather puts on the stream that each rank's n words come to all, by rank.
 func (r *NCCLRank) Gather(from, to uint64, n int) error {
 	return r.check(C.vpps_nccl_gather(r.lib.lib, r.stream.ctx(), r.stream.handle(), r.comm, C.CUdeviceptr(from), C.CUdeviceptr(to), C.size_t(n)))

@@ -12,7 +12,8 @@ typedef struct ncclUniqueId {
 } ncclUniqueId;
 
 /* ncclDataType_t, ncclRedOp_t, ncclScalarResidence_t, and a code of ncclGetVersion. */
-enum { VPPS_NCCL_UINT32 = 3, VPPS_NCCL_FLOAT32 = 7, VPPS_NCCL_SUM = 0, VPPS_NCCL_ON_HOST = 1 };
+enum { VPPS_NCCL_UINT32 = 3, VPPS_NCCL_FLOAT32 = 7, VPPS_NCCL_BFLOAT16 = 9 };
+enum { VPPS_NCCL_SUM = 0, VPPS_NCCL_ON_HOST = 1 };
 enum { VPPS_NCCL_OLDEST = 21100 }; /* 2.11: the first that weighs what it sums */
 
 struct nccl {
@@ -42,6 +43,9 @@ int vpps_nccl_destroy(const struct nccl *lib, CUcontext ctx, ncclComm_t comm);
 /* Sums n ranges over all ranks, each multiplied by its rank's scale; NULL on all: as they are. */
 int vpps_nccl_sum(const struct nccl *lib, CUcontext ctx, CUstream s, ncclComm_t comm,
                   const struct vpps_range *ranges, size_t n, float *scale);
+/* Sums n numbers of bfloat16 over all ranks, where they are. */
+int vpps_nccl_sum_bf16(const struct nccl *lib, CUcontext ctx, CUstream s, ncclComm_t comm,
+                       CUdeviceptr at, size_t n);
 /* n words of each rank, by rank. */
 int vpps_nccl_gather(const struct nccl *lib, CUcontext ctx, CUstream s, ncclComm_t comm,
                      CUdeviceptr from, CUdeviceptr to, size_t n);

@@ -22,8 +22,6 @@ type Communicator interface {
 	// AllReduce replaces each element by its sum over all ranks. All give equally many. The sums are the same bits
 	// on every rank, and do not depend on who arrives first.
 	AllReduce(x []float32) error
-	// AllReduceBF16 is AllReduce with half the bytes: each rank's elements are rounded to bfloat16, and so are the sums.
-	AllReduceBF16(x []float32) error
 	// Broadcast replaces the elements by those of rank from. All give equally many and name the same rank.
 	Broadcast(x []float32, from int) error
 	// AllGather returns what each rank has given, by rank; ranks may give different numbers of words. The result is
@@ -34,6 +32,13 @@ type Communicator interface {
 	// Abort breaks the group: calls that wait, and later ones, report that this rank has aborted and why. The first
 	// reason counts.
 	Abort(why error)
+}
+
+// OnHost is a communicator for gradients in the host's memory. For those in a device's memory there is OnDevice.
+type OnHost interface {
+	Communicator
+	// AllReduceBF16 is AllReduce with half the bytes: each rank's elements are rounded to bfloat16, and so are the sums.
+	AllReduceBF16(x []float32) error
 }
 
 // Kinds of errors.

@@ -54,6 +54,8 @@ type OnDevice interface {
 	// as they are. All give as many ranges of the same lengths. Nothing may be at work on them. The sums are the same bits
 	// on every rank.
 	Sum(ranges []gpu.Range, scale *float32) error
+	// SumBF16 does so with n numbers of bfloat16, whose sums take their place. How often a sum is rounded is the library's.
+	SumBF16(at uint64, n int) error
 }
 
 // Held is a communicator that is closed when nobody uses it any more. Its maker does first.

@@ -107,18 +107,8 @@ func (c *nccl) Broadcast(x []float32, from int) error {
 	return c.inChunks(call{broadcast, len(x), from}, x, func(at gpu.Ptr, n int) error { return c.group.Broadcast(at, n, from) })
 }
 
-func (c *nccl) AllReduce(x []float32) error { return c.sumFloats(allReduce, x) }
-
-// AllReduceBF16 only rounds: it is for floats of the host, which are few.
-func (c *nccl) AllReduceBF16(x []float32) error {
-	roundBF16(x)
-	err := c.sumFloats(allReduceBF16, x)
-	roundBF16(x)
-	return err
-}
-
-func (c *nccl) sumFloats(k kind, x []float32) error {
-	return c.inChunks(call{k, len(x), 0}, x, func(at gpu.Ptr, n int) error {
+func (c *nccl) AllReduce(x []float32) error {
+	return c.inChunks(call{allReduce, len(x), 0}, x, func(at gpu.Ptr, n int) error {
 		return c.group.Sum([]gpu.Range{{From: uint64(at), To: uint64(at), N: uint64(n)}}, nil)
 	})
 }
@@ -128,16 +118,23 @@ func (c *nccl) Sum(ranges []gpu.Range, scale *float32) error {
 	for i := range ranges {
 		n += int(ranges[i].N)
 	}
+	return c.sum(call{allReduce, n, 0}, func() error { return c.group.Sum(ranges, scale) })
+}
+
+func (c *nccl) SumBF16(at uint64, n int) error {
+	return c.sum(call{allReduceBF16, n, 0}, func() error { return c.group.SumBF16(gpu.Ptr(at), n) })
+}
+
+// sum is a call that puts a sum behind its round.
+func (c *nccl) sum(k call, behind func() error) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
 	defer c.call.Unlock()
-	return c.meet(call{allReduce, n, 0}, nil, func() error {
-		if n == 0 {
-			return nil
-		}
-		return c.group.Sum(ranges, scale)
-	})
+	if k.n == 0 {
+		behind = nil
+	}
+	return c.meet(k, nil, behind)
 }
 
 // Abort tells the others in the background, in the round that they begin or are in. A call that this rank is in ends

@@ -21,6 +21,13 @@ import (
 
 func TestMain(m *testing.M) {
 	makers["NCCL"] = newNCCL
+	onHost := sumBF16
+	sumBF16 = func(c Communicator, x []float32) error {
+		if c, ok := c.(*nccl); ok {
+			return c.sumPacked(x)
+		}
+		return onHost(c, x)
+	}
 	if realGPUs() {
 		os.Exit(m.Run())
 	}
@@ -100,6 +107,25 @@ func onDevice(t testing.TB, c Communicator, x []float32) gpu.Ptr {
 	require.NoError(t, err)
 	require.NoError(t, c.(*nccl).dev.CopyToDevice(at, unsafe.Pointer(&x[0]), 4*len(x)))
 	return at
+}
+
+// sumPacked sums floats as numbers of bfloat16 in the device's memory.
+func (c *nccl) sumPacked(x []float32) error {
+	words := append(packBF16(x), 0) // a number, for its address
+	at, err := c.dev.Alloc(int64(4 * len(words)))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.dev.Free(at) }()
+	err = c.dev.CopyToDevice(at, unsafe.Pointer(&words[0]), 4*len(words))
+	if err == nil {
+		err = c.SumBF16(uint64(at), 2*wordsOfBF16(len(x)))
+	}
+	if err == nil {
+		err = c.dev.CopyFromDevice(unsafe.Pointer(&words[0]), at, 4*len(words))
+	}
+	unpackBF16(words, x)
+	return err
 }
 
 // Ranges of a device's memory are summed where they are or elsewhere, weighed or not; a rank's own stay.
@@ -207,7 +233,7 @@ func TestErrorsOfNCCL(t *testing.T) {
 			half := float32(0.5)
 			at := uint64(onDevice(t, c, []float32{1}))
 			_, gathered := c.AllGather(make([]uint32, 3*recordWords))
-			return errors.Join(gathered, c.Broadcast([]float32{1}, 0), c.AllReduce([]float32{1}), c.(OnDevice).Sum([]gpu.Range{{From: at, To: at, N: 1}}, &half))
+			return errors.Join(gathered, c.Broadcast([]float32{1}, 0), sumBF16(c, []float32{1}), c.AllReduce([]float32{1}), c.(OnDevice).Sum([]gpu.Range{{From: at, To: at, N: 1}}, &half))
 		}) {
 			require.Error(t, err, fault)
 			if errors.Is(err, ErrAborted) {
@@ -275,30 +301,38 @@ func TestClosedWhenNobodyUsesIt(t *testing.T) {
 func BenchmarkNCCL(b *testing.B) {
 	for _, size := range []int{1, 2} {
 		for _, n := range []int{0, 1 << 10, 1 << 17, 1 << 20, 1 << 23, 1 << 25} {
-			b.Run(fmt.Sprintf("ranks=%d/floats=%d", size, n), func(b *testing.B) {
-				ranks := newNCCLFor(b, size)
-				ranges := make([][]gpu.Range, size)
-				for _, c := range ranks {
-					at := uint64(onDevice(b, c, make([]float32, 2*n+2)))
-					ranges[c.Rank()] = []gpu.Range{{From: at, To: at + 4*uint64(n), N: uint64(n)}}
-				}
-				do := func(c Communicator) error {
-					if n == 0 {
-						return c.Barrier()
-					}
-					return c.(OnDevice).Sum(ranges[c.Rank()], nil)
-				}
-				require.NoError(b, errors.Join(each(ranks, do)...))
-				b.ResetTimer()
-				require.NoError(b, errors.Join(each(ranks, func(c Communicator) error {
-					for range b.N {
-						if err := do(c); err != nil {
-							return err
-						}
-					}
-					return nil
-				})...))
-			})
+			for _, half := range []bool{false, true} {
+				b.Run(fmt.Sprintf("ranks=%d/floats=%d/bf16=%v", size, n, half), func(b *testing.B) { benchmarkSums(b, size, n, half) })
+			}
 		}
 	}
+}
+
+func benchmarkSums(b *testing.B, size, n int, half bool) {
+	ranks := newNCCLFor(b, size)
+	ranges := make([][]gpu.Range, size)
+	for _, c := range ranks {
+		at := uint64(onDevice(b, c, make([]float32, 2*n+2)))
+		ranges[c.Rank()] = []gpu.Range{{From: at, To: at + 4*uint64(n), N: uint64(n)}}
+	}
+	do := func(c Communicator) error {
+		mine := ranges[c.Rank()]
+		switch {
+		case n == 0:
+			return c.Barrier()
+		case half:
+			return c.(OnDevice).SumBF16(mine[0].From, n)
+		}
+		return c.(OnDevice).Sum(mine, nil)
+	}
+	require.NoError(b, errors.Join(each(ranks, do)...))
+	b.ResetTimer()
+	require.NoError(b, errors.Join(each(ranks, func(c Communicator) error {
+		for range b.N {
+			if err := do(c); err != nil {
+				return err
+			}
+		}
+		return nil
+	})...))
 }

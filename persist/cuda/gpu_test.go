@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -8,13 +9,14 @@ import (
 
 	"libvpps/gpu"
 	"libvpps/persist/example"
+	"libvpps/persist/executor"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 )
 
 // These tests run on a GPU, and only where VPPS_TEST_GPU=1 says that there is one to use.
 
-func newGPU(t *testing.T, waitSeconds float64) *Executor {
+func newGPU(t testing.TB, waitSeconds float64) *Executor {
 	t.Helper()
 	if os.Getenv("VPPS_TEST_GPU") != "1" {
 		t.Skip("skipped: needs a GPU (VPPS_TEST_GPU=1)")
@@ -30,6 +32,30 @@ func newGPU(t *testing.T, waitSeconds float64) *Executor {
 	require.NoError(t, err)
 	t.Cleanup(e.Close)
 	return e
+}
+
+func TestFloatsBecomeBF16OnTheGPU(t *testing.T) { floatsAndBF16(t, newGPU(t, 5)) }
+
+// What rounding n floats to bfloat16 takes, and bringing them back: both in one buffer, which nobody reads.
+func BenchmarkBF16(b *testing.B) {
+	e := newGPU(b, 5)
+	for _, n := range []uint64{1 << 10, 1 << 20, 1 << 23, 1 << 25} {
+		require.NoError(b, e.Grow(isa.SegGrad, n))
+		at, err := e.Packed(n / 2)
+		require.NoError(b, err)
+		own := uint64(e.segments[isa.SegGrad].at)
+		for name, do := range map[string]func() error{
+			"pack":   func() error { return e.Pack([]executor.Run{{From: own, To: at, N: n}}, 1) },
+			"unpack": func() error { return e.Unpack([]executor.Run{{From: at, To: own, N: n}}) },
+		} {
+			b.Run(fmt.Sprintf("%s/floats=%d", name, n), func(b *testing.B) {
+				for b.Loop() {
+					require.NoError(b, do())
+					require.NoError(b, e.Wait())
+				}
+			})
+		}
+	}
 }
 
 // fill gives every segment its contents.

@@ -4,13 +4,14 @@ import (
 	_ "embed"
 	"encoding/binary"
 	"fmt"
+	"math"
 	"unsafe"
 
 	"libvpps/gpu"
 	"libvpps/persist/executor"
 )
 
-// Copying many runs of floats: the rows of tables. A kernel of its own does it in one launch.
+// Moving many runs of numbers in one launch: copies of tables' rows, and gradients that become bfloat16 and come back.
 
 //go:embed move.cu
 var moveSource string
@@ -21,22 +22,50 @@ const (
 	moveThreads = 256
 )
 
-// mover is that kernel.
+// motion is what a kernel of move.cu does.
+type motion int
+
+const (
+	copying motion = iota
+	packing
+	unpacking
+	motions
+)
+
+var motionTable = [motions]struct {
+	kernel   string
+	from, to uint64 // bytes of a number
+}{
+	copying:   {"vpps_move", 4, 4},
+	packing:   {"vpps_move_pack", 4, 2},
+	unpacking: {"vpps_move_unpack", 2, 4},
+}
+
+// mover is those kernels.
 type mover struct {
 	dev      gpu.Device
 	compiler gpu.Compiler
 	module   gpu.Module
-	kernel   gpu.Function
+	kernels  [motions]gpu.Function
+	blocks   [motions]int   // that the device holds at once
 	list     gpu.HostBuffer // mapped
 	done     gpu.Event      // behind the last launch
 }
 
 // Move copies runs of floats, after all launches before it.
-func (e *Executor) Move(list []executor.Run) error { return e.mover.move(list) }
+func (e *Executor) Move(list []executor.Run) error { return e.mover.copy(list) }
 
-func (m *mover) move(list []executor.Run) error {
+// Pack has runs of floats, times scale, become bfloat16, after all launches before it.
+func (e *Executor) Pack(list []executor.Run, scale float32) error {
+	return e.mover.move(packing, list, scale)
+}
+
+// Unpack has runs of bfloat16 become floats, after all launches before it.
+func (e *Executor) Unpack(list []executor.Run) error { return e.mover.move(unpacking, list, 1) }
+
+func (m *mover) copy(list []executor.Run) error {
 	if len(list) > fewRuns {
-		return m.moveMany(list)
+		return m.move(copying, list, 1)
 	}
 	for i := range list {
 		r := &list[i]
@@ -47,25 +76,30 @@ func (m *mover) move(list []executor.Run) error {
 	return nil
 }
 
-func (m *mover) moveMany(list []executor.Run) error {
+func (m *mover) move(what motion, list []executor.Run, scale float32) error {
 	pieces := 0
 	for i := range list {
-		pieces += int(list[i].N+longestRun-1) / longestRun
+		pieces += int((list[i].N + longestRun - 1) / longestRun)
+	}
+	if pieces == 0 {
+		return nil
 	}
 	if err := m.readyToMove(pieces); err != nil {
 		return err
 	}
+	how := &motionTable[what]
 	to := unsafe.Slice((*executor.Run)(m.list.Mem), pieces)[:0]
 	for _, r := range list {
 		for r.N > 0 {
 			n := min(r.N, longestRun)
 			to = append(to, executor.Run{From: r.From, To: r.To, N: n})
-			r = executor.Run{From: r.From + 4*n, To: r.To + 4*n, N: r.N - n}
+			r = executor.Run{From: r.From + how.from*n, To: r.To + how.to*n, N: r.N - n}
 		}
 	}
 	arguments := binary.LittleEndian.AppendUint64(nil, uint64(m.list.Dev))
-	arguments = binary.LittleEndian.AppendUint64(arguments, uint64(pieces))
-	if err := m.dev.Launch(m.kernel, min(pieces, 2*m.dev.Info().SMs), moveThreads, 0, arguments, []uint32{0}); err != nil {
+	arguments = binary.LittleEndian.AppendUint32(arguments, uint32(pieces))
+	arguments = binary.LittleEndian.AppendUint32(arguments, math.Float32bits(scale))
+	if err := m.dev.Launch(m.kernels[what], min(pieces, m.blocks[what]), moveThreads, 0, arguments, []uint32{0}); err != nil {
 		return err
 	}
 	return m.done.Record()
@@ -104,10 +138,22 @@ func (m *mover) compileMover() error {
 			return err
 		}
 	}
-	if m.kernel, err = m.module.Function("vpps_move"); err != nil {
-		return err
+	for what := range motionTable {
+		if err = m.find(motion(what)); err != nil {
+			return err
+		}
 	}
 	m.done, err = m.dev.NewEvent()
+	return err
+}
+
+// find gets a kernel of the module. Launches are cooperative: all blocks are on the device at once.
+func (m *mover) find(what motion) (err error) {
+	if m.kernels[what], err = m.module.Function(motionTable[what].kernel); err != nil {
+		return err
+	}
+	each, err := m.kernels[what].MaxBlocksPerSM(moveThreads, 0)
+	m.blocks[what] = each * m.dev.Info().SMs
 	return err
 }
 

@@ -22,13 +22,19 @@ func (m *storage) Sums(s isa.Segment) (own, sums executor.Address, err error) {
 // SwapSums has launches find the sums in place of a segment, or the segment again.
 func (m *storage) SwapSums(s isa.Segment) { m.segments[s], m.sums[s] = m.sums[s], m.segments[s] }
 
-// Packed returns memory for n floats.
+// Packed returns memory for n words. It grows by half at least, if there is room: batches touch ever more rows of a table.
 func (m *storage) Packed(n uint64) (executor.Address, error) {
-	err := m.provide(&m.packed, n)
+	if n <= m.packed.words {
+		return uint64(m.packed.at), nil
+	}
+	err := m.provide(&m.packed, max(n, m.packed.words+m.packed.words/2))
+	if err != nil {
+		err = m.provide(&m.packed, n)
+	}
 	return uint64(m.packed.at), err
 }
 
-// provide makes memory of at least n floats, which are 0.
+// provide makes memory of at least n words, which are 0.
 func (m *storage) provide(g *segment, n uint64) error {
 	if n <= g.words {
 		return nil
@@ -45,7 +51,7 @@ func (m *storage) provide(g *segment, n uint64) error {
 	return m.Fill(uint64(at), 0, n)
 }
 
-// Fill gives n floats these bits.
+// Fill gives n words these bits.
 func (m *storage) Fill(at executor.Address, bits uint32, n uint64) error {
 	return m.dev.Memset32(gpu.Ptr(at), bits, int64(n))
 }

@@ -1,6 +1,9 @@
 package cuda
 
 import (
+	"math"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,6 +92,99 @@ func TestRunsAreCopied(t *testing.T) {
 	require.Equal(t, 6, g.Calls()["Launch"])
 }
 
+// packed is the bits of a number of bfloat16: those of the nearest one, of two that are as near the even.
+func packed(x float32) uint16 {
+	b := math.Float32bits(x)
+	if x != x {
+		return uint16(b>>16 | 0x40)
+	}
+	return uint16((uint64(b) + 0x7fff + uint64(b>>16&1)) >> 16)
+}
+
+// Floats become bfloat16 and come back, whatever their number and address. NaN stays NaN, infinite what is infinite, and
+// nobody else's numbers change.
+func TestFloatsBecomeBF16AndComeBack(t *testing.T) {
+	e, _ := onStandin(t)
+	floatsAndBF16(t, e)
+}
+
+func floatsAndBF16(t *testing.T, e *Executor) {
+	const n = 1 << 15
+	given := make([]float32, n)
+	for i := range given {
+		given[i] = math.Float32frombits(rand.Uint32()) // some NaN and infinite
+	}
+	special := []uint32{0, 0x80000000, 1, 0x3f808000, 0x3f818000, 0x3f808001, 0x7f7fffff, 0x7f800000, 0xff800000, 0x7f800001, 0xffffffff}
+	for i, b := range special {
+		given[1000+i] = math.Float32frombits(b)
+	}
+	require.NoError(t, e.Grow(isa.SegGrad, n))
+	require.NoError(t, e.Write(isa.SegGrad, 0, given))
+	require.NoError(t, e.Grow(isa.SegTGrad, n))
+	own, back := uint64(e.segments[isa.SegGrad].at), uint64(e.segments[isa.SegTGrad].at)
+	at, err := e.Packed(n / 2)
+	require.NoError(t, err)
+	for _, scale := range []float32{1, 0.3} {
+		for _, c := range []struct{ runs, length, from, to uint64 }{
+			{1, n, 0, 0}, {1, n - 5, 1, 0}, {1, n - 5, 0, 1}, {2, 5000, 4, 2}, {3, 2*longestRun + 3, 0, 0}, {40, 1, 999, 0}, {40, 7, 990, 8}, {300, 12, 16, 4},
+		} {
+			require.NoError(t, e.Fill(at, 0x12341234, n/2))
+			require.NoError(t, e.Fill(back, 0, n))
+			var there, more []executor.Run
+			want := make([]float32, n)
+			for k := range c.runs { // side by side, in the other order
+				from, to := c.from+k*c.length, c.to+(c.runs-1-k)*c.length
+				there = append(there, executor.Run{From: own + 4*from, To: at + 2*to, N: c.length})
+				for i := range c.length {
+					want[to+i] = math.Float32frombits(uint32(packed(scale*given[from+i])) << 16)
+				}
+			}
+			more = append(more, executor.Run{From: at + 2*c.to, To: back + 4*c.to, N: c.runs * c.length})
+			for _, i := range []uint64{c.to - 1, c.to + c.runs*c.length} { // beside them
+				if i < n {
+					more = append(more, executor.Run{From: at + 2*i, To: back + 4*i, N: 1})
+					want[i] = math.Float32frombits(0x12340000)
+				}
+			}
+			require.NoError(t, e.Pack(there, scale))
+			require.NoError(t, e.Unpack(more))
+			have := make([]float32, n)
+			require.NoError(t, e.Read(isa.SegTGrad, 0, have))
+			for i := range have {
+				if want[i] != want[i] && have[i] != have[i] { // devices choose NaN's other bits
+					continue
+				}
+				require.Equal(t, math.Float32bits(want[i]), math.Float32bits(have[i]), "%+v, scale %g: number %d", c, scale, i)
+			}
+		}
+	}
+	require.NoError(t, e.Pack(nil, 1))
+}
+
+// Memory for what is packed grows seldom, and by no more than is there.
+func TestPackedGrowsByHalf(t *testing.T) {
+	e, g := onStandin(t)
+	before := g.Calls()["Alloc"]
+	for n := uint64(100); n < 1000; n++ {
+		at, err := e.Packed(n)
+		require.NoError(t, err)
+		require.NoError(t, e.Fill(at, 1, n))
+	}
+	require.LessOrEqual(t, g.Calls()["Alloc"]-before, 7)
+	had := e.packed.words
+	failing := true
+	g.Fail(func(call string) error {
+		if call == "Alloc" && failing {
+			failing = false
+			return standin.OutOfMemory
+		}
+		return nil
+	})
+	_, err := e.Packed(had + 1)
+	require.NoError(t, err)
+	require.Equal(t, had+1, e.packed.words)
+}
+
 // A device that has no memory for sums says so, and what was there before is left.
 func TestNoMemoryForSums(t *testing.T) {
 	e, g := onStandin(t)
@@ -103,7 +199,8 @@ func TestNoMemoryForSums(t *testing.T) {
 	require.ErrorIs(t, err, standin.OutOfMemory)
 	_, err = e.Packed(10)
 	require.ErrorIs(t, err, standin.OutOfMemory)
-	require.ErrorIs(t, e.Move(make([]executor.Run, 20)), standin.OutOfMemory)
+	require.ErrorIs(t, e.Move(slices.Repeat([]executor.Run{{N: 1}}, 20)), standin.OutOfMemory)
+	require.ErrorIs(t, e.Pack([]executor.Run{{N: 1}}, 1), standin.OutOfMemory)
 	g.Fail(nil)
 	_, sums, err := e.Sums(isa.SegGrad)
 	require.NoError(t, err)

@@ -88,18 +88,23 @@ type Summing interface {
 	Sums(s isa.Segment) (own, sums Address, err error)
 	// SwapSums has launches find the sums in place of a segment of gradients, or these again. Nothing may be in flight.
 	SwapSums(s isa.Segment)
-	// Packed returns memory for n floats more, until it is called again.
+	// Packed returns memory for n words more, until it is called again.
 	Packed(n uint64) (Address, error)
 	// Fill gives n floats these bits, after all launches before it.
 	Fill(at Address, bits uint32, n uint64) error
 	// Move copies runs of floats, after all launches before it. They do not overlap.
 	Move(list []Run) error
+	// Pack rounds runs of floats, times scale, to bfloat16, after all launches before it: to nearest, ties to even. NaN stays
+	// NaN, and what is too large becomes infinite.
+	Pack(list []Run, scale float32) error
+	// Unpack has runs of bfloat16 become floats, after all launches before it.
+	Unpack(list []Run) error
 }
 
 // Address is of a byte in a device's memory.
 type Address = uint64
 
-// Run is n floats to copy.
+// Run is n numbers and where they go.
 type Run struct {
 	From, To Address
 	N        uint64

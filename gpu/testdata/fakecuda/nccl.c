@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum { SUCCESS, CUDA_FAILED, SYSTEM_ERROR, INVALID_ARGUMENT = 4, INVALID_USAGE, REMOTE_ERROR };
-enum { RANKS = 8, CHUNK = 1 << 14, OPS = 5, FLOAT = 7 };
+enum { RANKS = 8, CHUNK = 1 << 14, OPS = 5, FLOAT = 7, BFLOAT16 = 9 };
 
 static int fails(const char *function) {
   const char *v = getenv("VPPS_FAKE_NCCL_FAIL");
@@ -85,7 +85,26 @@ static int barrier(Comm *c) {
   return SUCCESS;
 }
 
-enum { REDUCE, GATHER, BROADCAST };
+enum { REDUCE, GATHER, BROADCAST, REDUCE_BF16 };
+
+// A number of bfloat16 and the nearest one, of two that are as near the even.
+static float of_bf16(unsigned x) {
+  float f;
+  x <<= 16;
+  memcpy(&f, &x, 4);
+  return f;
+}
+static unsigned bf16_of(float f) {
+  unsigned x;
+  memcpy(&x, &f, 4);
+  return f != f ? 0x7fff : (x + 0x7fff + (x >> 16 & 1)) >> 16;
+}
+
+// The sums of two words of two numbers each, as NCCL adds: each sum is rounded.
+static unsigned sum_bf16(unsigned a, unsigned b) {
+  return bf16_of(of_bf16(a & 0xffff) + of_bf16(b & 0xffff)) |
+         bf16_of(of_bf16(a >> 16) + of_bf16(b >> 16)) << 16;
+}
 
 // What the parts make of this rank's words. Of a gathering that is aborted some are there.
 static void take(Comm *c, int kind, int root, unsigned *to, size_t at, size_t m, size_t n) {
@@ -97,6 +116,8 @@ static void take(Comm *c, int kind, int root, unsigned *to, size_t at, size_t m,
       memcpy(to + (size_t)r * n + at, p->data, 4 * m);
     else if (kind == BROADCAST && r == root)
       memcpy(to + at, p->data, 4 * m);
+    for (size_t i = 0; kind == REDUCE_BF16 && i < m; i++)
+      to[at + i] = r ? sum_bf16(to[at + i], p->data[i]) : p->data[i];
     for (size_t i = 0; kind == REDUCE && i < m; i++) {
       float sum, x;
       memcpy(&x, &p->data[i], 4);
@@ -182,6 +203,8 @@ int ncclGroupStart(void) { return fails("ncclGroupStart"); }
 int ncclGroupEnd(void) { return fails("ncclGroupEnd"); }
 int ncclAllReduce(const void *from, void *to, size_t n, int type, int op, Comm *c, void *stream) {
   BEGIN(ncclAllReduce)
+  if (type == BFLOAT16 && op == 0 && n % 2 == 0)
+    return operate(c, REDUCE_BF16, from, to, n / 2, 0, 1, stream);
   if (type != FLOAT || (op != 0 && (op < OPS || op >= OPS + 16)))
     return INVALID_ARGUMENT;
   return operate(c, REDUCE, from, to, n, op != 0, op ? c->scales[op - OPS] : 1, stream);

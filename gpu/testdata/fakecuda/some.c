@@ -2,7 +2,7 @@
 // The functions of the stand-in that do something. Device memory is host memory,
 // a stream does everything at once, and a launch of the kernel "store" writes its
 // second parameter, 8 bytes, to where its first one points. With launch.cc the
-// engine's kernel is interpreted. The environment variable
+// engine's kernel is interpreted, and with persist/cuda/standin/move.cc those of move.cu run. The environment variable
 // VPPS_FAKE_FAIL=function:code makes one function fail; after
 // function:code! so do all that need the context. CUDA_VISIBLE_DEVICES counts as for the real one.
 #include <stdlib.h>
@@ -14,6 +14,7 @@ static _Thread_local CUcontext current;
 
 static CUresult lost;
 __attribute__((weak)) int vpps_fake_run(const void *image, const void *arguments);
+__attribute__((weak)) int vpps_standin_move(const char *kernel, const void *arguments, unsigned grid, unsigned block);
 
 static CUresult fails(const char *function)
 {
@@ -179,13 +180,6 @@ CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 }
 CUresult cuFuncGetAttribute(int *v, CUfunction_attribute a, CUfunction f) { *v = a == CU_FUNC_ATTRIBUTE_NUM_REGS ? 168 : 0; return CUDA_SUCCESS; }
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *n, CUfunction f, int block, size_t shared) { *n = 1; return CUDA_SUCCESS; }
-// What persist/cuda/move.cu does.
-static void copy_runs(const void *arguments)
-{
-	const struct { const struct { const float *from; float *to; unsigned long long n; } *list; unsigned count; } *a = arguments;
-	for (unsigned i = 0; i < a->count; i++)
-		memcpy(a->list[i].to, a->list[i].from, 4 * a->list[i].n);
-}
 CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared, CUstream s, void **p)
 {
 	BEGIN(cuLaunchCooperativeKernel)
@@ -196,7 +190,7 @@ CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsig
 		memcpy(*(void **)p[0], p[1], 8);
 	if (!strcmp(function->name, "vpps_run") && vpps_fake_run && !vpps_fake_run(function->module, p[0]))
 		return CUDA_ERROR_INVALID_SOURCE;
-	if (!strcmp(function->name, "vpps_move"))
-		copy_runs(p[0]);
+	if (!strncmp(function->name, "vpps_move", 9) && (!vpps_standin_move || !vpps_standin_move(function->name, p[0], gx, bx)))
+		return CUDA_ERROR_NOT_FOUND;
 	return CUDA_SUCCESS;
 }

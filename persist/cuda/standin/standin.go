@@ -8,13 +8,13 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 	"unsafe"
 
 	"libvpps/gpu"
 	"libvpps/jit/kernel"
-	"libvpps/persist/executor"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 )
@@ -346,27 +346,12 @@ func (g *GPU) Launch(f gpu.Function, grid, block, shared int, args []byte, offse
 		return fmt.Errorf("the kernel has one parameter, not at %v", offsets)
 	}
 	a := append([]byte(nil), args...)
-	if f.(function).name == "vpps_move" {
-		g.put(func() error { return g.copies(a) })
+	if name := f.(function).name; strings.HasPrefix(name, "vpps_move") {
+		g.put(func() error { return g.moves(name, a, grid, block) })
 		return nil
 	}
 	p := g.Plan()
 	g.put(func() error { return g.run(p, a) })
-	return nil
-}
-
-// copies interprets a launch of the kernel that copies runs of floats: args is struct Arguments of cuda/move.cu.
-func (g *GPU) copies(args []byte) error {
-	n := int64(binary.LittleEndian.Uint64(args[8:]))
-	list, err := g.at(gpu.Ptr(binary.LittleEndian.Uint64(args)), n*int64(unsafe.Sizeof(executor.Run{})))
-	if err != nil {
-		return fmt.Errorf("the list of copies: %w", err)
-	}
-	for _, r := range unsafe.Slice((*executor.Run)(list), n) {
-		if err := g.move(gpu.Ptr(r.To), gpu.Ptr(r.From), 4*int64(r.N)); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
