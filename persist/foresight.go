@@ -17,6 +17,7 @@ type foresight struct {
 	trainer *Trainer  // of the latest update, nil: there was none since the start or a checkpoint
 	wait    int       // at so many evaluations nothing is foreseen
 	waited  int       // how many these were the last time
+	applied []bool    // by parameter: the trainer's next update applies its gradient
 }
 
 // foreseen is a step whose script has paused after forward.
@@ -27,8 +28,9 @@ type foreseen struct {
 	slot     uint32 // where it reports in segment result
 	trainer  *Trainer
 	apply    script.Apply
-	backward bool // was called
-	orphan   bool // nothing but this step needs the graph
+	left     script.Built // gradients that no update applies
+	backward bool         // was called
+	orphan   bool         // nothing but this step needs the graph
 }
 
 // foresee makes the evaluation of a graph's loss a whole step, if one is to be expected.
@@ -41,7 +43,7 @@ func (e *Engine) foresee(r *script.Request, g *Graph, node uint32) bool {
 	if t == nil && len(e.trainers) == 1 {
 		t = e.trainers[0]
 	}
-	if t == nil || t.closed || g.state.Done > 0 || g.wire.DimOf(node).Size() != 1 || e.ranks != nil || e.exposed() || !e.appliesAll(t) {
+	if t == nil || t.closed || g.state.Done > 0 || g.wire.DimOf(node).Size() != 1 || e.ranks != nil || e.exposed() || !e.nothingPends(t) {
 		return false
 	}
 	if f.wait > 0 {
@@ -61,37 +63,56 @@ func (e *Engine) mistaken() {
 	f.wait = f.waited
 }
 
-// appliesAll reports whether no gradient is pending, and the trainer's next update applies all that there will be.
-func (e *Engine) appliesAll(t *Trainer) bool {
-	updated := 0
-	for id := range e.params {
+// nothingPends reports whether no gradient is pending that the trainer's next update applies, and lists which it does.
+func (e *Engine) nothingPends(t *Trainer) bool {
+	f := &e.foresight
+	f.applied = append(f.applied[:0], make([]bool, len(e.params))...)
+	for _, id := range t.ids {
 		p := &e.params[id]
-		if p.Size == 0 {
-			continue
-		}
-		if p.Pending || len(p.Rows) > 0 || !p.Updated || p.shared {
+		if f.applied[id] = p.Updated; p.Updated && (p.Pending || len(p.Rows) > 0) {
 			return false
 		}
-		updated++
 	}
-	for _, id := range t.ids {
-		if e.params[id].Size > 0 {
-			updated--
+	for id := range e.params {
+		if e.params[id].shared {
+			return false
 		}
 	}
-	return updated == 0
+	return true
+}
+
+// paused notes what a step's script has formed besides what an update will apply.
+func (f *foresight) paused(built *script.Built) {
+	left := &f.step.left
+	for _, id := range built.Formed {
+		if !f.applied[id] {
+			left.Formed = append(left.Formed, id)
+		}
+	}
+	for _, r := range built.Touched {
+		if !f.applied[r.Param] {
+			left.Touched = append(left.Touched, r)
+		}
+	}
+}
+
+// gradientsChange gives up a step whose script counts on other gradients than there will be.
+func (e *Engine) gradientsChange() {
+	if f := &e.foresight; f.step != nil && !f.step.backward {
+		e.mistaken()
+	}
 }
 
 // awaits reports whether a backward is the one that was foreseen.
 func (e *Engine) awaits(g *Graph, node uint32) bool {
 	s := e.foresight.step
-	return s != nil && s.g == g && s.node == node && s.batch == e.batch && !g.stale && e.appliesAll(s.trainer)
+	return s != nil && !s.backward && s.g == g && s.node == node && s.batch == e.batch && !g.stale
 }
 
 // expects reports whether an update is the one that was foreseen.
 func (e *Engine) expects(t *Trainer) bool {
 	s := e.foresight.step
-	if s == nil || !s.backward || s.trainer != t || s.batch != e.batch || !e.appliesAll(t) {
+	if s == nil || !s.backward || s.trainer != t || s.batch != e.batch {
 		return false
 	}
 	a := t.apply()
@@ -121,12 +142,28 @@ func (e *Engine) resume() (result [5]float32, finite bool, err error) {
 		return result, false, err
 	}
 	if e.exec.Failed(true) != 0 || result[3] == 0 {
+		e.loseGradients(&s.left)
 		return result, false, e.catchUp()
 	}
+	e.noteGradients(&s.left)
 	e.foresight.step, e.foresight.waited = nil, 0
 	s.g.gradient, s.g.formed = int(s.node)+1, false
 	s.leave()
 	return result, true, nil
+}
+
+// loseGradients forgets gradients that a failed step has added to: no update applies them.
+func (e *Engine) loseGradients(left *script.Built) {
+	for _, id := range left.Formed {
+		p := &e.params[id]
+		p.gradientChanged()
+		p.Pending, p.Rows = false, nil
+	}
+	for _, r := range left.Touched {
+		p := &e.params[r.Param]
+		p.gradientChanged()
+		p.Pending, p.Rows = false, nil
+	}
 }
 
 // catchUp has the backward done that was only noted so far.

@@ -332,6 +332,40 @@ func TestForesightIsNotSeen(t *testing.T) {
 	}
 }
 
+// Parameters that no update changes collect their gradients, as they do without foresight.
+func TestForesightWithParametersThatStay(t *testing.T) {
+	for _, device := range []string{"cpu", "cpus", "gpu"} {
+		var seen [2][]float32
+		for foresees := range 2 {
+			m := newThreeCalls(t, device)
+			require.NoError(t, m.SetUpdated(callsTable, false))
+			m.trainer.Close()
+			var err error
+			m.trainer, err = m.NewTrainer(TrainerOptions{LearningRate: 0.1, Clipping: true, Threshold: 0.5}, []uint32{callsW, callsTable, callsB})
+			require.NoError(t, err)
+			for k := range 5 {
+				if foresees == 0 {
+					m.foresight.wait = 2
+				}
+				m.step()
+				require.Equal(t, foresees == 1, m.last.Pauses(), "step %d", k)
+			}
+			m.foresight.wait = 2 * (1 - foresees)
+			_, loss := m.forward(3, 1, 4)
+			require.NoError(t, m.ScaleParameter(callsU, Gradient, 0.5))
+			m.backward(loss)
+			m.update()
+			for _, id := range everyParameter {
+				m.sees(m.read(id, Values)...)
+				m.sees(m.read(id, Gradient)...)
+			}
+			seen[foresees] = m.seen
+			require.NotZero(t, m.params[callsU].Pending)
+		}
+		require.InDeltaSlice(t, seen[0], seen[1], 2e-5, device)
+	}
+}
+
 // A foreseen step is two launches of one script; backward is none.
 func TestAForeseenStepIsOneScript(t *testing.T) {
 	for _, device := range []string{"cpu", "gpu"} {

@@ -29,6 +29,7 @@ func (e *Engine) GradientMemory(id uint32, share bool) (unsafe.Pointer, error) {
 	if err := e.push(p, Gradient, 0, uint64(p.Size)); err != nil {
 		return nil, err
 	}
+	e.gradientsChange()
 	p.shared, p.fused = true, false
 	all, end := unsafe.Slice((*float32)(memory), p.Size), uint32(0)
 	_ = p.spansOf(func(offset, n uint32) error {
@@ -66,6 +67,7 @@ func (e *Engine) SetTouched(id uint32, rows []uint32, all bool) error {
 	if n := len(rows); n > 0 && rows[n-1] >= p.Size/p.Row {
 		return wrong(ErrArgument, "parameter %q has %d rows, there is no row %d", p.name, p.Size/p.Row, rows[n-1])
 	}
+	e.gradientsChange()
 	if p.Pending, p.Rows = all, rows; all {
 		p.Rows = nil
 	}
@@ -83,6 +85,7 @@ func (e *Engine) memory(p *parameter, part Part) unsafe.Pointer {
 
 // clearGradient makes a gradient zero.
 func (e *Engine) clearGradient(p *parameter) {
+	e.gradientsChange()
 	if !p.shared {
 		p.Pending, p.Rows = false, nil
 		return

@@ -395,6 +395,7 @@ func (g *Graph) evaluate(node uint32) error {
 	g.valueEnd, g.end, g.borrows = r.Base+built.Used, r.Base+built.Used, g.borrows || whole
 	if whole {
 		g.valueEnd = r.Base + built.Values
+		g.e.foresight.paused(built)
 	}
 	g.marks = append(g.marks, watermark{g.state.Done, g.valueEnd})
 	g.noteParameters(done)

@@ -250,6 +250,7 @@ func (e *Engine) write(p *parameter, part Part, offset uint64, from []float32) e
 		return err
 	} else {
 		p.fused = false
+		e.gradientsChange()
 	}
 	if err := e.upload(p.segment(part), uint64(p.Offset)+offset, from); err != nil {
 		return err
@@ -321,6 +322,7 @@ func (e *Engine) ScaleParameter(id uint32, part Part, factor float32) error {
 
 func (e *Engine) scale(p *parameter, part Part, factor float32) error {
 	if part == Gradient {
+		e.gradientsChange()
 		p.fused = p.fused && !p.Pending
 		p.gradientChanged()
 		return p.spansOf(func(offset, n uint32) error { return e.scaleSpan(p, part, offset, n, factor) })
@@ -354,6 +356,7 @@ func (e *Engine) SetUpdated(id uint32, updated bool) error {
 	defer e.mu.Unlock()
 	p, err := e.parameter(id)
 	if err == nil {
+		e.gradientsChange()
 		p.Updated = updated
 		e.set()
 	}
