@@ -53,7 +53,7 @@ func (e *Engine) depart(t *Trainer) (*flight, error) {
 	for id := range e.params {
 		p := &e.params[id]
 		b := paramBefore{id: uint32(id), pending: p.Pending, fused: p.fused, rows: p.Rows, version: p.version}
-		applied := p.Updated && slices.Contains(t.ids, uint32(id))
+		applied := t.updates(uint32(id))
 		if (applied || e.ranks != nil) && (p.Pending || len(p.Rows) > 0) {
 			// Left by a backward: the batch adds to it and applies it. Of a rank's failed batch nothing at all is left.
 			var err error

@@ -17,7 +17,6 @@ type foresight struct {
 	trainer *Trainer  // of the latest update, nil: there was none since the start or a checkpoint
 	wait    int       // at so many evaluations nothing is foreseen
 	waited  int       // how many these were the last time
-	applied []bool    // by parameter: the trainer's next update applies its gradient
 }
 
 // foreseen is a step whose script has paused after forward.
@@ -63,18 +62,11 @@ func (e *Engine) mistaken() {
 	f.wait = f.waited
 }
 
-// nothingPends reports whether no gradient is pending that the trainer's next update applies, and lists which it does.
+// nothingPends reports whether no gradient is pending that the trainer's next update applies.
 func (e *Engine) nothingPends(t *Trainer) bool {
-	f := &e.foresight
-	f.applied = append(f.applied[:0], make([]bool, len(e.params))...)
-	for _, id := range t.ids {
-		p := &e.params[id]
-		if f.applied[id] = p.Updated; p.Updated && (p.Pending || len(p.Rows) > 0) {
-			return false
-		}
-	}
 	for id := range e.params {
-		if e.params[id].shared {
+		p := &e.params[id]
+		if p.shared || (p.Pending || len(p.Rows) > 0) && t.updates(uint32(id)) {
 			return false
 		}
 	}
@@ -83,14 +75,14 @@ func (e *Engine) nothingPends(t *Trainer) bool {
 
 // paused notes what a step's script has formed besides what an update will apply.
 func (f *foresight) paused(built *script.Built) {
-	left := &f.step.left
+	left, t := &f.step.left, f.step.trainer
 	for _, id := range built.Formed {
-		if !f.applied[id] {
+		if !t.updates(id) {
 			left.Formed = append(left.Formed, id)
 		}
 	}
 	for _, r := range built.Touched {
-		if !f.applied[r.Param] {
+		if !t.updates(r.Param) {
 			left.Touched = append(left.Touched, r)
 		}
 	}

@@ -347,7 +347,7 @@ func (h *Handle) appliesAll() bool {
 		if p.Size == 0 {
 			continue
 		}
-		if p.Pending || len(p.Rows) > 0 || !p.Updated || !slices.Contains(h.trainer.ids, uint32(id)) {
+		if p.Pending || len(p.Rows) > 0 || !h.trainer.updates(uint32(id)) {
 			return false
 		}
 	}
@@ -373,12 +373,12 @@ func (h *Handle) forget() { h.count = 0 }
 func (e *Engine) discardUnapplied(built *script.Built, t *Trainer, ids []uint32) []uint32 {
 	keep := script.Built{}
 	for _, id := range built.Formed {
-		if !e.params[id].Updated || !slices.Contains(t.ids, id) {
+		if !t.updates(id) {
 			keep.Formed, ids = append(keep.Formed, id), append(ids, id)
 		}
 	}
 	for _, r := range built.Touched {
-		if !e.params[r.Param].Updated || !slices.Contains(t.ids, r.Param) {
+		if !t.updates(r.Param) {
 			keep.Touched, ids = append(keep.Touched, r), append(ids, r.Param)
 		}
 	}

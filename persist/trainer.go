@@ -17,6 +17,7 @@ type Trainer struct {
 	ids     []uint32
 	state   []uint32 // for each of ids its states in segment state, one after the other
 	sizes   []uint64 // of these, in all; floats
+	has     []bool   // by parameter: it is one of ids
 	steps   uint64   // updates so far, at most maxUpdates when they are set
 	closed  bool
 }
@@ -75,6 +76,8 @@ func (t *Trainer) add(ids []uint32) error {
 			return err
 		}
 		t.ids, t.state, t.sizes = append(t.ids, id), append(t.state, at), append(t.sizes, size)
+		t.has = append(t.has, make([]bool, max(int(id)+1-len(t.has), 0))...)
+		t.has[id] = true
 	}
 	return nil
 }
@@ -135,6 +138,11 @@ func (t *Trainer) Close() {
 		}
 		t.e.set()
 	}
+}
+
+// updates reports whether the trainer changes a parameter.
+func (t *Trainer) updates(id uint32) bool {
+	return int(id) < len(t.has) && t.has[id] && t.e.params[id].Updated
 }
 
 // apply is what a script's end does for this trainer.

@@ -15,6 +15,9 @@ func (t *Trainer) forget(n int) {
 			t.e.freeStates[size] = append(t.e.freeStates[size], at)
 		}
 	}
+	for _, id := range t.ids[n:] {
+		t.has[id] = false
+	}
 	t.ids, t.state, t.sizes = t.ids[:n], t.state[:n], t.sizes[:n]
 }
 

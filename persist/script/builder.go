@@ -146,23 +146,26 @@ type Builder struct {
 	// Per forward cluster: level and number of the cluster that forms its gradients.
 	blevel, bcluster []int32
 
-	sigs     sigTable
-	items    []item
-	pool     []uint32
-	matrices []matrixItem
-	terms    []term       // of one node
-	outers   []matrixItem // of Outer; their level, outerLevel, is known at the end
-	beside   []source     // results of an affine transform's products that are added at its end
-	axes     []axis       // of one node
-	moved    []move       // of one node
-	usedDims []bool
-	spanList []span
-	paramSrc []paramSource
-	rowSrc   []rowSource
-	rowAlt   []rowSource
-	rowPool  []source
-	sumList  []uint32 // the items of one Sum
-	ids      []uint32
+	sigs       sigTable
+	items      []item
+	pool       []uint32
+	matrices   []matrixItem
+	terms      []term       // of one node
+	outers     []matrixItem // of Outer; their level, outerLevel, is known at the end
+	beside     []source     // results of an affine transform's products that are added at its end
+	axes       []axis       // of one node
+	moved      []move       // of one node
+	usedDims   []bool
+	spanList   []span
+	paramSrc   []paramSource
+	paramAlt   []paramSource
+	lastFormed []uint64 // by parameter: the latest script that forms its gradient
+	placeOf    []int32  // by parameter: its place in Update.Params, from 1; 0: it has none
+	rowSrc     []rowSource
+	rowAlt     []rowSource
+	rowPool    []source
+	sumList    []uint32 // the items of one Sum
+	ids        []uint32
 
 	tensors     []uint32 // the tensor table so far: triples
 	maxLevel    int32
@@ -378,6 +381,7 @@ func (b *Builder) reset(r *Request) {
 	b.clear()
 	b.forgetGradients()
 	b.out.Formed, b.out.Touched = b.out.Formed[:0], b.out.Touched[:0]
+	b.lastFormed = extend(b.lastFormed, len(r.Params), 0)
 	b.out.Script.Library, b.cut = b.out.Script.Library[:0], noCut
 	b.out.ByInstances = false
 }

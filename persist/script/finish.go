@@ -51,8 +51,8 @@ func (b *Builder) formOuter(level int32) {
 func (b *Builder) formsMatrix(sig uint32) {
 	words := b.sigs.of(sig)
 	id := b.r.Plan.Matrices[words[3]].Param
-	if toMaster := isa.Segment(words[2]&15) == isa.SegGrad; toMaster && !slices.Contains(b.out.Formed, id) {
-		b.out.Formed = append(b.out.Formed, id)
+	if toMaster := isa.Segment(words[2]&15) == isa.SegGrad; toMaster {
+		b.forms(id)
 	}
 	b.maxLevel = max(b.maxLevel, b.outerLevel)
 }
@@ -69,22 +69,20 @@ func (b *Builder) pieceFor(size uint32) uint32 {
 
 // formDense sums the gradients of parameters that came from nodes.
 func (b *Builder) formDense(level int32) {
-	for _, id := range b.sourceParams() {
+	b.sortSources()
+	for rest := b.paramSrc; len(rest) > 0; {
+		id := rest[0].param
 		b.linear = b.linear[:0]
-		for _, s := range b.paramSrc {
-			if s.param == id {
-				b.linear = append(b.linear, s.source)
-			}
+		for len(rest) > 0 && rest[0].param == id {
+			b.linear, rest = append(b.linear, rest[0].source), rest[1:]
 		}
 		p := &b.r.Params[id]
 		flags, at := uint32(0), level
 		if p.Pending {
 			flags = isa.Acc
 		}
-		if slices.Contains(b.out.Formed, id) { // its outer products come first
+		if !b.forms(id) { // its outer products come first
 			flags, at = isa.Acc, b.outerLevel+1
-		} else {
-			b.out.Formed = append(b.out.Formed, id)
 		}
 		seg := isa.SegGrad
 		if p.Lookup {
@@ -98,17 +96,26 @@ func (b *Builder) formDense(level int32) {
 	}
 }
 
-// sourceParams lists the parameters that have sources, in order.
-func (b *Builder) sourceParams() []uint32 {
-	b.ids = b.ids[:0]
-	for _, s := range b.paramSrc {
-		if n := len(b.ids); (n == 0 || b.ids[n-1] != s.param) && !slices.Contains(b.ids, s.param) {
-			b.ids = append(b.ids, s.param)
-		}
-	}
-	slices.Sort(b.ids)
-	return b.ids
+// sortSources sorts the sources of parameters by these, equal ones as they came.
+func (b *Builder) sortSources() {
+	b.count = resize(b.count, len(b.r.Params)+1)
+	b.paramAlt = resize(b.paramAlt, len(b.paramSrc))
+	countingSort(b.count, b.paramSrc, b.paramAlt, func(x *paramSource) uint32 { return x.param })
+	b.paramSrc, b.paramAlt = b.paramAlt, b.paramSrc
 }
+
+// forms notes that the gradient of a parameter is formed; false: that was known.
+func (b *Builder) forms(id uint32) bool {
+	if b.isFormed(id) {
+		return false
+	}
+	b.lastFormed[id] = b.scripts
+	b.out.Formed = append(b.out.Formed, id)
+	return true
+}
+
+// isFormed reports whether the present script forms a parameter's gradient.
+func (b *Builder) isFormed(id uint32) bool { return b.lastFormed[id] == b.scripts }
 
 // zeroRest clears the rows of a table that has gradients of some rows only, before the table as
 // a whole gets one.
@@ -163,7 +170,7 @@ func (b *Builder) formRows(level, behind int32) {
 		if pending || p.Pending {
 			flags = isa.Acc
 		}
-		if slices.Contains(b.out.Formed, id) { // the whole table has a gradient in this batch
+		if b.isFormed(id) { // the whole table has a gradient in this batch
 			flags, at = isa.Acc, behind
 		} else if !p.Pending {
 			b.out.Touched = append(b.out.Touched, TouchedRow{id, row})

@@ -22,19 +22,24 @@ type span struct {
 func (b *Builder) spans() []span {
 	b.spanList = b.spanList[:0]
 	rule := &isa.RuleTable[b.r.Update.Rule]
+	b.placeOf = resize(b.placeOf, len(b.r.Params))
+	clear(b.placeOf)
+	for i, id := range b.r.Update.Params {
+		b.placeOf[id] = int32(i) + 1
+	}
 	for _, id := range b.r.Update.All {
 		p := &b.r.Params[id]
 		if p.Size == 0 {
 			continue
 		}
 		s := span{lookup: p.Lookup, formed: true, at: p.Offset, n: p.Size, apart: p.Size, column: p.Column}
-		if i := slices.Index(b.r.Update.Params, id); i >= 0 && p.Updated {
+		if i := b.placeOf[id] - 1; i >= 0 && p.Updated {
 			s.updated = true
 			if rule.States > 0 {
 				s.state = b.r.Update.State[i]
 			}
 		}
-		whole := p.Pending || slices.Contains(b.out.Formed, id)
+		whole := p.Pending || b.isFormed(id)
 		rest := s.updated && rule.Moves
 		switch {
 		case p.Lookup && (!whole || s.updated && rule.Normalises):
