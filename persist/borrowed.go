@@ -8,11 +8,15 @@ import (
 	"libvpps/persist/script"
 )
 
-// Borrowed values. After a foreseen step's forward the values of parameter nodes are the parameters themselves. Before
-// these change the nodes get copies, if their graph is still there.
+// Borrowed values. The values of parameter nodes are the parameters themselves. Before these change the nodes get copies,
+// if their graph is still there. Where the program has pointers to parameters, the engine does not know when they change:
+// each evaluation copies them then.
 
 // loan is a range of parameters and where its copy lies in segment act.
 type loan struct{ from, end, at uint32 }
+
+// lends reports whether the program has pointers to parameters' values.
+func (e *Engine) lends() bool { return e.lent || e.exposed() }
 
 // giveCopies gives all graphs copies of what they borrow. It is called before any parameter changes.
 func (e *Engine) giveCopies() error {

@@ -78,6 +78,7 @@ type Engine struct {
 	check       bool            // the executor holds every operand against the tensor table
 	stats       Statistics
 	foresight   foresight
+	lent        bool // the program has a pointer to a parameter's values themselves
 	host        hostTimes
 	timeline    timeline
 	slow        slow

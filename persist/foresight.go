@@ -42,14 +42,14 @@ func (e *Engine) foresee(r *script.Request, g *Graph, node uint32) bool {
 	if t == nil && len(e.trainers) == 1 {
 		t = e.trainers[0]
 	}
-	if t == nil || t.closed || g.state.Done > 0 || g.wire.DimOf(node).Size() != 1 || e.ranks != nil || e.exposed() || !e.nothingPends(t) {
+	if t == nil || t.closed || g.state.Done > 0 || g.wire.DimOf(node).Size() != 1 || e.ranks != nil || r.Copy || !e.nothingPends(t) {
 		return false
 	}
 	if f.wait > 0 {
 		f.wait--
 		return false
 	}
-	r.Backward, r.Cut, r.Copy, r.Update, r.Result = true, true, false, t.apply(), e.resultSlot()
+	r.Backward, r.Cut, r.Update, r.Result = true, true, t.apply(), e.resultSlot()
 	f.step = &foreseen{g: g, node: node, batch: e.batch + 1, slot: r.Result, trainer: t, apply: *r.Update}
 	return true
 }

@@ -222,6 +222,27 @@ var programs = map[string]func(m *threeCalls){
 		require.NoError(m, m.WriteParameter(callsW, Values, 5, []float32{0.5, -0.5}))
 		m.update()
 	},
+	"values of parameters after they are written, scaled and loaded": func(m *threeCalls) {
+		checkpoint := m.TempDir() + "/c"
+		require.NoError(m, m.SaveCheckpoint(checkpoint, &Contents{IDs: everyParameter}))
+		for k := range 3 {
+			m.forward(2, 6)
+			var err error
+			switch k {
+			case 0:
+				err = m.WriteParameter(callsW, Values, 0, []float32{0.5, -0.5})
+			case 1:
+				err = m.ScaleParameter(callsW, Values, 0.5)
+			default:
+				c, opened := OpenCheckpoint(checkpoint)
+				require.NoError(m, opened)
+				err = c.Load(m.Engine, &Contents{IDs: everyParameter})
+				c.Close()
+			}
+			require.NoError(m, err)
+			m.sees(m.value(0, 64)...)
+		}
+	},
 	"a parameter is frozen before update": func(m *threeCalls) {
 		_, loss := m.forward(2, 6)
 		m.backward(loss)

@@ -377,7 +377,7 @@ func (g *Graph) evaluate(node uint32) error {
 	}
 	id, forward := g.drawing()
 	r := &g.e.request
-	*r = script.Request{Graph: g.ir(), State: &g.state, Node: last, Forward: true, Copy: true, Wide: g.e.wide,
+	*r = script.Request{Graph: g.ir(), State: &g.state, Node: last, Forward: true, Copy: g.e.lends(), Wide: g.e.wide,
 		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward, Apart: g.e.apart, Before: r.Before[:0]}
 	whole := g.e.foresee(r, g, node)
 	g.findCells(r, uint32(done))
@@ -392,7 +392,7 @@ func (g *Graph) evaluate(node uint32) error {
 	g.e.noteInstances(r, built)
 	g.before.overwritten = done == 0 && g.before.done > 0
 	g.state.Done = int(last) + 1
-	g.valueEnd, g.end, g.borrows = r.Base+built.Used, r.Base+built.Used, g.borrows || whole
+	g.valueEnd, g.end, g.borrows = r.Base+built.Used, r.Base+built.Used, g.borrows || !r.Copy
 	if whole {
 		g.valueEnd = r.Base + built.Values
 		g.e.foresight.paused(built)

@@ -387,5 +387,10 @@ func (e *Engine) Memory(id uint32) (unsafe.Pointer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return e.memory(p, Values), nil
+	if err := e.giveCopies(); err != nil {
+		return nil, err
+	}
+	m := e.memory(p, Values)
+	e.lent = e.lent || m != nil
+	return m, nil
 }

@@ -294,9 +294,7 @@ func (b *Builder) lowerParameter(v uint32, kept bool) {
 		seg = isa.SegTable
 	}
 	b.s.Resident[v] = p.Matrix >= 0
-	if b.r.Cut && (p.Lookup || p.Factor != 1) {
-		kept = true
-	}
+	kept = kept || !b.r.Needed && !b.symbolic && (p.Lookup || p.Factor != 1)
 	// A matrix that only products use needs no value of its own within one call.
 	if !kept && (p.Factor == 1 || b.matrixOf(v) >= 0 && b.onlyProducts(v)) {
 		b.s.Value[v], b.s.Segment[v] = p.Offset, seg

@@ -540,7 +540,7 @@ func (b *Builder) fillTable(x *cells.Instance, y *present) error {
 		copy(t[c.atValues():], b.s.Value[x.Start:][:n])
 		copy(t[c.atAux():], b.s.Aux[x.Start:][:n])
 		for k, seg := range b.s.Segment[x.Start:][:n] {
-			if seg != isa.SegAct {
+			if seg != isa.SegAct && !b.isParameter(x.Start+uint32(k)) {
 				return fmt.Errorf("node %d is in segment %d", x.Start+uint32(k), seg)
 			}
 		}
