@@ -34,12 +34,12 @@ type wideMemory struct {
 	items, some []item
 	extents     []extent
 	words       []uint32
-	cut         struct{ sig, n, of uint32 } // the signature sig of an item of which n parts are those of signature of
-	large       []bool                      // [dim]: nodes of it may be wide
-	ofAll       []bool                      // [matrix]: all processors multiply by it, not its holders; empty: there is none
-	steps       []uint32                    // of one item's words
-	wholes      []whole                     // what items are that pieces share: their signature is its number
-	wholeOf     []uint32                    // [signature]: the latest of wholes that is of it; 0: none
+	cut         struct{ sig, axis, n, of uint32 } // the signature sig of an item of which n parts along an axis are those of signature of
+	large       []bool                            // [dim]: nodes of it may be wide
+	ofAll       []bool                            // [matrix]: all processors multiply by it, not its holders; empty: there is none
+	steps       []uint32                          // of one item's words
+	wholes      []whole                           // what items are that pieces share: their signature is its number
+	wholeOf     []uint32                          // [signature]: the latest of wholes that is of it; 0: none
 }
 
 // findWide finds whether any node of the graph may be wide.
@@ -60,8 +60,7 @@ func (b *Builder) findWide() {
 	}
 	for v := uint32(0); x.on && v <= b.r.Node; v++ {
 		switch b.g.Op[v] {
-		case ops.Argmax, ops.MatrixInverse, ops.LogDet, ops.StridedSelect:
-			// They write beside their value, or at steps of batch elements: nothing around them is divided.
+		case ops.MatrixInverse, ops.LogDet: // they write beside their value: nothing around them is divided
 			x.on = false
 		}
 	}
@@ -140,10 +139,18 @@ func (b *Builder) newWide(level int32, v uint32, work int) int32 {
 	switch {
 	case !b.isWide(v, work):
 		return b.newCluster(level)
-	case batch > 1:
-		return b.newBatched(level, b.piecesOf(batch, work), batch)
+	case b.byElements(batch, work):
+		return b.newPrivate(level)
 	}
-	return b.newPrivate(level)
+	return b.newBatched(level, b.piecesOf(batch, work), batch)
+}
+
+// fewBatch is how many times as many processors as batch elements there are, if large batch elements are divided, too.
+const fewBatch = 4
+
+// byElements reports whether so much wide work is divided by elements: there is no batch, or it has a few large elements.
+func (b *Builder) byElements(batch uint32, work int) bool {
+	return batch == 1 || fewBatch*int(batch) <= b.r.Plan.Processors && work >= 2*b.wide.Single*int(batch)
 }
 
 // isWide reports whether so much work for node v is divided.
@@ -274,7 +281,7 @@ func (b *Builder) gradientWork(v uint32) int {
 func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub int32) {
 	work := b.workOf(v)
 	wide := b.isWide(v, work)
-	alone := wide && b.shape(v).batch == 1
+	alone := wide && b.byElements(b.shape(v).batch, work)
 	cluster = unjoined
 	if !b.joins(v, level, args, alone, wide) {
 		cluster = tooMuch
@@ -339,7 +346,7 @@ func (b *Builder) unionPieces(x, y int32) {
 // there itself would wait for each other.
 func (b *Builder) gradientCluster(v uint32, c int32) int32 {
 	x, work := &b.clusters[c], b.gradientWork(v)
-	if x.isBatched() && x.batch == b.shape(v).batch && !b.mixesBatch(v, c) {
+	if x.isBatched() && x.batch == b.shape(v).batch && !b.mixesBatch(v, c) && !b.byElements(x.batch, work) {
 		if n := b.piecesOf(x.batch, work); n >= muchMore*x.pieces {
 			x.gradientPieces = max(x.gradientPieces, n)
 		}
@@ -419,13 +426,14 @@ func (b *Builder) dealOut(v uint32, from int, at uint32) {
 // elements of their results.
 func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 	level, size := b.clusters[c].level, uint32(b.size(v))
-	cost, unit, least, ordered, inside := int64(0), uint32(1), uint32(1), false, true
+	cost, written, unit, least, ordered, inside := int64(0), int64(0), uint32(1), uint32(1), false, true
 	first, end := ^uint32(0), uint32(0)
 	extents := b.wide.extents[:0]
 	for i := range list {
 		e := b.extentOf(&list[i])
 		extents = append(extents, e)
 		cost += int64(e.cost)
+		written += int64(e.span) + 1
 		inside = inside && (e.covers(size) || e.at-at < size)
 		ordered = ordered || list[i].sub != list[0].sub
 		unit, least = max(unit, e.unit), max(least, e.least*e.unit)
@@ -448,7 +456,7 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 		alike = alike && unit%e.unit == 0 && (e.at-first)%e.unit+e.inner <= e.unit
 	}
 	units := int(end-first+unit-1) / int(unit)
-	if pieces = min(pieces, units, 1+mostCuts/len(list)); !alike || pieces <= 1 {
+	if pieces = min(pieces, units, 1+int(mostCuts*int64(end-first)/written)); !alike || pieces <= 1 {
 		b.putAllBack(list)
 		return
 	}
@@ -478,7 +486,7 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 	}
 }
 
-// mostCuts bounds what a private cluster's items are cut into.
+// mostCuts bounds how many items more a private cluster's items are cut into.
 const mostCuts = 8192
 
 func (b *Builder) putAllBack(list []item) {
@@ -493,6 +501,7 @@ func (b *Builder) dealUnordered(list []item, level int32, cost int64, pieces int
 	to, left := int32(-1), int32(0)
 	for i := range list {
 		e := b.extentOf(&list[i])
+		b.alongLongest(&list[i], &e, uint32(pieces))
 		for from := uint32(0); from < e.n; {
 			if left <= 0 {
 				to, left = b.newCluster(level), share
@@ -520,6 +529,7 @@ type extent struct {
 	least    uint32 // parts that are worth an item
 	inner    uint32 // of a unit: how far it reaches
 	dense    bool   // it leaves nothing out
+	axis     uint32 // of a Strided: that of the parts
 	cost     int32
 }
 
@@ -603,8 +613,22 @@ func (b *Builder) stridedExtent(w []uint32, e *extent) {
 	}
 	e.dense = e.span+1 == count
 	if kept > 0 {
-		e.n, e.unit = sizes[kept-1], strides[kept-1]
+		e.n, e.unit, e.axis = sizes[kept-1], strides[kept-1], kept-1
 		e.inner = e.span - (e.n-1)*e.unit + 1
+	}
+}
+
+// alongLongest makes the parts of a Strided those along its longest kept axis, if the last one has too few for so many
+// pieces. They do not lie behind one another then.
+func (b *Builder) alongLongest(it *item, e *extent, pieces uint32) {
+	w := b.signatureOf(it)
+	if it.sig == rawSig || isa.Opcode(w[0]) != isa.Strided || e.n >= pieces {
+		return
+	}
+	for a := range w[3] & 255 {
+		if w[6+a] > e.n {
+			e.n, e.axis = w[6+a], a
+		}
 	}
 }
 
@@ -628,15 +652,19 @@ func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
 	if width > fewWords {
 		words = append(room[:0], b.pool[it.words[0]:][:width]...)
 	}
-	for s, step := range b.stepsOf(w, width) {
+	k := uint32(1)
+	if isa.Opcode(w[0]) == isa.Row {
+		k += words[width-1] // if it is a label
+	}
+	for s, step := range b.stepsOf(w, width, e.axis, k) {
 		words[s] += from * step
 	}
 	n, cut := to-from, &b.wide.cut
 	if isa.Opcode(w[0]) == isa.Random {
 		part.sig = b.cutSignature(it.sig, e, from, to)
 	} else {
-		if cut.sig != it.sig || cut.n != n {
-			cut.sig, cut.n, cut.of = it.sig, n, b.cutSignature(it.sig, e, from, to)
+		if cut.sig != it.sig || cut.axis != e.axis || cut.n != n {
+			cut.sig, cut.axis, cut.n, cut.of = it.sig, e.axis, n, b.cutSignature(it.sig, e, from, to)
 		}
 		part.sig = cut.of
 	}
@@ -649,8 +677,9 @@ func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
 	b.putBack(&part)
 }
 
-// stepsOf is how far each word of an instruction's item is from where the item's next part has it, good until the next call.
-func (b *Builder) stepsOf(w []uint32, width int) []uint32 {
+// stepsOf is how far each word of an instruction's item is from where the item's next part has it, good until the next
+// call. axis is that of a Strided, k how many elements of a line a Row has where it has the first few.
+func (b *Builder) stepsOf(w []uint32, width int, axis, k uint32) []uint32 {
 	steps := b.wide.steps[:0]
 	switch op := isa.Opcode(w[0]); op {
 	case isa.Map, isa.Fill, isa.Chain, isa.Random:
@@ -661,9 +690,9 @@ func (b *Builder) stepsOf(w []uint32, width int) []uint32 {
 			steps[width-1] = 0
 		}
 	case isa.Strided:
-		kept, all := w[3]&255, w[3]&255+w[3]>>8&255
+		all := w[3]&255 + w[3]>>8&255
 		for s := range width {
-			steps = append(steps, w[6+all+uint32(s)*all+kept-1])
+			steps = append(steps, w[6+all+uint32(s)*all+axis])
 		}
 	case isa.Row:
 		f, stride, row := &isa.RowTable[isa.RowFn(w[0]>>8)], uint32(1), uint32(1) // of a part
@@ -676,6 +705,8 @@ func (b *Builder) stepsOf(w []uint32, width int) []uint32 {
 				steps = append(steps, row)
 			case f.Label && s == width-1:
 				steps = append(steps, 0)
+			case f.Parts>>s&1 != 0 && w[6] > w[4]:
+				steps = append(steps, stride*k)
 			default: // several lines have one element each
 				steps = append(steps, stride)
 			}
@@ -693,8 +724,9 @@ func (b *Builder) stepsOf(w []uint32, width int) []uint32 {
 	return steps
 }
 
-// partsAt is which word of an instruction says how many parts its items have, and how many it counts for each.
-func partsAt(w []uint32) (at int, each uint32) {
+// partsAt is which word of an instruction says how many parts its items have, those of a Strided along an axis, and how
+// many it counts for each.
+func partsAt(w []uint32, axis uint32) (at int, each uint32) {
 	switch isa.Opcode(w[0]) {
 	case isa.Chain:
 		return 2, 1
@@ -704,7 +736,7 @@ func partsAt(w []uint32) (at int, each uint32) {
 		}
 		return 6, 1
 	case isa.Strided:
-		return int(6 + w[3]&255 - 1), 1
+		return int(6 + axis), 1
 	case isa.Gemm:
 		if w[4] != 1 {
 			return 4, 1
@@ -717,7 +749,7 @@ func partsAt(w []uint32) (at int, each uint32) {
 func (b *Builder) cutSignature(sig uint32, e *extent, from, to uint32) uint32 {
 	w := append(b.sigs.buf[:0], b.sigs.of(sig)...)
 	b.sigs.buf = w
-	at, each := partsAt(w)
+	at, each := partsAt(w, e.axis)
 	w[at] = (to - from) * each
 	if isa.Opcode(w[0]) == isa.Random {
 		w[9] += from
