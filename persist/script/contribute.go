@@ -294,8 +294,21 @@ func (b *Builder) contributeRow(v, c uint32, dst operand, flags uint32, cl, sub 
 		}
 		b.rowItem(cl, sub, fn, flags, 0, linesOf(xd, int(dim)), 0, dst, y, dy)
 	case ops.PickNegLogSoftmax:
+		parts := b.rowParts(n, b.find(cl))
 		for e := range xd.Bd {
-			b.rowItem(cl, sub, isa.NegLogPickB, flags, 0, oneLine(n), g.Inputs[a[0]+e], dst.plus(e*n), x.plus(e*n), operand{isa.SegAct, b.s.Aux[c] + e}, dy.plus(e))
+			label, z := g.Inputs[a[0]+e], operand{isa.SegAct, b.s.Aux[c] + e}
+			if parts == 1 {
+				b.rowItem(cl, sub, isa.NegLogPickB, flags, 0, oneLine(n), label, dst.plus(e*n), x.plus(e*n), z, dy.plus(e))
+				continue
+			}
+			eachPart(n, parts, func(at, size uint32) {
+				to, from := dst.plus(e*n+at), x.plus(e*n+at)
+				if label-at < size {
+					b.rowItem(cl, sub, isa.NegLogPickB, flags, 0, oneLine(size), label-at, to, from, z, dy.plus(e))
+				} else {
+					b.rowItem(cl, sub, isa.LogSumExpB, flags, 0, oneLine(size), 0, to, from, z, dy.plus(e))
+				}
+			})
 		}
 	case ops.Hinge:
 		for e := range xd.Bd {

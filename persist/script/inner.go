@@ -18,7 +18,8 @@ const (
 
 // partialResults is how many partial results the use u leaves of v's gradient; 1: it is not divided over its terms.
 func (b *Builder) partialResults(v uint32, u user) int {
-	if !b.wide.on || u.kind != useOther || b.shape(v).batch > 1 {
+	batch := b.shape(v).batch
+	if !b.wide.on || u.kind != useOther || !b.byElements(batch, b.size(u.node)) {
 		return 1
 	}
 	size := b.size(v)
@@ -26,6 +27,9 @@ func (b *Builder) partialResults(v uint32, u user) int {
 	switch b.g.Op[u.node] {
 	case ops.AffineTransform, ops.MatrixMultiply:
 		product := b.isLeft(u)
+		if batch > 1 {
+			return 1
+		}
 		if product {
 			terms = b.size(u.node) / int(b.shape(u.node).rows)
 		} else if _, product = b.isRight(u); product {

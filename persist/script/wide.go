@@ -32,6 +32,7 @@ type wideMemory struct {
 	on bool // the graph may have wide nodes
 	Wideness
 	items, some []item
+	unfolded    []item
 	extents     []extent
 	words       []uint32
 	cut         struct{ sig, axis, n, of uint32 } // the signature sig of an item of which n parts along an axis are those of signature of
@@ -426,6 +427,11 @@ func (b *Builder) dealOut(v uint32, from int, at uint32) {
 // elements of their results.
 func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 	level, size := b.clusters[c].level, uint32(b.size(v))
+	b.wide.unfolded = b.wide.unfolded[:0]
+	for _, it := range list {
+		b.wide.unfolded = b.appendUnfolded(b.wide.unfolded, it)
+	}
+	list = b.wide.unfolded
 	cost, written, unit, least, ordered, inside := int64(0), int64(0), uint32(1), uint32(1), false, true
 	first, end := ^uint32(0), uint32(0)
 	extents := b.wide.extents[:0]
@@ -486,6 +492,45 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 	}
 }
 
+// mostUnfolded bounds how many parts of an item become items of their own.
+const mostUnfolded = 32
+
+// appendUnfolded appends an item, or items of its parts if these are too few for all processors and can be cut further.
+func (b *Builder) appendUnfolded(list []item, it item) []item {
+	e := b.extentOf(&it)
+	if e.n == 1 || e.n > mostUnfolded || int(e.n) >= b.r.Plan.Processors || !b.unfolds(&it, &e) {
+		return append(list, it)
+	}
+	for k := range e.n {
+		list = b.appendUnfolded(list, b.part(&it, &e, k, k+1))
+	}
+	return list
+}
+
+// unfolds reports whether each part of an item has parts itself that are worth a processor.
+func (b *Builder) unfolds(it *item, e *extent) bool {
+	if it.sig == rawSig {
+		return false
+	}
+	if int(e.unit) >= b.wide.Single && e.inner < e.unit { // whose distance others cannot be cut at
+		return true
+	}
+	if int(e.cost)*256/int(e.n) < b.wide.Single {
+		return false
+	}
+	switch w := b.signatureOf(it); isa.Opcode(w[0]) {
+	case isa.Strided:
+		for a := range e.axis {
+			if w[6+a] > 1 {
+				return true
+			}
+		}
+	case isa.Row:
+		return w[4] > 1 && w[6] > w[4]
+	}
+	return false
+}
+
 // mostCuts bounds how many items more a private cluster's items are cut into.
 const mostCuts = 8192
 
@@ -501,7 +546,6 @@ func (b *Builder) dealUnordered(list []item, level int32, cost int64, pieces int
 	to, left := int32(-1), int32(0)
 	for i := range list {
 		e := b.extentOf(&list[i])
-		b.alongLongest(&list[i], &e, uint32(pieces))
 		for from := uint32(0); from < e.n; {
 			if left <= 0 {
 				to, left = b.newCluster(level), share
@@ -602,7 +646,7 @@ func (b *Builder) wordsOf(it *item) []uint32 {
 	return it.words[:]
 }
 
-// stridedExtent is that of a Strided, which is cut along its last kept axis.
+// stridedExtent is that of a Strided, which is cut along its last kept axis of several.
 func (b *Builder) stridedExtent(w []uint32, e *extent) {
 	kept, all := w[3]&255, w[3]&255+w[3]>>8&255
 	sizes, strides := w[6:6+all], w[6+all:]
@@ -613,37 +657,35 @@ func (b *Builder) stridedExtent(w []uint32, e *extent) {
 	}
 	e.dense = e.span+1 == count
 	if kept > 0 {
-		e.n, e.unit, e.axis = sizes[kept-1], strides[kept-1], kept-1
+		e.axis = kept - 1
+		for e.axis > 0 && sizes[e.axis] == 1 { // of a part of an unfolded item
+			e.axis--
+		}
+		e.n, e.unit = sizes[e.axis], strides[e.axis]
 		e.inner = e.span - (e.n-1)*e.unit + 1
-	}
-}
-
-// alongLongest makes the parts of a Strided those along its longest kept axis, if the last one has too few for so many
-// pieces. They do not lie behind one another then.
-func (b *Builder) alongLongest(it *item, e *extent, pieces uint32) {
-	w := b.signatureOf(it)
-	if it.sig == rawSig || isa.Opcode(w[0]) != isa.Strided || e.n >= pieces {
-		return
-	}
-	for a := range w[3] & 255 {
-		if w[6+a] > e.n {
-			e.n, e.axis = w[6+a], a
+		if e.n == 1 {
+			e.unit = e.inner
 		}
 	}
 }
 
 // cutItem adds parts [from, to) of an item to a cluster.
 func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
-	part := *it
+	part := b.part(it, e, from, to)
 	part.cluster = c
+	b.putBack(&part)
+}
+
+// part is parts [from, to) of an item.
+func (b *Builder) part(it *item, e *extent, from, to uint32) item {
+	part := *it
 	if from == 0 && to == e.n {
-		b.putBack(&part)
-		return
+		return part
 	}
 	w := b.signatureOf(it)
 	if it.sig == rawSig {
-		b.cutSum(&part, w, from, to)
-		return
+		part.words[0] = b.partOfSum(w, from, to)
+		return part
 	}
 	// Each word of an item is an address but for random nodes, which are not divided into several words' parts.
 	width := int(b.sigs.width[it.sig])
@@ -674,7 +716,7 @@ func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
 	} else {
 		copy(part.words[:], words)
 	}
-	b.putBack(&part)
+	return part
 }
 
 // stepsOf is how far each word of an instruction's item is from where the item's next part has it, good until the next
@@ -765,13 +807,12 @@ func shift(words []uint32, by uint32) {
 	}
 }
 
-// cutSum is cutItem of a whole Sum.
-func (b *Builder) cutSum(part *item, w []uint32, from, to uint32) {
+// partOfSum is where in pool a whole Sum of elements [from, to) is.
+func (b *Builder) partOfSum(w []uint32, from, to uint32) uint32 {
 	at := uint32(len(b.pool))
 	b.pool = append(b.pool, w[:w[1]&0xFFFF]...)
 	narrowSum(b.pool[at:], from, to-from)
-	part.words[0] = at
-	b.putBack(part)
+	return at
 }
 
 // narrowSum makes a Sum one of n elements from an element on.
