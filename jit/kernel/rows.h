@@ -441,14 +441,19 @@ VP u32 row_words(u32 fn) {
 }
 
 #ifdef VPPS_GPU
+// Lanes of a warp that have no line left go with the others, without elements.
 VP_SLOW void row(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, float *scratch) {
-  u32 words = row_words(fn);
-  const bool all = w[ROW_N] >= LONG_ROW;
-  const Team team = {all ? THREAD : THREAD % 32, all ? THREADS : 32, scratch};
-  const u32 lines = w[ROW_LINES];
+  u32 width = w[ROW_N] >= LONG_ROW ? THREADS : 32;
+  if (fn <= ROW_LOG_SUM_EXP_B) // the others need a warp
+    while (width > 2 && w[ROW_N] <= width / 2)
+      width /= 2;
+  const u32 lines = w[ROW_LINES], end = count * lines, teams = width < 32 ? 32 / width : 1;
 #pragma unroll 1
-  for (u32 k = all ? 0 : THREAD / 32; k < count * lines; k += all ? 1 : WARPS)
-    row_item<false>(team, l, w, fn, flags, w + ROW_ITEMS + k / lines * words, k % lines);
+  for (u32 k = THREAD / width; (k & ~(teams - 1)) < end; k += THREADS / width) {
+    const u32 at = min(k, end - 1);
+    const Team team = {k < end ? THREAD % width : LONG_ROW, width, scratch};
+    row_item<false>(team, l, w, fn, flags, w + ROW_ITEMS + at / lines * row_words(fn), at % lines);
+  }
 }
 #else
 template <bool DENSE>

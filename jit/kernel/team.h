@@ -1,4 +1,5 @@
-// The threads of a GPU that work on one sum or row: a warp, or all of a long one.
+// The threads of a GPU that work on one sum or row: a warp, some lanes of it for a short one, or
+// all threads for a long one.
 #pragma once
 
 // The least elements for which a row or a sum has 256 lanes instead of 32, and on the GPU all
@@ -30,8 +31,8 @@ template <class Join> VP float over_team(const Team &team, float v, const Join &
           lanes[k] = join(lanes[k], lanes[k + d]);
     v = lanes[0];
   }
-#pragma unroll
-  for (u32 d = 16; d > 0; d /= 2)
+#pragma unroll 1
+  for (u32 d = min(team.step, 32u) / 2; d > 0; d /= 2)
     v = join(v, __shfl_xor_sync(0xFFFFFFFFu, v, d));
   return v;
 }
