@@ -427,11 +427,13 @@ func (b *Builder) dealOut(v uint32, from int, at uint32) {
 // elements of their results.
 func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 	level, size := b.clusters[c].level, uint32(b.size(v))
-	b.wide.unfolded = b.wide.unfolded[:0]
-	for _, it := range list {
-		b.wide.unfolded = b.appendUnfolded(b.wide.unfolded, it)
+	if len(list) < b.r.Plan.Processors {
+		b.wide.unfolded = b.wide.unfolded[:0]
+		for _, it := range list {
+			b.wide.unfolded = b.appendUnfolded(b.wide.unfolded, it)
+		}
+		list = b.wide.unfolded
 	}
-	list = b.wide.unfolded
 	cost, written, unit, least, ordered, inside := int64(0), int64(0), uint32(1), uint32(1), false, true
 	first, end := ^uint32(0), uint32(0)
 	extents := b.wide.extents[:0]
