@@ -23,7 +23,7 @@ const Entry = "vpps_run"
 const Threads = 256
 
 // headers in the order the source needs them.
-var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h", "philox.h", "processor.h", "elementwise.h", "strided.h", "sum.h",
+var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h", "philox.h", "processor.h", "elementwise.h", "team.h", "strided.h", "sum.h",
 	"rows.h", "random.h", "update.h", "gpu.h", "gemm.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "tensor_gpu.h", "matrix_gpu.h", "forming_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.

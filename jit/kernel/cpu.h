@@ -14,6 +14,7 @@
 #include "processor.h"
 #include "vector_cpu.h"
 #include "elementwise.h"
+#include "team.h"
 #include "strided.h"
 #include "strided_cpu.h"
 #include "sum.h"

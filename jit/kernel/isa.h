@@ -370,13 +370,14 @@
 #define ROW_LOG_SUM_EXP_B 9
 #define ROW_K_MAX 10
 #define ROW_K_MAX_B 11
-#define ROW_CUM_SUM 12
-#define ROW_SPARSEMAX 13
-#define ROW_SPARSEMAX_B 14
-#define ROW_CONSTRAINED_SOFTMAX 15
-#define ROW_CONSTRAINED_SOFTMAX_B 16
-#define ROW_INVERT 17
-#define ROW_COUNT 18
+#define ROW_ARG_MAX 12
+#define ROW_CUM_SUM 13
+#define ROW_SPARSEMAX 14
+#define ROW_SPARSEMAX_B 15
+#define ROW_CONSTRAINED_SOFTMAX 16
+#define ROW_CONSTRAINED_SOFTMAX_B 17
+#define ROW_INVERT 18
+#define ROW_COUNT 19
 #define RANDOM_NORMAL 0
 #define RANDOM_BERNOULLI 1
 #define RANDOM_UNIFORM 2
@@ -421,6 +422,7 @@
 	ROW(LOG_SUM_EXP_B, 3, 12, 0, 0, 4) \
 	ROW(K_MAX, 2, 0, 1, 1, 3) \
 	ROW(K_MAX_B, 3, 0, 4, 1, 4) \
+	ROW(ARG_MAX, 3, 0, 0, 0, 2) \
 	ROW(CUM_SUM, 3, 0, 0, 0, 2) \
 	ROW(SPARSEMAX, 3, 0, 0, 0, 2) \
 	ROW(SPARSEMAX_B, 7, 0, 0, 0, 3) \
@@ -430,4 +432,4 @@
 	/* end */
 
 // The first word of a script of this instruction set.
-#define SCRIPT_MAGIC 0x4881f2a1u
+#define SCRIPT_MAGIC 0x32f17477u

@@ -11,66 +11,9 @@ template <bool DENSE> struct RowView {
   VP_MEMBER float *at(u32 i) const { return v + (DENSE ? i : i * stride); }
 };
 
-// The least elements for which a row has 256 lanes instead of 32, and on the GPU all threads.
-enum : u32 { LONG_ROW = 2048, LONG_LANES = 256 };
-
 #ifdef VPPS_GPU
-// The threads that work on a row.
-struct Team {
-  u32 first, step;
-  float *scratch; // of all threads
-};
-VP Team one_warp() { return Team{THREAD % 32, 32, nullptr}; }
 #define EACH(i, n) for (u32 i = team.first; i < (n); i += team.step)
 #define ONCE if (team.first == 0)
-
-// The sum or maximum over a team, known to all of it: of all threads' values, those of neighbouring
-// warps last, as the CPU adds its lanes.
-template <class Join> VP float over_team(const Team &team, float v, const Join &join) {
-  if (team.step == THREADS) {
-    __syncthreads(); // scratch is free
-    team.scratch[THREAD] = v;
-    __syncthreads();
-    float lanes[WARPS];
-#pragma unroll
-    for (u32 k = 0; k < WARPS; k++)
-      lanes[k] = team.scratch[THREAD % 32 + 32 * k];
-#pragma unroll
-    for (u32 d = WARPS / 2; d > 0; d /= 2)
-#pragma unroll
-      for (u32 k = 0; k < WARPS / 2; k++)
-        if (k < d)
-          lanes[k] = join(lanes[k], lanes[k + d]);
-    v = lanes[0];
-  }
-#pragma unroll
-  for (u32 d = 16; d > 0; d /= 2)
-    v = join(v, __shfl_xor_sync(0xFFFFFFFFu, v, d));
-  return v;
-}
-struct Plus {
-  VP_MEMBER float operator()(float a, float b) const { return a + b; }
-};
-struct Larger {
-  VP_MEMBER float operator()(float a, float b) const { return fmaxf(a, b); }
-};
-// The least of all threads' numbers.
-VP u32 least_of_team(const Team &team, u32 v) {
-  if (team.step == THREADS) {
-    __syncthreads(); // scratch is free
-    u32 *numbers = (u32 *)team.scratch;
-    numbers[THREAD] = v;
-    __syncthreads();
-    for (u32 k = 0; k < WARPS; k++)
-      v = numbers[THREAD % 32 + 32 * k] < v ? numbers[THREAD % 32 + 32 * k] : v;
-  }
-#pragma unroll
-  for (u32 d = 16; d > 0; d /= 2) {
-    u32 other = __shfl_xor_sync(0xFFFFFFFFu, v, d);
-    v = other < v ? other : v;
-  }
-  return v;
-}
 // SUM_OVER(result, i, n, term), MAX_OVER likewise: result is known to all threads of the team.
 #define SUM_OVER(result, i, n, term)                                                               \
   float result = 0.0f;                                                                             \
@@ -166,6 +109,94 @@ template <class Row> VP float sparsemax_threshold(const Team &team, const Row &x
   return tau;
 }
 
+// y[i] becomes the sum of x up to i, or from i on. Sums of 32 elements, each over the lanes below,
+// are added up.
+#ifdef VPPS_GPU
+template <class Row>
+VP void cumulate(const Team &team, const Row &y, const Row &x, bool from_end, u32 flags) {
+  float before = 0.0f;
+  const u32 lane = THREAD % 32;
+#pragma unroll 1
+  for (u32 block = 0; block < x.n; block += team.step) {
+    const u32 i = block + team.first, at = from_end ? x.n - 1 - i : i;
+    float v = i < x.n ? x.get(at) : 0.0f;
+#pragma unroll
+    for (u32 d = 1; d < 32; d *= 2) {
+      const float below = __shfl_up_sync(0xFFFFFFFFu, v, d);
+      v = lane >= d ? v + below : v;
+    }
+    float after = before + __shfl_sync(0xFFFFFFFFu, v, 31);
+    if (team.step == THREADS) { // before and after are those of the warp and of all
+      __syncthreads();          // scratch is free
+      if (lane == 31)
+        team.scratch[THREAD / 32] = v;
+      __syncthreads();
+      after = before;
+      for (u32 k = 0; k < WARPS; k++) {
+        before = k == THREAD / 32 ? after : before;
+        after += team.scratch[k];
+      }
+    }
+    if (i < x.n)
+      put(y.at(at), before + v, flags);
+    before = after;
+  }
+}
+#else
+template <class Row>
+VP void cumulate(const Team & /*team*/, const Row &y, const Row &x, bool from_end, u32 flags) {
+  float before = 0.0f;
+  for (u32 block = 0; block < x.n; block += LANES) {
+    const u32 n = x.n - block < LANES ? x.n - block : LANES;
+    float v[LANES] = {};
+    for (u32 i = 0; i < n; i++)
+      v[i] = x.get(from_end ? x.n - 1 - block - i : block + i);
+    for (u32 d = 1; d < LANES; d *= 2)
+      for (u32 i = LANES - 1; i >= d; i--)
+        v[i] += v[i - d];
+    for (u32 i = 0; i < n; i++)
+      put(y.at(from_end ? x.n - 1 - block - i : block + i), before + v[i], flags);
+    before += v[LANES - 1];
+  }
+}
+#endif
+
+// Of the k largest elements in their order: to[j] becomes the j-th, or, backward, its place in to
+// from[j]. (value, at) is the last of them in descending order.
+template <class Row>
+VP void pass_chosen(const Team &team, const Row &x, float sign, float value, u32 last, u32 k,
+                    bool backward, float *to, const float *from, u32 flags) {
+#ifdef VPPS_GPU
+  if (team.first >= 32)
+    return;
+  u32 before = 0;
+#pragma unroll 1
+  for (u32 block = 0; block < x.n; block += 32) {
+    const u32 i = block + team.first;
+    const bool is = i < x.n && chosen(x, sign, value, last, i);
+    const u32 all = __ballot_sync(0xFFFFFFFFu, is),
+              j = before + __popc(all & ((1u << team.first) - 1u));
+    before += __popc(all);
+    if (backward ? i < x.n : is && j < k)
+      put(to + (backward ? i : j) * x.stride,
+          !backward     ? x.get(i)
+          : is && j < k ? from[j * x.stride]
+                        : 0.0f,
+          flags);
+  }
+#else
+  u32 j = 0;
+  for (u32 i = 0; i < x.n; i++) {
+    bool is = j < k && chosen(x, sign, value, last, i);
+    if (backward)
+      put(to + i * x.stride, is ? from[j * x.stride] : 0.0f, flags);
+    else if (is)
+      put(to + j * x.stride, x.get(i), flags);
+    j += is ? 1 : 0;
+  }
+#endif
+}
+
 // Gauss and Jordan: y becomes the inverse of the m x m matrix x, t is scratch. Returns ln of the
 // determinant, NaN if that is negative.
 VP float invert(float *y, float *t, const float *x, u32 m) {
@@ -222,16 +253,15 @@ VP_SLOW void seldom_row_item(const Team team, const Launch &l, const u32 *w, u32
   u32 n = w[ROW_N], stride = w[ROW_STRIDE];
   float margin = FLOAT_OF(w[ROW_P]);
   switch (fn) {
-  case ROW_CUM_SUM: {
+  case ROW_CUM_SUM:
+    cumulate(team, ROWARG(0), ROWARG(1), margin == 1.0f, flags);
+    return;
+  case ROW_ARG_MAX: {
     Row y = ROWARG(0), x = ROWARG(1);
-    ONCE {
-      float s = 0.0f;
-      for (u32 i = 0; i < n; i++) {
-        u32 at = margin == 1.0f ? n - 1 - i : i;
-        s += x.get(at);
-        put(y.at(at), s, flags);
-      }
-    }
+    float value = FLOAT_OF(0x7F800000u);
+    u32 largest = 0xFFFFFFFFu;
+    next_largest(team, x, 1.0f, &value, &largest);
+    EACH(i, n) put(y.at(i), i == largest ? 1.0f : 0.0f, flags);
     return;
   }
   case ROW_SPARSEMAX: {
@@ -390,17 +420,7 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
         ONCE put(to, x.get(at < n ? at : 0), flags);
       return;
     }
-    ONCE {
-      u32 j = 0;
-      for (u32 i = 0; i < n; i++) {
-        bool is = j < k && chosen(x, sign, value, at, i);
-        if (backward)
-          put(to + i * stride, is ? from[j * stride] : 0.0f, flags);
-        else if (is)
-          put(to + j * stride, x.get(i), flags);
-        j += is ? 1 : 0;
-      }
-    }
+    pass_chosen(team, x, sign, value, at, k, backward, to, from, flags);
     return;
   }
   default:
@@ -421,14 +441,19 @@ VP u32 row_words(u32 fn) {
 }
 
 #ifdef VPPS_GPU
+// Lanes of a warp that have no line left go with the others, without elements.
 VP_SLOW void row(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, float *scratch) {
-  u32 words = row_words(fn);
-  const bool all = w[ROW_N] >= LONG_ROW;
-  const Team team = {all ? THREAD : THREAD % 32, all ? THREADS : 32, scratch};
-  const u32 lines = w[ROW_LINES];
+  u32 width = w[ROW_N] >= LONG_ROW ? THREADS : 32;
+  if (fn <= ROW_LOG_SUM_EXP_B) // the others need a warp
+    while (width > 2 && w[ROW_N] <= width / 2)
+      width /= 2;
+  const u32 lines = w[ROW_LINES], end = count * lines, teams = width < 32 ? 32 / width : 1;
 #pragma unroll 1
-  for (u32 k = all ? 0 : THREAD / 32; k < count * lines; k += all ? 1 : WARPS)
-    row_item<false>(team, l, w, fn, flags, w + ROW_ITEMS + k / lines * words, k % lines);
+  for (u32 k = THREAD / width; (k & ~(teams - 1)) < end; k += THREADS / width) {
+    const u32 at = min(k, end - 1);
+    const Team team = {k < end ? THREAD % width : LONG_ROW, width, scratch};
+    row_item<false>(team, l, w, fn, flags, w + ROW_ITEMS + at / lines * row_words(fn), at % lines);
+  }
 }
 #else
 template <bool DENSE>

@@ -9,19 +9,19 @@ VP float lane_sum(float *v, u32 lanes = LANES) {
 }
 
 // Adds v, from term t on, to the partial sums.
-VP void add_to_lanes(float *lanes, u32 t, const float *v, u32 n) {
-  if (t % LANES == 0)
-    for (; n >= LANES; n -= LANES, v += LANES)
-      for (u32 i = 0; i < LANES; i++)
+template <u32 COUNT> VP void add_to_lanes(float *lanes, u32 t, const float *v, u32 n) {
+  if (t % COUNT == 0)
+    for (; n >= COUNT; n -= COUNT, v += COUNT)
+      for (u32 i = 0; i < COUNT; i++)
         lanes[i] += v[i];
   for (u32 i = 0; i < n; i++)
-    lanes[(t + i) % LANES] += v[i];
+    lanes[(t + i) % COUNT] += v[i];
 }
 
 // A Strided instruction on a CPU: neighbours along one axis are gathered, if they are not
 // neighbours in memory, so that the function is of runs.
 template <u32 OPERANDS> struct StridedItems {
-  enum : u32 { RUN = 4 * LANES };
+  enum : u32 { RUN = LONG_LANES };
   const Axes x;
   const u32 fn, flags, outputs, terms;
   const float p, q;
@@ -79,8 +79,8 @@ template <u32 OPERANDS> struct StridedItems {
 
   // One output of a reduction. Its terms are along the first reduced axis, for each place on the
   // others.
-  VP_MEMBER float sum(const u32 *at) {
-    float lanes[LANES] = {};
+  template <u32 COUNT> VP_MEMBER float sum(const u32 *at) {
+    float lanes[COUNT] = {};
     const u32 inner = x.sizes[x.kept];
     for (u32 t = 0; t < terms; t += inner) {
       u32 here[5];
@@ -89,12 +89,12 @@ template <u32 OPERANDS> struct StridedItems {
       locate(x, x.kept, x.all, t, here);
       for (u32 i = 0, n; i < inner; i += n) {
         n = inner - i < RUN ? inner - i : (u32)RUN;
-        add_to_lanes(lanes, t + i, of(here, x.kept, n), n);
+        add_to_lanes<COUNT>(lanes, t + i, of(here, x.kept, n), n);
         for (u32 s = 1; s <= OPERANDS; s++)
           here[s] += n * stride(s, x.kept);
       }
     }
-    return lane_sum(lanes);
+    return lane_sum(lanes, COUNT);
   }
 
   // n <= ACROSS neighbouring outputs of a reduction, side by side. Each is summed in the order of
@@ -132,7 +132,8 @@ template <u32 OPERANDS> struct StridedItems {
 
   VP_MEMBER void item(const u32 *offsets) {
     const u32 inner = x.kept ? x.sizes[0] : 1;
-    const u32 most = terms == 1 ? (u32)RUN : across() ? (u32)ACROSS : 1;
+    const bool is_long = are_long(x, terms);
+    const u32 most = terms == 1 ? (u32)RUN : across() && !is_long ? (u32)ACROSS : 1;
     for (u32 k = 0; k < outputs; k += inner) {
       u32 at[5];
       for (u32 s = 0; s <= OPERANDS; s++)
@@ -145,7 +146,7 @@ template <u32 OPERANDS> struct StridedItems {
         else if (most > 1)
           sums(at, n);
         else
-          put(base[0] + at[0], sum(at), flags);
+          put(base[0] + at[0], is_long ? sum<LONG_LANES>(at) : sum<LANES>(at), flags);
         for (u32 s = 0; x.kept && s <= OPERANDS; s++)
           at[s] += n * stride(s, 0);
       }

@@ -328,6 +328,7 @@ const (
 	LogSumExpB
 	KMax
 	KMaxB
+	ArgMax
 	CumSum
 	Sparsemax
 	SparsemaxB
@@ -365,6 +366,7 @@ var RowTable = [RowFns]RowInfo{
 	LogSumExpB:          {"log_sum_exp_b", 0b0011, 0b1100, 0, 1, false, 4, "(dx, x, y, dy)"},
 	KMax:                {"k_max", 0b10, 0, 0b01, 1, true, 3, "(y, x, k-1): the k largest of p*x in their order; of equal ones the first. p is 1 or -1"},
 	KMaxB:               {"k_max_b", 0b011, 0, 0b100, 1, true, 4, "(dx, x, dy, k-1)"},
+	ArgMax:              {"arg_max", 0b11, 0, 0, 1, false, 2, "(y, x): 1 at the largest element of x, of equal ones at the first, else 0"},
 	CumSum:              {"cum_sum", 0b11, 0, 0, 1, false, 2, "(y, x): y[i] is the sum of x up to i, from i on if p is 1"},
 	Sparsemax:           {"sparsemax", 0b11, 0, 0, 1, false, 2, "(y, x): the nearest point to x whose elements are not negative and add up to 1"},
 	SparsemaxB:          {"sparsemax_b", 0b111, 0, 0, 1, false, 3, "(dx, y, dy)"},

@@ -36,11 +36,20 @@ func (b *Builder) dealBatch(it *item, c int32, v, at uint32) {
 		b.putBack(it)
 		return
 	}
+	if every := e.unit / each; every > 1 && every*each == e.unit && within+e.inner <= each { // of some batch elements
+		for k := range uint32(x.pieces) {
+			lo, hi := max(k*chunk, first)-first, max((k+1)*chunk, first)-first
+			if lo, hi = (lo+every-1)/every, min((hi+every-1)/every, e.n); lo < hi {
+				b.cutItem(it, &e, lo, hi, c+1+int32(k))
+			}
+		}
+		return
+	}
 	parts := max(each/e.unit, 1) // of a batch element
 	if first >= x.batch || parts*e.unit != each || e.n%parts != 0 || within+e.inner > e.unit {
 		fail("an item of node %d (%v), %d times %d elements from %d on, cannot be divided into %d batch elements of %d", v, b.g.Op[v], e.n, e.unit, e.at-at, x.batch, each)
 	}
-	if e.n == parts*x.batch && isa.Opcode(b.signatureOf(it)[0]) != isa.Random { // whose pieces differ in more than addresses
+	if e.n == parts*x.batch && !b.differsByPiece(it) {
 		it.cluster = c
 		b.items = append(b.items, *it)
 		b.clusters[c].items++
@@ -53,6 +62,18 @@ func (b *Builder) dealBatch(it *item, c int32, v, at uint32) {
 			b.cutItem(it, &e, (lo-first)*parts, (hi-first)*parts, c+1+int32(k))
 		}
 	}
+}
+
+// differsByPiece reports whether pieces of an item differ in more than addresses at steps that its signature says.
+func (b *Builder) differsByPiece(it *item) bool {
+	switch w := b.signatureOf(it); isa.Opcode(w[0]) {
+	case isa.Random:
+		return true
+	case isa.Row:
+		f := &isa.RowTable[isa.RowFn(w[0]>>8)]
+		return f.Parts != 0 && b.wordsOf(it)[f.Words-1] > 0
+	}
+	return false
 }
 
 // eachBatched calls f for all batched clusters with items that pieces share, but for those of parts that were taken over.
@@ -137,11 +158,12 @@ func (b *Builder) wholeFor(sig uint32, x *cluster) uint32 {
 		return k
 	}
 	w := b.sigs.of(sig)
-	at, each := partsAt(w)
-	e := extent{n: w[at] / each, cost: b.sigs.cost(sig)}
+	axis := max(w[3]&255, 1) - 1 // of a Strided: the last
+	at, each := partsAt(w, axis)
+	e := extent{n: w[at] / each, axis: axis, cost: b.sigs.cost(sig)}
 	parts, width := e.n/x.batch, int(b.sigs.width[sig])
 	steps := uint32(len(b.pool))
-	for _, s := range b.stepsOf(w, width) {
+	for _, s := range b.stepsOf(w, width, axis, 1) {
 		b.pool = append(b.pool, s*parts*x.chunk())
 	}
 	for range fewWords - width {

@@ -150,11 +150,12 @@ type Builder struct {
 	items      []item
 	pool       []uint32
 	matrices   []matrixItem
-	terms      []term       // of one node
-	outers     []matrixItem // of Outer; their level, outerLevel, is known at the end
-	beside     []source     // results of an affine transform's products that are added at its end
-	axes       []axis       // of one node
-	moved      []move       // of one node
+	terms      []term           // of one node
+	outers     []matrixItem     // of Outer; their level, outerLevel, is known at the end
+	beside     []source         // results of an affine transform's products that are added at its end
+	axes       []axis           // of one node
+	moved      []move           // of one node
+	turns      map[uint32]int32 // by address: how many moves of one node add there, or whether something was put there
 	usedDims   []bool
 	spanList   []span
 	paramSrc   []paramSource

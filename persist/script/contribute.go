@@ -236,7 +236,8 @@ func (b *Builder) contributeMove(v uint32, u user, dst operand, flags uint32, cl
 	if err != nil { // forward has checked the same indices
 		return sub
 	}
-	for _, m := range list {
+	last := sub
+	for i, m := range list {
 		e := element{fn: isa.Copy, flags: flags}
 		if b.g.Op[c] == ops.Concatenate { // several batch elements may have come from one
 			axes := swapped(m.axes)
@@ -252,16 +253,31 @@ func (b *Builder) contributeMove(v uint32, u user, dst operand, flags uint32, cl
 			e.kept = swapped(m.axes)
 		}
 		e.ops[0], e.ops[1] = dst.plus(m.src), b.gradient(c).plus(m.dst)
-		b.emitElement(&e, cl, sub)
-		if len(list) > 1 { // the same slice may be picked twice
-			sub++
-			flags |= isa.Acc
-		}
+		at := sub + b.turn(c, list, i)
+		b.emitElement(&e, cl, at)
+		last = max(last, at)
 	}
-	if len(list) <= 1 {
-		sub++
+	return last + 1
+}
+
+// turn is how many others of a node's moves come before number i, for they add to the same elements.
+func (b *Builder) turn(v uint32, list []move, i int) int32 {
+	x := b.g.DimOf(b.g.ArgsOf(v)[0])
+	switch op := b.g.Op[v]; {
+	case len(list) == 1, op == ops.PickElement && x.Bd > 1: // each of another batch element
+		return 0
+	case op == ops.Windows, b.symbolic: // they overlap, or other instances' do
+		return int32(i)
 	}
-	return sub
+	if i == 0 {
+		clear(b.turns)
+	}
+	if b.turns == nil {
+		b.turns = map[uint32]int32{}
+	}
+	n := b.turns[list[i].src] // slices are the same or have nothing in common
+	b.turns[list[i].src] = n + 1
+	return n
 }
 
 // contributeRow is the gradient of the row functions.
@@ -278,8 +294,21 @@ func (b *Builder) contributeRow(v, c uint32, dst operand, flags uint32, cl, sub 
 		}
 		b.rowItem(cl, sub, fn, flags, 0, linesOf(xd, int(dim)), 0, dst, y, dy)
 	case ops.PickNegLogSoftmax:
+		parts := b.rowParts(n, b.find(cl))
 		for e := range xd.Bd {
-			b.rowItem(cl, sub, isa.NegLogPickB, flags, 0, oneLine(n), g.Inputs[a[0]+e], dst.plus(e*n), x.plus(e*n), operand{isa.SegAct, b.s.Aux[c] + e}, dy.plus(e))
+			label, z := g.Inputs[a[0]+e], operand{isa.SegAct, b.s.Aux[c] + e}
+			if parts == 1 {
+				b.rowItem(cl, sub, isa.NegLogPickB, flags, 0, oneLine(n), label, dst.plus(e*n), x.plus(e*n), z, dy.plus(e))
+				continue
+			}
+			eachPart(n, parts, func(at, size uint32) {
+				to, from := dst.plus(e*n+at), x.plus(e*n+at)
+				if label-at < size {
+					b.rowItem(cl, sub, isa.NegLogPickB, flags, 0, oneLine(size), label-at, to, from, z, dy.plus(e))
+				} else {
+					b.rowItem(cl, sub, isa.LogSumExpB, flags, 0, oneLine(size), 0, to, from, z, dy.plus(e))
+				}
+			})
 		}
 	case ops.Hinge:
 		for e := range xd.Bd {

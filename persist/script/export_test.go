@@ -3,7 +3,10 @@ package script
 import (
 	"testing"
 
+	"libvpps/bridge"
 	"libvpps/bridge/cells"
+	"libvpps/bridge/ops"
+	"libvpps/persist/isa"
 )
 
 // These are for the tests of package script_test.
@@ -15,6 +18,45 @@ var (
 	Recurrent   = recurrent
 	LongSums    = longSums
 )
+
+// LargeOperations are requests of steps with one operation each, whose work is divided. The loss is of all its value.
+func LargeOperations(t testing.TB) map[string]*Request {
+	none, one, few, tall := bridge.Dim{}, dimOf(1, 1), dimOf(2, 200, 200), dimOf(1, 20000, 2)
+	list := map[string]*Request{}
+	for name, o := range map[string]large{
+		"a sum":                     {ops.SumElements, nil, dimOf(1, 64, 1024), none, one, true},
+		"a sum of each":             {ops.SumElements, nil, dimOf(2, 70000), none, dimOf(2, 1), true},
+		"a norm":                    {ops.L2Norm, nil, dimOf(1, 64, 1024), none, one, true},
+		"sums of two columns":       {ops.SumDimension, []uint32{1, 0}, tall, none, dimOf(1, 2), true},
+		"a sum over the batch":      {ops.SumDimension, []uint32{0, 1}, dimOf(4096, 4, 2), none, dimOf(1, 4, 2), true},
+		"a mean of squares":         {ops.MomentDimension, []uint32{3, 2, 1, 0}, few, none, one, true},
+		"a distance":                {ops.SquaredEuclideanDistance, nil, dimOf(1, 64, 1024), dimOf(1, 64, 1024), one, true},
+		"plus a row of two":         {ops.CwiseSum, nil, tall, dimOf(1, 1, 2), tall, true},
+		"times a number of each":    {ops.CwiseMultiply, nil, few, dimOf(2, 1), few, true},
+		"an error of many classes":  {ops.PickNegLogSoftmax, []uint32{1}, dimOf(1, 30000), none, one, true},
+		"errors of many classes":    {ops.PickNegLogSoftmax, []uint32{0}, dimOf(3, 40000), none, dimOf(3, 1), true},
+		"a softmax of rows, few":    {ops.Softmax, []uint32{1}, few, none, few, true},
+		"the three largest, few":    {ops.KMaxPooling, []uint32{3, 1}, few, none, dimOf(2, 200, 3), true},
+		"the three largest, batch":  {ops.KMaxPooling, []uint32{3, 1}, dimOf(40, 20, 20), none, dimOf(40, 20, 3), true},
+		"the largest of each":       {ops.Argmax, []uint32{isa.Float(1)}, dimOf(40, 500), none, dimOf(40, 500), true},
+		"sums along rows, few":      {ops.CumulativeSum, []uint32{1}, few, none, few, true},
+		"sums along a long line":    {ops.CumulativeSum, []uint32{0}, dimOf(1, 5000), none, dimOf(1, 5000), true},
+		"a transposition":           {ops.Transpose, []uint32{0x01}, tall, none, dimOf(1, 2, 20000), true},
+		"every second of a batch":   {ops.StridedSelect, []uint32{0, 20, 2, 0, 20, 1, 0, 1, 1, 0, 1, 1, 1, 40, 3}, dimOf(40, 20, 20), none, dimOf(13, 10, 20), true},
+		"64 columns":                {ops.SelectCols, []uint32{distinct, 64}, dimOf(1, 32, 1024), none, dimOf(1, 32, 64), true},
+		"two columns, often":        {ops.SelectCols, []uint32{0, 64}, dimOf(1, 32, 1024), none, dimOf(1, 32, 64), true},
+		"batch elements twice each": {ops.PickBatchElements, []uint32{0, 4}, few, none, dimOf(4, 200, 200), true},
+		"an element of each":        {ops.PickElement, []uint32{0, 0, 40}, dimOf(40, 500), none, dimOf(40, 1), true},
+	} {
+		r := trainedBy(t, o)
+		r.Update = &Apply{Rule: isa.SGD, Params: []uint32{0}, State: []uint32{0}, All: []uint32{0}}
+		if len(r.Params) > 1 {
+			r.Update.Params, r.Update.State, r.Update.All = []uint32{0, 1}, []uint32{0, 0}, []uint32{0, 1}
+		}
+		list[name] = r
+	}
+	return list
+}
 
 // PartNodes sets how many nodes a part has at least, and returns how many it was.
 func PartNodes(n int) int {

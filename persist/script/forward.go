@@ -270,14 +270,20 @@ func (b *Builder) lowerLeaf(v uint32) error {
 		b.fill(c, s, float(a[0]), d.Size(), y.at)
 	case ops.SparseInput:
 		b.fill(c, s, float(a[0]), d.Size(), y.at)
-		for i := range a[2] {
-			id := b.g.Inputs[a[1]+i]
+		b.spots[v].sub = s + 1
+		if b.turns == nil {
+			b.turns = map[uint32]int32{}
+		}
+		clear(b.turns)
+		for i := a[2]; i > 0; i-- {
+			id := b.g.Inputs[a[1]+i-1]
 			if int(id) >= d.Size() {
 				return fault(v, op, "index %d is outside the tensor %v", id, *d)
 			}
-			// Later duplicates win: each element in an order of its own.
-			b.spots[v].sub++
-			b.map1(c, b.spots[v].sub, isa.Copy, 0, 0, 1, operand{y.seg, y.at + id}, operand{isa.SegInput, a[1] + a[2] + i})
+			if b.turns[id] == 0 { // of equal indices the last wins
+				b.turns[id] = 1
+				b.map1(c, s+1, isa.Copy, 0, 0, 1, y.plus(id), operand{isa.SegInput, a[1] + a[2] + i - 1})
+			}
 		}
 	default:
 		b.randomItem(c, s, v, 0, y, operand{})
@@ -563,10 +569,16 @@ func (b *Builder) lowerReduction(v uint32) {
 		dims[i+1] = b.aligned(a, &full)
 	}
 	e.kept, e.red = b.splitAxes(b.spread(dims[:1+len(args)]), &out)
-	b.emitElement(&e, c, s)
+	if !b.sumInParts(v, &e, full.Size(), c) {
+		b.emitElement(&e, c, s)
+	}
 	if g.Op[v] == ops.L2Norm {
-		b.spots[v].sub++
-		b.map1(c, b.spots[v].sub, isa.Sqrt, 0, 0, b.size(v), y, y)
+		at := &b.spots[v]
+		at.sub++
+		if at.cluster >= 0 {
+			c = at.cluster
+		}
+		b.map1(c, at.sub, isa.Sqrt, 0, 0, b.size(v), y, y)
 	}
 }
 

@@ -18,7 +18,8 @@ const (
 
 // partialResults is how many partial results the use u leaves of v's gradient; 1: it is not divided over its terms.
 func (b *Builder) partialResults(v uint32, u user) int {
-	if !b.wide.on || u.kind != useOther || b.shape(v).batch > 1 {
+	batch := b.shape(v).batch
+	if !b.wide.on || u.kind != useOther || !b.byElements(batch, b.size(u.node)) {
 		return 1
 	}
 	size := b.size(v)
@@ -26,6 +27,9 @@ func (b *Builder) partialResults(v uint32, u user) int {
 	switch b.g.Op[u.node] {
 	case ops.AffineTransform, ops.MatrixMultiply:
 		product := b.isLeft(u)
+		if batch > 1 {
+			return 1
+		}
 		if product {
 			terms = b.size(u.node) / int(b.shape(u.node).rows)
 		} else if _, product = b.isRight(u); product {
@@ -50,6 +54,14 @@ func (b *Builder) leavePartialResults(v uint32, u user, level int32) source {
 	s := source{b.allocHolders(uint32(n), size), 0, size}
 	c := b.newCluster(level)
 	b.contribute(v, u, operand{isa.SegAct, s.at}, 0, c, 0)
+	s.count = b.dealSums(from, size, n, c)
+	return s
+}
+
+// dealSums divides the sums of the items from one on, all there are in cluster c, into about n partial results of so many
+// elements, one behind the other, and returns how many these are.
+func (b *Builder) dealSums(from int, size uint32, n int, c int32) (count uint32) {
+	level := b.clusters[c].level
 	list := append(b.wide.items[:0], b.items[from:]...)
 	b.wide.items, b.items = list, b.items[:from]
 	b.clusters[c].items, b.clusters[c].cost = 0, 0
@@ -63,12 +75,38 @@ func (b *Builder) leavePartialResults(v uint32, u user, level int32) source {
 	for len(list) > 0 {
 		some := list[:min(each, len(list))]
 		for at := uint32(0); at < terms; at += chunk {
-			b.dealTerms(some, at, min(chunk, terms-at), s.count*size, n, level)
-			s.count++
+			b.dealTerms(some, at, min(chunk, terms-at), count*size, n, level)
+			count++
 		}
 		list = list[len(some):]
 	}
-	return s
+	return count
+}
+
+// mostOfPartial bounds the floats of a node's partial results: those of a part of a batch have to fit into its memory.
+const mostOfPartial = 1 << 13
+
+// sumInParts forms node v, sums of so many terms in all, in the level behind that of its cluster c, as partial results of
+// several processors. It has few elements, or false is returned, and nothing has happened.
+func (b *Builder) sumInParts(v uint32, e *element, terms int, c int32) bool {
+	size := b.size(v)
+	if !b.wide.on || !b.clusters[c].isPrivate() || size >= 2*b.r.Plan.Processors {
+		return false
+	}
+	n := min(terms/(4*b.wide.Piece), b.r.Plan.Processors/max(1, size/sumElements), terms/size/max(1, b.wide.Terms), mostOfPartial/size)
+	if n <= 1 {
+		return false
+	}
+	from, y := len(b.items), e.ops[0]
+	s := source{b.allocHolders(uint32(n), uint32(size)), 0, uint32(size)}
+	e.ops[0] = operand{isa.SegAct, s.at}
+	b.emitElement(e, c, 0)
+	s.count = b.dealSums(from, uint32(size), n, c)
+	b.linear = append(b.linear[:0], s)
+	level := b.clusters[c].level + 1
+	to := b.newCluster(level)
+	b.spots[v] = spot{level, to, b.sumItems(to, 0, 0, y, isa.SegAct, 1, size, b.linear) - 1}
+	return true
 }
 
 // dealTerms forms a partial result of so many terms of each of the items, from term at on, so far behind the items' own

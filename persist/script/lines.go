@@ -49,7 +49,7 @@ func (b *Builder) lineFunctionOf(v uint32) (f lineFunction, ok bool) {
 	case ops.KMaxPooling:
 		f = lineFunction{linesOf(x, int(a[1])), isa.KMax, isa.KMaxB, 1, a[0]}
 	case ops.Argmax:
-		f = lineFunction{linesOf(&vector, 0), isa.KMaxB, 0, 1, vector.D[0]}
+		f = lineFunction{linesOf(&vector, 0), isa.ArgMax, 0, 0, vector.D[0]}
 	case ops.CumulativeSum:
 		f = lineFunction{linesOf(x, int(a[0])), isa.CumSum, isa.CumSum, 0, uint32(x.Axis(int(a[0])))}
 	case ops.HingeDim:
@@ -67,7 +67,7 @@ func (b *Builder) lineFunctionOf(v uint32) (f lineFunction, ok bool) {
 // together is as many of the lines as one item is of: all, unless something of each is its own.
 func (f *lineFunction) together(op ops.Code) lines {
 	l := f.lines
-	if op == ops.Argmax || op == ops.HingeDim || op == ops.KMaxPooling && f.k > 1 {
+	if op == ops.HingeDim {
 		l.count = 1
 	}
 	return l
@@ -90,19 +90,10 @@ func (b *Builder) lowerLines(v uint32) error {
 	}
 	c, s := b.place(v, args...)
 	y, x := b.output(v), b.value(args[0])
-	one := operand{seg: isa.SegAct}
-	if op == ops.Argmax {
-		one.at = b.alloc(1)
-		b.fill(c, s, 1, 1, one.at)
-		s++
-		b.spots[v].sub = s
-	}
 	some := f.together(op)
 	for i := uint32(0); i < f.count; i += some.count {
 		to, from := y.plus(f.at(i, f.k)), x.plus(f.at(i, f.n))
 		switch op {
-		case ops.Argmax: // where a gradient of 1 would go
-			b.rowItem(c, s, f.fn, 0, f.p, some, 0, to, from, one)
 		case ops.MaxDimension, ops.MinDimension, ops.KMaxPooling:
 			b.rowItem(c, s, f.fn, 0, f.p, some, f.k-1, to, from)
 		case ops.HingeDim:

@@ -359,10 +359,22 @@ func (b *Builder) lowerRow(v uint32) error {
 	} else {
 		b.s.Aux[v] = b.alloc(int(xd.Bd))
 	}
+	parts, to := b.rowParts(n, c), c
+	if op == ops.PickNegLogSoftmax && parts > 1 {
+		to = b.newCluster(b.clusters[c].level + 1)
+		b.spots[v] = spot{b.clusters[to].level, to, 2}
+	}
 	for e := range xd.Bd {
 		label := g.Inputs[rows+e]
 		if label >= n && !b.symbolic {
 			return fault(v, op, "label %d of %d classes", label, n)
+		}
+		if to != c {
+			z := operand{isa.SegAct, b.s.Aux[v] + e}
+			b.logSumExpInParts(c, s, to, parts, n, z, in.plus(e*n))
+			b.map1(to, 1, isa.Scale, 0, -1, 1, y.plus(e), in.plus(e*n+label))
+			b.map1(to, 2, isa.Copy, isa.Acc, 0, 1, y.plus(e), z)
+			continue
 		}
 		if op == ops.Hinge {
 			b.rowItem(c, s, isa.Hinge, 0, margin, oneLine(n), label, y.plus(e), in.plus(e*n))
@@ -371,6 +383,33 @@ func (b *Builder) lowerRow(v uint32) error {
 		}
 	}
 	return nil
+}
+
+// rowParts is how many parts a row of n elements has, in a cluster c: several processors share a long one.
+func (b *Builder) rowParts(n uint32, c int32) uint32 {
+	if !b.wide.on || !b.clusters[c].isPrivate() || int(n) < b.wide.Single {
+		return 1
+	}
+	return uint32(max(1, min(int(n)/(4*b.wide.Piece), b.r.Plan.Processors)))
+}
+
+// eachPart calls f for the parts of a row of n elements: where they begin, and how long they are.
+func eachPart(n, parts uint32, f func(at, size uint32)) {
+	each := (n + parts - 1) / parts
+	for at := uint32(0); at < n; at += each {
+		f(at, min(each, n-at))
+	}
+}
+
+// logSumExpInParts forms the logarithm of the sum of exp(x) over n elements: of each part in cluster c, and of those in
+// cluster to, in its order 0.
+func (b *Builder) logSumExpInParts(c, s, to int32, parts, n uint32, z, x operand) {
+	some, k := operand{isa.SegAct, b.alloc(int(parts))}, uint32(0)
+	eachPart(n, parts, func(at, size uint32) {
+		b.rowItem(c, s, isa.LogSumExp, 0, 0, oneLine(size), 0, some.plus(k), x.plus(at))
+		k++
+	})
+	b.rowItem(to, 0, isa.LogSumExp, 0, 0, oneLine(k), 0, z, some)
 }
 
 // lowerRestricted is the log softmax of a copy of x in which the other rows are -inf.

@@ -32,14 +32,15 @@ type wideMemory struct {
 	on bool // the graph may have wide nodes
 	Wideness
 	items, some []item
+	unfolded    []item
 	extents     []extent
 	words       []uint32
-	cut         struct{ sig, n, of uint32 } // the signature sig of an item of which n parts are those of signature of
-	large       []bool                      // [dim]: nodes of it may be wide
-	ofAll       []bool                      // [matrix]: all processors multiply by it, not its holders; empty: there is none
-	steps       []uint32                    // of one item's words
-	wholes      []whole                     // what items are that pieces share: their signature is its number
-	wholeOf     []uint32                    // [signature]: the latest of wholes that is of it; 0: none
+	cut         struct{ sig, axis, n, of uint32 } // the signature sig of an item of which n parts along an axis are those of signature of
+	large       []bool                            // [dim]: nodes of it may be wide
+	ofAll       []bool                            // [matrix]: all processors multiply by it, not its holders; empty: there is none
+	steps       []uint32                          // of one item's words
+	wholes      []whole                           // what items are that pieces share: their signature is its number
+	wholeOf     []uint32                          // [signature]: the latest of wholes that is of it; 0: none
 }
 
 // findWide finds whether any node of the graph may be wide.
@@ -60,8 +61,7 @@ func (b *Builder) findWide() {
 	}
 	for v := uint32(0); x.on && v <= b.r.Node; v++ {
 		switch b.g.Op[v] {
-		case ops.Argmax, ops.MatrixInverse, ops.LogDet, ops.StridedSelect:
-			// They write beside their value, or at steps of batch elements: nothing around them is divided.
+		case ops.MatrixInverse, ops.LogDet: // they write beside their value: nothing around them is divided
 			x.on = false
 		}
 	}
@@ -140,10 +140,18 @@ func (b *Builder) newWide(level int32, v uint32, work int) int32 {
 	switch {
 	case !b.isWide(v, work):
 		return b.newCluster(level)
-	case batch > 1:
-		return b.newBatched(level, b.piecesOf(batch, work), batch)
+	case b.byElements(batch, work):
+		return b.newPrivate(level)
 	}
-	return b.newPrivate(level)
+	return b.newBatched(level, b.piecesOf(batch, work), batch)
+}
+
+// fewBatch is how many times as many processors as batch elements there are, if large batch elements are divided, too.
+const fewBatch = 4
+
+// byElements reports whether so much wide work is divided by elements: there is no batch, or it has a few large elements.
+func (b *Builder) byElements(batch uint32, work int) bool {
+	return batch == 1 || fewBatch*int(batch) <= b.r.Plan.Processors && work >= 2*b.wide.Single*int(batch)
 }
 
 // isWide reports whether so much work for node v is divided.
@@ -274,7 +282,7 @@ func (b *Builder) gradientWork(v uint32) int {
 func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub int32) {
 	work := b.workOf(v)
 	wide := b.isWide(v, work)
-	alone := wide && b.shape(v).batch == 1
+	alone := wide && b.byElements(b.shape(v).batch, work)
 	cluster = unjoined
 	if !b.joins(v, level, args, alone, wide) {
 		cluster = tooMuch
@@ -339,7 +347,7 @@ func (b *Builder) unionPieces(x, y int32) {
 // there itself would wait for each other.
 func (b *Builder) gradientCluster(v uint32, c int32) int32 {
 	x, work := &b.clusters[c], b.gradientWork(v)
-	if x.isBatched() && x.batch == b.shape(v).batch && !b.mixesBatch(v, c) {
+	if x.isBatched() && x.batch == b.shape(v).batch && !b.mixesBatch(v, c) && !b.byElements(x.batch, work) {
 		if n := b.piecesOf(x.batch, work); n >= muchMore*x.pieces {
 			x.gradientPieces = max(x.gradientPieces, n)
 		}
@@ -419,13 +427,21 @@ func (b *Builder) dealOut(v uint32, from int, at uint32) {
 // elements of their results.
 func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 	level, size := b.clusters[c].level, uint32(b.size(v))
-	cost, unit, least, ordered, inside := int64(0), uint32(1), uint32(1), false, true
+	if len(list) < b.r.Plan.Processors {
+		b.wide.unfolded = b.wide.unfolded[:0]
+		for _, it := range list {
+			b.wide.unfolded = b.appendUnfolded(b.wide.unfolded, it)
+		}
+		list = b.wide.unfolded
+	}
+	cost, written, unit, least, ordered, inside := int64(0), int64(0), uint32(1), uint32(1), false, true
 	first, end := ^uint32(0), uint32(0)
 	extents := b.wide.extents[:0]
 	for i := range list {
 		e := b.extentOf(&list[i])
 		extents = append(extents, e)
 		cost += int64(e.cost)
+		written += int64(e.span) + 1
 		inside = inside && (e.covers(size) || e.at-at < size)
 		ordered = ordered || list[i].sub != list[0].sub
 		unit, least = max(unit, e.unit), max(least, e.least*e.unit)
@@ -448,7 +464,7 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 		alike = alike && unit%e.unit == 0 && (e.at-first)%e.unit+e.inner <= e.unit
 	}
 	units := int(end-first+unit-1) / int(unit)
-	if pieces = min(pieces, units, 1+mostCuts/len(list)); !alike || pieces <= 1 {
+	if pieces = min(pieces, units, 1+int(mostCuts*int64(end-first)/written)); !alike || pieces <= 1 {
 		b.putAllBack(list)
 		return
 	}
@@ -478,7 +494,46 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 	}
 }
 
-// mostCuts bounds what a private cluster's items are cut into.
+// mostUnfolded bounds how many parts of an item become items of their own.
+const mostUnfolded = 32
+
+// appendUnfolded appends an item, or items of its parts if these are too few for all processors and can be cut further.
+func (b *Builder) appendUnfolded(list []item, it item) []item {
+	e := b.extentOf(&it)
+	if e.n == 1 || e.n > mostUnfolded || int(e.n) >= b.r.Plan.Processors || !b.unfolds(&it, &e) {
+		return append(list, it)
+	}
+	for k := range e.n {
+		list = b.appendUnfolded(list, b.part(&it, &e, k, k+1))
+	}
+	return list
+}
+
+// unfolds reports whether each part of an item has parts itself that are worth a processor.
+func (b *Builder) unfolds(it *item, e *extent) bool {
+	if it.sig == rawSig {
+		return false
+	}
+	if int(e.unit) >= b.wide.Single && e.inner < e.unit { // whose distance others cannot be cut at
+		return true
+	}
+	if int(e.cost)*256/int(e.n) < b.wide.Single {
+		return false
+	}
+	switch w := b.signatureOf(it); isa.Opcode(w[0]) {
+	case isa.Strided:
+		for a := range e.axis {
+			if w[6+a] > 1 {
+				return true
+			}
+		}
+	case isa.Row:
+		return w[4] > 1 && w[6] > w[4]
+	}
+	return false
+}
+
+// mostCuts bounds how many items more a private cluster's items are cut into.
 const mostCuts = 8192
 
 func (b *Builder) putAllBack(list []item) {
@@ -520,6 +575,7 @@ type extent struct {
 	least    uint32 // parts that are worth an item
 	inner    uint32 // of a unit: how far it reaches
 	dense    bool   // it leaves nothing out
+	axis     uint32 // of a Strided: that of the parts
 	cost     int32
 }
 
@@ -592,7 +648,7 @@ func (b *Builder) wordsOf(it *item) []uint32 {
 	return it.words[:]
 }
 
-// stridedExtent is that of a Strided, which is cut along its last kept axis.
+// stridedExtent is that of a Strided, which is cut along its last kept axis of several.
 func (b *Builder) stridedExtent(w []uint32, e *extent) {
 	kept, all := w[3]&255, w[3]&255+w[3]>>8&255
 	sizes, strides := w[6:6+all], w[6+all:]
@@ -603,23 +659,35 @@ func (b *Builder) stridedExtent(w []uint32, e *extent) {
 	}
 	e.dense = e.span+1 == count
 	if kept > 0 {
-		e.n, e.unit = sizes[kept-1], strides[kept-1]
+		e.axis = kept - 1
+		for e.axis > 0 && sizes[e.axis] == 1 { // of a part of an unfolded item
+			e.axis--
+		}
+		e.n, e.unit = sizes[e.axis], strides[e.axis]
 		e.inner = e.span - (e.n-1)*e.unit + 1
+		if e.n == 1 {
+			e.unit = e.inner
+		}
 	}
 }
 
 // cutItem adds parts [from, to) of an item to a cluster.
 func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
-	part := *it
+	part := b.part(it, e, from, to)
 	part.cluster = c
+	b.putBack(&part)
+}
+
+// part is parts [from, to) of an item.
+func (b *Builder) part(it *item, e *extent, from, to uint32) item {
+	part := *it
 	if from == 0 && to == e.n {
-		b.putBack(&part)
-		return
+		return part
 	}
 	w := b.signatureOf(it)
 	if it.sig == rawSig {
-		b.cutSum(&part, w, from, to)
-		return
+		part.words[0] = b.partOfSum(w, from, to)
+		return part
 	}
 	// Each word of an item is an address but for random nodes, which are not divided into several words' parts.
 	width := int(b.sigs.width[it.sig])
@@ -628,15 +696,19 @@ func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
 	if width > fewWords {
 		words = append(room[:0], b.pool[it.words[0]:][:width]...)
 	}
-	for s, step := range b.stepsOf(w, width) {
+	k := uint32(1)
+	if isa.Opcode(w[0]) == isa.Row {
+		k += words[width-1] // if it is a label
+	}
+	for s, step := range b.stepsOf(w, width, e.axis, k) {
 		words[s] += from * step
 	}
 	n, cut := to-from, &b.wide.cut
 	if isa.Opcode(w[0]) == isa.Random {
 		part.sig = b.cutSignature(it.sig, e, from, to)
 	} else {
-		if cut.sig != it.sig || cut.n != n {
-			cut.sig, cut.n, cut.of = it.sig, n, b.cutSignature(it.sig, e, from, to)
+		if cut.sig != it.sig || cut.axis != e.axis || cut.n != n {
+			cut.sig, cut.axis, cut.n, cut.of = it.sig, e.axis, n, b.cutSignature(it.sig, e, from, to)
 		}
 		part.sig = cut.of
 	}
@@ -646,11 +718,12 @@ func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
 	} else {
 		copy(part.words[:], words)
 	}
-	b.putBack(&part)
+	return part
 }
 
-// stepsOf is how far each word of an instruction's item is from where the item's next part has it, good until the next call.
-func (b *Builder) stepsOf(w []uint32, width int) []uint32 {
+// stepsOf is how far each word of an instruction's item is from where the item's next part has it, good until the next
+// call. axis is that of a Strided, k how many elements of a line a Row has where it has the first few.
+func (b *Builder) stepsOf(w []uint32, width int, axis, k uint32) []uint32 {
 	steps := b.wide.steps[:0]
 	switch op := isa.Opcode(w[0]); op {
 	case isa.Map, isa.Fill, isa.Chain, isa.Random:
@@ -661,9 +734,9 @@ func (b *Builder) stepsOf(w []uint32, width int) []uint32 {
 			steps[width-1] = 0
 		}
 	case isa.Strided:
-		kept, all := w[3]&255, w[3]&255+w[3]>>8&255
+		all := w[3]&255 + w[3]>>8&255
 		for s := range width {
-			steps = append(steps, w[6+all+uint32(s)*all+kept-1])
+			steps = append(steps, w[6+all+uint32(s)*all+axis])
 		}
 	case isa.Row:
 		f, stride, row := &isa.RowTable[isa.RowFn(w[0]>>8)], uint32(1), uint32(1) // of a part
@@ -676,6 +749,8 @@ func (b *Builder) stepsOf(w []uint32, width int) []uint32 {
 				steps = append(steps, row)
 			case f.Label && s == width-1:
 				steps = append(steps, 0)
+			case f.Parts>>s&1 != 0 && w[6] > w[4]:
+				steps = append(steps, stride*k)
 			default: // several lines have one element each
 				steps = append(steps, stride)
 			}
@@ -693,8 +768,9 @@ func (b *Builder) stepsOf(w []uint32, width int) []uint32 {
 	return steps
 }
 
-// partsAt is which word of an instruction says how many parts its items have, and how many it counts for each.
-func partsAt(w []uint32) (at int, each uint32) {
+// partsAt is which word of an instruction says how many parts its items have, those of a Strided along an axis, and how
+// many it counts for each.
+func partsAt(w []uint32, axis uint32) (at int, each uint32) {
 	switch isa.Opcode(w[0]) {
 	case isa.Chain:
 		return 2, 1
@@ -704,7 +780,7 @@ func partsAt(w []uint32) (at int, each uint32) {
 		}
 		return 6, 1
 	case isa.Strided:
-		return int(6 + w[3]&255 - 1), 1
+		return int(6 + axis), 1
 	case isa.Gemm:
 		if w[4] != 1 {
 			return 4, 1
@@ -717,7 +793,7 @@ func partsAt(w []uint32) (at int, each uint32) {
 func (b *Builder) cutSignature(sig uint32, e *extent, from, to uint32) uint32 {
 	w := append(b.sigs.buf[:0], b.sigs.of(sig)...)
 	b.sigs.buf = w
-	at, each := partsAt(w)
+	at, each := partsAt(w, e.axis)
 	w[at] = (to - from) * each
 	if isa.Opcode(w[0]) == isa.Random {
 		w[9] += from
@@ -733,13 +809,12 @@ func shift(words []uint32, by uint32) {
 	}
 }
 
-// cutSum is cutItem of a whole Sum.
-func (b *Builder) cutSum(part *item, w []uint32, from, to uint32) {
+// partOfSum is where in pool a whole Sum of elements [from, to) is.
+func (b *Builder) partOfSum(w []uint32, from, to uint32) uint32 {
 	at := uint32(len(b.pool))
 	b.pool = append(b.pool, w[:w[1]&0xFFFF]...)
 	narrowSum(b.pool[at:], from, to-from)
-	part.words[0] = at
-	b.putBack(part)
+	return at
 }
 
 // narrowSum makes a Sum one of n elements from an element on.

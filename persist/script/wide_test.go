@@ -80,13 +80,13 @@ func TestPiecesWaitForPickedBatchElements(t *testing.T) {
 	}
 }
 
-// Long rows, wide sums and divided work train as an evaluator in double precision does: the loss and the parameters after an
+// Long rows, wide sums and other divided work train as an evaluator in double precision does: the loss and the parameters after an
 // update, with the plan of a GPU and with that of a single processor.
-func TestMinibatchesTrainAsTheReferenceDoes(t *testing.T) {
-	for name, r := range map[string]*script.Request{
-		"long rows": script.Minibatches(t, 3000, 24, 6, 3), "short rows": script.Minibatches(t, 70, 40, 40, 2), "recurrent": script.Recurrent(t, 2100, 20, 12, 2, 3),
-		"long sums": script.LongSums(t),
-	} {
+func TestDividedWorkTrainsAsTheReferenceDoes(t *testing.T) {
+	requests := script.LargeOperations(t)
+	requests["long rows"], requests["short rows"] = script.Minibatches(t, 3000, 24, 6, 3), script.Minibatches(t, 70, 40, 40, 2)
+	requests["recurrent"], requests["long sums"] = script.Recurrent(t, 2100, 20, 12, 2, 3), script.LongSums(t)
+	for name, r := range requests {
 		for _, processors := range []int{132, 1} {
 			if processors == 1 {
 				p, err := plan.Sliced(r.Plan.Matrices, 1)

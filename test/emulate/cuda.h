@@ -86,12 +86,21 @@ static Cta cta;
 
 static inline void __syncthreads() { pthread_barrier_wait(&cta.all); }
 static inline void __syncwarp() { pthread_barrier_wait(&cta.warps[threadIdx.x / 32]); }
-static inline float __shfl_xor_sync(unsigned, float v, int d) {
+static inline float value_of(unsigned thread, float v) {
   cta.values[threadIdx.x] = v;
   __syncwarp();
-  const float other = cta.values[threadIdx.x ^ unsigned(d)];
+  const float other = cta.values[thread];
   __syncwarp();
   return other;
+}
+static inline float __shfl_xor_sync(unsigned, float v, int d) {
+  return value_of(threadIdx.x ^ unsigned(d), v);
+}
+static inline float __shfl_up_sync(unsigned, float v, unsigned d) {
+  return value_of(threadIdx.x - (threadIdx.x % 32 < d ? 0 : d), v);
+}
+static inline float __shfl_sync(unsigned, float v, unsigned lane) {
+  return value_of(threadIdx.x / 32 * 32 + lane, v);
 }
 static inline unsigned __shfl_xor_sync(unsigned, unsigned v, int d) {
   std::memcpy(&cta.values[threadIdx.x], &v, sizeof v);
@@ -153,8 +162,17 @@ static inline bool __all_sync(unsigned, int v) {
 static inline bool __any_sync(unsigned, int v) {
   return votes_of(threadIdx.x / 32 * 32, 32, v, __syncwarp) > 0;
 }
+static inline unsigned __ballot_sync(unsigned, int v) {
+  cta.votes[threadIdx.x] = v;
+  __syncwarp();
+  unsigned all = 0;
+  for (unsigned i = 0; i < 32; i++)
+    all |= unsigned(cta.votes[threadIdx.x / 32 * 32 + i]) << i;
+  __syncwarp();
+  return all;
+}
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
 // Of these the routines that are called here have no use.
-static inline unsigned __ballot_sync(unsigned, int) { std::abort(); }
 static inline unsigned long long clock64() { std::abort(); }
 template <class T> T atomicCAS(T *, T, T) { std::abort(); }
 static inline void __threadfence() {}

@@ -16,6 +16,7 @@
 #include "philox.h"
 #include "processor.h"
 #include "elementwise.h"
+#include "team.h"
 #include "strided.h"
 #include "sum.h"
 #include "rows.h"
@@ -320,16 +321,10 @@ double threshold(Line x) {
   return tau;
 }
 
-void try_all_rows(u32 n, u32 stride) {
+// Those that look for elements, and sums up to each.
+void try_searches(u32 n, u32 stride, const std::vector<u32> &chosen) {
   typedef const std::vector<Line> &Rows;
-  try_rows(ROW_LOG_SUM_EXP, 2, ~0u, n, stride, 0, 1, [](Rows r) { return Line(1, log_sum(r[1])); });
-  try_rows(ROW_LOG_SUM_EXP_B, 4, ~0u, n, stride, 0, n, [](Rows r) {
-    Line y;
-    for (double x : r[1])
-      y.push_back(r[3][0] * std::exp(x - r[2][0]));
-    return y;
-  });
-  for (u32 k : {1u, std::min(n, 3u), n})
+  for (u32 k : chosen)
     for (float sign : {1.f, -1.f}) {
       try_rows(ROW_K_MAX, 2, k - 1, n, stride, sign, k, [=](Rows r) {
         Line y;
@@ -355,6 +350,23 @@ void try_all_rows(u32 n, u32 stride) {
       }
       return y;
     });
+  try_rows(ROW_ARG_MAX, 2, ~0u, n, stride, 0, n, [=](Rows r) {
+    Line y(n);
+    y[largest(r[1], 1, 1)[0]] = 1;
+    return y;
+  });
+}
+
+void try_all_rows(u32 n, u32 stride) {
+  typedef const std::vector<Line> &Rows;
+  try_rows(ROW_LOG_SUM_EXP, 2, ~0u, n, stride, 0, 1, [](Rows r) { return Line(1, log_sum(r[1])); });
+  try_rows(ROW_LOG_SUM_EXP_B, 4, ~0u, n, stride, 0, n, [](Rows r) {
+    Line y;
+    for (double x : r[1])
+      y.push_back(r[3][0] * std::exp(x - r[2][0]));
+    return y;
+  });
+  try_searches(n, stride, {1u, std::min(n, 3u), n});
   try_rows(ROW_SPARSEMAX, 2, ~0u, n, stride, 0, n, [](Rows r) {
     Line y;
     for (double x : r[1])
@@ -371,6 +383,29 @@ void try_all_rows(u32 n, u32 stride) {
       y.push_back(r[1][i] > 0 ? r[2][i] - sum / inside : 0);
     return y;
   });
+}
+
+// Sums of so many terms along two axes, of products whose factors lie side by side or apart.
+void try_strided(u32 outputs, u32 terms, u32 rest, bool neighbours, u32 flags) {
+  const Launch l = fresh();
+  const u32 x = 4096, y = 1 << 19, count = 2, all = terms * rest;
+  const u32 of_output = neighbours ? 1 : all, of_term = neighbours ? outputs : 1;
+  u32 w[64] = {OP_STRIDED | FN_MUL << 8};
+  w[STRIDED_AXES] = 1 | 2 << 8, w[STRIDED_P] = BITS_OF(2.f);
+  const u32 words[] = {
+      outputs, terms,           rest, 1, 0, 0,    of_output, of_term, of_term * terms, of_output,
+      of_term, of_term * terms, 16,   x, y, 2048, x + 8,     y + 8};
+  std::copy(std::begin(words), std::end(words), w + STRIDED_ITEMS);
+  launch([&] { strided(l, w, FN_MUL, flags, count, shared); });
+  for (u32 e = 0; e < count; e++)
+    for (u32 o = 0; o < outputs; o++) {
+      const u32 at = (e ? 2048 : 16) + o;
+      double sum = flags & FLAG_ACC ? before[at] : 0;
+      for (u32 t = 0; t < all; t++)
+        sum += 2.0 * before[x + 8 * e + o * of_output + t * of_term] *
+               before[y + 8 * e + o * of_output + t * of_term];
+      expect("a sum of products", e, o, memory[at], sum);
+    }
 }
 
 // Where element (i, j) of an operand of Gemm is: by rows, by columns, or neither.
@@ -429,6 +464,12 @@ int main() {
   for (u32 n : {1, 5, 33, 100})
     for (u32 stride : {1, 3})
       try_all_rows(n, stride);
+  try_searches(2100, 1, {1, 3});
+  for (u32 terms : {1, 33, 800})
+    for (bool neighbours : {false, true}) {
+      try_strided(3, terms, 3, neighbours, 0);
+      try_strided(40, terms, 2, neighbours, FLAG_ACC);
+    }
   for (u32 count : {1, 3, 17})
     for (u32 parts : {0, 3, 16}) {
       try_product<4, 128, 16>({70, 256, 64, 128, count, parts});
