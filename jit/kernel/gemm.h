@@ -4,9 +4,9 @@
 #pragma once
 
 // A tile is so many rows and columns of a result, a stage so many terms of its sums. A stage is on
-// its way to shared memory while another one is worked on, whatever tile or item they belong to. Two
-// warps have all results of a tile, each thread 4 by 4. Four such groups share the terms of each
-// half of a stage, and add up their sums in the end.
+// its way to shared memory while another one is worked on, whatever tile or item they belong to.
+// Two warps have all results of a tile, each thread 4 by 4. Four such groups share the terms of
+// each half of a stage, and add up their sums in the end.
 enum : u32 {
   GEMM_TILE = 32,
   GEMM_DEPTH = 64,
@@ -35,8 +35,8 @@ struct GemmMemory {
 };
 
 // Starts copying the first ns times ks elements to a panel, and fills it up with zeros to a
-// multiple of 32 terms: four neighbours a thread, or one at a time. Then a warp reads 32 neighbours,
-// or 8 in each of 4 runs.
+// multiple of 32 terms: four neighbours a thread, or one at a time. Then a warp reads 32
+// neighbours, or 8 in each of 4 runs.
 VP void copy_panel(float *panel, const float *from, u32 n_step, u32 k_step, u32 ns, u32 ks) {
   const bool along = n_step == 1;
   const bool four = along && k_step % 4 == 0 && (u64)from % 16 == 0;
@@ -106,7 +106,7 @@ VP void multiply_stage(const GemmStage &stage, u32 terms, float *s) {
 // The stage is free.
 VP void store_tile(const Launch &l, const u32 *w, const GemmPlace &at, const float *s,
                    GemmStage &stage) {
-  float (*sums)[THREADS][4] = (float (*)[THREADS][4])&stage;
+  float(*sums)[THREADS][4] = (float(*)[THREADS][4]) & stage;
   const u32 group = THREAD / GEMM_MEMBERS;
   float sum[4];
 #pragma unroll

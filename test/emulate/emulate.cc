@@ -392,7 +392,7 @@ void try_gemm(u32 m, u32 n, u32 depth, u32 kind, u32 count) {
   const View a(kind % 3, m, depth), b(kind / 3, depth, n), c((kind + 1) % 3, m, n);
   Case place = {};
   const u32 matrices[] = {c.at(m, n), a.at(m, depth), b.at(depth, n)}, bias = FLOATS - m;
-  std::vector<u32> w = {OP_GEMM, 0,     0,     m,     n,     depth,        c.row,
+  std::vector<u32> w = {OP_GEMM, 0,     0,     m,     n,     depth,         c.row,
                         c.col,   a.row, a.col, b.row, b.col, BITS_OF(2.0f), bias};
   if (w.size() != GEMM_ITEMS)
     std::abort();
