@@ -23,8 +23,8 @@ type Kernel struct {
 }
 
 // SetAside is what plans set aside of a thread's registers for the interpreter, of whose kernel without any
-// matrix this is: four more than it takes, because plans that left none spilled.
-func (k *Kernel) SetAside() int { return k.Registers + 4 }
+// matrix this is, less what Staging counts: four more than it takes, because plans that left none spilled.
+func (k *Kernel) SetAside() int { return k.Registers + 4 - plan.GemmStaging }
 
 // Times is how long the steps of making kernels took.
 type Times struct{ Source, Cache, Compiler time.Duration }

@@ -24,7 +24,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h", "philox.h", "processor.h", "elementwise.h", "team.h", "strided.h", "sum.h",
-	"rows.h", "random.h", "update.h", "gpu.h", "gemm.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "tensor_gpu.h", "matrix_gpu.h", "forming_gpu.h", "matrix_stream.h", "interpreter.h"}
+	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "gemm.h", "tensor_gpu.h", "matrix_gpu.h", "forming_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -245,7 +245,7 @@ func chainWarps(p *plan.Plan) int {
 func chainBytes(p *plan.Plan) int { return chainAlign + chainMemory*chainWarps(p) }
 
 // gemmBytes is what Gemm works in: GemmMemory in jit/kernel/gemm.h.
-const gemmBytes = 4 * (3*2*32*32 + 4*Threads + 4*4)
+const gemmBytes = 4 * (2*2*64*(32+4) + 4*4)
 
 // workBytes is the dynamic shared memory in which chains, Gemm and the matrix routines work.
 func workBytes(p *plan.Plan) int {

@@ -157,6 +157,8 @@ VP void check_gemm(const Check &c, u32 count) {
     c.range(e, 1, item[1], m * w[GEMM_A_ROW] + k * w[GEMM_A_COL]);
     c.range(e, 2, item[2], k * w[GEMM_B_ROW] + n * w[GEMM_B_COL]);
   }
+  if (w[0] >> 16 & FLAG_BIAS && THREAD == 0)
+    c.range(0, 3, w[GEMM_BIAS], m);
 }
 
 // The products with a resident matrix: slot and length of an item's two vectors, and what stands

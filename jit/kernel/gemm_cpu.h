@@ -5,7 +5,7 @@
 
 // A product's operands, from some element on.
 struct Factors {
-  const float *a, *b;
+  const float *a, *b, *bias; // bias 0: there is none
   float *c;
   u32 rows, columns, depth, a_row, a_col, b_row, b_col, c_col;
   float scale;
@@ -59,6 +59,11 @@ VP void gemm_block(const Factors &f, u32 n, bool direct, float *copy, bool &copi
     float *to = f.c + (size_t)j * f.c_col, lanes[VW];
     for (int v = 0; v < NV; v++, to += VW) {
       V s = sum[j][v] * f.scale;
+      if (f.bias) {
+        for (u32 i = 0; i < VW; i++)
+          lanes[i] = v * VW + i < n ? f.bias[v * VW + i] : 0.0f;
+        s += load(lanes);
+      }
       if ((u32)(v + 1) * VW <= n) {
         store(to, canonical(f.acc ? s + load(to) : s));
         continue;
@@ -99,6 +104,7 @@ VP_SLOW void gemm(const Launch &l, const u32 *w, u32 flags, u32 count, float * /
     const u32 *item = w + GEMM_ITEMS + 3 * e;
     Factors f = {address(l, w[GEMM_SEGMENTS], 1, item[1]),
                  address(l, w[GEMM_SEGMENTS], 2, item[2]),
+                 flags & FLAG_BIAS ? address(l, w[GEMM_SEGMENTS], 3, w[GEMM_BIAS]) : 0,
                  address(l, w[GEMM_SEGMENTS], 0, item[0]),
                  w[GEMM_M],
                  w[GEMM_N],
@@ -115,6 +121,8 @@ VP_SLOW void gemm(const Launch &l, const u32 *w, u32 flags, u32 count, float * /
       const u32 left = f.rows - r, n = left < most ? left : most;
       Factors block = f;
       block.a += (size_t)r * f.a_row, block.c += (size_t)r * c_row;
+      if (f.bias)
+        block.bias += r;
       if (n > VW)
         gemm_rows<2>(block, n);
       else

@@ -48,6 +48,12 @@ VP void copy_word_or_zero(float *to, const float *from, bool there) {
                "r"(there ? 4 : 0)
                : "memory");
 }
+// Up to four neighbours, of which count are copied and the others are 0.
+VP void copy_some_or_zero(float *to, const float *from, u32 count) {
+  u32 s = (u32)__cvta_generic_to_shared(to);
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(s), "l"(from), "r"(4 * count)
+               : "memory");
+}
 VP void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits for all of this thread's copies but those of its last N commits.
 template <int N> VP void wait_for_all_but() {
@@ -57,6 +63,10 @@ template <int N> VP void wait_for_all_but() {
 VP void copy_async(u32 *to, const u32 *from) { *(uint4 *)to = *(const uint4 *)from; }
 VP void copy_word(float *to, const float *from) { *to = *from; }
 VP void copy_word_or_zero(float *to, const float *from, bool there) { *to = there ? *from : 0.0f; }
+VP void copy_some_or_zero(float *to, const float *from, u32 count) {
+  for (u32 i = 0; i < 4; i++)
+    to[i] = i < count ? from[i] : 0.0f;
+}
 VP void commit_copies() {}
 template <int N> VP void wait_for_all_but() {}
 #endif

@@ -80,7 +80,8 @@
 #define GEMM_B_ROW 10
 #define GEMM_B_COL 11
 #define GEMM_SCALE 12
-#define GEMM_ITEMS 13
+#define GEMM_BIAS 13
+#define GEMM_ITEMS 14
 #define ROW_SEGMENTS 2
 #define ROW_N 3
 #define ROW_STRIDE 4
@@ -432,4 +433,4 @@
 	/* end */
 
 // The first word of a script of this instruction set.
-#define SCRIPT_MAGIC 0x32f17477u
+#define SCRIPT_MAGIC 0xae7c02au

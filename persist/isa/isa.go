@@ -46,7 +46,7 @@ const (
 	Acc    = 1 << iota // add to what is there instead of storing
 	Own                // only the slice of each vector that this processor owns (else all)
 	Sync               // the CTA's threads meet before it: it depends on an earlier instruction of the same processor
-	Bias               // Product: has a bias
+	Bias               // Product, Gemm: has a bias
 	Last               // Clip: this processor reports the norm
 	NoGrad             // Update: the gradients are 0, wherever the items say they are
 	Listed             // products: the items are in the script's lists, from the word on that stands in their place
@@ -123,7 +123,7 @@ var Formats = [opcodes]Format{
 	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale", "apart", "count"}, 2, "y[r] = f(bias_scale*bias[r] + scale * W[r,:]·x), for the processor's rows of a matrix"},
 	ProductT: {"product_t", []string{"segments", "matrix", "scale", "apart", "count"}, 2, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows, for its columns"},
 	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], for the processor's rows and columns"},
-	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale"}, 3, "C[i,j] = scale * sum over k of A[i,k]*B[k,j], any strides"},
+	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale", "bias"}, 3, "C[i,j] = bias[i] + scale * sum over k of A[i,k]*B[k,j], any strides"},
 	Row:      {"row", []string{"segments", "n", "stride", "p", "lines"}, -2, "softmax-like functions of lines of n elements"},
 	Random:   {"random", []string{"segments", "n", "p", "q", "seed", "graph", "forward", "first"}, -3, "dst[i] = a function of (seed, node, element first + i) and maybe src[i]"},
 	Norm:     {"norm", []string{"segments", "dst"}, 2, "dst[0] = sum of g[i]² over ranges; dst[1] = 2^-192 times that sum, which stays finite"},

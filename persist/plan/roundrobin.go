@@ -28,6 +28,10 @@ type Device struct {
 // paper's partition size, Psize = TBSize * rpw * ceil(rowmax / 32) (§III-A1, equation 1).
 func Staging(rpw, cols int) int { return rpw * iterations(cols) }
 
+// GemmStaging is the registers of a thread's results of Gemm (jit/kernel/gemm.h), which are not there while a gradient is
+// formed.
+const GemmStaging = 16
+
 // iterations is how many elements of a row a lane has.
 func iterations(cols int) int { return (cols + 31) / 32 }
 
@@ -145,7 +149,7 @@ func (x *dealer) fits(m Matrix, w Residence) bool {
 	p := x.plan
 	parts := m.rowParts(p.RowsPerWarp*p.Warps) * max(1, m.Across)
 	arrays := slotted(x.arrays, x.slots, x.next, parts, p.RowsPerWarp*iterations(m.ColumnsEach()))
-	staging, used := max(p.Staging, Staging(p.RowsPerWarp, m.ColumnsEach())), 0
+	staging, used := max(p.Staging, Staging(p.RowsPerWarp, m.ColumnsEach()), GemmStaging), 0
 	if w.Columns > 0 {
 		staging = max(p.Staging, streamStaging)
 	}

@@ -333,12 +333,16 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	m := b.matrixOf(left)
 	matrix := &b.r.Plan.Matrices[m]
 	size := uint32(b.size(v))
+	level := b.blevel[b.formedIn(c)] + b.levelsOf(c) - 1
+	if b.inTiles(c, v, m) {
+		b.linear = append(b.linear, b.transposedInTiles(c, left, level))
+		return
+	}
 	holders, apart := b.holdersOf(m), size
 	if b.r.Plan.Residence(int(m)).Columns > 0 { // every holder has results of its own
 		holders, apart = 1, 0
 	}
 	sig, place := b.transposedSignature(u, left, apart)
-	level := b.blevel[b.formedIn(c)] + b.levelsOf(c) - 1
 	cols := b.columns(c)
 	own := size / uint32(matrix.Cols) // columns of v
 	for first := uint32(0); first < cols; first += own {

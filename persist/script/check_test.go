@@ -100,7 +100,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			a.Do(1, isa.Map, uint8(isa.Add), 0, []uint32{act, 8, 0, 0}, []uint32{0, 16, 9})
 		}, "instruction 1 (map.add): operand 2 of item 0, act+9..16, leaves tensor 3"},
 		{"a column too far", func(a *isa.Assembler) {
-			a.Do(1, isa.Gemm, 0, 0, []uint32{act, 2, 2, 2, 1, 2, 1, 2, 1, 7, one}, []uint32{0, 8, 16})
+			a.Do(1, isa.Gemm, 0, 0, []uint32{act, 2, 2, 2, 1, 2, 1, 2, 1, 7, one, 0}, []uint32{0, 8, 16})
 		}, "instruction 1 (gemm): operand 2 of item 0, act+16..24, leaves tensor 4"},
 		{"a product's bias", func(a *isa.Assembler) {
 			a.Do(1, isa.Product, 0, isa.Bias, []uint32{isa.Segs(isa.SegAct, isa.SegAct, isa.SegParam), 0, one, 30, one, 0, 0}, []uint32{0, 8})

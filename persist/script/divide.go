@@ -243,6 +243,9 @@ func (b *Builder) chunkOf(shared, tail uint32) uint32 {
 		}
 		largest = max(largest, uint64(x.size)*uint64(holders))
 	}
+	if b.wide.on { // partial results of tiles
+		largest = max(largest, uint64(b.r.Plan.Processors)*tile*tile)
+	}
 	if largest > 1<<20 {
 		return 0
 	}

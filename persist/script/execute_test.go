@@ -261,13 +261,13 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 	},
 	isa.Gemm: func(g *instructions, a *isa.Assembler) {
 		m, n, k := 1+g.rng.IntN(6), 1+g.rng.IntN(6), 1+g.rng.IntN(6)
-		segs := g.segments(3)
+		segs := g.segments(4)
 		items := make([][]uint32, 1+g.rng.IntN(3))
 		for i := range items {
 			items[i] = []uint32{g.memory(segs[0], 2*m*n), g.memory(segs[1], 2*m*k), g.memory(segs[2], 2*k*n)}
 		}
 		w := func(x int) uint32 { return uint32(x) }
-		a.Do(0, isa.Gemm, 0, g.flags(isa.Acc), []uint32{isa.Segs(segs...), w(m), w(n), w(k), 1, w(m), w(k), 1, 2, w(2 * k), isa.Float(2)}, items...)
+		a.Do(0, isa.Gemm, 0, g.flags(isa.Acc, isa.Bias), []uint32{isa.Segs(segs...), w(m), w(n), w(k), 1, w(m), w(k), 1, 2, w(2 * k), isa.Float(2), g.memory(segs[3], m)}, items...)
 	},
 	isa.Row: func(g *instructions, a *isa.Assembler) {
 		fn := g.rng.IntN(int(isa.RowFns))

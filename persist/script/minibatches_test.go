@@ -92,6 +92,41 @@ func TestMinibatchesAreManyProcessorsWork(t *testing.T) {
 	}
 }
 
+// A matrix that 17 processors hold is multiplied by many columns on all of them, forward and transposed, in pieces of two
+// tiles.
+func TestManyColumnsAreAllProcessorsWork(t *testing.T) {
+	r := minibatches(t, 1000, 136, 1024, 2)
+	var b Builder
+	built, err := b.Build(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verify.Verify(&built.Script, r.Plan); err != nil {
+		t.Error(err)
+	}
+	pieces := map[int32]int{} // by level
+	for _, c := range b.byLevel {
+		for _, it := range b.appendItemsOf(nil, c) {
+			w := b.signatureOf(&it)
+			if isa.Opcode(w[0]) != isa.Gemm || isa.Segment(w[2]>>4&15) != isa.SegParam {
+				continue
+			}
+			pieces[b.clusters[c].level]++
+			if w[3]*w[4] > 2*tile*tile {
+				t.Errorf("a piece of %d rows and %d columns", w[3], w[4])
+			}
+		}
+	}
+	if len(pieces) != 4 {
+		t.Errorf("products in pieces in %d levels, want 4", len(pieces))
+	}
+	for level, n := range pieces {
+		if n < 64 {
+			t.Errorf("%d pieces in level %d", n, level)
+		}
+	}
+}
+
 // A large parameter's gradient is summed in a few pieces for each processor, not in as many as it has runs of a few
 // elements: writing those took the host longer than the device took for the batch.
 func TestALargeParameterHasFewPieces(t *testing.T) {

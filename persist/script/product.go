@@ -164,6 +164,17 @@ func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool)
 			continue
 		}
 		ready, biased := b.ready(p.right), uint32(NoOffset)
+		if b.termInTiles(v, &p) {
+			level = max(level, ready)
+			biased := uint32(NoOffset)
+			if fresh {
+				biased, fresh = bias, false
+			}
+			b.productInTiles(v, p, y, level, accFlag(acc), biased)
+			b.spots[v] = spot{level, -1, 0}
+			level, acc, chain = level+1, true, -1
+			continue
+		}
 		if across := b.across(p.matrix); across > 1 {
 			if fresh && !whole && k == len(b.terms)-1 {
 				ready, biased, fresh = max(ready, level), bias, false
@@ -180,10 +191,7 @@ func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool)
 			continue
 		}
 		level = max(level, ready)
-		flags := uint32(0)
-		if acc {
-			flags = isa.Acc
-		}
+		flags := accFlag(acc)
 		if fresh {
 			biased, fresh = bias, false
 		}
@@ -201,12 +209,17 @@ func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool)
 	}
 }
 
+// accFlag is the flag of an instruction that adds to what is there.
+func accFlag(acc bool) uint32 {
+	if acc {
+		return isa.Acc
+	}
+	return 0
+}
+
 // addBeside adds the results in b.beside, the last of which come about in a level, to what y has, or stores them.
 func (b *Builder) addBeside(v uint32, y operand, level int32, acc bool) {
-	flags := uint32(isa.Acc)
-	if !acc {
-		flags = 0
-	}
+	flags := accFlag(acc)
 	if !acc || level >= b.spots[v].level {
 		b.spots[v] = spot{level, -1, 0}
 	}
@@ -285,10 +298,7 @@ func (b *Builder) gemmForward(v uint32, p term, y operand, acc bool) {
 	} else {
 		c, s = b.place(v, p.left, p.right)
 	}
-	flags := uint32(0)
-	if acc {
-		flags = isa.Acc
-	}
+	flags := accFlag(acc)
 	m, n, k := uint32(l.Rows()), uint32(r.Cols()), uint32(l.Cols())
 	b.gemmItems(c, s, flags, d.Bd, [3]uint32{m, n, k},
 		matrixView{y, 1, m, batchStep(d)},
@@ -334,7 +344,7 @@ func (b *Builder) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, l
 	}
 	segs := uint32(y.op.seg) | uint32(left.op.seg)<<4 | uint32(right.op.seg)<<8
 	for i := range batch {
-		b.sigs.head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1))
+		b.sigs.head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1), 0)
 		b.local(c, s, b.sigs.intern(gemmElements(int(mnk[0]), int(mnk[1]), int(mnk[2]))),
 			y.op.at+i*y.batch, left.op.at+i*left.batch, right.op.at+i*right.batch)
 		if y.batch == 0 {

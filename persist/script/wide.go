@@ -22,10 +22,12 @@ type Wideness struct {
 	Single  int // or its elements
 	Piece   int // work that a piece has at least
 	Terms   int // terms of a sum that a partial result has at least
+	Columns int // that a matrix is multiplied by, from which all processors may share the product,
+	Faster  int // if a holder of the matrix has more than so many times a processor's share
 }
 
 // usualWidth divides what takes one of an H200's processors about as long as a barrier.
-var usualWidth = Wideness{Batched: 4096, Single: 16384, Piece: 1024, Terms: 64}
+var usualWidth = Wideness{Batched: 4096, Single: 16384, Piece: 1024, Terms: 64, Columns: 32, Faster: 3}
 
 // wideMemory is the memory of dividing.
 type wideMemory struct {
@@ -263,7 +265,12 @@ func (b *Builder) gradientWork(v uint32) int {
 		case useOuter:
 		case useTransposed:
 			left, _ := b.isRight(u)
-			work += b.size(v) * int(b.holdersOf(b.matrixOf(left)))
+			m := b.matrixOf(left)
+			holders := b.holdersOf(m)
+			if b.inTiles(u.node, v, m) {
+				holders = b.sumsInTiles(u.node, m)
+			}
+			work += b.size(v) * int(holders)
 		case useSame:
 			work += b.size(v)
 		default:

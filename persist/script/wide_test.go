@@ -27,7 +27,7 @@ func TestWideWorkGivesTheSameResults(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		whole := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		r.State = &script.State{}
-		r.Wide = script.Wideness{Batched: 1 + rng.IntN(20), Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3)}
+		r.Wide = script.Wideness{Batched: 1 + rng.IntN(20), Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3), Columns: 2 + rng.IntN(3)}
 		wide := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		if len(wide.Words) != len(whole.Words) {
 			differ++

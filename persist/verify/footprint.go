@@ -400,6 +400,9 @@ func (f *Footprint) gemm() error {
 		return Axis{uint64(f.in.Field(size)), uint64(f.in.Field(stride))}
 	}
 	for i := range f.in.Items {
+		if f.in.Flags&isa.Bias != 0 {
+			f.add(3, i, uint64(f.in.Field("bias")), asRead, Axis{uint64(f.in.Field("m")), 1})
+		}
 		item := f.in.Item(i)
 		f.add(0, i, uint64(item[0]), f.result(), axis("m", "c_row"), axis("n", "c_col"))
 		f.add(1, i, uint64(item[1]), asRead, axis("m", "a_row"), axis("k", "a_col"))

@@ -166,7 +166,7 @@ func TestVerify(t *testing.T) {
 		{"in place", func(p *pair) { p.copy(0, 24, 24, 0) }, ""},
 		{"two items add to the same vector", func(p *pair) {
 			p.fill(0, 0, 0)
-			p.Do(0, isa.Gemm, 0, isa.Acc|isa.Sync, []uint32{act, 2, 2, 2, 1, 2, 1, 2, 1, 2, isa.Float(1)}, []uint32{0, 24, 28}, []uint32{0, 32, 36})
+			p.Do(0, isa.Gemm, 0, isa.Acc|isa.Sync, []uint32{act, 2, 2, 2, 1, 2, 1, 2, 1, 2, isa.Float(1), 0}, []uint32{0, 24, 28}, []uint32{0, 32, 36})
 		}, ""},
 		{"a matrix updated after its last use", func(p *pair) {
 			for i := range uint32(2) {

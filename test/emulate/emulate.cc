@@ -23,12 +23,12 @@
 #include "random.h"
 #include "update.h"
 #include "gpu.h"
-#include "gemm.h"
 #include "bulk_gpu.h"
 #include "chain.h"
 #include "check.h"
 #include "clocks.h"
 #include "tile_gpu.h"
+#include "gemm.h"
 #ifdef VPPS_TENSOR
 #include "tensor_gpu.h"
 #endif
@@ -426,22 +426,23 @@ void try_gemm(u32 m, u32 n, u32 depth, u32 kind, u32 count) {
   const Launch l = fresh();
   const View a(kind % 3, m, depth), b(kind / 3, depth, n), c((kind + 1) % 3, m, n);
   Case place = {};
-  const u32 matrices[] = {c.at(m, n), a.at(m, depth), b.at(depth, n)};
-  std::vector<u32> w = {OP_GEMM, 0,     0,     m,     n,     depth,        c.row,
-                        c.col,   a.row, a.col, b.row, b.col, BITS_OF(2.0f)};
+  const u32 matrices[] = {c.at(m, n), a.at(m, depth), b.at(depth, n)}, bias = FLOATS - m;
+  std::vector<u32> w = {OP_GEMM, 0,     0,     m,     n,     depth,         c.row,
+                        c.col,   a.row, a.col, b.row, b.col, BITS_OF(2.0f), bias};
   if (w.size() != GEMM_ITEMS)
     std::abort();
   for (u32 i = 0; i < count; i++)
     for (u32 k = 0; k < 3; k++)
       w.push_back(i + 1 == count && k == 0 && count > 1 ? w[GEMM_ITEMS] : place.place(matrices[k]));
-  w[0] |= FLAG_ACC << 16, w[1] = count << 16;
-  launch([&] { gemm(l, w.data(), FLAG_ACC, count, shared); });
+  w[0] |= (FLAG_ACC | FLAG_BIAS) << 16, w[1] = count << 16;
+  launch([&] { gemm(l, w.data(), FLAG_ACC | FLAG_BIAS, count, shared); });
   for (u32 e = 0; e + (count > 1) < count; e++)
     for (u32 i = 0; i < m; i++)
       for (u32 j = 0; j < n; j++) {
         const u32 at = w[GEMM_ITEMS + 3 * e] + c.at(i, j);
         double y = before[at];
         for (u32 other = e; other < count; other += e == 0 && count > 1 ? count - 1 : count) {
+          y += before[bias + i];
           const u32 *item = &w[GEMM_ITEMS + 3 * other];
           for (u32 k = 0; k < depth; k++)
             y += 2.0 * before[item[1] + a.at(i, k)] * before[item[2] + b.at(k, j)];
@@ -460,6 +461,7 @@ int main() {
     try_gemm(33, 17, 100, kind, 3);
     try_gemm(20, 50, 5, kind, 1);
     try_gemm(64, 32, 32, kind, 2);
+    try_gemm(40, 70, 150, kind, 2);
   }
   for (u32 n : {1, 5, 33, 100})
     for (u32 stride : {1, 3})
