@@ -14,8 +14,8 @@ const (
 )
 
 // inTiles reports whether all processors share the product of a matrix, or its transpose, that node c has by its argument
-// right. They do if the matrix is read from memory anyway, or if its holders would have much more work each. Columns that
-// the node has several times are the holders'.
+// right. They do if the matrix is read from memory anyway, if there are very many columns, or if its holders would have much
+// more work each. Columns that the node has several times are the holders'.
 func (b *Builder) inTiles(c, right uint32, m int32) bool {
 	if m < 0 || !b.wide.on || b.r.Plan.CPU || b.across(m) > 1 {
 		return false
@@ -24,9 +24,12 @@ func (b *Builder) inTiles(c, right uint32, m int32) bool {
 	if columns < b.wide.Columns || columns*x.Cols != b.size(right) || gemmElements(x.Rows, columns, x.Cols) < b.wide.Single {
 		return false
 	}
+	if columns >= manyColumns || b.r.Plan.Residence(int(m)).Columns > 0 {
+		return true
+	}
 	held := b.plan.copies[m]
 	r, n := b.pieceInTiles(uint32(x.Rows), uint32(columns))
-	return b.r.Plan.Residence(int(m)).Columns > 0 || x.Rows*columns > b.wide.Faster*len(held)*len(held[0])*int(r*n)
+	return x.Rows*columns > b.wide.Faster*len(held)*len(held[0])*int(r*n)
 }
 
 // termInTiles is inTiles of a product of node v.
