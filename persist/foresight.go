@@ -17,6 +17,14 @@ type foresight struct {
 	trainer *Trainer  // of the latest update, nil: there was none since the start or a checkpoint
 	wait    int       // at so many evaluations nothing is foreseen
 	waited  int       // how many these were the last time
+	usual   usualStep // one that was not foreseen
+}
+
+// usualStep is how far the program's latest step is like those that are foreseen, but was not.
+type usualStep struct {
+	g           *Graph
+	node, batch uint32 // the loss, and the latest launch of the step
+	backward    bool   // was called
 }
 
 // foreseen is a step whose script has paused after forward.
@@ -47,11 +55,26 @@ func (e *Engine) foresee(r *script.Request, g *Graph, node uint32) bool {
 	}
 	if f.wait > 0 {
 		f.wait--
+		f.usual = usualStep{g, node, e.batch + 1, false}
 		return false
 	}
 	r.Backward, r.Cut, r.Update, r.Result = true, true, t.apply(), e.resultSlot()
 	f.step = &foreseen{g: g, node: node, batch: e.batch + 1, slot: r.Result, trainer: t, apply: *r.Update}
 	return true
+}
+
+// noteBackward notes the backward of a step that was not foreseen, noteUpdate its update: what is usual is foreseen again.
+func (e *Engine) noteBackward(g *Graph, node uint32) {
+	if u := &e.foresight.usual; u.g == g && u.node == node && u.batch == e.batch {
+		u.batch, u.backward = e.batch+1, true
+	}
+}
+
+func (e *Engine) noteUpdate() {
+	if u := &e.foresight.usual; u.backward && u.batch == e.batch {
+		e.foresight.wait = 0
+	}
+	e.foresight.usual = usualStep{}
 }
 
 // mistaken notes that what was foreseen has not come. Then less is foreseen for a while.

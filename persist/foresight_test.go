@@ -326,6 +326,9 @@ func (m *threeCalls) run(program func(m *threeCalls), foresees bool) {
 				m.foresight.wait = 1 << 20
 			}
 			m.step()
+			if !foresees {
+				m.foresight.wait = 1 << 20
+			}
 		}
 	}
 	steps(2)
@@ -420,10 +423,12 @@ func TestForesightGivesUp(t *testing.T) {
 		m.graph.Close()
 	}
 	require.Less(t, foreseen, 9)
-	for range 130 {
-		m.step()
-	}
-	require.Zero(t, m.foresight.wait)
+	require.NotZero(t, m.foresight.wait)
+	m.step()
+	require.Zero(t, m.foresight.wait, "a usual step")
+	require.False(t, m.last.Pauses())
+	m.step()
+	require.True(t, m.last.Pauses())
 	require.Zero(t, m.foresight.waited)
 }
 

@@ -493,6 +493,9 @@ func (g *Graph) backward(name string, w *bridge.Words, node uint32, full, nodes 
 			g.e.noneFused()
 			return nil
 		}
+		if !full && !nodes {
+			g.e.noteBackward(g, node)
+		}
 		return g.differentiate(node, full, nodes)
 	})
 }

@@ -213,6 +213,7 @@ func (t *Trainer) applyLatest() (result [5]float32, finite bool, err error) {
 	if err := t.notFused(); err != nil {
 		return result, false, err
 	}
+	t.e.noteUpdate()
 	return t.applyPending()
 }
 
