@@ -185,6 +185,7 @@ VP void pass_chosen(const Team &team, const Row &x, float sign, float value, u32
           flags);
   }
 #else
+  (void)team;
   u32 j = 0;
   for (u32 i = 0; i < x.n; i++) {
     bool is = j < k && chosen(x, sign, value, last, i);

@@ -132,8 +132,8 @@ func (c *planner) choose(matrices []plan.Matrix) (*plan.Plan, error) {
 		return nil, fmt.Errorf("%d rows a warp, as VPPS_PLAN pins, are refused: %s; pin fewer, or none", n, strings.Join(refused, "; "))
 	}
 	p := all[0]
-	d.SetAside = max(d.SetAside+c.lacking, d.RegistersPer-(p.Used+p.Staging)+1) // first what the kernel lacked, then half of what it has
-	for ; p.Used > 0; d.SetAside = d.RegistersPer - (p.Used+p.Staging)/2 {
+	d.SetAside = max(d.SetAside+c.lacking, d.RegistersPer-(p.Used+p.Staging)+1) // first what the kernel lacked, then half of its weights
+	for ; p.Used > 0; d.SetAside = d.RegistersPer - p.Staging - p.Used/2 {
 		if p, err = plan.RoundRobin(matrices, d, 1); err != nil {
 			return nil, err
 		}
