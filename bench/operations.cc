@@ -1,9 +1,9 @@
-// What a training step takes whose graph has one operation of expr.h, at several shapes: finds
-// operations that one processor of the device has alone, or the host writes by elements. One CSV
-// row each: operation, shape, elements of the operand, milliseconds of a step whose loss is
-// awaited, the same without the operation, milliseconds of the host for the script, the script's
-// words, a bound in milliseconds, and the operation's time in bounds. The bound is 0.02 ms, and
-// what reading or writing operand and result six times takes at 1 TB/s.
+// Measures a training step of a graph with one operation of expr.h, at several shapes. It finds
+// operations that one processor of the device does alone, and those for which the host writes an
+// item an element. One CSV row each: operation, shape, elements of the operand, milliseconds of a
+// step whose loss is awaited, the same without the operation, milliseconds of the host for the
+// script, the script's words, a bound in milliseconds, and the operation's time in bounds. The
+// bound is 0.02 ms, and what reading or writing operand and result six times takes at 1 TB/s.
 //
 //   build/bench/operations --operations softmax,cumsum --shapes large
 //
@@ -36,7 +36,7 @@ namespace {
 
 const unsigned table_rows = 1000000, row_size = 16;
 
-// What cases differentiate by: two parameters of each size, in any shape, and a large table.
+// The parameters of all cases: two of each size, in any shape, and a large table.
 class operands {
 public:
   operands() : table_(m.add_lookup_parameters(table_rows, {row_size})) {}
@@ -346,7 +346,7 @@ private:
     hndl_.sync_get_latest_loss();
   }
 
-  // The median step, of as many as take 10 ms, and the mean of its script.
+  // Steps are repeated for 10 ms. Returns the median of a step, and the mean of its script.
   result time(const std::function<Expression(const making &)> &make, const Dim &d) {
     result r = {};
     step(make, d, &r.elements);

@@ -53,6 +53,12 @@ func (p *parameter) gradientChanged() {
 	h.changed(p.Rows...)
 }
 
+// loseGradient drops what is pending.
+func (p *parameter) loseGradient() {
+	p.gradientChanged()
+	p.Pending, p.Rows = false, nil
+}
+
 // valuesChanged notes what an update of the pending gradients changes. A sparse one leaves rows of a
 // table alone that have no gradient.
 func (p *parameter) valuesChanged(sparse bool) {

@@ -217,9 +217,7 @@ func (e *Engine) takeBack() error {
 	}
 	for _, f := range e.flights {
 		for _, id := range f.collected {
-			p := &e.params[id]
-			p.gradientChanged()
-			p.Pending, p.Rows = false, nil
+			e.params[id].loseGradient()
 		}
 	}
 	for _, f := range e.flights {

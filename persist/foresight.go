@@ -63,6 +63,12 @@ func (e *Engine) foresee(r *script.Request, g *Graph, node uint32) bool {
 	return true
 }
 
+// unforesee makes a request that could not be launched that of forward alone.
+func (e *Engine) unforesee(r *script.Request) {
+	e.mistaken()
+	r.Backward, r.Cut, r.Update, r.Result = false, false, nil, script.NoOffset
+}
+
 // noteBackward notes the backward of a step that was not foreseen, noteUpdate its update: what is usual is foreseen again.
 func (e *Engine) noteBackward(g *Graph, node uint32) {
 	if u := &e.foresight.usual; u.g == g && u.node == node && u.batch == e.batch {
@@ -170,14 +176,10 @@ func (e *Engine) resume() (result [5]float32, finite bool, err error) {
 // loseGradients forgets gradients that a failed step has added to: no update applies them.
 func (e *Engine) loseGradients(left *script.Built) {
 	for _, id := range left.Formed {
-		p := &e.params[id]
-		p.gradientChanged()
-		p.Pending, p.Rows = false, nil
+		e.params[id].loseGradient()
 	}
 	for _, r := range left.Touched {
-		p := &e.params[r.Param]
-		p.gradientChanged()
-		p.Pending, p.Rows = false, nil
+		e.params[r.Param].loseGradient()
 	}
 }
 

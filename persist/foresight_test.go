@@ -12,6 +12,9 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist/cpu"
+	"libvpps/persist/executor"
+	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 	"libvpps/persist/plan"
 )
 
@@ -483,4 +486,36 @@ func TestForesightAfterACheckpoint(t *testing.T) {
 	require.NotZero(t, m.foresight.waited)
 	require.NoError(t, m.SaveCheckpoint(t.TempDir()+"/c", &Contents{}))
 	require.Equal(t, foresight{}, m.foresight)
+}
+
+// narrow has no room for more than so many floats of activations.
+type narrow struct {
+	executor.Executor
+	most uint64
+}
+
+func (n narrow) Grow(s isa.Segment, floats uint64) error {
+	if s == isa.SegAct && floats > n.most {
+		return memory.ErrExhausted
+	}
+	return n.Executor.Grow(s, floats)
+}
+
+// Where there is no room for gradients, forward is possible as it is without foresight.
+func TestForesightAsksForNoMoreThanThereIs(t *testing.T) {
+	m := newThreeCalls(t, "cpu")
+	m.step()
+	m.step()
+	m.foresight.wait = 1
+	r, loss := m.record(2, 6)
+	m.sees(m.value1(r.take(), loss))
+	require.False(t, m.last.Pauses())
+	m.Engine.exec = narrow{m.Engine.exec, uint64(m.graph.valueEnd)}
+	m.graph.Close()
+	m.foresight.wait = 0
+	r, loss = m.record(2, 6)
+	m.sees(m.value1(r.take(), loss))
+	require.False(t, m.last.Pauses())
+	require.NotZero(t, m.foresight.waited, "it was tried")
+	require.ErrorIs(t, m.graph.Backward(nil, loss, false), ErrMemory)
 }

@@ -384,7 +384,13 @@ func (g *Graph) evaluate(node uint32) error {
 	for _, p := range g.params {
 		r.Before = append(r.Before, p.node)
 	}
+	batch := g.e.batch
 	built, err := g.e.run(r)
+	if err != nil && whole && g.e.batch == batch { // forward alone may be possible
+		whole = false
+		g.e.unforesee(r)
+		built, err = g.e.run(r)
+	}
 	if err != nil {
 		g.e.foresight.step = nil
 		return err
