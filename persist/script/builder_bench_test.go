@@ -208,6 +208,16 @@ func newBatch(tb testing.TB, batch int, hidden uint32, parameters []uint32, sent
 	return g, params, matrices
 }
 
+// numberMatrices says which matrix of a plan each parameter is.
+func numberMatrices(params []script.Param, p *plan.Plan) {
+	for i := range params {
+		params[i].Matrix = -1
+	}
+	for i, m := range p.Matrices {
+		params[m.Param].Matrix = int32(i)
+	}
+}
+
 func BenchmarkBuild(b *testing.B) {
 	for _, x := range []struct {
 		name       string
@@ -233,12 +243,7 @@ func BenchmarkBuild(b *testing.B) {
 			b.Fatal(err)
 		}
 		p.CPU = x.rpw == 0 // as the CPU's are
-		for i := range params {
-			params[i].Matrix = -1
-		}
-		for i, m := range p.Matrices {
-			params[m.Param].Matrix = int32(i)
-		}
+		numberMatrices(params, p)
 		for _, goroutines := range []int{1, 2, 16} {
 			b.Run(fmt.Sprintf("%s/goroutines%d", x.name, goroutines), func(b *testing.B) {
 				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(goroutines))

@@ -18,12 +18,7 @@ func BenchmarkCalls(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for i := range params {
-			params[i].Matrix = -1
-		}
-		for i, m := range p.Matrices {
-			params[m.Param].Matrix = int32(i)
-		}
+		numberMatrices(params, p)
 		for _, instances := range []bool{false, true} {
 			b.Run(fmt.Sprintf("batch%d/instances=%v", batch, instances), func(b *testing.B) {
 				var builder script.Builder
