@@ -25,7 +25,7 @@
 enum : u32 { PROCESSORS = 128, SHARED = 232448, MOST_CLOCKS = 4096 };
 
 struct Kernel {
-  u32 group, units, threads; // processors of a group; units a warp
+  u32 group, threads; // group: processors of one
   void *function;
 };
 
@@ -136,15 +136,14 @@ private:
 };
 
 static Batch make(const Model &m, const Kernel &k, const std::vector<const Tree *> &trees) {
-  const u32 units = WIDTH / k.group, warps = k.threads / 32;
-  const u32 fixed =
-      2 * STAGED * WIDTH + warps * ITEMS * FILE_WORDS + units * SLOTS + (u32)m.stages.words.size();
+  const u32 warps = k.threads / 32;
+  const u32 fixed = 2 * STAGED * WIDTH + warps * ITEMS * FILE_WORDS + (u32)m.stages.words.size();
   // A tenth more words than this group's, since the longest group's script has to fit.
   Batch b(m, trees, PROCESSORS / k.group, [&](u32 words) {
     u32 taken = fixed + words + words / 10 + 64;
-    return taken < SHARED / 4 ? (SHARED / 4 - taken) / units : 0;
+    return taken < SHARED / 4 ? (SHARED / 4 - taken) / warps : 0;
   });
-  if ((fixed + b.longest + units * b.most_own) * 4 > SHARED)
+  if ((fixed + b.longest + warps * b.most_own) * 4 > SHARED)
     throw std::runtime_error("a script has no room in shared memory");
   for (auto &p : b.parts)
     if ((p.instructions + 1) * STAMPS > MOST_CLOCKS)
@@ -288,9 +287,9 @@ int main(int arguments, char **argument) try {
   }
   const bool quick = arguments > 2 && !strcmp(argument[2], "quick");
   std::vector<Tree> trees = read_trees(argument[1]);
-  const Kernel kernels[] = {{64, 1, 128, (void *)interpret<1, 128>},
-                            {32, 1, 256, (void *)interpret<1, 256>},
-                            {16, 2, 256, (void *)interpret<2, 256>}};
+  const Kernel kernels[] = {{64, 128, (void *)interpret<128>},
+                            {32, 256, (void *)interpret<256>},
+                            {16, 512, (void *)interpret<512>}};
   cudaDeviceProp device;
   CHECK(cudaGetDeviceProperties(&device, 0));
   printf("device,%s,%d\n", device.name, device.multiProcessorCount);
@@ -298,9 +297,18 @@ int main(int arguments, char **argument) try {
     cudaFuncAttributes f;
     CHECK(cudaFuncGetAttributes(&f, k.function));
     CHECK(cudaFuncSetAttribute(k.function, cudaFuncAttributeMaxDynamicSharedMemorySize, SHARED));
-    printf("kernel,%u,%u,%u,%d,%zu\n", k.group, k.units, k.threads, f.numRegs, f.localSizeBytes);
+    printf("kernel,%u,%u,%d,%zu\n", k.group, k.threads, f.numRegs, f.localSizeBytes);
   }
   Device d;
+  if (arguments > 2 && !strcmp(argument[2], "profile")) { // for ncu: a few runs of one sentence
+    const Model m = tree_lstm();
+    const Kernel &k = kernels[arguments > 3 ? atoi(argument[3]) : 0];
+    Batch b = make(m, k, {&trees[0]});
+    d.put(m, b, inputs(m, b, 1));
+    for (int i = 0; i < 5; i++)
+      d.run(k);
+    return 0;
+  }
   const Model models[] = {tree_lstm(), tree_rnn()};
   bool right = true;
   printf("check,model,batch,group,h,gates,leaf_gradients,verdict\n");

@@ -57,41 +57,49 @@ typedef std::vector<std::vector<Micro>> Chain;
 struct Stages {
   std::vector<u32> words;
 
-  u32 add(u32 record, const std::vector<Gather> &gathers, u32 slots, u32 advance, u32 sums,
-          const std::vector<Load> &loads, const Chain &chain) {
+  u32 add(u32 record, const std::vector<Gather> &gathers, u32 shape,
+          const std::vector<Load> &early_loads, const std::vector<Load> &loads,
+          const Chain &chain) {
     Stage s = {};
-    s.gathers = (u32)gathers.size(), s.record = record;
+    s.gathers = (u32)gathers.size(), s.record = record, s.shape = shape;
     s.chunk = s.gathers ? std::min(STAGED / s.gathers, 16u) : 1u << 20;
     s.reciprocal = s.gathers ? 65536 / s.gathers + 1 : 0;
     for (size_t j = 0; j < gathers.size(); j++)
       s.pattern[j / 4] |= (gathers[j].operand | gathers[j].shift << 4) << 8 * (j % 4);
-    s.slots = slots, s.advance = advance, s.sums = sums;
     s.bundles = (u32)chain.size();
-    s.loads = (u32)(loads.size() + LANES - 1) / LANES;
-    u32 at = (u32)words.size(), header = sizeof s / 4;
-    s.loads_at = at + header;
-    s.bundles_at = s.loads_at + s.loads * LANES;
-    words.resize(s.bundles_at + (s.bundles + 1) * 2 * LANES);
-    for (size_t i = 0; i < s.loads * LANES; i++) {
-      Load l = i < loads.size() ? loads[i] : Load{TRASH, 0, 0};
-      words[s.loads_at + i] = l.operand | l.shift << 8 | l.to << 16;
-    }
+    u32 at = (u32)words.size();
+    words.resize(at + sizeof s / 4);
+    s.loads_at = (u32)words.size();
+    s.early_loads = add(early_loads), s.loads = s.early_loads + add(loads);
+    s.bundles_at = (u32)words.size();
     for (u32 b = 0; b < s.bundles; b++) {
       if (chain[b].size() > LANES)
         throw std::runtime_error("a bundle has too many micro-operations");
-      for (u32 i = 0; i < LANES; i++) {
-        Micro m = i < chain[b].size() ? chain[b][i] : Micro{TRASH, PLAIN, ZERO, ZERO, ZERO, ZERO};
-        u32 *w = &words[s.bundles_at + (b * LANES + i) * 2];
-        w[0] = m.a | m.b << 8 | m.c << 16 | m.d << 24;
-        w[1] = m.to | m.function << 8 | m.store << 12 | m.operand << 16 | m.shift << 24;
-        s.functions |= (m.function != PLAIN) << b;
-        s.stores |= (m.store != NOWHERE) << b;
-        if (m.store == PUBLISH)
-          s.early = b + 1;
-      }
+      for (u32 i = 0; i < LANES; i++)
+        add(s, b, i < chain[b].size() ? chain[b][i] : Micro{TRASH, PLAIN, ZERO, ZERO, ZERO, ZERO});
     }
+    words.resize(words.size() + LANES * sizeof(MicroWords) / 4); // what is read ahead
     std::copy((u32 *)&s, (u32 *)(&s + 1), words.begin() + at);
     return at;
+  }
+
+private:
+  u32 add(const std::vector<Load> &loads) {
+    u32 bundles = (u32)(loads.size() + LANES - 1) / LANES;
+    for (size_t i = 0; i < bundles * LANES; i++) {
+      Load l = i < loads.size() ? loads[i] : Load{TRASH, 0, 0};
+      words.push_back(4 * l.to | 4 * l.operand << 8 | l.shift << 16);
+    }
+    return bundles;
+  }
+  void add(Stage &s, u32 bundle, const Micro &m) {
+    for (u32 w : {4 * m.a | 4 * m.b << 16, 4 * m.c | 4 * m.d << 16,
+                  4 * m.to | m.function << 16 | m.store << 24, 4 * m.operand | m.shift << 16})
+      words.push_back(w);
+    s.functions |= (m.function != PLAIN) << bundle;
+    s.stores |= (m.store != NOWHERE) << bundle;
+    if (m.store == PUBLISH)
+      s.early = bundle + 1;
   }
 };
 
@@ -113,7 +121,7 @@ struct Model {
 inline Model tree_lstm() {
   Model m = {"treelstm", 8, 5, 8, true, {}, 0, 0, 0, 0};
   enum { C1 = 10, C2, I = 20, O, U, F1, F2, P, C, T, H, DI, DO, DU, D1, D2, DT };
-  m.forward = m.stages.add(7, {{0}, {1}}, 8, 0x11, 8, {{C1, 2}, {C2, 3}},
+  m.forward = m.stages.add(7, {{0}, {1}}, TWO_BY_FOUR, {}, {{C1, 2}, {C2, 3}},
                            {{{I, LOGISTIC, ONE, 0, ONE, 4},
                              {O, LOGISTIC, ONE, 1, ONE, 5},
                              {U, TANH, ONE, 2, ONE, 6},
@@ -138,7 +146,7 @@ inline Model tree_lstm() {
                              {TRASH, PLAIN, ONE, F2, ZERO, ZERO, OWN, 6, 7}}});
   enum { DH = 10, DC, K, DA = 20 }; // K: eight kept values; DA: gradient of c with h's part
   m.derive = m.stages.add(
-      6, {}, 0, 0, 0,
+      6, {}, NO_TERMS,
       {{K, 2, 0},
        {K + 1, 2, 1},
        {K + 2, 2, 2},
@@ -146,9 +154,8 @@ inline Model tree_lstm() {
        {K + 4, 2, 4},
        {K + 5, 2, 5},
        {K + 6, 2, 6},
-       {K + 7, 2, 7},
-       {DH, 0},
-       {DC, 1}},
+       {K + 7, 2, 7}},
+      {{DH, 0}, {DC, 1}},
       {{{DA, PLAIN, ONE, DC, DH, K + 3}, {TRASH, PLAIN, DH, K + 1, ZERO, ZERO, PUBLISH, 3, 1}},
        {{TRASH, PLAIN, DA, K, ZERO, ZERO, PUBLISH, 3, 0},
         {TRASH, PLAIN, DA, K + 2, ZERO, ZERO, PUBLISH, 3, 2},
@@ -158,9 +165,9 @@ inline Model tree_lstm() {
         {TRASH, PLAIN, DA, K + 7, ZERO, ZERO, OWN, 5}}});
   // Matrices of backward: i of left, of right, o, u, f likewise; the two f read different gates.
   m.back = m.stages.add(
-      5, {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}}, 8, 0xD5, 2, {{10, 1}, {11, 2}},
+      5, {{0, 0}, {0, 1}, {0, 2}, {0, 3}, {0, 4}}, FIVE_TO_TWO, {}, {{10, 1}, {11, 2}},
       {{{TRASH, PLAIN, ONE, 0, ONE, 10, OWN, 3}, {TRASH, PLAIN, ONE, 1, ONE, 11, OWN, 4}}});
-  m.leaf = m.stages.add(3, {}, 0, 0, 0, {{10, 0}, {11, 1}},
+  m.leaf = m.stages.add(3, {}, NO_TERMS, {}, {{10, 0}, {11, 1}},
                         {{{TRASH, PLAIN, ONE, 10, ZERO, ZERO, PUBLISH, 2, 0},
                           {TRASH, PLAIN, ONE, 11, ZERO, ZERO, PUBLISH, 2, 1}}});
   return m;
@@ -169,16 +176,16 @@ inline Model tree_lstm() {
 // h = tanh(W [h of left; h of right] + b). Matrices: of left, of right.
 inline Model tree_rnn() {
   Model m = {"treernn", 2, 1, 1, false, {}, 0, 0, 0, 0};
-  enum { H = 20, D, DH = 10, K };
+  enum { H = 20, D, DH = 10, K = 12 };
   m.forward = m.stages.add(
-      7, {{0}, {1}}, 2, 3, 2, {},
+      7, {{0}, {1}}, TWO_BY_ONE, {}, {},
       {{{H, TANH, ONE, 0, ONE, 1, PUBLISH, 4}}, {{D, TANH_SLOPE, ONE, H, ZERO, ZERO, OWN, 6}}});
-  m.derive = m.stages.add(6, {}, 0, 0, 0, {{DH, 0}, {K, 2}},
+  m.derive = m.stages.add(6, {}, NO_TERMS, {{K, 2}}, {{DH, 0}},
                           {{{TRASH, PLAIN, DH, K, ZERO, ZERO, PUBLISH, 3}}});
   m.back = m.stages.add(
-      5, {{0}}, 2, 1, 2, {{10, 1}, {11, 2}},
+      5, {{0}}, ONE_BY_TWO, {}, {{10, 1}, {11, 2}},
       {{{TRASH, PLAIN, ONE, 0, ONE, 10, OWN, 3}, {TRASH, PLAIN, ONE, 1, ONE, 11, OWN, 4}}});
-  m.leaf = m.stages.add(3, {}, 0, 0, 0, {{10, 0}},
+  m.leaf = m.stages.add(3, {}, NO_TERMS, {}, {{10, 0}},
                         {{{TRASH, PLAIN, ONE, 10, ZERO, ZERO, PUBLISH, 2, 0}}});
   return m;
 }
@@ -272,7 +279,8 @@ private:
     Part part = {};
     part.instructions = 2 + tall * 3 + 1;
     u32 bottom = (u32)levels[0].size();
-    u32 size = (part.instructions + 1) * 4 + cells * (7 + 6 + 5) + bottom * 3;
+    enum { INSTRUCTION = sizeof(Instruction) / 4 };
+    u32 size = (part.instructions + 1) * INSTRUCTION + cells * (7 + 6 + 5) + bottom * 3;
     // Own values: one is always zero; gradients, and c in place of its gradient; what is kept.
     // The highest levels come last forward and first backward, so they have room first.
     u32 left = room(size), own = 0, spilled = 0;
@@ -281,11 +289,11 @@ private:
       value[i].resize(trees[i]->size()), kept[i].resize(trees[i]->size());
     auto take = [&](u32 n) {
       if (own + n <= left) {
-        u32 x = own;
+        u32 x = own * 4;
         own += n;
         return x;
       }
-      u32 x = (at.spilled + (spilled_before + spilled) * WIDTH) | MEMORY;
+      u32 x = (at.spilled + (spilled_before + spilled) * WIDTH) * 4 | MEMORY;
       spilled += n;
       return x;
     };
@@ -296,8 +304,8 @@ private:
       for (Node n : levels[h])
         kept[n.tree][n.node] = take(m.kept);
     spilled_before += spilled;
-    auto second = [](u32 v) { return v & MEMORY ? v + WIDTH : v + 1; };
-    auto memory = [](u32 base, u32 vector) { return (base + vector * WIDTH) | MEMORY; };
+    auto second = [](u32 v) { return v & MEMORY ? v + 4 * WIDTH : v + 4; };
+    auto memory = [](u32 base, u32 vector) { return (base + vector * WIDTH) * 4 | MEMORY; };
     auto h_of = [&](int i, int v) {
       return leaf[i][v] >= 0 ? memory(at.leaf_h, leaf[i][v]) : memory(at.h, inner[i][v]);
     };
@@ -310,11 +318,11 @@ private:
     u32 begin = (u32)words.size();
     std::vector<Instruction> code;
     std::vector<u32> records;
-    u32 base = (part.instructions + 1) * 4;
+    u32 base = (part.instructions + 1) * INSTRUCTION;
     auto cell = [&](u32 stage, u32 n) {
-      code.push_back({OP_CELL, stage, n, base + (u32)records.size()});
+      code.push_back({OP_CELL, stage, n, base + (u32)records.size(), 0, 0, 0, 0});
     };
-    code.push_back({OP_MATRICES, at.rows, m.matrices, at.row_biases});
+    code.push_back({OP_MATRICES, at.rows, m.matrices, at.row_biases, 0, 0, 0, 0});
     for (u32 h = 1; h <= tall; h++) {
       part.forward.push_back({(u32)levels[h].size(), (u32)code.size(), 1});
       cell(m.forward, (u32)levels[h].size());
@@ -325,7 +333,7 @@ private:
           records.push_back(w);
       }
     }
-    code.push_back({OP_MATRICES, at.columns, m.matrices, at.column_biases});
+    code.push_back({OP_MATRICES, at.columns, m.matrices, at.column_biases, 0, 0, 0, 0});
     std::vector<std::vector<char>> root(trees.size());
     for (int i : group) {
       root[i].assign(trees[i]->size(), 0);
@@ -358,8 +366,9 @@ private:
       records.push_back(alone ? memory(at.zero, 0) : second(value[i][v]));
       records.push_back(memory(at.leaf_gradients, 2 * leaf[i][v]));
     }
-    code.push_back({OP_END, 0, 0, 0});
-    if (code.size() != part.instructions + 1 || code.size() * 4 + records.size() != size)
+    code.push_back({OP_END, 0, 0, 0, 0, 0, 0, 0});
+    look_ahead(m, code);
+    if (code.size() != part.instructions + 1 || code.size() * INSTRUCTION + records.size() != size)
       throw std::runtime_error("a script has another size than was said");
     words.insert(words.end(), (u32 *)code.data(), (u32 *)(code.data() + code.size()));
     words.insert(words.end(), records.begin(), records.end());
@@ -368,6 +377,23 @@ private:
     part.group = {begin, size, own | 1u, 0}; // odd: units in different banks
     parts.push_back(part);
     longest = std::max(longest, (size + 3) / 4 * 4), most_own = std::max(most_own, own | 1u);
+  }
+  // Each gather's addresses are found by the gathering instruction before, or the matrices' load;
+  // the loads begin when the instruction directly before has published.
+  static void look_ahead(const Model &m, std::vector<Instruction> &code) {
+    auto gathers = [&](const Instruction &x) {
+      return x.op == OP_CELL && m.stages.words[x.stage] > 0; // Stage's first word
+    };
+    for (size_t i = 1, decoder = 0; i < code.size(); i++) {
+      if (gathers(code[i])) {
+        Instruction &d = code[decoder];
+        d.flags |= DECODE;
+        d.gather_stage = code[i].stage, d.gather_n = code[i].n, d.gather_first = code[i].first;
+        code[i - 1].flags |= ISSUE;
+      }
+      if (gathers(code[i]) || code[i].op == OP_MATRICES)
+        decoder = i;
+    }
   }
   u32 spilled_before = 0;
 };

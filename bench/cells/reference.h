@@ -62,7 +62,7 @@ private:
               x[0] * x[2 * WIDTH] + x[3 * WIDTH] * cs[child[0]][k] + x[4 * WIDTH] * cs[child[1]][k];
           hs[v][k] = x[WIDTH] * std::tanh(cs[v][k]);
         } else
-          hs[v][k] = std::tanh(x[0]);
+          hs[v][k] = x[0] = std::tanh(x[0]);
         h[inner[v] * WIDTH + k] = hs[v][k];
       }
       y[v] = z;
