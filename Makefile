@@ -21,7 +21,7 @@
 # make python     DYNET_ROOT=dir: build/python, the module vpps_dynet for the DyNet that PYTHON=python3 imports; DyNet's
 #                 headers are in DYNET_ROOT
 # make install    PREFIX=/usr/local, LIBDIR=$(PREFIX)/lib; DESTDIR is honoured; with the plug-in for MPI and the
-#                 module for Python, if they have been built
+#                 module for Python, if they have been built; the module's sources in any case
 # make uninstall  removes what make install puts there
 # make dist       build/dist/libvpps-VERSION-linux-MACHINE.tar.gz, which works wherever it is unpacked, without Go
 # make deb        Debian packages of the same files, MAINTAINER="name <address>", into build/dist
@@ -92,6 +92,7 @@ INSTALLED_LIB := $(firstword $(patsubst %/libdynet.so,%,$(wildcard $(if $(DYNET_
 # DyNet's Python package, for which the module is made.
 PYTHON ?= python3
 MODULE := $(addprefix $(B)/python/,libvpps_python.so vpps_dynet.py)
+MODULE_SOURCES := $(addprefix python/,build vpps_dynet.cc exported.map vpps_dynet.py) # installed: each user has a DyNet of his own
 PORTED := $(patsubst test/port/%.cc,%,$(wildcard test/port/*.cc))
 ADAPTERS := $(if $(and $(INSTALLED_INCLUDE),$(INSTALLED_LIB)),$(B)/adapter/words_bundled $(B)/adapter/golden \
               $(addprefix $(B)/adapter/,rate walk rate_dynet) \
@@ -354,7 +355,7 @@ $(B)/site/venv/done: docs/site/requirements.txt
 
 # Compilers by default are not told: to go, a compiler by its name is another one, for which it builds all anew.
 test: all tests $(B)/torture/persist.test
-	GO="$(GO)" PYTHON="$(PYTHON)" $(foreach c,CC CXX,$(if $(filter-out default,$(origin $c)),$c="$($c)")) VERSION=$(VERSION) MAKE="$(MAKE)" test/run
+	GO="$(GO)" PYTHON="$(PYTHON)" DYNET_INCLUDE="$(INSTALLED_INCLUDE)" EIGEN_ROOT="$(EIGEN_ROOT)" $(foreach c,CC CXX,$(if $(filter-out default,$(origin $c)),$c="$($c)")) VERSION=$(VERSION) MAKE="$(MAKE)" test/run
 
 lint: $(STUB)
 	GO="$(GO)" test/lint
@@ -418,14 +419,15 @@ PCS := $(patsubst packaging/%.in,%,$(wildcard packaging/*.pc.in))
 FILL = sed 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|'
 
 install: lib $(B)/libvpps_dynet.a $(B)/installed/vpps-info
-	install -d $(D)$(LIBDIR)/pkgconfig $(D)$(LIBDIR)/cmake/vpps $(D)$(PREFIX)/include/vpps/installed $(D)$(PREFIX)/include/vpps-dynet/dynet $(D)$(PREFIX)/bin
+	install -d $(D)$(LIBDIR)/pkgconfig $(D)$(LIBDIR)/cmake/vpps $(D)$(LIBDIR)/vpps-python $(D)$(PREFIX)/include/vpps/installed $(D)$(PREFIX)/include/vpps-dynet/dynet $(D)$(PREFIX)/bin
 	install -m 755 $(B)/installed/vpps-info packaging/vpps-port $(D)$(PREFIX)/bin
 	install -m 755 $(B)/libvpps.so.$(VERSION) $(D)$(LIBDIR)
 	ln -sf libvpps.so.$(VERSION) $(D)$(LIBDIR)/libvpps.so.$(SERIES)
 	ln -sf libvpps.so.$(SERIES) $(D)$(LIBDIR)/libvpps.so
 	install -m 644 $(B)/libvpps_dynet.a $(D)$(LIBDIR)
 	for f in $(wildcard $(B)/libvpps_mpi.so); do install -m 755 $$f $(D)$(LIBDIR) || exit 1; done
-	if [ -e $(B)/python/libvpps_python.so ]; then install -d $(D)$(LIBDIR)/vpps-python && install -m 644 $(MODULE) $(D)$(LIBDIR)/vpps-python; fi
+	for f in $(MODULE_SOURCES); do install -m $$([ -x $$f ] && echo 755 || echo 644) $$f $(D)$(LIBDIR)/vpps-python || exit 1; done
+	for f in $(wildcard $(B)/python/libvpps_python.so); do install -m 644 $$f $(D)$(LIBDIR)/vpps-python || exit 1; done
 	install -m 644 include/vpps.h $(D)$(PREFIX)/include
 	install -m 644 include/vpps/*.hpp $(D)$(PREFIX)/include/vpps
 	install -m 644 dynetshim/adapter/vpps/installed/*.hpp bridge/ops/ops.h $(D)$(PREFIX)/include/vpps/installed
@@ -436,7 +438,7 @@ install: lib $(B)/libvpps_dynet.a $(B)/installed/vpps-info
 
 uninstall:
 	rm -f $(addprefix $(D)$(PREFIX)/bin/,vpps-info vpps-port) $(addprefix $(D)$(LIBDIR)/,libvpps.so libvpps.so.$(SERIES) libvpps.so.$(VERSION) libvpps_mpi.so libvpps_dynet.a \
-	    $(addprefix vpps-python/,$(notdir $(MODULE))) \
+	    $(addprefix vpps-python/,libvpps_python.so $(notdir $(MODULE_SOURCES))) \
 	    $(addprefix pkgconfig/,$(PCS)) cmake/vpps/vppsConfig.cmake cmake/vpps/vppsConfigVersion.cmake) \
 	    $(addprefix $(D)$(PREFIX)/include/,vpps.h $(patsubst include/%,%,$(wildcard include/vpps/*.hpp)) \
 	    $(addprefix vpps/installed/,ops.h $(notdir $(wildcard dynetshim/adapter/vpps/installed/*.hpp))) \

@@ -9,14 +9,21 @@ import (
 )
 
 // Borrowed values. The values of parameter nodes are the parameters themselves. Before these change the nodes get copies,
-// if their graph is still there. Where the program has pointers to parameters, the engine does not know when they change:
-// each evaluation copies them then.
+// if their graph is still there. Where the program has pointers to the values themselves, the engine does not know when they
+// change: each evaluation copies them then. What the program changes in a host copy is known before a call does its work.
 
 // loan is a range of parameters and where its copy lies in segment act.
 type loan struct{ from, end, at uint32 }
 
-// lends reports whether the program has pointers to parameters' values.
-func (e *Engine) lends() bool { return e.lent || e.exposed() }
+// lends reports whether the program has pointers to parameters' values themselves.
+func (e *Engine) lends() bool {
+	for i := range e.params {
+		if e.params[i].host[Values].direct {
+			return true
+		}
+	}
+	return e.lent
+}
 
 // giveCopies gives all graphs copies of what they borrow. It is called before any parameter changes.
 func (e *Engine) giveCopies() error {

@@ -89,10 +89,10 @@ func (e *Engine) Expose(id uint32, part Part) (unsafe.Pointer, error) {
 	if h.mem != nil {
 		return h.mem, nil
 	}
-	if err := e.giveCopies(); err != nil {
-		return nil, err
-	}
 	if mem := e.memory(p, Values); mem != nil && part == Values {
+		if err := e.giveCopies(); err != nil {
+			return nil, err
+		}
 		h.mem, h.direct = mem, true
 		return mem, nil
 	}

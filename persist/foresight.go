@@ -50,7 +50,7 @@ func (e *Engine) foresee(r *script.Request, g *Graph, node uint32) bool {
 	if t == nil && len(e.trainers) == 1 {
 		t = e.trainers[0]
 	}
-	if t == nil || t.closed || g.state.Done > 0 || g.wire.DimOf(node).Size() != 1 || e.ranks != nil || r.Copy || !e.nothingPends(t) {
+	if t == nil || t.closed || g.state.Done > 0 || g.wire.DimOf(node).Size() != 1 || e.ranks != nil || r.Copy || e.exposed() || !e.nothingPends(t) {
 		return false
 	}
 	if f.wait > 0 {

@@ -28,6 +28,8 @@ NamedTimer timer;
 
 namespace {
 
+const size_t most_gpus = 256; // as in DyNet
+
 std::shared_ptr<Engine> the_engine;
 
 // The flag's name with '_' as '-', or "" if the argument is no flag; value: after '='.
@@ -76,18 +78,36 @@ std::string gpu_of_name(const std::string &list, const std::string &name, bool a
   return gpu;
 }
 
-// The engine's device for a list of DyNet's names: the first GPU, else the CPU.
-std::string device_of_list(const std::string &list) {
+// Reads a list of DyNet's names into the members that DyNet has for it: requested_gpus is one less
+// than their number. The engine's device is the first GPU, else the CPU.
+void read_devices(const std::string &list, DynetParams &p) {
   std::set<std::string> seen;
-  std::string chosen = "cpu";
+  p.ids_requested = p.cpu_requested = true;
+  p.vpps_device = "cpu";
   for (const std::string &name : str_split(list, ',')) {
     const std::string gpu = gpu_of_name(list, name, !seen.insert(name).second);
-    if (!gpu.empty() && chosen == "cpu")
-      chosen = "cuda:" + gpu;
+    if (gpu.empty())
+      continue;
+    const size_t k = gpu.size() > 3 ? most_gpus : std::stoul(gpu);
+    if (k >= most_gpus)
+      throw std::invalid_argument("--dynet-devices=" + list + ": GPUs have numbers below " +
+                                  std::to_string(most_gpus));
+    p.gpu_mask[k] = 1;
+    if (++p.requested_gpus == 0)
+      p.vpps_device = "cuda:" + gpu;
   }
   if (seen.empty())
     throw std::invalid_argument("--dynet-devices=: needs CPU or GPU:k");
-  return chosen;
+}
+
+// The device that a program has asked for by DyNet's members, "" if by none.
+std::string device_of_members(const DynetParams &p) {
+  if (p.ngpus_requested)
+    return p.requested_gpus > 0 ? "cuda" : "cpu";
+  for (size_t k = 0; k < p.gpu_mask.size() && p.ids_requested; ++k)
+    if (p.gpu_mask[k] != 0)
+      return "cuda:" + std::to_string(k);
+  return p.cpu_requested ? "cpu" : "";
 }
 
 // A vpps_log_level by its name.
@@ -123,7 +143,8 @@ void Engine::connect() {
 DynetParams::DynetParams()
     : random_seed(0), mem_descriptor("512"), weight_decay(0), autobatch(0), profiling(0),
       shared_parameters(false), ngpus_requested(false), ids_requested(false), cpu_requested(false),
-      requested_gpus(-1), vpps_log(-1), vpps_profile(false), vpps_data_parallel(false) {}
+      requested_gpus(-1), gpu_mask(most_gpus), vpps_log(-1), vpps_profile(false),
+      vpps_data_parallel(false) {}
 
 DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters) {
   DynetParams p;
@@ -171,12 +192,11 @@ DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters
     } else if (flag == "dynet-gpus") {
       p.ngpus_requested = true;
       p.requested_gpus = static_cast<int>(integer(flag, value, INT_MAX));
-      if (p.requested_gpus > 0)
-        p.vpps_device = "cuda";
+      p.vpps_device = device_of_members(p);
     } else if (flag == "dynet-devices") {
-      p.ids_requested = true;
-      p.vpps_device = device_of_list(value);
-      p.cpu_requested = p.vpps_device == "cpu";
+      if (p.ids_requested)
+        throw std::invalid_argument("--dynet-devices is given twice: give one list");
+      read_devices(value, p);
     } else if (flag == "vpps-log") {
       p.vpps_log = log_level(value);
     } else if (flag == "vpps-profile") {
@@ -206,6 +226,8 @@ void initialize(DynetParams &params) {
     seed = std::random_device()();
 
   std::string device = params.vpps_device;
+  if (device.empty())
+    device = device_of_members(params);
   if (device.empty() && variable("VPPS_DEVICE"))
     device = variable("VPPS_DEVICE");
   if (device.empty())
@@ -233,6 +255,7 @@ void initialize(DynetParams &params) {
   char description[256] = "";
   check(vpps_engine_describe(raw, description, sizeof description));
 
+  params.random_seed = seed;
   rndeng = new std::mt19937(seed);
   default_weight_decay_lambda = params.weight_decay;
   autobatch_flag = params.autobatch;

@@ -4,6 +4,9 @@
 
 #include "check.h"
 
+#include <cstdlib>
+#include <functional>
+
 #include "dynet/devices.h"
 #include "dynet/expr.h"
 #include "dynet/nodes.h"
@@ -192,8 +195,44 @@ TEST(a_listed_gpu_is_the_device) {
   THROWS(std::invalid_argument, "needs CPU or GPU:k", opened("CPU,TPU"));
   THROWS(std::invalid_argument, "needs CPU or GPU:k", opened("GPU:1x"));
   THROWS(std::invalid_argument, "needs CPU or GPU:k", opened(""));
+  THROWS(std::invalid_argument, "below 256", opened("GPU:256"));
+  THROWS(std::invalid_argument, "below 256", opened("GPU:99999999999999999999"));
   THROWS(std::invalid_argument, "twice", opened("CPU,CPU"));
   THROWS(std::invalid_argument, "twice", opened("GPU:1,GPU:1"));
+}
+
+// The device that initialize asks the engine for.
+static std::string asked_for(const std::function<void(DynetParams &)> &change) {
+  DynetParams params;
+  change(params);
+  cleanup();
+  initialize(params);
+  CHECK(params.random_seed != 0);
+  return state.device;
+}
+
+TEST(a_program_may_ask_by_dynets_members) {
+  setenv("VPPS_DEVICE", "cuda:7", 1);
+  EQUAL(asked_for([](DynetParams &) {}), "cuda:7");
+  EQUAL(asked_for([](DynetParams &p) { p.cpu_requested = true; }), "cpu");
+  EQUAL(asked_for([](DynetParams &p) { p.ids_requested = true, p.gpu_mask[2] = 1; }), "cuda:2");
+  EQUAL(asked_for([](DynetParams &p) { p.ngpus_requested = true, p.requested_gpus = 1; }), "cuda");
+  EQUAL(asked_for([](DynetParams &p) { p.ngpus_requested = true, p.requested_gpus = 0; }), "cpu");
+  EQUAL(asked_for([](DynetParams &p) { p.cpu_requested = true, p.vpps_device = "auto"; }), "auto");
+  unsetenv("VPPS_DEVICE");
+}
+
+TEST(the_flag_sets_dynets_members) {
+  std::string flag = "--dynet-devices=CPU,GPU:3,GPU:1", program = "program",
+              again = "--dynet-devices=CPU";
+  char *words[] = {&program[0], &flag[0], &again[0], nullptr}, **argv = words;
+  int argc = 2;
+  const DynetParams p = extract_dynet_params(argc, argv);
+  CHECK(p.ids_requested && p.cpu_requested && !p.ngpus_requested && p.requested_gpus == 1);
+  CHECK(p.gpu_mask.size() == 256 && p.gpu_mask[1] == 1 && p.gpu_mask[3] == 1 && p.gpu_mask[0] == 0);
+  char *twice[] = {&program[0], &flag[0], &again[0], nullptr};
+  argv = twice, argc = 3;
+  THROWS(std::invalid_argument, "twice", extract_dynet_params(argc, argv));
 }
 
 int main(int argc, char **argv) {

@@ -247,6 +247,66 @@ TEST(a_graph_keeps_the_matrix_that_it_has_read) {
   CHECK(as_vector((parameter(cg, w) * x).value()) == (Floats{6, 5}));
 }
 
+// So it does whichever way the program writes, and whether it looked before. The update counts from
+// what was written.
+TEST(what_is_written_after_forward_is_not_seen_by_backward) {
+  ParameterCollection model;
+  Parameter w = model.add_parameters({2, 2}), v = model.add_parameters({2});
+  SimpleSGDTrainer trainer(model, 1);
+  trainer.clipping_enabled = false;
+  const std::vector<std::function<void()>> writes = {
+      [] {},
+      [&] {
+        w.set_value({5, 5, 5, 5});
+      },
+      [&] { CHECK(w.gradients()->v != nullptr); }, // from here on gradients are exposed,
+      [&] {
+        w.set_value({5, 5, 5, 5});
+      },
+      [&] { w.values()->v[1] = 7; }, // and values
+      [&] { w.values()->v[2] = 8; },
+      [&] { w.p->values.v[0] = 9; }};
+  for (const auto &write : writes) {
+    w.set_value({1, 2, 3, 4});
+    v.set_value({1, -1});
+    ComputationGraph cg;
+    const Expression m = parameter(cg, w), x = parameter(cg, v), loss = squared_norm(m * x);
+    cg.forward(loss);
+    write();
+    const Floats before = w.p.unexposed()->read(VPPS_VALUES);
+    cg.backward(loss);
+    CHECK(as_vector(m.value()) == (Floats{1, 2, 3, 4}));
+    CHECK(v.p.unexposed()->read(VPPS_GRADIENT) == (Floats{-12, -28}));
+    trainer.update();
+    const Floats gradient = {-4, -4, 4, 4}, after = w.p.unexposed()->read(VPPS_VALUES);
+    for (size_t i = 0; i < 4; ++i)
+      CHECK(after[i] == before[i] - gradient[i]);
+  }
+}
+
+TEST(the_norm_is_that_of_all_rows_with_a_gradient) {
+  ParameterCollection model;
+  LookupParameter table = model.add_lookup_parameters(5000, {100}, ParameterInitConst(1));
+  Parameter w = model.add_parameters({11}, ParameterInitConst(1));
+  CHECK(model.gradient_l2_norm() == 0);
+  auto norm = [&](const std::vector<Expression> &terms) {
+    terms[0].pg->backward(sum(terms));
+    const float n = model.gradient_l2_norm();
+    model.reset_gradient();
+    return n;
+  };
+  for (bool exposed : {false, true}) {
+    ComputationGraph cg;
+    const Expression row = sum_elems(lookup(cg, table, 4999u)),
+                     some = sum_elems(lookup(cg, table, 7u));
+    CHECK(norm({row, some * 2.f}) == std::sqrt(500.f));
+    CHECK(norm({row, sum_elems(parameter(cg, w))}) == std::sqrt(111.f));
+    CHECK(norm({sum_elems(parameter(cg, table))}) == std::sqrt(500000.f));
+    if (!exposed)
+      table.get_storage();
+  }
+}
+
 TEST(pointers_hold_while_parameters_are_added) {
   ParameterCollection model;
   LookupParameter table = model.add_lookup_parameters(4, {2}, ParameterInitConst(4));

@@ -156,9 +156,9 @@ func (b *Builder) lowerInstances() error {
 	if err := b.findDependence(); err != nil {
 		return err
 	}
-	for _, x := range m.infos {
-		if x != nil && len(x.outs) > mostOutputs {
-			return fmt.Errorf("a template of %d outputs", len(x.outs))
+	for i := range m.list { // of the many templates that there were, these only
+		if n := len(m.list[i].info.outs); n > mostOutputs {
+			return fmt.Errorf("a template of %d outputs", n)
 		}
 	}
 	if err := b.lowerParameters(); err != nil {

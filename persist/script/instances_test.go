@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
@@ -258,6 +260,38 @@ func TestWhatIsMerged(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A graph that cannot be lowered by instances leaves later graphs alone.
+func TestOnlyPresentTemplatesCount(t *testing.T) {
+	var b script.Builder
+	var known cells.Dictionary
+	same := sliced(t, nil, 2)
+	dim, one := bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{8}}, bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{1}}
+	byInstances := func(outputs int) bool {
+		r := trainingWith(t, []bridge.Dim{dim, one}, func(f *forest) {
+			f.add(ops.Parameter, 0, []uint32{0})
+			var read []uint32
+			for range 4 { // chains of different nodes, all of which are read
+				x := uint32(0)
+				for k := range outputs {
+					x = f.add(ops.ConstScalarMultiply, 0, []uint32{isa.Float(1 + float32(k)/256)}, x)
+					read = append(read, x)
+				}
+			}
+			f.add(ops.SquaredNorm, 1, nil, f.add(ops.Sum, 0, nil, read...))
+		})
+		for range 8 { // until it knows the chains
+			known.Find(r.Graph, 0, uint32(r.Graph.Len()), r.Cells)
+		}
+		r.Plan = same
+		built, err := b.Build(r)
+		require.NoError(t, err)
+		return built.ByInstances
+	}
+	require.True(t, byInstances(4))
+	require.False(t, byInstances(70), "more than a variant can tell apart")
+	require.True(t, byInstances(4))
 }
 
 // sliced is a plan as the CPU's are.

@@ -35,21 +35,26 @@ namespace dynet {
 struct DynetParams {
   /// The defaults: a seed from the system, no weight decay, the device of VPPS_DEVICE or auto.
   DynetParams();
-  unsigned random_seed;       ///< 0: from the system
+  unsigned random_seed;       ///< 0: from the system; initialize() sets the one that was taken
   std::string mem_descriptor; ///< accepted, without effect: memory grows by itself
   float weight_decay;         ///< in [0,1)
   int autobatch;              ///< accepted, without effect
   int profiling;              ///< accepted, without effect
   bool shared_parameters;     ///< accepted, without effect
-  bool ngpus_requested;       ///< whether --dynet-gpus was given
-  bool ids_requested;         ///< whether --dynet-devices was given
-  bool cpu_requested;         ///< whether --dynet-devices named the CPU
-  int requested_gpus;         ///< the number of --dynet-gpus, -1 without it
-  std::vector<int> gpu_mask;  ///< without effect: CUDA_VISIBLE_DEVICES selects GPUs
-  std::string vpps_device;    ///< "cpu", "cuda", "cuda:N", "auto"; "": VPPS_DEVICE, else "auto"
-  int vpps_log;               ///< a vpps_log_level; -1: VPPS_LOG
-  bool vpps_profile;          ///< measure each kind of instruction; false: VPPS_PROFILE says
-  bool vpps_data_parallel;    ///< train together with the launcher's other processes
+  ///@{
+  /// DyNet's members for devices. --dynet-gpus sets ngpus_requested and requested_gpus.
+  /// --dynet-devices sets ids_requested, cpu_requested and gpu_mask, and requested_gpus to the
+  /// number of GPUs less one. A program may set them itself: they count if vpps_device is empty.
+  bool ngpus_requested;
+  bool ids_requested;
+  bool cpu_requested;
+  int requested_gpus;        ///< -1: not given
+  std::vector<int> gpu_mask; ///< 256 numbers; not 0: the GPU of that number
+  ///@}
+  std::string vpps_device; ///< "cpu", "cuda", "cuda:N", "auto"; "": VPPS_DEVICE, else "auto"
+  int vpps_log;            ///< a vpps_log_level; -1: VPPS_LOG
+  bool vpps_profile;       ///< measure each kind of instruction; false: VPPS_PROFILE says
+  bool vpps_data_parallel; ///< train together with the launcher's other processes
 };
 
 /// Reads the flags and takes them out of argv. A wrong value: std::invalid_argument.
