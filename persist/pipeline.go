@@ -28,8 +28,8 @@ type job struct {
 }
 
 // builders is how many workers there are, one for each batch that may be on its way: scripts are built side by side, and
-// launched in order.
-const builders = inFlight + 1
+// launched in order. In a group the oldest batch may be in its step, when its loss is known and the next but two comes.
+const builders = inFlight + 2
 
 // pipeline is the workers.
 type pipeline struct {
@@ -64,7 +64,7 @@ func (p *pipeline) stop() {
 }
 
 // take is the worker for the next job: who was at work last, with all that the last script needed in his core's cache.
-// There is one, for no more than inFlight batches are not launched yet when another comes.
+// There is one, for no more than inFlight+1 batches are on their way when another comes.
 func (p *pipeline) take() *worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,6 +133,9 @@ func (e *Engine) work(w *worker) {
 	for j := w.next(awake); j != nil; j = w.next(awake) {
 		awake = !j.request.Plan.CPU && runtime.GOMAXPROCS(0) >= script.ManyProcessors // a CPU's virtual processors need its cores
 		j.err = e.launchJob(&builder, j, w.track, awake)
+		if j.step != nil {
+			j.step.foretell(noResult[0]) // if it is not known yet, it will not be
+		}
 		e.pipe.release(w)
 		close(j.done)
 	}
@@ -167,8 +170,15 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int, awake boo
 	e.span(track, "script", j.launch, t)
 	t = now() - t
 	if b := j.before; b != nil {
+		if s := j.step; s != nil && b.step != nil && err == nil {
+			s.notice.gradients = s.formed(built)
+			b.step.next.Store(&s.notice)
+		}
 		b.await(awake)
 		j.before = nil
+		if b.step != nil && j.step != nil {
+			j.step.notices = b.step.behind
+		}
 		if b.err != nil && b.launch+1 == j.launch {
 			return j.skipped(b)
 		}
@@ -210,9 +220,9 @@ func attentive(there func() bool) {
 	}
 }
 
-// skipped is the error of a batch behind one that failed. The others of a group are told.
+// skipped is the error of a batch behind one that failed. The others of a group are told, unless they all leave it out.
 func (j *job) skipped(failed *job) error {
-	if j.step != nil {
+	if j.step != nil && j.step.notices == nil {
 		j.step.e.tellFailure(wrong(ErrRank, "it has left out a batch, the next after one that failed"))
 	}
 	return failed.err

@@ -65,7 +65,7 @@ func newNCCL(t *testing.T, size int, patience time.Duration) []Communicator {
 	for _, c := range all {
 		c := c.(*nccl)
 		c.number, c.patience = 0, patience
-		clear(words(c.records, 0, recordWords*(size+1))) // a number stands for one call
+		clear(words(c.records, 0, c.each*(size+1))) // a number stands for one call
 	}
 	return all
 }
@@ -119,12 +119,18 @@ func (c *nccl) sumPacked(x []float32) error {
 	defer func() { _ = c.dev.Free(at) }()
 	err = c.dev.CopyToDevice(at, unsafe.Pointer(&words[0]), 4*len(words))
 	if err == nil {
-		err = c.SumBF16(uint64(at), 2*wordsOfBF16(len(x)))
+		_, err = c.SumBF16(uint64(at), 2*wordsOfBF16(len(x)), nil)
 	}
 	if err == nil {
 		err = c.dev.CopyFromDevice(unsafe.Pointer(&words[0]), at, 4*len(words))
 	}
 	unpackBF16(words, x)
+	return err
+}
+
+// sumOf is a sum that no words go with.
+func sumOf(c Communicator, ranges []gpu.Range, scale *float32) error {
+	_, err := c.(OnDevice).Sum(ranges, scale, nil)
 	return err
 }
 
@@ -140,10 +146,10 @@ func TestSumsOnDevices(t *testing.T) {
 			}
 			own := onDevice(t, c, []float32{1, 2, 3, float32(c.Rank())})
 			sums := onDevice(t, c, make([]float32, 4))
-			err := c.(OnDevice).Sum([]gpu.Range{
+			_, err := c.(OnDevice).Sum([]gpu.Range{
 				{From: uint64(own), To: uint64(sums), N: 2},
 				{From: uint64(own + 12), To: uint64(own + 12), N: 1},
-			}, scale)
+			}, scale, nil)
 			require.NoError(t, err)
 			var have [8]float32
 			require.NoError(t, c.(*nccl).dev.CopyFromDevice(unsafe.Pointer(&have[0]), own, 16))
@@ -233,7 +239,7 @@ func TestErrorsOfNCCL(t *testing.T) {
 			half := float32(0.5)
 			at := uint64(onDevice(t, c, []float32{1}))
 			_, gathered := c.AllGather(make([]uint32, 3*recordWords))
-			return errors.Join(gathered, c.Broadcast([]float32{1}, 0), sumBF16(c, []float32{1}), c.AllReduce([]float32{1}), c.(OnDevice).Sum([]gpu.Range{{From: at, To: at, N: 1}}, &half))
+			return errors.Join(gathered, c.Broadcast([]float32{1}, 0), sumBF16(c, []float32{1}), c.AllReduce([]float32{1}), sumOf(c, []gpu.Range{{From: at, To: at, N: 1}}, &half))
 		}) {
 			require.Error(t, err, fault)
 			if errors.Is(err, ErrAborted) {
@@ -260,7 +266,7 @@ func TestASumThatTheOtherRankIsNotIn(t *testing.T) {
 				return other(c)
 			}
 			at := uint64(onDevice(t, c, []float32{1, 2}))
-			return c.(OnDevice).Sum([]gpu.Range{{From: at, To: at + 4, N: 1}}, nil)
+			return sumOf(c, []gpu.Range{{From: at, To: at + 4, N: 1}}, nil)
 		}) {
 			require.ErrorIs(t, err, kind)
 		}
@@ -321,9 +327,10 @@ func benchmarkSums(b *testing.B, size, n int, half bool) {
 		case n == 0:
 			return c.Barrier()
 		case half:
-			return c.(OnDevice).SumBF16(mine[0].From, n)
+			_, err := c.(OnDevice).SumBF16(mine[0].From, n, nil)
+			return err
 		}
-		return c.(OnDevice).Sum(mine, nil)
+		return sumOf(c, mine, nil)
 	}
 	require.NoError(b, errors.Join(each(ranks, do)...))
 	b.ResetTimer()
