@@ -102,14 +102,14 @@ func (o Options) ofRank() (Options, error) {
 }
 
 // takeShare leaves other ranks' cores to them, where the device is a GPU: those who write scripts for it look for work all the
-// time, and if they are more than there are cores, whoever is wanted waits for milliseconds. A program that sets GOMAXPROCS
-// has chosen by itself.
+// time, and if they are more than there are cores, whoever is wanted waits for milliseconds. One core is left to threads that
+// are in the driver. A program that sets GOMAXPROCS has chosen by itself.
 func (o Options) takeShare(x executor.Executor) {
 	if o.cores == 0 || !strings.HasPrefix(x.Describe(), "cuda:") || os.Getenv("GOMAXPROCS") != "" {
 		return
 	}
-	if runtime.GOMAXPROCS(0) > o.cores {
-		runtime.GOMAXPROCS(o.cores)
+	if n := max(1, o.cores-1); runtime.GOMAXPROCS(0) > n {
+		runtime.GOMAXPROCS(n)
 	}
 }
 

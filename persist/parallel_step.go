@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"libvpps/persist/isa"
@@ -28,9 +27,9 @@ type step struct {
 	built   *script.Built  // its script
 	bad     string         // why the batch must not count, "": it may
 
-	known chan struct{} // closed when the loss is
-	loss  float32       // NaN: there will be none, or it is that
-	once  sync.Once
+	launched chan struct{} // closed when forward and backward are
+	known    chan struct{} // closed when the loss is
+	loss     float32       // NaN: there will be none, or it is that
 
 	next    atomic.Pointer[notice] // of the step behind it, once its script is written
 	behind  []notice               // all ranks' of that, which came with this one's sums; nil: they are yet to be exchanged
@@ -39,7 +38,7 @@ type step struct {
 
 // newStep is a step by a trainer, of gradients that the notice has yet to name. The engine's next launch is its own.
 func (e *Engine) newStep(t *Trainer) *step {
-	s := &step{e: e, trainer: t, ids: t.ids, track: programTrack, known: make(chan struct{}),
+	s := &step{e: e, trainer: t, ids: t.ids, track: programTrack, launched: make(chan struct{}), known: make(chan struct{}),
 		notice: notice{call: stepping, number: e.ranks.count, trainer: uint32(slices.Index(e.trainers, t)), options: t.options},
 		update: script.Request{Update: t.apply(), Base: e.top(), Result: e.resultSlot(), Plan: e.plan, Seed: e.seed, Tensors: e.verify || e.check, Work: e.costs},
 	}
@@ -49,10 +48,27 @@ func (e *Engine) newStep(t *Trainer) *step {
 
 // foretell tells the loss to the program, which may wait for it. The first counts.
 func (s *step) foretell(loss float32) {
-	s.once.Do(func() {
+	if !over(s.known) {
 		s.loss = loss
 		close(s.known)
-	})
+	}
+	if !over(s.launched) {
+		close(s.launched)
+	}
+}
+
+// foretold waits for the loss, on the program's thread. The device tells it before the launch is over. Later the worker does,
+// and the device uses the place for something else.
+func (s *step) foretold(slot uint64, launch uint32) float32 {
+	await(s.launched, manyProcessors(), stepPatience)
+	if !over(s.known) {
+		loss, there, err := s.e.exec.Foretell(slot, launch)
+		if there && err == nil && !over(s.known) {
+			return loss
+		}
+	}
+	await(s.known, manyProcessors(), stepPatience)
+	return s.loss
 }
 
 // run makes the step of a batch whose script is written, or could not be. It runs on a worker. The ranks tell each other which
@@ -76,7 +92,9 @@ func (s *step) run(builder *script.Builder, built *script.Built, r *script.Reque
 	// From here on the others count on this rank: what is bad makes their sums NaN, too.
 	failed := err
 	if failed == nil {
-		failed = e.launch(built, launch, s.track)
+		if failed = e.launch(built, launch, s.track); failed == nil {
+			close(s.launched)
+		}
 	}
 	if failed != nil && harmless(failed) == nil {
 		return result, e.lostStep(failed)

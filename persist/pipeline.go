@@ -131,7 +131,7 @@ func (e *Engine) work(w *worker) {
 	var builder script.Builder
 	awake := false
 	for j := w.next(awake); j != nil; j = w.next(awake) {
-		awake = !j.request.Plan.CPU && runtime.GOMAXPROCS(0) >= script.ManyProcessors // a CPU's virtual processors need its cores
+		awake = !j.request.Plan.CPU && manyProcessors() // a CPU's virtual processors need its cores
 		j.err = e.launchJob(&builder, j, w.track, awake)
 		if j.step != nil {
 			j.step.foretell(noResult[0]) // if it is not known yet, it will not be
@@ -141,14 +141,21 @@ func (e *Engine) work(w *worker) {
 	}
 }
 
+// manyProcessors reports whether there are some to spare for those who wait.
+func manyProcessors() bool { return runtime.GOMAXPROCS(0) >= script.ManyProcessors }
+
 // patience is how long an awake worker looks for the next job before it sleeps: to be waked up takes as long as
-// it takes to write a tenth of a script of one sentence.
-const patience = 500 * time.Microsecond
+// it takes to write a tenth of a script of one sentence. In a group all ranks wait for the one that is waked up last, so
+// who waits for a step sleeps late.
+const (
+	patience     = 500 * time.Microsecond
+	stepPatience = 5 * time.Millisecond
+)
 
 // next is the next job, nil: there are no more. Who looks for it does not leave the core.
 func (w *worker) next(awake bool) *job {
 	if awake {
-		attentive(func() bool { return len(w.jobs) > 0 })
+		attentive(patience, func() bool { return len(w.jobs) > 0 })
 	}
 	return <-w.jobs
 }
@@ -174,7 +181,7 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int, awake boo
 			s.notice.gradients = s.formed(built)
 			b.step.next.Store(&s.notice)
 		}
-		b.await(awake)
+		await(b.done, awake, b.patience())
 		j.before = nil
 		if b.step != nil && j.step != nil {
 			j.step.notices = b.step.behind
@@ -198,23 +205,34 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int, awake boo
 	return err
 }
 
-// await waits until the batch is launched, or trained by the group. Who is awake does not leave the core at first.
-func (j *job) await(awake bool) {
-	if awake {
-		attentive(func() bool {
-			select {
-			case <-j.done:
-				return true
-			default:
-				return false
-			}
-		})
+// patience is how long who waits for the batch, until it is launched or trained by the group, does not leave the core.
+func (j *job) patience() time.Duration {
+	if j.step != nil {
+		return stepPatience
 	}
-	<-j.done
+	return patience
+}
+
+// await waits until a channel is closed. Who is awake does not leave the core at first.
+func await(done <-chan struct{}, awake bool, patience time.Duration) {
+	if awake {
+		attentive(patience, func() bool { return over(done) })
+	}
+	<-done
+}
+
+// over reports whether a channel is closed.
+func over(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }
 
 // attentive looks for something until it is there or the patience is over.
-func attentive(there func() bool) {
+func attentive(patience time.Duration, there func() bool) {
 	for since, looks := time.Now(), 1; !there() && (looks&0xff != 0 || time.Since(since) < patience); looks++ {
 		script.Pause()
 	}

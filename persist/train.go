@@ -186,8 +186,7 @@ func (h *Handle) foretell() error {
 		defer e.waited(now(), "wait for a loss")
 	}
 	if f.job != nil && f.job.step != nil { // what failed is told in the next call: in the same one on all ranks, whose losses differ
-		<-f.job.step.known
-		f.handle.losses[f.handle.at(f)] = f.job.step.loss
+		f.handle.losses[f.handle.at(f)] = f.job.step.foretold(uint64(f.slot), f.launch)
 		return nil
 	}
 	if f.job != nil {

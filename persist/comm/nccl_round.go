@@ -101,12 +101,15 @@ func (c *nccl) failure() error {
 }
 
 // rest leaves the core to others while a device is waited for. Where there are cores to spare it does not at first: who
-// leaves one may get the next only milliseconds later.
+// leaves one may get the next only milliseconds later, and all ranks wait for him.
 func rest(waited time.Duration) {
-	if waited >= time.Millisecond {
-		time.Sleep(50 * time.Microsecond)
-	} else if runtime.GOMAXPROCS(0) < manyProcessors {
+	many := runtime.GOMAXPROCS(0) >= manyProcessors
+	switch {
+	case many && waited < 5*time.Millisecond:
+	case waited < time.Millisecond:
 		runtime.Gosched()
+	default:
+		time.Sleep(50 * time.Microsecond)
 	}
 }
 
