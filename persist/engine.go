@@ -39,6 +39,7 @@ type Options struct {
 	// the cores, where nothing names others.
 	DataParallel bool
 	gpu          int // of a device that has no number
+	cores        int // of the machine, that are this rank's share; 0: it is no rank
 }
 
 // Engine is one device with its parameters and graphs. Its methods may be called from any
@@ -141,6 +142,7 @@ func Open(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	o.takeShare(exec)
 	e := newEngine(exec, o.Seed)
 	if err = e.room.start(); err == nil {
 		err = e.measure(o)

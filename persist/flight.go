@@ -126,7 +126,8 @@ func (e *Engine) collect(behind int) error {
 	for len(e.flights) > behind {
 		f := e.flights[0]
 		if f.job != nil {
-			if <-f.job.done; f.job.err != nil {
+			await(f.job.done, f.job.step != nil && manyProcessors(), f.job.patience())
+			if f.job.err != nil {
 				return e.grounded(f)
 			}
 		}

@@ -197,11 +197,9 @@ func (r *ranks) tell(n *notice) ([]notice, error) {
 	if err != nil {
 		return nil, wrong(ErrRank, "%v", err)
 	}
-	all := make([]notice, len(words))
-	for rank, w := range words {
-		if all[rank], err = readNotice(w); err != nil {
-			return nil, wrong(ErrRank, "rank %d: %v", rank, err)
-		}
+	all, err := readNotices(words)
+	if err != nil {
+		return nil, wrong(ErrRank, "%v", err)
 	}
 	return all, r.agree(all)
 }

@@ -44,19 +44,26 @@ func (e *Engine) layout() (hash uint32) {
 }
 
 // sumOnDevice has the next launches find the sums of all ranks' gradients in place of this one's. A bad rank's make them NaN.
-func (x *exchange) sumOnDevice(bad bool) error {
+func (x *exchange) sumOnDevice(bad bool, next *notice) (behind []notice, err error) {
 	e, d := x.e, x.e.ranks.device
 	if bad {
 		if err := x.spoil(); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if err := e.exec.Wait(); err != nil { // the communicator's stream is another one
-		return err
+		return nil, err
 	}
-	err := x.sumByComm()
+	var mine []uint32
+	if next != nil {
+		mine = next.words()
+	}
+	all, err := x.sumByComm(mine)
+	if err == nil && all != nil {
+		behind, err = readNotices(all)
+	}
 	if err != nil {
-		return wrong(ErrRank, "%v", err)
+		return nil, wrong(ErrRank, "%v", err)
 	}
 	if e.ranks.bf16 {
 		err = d.memory.Unpack(d.behind)
@@ -64,10 +71,10 @@ func (x *exchange) sumOnDevice(bad bool) error {
 		err = d.memory.Move(d.behind)
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	x.swap()
-	return nil
+	return behind, nil
 }
 
 // spoil makes the first of what this rank gives NaN.
@@ -79,15 +86,15 @@ func (x *exchange) spoil() error {
 	return d.memory.Fill(d.ranges[0].From, notANumber, 1)
 }
 
-func (x *exchange) sumByComm() error {
+func (x *exchange) sumByComm(words []uint32) (all [][]uint32, err error) {
 	d := x.e.ranks.device
 	switch {
 	case x.e.ranks.bf16:
-		return d.comm.SumBF16(d.packed, int(d.count))
+		return d.comm.SumBF16(d.packed, int(d.count), words)
 	case x.e.ranks.average:
-		return d.comm.Sum(d.ranges, &x.share)
+		return d.comm.Sum(d.ranges, &x.share, words)
 	}
-	return d.comm.Sum(d.ranges, nil)
+	return d.comm.Sum(d.ranges, nil, words)
 }
 
 // swap has sums and gradients change places.

@@ -142,12 +142,17 @@ func (x *exchange) prepare() error {
 }
 
 // sum puts the sums of all ranks' gradients in place of this one's. If this rank's are bad, the sums are not finite. Nothing
-// has changed if it fails.
-func (x *exchange) sum(bad bool) error {
-	r := x.e.ranks
-	if r.device != nil {
-		return x.sumOnDevice(bad)
+// has changed if it fails. Where devices are connected, the notice of the step behind goes to all, if there is one, and
+// theirs come, if each has given one; else nil.
+func (x *exchange) sum(bad bool, next *notice) (behind []notice, err error) {
+	if x.e.ranks.device != nil {
+		return x.sumOnDevice(bad, next)
 	}
+	return nil, x.sumOnHost(bad)
+}
+
+func (x *exchange) sumOnHost(bad bool) error {
+	r := x.e.ranks
 	sum := r.sum[:x.total]
 	clear(sum)
 	if err := x.readOwn(); err != nil {

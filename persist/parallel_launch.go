@@ -13,6 +13,7 @@ import (
 	"libvpps/env"
 	"libvpps/gpu"
 	"libvpps/persist/comm"
+	"libvpps/persist/executor"
 )
 
 // Ranks that a launcher has started: which device each has, and how they are connected.
@@ -87,8 +88,9 @@ func (o Options) ofRank() (Options, error) {
 			return o, err
 		}
 	}
+	o.cores = coresOfRank(runtime.NumCPU(), coresOf(os.Getppid()), l.LocalSize)
 	if o.Threads == 0 && env.Number("VPPS_THREADS", 0) == 0 {
-		o.Threads = min(coresOfRank(runtime.NumCPU(), coresOf(os.Getppid()), l.LocalSize), usualThreads)
+		o.Threads = min(o.cores, usualThreads)
 	}
 	if o.Trace == "" {
 		o.Trace = env.String("VPPS_TRACE")
@@ -97,6 +99,18 @@ func (o Options) ofRank() (Options, error) {
 		o.Trace += fmt.Sprintf(".%d", l.Rank)
 	}
 	return o, nil
+}
+
+// takeShare leaves other ranks' cores to them, where the device is a GPU: those who write scripts for it look for work all the
+// time, and if they are more than there are cores, whoever is wanted waits for milliseconds. One core is left to threads that
+// are in the driver. A program that sets GOMAXPROCS has chosen by itself.
+func (o Options) takeShare(x executor.Executor) {
+	if o.cores == 0 || !strings.HasPrefix(x.Describe(), "cuda:") || os.Getenv("GOMAXPROCS") != "" {
+		return
+	}
+	if n := max(1, o.cores-1); runtime.GOMAXPROCS(0) > n {
+		runtime.GOMAXPROCS(n)
+	}
 }
 
 // gpuOfRank is the GPU with the process's number on this machine. If it sees one only, it is that: its launcher may have

@@ -3,6 +3,7 @@ package persist
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"libvpps/persist/comm"
+	"libvpps/persist/executor"
 )
 
 // launched has this process be a rank of some on this machine, as torchrun says it.
@@ -50,6 +52,32 @@ func TestTheCoresOfARank(t *testing.T) {
 	}
 	require.Positive(t, coresOf(os.Getpid()))
 	require.Zero(t, coresOf(1<<30))
+}
+
+// on is an executor on another device.
+type on struct {
+	executor.Executor
+	device string
+}
+
+func (x on) Describe() string { return x.device + ": a device" }
+
+// A rank on a GPU leaves the cores of others to them, and one of its own to the driver, unless the program has chosen.
+func TestARankOnAGPULeavesCoresToOthers(t *testing.T) {
+	t.Setenv("GOMAXPROCS", "")
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	for _, c := range []struct {
+		cores  int
+		device string
+		set    string
+		want   int
+	}{{16, "cuda:1", "", 15}, {1, "cuda:0", "", 1}, {0, "cuda:0", "", 64}, {16, "cpu", "", 64}, {16, "cuda:0", "64", 64}, {128, "cuda:0", "", 64}} {
+		runtime.GOMAXPROCS(64)
+		t.Setenv("GOMAXPROCS", c.set)
+		Options{cores: c.cores}.takeShare(on{device: c.device})
+		require.Equal(t, c.want, runtime.GOMAXPROCS(0), "%+v", c)
+	}
 }
 
 func TestARankHasItsShareOfTheMachine(t *testing.T) {

@@ -2,6 +2,7 @@ package persist
 
 import (
 	"errors"
+	"fmt"
 	"math"
 
 	"libvpps/persist/isa"
@@ -184,6 +185,18 @@ func readNotice(words []uint32) (n notice, err error) {
 		return n, errNotice
 	}
 	return n, nil
+}
+
+// readNotices reads those of all ranks.
+func readNotices(words [][]uint32) ([]notice, error) {
+	all := make([]notice, len(words))
+	for rank, w := range words {
+		var err error
+		if all[rank], err = readNotice(w); err != nil {
+			return nil, fmt.Errorf("rank %d: %w", rank, err)
+		}
+	}
+	return all, nil
 }
 
 func isNumeric(err error) bool { return errors.Is(err, ErrNumeric) }

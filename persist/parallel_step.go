@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"libvpps/persist/isa"
 	"libvpps/persist/script"
@@ -25,16 +26,49 @@ type step struct {
 	update  script.Request // norm and update
 	built   *script.Built  // its script
 	bad     string         // why the batch must not count, "": it may
+
+	launched chan struct{} // closed when forward and backward are
+	known    chan struct{} // closed when the loss is
+	loss     float32       // NaN: there will be none, or it is that
+
+	next    atomic.Pointer[notice] // of the step behind it, once its script is written
+	behind  []notice               // all ranks' of that, which came with this one's sums; nil: they are yet to be exchanged
+	notices []notice               // all ranks' of this one, which came with the sums before; nil as there
 }
 
 // newStep is a step by a trainer, of gradients that the notice has yet to name. The engine's next launch is its own.
 func (e *Engine) newStep(t *Trainer) *step {
-	s := &step{e: e, trainer: t, ids: t.ids, track: programTrack,
+	s := &step{e: e, trainer: t, ids: t.ids, track: programTrack, launched: make(chan struct{}), known: make(chan struct{}),
 		notice: notice{call: stepping, number: e.ranks.count, trainer: uint32(slices.Index(e.trainers, t)), options: t.options},
 		update: script.Request{Update: t.apply(), Base: e.top(), Result: e.resultSlot(), Plan: e.plan, Seed: e.seed, Tensors: e.verify || e.check, Work: e.costs},
 	}
 	s.update.Params = slices.Clone(e.paramViews())
 	return s
+}
+
+// foretell tells the loss to the program, which may wait for it. The first counts.
+func (s *step) foretell(loss float32) {
+	if !over(s.known) {
+		s.loss = loss
+		close(s.known)
+	}
+	if !over(s.launched) {
+		close(s.launched)
+	}
+}
+
+// foretold waits for the loss, on the program's thread. The device tells it before the launch is over. Later the worker does,
+// and the device uses the place for something else.
+func (s *step) foretold(slot uint64, launch uint32) float32 {
+	await(s.launched, manyProcessors(), stepPatience)
+	if !over(s.known) {
+		loss, there, err := s.e.exec.Foretell(slot, launch)
+		if there && err == nil && !over(s.known) {
+			return loss
+		}
+	}
+	await(s.known, manyProcessors(), stepPatience)
+	return s.loss
 }
 
 // run makes the step of a batch whose script is written, or could not be. It runs on a worker. The ranks tell each other which
@@ -45,19 +79,23 @@ func (s *step) run(builder *script.Builder, built *script.Built, r *script.Reque
 	if err == nil {
 		err = e.makeRoom(built, r)
 	}
-	if err != nil {
-		s.fail(err)
-		return result, err
-	}
-	t := now()
-	s.notice.gradients = s.formed(built)
-	all, err := e.ranks.tell(&s.notice)
-	e.span(s.track, "exchange notices", launch, t)
-	if err != nil {
-		return result, err
+	all := s.notices
+	if all == nil {
+		if err != nil {
+			s.fail(err)
+			return result, err
+		}
+		if all, err = s.exchangeNotices(built, launch); err != nil {
+			return result, err
+		}
 	}
 	// From here on the others count on this rank: what is bad makes their sums NaN, too.
-	failed := e.launch(built, launch, s.track)
+	failed := err
+	if failed == nil {
+		if failed = e.launch(built, launch, s.track); failed == nil {
+			close(s.launched)
+		}
+	}
 	if failed != nil && harmless(failed) == nil {
 		return result, e.lostStep(failed)
 	}
@@ -66,13 +104,14 @@ func (s *step) run(builder *script.Builder, built *script.Built, r *script.Reque
 		return result, err
 	}
 	if failed == nil {
-		t = now()
+		t := now()
 		if result, err = s.await(launch); err != nil {
 			return result, e.lostStep(err)
 		}
 		e.span(s.track, "wait for gradients", launch, t)
 	}
 	loss := result[0]
+	s.foretell(loss)
 	switch {
 	case failed != nil:
 		s.bad = failed.Error()
@@ -86,6 +125,14 @@ func (s *step) run(builder *script.Builder, built *script.Built, r *script.Reque
 	}
 	result[0] = loss
 	return result, cmp.Or(failed, err)
+}
+
+// exchangeNotices tells the others which gradients this rank will have.
+func (s *step) exchangeNotices(built *script.Built, launch uint32) ([]notice, error) {
+	t := now()
+	defer func() { s.e.span(s.track, "exchange notices", launch, t) }()
+	s.notice.gradients = s.formed(built)
+	return s.e.ranks.tell(&s.notice)
 }
 
 // fail tells the others why this rank cannot make the step. A rank whose device is gone ends the group.
@@ -164,7 +211,7 @@ func (s *step) apply(x *exchange, launch uint32) (result [5]float32, err error) 
 	t := now()
 	if x.total == 0 { // no sum can tell of a loss that is not finite
 		err = s.agree()
-	} else if err = x.sum(s.bad != ""); err != nil {
+	} else if s.behind, err = x.sum(s.bad != "", s.next.Load()); err != nil {
 		err = e.lostStep(err)
 	}
 	if err != nil {
@@ -177,7 +224,7 @@ func (s *step) apply(x *exchange, launch uint32) (result [5]float32, err error) 
 		}
 		return result, e.lostStep(err)
 	}
-	if result[3] == 0 || e.exec.Failed(false) != 0 {
+	if result[3] == 0 {
 		if err := x.back(true); err != nil {
 			return result, e.lostStep(err)
 		}

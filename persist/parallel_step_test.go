@@ -108,6 +108,51 @@ func (r *rank) stream(list []sentence) (float32, error) {
 	return r.handle.FB(g, w, loss)
 }
 
+// Notices go with the sums before them, where devices are connected. A batch fails on all ranks then, and all are told in the
+// same call, although only one of them has seen the loss.
+func TestNoticesGoWithSums(t *testing.T) {
+	t.Setenv("VPPS_CACHE_DIR", t.TempDir())
+	onWorkers(t, "notices", func(t *testing.T) {
+		noticesWithSums.Store(0)
+		slowSums = 5 * time.Millisecond
+		defer func() { slowSums = 0 }()
+		for _, bf16 := range []bool{false, true} {
+			ranks := newGroup(t, how{ranks: 2, rule: isa.Adam, lambda: 0.01})
+			attach(t, ranks, ParallelOptions{BF16: bf16})
+			told := make([][]int, 2)
+			var after [2][]float32
+			succeed(t, ranks, func(r *rank) error {
+				me := r.comm.Rank()
+				for step := range 20 {
+					list := sentencesOf(step, me, 1)
+					if me == 1 && step == 8 {
+						list = append(list, numberless()...)
+					}
+					loss, err := r.stream(list)
+					if err != nil {
+						require.ErrorIs(t, err, ErrNumeric)
+						told[me] = append(told[me], step)
+					} else if step == 19 {
+						after[me] = append(after[me], loss)
+					}
+				}
+				_, err := r.handle.SyncLatestLoss()
+				return err
+			})
+			require.Len(t, told[0], 1)
+			require.Equal(t, told[0], told[1])
+			for me := range after {
+				require.Len(t, after[me], 1)
+				require.True(t, finite(after[me][0]))
+			}
+			requireEqualRanks(t, ranks)
+		}
+		if onGPUs != nil {
+			require.Greater(t, noticesWithSums.Load(), int32(2*2*8))
+		}
+	})
+}
+
 // A batch that fails in flight fails on all ranks, and so do those behind it, whenever each rank is told. All go on together.
 func TestABatchThatFailsInFlight(t *testing.T) {
 	t.Setenv("VPPS_CACHE_DIR", t.TempDir())

@@ -28,8 +28,8 @@ type job struct {
 }
 
 // builders is how many workers there are, one for each batch that may be on its way: scripts are built side by side, and
-// launched in order.
-const builders = inFlight + 1
+// launched in order. In a group the oldest batch may be in its step, when its loss is known and the next but two comes.
+const builders = inFlight + 2
 
 // pipeline is the workers.
 type pipeline struct {
@@ -64,7 +64,7 @@ func (p *pipeline) stop() {
 }
 
 // take is the worker for the next job: who was at work last, with all that the last script needed in his core's cache.
-// There is one, for no more than inFlight batches are not launched yet when another comes.
+// There is one, for no more than inFlight+1 batches are on their way when another comes.
 func (p *pipeline) take() *worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -131,21 +131,31 @@ func (e *Engine) work(w *worker) {
 	var builder script.Builder
 	awake := false
 	for j := w.next(awake); j != nil; j = w.next(awake) {
-		awake = !j.request.Plan.CPU && runtime.GOMAXPROCS(0) >= script.ManyProcessors // a CPU's virtual processors need its cores
+		awake = !j.request.Plan.CPU && manyProcessors() // a CPU's virtual processors need its cores
 		j.err = e.launchJob(&builder, j, w.track, awake)
+		if j.step != nil {
+			j.step.foretell(noResult[0]) // if it is not known yet, it will not be
+		}
 		e.pipe.release(w)
 		close(j.done)
 	}
 }
 
+// manyProcessors reports whether there are some to spare for those who wait.
+func manyProcessors() bool { return runtime.GOMAXPROCS(0) >= script.ManyProcessors }
+
 // patience is how long an awake worker looks for the next job before it sleeps: to be waked up takes as long as
-// it takes to write a tenth of a script of one sentence.
-const patience = 500 * time.Microsecond
+// it takes to write a tenth of a script of one sentence. In a group all ranks wait for the one that is waked up last, so
+// who waits for a step sleeps late.
+const (
+	patience     = 500 * time.Microsecond
+	stepPatience = 5 * time.Millisecond
+)
 
 // next is the next job, nil: there are no more. Who looks for it does not leave the core.
 func (w *worker) next(awake bool) *job {
 	if awake {
-		attentive(func() bool { return len(w.jobs) > 0 })
+		attentive(patience, func() bool { return len(w.jobs) > 0 })
 	}
 	return <-w.jobs
 }
@@ -167,8 +177,15 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int, awake boo
 	e.span(track, "script", j.launch, t)
 	t = now() - t
 	if b := j.before; b != nil {
-		b.await(awake)
+		if s := j.step; s != nil && b.step != nil && err == nil {
+			s.notice.gradients = s.formed(built)
+			b.step.next.Store(&s.notice)
+		}
+		await(b.done, awake, b.patience())
 		j.before = nil
+		if b.step != nil && j.step != nil {
+			j.step.notices = b.step.behind
+		}
 		if b.err != nil && b.launch+1 == j.launch {
 			return j.skipped(b)
 		}
@@ -188,31 +205,42 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int, awake boo
 	return err
 }
 
-// await waits until the batch is launched, or trained by the group. Who is awake does not leave the core at first.
-func (j *job) await(awake bool) {
-	if awake {
-		attentive(func() bool {
-			select {
-			case <-j.done:
-				return true
-			default:
-				return false
-			}
-		})
+// patience is how long who waits for the batch, until it is launched or trained by the group, does not leave the core.
+func (j *job) patience() time.Duration {
+	if j.step != nil {
+		return stepPatience
 	}
-	<-j.done
+	return patience
+}
+
+// await waits until a channel is closed. Who is awake does not leave the core at first.
+func await(done <-chan struct{}, awake bool, patience time.Duration) {
+	if awake {
+		attentive(patience, func() bool { return over(done) })
+	}
+	<-done
+}
+
+// over reports whether a channel is closed.
+func over(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
 }
 
 // attentive looks for something until it is there or the patience is over.
-func attentive(there func() bool) {
+func attentive(patience time.Duration, there func() bool) {
 	for since, looks := time.Now(), 1; !there() && (looks&0xff != 0 || time.Since(since) < patience); looks++ {
 		script.Pause()
 	}
 }
 
-// skipped is the error of a batch behind one that failed. The others of a group are told.
+// skipped is the error of a batch behind one that failed. The others of a group are told, unless they all leave it out.
 func (j *job) skipped(failed *job) error {
-	if j.step != nil {
+	if j.step != nil && j.step.notices == nil {
 		j.step.e.tellFailure(wrong(ErrRank, "it has left out a batch, the next after one that failed"))
 	}
 	return failed.err

@@ -115,7 +115,7 @@ const inFlight = 2
 
 // unread is how many batches may be unread when fb returns: one more where losses are known before batches end.
 func (e *Engine) unread() int {
-	if e.ranks == nil && e.exec.Traits().Foretells && e.asynchronous() && !e.exposed() {
+	if e.exec.Traits().Foretells && e.asynchronous() && !e.exposed() {
 		return inFlight + 1
 	}
 	return inFlight
@@ -184,6 +184,12 @@ func (h *Handle) foretell() error {
 	f := e.flights[0]
 	if f.job != nil {
 		defer e.waited(now(), "wait for a loss")
+	}
+	if f.job != nil && f.job.step != nil { // what failed is told in the next call: in the same one on all ranks, whose losses differ
+		f.handle.losses[f.handle.at(f)] = f.job.step.foretold(uint64(f.slot), f.launch)
+		return nil
+	}
+	if f.job != nil {
 		if <-f.job.done; f.job.err != nil {
 			return e.settle(inFlight)
 		}
@@ -192,7 +198,7 @@ func (h *Handle) foretell() error {
 	if err != nil {
 		return e.fail(err)
 	}
-	if !known || math.IsNaN(float64(loss)) || math.IsInf(float64(loss), 0) {
+	if !known || !finite(loss) {
 		return e.settle(inFlight)
 	}
 	f.handle.losses[f.handle.at(f)] = loss

@@ -52,10 +52,11 @@ type OnDevice interface {
 	Device() int
 	// Sum sums ranges of the device's memory over all ranks, each rank's floats multiplied by its scale; nil on all ranks:
 	// as they are. All give as many ranges of the same lengths. Nothing may be at work on them. The sums are the same bits
-	// on every rank.
-	Sum(ranges []gpu.Range, scale *float32) error
+	// on every rank. Words may go with it: the result is what each rank has given, by rank, or nil on all ranks if one has
+	// given none, or too many for a record.
+	Sum(ranges []gpu.Range, scale *float32, mine []uint32) ([][]uint32, error)
 	// SumBF16 does so with n numbers of bfloat16, whose sums take their place. How often a sum is rounded is the library's.
-	SumBF16(at uint64, n int) error
+	SumBF16(at uint64, n int, mine []uint32) ([][]uint32, error)
 }
 
 // Held is a communicator that is closed when nobody uses it any more. Its maker does first.
@@ -73,6 +74,7 @@ type nccl struct {
 	heard      gpu.Event      // behind a round
 	done       gpu.Event      // behind all of a call
 	records    gpu.HostBuffer // this rank's, then those of all
+	each       int            // words of a record, the same on all ranks
 	bulk       gpu.HostBuffer
 	users      atomic.Int32
 
@@ -120,8 +122,12 @@ func NewNCCL(o NCCL) (Communicator, error) {
 	}
 }
 
-// recordWords is how much a rank tells in a round: its call, and the first of what it gives to an all-gather.
-const recordWords = 256
+// A record is what a rank tells in a round: its call, and words that it gives to all. It has recordWords at first. It grows
+// with what all-gathers bring, until those of all ranks have mostRecordWords.
+const (
+	recordWords     = 256
+	mostRecordWords = 1 << 16
+)
 
 // open opens the device and makes what is needed on it.
 func (c *nccl) open(ordinal int) error {
@@ -136,14 +142,23 @@ func (c *nccl) open(ordinal int) error {
 		c.done, err = c.dev.NewEvent()
 	}
 	if err == nil {
-		c.records, err = c.dev.AllocHost(4 * recordWords * (c.size + 1))
+		c.records, err = c.newRecords(recordWords)
 	}
 	if err != nil {
 		c.free()
 		return err
 	}
-	clear(words(c.records, 0, recordWords*(c.size+1)))
+	c.each = recordWords
 	return nil
+}
+
+// newRecords makes pinned memory for records of so many words.
+func (c *nccl) newRecords(each int) (gpu.HostBuffer, error) {
+	b, err := c.dev.AllocHost(4 * each * (c.size + 1))
+	if err == nil {
+		clear(words(b, 0, each*(c.size+1)))
+	}
+	return b, err
 }
 
 // words is a part of pinned memory.

@@ -2,6 +2,7 @@ package comm
 
 import (
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -24,7 +25,7 @@ func (c *nccl) AllGather(mine []uint32) ([][]uint32, error) {
 		return nil, err
 	}
 	defer c.call.Unlock()
-	const room = recordWords - headerWords
+	room := c.each - headerWords
 	k := call{kind: allGather, n: len(mine)}
 	if err := c.meet(k, mine[:min(len(mine), room)], nil); err != nil {
 		return nil, err
@@ -48,7 +49,31 @@ func (c *nccl) AllGather(mine []uint32) ([][]uint32, error) {
 		}
 		all[rank] = append(make([]uint32, 0, n), given[:n]...)
 	}
-	return all, nil
+	return all, c.enlarge(k, most)
+}
+
+// enlarge has records be large enough for so many words that a rank gives to a sum, and half as many again, if those of all
+// ranks stay small. All ranks do it in the same call.
+func (c *nccl) enlarge(k call, n int) error {
+	n += headerWords + 1
+	each := min(n+n/2, mostRecordWords/c.size)
+	if n <= c.each || each <= c.each {
+		return nil
+	}
+	records, err := c.newRecords(each)
+	if err != nil {
+		return c.without(k, err)
+	}
+	_ = c.dev.FreeHost(c.records)
+	c.records, c.each = records, each
+	return nil
+}
+
+// without ends the group for a rank that has no memory.
+func (c *nccl) without(k call, err error) error {
+	err = c.breakUp(abortedBy(c.rank, fmt.Sprintf("call %d of the group, %v: %v", c.number, k, err)))
+	c.end((gpu.Group).Abort)
+	return err
 }
 
 // gather brings each words of all ranks here, behind this one's.
@@ -67,9 +92,7 @@ func (c *nccl) room(k call, n int) error {
 	}
 	bulk, err := c.dev.AllocHost(4 * n)
 	if err != nil {
-		err = c.breakUp(abortedBy(c.rank, fmt.Sprintf("call %d of the group, %v: %v", c.number, k, err)))
-		c.end((gpu.Group).Abort)
-		return err
+		return c.without(k, err)
 	}
 	_ = c.dev.FreeHost(c.bulk)
 	c.bulk = bulk
@@ -113,28 +136,42 @@ func (c *nccl) AllReduce(x []float32) error {
 	})
 }
 
-func (c *nccl) Sum(ranges []gpu.Range, scale *float32) error {
+func (c *nccl) Sum(ranges []gpu.Range, scale *float32, mine []uint32) ([][]uint32, error) {
 	n := 0
 	for i := range ranges {
 		n += int(ranges[i].N)
 	}
-	return c.sum(call{allReduce, n, 0}, func() error { return c.group.Sum(ranges, scale) })
+	return c.sum(call{allReduce, n, 0}, mine, func() error { return c.group.Sum(ranges, scale) })
 }
 
-func (c *nccl) SumBF16(at uint64, n int) error {
-	return c.sum(call{allReduceBF16, n, 0}, func() error { return c.group.SumBF16(gpu.Ptr(at), n) })
+func (c *nccl) SumBF16(at uint64, n int, mine []uint32) ([][]uint32, error) {
+	return c.sum(call{allReduceBF16, n, 0}, mine, func() error { return c.group.SumBF16(gpu.Ptr(at), n) })
 }
 
-// sum is a call that puts a sum behind its round.
-func (c *nccl) sum(k call, behind func() error) error {
+// sum is a call that puts a sum behind its round, in which words go to all: how many, and the words.
+func (c *nccl) sum(k call, mine []uint32, behind func() error) ([][]uint32, error) {
 	if err := c.begin(); err != nil {
-		return err
+		return nil, err
 	}
 	defer c.call.Unlock()
 	if k.n == 0 {
 		behind = nil
 	}
-	return c.meet(k, nil, behind)
+	if headerWords+1+len(mine) > c.each {
+		mine = nil
+	}
+	if err := c.meet(k, append([]uint32{uint32(len(mine))}, mine...), behind); err != nil {
+		return nil, err
+	}
+	all := make([][]uint32, c.size)
+	for rank := range all {
+		given := c.record(rank)[headerWords:]
+		if given[0] == 0 || int(given[0]) >= len(given) {
+			return nil, nil
+		}
+		all[rank] = slices.Clone(given[1:][:given[0]])
+	}
+	return all, nil
 }
 
 // Abort tells the others in the background, in the round that they begin or are in. A call that this rank is in ends
@@ -154,10 +191,10 @@ func (c *nccl) Abort(why error) {
 // tell is the last round.
 func (c *nccl) tell(why string) error {
 	c.number++
-	record := words(c.records, 0, recordWords)
+	record := words(c.records, 0, c.each)
 	clear(record)
 	copy(record, call{kind: telling}.header(c.number))
-	text := unsafe.Slice((*byte)(unsafe.Pointer(&record[headerWords])), 4*(recordWords-headerWords)-1)
+	text := unsafe.Slice((*byte)(unsafe.Pointer(&record[headerWords])), 4*(c.each-headerWords)-1)
 	copy(text, why)
 	if err := c.gatherRecords(); err != nil {
 		return err

@@ -88,7 +88,7 @@ func (c *nccl) missing() []bool {
 }
 
 // record is what a rank has told in the last round.
-func (c *nccl) record(rank int) []uint32 { return words(c.records, (1+rank)*recordWords, recordWords) }
+func (c *nccl) record(rank int) []uint32 { return words(c.records, (1+rank)*c.each, c.each) }
 
 // failure is why the call cannot go on, nil if it can.
 func (c *nccl) failure() error {
@@ -100,14 +100,21 @@ func (c *nccl) failure() error {
 	return c.group.Failure()
 }
 
-// rest leaves the core to others while a device is waited for.
+// rest leaves the core to others while a device is waited for. Where there are cores to spare it does not at first: who
+// leaves one may get the next only milliseconds later, and all ranks wait for him.
 func rest(waited time.Duration) {
-	if waited < time.Millisecond {
+	many := runtime.GOMAXPROCS(0) >= manyProcessors
+	switch {
+	case many && waited < 5*time.Millisecond:
+	case waited < time.Millisecond:
 		runtime.Gosched()
-	} else {
+	default:
 		time.Sleep(50 * time.Microsecond)
 	}
 }
+
+// manyProcessors are some to spare.
+const manyProcessors = 8
 
 // begin takes the communicator for a call.
 func (c *nccl) begin() error {
@@ -126,7 +133,7 @@ const telling kind = 255
 // meet is the round that a call begins with. All ranks are in the same call then. What is put behind it is done, too.
 func (c *nccl) meet(k call, more []uint32, behind func() error) error {
 	c.number++
-	mine := words(c.records, 0, recordWords)
+	mine := words(c.records, 0, c.each)
 	copy(mine[copy(mine, k.header(c.number)):], more)
 	return c.await(k, true, func() error {
 		err := c.gatherRecords()
@@ -138,7 +145,7 @@ func (c *nccl) meet(k call, more []uint32, behind func() error) error {
 }
 
 func (c *nccl) gatherRecords() error {
-	if err := c.group.Gather(c.records.Dev, c.records.Dev+4*recordWords, recordWords); err != nil {
+	if err := c.group.Gather(c.records.Dev, c.records.Dev+gpu.Ptr(4*c.each), c.each); err != nil {
 		return err
 	}
 	return c.heard.Record()

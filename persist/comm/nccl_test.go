@@ -65,7 +65,7 @@ func newNCCL(t *testing.T, size int, patience time.Duration) []Communicator {
 	for _, c := range all {
 		c := c.(*nccl)
 		c.number, c.patience = 0, patience
-		clear(words(c.records, 0, recordWords*(size+1))) // a number stands for one call
+		clear(words(c.records, 0, c.each*(size+1))) // a number stands for one call
 	}
 	return all
 }
@@ -119,12 +119,18 @@ func (c *nccl) sumPacked(x []float32) error {
 	defer func() { _ = c.dev.Free(at) }()
 	err = c.dev.CopyToDevice(at, unsafe.Pointer(&words[0]), 4*len(words))
 	if err == nil {
-		err = c.SumBF16(uint64(at), 2*wordsOfBF16(len(x)))
+		_, err = c.SumBF16(uint64(at), 2*wordsOfBF16(len(x)), nil)
 	}
 	if err == nil {
 		err = c.dev.CopyFromDevice(unsafe.Pointer(&words[0]), at, 4*len(words))
 	}
 	unpackBF16(words, x)
+	return err
+}
+
+// sumOf is a sum that no words go with.
+func sumOf(c Communicator, ranges []gpu.Range, scale *float32) error {
+	_, err := c.(OnDevice).Sum(ranges, scale, nil)
 	return err
 }
 
@@ -140,10 +146,10 @@ func TestSumsOnDevices(t *testing.T) {
 			}
 			own := onDevice(t, c, []float32{1, 2, 3, float32(c.Rank())})
 			sums := onDevice(t, c, make([]float32, 4))
-			err := c.(OnDevice).Sum([]gpu.Range{
+			_, err := c.(OnDevice).Sum([]gpu.Range{
 				{From: uint64(own), To: uint64(sums), N: 2},
 				{From: uint64(own + 12), To: uint64(own + 12), N: 1},
-			}, scale)
+			}, scale, nil)
 			require.NoError(t, err)
 			var have [8]float32
 			require.NoError(t, c.(*nccl).dev.CopyFromDevice(unsafe.Pointer(&have[0]), own, 16))
@@ -157,6 +163,87 @@ func TestSumsOnDevices(t *testing.T) {
 		})
 	}
 	require.Equal(t, 1, ranks[1].(OnDevice).Device())
+}
+
+// Words go with a sum if all ranks give some that fit into a record. Records grow with what all-gathers bring, up to a bound,
+// and calls of all kinds work with the larger ones.
+func TestWordsGoWithSums(t *testing.T) {
+	ranks := newNCCL(t, 2, long)
+	given := func(c Communicator, n int) []uint32 {
+		w := make([]uint32, n)
+		for k := range w {
+			w[k] = uint32(1000*c.Rank() + k)
+		}
+		return w
+	}
+	carried := func(there bool, lengths ...int) {
+		t.Helper()
+		succeed(t, ranks, func(c Communicator) error {
+			at := onDevice(t, c, []float32{1, 2})
+			all, err := c.(OnDevice).Sum([]gpu.Range{{From: uint64(at), To: uint64(at), N: 2}}, nil, given(c, lengths[c.Rank()]))
+			require.NoError(t, err)
+			var sums [2]float32
+			require.NoError(t, c.(*nccl).dev.CopyFromDevice(unsafe.Pointer(&sums), at, 8))
+			require.Equal(t, [2]float32{2, 4}, sums)
+			if !there {
+				require.Nil(t, all)
+				return nil
+			}
+			for rank := range ranks {
+				require.Equal(t, given(ranks[rank], lengths[rank]), all[rank])
+			}
+			return nil
+		})
+	}
+	gather := func(n int) {
+		t.Helper()
+		succeed(t, ranks, func(c Communicator) error {
+			all, err := c.AllGather(given(c, n+c.Rank()))
+			require.NoError(t, err)
+			require.Equal(t, given(ranks[1], n+1), all[1])
+			return nil
+		})
+	}
+	const room = recordWords - headerWords - 1
+	carried(true, 1, 7)
+	carried(false, 0, 7)
+	carried(false, 7, 0)
+	carried(true, room, 1)
+	carried(false, room+1, 1)
+	gather(room)
+	carried(true, room+1, room+1)
+	for _, n := range []int{5000, 100, mostRecordWords} {
+		gather(n)
+		succeed(t, ranks, Communicator.Barrier)
+	}
+	carried(true, 5000, 1)
+	carried(true, 1, mostRecordWords/2-headerWords-1)
+	carried(false, 1, mostRecordWords/2-headerWords)
+	require.Equal(t, mostRecordWords/2, ranks[0].(*nccl).each)
+	succeed(t, ranks, func(c Communicator) error {
+		x := []float32{1}
+		require.NoError(t, c.AllReduce(x))
+		require.Equal(t, float32(2), x[0])
+		at := onDevice(t, c, []float32{0})
+		all, err := c.(OnDevice).SumBF16(uint64(at), 2, given(c, 3))
+		require.Equal(t, given(ranks[1], 3), all[1])
+		return err
+	})
+	ranks[1].Abort(errors.New("out of paper"))
+	require.ErrorContains(t, ranks[0].Barrier(), "out of paper")
+}
+
+// A rank that has no memory for larger records ends the group.
+func TestNoMemoryForLargerRecords(t *testing.T) {
+	needsStandins(t)
+	ranks := newNCCL(t, 2, 200*time.Millisecond)
+	c := ranks[0].(*nccl)
+	require.NoError(t, c.enlarge(call{}, 10), "they are large enough")
+	t.Setenv("VPPS_FAKE_FAIL", "cuMemHostAlloc:2")
+	require.ErrorIs(t, c.enlarge(call{kind: allGather}, 1000), ErrAborted)
+	t.Setenv("VPPS_FAKE_FAIL", "")
+	require.ErrorIs(t, c.Barrier(), ErrAborted)
+	require.Equal(t, recordWords, c.each)
 }
 
 // A library that is missing, too old or another one is named, and what to do about it; so is a function that fails.
@@ -233,7 +320,7 @@ func TestErrorsOfNCCL(t *testing.T) {
 			half := float32(0.5)
 			at := uint64(onDevice(t, c, []float32{1}))
 			_, gathered := c.AllGather(make([]uint32, 3*recordWords))
-			return errors.Join(gathered, c.Broadcast([]float32{1}, 0), sumBF16(c, []float32{1}), c.AllReduce([]float32{1}), c.(OnDevice).Sum([]gpu.Range{{From: at, To: at, N: 1}}, &half))
+			return errors.Join(gathered, c.Broadcast([]float32{1}, 0), sumBF16(c, []float32{1}), c.AllReduce([]float32{1}), sumOf(c, []gpu.Range{{From: at, To: at, N: 1}}, &half))
 		}) {
 			require.Error(t, err, fault)
 			if errors.Is(err, ErrAborted) {
@@ -260,7 +347,7 @@ func TestASumThatTheOtherRankIsNotIn(t *testing.T) {
 				return other(c)
 			}
 			at := uint64(onDevice(t, c, []float32{1, 2}))
-			return c.(OnDevice).Sum([]gpu.Range{{From: at, To: at + 4, N: 1}}, nil)
+			return sumOf(c, []gpu.Range{{From: at, To: at + 4, N: 1}}, nil)
 		}) {
 			require.ErrorIs(t, err, kind)
 		}
@@ -321,9 +408,10 @@ func benchmarkSums(b *testing.B, size, n int, half bool) {
 		case n == 0:
 			return c.Barrier()
 		case half:
-			return c.(OnDevice).SumBF16(mine[0].From, n)
+			_, err := c.(OnDevice).SumBF16(mine[0].From, n, nil)
+			return err
 		}
-		return c.(OnDevice).Sum(mine, nil)
+		return sumOf(c, mine, nil)
 	}
 	require.NoError(b, errors.Join(each(ranks, do)...))
 	b.ResetTimer()

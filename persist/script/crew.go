@@ -49,7 +49,7 @@ var helpers struct {
 }
 
 // withoutHelpers is how many processors are left to the program, to whom each script belongs, and to the runtime.
-const withoutHelpers = 5
+const withoutHelpers = 6
 
 // begin makes it a crew for a graph of so many nodes, of as many as there are processors for, until end. Nobody stays
 // awake where others have use for the processors.
