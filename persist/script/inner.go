@@ -55,7 +55,7 @@ func (b *Builder) partsOf(work, pieces, terms int) int {
 
 // partsOfProduct is partsOf m by n results that are sums of k terms.
 func (b *Builder) partsOfProduct(m, n, k int) int {
-	if isSums(1, [3]uint32{uint32(m), uint32(n), uint32(k)}) {
+	if b.isSums(1, [3]uint32{uint32(m), uint32(n), uint32(k)}) {
 		return b.partsOf(2*m*n*k, 1, k)
 	}
 	return b.partsOf(gemmElements(m, n, k), int(unitsOfProduct(uint32(m), uint32(n))), k)

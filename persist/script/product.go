@@ -347,7 +347,7 @@ func (b *Builder) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, l
 	case y.batch == 0 && left.batch == k*left.col && right.batch == k*right.row:
 		mnk[2], batch = k*batch, 1
 	}
-	if isSums(batch, mnk) {
+	if b.isSums(batch, mnk) {
 		b.productSums(c, s, flags, batch, mnk, y, left, right)
 		return s + 1
 	}
@@ -375,10 +375,11 @@ const (
 	longSum      = 2048 // of so many terms: from there on all of a processor's threads form a sum (jit/kernel/team.h)
 )
 
-// isSums reports whether products, one a batch element, are formed as sums of products of elements.
-func isSums(batch uint32, mnk [3]uint32) bool {
+// isSums reports whether products, one a batch element, are formed as sums of products of elements. A CPU's blocks are
+// small, and its host has little to do.
+func (b *Builder) isSums(batch uint32, mnk [3]uint32) bool {
 	results := uint64(mnk[0]) * uint64(mnk[1])
-	return batch >= manyProducts && results <= manyProducts || batch == 1 && results <= fewResults && mnk[2] >= longSum
+	return !b.r.Plan.CPU && (batch >= manyProducts && results <= manyProducts || batch == 1 && results <= fewResults && mnk[2] >= longSum)
 }
 
 // productSums adds the item of products that isSums is true of.

@@ -254,7 +254,7 @@ func (b *Builder) workOf(v uint32) int {
 
 // gemmWork estimates the work of a product that is node v, or of one of its gradients.
 func (b *Builder) gemmWork(v, left uint32) int {
-	if d := b.shape(v); isSums(d.batch, [3]uint32{d.rows, d.size / (d.rows * d.batch), b.shape(left).cols}) {
+	if d := b.shape(v); b.isSums(d.batch, [3]uint32{d.rows, d.size / (d.rows * d.batch), b.shape(left).cols}) {
 		return 2 * b.size(v) * int(b.shape(left).cols)
 	}
 	return gemmElements(int(b.shape(v).rows), b.size(v)/int(b.shape(v).rows), int(b.shape(left).cols))
@@ -764,8 +764,10 @@ func (b *Builder) stepsOf(w []uint32, width int, axis, k uint32) []uint32 {
 			switch {
 			case f.Rows>>s&1 != 0:
 				steps = append(steps, row)
-			case f.Label && s == width-1:
+			case f.Label && s == width-1 && isa.Segment(w[2]>>(4*s)&15) != isa.SegInput:
 				steps = append(steps, 0)
+			case f.Label && s == width-1:
+				steps = append(steps, stride)
 			case f.Parts>>s&1 != 0 && w[6] > w[4]:
 				steps = append(steps, stride*k)
 			default: // several lines have one element each
