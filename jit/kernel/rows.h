@@ -408,10 +408,11 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
     Row dx = ROWARG(0);
     const u32 label = LABEL(2);
     const float d = *ONE(1);
-    if (flags & FLAG_ACC)
+    if (flags & FLAG_ACC) {
       ONCE put(dx.at(label), d, flags);
-    else
-      EACH(i, n) put(dx.at(i), i == label ? d : 0.0f, flags);
+      return;
+    }
+    EACH(i, n) put(dx.at(i), i == label ? d : 0.0f, flags);
     return;
   }
   case ROW_LOG_SUM_EXP: {
