@@ -132,7 +132,14 @@ VP void check_row(const Check &c, u32 fn, u32 count) {
 #undef ROW
   for (u32 e = THREAD; e < count; e += THREADS) {
     const u32 *item = c.w + ROW_ITEMS + e * words;
-    if (label && item[words - 1] >= n)
+    if (has_labels(c.w, words - 1) && label) {
+      c.vector(e, words - 1, item[words - 1], lines);
+      if (parts || fn == ROW_INVERT)
+        c.nonsense();
+      for (u32 k = 0; k < lines && !c.r.code; k++)
+        if (label_of(c.l, c.w, item, words - 1, k) >= n)
+          c.nonsense();
+    } else if (label && item[words - 1] >= n)
       c.nonsense();
     if (fn == ROW_INVERT && (u64)(item[words - 1] + 1) * (item[words - 1] + 1) != n)
       c.nonsense();

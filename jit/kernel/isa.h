@@ -367,18 +367,20 @@
 #define ROW_NEG_LOG_PICK_B 5
 #define ROW_HINGE 6
 #define ROW_HINGE_B 7
-#define ROW_LOG_SUM_EXP 8
-#define ROW_LOG_SUM_EXP_B 9
-#define ROW_K_MAX 10
-#define ROW_K_MAX_B 11
-#define ROW_ARG_MAX 12
-#define ROW_CUM_SUM 13
-#define ROW_SPARSEMAX 14
-#define ROW_SPARSEMAX_B 15
-#define ROW_CONSTRAINED_SOFTMAX 16
-#define ROW_CONSTRAINED_SOFTMAX_B 17
-#define ROW_INVERT 18
-#define ROW_COUNT 19
+#define ROW_PICK 8
+#define ROW_PICK_B 9
+#define ROW_LOG_SUM_EXP 10
+#define ROW_LOG_SUM_EXP_B 11
+#define ROW_K_MAX 12
+#define ROW_K_MAX_B 13
+#define ROW_ARG_MAX 14
+#define ROW_CUM_SUM 15
+#define ROW_SPARSEMAX 16
+#define ROW_SPARSEMAX_B 17
+#define ROW_CONSTRAINED_SOFTMAX 18
+#define ROW_CONSTRAINED_SOFTMAX_B 19
+#define ROW_INVERT 20
+#define ROW_COUNT 21
 #define RANDOM_NORMAL 0
 #define RANDOM_BERNOULLI 1
 #define RANDOM_UNIFORM 2
@@ -419,6 +421,8 @@
 	ROW(NEG_LOG_PICK_B, 3, 12, 0, 1, 5) \
 	ROW(HINGE, 2, 1, 0, 1, 3) \
 	ROW(HINGE_B, 3, 4, 0, 1, 4) \
+	ROW(PICK, 2, 1, 0, 1, 3) \
+	ROW(PICK_B, 1, 2, 0, 1, 3) \
 	ROW(LOG_SUM_EXP, 2, 1, 0, 0, 2) \
 	ROW(LOG_SUM_EXP_B, 3, 12, 0, 0, 4) \
 	ROW(K_MAX, 2, 0, 1, 1, 3) \
@@ -433,4 +437,4 @@
 	/* end */
 
 // The first word of a script of this instruction set.
-#define SCRIPT_MAGIC 0xae7c02au
+#define SCRIPT_MAGIC 0x74df13b9u

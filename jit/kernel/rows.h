@@ -247,6 +247,12 @@ VP u32 line_at(u32 i, u32 n, u32 stride) { return i / stride * stride * n + i % 
   Row { address(l, w[ROW_SEGMENTS], k, item[k]) + line_at(line, n, stride), n, stride }
 #define PART(k, n) (address(l, w[ROW_SEGMENTS], k, item[k]) + line_at(line, n, stride))
 #define ONE(k) (address(l, w[ROW_SEGMENTS], k, item[k]) + line)
+// Whether word k of the items says where there is a label for each line. Else it is a label itself.
+VP bool has_labels(const u32 *w, u32 k) { return (w[ROW_SEGMENTS] >> (4 * k) & 15u) == SEG_INPUT; }
+VP u32 label_of(const Launch &l, const u32 *w, const u32 *item, u32 k, u32 line) {
+  return has_labels(w, k) ? BITS_OF(address(l, w[ROW_SEGMENTS], k, item[k])[line]) : item[k];
+}
+#define LABEL(k) label_of(l, w, item, k, line)
 // The seldom functions, out of line.
 VP_SLOW void seldom_row_item(const Team team, const Launch &l, const u32 *w, u32 fn, u32 flags,
                              const u32 *item, u32 line) {
@@ -361,22 +367,23 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
     float z = log_sum_exp(team, x);
     ONCE {
       put(ONE(2), z, 0);
-      put(ONE(0), z - x.get(item[3]), flags);
+      put(ONE(0), z - x.get(LABEL(3)), flags);
     }
     return;
   }
   case ROW_NEG_LOG_PICK_B: { // dx = dloss * (softmax(x) - one_hot(label))
     Row dx = ROWARG(0), x = ROWARG(1);
     float z = *ONE(2), d = *ONE(3);
+    const u32 label = LABEL(4);
     EACH(i, n) {
       float v = vp_exp(x.get(i) - z) * d;
-      put(dx.at(i), i == item[4] ? v - d : v, flags);
+      put(dx.at(i), i == label ? v - d : v, flags);
     }
     return;
   }
   case ROW_HINGE: {
     Row x = ROWARG(1);
-    u32 label = item[2];
+    const u32 label = LABEL(2);
     float bound = margin - x.get(label);
     SUM_OVER(s, i, n, i == label || bound + x.get(i) <= 0.0f ? 0.0f : bound + x.get(i));
     ONCE put(ONE(0), s, flags);
@@ -384,13 +391,28 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
   }
   case ROW_HINGE_B: {
     Row dx = ROWARG(0), x = ROWARG(1);
-    u32 label = item[3];
+    const u32 label = LABEL(3);
     float d = *ONE(2), bound = margin - x.get(label);
     SUM_OVER(active, i, n, i != label && bound + x.get(i) > 0.0f ? 1.0f : 0.0f);
     EACH(j, n) {
       float v = j == label ? -active * d : (bound + x.get(j) > 0.0f ? d : 0.0f);
       put(dx.at(j), v, flags);
     }
+    return;
+  }
+  case ROW_PICK: {
+    ONCE put(ONE(0), *ROWARG(1).at(LABEL(2)), flags);
+    return;
+  }
+  case ROW_PICK_B: {
+    Row dx = ROWARG(0);
+    const u32 label = LABEL(2);
+    const float d = *ONE(1);
+    if (flags & FLAG_ACC) {
+      ONCE put(dx.at(label), d, flags);
+      return;
+    }
+    EACH(i, n) put(dx.at(i), i == label ? d : 0.0f, flags);
     return;
   }
   case ROW_LOG_SUM_EXP: {
@@ -430,6 +452,7 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
 #undef ROWARG
 #undef PART
 #undef ONE
+#undef LABEL
 }
 
 VP u32 row_words(u32 fn) {

@@ -171,7 +171,7 @@ func (in *Instruction) itemText(i int) string {
 	case Random:
 		addresses--
 	case Row:
-		if RowTable[in.Fn].Label {
+		if RowTable[in.Fn].Label && in.Segment(len(item)-1) != SegInput {
 			addresses--
 		}
 	case Norm:

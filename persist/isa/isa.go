@@ -324,6 +324,8 @@ const (
 	NegLogPickB
 	Hinge
 	HingeB
+	Pick
+	PickB
 	LogSumExp
 	LogSumExpB
 	KMax
@@ -340,7 +342,8 @@ const (
 
 // RowInfo describes a row function's item: which words are rows of n elements,
 // which are single elements, whether a second word is written, and that the last
-// word is a label (an immediate).
+// word is a label: a number, or, if its slot's segment is input, where there is a number
+// for each line.
 type RowInfo struct {
 	Name    string
 	Rows    uint8 // bit i: item word i addresses a row
@@ -362,6 +365,8 @@ var RowTable = [RowFns]RowInfo{
 	NegLogPickB:         {"neg_log_pick_b", 0b0011, 0b1100, 0, 1, true, 5, "(dx, x, z, dloss, label)"},
 	Hinge:               {"hinge", 0b10, 0b01, 0, 1, true, 3, "(loss, x, label), margin p"},
 	HingeB:              {"hinge_b", 0b011, 0b100, 0, 1, true, 4, "(dx, x, dloss, label), margin p"},
+	Pick:                {"pick", 0b10, 0b01, 0, 1, true, 3, "(y, x, label): y is the label's element of x"},
+	PickB:               {"pick_b", 0b01, 0b10, 0, 1, true, 3, "(dx, dy, label): dy at the label, 0 elsewhere"},
 	LogSumExp:           {"log_sum_exp", 0b10, 0b01, 0, 1, false, 2, "(y, x)"},
 	LogSumExpB:          {"log_sum_exp_b", 0b0011, 0b1100, 0, 1, false, 4, "(dx, x, y, dy)"},
 	KMax:                {"k_max", 0b10, 0, 0b01, 1, true, 3, "(y, x, k-1): the k largest of p*x in their order; of equal ones the first. p is 1 or -1"},

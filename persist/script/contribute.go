@@ -232,6 +232,11 @@ func (b *Builder) contributeProduct(v uint32, u user, dst operand, flags uint32,
 // contributeMove copies the gradient back along the moves of the user.
 func (b *Builder) contributeMove(v uint32, u user, dst operand, flags uint32, cl, sub int32) int32 {
 	c := u.node
+	if labels, ok := b.picksOfLines(c); ok {
+		x := b.shape(v)
+		b.labelledRow(cl, sub, isa.PickB, flags, 0, lines{x.size / x.batch, 1, x.batch}, operand{isa.SegInput, labels}, dst, b.gradient(c))
+		return sub + 1
+	}
 	list, err := b.moves(c, int(u.arg))
 	if err != nil { // forward has checked the same indices
 		return sub
@@ -294,13 +299,13 @@ func (b *Builder) contributeRow(v, c uint32, dst operand, flags uint32, cl, sub 
 		}
 		b.rowItem(cl, sub, fn, flags, 0, linesOf(xd, int(dim)), 0, dst, y, dy)
 	case ops.PickNegLogSoftmax:
-		parts := b.rowParts(n, b.find(cl))
-		for e := range xd.Bd {
+		parts, some := b.rowParts(n, b.find(cl)), b.labelledTogether(xd.Bd)
+		for e := uint32(0); parts == 1 && e < xd.Bd; e += some {
+			z := operand{isa.SegAct, b.s.Aux[c] + e}
+			b.labelledRow(cl, sub, isa.NegLogPickB, flags, 0, lines{n, 1, some}, b.labels(a[0]+e, some), dst.plus(e*n), x.plus(e*n), z, dy.plus(e))
+		}
+		for e := uint32(0); parts > 1 && e < xd.Bd; e++ {
 			label, z := g.Inputs[a[0]+e], operand{isa.SegAct, b.s.Aux[c] + e}
-			if parts == 1 {
-				b.rowItem(cl, sub, isa.NegLogPickB, flags, 0, oneLine(n), label, dst.plus(e*n), x.plus(e*n), z, dy.plus(e))
-				continue
-			}
 			eachPart(n, parts, func(at, size uint32) {
 				to, from := dst.plus(e*n+at), x.plus(e*n+at)
 				if label-at < size {
@@ -311,8 +316,9 @@ func (b *Builder) contributeRow(v, c uint32, dst operand, flags uint32, cl, sub 
 			})
 		}
 	case ops.Hinge:
-		for e := range xd.Bd {
-			b.rowItem(cl, sub, isa.HingeB, flags, float(a[0]), oneLine(n), g.Inputs[a[1]+e], dst.plus(e*n), x.plus(e*n), dy.plus(e))
+		some := b.labelledTogether(xd.Bd)
+		for e := uint32(0); e < xd.Bd; e += some {
+			b.labelledRow(cl, sub, isa.HingeB, flags, float(a[0]), lines{n, 1, some}, b.labels(a[1]+e, some), dst.plus(e*n), x.plus(e*n), dy.plus(e))
 		}
 	}
 }

@@ -298,7 +298,7 @@ func (b *Builder) assemble(levels, processors, barriers int) {
 		w = append(w, 0)
 	}
 	w[isa.HeadInputs] = uint32(len(w))
-	if b.g != nil && b.r.Forward {
+	if b.readsInputs() {
 		w = append(w, b.g.Inputs...)
 	}
 	for len(w)%4 != 0 {

@@ -288,6 +288,7 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 			words--
 		}
 		segs := g.segments(words)
+		each := info.Label && info.Parts == 0 && isa.RowFn(fn) != isa.Invert && g.rng.IntN(2) == 0 // line has its label
 		items := make([][]uint32, 1+g.rng.IntN(3))
 		for i := range items {
 			for w, s := range segs {
@@ -299,9 +300,17 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 			}
 			if isa.RowFn(fn) == isa.Invert {
 				items[i] = append(items[i], uint32(m-1))
+			} else if each {
+				items[i] = append(items[i], uint32(len(a.Inputs)))
+				for range lines {
+					a.Inputs = append(a.Inputs, g.rng.Uint32N(uint32(n)))
+				}
 			} else if info.Label {
 				items[i] = append(items[i], g.rng.Uint32N(uint32(n)))
 			}
+		}
+		if each {
+			segs = append(segs, isa.SegInput)
 		}
 		a.Do(0, isa.Row, uint8(fn), g.flags(isa.Acc), []uint32{isa.Segs(segs...), uint32(n), uint32(stride), isa.Float(1), uint32(lines)}, items...)
 	},

@@ -46,6 +46,16 @@ func LargeOperations(t testing.TB) map[string]*Request {
 		"64 columns":                {ops.SelectCols, []uint32{distinct, 64}, dimOf(1, 32, 1024), none, dimOf(1, 32, 64), true},
 		"two columns, often":        {ops.SelectCols, []uint32{0, 64}, dimOf(1, 32, 1024), none, dimOf(1, 32, 64), true},
 		"batch elements twice each": {ops.PickBatchElements, []uint32{0, 4}, few, none, dimOf(4, 200, 200), true},
+		"errors of a batch":         {ops.PickNegLogSoftmax, []uint32{distinct}, dimOf(300, 1024), none, dimOf(300, 1), true},
+		"hinge losses of a batch":   {ops.Hinge, []uint32{isa.Float(1), distinct}, dimOf(300, 1024), none, dimOf(300, 1), true},
+		"hinge losses of columns":   {ops.HingeDim, []uint32{isa.Float(1), 0, distinct, 64}, dimOf(1, 1024, 64), none, dimOf(1, 64), true},
+		"an element of each of 300": {ops.PickElement, []uint32{0, distinct, 300}, dimOf(300, 1024), none, dimOf(300, 1), true},
+		"a row times two columns":   {ops.MatrixMultiply, nil, dimOf(1, 1, 20000), tall, dimOf(1, 1, 2), true},
+		"two columns times two":     {ops.MatrixMultiply, nil, tall, dimOf(1, 2, 2), tall, true},
+		"9 rows times 40 columns":   {ops.MatrixMultiply, nil, dimOf(1, 9, 3000), dimOf(1, 3000, 40), dimOf(1, 9, 40), true},
+		"windows times 10 filters":  {ops.MatrixMultiply, nil, dimOf(1, 9000, 12), dimOf(1, 12, 10), dimOf(1, 9000, 10), true},
+		"small products":            {ops.MatrixMultiply, nil, dimOf(600, 3, 4), dimOf(600, 4, 2), dimOf(600, 3, 2), true},
+		"products with one":         {ops.MatrixMultiply, nil, dimOf(600, 3, 4), dimOf(1, 4, 2), dimOf(600, 3, 2), true},
 		"an element of each":        {ops.PickElement, []uint32{0, 0, 40}, dimOf(40, 500), none, dimOf(40, 1), true},
 	} {
 		r := trainedBy(t, o)

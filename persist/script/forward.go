@@ -569,16 +569,18 @@ func (b *Builder) lowerReduction(v uint32) {
 		dims[i+1] = b.aligned(a, &full)
 	}
 	e.kept, e.red = b.splitAxes(b.spread(dims[:1+len(args)]), &out)
-	if !b.sumInParts(v, &e, full.Size(), c) {
+	inParts := b.sumInParts(v, &e, full.Size(), c)
+	if !inParts {
 		b.emitElement(&e, c, s)
 	}
 	if g.Op[v] == ops.L2Norm {
-		at := &b.spots[v]
-		at.sub++
-		if at.cluster >= 0 {
-			c = at.cluster
+		if inParts {
+			c, s = b.place(v, v)
+		} else {
+			s++
+			b.spots[v].sub = s
 		}
-		b.map1(c, at.sub, isa.Sqrt, 0, 0, b.size(v), y, y)
+		b.map1(c, s, isa.Sqrt, 0, 0, b.size(v), y, y)
 	}
 }
 

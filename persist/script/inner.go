@@ -12,8 +12,7 @@ import (
 // plan only, so every run gives the same bits.
 
 const (
-	gemmColumns = 32 // columns of a product that a processor has at least, before its sums are divided
-	sumElements = 64 // elements of other sums
+	sumElements = 64 // elements of sums that a processor has at least, before they are divided
 )
 
 // partialResults is how many partial results the use u leaves of v's gradient; 1: it is not divided over its terms.
@@ -36,16 +35,30 @@ func (b *Builder) partialResults(v uint32, u user) int {
 			terms = b.size(u.node) / int(b.shape(u.node).cols)
 		}
 		if product {
-			work, pieces = gemmElements(int(b.shape(v).rows), int(b.shape(v).cols), terms), int(b.shape(v).cols)/gemmColumns
+			return b.partsOfProduct(int(b.shape(v).rows), int(b.shape(v).cols), terms)
 		}
 	case ops.CwiseSum, ops.Sum, ops.Average, ops.AddVectorToAllColumns, ops.CwiseMultiply, ops.CwiseQuotient, ops.Pow, ops.Min, ops.Max:
 	default:
 		return 1
 	}
+	return b.partsOf(work, pieces, terms)
+}
+
+// partsOf is how many parts sums of so many terms have, which are so much work, and of whose elements there are so many
+// pieces.
+func (b *Builder) partsOf(work, pieces, terms int) int {
 	if work < b.wide.Single {
 		return 1
 	}
 	return max(1, min(work/(4*b.wide.Piece), b.r.Plan.Processors/max(1, pieces), terms/max(1, b.wide.Terms)))
+}
+
+// partsOfProduct is partsOf m by n results that are sums of k terms.
+func (b *Builder) partsOfProduct(m, n, k int) int {
+	if b.isSums(1, [3]uint32{uint32(m), uint32(n), uint32(k)}) {
+		return b.partsOf(2*m*n*k, 1, k)
+	}
+	return b.partsOf(gemmElements(m, n, k), int(unitsOfProduct(uint32(m), uint32(n))), k)
 }
 
 // leavePartialResults forms what the use u adds to v's gradient as partial results, in a level.
@@ -97,37 +110,51 @@ func (b *Builder) sumInParts(v uint32, e *element, terms int, c int32) bool {
 	if n <= 1 {
 		return false
 	}
-	from, y := len(b.items), e.ops[0]
-	s := source{b.allocHolders(uint32(n), uint32(size)), 0, uint32(size)}
-	e.ops[0] = operand{isa.SegAct, s.at}
+	from, y, x := len(b.items), e.ops[0], b.partsFor(n, size)
+	e.ops[0] = operand{isa.SegAct, x.at}
 	b.emitElement(e, c, 0)
-	s.count = b.dealSums(from, uint32(size), n, c)
-	b.linear = append(b.linear[:0], s)
-	level := b.clusters[c].level + 1
-	to := b.newCluster(level)
-	b.spots[v] = spot{level, to, b.sumItems(to, 0, 0, y, isa.SegAct, 1, size, b.linear) - 1}
+	b.addParts(v, x, from, n, c, y, 0)
 	return true
+}
+
+// partsFor has room for so many partial results of so many elements, of which there are none yet.
+func (b *Builder) partsFor(n, size int) source {
+	return source{b.allocHolders(uint32(n), uint32(size)), 0, uint32(size)}
+}
+
+// addParts makes about n partial results of the items from one on, all there are in cluster c, and adds them up to node v's
+// value y in the next level.
+func (b *Builder) addParts(v uint32, x source, from, n int, c int32, y operand, flags uint32) {
+	x.count = b.dealSums(from, x.apart, n, c)
+	b.linear = append(b.linear[:0], x)
+	level := b.clusters[c].level + 1
+	to := b.newWide(level, v, int(x.count*x.apart))
+	b.spots[v] = spot{level, to, b.sumItems(to, 0, flags, y, isa.SegAct, 1, int(x.apart), b.linear) - 1}
+	if b.clusters[to].isPrivate() {
+		b.spots[v].cluster = -1
+	}
 }
 
 // dealTerms forms a partial result of so many terms of each of the items, from term at on, so far behind the items' own
 // result. Of n partial results each is divided by elements among its share of the processors.
 func (b *Builder) dealTerms(list []item, at, terms, behind uint32, n int, level int32) {
+	share := max(1, uint32(b.r.Plan.Processors/n))
 	pieces, first := uint32(1), int32(len(b.clusters))
 	for i := range list {
 		it := list[i]
 		b.cutTerms(&it, at, terms, behind, i == 0)
-		e := b.extentOf(&it)
+		w, e, product := b.signatureOf(&it), b.extentOf(&it), b.isProduct(&it)
 		if i == 0 {
-			least := uint32(gemmColumns)
-			if e.inner < sumElements && isa.Opcode(b.signatureOf(&it)[0]) != isa.Gemm {
-				least = (sumElements + e.inner - 1) / e.inner
+			least := (sumElements + e.inner - 1) / e.inner
+			if pieces = max(1, min(e.n/least, share)); product {
+				pieces = piecesOfProduct(w[3], w[4], share)
 			}
-			pieces = max(1, min(e.n/least, uint32(b.r.Plan.Processors/n)))
-			for range pieces {
-				b.newCluster(level)
-			}
+			b.newClusters(level, pieces)
 		}
-		it.sub = int32(i)
+		if it.sub = int32(i); product {
+			b.cutProduct(&it, share, first)
+			continue
+		}
 		for p := range pieces {
 			b.cutItem(&it, &e, e.n*p/pieces, e.n*(p+1)/pieces, first+int32(p))
 		}

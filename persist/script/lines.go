@@ -64,11 +64,13 @@ func (b *Builder) lineFunctionOf(v uint32) (f lineFunction, ok bool) {
 	return f, true
 }
 
-// together is as many of the lines as one item is of: all, unless something of each is its own.
-func (f *lineFunction) together(op ops.Code) lines {
+// linesTogether is as many of node v's lines as one item is of: all, unless several have the same label.
+func (b *Builder) linesTogether(v uint32, f *lineFunction) lines {
 	l := f.lines
-	if op == ops.HingeDim {
-		l.count = 1
+	if b.g.Op[v] == ops.HingeDim {
+		if l.count = b.labelledTogether(f.count); b.g.AttrsOf(v)[3] != f.count {
+			l.count = 1
+		}
 	}
 	return l
 }
@@ -90,14 +92,14 @@ func (b *Builder) lowerLines(v uint32) error {
 	}
 	c, s := b.place(v, args...)
 	y, x := b.output(v), b.value(args[0])
-	some := f.together(op)
+	some := b.linesTogether(v, &f)
 	for i := uint32(0); i < f.count; i += some.count {
 		to, from := y.plus(f.at(i, f.k)), x.plus(f.at(i, f.n))
 		switch op {
 		case ops.MaxDimension, ops.MinDimension, ops.KMaxPooling:
 			b.rowItem(c, s, f.fn, 0, f.p, some, f.k-1, to, from)
 		case ops.HingeDim:
-			b.rowItem(c, s, f.fn, 0, f.p, some, g.Inputs[a[2]+i%a[3]], to, from)
+			b.labelledRow(c, s, f.fn, 0, f.p, some, b.labels(a[2]+i%a[3], some.count), to, from)
 		case ops.ConstrainedSoftmax:
 			b.rowItem(c, s, f.fn, 0, f.p, some, 0, to, from, b.value(args[1]).plus(f.at(i, f.n)))
 		default:
@@ -121,7 +123,7 @@ func (b *Builder) contributeLines(v uint32, u user, dst operand, flags uint32, c
 		return sub + 1
 	}
 	x := b.value(args[0])
-	some := f.together(op)
+	some := b.linesTogether(node, &f)
 	for i := uint32(0); i < f.count; i += some.count {
 		long, short := f.at(i, f.n), f.at(i, f.k)
 		to, from, back := dst.plus(long), x.plus(long), dy.plus(short)
@@ -131,7 +133,7 @@ func (b *Builder) contributeLines(v uint32, u user, dst operand, flags uint32, c
 		case ops.CumulativeSum:
 			b.rowItem(cl, sub, f.back, flags, 1, some, 0, to, back)
 		case ops.HingeDim:
-			b.rowItem(cl, sub, f.back, flags, f.p, some, g.Inputs[a[2]+i%a[3]], to, from, back)
+			b.labelledRow(cl, sub, f.back, flags, f.p, some, b.labels(a[2]+i%a[3], some.count), to, from, back)
 		case ops.Sparsemax:
 			b.rowItem(cl, sub, f.back, flags, f.p, some, 0, to, y.plus(long), back)
 		case ops.ConstrainedSoftmax:

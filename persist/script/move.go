@@ -290,6 +290,12 @@ func (b *Builder) lowerMove(v uint32) error {
 	}
 	c, s := b.place(v, args...)
 	y := b.output(v)
+	if labels, ok := b.picksOfLines(v); ok {
+		b.mixed = true
+		x := b.shape(args[0])
+		b.labelledRow(c, s, isa.Pick, 0, 0, lines{x.size / x.batch, 1, x.batch}, operand{isa.SegInput, labels}, y, b.value(args[0]))
+		return nil
+	}
 	if b.inOneRun(v) {
 		for _, a := range args {
 			n := b.size(a)
@@ -321,19 +327,84 @@ func (b *Builder) lowerMove(v uint32) error {
 
 // rowItem adds a row function of lines, whose operands ops are. They have one label.
 func (b *Builder) rowItem(c, s int32, fn isa.RowFn, flags uint32, p float32, l lines, label uint32, ops ...operand) {
+	b.labelledRow(c, s, fn, flags, p, l, operand{at: label}, ops...)
+}
+
+// labelledRow is rowItem of lines that have one label, or, in the input words, one each.
+func (b *Builder) labelledRow(c, s int32, fn isa.RowFn, flags uint32, p float32, l lines, label operand, ops ...operand) {
 	var segs uint32
 	var words [6]uint32
 	for i, o := range ops {
 		segs |= uint32(o.seg) << (4 * i)
 		words[i] = o.at
 	}
-	k := len(ops)
+	k, work := len(ops), 4*int(l.n*l.count)
 	if isa.RowTable[fn].Label {
-		words[k] = label
+		segs |= uint32(label.seg) << (4 * k)
+		words[k] = label.at
 		k++
 	}
-	sig := b.sigs.short(6, 4*int(l.n*l.count), firstWord(isa.Row, uint8(fn), flags), segs, l.n, l.stride, bits(p), l.count, 0, 0)
+	if fn == isa.Pick || fn == isa.PickB && flags&isa.Acc != 0 { // of an element
+		work = pickWork * int(l.count)
+	}
+	sig := b.sigs.short(6, work, firstWord(isa.Row, uint8(fn), flags), segs, l.n, l.stride, bits(p), l.count, 0, 0)
 	b.addItem(c, s, sig, words[:k])
+}
+
+// pickWork is the work of the one element of a line that is read or written.
+const pickWork = 8
+
+// labelledTogether is how many lines of so many, which have labels in neighbouring input words, one item is of: all. A
+// template's labels stand in its items.
+func (b *Builder) labelledTogether(count uint32) uint32 {
+	if b.symbolic {
+		return 1
+	}
+	return count
+}
+
+// labels is the labels of so many lines in input words from one on: where they are, or what the only one is.
+func (b *Builder) labels(at, count uint32) operand {
+	if count == 1 {
+		return operand{at: b.g.Inputs[at]}
+	}
+	return operand{isa.SegInput, at}
+}
+
+// readsInputs reports whether the script reads input words: values do, and gradients of nodes with several labels.
+func (b *Builder) readsInputs() bool {
+	if b.g == nil || b.r.Forward {
+		return b.g != nil
+	}
+	for v := uint32(0); b.r.Backward && v <= b.r.Node; v++ {
+		switch b.g.Op[v] {
+		case ops.PickNegLogSoftmax, ops.Hinge, ops.PickElement:
+			if b.shape(v).batch > 1 {
+				return true
+			}
+		case ops.HingeDim:
+			return true
+		}
+	}
+	return false
+}
+
+// picksOfLines reports whether a node picks one element of each of several vectors, by labels in the input words from one
+// on.
+func (b *Builder) picksOfLines(v uint32) (labels uint32, ok bool) {
+	if b.g.Op[v] != ops.PickElement || b.symbolic {
+		return 0, false
+	}
+	a, x := b.g.AttrsOf(v), b.g.DimOf(b.g.ArgsOf(v)[0])
+	if a[2] == 1 || a[2] != x.Bd || x.Axis(int(a[0])) != x.Batch() {
+		return 0, false
+	}
+	for _, label := range b.g.Inputs[a[1]:][:a[2]] {
+		if int(label) >= x.Batch() { // whose error the moves have
+			return 0, false
+		}
+	}
+	return a[1], true
 }
 
 func (o operand) plus(n uint32) operand { return operand{o.seg, o.at + n} }
@@ -359,27 +430,32 @@ func (b *Builder) lowerRow(v uint32) error {
 	} else {
 		b.s.Aux[v] = b.alloc(int(xd.Bd))
 	}
+	for e := range xd.Bd {
+		if label := g.Inputs[rows+e]; label >= n && !b.symbolic {
+			return fault(v, op, "label %d of %d classes", label, n)
+		}
+	}
 	parts, to := b.rowParts(n, c), c
 	if op == ops.PickNegLogSoftmax && parts > 1 {
 		to = b.newCluster(b.clusters[c].level + 1)
 		b.spots[v] = spot{b.clusters[to].level, to, 2}
 	}
-	for e := range xd.Bd {
-		label := g.Inputs[rows+e]
-		if label >= n && !b.symbolic {
-			return fault(v, op, "label %d of %d classes", label, n)
-		}
-		if to != c {
+	if to != c {
+		for e := range xd.Bd {
 			z := operand{isa.SegAct, b.s.Aux[v] + e}
 			b.logSumExpInParts(c, s, to, parts, n, z, in.plus(e*n))
-			b.map1(to, 1, isa.Scale, 0, -1, 1, y.plus(e), in.plus(e*n+label))
+			b.map1(to, 1, isa.Scale, 0, -1, 1, y.plus(e), in.plus(e*n+g.Inputs[rows+e]))
 			b.map1(to, 2, isa.Copy, isa.Acc, 0, 1, y.plus(e), z)
-			continue
 		}
+		return nil
+	}
+	some := b.labelledTogether(xd.Bd)
+	for e := uint32(0); e < xd.Bd; e += some {
+		l, label := lines{n, 1, some}, b.labels(rows+e, some)
 		if op == ops.Hinge {
-			b.rowItem(c, s, isa.Hinge, 0, margin, oneLine(n), label, y.plus(e), in.plus(e*n))
+			b.labelledRow(c, s, isa.Hinge, 0, margin, l, label, y.plus(e), in.plus(e*n))
 		} else {
-			b.rowItem(c, s, isa.NegLogPick, 0, 0, oneLine(n), label, y.plus(e), in.plus(e*n), operand{isa.SegAct, b.s.Aux[v] + e})
+			b.labelledRow(c, s, isa.NegLogPick, 0, 0, l, label, y.plus(e), in.plus(e*n), operand{isa.SegAct, b.s.Aux[v] + e})
 		}
 	}
 	return nil

@@ -300,10 +300,15 @@ func (b *Builder) gemmForward(v uint32, p term, y operand, acc bool) {
 	}
 	flags := accFlag(acc)
 	m, n, k := uint32(l.Rows()), uint32(r.Cols()), uint32(l.Cols())
-	b.gemmItems(c, s, flags, d.Bd, [3]uint32{m, n, k},
-		matrixView{y, 1, m, batchStep(d)},
-		matrixView{b.value(p.left), 1, m, batchStep(l)},
-		matrixView{b.value(p.right), 1, k, batchStep(r)})
+	left, right := matrixView{b.value(p.left), 1, m, batchStep(l)}, matrixView{b.value(p.right), 1, k, batchStep(r)}
+	size := b.size(v)
+	if parts := b.partsOfProduct(int(m), int(n), int(k)); d.Bd == 1 && parts > 1 && b.wide.on && b.clusters[c].isPrivate() {
+		x, from := b.partsFor(parts, size), len(b.items)
+		b.gemmItems(c, s, 0, 1, [3]uint32{m, n, k}, matrixView{operand{isa.SegAct, x.at}, 1, m, 0}, left, right)
+		b.addParts(v, x, from, parts, c, y, flags)
+		return
+	}
+	b.gemmItems(c, s, flags, d.Bd, [3]uint32{m, n, k}, matrixView{y, 1, m, batchStep(d)}, left, right)
 }
 
 // gemmElements is the work of a product of m by n results that are sums of k terms, in elements of element-wise work. A
@@ -342,6 +347,10 @@ func (b *Builder) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, l
 	case y.batch == 0 && left.batch == k*left.col && right.batch == k*right.row:
 		mnk[2], batch = k*batch, 1
 	}
+	if b.isSums(batch, mnk) {
+		b.productSums(c, s, flags, batch, mnk, y, left, right)
+		return s + 1
+	}
 	segs := uint32(y.op.seg) | uint32(left.op.seg)<<4 | uint32(right.op.seg)<<8
 	for i := range batch {
 		b.sigs.head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1), 0)
@@ -356,4 +365,35 @@ func (b *Builder) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, l
 		s++
 	}
 	return s
+}
+
+// Many small products, and long sums of few results, are no work for Gemm's blocks: each product would be an item, and
+// most of a block empty. They are sums of products of elements, along axes like other sums.
+const (
+	manyProducts = 256  // of which each has at most so many results
+	fewResults   = 16   // of a product that are sums
+	longSum      = 2048 // of so many terms: from there on all of a processor's threads form a sum (jit/kernel/team.h)
+)
+
+// isSums reports whether products, one a batch element, are formed as sums of products of elements. A CPU's blocks are
+// small, and its host has little to do.
+func (b *Builder) isSums(batch uint32, mnk [3]uint32) bool {
+	results := uint64(mnk[0]) * uint64(mnk[1])
+	return !b.r.Plan.CPU && (batch >= manyProducts && results <= manyProducts || batch == 1 && results <= fewResults && mnk[2] >= longSum)
+}
+
+// productSums adds the item of products that isSums is true of.
+func (b *Builder) productSums(c, s int32, flags, batch uint32, mnk [3]uint32, y, left, right matrixView) {
+	axes := b.newAxes(4)
+	axes[0] = axis{mnk[0], [5]uint32{y.row, left.row, 0}}
+	axes[1] = axis{mnk[1], [5]uint32{y.col, 0, right.col}}
+	axes[2] = axis{batch, [5]uint32{y.batch, left.batch, right.batch}}
+	axes[3] = axis{mnk[2], [5]uint32{0, left.col, right.row}}
+	e := element{fn: isa.Mul, flags: flags, p: 1, kept: axes[:3], red: axes[3:]}
+	if y.batch == 0 && batch > 1 { // of all batch elements
+		axes[2], axes[3] = axes[3], axes[2]
+		e.kept, e.red = axes[:2], axes[2:]
+	}
+	e.ops = [5]operand{y.op, left.op, right.op}
+	b.emitElement(&e, c, s)
 }

@@ -51,7 +51,7 @@ func (b *Builder) appendTensors(w []uint32) []uint32 {
 	}
 	if b.g != nil {
 		t = b.earlier(t)
-		if n := len(b.g.Inputs); n > 0 && b.r.Forward {
+		if n := len(b.g.Inputs); n > 0 && b.readsInputs() {
 			t = append(t, tensor{isa.SegInput, isa.LiveIn, 0, uint32(n)})
 		}
 	}

@@ -254,6 +254,9 @@ func (b *Builder) workOf(v uint32) int {
 
 // gemmWork estimates the work of a product that is node v, or of one of its gradients.
 func (b *Builder) gemmWork(v, left uint32) int {
+	if d := b.shape(v); b.isSums(d.batch, [3]uint32{d.rows, d.size / (d.rows * d.batch), b.shape(left).cols}) {
+		return 2 * b.size(v) * int(b.shape(left).cols)
+	}
 	return gemmElements(int(b.shape(v).rows), b.size(v)/int(b.shape(v).rows), int(b.shape(left).cols))
 }
 
@@ -518,7 +521,7 @@ func (b *Builder) appendUnfolded(list []item, it item) []item {
 
 // unfolds reports whether each part of an item has parts itself that are worth a processor.
 func (b *Builder) unfolds(it *item, e *extent) bool {
-	if it.sig == rawSig {
+	if it.sig == rawSig || b.isProduct(it) {
 		return false
 	}
 	if int(e.unit) >= b.wide.Single && e.inner < e.unit { // whose distance others cannot be cut at
@@ -555,6 +558,13 @@ func (b *Builder) dealUnordered(list []item, level int32, cost int64, pieces int
 	to, left := int32(-1), int32(0)
 	for i := range list {
 		e := b.extentOf(&list[i])
+		if b.isProduct(&list[i]) {
+			if k := uint32(int64(e.cost) * int64(pieces) / cost); k > 1 {
+				w := b.signatureOf(&list[i])
+				b.cutProduct(&list[i], k, b.newClusters(level, piecesOfProduct(w[3], w[4], k)))
+				continue
+			}
+		}
 		for from := uint32(0); from < e.n; {
 			if left <= 0 {
 				to, left = b.newCluster(level), share
@@ -754,8 +764,10 @@ func (b *Builder) stepsOf(w []uint32, width int, axis, k uint32) []uint32 {
 			switch {
 			case f.Rows>>s&1 != 0:
 				steps = append(steps, row)
-			case f.Label && s == width-1:
+			case f.Label && s == width-1 && isa.Segment(w[2]>>(4*s)&15) != isa.SegInput:
 				steps = append(steps, 0)
+			case f.Label && s == width-1:
+				steps = append(steps, stride)
 			case f.Parts>>s&1 != 0 && w[6] > w[4]:
 				steps = append(steps, stride*k)
 			default: // several lines have one element each

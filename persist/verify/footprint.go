@@ -425,7 +425,14 @@ func (f *Footprint) row() error {
 	for i := range f.in.Items {
 		item, part := f.in.Item(i), row
 		if info.Label {
-			label := item[len(item)-1]
+			last := len(item) - 1
+			label := item[last]
+			if f.in.Segment(last) == isa.SegInput { // one for each line, and no operand's length
+				if f.add(last, i, uint64(label), asRead, Axis{lines, 1}); info.Parts != 0 || isa.RowFn(f.in.Fn) == isa.Invert {
+					return fmt.Errorf("item %d: a label for each line", i)
+				}
+				label = 0
+			}
 			if label >= n {
 				return fmt.Errorf("item %d: label %d of %d rows", i, label, n)
 			}

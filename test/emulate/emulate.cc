@@ -266,14 +266,18 @@ void try_rows(u32 fn, u32 words, u32 label, u32 n, u32 stride, float p, u32 size
   const Launch l = fresh();
   const u32 count = 9, apart = 4096, all = words + (label != ~0u);
   const u32 lines = 2 * n * stride > apart || fn == ROW_INVERT ? 1 : 2 * stride;
+  const bool each = label < n && fn < ROW_K_MAX && stride > 1 && lines <= 16; // line has its label
   u32 w[256] = {OP_ROW | fn << 8};
+  w[ROW_SEGMENTS] = each ? SEG_INPUT << 4 * words : 0;
   w[ROW_N] = n, w[ROW_STRIDE] = stride, w[ROW_P] = BITS_OF(p), w[ROW_LINES] = lines;
   for (u32 e = 0; e < count; e++) {
     for (u32 k = 0; k < words; k++)
       w[ROW_ITEMS + e * all + k] = 16 + (e * words + k) * apart;
     if (label != ~0u)
-      w[ROW_ITEMS + e * all + words] = label;
+      w[ROW_ITEMS + e * all + words] = each ? 0 : label;
   }
+  for (u32 k = 0; each && k < lines; k++)
+    memory[k] = FLOAT_OF(label);
   launch([&] { row(l, w, fn, 0, count, shared); });
   for (u32 k = 0; k < count * lines; k++) {
     const u32 *item = w + ROW_ITEMS + k / lines * all, line = k % lines;
@@ -321,6 +325,43 @@ double threshold(Line x) {
   return tau;
 }
 
+// Those that have a label.
+void try_labels(u32 n, u32 stride, u32 label) {
+  typedef const std::vector<Line> &Rows;
+  try_rows(ROW_PICK, 2, label, n, stride, 0, 1, [=](Rows r) { return Line(1, r[1][label]); });
+  try_rows(ROW_PICK_B, 2, label, n, stride, 0, n, [=](Rows r) {
+    Line y(n);
+    y[label] = r[1][0];
+    return y;
+  });
+  try_rows(ROW_NEG_LOG_PICK, 3, label, n, stride, 0, 1,
+           [=](Rows r) { return Line(1, log_sum(r[1]) - r[1][label]); });
+  try_rows(ROW_NEG_LOG_PICK_B, 4, label, n, stride, 0, n, [=](Rows r) {
+    Line y;
+    for (double x : r[1])
+      y.push_back(r[3][0] * std::exp(x - r[2][0]));
+    y[label] -= r[3][0];
+    return y;
+  });
+  try_rows(ROW_HINGE, 2, label, n, stride, 1, 1, [=](Rows r) {
+    double sum = 0;
+    for (u32 i = 0; i < n; i++)
+      sum += i == label ? 0 : std::max(0.0, 1 - r[1][label] + r[1][i]);
+    return Line(1, sum);
+  });
+  try_rows(ROW_HINGE_B, 3, label, n, stride, 1, n, [=](Rows r) {
+    Line y;
+    double active = 0;
+    for (u32 i = 0; i < n; i++) {
+      const bool is = i != label && 1 - r[1][label] + r[1][i] > 0;
+      y.push_back(is ? r[2][0] : 0);
+      active += is;
+    }
+    y[label] = -active * r[2][0];
+    return y;
+  });
+}
+
 // Those that look for elements, and sums up to each.
 void try_searches(u32 n, u32 stride, const std::vector<u32> &chosen) {
   typedef const std::vector<Line> &Rows;
@@ -366,6 +407,7 @@ void try_all_rows(u32 n, u32 stride) {
       y.push_back(r[3][0] * std::exp(x - r[2][0]));
     return y;
   });
+  try_labels(n, stride, n / 2);
   try_searches(n, stride, {1u, std::min(n, 3u), n});
   try_rows(ROW_SPARSEMAX, 2, ~0u, n, stride, 0, n, [](Rows r) {
     Line y;
