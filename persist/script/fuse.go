@@ -2,6 +2,7 @@ package script
 
 import (
 	"encoding/binary"
+	mathbits "math/bits"
 	"slices"
 
 	"libvpps/persist/isa"
@@ -173,7 +174,7 @@ func (b *Builder) extendChain(it *item) bool {
 		slot[k] = c.slotOf(uint8(words[2]>>(4*k)&15), addresses[k])
 	}
 	dst := c.slotOf(uint8(words[2]&15), addresses[0])
-	if b.mixed && c.overlaps(before, dst) {
+	if b.mixed && c.overlaps(before, 1<<dst) {
 		c.slots = before
 		return false
 	}
@@ -209,20 +210,22 @@ func (b *Builder) extendByChain(it *item) bool {
 	if words[2] != c.n || c.slots+len(at) > isa.MaxSlots || c.operations+operations > maxOperations {
 		return false
 	}
-	before := c.slots
+	how := func(k int) uint8 { return uint8(words[4+k/4] >> (8 * (k % 4))) }
+	before, written := c.slots, uint32(0)
 	var slot [isa.MaxSlots]uint32
 	for k, a := range at {
-		how := uint8(words[4+k/4] >> (8 * (k % 4)))
-		s := c.slotOf(how&15, a)
-		if slot[k] = s; int(s) < before {
-			how &= isa.ChainWritten
-		}
-		c.how[s] |= how
+		slot[k] = c.slotOf(how(k)&15, a)
+		written |= uint32(how(k)/isa.ChainWritten&1) << slot[k]
 	}
-	for k := range at {
-		if s := slot[k]; b.mixed && c.how[s]&isa.ChainWritten != 0 && c.overlaps(before, s) {
-			c.slots = before
-			return false
+	if b.mixed && written != 0 && c.overlaps(before, written) {
+		c.slots = before
+		return false
+	}
+	for k, s := range slot[:len(at)] {
+		if int(s) < before {
+			c.how[s] |= how(k) & isa.ChainWritten
+		} else {
+			c.how[s] |= how(k)
 		}
 	}
 	c.add(it.sig, slot[:len(at)], operations)
@@ -244,16 +247,23 @@ func (c *chain) slotOf(segment uint8, at uint32) uint32 {
 	return uint32(s)
 }
 
-// overlaps reports whether a slot from the first new one on, or the one that is now written, overlaps with
-// another and one of the two is written.
-func (c *chain) overlaps(first int, dst uint32) bool {
-	written := func(s int) bool { return s == int(dst) || c.how[s]&isa.ChainWritten != 0 }
-	for s := range c.slots {
-		if s < first && s != int(dst) {
-			continue
+// overlaps reports whether a slot from the first new one on, or one of those that are now written, a bit each, overlaps
+// with another and one of the two is written.
+func (c *chain) overlaps(first int, written uint32) bool {
+	now := written
+	for s, how := range c.how[:c.slots] {
+		written |= uint32(how/isa.ChainWritten&1) << s
+	}
+	all := uint32(1)<<c.slots - 1
+	for left := all>>first<<first | now; left != 0; left &= left - 1 {
+		s := mathbits.TrailingZeros32(left)
+		others := written
+		if written>>s&1 != 0 {
+			others = all
 		}
-		for o := range c.slots {
-			if d := c.at[s] - c.at[o]; d+c.n-1 < 2*c.n-1 && o != s && (c.how[s]^c.how[o])&15 == 0 && (written(s) || written(o)) {
+		for others &^= 1 << s; others != 0; others &= others - 1 {
+			o := mathbits.TrailingZeros32(others)
+			if d := c.at[s] - c.at[o]; d+c.n-1 < 2*c.n-1 && (c.how[s]^c.how[o])&15 == 0 {
 				return true
 			}
 		}
