@@ -12,7 +12,7 @@ struct Factors {
   bool acc;
 };
 
-enum : u32 { GEMM_DEPTH = 256, GEMM_ROWS = 2 * VW }; // of a block's copy
+enum : u32 { GEMM_DEPTH = 256, GEMM_ROWS = PANEL }; // of a block's copy
 
 // Rows [0, n) of columns [t, t + depth) of a, side by side.
 VP void copy_block(const Factors &f, u32 n, u32 t, u32 depth, float *to) {
@@ -23,6 +23,8 @@ VP void copy_block(const Factors &f, u32 n, u32 t, u32 depth, float *to) {
         to[i] = from[i];
     return;
   }
+  if (f.a_col == 1)
+    return pack_transposed(from, f.a_row, depth, n, to);
   for (u32 i = 0; i < n; i++, from += f.a_row)
     for (u32 k = 0; k < depth; k++)
       to[k * GEMM_ROWS + i] = from[(size_t)k * f.a_col];
