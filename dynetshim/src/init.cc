@@ -255,7 +255,8 @@ void initialize(DynetParams &params) {
   char description[256] = "";
   check(vpps_engine_describe(raw, description, sizeof description));
 
-  params.random_seed = seed;
+  if (params.random_seed == 0)
+    params.random_seed = seed;
   rndeng = new std::mt19937(seed);
   default_weight_decay_lambda = params.weight_decay;
   autobatch_flag = params.autobatch;
