@@ -53,7 +53,7 @@ struct Gather {
 };
 typedef std::vector<std::vector<Micro>> Chain;
 
-// Writes stages one behind the other.
+// Writes stages one after another.
 struct Stages {
   std::vector<u32> words;
 

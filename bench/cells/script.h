@@ -5,7 +5,7 @@
 // in the script. An instruction runs a stage on n records; a record has the operands of one cell.
 //
 // An operand is one word, in bytes. With MEMORY set it is a place in memory that all processors
-// see, and a unit's value is that many floats behind it. Otherwise it is an own value: a value of a
+// see, and unit u's value is u floats after it. Otherwise it is a warp's own value: a value of a
 // unit that only the unit's own warp reads, in shared memory.
 #pragma once
 #include <cstdint>
@@ -26,7 +26,7 @@ enum : u32 {
   TRASH = 39, // where an idle lane's result goes
 };
 
-// Functions behind a micro-operation's a * b + c * d.
+// Functions that a micro-operation applies to a * b + c * d.
 enum : u32 { PLAIN, LOGISTIC, TANH, LOGISTIC_SLOPE, TANH_SLOPE }; // y (1 - y) and 1 - y * y
 
 // Where a result goes besides its register.

@@ -150,7 +150,7 @@ double sum_of_squares(const std::vector<float> &v) {
   return all;
 }
 
-// So many floats are copied at once in the time of one more copy.
+// To copy this many floats takes about as long as to begin another copy.
 const size_t floats_of_a_copy = 1 << 14;
 } // namespace
 

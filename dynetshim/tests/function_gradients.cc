@@ -494,7 +494,7 @@ void add_layers(std::vector<Case> &all) {
   all.push_back({"vanilla_lstm_h", {h, b.together()}, CALL(vanilla_lstm_h(x[0], x[1])), nullptr});
 }
 
-// Leaves without a gradient, each beside one that has one.
+// Leaves without a gradient, each next to a leaf with one.
 void add_leaves(std::vector<Case> &all) {
   const Argument m({3, 4});
   all.push_back({"input",
