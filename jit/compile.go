@@ -22,9 +22,16 @@ type Kernel struct {
 	Took      Times
 }
 
+// interpreterRegisters is how many of a thread's registers a kernel without any matrix may have. The compiler would take more
+// where it may, without need.
+const interpreterRegisters = 112
+
 // SetAside is what plans set aside of a thread's registers for the interpreter, of whose kernel without any
 // matrix this is, less what Staging counts: four more than it takes, because plans that left none spilled.
-func (k *Kernel) SetAside() int { return k.Registers + 4 - plan.GemmStaging }
+func (k *Kernel) SetAside() int { return k.Registers + (k.Stack+3)/4 + 4 - plan.GemmStaging }
+
+// UsualSetAside is what SetAside is mostly.
+const UsualSetAside = interpreterRegisters + 4 - plan.GemmStaging
 
 // Times is how long the steps of making kernels took.
 type Times struct{ Source, Cache, Compiler time.Duration }
@@ -53,6 +60,9 @@ func Compile(c gpu.Compiler, p *plan.Plan, arch int, o Options, cache *Cache) (k
 		return nil, err
 	}
 	options := []string{fmt.Sprintf("--gpu-architecture=sm_%d", arch), "--std=c++14", "--fmad=false", "--ftz=true"}
+	if len(p.Matrices) == 0 {
+		options = append(options, fmt.Sprintf("--maxrregcount=%d", interpreterRegisters))
+	}
 	lap(&took.Source)
 	key := cacheKey(c, src, options)
 	defer func() {

@@ -24,7 +24,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h", "philox.h", "processor.h", "elementwise.h", "team.h", "strided.h", "sum.h",
-	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "gemm.h", "tensor_gpu.h", "matrix_gpu.h", "forming_gpu.h", "matrix_stream.h", "interpreter.h"}
+	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "parts_gpu.h", "gemm.h", "tensor_gpu.h", "matrix_gpu.h", "forming_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -39,7 +39,13 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		b.WriteString("#define VPPS_CLOCKS 1\n")
 	}
 	fmt.Fprintf(&b, "#define VPPS_CTAS %d\n", max(1, p.CTAs))
+	if len(p.Matrices) == 0 {
+		b.WriteString("#define VPPS_BOUNDS\n") // bounds would override interpreterRegisters
+	} else {
+		b.WriteString("#define VPPS_BOUNDS __launch_bounds__(THREADS, VPPS_CTAS)\n")
+	}
 	fmt.Fprintf(&b, "#define VPPS_CHAINS %d\n", chainWarps(p))
+	fmt.Fprintf(&b, "#define VPPS_GEMM_WARPS %d\n", gemmWarps(p))
 	fmt.Fprintf(&b, "#define VPPS_SUMS %d\n", sumsOf(p))
 	if tensor(p) {
 		b.WriteString("#define VPPS_TENSOR 1\n")
@@ -244,12 +250,21 @@ func chainWarps(p *plan.Plan) int {
 
 func chainBytes(p *plan.Plan) int { return chainAlign + chainMemory*chainWarps(p) }
 
-// gemmBytes is what Gemm works in: GemmMemory in jit/kernel/gemm.h.
-const gemmBytes = 4 * (2*2*64*(32+4) + 4*4)
+// gemmMemory is the bytes that a warp needs for Gemm: its stages of GemmMemory in jit/kernel/gemm.h.
+const gemmMemory = 4 * 2 * 2 * 16 * 32
+
+// gemmWarps is how many warps work on a Gemm: all, where there is memory.
+func gemmWarps(p *plan.Plan) int {
+	warps := Threads / 32
+	for warps > 1 && warps*gemmMemory > room(p) {
+		warps /= 2
+	}
+	return warps
+}
 
 // workBytes is the dynamic shared memory in which chains, Gemm and the matrix routines work.
 func workBytes(p *plan.Plan) int {
-	most, sizes := max(chainBytes(p), gemmBytes), map[int]int{}
+	most, sizes := max(chainBytes(p), gemmMemory*gemmWarps(p)), map[int]int{}
 	for _, s := range slotsOf(p) {
 		for _, cols := range s.cols {
 			_, _, _, bytes := productSizes(p, cols)

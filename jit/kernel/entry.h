@@ -123,7 +123,7 @@ struct Device {
   }
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS, VPPS_CTAS) vpps_run(const Arguments a) {
+extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
   __shared__ Window window;
   __shared__ __align__(16) float scratch[4 * THREADS];
   __shared__ BulkCopies::Shared copies;

@@ -1,27 +1,9 @@
-// Products on a GPU's tensor cores, which multiply numbers of 11 bits and add them up in FP32: of
-// two numbers as sums of two such parts each, three products are formed, all but that of the low
-// parts, less than 2^-21 of the whole. X
-// multiply-adds take for one or two.
+// Products with a plan's matrices on a GPU's tensor cores (parts_gpu.h).
 #pragma once
 
-// D += A B of a warp: D of 16 x 8 floats, A of 16 x 8 and B of 8 x 8 parts. With g = lane / 4 and
-// t = lane % 4, d is at (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1), a at (g, t), (g + 8,
-// t), (g, t + 4), (g + 8, t + 4) and b at (t, g), (t + 4, g). What is summed over may come in any
-// order: here t stands for 2t, and t + 4 for 2t + 1. transpose_block exchanges rows and columns of
-// 8 x 8 floats, of which a lane has (g, 2t) and (g, 2t + 1).
+// Terms of multiply_parts: here t stands for 2t, and t + 4 for 2t + 1. transpose_block exchanges
+// rows and columns of 8 x 8 floats, of which a lane has (g, 2t) and (g, 2t + 1).
 #ifdef __CUDA_ARCH__
-VP void multiply_parts(float *d, const u32 *a, const u32 *b) {
-  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-// The same number, which the compiler takes for another one each time, lest it prepare the weights
-// at the beginning and keep that in registers.
-VP float as_new(float x) {
-  asm volatile("" : "+f"(x));
-  return x;
-}
 VP u32 transpose_halves(u32 x) {
   u32 y;
   asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
@@ -34,23 +16,6 @@ VP void transpose_block(float &x, float &y) {
   y = FLOAT_OF(__byte_perm(low, high, 0x7632));
 }
 #endif
-
-// The parts of N numbers.
-template <int N> struct Split {
-  u32 high[N], low[N];
-  VP_MEMBER Split() {}
-  VP_MEMBER Split(const float *from) {
-    float v[N];
-    read_run<N>(v, from);
-#pragma unroll
-    for (int i = 0; i < N; i++)
-      set(i, v[i]);
-  }
-  VP_MEMBER void set(int i, float x) {
-    high[i] = (BITS_OF(x) + 0x1000u) & 0xFFFFE000u;
-    low[i] = BITS_OF(x - FLOAT_OF(high[i]));
-  }
-};
 
 // Sums of A B for a block: of the high parts, and of what the low parts of A and of B add.
 struct SplitSums {

@@ -10,10 +10,6 @@ import (
 	"libvpps/persist/plan"
 )
 
-// usual is about what the interpreter takes of a thread's registers. A plan made by it is mostly the one made by the
-// measured number; where it is not, its kernel was compiled for nothing.
-const usual = 80
-
 // patience is how long measuring the interpreter may take before another compilation begins: a cache answers earlier.
 const patience = 50 * time.Millisecond
 
@@ -42,7 +38,7 @@ func (c *planner) compileAhead(a *kernelAhead, matrices []plan.Matrix) {
 // planAhead is the plan that comes first if the interpreter takes the usual registers, nil if there is none.
 func (c *planner) planAhead(a *kernelAhead, matrices []plan.Matrix) *plan.Plan {
 	defer close(a.planned)
-	all, _, err := c.candidates(matrices, usual)
+	all, _, err := c.candidates(matrices, jit.UsualSetAside)
 	if err != nil || len(all) == 0 {
 		return nil
 	}

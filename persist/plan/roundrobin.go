@@ -30,7 +30,7 @@ func Staging(rpw, cols int) int { return rpw * iterations(cols) }
 
 // GemmStaging is the registers of a thread's results of Gemm (jit/kernel/gemm.h), which are not there while a gradient is
 // formed.
-const GemmStaging = 16
+const GemmStaging = 32
 
 // iterations is how many elements of a row a lane has.
 func iterations(cols int) int { return (cols + 31) / 32 }

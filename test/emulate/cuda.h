@@ -122,7 +122,7 @@ static inline unsigned *words_of(unsigned lane) {
   return words[threadIdx.x / 32 * 32 + lane];
 }
 static inline float part_of(unsigned x) { return __uint_as_float(x & 0xFFFFE000u); }
-// The tensor cores' (tensor_gpu.h).
+// The tensor cores' (parts_gpu.h).
 static inline void multiply_parts(float *d, const unsigned *a, const unsigned *b) {
   unsigned *mine = words_of(threadIdx.x % 32);
   std::memcpy(mine, a, 16);
@@ -136,6 +136,7 @@ static inline void multiply_parts(float *d, const unsigned *a, const unsigned *b
   __syncwarp();
 }
 static inline float as_new(float x) { return x; }
+static inline unsigned as_new(unsigned x) { return x; }
 static inline void transpose_block(float &x, float &y) {
   unsigned *mine = words_of(threadIdx.x % 32);
   mine[0] = __float_as_uint(x), mine[1] = __float_as_uint(y);

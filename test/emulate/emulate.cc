@@ -7,6 +7,9 @@
 
 #define VPPS_CTAS 1
 #define VPPS_CHAINS 8
+#ifndef VPPS_GEMM_WARPS
+#define VPPS_GEMM_WARPS 8
+#endif
 #define VPPS_SUMS 32
 #include "device.h"
 #include "isa.h"
@@ -28,6 +31,7 @@
 #include "check.h"
 #include "clocks.h"
 #include "tile_gpu.h"
+#include "parts_gpu.h"
 #include "gemm.h"
 #ifdef VPPS_TENSOR
 #include "tensor_gpu.h"
@@ -502,6 +506,7 @@ int main() {
     try_gemm(70, 3, 37, kind, 3);
     try_gemm(33, 17, 100, kind, 3);
     try_gemm(20, 50, 5, kind, 1);
+    try_gemm(16, 12, 19, kind, 2);
     try_gemm(64, 32, 32, kind, 2);
     try_gemm(40, 70, 150, kind, 2);
   }
