@@ -54,6 +54,7 @@ func LargeOperations(t testing.TB) map[string]*Request {
 		"two columns times two":     {ops.MatrixMultiply, nil, tall, dimOf(1, 2, 2), tall, true},
 		"9 rows times 40 columns":   {ops.MatrixMultiply, nil, dimOf(1, 9, 3000), dimOf(1, 3000, 40), dimOf(1, 9, 40), true},
 		"windows times 10 filters":  {ops.MatrixMultiply, nil, dimOf(1, 9000, 12), dimOf(1, 12, 10), dimOf(1, 9000, 10), true},
+		"windows of each":           {ops.MatrixMultiply, nil, dimOf(40, 9, 64), dimOf(1, 64, 40), dimOf(40, 9, 40), true},
 		"small products":            {ops.MatrixMultiply, nil, dimOf(600, 3, 4), dimOf(600, 4, 2), dimOf(600, 3, 2), true},
 		"products with one":         {ops.MatrixMultiply, nil, dimOf(600, 3, 4), dimOf(1, 4, 2), dimOf(600, 3, 2), true},
 		"an element of each":        {ops.PickElement, []uint32{0, 0, 40}, dimOf(40, 500), none, dimOf(40, 1), true},

@@ -33,6 +33,9 @@ func (b *Builder) partialResults(v uint32, u user) int {
 			terms = b.size(u.node) / int(b.shape(u.node).rows)
 		} else if _, product = b.isRight(u); product {
 			terms = b.size(u.node) / int(b.shape(u.node).cols)
+			if x := b.shape(u.node); x.batch > 1 {
+				return b.partsOfProducts(int(b.shape(v).rows), int(b.shape(v).cols), int(x.rows), int(x.batch))
+			}
 		}
 		if product {
 			return b.partsOfProduct(int(b.shape(v).rows), int(b.shape(v).cols), terms)
@@ -59,6 +62,21 @@ func (b *Builder) partsOfProduct(m, n, k int) int {
 		return b.partsOf(2*m*n*k, 1, k)
 	}
 	return b.partsOf(gemmElements(m, n, k), int(unitsOfProduct(uint32(m), uint32(n))), k)
+}
+
+// fullTerms is the number of terms from which a tile takes much longer than the instruction that it is of.
+const fullTerms = 256
+
+// partsOfProducts is partsOf m by n results that are sums of several products, each of so many terms. A piece has an
+// instruction for each product, and several tiles if the terms are few. There are two parts at least: they are cut by rows
+// and columns, and products that are added in order by columns only.
+func (b *Builder) partsOfProducts(m, n, terms, products int) int {
+	work := gemmElements(m, n, terms*products)
+	if work < b.wide.Single {
+		return 1
+	}
+	pieces := int(unitsOfProduct(uint32(m), uint32(n))) * min(terms, fullTerms) / fullTerms
+	return max(2, b.partsOf(work, pieces, terms*products))
 }
 
 // leavePartialResults forms what the use u adds to v's gradient as partial results, in a level.

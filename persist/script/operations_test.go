@@ -117,6 +117,7 @@ func TestOperationsAreManyProcessorsWork(t *testing.T) {
 		"two columns times a vector":    {ops.MatrixMultiply, nil, tall, dimOf(1, 2), dimOf(1, 1000000), false},
 		"64 rows times 64 columns":      {ops.MatrixMultiply, nil, dimOf(1, 64, 32768), dimOf(1, 32768, 64), dimOf(1, 64, 64), false},
 		"windows times 16 filters":      {ops.MatrixMultiply, nil, dimOf(1, 65536, 36), dimOf(1, 36, 16), dimOf(1, 65536, 16), false},
+		"windows of each, 100 filters":  {ops.MatrixMultiply, nil, dimOf(64, 26, 640), dimOf(1, 640, 100), dimOf(64, 26, 100), false},
 		"products of 4 by 4":            {ops.MatrixMultiply, nil, dimOf(65536, 4, 4), dimOf(65536, 4), dimOf(65536, 4), false},
 		"products with one of 4 by 4":   {ops.MatrixMultiply, nil, dimOf(65536, 4, 4), dimOf(1, 4, 4), dimOf(65536, 4, 4), false},
 		"errors of many labels":         {ops.PickNegLogSoftmax, []uint32{distinct}, dimOf(3000, 1024), none, dimOf(3000, 1), false},
