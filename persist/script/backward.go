@@ -363,21 +363,6 @@ func (b *Builder) transposedSignature(u user, left, apart uint32) (sig, place ui
 		uint32(m), bits(b.factorOf(left)), apart, count, 0, 0), place
 }
 
-// allocHolders reserves a partial result of size floats for each holder, without gaps.
-func (b *Builder) allocHolders(holders, size uint32) uint32 {
-	return b.alloc(int(holders) * int(size))
-}
-
-// paramSource is a gradient of a parameter, as big as it; rowSource one of a table's row.
-type paramSource struct {
-	param uint32
-	source
-}
-type rowSource struct {
-	key                 uint64 // param<<32 | row
-	first, count, shift uint32 // rowPool[first:first+count], each plus shift
-}
-
 // gradientToParameter hands b.linear over to the parameter.
 func (b *Builder) gradientToParameter(v uint32, general bool) {
 	id := b.g.AttrsOf(v)[0]

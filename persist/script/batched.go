@@ -22,10 +22,9 @@ func (x *cluster) chunk() uint32 { return (x.batch + uint32(x.pieces) - 1) / uin
 
 // dealBatch leaves an item of all batch elements with its batched cluster. Of any other one, each piece gets its batch
 // elements.
-func (b *Builder) dealBatch(it *item, c int32, v, at uint32) {
+func (b *Schedule) dealBatch(it *item, c int32, v, at, size uint32) {
 	x := b.clusters[c]
 	e := b.extentOf(it)
-	size := uint32(b.size(v))
 	each, chunk := size/x.batch, x.chunk()
 	if e.covers(size) {
 		at = e.at
@@ -47,7 +46,7 @@ func (b *Builder) dealBatch(it *item, c int32, v, at uint32) {
 	}
 	parts := max(each/e.unit, 1) // of a batch element
 	if first >= x.batch || parts*e.unit != each || e.n%parts != 0 || within+e.inner > e.unit {
-		fail("an item of node %d (%v), %d times %d elements from %d on, cannot be divided into %d batch elements of %d", v, b.g.Op[v], e.n, e.unit, e.at-at, x.batch, each)
+		fail("an item of node %d, %d times %d elements from %d on, cannot be divided into %d batch elements of %d", v, e.n, e.unit, e.at-at, x.batch, each)
 	}
 	if e.n == parts*x.batch && !b.differsByPiece(it) {
 		it.cluster = c
@@ -65,19 +64,19 @@ func (b *Builder) dealBatch(it *item, c int32, v, at uint32) {
 }
 
 // differsByPiece reports whether pieces of an item differ in more than addresses at steps that its signature says.
-func (b *Builder) differsByPiece(it *item) bool {
+func (b *Schedule) differsByPiece(it *item) bool {
 	switch w := b.signatureOf(it); isa.Opcode(w[0]) {
 	case isa.Random:
 		return true
 	case isa.Row:
 		f := &isa.RowTable[isa.RowFn(w[0]>>8)]
-		return f.Parts != 0 && b.wordsOf(it)[f.Words-1] > 0
+		return f.Parts != 0 && b.addresses(it)[f.Words-1] > 0
 	}
 	return false
 }
 
 // eachBatched calls f for all batched clusters with items that pieces share, but for those of parts that were taken over.
-func (b *Builder) eachBatched(f func(c int32, x *cluster)) {
+func (b *Schedule) eachBatched(f func(c int32, x *cluster)) {
 	if !b.wide.on {
 		return
 	}
@@ -94,7 +93,7 @@ func (b *Builder) eachBatched(f func(c int32, x *cluster)) {
 }
 
 // settleBatched gives the pieces their share of the costs, and, where some have items of their own, of the items.
-func (b *Builder) settleBatched() {
+func (b *Schedule) settleBatched() {
 	any := false
 	b.eachBatched(func(c int32, x *cluster) {
 		own := false
@@ -134,7 +133,7 @@ func (b *Builder) settleBatched() {
 }
 
 // cutBatched finds what the items that pieces share are to each.
-func (b *Builder) cutBatched() {
+func (b *Schedule) cutBatched() {
 	b.wide.wholes, b.wide.wholeOf = append(b.wide.wholes[:0], whole{}), b.wide.wholeOf[:0] // number 0 is rawSig
 	b.eachBatched(func(c int32, x *cluster) {
 		list := b.items[b.grouped[c]:][:x.items]
@@ -151,7 +150,7 @@ func (b *Builder) cutBatched() {
 }
 
 // wholeFor is the number of what an item of a signature is to the pieces of a batched cluster.
-func (b *Builder) wholeFor(sig uint32, x *cluster) uint32 {
+func (b *Schedule) wholeFor(sig uint32, x *cluster) uint32 {
 	m := &b.wide
 	m.wholeOf = extend(m.wholeOf, int(sig)+1, 0)
 	if k := m.wholeOf[sig]; k > 0 && m.wholes[k].batch == x.batch && m.wholes[k].pieces == x.pieces {
@@ -177,7 +176,7 @@ func (b *Builder) wholeFor(sig uint32, x *cluster) uint32 {
 }
 
 // appendPiece appends what a piece, counted from 0, does of items that the pieces share.
-func (b *Builder) appendPiece(list, shared []item, k uint32, last bool) []item {
+func (b *Schedule) appendPiece(list, shared []item, k uint32, last bool) []item {
 	for i := range shared {
 		it := shared[i]
 		if it.sig == rawSig {

@@ -29,9 +29,9 @@ type sharedStream struct {
 }
 
 // writeCommon writes the sections of all classes, side by side.
-func (b *Builder) writeCommon(levels int) {
+func (b *emitter) writeCommon(levels int) {
 	x := &b.common
-	n := len(b.plan.first)
+	n := len(b.holders.first)
 	x.of = extend(x.of[:cap(x.of)], n, classStream{})[:n]
 	pieces := min(n, mostGoroutines)
 	b.crew.share(pieces, func(k int) {
@@ -42,10 +42,10 @@ func (b *Builder) writeCommon(levels int) {
 }
 
 // writeClass writes the sections of class c.
-func (b *Builder) writeClass(m *streamMemory, c, levels int) {
+func (b *emitter) writeClass(m *streamMemory, c, levels int) {
 	s := &b.common.of[c]
 	s.starts, s.inner = s.starts[:0], s.inner[:0]
-	w := streamWriter{b: b, streamMemory: m, p: b.plan.first[c], words: s.words[:0]}
+	w := streamWriter{b: b, streamMemory: m, p: b.holders.first[c], words: s.words[:0]}
 	loads := b.common.loads[c*levels:][:levels]
 	for l := range levels {
 		s.starts = append(s.starts, uint32(len(w.words)))
@@ -68,7 +68,7 @@ func (b *Builder) writeClass(m *streamMemory, c, levels int) {
 }
 
 // appendShared appends the shared streams.
-func (b *Builder) appendShared(w []uint32, levels int) []uint32 {
+func (b *emitter) appendShared(w []uint32, levels int) []uint32 {
 	b.planShared(levels)
 	for c := range b.common.of {
 		s := &b.common.of[c]
@@ -83,15 +83,15 @@ func (b *Builder) appendShared(w []uint32, levels int) []uint32 {
 }
 
 // planShared finds the first level in which a processor of a class that shares has something of its own to do.
-func (b *Builder) planShared(levels int) {
+func (b *emitter) planShared(levels int) {
 	for c := range b.common.of {
 		s := &b.common.of[c]
 		s.shared = sharedStream{}
-		if b.plan.shares[c] && b.cut == noCut {
+		if b.holders.shares[c] && b.cut == noCut {
 			s.shared.levels = levels
 		}
 	}
-	for p, c := range b.plan.class {
+	for p, c := range b.holders.class {
 		if visits := b.visits[b.starts[p]:b.starts[p+1]]; len(visits) > 0 {
 			x := &b.common.of[c].shared
 			x.levels = min(x.levels, int(visits[0].level))
@@ -106,13 +106,13 @@ func (b *Builder) planShared(levels int) {
 
 // copyInner appends what p's class does in a level, without waiting and signalling.
 func (w *streamWriter) copyInner(level int) {
-	s := &w.b.common.of[w.b.plan.class[w.p]]
+	s := &w.b.common.of[w.b.holders.class[w.p]]
 	part := s.inner[level]
 	w.words = append(w.words, s.words[part.from:part.to]...)
 }
 
 // copyCommon appends what p's class does in levels [from, to).
 func (w *streamWriter) copyCommon(from, to int) {
-	s := &w.b.common.of[w.b.plan.class[w.p]]
+	s := &w.b.common.of[w.b.holders.class[w.p]]
 	w.words = append(w.words, s.words[s.starts[from]:s.starts[to]]...)
 }

@@ -24,7 +24,7 @@ type extent struct {
 func (e *extent) covers(size uint32) bool { return e.dense && e.span+1 == size }
 
 // signatureOf is the words of an item's instruction.
-func (b *Builder) signatureOf(it *item) []uint32 {
+func (b *Schedule) signatureOf(it *item) []uint32 {
 	if it.sig == rawSig {
 		return b.pool[it.words[0]:]
 	}
@@ -32,7 +32,7 @@ func (b *Builder) signatureOf(it *item) []uint32 {
 }
 
 // extentOf finds the extent of an item.
-func (b *Builder) extentOf(it *item) extent {
+func (b *Schedule) extentOf(it *item) extent {
 	w := b.signatureOf(it)
 	e := extent{at: it.words[0], n: 1, unit: 1, least: 1, inner: 1, dense: true, cost: b.itemCost(it)}
 	if it.sig == rawSig {
@@ -64,7 +64,7 @@ func (b *Builder) extentOf(it *item) extent {
 		case f.Rows&1 != 0:
 			k = w[3]
 		case f.Parts&1 != 0: // as many as the label says
-			k = b.wordsOf(it)[f.Words-1] + 1
+			k = b.addresses(it)[f.Words-1] + 1
 		}
 		if stride, lines := w[4], w[6]; lines > stride {
 			e.n, e.unit, e.inner, e.span = lines/stride, stride*k, stride*k, lines*k-1
@@ -81,16 +81,8 @@ func (b *Builder) extentOf(it *item) extent {
 	return e
 }
 
-// wordsOf is the words of an item that is no whole instruction.
-func (b *Builder) wordsOf(it *item) []uint32 {
-	if n := uint32(b.sigs.width[it.sig]); n > fewWords {
-		return b.pool[it.words[0]:][:n]
-	}
-	return it.words[:]
-}
-
 // stridedExtent is that of a Strided, which is cut along its last kept axis of several.
-func (b *Builder) stridedExtent(w []uint32, e *extent) {
+func (b *Schedule) stridedExtent(w []uint32, e *extent) {
 	kept, all := w[3]&255, w[3]&255+w[3]>>8&255
 	sizes, strides := w[6:6+all], w[6+all:]
 	count := uint32(1)
@@ -113,14 +105,14 @@ func (b *Builder) stridedExtent(w []uint32, e *extent) {
 }
 
 // cutItem adds parts [from, to) of an item to a cluster.
-func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
+func (b *Schedule) cutItem(it *item, e *extent, from, to uint32, c int32) {
 	part := b.part(it, e, from, to)
 	part.cluster = c
 	b.putBack(&part)
 }
 
 // part is parts [from, to) of an item.
-func (b *Builder) part(it *item, e *extent, from, to uint32) item {
+func (b *Schedule) part(it *item, e *extent, from, to uint32) item {
 	part := *it
 	if from == 0 && to == e.n {
 		return part
@@ -164,7 +156,7 @@ func (b *Builder) part(it *item, e *extent, from, to uint32) item {
 
 // stepsOf is how far each word of an instruction's item is from where the item's next part has it, good until the next
 // call. axis is that of a Strided, k how many elements of a line a Row has where it has the first few.
-func (b *Builder) stepsOf(w []uint32, width int, axis, k uint32) []uint32 {
+func (b *Schedule) stepsOf(w []uint32, width int, axis, k uint32) []uint32 {
 	steps := b.wide.steps[:0]
 	switch op := isa.Opcode(w[0]); op {
 	case isa.Map, isa.Fill, isa.Chain, isa.Random:
@@ -233,7 +225,7 @@ func partsAt(w []uint32, axis uint32) (at int, each uint32) {
 }
 
 // cutSignature is the signature of parts [from, to) of an item.
-func (b *Builder) cutSignature(sig uint32, e *extent, from, to uint32) uint32 {
+func (b *Schedule) cutSignature(sig uint32, e *extent, from, to uint32) uint32 {
 	w := append(b.sigs.buf[:0], b.sigs.of(sig)...)
 	b.sigs.buf = w
 	at, each := partsAt(w, e.axis)
@@ -253,7 +245,7 @@ func shift(words []uint32, by uint32) {
 }
 
 // partOfSum is where in pool a whole Sum of elements [from, to) is.
-func (b *Builder) partOfSum(w []uint32, from, to uint32) uint32 {
+func (b *Schedule) partOfSum(w []uint32, from, to uint32) uint32 {
 	at := uint32(len(b.pool))
 	b.pool = append(b.pool, w[:w[1]&0xFFFF]...)
 	narrowSum(b.pool[at:], from, to-from)
@@ -270,7 +262,7 @@ func narrowSum(w []uint32, from, n uint32) {
 }
 
 // putBack adds an item again.
-func (b *Builder) putBack(it *item) {
+func (b *Schedule) putBack(it *item) {
 	b.items = append(b.items, *it)
 	x := &b.clusters[b.find(it.cluster)]
 	x.items++
@@ -278,10 +270,16 @@ func (b *Builder) putBack(it *item) {
 }
 
 // itemCost is what an item costs.
-func (b *Builder) itemCost(it *item) int32 {
+func (b *Schedule) itemCost(it *item) int32 {
 	if it.sig != rawSig {
 		return b.sigs.cost(it.sig)
 	}
 	w := b.signatureOf(it)
 	return sumCost(int(w[1]>>16)+int(w[6]&0xFFFF)*int(w[6]>>16), int(w[3]))
+}
+
+// productCost is what a product's item costs all holders together.
+func (b *Schedule) productCost(sig uint32) float64 {
+	m := &b.Plan.Matrices[b.sigs.of(sig)[3]]
+	return 1 + float64(m.Rows*m.Cols)/256
 }

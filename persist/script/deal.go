@@ -7,15 +7,9 @@ import (
 // Dealing out: which piece of a batched or private cluster (wide.go) has which of a node's items, or which part of one
 // (cut.go).
 
-// dealOut divides the items from one on, which v's lowering has added, among the pieces of their clusters. They write to a
-// tensor at an address.
-func (b *Builder) dealOut(v uint32, from int, at uint32) {
-	if !b.wide.on || len(b.items) == from {
-		return
-	}
-	if b.tally != nil {
-		b.tally.count(b)
-	}
+// dealOut divides the items from one on, which node v's lowering has added, among the pieces of their clusters. They write
+// to a tensor of so many elements at an address.
+func (b *Schedule) dealOut(v uint32, from int, at, size uint32) {
 	list := b.wide.items[:0]
 	whole := b.items[:from]
 	for _, it := range b.items[from:] {
@@ -41,24 +35,21 @@ func (b *Builder) dealOut(v uint32, from int, at uint32) {
 			x.items -= int32(len(some))
 			for i := range some {
 				x.cost -= b.itemCost(&some[i])
-				b.dealBatch(&some[i], c, v, at)
+				b.dealBatch(&some[i], c, v, at, size)
 				x = &b.clusters[c]
 			}
 		case x.isPrivate():
 			x.items, x.cost = 0, 0
-			b.dealPrivate(some, c, v, at)
+			b.dealPrivate(some, c, at, size)
 		}
-	}
-	if b.tally != nil { // counted before
-		b.tally.restart(b)
 	}
 }
 
 // dealPrivate divides the items of a private cluster among new ones of its level: if these have an order, at the same
 // elements of their results.
-func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
-	level, size := b.clusters[c].level, uint32(b.size(v))
-	if len(list) < b.r.Plan.Processors {
+func (b *Schedule) dealPrivate(list []item, c int32, at, size uint32) {
+	level := b.clusters[c].level
+	if len(list) < b.Plan.Processors {
 		b.wide.unfolded = b.wide.unfolded[:0]
 		for _, it := range list {
 			b.wide.unfolded = b.appendUnfolded(b.wide.unfolded, it)
@@ -79,7 +70,7 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 		first, end = min(first, e.at), max(end, e.at+e.span+1)
 	}
 	b.wide.extents = extents
-	pieces := int(min(cost*256/int64(b.wide.Piece), int64(b.r.Plan.Processors)))
+	pieces := int(min(cost*256/int64(b.wide.Piece), int64(b.Plan.Processors)))
 	if pieces <= 1 || ordered && !inside {
 		b.putAllBack(list)
 		return
@@ -129,9 +120,9 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 const mostUnfolded = 32
 
 // appendUnfolded appends an item, or items of its parts if these are too few for all processors and can be cut further.
-func (b *Builder) appendUnfolded(list []item, it item) []item {
+func (b *Schedule) appendUnfolded(list []item, it item) []item {
 	e := b.extentOf(&it)
-	if e.n == 1 || e.n > mostUnfolded || int(e.n) >= b.r.Plan.Processors || !b.unfolds(&it, &e) {
+	if e.n == 1 || e.n > mostUnfolded || int(e.n) >= b.Plan.Processors || !b.unfolds(&it, &e) {
 		return append(list, it)
 	}
 	for k := range e.n {
@@ -141,7 +132,7 @@ func (b *Builder) appendUnfolded(list []item, it item) []item {
 }
 
 // unfolds reports whether each part of an item has parts itself that are worth a processor.
-func (b *Builder) unfolds(it *item, e *extent) bool {
+func (b *Schedule) unfolds(it *item, e *extent) bool {
 	if it.sig == rawSig || b.isProduct(it) {
 		return false
 	}
@@ -167,14 +158,14 @@ func (b *Builder) unfolds(it *item, e *extent) bool {
 // mostCuts bounds how many items more a private cluster's items are cut into.
 const mostCuts = 8192
 
-func (b *Builder) putAllBack(list []item) {
+func (b *Schedule) putAllBack(list []item) {
 	for i := range list {
 		b.putBack(&list[i])
 	}
 }
 
 // dealUnordered divides items that have nothing to do with one another among pieces of about the same cost.
-func (b *Builder) dealUnordered(list []item, level int32, cost int64, pieces int) {
+func (b *Schedule) dealUnordered(list []item, level int32, cost int64, pieces int) {
 	share := int32(cost/int64(pieces)) + 1
 	to, left := int32(-1), int32(0)
 	for i := range list {

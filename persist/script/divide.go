@@ -1,7 +1,6 @@
 package script
 
 import (
-	"fmt"
 	"math"
 
 	"libvpps/bridge"
@@ -30,9 +29,6 @@ func partCount(nodes int) int {
 	return min(mostGoroutines, nodes/partNodes)
 }
 
-// elsewhere is the cluster that stands for all of other parts.
-const elsewhere = 0
-
 // nodeRange is the nodes that a Builder lowers: [first, end). Those before shared and from tail on are
 // others' that it reads and that read its own.
 type nodeRange struct{ first, end, shared, tail uint32 }
@@ -51,43 +47,10 @@ func (r *nodeRange) useIndex(v uint32) uint32 {
 	return v - r.first + r.shared
 }
 
-// arena is free memory of segment act: one run, or chunks in turn with others.
-type arena struct {
-	top, limit  uint32 // what is at hand
-	chunk, turn uint32 // floats of a chunk, chunks from one of ours to the next; 0: there are none
-	next        uint64 // where our next chunk begins
-	full        bool   // there was not enough
-}
-
-// take reserves n floats.
-func (a *arena) take(n uint64) uint32 {
-	if uint64(a.top)+n > uint64(a.limit) {
-		a.refill(n)
-	}
-	at := a.top
-	a.top += uint32(n)
-	return at
-}
-
-// refill takes the next chunk; without one, it lets memory overlap, and says so.
-func (a *arena) refill(n uint64) {
-	if a.chunk > 0 && n > uint64(a.chunk) {
-		panic(fmt.Sprintf("%d floats in chunks of %d", n, a.chunk))
-	}
-	if a.chunk == 0 || a.next+uint64(a.chunk) > highest {
-		a.full, a.top = true, 0
-		return
-	}
-	a.top, a.limit = uint32(a.next), uint32(a.next)+a.chunk
-	a.next += uint64(a.chunk) * uint64(a.turn)
-}
-
 // division is the memory of lowering by parts.
 type division struct {
 	list  []*Builder // of sentences, in order
 	tail  *Builder
-	taken []*Builder // those of list and tail, in the order that they were taken over
-	ends  []int32    // where the clusters of each of these end
 	spare []*Builder
 
 	whole, pieces []*Builder // parts whose backward part is lowered by pieces, and the pieces of all
@@ -95,11 +58,7 @@ type division struct {
 	useStart      []uint32   // the users of shared nodes that are shared themselves
 	uses          []user
 
-	// As a part: its error, and what has become of it in the whole.
-	err       error
-	signature []uint32 // number of its signatures
-	cluster   int32    // where its clusters begin
-	pool      uint32   // and its words in pool
+	err error // as a part
 }
 
 // divisible reports whether a request is one to train with a large graph, no value of which is asked for, or to
@@ -142,7 +101,7 @@ func (b *Builder) divide() bool {
 		return false
 	}
 	for _, p := range x.list {
-		p.arena = arena{chunk: chunk, turn: uint32(len(x.list))}
+		p.inChunks(chunk, len(x.list))
 	}
 	b.nodeRange, b.knowsOthers = nodeRange{0, shared, shared, r.Node + 1}, true // findCuts has noted it of the shared nodes
 	x.tail = b.newPart(mostParts, nodeRange{tail, r.Node + 1, shared, r.Node + 1})
@@ -235,8 +194,8 @@ func (b *Builder) chunkOf(shared, tail uint32) uint32 {
 		x, holders := &b.dims[d], 1
 		for m := range b.r.Plan.Matrices {
 			if uint32(b.r.Plan.Matrices[m].Cols) == x.rows {
-				holders = max(holders, len(b.plan.copies[b.columnPart(int32(m))][0]))
-				if b.plan.forming {
+				holders = max(holders, len(b.holders.copies[b.holders.columnPart(int32(m))][0]))
+				if b.holders.forming {
 					holders = max(holders, 2+mostRoom)
 				}
 			}
@@ -259,13 +218,13 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 		b.division.spare = append(b.division.spare, &Builder{})
 	}
 	p := b.division.spare[k]
-	p.r, p.g, p.s, p.dims, p.plan, p.lefts = b.r, b.g, b.s, b.dims, b.plan, b.lefts
+	p.r, p.g, p.s, p.dims, p.holders, p.lefts = b.r, b.g, b.s, b.dims, b.holders, b.lefts
 	p.need, p.otherwise, p.spots, p.grads, p.wants = b.need, b.otherwise, b.spots, b.grads, b.wants
 	p.gcluster, p.gsub, p.passFrom, p.passAt = b.gcluster, b.gsub, b.passFrom, b.passAt
 	p.reader, p.withUser = b.reader, b.withUser
 	p.room, p.inParts, p.stored, p.taken, p.formsVectors = b.room, b.inParts, b.stored, b.taken, b.formsVectors
 	p.knowsOthers, p.partial, p.mixed = false, false, false
-	p.wide.on, p.wide.Wideness, p.wide.ofAll = b.wide.on, b.wide.Wideness, b.wide.ofAll
+	p.Plan, p.checked, p.wide.on, p.wide.Wideness, p.ofAll = b.Plan, b.checked, b.wide.on, b.wide.Wideness, b.ofAll
 	p.nodeRange, p.division.err = nodes, nil
 	p.tally = b.tally.part(p.tally)
 	p.pieces.wanted, p.pieces.list = 0, nil
@@ -287,7 +246,7 @@ func (b *Builder) lowerParts() error {
 	}
 	b.deal(b.top)
 	b.forwardParts()
-	tail.arena = arena{top: b.top, limit: highest}
+	tail.startAt(b.top)
 	for _, p := range x.list {
 		if p.division.err != nil {
 			return p.division.err
@@ -443,27 +402,8 @@ func (b *Builder) putTogether() {
 
 // takeOver adds what a part has lowered, but for its items and products, which stay where they are until they are written.
 func (b *Builder) takeOver(p *Builder) {
-	b.division.taken = append(b.division.taken, p)
-	b.top, b.full, b.maxLevel = max(b.top, p.top), b.full || p.full, max(b.maxLevel, p.maxLevel)
-	in := &p.division
-	in.signature = b.sigs.adopt(&p.sigs, in.signature)
-	in.cluster = int32(len(b.clusters))
-	for i := range p.clusters {
-		c := p.clusters[i]
-		c.parent += in.cluster
-		b.clusters = append(b.clusters, c)
-	}
-	b.paramSrc = append(b.paramSrc, p.paramSrc...)
-	rows := uint32(len(b.rowPool))
-	b.rowPool = append(b.rowPool, p.rowPool...)
-	for _, s := range p.rowSrc {
-		s.first += rows
-		b.rowSrc = append(b.rowSrc, s)
-	}
-	b.division.ends = append(b.division.ends, int32(len(b.clusters)))
-	in.pool = uint32(len(b.pool))
-	b.pool = append(b.pool, p.pool...)
-	b.tensors = append(b.tensors, p.tensors...)
+	b.Schedule.takeOver(&p.Schedule)
+	b.sources.add(&p.sources)
 }
 
 // sharedUsers adds to the users of shared nodes the parts', one by one, but for those whose outer products the parts have noted.
@@ -487,79 +427,5 @@ func (b *Builder) addUses(list []user) {
 		if u.kind != useOuter {
 			b.uses = append(b.uses, u)
 		}
-	}
-}
-
-type clusterRange struct{ first, end int32 }
-
-// takenClusters is where those begin and end that are parts'; nowhere without parts.
-func (b *Builder) takenClusters() (r clusterRange) {
-	r.first = -1
-	if list := b.division.taken; len(list) > 0 {
-		last := list[len(list)-1]
-		r.first, r.end = list[0].division.cluster, last.division.cluster+int32(len(last.clusters))
-	}
-	return r
-}
-
-// takenFrom is the part that a cluster was taken over from, nil: none.
-func (b *Builder) takenFrom(c int32) *Builder {
-	ends := b.division.ends
-	k, end := 0, len(ends)
-	for k < end {
-		if m := (k + end) / 2; c < ends[m] {
-			end = m
-		} else {
-			k = m + 1
-		}
-	}
-	if k == len(ends) || c < b.division.taken[k].division.cluster {
-		return nil
-	}
-	return b.division.taken[k]
-}
-
-// appendItemsOf appends the items of a cluster, wherever they are.
-func (b *Builder) appendItemsOf(list []item, c uint32) []item {
-	x := &b.clusters[c]
-	from, first := c, len(list)
-	if whole := c - uint32(x.piece); x.piece > 0 && b.clusters[whole].items > 0 { // the pieces share them
-		from = whole
-	}
-	p := b.takenFrom(int32(c))
-	owner, at := b, from
-	if p != nil {
-		owner, at = p, from-uint32(p.division.cluster)
-	}
-	n := int(b.clusters[from].items)
-	if n == 0 {
-		return list
-	}
-	items := owner.items[owner.grouped[at]:][:n]
-	if from != c {
-		list = owner.appendPiece(list, items, uint32(x.piece-1), x.piece == b.clusters[from].pieces)
-	} else {
-		list = append(list, items...)
-	}
-	if p != nil {
-		b.adopt(p, list[first:])
-	}
-	return list
-}
-
-// adopt makes copies of a part's items the whole's.
-func (b *Builder) adopt(p *Builder, list []item) {
-	x := &p.division
-	for i := range list {
-		it := &list[i]
-		if it.sig == rawSig {
-			it.words[0] += x.pool
-		} else if p.sigs.width[it.sig] > fewWords {
-			it.words[0] += x.pool
-			if it.words[2] > 0 {
-				it.words[2] += x.pool
-			}
-		}
-		it.sig = x.signature[it.sig]
 	}
 }

@@ -27,7 +27,7 @@ type element struct {
 }
 
 // newAxes hands out n axes, all zero, that are good until the next node.
-func (b *Builder) newAxes(n int) []axis {
+func (b *Schedule) newAxes(n int) []axis {
 	at := len(b.axes)
 	b.axes = extend(b.axes, at+n, axis{})
 	return b.axes[at : at+n : at+n]
@@ -57,7 +57,7 @@ func merge(a []axis, slots int) []axis {
 }
 
 // emitElement adds the instruction's item to a cluster.
-func (b *Builder) emitElement(e *element, cluster, sub int32) {
+func (b *Schedule) emitElement(e *element, cluster, sub int32) {
 	in := isa.FnTable[e.fn].Arity
 	e.kept, e.red = merge(e.kept, in+1), merge(e.red, in+1)
 	var segs uint32
@@ -99,7 +99,7 @@ func (b *Builder) emitElement(e *element, cluster, sub int32) {
 }
 
 // mapItem adds a Map over n elements.
-func (b *Builder) mapItem(cluster, sub int32, fn isa.Fn, flags uint32, p, q float32, n int, ops ...operand) {
+func (b *Schedule) mapItem(cluster, sub int32, fn isa.Fn, flags uint32, p, q float32, n int, ops ...operand) {
 	var segs uint32
 	var words [5]uint32
 	for s, o := range ops {
@@ -110,18 +110,18 @@ func (b *Builder) mapItem(cluster, sub int32, fn isa.Fn, flags uint32, p, q floa
 }
 
 // map1 and map2 are mapItem for one and two inputs, without a list.
-func (b *Builder) map1(cluster, sub int32, fn isa.Fn, flags uint32, p float32, n int, dst, x operand) {
+func (b *Schedule) map1(cluster, sub int32, fn isa.Fn, flags uint32, p float32, n int, dst, x operand) {
 	sig := b.sigs.ofMap(fn, flags, uint32(dst.seg)|uint32(x.seg)<<4, n, p, 0)
 	b.local(cluster, sub, sig, dst.at, x.at, 0)
 }
 
-func (b *Builder) map2(cluster, sub int32, fn isa.Fn, flags uint32, p float32, n int, dst, x, y operand) {
+func (b *Schedule) map2(cluster, sub int32, fn isa.Fn, flags uint32, p float32, n int, dst, x, y operand) {
 	sig := b.sigs.ofMap(fn, flags, uint32(dst.seg)|uint32(x.seg)<<4|uint32(y.seg)<<8, n, p, 0)
 	b.local(cluster, sub, sig, dst.at, x.at, y.at)
 }
 
 // fill adds a Fill of n elements of act.
-func (b *Builder) fill(cluster, sub int32, value float32, n int, at uint32) {
+func (b *Schedule) fill(cluster, sub int32, value float32, n int, at uint32) {
 	sig := b.sigs.short(4, n, firstWord(isa.Fill, 0, 0), uint32(isa.SegAct), uint32(n), bits(value), 0, 0, 0, 0)
 	b.local(cluster, sub, sig, at, 0, 0)
 }
@@ -134,12 +134,12 @@ func one(at uint32) source { return source{at, 1, 0} }
 // sumItems adds dst (+)= scale * sum of sources, all in one segment, as one or more
 // instructions in order; it returns the next free order. Runs of the greatest length are an item each
 // and come first, what else there is is spelled out.
-func (b *Builder) sumItems(cluster, sub int32, flags uint32, dst operand, from isa.Segment, scale float32, n int, src []source) int32 {
+func (b *Schedule) sumItems(cluster, sub int32, flags uint32, dst operand, from isa.Segment, scale float32, n int, src []source) int32 {
 	return b.sumListed(cluster, sub, flags, dst, from, scale, n, b.listSources(src))
 }
 
 // sumListed is sumItems of the sources in b.sumList.
-func (b *Builder) sumListed(cluster, sub int32, flags uint32, dst operand, from isa.Segment, scale float32, n int, runs sourceRuns) int32 {
+func (b *Schedule) sumListed(cluster, sub int32, flags uint32, dst operand, from isa.Segment, scale float32, n int, runs sourceRuns) int32 {
 	if k := len(b.sumList); runs.items == 0 && (k == 1 || k <= fewSources && scale == 1 && n <= fewElements) {
 		return b.addFew(cluster, sub, flags, dst, from, scale, n)
 	}
@@ -161,7 +161,7 @@ const (
 )
 
 // sum adds a Sum of the items in list.
-func (b *Builder) sum(cluster, sub int32, first uint32, dst operand, from isa.Segment, scale float32, n int, list []uint32, runs sourceRuns, y operand) {
+func (b *Schedule) sum(cluster, sub int32, first uint32, dst operand, from isa.Segment, scale float32, n int, list []uint32, runs sourceRuns, y operand) {
 	at, k := uint32(len(b.pool)), len(list)
 	b.pool = append(b.pool, first, uint32(sumHead+k)|uint32(k)<<16,
 		uint32(dst.seg)|uint32(from)<<4|uint32(y.seg)<<8, uint32(n), bits(scale), dst.at, uint32(runs.items)|runs.count<<16, runs.apart, y.at)
@@ -174,7 +174,7 @@ func sumCost(vectors, n int) int32 { return 1 + int32(vectors*n>>11) }
 
 // sumOfRuns lists the sources for a Sum with a function behind it, if there are several of one node together and one
 // instruction does for all.
-func (b *Builder) sumOfRuns(src []source) (runs sourceRuns, ok bool) {
+func (b *Schedule) sumOfRuns(src []source) (runs sourceRuns, ok bool) {
 	runs = b.listSources(src)
 	return runs, runs.items > 0 && len(b.sumList) <= mostItems
 }
@@ -184,7 +184,7 @@ const fewSources, fewElements = 4, 4096
 
 // addFew adds dst (+)= scale * sum of b.sumList; the scale is 1 if there are several. It returns the
 // next free order.
-func (b *Builder) addFew(cluster, sub int32, flags uint32, dst operand, from isa.Segment, scale float32, n int) int32 {
+func (b *Schedule) addFew(cluster, sub int32, flags uint32, dst operand, from isa.Segment, scale float32, n int) int32 {
 	list := b.sumList
 	switch {
 	case len(list) > 1:
@@ -211,7 +211,7 @@ type sourceRuns struct {
 }
 
 // listSources puts the items of a Sum into b.sumList.
-func (b *Builder) listSources(src []source) sourceRuns {
+func (b *Schedule) listSources(src []source) sourceRuns {
 	most := source{count: 1}
 	for i := range src {
 		if n := src[i].count; n > most.count && n <= isa.MaxRun {
@@ -241,3 +241,26 @@ func (b *Builder) listSources(src []source) sourceRuns {
 	b.sumList = list
 	return runs
 }
+
+// pieceOf is how many elements of a small parameter one processor sums.
+const pieceOf = 64
+
+// pieceFor is how many of a parameter's elements one processor sums: of a large one, so many that each processor has a
+// few such pieces; at most fewElements, as sums of more are formed in another way.
+func (b *Schedule) pieceFor(size uint32) uint32 {
+	const each = 4
+	return min(max(pieceOf, (size/(each*uint32(b.Plan.Processors))+15)&^15), fewElements)
+}
+
+// sumPieces spreads dst (+)= sum of sources over processors by elements.
+func (b *Schedule) sumPieces(level int32, flags uint32, dst operand, size uint32, src []source) {
+	runs, piece := b.listSources(src), b.pieceFor(size)
+	for at := uint32(0); at < size; at += piece {
+		b.sumListed(b.newCluster(level), 0, flags, dst.plus(at), isa.SegAct, 1, int(min(piece, size-at)), runs)
+		for i := range b.sumList {
+			b.sumList[i] += piece
+		}
+	}
+}
+
+func (o operand) plus(n uint32) operand { return operand{o.seg, o.at + n} }

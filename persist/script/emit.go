@@ -10,15 +10,27 @@ import (
 // Writing the script: items are grouped by cluster and fused, clusters get processors, the items of a level and
 // processor are sorted by order and signature, and runs of the same signature become instructions.
 
-// emitter is the memory of the last stage.
+// task is a schedule with what else its script depends on.
+type task struct {
+	*Schedule
+	holders      *holderTable
+	crew         *crew
+	closing      *closing
+	params       []Param
+	formsVectors bool     // products form the vectors that they read
+	inputs       []uint32 // the graph's input words, if the script reads any
+	tensors      []uint32 // the tensor table
+	space        []uint32 // memory for the script, if it is enough; nil: the emitter's own
+}
+
+// emitter writes scripts.
 type emitter struct {
-	grouped  []uint32 // where the items of a cluster are; its number is that of the first cluster it is made of
-	places   []int32  // of byLevel: the processors
-	visits   []visit  // by processor and level
-	balances [mostGoroutines]balance
-	sorted   []item
+	task
+	words    []uint32 // of the latest script, in memory of its own
 	count    []uint32
-	chain    chain
+	places   []int32 // of byLevel: the processors
+	visits   []visit // by processor and level
+	balances [mostGoroutines]balance
 	starts   []uint32 // of a processor's visits
 	seen     []int32  // by processor: the last level in which it is known to take part
 	writers  [mostGoroutines]streamMemory
@@ -26,9 +38,7 @@ type emitter struct {
 	runs     []run
 	common   common
 	groups
-	plan      holderTable
-	byLevel   []uint32 // clusters by level, but for those of groups
-	matrixAlt []matrixItem
+	byLevel []uint32 // clusters by level, but for those of groups
 	products
 	outerSeen []outerSeen
 }
@@ -57,17 +67,17 @@ type outerSeen struct {
 	sig uint32
 }
 
-// emit writes b.out.Script.
-func (b *Builder) emit() {
-	processors := b.r.Plan.Processors
+// emit writes a script.
+func (b *emitter) emit(t task) []uint32 {
+	b.task = t
+	processors := b.Plan.Processors
 	levels := int(b.maxLevel) + 1
 	b.outerSeen = b.outerSeen[:0]
 	if b.alone() {
 		b.gatherProducts()
 		b.planRuns(levels)
-		b.orderByLevel(levels)
-		b.assemble(levels, processors, 0)
-		return
+		ends := b.orderByLevel(levels)
+		return b.assemble(processors, 0, func(w []uint32) []uint32 { return b.appendAlone(w, levels, ends) })
 	}
 	b.settleBatched()
 	b.groupItems()
@@ -83,28 +93,11 @@ func (b *Builder) emit() {
 	barriers := b.planBarriers(levels)
 	b.writeCommon(levels)
 	b.planVisits(levels, processors)
-	b.assemble(levels, processors, barriers)
-}
-
-// countingSort writes from to to in the order of a key, equal keys as they came. Keys are below
-// len(count)-1; count[k] is left as the end of key k.
-func countingSort[T any](count []uint32, from, to []T, key func(*T) uint32) {
-	clear(count)
-	for i := range from {
-		count[key(&from[i])+1]++
-	}
-	for i := range len(count) - 1 {
-		count[i+1] += count[i]
-	}
-	for i := range from {
-		k := key(&from[i])
-		to[count[k]] = from[i]
-		count[k]++
-	}
+	return b.assemble(processors, barriers, func(w []uint32) []uint32 { return b.appendStreams(w, levels, processors) })
 }
 
 // assign gives every cluster, level by level, to the processor with the least load. Goroutines share the levels.
-func (b *Builder) assign(levels, processors int) {
+func (b *emitter) assign(levels, processors int) {
 	b.places = resize(b.places, len(b.byLevel))
 	pieces := min(len(b.balances), 1+len(b.byLevel)>>11) // a few clusters are assigned at once
 	b.crew.share(pieces, func(k int) {
@@ -113,7 +106,7 @@ func (b *Builder) assign(levels, processors int) {
 }
 
 // levelOf is the first cluster in byLevel, of the level that so many of n parts of it end in.
-func (b *Builder) levelOf(part, n int) int {
+func (b *emitter) levelOf(part, n int) int {
 	at := len(b.byLevel) * part / n
 	for at > 0 && at < len(b.byLevel) && b.clusters[b.byLevel[at]].level == b.clusters[b.byLevel[at-1]].level {
 		at--
@@ -126,7 +119,7 @@ const fewClusters = 16
 
 // assignSome assigns the clusters [from, end) of byLevel, which are whole levels. Where products form their vectors, who
 // is in no group executes what is not products, so that the others have a stream in common.
-func (b *Builder) assignSome(x *balance, from, end, processors int) {
+func (b *emitter) assignSome(x *balance, from, end, processors int) {
 	x.loads, x.heap = resize(x.loads, processors), resize(x.heap, processors)
 	for from < end {
 		level, n := b.clusters[b.byLevel[from]].level, 1
@@ -135,9 +128,9 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 		}
 		r := &b.levels[level].runs
 		switch places := b.places[from : from+n]; {
-		case b.formsVectors && n <= fewClusters*len(b.plan.beside) && level <= b.ends[isa.InBackward]:
+		case b.formsVectors && n <= fewClusters*len(b.holders.beside) && level <= b.ends[isa.InBackward]:
 			for k := range places {
-				places[k] = b.plan.beside[k%len(b.plan.beside)]
+				places[k] = b.holders.beside[k%len(b.holders.beside)]
 			}
 			from += n
 			continue
@@ -149,7 +142,7 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 		}
 		for k := range n {
 			cost := b.clusters[b.byLevel[from+k]].cost
-			if besides := r[0] < r[1] && b.r.Plan.RowsPerWarp > 0; besides {
+			if besides := r[0] < r[1] && b.Plan.RowsPerWarp > 0; besides {
 				if cost *= gpuWork; level == b.outerLevel {
 					cost += gpuSum
 				}
@@ -166,14 +159,14 @@ func (b *Builder) assignSome(x *balance, from, end, processors int) {
 const gpuSum, gpuWork = 64, 8
 
 // loadProducts makes loads those of a level's products.
-func (b *Builder) loadProducts(loads []int32, level int) {
-	for p, c := range b.plan.class {
+func (b *emitter) loadProducts(loads []int32, level int) {
+	for p, c := range b.holders.class {
 		loads[p] = b.common.loads[int(c)*len(b.levels)+level]
 	}
 }
 
 // sortClusters lists the clusters with items in order of level, but for those of groups: counting sort.
-func (b *Builder) sortClusters(levels int) {
+func (b *emitter) sortClusters(levels int) {
 	b.count = resize(b.count, levels+1)
 	clear(b.count)
 	for c := range b.clusters {
@@ -246,50 +239,19 @@ func (h loadHeap) add(cost int32) int32 {
 	return p
 }
 
-// groupItems orders items by cluster, those of a cluster as they came: in an order in which they could run
-// one by one.
-func (b *Builder) groupItems() {
-	at, taken := uint32(0), b.takenClusters()
-	b.grouped = resize(b.grouped, len(b.clusters))
-	for c := int32(0); int(c) < len(b.clusters); c++ {
-		if c == taken.first {
-			c = taken.end - 1
-			continue
-		}
-		if x := &b.clusters[c]; x.parent == c {
-			b.grouped[c] = at
-			at += uint32(x.items)
-		}
-	}
-	b.sorted = resize(b.sorted, len(b.items))
-	for i := range b.items {
-		it := &b.items[i]
-		it.cluster = b.find(it.cluster)
-		at := &b.grouped[it.cluster]
-		b.sorted[*at] = *it
-		*at++
-	}
-	b.items, b.sorted = b.sorted, b.items
-}
-
 // assemble puts header, lists, streams, counters, inputs and tensors behind one another.
-func (b *Builder) assemble(levels, processors, barriers int) {
-	w := b.r.Space
+func (b *emitter) assemble(processors, barriers int, appendStreams func(w []uint32) []uint32) []uint32 {
+	w := b.space
 	if w == nil {
-		w = b.space
+		w = b.words
 	}
 	w = append(w[:0], make([]uint32, isa.ListsAt(processors))...)
 	w[isa.HeadMagic], w[isa.HeadProcessors], w[isa.HeadBarriers] = isa.Magic, uint32(processors), uint32(barriers)
 	w[isa.HeadLists] = uint32(len(w))
-	if b.alone() {
-		w[isa.HeadListEnd] = uint32(len(w))
-		w = b.appendAlone(w, levels)
-	} else {
-		w = slices.Grow(w, b.listWords)[:len(w)+b.listWords]
-		b.fillLists(w[len(w)-b.listWords:])
-		w[isa.HeadListEnd] = uint32(len(w))
-		w = b.appendStreams(w, levels, processors)
-	}
+	w = slices.Grow(w, b.listWords)[:len(w)+b.listWords]
+	b.fillLists(w[len(w)-b.listWords:])
+	w[isa.HeadListEnd] = uint32(len(w))
+	w = appendStreams(w)
 	for len(w)%isa.BarrierStride != 0 {
 		w = append(w, 0)
 	}
@@ -298,18 +260,15 @@ func (b *Builder) assemble(levels, processors, barriers int) {
 		w = append(w, 0)
 	}
 	w[isa.HeadInputs] = uint32(len(w))
-	if b.readsInputs() {
-		w = append(w, b.g.Inputs...)
-	}
+	w = append(w, b.inputs...)
 	for len(w)%4 != 0 {
 		w = append(w, 0)
 	}
 	w[isa.HeadDevice], w[isa.HeadTensors] = uint32(len(w)), uint32(len(w))
-	if b.r.Tensors {
-		w = b.appendTensors(w)
-	}
+	w = append(w, b.tensors...)
 	w[isa.HeadTensorEnd] = uint32(len(w))
-	if b.out.Script.Words = w; b.r.Space == nil {
-		b.space = w
+	if b.space == nil {
+		b.words = w
 	}
+	return w
 }

@@ -9,16 +9,86 @@ import (
 
 // The gradients of parameters are formed, behind everything else of the backward part.
 
-// formParameters adds what forms the parameters' gradients, behind everything else.
-func (b *Builder) formParameters() {
+// sources are the gradients that nodes leave for parameters and rows of tables.
+type sources struct {
+	paramSrc []paramSource
+	rowSrc   []rowSource
+	rowPool  []source
+}
+
+// paramSource is a gradient of a parameter, as big as it; rowSource one of a table's row.
+type paramSource struct {
+	param uint32
+	source
+}
+type rowSource struct {
+	key                 uint64 // param<<32 | row
+	first, count, shift uint32 // rowPool[first:first+count], each plus shift
+}
+
+// clear forgets them.
+func (s *sources) clear() {
+	s.paramSrc, s.rowSrc, s.rowPool = s.paramSrc[:0], s.rowSrc[:0], s.rowPool[:0]
+}
+
+// add adds those of another one.
+func (s *sources) add(o *sources) {
+	s.paramSrc = append(s.paramSrc, o.paramSrc...)
+	rows := uint32(len(s.rowPool))
+	s.rowPool = append(s.rowPool, o.rowPool...)
+	for _, x := range o.rowSrc {
+		x.first += rows
+		s.rowSrc = append(s.rowSrc, x)
+	}
+}
+
+// TouchedRow is a table row whose gradient was formed.
+type TouchedRow struct{ Param, Row uint32 }
+
+// ending is what the end of a script depends on.
+type ending struct {
+	*Schedule
+	*sources
+	params []Param
+	nodes  bool // parameters keep the gradients that they have
+	copies bool // a parameter's outer products go to its node's gradient
+	pauses bool // the script is cut already
+}
+
+// finisher adds the end of scripts to schedules.
+type finisher struct {
+	ending
+	formed  []uint32 // ids of dense parameters (and whole tables) whose gradient the present script forms
+	touched []TouchedRow
+	closing closing
+
+	script     uint64   // how many there were
+	lastFormed []uint64 // by parameter: the latest script that forms its gradient
+	placeOf    []int32  // by parameter: its place in Apply.Params, from 1; 0: it has none
+	spanList   []span
+	paramAlt   []paramSource
+	rowAlt     []rowSource
+	linear     []source // of one parameter or row
+	count      []uint32
+}
+
+// begin begins with a script.
+func (b *finisher) begin(e ending) {
+	b.ending, b.formed, b.touched, b.closing.parts = e, b.formed[:0], b.touched[:0], b.closing.parts[:0]
+	b.script++
+	b.lastFormed = extend(b.lastFormed, len(e.params), 0)
+}
+
+// form adds what forms the parameters' gradients, behind everything else.
+func (b *finisher) form() {
 	level := b.maxLevel + 1
 	b.formOuter(level)
 	b.planLibrary(level)
-	if b.r.Nodes {
+	if b.nodes {
 		return
 	}
 	dense, rows := level, level
-	if b.r.Copy && !b.out.ByInstances && len(b.outers) > 0 {
+	if b.copies && len(b.outers) > 0 {
 		dense++ // outer products are sources, too
 	}
 	if b.cut != noCut { // until the library is done nothing else is added to what an earlier backward has left
@@ -29,12 +99,12 @@ func (b *Builder) formParameters() {
 }
 
 // formOuter schedules dW = sum dy x^T for all matrices.
-func (b *Builder) formOuter(level int32) {
+func (b *finisher) formOuter(level int32) {
 	b.outerLevel = level
-	for _, p := range b.division.taken {
+	for _, p := range b.parts {
 		for _, x := range p.stretches {
 			if x.level < 0 {
-				b.formsMatrix(p.division.signature[x.sig])
+				b.formsMatrix(p.in.signature[x.sig])
 			}
 		}
 	}
@@ -48,27 +118,17 @@ func (b *Builder) formOuter(level int32) {
 }
 
 // formsMatrix notes that there are outer products with a signature.
-func (b *Builder) formsMatrix(sig uint32) {
+func (b *finisher) formsMatrix(sig uint32) {
 	words := b.sigs.of(sig)
-	id := b.r.Plan.Matrices[words[3]].Param
+	id := b.Plan.Matrices[words[3]].Param
 	if toMaster := isa.Segment(words[2]&15) == isa.SegGrad; toMaster {
 		b.forms(id)
 	}
 	b.maxLevel = max(b.maxLevel, b.outerLevel)
 }
 
-// pieceOf is how many elements of a small parameter one processor sums.
-const pieceOf = 64
-
-// pieceFor is how many of a parameter's elements one processor sums: of a large one, so many that each processor has a
-// few such pieces; at most fewElements, as sums of more are formed in another way.
-func (b *Builder) pieceFor(size uint32) uint32 {
-	const each = 4
-	return min(max(pieceOf, (size/(each*uint32(b.r.Plan.Processors))+15)&^15), fewElements)
-}
-
 // formDense sums the gradients of parameters that came from nodes.
-func (b *Builder) formDense(level int32) {
+func (b *finisher) formDense(level int32) {
 	b.sortSources()
 	for rest := b.paramSrc; len(rest) > 0; {
 		id := rest[0].param
@@ -76,7 +136,7 @@ func (b *Builder) formDense(level int32) {
 		for len(rest) > 0 && rest[0].param == id {
 			b.linear, rest = append(b.linear, rest[0].source), rest[1:]
 		}
-		p := &b.r.Params[id]
+		p := &b.params[id]
 		flags, at := uint32(0), level
 		if p.Pending {
 			flags = isa.Acc
@@ -92,34 +152,34 @@ func (b *Builder) formDense(level int32) {
 				flags, at = isa.Acc, at+1
 			}
 		}
-		b.sumPieces(at, flags, operand{seg, p.Offset}, p.Size)
+		b.sumPieces(at, flags, operand{seg, p.Offset}, p.Size, b.linear)
 	}
 }
 
 // sortSources sorts the sources of parameters by these, equal ones as they came.
-func (b *Builder) sortSources() {
-	b.count = resize(b.count, len(b.r.Params)+1)
+func (b *finisher) sortSources() {
+	b.count = resize(b.count, len(b.params)+1)
 	b.paramAlt = resize(b.paramAlt, len(b.paramSrc))
 	countingSort(b.count, b.paramSrc, b.paramAlt, func(x *paramSource) uint32 { return x.param })
 	b.paramSrc, b.paramAlt = b.paramAlt, b.paramSrc
 }
 
 // forms notes that the gradient of a parameter is formed; false: that was known.
-func (b *Builder) forms(id uint32) bool {
+func (b *finisher) forms(id uint32) bool {
 	if b.isFormed(id) {
 		return false
 	}
-	b.lastFormed[id] = b.scripts
-	b.out.Formed = append(b.out.Formed, id)
+	b.lastFormed[id] = b.script
+	b.formed = append(b.formed, id)
 	return true
 }
 
 // isFormed reports whether the present script forms a parameter's gradient.
-func (b *Builder) isFormed(id uint32) bool { return b.lastFormed[id] == b.scripts }
+func (b *finisher) isFormed(id uint32) bool { return b.lastFormed[id] == b.script }
 
 // zeroRest clears the rows of a table that has gradients of some rows only, before the table as
 // a whole gets one.
-func (b *Builder) zeroRest(p *Param, level int32) {
+func (b *finisher) zeroRest(p *Param, level int32) {
 	c, next, most := b.newCluster(level), uint32(0), uint32(b.wide.Single)
 	zero := func(to uint32) {
 		for at, end := next*p.Row, to*p.Row; at < end; at += most {
@@ -138,20 +198,9 @@ func (b *Builder) zeroRest(p *Param, level int32) {
 	zero(p.Size / p.Row)
 }
 
-// sumPieces spreads dst (+)= sum of b.linear over processors by elements.
-func (b *Builder) sumPieces(level int32, flags uint32, dst operand, size uint32) {
-	runs, piece := b.listSources(b.linear), b.pieceFor(size)
-	for at := uint32(0); at < size; at += piece {
-		b.sumListed(b.newCluster(level), 0, flags, dst.plus(at), isa.SegAct, 1, int(min(piece, size-at)), runs)
-		for i := range b.sumList {
-			b.sumList[i] += piece
-		}
-	}
-}
-
 // formRows sums the gradients of each touched row of a table, from its last use to its first; behind
 // the gradient of the table as a whole, where there is one.
-func (b *Builder) formRows(level, behind int32) {
+func (b *finisher) formRows(level, behind int32) {
 	b.sortRows()
 	for i := 0; i < len(b.rowSrc); {
 		key := b.rowSrc[i].key
@@ -164,7 +213,7 @@ func (b *Builder) formRows(level, behind int32) {
 			}
 		}
 		id, row := uint32(key>>32), uint32(key)
-		p := &b.r.Params[id]
+		p := &b.params[id]
 		flags, at := uint32(0), level
 		_, pending := slices.BinarySearch(p.Rows, row)
 		if pending || p.Pending {
@@ -173,11 +222,11 @@ func (b *Builder) formRows(level, behind int32) {
 		if b.isFormed(id) { // the whole table has a gradient in this batch
 			flags, at = isa.Acc, behind
 		} else if !p.Pending {
-			b.out.Touched = append(b.out.Touched, TouchedRow{id, row})
+			b.touched = append(b.touched, TouchedRow{id, row})
 		}
 		dst := operand{isa.SegTGrad, p.Offset + row*p.Row}
-		if b.r.Plan.Processors > 1 && len(b.linear)*int(p.Row) >= 4*b.wide.Single {
-			b.sumPieces(at, flags, dst, p.Row)
+		if b.Plan.Processors > 1 && len(b.linear)*int(p.Row) >= 4*b.wide.Single {
+			b.sumPieces(at, flags, dst, p.Row, b.linear)
 			continue
 		}
 		b.sumItems(b.newCluster(at), 0, flags, dst, isa.SegAct, 1, int(p.Row), b.linear)
@@ -185,7 +234,7 @@ func (b *Builder) formRows(level, behind int32) {
 }
 
 // sortRows sorts the sources of rows by table and row, equal ones as they came.
-func (b *Builder) sortRows() {
+func (b *finisher) sortRows() {
 	all := uint64(0)
 	for i := range b.rowSrc {
 		all |= b.rowSrc[i].key

@@ -56,7 +56,7 @@ func fusingOf(op isa.Opcode) fusing {
 
 // fuse rewrites the items of all clusters, by which they are grouped, unless the plan wants them single or there is
 // nothing to fuse. Those of each are in an order in which they could run one by one.
-func (b *Builder) fuse() {
+func (b *Schedule) fuse() {
 	for i := range b.chain.recent {
 		b.chain.recent[i].key = b.chain.recent[i].key[:0]
 	}
@@ -67,7 +67,7 @@ func (b *Builder) fuse() {
 		b.grouped[c] = to
 		next := from + uint32(x.items)
 		switch {
-		case b.r.Plan.CPU:
+		case b.Plan.CPU:
 			to = next
 		case x.kind&(single|fused) != 0:
 			to += uint32(copy(b.items[to:], b.items[from:next]))
@@ -82,7 +82,7 @@ func (b *Builder) fuse() {
 // fuseCluster rewrites the items [from, end) to what begins at to, and returns where that ends. The
 // cluster's order is new: what is not element-wise and waits for nothing comes first, then chains and
 // the rest one after another.
-func (b *Builder) fuseCluster(from, end, to uint32) uint32 {
+func (b *Schedule) fuseCluster(from, end, to uint32) uint32 {
 	if end == from+1 {
 		b.items[to] = b.items[from]
 		b.items[to].sub = 0
@@ -130,17 +130,13 @@ func (b *Builder) fuseCluster(from, end, to uint32) uint32 {
 	return b.closeChain(order, to)
 }
 
-// fuses reports whether an item may be a part of a chain. Of a template, one is not whose factor or addresses an instance
-// tells.
-func (b *Builder) fuses(it *item) bool {
-	if b.sigs.fuses[it.sig] == unfused || !b.symbolic {
-		return b.sigs.fuses[it.sig] != unfused
-	}
-	return !isSymbolicFactor(b.sigs.of(it.sig)[4]) && !slices.ContainsFunc(b.addresses(it), b.isPicked)
+// fuses reports whether an item may be a part of a chain.
+func (b *Schedule) fuses(it *item) bool {
+	return b.sigs.fuses[it.sig] != unfused && (b.stays == nil || !b.stays(*it))
 }
 
 // addresses are an item's words.
-func (b *Builder) addresses(it *item) []uint32 {
+func (b *Schedule) addresses(it *item) []uint32 {
 	if n := int(b.sigs.width[it.sig]); n > fewWords {
 		return b.pool[it.words[0]:][:n]
 	}
@@ -148,7 +144,7 @@ func (b *Builder) addresses(it *item) []uint32 {
 }
 
 // startChain begins a chain with an item. False: its own vectors overlap.
-func (b *Builder) startChain(it *item) bool {
+func (b *Schedule) startChain(it *item) bool {
 	c := &b.chain
 	c.first, c.pieces, c.slots, c.operations, c.key = *it, 0, 0, 0, c.key[:0]
 	clear(c.table[:])
@@ -159,7 +155,7 @@ func (b *Builder) startChain(it *item) bool {
 }
 
 // extendChain adds an item to the chain. False: it does not go with those before.
-func (b *Builder) extendChain(it *item) bool {
+func (b *Schedule) extendChain(it *item) bool {
 	if b.sigs.fuses[it.sig] == chained {
 		return b.extendByChain(it)
 	}
@@ -204,7 +200,7 @@ func (c *chain) add(sig uint32, slots []uint32, operations int) {
 }
 
 // extendByChain adds an item that is a chain to the chain. False: it does not go with those before.
-func (b *Builder) extendByChain(it *item) bool {
+func (b *Schedule) extendByChain(it *item) bool {
 	c, words, at := &b.chain, b.sigs.of(it.sig), b.addresses(it) // opcode, length, n, operations, a byte a slot, the operations
 	operations := int(words[3])
 	if words[2] != c.n || c.slots+len(at) > isa.MaxSlots || c.operations+operations > maxOperations {
@@ -272,7 +268,7 @@ func (c *chain) overlaps(first int, written uint32) bool {
 }
 
 // closeChain writes the chain, if there is one, as an item at to, and returns where the next one goes.
-func (b *Builder) closeChain(order int32, to uint32) uint32 {
+func (b *Schedule) closeChain(order int32, to uint32) uint32 {
 	c := &b.chain
 	if c.pieces == 0 {
 		return to
@@ -294,7 +290,7 @@ func (b *Builder) closeChain(order int32, to uint32) uint32 {
 }
 
 // chainSignature is the signature of the chain's instruction. Neighbouring cells are alike: most are one found before.
-func (b *Builder) chainSignature() uint32 {
+func (b *Schedule) chainSignature() uint32 {
 	c := &b.chain
 	recent := &c.recent[hash(c.key)%uint32(len(c.recent))]
 	if !slices.Equal(recent.key, c.key) {
@@ -310,7 +306,7 @@ func (b *Builder) chainSignature() uint32 {
 }
 
 // appendOperations appends the operations of the chain's pieces.
-func (b *Builder) appendOperations(w []uint32) []uint32 {
+func (b *Schedule) appendOperations(w []uint32) []uint32 {
 	for key := b.chain.key; len(key) > 0; {
 		words, n := b.sigs.of(key[0]), int(b.sigs.width[key[0]])
 		var slot [isa.MaxSlots]uint32

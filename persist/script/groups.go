@@ -17,8 +17,8 @@ type groups struct {
 
 // shareCopies gives each cluster of level 0 that is element-wise to the group with the least load: each of its processors
 // takes its elements of the vectors, with one stream for all.
-func (b *Builder) shareCopies() {
-	n := b.plan.groups
+func (b *emitter) shareCopies() {
+	n := b.holders.groups
 	b.groupLoads = resize(b.groupLoads, n)
 	clear(b.groupLoads)
 	b.byGroup = extend(b.byGroup[:cap(b.byGroup)], n, nil)
@@ -47,14 +47,14 @@ func (b *Builder) shareCopies() {
 
 // isDependent reports whether an item is not element-wise, waits for another one of its cluster, or is shorter than the
 // group.
-func (b *Builder) isDependent(it item) bool {
-	return it.sig == rawSig || it.sub > 0 || b.sigs.fuses[it.sig] != operation || b.sigs.of(it.sig)[3] < b.plan.each
+func (b *emitter) isDependent(it item) bool {
+	return it.sig == rawSig || it.sub > 0 || b.sigs.fuses[it.sig] != operation || b.sigs.of(it.sig)[3] < b.holders.each
 }
 
 // ofGroup writes what the group of a class does.
 func (w *streamWriter) ofGroup(class int) {
 	b := w.b
-	g := b.plan.group[class]
+	g := b.holders.group[class]
 	if g < 0 {
 		return
 	}

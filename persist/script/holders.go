@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 )
 
@@ -136,12 +135,4 @@ func (t *holderTable) addColumns(p *plan.Plan, m int) {
 }
 
 // columnPart is the part of matrix m that transposed products work on.
-func (b *Builder) columnPart(m int32) int32 { return m + int32(len(b.r.Plan.Matrices)) }
-
-// partOf is the part that a product works on.
-func (b *Builder) partOf(words []uint32) int32 {
-	if isa.Opcode(words[0]) == isa.ProductT {
-		return b.columnPart(int32(words[3]))
-	}
-	return int32(words[3])
-}
+func (t *holderTable) columnPart(m int32) int32 { return m + int32(len(t.of.Matrices)) }

@@ -79,7 +79,7 @@ func TestLongSumsAreManyProcessorsWork(t *testing.T) {
 		t.Errorf("the holder of the matrix has %d items", n)
 	}
 	cost, most := map[int32]int32{}, map[int32]int32{}
-	for _, c := range b.byLevel {
+	for _, c := range b.emitter.byLevel {
 		x := &b.clusters[c]
 		cost[x.level], most[x.level] = cost[x.level]+x.cost, max(most[x.level], x.cost)
 	}

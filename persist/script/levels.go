@@ -28,7 +28,7 @@ type levelPlan struct {
 }
 
 // planRuns makes runs of stretches of the same signature and level.
-func (b *Builder) planRuns(levels int) {
+func (b *emitter) planRuns(levels int) {
 	b.levels, b.runs = resize(b.levels, levels), b.runs[:0]
 	b.inline, b.listWords = b.inline[:0], 0
 	rest := b.stretches
@@ -54,8 +54,8 @@ func (b *Builder) planRuns(levels int) {
 const inlineItems = 4
 
 // shareItems puts a run's items into the lists if each of several processors has more than a few.
-func (b *Builder) shareItems(r *run, of []stretch) {
-	copies := b.plan.copies[r.part]
+func (b *emitter) shareItems(r *run, of []stretch) {
+	copies := b.holders.copies[r.part]
 	n := r.to
 	if !r.whole {
 		n /= len(copies)
@@ -65,7 +65,7 @@ func (b *Builder) shareItems(r *run, of []stretch) {
 		b.inline = b.takeItems(b.inline, of)
 		return
 	}
-	r.list = uint32(isa.ListsAt(b.r.Plan.Processors) + b.listWords)
+	r.list = uint32(isa.ListsAt(b.Plan.Processors) + b.listWords)
 	for i := range of {
 		of[i].at = uint32(b.listWords)
 		b.listWords += 2 * int(of[i].to-of[i].from)
@@ -74,22 +74,22 @@ func (b *Builder) shareItems(r *run, of []stretch) {
 
 // share is which items of a run copy number c of its matrix does: those of an outer product are
 // summed, so each copy does all of them for some columns.
-func (b *Builder) share(r *run, c int) (from, to int) {
+func (b *emitter) share(r *run, c int) (from, to int) {
 	if r.whole {
-		if c < b.plan.outers[r.part] {
+		if c < b.holders.outers[r.part] {
 			return r.from, r.to
 		}
 		return r.to, r.to
 	}
-	n, copies := r.to-r.from, len(b.plan.copies[r.part])
+	n, copies := r.to-r.from, len(b.holders.copies[r.part])
 	return r.from + n*c/copies, r.from + n*(c+1)/copies
 }
 
 // accumulates reports whether an Outer adds to a gradient that is there: pending from an
 // earlier backward, or just stored by the outer products of another segment's operands.
-func (b *Builder) accumulates(words []uint32) bool {
+func (b *emitter) accumulates(words []uint32) bool {
 	m := words[3]
-	if b.r.Params[b.r.Plan.Matrices[m].Param].Pending && isa.Segment(words[2]&15) == isa.SegGrad {
+	if b.params[b.Plan.Matrices[m].Param].Pending && isa.Segment(words[2]&15) == isa.SegGrad {
 		return true
 	}
 	key := uint64(words[2]&15)<<32 | uint64(words[5])
@@ -103,17 +103,17 @@ func (b *Builder) accumulates(words []uint32) bool {
 }
 
 // shareOf is which items of a run processor p does.
-func (b *Builder) shareOf(r *run, p int32) (from, to int) {
-	at := int(r.part)*len(b.plan.class) + int(p)
-	if b.plan.copy[at] < 0 {
+func (b *emitter) shareOf(r *run, p int32) (from, to int) {
+	at := int(r.part)*len(b.holders.class) + int(p)
+	if b.holders.copy[at] < 0 {
 		return r.to, r.to
 	}
-	return b.share(r, int(b.plan.copy[at]))
+	return b.share(r, int(b.holders.copy[at]))
 }
 
 // planMembers finds who takes part in which level besides the classes: who has items.
-func (b *Builder) planMembers(levels, processors int) {
-	t, loads := &b.plan, b.common.loads
+func (b *emitter) planMembers(levels, processors int) {
+	t, loads := b.holders, b.common.loads
 	b.seen = resize(b.seen, processors)
 	for p := range b.seen {
 		b.seen[p] = -1
@@ -134,7 +134,7 @@ func (b *Builder) planMembers(levels, processors int) {
 }
 
 // planVisits orders what processors do besides what all of their class do by processor and level.
-func (b *Builder) planVisits(levels, processors int) {
+func (b *emitter) planVisits(levels, processors int) {
 	b.starts = resize(b.starts, processors+1)
 	clear(b.starts)
 	for _, p := range b.places {
@@ -175,8 +175,8 @@ func (b *Builder) planVisits(levels, processors int) {
 
 // planClasses finds what the products of each level and its group's clusters cost a class, which takes part if it
 // has any.
-func (b *Builder) planClasses(levels int) {
-	t := &b.plan
+func (b *emitter) planClasses(levels int) {
+	t := b.holders
 	b.common.loads = resize(b.common.loads, len(t.first)*levels)
 	for c, p := range t.first {
 		loads := b.common.loads[c*levels:][:levels]
@@ -207,7 +207,7 @@ func (x *levelPlan) join(p, n int32) {
 // planBarriers puts a barrier between levels, but where one processor makes up both, and returns how
 // many there are. Who takes part in a level waits for the level before it, and so, through those
 // who took part there, for all earlier ones.
-func (b *Builder) planBarriers(levels int) int {
+func (b *emitter) planBarriers(levels int) int {
 	barriers := int32(0)
 	var before *levelPlan
 	for l := range levels {
@@ -228,4 +228,12 @@ func (b *Builder) planBarriers(levels int) int {
 		before = now
 	}
 	return int(barriers)
+}
+
+// partOf is the part that a product works on.
+func (b *emitter) partOf(words []uint32) int32 {
+	if isa.Opcode(words[0]) == isa.ProductT {
+		return b.holders.columnPart(int32(words[3]))
+	}
+	return int32(words[3])
 }

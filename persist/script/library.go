@@ -11,15 +11,12 @@ import (
 // two launches: the script is cut there. Every processor halts behind what comes before the cut, and goes on with
 // instructions of its own in the second launch, which has no matrices: it sums, takes the norm and updates.
 
-// noCut is the level of the cut of a script that is not cut.
-const noCut = math.MaxInt32
-
 // eachOuter calls f for all outer products, those of a signature and part together.
-func (b *Builder) eachOuter(f func(sig uint32, items []matrixItem)) {
-	for _, p := range b.division.taken {
+func (b *finisher) eachOuter(f func(sig uint32, items []matrixItem)) {
+	for _, p := range b.parts {
 		for _, x := range p.stretches {
 			if x.level < 0 {
-				f(p.division.signature[x.sig], p.matrices[x.from:x.to])
+				f(p.in.signature[x.sig], p.matrices[x.from:x.to])
 			}
 		}
 	}
@@ -33,34 +30,16 @@ func (b *Builder) eachOuter(f func(sig uint32, items []matrixItem)) {
 	}
 }
 
-// libraryOf is the library's product that outer products with a signature are a part of, nil: they are the kernel's.
-func (b *Builder) libraryOf(sig uint32) *isa.LibraryGradient {
-	if len(b.out.Script.Library) == 0 {
-		return nil
-	}
-	words := b.sigs.of(sig)
-	return b.libraryInto(isa.Segment(words[2]&15), words[5])
-}
-
-func (b *Builder) libraryInto(s isa.Segment, at uint32) *isa.LibraryGradient {
-	for i := range b.out.Script.Library {
-		if g := &b.out.Script.Library[i]; g.G == at && g.Segment == s {
-			return g
-		}
-	}
-	return nil
-}
-
 // planLibrary finds the gradients that the library forms, and collects their operands in a level, behind which the
 // script is cut. There are none where the library cannot be had.
-func (b *Builder) planLibrary(level int32) {
-	p := b.r.Plan
-	if p.Library == nil || !p.InParts() || b.r.Cut {
+func (b *finisher) planLibrary(level int32) {
+	p := b.Plan
+	if p.Library == nil || !p.InParts() || b.pauses {
 		return
 	}
 	b.eachOuter(b.countLibrary)
 	b.dropLibrary(p.Library.Items)
-	if len(b.out.Script.Library) == 0 {
+	if len(b.library) == 0 {
 		return
 	}
 	if !p.Library.Ready() {
@@ -72,26 +51,26 @@ func (b *Builder) planLibrary(level int32) {
 }
 
 // countLibrary adds outer products to the library's product that they are a part of.
-func (b *Builder) countLibrary(sig uint32, items []matrixItem) {
+func (b *finisher) countLibrary(sig uint32, items []matrixItem) {
 	words := b.sigs.of(sig) // of an Outer: opcode, length, segments, matrix, scale, destination
 	seg, m := isa.Segment(words[2]&15), int(words[3])
-	if b.r.Plan.Residence(m).Unit == 0 {
+	if b.Plan.Residence(m).Unit == 0 {
 		return
 	}
 	g := b.libraryInto(seg, words[5])
 	if g == nil {
-		x := &b.r.Plan.Matrices[m]
-		acc := words[0]>>16&isa.Acc != 0 || seg == isa.SegGrad && b.r.Params[x.Param].Pending
-		b.out.Script.Library = append(b.out.Script.Library, isa.LibraryGradient{Matrix: m, Rows: x.Rows, Cols: x.Cols, Segment: seg, G: words[5], Scale: float(words[4]), Acc: acc})
-		g = &b.out.Script.Library[len(b.out.Script.Library)-1]
+		x := &b.Plan.Matrices[m]
+		acc := words[0]>>16&isa.Acc != 0 || seg == isa.SegGrad && b.params[x.Param].Pending
+		b.library = append(b.library, isa.LibraryGradient{Matrix: m, Rows: x.Rows, Cols: x.Cols, Segment: seg, G: words[5], Scale: float(words[4]), Acc: acc})
+		g = &b.library[len(b.library)-1]
 	}
 	g.Items += len(items)
 }
 
 // dropLibrary leaves the products of fewer items to the kernel, and those whose operands have no room in segment act.
-func (b *Builder) dropLibrary(least int) {
-	kept, room := b.out.Script.Library[:0], uint64(b.limit)-min(uint64(b.top), uint64(b.limit))
-	for _, g := range b.out.Script.Library {
+func (b *finisher) dropLibrary(least int) {
+	kept, room := b.library[:0], uint64(b.limit)-min(uint64(b.top), uint64(b.limit))
+	for _, g := range b.library {
 		size := uint64(g.Items)*uint64(g.Rows+g.Cols) + 8 // as alloc rounds up
 		if g.Items < least || size > room {
 			continue
@@ -99,18 +78,18 @@ func (b *Builder) dropLibrary(least int) {
 		room -= size
 		kept = append(kept, g)
 	}
-	b.out.Script.Library = kept
+	b.library = kept
 }
 
 // collectOperands copies the operands of the library's products side by side.
-func (b *Builder) collectOperands(level int32) {
+func (b *finisher) collectOperands(level int32) {
 	floats := 0
-	for i := range b.out.Script.Library {
-		g := &b.out.Script.Library[i]
+	for i := range b.library {
+		g := &b.library[i]
 		floats += g.Items * (g.Rows + g.Cols)
 		g.DY, g.X = b.alloc(g.Items*g.Rows), b.alloc(g.Items*g.Cols) // where the next item goes, until all are there
 	}
-	c := collector{b: b, level: level, share: floats/(collectors*b.r.Plan.Processors) + 1}
+	c := collector{b: b, level: level, share: floats/(collectors*b.Plan.Processors) + 1}
 	b.eachOuter(func(sig uint32, items []matrixItem) {
 		g := b.libraryOf(sig)
 		if g == nil {
@@ -124,8 +103,8 @@ func (b *Builder) collectOperands(level int32) {
 			g.DY, g.X = g.DY+uint32(g.Rows), g.X+uint32(g.Cols)
 		}
 	})
-	for i := range b.out.Script.Library {
-		g := &b.out.Script.Library[i]
+	for i := range b.library {
+		g := &b.library[i]
 		g.DY, g.X = g.DY-uint32(g.Items*g.Rows), g.X-uint32(g.Items*g.Cols)
 	}
 }
@@ -135,7 +114,7 @@ const collectors = 4
 
 // collector shares copies out to clusters of one level.
 type collector struct {
-	b           *Builder
+	b           *finisher
 	level       int32
 	cluster     int32
 	share, left int // floats: of a cluster, and what the present one still takes

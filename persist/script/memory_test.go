@@ -32,11 +32,11 @@ func TestAnArenaDoesNotWrapAround(t *testing.T) {
 func TestPartsOfMoreThanTwoSegments(t *testing.T) {
 	const size = 1<<31 - 64
 	spans := []span{{n: size}, {n: size}, {n: size, lookup: true}, {n: 77, lookup: true}}
-	var b Builder
+	var x closing
 	const share = (3*size+77)/4 + 1
-	b.parts(spans, 4, share)
+	x.divide(spans, 4, share)
 	covered := map[*span]uint64{}
-	for _, p := range b.closing.parts {
+	for _, p := range x.parts {
 		p.each(func(s *span, shift, n uint32) {
 			require.EqualValues(t, covered[s], shift)
 			covered[s] += uint64(n)

@@ -66,7 +66,7 @@ func TestMinibatchesAreManyProcessorsWork(t *testing.T) {
 		t.Error(err)
 	}
 	perLevel := map[int32][]int32{}
-	for _, c := range b.byLevel {
+	for _, c := range b.emitter.byLevel {
 		x := &b.clusters[c]
 		perLevel[x.level] = append(perLevel[x.level], x.cost)
 		// In units of 256 elements: a row of the vocabulary, of which several threads have parts.
@@ -105,7 +105,7 @@ func TestManyColumnsAreAllProcessorsWork(t *testing.T) {
 		t.Error(err)
 	}
 	pieces := map[int32]int{} // by level
-	for _, c := range b.byLevel {
+	for _, c := range b.emitter.byLevel {
 		for _, it := range b.appendItemsOf(nil, c) {
 			w := b.signatureOf(&it)
 			if isa.Opcode(w[0]) != isa.Gemm || isa.Segment(w[2]>>4&15) != isa.SegParam {
@@ -138,7 +138,7 @@ func TestALargeParameterHasFewPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 		pieces := 0
-		for _, c := range b.byLevel {
+		for _, c := range b.emitter.byLevel {
 			if b.clusters[c].level > b.ends[isa.InBackward] {
 				pieces++
 			}

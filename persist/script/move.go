@@ -407,8 +407,6 @@ func (b *Builder) picksOfLines(v uint32) (labels uint32, ok bool) {
 	return a[1], true
 }
 
-func (o operand) plus(n uint32) operand { return operand{o.seg, o.at + n} }
-
 func (b *Builder) lowerRow(v uint32) error {
 	g := b.g
 	x, a, op := g.ArgsOf(v)[0], g.AttrsOf(v), g.Op[v]

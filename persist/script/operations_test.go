@@ -136,7 +136,7 @@ func TestOperationsAreManyProcessorsWork(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		total, most := map[int32]int{}, map[int32]int{}
-		for _, c := range b.byLevel {
+		for _, c := range b.emitter.byLevel {
 			x := &b.clusters[c]
 			total[x.level] += int(x.cost)
 			most[x.level] = max(most[x.level], int(x.cost))

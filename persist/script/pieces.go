@@ -86,7 +86,7 @@ func (b *Builder) lowerPieces(top uint32) {
 		return
 	}
 	for k, q := range all {
-		q.arena = arena{chunk: b.division.list[0].chunk, turn: uint32(len(all))}
+		q.inChunks(b.division.list[0].chunk, len(all))
 		q.next = uint64(top) + uint64(k)*uint64(q.chunk)
 	}
 	b.crew.share(len(whole)+len(all), func(k int) {

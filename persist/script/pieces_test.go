@@ -15,7 +15,7 @@ func TestPiecesAreWholeClusters(t *testing.T) {
 		if _, err := b.Build(r); err != nil {
 			t.Fatal(err)
 		}
-		if len(b.division.taken) == 0 {
+		if len(b.parts) == 0 {
 			continue
 		}
 		for _, p := range b.division.list {

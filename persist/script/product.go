@@ -76,7 +76,7 @@ func (b *Builder) findMatrix(l uint32) int32 {
 		return -1
 	}
 	m := b.r.Params[b.g.AttrsOf(l)[0]].Matrix
-	if m >= 0 && len(b.wide.ofAll) > 0 && b.wide.ofAll[m] {
+	if m >= 0 && len(b.ofAll) > 0 && b.ofAll[m] {
 		return -1
 	}
 	return m
@@ -243,7 +243,7 @@ func (b *Builder) across(m int32) uint32 {
 
 // apart reports whether other processors hold matrix m than matrix o.
 func (b *Builder) apart(m, o int32) bool {
-	return !slices.Equal(b.plan.copies[m][0], b.plan.copies[o][0])
+	return !slices.Equal(b.holders.copies[m][0], b.holders.copies[o][0])
 }
 
 // productSignature is the signature of one product, with the result y, and where its right side is.
@@ -311,89 +311,9 @@ func (b *Builder) gemmForward(v uint32, p term, y operand, acc bool) {
 	b.gemmItems(c, s, flags, d.Bd, [3]uint32{m, n, k}, matrixView{y, 1, m, batchStep(d)}, left, right)
 }
 
-// gemmElements is the work of a product of m by n results that are sums of k terms, in elements of element-wise work. A
-// GPU forms results of at least gemmLeast rows and columns in tiles, and others four times as slowly
-// (jit/kernel/gemm.h).
-func gemmElements(m, n, k int) int {
-	if min(m, n) < gemmLeast {
-		return m * n * k / 4
-	}
-	return m * n * k / 16
-}
-
-const gemmLeast = 8
-
-// matrixView is an operand of Gemm: address, row and column strides, distance of batch elements.
-type matrixView struct {
-	op       operand
-	row, col uint32
-	batch    uint32
-}
-
 func batchStep(d *bridge.Dim) uint32 {
 	if d.Bd == 1 {
 		return 0
 	}
 	return uint32(d.Batch())
-}
-
-// gemmItems adds one product a batch element, or one for all where batch elements lie like further columns of the result or
-// like further terms of its sums. Into an unbatched result they are added in order. It returns the next free order.
-func (b *Builder) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, left, right matrixView) int32 {
-	n, k := mnk[1], mnk[2]
-	switch {
-	case left.batch == 0 && right.batch == n*right.col && y.batch == n*y.col:
-		mnk[1], batch = n*batch, 1
-	case y.batch == 0 && left.batch == k*left.col && right.batch == k*right.row:
-		mnk[2], batch = k*batch, 1
-	}
-	if b.isSums(batch, mnk) {
-		b.productSums(c, s, flags, batch, mnk, y, left, right)
-		return s + 1
-	}
-	segs := uint32(y.op.seg) | uint32(left.op.seg)<<4 | uint32(right.op.seg)<<8
-	for i := range batch {
-		b.sigs.head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1), 0)
-		b.local(c, s, b.sigs.intern(gemmElements(int(mnk[0]), int(mnk[1]), int(mnk[2]))),
-			y.op.at+i*y.batch, left.op.at+i*left.batch, right.op.at+i*right.batch)
-		if y.batch == 0 {
-			s++
-			flags |= isa.Acc
-		}
-	}
-	if y.batch != 0 {
-		s++
-	}
-	return s
-}
-
-// Many small products, and long sums of few results, are no work for Gemm's blocks: each product would be an item, and
-// most of a block empty. They are sums of products of elements, along axes like other sums.
-const (
-	manyProducts = 256  // of which each has at most so many results
-	fewResults   = 16   // of a product that are sums
-	longSum      = 2048 // of so many terms: from there on all of a processor's threads form a sum (jit/kernel/team.h)
-)
-
-// isSums reports whether products, one a batch element, are formed as sums of products of elements. A CPU's blocks are
-// small, and its host has little to do.
-func (b *Builder) isSums(batch uint32, mnk [3]uint32) bool {
-	results := uint64(mnk[0]) * uint64(mnk[1])
-	return !b.r.Plan.CPU && (batch >= manyProducts && results <= manyProducts || batch == 1 && results <= fewResults && mnk[2] >= longSum)
-}
-
-// productSums adds the item of products that isSums is true of.
-func (b *Builder) productSums(c, s int32, flags, batch uint32, mnk [3]uint32, y, left, right matrixView) {
-	axes := b.newAxes(4)
-	axes[0] = axis{mnk[0], [5]uint32{y.row, left.row, 0}}
-	axes[1] = axis{mnk[1], [5]uint32{y.col, 0, right.col}}
-	axes[2] = axis{batch, [5]uint32{y.batch, left.batch, right.batch}}
-	axes[3] = axis{mnk[2], [5]uint32{0, left.col, right.row}}
-	e := element{fn: isa.Mul, flags: flags, p: 1, kept: axes[:3], red: axes[3:]}
-	if y.batch == 0 && batch > 1 { // of all batch elements
-		axes[2], axes[3] = axes[3], axes[2]
-		e.kept, e.red = axes[:2], axes[2:]
-	}
-	e.ops = [5]operand{y.op, left.op, right.op}
-	b.emitElement(&e, c, s)
 }

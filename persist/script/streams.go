@@ -20,7 +20,7 @@ type streamMemory struct {
 
 // appendStreams appends all streams. Each of several goroutines writes those of some processors, the first
 // to their place; the others' are copied when it is known where.
-func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
+func (b *emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
 	w = b.appendShared(w, levels)
 	n := min(processors, max(1, b.crew.size))
 	b.crew.share(n, func(k int) {
@@ -43,10 +43,10 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 		for k, start := range m.starts {
 			x := w[isa.HeadWords+p*isa.ProcWords:]
 			x[isa.ProcStart], x[isa.ProcRank], x[isa.ProcGroup], x[isa.ProcOwn], x[isa.ProcPieces] = m.at+start, 0, 1, 0, 0
-			if t := &b.plan; t.group[t.class[p]] >= 0 {
+			if t := b.holders; t.group[t.class[p]] >= 0 {
 				x[isa.ProcRank], x[isa.ProcGroup] = t.place[p], t.each
 			}
-			if s := b.common.of[b.plan.class[p]].shared; s.levels > 0 {
+			if s := b.common.of[b.holders.class[p]].shared; s.levels > 0 {
 				x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = s.at, m.at+start, uint32(isa.Pieces(int(s.words)))
 			}
 			if b.cut != noCut {
@@ -64,7 +64,7 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 }
 
 // writeStreams appends the streams of processors from to end.
-func (b *Builder) writeStreams(m *streamMemory, w []uint32, from, end, levels int) []uint32 {
+func (b *emitter) writeStreams(m *streamMemory, w []uint32, from, end, levels int) []uint32 {
 	for p := from; p < end; p++ {
 		w = isa.Align(w)
 		m.starts = append(m.starts, uint32(len(w)))
@@ -75,9 +75,9 @@ func (b *Builder) writeStreams(m *streamMemory, w []uint32, from, end, levels in
 
 // appendStream appends the stream of processor p: what its class does, but where it does something else, and but for
 // what the class shares.
-func (b *Builder) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
+func (b *emitter) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
 	w := streamWriter{b: b, streamMemory: m, p: int32(p), words: words, start: len(words)}
-	common := b.common.of[b.plan.class[p]].shared.levels
+	common := b.common.of[b.holders.class[p]].shared.levels
 	if common > 0 {
 		w.start = -1 // something comes before
 	}
@@ -109,7 +109,7 @@ func (w *streamWriter) levels(visits []visit, from, to int) []visit {
 
 // streamWriter writes the stream of processor p, which begins at words[start].
 type streamWriter struct {
-	b *Builder
+	b *emitter
 	*streamMemory
 	p     int32
 	words []uint32
@@ -133,7 +133,7 @@ func (w *streamWriter) level(l int, visits []visit) {
 	}
 	w.copyInner(l)
 	if last {
-		w.close(l)
+		w.words = b.closing.append(w.words, w.start, int(w.p), l)
 	}
 	if w.write(w.items); len(w.words) > first {
 		w.leave(x, first)
@@ -299,7 +299,7 @@ func insertionSort(list []item) {
 func (it *item) key() uint64 { return uint64(it.sub)<<32 | uint64(it.sig) }
 
 // appendItems appends the words of items of n words each.
-func (b *Builder) appendItems(s []uint32, list []item, n int) []uint32 {
+func (b *emitter) appendItems(s []uint32, list []item, n int) []uint32 {
 	if n > fewWords {
 		for i := range list {
 			it := &list[i]

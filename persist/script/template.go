@@ -50,6 +50,7 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	l.makeGraph(b, p, x)
 	if l.b == nil {
 		l.b = &Builder{symbolic: true}
+		l.b.stays = l.b.isSymbolic
 	}
 	l.tallyTemplate(b)
 	t := l.b

@@ -9,6 +9,11 @@ import (
 
 // Collecting a template's items from the builder of its small graph: every address becomes what it stands for.
 
+// isSymbolic reports whether an instance tells an item's factor or one of its addresses: it is no part of a chain.
+func (b *Builder) isSymbolic(it item) bool {
+	return isSymbolicFactor(b.sigs.of(it.sig)[4]) || slices.ContainsFunc(b.addresses(&it), b.isPicked)
+}
+
 // entryOf is what an address of the small graph stands for.
 func (l *cellLowering) entryOf(at uint32) word {
 	if l.b.isPicked(at) {

@@ -16,9 +16,9 @@ type tensor struct {
 	at, n uint32
 }
 
-// appendTensors writes the table: this build's activations, what earlier calls left, the
+// tensorTable is the table: this build's activations, what earlier calls left, the
 // parameters, the inputs and the result words.
-func (b *Builder) appendTensors(w []uint32) []uint32 {
+func (b *Builder) tensorTable() (w []uint32) {
 	var t []tensor
 	for i := 0; i < len(b.tensors); i += 3 {
 		t = append(t, tensor{isa.Segment(b.tensors[i]), 0, b.tensors[i+1], b.tensors[i+2]})

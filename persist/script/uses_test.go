@@ -39,7 +39,7 @@ func TestUsesInAGraphThatIsNotDivided(t *testing.T) {
 	if _, err := b.Build(r); err != nil || !divisible(r) {
 		t.Fatal("not as large as that: ", err)
 	}
-	if len(b.division.taken) > 0 {
+	if len(b.parts) > 0 {
 		t.Fatal("the graph was divided")
 	}
 	if !b.otherwise[2] {

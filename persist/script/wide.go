@@ -13,35 +13,6 @@ import (
 //
 // Each element of a result is formed by one processor as before, so results do not depend on the pieces.
 
-// Wideness says from when on work is divided, in elements that are read or written.
-type Wideness struct {
-	Batched int // work of a node from which its batch elements are divided,
-	Single  int // or its elements
-	Piece   int // work that a piece has at least
-	Terms   int // terms of a sum that a partial result has at least
-	Columns int // that a matrix is multiplied by, from which all processors may share the product,
-	Faster  int // if a holder of the matrix has more than so many times a processor's share
-}
-
-// usualWidth divides what takes one of an H200's processors about as long as a barrier.
-var usualWidth = Wideness{Batched: 4096, Single: 16384, Piece: 1024, Terms: 64, Columns: 32, Faster: 3}
-
-// wideMemory is the memory of dividing.
-type wideMemory struct {
-	on bool // the graph may have wide nodes
-	Wideness
-	items, some []item
-	unfolded    []item
-	extents     []extent
-	words       []uint32
-	cut         struct{ sig, axis, n, of uint32 } // the signature sig of an item of which n parts along an axis are those of signature of
-	large       []bool                            // [dim]: nodes of it may be wide
-	ofAll       []bool                            // [matrix]: all processors multiply by it, not its holders; empty: there is none
-	steps       []uint32                          // of one item's words
-	wholes      []whole                           // what items are that pieces share: their signature is its number
-	wholeOf     []uint32                          // [signature]: the latest of wholes that is of it; 0: none
-}
-
 // findWide finds whether any node of the graph may be wide.
 func (b *Builder) findWide() {
 	x := &b.wide
@@ -50,13 +21,13 @@ func (b *Builder) findWide() {
 		return
 	}
 	any := false
-	x.large = resize(x.large, len(b.dims))
+	b.large = resize(b.large, len(b.dims))
 	for i := range b.dims {
-		x.large[i] = x.isLarge(int(b.dims[i].size), b.dims[i].batch)
-		any = any || x.large[i]
+		b.large[i] = x.isLarge(int(b.dims[i].size), b.dims[i].batch)
+		any = any || b.large[i]
 	}
 	for v := uint32(0); any && v <= b.r.Node && !x.on; v++ {
-		x.on = x.large[b.g.Dim[v]] && !b.isParameter(v)
+		x.on = b.large[b.g.Dim[v]] && !b.isParameter(v)
 	}
 	for v := uint32(0); x.on && v <= b.r.Node; v++ {
 		switch b.g.Op[v] {
@@ -102,13 +73,13 @@ const (
 // findMatricesOfAll finds the matrices of few rows that are multiplied by many columns. A call that goes on with a graph
 // leaves them to their holders: how it has been evaluated so far is not known.
 func (b *Builder) findMatricesOfAll() {
-	x, p := &b.wide, b.r.Plan
-	x.ofAll = x.ofAll[:0]
-	if !x.on || p.RowsPerWarp == 0 || !b.r.Forward || b.s.Done > 0 || b.r.Copy {
+	p := b.r.Plan
+	b.ofAll = b.ofAll[:0]
+	if !b.wide.on || p.RowsPerWarp == 0 || !b.r.Forward || b.s.Done > 0 || b.r.Copy {
 		return
 	}
 	few := func(m int32) bool {
-		c := b.plan.copies[m]
+		c := b.holders.copies[m]
 		return b.across(m) == 1 && len(c)*len(c[0])*fewHoldersOf <= p.Processors
 	}
 	for v := uint32(0); v <= b.r.Node; v++ {
@@ -121,17 +92,13 @@ func (b *Builder) findMatricesOfAll() {
 				continue
 			}
 			m := b.r.Params[b.g.AttrsOf(l)[0]].Matrix
-			if m >= 0 && few(m) && int(b.columns(v)) >= manyColumns*len(b.plan.copies[m]) {
-				x.ofAll = extend(x.ofAll, len(p.Matrices), false)
-				x.ofAll[m] = true
+			if m >= 0 && few(m) && int(b.columns(v)) >= manyColumns*len(b.holders.copies[m]) {
+				b.ofAll = extend(b.ofAll, len(p.Matrices), false)
+				b.ofAll[m] = true
 			}
 		}
 	}
 }
-
-// isBatched reports whether c is a batched cluster, isPrivate whether it is a private one.
-func (x *cluster) isBatched() bool { return x.pieces > 0 }
-func (x *cluster) isPrivate() bool { return x.kind&private != 0 }
 
 // newWide starts a cluster for node v, or its gradient, whose work it is.
 func (b *Builder) newWide(level int32, v uint32, work int) int32 {
@@ -161,37 +128,6 @@ func (b *Builder) isWide(v uint32, work int) bool {
 	return work >= b.wide.Single
 }
 
-func (b *Builder) newPrivate(level int32) int32 {
-	c := b.newCluster(level)
-	b.clusters[c].kind = private
-	return c
-}
-
-// newBatched starts a batched cluster; its pieces follow it.
-func (b *Builder) newBatched(level int32, pieces int32, batch uint32) int32 {
-	c := b.newCluster(level)
-	b.clusters[c].pieces, b.clusters[c].batch = pieces, batch
-	for k := range pieces {
-		b.clusters[b.newCluster(level)].piece = 1 + k
-	}
-	return c
-}
-
-// newLike starts a cluster that forms gradients and is divided like another one, or into more pieces if these are much
-// more work.
-func (b *Builder) newLike(like, level int32) int32 {
-	if !b.wide.on { // of a piece of the backward part, like is the whole's
-		return b.newCluster(level)
-	}
-	switch x := b.clusters[like]; {
-	case x.isBatched():
-		return b.newBatched(level, max(x.pieces, x.gradientPieces), x.batch)
-	case x.isPrivate():
-		return b.newPrivate(level)
-	}
-	return b.newCluster(level)
-}
-
 // fewPieces is how many pieces a batched cluster has at most, unless each is four times the work of one: the host writes
 // every piece.
 const fewPieces = 8
@@ -204,22 +140,6 @@ func (b *Builder) piecesOf(batch uint32, work int) int32 {
 	n := min(work/b.wide.Piece, int(batch), b.r.Plan.Processors, max(fewPieces, work/(4*b.wide.Piece)))
 	each := (int(batch) + n - 1) / max(n, 1)
 	return int32((int(batch) + each - 1) / each)
-}
-
-// costly is c, or its first piece: what has the costs for one processor.
-func (b *Builder) costly(c int32) int32 {
-	if c = b.find(c); b.clusters[c].isBatched() {
-		return c + 1
-	}
-	return c
-}
-
-func (b *Builder) costOf(c int32) int32 {
-	cost, first := b.clusters[b.costly(c)].cost, b.find(c)
-	if b.clusters[first].isBatched() { // what each piece has of items that all share
-		cost += b.clusters[first].cost
-	}
-	return cost
 }
 
 // workOf estimates a node's work.
@@ -342,13 +262,6 @@ func (b *Builder) joins(v uint32, level int32, args []uint32, alone, wide bool) 
 	return true
 }
 
-// unionPieces makes the pieces of two batched clusters one by one the same, which the clusters themselves are already.
-func (b *Builder) unionPieces(x, y int32) {
-	for k := range b.clusters[x].pieces {
-		b.union(x+1+k, y+1+k)
-	}
-}
-
 // gradientCluster is the cluster that stands for the one forming v's gradient: c, that of its value or of its only
 // reader, unless they do not go together. A node that others of its cluster read stays there: these and what it reads
 // there itself would wait for each other.
@@ -371,6 +284,21 @@ func (b *Builder) gradientCluster(v uint32, c int32) int32 {
 		}
 	}
 	return b.newWide(b.spots[v].level, v, work)
+}
+
+// dealOut divides the items from one on, which v's lowering has added, among the pieces of their clusters. They write to a
+// tensor at an address.
+func (b *Builder) dealOut(v uint32, from int, at uint32) {
+	if !b.wide.on || len(b.items) == from {
+		return
+	}
+	if b.tally != nil {
+		b.tally.count(b)
+	}
+	b.Schedule.dealOut(v, from, at, uint32(b.size(v)))
+	if b.tally != nil { // counted before
+		b.tally.restart(b)
+	}
 }
 
 // mixesBatch reports whether the gradient of a batch element of v is made of those of several in a cluster.

@@ -196,12 +196,6 @@ func (t *tally) count(b *Builder) {
 	t.restart(b)
 }
 
-// productCost is what a product's item costs all holders together.
-func (b *Builder) productCost(sig uint32) float64 {
-	m := &b.r.Plan.Matrices[b.sigs.of(sig)[3]]
-	return 1 + float64(m.Rows*m.Cols)/256
-}
-
 // cellWork is what a node of a lowered template costs.
 type cellWork struct {
 	row    uint32

@@ -29,7 +29,7 @@ func counted(w *Work, p isa.Phase) (items, products float64) {
 
 // written is what there is of a phase in the latest script.
 func written(b *Builder, p isa.Phase) (items, products float64) {
-	for _, x := range append(b.division.taken, b) {
+	for _, x := range append(b.parts, &b.Schedule) {
 		for i := range x.items {
 			it := &x.items[i]
 			if b.phaseOf(x.clusters[x.find(it.cluster)].level) == p {
@@ -81,7 +81,7 @@ func TestTheWorkIsWhatTheScriptHas(t *testing.T) {
 		switch {
 		case b.schedulable():
 			ways["by instances"]++
-		case len(b.division.taken) > 0:
+		case len(b.parts) > 0:
 			ways["by parts"]++
 		case b.wide.on:
 			ways["wide"]++
