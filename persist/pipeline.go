@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"libvpps/persist/crew"
 	"libvpps/persist/isa"
 	"libvpps/persist/script"
 )
@@ -142,7 +143,7 @@ func (e *Engine) work(w *worker) {
 }
 
 // manyProcessors reports whether there are some to spare for those who wait.
-func manyProcessors() bool { return runtime.GOMAXPROCS(0) >= script.ManyProcessors }
+func manyProcessors() bool { return runtime.GOMAXPROCS(0) >= crew.ManyProcessors }
 
 // patience is how long an awake worker looks for the next job before it sleeps: to be waked up takes as long as
 // it takes to write a tenth of a script of one sentence. In a group all ranks wait for the one that is waked up last, so
@@ -234,7 +235,7 @@ func over(done <-chan struct{}) bool {
 // attentive looks for something until it is there or the patience is over.
 func attentive(patience time.Duration, there func() bool) {
 	for since, looks := time.Now(), 1; !there() && (looks&0xff != 0 || time.Since(since) < patience); looks++ {
-		script.Pause()
+		crew.Pause()
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
+	"libvpps/persist/crew"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 )
@@ -125,7 +126,7 @@ type Builder struct {
 	out         Built
 	division    division
 	pieces      pieceMemory
-	crew        crew
+	crew        crew.Crew
 	finisher    finisher
 	cells       cellMemory
 	scripts     uint64  // that were built
@@ -155,7 +156,7 @@ var nowhere = spot{level: -1, cluster: -1}
 
 // Build writes the script of a request. The result is valid until the next Build.
 func (b *Builder) Build(r *Request) (*Built, error) {
-	defer b.crew.end() // which begins if it is divided
+	defer b.crew.End() // which begins if it is divided
 	b.scripts++
 	b.tally = b.tally.begin(r)
 	b.reset(r)

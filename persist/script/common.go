@@ -1,6 +1,9 @@
 package script
 
-import "libvpps/persist/isa"
+import (
+	"libvpps/persist/crew"
+	"libvpps/persist/isa"
+)
 
 // What all processors of a class do alike: they wait, multiply and signal. It is written once, and copied into their
 // streams between the levels where a processor has something else to do besides.
@@ -33,8 +36,8 @@ func (b *emitter) writeCommon(levels int) {
 	x := &b.common
 	n := len(b.holders.first)
 	x.of = extend(x.of[:cap(x.of)], n, classStream{})[:n]
-	pieces := min(n, mostGoroutines)
-	b.crew.share(pieces, func(k int) {
+	pieces := min(n, crew.MostGoroutines)
+	b.crew.Share(pieces, func(k int) {
 		for c := n * k / pieces; c < n*(k+1)/pieces; c++ {
 			b.writeClass(&b.writers[k], c, levels)
 		}

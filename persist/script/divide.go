@@ -5,6 +5,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/crew"
 	"libvpps/persist/isa"
 )
 
@@ -16,7 +17,7 @@ import (
 
 // There is a part for each goroutine, or, in a large batch, two, the tail apart: each costs something to put together,
 // but in small ones what a stage leaves is at hand for the next.
-const mostParts = 2 * mostGoroutines
+const mostParts = 2 * crew.MostGoroutines
 
 // partNodes is how many nodes a part has at least.
 var partNodes = 500
@@ -26,7 +27,7 @@ func partCount(nodes int) int {
 	if nodes >= 2*mostParts*partNodes {
 		return mostParts
 	}
-	return min(mostGoroutines, nodes/partNodes)
+	return min(crew.MostGoroutines, nodes/partNodes)
 }
 
 // nodeRange is the nodes that a Builder lowers: [first, end). Those before shared and from tail on are
@@ -78,7 +79,7 @@ func (b *Builder) divide() bool {
 	if tail > r.Node || shared >= tail || int(tail-shared) < 2*partNodes {
 		return false
 	}
-	b.crew.begin(!b.r.Plan.CPU, int(tail-shared)) // now: they have the time until there is work to wake up in; a CPU's virtual processors need its cores
+	b.crew.Begin(!b.r.Plan.CPU, int(tail-shared), partCount(int(tail-shared))) // now: they have the time until there is work to wake up in; a CPU's virtual processors need its cores
 	b.findCuts(shared, tail)
 	chunk := b.chunkOf(shared, tail)
 	if chunk == 0 {
@@ -270,7 +271,7 @@ func (b *Builder) lowerParts() error {
 			return err
 		}
 	} else {
-		b.crew.share(len(x.list), func(k int) { x.list[k].finishPart() })
+		b.crew.Share(len(x.list), func(k int) { x.list[k].finishPart() })
 	}
 	tail.finishPart()
 	b.putTogether()
@@ -286,8 +287,8 @@ func (b *Builder) backwardParts() error {
 	b.deal(tail.top)
 	b.wantPieces()
 	level := tail.deepest()
-	b.crew.share(len(x.list), func(k int) {
-		if b.crew.size <= 1 { // what was lowered last is at hand
+	b.crew.Share(len(x.list), func(k int) {
+		if b.crew.Size <= 1 { // what was lowered last is at hand
 			k = len(x.list) - 1 - k
 		}
 		p := x.list[k]
@@ -313,9 +314,9 @@ func (b *Builder) forwardParts() {
 	}
 	switch {
 	case !b.r.Backward:
-		b.crew.share(n, func(k int) { lower(list[k]) })
-	case 2*n <= mostGoroutines:
-		b.crew.share(2*n, func(k int) {
+		b.crew.Share(n, func(k int) { lower(list[k]) })
+	case 2*n <= crew.MostGoroutines:
+		b.crew.Share(2*n, func(k int) {
 			if k < n {
 				lower(list[k])
 			} else {
@@ -323,7 +324,7 @@ func (b *Builder) forwardParts() {
 			}
 		})
 	default:
-		b.crew.share(n, func(k int) {
+		b.crew.Share(n, func(k int) {
 			list[k].findUsers()
 			lower(list[k])
 		})

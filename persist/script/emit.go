@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"libvpps/persist/crew"
 	"libvpps/persist/isa"
 )
 
@@ -14,7 +15,7 @@ import (
 type task struct {
 	*Schedule
 	holders      *holderTable
-	crew         *crew
+	crew         *crew.Crew
 	closing      *closing
 	params       []Param
 	formsVectors bool     // products form the vectors that they read
@@ -30,10 +31,10 @@ type emitter struct {
 	count    []uint32
 	places   []int32 // of byLevel: the processors
 	visits   []visit // by processor and level
-	balances [mostGoroutines]balance
+	balances [crew.MostGoroutines]balance
 	starts   []uint32 // of a processor's visits
 	seen     []int32  // by processor: the last level in which it is known to take part
-	writers  [mostGoroutines]streamMemory
+	writers  [crew.MostGoroutines]streamMemory
 	levels   []levelPlan
 	runs     []run
 	common   common
@@ -100,7 +101,7 @@ func (b *emitter) emit(t task) []uint32 {
 func (b *emitter) assign(levels, processors int) {
 	b.places = resize(b.places, len(b.byLevel))
 	pieces := min(len(b.balances), 1+len(b.byLevel)>>11) // a few clusters are assigned at once
-	b.crew.share(pieces, func(k int) {
+	b.crew.Share(pieces, func(k int) {
 		b.assignSome(&b.balances[k], b.levelOf(k, pieces), b.levelOf(k+1, pieces), processors)
 	})
 }

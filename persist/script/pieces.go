@@ -7,7 +7,10 @@ package script
 //
 // Not for a CPU's virtual processors, which need its cores themselves.
 
-import "libvpps/bridge/ops"
+import (
+	"libvpps/bridge/ops"
+	"libvpps/persist/crew"
+)
 
 // pieceMemory is the memory of a part whose backward part is lowered by pieces.
 type pieceMemory struct {
@@ -25,8 +28,8 @@ func (b *Builder) wantPieces() {
 	nodes := int(b.division.tail.first - list[0].first)
 	for _, p := range list {
 		n := int(p.end - p.first)
-		p.pieces.wanted = min(mostGoroutines*n/nodes, n/partNodes)
-		if p.pieces.wanted < 2 || len(list) >= mostGoroutines || b.wide.on || b.r.Plan.CPU {
+		p.pieces.wanted = min(crew.MostGoroutines*n/nodes, n/partNodes)
+		if p.pieces.wanted < 2 || len(list) >= crew.MostGoroutines || b.wide.on || b.r.Plan.CPU {
 			p.pieces.wanted = 0
 		}
 	}
@@ -89,7 +92,7 @@ func (b *Builder) lowerPieces(top uint32) {
 		q.inChunks(b.division.list[0].chunk, len(all))
 		q.next = uint64(top) + uint64(k)*uint64(q.chunk)
 	}
-	b.crew.share(len(whole)+len(all), func(k int) {
+	b.crew.Share(len(whole)+len(all), func(k int) {
 		if k < len(whole) {
 			whole[k].outerOfShared()
 			whole[k].finishPart()

@@ -1,5 +1,7 @@
 package script
 
+import "libvpps/persist/crew"
+
 // The products of all parts, in order. Each part sorts its own; then only stretches of equal ones are put in
 // order, and their items go from where they are to the script.
 
@@ -60,11 +62,11 @@ func (b *emitter) takeItems(to []matrixItem, from []stretch) []matrixItem {
 
 // fillLists writes the items of all listed stretches to the words of the lists.
 func (b *emitter) fillLists(to []uint32) {
-	const shares = mostGoroutines
+	const shares = crew.MostGoroutines
 	if b.listWords == 0 {
 		return
 	}
-	b.crew.share(shares, func(k int) {
+	b.crew.Share(shares, func(k int) {
 		for i := range b.stretches {
 			x := &b.stretches[i]
 			if x.at == noList || int(x.source)%shares != k {

@@ -33,7 +33,7 @@ type Schedule struct {
 	ends       [isa.Phases]int32 // the last level of each phase
 	library    []isa.LibraryGradient
 
-	mixed bool             // vectors of one length may overlap without being the same
+	mixed bool            // vectors of one length may overlap without being the same
 	stays func(item) bool // an item that is never a part of a chain; nil: none is
 
 	wide wideMemory

@@ -22,8 +22,8 @@ type streamMemory struct {
 // to their place; the others' are copied when it is known where.
 func (b *emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
 	w = b.appendShared(w, levels)
-	n := min(processors, max(1, b.crew.size))
-	b.crew.share(n, func(k int) {
+	n := min(processors, max(1, b.crew.Size))
+	b.crew.Share(n, func(k int) {
 		m := &b.writers[k]
 		m.starts, m.seconds = m.starts[:0], m.seconds[:0]
 		if k > 0 {
@@ -55,7 +55,7 @@ func (b *emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
 			p++
 		}
 	}
-	b.crew.share(n, func(k int) {
+	b.crew.Share(n, func(k int) {
 		if m := &b.writers[k]; k > 0 {
 			copy(w[m.at:], m.words)
 		}
