@@ -137,7 +137,7 @@ type Builder struct {
 	ofAll       []bool  // [matrix]: all processors multiply by it, not its holders; empty: there is none
 	tally       *tally  // nil: nobody asks whose work it is
 	emitter     emitter
-	holders     holderTable
+	holders     plan.Holders
 }
 
 // shape is what is often asked of a dim: how many elements, rows, columns of a batch element, batch
@@ -277,7 +277,7 @@ func (b *Builder) reportLoss() {
 
 func (b *Builder) reset(r *Request) {
 	b.r, b.g, b.s = r, r.Graph, r.State
-	b.holders.update(r.Plan)
+	b.holders.Update(r.Plan)
 	b.Plan, b.checked = r.Plan, r.Tensors
 	b.startAt(r.Base)
 	n := 0

@@ -34,7 +34,7 @@ type sharedStream struct {
 // writeCommon writes the sections of all classes, side by side.
 func (b *emitter) writeCommon(levels int) {
 	x := &b.common
-	n := len(b.holders.first)
+	n := len(b.holders.First)
 	x.of = extend(x.of[:cap(x.of)], n, classStream{})[:n]
 	pieces := min(n, crew.MostGoroutines)
 	b.crew.Share(pieces, func(k int) {
@@ -48,7 +48,7 @@ func (b *emitter) writeCommon(levels int) {
 func (b *emitter) writeClass(m *streamMemory, c, levels int) {
 	s := &b.common.of[c]
 	s.starts, s.inner = s.starts[:0], s.inner[:0]
-	w := streamWriter{b: b, streamMemory: m, p: b.holders.first[c], words: s.words[:0]}
+	w := streamWriter{b: b, streamMemory: m, p: b.holders.First[c], words: s.words[:0]}
 	loads := b.common.loads[c*levels:][:levels]
 	for l := range levels {
 		s.starts = append(s.starts, uint32(len(w.words)))
@@ -90,11 +90,11 @@ func (b *emitter) planShared(levels int) {
 	for c := range b.common.of {
 		s := &b.common.of[c]
 		s.shared = sharedStream{}
-		if b.holders.shares[c] && b.cut == noCut {
+		if b.holders.SharesStream[c] && b.cut == noCut {
 			s.shared.levels = levels
 		}
 	}
-	for p, c := range b.holders.class {
+	for p, c := range b.holders.Class {
 		if visits := b.visits[b.starts[p]:b.starts[p+1]]; len(visits) > 0 {
 			x := &b.common.of[c].shared
 			x.levels = min(x.levels, int(visits[0].level))
@@ -109,13 +109,13 @@ func (b *emitter) planShared(levels int) {
 
 // copyInner appends what p's class does in a level, without waiting and signalling.
 func (w *streamWriter) copyInner(level int) {
-	s := &w.b.common.of[w.b.holders.class[w.p]]
+	s := &w.b.common.of[w.b.holders.Class[w.p]]
 	part := s.inner[level]
 	w.words = append(w.words, s.words[part.from:part.to]...)
 }
 
 // copyCommon appends what p's class does in levels [from, to).
 func (w *streamWriter) copyCommon(from, to int) {
-	s := &w.b.common.of[w.b.holders.class[w.p]]
+	s := &w.b.common.of[w.b.holders.Class[w.p]]
 	w.words = append(w.words, s.words[s.starts[from]:s.starts[to]]...)
 }

@@ -195,8 +195,8 @@ func (b *Builder) chunkOf(shared, tail uint32) uint32 {
 		x, holders := &b.dims[d], 1
 		for m := range b.r.Plan.Matrices {
 			if uint32(b.r.Plan.Matrices[m].Cols) == x.rows {
-				holders = max(holders, len(b.holders.copies[b.holders.columnPart(int32(m))][0]))
-				if b.holders.forming {
+				holders = max(holders, len(b.holders.Copies[b.holders.ColumnPart(int32(m))][0]))
+				if b.holders.Forming {
 					holders = max(holders, 2+mostRoom)
 				}
 			}

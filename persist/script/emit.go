@@ -6,6 +6,7 @@ import (
 
 	"libvpps/persist/crew"
 	"libvpps/persist/isa"
+	"libvpps/persist/plan"
 )
 
 // Writing the script: items are grouped by cluster and fused, clusters get processors, the items of a level and
@@ -14,7 +15,7 @@ import (
 // task is a schedule with what else its script depends on.
 type task struct {
 	*Schedule
-	holders      *holderTable
+	holders      *plan.Holders
 	crew         *crew.Crew
 	closing      *closing
 	params       []Param
@@ -129,9 +130,9 @@ func (b *emitter) assignSome(x *balance, from, end, processors int) {
 		}
 		r := &b.levels[level].runs
 		switch places := b.places[from : from+n]; {
-		case b.formsVectors && n <= fewClusters*len(b.holders.beside) && level <= b.ends[isa.InBackward]:
+		case b.formsVectors && n <= fewClusters*len(b.holders.Unshared) && level <= b.ends[isa.InBackward]:
 			for k := range places {
-				places[k] = b.holders.beside[k%len(b.holders.beside)]
+				places[k] = b.holders.Unshared[k%len(b.holders.Unshared)]
 			}
 			from += n
 			continue
@@ -161,7 +162,7 @@ const gpuSum, gpuWork = 64, 8
 
 // loadProducts makes loads those of a level's products.
 func (b *emitter) loadProducts(loads []int32, level int) {
-	for p, c := range b.holders.class {
+	for p, c := range b.holders.Class {
 		loads[p] = b.common.loads[int(c)*len(b.levels)+level]
 	}
 }

@@ -37,7 +37,7 @@ func (b *Builder) findRooms() {
 
 // findForming finds whether the products of the graph form their vectors.
 func (b *Builder) findForming() {
-	b.formsVectors = b.holders.forming && b.g != nil && b.g.Len() <= formingNodes
+	b.formsVectors = b.holders.Forming && b.g != nil && b.g.Len() <= formingNodes
 }
 
 func (b *Builder) roomsFrom(first, end uint32) {
@@ -68,7 +68,7 @@ func (b *Builder) roomFor(u user, a uint32) uint32 {
 
 // holdersOf is how many parts of a transposed product by matrix m are added.
 func (b *Builder) holdersOf(m int32) uint32 {
-	return uint32(len(b.holders.copies[b.holders.columnPart(m)][0])) / b.across(m)
+	return uint32(len(b.holders.Copies[b.holders.ColumnPart(m)][0])) / b.across(m)
 }
 
 // leavesParts reports whether node v's products, which b.terms lists, leave parts that its reader's readers add up, and

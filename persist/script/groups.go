@@ -18,7 +18,7 @@ type groups struct {
 // shareCopies gives each cluster of level 0 that is element-wise to the group with the least load: each of its processors
 // takes its elements of the vectors, with one stream for all.
 func (b *emitter) shareCopies() {
-	n := b.holders.groups
+	n := b.holders.Groups
 	b.groupLoads = resize(b.groupLoads, n)
 	clear(b.groupLoads)
 	b.byGroup = extend(b.byGroup[:cap(b.byGroup)], n, nil)
@@ -48,13 +48,13 @@ func (b *emitter) shareCopies() {
 // isDependent reports whether an item is not element-wise, waits for another one of its cluster, or is shorter than the
 // group.
 func (b *emitter) isDependent(it item) bool {
-	return it.sig == rawSig || it.sub > 0 || b.sigs.fuses[it.sig] != operation || b.sigs.of(it.sig)[3] < b.holders.each
+	return it.sig == rawSig || it.sub > 0 || b.sigs.fuses[it.sig] != operation || b.sigs.of(it.sig)[3] < b.holders.Each
 }
 
 // ofGroup writes what the group of a class does.
 func (w *streamWriter) ofGroup(class int) {
 	b := w.b
-	g := b.holders.group[class]
+	g := b.holders.Group[class]
 	if g < 0 {
 		return
 	}

@@ -55,7 +55,7 @@ const inlineItems = 4
 
 // shareItems puts a run's items into the lists if each of several processors has more than a few.
 func (b *emitter) shareItems(r *run, of []stretch) {
-	copies := b.holders.copies[r.part]
+	copies := b.holders.Copies[r.part]
 	n := r.to
 	if !r.whole {
 		n /= len(copies)
@@ -76,12 +76,12 @@ func (b *emitter) shareItems(r *run, of []stretch) {
 // summed, so each copy does all of them for some columns.
 func (b *emitter) share(r *run, c int) (from, to int) {
 	if r.whole {
-		if c < b.holders.outers[r.part] {
+		if c < b.holders.Outers[r.part] {
 			return r.from, r.to
 		}
 		return r.to, r.to
 	}
-	n, copies := r.to-r.from, len(b.holders.copies[r.part])
+	n, copies := r.to-r.from, len(b.holders.Copies[r.part])
 	return r.from + n*c/copies, r.from + n*(c+1)/copies
 }
 
@@ -104,11 +104,11 @@ func (b *emitter) accumulates(words []uint32) bool {
 
 // shareOf is which items of a run processor p does.
 func (b *emitter) shareOf(r *run, p int32) (from, to int) {
-	at := int(r.part)*len(b.holders.class) + int(p)
-	if b.holders.copy[at] < 0 {
+	at := int(r.part)*len(b.holders.Class) + int(p)
+	if b.holders.Copy[at] < 0 {
 		return r.to, r.to
 	}
-	return b.share(r, int(b.holders.copy[at]))
+	return b.share(r, int(b.holders.Copy[at]))
 }
 
 // planMembers finds who takes part in which level besides the classes: who has items.
@@ -122,7 +122,7 @@ func (b *emitter) planMembers(levels, processors int) {
 		p, l := b.places[i], b.clusters[c].level
 		if b.seen[p] < l {
 			b.seen[p] = l
-			if loads[int(t.class[p])*levels+int(l)] == 0 {
+			if loads[int(t.Class[p])*levels+int(l)] == 0 {
 				b.levels[l].join(p, 1)
 			}
 		}
@@ -177,8 +177,8 @@ func (b *emitter) planVisits(levels, processors int) {
 // has any.
 func (b *emitter) planClasses(levels int) {
 	t := b.holders
-	b.common.loads = resize(b.common.loads, len(t.first)*levels)
-	for c, p := range t.first {
+	b.common.loads = resize(b.common.loads, len(t.First)*levels)
+	for c, p := range t.First {
 		loads := b.common.loads[c*levels:][:levels]
 		for l := range loads {
 			x, load := &b.levels[l], 0
@@ -186,11 +186,11 @@ func (b *emitter) planClasses(levels int) {
 				from, to := b.shareOf(&b.runs[i], p)
 				load += 2 * (to - from)
 			}
-			if g := t.group[c]; g >= 0 && l == 0 {
+			if g := t.Group[c]; g >= 0 && l == 0 {
 				load += int(b.groupLoads[g])
 			}
 			if loads[l] = int32(load); load > 0 {
-				x.join(p, t.size[c])
+				x.join(p, t.Size[c])
 			}
 		}
 	}
@@ -233,7 +233,7 @@ func (b *emitter) planBarriers(levels int) int {
 // partOf is the part that a product works on.
 func (b *emitter) partOf(words []uint32) int32 {
 	if isa.Opcode(words[0]) == isa.ProductT {
-		return b.holders.columnPart(int32(words[3]))
+		return b.holders.ColumnPart(int32(words[3]))
 	}
 	return int32(words[3])
 }

@@ -217,7 +217,7 @@ func accFlag(acc bool) uint32 {
 	return 0
 }
 
-// addBeside adds the results in b.beside, the last of which come about in a level, to what y has, or stores them.
+// addBeside adds the results in b.Unshared, the last of which come about in a level, to what y has, or stores them.
 func (b *Builder) addBeside(v uint32, y operand, level int32, acc bool) {
 	flags := accFlag(acc)
 	if !acc || level >= b.spots[v].level {
@@ -243,7 +243,7 @@ func (b *Builder) across(m int32) uint32 {
 
 // apart reports whether other processors hold matrix m than matrix o.
 func (b *Builder) apart(m, o int32) bool {
-	return !slices.Equal(b.holders.copies[m][0], b.holders.copies[o][0])
+	return !slices.Equal(b.holders.Copies[m][0], b.holders.Copies[o][0])
 }
 
 // productSignature is the signature of one product, with the result y, and where its right side is.

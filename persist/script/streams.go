@@ -43,10 +43,10 @@ func (b *emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
 		for k, start := range m.starts {
 			x := w[isa.HeadWords+p*isa.ProcWords:]
 			x[isa.ProcStart], x[isa.ProcRank], x[isa.ProcGroup], x[isa.ProcOwn], x[isa.ProcPieces] = m.at+start, 0, 1, 0, 0
-			if t := b.holders; t.group[t.class[p]] >= 0 {
-				x[isa.ProcRank], x[isa.ProcGroup] = t.place[p], t.each
+			if t := b.holders; t.Group[t.Class[p]] >= 0 {
+				x[isa.ProcRank], x[isa.ProcGroup] = t.Place[p], t.Each
 			}
-			if s := b.common.of[b.holders.class[p]].shared; s.levels > 0 {
+			if s := b.common.of[b.holders.Class[p]].shared; s.levels > 0 {
 				x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = s.at, m.at+start, uint32(isa.Pieces(int(s.words)))
 			}
 			if b.cut != noCut {
@@ -77,7 +77,7 @@ func (b *emitter) writeStreams(m *streamMemory, w []uint32, from, end, levels in
 // what the class shares.
 func (b *emitter) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
 	w := streamWriter{b: b, streamMemory: m, p: int32(p), words: words, start: len(words)}
-	common := b.common.of[b.holders.class[p]].shared.levels
+	common := b.common.of[b.holders.Class[p]].shared.levels
 	if common > 0 {
 		w.start = -1 // something comes before
 	}

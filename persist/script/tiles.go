@@ -25,7 +25,7 @@ func (b *Builder) inTiles(c, right uint32, m int32) bool {
 	if columns >= manyColumns || b.r.Plan.Residence(int(m)).Columns > 0 {
 		return true
 	}
-	held := b.holders.copies[m]
+	held := b.holders.Copies[m]
 	r, n := pieceOfProduct(uint32(x.Rows), uint32(columns), uint32(b.r.Plan.Processors))
 	return x.Rows*columns > b.wide.Faster*len(held)*len(held[0])*int(r*n)
 }

@@ -79,7 +79,7 @@ func (b *Builder) findMatricesOfAll() {
 		return
 	}
 	few := func(m int32) bool {
-		c := b.holders.copies[m]
+		c := b.holders.Copies[m]
 		return b.across(m) == 1 && len(c)*len(c[0])*fewHoldersOf <= p.Processors
 	}
 	for v := uint32(0); v <= b.r.Node; v++ {
@@ -92,7 +92,7 @@ func (b *Builder) findMatricesOfAll() {
 				continue
 			}
 			m := b.r.Params[b.g.AttrsOf(l)[0]].Matrix
-			if m >= 0 && few(m) && int(b.columns(v)) >= manyColumns*len(b.holders.copies[m]) {
+			if m >= 0 && few(m) && int(b.columns(v)) >= manyColumns*len(b.holders.Copies[m]) {
 				b.ofAll = extend(b.ofAll, len(p.Matrices), false)
 				b.ofAll[m] = true
 			}
