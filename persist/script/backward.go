@@ -3,6 +3,7 @@ package script
 import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 )
 
 // Backward lowering. Every node's gradient is formed where it is needed, from its users:
@@ -75,7 +76,7 @@ func (b *Builder) placeAgain(from, to uint32) {
 // that cluster's forward level, of which the first is -1.
 func (b *Builder) groupGradients(before int32) {
 	top := b.maxLevel
-	b.bucket = resize(b.bucket, int(top)+3)
+	b.bucket = memory.Resize(b.bucket, int(top)+3)
 	clear(b.bucket)
 	for v := int(b.end) - 1; v >= int(b.first); v-- {
 		if !b.wants[v] {
@@ -93,12 +94,12 @@ func (b *Builder) groupGradients(before int32) {
 		}
 		b.gcluster[v] = c
 		l := int(b.clusters[c].level) + 2
-		b.bucket = extend(b.bucket, l+1, 0)
+		b.bucket = memory.Extend(b.bucket, l+1, 0)
 		b.bucket[l]++
 	}
 	b.maxLevel = top
-	b.blevel = resize(b.blevel, len(b.clusters))
-	b.bcluster = resize(b.bcluster, len(b.clusters))
+	b.blevel = memory.Resize(b.blevel, len(b.clusters))
+	b.bcluster = memory.Resize(b.bcluster, len(b.clusters))
 	for i := range b.blevel {
 		b.blevel[i], b.bcluster[i] = b.ends[isa.InForward]+1, -1
 	}
@@ -139,7 +140,7 @@ func (b *Builder) levelGradients() {
 	for i := range len(b.bucket) - 1 {
 		b.bucket[i+1] += b.bucket[i]
 	}
-	b.order = resize(b.order, int(b.bucket[len(b.bucket)-1]))
+	b.order = memory.Resize(b.order, int(b.bucket[len(b.bucket)-1]))
 	for v := int(b.end) - 1; v >= int(b.first); v-- {
 		if b.wants[v] {
 			at := &b.bucket[b.clusters[b.gcluster[v]].level+1]
@@ -248,7 +249,8 @@ func (b *Builder) lowerGradient(v uint32) {
 	n := b.size(v)
 	k := b.gcluster[v]
 	sub, general := int32(0), false
-	b.linear, b.axes = b.linear[:0], b.axes[:0]
+	b.linear = b.linear[:0]
+	b.releaseAxes()
 	for _, u := range b.usersOf(v) {
 		if u.kind == useOuter {
 			continue
@@ -360,7 +362,7 @@ func (b *Builder) transposedSignature(u user, left, apart uint32) (sig, place ui
 	m := b.matrixOf(left)
 	count, fn, place := b.formedBack(u)
 	return b.sigs.short(6, b.r.Plan.Matrices[m].Rows, firstWord(isa.ProductT, uint8(fn), 0), uint32(isa.SegAct)|uint32(isa.SegAct)<<4,
-		uint32(m), bits(b.factorOf(left)), apart, count, 0, 0), place
+		uint32(m), isa.Float(b.factorOf(left)), apart, count, 0, 0), place
 }
 
 // gradientToParameter hands b.linear over to the parameter.
@@ -407,7 +409,7 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 		dst = b.gradient(v)
 	}
 	segs := uint32(dst.seg) | uint32(isa.SegAct)<<4 | uint32(b.s.Segment[right])<<8
-	sig := b.sigs.short(5, matrix.Cols, firstWord(isa.Outer, 0, flags), segs, uint32(m), bits(1), dst.at, 0, 0, 0)
+	sig := b.sigs.short(5, matrix.Cols, firstWord(isa.Outer, 0, flags), segs, uint32(m), isa.Float(1), dst.at, 0, 0, 0)
 	for i := range b.columns(c) {
 		b.outers = append(b.outers, matrixItem{-1, sig,
 			[2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(right, i)*uint32(matrix.Cols)}})

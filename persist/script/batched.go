@@ -1,6 +1,9 @@
 package script
 
-import "libvpps/persist/isa"
+import (
+	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+)
 
 // The items of batched clusters. All pieces of one do the same, each for its batch elements: the addresses of an item of
 // one piece are at equal distances from those of the next. So an item of all batch elements stays one, with its batched
@@ -152,7 +155,7 @@ func (b *Schedule) cutBatched() {
 // wholeFor is the number of what an item of a signature is to the pieces of a batched cluster.
 func (b *Schedule) wholeFor(sig uint32, x *cluster) uint32 {
 	m := &b.wide
-	m.wholeOf = extend(m.wholeOf, int(sig)+1, 0)
+	m.wholeOf = memory.Extend(m.wholeOf, int(sig)+1, 0)
 	if k := m.wholeOf[sig]; k > 0 && m.wholes[k].batch == x.batch && m.wholes[k].pieces == x.pieces {
 		return k
 	}

@@ -15,6 +15,7 @@ import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/crew"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 	"libvpps/persist/plan"
 )
 
@@ -284,20 +285,20 @@ func (b *Builder) reset(r *Request) {
 	if b.g != nil {
 		n = b.g.Len()
 		b.s.grow(n)
-		b.dims = resize(b.dims, len(b.g.Dims))
+		b.dims = memory.Resize(b.dims, len(b.g.Dims))
 		for i := range b.g.Dims {
 			d := &b.g.Dims[i]
 			b.dims[i] = shape{uint32(d.Size()), uint32(d.Rows()), uint32(d.Cols()), d.Bd}
 		}
 	}
-	b.need = resize(b.need, n)
-	b.otherwise, b.knowsOthers = resize(b.otherwise, n), false
-	b.spots = resize(b.spots, n)
-	b.grads, b.wants = resize(b.grads, n), resize(b.wants, n)
-	b.gcluster, b.gsub = resize(b.gcluster, n), resize(b.gsub, n)
-	b.passFrom, b.passAt = resize(b.passFrom, n), resize(b.passAt, n)
-	b.reader, b.withUser = resize(b.reader, n), resize(b.withUser, n)
-	b.room, b.inParts, b.stored, b.taken = resize(b.room, n), resize(b.inParts, n), resize(b.stored, n), resize(b.taken, n)
+	b.need = memory.Resize(b.need, n)
+	b.otherwise, b.knowsOthers = memory.Resize(b.otherwise, n), false
+	b.spots = memory.Resize(b.spots, n)
+	b.grads, b.wants = memory.Resize(b.grads, n), memory.Resize(b.wants, n)
+	b.gcluster, b.gsub = memory.Resize(b.gcluster, n), memory.Resize(b.gsub, n)
+	b.passFrom, b.passAt = memory.Resize(b.passFrom, n), memory.Resize(b.passAt, n)
+	b.reader, b.withUser = memory.Resize(b.reader, n), memory.Resize(b.withUser, n)
+	b.room, b.inParts, b.stored, b.taken = memory.Resize(b.room, n), memory.Resize(b.inParts, n), memory.Resize(b.stored, n), memory.Resize(b.taken, n)
 	b.findForming()
 	b.findWide()
 	b.findMatricesOfAll()
@@ -343,8 +344,8 @@ func (b *Builder) forgetGradients() {
 }
 
 func (s *State) grow(n int) {
-	s.Value, s.Aux, s.Grad = extend(s.Value, n, NoOffset), extend(s.Aux, n, NoOffset), extend(s.Grad, n, NoOffset)
-	s.Segment, s.Resident = extend(s.Segment, n, isa.SegAct), extend(s.Resident, n, false)
+	s.Value, s.Aux, s.Grad = memory.Extend(s.Value, n, NoOffset), memory.Extend(s.Aux, n, NoOffset), memory.Extend(s.Grad, n, NoOffset)
+	s.Segment, s.Resident = memory.Extend(s.Segment, n, isa.SegAct), memory.Extend(s.Resident, n, false)
 }
 
 // Truncate forgets nodes from n on.

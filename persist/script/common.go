@@ -3,6 +3,7 @@ package script
 import (
 	"libvpps/persist/crew"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 )
 
 // What all processors of a class do alike: they wait, multiply and signal. It is written once, and copied into their
@@ -35,7 +36,7 @@ type sharedStream struct {
 func (b *emitter) writeCommon(levels int) {
 	x := &b.common
 	n := len(b.holders.First)
-	x.of = extend(x.of[:cap(x.of)], n, classStream{})[:n]
+	x.of = memory.Extend(x.of[:cap(x.of)], n, classStream{})[:n]
 	pieces := min(n, crew.MostGoroutines)
 	b.crew.Share(pieces, func(k int) {
 		for c := n * k / pieces; c < n*(k+1)/pieces; c++ {

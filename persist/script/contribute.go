@@ -3,6 +3,7 @@ package script
 import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"math"
 )
 
 // What one use of a node adds to the node's gradient: the derivative of every operation.
@@ -318,7 +319,7 @@ func (b *Builder) contributeRow(v, c uint32, dst operand, flags uint32, cl, sub 
 	case ops.Hinge:
 		some := b.labelledTogether(xd.Bd)
 		for e := uint32(0); e < xd.Bd; e += some {
-			b.labelledRow(cl, sub, isa.HingeB, flags, float(a[0]), lines{n, 1, some}, b.labels(a[1]+e, some), dst.plus(e*n), x.plus(e*n), dy.plus(e))
+			b.labelledRow(cl, sub, isa.HingeB, flags, math.Float32frombits(a[0]), lines{n, 1, some}, b.labels(a[1]+e, some), dst.plus(e*n), x.plus(e*n), dy.plus(e))
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/crew"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 )
 
 // Lowering a batch by parts. A batch is a super-graph: parameters that all share, then sentences that have
@@ -181,7 +182,7 @@ func (b *Builder) cutNear(v uint32) uint32 {
 // chunkOf is how much of segment act a part takes at a time: several times the largest piece, which is a
 // node's value or what the holders of a matrix leave of a transposed product. 0: that is too much.
 func (b *Builder) chunkOf(shared, tail uint32) uint32 {
-	used := resize(b.usedDims, len(b.dims))
+	used := memory.Resize(b.usedDims, len(b.dims))
 	b.usedDims = used
 	clear(used)
 	for _, d := range b.g.Dim[shared:tail] {
@@ -354,7 +355,7 @@ func (b *Builder) needShared() {
 // deal gives the parts chunks from an address on.
 func (b *Builder) deal(at uint32) {
 	for k, p := range b.division.list {
-		p.next = uint64(at) + uint64(k)*uint64(p.chunk)
+		p.chunksFrom(at, k)
 	}
 }
 
@@ -410,7 +411,7 @@ func (b *Builder) takeOver(p *Builder) {
 // sharedUsers adds to the users of shared nodes the parts', one by one, but for those whose outer products the parts have noted.
 func (b *Builder) sharedUsers() {
 	x := &b.division
-	x.useStart, b.useStart = b.useStart, resize(x.useStart, int(b.shared)+1)
+	x.useStart, b.useStart = b.useStart, memory.Resize(x.useStart, int(b.shared)+1)
 	x.uses, b.uses = b.uses, x.uses[:0]
 	for v := range b.shared {
 		b.useStart[v] = uint32(len(b.uses))

@@ -1,6 +1,9 @@
 package script
 
-import "libvpps/persist/isa"
+import (
+	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+)
 
 // Element-wise work by axes: one function decides between the linear Map and the
 // general Strided, after merging axes that lie behind one another in every operand.
@@ -26,10 +29,13 @@ type element struct {
 	kept, red []axis
 }
 
+// releaseAxes takes back all axes that were handed out.
+func (b *Schedule) releaseAxes() { b.axes = b.axes[:0] }
+
 // newAxes hands out n axes, all zero, that are good until the next node.
 func (b *Schedule) newAxes(n int) []axis {
 	at := len(b.axes)
-	b.axes = extend(b.axes, at+n, axis{})
+	b.axes = memory.Extend(b.axes, at+n, axis{})
 	return b.axes[at : at+n : at+n]
 }
 
@@ -80,7 +86,7 @@ func (b *Schedule) emitElement(e *element, cluster, sub int32) {
 	for s := range in + 1 {
 		words[s] = e.ops[s].at
 	}
-	b.sigs.head(isa.Strided, uint8(e.fn), e.flags, segs, uint32(len(e.kept)|len(e.red)<<8), bits(e.p), bits(e.q))
+	b.sigs.head(isa.Strided, uint8(e.fn), e.flags, segs, uint32(len(e.kept)|len(e.red)<<8), isa.Float(e.p), isa.Float(e.q))
 	work := 1
 	for _, l := range [2][]axis{e.kept, e.red} {
 		for _, a := range l {
@@ -122,7 +128,7 @@ func (b *Schedule) map2(cluster, sub int32, fn isa.Fn, flags uint32, p float32, 
 
 // fill adds a Fill of n elements of act.
 func (b *Schedule) fill(cluster, sub int32, value float32, n int, at uint32) {
-	sig := b.sigs.short(4, n, firstWord(isa.Fill, 0, 0), uint32(isa.SegAct), uint32(n), bits(value), 0, 0, 0, 0)
+	sig := b.sigs.short(4, n, firstWord(isa.Fill, 0, 0), uint32(isa.SegAct), uint32(n), isa.Float(value), 0, 0, 0, 0)
 	b.local(cluster, sub, sig, at, 0, 0)
 }
 
@@ -164,7 +170,7 @@ const (
 func (b *Schedule) sum(cluster, sub int32, first uint32, dst operand, from isa.Segment, scale float32, n int, list []uint32, runs sourceRuns, y operand) {
 	at, k := uint32(len(b.pool)), len(list)
 	b.pool = append(b.pool, first, uint32(sumHead+k)|uint32(k)<<16,
-		uint32(dst.seg)|uint32(from)<<4|uint32(y.seg)<<8, uint32(n), bits(scale), dst.at, uint32(runs.items)|runs.count<<16, runs.apart, y.at)
+		uint32(dst.seg)|uint32(from)<<4|uint32(y.seg)<<8, uint32(n), isa.Float(scale), dst.at, uint32(runs.items)|runs.count<<16, runs.apart, y.at)
 	b.pool = append(b.pool, list...)
 	b.inCluster(cluster, sub, rawSig, at, 0, 0, sumCost(k+runs.items*int(runs.count), n))
 }

@@ -6,6 +6,7 @@ import (
 
 	"libvpps/persist/crew"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 	"libvpps/persist/plan"
 )
 
@@ -100,7 +101,7 @@ func (b *emitter) emit(t task) []uint32 {
 
 // assign gives every cluster, level by level, to the processor with the least load. Goroutines share the levels.
 func (b *emitter) assign(levels, processors int) {
-	b.places = resize(b.places, len(b.byLevel))
+	b.places = memory.Resize(b.places, len(b.byLevel))
 	pieces := min(len(b.balances), 1+len(b.byLevel)>>11) // a few clusters are assigned at once
 	b.crew.Share(pieces, func(k int) {
 		b.assignSome(&b.balances[k], b.levelOf(k, pieces), b.levelOf(k+1, pieces), processors)
@@ -122,7 +123,7 @@ const fewClusters = 16
 // assignSome assigns the clusters [from, end) of byLevel, which are whole levels. Where products form their vectors, who
 // is in no group executes what is not products, so that the others have a stream in common.
 func (b *emitter) assignSome(x *balance, from, end, processors int) {
-	x.loads, x.heap = resize(x.loads, processors), resize(x.heap, processors)
+	x.loads, x.heap = memory.Resize(x.loads, processors), memory.Resize(x.heap, processors)
 	for from < end {
 		level, n := b.clusters[b.byLevel[from]].level, 1
 		for from+n < end && b.clusters[b.byLevel[from+n]].level == level {
@@ -169,7 +170,7 @@ func (b *emitter) loadProducts(loads []int32, level int) {
 
 // sortClusters lists the clusters with items in order of level, but for those of groups: counting sort.
 func (b *emitter) sortClusters(levels int) {
-	b.count = resize(b.count, levels+1)
+	b.count = memory.Resize(b.count, levels+1)
 	clear(b.count)
 	for c := range b.clusters {
 		if x := &b.clusters[c]; x.isListed(c) {
@@ -179,7 +180,7 @@ func (b *emitter) sortClusters(levels int) {
 	for l := range levels {
 		b.count[l+1] += b.count[l]
 	}
-	b.byLevel = resize(b.byLevel, int(b.count[levels]))
+	b.byLevel = memory.Resize(b.byLevel, int(b.count[levels]))
 	for c := range b.clusters {
 		if x := &b.clusters[c]; x.isListed(c) {
 			b.byLevel[b.count[x.level]] = uint32(c)

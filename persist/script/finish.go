@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 )
 
 // The gradients of parameters are formed, behind everything else of the backward part.
@@ -76,7 +77,7 @@ type finisher struct {
 func (b *finisher) begin(e ending) {
 	b.ending, b.formed, b.touched, b.closing.parts = e, b.formed[:0], b.touched[:0], b.closing.parts[:0]
 	b.script++
-	b.lastFormed = extend(b.lastFormed, len(e.params), 0)
+	b.lastFormed = memory.Extend(b.lastFormed, len(e.params), 0)
 }
 
 // form adds what forms the parameters' gradients, behind everything else.
@@ -158,8 +159,8 @@ func (b *finisher) formDense(level int32) {
 
 // sortSources sorts the sources of parameters by these, equal ones as they came.
 func (b *finisher) sortSources() {
-	b.count = resize(b.count, len(b.params)+1)
-	b.paramAlt = resize(b.paramAlt, len(b.paramSrc))
+	b.count = memory.Resize(b.count, len(b.params)+1)
+	b.paramAlt = memory.Resize(b.paramAlt, len(b.paramSrc))
 	countingSort(b.count, b.paramSrc, b.paramAlt, func(x *paramSource) uint32 { return x.param })
 	b.paramSrc, b.paramAlt = b.paramAlt, b.paramSrc
 }
@@ -244,8 +245,8 @@ func (b *finisher) sortRows() {
 		return
 	}
 	const digit = 11
-	b.count = resize(b.count, 1<<digit+1)
-	b.rowAlt = resize(b.rowAlt, len(b.rowSrc))
+	b.count = memory.Resize(b.count, 1<<digit+1)
+	b.rowAlt = memory.Resize(b.rowAlt, len(b.rowSrc))
 	for shift := 0; all>>shift != 0; shift += digit {
 		if all>>shift&(1<<digit-1) != 0 {
 			countingSort(b.count, b.rowSrc, b.rowAlt, func(x *rowSource) uint32 { return uint32(x.key>>shift) & (1<<digit - 1) })

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"math"
 	"slices"
 
 	"libvpps/bridge"
@@ -196,7 +197,7 @@ var unaryRules = func() (rules [256]unaryRule) {
 // constant is a rule's number for node v.
 func (b *Builder) constant(c ops.Number, v uint32) float32 {
 	if c.Attr > 0 {
-		return float(b.g.AttrsOf(v)[c.Attr-1])
+		return math.Float32frombits(b.g.AttrsOf(v)[c.Attr-1])
 	}
 	return c.Value
 }
@@ -206,7 +207,7 @@ func (b *Builder) lower(v uint32) error {
 	g := b.g
 	op, args := g.Op[v], g.ArgsOf(v)
 	b.s.Resident[v] = false
-	b.axes = b.axes[:0]
+	b.releaseAxes()
 	if r := &unaryRules[op]; r.ok {
 		if b.reader[v] == lowered {
 			return nil
@@ -267,9 +268,9 @@ func (b *Builder) lowerLeaf(v uint32) error {
 	case ops.Input, ops.ScalarInput:
 		b.map1(c, s, isa.Copy, 0, 0, d.Size(), y, operand{isa.SegInput, a[0]})
 	case ops.Constant:
-		b.fill(c, s, float(a[0]), d.Size(), y.at)
+		b.fill(c, s, math.Float32frombits(a[0]), d.Size(), y.at)
 	case ops.SparseInput:
-		b.fill(c, s, float(a[0]), d.Size(), y.at)
+		b.fill(c, s, math.Float32frombits(a[0]), d.Size(), y.at)
 		b.spots[v].sub = s + 1
 		if b.turns == nil {
 			b.turns = map[uint32]int32{}
@@ -374,20 +375,20 @@ func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, sr
 	var p, q float32
 	switch b.g.Op[v] {
 	case ops.RandomNormal:
-		fn, p, q = isa.Normal, float(a[0]), float(a[1])
+		fn, p, q = isa.Normal, math.Float32frombits(a[0]), math.Float32frombits(a[1])
 	case ops.RandomBernoulli:
-		fn, p, q = isa.Bernoulli, float(a[0]), float(a[1])
+		fn, p, q = isa.Bernoulli, math.Float32frombits(a[0]), math.Float32frombits(a[1])
 	case ops.RandomUniform:
-		fn, p, q = isa.Uniform, float(a[0]), float(a[1])
+		fn, p, q = isa.Uniform, math.Float32frombits(a[0]), math.Float32frombits(a[1])
 	case ops.RandomGumbel:
-		fn, p, q = isa.Gumbel, float(a[0]), float(a[1])
+		fn, p, q = isa.Gumbel, math.Float32frombits(a[0]), math.Float32frombits(a[1])
 	case ops.GaussianNoise:
-		fn, p = isa.Noise, float(a[0])
+		fn, p = isa.Noise, math.Float32frombits(a[0])
 	default:
-		fn, p = isa.Drop, float(a[0])
+		fn, p = isa.Drop, math.Float32frombits(a[0])
 	}
 	n := b.size(v)
-	b.sigs.head(isa.Random, uint8(fn), flags, uint32(dst.seg)|uint32(src.seg)<<4, uint32(n), bits(p), bits(q),
+	b.sigs.head(isa.Random, uint8(fn), flags, uint32(dst.seg)|uint32(src.seg)<<4, uint32(n), isa.Float(p), isa.Float(q),
 		b.r.Seed, b.r.GraphID, b.r.ForwardCount, 0)
 	if isa.RandomTable[fn].Words == 3 {
 		b.local(cluster, sub, b.sigs.intern(8*n), dst.at, src.at, v)
@@ -521,7 +522,7 @@ func (b *Builder) reduction(v uint32) (fn isa.Fn, p, q float32, out bridge.Dim) 
 		case ops.BinaryLogLoss:
 			fn = isa.BinLog
 		case ops.HuberDistance:
-			fn, p = isa.Huber, float(a[0])
+			fn, p = isa.Huber, math.Float32frombits(a[0])
 		default:
 			fn = isa.SquareDiff
 		}

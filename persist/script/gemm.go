@@ -42,7 +42,7 @@ func (b *Schedule) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, 
 	}
 	segs := uint32(y.op.seg) | uint32(left.op.seg)<<4 | uint32(right.op.seg)<<8
 	for i := range batch {
-		b.sigs.head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1), 0)
+		b.sigs.head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, isa.Float(1), 0)
 		b.local(c, s, b.sigs.intern(gemmElements(int(mnk[0]), int(mnk[1]), int(mnk[2]))),
 			y.op.at+i*y.batch, left.op.at+i*left.batch, right.op.at+i*right.batch)
 		if y.batch == 0 {
@@ -94,7 +94,7 @@ func (b *Schedule) tiles(level int32, flags uint32, scale float32, bias operand,
 	all, terms := uint32(b.Plan.Processors), (mnk[2]+sums-1)/sums
 	for s := range sums {
 		n := min(terms, mnk[2]-s*terms)
-		b.sigs.head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], n, y.row, y.col, left.row, left.col, right.row, right.col, bits(scale), bias.at)
+		b.sigs.head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], n, y.row, y.col, left.row, left.col, right.row, right.col, isa.Float(scale), bias.at)
 		it := item{sig: b.sigs.intern(gemmElements(int(mnk[0]), int(mnk[1]), int(n)))}
 		it.words = [fewWords]uint32{y.op.at + s*mnk[0]*mnk[1], left.op.at + s*terms*left.col, right.op.at + s*terms*right.row}
 		b.cutProduct(&it, all, b.newClusters(level, piecesOfProduct(mnk[0], mnk[1], all)))

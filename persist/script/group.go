@@ -1,5 +1,7 @@
 package script
 
+import "libvpps/persist/memory"
+
 // Items and products are put in order: items by cluster, products by level and signature.
 
 // grouping is the memory of that.
@@ -15,7 +17,7 @@ type grouping struct {
 // one by one.
 func (b *Schedule) groupItems() {
 	at, taken := uint32(0), b.takenClusters()
-	b.grouped = resize(b.grouped, len(b.clusters))
+	b.grouped = memory.Resize(b.grouped, len(b.clusters))
 	for c := int32(0); int(c) < len(b.clusters); c++ {
 		if c == taken.first {
 			c = taken.end - 1
@@ -26,7 +28,7 @@ func (b *Schedule) groupItems() {
 			at += uint32(x.items)
 		}
 	}
-	b.sorted = resize(b.sorted, len(b.items))
+	b.sorted = memory.Resize(b.sorted, len(b.items))
 	for i := range b.items {
 		it := &b.items[i]
 		it.cluster = b.find(it.cluster)
@@ -52,12 +54,12 @@ const noList = 1<<32 - 1
 // orderProducts orders product items by level and signature, those of equal ones as they came, and lists
 // their stretches. Outer products come last, their level is not known yet.
 func (b *Schedule) orderProducts() {
-	b.matrixAlt = resize(b.matrixAlt, len(b.matrices))
-	b.count = resize(b.count, max(len(b.sigs.start), int(b.maxLevel)+1)+1)
-	countingSort(b.count[:len(b.sigs.start)+1], b.matrices, b.matrixAlt, func(x *matrixItem) uint32 { return x.sig })
+	b.matrixAlt = memory.Resize(b.matrixAlt, len(b.matrices))
+	b.count = memory.Resize(b.count, max(b.sigs.count(), int(b.maxLevel)+1)+1)
+	countingSort(b.count[:b.sigs.count()+1], b.matrices, b.matrixAlt, func(x *matrixItem) uint32 { return x.sig })
 	countingSort(b.count[:b.maxLevel+2], b.matrixAlt, b.matrices, func(x *matrixItem) uint32 { return uint32(x.level) })
-	b.matrixAlt = resize(b.matrixAlt, len(b.outers))
-	countingSort(b.count[:len(b.sigs.start)+1], b.outers, b.matrixAlt, func(x *matrixItem) uint32 { return x.sig })
+	b.matrixAlt = memory.Resize(b.matrixAlt, len(b.outers))
+	countingSort(b.count[:b.sigs.count()+1], b.outers, b.matrixAlt, func(x *matrixItem) uint32 { return x.sig })
 	b.outers, b.matrixAlt = b.matrixAlt, b.outers
 	b.stretches = b.stretches[:0]
 	b.matrices = append(b.matrices, b.outers...)
@@ -90,7 +92,7 @@ func countingSort[T any](count []uint32, from, to []T, key func(*T) uint32) {
 
 // orderByLevel orders items by level, those of one as they came; ends[l] is where level l ends.
 func (b *Schedule) orderByLevel(levels int) (ends []uint32) {
-	b.count = resize(b.count, levels+1)
+	b.count = memory.Resize(b.count, levels+1)
 	count := b.count[:levels+1]
 	clear(count)
 	for i := range b.items {
@@ -101,7 +103,7 @@ func (b *Schedule) orderByLevel(levels int) (ends []uint32) {
 	for l := range levels {
 		count[l+1] += count[l]
 	}
-	b.sorted = resize(b.sorted, len(b.items))
+	b.sorted = memory.Resize(b.sorted, len(b.items))
 	for i := range b.items {
 		at := &count[b.clusters[b.items[i].cluster].level]
 		b.sorted[*at] = b.items[i]

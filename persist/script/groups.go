@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 )
 
 // What groups do: where products form their vectors, clusters that wait for nothing, mostly copies of embeddings, are
@@ -19,9 +20,9 @@ type groups struct {
 // takes its elements of the vectors, with one stream for all.
 func (b *emitter) shareCopies() {
 	n := b.holders.Groups
-	b.groupLoads = resize(b.groupLoads, n)
+	b.groupLoads = memory.Resize(b.groupLoads, n)
 	clear(b.groupLoads)
-	b.byGroup = extend(b.byGroup[:cap(b.byGroup)], n, nil)
+	b.byGroup = memory.Extend(b.byGroup[:cap(b.byGroup)], n, nil)
 	for g := range b.byGroup {
 		b.byGroup[g] = b.byGroup[g][:0]
 	}
@@ -62,7 +63,7 @@ func (w *streamWriter) ofGroup(class int) {
 	for _, c := range b.byGroup[g] {
 		w.items = b.appendItemsOf(w.items, c)
 	}
-	list := w.sorter.sort(w.items, len(b.sigs.start))
+	list := w.sorter.sort(w.items, b.sigs.count())
 	for flags := uint32(isa.Own | isa.Sync); len(list) > 0; flags = isa.Own {
 		n := 1
 		for n < len(list) && list[n].sig == list[0].sig {

@@ -9,6 +9,7 @@ import (
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 	"libvpps/persist/plan"
 )
 
@@ -151,7 +152,7 @@ func (b *Builder) lowerInstances() error {
 	if m.plan != b.r.Plan {
 		m.plan, m.infos = b.r.Plan, nil
 	}
-	m.list = resize(m.list, len(b.r.Cells.Instances))
+	m.list = memory.Resize(m.list, len(b.r.Cells.Instances))
 	m.outputs, m.returned = m.outputs[:0], append(m.returned[:0], gradientSource{})
 	if err := b.findDependence(); err != nil {
 		return err
@@ -206,14 +207,14 @@ func (b *Builder) findDependence() error {
 		}
 	}
 	m.params.ids = m.params.ids[:0]
-	m.params.node = extend(m.params.node, len(b.r.Params), cellParamNode{})
-	m.owner, m.args = resize(m.owner, b.g.Len()), resize(m.args, len(p.Args))
+	m.params.node = memory.Extend(m.params.node, len(b.r.Params), cellParamNode{})
+	m.owner, m.args = memory.Resize(m.owner, b.g.Len()), memory.Resize(m.args, len(p.Args))
 	for _, v := range b.r.Before {
 		b.mention(v)
 	}
 	first, merges := b.firstInCells(), !b.r.Apart
 	if merges {
-		m.equal = resize(m.equal, 1<<mathbits.Len(uint(2*len(m.list))))
+		m.equal = memory.Resize(m.equal, 1<<mathbits.Len(uint(2*len(m.list))))
 		clear(m.equal)
 	}
 	for i := range p.Instances {
@@ -498,7 +499,7 @@ func (b *Builder) placeLoss() {
 // fillTable fills in an instance's table but for the gradients of its outputs.
 func (b *Builder) fillTable(x *cells.Instance, y *present) error {
 	m, p, c := &b.cells, b.r.Cells, y.lowered
-	m.table = resize(m.table, c.tableSize())
+	m.table = memory.Resize(m.table, c.tableSize())
 	t := m.table
 	t[atNowhere], t[atBase], t[atStart] = 0, y.base, x.Start
 	for k, a := range m.argsOf(x) {
@@ -560,14 +561,12 @@ func (b *Builder) signatures(c *loweredCell) {
 			s.words[6], s.words[7], s.words[8] = b.r.Seed, b.r.GraphID, b.r.ForwardCount
 		}
 		if s.factor >= 0 {
-			s.words[4] = bits(b.r.Params[s.factor].Factor)
+			s.words[4] = isa.Float(b.r.Params[s.factor].Factor)
 		}
 		if s.bias >= 0 {
 			s.words[5] = b.s.Value[b.cells.params.node[c.params[s.bias].id].node]
 		}
-		b.sigs.buf = append(b.sigs.buf[:0], s.words...)
-		s.number = b.sigs.intern(0)
-		b.sigs.costs[s.number] = s.elements
+		s.number = b.sigs.put(s.words, s.cost)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"libvpps/bridge/cells"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 )
 
 // Joining instances. A cluster that reads what others of its level form becomes one with them, as among nodes: then no
@@ -129,7 +130,7 @@ func (b *Builder) canJoin(list []cellCluster, most int32) bool {
 // of their items moves.
 func (b *Builder) joinClusters(first int32, n int) {
 	m := &b.cells
-	m.shifts = resize(m.shifts, n)
+	m.shifts = memory.Resize(m.shifts, n)
 	clear(m.shifts)
 	for _, j := range m.joined {
 		m.shifts[j.cluster] = max(m.shifts[j.cluster], j.sub)
@@ -153,7 +154,7 @@ func (b *Builder) placeOutputs(y *present, first int32) {
 // clusters join others. Sums that the instance's own clusters form are left in m.sums.
 func (b *Builder) levelBackward(y *present) {
 	m, c := &b.cells, y.lowered
-	m.exits, m.sums, m.summed, m.joined = resize(m.exits, len(c.wantedAt)), m.sums[:0], m.summed[:0], m.joined[:0]
+	m.exits, m.sums, m.summed, m.joined = memory.Resize(m.exits, len(c.wantedAt)), m.sums[:0], m.summed[:0], m.joined[:0]
 	for i, e := range c.exits {
 		if e < 0 {
 			continue

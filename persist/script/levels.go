@@ -1,6 +1,9 @@
 package script
 
-import "libvpps/persist/isa"
+import (
+	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+)
 
 // What every level's products, members and barriers are.
 
@@ -29,7 +32,7 @@ type levelPlan struct {
 
 // planRuns makes runs of stretches of the same signature and level.
 func (b *emitter) planRuns(levels int) {
-	b.levels, b.runs = resize(b.levels, levels), b.runs[:0]
+	b.levels, b.runs = memory.Resize(b.levels, levels), b.runs[:0]
 	b.inline, b.listWords = b.inline[:0], 0
 	rest := b.stretches
 	for l := range int32(levels) {
@@ -114,7 +117,7 @@ func (b *emitter) shareOf(r *run, p int32) (from, to int) {
 // planMembers finds who takes part in which level besides the classes: who has items.
 func (b *emitter) planMembers(levels, processors int) {
 	t, loads := b.holders, b.common.loads
-	b.seen = resize(b.seen, processors)
+	b.seen = memory.Resize(b.seen, processors)
 	for p := range b.seen {
 		b.seen[p] = -1
 	}
@@ -135,7 +138,7 @@ func (b *emitter) planMembers(levels, processors int) {
 
 // planVisits orders what processors do besides what all of their class do by processor and level.
 func (b *emitter) planVisits(levels, processors int) {
-	b.starts = resize(b.starts, processors+1)
+	b.starts = memory.Resize(b.starts, processors+1)
 	clear(b.starts)
 	for _, p := range b.places {
 		b.starts[p+1]++
@@ -151,7 +154,7 @@ func (b *emitter) planVisits(levels, processors int) {
 	for p := range processors {
 		b.starts[p+1] += b.starts[p]
 	}
-	b.visits = resize(b.visits, int(b.starts[processors]))
+	b.visits = memory.Resize(b.visits, int(b.starts[processors]))
 	b.count = append(b.count[:0], b.starts...)
 	put := func(p, level int32, cluster uint32) {
 		b.visits[b.count[p]] = visit{level, cluster}
@@ -177,7 +180,7 @@ func (b *emitter) planVisits(levels, processors int) {
 // has any.
 func (b *emitter) planClasses(levels int) {
 	t := b.holders
-	b.common.loads = resize(b.common.loads, len(t.First)*levels)
+	b.common.loads = memory.Resize(b.common.loads, len(t.First)*levels)
 	for c, p := range t.First {
 		loads := b.common.loads[c*levels:][:levels]
 		for l := range loads {

@@ -61,7 +61,7 @@ func (b *finisher) countLibrary(sig uint32, items []matrixItem) {
 	if g == nil {
 		x := &b.Plan.Matrices[m]
 		acc := words[0]>>16&isa.Acc != 0 || seg == isa.SegGrad && b.params[x.Param].Pending
-		b.library = append(b.library, isa.LibraryGradient{Matrix: m, Rows: x.Rows, Cols: x.Cols, Segment: seg, G: words[5], Scale: float(words[4]), Acc: acc})
+		b.library = append(b.library, isa.LibraryGradient{Matrix: m, Rows: x.Rows, Cols: x.Cols, Segment: seg, G: words[5], Scale: math.Float32frombits(words[4]), Acc: acc})
 		g = &b.library[len(b.library)-1]
 	}
 	g.Items += len(items)

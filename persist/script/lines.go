@@ -53,7 +53,7 @@ func (b *Builder) lineFunctionOf(v uint32) (f lineFunction, ok bool) {
 	case ops.CumulativeSum:
 		f = lineFunction{linesOf(x, int(a[0])), isa.CumSum, isa.CumSum, 0, uint32(x.Axis(int(a[0])))}
 	case ops.HingeDim:
-		f = lineFunction{linesOf(x, int(a[1])), isa.Hinge, isa.HingeB, float(a[0]), 1}
+		f = lineFunction{linesOf(x, int(a[1])), isa.Hinge, isa.HingeB, math.Float32frombits(a[0]), 1}
 	case ops.Sparsemax:
 		f = lineFunction{linesOf(&vector, 0), isa.Sparsemax, isa.SparsemaxB, 0, vector.D[0]}
 	case ops.ConstrainedSoftmax:
@@ -119,7 +119,7 @@ func (b *Builder) contributeLines(v uint32, u user, dst operand, flags uint32, c
 		return b.contributeWhole(v, u, dst, flags, cl, sub)
 	}
 	if op == ops.Argmax {
-		b.map1(cl, sub, isa.Scale, flags, float(a[0]), b.size(v), dst, dy)
+		b.map1(cl, sub, isa.Scale, flags, math.Float32frombits(a[0]), b.size(v), dst, dy)
 		return sub + 1
 	}
 	x := b.value(args[0])

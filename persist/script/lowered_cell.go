@@ -53,12 +53,12 @@ type cellSource struct {
 
 // cellSig is a signature with the words in it that change from batch to batch.
 type cellSig struct {
-	words    []uint32
-	elements int32
-	factor   int32 // the parameter whose factor word 4 is, -1: it is another number
-	bias     int32 // of a product: number in params, -1: none
-	draws    bool  // of random numbers
-	number   uint32
+	words  []uint32
+	cost   int32 // of an item
+	factor int32 // the parameter whose factor word 4 is, -1: it is another number
+	bias   int32 // of a product: number in params, -1: none
+	draws  bool  // of random numbers
+	number uint32
 }
 
 // cellParam is a parameter that a template reads.

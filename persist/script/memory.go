@@ -70,7 +70,10 @@ func (a *arena) startAt(top uint32) {
 	a.top, a.limit, a.chunk, a.turn, a.next, a.full = top, highest, 0, 0, 0, false
 }
 
-// inChunks makes it chunks in turn with others' from an address on: k is whose turn it is first.
+// inChunks makes it chunks in turn with others', a turn, of which there are none yet.
 func (a *arena) inChunks(chunk uint32, turn int) {
 	a.top, a.limit, a.chunk, a.turn, a.next, a.full = 0, 0, chunk, uint32(turn), 0, false
 }
+
+// chunksFrom says where the first of them is: number k from an address on.
+func (a *arena) chunksFrom(at uint32, k int) { a.next = uint64(at) + uint64(k)*uint64(a.chunk) }

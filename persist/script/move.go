@@ -307,7 +307,7 @@ func (b *Builder) lowerMove(v uint32) error {
 	}
 	b.mixed = true
 	if g.Op[v] == ops.Windows { // what is outside x is not moved
-		b.fill(c, s, float(g.AttrsOf(v)[8]), b.size(v), y.at)
+		b.fill(c, s, math.Float32frombits(g.AttrsOf(v)[8]), b.size(v), y.at)
 		s++
 		b.spots[v].sub = s
 	}
@@ -347,7 +347,7 @@ func (b *Builder) labelledRow(c, s int32, fn isa.RowFn, flags uint32, p float32,
 	if fn == isa.Pick || fn == isa.PickB && flags&isa.Acc != 0 { // of an element
 		work = pickWork * int(l.count)
 	}
-	sig := b.sigs.short(6, work, firstWord(isa.Row, uint8(fn), flags), segs, l.n, l.stride, bits(p), l.count, 0, 0)
+	sig := b.sigs.short(6, work, firstWord(isa.Row, uint8(fn), flags), segs, l.n, l.stride, isa.Float(p), l.count, 0, 0)
 	b.addItem(c, s, sig, words[:k])
 }
 
@@ -424,7 +424,7 @@ func (b *Builder) lowerRow(v uint32) error {
 	n, rows := uint32(xd.Batch()), a[0]
 	var margin float32
 	if op == ops.Hinge {
-		rows, margin = a[1], float(a[0])
+		rows, margin = a[1], math.Float32frombits(a[0])
 	} else {
 		b.s.Aux[v] = b.alloc(int(xd.Bd))
 	}

@@ -10,6 +10,7 @@ package script
 import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/crew"
+	"libvpps/persist/memory"
 )
 
 // pieceMemory is the memory of a part whose backward part is lowered by pieces.
@@ -57,7 +58,7 @@ func (b *Builder) placeGradients(level int32) {
 // cutPieces finds cuts, as near below equal pieces as they are.
 func (b *Builder) cutPieces() {
 	x := &b.pieces
-	x.low, x.cuts = resize(x.low, len(b.clusters)), x.cuts[:0]
+	x.low, x.cuts = memory.Resize(x.low, len(b.clusters)), x.cuts[:0]
 	for v := b.end; v > b.first; {
 		if v--; b.wants[v] {
 			x.low[b.gcluster[v]] = v
@@ -90,7 +91,7 @@ func (b *Builder) lowerPieces(top uint32) {
 	}
 	for k, q := range all {
 		q.inChunks(b.division.list[0].chunk, len(all))
-		q.next = uint64(top) + uint64(k)*uint64(q.chunk)
+		q.chunksFrom(top, k)
 	}
 	b.crew.Share(len(whole)+len(all), func(k int) {
 		if k < len(whole) {

@@ -258,7 +258,7 @@ func (b *Builder) productSignature(p term, y operand, fn isa.Fn, flags, bias, ap
 	if count > 0 {
 		fn = formed
 	}
-	sig = b.sigs.short(8, cols, firstWord(isa.Product, uint8(fn), flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1), apart, count)
+	sig = b.sigs.short(8, cols, firstWord(isa.Product, uint8(fn), flags), segs, uint32(p.matrix), isa.Float(b.factorOf(p.left)), biasAt, isa.Float(1), apart, count)
 	return sig, b.s.Value[p.right] + place
 }
 

@@ -1,6 +1,9 @@
 package script
 
-import "libvpps/persist/crew"
+import (
+	"libvpps/persist/crew"
+	"libvpps/persist/memory"
+)
 
 // The products of all parts, in order. Each part sorts its own; then only stretches of equal ones are put in
 // order, and their items go from where they are to the script.
@@ -45,9 +48,9 @@ func (b *emitter) gatherProducts() {
 		b.stretches, b.unsorted = b.unsorted, b.stretches
 		return
 	}
-	b.stretches = resize(b.stretches, len(all))
-	b.count = resize(b.count, max(len(b.sigs.start), int(b.maxLevel)+1)+1)
-	countingSort(b.count[:len(b.sigs.start)+1], all, b.stretches, func(x *stretch) uint32 { return x.sig })
+	b.stretches = memory.Resize(b.stretches, len(all))
+	b.count = memory.Resize(b.count, max(b.sigs.count(), int(b.maxLevel)+1)+1)
+	countingSort(b.count[:b.sigs.count()+1], all, b.stretches, func(x *stretch) uint32 { return x.sig })
 	countingSort(b.count[:b.maxLevel+2], b.stretches, all, func(x *stretch) uint32 { return uint32(x.level) })
 	b.stretches, b.unsorted = all, b.stretches
 }

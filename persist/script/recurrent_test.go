@@ -53,7 +53,7 @@ func recurrent(t testing.TB, vocabulary, hidden, batch uint32, layers, steps int
 		x := add(ops.Lookup, 4, []uint32{table, 0})
 		for k := range all {
 			l := &all[k]
-			gates := add(ops.VanillaLSTMGates, 8, []uint32{bits(1), 0}, x, l.h, l.wx, l.wh, l.b)
+			gates := add(ops.VanillaLSTMGates, 8, []uint32{isa.Float(1), 0}, x, l.h, l.wx, l.wh, l.b)
 			l.c = add(ops.VanillaLSTMC, 4, nil, l.c, gates)
 			l.h = add(ops.VanillaLSTMH, 4, nil, l.c, gates)
 			x = l.h

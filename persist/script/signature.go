@@ -56,6 +56,17 @@ func (t *sigTable) reset() {
 // mostSignatures is more than a script has.
 const mostSignatures = 1 << 30
 
+// count is one more than the signatures that there are.
+func (t *sigTable) count() int { return len(t.start) }
+
+// put returns the number of a signature with what its items cost, in place of what their elements say.
+func (t *sigTable) put(words []uint32, cost int32) uint32 {
+	t.buf = append(t.buf[:0], words...)
+	n := t.intern(0)
+	t.costs[n] = cost
+	return n
+}
+
 // of returns the words of signature i.
 func (t *sigTable) of(i uint32) []uint32 { return t.words[t.start[i]:t.start[i+1]] }
 
@@ -85,8 +96,8 @@ func (t *sigTable) short(n, elements int, head, a, b, c, d, e, f, g uint32) uint
 // ofMap is the signature of a Map; of its flags there is only Acc.
 func (t *sigTable) ofMap(fn isa.Fn, flags, segs uint32, n int, p, q float32) uint32 {
 	m := &t.maps[2*fn+isa.Fn(flags&isa.Acc)]
-	if m.number <= t.past || m.segs != segs || m.n != uint32(n) || m.p != bits(p) || m.q != bits(q) {
-		*m = mapSig{segs, uint32(n), bits(p), bits(q), t.short(5, n, firstWord(isa.Map, uint8(fn), flags), segs, uint32(n), bits(p), bits(q), 0, 0, 0) + t.past}
+	if m.number <= t.past || m.segs != segs || m.n != uint32(n) || m.p != isa.Float(p) || m.q != isa.Float(q) {
+		*m = mapSig{segs, uint32(n), isa.Float(p), isa.Float(q), t.short(5, n, firstWord(isa.Map, uint8(fn), flags), segs, uint32(n), isa.Float(p), isa.Float(q), 0, 0, 0) + t.past}
 	}
 	return m.number - t.past
 }
@@ -137,10 +148,7 @@ func hash(words []uint32) uint32 {
 func (t *sigTable) adopt(o *sigTable, numbers []uint32) []uint32 {
 	numbers = append(numbers[:0], rawSig)
 	for i := uint32(1); int(i) < len(o.start)-1; i++ {
-		t.buf = append(t.buf[:0], o.of(i)...)
-		n := t.intern(0)
-		t.costs[n] = o.costs[i]
-		numbers = append(numbers, n)
+		numbers = append(numbers, t.put(o.of(i), o.costs[i]))
 	}
 	return numbers
 }

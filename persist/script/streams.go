@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 )
 
 // Writing every processor's stream.
@@ -204,7 +205,7 @@ func appendPairs(s []uint32, list []matrixItem) []uint32 {
 // first instruction of an order meets the threads before it.
 func (w *streamWriter) write(list []item) {
 	b := w.b
-	list = w.sorter.sort(list, len(b.sigs.start))
+	list = w.sorter.sort(list, b.sigs.count())
 	last := int32(-1)
 	for len(list) > 0 {
 		it := &list[0]
@@ -270,13 +271,13 @@ func (s *itemSorter) sort(list []item, signatures int) []item {
 	for i := range list {
 		subs = max(subs, list[i].sub+1)
 	}
-	s.spare = resize(s.spare, len(list))
+	s.spare = memory.Resize(s.spare, len(list))
 	if keys := int(subs) * signatures; keys < 8*len(list) { // in one go
-		s.count = resize(s.count, keys+1)
+		s.count = memory.Resize(s.count, keys+1)
 		countingSort(s.count, list, s.spare, func(it *item) uint32 { return uint32(it.sub)*uint32(signatures) + it.sig })
 		return s.spare
 	}
-	s.count = resize(s.count, max(signatures, int(subs))+1)
+	s.count = memory.Resize(s.count, max(signatures, int(subs))+1)
 	countingSort(s.count[:signatures+1], list, s.spare, func(it *item) uint32 { return it.sig })
 	countingSort(s.count[:subs+1], s.spare, list, func(it *item) uint32 { return uint32(it.sub) })
 	return list

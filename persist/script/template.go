@@ -2,6 +2,7 @@ package script
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"libvpps/bridge"
@@ -166,7 +167,7 @@ func (l *cellLowering) makeGraph(b *Builder, p *cells.Program, x *cells.Instance
 	l.s.Truncate(0)
 	l.all = append(l.all[:0], b.r.Params...)
 	for i := range l.all {
-		l.all[i].Factor = float(symbolicFactor | uint32(i))
+		l.all[i].Factor = math.Float32frombits(symbolicFactor | uint32(i))
 	}
 	l.r = Request{Graph: g, State: &l.s, Params: l.all, Plan: b.r.Plan, Node: uint32(g.Len() - 1), Forward: true, Needed: c.part == bothParts,
 		Backward: len(c.wantedAt) > 0, Base: firstAddress, Result: NoOffset, Tensors: true}

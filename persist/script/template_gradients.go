@@ -71,7 +71,7 @@ func (l *cellLowering) contributes(v uint32, u user) (ready, cluster int32) {
 func (b *Builder) contributeApart(v uint32, u user, cluster, sub int32) int32 {
 	dst := operand{isa.SegAct, b.alloc(b.size(v))}
 	flags := uint32(0)
-	b.axes = b.axes[:0]
+	b.releaseAxes()
 	b.attribute(isa.InBackward, u.node)
 	if !b.covers(u) {
 		b.fill(cluster, sub, 0, b.size(v), dst.at)
@@ -108,7 +108,7 @@ func (b *Builder) addUsesUp(v uint32) {
 			sub, linear = b.contributeApart(v, u, b.home(v), sub), false
 		default: // of some elements, added to what later uses give
 			sub = b.addLinear(v, sub)
-			b.axes = b.axes[:0]
+			b.releaseAxes()
 			sub, linear = b.contribute(v, u, b.gradient(v), isa.Acc, b.home(v), sub), false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 )
 
 // Collecting a template's items from the builder of its small graph: every address becomes what it stands for.
@@ -186,7 +187,7 @@ func (l *cellLowering) phaseOf(level int32) (k int, at int32) {
 // collectClusters lists the clusters that have items.
 func (l *cellLowering) collectClusters() {
 	t, c := l.b, l.c
-	l.where = extend(l.where[:0], len(t.clusters), -1)
+	l.where = memory.Extend(l.where[:0], len(t.clusters), -1)
 	for i := range t.clusters {
 		x := &t.clusters[i]
 		if x.parent != int32(i) || x.items == 0 {
@@ -293,12 +294,12 @@ func (l *cellLowering) collectMatrix(level int32, m *matrixItem) (x cellMatrix, 
 // collectSigs lists the signatures, with what changes in them.
 func (l *cellLowering) collectSigs() error {
 	t, c := l.b, l.c
-	l.sig = resize(l.sig, len(t.sigs.start))
+	l.sig = memory.Resize(l.sig, t.sigs.count())
 	l.sig[rawSig] = rawSig
 	c.sigs = append(c.sigs, cellSig{factor: -1, bias: -1}) // of whole instructions
-	for i := uint32(1); int(i) < len(t.sigs.start)-1; i++ {
+	for i := uint32(1); int(i) < t.sigs.count()-1; i++ {
 		w := slices.Clone(t.sigs.of(i))
-		x := cellSig{words: w, elements: t.sigs.costs[i], factor: -1, bias: -1}
+		x := cellSig{words: w, cost: t.sigs.cost(i), factor: -1, bias: -1}
 		switch isa.Opcode(w[0]) {
 		case isa.Random:
 			x.draws = true
@@ -329,9 +330,9 @@ func (l *cellLowering) collectSigs() error {
 // collectLevels finds when slots are read, outputs are there, and gradients of outputs are read.
 func (l *cellLowering) collectLevels() {
 	t, c := l.b, l.c
-	c.need = extend(c.need, c.template.Slots+len(c.params), -1)
-	c.products = extend(c.products, c.template.Slots, -1)
-	c.sumIn = extend(c.sumIn, len(c.wantedAt), -1)
+	c.need = memory.Extend(c.need, c.template.Slots+len(c.params), -1)
+	c.products = memory.Extend(c.products, c.template.Slots, -1)
+	c.sumIn = memory.Extend(c.sumIn, len(c.wantedAt), -1)
 	see := func(k int, level, cluster int32, w word) {
 		if i := w.entry - c.atPicks(); w.entry >= c.atPicks() {
 			w.entry = c.picks[i].entry
@@ -374,7 +375,7 @@ func (l *cellLowering) collectLevels() {
 	for _, m := range c.outers { // at the end, when all is there; but who reads a value needs its producer
 		see(0, 1<<20, -1, m.words[1])
 	}
-	c.ready, c.value, c.formedIn = make([]int32, len(c.outs)), make([]uint32, len(c.outs)), extend(c.formedIn, len(c.outs), -1)
+	c.ready, c.value, c.formedIn = make([]int32, len(c.outs)), make([]uint32, len(c.outs)), memory.Extend(c.formedIn, len(c.outs), -1)
 	for i, k := range c.outs {
 		v := l.node[k]
 		if c.needed>>i&1 != 0 && t.owns(v) {

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 )
 
 // The end of a batch: the norm of the parameters' gradients is taken, and the update is committed or not. Each is a level,
@@ -34,7 +35,7 @@ type span struct {
 func (b *finisher) spans(u *Apply) []span {
 	b.spanList = b.spanList[:0]
 	rule := &isa.RuleTable[u.Rule]
-	b.placeOf = resize(b.placeOf, len(b.params))
+	b.placeOf = memory.Resize(b.placeOf, len(b.params))
 	clear(b.placeOf)
 	for i, id := range u.Params {
 		b.placeOf[id] = int32(i) + 1
@@ -164,7 +165,7 @@ type part struct {
 
 // divide cuts the spans into n parts of so many elements.
 func (x *closing) divide(spans []span, n, share uint64) {
-	list := resize(x.parts, int(n))
+	list := memory.Resize(x.parts, int(n))
 	x.parts = list
 	at := uint64(0)
 	for k := range n {
@@ -241,7 +242,7 @@ func (w *closingWriter) norm(p *part, dst uint32) {
 		})
 	}
 	if acc == 0 {
-		w.words = append(w.words, uint32(isa.Fill)|w.meet(), 6|1<<16, uint32(isa.SegAct), isa.NormWords, bits(0), dst)
+		w.words = append(w.words, uint32(isa.Fill)|w.meet(), 6|1<<16, uint32(isa.SegAct), isa.NormWords, isa.Float(0), dst)
 	}
 }
 
@@ -254,7 +255,7 @@ func (w *closingWriter) clip(last bool) {
 	if last && x.result != NoOffset {
 		flags, result = flags|isa.Last<<16, x.result+1
 	}
-	w.words = append(w.words, uint32(isa.Clip)|flags|w.meet(), 8, uint32(isa.SegResult)|uint32(isa.SegAct)<<4|uint32(isa.SegAct)<<8, x.partials, uint32(len(x.parts)), bits(x.update.Threshold), result, x.loss.at)
+	w.words = append(w.words, uint32(isa.Clip)|flags|w.meet(), 8, uint32(isa.SegResult)|uint32(isa.SegAct)<<4|uint32(isa.SegAct)<<8, x.partials, uint32(len(x.parts)), isa.Float(x.update.Threshold), result, x.loss.at)
 }
 
 // apply writes the updates of a part: one Update for each kind of parameter and with and without gradients.
@@ -294,7 +295,7 @@ func (w *closingWriter) updateSpans(p *part, lookup, formed bool, sync uint32) u
 		}
 		if at < 0 || len(w.words)-at > isa.MaxWords-words {
 			at = len(w.words)
-			w.words = append(w.words, uint32(isa.Update)|uint32(u.Rule)<<8|flags|sync, 7, segs|uint32(isa.SegState)<<8, bits(u.Rate), bits(u.P), bits(u.Q), bits(u.R))
+			w.words = append(w.words, uint32(isa.Update)|uint32(u.Rule)<<8|flags|sync, 7, segs|uint32(isa.SegState)<<8, isa.Float(u.Rate), isa.Float(u.P), isa.Float(u.Q), isa.Float(u.R))
 			sync = 0
 		}
 		w.words = append(w.words, s.at+shift, s.at+shift, n)

@@ -2,6 +2,7 @@ package script
 
 import (
 	"libvpps/bridge/ops"
+	"libvpps/persist/memory"
 )
 
 // Wide work. A cluster is one processor's, so a node with much work would leave all others waiting. Two kinds of clusters
@@ -21,7 +22,7 @@ func (b *Builder) findWide() {
 		return
 	}
 	any := false
-	b.large = resize(b.large, len(b.dims))
+	b.large = memory.Resize(b.large, len(b.dims))
 	for i := range b.dims {
 		b.large[i] = x.isLarge(int(b.dims[i].size), b.dims[i].batch)
 		any = any || b.large[i]
@@ -93,7 +94,7 @@ func (b *Builder) findMatricesOfAll() {
 			}
 			m := b.r.Params[b.g.AttrsOf(l)[0]].Matrix
 			if m >= 0 && few(m) && int(b.columns(v)) >= manyColumns*len(b.holders.Copies[m]) {
-				b.ofAll = extend(b.ofAll, len(p.Matrices), false)
+				b.ofAll = memory.Extend(b.ofAll, len(p.Matrices), false)
 				b.ofAll[m] = true
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 )
 
 // Whose work scripts are. Clocks tell how long the instructions of a kind took, but an instruction has items of many
@@ -115,7 +116,7 @@ func (t *tally) see(r *Request) {
 	}
 }
 
-func (t *tally) enlarge(rows int) { t.owned = extend(t.owned, rows, Owned{}) }
+func (t *tally) enlarge(rows int) { t.owned = memory.Extend(t.owned, rows, Owned{}) }
 
 func (w *Work) newTally() *tally {
 	t := &tally{of: w, node: nobody}
