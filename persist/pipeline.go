@@ -10,6 +10,7 @@ import (
 
 	"libvpps/persist/crew"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 )
 
@@ -117,7 +118,7 @@ func (e *Engine) hand(r *script.Request, s *step) *job {
 		e.pipe.start(e)
 	}
 	r.Plan, r.Seed, r.Work = e.plan, e.seed, e.costs
-	r.Params = append([]script.Param(nil), e.paramViews()...)
+	r.Params = append([]schedule.Param(nil), e.paramViews()...)
 	e.batch++
 	r.Space = e.exec.Space(e.batch)
 	j := &job{request: *r, step: s, launch: e.batch, before: e.pipe.last, done: make(chan struct{})}

@@ -7,7 +7,7 @@ import "libvpps/persist/isa"
 
 // alone reports whether one processor of a CPU executes all, and no part was lowered by itself.
 func (b *emitter) alone() bool {
-	return b.Plan.CPU && b.Plan.Processors == 1 && len(b.parts) == 0 && len(b.library) == 0
+	return b.Plan.CPU && b.Plan.Processors == 1 && len(b.Parts) == 0 && len(b.Library) == 0
 }
 
 // appendAlone appends the stream.
@@ -18,7 +18,7 @@ func (b *emitter) appendAlone(words []uint32, levels int, ends []uint32) []uint3
 	w := streamWriter{b: b, streamMemory: &b.writers[0], words: words, start: len(words)}
 	from := uint32(0)
 	for l := range levels {
-		if l == int(b.cut) {
+		if l == int(b.Cut) {
 			w.words = isa.Align(append(w.words, uint32(isa.Halt)))
 			x := w.words[isa.HeadWords:]
 			x[isa.ProcOwn], x[isa.ProcPieces] = uint32(len(w.words)), uint32(isa.Pieces(len(w.words)-w.start))
@@ -29,7 +29,7 @@ func (b *emitter) appendAlone(words []uint32, levels int, ends []uint32) []uint3
 		if len(b.closing.parts) > 0 && l >= int(b.closing.first) {
 			w.words = b.closing.append(w.words, w.start, 0, l)
 		}
-		if w.write(b.items[from:end]); len(w.words) > first {
+		if w.write(b.Items[from:end]); len(w.words) > first {
 			w.words[first] |= b.levels[l].phase
 		}
 		from = end

@@ -17,6 +17,7 @@ import (
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 )
 
 // State is what is known of a graph's nodes between calls. Slices are indexed by node.
@@ -37,7 +38,7 @@ type Request struct {
 	Graph  *bridge.Graph
 	Cells  *cells.Program // the nodes that are evaluated or, without Forward, all up to Node as instances; nil: not known
 	State  *State
-	Params []Param
+	Params []schedule.Param
 	Plan   *plan.Plan
 
 	Node     uint32   // evaluate up to here; the loss if Backward
@@ -47,12 +48,12 @@ type Request struct {
 	Before   []uint32 // with Cells: the parameter nodes that were evaluated before
 	Copy     bool     // parameter nodes keep a copy of their value (the graph outlives the call)
 	Backward bool
-	Full     bool     // gradients also of nodes without parameters
-	Nodes    bool     // gradients of nodes alone: parameters keep theirs; with Copy
-	Apart    bool     // evaluate equal nodes each by itself
-	Wide     Wideness // from when on work is divided; zero: as is usual
-	Update   *Apply   // apply gradients at the end
-	Cut      bool     // with Forward and Backward: the script pauses after forward. The values of all nodes stay; those of parameters are the parameters
+	Full     bool              // gradients also of nodes without parameters
+	Nodes    bool              // gradients of nodes alone: parameters keep theirs; with Copy
+	Apart    bool              // evaluate equal nodes each by itself
+	Wide     schedule.Wideness // from when on work is divided; zero: as is usual
+	Update   *Apply            // apply gradients at the end
+	Cut      bool              // with Forward and Backward: the script pauses after forward. The values of all nodes stay; those of parameters are the parameters
 
 	Base                        uint32 // first free float of segment act
 	Result                      uint32 // where in segment result: loss, then Clip's four words; NoOffset: nowhere
@@ -81,7 +82,7 @@ type Builder struct {
 	s *State
 
 	nodeRange
-	Schedule
+	schedule.Schedule
 	sources
 
 	dims []shape // of the graph's dims
@@ -106,19 +107,19 @@ type Builder struct {
 	uses          []user
 	gcluster      []int32 // the forward cluster that stands for the one forming the gradient
 	gsub          []int32
-	withUser      []bool   // its gradient was formed with its user's
-	passFrom      []uint32 // the only user whose gradient the node's is a part of,
-	passAt        []uint32 // from this element on; NoOffset: it has one of its own
-	bucket, order []uint32 // nodes sorted by the forward level of gcluster
-	linear        []source // the sources that are added unchanged, of one node
+	withUser      []bool            // its gradient was formed with its user's
+	passFrom      []uint32          // the only user whose gradient the node's is a part of,
+	passAt        []uint32          // from this element on; NoOffset: it has one of its own
+	bucket, order []uint32          // nodes sorted by the forward level of gcluster
+	linear        []schedule.Source // the sources that are added unchanged, of one node
 
 	// Per forward cluster: level and number of the cluster that forms its gradients.
 	blevel, bcluster []int32
 
-	terms    []term           // of one node
-	beside   []source         // results of an affine transform's products that are added at its end
-	moved    []move           // of one node
-	turns    map[uint32]int32 // by address: how many moves of one node add there, or whether something was put there
+	terms    []term            // of one node
+	beside   []schedule.Source // results of an affine transform's products that are added at its end
+	moved    []move            // of one node
+	turns    map[uint32]int32  // by address: how many moves of one node add there, or whether something was put there
 	usedDims []bool
 	ids      []uint32
 
@@ -167,25 +168,25 @@ func (b *Builder) Build(r *Request) (*Built, error) {
 	if r.Update != nil {
 		b.close()
 	}
-	b.ends[isa.InUpdate] = b.maxLevel
+	b.Ends[isa.InUpdate] = b.MaxLevel
 	if r.Cut {
-		b.cut = b.ends[isa.InForward] + 1
+		b.Cut = b.Ends[isa.InForward] + 1
 	}
-	b.out.Script.Cut = b.cut != noCut
-	if b.full {
-		return nil, errFull
+	b.out.Script.Cut = b.Cut != schedule.NoCut
+	if b.Full {
+		return nil, schedule.ErrFull
 	}
-	b.out.Used, b.out.Formed, b.out.Touched = b.top-r.Base, b.finisher.formed, b.finisher.touched
-	b.out.Script.Words, b.out.Script.Library = b.emitter.emit(b.task()), b.library
+	b.out.Used, b.out.Formed, b.out.Touched = b.Top-r.Base, b.finisher.formed, b.finisher.touched
+	b.out.Script.Words, b.out.Script.Library = b.emitter.emit(b.task()), b.Library
 	if len(b.out.Script.Words) > math.MaxUint32 {
-		return nil, errLong
+		return nil, schedule.ErrLong
 	}
 	return &b.out, nil
 }
 
 // close adds norm, clipping and update.
 func (b *Builder) close() {
-	var loss operand
+	var loss schedule.Operand
 	if b.r.Backward {
 		loss = b.value(b.r.Node)
 	}
@@ -208,16 +209,16 @@ func (b *Builder) task() task {
 func (b *Builder) lowerAll() error {
 	r := b.r
 	b.partial = b.s != nil && b.s.Done > 0 || !r.Forward
-	b.mixed = b.partial
+	b.Mixed = b.partial
 	if err := b.lowerGraph(); err != nil {
 		return err
 	}
-	b.ends[isa.InBackward] = b.maxLevel
+	b.Ends[isa.InBackward] = b.MaxLevel
 	if r.Backward {
 		b.finisher.copies = r.Copy && !b.out.ByInstances
 		b.finisher.form()
 	}
-	b.ends[isa.InGradients] = b.maxLevel
+	b.Ends[isa.InGradients] = b.MaxLevel
 	return nil
 }
 
@@ -251,11 +252,11 @@ func (b *Builder) lowerNodes() error {
 			return err
 		}
 	}
-	b.out.Values = b.top - r.Base
+	b.out.Values = b.Top - r.Base
 	if r.Backward {
 		b.reportLoss()
 	}
-	b.ends[isa.InForward] = b.maxLevel
+	b.Ends[isa.InForward] = b.MaxLevel
 	if r.Backward {
 		return b.backward()
 	}
@@ -271,16 +272,16 @@ func (b *Builder) reportLoss() {
 	at := b.spots[v]
 	c, s := at.cluster, at.sub+1
 	if at.level < 0 || c < 0 {
-		c, s = b.newCluster(at.level+1), 0
+		c, s = b.NewCluster(at.level+1), 0
 	}
-	b.map1(c, s, isa.Copy, 0, 0, 1, operand{isa.SegResult, b.r.Result}, b.value(v))
+	b.Map1(c, s, isa.Copy, 0, 0, 1, schedule.At(isa.SegResult, b.r.Result), b.value(v))
 }
 
 func (b *Builder) reset(r *Request) {
 	b.r, b.g, b.s = r, r.Graph, r.State
 	b.holders.Update(r.Plan)
-	b.Plan, b.checked = r.Plan, r.Tensors
-	b.startAt(r.Base)
+	b.Plan, b.Checked = r.Plan, r.Tensors
+	b.StartAt(r.Base)
 	n := 0
 	if b.g != nil {
 		n = b.g.Len()
@@ -321,7 +322,7 @@ func (b *Builder) clearNodes() {
 
 // clear forgets what was lowered.
 func (b *Builder) clear() {
-	b.Schedule.clear()
+	b.Schedule.Clear()
 	b.sources.clear()
 	if b.tally != nil {
 		b.tally.node = nobody

@@ -4,6 +4,7 @@ import (
 	"libvpps/persist/crew"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // What all processors of a class do alike: they wait, multiply and signal. It is written once, and copied into their
@@ -91,7 +92,7 @@ func (b *emitter) planShared(levels int) {
 	for c := range b.common.of {
 		s := &b.common.of[c]
 		s.shared = sharedStream{}
-		if b.holders.SharesStream[c] && b.cut == noCut {
+		if b.holders.SharesStream[c] && b.Cut == schedule.NoCut {
 			s.shared.levels = levels
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"libvpps/persist/crew"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // Lowering a batch by parts. A batch is a super-graph: parameters that all share, then sentences that have
@@ -103,7 +104,7 @@ func (b *Builder) divide() bool {
 		return false
 	}
 	for _, p := range x.list {
-		p.inChunks(chunk, len(x.list))
+		p.InChunks(chunk, len(x.list))
 	}
 	b.nodeRange, b.knowsOthers = nodeRange{0, shared, shared, r.Node + 1}, true // findCuts has noted it of the shared nodes
 	x.tail = b.newPart(mostParts, nodeRange{tail, r.Node + 1, shared, r.Node + 1})
@@ -204,8 +205,8 @@ func (b *Builder) chunkOf(shared, tail uint32) uint32 {
 		}
 		largest = max(largest, uint64(x.size)*uint64(holders))
 	}
-	if b.wide.on { // partial results of tiles
-		largest = max(largest, uint64(b.r.Plan.Processors)*tile*tile)
+	if b.Wide.On { // partial results of tiles
+		largest = max(largest, uint64(b.r.Plan.Processors)*schedule.Tile*schedule.Tile)
 	}
 	if largest > 1<<20 {
 		return 0
@@ -225,8 +226,8 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 	p.gcluster, p.gsub, p.passFrom, p.passAt = b.gcluster, b.gsub, b.passFrom, b.passAt
 	p.reader, p.withUser = b.reader, b.withUser
 	p.room, p.inParts, p.stored, p.taken, p.formsVectors = b.room, b.inParts, b.stored, b.taken, b.formsVectors
-	p.knowsOthers, p.partial, p.mixed = false, false, false
-	p.Plan, p.checked, p.wide.on, p.wide.Wideness, p.ofAll = b.Plan, b.checked, b.wide.on, b.wide.Wideness, b.ofAll
+	p.knowsOthers, p.partial, p.Mixed = false, false, false
+	p.Plan, p.Checked, p.Wide.On, p.Wide.Wideness, p.ofAll = b.Plan, b.Checked, b.Wide.On, b.Wide.Wideness, b.ofAll
 	p.nodeRange, p.division.err = nodes, nil
 	p.tally = b.tally.part(p.tally)
 	p.pieces.wanted, p.pieces.list = 0, nil
@@ -246,14 +247,14 @@ func (b *Builder) lowerParts() error {
 	if b.r.Backward {
 		tail.markAncestors()
 	}
-	b.deal(b.top)
+	b.deal(b.Top)
 	b.forwardParts()
-	tail.startAt(b.top)
+	tail.StartAt(b.Top)
 	for _, p := range x.list {
 		if p.division.err != nil {
 			return p.division.err
 		}
-		tail.top = max(tail.top, p.limit)
+		tail.Top = max(tail.Top, p.Limit)
 	}
 	if b.r.Backward {
 		tail.findUsers()
@@ -262,7 +263,7 @@ func (b *Builder) lowerParts() error {
 	if err := tail.forward(); err != nil {
 		return err
 	}
-	b.out.Values = tail.top - b.r.Base
+	b.out.Values = tail.Top - b.r.Base
 	if b.r.Backward {
 		tail.reportLoss()
 	}
@@ -285,7 +286,7 @@ func (b *Builder) backwardParts() error {
 	if err := tail.backward(); err != nil {
 		return err
 	}
-	b.deal(tail.top)
+	b.deal(tail.Top)
 	b.wantPieces()
 	level := tail.deepest()
 	b.crew.Share(len(x.list), func(k int) {
@@ -300,7 +301,7 @@ func (b *Builder) backwardParts() error {
 		p.backwardFrom(level)
 		p.finishPart()
 	})
-	b.lowerPieces(tail.top)
+	b.lowerPieces(tail.Top)
 	return nil
 }
 
@@ -334,11 +335,11 @@ func (b *Builder) forwardParts() {
 
 // finishPart makes a part ready to be taken over.
 func (b *Builder) finishPart() {
-	b.settleBatched()
-	b.groupItems()
-	b.fuse()
-	b.cutBatched()
-	b.orderProducts()
+	b.SettleBatched()
+	b.GroupItems()
+	b.Fuse()
+	b.CutBatched()
+	b.OrderProducts()
 }
 
 // needShared takes the shared nodes for needed: whether they are is known when all is lowered. Those of a merged graph are.
@@ -355,19 +356,19 @@ func (b *Builder) needShared() {
 // deal gives the parts chunks from an address on.
 func (b *Builder) deal(at uint32) {
 	for k, p := range b.division.list {
-		p.chunksFrom(at, k)
+		p.ChunksFrom(at, k)
 	}
 }
 
 // endForward tells all how many levels the forward part has, and whether vectors may overlap.
 func (b *Builder) endForward() {
 	tail := b.division.tail
-	last, mixed := max(b.maxLevel, tail.maxLevel), b.mixed || tail.mixed
+	last, mixed := max(b.MaxLevel, tail.MaxLevel), b.Mixed || tail.Mixed
 	for _, p := range b.division.list {
-		last, mixed = max(last, p.maxLevel), mixed || p.mixed
+		last, mixed = max(last, p.MaxLevel), mixed || p.Mixed
 	}
 	for _, p := range append(b.division.list, tail, b) {
-		p.maxLevel, p.ends[isa.InForward], p.mixed = last, last, mixed
+		p.MaxLevel, p.Ends[isa.InForward], p.Mixed = last, last, mixed
 	}
 }
 
@@ -404,7 +405,7 @@ func (b *Builder) putTogether() {
 
 // takeOver adds what a part has lowered, but for its items and products, which stay where they are until they are written.
 func (b *Builder) takeOver(p *Builder) {
-	b.Schedule.takeOver(&p.Schedule)
+	b.Schedule.TakeOver(&p.Schedule)
 	b.sources.add(&p.sources)
 }
 

@@ -8,6 +8,7 @@ import (
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 )
 
 // Writing the script: items are grouped by cluster and fused, clusters get processors, the items of a level and
@@ -15,11 +16,11 @@ import (
 
 // task is a schedule with what else its script depends on.
 type task struct {
-	*Schedule
+	*schedule.Schedule
 	holders      *plan.Holders
 	crew         *crew.Crew
 	closing      *closing
-	params       []Param
+	params       []schedule.Param
 	formsVectors bool     // products form the vectors that they read
 	inputs       []uint32 // the graph's input words, if the script reads any
 	tensors      []uint32 // the tensor table
@@ -74,18 +75,18 @@ type outerSeen struct {
 func (b *emitter) emit(t task) []uint32 {
 	b.task = t
 	processors := b.Plan.Processors
-	levels := int(b.maxLevel) + 1
+	levels := int(b.MaxLevel) + 1
 	b.outerSeen = b.outerSeen[:0]
 	if b.alone() {
 		b.gatherProducts()
 		b.planRuns(levels)
-		ends := b.orderByLevel(levels)
+		ends := b.OrderByLevel(levels)
 		return b.assemble(processors, 0, func(w []uint32) []uint32 { return b.appendAlone(w, levels, ends) })
 	}
-	b.settleBatched()
-	b.groupItems()
-	b.fuse()
-	b.cutBatched()
+	b.SettleBatched()
+	b.GroupItems()
+	b.Fuse()
+	b.CutBatched()
 	b.gatherProducts()
 	b.planRuns(levels)
 	b.shareCopies()
@@ -111,7 +112,7 @@ func (b *emitter) assign(levels, processors int) {
 // levelOf is the first cluster in byLevel, of the level that so many of n parts of it end in.
 func (b *emitter) levelOf(part, n int) int {
 	at := len(b.byLevel) * part / n
-	for at > 0 && at < len(b.byLevel) && b.clusters[b.byLevel[at]].level == b.clusters[b.byLevel[at-1]].level {
+	for at > 0 && at < len(b.byLevel) && b.Clusters[b.byLevel[at]].Level == b.Clusters[b.byLevel[at-1]].Level {
 		at--
 	}
 	return at
@@ -125,13 +126,13 @@ const fewClusters = 16
 func (b *emitter) assignSome(x *balance, from, end, processors int) {
 	x.loads, x.heap = memory.Resize(x.loads, processors), memory.Resize(x.heap, processors)
 	for from < end {
-		level, n := b.clusters[b.byLevel[from]].level, 1
-		for from+n < end && b.clusters[b.byLevel[from+n]].level == level {
+		level, n := b.Clusters[b.byLevel[from]].Level, 1
+		for from+n < end && b.Clusters[b.byLevel[from+n]].Level == level {
 			n++
 		}
 		r := &b.levels[level].runs
 		switch places := b.places[from : from+n]; {
-		case b.formsVectors && n <= fewClusters*len(b.holders.Unshared) && level <= b.ends[isa.InBackward]:
+		case b.formsVectors && n <= fewClusters*len(b.holders.Unshared) && level <= b.Ends[isa.InBackward]:
 			for k := range places {
 				places[k] = b.holders.Unshared[k%len(b.holders.Unshared)]
 			}
@@ -144,9 +145,9 @@ func (b *emitter) assignSome(x *balance, from, end, processors int) {
 			x.heap.clear()
 		}
 		for k := range n {
-			cost := b.clusters[b.byLevel[from+k]].cost
+			cost := b.Clusters[b.byLevel[from+k]].Cost
 			if besides := r[0] < r[1] && b.Plan.RowsPerWarp > 0; besides {
-				if cost *= gpuWork; level == b.outerLevel {
+				if cost *= gpuWork; level == b.OuterLevel {
 					cost += gpuSum
 				}
 			}
@@ -172,26 +173,21 @@ func (b *emitter) loadProducts(loads []int32, level int) {
 func (b *emitter) sortClusters(levels int) {
 	b.count = memory.Resize(b.count, levels+1)
 	clear(b.count)
-	for c := range b.clusters {
-		if x := &b.clusters[c]; x.isListed(c) {
-			b.count[x.level+1]++
+	for c := range b.Clusters {
+		if x := &b.Clusters[c]; x.IsListed(c) {
+			b.count[x.Level+1]++
 		}
 	}
 	for l := range levels {
 		b.count[l+1] += b.count[l]
 	}
 	b.byLevel = memory.Resize(b.byLevel, int(b.count[levels]))
-	for c := range b.clusters {
-		if x := &b.clusters[c]; x.isListed(c) {
-			b.byLevel[b.count[x.level]] = uint32(c)
-			b.count[x.level]++
+	for c := range b.Clusters {
+		if x := &b.Clusters[c]; x.IsListed(c) {
+			b.byLevel[b.count[x.Level]] = uint32(c)
+			b.count[x.Level]++
 		}
 	}
-}
-
-// isListed reports whether sortClusters lists cluster number c.
-func (x *cluster) isListed(c int) bool {
-	return x.parent == int32(c) && x.cost > 0 && x.kind&groupwide == 0
 }
 
 // loadHeap finds the least loaded processor, the lowest number among equals: its elements are

@@ -112,7 +112,7 @@ func Merged(b *Builder) (nodes int) {
 }
 
 // Shared is how many kinds of items the pieces of batched clusters of the latest script share.
-func Shared(b *Builder) int { return max(0, len(b.wide.wholes)-1) }
+func Shared(b *Builder) int { return max(0, len(b.Wide.Wholes)-1) }
 
 // ByInstances reports whether the latest script was made of instances.
 func ByInstances(b *Builder) bool { return b.schedulable() }

@@ -6,6 +6,7 @@ import (
 
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // The gradients of parameters are formed, behind everything else of the backward part.
@@ -14,13 +15,13 @@ import (
 type sources struct {
 	paramSrc []paramSource
 	rowSrc   []rowSource
-	rowPool  []source
+	rowPool  []schedule.Source
 }
 
 // paramSource is a gradient of a parameter, as big as it; rowSource one of a table's row.
 type paramSource struct {
 	param uint32
-	source
+	schedule.Source
 }
 type rowSource struct {
 	key                 uint64 // param<<32 | row
@@ -48,9 +49,9 @@ type TouchedRow struct{ Param, Row uint32 }
 
 // ending is what the end of a script depends on.
 type ending struct {
-	*Schedule
+	*schedule.Schedule
 	*sources
-	params []Param
+	params []schedule.Param
 	nodes  bool // parameters keep the gradients that they have
 	copies bool // a parameter's outer products go to its node's gradient
 	pauses bool // the script is cut already
@@ -69,7 +70,7 @@ type finisher struct {
 	spanList   []span
 	paramAlt   []paramSource
 	rowAlt     []rowSource
-	linear     []source // of one parameter or row
+	linear     []schedule.Source // of one parameter or row
 	count      []uint32
 }
 
@@ -82,18 +83,18 @@ func (b *finisher) begin(e ending) {
 
 // form adds what forms the parameters' gradients, behind everything else.
 func (b *finisher) form() {
-	level := b.maxLevel + 1
+	level := b.MaxLevel + 1
 	b.formOuter(level)
 	b.planLibrary(level)
 	if b.nodes {
 		return
 	}
 	dense, rows := level, level
-	if b.copies && len(b.outers) > 0 {
+	if b.copies && len(b.Outers) > 0 {
 		dense++ // outer products are sources, too
 	}
-	if b.cut != noCut { // until the library is done nothing else is added to what an earlier backward has left
-		dense, rows = b.cut, b.cut
+	if b.Cut != schedule.NoCut { // until the library is done nothing else is added to what an earlier backward has left
+		dense, rows = b.Cut, b.Cut
 	}
 	b.formDense(dense)
 	b.formRows(rows, dense+2)
@@ -101,17 +102,17 @@ func (b *finisher) form() {
 
 // formOuter schedules dW = sum dy x^T for all matrices.
 func (b *finisher) formOuter(level int32) {
-	b.outerLevel = level
-	for _, p := range b.parts {
-		for _, x := range p.stretches {
-			if x.level < 0 {
-				b.formsMatrix(p.in.signature[x.sig])
+	b.OuterLevel = level
+	for _, p := range b.Parts {
+		for _, x := range p.Stretches {
+			if x.Level < 0 {
+				b.formsMatrix(p.InWhole.Signature[x.Sig])
 			}
 		}
 	}
-	last := uint32(rawSig)
-	for i := range b.outers {
-		if sig := b.outers[i].sig; sig != last {
+	last := uint32(schedule.RawSig)
+	for i := range b.Outers {
+		if sig := b.Outers[i].Sig; sig != last {
 			last = sig
 			b.formsMatrix(sig)
 		}
@@ -120,12 +121,12 @@ func (b *finisher) formOuter(level int32) {
 
 // formsMatrix notes that there are outer products with a signature.
 func (b *finisher) formsMatrix(sig uint32) {
-	words := b.sigs.of(sig)
+	words := b.Sigs.Of(sig)
 	id := b.Plan.Matrices[words[3]].Param
 	if toMaster := isa.Segment(words[2]&15) == isa.SegGrad; toMaster {
 		b.forms(id)
 	}
-	b.maxLevel = max(b.maxLevel, b.outerLevel)
+	b.MaxLevel = max(b.MaxLevel, b.OuterLevel)
 }
 
 // formDense sums the gradients of parameters that came from nodes.
@@ -135,7 +136,7 @@ func (b *finisher) formDense(level int32) {
 		id := rest[0].param
 		b.linear = b.linear[:0]
 		for len(rest) > 0 && rest[0].param == id {
-			b.linear, rest = append(b.linear, rest[0].source), rest[1:]
+			b.linear, rest = append(b.linear, rest[0].Source), rest[1:]
 		}
 		p := &b.params[id]
 		flags, at := uint32(0), level
@@ -143,7 +144,7 @@ func (b *finisher) formDense(level int32) {
 			flags = isa.Acc
 		}
 		if !b.forms(id) { // its outer products come first
-			flags, at = isa.Acc, b.outerLevel+1
+			flags, at = isa.Acc, b.OuterLevel+1
 		}
 		seg := isa.SegGrad
 		if p.Lookup {
@@ -153,7 +154,7 @@ func (b *finisher) formDense(level int32) {
 				flags, at = isa.Acc, at+1
 			}
 		}
-		b.sumPieces(at, flags, operand{seg, p.Offset}, p.Size, b.linear)
+		b.SumPieces(at, flags, schedule.At(seg, p.Offset), p.Size, b.linear)
 	}
 }
 
@@ -161,7 +162,7 @@ func (b *finisher) formDense(level int32) {
 func (b *finisher) sortSources() {
 	b.count = memory.Resize(b.count, len(b.params)+1)
 	b.paramAlt = memory.Resize(b.paramAlt, len(b.paramSrc))
-	countingSort(b.count, b.paramSrc, b.paramAlt, func(x *paramSource) uint32 { return x.param })
+	schedule.CountingSort(b.count, b.paramSrc, b.paramAlt, func(x *paramSource) uint32 { return x.param })
 	b.paramSrc, b.paramAlt = b.paramAlt, b.paramSrc
 }
 
@@ -180,16 +181,16 @@ func (b *finisher) isFormed(id uint32) bool { return b.lastFormed[id] == b.scrip
 
 // zeroRest clears the rows of a table that has gradients of some rows only, before the table as
 // a whole gets one.
-func (b *finisher) zeroRest(p *Param, level int32) {
-	c, next, most := b.newCluster(level), uint32(0), uint32(b.wide.Single)
+func (b *finisher) zeroRest(p *schedule.Param, level int32) {
+	c, next, most := b.NewCluster(level), uint32(0), uint32(b.Wide.Single)
 	zero := func(to uint32) {
 		for at, end := next*p.Row, to*p.Row; at < end; at += most {
 			n := min(most, end-at)
 			if n == most { // the others have something to do, too
-				c = b.newCluster(level)
+				c = b.NewCluster(level)
 			}
-			b.sigs.head(isa.Fill, 0, 0, uint32(isa.SegTGrad), n, 0)
-			b.local(c, 0, b.sigs.intern(int(n)), p.Offset+at, 0, 0)
+			b.Sigs.Head(isa.Fill, 0, 0, uint32(isa.SegTGrad), n, 0)
+			b.Add(c, 0, b.Sigs.Intern(int(n)), p.Offset+at, 0, 0)
 		}
 	}
 	for _, row := range p.Rows {
@@ -209,7 +210,7 @@ func (b *finisher) formRows(level, behind int32) {
 		for ; i < len(b.rowSrc) && b.rowSrc[i].key == key; i++ {
 			s := &b.rowSrc[i]
 			for _, x := range b.rowPool[s.first : s.first+s.count] {
-				x.at += s.shift
+				x.At += s.shift
 				b.linear = append(b.linear, x)
 			}
 		}
@@ -225,12 +226,12 @@ func (b *finisher) formRows(level, behind int32) {
 		} else if !p.Pending {
 			b.touched = append(b.touched, TouchedRow{id, row})
 		}
-		dst := operand{isa.SegTGrad, p.Offset + row*p.Row}
-		if b.Plan.Processors > 1 && len(b.linear)*int(p.Row) >= 4*b.wide.Single {
-			b.sumPieces(at, flags, dst, p.Row, b.linear)
+		dst := schedule.At(isa.SegTGrad, p.Offset+row*p.Row)
+		if b.Plan.Processors > 1 && len(b.linear)*int(p.Row) >= 4*b.Wide.Single {
+			b.SumPieces(at, flags, dst, p.Row, b.linear)
 			continue
 		}
-		b.sumItems(b.newCluster(at), 0, flags, dst, isa.SegAct, 1, int(p.Row), b.linear)
+		b.SumItems(b.NewCluster(at), 0, flags, dst, isa.SegAct, 1, int(p.Row), b.linear)
 	}
 }
 
@@ -249,7 +250,7 @@ func (b *finisher) sortRows() {
 	b.rowAlt = memory.Resize(b.rowAlt, len(b.rowSrc))
 	for shift := 0; all>>shift != 0; shift += digit {
 		if all>>shift&(1<<digit-1) != 0 {
-			countingSort(b.count, b.rowSrc, b.rowAlt, func(x *rowSource) uint32 { return uint32(x.key>>shift) & (1<<digit - 1) })
+			schedule.CountingSort(b.count, b.rowSrc, b.rowAlt, func(x *rowSource) uint32 { return uint32(x.key>>shift) & (1<<digit - 1) })
 			b.rowSrc, b.rowAlt = b.rowAlt, b.rowSrc
 		}
 	}

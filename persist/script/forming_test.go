@@ -11,6 +11,7 @@ import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 	"libvpps/persist/verify"
 )
@@ -51,7 +52,7 @@ func newCells(t *testing.T, rng *rand.Rand, sentences int, p *plan.Plan) *script
 		if id >= cellBias {
 			size, matrix = 8, -1
 		}
-		r.Params = append(r.Params, script.Param{Offset: at, Size: size, Row: size, Factor: 1, Matrix: matrix, Updated: true})
+		r.Params = append(r.Params, schedule.Param{Offset: at, Size: size, Row: size, Factor: 1, Matrix: matrix, Updated: true})
 		at += size
 		r.Update.Params = append(r.Update.Params, id)
 		r.Update.State = append(r.Update.State, 0)

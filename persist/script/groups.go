@@ -5,6 +5,7 @@ import (
 
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // What groups do: where products form their vectors, clusters that wait for nothing, mostly copies of embeddings, are
@@ -30,26 +31,26 @@ func (b *emitter) shareCopies() {
 		return
 	}
 	m := &b.writers[0]
-	for c := range b.clusters {
-		x := &b.clusters[c]
-		if !x.isListed(c) || x.level > 0 {
+	for c := range b.Clusters {
+		x := &b.Clusters[c]
+		if !x.IsListed(c) || x.Level > 0 {
 			continue
 		}
-		m.items = b.appendItemsOf(m.items[:0], uint32(c))
+		m.items = b.AppendItemsOf(m.items[:0], uint32(c))
 		if slices.ContainsFunc(m.items, b.isDependent) {
 			continue
 		}
 		g := slices.Index(b.groupLoads, slices.Min(b.groupLoads))
-		x.kind = groupwide
-		b.groupLoads[g] += x.cost
+		x.Kind = schedule.Groupwide
+		b.groupLoads[g] += x.Cost
 		b.byGroup[g] = append(b.byGroup[g], uint32(c))
 	}
 }
 
 // isDependent reports whether an item is not element-wise, waits for another one of its cluster, or is shorter than the
 // group.
-func (b *emitter) isDependent(it item) bool {
-	return it.sig == rawSig || it.sub > 0 || b.sigs.fuses[it.sig] != operation || b.sigs.of(it.sig)[3] < b.holders.Each
+func (b *emitter) isDependent(it schedule.Item) bool {
+	return it.Sig == schedule.RawSig || it.Sub > 0 || b.Sigs.Fuses[it.Sig] != schedule.Operation || b.Sigs.Of(it.Sig)[3] < b.holders.Each
 }
 
 // ofGroup writes what the group of a class does.
@@ -61,12 +62,12 @@ func (w *streamWriter) ofGroup(class int) {
 	}
 	w.items = w.items[:0]
 	for _, c := range b.byGroup[g] {
-		w.items = b.appendItemsOf(w.items, c)
+		w.items = b.AppendItemsOf(w.items, c)
 	}
-	list := w.sorter.sort(w.items, b.sigs.count())
+	list := w.sorter.sort(w.items, b.Sigs.Count())
 	for flags := uint32(isa.Own | isa.Sync); len(list) > 0; flags = isa.Own {
 		n := 1
-		for n < len(list) && list[n].sig == list[0].sig {
+		for n < len(list) && list[n].Sig == list[0].Sig {
 			n++
 		}
 		w.run(flags, list[:n])

@@ -3,6 +3,7 @@ package script
 import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // Division over the inner dimension. A gradient of few elements may be a sum of many terms: that of a convolution's
@@ -14,11 +15,11 @@ import (
 // partialResults is how many partial results the use u leaves of v's gradient; 1: it is not divided over its terms.
 func (b *Builder) partialResults(v uint32, u user) int {
 	batch := b.shape(v).batch
-	if !b.wide.on || u.kind != useOther || !b.byElements(batch, b.size(u.node)) {
+	if !b.Wide.On || u.kind != useOther || !b.byElements(batch, b.size(u.node)) {
 		return 1
 	}
 	size := b.size(v)
-	terms, work, pieces := b.size(u.node)/size, b.size(u.node), size/sumElements
+	terms, work, pieces := b.size(u.node)/size, b.size(u.node), size/schedule.SumElements
 	switch b.g.Op[u.node] {
 	case ops.AffineTransform, ops.MatrixMultiply:
 		product := b.isLeft(u)
@@ -43,27 +44,27 @@ func (b *Builder) partialResults(v uint32, u user) int {
 // partsOf is how many parts sums of so many terms have, which are so much work, and of whose elements there are so many
 // pieces.
 func (b *Builder) partsOf(work, pieces, terms int) int {
-	if work < b.wide.Single {
+	if work < b.Wide.Single {
 		return 1
 	}
-	return max(1, min(work/(4*b.wide.Piece), b.r.Plan.Processors/max(1, pieces), terms/max(1, b.wide.Terms)))
+	return max(1, min(work/(4*b.Wide.Piece), b.r.Plan.Processors/max(1, pieces), terms/max(1, b.Wide.Terms)))
 }
 
 // partsOfProduct is partsOf m by n results that are sums of k terms.
 func (b *Builder) partsOfProduct(m, n, k int) int {
-	if b.isSums(1, [3]uint32{uint32(m), uint32(n), uint32(k)}) {
+	if b.IsSums(1, [3]uint32{uint32(m), uint32(n), uint32(k)}) {
 		return b.partsOf(2*m*n*k, 1, k)
 	}
-	return b.partsOf(gemmElements(m, n, k), int(unitsOfProduct(uint32(m), uint32(n))), k)
+	return b.partsOf(schedule.GemmElements(m, n, k), int(schedule.UnitsOfProduct(uint32(m), uint32(n))), k)
 }
 
 // leavePartialResults forms what the use u adds to v's gradient as partial results, in a level.
-func (b *Builder) leavePartialResults(v uint32, u user, level int32) source {
-	n, size, from := b.partialResults(v, user{u.node, u.arg, useOther, 0}), uint32(b.size(v)), len(b.items)
-	s := source{b.allocHolders(uint32(n), size), 0, size}
-	c := b.newCluster(level)
-	b.contribute(v, u, operand{isa.SegAct, s.at}, 0, c, 0)
-	s.count = b.dealSums(from, size, n, c)
+func (b *Builder) leavePartialResults(v uint32, u user, level int32) schedule.Source {
+	n, size, from := b.partialResults(v, user{u.node, u.arg, useOther, 0}), uint32(b.size(v)), len(b.Items)
+	s := schedule.Source{At: b.AllocHolders(uint32(n), size), Count: 0, Apart: size}
+	c := b.NewCluster(level)
+	b.contribute(v, u, schedule.At(isa.SegAct, s.At), 0, c, 0)
+	s.Count = b.DealSums(from, size, n, c)
 	return s
 }
 
@@ -72,36 +73,36 @@ const mostOfPartial = 1 << 13
 
 // sumInParts forms node v, sums of so many terms in all, in the level behind that of its cluster c, as partial results of
 // several processors. It has few elements, or false is returned, and nothing has happened.
-func (b *Builder) sumInParts(v uint32, e *element, terms int, c int32) bool {
+func (b *Builder) sumInParts(v uint32, e *schedule.Element, terms int, c int32) bool {
 	size := b.size(v)
-	if !b.wide.on || !b.clusters[c].isPrivate() || size >= 2*b.r.Plan.Processors {
+	if !b.Wide.On || !b.Clusters[c].IsPrivate() || size >= 2*b.r.Plan.Processors {
 		return false
 	}
-	n := min(terms/(4*b.wide.Piece), b.r.Plan.Processors/max(1, size/sumElements), terms/size/max(1, b.wide.Terms), mostOfPartial/size)
+	n := min(terms/(4*b.Wide.Piece), b.r.Plan.Processors/max(1, size/schedule.SumElements), terms/size/max(1, b.Wide.Terms), mostOfPartial/size)
 	if n <= 1 {
 		return false
 	}
-	from, y, x := len(b.items), e.ops[0], b.partsFor(n, size)
-	e.ops[0] = operand{isa.SegAct, x.at}
-	b.emitElement(e, c, 0)
+	from, y, x := len(b.Items), e.Ops[0], b.partsFor(n, size)
+	e.Ops[0] = schedule.At(isa.SegAct, x.At)
+	b.AddElement(e, c, 0)
 	b.addParts(v, x, from, n, c, y, 0)
 	return true
 }
 
 // partsFor has room for so many partial results of so many elements, of which there are none yet.
-func (b *Builder) partsFor(n, size int) source {
-	return source{b.allocHolders(uint32(n), uint32(size)), 0, uint32(size)}
+func (b *Builder) partsFor(n, size int) schedule.Source {
+	return schedule.Source{At: b.AllocHolders(uint32(n), uint32(size)), Count: 0, Apart: uint32(size)}
 }
 
 // addParts makes about n partial results of the items from one on, all there are in cluster c, and adds them up to node v's
 // value y in the next level.
-func (b *Builder) addParts(v uint32, x source, from, n int, c int32, y operand, flags uint32) {
-	x.count = b.dealSums(from, x.apart, n, c)
+func (b *Builder) addParts(v uint32, x schedule.Source, from, n int, c int32, y schedule.Operand, flags uint32) {
+	x.Count = b.DealSums(from, x.Apart, n, c)
 	b.linear = append(b.linear[:0], x)
-	level := b.clusters[c].level + 1
-	to := b.newWide(level, v, int(x.count*x.apart))
-	b.spots[v] = spot{level, to, b.sumItems(to, 0, flags, y, isa.SegAct, 1, int(x.apart), b.linear) - 1}
-	if b.clusters[to].isPrivate() {
+	level := b.Clusters[c].Level + 1
+	to := b.newWide(level, v, int(x.Count*x.Apart))
+	b.spots[v] = spot{level, to, b.SumItems(to, 0, flags, y, isa.SegAct, 1, int(x.Apart), b.linear) - 1}
+	if b.Clusters[to].IsPrivate() {
 		b.spots[v].cluster = -1
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 )
 
 // Scheduling instances. A graph is a list of instances of templates, each lowered once (template.go). Three passes
@@ -60,7 +61,7 @@ type output struct {
 
 // gradientSource is one gradient that comes back to an output.
 type gradientSource struct {
-	source
+	schedule.Source
 	formedBy
 	next uint32
 }
@@ -88,9 +89,9 @@ type cellMemory struct {
 	exits    []formedBy
 	joined   []joinedTo
 	sums     []exitSum
-	ends     []int32  // of these, the next orders
-	summed   []source // that these sum up
-	shifts   []int32  // by cluster
+	ends     []int32           // of these, the next orders
+	summed   []schedule.Source // that these sum up
+	shifts   []int32           // by cluster
 	values   []byte
 }
 
@@ -113,7 +114,7 @@ func (b *Builder) schedulable() bool {
 	if !r.Plan.CPU {
 		return SmallAndNarrow(r, r.Plan)
 	}
-	return r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node+1-b.firstInCells()) && !b.wide.on
+	return r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node+1-b.firstInCells()) && !b.Wide.On
 }
 
 // SmallAndNarrow reports whether a request is lowered by instances under a GPU's plan, if they are known: its graph is not
@@ -173,11 +174,11 @@ func (b *Builder) lowerInstances() error {
 			return err
 		}
 	}
-	b.out.Values = b.top - b.r.Base
+	b.out.Values = b.Top - b.r.Base
 	if b.r.Forward && b.r.Backward {
 		b.reportLoss()
 	}
-	b.ends[isa.InForward] = b.maxLevel
+	b.Ends[isa.InForward] = b.MaxLevel
 	if b.r.Backward {
 		if err := b.backwardInstances(); err != nil {
 			return err
@@ -448,10 +449,10 @@ func (b *Builder) forwardInstances() error {
 // takeInstance reserves an instance's memory, and a place for each of its outputs.
 func (b *Builder) takeInstance(y *present) {
 	m := &b.cells
-	y.base, y.out = b.take(uint64(y.lowered.size)), uint32(len(m.outputs))
+	y.base, y.out = b.Take(uint64(y.lowered.size)), uint32(len(m.outputs))
 	if b.r.Tensors {
 		for _, x := range y.lowered.tensors {
-			b.tensors = append(b.tensors, uint32(isa.SegAct), y.base+x.at, x.size)
+			b.Tensors = append(b.Tensors, uint32(isa.SegAct), y.base+x.at, x.size)
 		}
 	}
 	for range y.info.outs {
@@ -492,7 +493,7 @@ func (b *Builder) placeLoss() {
 	b.s.Value[b.r.Node], b.s.Segment[b.r.Node] = y.base+y.lowered.value[out], isa.SegAct
 	f := &m.outputs[y.out+uint32(out)].formedBy
 	if b.spots[b.r.Node] = (spot{f.ready - 1, f.cluster, f.sub}); f.cluster >= 0 { // where it is copied to the host, too
-		b.clusters[b.find(f.cluster)].kind &^= fused
+		b.Clusters[b.Find(f.cluster)].Kind &^= schedule.Fused
 	}
 }
 
@@ -554,7 +555,7 @@ func (b *Builder) signatures(c *loweredCell) {
 	if c.script == b.scripts {
 		return
 	}
-	c.script, b.mixed = b.scripts, b.mixed || c.mixed
+	c.script, b.Mixed = b.scripts, b.Mixed || c.mixed
 	for i := 1; i < len(c.sigs); i++ {
 		s := &c.sigs[i]
 		if s.draws {
@@ -566,7 +567,7 @@ func (b *Builder) signatures(c *loweredCell) {
 		if s.bias >= 0 {
 			s.words[5] = b.s.Value[b.cells.params.node[c.params[s.bias].id].node]
 		}
-		s.number = b.sigs.put(s.words, s.cost)
+		s.number = b.Sigs.Put(s.words, s.cost)
 	}
 }
 
@@ -574,38 +575,38 @@ func (b *Builder) signatures(c *loweredCell) {
 // its first cluster.
 func (b *Builder) addItems(y *present, part int, level int32) (first int32) {
 	m, c := &b.cells, y.lowered
-	first = int32(len(b.clusters))
+	first = int32(len(b.Clusters))
 	for i := range c.clusters[part] {
 		k := &c.clusters[part][i]
-		b.clusters = append(b.clusters, cluster{parent: first + int32(i), level: level + k.level, cost: k.cost, items: k.items, kind: k.kind})
+		b.Clusters = append(b.Clusters, schedule.Cluster{Parent: first + int32(i), Level: level + k.level, Cost: k.cost, Items: k.items, Kind: k.kind})
 	}
-	b.maxLevel = max(b.maxLevel, level+c.depth[part]-1)
+	b.MaxLevel = max(b.MaxLevel, level+c.depth[part]-1)
 	b.joinClusters(first, len(c.clusters[part]))
 	if part == 1 {
 		b.sumExits(y, first)
 	}
 	t := m.table
-	n := len(b.items)
-	b.items = slices.Grow(b.items, len(c.items[part]))[:n+len(c.items[part])]
+	n := len(b.Items)
+	b.Items = slices.Grow(b.Items, len(c.items[part]))[:n+len(c.items[part])]
 	for i := range c.items[part] {
-		from, to := &c.items[part][i], &b.items[n+i]
-		to.cluster, to.sub, to.sig = first+from.cluster, from.sub+m.shifts[from.cluster], c.sigs[from.sig].number
+		from, to := &c.items[part][i], &b.Items[n+i]
+		to.Cluster, to.Sub, to.Sig = first+from.cluster, from.sub+m.shifts[from.cluster], c.sigs[from.sig].number
 		words := c.words[from.first : from.first+from.count]
-		if from.sig == rawSig || len(words) > fewWords {
-			to.words = [fewWords]uint32{uint32(len(b.pool))}
+		if from.sig == schedule.RawSig || len(words) > schedule.FewWords {
+			to.Words = [schedule.FewWords]uint32{uint32(len(b.Pool))}
 			for _, w := range words {
-				b.pool = append(b.pool, t[w.entry]+w.add)
+				b.Pool = append(b.Pool, t[w.entry]+w.add)
 			}
 			continue
 		}
 		for k, w := range words {
-			to.words[k] = t[w.entry] + w.add
+			to.Words[k] = t[w.entry] + w.add
 		}
 	}
 	for i := range c.matrices[part] {
 		x := &c.matrices[part][i]
-		b.matrices = append(b.matrices, matrixItem{level + x.level, c.sigs[x.sig].number,
-			[2]uint32{t[x.words[0].entry] + x.words[0].add, t[x.words[1].entry] + x.words[1].add}})
+		b.Products = append(b.Products, schedule.Product{Level: level + x.level, Sig: c.sigs[x.sig].number,
+			Words: [2]uint32{t[x.words[0].entry] + x.words[0].add, t[x.words[1].entry] + x.words[1].add}})
 	}
 	return first
 }
@@ -613,18 +614,18 @@ func (b *Builder) addItems(y *present, part int, level int32) (first int32) {
 // backwardInstances gives instances their backward levels, from the last to the first, and adds their items.
 func (b *Builder) backwardInstances() error {
 	m, p := &b.cells, b.r.Cells
-	start := max(b.ends[isa.InForward]+1, 1)
+	start := max(b.Ends[isa.InForward]+1, 1)
 	last := &m.list[len(m.list)-1]
 	for i := range m.list {
 		if y := &m.list[i]; y.lowered != nil && !b.r.Forward {
 			b.takeInstance(y)
 		}
 	}
-	seed := b.alloc(1)
+	seed := b.Alloc(1)
 	b.attribute(isa.InForward, b.r.Node)
-	b.fill(b.newCluster(0), 0, 1, 1, seed)
+	b.Fill(b.NewCluster(0), 0, 1, 1, seed)
 	b.attribute(isa.InForward, nobody)
-	b.giveBack(&m.outputs[last.out+uint32(last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start))], gradientSource{source: one(seed), formedBy: formedBy{start, -1, 0}})
+	b.giveBack(&m.outputs[last.out+uint32(last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start))], gradientSource{Source: schedule.One(seed), formedBy: formedBy{start, -1, 0}})
 	for i := len(m.list) - 1; i >= 0; i-- {
 		y, x := &m.list[i], &p.Instances[i]
 		c := y.lowered
@@ -659,7 +660,9 @@ func (b *Builder) giveBack(o *output, s gradientSource) {
 // parameters, rows of tables.
 func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present, first int32) {
 	m, p, c, t := &b.cells, b.r.Cells, y.lowered, b.cells.table
-	at := func(s *cellSource) source { return source{t[s.entry] + s.add, s.count, s.apart} }
+	at := func(s *cellSource) schedule.Source {
+		return schedule.Source{At: t[s.entry] + s.add, Count: s.count, Apart: s.apart}
+	}
 	when := func(s *cellSource) formedBy {
 		if e := s.entry - c.atExits(); s.entry >= c.atExits() && s.entry < c.atParams() { // another's, handed on
 			return m.exits[e]
@@ -677,7 +680,7 @@ func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present, first int32) {
 		o := &m.outputs[m.list[a.instance].out+a.out]
 		for i := range c.sources[k] {
 			s := &c.sources[k][i]
-			b.giveBack(o, gradientSource{source: at(s), formedBy: when(s)})
+			b.giveBack(o, gradientSource{Source: at(s), formedBy: when(s)})
 		}
 	}
 	for i := range c.sums {
@@ -695,7 +698,7 @@ func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present, first int32) {
 	}
 	for i := range c.outers {
 		o := &c.outers[i]
-		b.outers = append(b.outers, matrixItem{-1, c.sigs[o.sig].number,
-			[2]uint32{t[o.words[0].entry] + o.words[0].add, t[o.words[1].entry] + o.words[1].add}})
+		b.Outers = append(b.Outers, schedule.Product{Level: -1, Sig: c.sigs[o.sig].number,
+			Words: [2]uint32{t[o.words[0].entry] + o.words[0].add, t[o.words[1].entry] + o.words[1].add}})
 	}
 }

@@ -3,6 +3,7 @@ package script
 import (
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // What every level's products, members and barriers are.
@@ -37,19 +38,19 @@ func (b *emitter) planRuns(levels int) {
 	rest := b.stretches
 	for l := range int32(levels) {
 		first := len(b.runs)
-		for len(rest) > 0 && rest[0].level == l {
-			n, items, sig := 0, 0, rest[0].sig
-			for ; n < len(rest) && rest[n].level == l && rest[n].sig == sig; n++ {
-				items += int(rest[n].to - rest[n].from)
+		for len(rest) > 0 && rest[0].Level == l {
+			n, items, sig := 0, 0, rest[0].Sig
+			for ; n < len(rest) && rest[n].Level == l && rest[n].Sig == sig; n++ {
+				items += int(rest[n].To - rest[n].From)
 			}
-			words := b.sigs.of(sig)
+			words := b.Sigs.Of(sig)
 			outer := isa.Opcode(words[0]) == isa.Outer
 			r := run{l, sig, b.partOf(words), 0, items, outer, outer && b.accumulates(words), 0}
 			b.shareItems(&r, rest[:n])
 			b.runs = append(b.runs, r)
 			rest = rest[n:]
 		}
-		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(b.phaseOf(l)) << (16 + isa.PhaseShift)}
+		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(b.PhaseOf(l)) << (16 + isa.PhaseShift)}
 	}
 }
 
@@ -57,7 +58,7 @@ func (b *emitter) planRuns(levels int) {
 const inlineItems = 4
 
 // shareItems puts a run's items into the lists if each of several processors has more than a few.
-func (b *emitter) shareItems(r *run, of []stretch) {
+func (b *emitter) shareItems(r *run, of []schedule.Stretch) {
 	copies := b.holders.Copies[r.part]
 	n := r.to
 	if !r.whole {
@@ -70,8 +71,8 @@ func (b *emitter) shareItems(r *run, of []stretch) {
 	}
 	r.list = uint32(isa.ListsAt(b.Plan.Processors) + b.listWords)
 	for i := range of {
-		of[i].at = uint32(b.listWords)
-		b.listWords += 2 * int(of[i].to-of[i].from)
+		of[i].At = uint32(b.listWords)
+		b.listWords += 2 * int(of[i].To-of[i].From)
 	}
 }
 
@@ -122,7 +123,7 @@ func (b *emitter) planMembers(levels, processors int) {
 		b.seen[p] = -1
 	}
 	for i, c := range b.byLevel {
-		p, l := b.places[i], b.clusters[c].level
+		p, l := b.places[i], b.Clusters[c].Level
 		if b.seen[p] < l {
 			b.seen[p] = l
 			if loads[int(t.Class[p])*levels+int(l)] == 0 {
@@ -165,7 +166,7 @@ func (b *emitter) planVisits(levels, processors int) {
 		if q := b.levels[l].exempt; q >= 0 {
 			put(q, l, noCluster)
 		}
-		for ; at < len(b.byLevel) && b.clusters[b.byLevel[at]].level == l; at++ {
+		for ; at < len(b.byLevel) && b.Clusters[b.byLevel[at]].Level == l; at++ {
 			put(b.places[at], l, b.byLevel[at])
 		}
 		if len(b.closing.parts) > 0 && l >= b.closing.first {
@@ -215,7 +216,7 @@ func (b *emitter) planBarriers(levels int) int {
 	var before *levelPlan
 	for l := range levels {
 		now := &b.levels[l]
-		if l == int(b.cut) { // a launch ends
+		if l == int(b.Cut) { // a launch ends
 			before = nil
 		}
 		if now.members == 0 {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // Gradients by a library. Where a batch has many products by a matrix whose gradient is formed in blocks, their operands
@@ -12,20 +13,20 @@ import (
 // instructions of its own in the second launch, which has no matrices: it sums, takes the norm and updates.
 
 // eachOuter calls f for all outer products, those of a signature and part together.
-func (b *finisher) eachOuter(f func(sig uint32, items []matrixItem)) {
-	for _, p := range b.parts {
-		for _, x := range p.stretches {
-			if x.level < 0 {
-				f(p.in.signature[x.sig], p.matrices[x.from:x.to])
+func (b *finisher) eachOuter(f func(sig uint32, items []schedule.Product)) {
+	for _, p := range b.Parts {
+		for _, x := range p.Stretches {
+			if x.Level < 0 {
+				f(p.InWhole.Signature[x.Sig], p.Products[x.From:x.To])
 			}
 		}
 	}
-	for rest := b.outers; len(rest) > 0; {
+	for rest := b.Outers; len(rest) > 0; {
 		n := 1
-		for n < len(rest) && rest[n].sig == rest[0].sig {
+		for n < len(rest) && rest[n].Sig == rest[0].Sig {
 			n++
 		}
-		f(rest[0].sig, rest[:n])
+		f(rest[0].Sig, rest[:n])
 		rest = rest[n:]
 	}
 }
@@ -39,38 +40,38 @@ func (b *finisher) planLibrary(level int32) {
 	}
 	b.eachOuter(b.countLibrary)
 	b.dropLibrary(p.Library.Items)
-	if len(b.library) == 0 {
+	if len(b.Library) == 0 {
 		return
 	}
 	if !p.Library.Ready() {
 		b.dropLibrary(math.MaxInt)
 		return
 	}
-	b.cut = level + 1
+	b.Cut = level + 1
 	b.collectOperands(level)
 }
 
 // countLibrary adds outer products to the library's product that they are a part of.
-func (b *finisher) countLibrary(sig uint32, items []matrixItem) {
-	words := b.sigs.of(sig) // of an Outer: opcode, length, segments, matrix, scale, destination
+func (b *finisher) countLibrary(sig uint32, items []schedule.Product) {
+	words := b.Sigs.Of(sig) // of an Outer: opcode, length, segments, matrix, scale, destination
 	seg, m := isa.Segment(words[2]&15), int(words[3])
 	if b.Plan.Residence(m).Unit == 0 {
 		return
 	}
-	g := b.libraryInto(seg, words[5])
+	g := b.LibraryInto(seg, words[5])
 	if g == nil {
 		x := &b.Plan.Matrices[m]
 		acc := words[0]>>16&isa.Acc != 0 || seg == isa.SegGrad && b.params[x.Param].Pending
-		b.library = append(b.library, isa.LibraryGradient{Matrix: m, Rows: x.Rows, Cols: x.Cols, Segment: seg, G: words[5], Scale: math.Float32frombits(words[4]), Acc: acc})
-		g = &b.library[len(b.library)-1]
+		b.Library = append(b.Library, isa.LibraryGradient{Matrix: m, Rows: x.Rows, Cols: x.Cols, Segment: seg, G: words[5], Scale: math.Float32frombits(words[4]), Acc: acc})
+		g = &b.Library[len(b.Library)-1]
 	}
 	g.Items += len(items)
 }
 
 // dropLibrary leaves the products of fewer items to the kernel, and those whose operands have no room in segment act.
 func (b *finisher) dropLibrary(least int) {
-	kept, room := b.library[:0], uint64(b.limit)-min(uint64(b.top), uint64(b.limit))
-	for _, g := range b.library {
+	kept, room := b.Library[:0], uint64(b.Limit)-min(uint64(b.Top), uint64(b.Limit))
+	for _, g := range b.Library {
 		size := uint64(g.Items)*uint64(g.Rows+g.Cols) + 8 // as alloc rounds up
 		if g.Items < least || size > room {
 			continue
@@ -78,33 +79,33 @@ func (b *finisher) dropLibrary(least int) {
 		room -= size
 		kept = append(kept, g)
 	}
-	b.library = kept
+	b.Library = kept
 }
 
 // collectOperands copies the operands of the library's products side by side.
 func (b *finisher) collectOperands(level int32) {
 	floats := 0
-	for i := range b.library {
-		g := &b.library[i]
+	for i := range b.Library {
+		g := &b.Library[i]
 		floats += g.Items * (g.Rows + g.Cols)
-		g.DY, g.X = b.alloc(g.Items*g.Rows), b.alloc(g.Items*g.Cols) // where the next item goes, until all are there
+		g.DY, g.X = b.Alloc(g.Items*g.Rows), b.Alloc(g.Items*g.Cols) // where the next item goes, until all are there
 	}
 	c := collector{b: b, level: level, share: floats/(collectors*b.Plan.Processors) + 1}
-	b.eachOuter(func(sig uint32, items []matrixItem) {
-		g := b.libraryOf(sig)
+	b.eachOuter(func(sig uint32, items []schedule.Product) {
+		g := b.LibraryOf(sig)
 		if g == nil {
 			return
 		}
-		segs := b.sigs.of(sig)[2]
+		segs := b.Sigs.Of(sig)[2]
 		for i := range items {
-			x := &items[i].words
-			c.copy(operand{isa.SegAct, g.DY}, operand{isa.Segment(segs >> 4 & 15), x[0]}, g.Rows)
-			c.copy(operand{isa.SegAct, g.X}, operand{isa.Segment(segs >> 8 & 15), x[1]}, g.Cols)
+			x := &items[i].Words
+			c.copy(schedule.At(isa.SegAct, g.DY), schedule.At(isa.Segment(segs>>4&15), x[0]), g.Rows)
+			c.copy(schedule.At(isa.SegAct, g.X), schedule.At(isa.Segment(segs>>8&15), x[1]), g.Cols)
 			g.DY, g.X = g.DY+uint32(g.Rows), g.X+uint32(g.Cols)
 		}
 	})
-	for i := range b.library {
-		g := &b.library[i]
+	for i := range b.Library {
+		g := &b.Library[i]
 		g.DY, g.X = g.DY-uint32(g.Items*g.Rows), g.X-uint32(g.Items*g.Cols)
 	}
 }
@@ -120,11 +121,11 @@ type collector struct {
 	share, left int // floats: of a cluster, and what the present one still takes
 }
 
-func (c *collector) copy(to, from operand, n int) {
+func (c *collector) copy(to, from schedule.Operand, n int) {
 	if c.left <= 0 {
-		c.cluster, c.left = c.b.newCluster(c.level), c.share
-		c.b.clusters[c.cluster].kind = single
+		c.cluster, c.left = c.b.NewCluster(c.level), c.share
+		c.b.Clusters[c.cluster].Kind = schedule.Single
 	}
 	c.left -= n
-	c.b.map1(c.cluster, 0, isa.Copy, 0, 0, n, to, from)
+	c.b.Map1(c.cluster, 0, isa.Copy, 0, 0, n, to, from)
 }

@@ -4,6 +4,7 @@ import (
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // A lowered template: its items, with each address an entry of a table plus a number.
@@ -39,7 +40,7 @@ type cellMatrix struct {
 type cellCluster struct {
 	level, cost, items int32
 	top                int32 // the last order of its items
-	kind               clusterKind
+	kind               schedule.ClusterKind
 }
 
 // cellSource is a gradient that an instance leaves for another: count vectors, and the level in which they are there,

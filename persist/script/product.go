@@ -6,6 +6,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // Lowering of products. A parameter that the plan holds is multiplied where its rows live,
@@ -137,18 +138,18 @@ func (b *Builder) isParameter(v uint32) bool {
 }
 
 // copyBias starts the output with the bias, broadcast over columns and batch.
-func (b *Builder) copyBias(v, bias uint32, y operand) {
+func (b *Builder) copyBias(v, bias uint32, y schedule.Operand) {
 	c, s := b.place(v, bias)
 	dims := [...]bridge.Dim{*b.g.DimOf(v), *b.g.DimOf(bias)}
-	e := element{fn: isa.Copy, kept: b.spread(dims[:])}
-	e.ops[0], e.ops[1] = y, b.value(bias)
-	b.emitElement(&e, c, s)
+	e := schedule.Element{Fn: isa.Copy, Kept: b.spread(dims[:])}
+	e.Ops[0], e.Ops[1] = y, b.value(bias)
+	b.AddElement(&e, c, s)
 }
 
 // productChain adds the products one after another, each a level behind the one before. One
 // that is ready earlier and whose matrix lives elsewhere does not wait, nor does one of which several processors each
 // have a part of the sum: those results are added at the end.
-func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool) {
+func (b *Builder) productChain(v, bias uint32, y schedule.Operand, level int32, acc bool) {
 	if h, ok := b.leavesParts(v, acc); ok {
 		b.leaveParts(v, h, bias, level)
 		return
@@ -179,15 +180,15 @@ func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool)
 			if fresh && !whole && k == len(b.terms)-1 {
 				ready, biased, fresh = max(ready, level), bias, false
 			}
-			t := b.allocHolders(across, size)
-			b.product(v, p, operand{isa.SegAct, t}, ready, isa.Copy, 0, biased, size)
-			b.beside, end = append(b.beside, source{t, across, size}), max(end, ready)
+			t := b.AllocHolders(across, size)
+			b.product(v, p, schedule.At(isa.SegAct, t), ready, isa.Copy, 0, biased, size)
+			b.beside, end = append(b.beside, schedule.Source{At: t, Count: across, Apart: size}), max(end, ready)
 			continue
 		}
 		if chain >= 0 && ready < level && b.apart(chain, p.matrix) {
-			t := b.alloc(int(size))
-			b.product(v, p, operand{isa.SegAct, t}, ready, isa.Copy, 0, NoOffset, 0)
-			b.beside = append(b.beside, one(t))
+			t := b.Alloc(int(size))
+			b.product(v, p, schedule.At(isa.SegAct, t), ready, isa.Copy, 0, NoOffset, 0)
+			b.beside = append(b.beside, schedule.One(t))
 			continue
 		}
 		level = max(level, ready)
@@ -218,19 +219,19 @@ func accFlag(acc bool) uint32 {
 }
 
 // addBeside adds the results in b.Unshared, the last of which come about in a level, to what y has, or stores them.
-func (b *Builder) addBeside(v uint32, y operand, level int32, acc bool) {
+func (b *Builder) addBeside(v uint32, y schedule.Operand, level int32, acc bool) {
 	flags := accFlag(acc)
 	if !acc || level >= b.spots[v].level {
 		b.spots[v] = spot{level, -1, 0}
 	}
 	c, s := b.place(v, v)
-	if runs, ok := b.sumOfRuns(b.beside); ok {
+	if runs, ok := b.SumOfRuns(b.beside); ok {
 		fn, last := b.behindSums(v, y)
-		b.sum(c, s, firstWord(isa.Sum, uint8(fn), flags), y, isa.SegAct, 1, b.size(v), b.sumList, runs, operand{})
+		b.Sum(c, s, schedule.FirstWord(isa.Sum, uint8(fn), flags), y, isa.SegAct, 1, b.size(v), b.SumList, runs, schedule.Operand{})
 		b.spots[last] = b.spots[v]
 		return
 	}
-	b.spots[v].sub = b.sumItems(c, s, flags, y, isa.SegAct, 1, b.size(v), b.beside) - 1
+	b.spots[v].sub = b.SumItems(c, s, flags, y, isa.SegAct, 1, b.size(v), b.beside) - 1
 }
 
 // across is how many processors share a row of a matrix: each has a part of its product.
@@ -247,8 +248,8 @@ func (b *Builder) apart(m, o int32) bool {
 }
 
 // productSignature is the signature of one product, with the result y, and where its right side is.
-func (b *Builder) productSignature(p term, y operand, fn isa.Fn, flags, bias, apart uint32) (sig, x uint32) {
-	segs, biasAt := uint32(y.seg)|uint32(b.s.Segment[p.right])<<4, uint32(0)
+func (b *Builder) productSignature(p term, y schedule.Operand, fn isa.Fn, flags, bias, apart uint32) (sig, x uint32) {
+	segs, biasAt := uint32(y.Seg)|uint32(b.s.Segment[p.right])<<4, uint32(0)
 	if bias != NoOffset {
 		flags, biasAt = flags|isa.Bias, b.s.Value[bias]
 		segs |= uint32(b.s.Segment[bias]) << 8
@@ -258,17 +259,17 @@ func (b *Builder) productSignature(p term, y operand, fn isa.Fn, flags, bias, ap
 	if count > 0 {
 		fn = formed
 	}
-	sig = b.sigs.short(8, cols, firstWord(isa.Product, uint8(fn), flags), segs, uint32(p.matrix), isa.Float(b.factorOf(p.left)), biasAt, isa.Float(1), apart, count)
+	sig = b.Sigs.Short(8, cols, schedule.FirstWord(isa.Product, uint8(fn), flags), segs, uint32(p.matrix), isa.Float(b.factorOf(p.left)), biasAt, isa.Float(1), apart, count)
 	return sig, b.s.Value[p.right] + place
 }
 
 // product adds the items of one product, one a column of the result y. Holders who share rows leave results of their own, so far apart.
-func (b *Builder) product(v uint32, p term, y operand, level int32, fn isa.Fn, flags, bias, apart uint32) {
+func (b *Builder) product(v uint32, p term, y schedule.Operand, level int32, fn isa.Fn, flags, bias, apart uint32) {
 	m := &b.r.Plan.Matrices[p.matrix]
 	rows, cols := uint32(m.Rows), uint32(m.Cols)
 	sig, x := b.productSignature(p, y, fn, flags, bias, apart)
 	for i := range b.columns(v) {
-		b.onMatrix(level, sig, y.at+i*rows, x+b.columnOf(p.right, i)*cols)
+		b.AddProduct(level, sig, y.At+i*rows, x+b.columnOf(p.right, i)*cols)
 	}
 }
 
@@ -290,7 +291,7 @@ func (b *Builder) columnOf(right, i uint32) uint32 {
 }
 
 // gemmForward multiplies two operands of any kind; the node becomes local.
-func (b *Builder) gemmForward(v uint32, p term, y operand, acc bool) {
+func (b *Builder) gemmForward(v uint32, p term, y schedule.Operand, acc bool) {
 	l, r, d := b.g.DimOf(p.left), b.g.DimOf(p.right), b.g.DimOf(v)
 	var c, s int32
 	if acc {
@@ -300,15 +301,15 @@ func (b *Builder) gemmForward(v uint32, p term, y operand, acc bool) {
 	}
 	flags := accFlag(acc)
 	m, n, k := uint32(l.Rows()), uint32(r.Cols()), uint32(l.Cols())
-	left, right := matrixView{b.value(p.left), 1, m, batchStep(l)}, matrixView{b.value(p.right), 1, k, batchStep(r)}
+	left, right := schedule.MatrixView{Op: b.value(p.left), Row: 1, Col: m, Batch: batchStep(l)}, schedule.MatrixView{Op: b.value(p.right), Row: 1, Col: k, Batch: batchStep(r)}
 	size := b.size(v)
-	if parts := b.partsOfProduct(int(m), int(n), int(k)); d.Bd == 1 && parts > 1 && b.wide.on && b.clusters[c].isPrivate() {
-		x, from := b.partsFor(parts, size), len(b.items)
-		b.gemmItems(c, s, 0, 1, [3]uint32{m, n, k}, matrixView{operand{isa.SegAct, x.at}, 1, m, 0}, left, right)
+	if parts := b.partsOfProduct(int(m), int(n), int(k)); d.Bd == 1 && parts > 1 && b.Wide.On && b.Clusters[c].IsPrivate() {
+		x, from := b.partsFor(parts, size), len(b.Items)
+		b.GemmItems(c, s, 0, 1, [3]uint32{m, n, k}, schedule.MatrixView{Op: schedule.At(isa.SegAct, x.At), Row: 1, Col: m, Batch: 0}, left, right)
 		b.addParts(v, x, from, parts, c, y, flags)
 		return
 	}
-	b.gemmItems(c, s, flags, d.Bd, [3]uint32{m, n, k}, matrixView{y, 1, m, batchStep(d)}, left, right)
+	b.GemmItems(c, s, flags, d.Bd, [3]uint32{m, n, k}, schedule.MatrixView{Op: y, Row: 1, Col: m, Batch: batchStep(d)}, left, right)
 }
 
 func batchStep(d *bridge.Dim) uint32 {

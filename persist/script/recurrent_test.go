@@ -7,6 +7,7 @@ import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 )
 
 // recurrent is the request of an LSTM language model in a minibatch.
@@ -28,7 +29,7 @@ func recurrent(t testing.TB, vocabulary, hidden, batch uint32, layers, steps int
 	param := func(dim uint32) uint32 {
 		d, id := &g.Dims[dim], uint32(len(r.Params))
 		n := uint32(d.Size())
-		p := Param{Offset: at, Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n}
+		p := schedule.Param{Offset: at, Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n}
 		if d.Nd == 2 {
 			p.Matrix = int32(len(matrices))
 			matrices = append(matrices, plan.Matrix{Rows: d.Rows(), Cols: d.Cols(), Param: id, Offset: at})
@@ -44,7 +45,7 @@ func recurrent(t testing.TB, vocabulary, hidden, batch uint32, layers, steps int
 		all = append(all, layer{wx: param(2), wh: param(2), b: param(3)})
 	}
 	table := uint32(len(r.Params))
-	r.Params = append(r.Params, Param{Lookup: true, Size: vocabulary * hidden, Row: hidden, Factor: 1, Matrix: -1, Updated: true, Column: hidden})
+	r.Params = append(r.Params, schedule.Param{Lookup: true, Size: vocabulary * hidden, Row: hidden, Factor: 1, Matrix: -1, Updated: true, Column: hidden})
 	for k := range all {
 		all[k].h, all[k].c = add(ops.Constant, 4, []uint32{0}), add(ops.Constant, 4, []uint32{0})
 	}
@@ -86,6 +87,6 @@ func BenchmarkMinibatches(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(len(x.items)), "items")
+	b.ReportMetric(float64(len(x.Items)), "items")
 	b.ReportMetric(float64(len(x.out.Script.Words)), "words")
 }

@@ -13,6 +13,7 @@ import (
 	"libvpps/persist/example"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 )
 
@@ -49,7 +50,7 @@ func forestScript(t *testing.T, trees, processors int) (*isa.Script, *plan.Plan)
 }
 
 // trainingScript is one update of all parameters with a graph's last node as the loss.
-func trainingScript(t *testing.T, g *bridge.Graph, params []script.Param, p *plan.Plan) *isa.Script {
+func trainingScript(t *testing.T, g *bridge.Graph, params []schedule.Param, p *plan.Plan) *isa.Script {
 	t.Helper()
 	ids := make([]uint32, len(params))
 	for i := range ids {

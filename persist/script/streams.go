@@ -5,6 +5,7 @@ import (
 
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // Writing every processor's stream.
@@ -12,10 +13,10 @@ import (
 // streamMemory is the memory of one of the goroutines that write streams.
 type streamMemory struct {
 	words   []uint32
-	at      uint32   // where in the script these are
-	starts  []uint32 // of its streams, in words
-	seconds []uint32 // of their second parts, if the script is cut
-	items   []item   // of a level and processor
+	at      uint32          // where in the script these are
+	starts  []uint32        // of its streams, in words
+	seconds []uint32        // of their second parts, if the script is cut
+	items   []schedule.Item // of a level and processor
 	sorter  itemSorter
 }
 
@@ -50,7 +51,7 @@ func (b *emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
 			if s := b.common.of[b.holders.Class[p]].shared; s.levels > 0 {
 				x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = s.at, m.at+start, uint32(isa.Pieces(int(s.words)))
 			}
-			if b.cut != noCut {
+			if b.Cut != schedule.NoCut {
 				x[isa.ProcOwn], x[isa.ProcPieces] = m.at+m.seconds[k], uint32(isa.Pieces(int(m.seconds[k]-start)))
 			}
 			p++
@@ -83,7 +84,7 @@ func (b *emitter) appendStream(m *streamMemory, words []uint32, p, levels int) [
 		w.start = -1 // something comes before
 	}
 	visits := b.visits[b.starts[p]:b.starts[p+1]]
-	if cut := int(b.cut); b.cut != noCut {
+	if cut := int(b.Cut); b.Cut != schedule.NoCut {
 		visits = w.levels(visits, common, cut)
 		w.words = isa.Align(append(w.words, uint32(isa.Halt)))
 		m.seconds = append(m.seconds, uint32(len(w.words)))
@@ -126,7 +127,7 @@ func (w *streamWriter) level(l int, visits []visit) {
 	last := visits[len(visits)-1].cluster == closes
 	for i := range visits {
 		if c := visits[i].cluster; c < closes {
-			w.items = b.appendItemsOf(w.items, c)
+			w.items = b.AppendItemsOf(w.items, c)
 		}
 	}
 	if x.exempt != w.p {
@@ -169,12 +170,12 @@ func (w *streamWriter) products(x *levelPlan) {
 // product writes a holder's instructions for its items [from, to) of one run.
 func (w *streamWriter) product(r *run, from, to int) {
 	b, s := w.b, w.words
-	words := b.sigs.of(r.sig)
+	words := b.Sigs.Of(r.sig)
 	room := (isa.MaxWords - len(words)) / 2
 	for first := from; from < to; {
 		k := min(room, to-from)
 		at := len(s)
-		s = appendFew(s, words)
+		s = schedule.AppendFew(s, words)
 		if isa.Opcode(words[0]) == isa.Outer && (from > first || r.acc) {
 			s[at] |= isa.Acc << 16
 		}
@@ -192,39 +193,39 @@ func (w *streamWriter) product(r *run, from, to int) {
 }
 
 // appendPairs appends the words of product items.
-func appendPairs(s []uint32, list []matrixItem) []uint32 {
+func appendPairs(s []uint32, list []schedule.Product) []uint32 {
 	at := len(s)
 	s = slices.Grow(s, 2*len(list))[:at+2*len(list)]
 	for i := range list {
-		*(*[2]uint32)(s[at+2*i:]) = list[i].words
+		*(*[2]uint32)(s[at+2*i:]) = list[i].Words
 	}
 	return s
 }
 
 // write writes a level's items, sorted: runs of the same order and signature become instructions. The
 // first instruction of an order meets the threads before it.
-func (w *streamWriter) write(list []item) {
+func (w *streamWriter) write(list []schedule.Item) {
 	b := w.b
-	list = w.sorter.sort(list, b.sigs.count())
+	list = w.sorter.sort(list, b.Sigs.Count())
 	last := int32(-1)
 	for len(list) > 0 {
 		it := &list[0]
 		sync := uint32(0)
-		if len(w.words) > w.start && it.sub != last {
+		if len(w.words) > w.start && it.Sub != last {
 			sync = isa.Sync
 		}
-		last = it.sub
+		last = it.Sub
 		n := 1
-		if it.sig == rawSig {
+		if it.Sig == schedule.RawSig {
 			at := len(w.words)
-			long := b.pool[it.words[0]:]
+			long := b.Pool[it.Words[0]:]
 			w.words = append(w.words, long[:long[1]&0xFFFF]...)
 			w.words[at] |= sync << 16
-			if n := it.words[2]; n > 0 { // of a piece
-				narrowSum(w.words[at:], it.words[1], n)
+			if n := it.Words[2]; n > 0 { // of a piece
+				schedule.NarrowSum(w.words[at:], it.Words[1], n)
 			}
 		} else {
-			for n < len(list) && list[n].sig == it.sig && list[n].sub == it.sub {
+			for n < len(list) && list[n].Sig == it.Sig && list[n].Sub == it.Sub {
 				n++
 			}
 			w.run(sync, list[:n])
@@ -234,10 +235,10 @@ func (w *streamWriter) write(list []item) {
 }
 
 // run writes items of one signature as instructions, which have these flags, too.
-func (w *streamWriter) run(flags uint32, list []item) {
+func (w *streamWriter) run(flags uint32, list []schedule.Item) {
 	b, s := w.b, w.words
-	words := b.sigs.of(list[0].sig)
-	n := int(b.sigs.width[list[0].sig])
+	words := b.Sigs.Of(list[0].Sig)
+	n := int(b.Sigs.Width[list[0].Sig])
 	room := isa.MaxWords - len(words)
 	for len(list) > 0 {
 		k := len(list)
@@ -245,7 +246,7 @@ func (w *streamWriter) run(flags uint32, list []item) {
 			k = room / n
 		}
 		at := len(s)
-		s = appendFew(s, words)
+		s = schedule.AppendFew(s, words)
 		s[at] |= flags << 16
 		s[at+1] = uint32(len(words)+n*k) | uint32(k)<<16
 		s = b.appendItems(s, list[:k], n)
@@ -258,66 +259,64 @@ func (w *streamWriter) run(flags uint32, list []item) {
 // itemSorter sorts items by order in the cluster and signature, equal ones as they came.
 type itemSorter struct {
 	count []uint32
-	spare []item
+	spare []schedule.Item
 }
 
 // sort returns the sorted items: the list itself, or in memory of the sorter.
-func (s *itemSorter) sort(list []item, signatures int) []item {
+func (s *itemSorter) sort(list []schedule.Item, signatures int) []schedule.Item {
 	if len(list) <= 24 {
 		insertionSort(list)
 		return list
 	}
 	subs := int32(0)
 	for i := range list {
-		subs = max(subs, list[i].sub+1)
+		subs = max(subs, list[i].Sub+1)
 	}
 	s.spare = memory.Resize(s.spare, len(list))
 	if keys := int(subs) * signatures; keys < 8*len(list) { // in one go
 		s.count = memory.Resize(s.count, keys+1)
-		countingSort(s.count, list, s.spare, func(it *item) uint32 { return uint32(it.sub)*uint32(signatures) + it.sig })
+		schedule.CountingSort(s.count, list, s.spare, func(it *schedule.Item) uint32 { return uint32(it.Sub)*uint32(signatures) + it.Sig })
 		return s.spare
 	}
 	s.count = memory.Resize(s.count, max(signatures, int(subs))+1)
-	countingSort(s.count[:signatures+1], list, s.spare, func(it *item) uint32 { return it.sig })
-	countingSort(s.count[:subs+1], s.spare, list, func(it *item) uint32 { return uint32(it.sub) })
+	schedule.CountingSort(s.count[:signatures+1], list, s.spare, func(it *schedule.Item) uint32 { return it.Sig })
+	schedule.CountingSort(s.count[:subs+1], s.spare, list, func(it *schedule.Item) uint32 { return uint32(it.Sub) })
 	return list
 }
 
-func insertionSort(list []item) {
+func insertionSort(list []schedule.Item) {
 	for i := 1; i < len(list); i++ {
-		k := list[i].key()
-		if list[i-1].key() <= k {
+		k := list[i].Key()
+		if list[i-1].Key() <= k {
 			continue
 		}
 		x, j := list[i], i
-		for ; j > 0 && list[j-1].key() > k; j-- {
+		for ; j > 0 && list[j-1].Key() > k; j-- {
 			list[j] = list[j-1]
 		}
 		list[j] = x
 	}
 }
 
-func (it *item) key() uint64 { return uint64(it.sub)<<32 | uint64(it.sig) }
-
 // appendItems appends the words of items of n words each.
-func (b *emitter) appendItems(s []uint32, list []item, n int) []uint32 {
-	if n > fewWords {
+func (b *emitter) appendItems(s []uint32, list []schedule.Item, n int) []uint32 {
+	if n > schedule.FewWords {
 		for i := range list {
 			it := &list[i]
-			s = appendFew(s, b.pool[it.words[0]:][:n])
-			if it.words[2] > 0 { // of a piece
-				words, steps := s[len(s)-n:], b.pool[it.words[2]-1:][:n]
+			s = schedule.AppendFew(s, b.Pool[it.Words[0]:][:n])
+			if it.Words[2] > 0 { // of a piece
+				words, steps := s[len(s)-n:], b.Pool[it.Words[2]-1:][:n]
 				for k := range words {
-					words[k] += it.words[1] * steps[k]
+					words[k] += it.Words[1] * steps[k]
 				}
 			}
 		}
 		return s
 	}
 	at := len(s)
-	s = slices.Grow(s, n*len(list)+fewWords)[:at+n*len(list)+fewWords]
+	s = slices.Grow(s, n*len(list)+schedule.FewWords)[:at+n*len(list)+schedule.FewWords]
 	for i := range list {
-		*(*[fewWords]uint32)(s[at:]) = list[i].words // the next item overwrites what is too much
+		*(*[schedule.FewWords]uint32)(s[at:]) = list[i].Words // the next item overwrites what is too much
 		at += n
 	}
 	return s[:at]

@@ -1,6 +1,9 @@
 package script
 
-import "libvpps/persist/isa"
+import (
+	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
+)
 
 // Products in tiles. A matrix that is multiplied by many columns would be multiplied by its holders alone, each of which
 // reads all columns. So all processors share such a product: each has some rows and columns of the result and reads only
@@ -15,50 +18,50 @@ const sumTerms = 128
 // right. They do if the matrix is read from memory anyway, if there are very many columns, or if its holders would have much
 // more work each. Columns that the node has several times are the holders'.
 func (b *Builder) inTiles(c, right uint32, m int32) bool {
-	if m < 0 || !b.wide.on || b.r.Plan.CPU || b.across(m) > 1 {
+	if m < 0 || !b.Wide.On || b.r.Plan.CPU || b.across(m) > 1 {
 		return false
 	}
 	x, columns := &b.r.Plan.Matrices[m], int(b.columns(c))
-	if columns < b.wide.Columns || columns*x.Cols != b.size(right) || gemmElements(x.Rows, columns, x.Cols) < b.wide.Single {
+	if columns < b.Wide.Columns || columns*x.Cols != b.size(right) || schedule.GemmElements(x.Rows, columns, x.Cols) < b.Wide.Single {
 		return false
 	}
 	if columns >= manyColumns || b.r.Plan.Residence(int(m)).Columns > 0 {
 		return true
 	}
 	held := b.holders.Copies[m]
-	r, n := pieceOfProduct(uint32(x.Rows), uint32(columns), uint32(b.r.Plan.Processors))
-	return x.Rows*columns > b.wide.Faster*len(held)*len(held[0])*int(r*n)
+	r, n := schedule.PieceOfProduct(uint32(x.Rows), uint32(columns), uint32(b.r.Plan.Processors))
+	return x.Rows*columns > b.Wide.Faster*len(held)*len(held[0])*int(r*n)
 }
 
 // termInTiles is inTiles of a product of node v.
 func (b *Builder) termInTiles(v uint32, p *term) bool { return b.inTiles(v, p.right, p.matrix) }
 
 // productInTiles forms a product of node v in a level, with a bias unless that is NoOffset.
-func (b *Builder) productInTiles(v uint32, p term, y operand, level int32, flags, bias uint32) {
+func (b *Builder) productInTiles(v uint32, p term, y schedule.Operand, level int32, flags, bias uint32) {
 	x := &b.r.Plan.Matrices[p.matrix]
 	rows, cols := uint32(x.Rows), uint32(x.Cols)
-	var at operand
+	var at schedule.Operand
 	if bias != NoOffset {
 		flags, at = flags|isa.Bias, b.value(bias)
 	}
-	b.tiles(level, flags, b.factorOf(p.left), at, [3]uint32{rows, b.columns(v), cols}, 1,
-		matrixView{y, 1, rows, 0}, matrixView{operand{isa.SegParam, x.Offset}, 1, rows, 0}, matrixView{b.value(p.right), 1, cols, 0})
+	b.Tiles(level, flags, b.factorOf(p.left), at, [3]uint32{rows, b.columns(v), cols}, 1,
+		schedule.MatrixView{Op: y, Row: 1, Col: rows, Batch: 0}, schedule.MatrixView{Op: schedule.At(isa.SegParam, x.Offset), Row: 1, Col: rows, Batch: 0}, schedule.MatrixView{Op: b.value(p.right), Row: 1, Col: cols, Batch: 0})
 }
 
 // transposedInTiles forms W^T dy of node c's gradient in a level, and returns the partial results.
-func (b *Builder) transposedInTiles(c, left uint32, level int32) source {
+func (b *Builder) transposedInTiles(c, left uint32, level int32) schedule.Source {
 	m := b.matrixOf(left)
 	x, columns := &b.r.Plan.Matrices[m], b.columns(c)
 	rows, cols, sums := uint32(x.Rows), uint32(x.Cols), b.sumsInTiles(c, m)
 	size := columns * cols
-	s := source{b.allocHolders(sums, size), sums, size}
-	b.tiles(level, 0, b.factorOf(left), operand{}, [3]uint32{cols, columns, rows}, sums,
-		matrixView{operand{isa.SegAct, s.at}, 1, cols, 0}, matrixView{operand{isa.SegParam, x.Offset}, rows, 1, 0}, matrixView{b.gradient(c), 1, rows, 0})
+	s := schedule.Source{At: b.AllocHolders(sums, size), Count: sums, Apart: size}
+	b.Tiles(level, 0, b.factorOf(left), schedule.Operand{}, [3]uint32{cols, columns, rows}, sums,
+		schedule.MatrixView{Op: schedule.At(isa.SegAct, s.At), Row: 1, Col: cols, Batch: 0}, schedule.MatrixView{Op: schedule.At(isa.SegParam, x.Offset), Row: rows, Col: 1, Batch: 0}, schedule.MatrixView{Op: b.gradient(c), Row: 1, Col: rows, Batch: 0})
 	return s
 }
 
 // sumsInTiles is how many partial results W^T dy of node c's gradient leaves.
 func (b *Builder) sumsInTiles(c uint32, m int32) uint32 {
 	x := &b.r.Plan.Matrices[m]
-	return max(1, min(uint32(b.r.Plan.Processors)/unitsOfProduct(uint32(x.Cols), b.columns(c)), uint32(x.Rows)/sumTerms))
+	return max(1, min(uint32(b.r.Plan.Processors)/schedule.UnitsOfProduct(uint32(x.Cols), b.columns(c)), uint32(x.Rows)/sumTerms))
 }

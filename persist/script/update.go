@@ -5,6 +5,7 @@ import (
 
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // The end of a batch: the norm of the parameters' gradients is taken, and the update is committed or not. Each is a level,
@@ -69,7 +70,7 @@ func (b *finisher) spans(u *Apply) []span {
 
 // rowSpans lists a table's rows with a gradient and, with rest, the runs between them, or, with
 // apart, each of their rows.
-func (b *finisher) rowSpans(s span, p *Param, id uint32, whole, rest, apart bool) {
+func (b *finisher) rowSpans(s span, p *schedule.Param, id uint32, whole, rest, apart bool) {
 	run := func(row, n uint32, formed bool) {
 		r := s
 		r.at, r.state, r.n, r.formed = s.at+row*p.Row, s.state+row*p.Row, n*p.Row, formed
@@ -117,15 +118,15 @@ func (b *finisher) rowsOf(id uint32) []uint32 {
 type closing struct {
 	first    int32 // the level of the norm
 	parts    []part
-	partials uint32  // where in segment act the parts' norms are, one behind the other
-	loss     operand // of the batch; valid if judged
-	judged   bool    // the loss decides whether the batch is committed
+	partials uint32           // where in segment act the parts' norms are, one behind the other
+	loss     schedule.Operand // of the batch; valid if judged
+	judged   bool             // the loss decides whether the batch is committed
 	update   *Apply
 	result   uint32 // where in segment result Clip's words go behind the loss; NoOffset: nowhere
 }
 
 // close adds norm, clipping and update, which the loss decides about if it is judged; the result goes behind the loss's place.
-func (b *finisher) close(u *Apply, judged bool, loss operand, result uint32) {
+func (b *finisher) close(u *Apply, judged bool, loss schedule.Operand, result uint32) {
 	x := &b.closing
 	x.update, x.result = u, result
 	spans := b.spans(u)
@@ -137,22 +138,22 @@ func (b *finisher) close(u *Apply, judged bool, loss operand, result uint32) {
 	share := max((total+processors-1)/processors, 256)
 	share = (share + 31) &^ 31
 	n := max((total+share-1)/share, 1)
-	x.first = b.maxLevel + 1
-	x.partials = b.alloc(int(isa.NormWords * n))
+	x.first = b.MaxLevel + 1
+	x.partials = b.Alloc(int(isa.NormWords * n))
 	if x.judged = judged; judged {
 		b.judgeLoss(loss)
 	}
 	x.divide(spans, n, share)
-	b.maxLevel += 2
+	b.MaxLevel += 2
 }
 
 // judgeLoss has Clip read the loss from segment act: the host's memory is far away, and a parameter,
 // if that is all of the loss, is updated in the same level.
-func (b *finisher) judgeLoss(loss operand) {
+func (b *finisher) judgeLoss(loss schedule.Operand) {
 	x := &b.closing
-	if x.loss = loss; loss.seg != isa.SegAct {
-		x.loss = operand{isa.SegAct, b.alloc(1)}
-		b.map1(b.newCluster(b.maxLevel), 0, isa.Copy, 0, 0, 1, x.loss, loss)
+	if x.loss = loss; loss.Seg != isa.SegAct {
+		x.loss = schedule.At(isa.SegAct, b.Alloc(1))
+		b.Map1(b.NewCluster(b.MaxLevel), 0, isa.Copy, 0, 0, 1, x.loss, loss)
 	}
 }
 
@@ -255,7 +256,7 @@ func (w *closingWriter) clip(last bool) {
 	if last && x.result != NoOffset {
 		flags, result = flags|isa.Last<<16, x.result+1
 	}
-	w.words = append(w.words, uint32(isa.Clip)|flags|w.meet(), 8, uint32(isa.SegResult)|uint32(isa.SegAct)<<4|uint32(isa.SegAct)<<8, x.partials, uint32(len(x.parts)), isa.Float(x.update.Threshold), result, x.loss.at)
+	w.words = append(w.words, uint32(isa.Clip)|flags|w.meet(), 8, uint32(isa.SegResult)|uint32(isa.SegAct)<<4|uint32(isa.SegAct)<<8, x.partials, uint32(len(x.parts)), isa.Float(x.update.Threshold), result, x.loss.At)
 }
 
 // apply writes the updates of a part: one Update for each kind of parameter and with and without gradients.

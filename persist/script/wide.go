@@ -3,6 +3,7 @@ package script
 import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // Wide work. A cluster is one processor's, so a node with much work would leave all others waiting. Two kinds of clusters
@@ -16,39 +17,34 @@ import (
 
 // findWide finds whether any node of the graph may be wide.
 func (b *Builder) findWide() {
-	x := &b.wide
-	x.Wideness, x.on = b.r.wideness(), false
+	x := &b.Wide
+	x.Wideness, x.On = b.r.wideness(), false
 	if b.r.Plan.Processors == 1 || b.g == nil || b.symbolic {
 		return
 	}
 	any := false
 	b.large = memory.Resize(b.large, len(b.dims))
 	for i := range b.dims {
-		b.large[i] = x.isLarge(int(b.dims[i].size), b.dims[i].batch)
+		b.large[i] = x.IsLarge(int(b.dims[i].size), b.dims[i].batch)
 		any = any || b.large[i]
 	}
-	for v := uint32(0); any && v <= b.r.Node && !x.on; v++ {
-		x.on = b.large[b.g.Dim[v]] && !b.isParameter(v)
+	for v := uint32(0); any && v <= b.r.Node && !x.On; v++ {
+		x.On = b.large[b.g.Dim[v]] && !b.isParameter(v)
 	}
-	for v := uint32(0); x.on && v <= b.r.Node; v++ {
+	for v := uint32(0); x.On && v <= b.r.Node; v++ {
 		switch b.g.Op[v] {
 		case ops.MatrixInverse, ops.LogDet: // they write beside their value: nothing around them is divided
-			x.on = false
+			x.On = false
 		}
 	}
 }
 
 // wideness is from when on a request's work is divided.
-func (r *Request) wideness() Wideness {
-	if r.Wide == (Wideness{}) {
-		return usualWidth
+func (r *Request) wideness() schedule.Wideness {
+	if r.Wide == (schedule.Wideness{}) {
+		return schedule.UsualWidth
 	}
 	return r.Wide
-}
-
-// isLarge reports whether nodes of so many elements and batch elements may be wide.
-func (w *Wideness) isLarge(size int, batch uint32) bool {
-	return size >= w.Single/4 || batch > 1 && size >= w.Batched/4
 }
 
 // hasWide reports whether any node of a request's graph may be wide.
@@ -57,7 +53,7 @@ func hasWide(r *Request) bool {
 	for v := range r.Node + 1 {
 		switch d := g.DimOf(v); {
 		case g.Op[v] == ops.Parameter, g.Op[v] == ops.ConstParameter:
-		case w.isLarge(d.Size(), d.Bd):
+		case w.IsLarge(d.Size(), d.Bd):
 			return true
 		}
 	}
@@ -76,7 +72,7 @@ const (
 func (b *Builder) findMatricesOfAll() {
 	p := b.r.Plan
 	b.ofAll = b.ofAll[:0]
-	if !b.wide.on || p.RowsPerWarp == 0 || !b.r.Forward || b.s.Done > 0 || b.r.Copy {
+	if !b.Wide.On || p.RowsPerWarp == 0 || !b.r.Forward || b.s.Done > 0 || b.r.Copy {
 		return
 	}
 	few := func(m int32) bool {
@@ -106,11 +102,11 @@ func (b *Builder) newWide(level int32, v uint32, work int) int32 {
 	batch := b.shape(v).batch
 	switch {
 	case !b.isWide(v, work):
-		return b.newCluster(level)
+		return b.NewCluster(level)
 	case b.byElements(batch, work):
-		return b.newPrivate(level)
+		return b.NewPrivate(level)
 	}
-	return b.newBatched(level, b.piecesOf(batch, work), batch)
+	return b.NewBatched(level, b.piecesOf(batch, work), batch)
 }
 
 // fewBatch is how many times as many processors as batch elements there are, if large batch elements are divided, too.
@@ -118,15 +114,15 @@ const fewBatch = 4
 
 // byElements reports whether so much wide work is divided by elements: there is no batch, or it has a few large elements.
 func (b *Builder) byElements(batch uint32, work int) bool {
-	return batch == 1 || fewBatch*int(batch) <= b.r.Plan.Processors && work >= 2*b.wide.Single*int(batch)
+	return batch == 1 || fewBatch*int(batch) <= b.r.Plan.Processors && work >= 2*b.Wide.Single*int(batch)
 }
 
 // isWide reports whether so much work for node v is divided.
 func (b *Builder) isWide(v uint32, work int) bool {
 	if b.shape(v).batch > 1 {
-		return work >= b.wide.Batched
+		return work >= b.Wide.Batched
 	}
-	return work >= b.wide.Single
+	return work >= b.Wide.Single
 }
 
 // fewPieces is how many pieces a batched cluster has at most, unless each is four times the work of one: the host writes
@@ -138,7 +134,7 @@ const muchMore = 4
 
 // piecesOf is how many pieces have batch elements of so much work.
 func (b *Builder) piecesOf(batch uint32, work int) int32 {
-	n := min(work/b.wide.Piece, int(batch), b.r.Plan.Processors, max(fewPieces, work/(4*b.wide.Piece)))
+	n := min(work/b.Wide.Piece, int(batch), b.r.Plan.Processors, max(fewPieces, work/(4*b.Wide.Piece)))
 	each := (int(batch) + n - 1) / max(n, 1)
 	return int32((int(batch) + each - 1) / each)
 }
@@ -161,7 +157,7 @@ func (b *Builder) workOf(v uint32) int {
 			}
 		}
 	case ops.Sum, ops.Average:
-		if b.size(v) >= pieceOf {
+		if b.size(v) >= schedule.PieceOf {
 			work *= len(args)
 		}
 	case ops.PickNegLogSoftmax, ops.LogSoftmax, ops.Softmax:
@@ -172,10 +168,10 @@ func (b *Builder) workOf(v uint32) int {
 
 // gemmWork estimates the work of a product that is node v, or of one of its gradients.
 func (b *Builder) gemmWork(v, left uint32) int {
-	if d := b.shape(v); b.isSums(d.batch, [3]uint32{d.rows, d.size / (d.rows * d.batch), b.shape(left).cols}) {
+	if d := b.shape(v); b.IsSums(d.batch, [3]uint32{d.rows, d.size / (d.rows * d.batch), b.shape(left).cols}) {
 		return 2 * b.size(v) * int(b.shape(left).cols)
 	}
-	return gemmElements(int(b.shape(v).rows), b.size(v)/int(b.shape(v).rows), int(b.shape(left).cols))
+	return schedule.GemmElements(int(b.shape(v).rows), b.size(v)/int(b.shape(v).rows), int(b.shape(left).cols))
 }
 
 // gradientWork estimates the work of forming node v's gradient.
@@ -214,7 +210,7 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 	cluster = unjoined
 	if !b.joins(v, level, args, alone, wide) {
 		cluster = tooMuch
-	} else if cluster = b.join(level, args); cluster >= 0 && b.costOf(cluster) > clusterCost {
+	} else if cluster = b.join(level, args); cluster >= 0 && b.CostOf(cluster) > clusterCost {
 		cluster = tooMuch
 	}
 	switch {
@@ -231,7 +227,7 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 	}
 	cluster = b.newWide(level, v, work)
 	b.spots[v] = spot{level, cluster, 0}
-	if b.clusters[cluster].isPrivate() {
+	if b.Clusters[cluster].IsPrivate() {
 		b.spots[v].cluster = -1 // spread over processors, like a product's output
 	}
 	return cluster, 0
@@ -240,24 +236,24 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 // joins reports whether v may be in one cluster with those of its arguments that are in clusters of a level. Of a
 // batched cluster are only nodes with as many batch elements, each of which depends on the same one of the arguments.
 func (b *Builder) joins(v uint32, level int32, args []uint32, alone, wide bool) bool {
-	var first *cluster
+	var first *schedule.Cluster
 	for _, a := range args {
 		at := &b.spots[a]
 		if at.level != level || at.cluster < 0 {
 			continue
 		}
-		x := &b.clusters[b.find(at.cluster)]
+		x := &b.Clusters[b.Find(at.cluster)]
 		if first == nil {
 			first = x
 		}
-		if alone || x.pieces != first.pieces || x.batch != first.batch || !x.isBatched() && wide {
+		if alone || x.Pieces != first.Pieces || x.Batch != first.Batch || !x.IsBatched() && wide {
 			return false
 		}
-		if x.isBatched() && (b.shape(v).batch != x.batch || b.shape(a).batch != x.batch) {
+		if x.IsBatched() && (b.shape(v).batch != x.Batch || b.shape(a).batch != x.Batch) {
 			return false
 		}
 	}
-	if first != nil && first.isBatched() {
+	if first != nil && first.IsBatched() {
 		return b.g.Op[v] != ops.PickBatchElements && b.g.Op[v] != ops.ConcatenateToBatch
 	}
 	return true
@@ -267,17 +263,17 @@ func (b *Builder) joins(v uint32, level int32, args []uint32, alone, wide bool) 
 // reader, unless they do not go together. A node that others of its cluster read stays there: these and what it reads
 // there itself would wait for each other.
 func (b *Builder) gradientCluster(v uint32, c int32) int32 {
-	x, work := &b.clusters[c], b.gradientWork(v)
-	if x.isBatched() && x.batch == b.shape(v).batch && !b.mixesBatch(v, c) && !b.byElements(x.batch, work) {
-		if n := b.piecesOf(x.batch, work); n >= muchMore*x.pieces {
-			x.gradientPieces = max(x.gradientPieces, n)
+	x, work := &b.Clusters[c], b.gradientWork(v)
+	if x.IsBatched() && x.Batch == b.shape(v).batch && !b.mixesBatch(v, c) && !b.byElements(x.Batch, work) {
+		if n := b.piecesOf(x.Batch, work); n >= muchMore*x.Pieces {
+			x.GradientPieces = max(x.GradientPieces, n)
 		}
 		return c
 	}
-	if !x.isBatched() && !x.isPrivate() && !b.isWide(v, work) {
+	if !x.IsBatched() && !x.IsPrivate() && !b.isWide(v, work) {
 		return c
 	}
-	if own := b.spots[v].cluster; own >= 0 && b.find(own) == c {
+	if own := b.spots[v].cluster; own >= 0 && b.Find(own) == c {
 		for _, u := range b.usersOf(v) {
 			if b.formedIn(u.node) == c {
 				return c
@@ -290,13 +286,13 @@ func (b *Builder) gradientCluster(v uint32, c int32) int32 {
 // dealOut divides the items from one on, which v's lowering has added, among the pieces of their clusters. They write to a
 // tensor at an address.
 func (b *Builder) dealOut(v uint32, from int, at uint32) {
-	if !b.wide.on || len(b.items) == from {
+	if !b.Wide.On || len(b.Items) == from {
 		return
 	}
 	if b.tally != nil {
 		b.tally.count(b)
 	}
-	b.Schedule.dealOut(v, from, at, uint32(b.size(v)))
+	b.Schedule.DealOut(v, from, at, uint32(b.size(v)))
 	if b.tally != nil { // counted before
 		b.tally.restart(b)
 	}

@@ -1,4 +1,4 @@
-package script
+package schedule
 
 import (
 	"math"
@@ -22,8 +22,8 @@ func TestAnArenaDoesNotWrapAround(t *testing.T) {
 		{64, 1 << 32, true},
 		{64, 1<<33 + 4, true},
 	} {
-		a := arena{top: c.top, limit: highest}
-		a.take(c.n)
-		require.Equal(t, c.full, a.full, "%d floats at %d", c.n, c.top)
+		a := arena{Top: c.top, Limit: highest}
+		a.Take(c.n)
+		require.Equal(t, c.full, a.Full, "%d floats at %d", c.n, c.top)
 	}
 }

@@ -1,4 +1,4 @@
-package script
+package schedule
 
 // Param is what lowering must know of a parameter.
 type Param struct {
