@@ -26,8 +26,8 @@ func (b *emitter) appendAlone(words []uint32, levels int, ends []uint32) []uint3
 		}
 		first, end := len(w.words), ends[l]
 		w.products(&b.levels[l])
-		if len(b.closing.parts) > 0 && l >= int(b.closing.first) {
-			w.words = b.closing.append(w.words, w.start, 0, l)
+		if len(b.closing.Parts) > 0 && l >= int(b.closing.First) {
+			w.words = b.closing.Append(w.words, w.start, 0, l)
 		}
 		if w.write(b.Items[from:end]); len(w.words) > first {
 			w.words[first] |= b.levels[l].phase

@@ -2,6 +2,7 @@ package script
 
 import (
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/schedule"
@@ -370,7 +371,7 @@ func (b *Builder) transposedSignature(u user, left, apart uint32) (sig, place ui
 func (b *Builder) gradientToParameter(v uint32, general bool) {
 	id := b.g.AttrsOf(v)[0]
 	for _, s := range b.linear {
-		b.paramSrc = append(b.paramSrc, paramSource{id, s})
+		b.ParamSrc = append(b.ParamSrc, finish.ParamSource{Param: id, Source: s})
 	}
 	b.outerProducts(v, general)
 }
@@ -403,7 +404,7 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 	if b.r.Copy { // the node's own gradient is asked for, perhaps
 		if b.s.Grad[v] == NoOffset {
 			b.s.Grad[v] = b.Alloc(matrix.Rows * matrix.Cols)
-			b.paramSrc = append(b.paramSrc, paramSource{b.g.AttrsOf(v)[0], schedule.One(b.s.Grad[v])})
+			b.ParamSrc = append(b.ParamSrc, finish.ParamSource{Param: b.g.AttrsOf(v)[0], Source: schedule.One(b.s.Grad[v])})
 		} else if formed {
 			flags = isa.Acc
 		}
@@ -421,10 +422,10 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 func (b *Builder) gradientToRows(v uint32) {
 	a, d := b.g.AttrsOf(v), b.g.DimOf(v)
 	row := b.r.Params[a[0]].Row
-	first := uint32(len(b.rowPool))
-	b.rowPool = append(b.rowPool, b.linear...)
+	first := uint32(len(b.RowPool))
+	b.RowPool = append(b.RowPool, b.linear...)
 	for e := range d.Bd {
 		key := uint64(a[0])<<32 | uint64(b.g.Inputs[a[1]+e])
-		b.rowSrc = append(b.rowSrc, rowSource{key, first, uint32(len(b.linear)), e * row})
+		b.RowSrc = append(b.RowSrc, finish.RowSource{Key: key, First: first, Count: uint32(len(b.linear)), Shift: e * row})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/crew"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
@@ -52,7 +53,7 @@ type Request struct {
 	Nodes    bool              // gradients of nodes alone: parameters keep theirs; with Copy
 	Apart    bool              // evaluate equal nodes each by itself
 	Wide     schedule.Wideness // from when on work is divided; zero: as is usual
-	Update   *Apply            // apply gradients at the end
+	Update   *finish.Apply     // apply gradients at the end
 	Cut      bool              // with Forward and Backward: the script pauses after forward. The values of all nodes stay; those of parameters are the parameters
 
 	Base                        uint32 // first free float of segment act
@@ -70,7 +71,7 @@ type Built struct {
 	Used    uint32   // floats of segment act used from Base on
 	Values  uint32   // of these, the ones that hold values (they come first)
 	Formed  []uint32 // ids of dense parameters (and whole tables) whose gradient was formed
-	Touched []TouchedRow
+	Touched []finish.TouchedRow
 	// ByInstances: the nodes were lowered by instances. A backward by instances leaves no gradients of nodes.
 	ByInstances bool
 }
@@ -83,7 +84,7 @@ type Builder struct {
 
 	nodeRange
 	schedule.Schedule
-	sources
+	finish.Sources
 
 	dims []shape // of the graph's dims
 
@@ -129,7 +130,7 @@ type Builder struct {
 	division    division
 	pieces      pieceMemory
 	crew        crew.Crew
-	finisher    finisher
+	finisher    finish.Finisher
 	cells       cellMemory
 	scripts     uint64  // that were built
 	symbolic    bool    // of a template: input words are not known
@@ -176,7 +177,7 @@ func (b *Builder) Build(r *Request) (*Built, error) {
 	if b.Full {
 		return nil, schedule.ErrFull
 	}
-	b.out.Used, b.out.Formed, b.out.Touched = b.Top-r.Base, b.finisher.formed, b.finisher.touched
+	b.out.Used, b.out.Formed, b.out.Touched = b.Top-r.Base, b.finisher.Formed, b.finisher.Touched
 	b.out.Script.Words, b.out.Script.Library = b.emitter.emit(b.task()), b.Library
 	if len(b.out.Script.Words) > math.MaxUint32 {
 		return nil, schedule.ErrLong
@@ -190,12 +191,12 @@ func (b *Builder) close() {
 	if b.r.Backward {
 		loss = b.value(b.r.Node)
 	}
-	b.finisher.close(b.r.Update, b.r.Backward, loss, b.r.Result)
+	b.finisher.Close(b.r.Update, b.r.Backward, loss, b.r.Result+1) // behind the loss; NoOffset and 1 is 0
 }
 
 // task is what the emitter writes.
 func (b *Builder) task() task {
-	t := task{Schedule: &b.Schedule, holders: &b.holders, crew: &b.crew, closing: &b.finisher.closing, params: b.r.Params, formsVectors: b.formsVectors, space: b.r.Space}
+	t := task{Schedule: &b.Schedule, holders: &b.holders, crew: &b.crew, closing: &b.finisher.Closing, params: b.r.Params, formsVectors: b.formsVectors, space: b.r.Space}
 	if b.readsInputs() {
 		t.inputs = b.g.Inputs
 	}
@@ -215,8 +216,8 @@ func (b *Builder) lowerAll() error {
 	}
 	b.Ends[isa.InBackward] = b.MaxLevel
 	if r.Backward {
-		b.finisher.copies = r.Copy && !b.out.ByInstances
-		b.finisher.form()
+		b.finisher.Copies = r.Copy && !b.out.ByInstances
+		b.finisher.Form()
 	}
 	b.Ends[isa.InGradients] = b.MaxLevel
 	return nil
@@ -307,7 +308,7 @@ func (b *Builder) reset(r *Request) {
 	b.nodeRange = nodeRange{end: r.Node + 1, tail: r.Node + 1}
 	b.clear()
 	b.forgetGradients()
-	b.finisher.begin(ending{&b.Schedule, &b.sources, r.Params, r.Nodes, false, r.Cut})
+	b.finisher.Begin(finish.Ending{Schedule: &b.Schedule, Sources: &b.Sources, Params: r.Params, Nodes: r.Nodes, Copies: false, Pauses: r.Cut})
 	b.out.ByInstances = false
 }
 
@@ -323,7 +324,7 @@ func (b *Builder) clearNodes() {
 // clear forgets what was lowered.
 func (b *Builder) clear() {
 	b.Schedule.Clear()
-	b.sources.clear()
+	b.Sources.Clear()
 	if b.tally != nil {
 		b.tally.node = nobody
 		b.tally.restart(b)

@@ -11,6 +11,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/plan"
 	"libvpps/persist/schedule"
 	"libvpps/persist/script"
@@ -270,7 +271,7 @@ func benchmarkBuild(b *testing.B, g *bridge.Graph, params []schedule.Param, p *p
 	for b.Loop() {
 		s.Truncate(0)
 		r := script.Request{Apart: true, Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true,
-			Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
+			Update: &finish.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
 		if instances {
 			d.Find(g, 0, uint32(g.Len()), &program)
 			r.Cells = &program

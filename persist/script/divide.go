@@ -406,7 +406,7 @@ func (b *Builder) putTogether() {
 // takeOver adds what a part has lowered, but for its items and products, which stay where they are until they are written.
 func (b *Builder) takeOver(p *Builder) {
 	b.Schedule.TakeOver(&p.Schedule)
-	b.sources.add(&p.sources)
+	b.Sources.AddAll(&p.Sources)
 }
 
 // sharedUsers adds to the users of shared nodes the parts', one by one, but for those whose outer products the parts have noted.

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"libvpps/persist/crew"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
@@ -19,7 +20,7 @@ type task struct {
 	*schedule.Schedule
 	holders      *plan.Holders
 	crew         *crew.Crew
-	closing      *closing
+	closing      *finish.Closing
 	params       []schedule.Param
 	formsVectors bool     // products form the vectors that they read
 	inputs       []uint32 // the graph's input words, if the script reads any

@@ -6,6 +6,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 )
 
@@ -59,7 +60,7 @@ func LargeOperations(t testing.TB) map[string]*Request {
 		"an element of each":        {ops.PickElement, []uint32{0, 0, 40}, dimOf(40, 500), none, dimOf(40, 1), true},
 	} {
 		r := trainedBy(t, o)
-		r.Update = &Apply{Rule: isa.SGD, Params: []uint32{0}, State: []uint32{0}, All: []uint32{0}}
+		r.Update = &finish.Apply{Rule: isa.SGD, Params: []uint32{0}, State: []uint32{0}, All: []uint32{0}}
 		if len(r.Params) > 1 {
 			r.Update.Params, r.Update.State, r.Update.All = []uint32{0, 1}, []uint32{0, 0}, []uint32{0, 1}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/schedule"
@@ -45,7 +46,7 @@ func newCells(t *testing.T, rng *rand.Rand, sentences int, p *plan.Plan) *script
 		return &f.words.Dims[[]int{matrixDim, matrixDim, vectorDim, vectorDim}[id]], false
 	}))
 	r := &script.Request{Apart: true, Graph: g, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true, Result: 0, Tensors: true,
-		Update: &script.Apply{Rate: 0.1, Threshold: 5}}
+		Update: &finish.Apply{Rate: 0.1, Threshold: 5}}
 	at := uint32(0)
 	for id := range uint32(cellParams) {
 		size, matrix := uint32(64), int32(id)

@@ -6,6 +6,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/schedule"
@@ -51,7 +52,7 @@ func longSums(t testing.TB) *Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Update = &Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5, Params: []uint32{0, 1, 2}, State: make([]uint32, 3), All: []uint32{0, 1, 2}}
+	r.Update = &finish.Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5, Params: []uint32{0, 1, 2}, State: make([]uint32, 3), All: []uint32{0, 1, 2}}
 	return r
 }
 

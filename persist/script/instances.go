@@ -8,6 +8,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
@@ -684,17 +685,17 @@ func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present, first int32) {
 		}
 	}
 	for i := range c.sums {
-		b.paramSrc = append(b.paramSrc, paramSource{c.sums[i].param, at(&c.sums[i].cellSource)})
+		b.ParamSrc = append(b.ParamSrc, finish.ParamSource{Param: c.sums[i].param, Source: at(&c.sums[i].cellSource)})
 	}
 	for i := range c.rows {
 		r := &c.rows[i]
-		first := uint32(len(b.rowPool))
+		first := uint32(len(b.RowPool))
 		for j := range r.sources {
-			b.rowPool = append(b.rowPool, at(&r.sources[j]))
+			b.RowPool = append(b.RowPool, at(&r.sources[j]))
 		}
 		in := &c.inputs[r.input]
 		row := b.g.Inputs[p.ConstantsOf(x)[in.constant]+in.add]
-		b.rowSrc = append(b.rowSrc, rowSource{uint64(r.param)<<32 | uint64(row), first, uint32(len(r.sources)), r.shift})
+		b.RowSrc = append(b.RowSrc, finish.RowSource{Key: uint64(r.param)<<32 | uint64(row), First: first, Count: uint32(len(r.sources)), Shift: r.shift})
 	}
 	for i := range c.outers {
 		o := &c.outers[i]

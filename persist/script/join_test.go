@@ -7,6 +7,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/schedule"
@@ -28,7 +29,7 @@ func onProcessors(t *testing.T, g *bridge.Graph, params []schedule.Param, matric
 		ids[i] = uint32(i)
 	}
 	r := script.Request{Apart: true, Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true,
-		Backward: true, Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
+		Backward: true, Update: &finish.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
 	if instances {
 		var dictionary cells.Dictionary
 		r.Cells = &cells.Program{}

@@ -131,9 +131,9 @@ func (b *emitter) planMembers(levels, processors int) {
 			}
 		}
 	}
-	if n := int32(len(b.closing.parts)); n > 0 {
-		b.levels[b.closing.first].join(0, n)
-		b.levels[b.closing.first+1].join(0, n)
+	if n := int32(len(b.closing.Parts)); n > 0 {
+		b.levels[b.closing.First].join(0, n)
+		b.levels[b.closing.First+1].join(0, n)
 	}
 }
 
@@ -149,7 +149,7 @@ func (b *emitter) planVisits(levels, processors int) {
 			b.starts[q+1]++
 		}
 	}
-	for p := range b.closing.parts {
+	for p := range b.closing.Parts {
 		b.starts[p+1] += 2
 	}
 	for p := range processors {
@@ -169,8 +169,8 @@ func (b *emitter) planVisits(levels, processors int) {
 		for ; at < len(b.byLevel) && b.Clusters[b.byLevel[at]].Level == l; at++ {
 			put(b.places[at], l, b.byLevel[at])
 		}
-		if len(b.closing.parts) > 0 && l >= b.closing.first {
-			for p := range b.closing.parts {
+		if len(b.closing.Parts) > 0 && l >= b.closing.First {
+			for p := range b.closing.Parts {
 				put(int32(p), l, closes)
 			}
 		}

@@ -5,6 +5,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/schedule"
@@ -50,7 +51,7 @@ func minibatches(t testing.TB, vocabulary, hidden, batch uint32, steps int) *Req
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Update = &Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5, Params: []uint32{0, 1, 2, 3, 4}, State: make([]uint32, 5), All: []uint32{0, 1, 2, 3, 4}}
+	r.Update = &finish.Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5, Params: []uint32{0, 1, 2, 3, 4}, State: make([]uint32, 5), All: []uint32{0, 1, 2, 3, 4}}
 	return r
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/schedule"
@@ -69,7 +70,7 @@ func recurrent(t testing.TB, vocabulary, hidden, batch uint32, layers, steps int
 	if r.Plan, err = plan.RoundRobin(matrices, plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 100, SharedPerBlock: 200 << 10, Copies: 1}, 2); err != nil {
 		t.Fatal(err)
 	}
-	r.Update = &Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5}
+	r.Update = &finish.Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5}
 	for id := range uint32(len(r.Params)) {
 		r.Update.Params, r.Update.State = append(r.Update.Params, id), append(r.Update.State, 0)
 	}

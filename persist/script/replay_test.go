@@ -11,6 +11,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/persist/example"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/schedule"
@@ -59,7 +60,7 @@ func trainingScript(t *testing.T, g *bridge.Graph, params []schedule.Param, p *p
 	var b script.Builder
 	built, err := b.Build(&script.Request{Apart: true, Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1),
 		Forward: true, Needed: true, Backward: true, Tensors: true,
-		Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}})
+		Update: &finish.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"libvpps/bridge"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/reference"
@@ -71,7 +72,7 @@ func requested(t *testing.T, seed uint64) *Request {
 	r.Plan.CPU = seed%2 == 0
 	if rng.IntN(4) > 0 {
 		r.Needed, r.Backward, r.Result = true, true, 0
-		r.Update = &Apply{Rule: isa.Rule(rng.IntN(int(isa.Rules))), Dense: rng.IntN(2) == 0, Rate: 0.1, P: 0.9, Q: 0.9, R: 0.1, Threshold: 5}
+		r.Update = &finish.Apply{Rule: isa.Rule(rng.IntN(int(isa.Rules))), Dense: rng.IntN(2) == 0, Rate: 0.1, P: 0.9, Q: 0.9, R: 0.1, Threshold: 5}
 		state := uint32(0)
 		for id := range r.Params {
 			r.Update.Params = append(r.Update.Params, uint32(id))

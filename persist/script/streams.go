@@ -135,7 +135,7 @@ func (w *streamWriter) level(l int, visits []visit) {
 	}
 	w.copyInner(l)
 	if last {
-		w.words = b.closing.append(w.words, w.start, int(w.p), l)
+		w.words = b.closing.Append(w.words, w.start, int(w.p), l)
 	}
 	if w.write(w.items); len(w.words) > first {
 		w.leave(x, first)

@@ -106,15 +106,15 @@ func (l *cellLowering) collect() error {
 		}
 		c.outers = append(c.outers, x)
 	}
-	for _, r := range t.rowSrc {
-		x := cellRow{param: uint32(r.key >> 32), input: uint32(r.key) - symbolicInput, shift: r.shift}
-		for _, s := range t.rowPool[r.first : r.first+r.count] {
+	for _, r := range t.RowSrc {
+		x := cellRow{param: uint32(r.Key >> 32), input: uint32(r.Key) - symbolicInput, shift: r.Shift}
+		for _, s := range t.RowPool[r.First : r.First+r.Count] {
 			x.sources = append(x.sources, cellSource{word: l.entryOf(s.At), count: s.Count, apart: s.Apart, in: -1})
 		}
 		c.rows = append(c.rows, x)
 	}
-	for _, s := range t.paramSrc {
-		return fmt.Errorf("a gradient of parameter %d in a template", s.param)
+	for _, s := range t.ParamSrc {
+		return fmt.Errorf("a gradient of parameter %d in a template", s.Param)
 	}
 	for _, x := range c.picks {
 		if x.entry >= c.atExits() && x.entry < c.atParams() {

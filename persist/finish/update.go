@@ -1,4 +1,4 @@
-package script
+package finish
 
 import (
 	"slices"
@@ -33,48 +33,48 @@ type span struct {
 
 // spans lists everything that has a gradient, pending or formed in this build, and what the rule
 // changes besides.
-func (b *finisher) spans(u *Apply) []span {
-	b.spanList = b.spanList[:0]
+func (f *Finisher) spans(u *Apply) []span {
+	f.spanList = f.spanList[:0]
 	rule := &isa.RuleTable[u.Rule]
-	b.placeOf = memory.Resize(b.placeOf, len(b.params))
-	clear(b.placeOf)
+	f.placeOf = memory.Resize(f.placeOf, len(f.Params))
+	clear(f.placeOf)
 	for i, id := range u.Params {
-		b.placeOf[id] = int32(i) + 1
+		f.placeOf[id] = int32(i) + 1
 	}
 	for _, id := range u.All {
-		p := &b.params[id]
+		p := &f.Params[id]
 		if p.Size == 0 {
 			continue
 		}
 		s := span{lookup: p.Lookup, formed: true, at: p.Offset, n: p.Size, apart: p.Size, column: p.Column}
-		if i := b.placeOf[id] - 1; i >= 0 && p.Updated {
+		if i := f.placeOf[id] - 1; i >= 0 && p.Updated {
 			s.updated = true
 			if rule.States > 0 {
 				s.state = u.State[i]
 			}
 		}
-		whole := p.Pending || b.isFormed(id)
+		whole := p.Pending || f.isFormed(id)
 		rest := s.updated && rule.Moves
 		switch {
 		case p.Lookup && (!whole || s.updated && rule.Normalises):
-			b.rowSpans(s, p, id, whole, rest && u.Dense, rule.Normalises)
+			f.rowSpans(s, p, id, whole, rest && u.Dense, rule.Normalises)
 		case whole:
-			b.spanList = append(b.spanList, s)
+			f.spanList = append(f.spanList, s)
 		case rest:
 			s.formed = false
-			b.spanList = append(b.spanList, s)
+			f.spanList = append(f.spanList, s)
 		}
 	}
-	return b.spanList
+	return f.spanList
 }
 
 // rowSpans lists a table's rows with a gradient and, with rest, the runs between them, or, with
 // apart, each of their rows.
-func (b *finisher) rowSpans(s span, p *schedule.Param, id uint32, whole, rest, apart bool) {
+func (f *Finisher) rowSpans(s span, p *schedule.Param, id uint32, whole, rest, apart bool) {
 	run := func(row, n uint32, formed bool) {
 		r := s
 		r.at, r.state, r.n, r.formed = s.at+row*p.Row, s.state+row*p.Row, n*p.Row, formed
-		b.spanList = append(b.spanList, r)
+		f.spanList = append(f.spanList, r)
 	}
 	between := func(from, to uint32, formed bool) {
 		step := to - from
@@ -90,7 +90,7 @@ func (b *finisher) rowSpans(s span, p *schedule.Param, id uint32, whole, rest, a
 		between(0, all, true)
 		return
 	}
-	for _, row := range b.rowsOf(id) {
+	for _, row := range f.rowsOf(id) {
 		if rest {
 			between(next, row, false)
 		}
@@ -103,9 +103,9 @@ func (b *finisher) rowSpans(s span, p *schedule.Param, id uint32, whole, rest, a
 }
 
 // rowsOf lists a table's rows with a gradient, ascending.
-func (b *finisher) rowsOf(id uint32) []uint32 {
-	rows := append([]uint32(nil), b.params[id].Rows...)
-	for _, t := range b.touched {
+func (f *Finisher) rowsOf(id uint32) []uint32 {
+	rows := append([]uint32(nil), f.Params[id].Rows...)
+	for _, t := range f.Touched {
 		if t.Param == id {
 			rows = append(rows, t.Row)
 		}
@@ -114,46 +114,47 @@ func (b *finisher) rowsOf(id uint32) []uint32 {
 	return slices.Compact(rows)
 }
 
-// closing is the two last levels.
-type closing struct {
-	first    int32 // the level of the norm
-	parts    []part
+// Closing is the two last levels.
+type Closing struct {
+	First    int32 // the level of the norm
+	Parts    []part
 	partials uint32           // where in segment act the parts' norms are, one behind the other
 	loss     schedule.Operand // of the batch; valid if judged
 	judged   bool             // the loss decides whether the batch is committed
 	update   *Apply
-	result   uint32 // where in segment result Clip's words go behind the loss; NoOffset: nowhere
+	result   uint32 // where in segment result Clip's words go; 0: nowhere
 }
 
-// close adds norm, clipping and update, which the loss decides about if it is judged; the result goes behind the loss's place.
-func (b *finisher) close(u *Apply, judged bool, loss schedule.Operand, result uint32) {
-	x := &b.closing
+// Close adds norm, clipping and update, which the loss decides about if it is judged. Clip's words go to a place in segment
+// result, 0: nowhere.
+func (f *Finisher) Close(u *Apply, judged bool, loss schedule.Operand, result uint32) {
+	x := &f.Closing
 	x.update, x.result = u, result
-	spans := b.spans(u)
+	spans := f.spans(u)
 	total := uint64(0) // of up to two segments of 16 GiB
 	for _, s := range spans {
 		total += uint64(s.n)
 	}
-	processors := uint64(b.Plan.Processors)
+	processors := uint64(f.Plan.Processors)
 	share := max((total+processors-1)/processors, 256)
 	share = (share + 31) &^ 31
 	n := max((total+share-1)/share, 1)
-	x.first = b.MaxLevel + 1
-	x.partials = b.Alloc(int(isa.NormWords * n))
+	x.First = f.MaxLevel + 1
+	x.partials = f.Alloc(int(isa.NormWords * n))
 	if x.judged = judged; judged {
-		b.judgeLoss(loss)
+		f.judgeLoss(loss)
 	}
 	x.divide(spans, n, share)
-	b.MaxLevel += 2
+	f.MaxLevel += 2
 }
 
 // judgeLoss has Clip read the loss from segment act: the host's memory is far away, and a parameter,
 // if that is all of the loss, is updated in the same level.
-func (b *finisher) judgeLoss(loss schedule.Operand) {
-	x := &b.closing
+func (f *Finisher) judgeLoss(loss schedule.Operand) {
+	x := &f.Closing
 	if x.loss = loss; loss.Seg != isa.SegAct {
-		x.loss = schedule.At(isa.SegAct, b.Alloc(1))
-		b.Map1(b.NewCluster(b.MaxLevel), 0, isa.Copy, 0, 0, 1, x.loss, loss)
+		x.loss = schedule.At(isa.SegAct, f.Alloc(1))
+		f.Map1(f.NewCluster(f.MaxLevel), 0, isa.Copy, 0, 0, 1, x.loss, loss)
 	}
 }
 
@@ -165,9 +166,9 @@ type part struct {
 }
 
 // divide cuts the spans into n parts of so many elements.
-func (x *closing) divide(spans []span, n, share uint64) {
-	list := memory.Resize(x.parts, int(n))
-	x.parts = list
+func (x *Closing) divide(spans []span, n, share uint64) {
+	list := memory.Resize(x.Parts, int(n))
+	x.Parts = list
 	at := uint64(0)
 	for k := range n {
 		for len(spans) > 0 && at+uint64(spans[0].n) <= k*share {
@@ -195,19 +196,19 @@ func (p *part) each(f func(s *span, shift, n uint32)) {
 
 // closingWriter writes the end of a processor's stream, which begins at words[start].
 type closingWriter struct {
-	*closing
+	*Closing
 	words []uint32
 	start int
 }
 
-// append appends what processor p does in one of the last levels to its stream, which begins at words[start].
-func (x *closing) append(words []uint32, start int, p int, level int) []uint32 {
+// Append appends what processor p does in one of the last levels to its stream, which begins at words[start].
+func (x *Closing) Append(words []uint32, start int, p int, level int) []uint32 {
 	w := closingWriter{x, words, start}
-	if int32(level) == x.first {
-		w.norm(&x.parts[p], x.partials+isa.NormWords*uint32(p))
+	if int32(level) == x.First {
+		w.norm(&x.Parts[p], x.partials+isa.NormWords*uint32(p))
 	} else {
-		w.clip(p == len(x.parts)-1)
-		w.apply(&x.parts[p])
+		w.clip(p == len(x.Parts)-1)
+		w.apply(&x.Parts[p])
 	}
 	return w.words
 }
@@ -249,14 +250,14 @@ func (w *closingWriter) norm(p *part, dst uint32) {
 
 // clip writes what makes of all partial norms the factor of the update.
 func (w *closingWriter) clip(last bool) {
-	x, flags, result := w.closing, uint32(0), uint32(0)
+	x, flags, result := w.Closing, uint32(0), uint32(0)
 	if x.judged {
 		flags = isa.Loss << 16
 	}
-	if last && x.result != NoOffset {
-		flags, result = flags|isa.Last<<16, x.result+1
+	if last && x.result > 0 {
+		flags, result = flags|isa.Last<<16, x.result
 	}
-	w.words = append(w.words, uint32(isa.Clip)|flags|w.meet(), 8, uint32(isa.SegResult)|uint32(isa.SegAct)<<4|uint32(isa.SegAct)<<8, x.partials, uint32(len(x.parts)), isa.Float(x.update.Threshold), result, x.loss.At)
+	w.words = append(w.words, uint32(isa.Clip)|flags|w.meet(), 8, uint32(isa.SegResult)|uint32(isa.SegAct)<<4|uint32(isa.SegAct)<<8, x.partials, uint32(len(x.Parts)), isa.Float(x.update.Threshold), result, x.loss.At)
 }
 
 // apply writes the updates of a part: one Update for each kind of parameter and with and without gradients.

@@ -1,4 +1,4 @@
-package script
+package finish
 
 import (
 	"math"
@@ -13,65 +13,65 @@ import (
 // instructions of its own in the second launch, which has no matrices: it sums, takes the norm and updates.
 
 // eachOuter calls f for all outer products, those of a signature and part together.
-func (b *finisher) eachOuter(f func(sig uint32, items []schedule.Product)) {
-	for _, p := range b.Parts {
+func (f *Finisher) eachOuter(visit func(sig uint32, items []schedule.Product)) {
+	for _, p := range f.Parts {
 		for _, x := range p.Stretches {
 			if x.Level < 0 {
-				f(p.InWhole.Signature[x.Sig], p.Products[x.From:x.To])
+				visit(p.InWhole.Signature[x.Sig], p.Products[x.From:x.To])
 			}
 		}
 	}
-	for rest := b.Outers; len(rest) > 0; {
+	for rest := f.Outers; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].Sig == rest[0].Sig {
 			n++
 		}
-		f(rest[0].Sig, rest[:n])
+		visit(rest[0].Sig, rest[:n])
 		rest = rest[n:]
 	}
 }
 
 // planLibrary finds the gradients that the library forms, and collects their operands in a level, behind which the
 // script is cut. There are none where the library cannot be had.
-func (b *finisher) planLibrary(level int32) {
-	p := b.Plan
-	if p.Library == nil || !p.InParts() || b.pauses {
+func (f *Finisher) planLibrary(level int32) {
+	p := f.Plan
+	if p.Library == nil || !p.InParts() || f.Pauses {
 		return
 	}
-	b.eachOuter(b.countLibrary)
-	b.dropLibrary(p.Library.Items)
-	if len(b.Library) == 0 {
+	f.eachOuter(f.countLibrary)
+	f.dropLibrary(p.Library.Items)
+	if len(f.Library) == 0 {
 		return
 	}
 	if !p.Library.Ready() {
-		b.dropLibrary(math.MaxInt)
+		f.dropLibrary(math.MaxInt)
 		return
 	}
-	b.Cut = level + 1
-	b.collectOperands(level)
+	f.Cut = level + 1
+	f.collectOperands(level)
 }
 
 // countLibrary adds outer products to the library's product that they are a part of.
-func (b *finisher) countLibrary(sig uint32, items []schedule.Product) {
-	words := b.Sigs.Of(sig) // of an Outer: opcode, length, segments, matrix, scale, destination
+func (f *Finisher) countLibrary(sig uint32, items []schedule.Product) {
+	words := f.Sigs.Of(sig) // of an Outer: opcode, length, segments, matrix, scale, destination
 	seg, m := isa.Segment(words[2]&15), int(words[3])
-	if b.Plan.Residence(m).Unit == 0 {
+	if f.Plan.Residence(m).Unit == 0 {
 		return
 	}
-	g := b.LibraryInto(seg, words[5])
+	g := f.LibraryInto(seg, words[5])
 	if g == nil {
-		x := &b.Plan.Matrices[m]
-		acc := words[0]>>16&isa.Acc != 0 || seg == isa.SegGrad && b.params[x.Param].Pending
-		b.Library = append(b.Library, isa.LibraryGradient{Matrix: m, Rows: x.Rows, Cols: x.Cols, Segment: seg, G: words[5], Scale: math.Float32frombits(words[4]), Acc: acc})
-		g = &b.Library[len(b.Library)-1]
+		x := &f.Plan.Matrices[m]
+		acc := words[0]>>16&isa.Acc != 0 || seg == isa.SegGrad && f.Params[x.Param].Pending
+		f.Library = append(f.Library, isa.LibraryGradient{Matrix: m, Rows: x.Rows, Cols: x.Cols, Segment: seg, G: words[5], Scale: math.Float32frombits(words[4]), Acc: acc})
+		g = &f.Library[len(f.Library)-1]
 	}
 	g.Items += len(items)
 }
 
 // dropLibrary leaves the products of fewer items to the kernel, and those whose operands have no room in segment act.
-func (b *finisher) dropLibrary(least int) {
-	kept, room := b.Library[:0], uint64(b.Limit)-min(uint64(b.Top), uint64(b.Limit))
-	for _, g := range b.Library {
+func (f *Finisher) dropLibrary(least int) {
+	kept, room := f.Library[:0], uint64(f.Limit)-min(uint64(f.Top), uint64(f.Limit))
+	for _, g := range f.Library {
 		size := uint64(g.Items)*uint64(g.Rows+g.Cols) + 8 // as alloc rounds up
 		if g.Items < least || size > room {
 			continue
@@ -79,24 +79,24 @@ func (b *finisher) dropLibrary(least int) {
 		room -= size
 		kept = append(kept, g)
 	}
-	b.Library = kept
+	f.Library = kept
 }
 
 // collectOperands copies the operands of the library's products side by side.
-func (b *finisher) collectOperands(level int32) {
+func (f *Finisher) collectOperands(level int32) {
 	floats := 0
-	for i := range b.Library {
-		g := &b.Library[i]
+	for i := range f.Library {
+		g := &f.Library[i]
 		floats += g.Items * (g.Rows + g.Cols)
-		g.DY, g.X = b.Alloc(g.Items*g.Rows), b.Alloc(g.Items*g.Cols) // where the next item goes, until all are there
+		g.DY, g.X = f.Alloc(g.Items*g.Rows), f.Alloc(g.Items*g.Cols) // where the next item goes, until all are there
 	}
-	c := collector{b: b, level: level, share: floats/(collectors*b.Plan.Processors) + 1}
-	b.eachOuter(func(sig uint32, items []schedule.Product) {
-		g := b.LibraryOf(sig)
+	c := collector{b: f, level: level, share: floats/(collectors*f.Plan.Processors) + 1}
+	f.eachOuter(func(sig uint32, items []schedule.Product) {
+		g := f.LibraryOf(sig)
 		if g == nil {
 			return
 		}
-		segs := b.Sigs.Of(sig)[2]
+		segs := f.Sigs.Of(sig)[2]
 		for i := range items {
 			x := &items[i].Words
 			c.copy(schedule.At(isa.SegAct, g.DY), schedule.At(isa.Segment(segs>>4&15), x[0]), g.Rows)
@@ -104,8 +104,8 @@ func (b *finisher) collectOperands(level int32) {
 			g.DY, g.X = g.DY+uint32(g.Rows), g.X+uint32(g.Cols)
 		}
 	})
-	for i := range b.Library {
-		g := &b.Library[i]
+	for i := range f.Library {
+		g := &f.Library[i]
 		g.DY, g.X = g.DY-uint32(g.Items*g.Rows), g.X-uint32(g.Items*g.Cols)
 	}
 }
@@ -115,7 +115,7 @@ const collectors = 4
 
 // collector shares copies out to clusters of one level.
 type collector struct {
-	b           *finisher
+	b           *Finisher
 	level       int32
 	cluster     int32
 	share, left int // floats: of a cluster, and what the present one still takes

@@ -1,4 +1,4 @@
-package script
+package finish
 
 import (
 	"testing"
@@ -10,11 +10,11 @@ import (
 func TestPartsOfMoreThanTwoSegments(t *testing.T) {
 	const size = 1<<31 - 64
 	spans := []span{{n: size}, {n: size}, {n: size, lookup: true}, {n: 77, lookup: true}}
-	var x closing
+	var x Closing
 	const share = (3*size+77)/4 + 1
 	x.divide(spans, 4, share)
 	covered := map[*span]uint64{}
-	for _, p := range x.parts {
+	for _, p := range x.Parts {
 		p.each(func(s *span, shift, n uint32) {
 			require.EqualValues(t, covered[s], shift)
 			covered[s] += uint64(n)
