@@ -14,6 +14,7 @@ import (
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/crew"
+	"libvpps/persist/emit"
 	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
@@ -139,7 +140,7 @@ type Builder struct {
 	large       []bool  // [dim]: nodes of it may be wide
 	ofAll       []bool  // [matrix]: all processors multiply by it, not its holders; empty: there is none
 	tally       *tally  // nil: nobody asks whose work it is
-	emitter     emitter
+	emitter     emit.Emitter
 	holders     plan.Holders
 }
 
@@ -178,7 +179,7 @@ func (b *Builder) Build(r *Request) (*Built, error) {
 		return nil, schedule.ErrFull
 	}
 	b.out.Used, b.out.Formed, b.out.Touched = b.Top-r.Base, b.finisher.Formed, b.finisher.Touched
-	b.out.Script.Words, b.out.Script.Library = b.emitter.emit(b.task()), b.Library
+	b.out.Script.Words, b.out.Script.Library = b.emitter.Emit(b.task()), b.Library
 	if len(b.out.Script.Words) > math.MaxUint32 {
 		return nil, schedule.ErrLong
 	}
@@ -195,13 +196,13 @@ func (b *Builder) close() {
 }
 
 // task is what the emitter writes.
-func (b *Builder) task() task {
-	t := task{Schedule: &b.Schedule, holders: &b.holders, crew: &b.crew, closing: &b.finisher.Closing, params: b.r.Params, formsVectors: b.formsVectors, space: b.r.Space}
+func (b *Builder) task() emit.Task {
+	t := emit.Task{Schedule: &b.Schedule, Holders: &b.holders, Crew: &b.crew, Closing: &b.finisher.Closing, Params: b.r.Params, FormsVectors: b.formsVectors, Space: b.r.Space}
 	if b.readsInputs() {
-		t.inputs = b.g.Inputs
+		t.Inputs = b.g.Inputs
 	}
 	if b.r.Tensors {
-		t.tensors = b.tensorTable()
+		t.Tensors = b.tensorTable()
 	}
 	return t
 }

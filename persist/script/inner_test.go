@@ -81,7 +81,7 @@ func TestLongSumsAreManyProcessorsWork(t *testing.T) {
 		t.Errorf("the holder of the matrix has %d items", n)
 	}
 	cost, most := map[int32]int32{}, map[int32]int32{}
-	for _, c := range b.emitter.byLevel {
+	for _, c := range b.emitter.ByLevel {
 		x := &b.Clusters[c]
 		cost[x.Level], most[x.Level] = cost[x.Level]+x.Cost, max(most[x.Level], x.Cost)
 	}

@@ -68,7 +68,7 @@ func TestMinibatchesAreManyProcessorsWork(t *testing.T) {
 		t.Error(err)
 	}
 	perLevel := map[int32][]int32{}
-	for _, c := range b.emitter.byLevel {
+	for _, c := range b.emitter.ByLevel {
 		x := &b.Clusters[c]
 		perLevel[x.Level] = append(perLevel[x.Level], x.Cost)
 		// In units of 256 elements: a row of the vocabulary, of which several threads have parts.
@@ -107,7 +107,7 @@ func TestManyColumnsAreAllProcessorsWork(t *testing.T) {
 		t.Error(err)
 	}
 	pieces := map[int32]int{} // by level
-	for _, c := range b.emitter.byLevel {
+	for _, c := range b.emitter.ByLevel {
 		for _, it := range b.AppendItemsOf(nil, c) {
 			w := b.SignatureOf(&it)
 			if isa.Opcode(w[0]) != isa.Gemm || isa.Segment(w[2]>>4&15) != isa.SegParam {
@@ -140,7 +140,7 @@ func TestALargeParameterHasFewPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 		pieces := 0
-		for _, c := range b.emitter.byLevel {
+		for _, c := range b.emitter.ByLevel {
 			if b.Clusters[c].Level > b.Ends[isa.InBackward] {
 				pieces++
 			}

@@ -137,7 +137,7 @@ func TestOperationsAreManyProcessorsWork(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		total, most := map[int32]int{}, map[int32]int{}
-		for _, c := range b.emitter.byLevel {
+		for _, c := range b.emitter.ByLevel {
 			x := &b.Clusters[c]
 			total[x.Level] += int(x.Cost)
 			most[x.Level] = max(most[x.Level], int(x.Cost))

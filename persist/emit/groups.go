@@ -1,4 +1,4 @@
-package script
+package emit
 
 import (
 	"slices"
@@ -19,44 +19,44 @@ type groups struct {
 
 // shareCopies gives each cluster of level 0 that is element-wise to the group with the least load: each of its processors
 // takes its elements of the vectors, with one stream for all.
-func (b *emitter) shareCopies() {
-	n := b.holders.Groups
-	b.groupLoads = memory.Resize(b.groupLoads, n)
-	clear(b.groupLoads)
-	b.byGroup = memory.Extend(b.byGroup[:cap(b.byGroup)], n, nil)
-	for g := range b.byGroup {
-		b.byGroup[g] = b.byGroup[g][:0]
+func (e *Emitter) shareCopies() {
+	n := e.Holders.Groups
+	e.groupLoads = memory.Resize(e.groupLoads, n)
+	clear(e.groupLoads)
+	e.byGroup = memory.Extend(e.byGroup[:cap(e.byGroup)], n, nil)
+	for g := range e.byGroup {
+		e.byGroup[g] = e.byGroup[g][:0]
 	}
-	if n == 0 || !b.formsVectors {
+	if n == 0 || !e.FormsVectors {
 		return
 	}
-	m := &b.writers[0]
-	for c := range b.Clusters {
-		x := &b.Clusters[c]
+	m := &e.writers[0]
+	for c := range e.Clusters {
+		x := &e.Clusters[c]
 		if !x.IsListed(c) || x.Level > 0 {
 			continue
 		}
-		m.items = b.AppendItemsOf(m.items[:0], uint32(c))
-		if slices.ContainsFunc(m.items, b.isDependent) {
+		m.items = e.AppendItemsOf(m.items[:0], uint32(c))
+		if slices.ContainsFunc(m.items, e.isDependent) {
 			continue
 		}
-		g := slices.Index(b.groupLoads, slices.Min(b.groupLoads))
+		g := slices.Index(e.groupLoads, slices.Min(e.groupLoads))
 		x.Kind = schedule.Groupwide
-		b.groupLoads[g] += x.Cost
-		b.byGroup[g] = append(b.byGroup[g], uint32(c))
+		e.groupLoads[g] += x.Cost
+		e.byGroup[g] = append(e.byGroup[g], uint32(c))
 	}
 }
 
 // isDependent reports whether an item is not element-wise, waits for another one of its cluster, or is shorter than the
 // group.
-func (b *emitter) isDependent(it schedule.Item) bool {
-	return it.Sig == schedule.RawSig || it.Sub > 0 || b.Sigs.Fuses[it.Sig] != schedule.Operation || b.Sigs.Of(it.Sig)[3] < b.holders.Each
+func (e *Emitter) isDependent(it schedule.Item) bool {
+	return it.Sig == schedule.RawSig || it.Sub > 0 || e.Sigs.Fuses[it.Sig] != schedule.Operation || e.Sigs.Of(it.Sig)[3] < e.Holders.Each
 }
 
 // ofGroup writes what the group of a class does.
 func (w *streamWriter) ofGroup(class int) {
 	b := w.b
-	g := b.holders.Group[class]
+	g := b.Holders.Group[class]
 	if g < 0 {
 		return
 	}

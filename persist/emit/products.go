@@ -1,4 +1,4 @@
-package script
+package emit
 
 import (
 	"libvpps/persist/crew"
@@ -18,65 +18,65 @@ type products struct {
 }
 
 // source is one of those whose products there are: the parts', in the order in which they were taken over, and b's own.
-func (b *emitter) source(k int) *schedule.Schedule {
-	if k < len(b.Parts) {
-		return b.Parts[k]
+func (e *Emitter) source(k int) *schedule.Schedule {
+	if k < len(e.Parts) {
+		return e.Parts[k]
 	}
-	return b.Schedule
+	return e.Schedule
 }
 
 // gatherProducts orders the stretches of all sources.
-func (b *emitter) gatherProducts() {
-	b.OrderProducts()
-	all := b.unsorted[:0]
-	for k := range len(b.Parts) + 1 {
-		p := b.source(k)
+func (e *Emitter) gatherProducts() {
+	e.OrderProducts()
+	all := e.unsorted[:0]
+	for k := range len(e.Parts) + 1 {
+		p := e.source(k)
 		for _, x := range p.Stretches {
-			if p != b.Schedule {
+			if p != e.Schedule {
 				x.Sig = p.InWhole.Signature[x.Sig]
 			}
 			if x.Source = int32(k); x.Level < 0 {
-				if b.LibraryOf(x.Sig) != nil {
+				if e.LibraryOf(x.Sig) != nil {
 					continue
 				}
-				x.Level = b.OuterLevel
+				x.Level = e.OuterLevel
 			}
 			all = append(all, x)
 		}
 	}
-	b.unsorted = all
-	if len(b.Parts) == 0 {
-		b.stretches, b.unsorted = b.unsorted, b.stretches
+	e.unsorted = all
+	if len(e.Parts) == 0 {
+		e.stretches, e.unsorted = e.unsorted, e.stretches
 		return
 	}
-	b.stretches = memory.Resize(b.stretches, len(all))
-	b.count = memory.Resize(b.count, max(b.Sigs.Count(), int(b.MaxLevel)+1)+1)
-	schedule.CountingSort(b.count[:b.Sigs.Count()+1], all, b.stretches, func(x *schedule.Stretch) uint32 { return x.Sig })
-	schedule.CountingSort(b.count[:b.MaxLevel+2], b.stretches, all, func(x *schedule.Stretch) uint32 { return uint32(x.Level) })
-	b.stretches, b.unsorted = all, b.stretches
+	e.stretches = memory.Resize(e.stretches, len(all))
+	e.count = memory.Resize(e.count, max(e.Sigs.Count(), int(e.MaxLevel)+1)+1)
+	schedule.CountingSort(e.count[:e.Sigs.Count()+1], all, e.stretches, func(x *schedule.Stretch) uint32 { return x.Sig })
+	schedule.CountingSort(e.count[:e.MaxLevel+2], e.stretches, all, func(x *schedule.Stretch) uint32 { return uint32(x.Level) })
+	e.stretches, e.unsorted = all, e.stretches
 }
 
 // takeItems appends the items of stretches.
-func (b *emitter) takeItems(to []schedule.Product, from []schedule.Stretch) []schedule.Product {
+func (e *Emitter) takeItems(to []schedule.Product, from []schedule.Stretch) []schedule.Product {
 	for _, x := range from {
-		to = append(to, b.source(int(x.Source)).Products[x.From:x.To]...)
+		to = append(to, e.source(int(x.Source)).Products[x.From:x.To]...)
 	}
 	return to
 }
 
 // fillLists writes the items of all listed stretches to the words of the lists.
-func (b *emitter) fillLists(to []uint32) {
+func (e *Emitter) fillLists(to []uint32) {
 	const shares = crew.MostGoroutines
-	if b.listWords == 0 {
+	if e.listWords == 0 {
 		return
 	}
-	b.crew.Share(shares, func(k int) {
-		for i := range b.stretches {
-			x := &b.stretches[i]
+	e.Crew.Share(shares, func(k int) {
+		for i := range e.stretches {
+			x := &e.stretches[i]
 			if x.At == schedule.NoList || int(x.Source)%shares != k {
 				continue
 			}
-			items := b.source(int(x.Source)).Products[x.From:x.To]
+			items := e.source(int(x.Source)).Products[x.From:x.To]
 			at := to[x.At:][:2*len(items)]
 			for j := range items {
 				*(*[2]uint32)(at[2*j:]) = items[j].Words

@@ -1,4 +1,7 @@
-package script
+// Package emit writes scripts: of a schedule every processor's stream, behind lists of what several share, and before counters
+// and inputs. Items are grouped by cluster and fused, clusters get processors, the items of a level and processor are sorted by
+// order and signature, and runs of the same signature become instructions. It knows of no graph.
+package emit
 
 import (
 	"math"
@@ -12,25 +15,22 @@ import (
 	"libvpps/persist/schedule"
 )
 
-// Writing the script: items are grouped by cluster and fused, clusters get processors, the items of a level and
-// processor are sorted by order and signature, and runs of the same signature become instructions.
-
-// task is a schedule with what else its script depends on.
-type task struct {
+// Task is a schedule with what else its script depends on.
+type Task struct {
 	*schedule.Schedule
-	holders      *plan.Holders
-	crew         *crew.Crew
-	closing      *finish.Closing
-	params       []schedule.Param
-	formsVectors bool     // products form the vectors that they read
-	inputs       []uint32 // the graph's input words, if the script reads any
-	tensors      []uint32 // the tensor table
-	space        []uint32 // memory for the script, if it is enough; nil: the emitter's own
+	Holders      *plan.Holders
+	Crew         *crew.Crew
+	Closing      *finish.Closing
+	Params       []schedule.Param
+	FormsVectors bool     // products form the vectors that they read
+	Inputs       []uint32 // the graph's input words, if the script reads any
+	Tensors      []uint32 // the tensor table
+	Space        []uint32 // memory for the script, if it is enough; nil: the emitter's own
 }
 
-// emitter writes scripts.
-type emitter struct {
-	task
+// Emitter writes scripts.
+type Emitter struct {
+	Task
 	words    []uint32 // of the latest script, in memory of its own
 	count    []uint32
 	places   []int32 // of byLevel: the processors
@@ -43,7 +43,7 @@ type emitter struct {
 	runs     []run
 	common   common
 	groups
-	byLevel []uint32 // clusters by level, but for those of groups
+	ByLevel []uint32 // clusters by level, but for those of groups
 	products
 	outerSeen []outerSeen
 }
@@ -72,48 +72,48 @@ type outerSeen struct {
 	sig uint32
 }
 
-// emit writes a script.
-func (b *emitter) emit(t task) []uint32 {
-	b.task = t
-	processors := b.Plan.Processors
-	levels := int(b.MaxLevel) + 1
-	b.outerSeen = b.outerSeen[:0]
-	if b.alone() {
-		b.gatherProducts()
-		b.planRuns(levels)
-		ends := b.OrderByLevel(levels)
-		return b.assemble(processors, 0, func(w []uint32) []uint32 { return b.appendAlone(w, levels, ends) })
+// Emit writes a script.
+func (e *Emitter) Emit(t Task) []uint32 {
+	e.Task = t
+	processors := e.Plan.Processors
+	levels := int(e.MaxLevel) + 1
+	e.outerSeen = e.outerSeen[:0]
+	if e.alone() {
+		e.gatherProducts()
+		e.planRuns(levels)
+		ends := e.OrderByLevel(levels)
+		return e.assemble(processors, 0, func(w []uint32) []uint32 { return e.appendAlone(w, levels, ends) })
 	}
-	b.SettleBatched()
-	b.GroupItems()
-	b.Fuse()
-	b.CutBatched()
-	b.gatherProducts()
-	b.planRuns(levels)
-	b.shareCopies()
-	b.sortClusters(levels)
-	b.planClasses(levels)
-	b.assign(levels, processors)
-	b.planMembers(levels, processors)
-	barriers := b.planBarriers(levels)
-	b.writeCommon(levels)
-	b.planVisits(levels, processors)
-	return b.assemble(processors, barriers, func(w []uint32) []uint32 { return b.appendStreams(w, levels, processors) })
+	e.SettleBatched()
+	e.GroupItems()
+	e.Fuse()
+	e.CutBatched()
+	e.gatherProducts()
+	e.planRuns(levels)
+	e.shareCopies()
+	e.sortClusters(levels)
+	e.planClasses(levels)
+	e.assign(levels, processors)
+	e.planMembers(levels, processors)
+	barriers := e.planBarriers(levels)
+	e.writeCommon(levels)
+	e.planVisits(levels, processors)
+	return e.assemble(processors, barriers, func(w []uint32) []uint32 { return e.appendStreams(w, levels, processors) })
 }
 
 // assign gives every cluster, level by level, to the processor with the least load. Goroutines share the levels.
-func (b *emitter) assign(levels, processors int) {
-	b.places = memory.Resize(b.places, len(b.byLevel))
-	pieces := min(len(b.balances), 1+len(b.byLevel)>>11) // a few clusters are assigned at once
-	b.crew.Share(pieces, func(k int) {
-		b.assignSome(&b.balances[k], b.levelOf(k, pieces), b.levelOf(k+1, pieces), processors)
+func (e *Emitter) assign(levels, processors int) {
+	e.places = memory.Resize(e.places, len(e.ByLevel))
+	pieces := min(len(e.balances), 1+len(e.ByLevel)>>11) // a few clusters are assigned at once
+	e.Crew.Share(pieces, func(k int) {
+		e.assignSome(&e.balances[k], e.levelOf(k, pieces), e.levelOf(k+1, pieces), processors)
 	})
 }
 
 // levelOf is the first cluster in byLevel, of the level that so many of n parts of it end in.
-func (b *emitter) levelOf(part, n int) int {
-	at := len(b.byLevel) * part / n
-	for at > 0 && at < len(b.byLevel) && b.Clusters[b.byLevel[at]].Level == b.Clusters[b.byLevel[at-1]].Level {
+func (e *Emitter) levelOf(part, n int) int {
+	at := len(e.ByLevel) * part / n
+	for at > 0 && at < len(e.ByLevel) && e.Clusters[e.ByLevel[at]].Level == e.Clusters[e.ByLevel[at-1]].Level {
 		at--
 	}
 	return at
@@ -124,35 +124,35 @@ const fewClusters = 16
 
 // assignSome assigns the clusters [from, end) of byLevel, which are whole levels. Where products form their vectors, who
 // is in no group executes what is not products, so that the others have a stream in common.
-func (b *emitter) assignSome(x *balance, from, end, processors int) {
+func (e *Emitter) assignSome(x *balance, from, end, processors int) {
 	x.loads, x.heap = memory.Resize(x.loads, processors), memory.Resize(x.heap, processors)
 	for from < end {
-		level, n := b.Clusters[b.byLevel[from]].Level, 1
-		for from+n < end && b.Clusters[b.byLevel[from+n]].Level == level {
+		level, n := e.Clusters[e.ByLevel[from]].Level, 1
+		for from+n < end && e.Clusters[e.ByLevel[from+n]].Level == level {
 			n++
 		}
-		r := &b.levels[level].runs
-		switch places := b.places[from : from+n]; {
-		case b.formsVectors && n <= fewClusters*len(b.holders.Unshared) && level <= b.Ends[isa.InBackward]:
+		r := &e.levels[level].runs
+		switch places := e.places[from : from+n]; {
+		case e.FormsVectors && n <= fewClusters*len(e.Holders.Unshared) && level <= e.Ends[isa.InBackward]:
 			for k := range places {
-				places[k] = b.holders.Unshared[k%len(b.holders.Unshared)]
+				places[k] = e.Holders.Unshared[k%len(e.Holders.Unshared)]
 			}
 			from += n
 			continue
 		case r[0] < r[1]:
-			b.loadProducts(x.loads, int(level))
+			e.loadProducts(x.loads, int(level))
 			x.heap.init(x.loads)
 		default:
 			x.heap.clear()
 		}
 		for k := range n {
-			cost := b.Clusters[b.byLevel[from+k]].Cost
-			if besides := r[0] < r[1] && b.Plan.RowsPerWarp > 0; besides {
-				if cost *= gpuWork; level == b.OuterLevel {
+			cost := e.Clusters[e.ByLevel[from+k]].Cost
+			if besides := r[0] < r[1] && e.Plan.RowsPerWarp > 0; besides {
+				if cost *= gpuWork; level == e.OuterLevel {
 					cost += gpuSum
 				}
 			}
-			b.places[from+k] = x.heap.add(cost)
+			e.places[from+k] = x.heap.add(cost)
 		}
 		from += n
 	}
@@ -164,29 +164,29 @@ func (b *emitter) assignSome(x *balance, from, end, processors int) {
 const gpuSum, gpuWork = 64, 8
 
 // loadProducts makes loads those of a level's products.
-func (b *emitter) loadProducts(loads []int32, level int) {
-	for p, c := range b.holders.Class {
-		loads[p] = b.common.loads[int(c)*len(b.levels)+level]
+func (e *Emitter) loadProducts(loads []int32, level int) {
+	for p, c := range e.Holders.Class {
+		loads[p] = e.common.loads[int(c)*len(e.levels)+level]
 	}
 }
 
 // sortClusters lists the clusters with items in order of level, but for those of groups: counting sort.
-func (b *emitter) sortClusters(levels int) {
-	b.count = memory.Resize(b.count, levels+1)
-	clear(b.count)
-	for c := range b.Clusters {
-		if x := &b.Clusters[c]; x.IsListed(c) {
-			b.count[x.Level+1]++
+func (e *Emitter) sortClusters(levels int) {
+	e.count = memory.Resize(e.count, levels+1)
+	clear(e.count)
+	for c := range e.Clusters {
+		if x := &e.Clusters[c]; x.IsListed(c) {
+			e.count[x.Level+1]++
 		}
 	}
 	for l := range levels {
-		b.count[l+1] += b.count[l]
+		e.count[l+1] += e.count[l]
 	}
-	b.byLevel = memory.Resize(b.byLevel, int(b.count[levels]))
-	for c := range b.Clusters {
-		if x := &b.Clusters[c]; x.IsListed(c) {
-			b.byLevel[b.count[x.Level]] = uint32(c)
-			b.count[x.Level]++
+	e.ByLevel = memory.Resize(e.ByLevel, int(e.count[levels]))
+	for c := range e.Clusters {
+		if x := &e.Clusters[c]; x.IsListed(c) {
+			e.ByLevel[e.count[x.Level]] = uint32(c)
+			e.count[x.Level]++
 		}
 	}
 }
@@ -240,16 +240,16 @@ func (h loadHeap) add(cost int32) int32 {
 }
 
 // assemble puts header, lists, streams, counters, inputs and tensors behind one another.
-func (b *emitter) assemble(processors, barriers int, appendStreams func(w []uint32) []uint32) []uint32 {
-	w := b.space
+func (e *Emitter) assemble(processors, barriers int, appendStreams func(w []uint32) []uint32) []uint32 {
+	w := e.Space
 	if w == nil {
-		w = b.words
+		w = e.words
 	}
 	w = append(w[:0], make([]uint32, isa.ListsAt(processors))...)
 	w[isa.HeadMagic], w[isa.HeadProcessors], w[isa.HeadBarriers] = isa.Magic, uint32(processors), uint32(barriers)
 	w[isa.HeadLists] = uint32(len(w))
-	w = slices.Grow(w, b.listWords)[:len(w)+b.listWords]
-	b.fillLists(w[len(w)-b.listWords:])
+	w = slices.Grow(w, e.listWords)[:len(w)+e.listWords]
+	e.fillLists(w[len(w)-e.listWords:])
 	w[isa.HeadListEnd] = uint32(len(w))
 	w = appendStreams(w)
 	for len(w)%isa.BarrierStride != 0 {
@@ -260,15 +260,15 @@ func (b *emitter) assemble(processors, barriers int, appendStreams func(w []uint
 		w = append(w, 0)
 	}
 	w[isa.HeadInputs] = uint32(len(w))
-	w = append(w, b.inputs...)
+	w = append(w, e.Inputs...)
 	for len(w)%4 != 0 {
 		w = append(w, 0)
 	}
 	w[isa.HeadDevice], w[isa.HeadTensors] = uint32(len(w)), uint32(len(w))
-	w = append(w, b.tensors...)
+	w = append(w, e.Tensors...)
 	w[isa.HeadTensorEnd] = uint32(len(w))
-	if b.space == nil {
-		b.words = w
+	if e.Space == nil {
+		e.words = w
 	}
 	return w
 }

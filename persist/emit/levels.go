@@ -1,4 +1,4 @@
-package script
+package emit
 
 import (
 	"libvpps/persist/isa"
@@ -32,25 +32,25 @@ type levelPlan struct {
 }
 
 // planRuns makes runs of stretches of the same signature and level.
-func (b *emitter) planRuns(levels int) {
-	b.levels, b.runs = memory.Resize(b.levels, levels), b.runs[:0]
-	b.inline, b.listWords = b.inline[:0], 0
-	rest := b.stretches
+func (e *Emitter) planRuns(levels int) {
+	e.levels, e.runs = memory.Resize(e.levels, levels), e.runs[:0]
+	e.inline, e.listWords = e.inline[:0], 0
+	rest := e.stretches
 	for l := range int32(levels) {
-		first := len(b.runs)
+		first := len(e.runs)
 		for len(rest) > 0 && rest[0].Level == l {
 			n, items, sig := 0, 0, rest[0].Sig
 			for ; n < len(rest) && rest[n].Level == l && rest[n].Sig == sig; n++ {
 				items += int(rest[n].To - rest[n].From)
 			}
-			words := b.Sigs.Of(sig)
+			words := e.Sigs.Of(sig)
 			outer := isa.Opcode(words[0]) == isa.Outer
-			r := run{l, sig, b.partOf(words), 0, items, outer, outer && b.accumulates(words), 0}
-			b.shareItems(&r, rest[:n])
-			b.runs = append(b.runs, r)
+			r := run{l, sig, e.partOf(words), 0, items, outer, outer && e.accumulates(words), 0}
+			e.shareItems(&r, rest[:n])
+			e.runs = append(e.runs, r)
 			rest = rest[n:]
 		}
-		b.levels[l] = levelPlan{runs: [2]int{first, len(b.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(b.PhaseOf(l)) << (16 + isa.PhaseShift)}
+		e.levels[l] = levelPlan{runs: [2]int{first, len(e.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(e.PhaseOf(l)) << (16 + isa.PhaseShift)}
 	}
 }
 
@@ -58,119 +58,119 @@ func (b *emitter) planRuns(levels int) {
 const inlineItems = 4
 
 // shareItems puts a run's items into the lists if each of several processors has more than a few.
-func (b *emitter) shareItems(r *run, of []schedule.Stretch) {
-	copies := b.holders.Copies[r.part]
+func (e *Emitter) shareItems(r *run, of []schedule.Stretch) {
+	copies := e.Holders.Copies[r.part]
 	n := r.to
 	if !r.whole {
 		n /= len(copies)
 	}
 	if n <= inlineItems || len(copies[0]) == 1 {
-		r.from, r.to = len(b.inline), len(b.inline)+r.to
-		b.inline = b.takeItems(b.inline, of)
+		r.from, r.to = len(e.inline), len(e.inline)+r.to
+		e.inline = e.takeItems(e.inline, of)
 		return
 	}
-	r.list = uint32(isa.ListsAt(b.Plan.Processors) + b.listWords)
+	r.list = uint32(isa.ListsAt(e.Plan.Processors) + e.listWords)
 	for i := range of {
-		of[i].At = uint32(b.listWords)
-		b.listWords += 2 * int(of[i].To-of[i].From)
+		of[i].At = uint32(e.listWords)
+		e.listWords += 2 * int(of[i].To-of[i].From)
 	}
 }
 
 // share is which items of a run copy number c of its matrix does: those of an outer product are
 // summed, so each copy does all of them for some columns.
-func (b *emitter) share(r *run, c int) (from, to int) {
+func (e *Emitter) share(r *run, c int) (from, to int) {
 	if r.whole {
-		if c < b.holders.Outers[r.part] {
+		if c < e.Holders.Outers[r.part] {
 			return r.from, r.to
 		}
 		return r.to, r.to
 	}
-	n, copies := r.to-r.from, len(b.holders.Copies[r.part])
+	n, copies := r.to-r.from, len(e.Holders.Copies[r.part])
 	return r.from + n*c/copies, r.from + n*(c+1)/copies
 }
 
 // accumulates reports whether an Outer adds to a gradient that is there: pending from an
 // earlier backward, or just stored by the outer products of another segment's operands.
-func (b *emitter) accumulates(words []uint32) bool {
+func (e *Emitter) accumulates(words []uint32) bool {
 	m := words[3]
-	if b.params[b.Plan.Matrices[m].Param].Pending && isa.Segment(words[2]&15) == isa.SegGrad {
+	if e.Params[e.Plan.Matrices[m].Param].Pending && isa.Segment(words[2]&15) == isa.SegGrad {
 		return true
 	}
 	key := uint64(words[2]&15)<<32 | uint64(words[5])
-	for i := range b.outerSeen {
-		if b.outerSeen[i].key == key {
-			return b.outerSeen[i].sig != words[2]
+	for i := range e.outerSeen {
+		if e.outerSeen[i].key == key {
+			return e.outerSeen[i].sig != words[2]
 		}
 	}
-	b.outerSeen = append(b.outerSeen, outerSeen{key, words[2]})
+	e.outerSeen = append(e.outerSeen, outerSeen{key, words[2]})
 	return false
 }
 
 // shareOf is which items of a run processor p does.
-func (b *emitter) shareOf(r *run, p int32) (from, to int) {
-	at := int(r.part)*len(b.holders.Class) + int(p)
-	if b.holders.Copy[at] < 0 {
+func (e *Emitter) shareOf(r *run, p int32) (from, to int) {
+	at := int(r.part)*len(e.Holders.Class) + int(p)
+	if e.Holders.Copy[at] < 0 {
 		return r.to, r.to
 	}
-	return b.share(r, int(b.holders.Copy[at]))
+	return e.share(r, int(e.Holders.Copy[at]))
 }
 
 // planMembers finds who takes part in which level besides the classes: who has items.
-func (b *emitter) planMembers(levels, processors int) {
-	t, loads := b.holders, b.common.loads
-	b.seen = memory.Resize(b.seen, processors)
-	for p := range b.seen {
-		b.seen[p] = -1
+func (e *Emitter) planMembers(levels, processors int) {
+	t, loads := e.Holders, e.common.loads
+	e.seen = memory.Resize(e.seen, processors)
+	for p := range e.seen {
+		e.seen[p] = -1
 	}
-	for i, c := range b.byLevel {
-		p, l := b.places[i], b.Clusters[c].Level
-		if b.seen[p] < l {
-			b.seen[p] = l
+	for i, c := range e.ByLevel {
+		p, l := e.places[i], e.Clusters[c].Level
+		if e.seen[p] < l {
+			e.seen[p] = l
 			if loads[int(t.Class[p])*levels+int(l)] == 0 {
-				b.levels[l].join(p, 1)
+				e.levels[l].join(p, 1)
 			}
 		}
 	}
-	if n := int32(len(b.closing.Parts)); n > 0 {
-		b.levels[b.closing.First].join(0, n)
-		b.levels[b.closing.First+1].join(0, n)
+	if n := int32(len(e.Closing.Parts)); n > 0 {
+		e.levels[e.Closing.First].join(0, n)
+		e.levels[e.Closing.First+1].join(0, n)
 	}
 }
 
 // planVisits orders what processors do besides what all of their class do by processor and level.
-func (b *emitter) planVisits(levels, processors int) {
-	b.starts = memory.Resize(b.starts, processors+1)
-	clear(b.starts)
-	for _, p := range b.places {
-		b.starts[p+1]++
+func (e *Emitter) planVisits(levels, processors int) {
+	e.starts = memory.Resize(e.starts, processors+1)
+	clear(e.starts)
+	for _, p := range e.places {
+		e.starts[p+1]++
 	}
 	for l := range levels {
-		if q := b.levels[l].exempt; q >= 0 {
-			b.starts[q+1]++
+		if q := e.levels[l].exempt; q >= 0 {
+			e.starts[q+1]++
 		}
 	}
-	for p := range b.closing.Parts {
-		b.starts[p+1] += 2
+	for p := range e.Closing.Parts {
+		e.starts[p+1] += 2
 	}
 	for p := range processors {
-		b.starts[p+1] += b.starts[p]
+		e.starts[p+1] += e.starts[p]
 	}
-	b.visits = memory.Resize(b.visits, int(b.starts[processors]))
-	b.count = append(b.count[:0], b.starts...)
+	e.visits = memory.Resize(e.visits, int(e.starts[processors]))
+	e.count = append(e.count[:0], e.starts...)
 	put := func(p, level int32, cluster uint32) {
-		b.visits[b.count[p]] = visit{level, cluster}
-		b.count[p]++
+		e.visits[e.count[p]] = visit{level, cluster}
+		e.count[p]++
 	}
 	at := 0
 	for l := range int32(levels) {
-		if q := b.levels[l].exempt; q >= 0 {
+		if q := e.levels[l].exempt; q >= 0 {
 			put(q, l, noCluster)
 		}
-		for ; at < len(b.byLevel) && b.Clusters[b.byLevel[at]].Level == l; at++ {
-			put(b.places[at], l, b.byLevel[at])
+		for ; at < len(e.ByLevel) && e.Clusters[e.ByLevel[at]].Level == l; at++ {
+			put(e.places[at], l, e.ByLevel[at])
 		}
-		if len(b.closing.Parts) > 0 && l >= b.closing.First {
-			for p := range b.closing.Parts {
+		if len(e.Closing.Parts) > 0 && l >= e.Closing.First {
+			for p := range e.Closing.Parts {
 				put(int32(p), l, closes)
 			}
 		}
@@ -179,19 +179,19 @@ func (b *emitter) planVisits(levels, processors int) {
 
 // planClasses finds what the products of each level and its group's clusters cost a class, which takes part if it
 // has any.
-func (b *emitter) planClasses(levels int) {
-	t := b.holders
-	b.common.loads = memory.Resize(b.common.loads, len(t.First)*levels)
+func (e *Emitter) planClasses(levels int) {
+	t := e.Holders
+	e.common.loads = memory.Resize(e.common.loads, len(t.First)*levels)
 	for c, p := range t.First {
-		loads := b.common.loads[c*levels:][:levels]
+		loads := e.common.loads[c*levels:][:levels]
 		for l := range loads {
-			x, load := &b.levels[l], 0
+			x, load := &e.levels[l], 0
 			for i := x.runs[0]; i < x.runs[1]; i++ {
-				from, to := b.shareOf(&b.runs[i], p)
+				from, to := e.shareOf(&e.runs[i], p)
 				load += 2 * (to - from)
 			}
 			if g := t.Group[c]; g >= 0 && l == 0 {
-				load += int(b.groupLoads[g])
+				load += int(e.groupLoads[g])
 			}
 			if loads[l] = int32(load); load > 0 {
 				x.join(p, t.Size[c])
@@ -211,12 +211,12 @@ func (x *levelPlan) join(p, n int32) {
 // planBarriers puts a barrier between levels, but where one processor makes up both, and returns how
 // many there are. Who takes part in a level waits for the level before it, and so, through those
 // who took part there, for all earlier ones.
-func (b *emitter) planBarriers(levels int) int {
+func (e *Emitter) planBarriers(levels int) int {
 	barriers := int32(0)
 	var before *levelPlan
 	for l := range levels {
-		now := &b.levels[l]
-		if l == int(b.Cut) { // a launch ends
+		now := &e.levels[l]
+		if l == int(e.Cut) { // a launch ends
 			before = nil
 		}
 		if now.members == 0 {
@@ -235,9 +235,9 @@ func (b *emitter) planBarriers(levels int) int {
 }
 
 // partOf is the part that a product works on.
-func (b *emitter) partOf(words []uint32) int32 {
+func (e *Emitter) partOf(words []uint32) int32 {
 	if isa.Opcode(words[0]) == isa.ProductT {
-		return b.holders.ColumnPart(int32(words[3]))
+		return e.Holders.ColumnPart(int32(words[3]))
 	}
 	return int32(words[3])
 }

@@ -1,4 +1,4 @@
-package script
+package emit
 
 import (
 	"slices"
@@ -22,21 +22,21 @@ type streamMemory struct {
 
 // appendStreams appends all streams. Each of several goroutines writes those of some processors, the first
 // to their place; the others' are copied when it is known where.
-func (b *emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
-	w = b.appendShared(w, levels)
-	n := min(processors, max(1, b.crew.Size))
-	b.crew.Share(n, func(k int) {
-		m := &b.writers[k]
+func (e *Emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
+	w = e.appendShared(w, levels)
+	n := min(processors, max(1, e.Crew.Size))
+	e.Crew.Share(n, func(k int) {
+		m := &e.writers[k]
 		m.starts, m.seconds = m.starts[:0], m.seconds[:0]
 		if k > 0 {
-			m.words = b.writeStreams(m, m.words[:0], processors*k/n, processors*(k+1)/n, levels)
+			m.words = e.writeStreams(m, m.words[:0], processors*k/n, processors*(k+1)/n, levels)
 		} else {
-			w = b.writeStreams(m, w, 0, processors/n, levels)
+			w = e.writeStreams(m, w, 0, processors/n, levels)
 		}
 	})
 	p := 0
 	for k := range n {
-		m := &b.writers[k]
+		m := &e.writers[k]
 		if m.at = 0; k > 0 {
 			w = isa.Align(w)
 			m.at = uint32(len(w))
@@ -45,20 +45,20 @@ func (b *emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
 		for k, start := range m.starts {
 			x := w[isa.HeadWords+p*isa.ProcWords:]
 			x[isa.ProcStart], x[isa.ProcRank], x[isa.ProcGroup], x[isa.ProcOwn], x[isa.ProcPieces] = m.at+start, 0, 1, 0, 0
-			if t := b.holders; t.Group[t.Class[p]] >= 0 {
+			if t := e.Holders; t.Group[t.Class[p]] >= 0 {
 				x[isa.ProcRank], x[isa.ProcGroup] = t.Place[p], t.Each
 			}
-			if s := b.common.of[b.holders.Class[p]].shared; s.levels > 0 {
+			if s := e.common.of[e.Holders.Class[p]].shared; s.levels > 0 {
 				x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = s.at, m.at+start, uint32(isa.Pieces(int(s.words)))
 			}
-			if b.Cut != schedule.NoCut {
+			if e.Cut != schedule.NoCut {
 				x[isa.ProcOwn], x[isa.ProcPieces] = m.at+m.seconds[k], uint32(isa.Pieces(int(m.seconds[k]-start)))
 			}
 			p++
 		}
 	}
-	b.crew.Share(n, func(k int) {
-		if m := &b.writers[k]; k > 0 {
+	e.Crew.Share(n, func(k int) {
+		if m := &e.writers[k]; k > 0 {
 			copy(w[m.at:], m.words)
 		}
 	})
@@ -66,25 +66,25 @@ func (b *emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
 }
 
 // writeStreams appends the streams of processors from to end.
-func (b *emitter) writeStreams(m *streamMemory, w []uint32, from, end, levels int) []uint32 {
+func (e *Emitter) writeStreams(m *streamMemory, w []uint32, from, end, levels int) []uint32 {
 	for p := from; p < end; p++ {
 		w = isa.Align(w)
 		m.starts = append(m.starts, uint32(len(w)))
-		w = b.appendStream(m, w, p, levels)
+		w = e.appendStream(m, w, p, levels)
 	}
 	return w
 }
 
 // appendStream appends the stream of processor p: what its class does, but where it does something else, and but for
 // what the class shares.
-func (b *emitter) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
-	w := streamWriter{b: b, streamMemory: m, p: int32(p), words: words, start: len(words)}
-	common := b.common.of[b.holders.Class[p]].shared.levels
+func (e *Emitter) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
+	w := streamWriter{b: e, streamMemory: m, p: int32(p), words: words, start: len(words)}
+	common := e.common.of[e.Holders.Class[p]].shared.levels
 	if common > 0 {
 		w.start = -1 // something comes before
 	}
-	visits := b.visits[b.starts[p]:b.starts[p+1]]
-	if cut := int(b.Cut); b.Cut != schedule.NoCut {
+	visits := e.visits[e.starts[p]:e.starts[p+1]]
+	if cut := int(e.Cut); e.Cut != schedule.NoCut {
 		visits = w.levels(visits, common, cut)
 		w.words = isa.Align(append(w.words, uint32(isa.Halt)))
 		m.seconds = append(m.seconds, uint32(len(w.words)))
@@ -111,7 +111,7 @@ func (w *streamWriter) levels(visits []visit, from, to int) []visit {
 
 // streamWriter writes the stream of processor p, which begins at words[start].
 type streamWriter struct {
-	b *emitter
+	b *Emitter
 	*streamMemory
 	p     int32
 	words []uint32
@@ -135,7 +135,7 @@ func (w *streamWriter) level(l int, visits []visit) {
 	}
 	w.copyInner(l)
 	if last {
-		w.words = b.closing.Append(w.words, w.start, int(w.p), l)
+		w.words = b.Closing.Append(w.words, w.start, int(w.p), l)
 	}
 	if w.write(w.items); len(w.words) > first {
 		w.leave(x, first)
@@ -299,13 +299,13 @@ func insertionSort(list []schedule.Item) {
 }
 
 // appendItems appends the words of items of n words each.
-func (b *emitter) appendItems(s []uint32, list []schedule.Item, n int) []uint32 {
+func (e *Emitter) appendItems(s []uint32, list []schedule.Item, n int) []uint32 {
 	if n > schedule.FewWords {
 		for i := range list {
 			it := &list[i]
-			s = schedule.AppendFew(s, b.Pool[it.Words[0]:][:n])
+			s = schedule.AppendFew(s, e.Pool[it.Words[0]:][:n])
 			if it.Words[2] > 0 { // of a piece
-				words, steps := s[len(s)-n:], b.Pool[it.Words[2]-1:][:n]
+				words, steps := s[len(s)-n:], e.Pool[it.Words[2]-1:][:n]
 				for k := range words {
 					words[k] += it.Words[1] * steps[k]
 				}
