@@ -1,7 +1,7 @@
-// Package crew has goroutines that work on one script. Each is called a few times a script, for large pieces of work. One takes 10 to
-// 200 µs to wake up, where the core of a virtual machine has to be waked up, too: on a machine with cores to spare
-// they stay awake while scripts are written. And what they have written before lies in their core's cache: so each
-// has its own pieces, and does not leave its core for another one as long as it is awake.
+// Package crew has goroutines that work on one script. Each is called a few times a script, for large pieces of work. One
+// takes 10 to 200 µs to wake up, where the core of a virtual machine has to be waked up, too: on a machine with cores to
+// spare they stay awake while scripts are written. And what they have written before lies in their core's cache: so each has
+// its own pieces, and does not leave its core for another one as long as it is awake.
 package crew
 
 import (

@@ -50,7 +50,7 @@ func (e *Emitter) writeCommon(levels int) {
 func (e *Emitter) writeClass(m *streamMemory, c, levels int) {
 	s := &e.common.of[c]
 	s.starts, s.inner = s.starts[:0], s.inner[:0]
-	w := streamWriter{b: e, streamMemory: m, p: e.Holders.First[c], words: s.words[:0]}
+	w := streamWriter{e: e, streamMemory: m, p: e.Holders.First[c], words: s.words[:0]}
 	loads := e.common.loads[c*levels:][:levels]
 	for l := range levels {
 		s.starts = append(s.starts, uint32(len(w.words)))
@@ -111,13 +111,13 @@ func (e *Emitter) planShared(levels int) {
 
 // copyInner appends what p's class does in a level, without waiting and signalling.
 func (w *streamWriter) copyInner(level int) {
-	s := &w.b.common.of[w.b.Holders.Class[w.p]]
+	s := &w.e.common.of[w.e.Holders.Class[w.p]]
 	part := s.inner[level]
 	w.words = append(w.words, s.words[part.from:part.to]...)
 }
 
 // copyCommon appends what p's class does in levels [from, to).
 func (w *streamWriter) copyCommon(from, to int) {
-	s := &w.b.common.of[w.b.Holders.Class[w.p]]
+	s := &w.e.common.of[w.e.Holders.Class[w.p]]
 	w.words = append(w.words, s.words[s.starts[from]:s.starts[to]]...)
 }

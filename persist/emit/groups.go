@@ -55,16 +55,16 @@ func (e *Emitter) isDependent(it schedule.Item) bool {
 
 // ofGroup writes what the group of a class does.
 func (w *streamWriter) ofGroup(class int) {
-	b := w.b
-	g := b.Holders.Group[class]
+	e := w.e
+	g := e.Holders.Group[class]
 	if g < 0 {
 		return
 	}
 	w.items = w.items[:0]
-	for _, c := range b.byGroup[g] {
-		w.items = b.AppendItemsOf(w.items, c)
+	for _, c := range e.byGroup[g] {
+		w.items = e.AppendItemsOf(w.items, c)
 	}
-	list := w.sorter.sort(w.items, b.Sigs.Count())
+	list := w.sorter.sort(w.items, e.Sigs.Count())
 	for flags := uint32(isa.Own | isa.Sync); len(list) > 0; flags = isa.Own {
 		n := 1
 		for n < len(list) && list[n].Sig == list[0].Sig {

@@ -21,7 +21,7 @@ type run struct {
 
 // levelPlan is what the streams have of one level.
 type levelPlan struct {
-	runs     [2]int // its products: b.runs[runs[0]:runs[1]]
+	runs     [2]int // its products: Emitter.runs[runs[0]:runs[1]]
 	members  int32  // how many processors take part
 	lowest   int32  // the first of them
 	entry    int32  // the barrier that members wait for, -1: none

@@ -17,7 +17,7 @@ type products struct {
 	listWords int
 }
 
-// source is one of those whose products there are: the parts', in the order in which they were taken over, and b's own.
+// source is one of those whose products there are: the parts', in the order in which they were taken over, and the schedule's own.
 func (e *Emitter) source(k int) *schedule.Schedule {
 	if k < len(e.Parts) {
 		return e.Parts[k]

@@ -78,7 +78,7 @@ func (e *Emitter) writeStreams(m *streamMemory, w []uint32, from, end, levels in
 // appendStream appends the stream of processor p: what its class does, but where it does something else, and but for
 // what the class shares.
 func (e *Emitter) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
-	w := streamWriter{b: e, streamMemory: m, p: int32(p), words: words, start: len(words)}
+	w := streamWriter{e: e, streamMemory: m, p: int32(p), words: words, start: len(words)}
 	common := e.common.of[e.Holders.Class[p]].shared.levels
 	if common > 0 {
 		w.start = -1 // something comes before
@@ -111,7 +111,7 @@ func (w *streamWriter) levels(visits []visit, from, to int) []visit {
 
 // streamWriter writes the stream of processor p, which begins at words[start].
 type streamWriter struct {
-	b *Emitter
+	e *Emitter
 	*streamMemory
 	p     int32
 	words []uint32
@@ -121,13 +121,13 @@ type streamWriter struct {
 // level writes what p does in a level: what its class does, then the items of its clusters. Without any of both it
 // takes no part.
 func (w *streamWriter) level(l int, visits []visit) {
-	b, first := w.b, len(w.words)
-	x := &b.levels[l]
+	e, first := w.e, len(w.words)
+	x := &e.levels[l]
 	w.items = w.items[:0]
 	last := visits[len(visits)-1].cluster == closes
 	for i := range visits {
 		if c := visits[i].cluster; c < closes {
-			w.items = b.AppendItemsOf(w.items, c)
+			w.items = e.AppendItemsOf(w.items, c)
 		}
 	}
 	if x.exempt != w.p {
@@ -135,7 +135,7 @@ func (w *streamWriter) level(l int, visits []visit) {
 	}
 	w.copyInner(l)
 	if last {
-		w.words = b.Closing.Append(w.words, w.start, int(w.p), l)
+		w.words = e.Closing.Append(w.words, w.start, int(w.p), l)
 	}
 	if w.write(w.items); len(w.words) > first {
 		w.leave(x, first)
@@ -160,8 +160,8 @@ func (w *streamWriter) leave(x *levelPlan, first int) {
 // products writes p's products of a level.
 func (w *streamWriter) products(x *levelPlan) {
 	for i := x.runs[0]; i < x.runs[1]; i++ {
-		r := &w.b.runs[i]
-		if from, to := w.b.shareOf(r, w.p); from < to {
+		r := &w.e.runs[i]
+		if from, to := w.e.shareOf(r, w.p); from < to {
 			w.product(r, from, to)
 		}
 	}
@@ -169,8 +169,8 @@ func (w *streamWriter) products(x *levelPlan) {
 
 // product writes a holder's instructions for its items [from, to) of one run.
 func (w *streamWriter) product(r *run, from, to int) {
-	b, s := w.b, w.words
-	words := b.Sigs.Of(r.sig)
+	e, s := w.e, w.words
+	words := e.Sigs.Of(r.sig)
 	room := (isa.MaxWords - len(words)) / 2
 	for first := from; from < to; {
 		k := min(room, to-from)
@@ -183,7 +183,7 @@ func (w *streamWriter) product(r *run, from, to int) {
 			s[at] |= isa.Listed << 16
 			s = append(s, r.list+2*uint32(from-r.from))
 		} else {
-			s = appendPairs(s, b.inline[from:from+k])
+			s = appendPairs(s, e.inline[from:from+k])
 		}
 		s[at] |= isa.Sync << 16
 		s[at+1] = uint32(len(s)-at) | uint32(k)<<16
@@ -205,8 +205,8 @@ func appendPairs(s []uint32, list []schedule.Product) []uint32 {
 // write writes a level's items, sorted: runs of the same order and signature become instructions. The
 // first instruction of an order meets the threads before it.
 func (w *streamWriter) write(list []schedule.Item) {
-	b := w.b
-	list = w.sorter.sort(list, b.Sigs.Count())
+	e := w.e
+	list = w.sorter.sort(list, e.Sigs.Count())
 	last := int32(-1)
 	for len(list) > 0 {
 		it := &list[0]
@@ -218,7 +218,7 @@ func (w *streamWriter) write(list []schedule.Item) {
 		n := 1
 		if it.Sig == schedule.RawSig {
 			at := len(w.words)
-			long := b.Pool[it.Words[0]:]
+			long := e.Pool[it.Words[0]:]
 			w.words = append(w.words, long[:long[1]&0xFFFF]...)
 			w.words[at] |= sync << 16
 			if n := it.Words[2]; n > 0 { // of a piece
@@ -236,9 +236,9 @@ func (w *streamWriter) write(list []schedule.Item) {
 
 // run writes items of one signature as instructions, which have these flags, too.
 func (w *streamWriter) run(flags uint32, list []schedule.Item) {
-	b, s := w.b, w.words
-	words := b.Sigs.Of(list[0].Sig)
-	n := int(b.Sigs.Width[list[0].Sig])
+	e, s := w.e, w.words
+	words := e.Sigs.Of(list[0].Sig)
+	n := int(e.Sigs.Width[list[0].Sig])
 	room := isa.MaxWords - len(words)
 	for len(list) > 0 {
 		k := len(list)
@@ -249,7 +249,7 @@ func (w *streamWriter) run(flags uint32, list []schedule.Item) {
 		s = schedule.AppendFew(s, words)
 		s[at] |= flags << 16
 		s[at+1] = uint32(len(words)+n*k) | uint32(k)<<16
-		s = b.appendItems(s, list[:k], n)
+		s = e.appendItems(s, list[:k], n)
 		flags &^= isa.Sync
 		list = list[k:]
 	}

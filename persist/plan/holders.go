@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Holders is who holds which matrix of a plan: what the streams of processors have in common follows from it. Part m is the rows of matrix m; part m + the number of matrices is
-// the columns of its transposed product, which are the rows' holders' unless it is read from memory.
+// Holders is who holds which matrix of a plan: what the streams of processors have in common follows from it. Part m is the
+// rows of matrix m. Part m + the number of matrices is the columns of its transposed product, which are the rows' holders'
+// unless it is read from memory.
 type Holders struct {
 	of           *Plan
 	Copies       [][][]int32 // by part and copy: its holders, those of the first rows or columns first

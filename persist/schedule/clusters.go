@@ -14,6 +14,7 @@ type Cluster struct {
 	GradientPieces             int32  // as many pieces has, at least, the cluster that forms its gradients
 }
 
+// ClusterKind is what is special about a cluster.
 type ClusterKind uint32
 
 const (
@@ -37,6 +38,7 @@ func (s *Schedule) NewCluster(level int32) int32 {
 	return c
 }
 
+// NewPrivate starts a private cluster.
 func (s *Schedule) NewPrivate(level int32) int32 {
 	c := s.NewCluster(level)
 	s.Clusters[c].Kind = private
@@ -76,6 +78,7 @@ func (s *Schedule) Costly(c int32) int32 {
 	return c
 }
 
+// CostOf is what a cluster, or each of its pieces, costs so far.
 func (s *Schedule) CostOf(c int32) int32 {
 	cost, first := s.Clusters[s.Costly(c)].Cost, s.Find(c)
 	if s.Clusters[first].IsBatched() { // what each piece has of items that all share
@@ -91,6 +94,7 @@ func (s *Schedule) unionPieces(x, y int32) {
 	}
 }
 
+// Find is the cluster that a cluster has become a part of, or itself.
 func (s *Schedule) Find(c int32) int32 {
 	for s.Clusters[c].Parent != c {
 		s.Clusters[c].Parent = s.Clusters[s.Clusters[c].Parent].Parent
@@ -99,6 +103,7 @@ func (s *Schedule) Find(c int32) int32 {
 	return c
 }
 
+// Union makes two clusters one, and returns it.
 func (s *Schedule) Union(x, y int32) int32 {
 	x, y = s.Find(x), s.Find(y)
 	if x == y {

@@ -135,6 +135,7 @@ func (s *Schedule) Fill(cluster, sub int32, value float32, n int, at uint32) {
 // Source is so many vectors that are added up, each so many floats behind the one before.
 type Source struct{ At, Count, Apart uint32 }
 
+// One is a single vector.
 func One(at uint32) Source { return Source{at, 1, 0} }
 
 // SumItems adds dst (+)= scale * sum of sources, all in one segment, as one or more

@@ -49,6 +49,7 @@ type Stretch struct {
 	At     uint32 // where in the lists they go, noList: nowhere
 }
 
+// NoList is where a stretch without a list is.
 const NoList = 1<<32 - 1
 
 // OrderProducts orders product items by level and signature, those of equal ones as they came, and lists

@@ -1,9 +1,8 @@
-// Package schedule has what lowering hands to the writing of streams: items in clusters, products by matrices, and the
-// signatures of their instructions, level by level. It knows of no graph.
+// Package schedule is the work of one script, level by level, before it has processors: items in clusters, products by
+// matrices, and the signatures of their instructions. Lowering adds to it; persist/emit writes it. It knows of no graph.
 //
-// An item is one element of an instruction's list. Items of the same level, processor
-// and order merge into one instruction when their signature (all words but the list) is the
-// same. A level ends with a barrier among the processors that took part.
+// An item is one element of an instruction's list. Items of the same level, processor and order merge into one instruction
+// when their signature (all words but the list) is the same. A level ends with a barrier among the processors that took part.
 package schedule
 
 import (
@@ -24,12 +23,12 @@ type Schedule struct {
 	Clusters []Cluster
 	Items    []Item
 	Pool     []uint32  // words of items that are more than a few, and whole instructions
-	Products []Product // products
-	Outers   []Product // of Outer; their level, outerLevel, is known at the end
+	Products []Product
+	Outers   []Product // of Outer; their level, OuterLevel, is known at the end
 
 	MaxLevel   int32
 	OuterLevel int32             // of outer products
-	Cut        int32             // the first level of the script's second part, or noCut
+	Cut        int32             // the first level of the script's second part, or NoCut
 	Ends       [isa.Phases]int32 // the last level of each phase
 	Library    []isa.LibraryGradient
 
@@ -44,13 +43,15 @@ type Schedule struct {
 	chain   chain
 }
 
+// Item is an item of a cluster.
 type Item struct {
 	Cluster int32
 	Sub     int32
 	Sig     uint32
-	Words   [FewWords]uint32 // the first of them is where in pool they are if they are more
+	Words   [FewWords]uint32 // the first of them is where in Pool they are if they are more
 }
 
+// FewWords is how many words an item has itself.
 const FewWords = 3
 
 // Product is an item for every processor that holds a matrix.
@@ -130,6 +131,7 @@ func (s *Schedule) LibraryOf(sig uint32) *isa.LibraryGradient {
 	return s.LibraryInto(isa.Segment(words[2]&15), words[5])
 }
 
+// LibraryInto is the library's product with a result at an address, nil: there is none.
 func (s *Schedule) LibraryInto(seg isa.Segment, at uint32) *isa.LibraryGradient {
 	for i := range s.Library {
 		if g := &s.Library[i]; g.G == at && g.Segment == seg {

@@ -12,6 +12,7 @@ import (
 // RawSig marks an item that is a whole instruction.
 const RawSig = 0
 
+// Signatures are the signatures of a schedule, by their numbers.
 type Signatures struct {
 	words []uint32 // of all signatures, one after another
 	start []uint32 // of signature i; len = count+1
@@ -70,6 +71,7 @@ func (t *Signatures) Put(words []uint32, cost int32) uint32 {
 // Of returns the words of signature i.
 func (t *Signatures) Of(i uint32) []uint32 { return t.words[t.start[i]:t.start[i+1]] }
 
+// Cost is what one item costs.
 func (t *Signatures) Cost(i uint32) int32 { return t.costs[i] }
 
 // Head begins a signature in buf.
@@ -77,6 +79,7 @@ func (t *Signatures) Head(op isa.Opcode, fn uint8, flags uint32, fixed ...uint32
 	t.buf = append(append(t.buf[:0], FirstWord(op, fn, flags), 0), fixed...)
 }
 
+// FirstWord is the first word of an instruction.
 func FirstWord(op isa.Opcode, fn uint8, flags uint32) uint32 {
 	return uint32(op) | uint32(fn)<<8 | flags<<16
 }

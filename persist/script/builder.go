@@ -1,9 +1,5 @@
-// Building a script. A Builder lowers the nodes of a graph to items, schedules them by
-// levels (paper §III-B1) and writes every processor's instructions.
-//
-// An item is one element of an instruction's list. Items of the same level, processor
-// and order merge into one instruction when their signature (all words but the list) is the
-// same. A level ends with a barrier among the processors that took part.
+// Building a script. A Builder lowers the nodes of a graph to a schedule: items by levels (paper §III-B1). persist/finish
+// adds its end, persist/emit writes every processor's instructions.
 package script
 
 import (
