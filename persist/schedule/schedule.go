@@ -22,7 +22,7 @@ type Schedule struct {
 	Sigs     Signatures
 	Clusters []Cluster
 	Items    []Item
-	Pool     []uint32  // words of items that are more than a few, and whole instructions
+	Pool     []uint32 // words of items that are more than a few, and whole instructions
 	Products []Product
 	Outers   []Product // of Outer; their level, OuterLevel, is known at the end
 
