@@ -19,6 +19,7 @@ import (
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 	"libvpps/persist/verify"
 )
@@ -54,7 +55,7 @@ type Engine struct {
 	skip        int              // so many of DyNet's calls will not be looked for instances in
 	skipped     int              // and how many these were the last time
 	params      []parameter
-	views       []script.Param // params as lowering sees them, same index
+	views       []schedule.Param // params as lowering sees them, same index
 	collections []Collection
 	trainers    []*Trainer // that are not closed, by age
 	ranks       *ranks     // the group that trains together, nil: the engine trains alone
@@ -74,9 +75,9 @@ type Engine struct {
 	seedings    uint32 // calls of Seed
 	graphIDs    uint32 // graphs evaluated since the last of them
 	verify      bool
-	apart       bool            // equal nodes of a batch are evaluated each by itself
-	wide        script.Wideness // from when on work is divided; zero: as is usual
-	check       bool            // the executor holds every operand against the tensor table
+	apart       bool              // equal nodes of a batch are evaluated each by itself
+	wide        schedule.Wideness // from when on work is divided; zero: as is usual
+	check       bool              // the executor holds every operand against the tensor table
 	stats       Statistics
 	foresight   foresight
 	lent        bool // the program has a pointer to a parameter's values themselves
@@ -405,7 +406,7 @@ func (e *Engine) wait() error {
 	return nil
 }
 
-func (e *Engine) paramViews() []script.Param {
+func (e *Engine) paramViews() []schedule.Param {
 	e.views = e.views[:0]
 	for i := range e.params {
 		p := e.params[i].Param

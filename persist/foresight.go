@@ -3,6 +3,7 @@ package persist
 import (
 	"slices"
 
+	"libvpps/persist/finish"
 	"libvpps/persist/script"
 )
 
@@ -34,7 +35,7 @@ type foreseen struct {
 	batch    uint32
 	slot     uint32 // where it reports in segment result
 	trainer  *Trainer
-	apply    script.Apply
+	apply    finish.Apply
 	left     script.Built // gradients that no update applies
 	backward bool         // was called
 	orphan   bool         // nothing but this step needs the graph

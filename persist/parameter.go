@@ -7,14 +7,14 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/persist/isa"
-	"libvpps/persist/script"
+	"libvpps/persist/schedule"
 )
 
 // Parameters: the engine holds the master copy in the executor's segments. What a program reads and
 // writes through pointers is in exposed.go.
 
 type parameter struct {
-	script.Param
+	schedule.Param
 	name       string
 	dim        bridge.Dim
 	collection uint32
@@ -32,7 +32,7 @@ const (
 	Gradient
 )
 
-func (p *parameter) view() *script.Param { return &p.Param }
+func (p *parameter) view() *schedule.Param { return &p.Param }
 
 func (p *parameter) free() {
 	for i := range p.host {

@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"libvpps/persist/crew"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 )
 
@@ -116,7 +118,7 @@ func (e *Engine) hand(r *script.Request, s *step) *job {
 		e.pipe.start(e)
 	}
 	r.Plan, r.Seed, r.Work = e.plan, e.seed, e.costs
-	r.Params = append([]script.Param(nil), e.paramViews()...)
+	r.Params = append([]schedule.Param(nil), e.paramViews()...)
 	e.batch++
 	r.Space = e.exec.Space(e.batch)
 	j := &job{request: *r, step: s, launch: e.batch, before: e.pipe.last, done: make(chan struct{})}
@@ -142,7 +144,7 @@ func (e *Engine) work(w *worker) {
 }
 
 // manyProcessors reports whether there are some to spare for those who wait.
-func manyProcessors() bool { return runtime.GOMAXPROCS(0) >= script.ManyProcessors }
+func manyProcessors() bool { return runtime.GOMAXPROCS(0) >= crew.ManyProcessors }
 
 // patience is how long an awake worker looks for the next job before it sleeps: to be waked up takes as long as
 // it takes to write a tenth of a script of one sentence. In a group all ranks wait for the one that is waked up last, so
@@ -234,7 +236,7 @@ func over(done <-chan struct{}) bool {
 // attentive looks for something until it is there or the patience is over.
 func attentive(patience time.Duration, there func() bool) {
 	for since, looks := time.Now(), 1; !there() && (looks&0xff != 0 || time.Since(since) < patience); looks++ {
-		script.Pause()
+		crew.Pause()
 	}
 }
 

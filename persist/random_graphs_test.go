@@ -17,7 +17,7 @@ import (
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/reference"
-	"libvpps/persist/script"
+	"libvpps/persist/schedule"
 )
 
 // Random graphs on every kind of executor and plan, held to a float64 evaluator. An engine trains thousands of small graphs, in
@@ -69,7 +69,7 @@ func newWorld(t *testing.T, rng *rand.Rand, compiler gpu.Compiler, reversed bool
 	w.engine.verify = rng.IntN(8) == 0
 	w.engine.apart = rng.IntN(3) == 0
 	if rng.IntN(2) == 0 {
-		w.engine.wide = script.Wideness{Batched: 1 + rng.IntN(20), Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3)}
+		w.engine.wide = schedule.Wideness{Batched: 1 + rng.IntN(20), Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3)}
 	}
 	w.what += fmt.Sprintf(", verify %v, merge %v, wide %v", w.engine.verify, !w.engine.apart, w.engine.wide)
 	w.fill()

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/script"
 )
@@ -146,10 +147,10 @@ func (t *Trainer) updates(id uint32) bool {
 }
 
 // apply is what a script's end does for this trainer.
-func (t *Trainer) apply() *script.Apply {
+func (t *Trainer) apply() *finish.Apply {
 	o := t.options
 	factor := t.e.collections[o.Collection].Factor
-	a := &script.Apply{Params: t.ids, State: t.state, Rule: o.Rule, Dense: !o.Sparse, Threshold: inf, All: t.ids}
+	a := &finish.Apply{Params: t.ids, State: t.state, Rule: o.Rule, Dense: !o.Sparse, Threshold: inf, All: t.ids}
 	if o.Clipping {
 		a.Threshold = o.Threshold
 	}

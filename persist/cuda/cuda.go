@@ -14,11 +14,11 @@ import (
 	"libvpps/gpu"
 	"libvpps/jit"
 	"libvpps/persist/clocks"
+	"libvpps/persist/crew"
 	"libvpps/persist/executor"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 )
 
 // Executor runs scripts on one device. It is made of objects that do not know of each other: the memory of the segments,
@@ -229,7 +229,7 @@ func (e *Executor) Foretell(offset uint64, batch uint32) (float32, bool, error) 
 		if w := atomic.LoadUint32(word); w != isa.Sentinel || over || err != nil {
 			return math.Float32frombits(w), w != isa.Sentinel, err
 		}
-		script.Pause()
+		crew.Pause()
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 )
 
@@ -37,7 +38,7 @@ func TestNodesTakeNoAllocations(t *testing.T) {
 }
 
 // network records steps of gates cut from one vector, attention over joined states and a distance.
-func network(t *testing.T, steps int) (*bridge.Graph, []script.Param, *plan.Plan) {
+func network(t *testing.T, steps int) (*bridge.Graph, []schedule.Param, *plan.Plan) {
 	const h = 8
 	const (
 		vector = iota
@@ -49,7 +50,7 @@ func network(t *testing.T, steps int) (*bridge.Graph, []script.Param, *plan.Plan
 	)
 	f := &forest{}
 	f.words.Dims = []bridge.Dim{dimOf(h), dimOf(4 * h), dimOf(4*h, h), dimOf(1), dimOf(h, 2), dimOf(2, h)}
-	params := []script.Param{{Size: 4 * h * h, Row: 4 * h * h, Factor: 1, Updated: true}, {Offset: 4 * h * h, Size: h, Row: h, Factor: 1, Matrix: -1, Updated: true}}
+	params := []schedule.Param{{Size: 4 * h * h, Row: 4 * h * h, Factor: 1, Updated: true}, {Offset: 4 * h * h, Size: h, Row: h, Factor: 1, Matrix: -1, Updated: true}}
 	w, x := f.add(ops.Parameter, matrix, []uint32{0}), f.add(ops.Parameter, vector, []uint32{1})
 	for range steps {
 		y := f.add(ops.MatrixMultiply, gates, nil, w, x)

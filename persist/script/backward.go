@@ -2,7 +2,10 @@ package script
 
 import (
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // Backward lowering. Every node's gradient is formed where it is needed, from its users:
@@ -21,7 +24,7 @@ func (b *Builder) backward() error {
 	if b.partial {
 		b.placeAgain(0, loss+1)
 	}
-	b.backwardFrom(b.ends[isa.InForward] + 1)
+	b.backwardFrom(b.Ends[isa.InForward] + 1)
 	return nil
 }
 
@@ -48,7 +51,7 @@ func (b *Builder) outerOfShared() {
 
 // placeAgain gives nodes [from, to) levels and clusters where the forward part covered only some.
 func (b *Builder) placeAgain(from, to uint32) {
-	top, first := b.maxLevel, len(b.clusters)
+	top, first := b.MaxLevel, len(b.Clusters)
 	for v := from; v < to; v++ {
 		args := b.g.ArgsOf(v)
 		switch b.g.Op[v] {
@@ -62,20 +65,20 @@ func (b *Builder) placeAgain(from, to uint32) {
 			b.spots[v] = spot{level, -1, 0}
 		default:
 			c, _ := b.place(v, args...)
-			b.clusters[b.costly(c)].cost += int32(1 + b.size(v)>>8)
+			b.Clusters[b.Costly(c)].Cost += int32(1 + b.size(v)>>8)
 		}
 	}
-	b.maxLevel = top
-	for c := range b.clusters[first:] {
-		b.clusters[first+c].cost = 0 // these clusters have no items
+	b.MaxLevel = top
+	for c := range b.Clusters[first:] {
+		b.Clusters[first+c].Cost = 0 // these clusters have no items
 	}
 }
 
 // groupGradients assigns every node to the cluster that forms its gradient, and counts the nodes by
 // that cluster's forward level, of which the first is -1.
 func (b *Builder) groupGradients(before int32) {
-	top := b.maxLevel
-	b.bucket = resize(b.bucket, int(top)+3)
+	top := b.MaxLevel
+	b.bucket = memory.Resize(b.bucket, int(top)+3)
 	clear(b.bucket)
 	for v := int(b.end) - 1; v >= int(b.first); v-- {
 		if !b.wants[v] {
@@ -83,26 +86,26 @@ func (b *Builder) groupGradients(before int32) {
 		}
 		c := b.spots[v].cluster
 		if c >= 0 {
-			c = b.find(c)
+			c = b.Find(c)
 		}
 		if c < 0 { // a product's output
 			c = b.readers(uint32(v))
 		}
-		if b.wide.on {
+		if b.Wide.On {
 			c = b.gradientCluster(uint32(v), c)
 		}
 		b.gcluster[v] = c
-		l := int(b.clusters[c].level) + 2
-		b.bucket = extend(b.bucket, l+1, 0)
+		l := int(b.Clusters[c].Level) + 2
+		b.bucket = memory.Extend(b.bucket, l+1, 0)
 		b.bucket[l]++
 	}
-	b.maxLevel = top
-	b.blevel = resize(b.blevel, len(b.clusters))
-	b.bcluster = resize(b.bcluster, len(b.clusters))
+	b.MaxLevel = top
+	b.blevel = memory.Resize(b.blevel, len(b.Clusters))
+	b.bcluster = memory.Resize(b.bcluster, len(b.Clusters))
 	for i := range b.blevel {
-		b.blevel[i], b.bcluster[i] = b.ends[isa.InForward]+1, -1
+		b.blevel[i], b.bcluster[i] = b.Ends[isa.InForward]+1, -1
 	}
-	b.blevel[elsewhere] = before
+	b.blevel[schedule.Elsewhere] = before
 }
 
 // formedIn is the cluster that stands for the one forming node u's gradient.
@@ -113,7 +116,7 @@ func (b *Builder) formedIn(u uint32) int32 {
 	if k := u - b.end; b.symbolic && u >= b.end && int(k) < len(b.exitsIn) {
 		return b.exitsIn[k]
 	}
-	return elsewhere
+	return schedule.Elsewhere
 }
 
 // readers is the one cluster whose nodes read the spread node v, or a new one. A parameter read
@@ -122,13 +125,13 @@ func (b *Builder) readers(v uint32) int32 {
 	only := int32(-1)
 	for _, u := range b.usersOf(v) {
 		c := b.formedIn(u.node)
-		if _, right := b.isRight(u); right || b.isLeft(u) || only >= 0 && only != c || c == elsewhere || b.partialResults(v, u) > 1 {
-			return b.newCluster(b.spots[v].level)
+		if _, right := b.isRight(u); right || b.isLeft(u) || only >= 0 && only != c || c == schedule.Elsewhere || b.partialResults(v, u) > 1 {
+			return b.NewCluster(b.spots[v].level)
 		}
 		only = c
 	}
 	if only < 0 {
-		return b.newCluster(b.spots[v].level)
+		return b.NewCluster(b.spots[v].level)
 	}
 	return only
 }
@@ -139,10 +142,10 @@ func (b *Builder) levelGradients() {
 	for i := range len(b.bucket) - 1 {
 		b.bucket[i+1] += b.bucket[i]
 	}
-	b.order = resize(b.order, int(b.bucket[len(b.bucket)-1]))
+	b.order = memory.Resize(b.order, int(b.bucket[len(b.bucket)-1]))
 	for v := int(b.end) - 1; v >= int(b.first); v-- {
 		if b.wants[v] {
-			at := &b.bucket[b.clusters[b.gcluster[v]].level+1]
+			at := &b.bucket[b.Clusters[b.gcluster[v]].Level+1]
 			b.order[*at] = uint32(v)
 			*at++
 		}
@@ -165,7 +168,7 @@ func (b *Builder) levelGradients() {
 func (b *Builder) lowerGradients(first, end uint32) {
 	for v := int(end) - 1; v >= int(first); v-- {
 		if b.wants[v] {
-			from := len(b.items)
+			from := len(b.Items)
 			b.attribute(isa.InBackward, uint32(v))
 			b.lowerGradient(uint32(v))
 			b.dealOut(uint32(v), from, b.s.Grad[v])
@@ -219,7 +222,7 @@ func (b *Builder) passedOn(v uint32) (c, at uint32, ok bool) {
 func (b *Builder) home(v uint32) int32 {
 	k := b.gcluster[v]
 	if b.bcluster[k] < 0 {
-		b.bcluster[k] = b.newLike(k, b.blevel[k])
+		b.bcluster[k] = b.NewLike(k, b.blevel[k])
 	}
 	return b.bcluster[k]
 }
@@ -233,7 +236,7 @@ func (b *Builder) lowerGradient(v uint32) {
 			b.s.Grad[v] = b.s.Grad[c] + at
 		}
 		if b.g.Op[v] == ops.Lookup {
-			b.linear = append(b.linear[:0], one(b.s.Grad[v]))
+			b.linear = append(b.linear[:0], schedule.One(b.s.Grad[v]))
 			b.gradientToRows(v)
 		}
 		return
@@ -248,7 +251,8 @@ func (b *Builder) lowerGradient(v uint32) {
 	n := b.size(v)
 	k := b.gcluster[v]
 	sub, general := int32(0), false
-	b.linear, b.axes = b.linear[:0], b.axes[:0]
+	b.linear = b.linear[:0]
+	b.ReleaseAxes()
 	for _, u := range b.usersOf(v) {
 		if u.kind == useOuter {
 			continue
@@ -261,7 +265,7 @@ func (b *Builder) lowerGradient(v uint32) {
 			left, _ := b.isRight(u)
 			b.transposed(v, u, left)
 		case useSame:
-			b.linear = append(b.linear, one(b.s.Grad[u.node]+u.at))
+			b.linear = append(b.linear, schedule.One(b.s.Grad[u.node]+u.at))
 		case usePartial:
 			b.attribute(isa.InBackward, u.node)
 			b.linear = append(b.linear, b.leavePartialResults(v, u, b.blevel[b.formedIn(u.node)]+1))
@@ -284,16 +288,16 @@ func (b *Builder) lowerGradient(v uint32) {
 	}
 	c := b.home(v)
 	if b.s.Grad[v] == NoOffset {
-		b.s.Grad[v] = b.alloc(n)
+		b.s.Grad[v] = b.Alloc(n)
 	}
-	dst := operand{isa.SegAct, b.s.Grad[v]}
+	dst := schedule.At(isa.SegAct, b.s.Grad[v])
 	flags := uint32(0)
 	if len(b.linear) > 0 {
-		sub = b.sumItems(c, sub, 0, dst, isa.SegAct, 1, n, b.linear)
+		sub = b.SumItems(c, sub, 0, dst, isa.SegAct, 1, n, b.linear)
 		flags = isa.Acc
 	}
 	if loss {
-		b.fill(c, sub, 1, n, dst.at)
+		b.Fill(c, sub, 1, n, dst.At)
 		sub++
 		flags = isa.Acc
 	}
@@ -302,7 +306,7 @@ func (b *Builder) lowerGradient(v uint32) {
 			continue
 		}
 		if flags == 0 && !b.covers(u) {
-			b.fill(c, sub, 0, n, dst.at)
+			b.Fill(c, sub, 0, n, dst.At)
 			sub++
 			flags = isa.Acc
 		}
@@ -310,11 +314,11 @@ func (b *Builder) lowerGradient(v uint32) {
 		flags = isa.Acc
 	}
 	if flags == 0 {
-		b.fill(c, sub, 0, n, dst.at)
+		b.Fill(c, sub, 0, n, dst.At)
 		sub++
 	}
 	b.gsub[v] = sub - 1
-	b.linear = append(b.linear[:0], one(dst.at))
+	b.linear = append(b.linear[:0], schedule.One(dst.At))
 	switch b.g.Op[v] {
 	case ops.Parameter:
 		b.gradientToParameter(v, true)
@@ -346,11 +350,11 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	cols := b.columns(c)
 	own := size / uint32(matrix.Cols) // columns of v
 	for first := uint32(0); first < cols; first += own {
-		t := b.allocHolders(holders, size)
+		t := b.AllocHolders(holders, size)
 		for i := range min(own, cols-first) {
-			b.onMatrix(level, sig, t+b.columnOf(v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows)+place)
+			b.AddProduct(level, sig, t+b.columnOf(v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows)+place)
 		}
-		b.linear = append(b.linear, source{t, holders, size})
+		b.linear = append(b.linear, schedule.Source{At: t, Count: holders, Apart: size})
 	}
 }
 
@@ -359,30 +363,15 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 func (b *Builder) transposedSignature(u user, left, apart uint32) (sig, place uint32) {
 	m := b.matrixOf(left)
 	count, fn, place := b.formedBack(u)
-	return b.sigs.short(6, b.r.Plan.Matrices[m].Rows, firstWord(isa.ProductT, uint8(fn), 0), uint32(isa.SegAct)|uint32(isa.SegAct)<<4,
-		uint32(m), bits(b.factorOf(left)), apart, count, 0, 0), place
-}
-
-// allocHolders reserves a partial result of size floats for each holder, without gaps.
-func (b *Builder) allocHolders(holders, size uint32) uint32 {
-	return b.alloc(int(holders) * int(size))
-}
-
-// paramSource is a gradient of a parameter, as big as it; rowSource one of a table's row.
-type paramSource struct {
-	param uint32
-	source
-}
-type rowSource struct {
-	key                 uint64 // param<<32 | row
-	first, count, shift uint32 // rowPool[first:first+count], each plus shift
+	return b.Sigs.Short(6, b.r.Plan.Matrices[m].Rows, schedule.FirstWord(isa.ProductT, uint8(fn), 0), uint32(isa.SegAct)|uint32(isa.SegAct)<<4,
+		uint32(m), isa.Float(b.factorOf(left)), apart, count, 0, 0), place
 }
 
 // gradientToParameter hands b.linear over to the parameter.
 func (b *Builder) gradientToParameter(v uint32, general bool) {
 	id := b.g.AttrsOf(v)[0]
 	for _, s := range b.linear {
-		b.paramSrc = append(b.paramSrc, paramSource{id, s})
+		b.ParamSrc = append(b.ParamSrc, finish.ParamSource{Param: id, Source: s})
 	}
 	b.outerProducts(v, general)
 }
@@ -411,21 +400,21 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 	right := b.g.ArgsOf(c)[u.arg+1]
 	m := b.matrixOf(v)
 	matrix := &b.r.Plan.Matrices[m]
-	dst, flags := operand{isa.SegGrad, matrix.Offset}, uint32(0)
+	dst, flags := schedule.At(isa.SegGrad, matrix.Offset), uint32(0)
 	if b.r.Copy { // the node's own gradient is asked for, perhaps
 		if b.s.Grad[v] == NoOffset {
-			b.s.Grad[v] = b.alloc(matrix.Rows * matrix.Cols)
-			b.paramSrc = append(b.paramSrc, paramSource{b.g.AttrsOf(v)[0], one(b.s.Grad[v])})
+			b.s.Grad[v] = b.Alloc(matrix.Rows * matrix.Cols)
+			b.ParamSrc = append(b.ParamSrc, finish.ParamSource{Param: b.g.AttrsOf(v)[0], Source: schedule.One(b.s.Grad[v])})
 		} else if formed {
 			flags = isa.Acc
 		}
 		dst = b.gradient(v)
 	}
-	segs := uint32(dst.seg) | uint32(isa.SegAct)<<4 | uint32(b.s.Segment[right])<<8
-	sig := b.sigs.short(5, matrix.Cols, firstWord(isa.Outer, 0, flags), segs, uint32(m), bits(1), dst.at, 0, 0, 0)
+	segs := uint32(dst.Seg) | uint32(isa.SegAct)<<4 | uint32(b.s.Segment[right])<<8
+	sig := b.Sigs.Short(5, matrix.Cols, schedule.FirstWord(isa.Outer, 0, flags), segs, uint32(m), isa.Float(1), dst.At, 0, 0, 0)
 	for i := range b.columns(c) {
-		b.outers = append(b.outers, matrixItem{-1, sig,
-			[2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(right, i)*uint32(matrix.Cols)}})
+		b.Outers = append(b.Outers, schedule.Product{Level: -1, Sig: sig,
+			Words: [2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(right, i)*uint32(matrix.Cols)}})
 	}
 }
 
@@ -433,10 +422,10 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 func (b *Builder) gradientToRows(v uint32) {
 	a, d := b.g.AttrsOf(v), b.g.DimOf(v)
 	row := b.r.Params[a[0]].Row
-	first := uint32(len(b.rowPool))
-	b.rowPool = append(b.rowPool, b.linear...)
+	first := uint32(len(b.RowPool))
+	b.RowPool = append(b.RowPool, b.linear...)
 	for e := range d.Bd {
 		key := uint64(a[0])<<32 | uint64(b.g.Inputs[a[1]+e])
-		b.rowSrc = append(b.rowSrc, rowSource{key, first, uint32(len(b.linear)), e * row})
+		b.RowSrc = append(b.RowSrc, finish.RowSource{Key: key, First: first, Count: uint32(len(b.linear)), Shift: e * row})
 	}
 }

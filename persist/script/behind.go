@@ -3,18 +3,19 @@ package script
 import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // A function behind sums: it is applied where these are stored, and so is its derivative.
 
 // behindSums gives y to the only node that reads v, if it is a function of v's elements: then nobody needs v's value. It
 // returns the function and the node whose value y is, or v and Copy.
-func (b *Builder) behindSums(v uint32, y operand) (fn isa.Fn, last uint32) {
+func (b *Builder) behindSums(v uint32, y schedule.Operand) (fn isa.Fn, last uint32) {
 	h, ok := b.functionOf(v)
 	if !ok {
 		return isa.Copy, v
 	}
-	b.s.Value[h], b.s.Segment[h], b.s.Value[v] = y.at, y.seg, NoOffset
+	b.s.Value[h], b.s.Segment[h], b.s.Value[v] = y.At, y.Seg, NoOffset
 	b.reader[h] = lowered
 	return unaryRules[b.g.Op[h]].fn, h
 }
@@ -85,15 +86,15 @@ func (b *Builder) derive(h uint32, sub int32) bool {
 	if !b.owns(a) || !b.wants[a] || len(b.usersOf(a)) != 1 || b.gcluster[a] != k || op != ops.AffineTransform && op != ops.MatrixMultiply {
 		return false
 	}
-	runs, ok := b.sumOfRuns(b.linear)
+	runs, ok := b.SumOfRuns(b.linear)
 	if !ok {
 		return false
 	}
 	if b.s.Grad[a] == NoOffset {
-		b.s.Grad[a] = b.alloc(b.size(a))
+		b.s.Grad[a] = b.Alloc(b.size(a))
 	}
-	first := firstWord(isa.Sum, uint8(unaryRules[b.g.Op[h]].back), 0)
-	b.sum(b.home(h), sub, first, b.gradient(a), isa.SegAct, 1, b.size(h), b.sumList, runs, b.value(h))
+	first := schedule.FirstWord(isa.Sum, uint8(unaryRules[b.g.Op[h]].back), 0)
+	b.Sum(b.home(h), sub, first, b.gradient(a), isa.SegAct, 1, b.size(h), b.SumList, runs, b.value(h))
 	b.derived(h, a, sub)
 	return true
 }

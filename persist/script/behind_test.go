@@ -12,6 +12,7 @@ import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 	"libvpps/persist/verify"
 )
@@ -37,7 +38,7 @@ func built8(t *testing.T, record func(f *forest, w, x uint32) []uint32, p *plan.
 	}); err != nil {
 		t.Fatal(err)
 	}
-	params := []script.Param{{Size: 64, Row: 64, Factor: 1, Updated: true}, {Offset: 64, Size: 8, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
+	params := []schedule.Param{{Size: 64, Row: 64, Factor: 1, Updated: true}, {Offset: 64, Size: 8, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
 	r := &script.Request{Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true, Result: script.NoOffset, Tensors: true, Keep: keep}
 	var b script.Builder
 	built, err := b.Build(r)

@@ -11,7 +11,9 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 )
 
@@ -142,24 +144,24 @@ func (f *forest) answer(h uint32) {
 }
 
 // newTriangles is newForest for time-delay networks of simple cells.
-func newTriangles(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix) {
+func newTriangles(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix) {
 	return newBatch(tb, batch, hidden, simpleCells, func(f *forest, words int) { f.triangle(words) })
 }
 
 // newPhrases is newForest for trees of simple cells.
-func newPhrases(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix) {
+func newPhrases(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix) {
 	return newBatch(tb, batch, hidden, simpleCells, func(f *forest, words int) { f.answer(f.phrase(words)) })
 }
 
 // newForest returns the graph of a batch, its parameters and matrices.
-func newForest(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix) {
+func newForest(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix) {
 	return newBatch(tb, batch, hidden, []uint32{dimCH, dimHH, dimHH, dimHH, dimH2H, dimH2H, dimH2H, dimHH, dimHH, dimH, dimH, dimH, dimH},
 		func(f *forest, words int) { f.tree(words) })
 }
 
 // newPyramids is newForest for a time-delay network of LSTM cells, as the benchmark program has it: a cell for every
 // two neighbours of words, then of these cells, until there is one.
-func newPyramids(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix) {
+func newPyramids(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix) {
 	return newBatch(tb, batch, hidden, []uint32{dimCH, dimHH, dimHH, dimHH, dimHH, dimHH, dimHH, dimHH, dimHH, dimH, dimH, dimH, dimH},
 		func(f *forest, words int) { f.pyramid(words) })
 }
@@ -173,16 +175,16 @@ func dimOf(d ...uint32) bridge.Dim {
 
 // newBatch returns a graph of so many sentences, each with a random number of words, behind parameters
 // of these dims, of which there are 13; number 13 is a table.
-func newBatch(tb testing.TB, batch int, hidden uint32, parameters []uint32, sentence func(f *forest, words int)) (*bridge.Graph, []script.Param, []plan.Matrix) {
+func newBatch(tb testing.TB, batch int, hidden uint32, parameters []uint32, sentence func(f *forest, words int)) (*bridge.Graph, []schedule.Param, []plan.Matrix) {
 	f := &forest{rng: rand.New(rand.NewSource(1)), hidden: hidden}
 	f.words.Dims = []bridge.Dim{dimOf(hidden), dimOf(2 * hidden), dimOf(5), dimOf(1), dimOf(hidden, hidden), dimOf(hidden, 2*hidden), dimOf(5, hidden)}
-	var params []script.Param
+	var params []schedule.Param
 	var matrices []plan.Matrix
 	var dims []bridge.Dim
 	at := uint32(0)
 	parameter := func(d uint32) {
 		x := f.words.Dims[d]
-		p := script.Param{Offset: at, Size: uint32(x.Size()), Row: uint32(x.Size()), Factor: 1, Matrix: -1, Updated: true}
+		p := schedule.Param{Offset: at, Size: uint32(x.Size()), Row: uint32(x.Size()), Factor: 1, Matrix: -1, Updated: true}
 		if x.Nd == 2 {
 			p.Matrix = int32(len(matrices))
 			matrices = append(matrices, plan.Matrix{Param: uint32(len(params)), Rows: x.Rows(), Cols: x.Cols(), Offset: at})
@@ -195,7 +197,7 @@ func newBatch(tb testing.TB, batch int, hidden uint32, parameters []uint32, sent
 		parameter(d)
 	}
 	dims = append(dims, dimOf(hidden, vocabulary))
-	params = append(params, script.Param{Lookup: true, Size: hidden * vocabulary, Row: hidden, Factor: 1, Matrix: -1, Updated: true})
+	params = append(params, schedule.Param{Lookup: true, Size: hidden * vocabulary, Row: hidden, Factor: 1, Matrix: -1, Updated: true})
 	for range batch {
 		sentence(f, 10+f.rng.Intn(19))
 	}
@@ -209,7 +211,7 @@ func newBatch(tb testing.TB, batch int, hidden uint32, parameters []uint32, sent
 }
 
 // numberMatrices says which matrix of a plan each parameter is.
-func numberMatrices(params []script.Param, p *plan.Plan) {
+func numberMatrices(params []schedule.Param, p *plan.Plan) {
 	for i := range params {
 		params[i].Matrix = -1
 	}
@@ -221,7 +223,7 @@ func numberMatrices(params []script.Param, p *plan.Plan) {
 func BenchmarkBuild(b *testing.B) {
 	for _, x := range []struct {
 		name       string
-		graph      func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix)
+		graph      func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix)
 		batch      int
 		hidden     uint32
 		processors int
@@ -256,7 +258,7 @@ func BenchmarkBuild(b *testing.B) {
 	}
 }
 
-func benchmarkBuild(b *testing.B, g *bridge.Graph, params []script.Param, p *plan.Plan, instances bool) {
+func benchmarkBuild(b *testing.B, g *bridge.Graph, params []schedule.Param, p *plan.Plan, instances bool) {
 	var builder script.Builder
 	ids := make([]uint32, len(params))
 	for i := range ids {
@@ -269,7 +271,7 @@ func benchmarkBuild(b *testing.B, g *bridge.Graph, params []script.Param, p *pla
 	for b.Loop() {
 		s.Truncate(0)
 		r := script.Request{Apart: true, Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true,
-			Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
+			Update: &finish.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
 		if instances {
 			d.Find(g, 0, uint32(g.Len()), &program)
 			r.Cells = &program

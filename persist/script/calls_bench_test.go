@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"libvpps/bridge/cells"
+	"libvpps/persist/finish"
 	"libvpps/persist/plan"
 	"libvpps/persist/script"
 )
@@ -56,7 +57,7 @@ func BenchmarkCalls(b *testing.B) {
 					s.Truncate(0)
 					t = time.Now()
 					r = script.Request{Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Backward: true, Cut: true,
-						Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
+						Update: &finish.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
 					if instances {
 						d.Find(g, 0, uint32(g.Len()), &program)
 						r.Cells = &program

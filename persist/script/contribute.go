@@ -3,6 +3,8 @@ package script
 import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
+	"math"
 )
 
 // What one use of a node adds to the node's gradient: the derivative of every operation.
@@ -45,10 +47,10 @@ func (b *Builder) covers(u user) bool {
 }
 
 // gradient is the gradient of node c as its arguments see it.
-func (b *Builder) gradient(c uint32) operand { return operand{isa.SegAct, b.s.Grad[c]} }
+func (b *Builder) gradient(c uint32) schedule.Operand { return schedule.At(isa.SegAct, b.s.Grad[c]) }
 
 // contribute adds to dst, v's gradient, what the use u passes back. It returns the next order.
-func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, sub int32) int32 {
+func (b *Builder) contribute(v uint32, u user, dst schedule.Operand, flags uint32, cl, sub int32) int32 {
 	g, c := b.g, u.node
 	b.attribute(isa.InBackward, c)
 	op, args := g.Op[c], g.ArgsOf(c)
@@ -61,11 +63,11 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 		}
 		switch {
 		case r.back == isa.Scale:
-			b.map1(cl, sub, isa.Scale, flags, p, n, dst, dy)
+			b.Map1(cl, sub, isa.Scale, flags, p, n, dst, dy)
 		case q != 0:
-			b.mapItem(cl, sub, r.back, flags, p, q, n, dst, dy, b.value(from))
+			b.AddMap(cl, sub, r.back, flags, p, q, n, dst, dy, b.value(from))
 		default:
-			b.map2(cl, sub, r.back, flags, p, n, dst, dy, b.value(from))
+			b.Map2(cl, sub, r.back, flags, p, n, dst, dy, b.value(from))
 		}
 		return sub + 1
 	}
@@ -114,96 +116,96 @@ func (b *Builder) contribute(v uint32, u user, dst operand, flags uint32, cl, su
 
 // broadcastBack runs fn(dy, values...) over user c's elements and sums into v's, over the axes
 // that v was broadcast along.
-func (b *Builder) broadcastBack(v, c uint32, fn isa.Fn, p float32, dst operand, flags uint32, cl, sub int32, dy operand, values ...uint32) {
+func (b *Builder) broadcastBack(v, c uint32, fn isa.Fn, p float32, dst schedule.Operand, flags uint32, cl, sub int32, dy schedule.Operand, values ...uint32) {
 	plain := b.alike(c, v)
 	for _, x := range values {
 		plain = plain && b.alike(c, x)
 	}
 	switch {
 	case plain && len(values) == 0:
-		b.map1(cl, sub, fn, flags, p, b.size(c), dst, dy)
+		b.Map1(cl, sub, fn, flags, p, b.size(c), dst, dy)
 		return
 	case plain && len(values) == 1:
-		b.map2(cl, sub, fn, flags, p, b.size(c), dst, dy, b.value(values[0]))
+		b.Map2(cl, sub, fn, flags, p, b.size(c), dst, dy, b.value(values[0]))
 		return
 	case plain:
-		list := [5]operand{dst, dy}
+		list := [5]schedule.Operand{dst, dy}
 		for i, x := range values {
 			list[i+2] = b.value(x)
 		}
-		b.mapItem(cl, sub, fn, flags, p, 0, b.size(c), list[:2+len(values)]...)
+		b.AddMap(cl, sub, fn, flags, p, 0, b.size(c), list[:2+len(values)]...)
 		return
 	}
 	full := b.g.DimOf(c)
-	e := element{fn: fn, flags: flags, p: p}
+	e := schedule.Element{Fn: fn, Flags: flags, P: p}
 	dims := dimList{*full, *full}
-	e.ops[0], e.ops[1] = dst, dy
+	e.Ops[0], e.Ops[1] = dst, dy
 	for i, x := range values {
 		dims[i+2] = *b.g.DimOf(x)
-		e.ops[i+2] = b.value(x)
+		e.Ops[i+2] = b.value(x)
 	}
-	e.kept, e.red = b.splitAxes(b.spread(dims[:2+len(values)]), b.g.DimOf(v))
-	b.emitElement(&e, cl, sub)
+	e.Kept, e.Red = b.splitAxes(b.spread(dims[:2+len(values)]), b.g.DimOf(v))
+	b.AddElement(&e, cl, sub)
 }
 
 // contributeReduction spreads the gradient of a sum back over its input.
-func (b *Builder) contributeReduction(v uint32, u user, dst operand, flags uint32, cl, sub int32) {
+func (b *Builder) contributeReduction(v uint32, u user, dst schedule.Operand, flags uint32, cl, sub int32) {
 	g, c := b.g, u.node
 	args := g.ArgsOf(c)
 	fwd, p, q, out := b.reduction(c)
 	full := joined(g, args)
-	e := element{flags: flags}
-	e.ops[0], e.ops[1] = dst, b.gradient(c)
+	e := schedule.Element{Flags: flags}
+	e.Ops[0], e.Ops[1] = dst, b.gradient(c)
 	dims, n := dimList{full, out}, 2
 	values := func(nodes ...uint32) {
 		for _, x := range nodes {
-			e.ops[n], dims[n] = b.value(x), b.aligned(x, &full)
+			e.Ops[n], dims[n] = b.value(x), b.aligned(x, &full)
 			n++
 		}
 	}
 	switch fwd {
 	case isa.Copy:
-		e.fn = isa.Copy
+		e.Fn = isa.Copy
 	case isa.Scale:
-		e.fn, e.p = isa.Scale, p
+		e.Fn, e.P = isa.Scale, p
 	case isa.Moment:
-		e.fn, e.p, e.q = isa.MomentB, p, q
+		e.Fn, e.P, e.Q = isa.MomentB, p, q
 		values(v)
 	case isa.Square:
-		e.fn, e.p = isa.Mul, 2
+		e.Fn, e.P = isa.Mul, 2
 		values(v)
 		if g.Op[c] == ops.L2Norm {
-			e.fn, e.p = isa.MulDiv, 1
-			e.ops[n], dims[n] = b.value(c), out
+			e.Fn, e.P = isa.MulDiv, 1
+			e.Ops[n], dims[n] = b.value(c), out
 			n++
 		}
 	case isa.Mul:
-		e.fn, e.p = isa.Mul, 1
+		e.Fn, e.P = isa.Mul, 1
 		values(args[1-u.arg])
 	case isa.SquareDiff:
-		e.fn, e.p = isa.SquareDiffB, 1
+		e.Fn, e.P = isa.SquareDiffB, 1
 		if u.arg == 1 {
-			e.p = -1
+			e.P = -1
 		}
 		values(args[0], args[1])
 	case isa.Huber:
-		e.fn, e.p, e.q = isa.HuberB, p, 1
+		e.Fn, e.P, e.Q = isa.HuberB, p, 1
 		if u.arg == 1 {
-			e.q = -1
+			e.Q = -1
 		}
 		values(args[0], args[1])
 	case isa.BinLog: // DyNet passes the targets the same formula with the roles swapped
-		e.fn = isa.BinLogB
+		e.Fn = isa.BinLogB
 		values(args[u.arg], args[1-u.arg])
 	}
 	to := b.aligned(v, &full)
-	e.kept, e.red = b.splitAxes(b.spread(dims[:n]), &to)
-	b.emitElement(&e, cl, sub)
+	e.Kept, e.Red = b.splitAxes(b.spread(dims[:n]), &to)
+	b.AddElement(&e, cl, sub)
 }
 
 // contributeProduct is the gradient of a product's side through Gemm, or of an affine
 // transform's bias.
-func (b *Builder) contributeProduct(v uint32, u user, dst operand, flags uint32, cl, sub int32) int32 {
+func (b *Builder) contributeProduct(v uint32, u user, dst schedule.Operand, flags uint32, cl, sub int32) int32 {
 	g, c := b.g, u.node
 	args, d := g.ArgsOf(c), g.DimOf(c)
 	dy := b.gradient(c)
@@ -212,29 +214,29 @@ func (b *Builder) contributeProduct(v uint32, u user, dst operand, flags uint32,
 		r := args[u.arg+1]
 		rd := g.DimOf(r)
 		m, k, n := uint32(x.Rows()), uint32(x.Cols()), uint32(rd.Cols())
-		return b.gemmItems(cl, sub, flags, d.Bd, [3]uint32{m, k, n},
-			matrixView{dst, 1, m, batchStep(x)},
-			matrixView{dy, 1, m, batchStep(d)},
-			matrixView{b.value(r), k, 1, batchStep(rd)})
+		return b.GemmItems(cl, sub, flags, d.Bd, [3]uint32{m, k, n},
+			schedule.MatrixView{Op: dst, Row: 1, Col: m, Batch: batchStep(x)},
+			schedule.MatrixView{Op: dy, Row: 1, Col: m, Batch: batchStep(d)},
+			schedule.MatrixView{Op: b.value(r), Row: k, Col: 1, Batch: batchStep(rd)})
 	}
 	if left, ok := b.isRight(u); ok { // dB = A^T dC
 		ld := g.DimOf(left)
 		m, k, n := uint32(ld.Rows()), uint32(ld.Cols()), uint32(x.Cols())
-		return b.gemmItems(cl, sub, flags, d.Bd, [3]uint32{k, n, m},
-			matrixView{dst, 1, k, batchStep(x)},
-			matrixView{b.value(left), m, 1, batchStep(ld)},
-			matrixView{dy, 1, m, batchStep(d)})
+		return b.GemmItems(cl, sub, flags, d.Bd, [3]uint32{k, n, m},
+			schedule.MatrixView{Op: dst, Row: 1, Col: k, Batch: batchStep(x)},
+			schedule.MatrixView{Op: b.value(left), Row: m, Col: 1, Batch: batchStep(ld)},
+			schedule.MatrixView{Op: dy, Row: 1, Col: m, Batch: batchStep(d)})
 	}
 	b.broadcastBack(v, c, isa.Copy, 0, dst, flags, cl, sub, dy)
 	return sub + 1
 }
 
 // contributeMove copies the gradient back along the moves of the user.
-func (b *Builder) contributeMove(v uint32, u user, dst operand, flags uint32, cl, sub int32) int32 {
+func (b *Builder) contributeMove(v uint32, u user, dst schedule.Operand, flags uint32, cl, sub int32) int32 {
 	c := u.node
 	if labels, ok := b.picksOfLines(c); ok {
 		x := b.shape(v)
-		b.labelledRow(cl, sub, isa.PickB, flags, 0, lines{x.size / x.batch, 1, x.batch}, operand{isa.SegInput, labels}, dst, b.gradient(c))
+		b.labelledRow(cl, sub, isa.PickB, flags, 0, lines{x.size / x.batch, 1, x.batch}, schedule.At(isa.SegInput, labels), dst, b.gradient(c))
 		return sub + 1
 	}
 	list, err := b.moves(c, int(u.arg))
@@ -243,23 +245,23 @@ func (b *Builder) contributeMove(v uint32, u user, dst operand, flags uint32, cl
 	}
 	last := sub
 	for i, m := range list {
-		e := element{fn: isa.Copy, flags: flags}
+		e := schedule.Element{Fn: isa.Copy, Flags: flags}
 		if b.g.Op[c] == ops.Concatenate { // several batch elements may have come from one
 			axes := swapped(m.axes)
-			e.kept = axes[:0]
+			e.Kept = axes[:0]
 			for _, a := range axes {
-				if a.stride[0] == 0 && a.size > 1 {
-					e.red = append(e.red, a)
+				if a.Stride[0] == 0 && a.Size > 1 {
+					e.Red = append(e.Red, a)
 				} else {
-					e.kept = append(e.kept, a)
+					e.Kept = append(e.Kept, a)
 				}
 			}
 		} else {
-			e.kept = swapped(m.axes)
+			e.Kept = swapped(m.axes)
 		}
-		e.ops[0], e.ops[1] = dst.plus(m.src), b.gradient(c).plus(m.dst)
+		e.Ops[0], e.Ops[1] = dst.Plus(m.src), b.gradient(c).Plus(m.dst)
 		at := sub + b.turn(c, list, i)
-		b.emitElement(&e, cl, at)
+		b.AddElement(&e, cl, at)
 		last = max(last, at)
 	}
 	return last + 1
@@ -286,7 +288,7 @@ func (b *Builder) turn(v uint32, list []move, i int) int32 {
 }
 
 // contributeRow is the gradient of the row functions.
-func (b *Builder) contributeRow(v, c uint32, dst operand, flags uint32, cl, sub int32) {
+func (b *Builder) contributeRow(v, c uint32, dst schedule.Operand, flags uint32, cl, sub int32) {
 	g := b.g
 	a, x, y, dy := g.AttrsOf(c), b.value(v), b.value(c), b.gradient(c)
 	xd := g.DimOf(v)
@@ -299,26 +301,26 @@ func (b *Builder) contributeRow(v, c uint32, dst operand, flags uint32, cl, sub 
 		}
 		b.rowItem(cl, sub, fn, flags, 0, linesOf(xd, int(dim)), 0, dst, y, dy)
 	case ops.PickNegLogSoftmax:
-		parts, some := b.rowParts(n, b.find(cl)), b.labelledTogether(xd.Bd)
+		parts, some := b.rowParts(n, b.Find(cl)), b.labelledTogether(xd.Bd)
 		for e := uint32(0); parts == 1 && e < xd.Bd; e += some {
-			z := operand{isa.SegAct, b.s.Aux[c] + e}
-			b.labelledRow(cl, sub, isa.NegLogPickB, flags, 0, lines{n, 1, some}, b.labels(a[0]+e, some), dst.plus(e*n), x.plus(e*n), z, dy.plus(e))
+			z := schedule.At(isa.SegAct, b.s.Aux[c]+e)
+			b.labelledRow(cl, sub, isa.NegLogPickB, flags, 0, lines{n, 1, some}, b.labels(a[0]+e, some), dst.Plus(e*n), x.Plus(e*n), z, dy.Plus(e))
 		}
 		for e := uint32(0); parts > 1 && e < xd.Bd; e++ {
-			label, z := g.Inputs[a[0]+e], operand{isa.SegAct, b.s.Aux[c] + e}
+			label, z := g.Inputs[a[0]+e], schedule.At(isa.SegAct, b.s.Aux[c]+e)
 			eachPart(n, parts, func(at, size uint32) {
-				to, from := dst.plus(e*n+at), x.plus(e*n+at)
+				to, from := dst.Plus(e*n+at), x.Plus(e*n+at)
 				if label-at < size {
-					b.rowItem(cl, sub, isa.NegLogPickB, flags, 0, oneLine(size), label-at, to, from, z, dy.plus(e))
+					b.rowItem(cl, sub, isa.NegLogPickB, flags, 0, oneLine(size), label-at, to, from, z, dy.Plus(e))
 				} else {
-					b.rowItem(cl, sub, isa.LogSumExpB, flags, 0, oneLine(size), 0, to, from, z, dy.plus(e))
+					b.rowItem(cl, sub, isa.LogSumExpB, flags, 0, oneLine(size), 0, to, from, z, dy.Plus(e))
 				}
 			})
 		}
 	case ops.Hinge:
 		some := b.labelledTogether(xd.Bd)
 		for e := uint32(0); e < xd.Bd; e += some {
-			b.labelledRow(cl, sub, isa.HingeB, flags, float(a[0]), lines{n, 1, some}, b.labels(a[1]+e, some), dst.plus(e*n), x.plus(e*n), dy.plus(e))
+			b.labelledRow(cl, sub, isa.HingeB, flags, math.Float32frombits(a[0]), lines{n, 1, some}, b.labels(a[1]+e, some), dst.Plus(e*n), x.Plus(e*n), dy.Plus(e))
 		}
 	}
 }

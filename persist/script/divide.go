@@ -1,12 +1,14 @@
 package script
 
 import (
-	"fmt"
 	"math"
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/crew"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // Lowering a batch by parts. A batch is a super-graph: parameters that all share, then sentences that have
@@ -17,7 +19,7 @@ import (
 
 // There is a part for each goroutine, or, in a large batch, two, the tail apart: each costs something to put together,
 // but in small ones what a stage leaves is at hand for the next.
-const mostParts = 2 * mostGoroutines
+const mostParts = 2 * crew.MostGoroutines
 
 // partNodes is how many nodes a part has at least.
 var partNodes = 500
@@ -27,11 +29,8 @@ func partCount(nodes int) int {
 	if nodes >= 2*mostParts*partNodes {
 		return mostParts
 	}
-	return min(mostGoroutines, nodes/partNodes)
+	return min(crew.MostGoroutines, nodes/partNodes)
 }
-
-// elsewhere is the cluster that stands for all of other parts.
-const elsewhere = 0
 
 // nodeRange is the nodes that a Builder lowers: [first, end). Those before shared and from tail on are
 // others' that it reads and that read its own.
@@ -51,43 +50,10 @@ func (r *nodeRange) useIndex(v uint32) uint32 {
 	return v - r.first + r.shared
 }
 
-// arena is free memory of segment act: one run, or chunks in turn with others.
-type arena struct {
-	top, limit  uint32 // what is at hand
-	chunk, turn uint32 // floats of a chunk, chunks from one of ours to the next; 0: there are none
-	next        uint64 // where our next chunk begins
-	full        bool   // there was not enough
-}
-
-// take reserves n floats.
-func (a *arena) take(n uint64) uint32 {
-	if uint64(a.top)+n > uint64(a.limit) {
-		a.refill(n)
-	}
-	at := a.top
-	a.top += uint32(n)
-	return at
-}
-
-// refill takes the next chunk; without one, it lets memory overlap, and says so.
-func (a *arena) refill(n uint64) {
-	if a.chunk > 0 && n > uint64(a.chunk) {
-		panic(fmt.Sprintf("%d floats in chunks of %d", n, a.chunk))
-	}
-	if a.chunk == 0 || a.next+uint64(a.chunk) > highest {
-		a.full, a.top = true, 0
-		return
-	}
-	a.top, a.limit = uint32(a.next), uint32(a.next)+a.chunk
-	a.next += uint64(a.chunk) * uint64(a.turn)
-}
-
 // division is the memory of lowering by parts.
 type division struct {
 	list  []*Builder // of sentences, in order
 	tail  *Builder
-	taken []*Builder // those of list and tail, in the order that they were taken over
-	ends  []int32    // where the clusters of each of these end
 	spare []*Builder
 
 	whole, pieces []*Builder // parts whose backward part is lowered by pieces, and the pieces of all
@@ -95,11 +61,7 @@ type division struct {
 	useStart      []uint32   // the users of shared nodes that are shared themselves
 	uses          []user
 
-	// As a part: its error, and what has become of it in the whole.
-	err       error
-	signature []uint32 // number of its signatures
-	cluster   int32    // where its clusters begin
-	pool      uint32   // and its words in pool
+	err error // as a part
 }
 
 // divisible reports whether a request is one to train with a large graph, no value of which is asked for, or to
@@ -119,7 +81,7 @@ func (b *Builder) divide() bool {
 	if tail > r.Node || shared >= tail || int(tail-shared) < 2*partNodes {
 		return false
 	}
-	b.crew.begin(!b.r.Plan.CPU, int(tail-shared)) // now: they have the time until there is work to wake up in; a CPU's virtual processors need its cores
+	b.crew.Begin(!b.r.Plan.CPU, int(tail-shared), partCount(int(tail-shared))) // now: they have the time until there is work to wake up in; a CPU's virtual processors need its cores
 	b.findCuts(shared, tail)
 	chunk := b.chunkOf(shared, tail)
 	if chunk == 0 {
@@ -142,7 +104,7 @@ func (b *Builder) divide() bool {
 		return false
 	}
 	for _, p := range x.list {
-		p.arena = arena{chunk: chunk, turn: uint32(len(x.list))}
+		p.InChunks(chunk, len(x.list))
 	}
 	b.nodeRange, b.knowsOthers = nodeRange{0, shared, shared, r.Node + 1}, true // findCuts has noted it of the shared nodes
 	x.tail = b.newPart(mostParts, nodeRange{tail, r.Node + 1, shared, r.Node + 1})
@@ -221,7 +183,7 @@ func (b *Builder) cutNear(v uint32) uint32 {
 // chunkOf is how much of segment act a part takes at a time: several times the largest piece, which is a
 // node's value or what the holders of a matrix leave of a transposed product. 0: that is too much.
 func (b *Builder) chunkOf(shared, tail uint32) uint32 {
-	used := resize(b.usedDims, len(b.dims))
+	used := memory.Resize(b.usedDims, len(b.dims))
 	b.usedDims = used
 	clear(used)
 	for _, d := range b.g.Dim[shared:tail] {
@@ -235,16 +197,16 @@ func (b *Builder) chunkOf(shared, tail uint32) uint32 {
 		x, holders := &b.dims[d], 1
 		for m := range b.r.Plan.Matrices {
 			if uint32(b.r.Plan.Matrices[m].Cols) == x.rows {
-				holders = max(holders, len(b.plan.copies[b.columnPart(int32(m))][0]))
-				if b.plan.forming {
+				holders = max(holders, len(b.holders.Copies[b.holders.ColumnPart(int32(m))][0]))
+				if b.holders.Forming {
 					holders = max(holders, 2+mostRoom)
 				}
 			}
 		}
 		largest = max(largest, uint64(x.size)*uint64(holders))
 	}
-	if b.wide.on { // partial results of tiles
-		largest = max(largest, uint64(b.r.Plan.Processors)*tile*tile)
+	if b.Wide.On { // partial results of tiles
+		largest = max(largest, uint64(b.r.Plan.Processors)*schedule.Tile*schedule.Tile)
 	}
 	if largest > 1<<20 {
 		return 0
@@ -259,13 +221,13 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 		b.division.spare = append(b.division.spare, &Builder{})
 	}
 	p := b.division.spare[k]
-	p.r, p.g, p.s, p.dims, p.plan, p.lefts = b.r, b.g, b.s, b.dims, b.plan, b.lefts
+	p.r, p.g, p.s, p.dims, p.holders, p.lefts = b.r, b.g, b.s, b.dims, b.holders, b.lefts
 	p.need, p.otherwise, p.spots, p.grads, p.wants = b.need, b.otherwise, b.spots, b.grads, b.wants
 	p.gcluster, p.gsub, p.passFrom, p.passAt = b.gcluster, b.gsub, b.passFrom, b.passAt
 	p.reader, p.withUser = b.reader, b.withUser
 	p.room, p.inParts, p.stored, p.taken, p.formsVectors = b.room, b.inParts, b.stored, b.taken, b.formsVectors
-	p.knowsOthers, p.partial, p.mixed = false, false, false
-	p.wide.on, p.wide.Wideness, p.wide.ofAll = b.wide.on, b.wide.Wideness, b.wide.ofAll
+	p.knowsOthers, p.partial, p.Mixed = false, false, false
+	p.Plan, p.Checked, p.Wide.On, p.Wide.Wideness, p.ofAll = b.Plan, b.Checked, b.Wide.On, b.Wide.Wideness, b.ofAll
 	p.nodeRange, p.division.err = nodes, nil
 	p.tally = b.tally.part(p.tally)
 	p.pieces.wanted, p.pieces.list = 0, nil
@@ -285,14 +247,14 @@ func (b *Builder) lowerParts() error {
 	if b.r.Backward {
 		tail.markAncestors()
 	}
-	b.deal(b.top)
+	b.deal(b.Top)
 	b.forwardParts()
-	tail.arena = arena{top: b.top, limit: highest}
+	tail.StartAt(b.Top)
 	for _, p := range x.list {
 		if p.division.err != nil {
 			return p.division.err
 		}
-		tail.top = max(tail.top, p.limit)
+		tail.Top = max(tail.Top, p.Limit)
 	}
 	if b.r.Backward {
 		tail.findUsers()
@@ -301,7 +263,7 @@ func (b *Builder) lowerParts() error {
 	if err := tail.forward(); err != nil {
 		return err
 	}
-	b.out.Values = tail.top - b.r.Base
+	b.out.Values = tail.Top - b.r.Base
 	if b.r.Backward {
 		tail.reportLoss()
 	}
@@ -311,7 +273,7 @@ func (b *Builder) lowerParts() error {
 			return err
 		}
 	} else {
-		b.crew.share(len(x.list), func(k int) { x.list[k].finishPart() })
+		b.crew.Share(len(x.list), func(k int) { x.list[k].finishPart() })
 	}
 	tail.finishPart()
 	b.putTogether()
@@ -324,11 +286,11 @@ func (b *Builder) backwardParts() error {
 	if err := tail.backward(); err != nil {
 		return err
 	}
-	b.deal(tail.top)
+	b.deal(tail.Top)
 	b.wantPieces()
 	level := tail.deepest()
-	b.crew.share(len(x.list), func(k int) {
-		if b.crew.size <= 1 { // what was lowered last is at hand
+	b.crew.Share(len(x.list), func(k int) {
+		if b.crew.Size <= 1 { // what was lowered last is at hand
 			k = len(x.list) - 1 - k
 		}
 		p := x.list[k]
@@ -339,7 +301,7 @@ func (b *Builder) backwardParts() error {
 		p.backwardFrom(level)
 		p.finishPart()
 	})
-	b.lowerPieces(tail.top)
+	b.lowerPieces(tail.Top)
 	return nil
 }
 
@@ -354,9 +316,9 @@ func (b *Builder) forwardParts() {
 	}
 	switch {
 	case !b.r.Backward:
-		b.crew.share(n, func(k int) { lower(list[k]) })
-	case 2*n <= mostGoroutines:
-		b.crew.share(2*n, func(k int) {
+		b.crew.Share(n, func(k int) { lower(list[k]) })
+	case 2*n <= crew.MostGoroutines:
+		b.crew.Share(2*n, func(k int) {
 			if k < n {
 				lower(list[k])
 			} else {
@@ -364,7 +326,7 @@ func (b *Builder) forwardParts() {
 			}
 		})
 	default:
-		b.crew.share(n, func(k int) {
+		b.crew.Share(n, func(k int) {
 			list[k].findUsers()
 			lower(list[k])
 		})
@@ -373,11 +335,11 @@ func (b *Builder) forwardParts() {
 
 // finishPart makes a part ready to be taken over.
 func (b *Builder) finishPart() {
-	b.settleBatched()
-	b.groupItems()
-	b.fuse()
-	b.cutBatched()
-	b.orderProducts()
+	b.SettleBatched()
+	b.GroupItems()
+	b.Fuse()
+	b.CutBatched()
+	b.OrderProducts()
 }
 
 // needShared takes the shared nodes for needed: whether they are is known when all is lowered. Those of a merged graph are.
@@ -394,19 +356,19 @@ func (b *Builder) needShared() {
 // deal gives the parts chunks from an address on.
 func (b *Builder) deal(at uint32) {
 	for k, p := range b.division.list {
-		p.next = uint64(at) + uint64(k)*uint64(p.chunk)
+		p.ChunksFrom(at, k)
 	}
 }
 
 // endForward tells all how many levels the forward part has, and whether vectors may overlap.
 func (b *Builder) endForward() {
 	tail := b.division.tail
-	last, mixed := max(b.maxLevel, tail.maxLevel), b.mixed || tail.mixed
+	last, mixed := max(b.MaxLevel, tail.MaxLevel), b.Mixed || tail.Mixed
 	for _, p := range b.division.list {
-		last, mixed = max(last, p.maxLevel), mixed || p.mixed
+		last, mixed = max(last, p.MaxLevel), mixed || p.Mixed
 	}
 	for _, p := range append(b.division.list, tail, b) {
-		p.maxLevel, p.ends[isa.InForward], p.mixed = last, last, mixed
+		p.MaxLevel, p.Ends[isa.InForward], p.Mixed = last, last, mixed
 	}
 }
 
@@ -443,33 +405,14 @@ func (b *Builder) putTogether() {
 
 // takeOver adds what a part has lowered, but for its items and products, which stay where they are until they are written.
 func (b *Builder) takeOver(p *Builder) {
-	b.division.taken = append(b.division.taken, p)
-	b.top, b.full, b.maxLevel = max(b.top, p.top), b.full || p.full, max(b.maxLevel, p.maxLevel)
-	in := &p.division
-	in.signature = b.sigs.adopt(&p.sigs, in.signature)
-	in.cluster = int32(len(b.clusters))
-	for i := range p.clusters {
-		c := p.clusters[i]
-		c.parent += in.cluster
-		b.clusters = append(b.clusters, c)
-	}
-	b.paramSrc = append(b.paramSrc, p.paramSrc...)
-	rows := uint32(len(b.rowPool))
-	b.rowPool = append(b.rowPool, p.rowPool...)
-	for _, s := range p.rowSrc {
-		s.first += rows
-		b.rowSrc = append(b.rowSrc, s)
-	}
-	b.division.ends = append(b.division.ends, int32(len(b.clusters)))
-	in.pool = uint32(len(b.pool))
-	b.pool = append(b.pool, p.pool...)
-	b.tensors = append(b.tensors, p.tensors...)
+	b.Schedule.TakeOver(&p.Schedule)
+	b.Sources.AddAll(&p.Sources)
 }
 
 // sharedUsers adds to the users of shared nodes the parts', one by one, but for those whose outer products the parts have noted.
 func (b *Builder) sharedUsers() {
 	x := &b.division
-	x.useStart, b.useStart = b.useStart, resize(x.useStart, int(b.shared)+1)
+	x.useStart, b.useStart = b.useStart, memory.Resize(x.useStart, int(b.shared)+1)
 	x.uses, b.uses = b.uses, x.uses[:0]
 	for v := range b.shared {
 		b.useStart[v] = uint32(len(b.uses))
@@ -487,79 +430,5 @@ func (b *Builder) addUses(list []user) {
 		if u.kind != useOuter {
 			b.uses = append(b.uses, u)
 		}
-	}
-}
-
-type clusterRange struct{ first, end int32 }
-
-// takenClusters is where those begin and end that are parts'; nowhere without parts.
-func (b *Builder) takenClusters() (r clusterRange) {
-	r.first = -1
-	if list := b.division.taken; len(list) > 0 {
-		last := list[len(list)-1]
-		r.first, r.end = list[0].division.cluster, last.division.cluster+int32(len(last.clusters))
-	}
-	return r
-}
-
-// takenFrom is the part that a cluster was taken over from, nil: none.
-func (b *Builder) takenFrom(c int32) *Builder {
-	ends := b.division.ends
-	k, end := 0, len(ends)
-	for k < end {
-		if m := (k + end) / 2; c < ends[m] {
-			end = m
-		} else {
-			k = m + 1
-		}
-	}
-	if k == len(ends) || c < b.division.taken[k].division.cluster {
-		return nil
-	}
-	return b.division.taken[k]
-}
-
-// appendItemsOf appends the items of a cluster, wherever they are.
-func (b *Builder) appendItemsOf(list []item, c uint32) []item {
-	x := &b.clusters[c]
-	from, first := c, len(list)
-	if whole := c - uint32(x.piece); x.piece > 0 && b.clusters[whole].items > 0 { // the pieces share them
-		from = whole
-	}
-	p := b.takenFrom(int32(c))
-	owner, at := b, from
-	if p != nil {
-		owner, at = p, from-uint32(p.division.cluster)
-	}
-	n := int(b.clusters[from].items)
-	if n == 0 {
-		return list
-	}
-	items := owner.items[owner.grouped[at]:][:n]
-	if from != c {
-		list = owner.appendPiece(list, items, uint32(x.piece-1), x.piece == b.clusters[from].pieces)
-	} else {
-		list = append(list, items...)
-	}
-	if p != nil {
-		b.adopt(p, list[first:])
-	}
-	return list
-}
-
-// adopt makes copies of a part's items the whole's.
-func (b *Builder) adopt(p *Builder, list []item) {
-	x := &p.division
-	for i := range list {
-		it := &list[i]
-		if it.sig == rawSig {
-			it.words[0] += x.pool
-		} else if p.sigs.width[it.sig] > fewWords {
-			it.words[0] += x.pool
-			if it.words[2] > 0 {
-				it.words[2] += x.pool
-			}
-		}
-		it.sig = x.signature[it.sig]
 	}
 }

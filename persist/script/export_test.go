@@ -6,6 +6,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 )
 
@@ -60,7 +61,7 @@ func LargeOperations(t testing.TB) map[string]*Request {
 		"an element of each":        {ops.PickElement, []uint32{0, 0, 40}, dimOf(40, 500), none, dimOf(40, 1), true},
 	} {
 		r := trainedBy(t, o)
-		r.Update = &Apply{Rule: isa.SGD, Params: []uint32{0}, State: []uint32{0}, All: []uint32{0}}
+		r.Update = &finish.Apply{Rule: isa.SGD, Params: []uint32{0}, State: []uint32{0}, All: []uint32{0}}
 		if len(r.Params) > 1 {
 			r.Update.Params, r.Update.State, r.Update.All = []uint32{0, 1}, []uint32{0, 0}, []uint32{0, 1}
 		}
@@ -113,7 +114,7 @@ func Merged(b *Builder) (nodes int) {
 }
 
 // Shared is how many kinds of items the pieces of batched clusters of the latest script share.
-func Shared(b *Builder) int { return max(0, len(b.wide.wholes)-1) }
+func Shared(b *Builder) int { return max(0, len(b.Wide.Wholes)-1) }
 
 // ByInstances reports whether the latest script was made of instances.
 func ByInstances(b *Builder) bool { return b.schedulable() }

@@ -2,6 +2,7 @@ package script
 
 import (
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // Where several processors share rows, each leaves a part of a product's sums, and what a function of it is could be
@@ -37,7 +38,7 @@ func (b *Builder) findRooms() {
 
 // findForming finds whether the products of the graph form their vectors.
 func (b *Builder) findForming() {
-	b.formsVectors = b.plan.forming && b.g != nil && b.g.Len() <= formingNodes
+	b.formsVectors = b.holders.Forming && b.g != nil && b.g.Len() <= formingNodes
 }
 
 func (b *Builder) roomsFrom(first, end uint32) {
@@ -68,7 +69,7 @@ func (b *Builder) roomFor(u user, a uint32) uint32 {
 
 // holdersOf is how many parts of a transposed product by matrix m are added.
 func (b *Builder) holdersOf(m int32) uint32 {
-	return uint32(len(b.plan.copies[b.columnPart(m)][0])) / b.across(m)
+	return uint32(len(b.holders.Copies[b.holders.ColumnPart(m)][0])) / b.across(m)
 }
 
 // leavesParts reports whether node v's products, which b.terms lists, leave parts that its reader's readers add up, and
@@ -92,7 +93,7 @@ func (b *Builder) leaveParts(v, h, bias uint32, level int32) {
 	for i := range b.terms {
 		count += b.across(b.terms[i].matrix)
 	}
-	at := b.alloc(int(size) * int(2+max(count, b.room[h])))
+	at := b.Alloc(int(size) * int(2+max(count, b.room[h])))
 	b.s.Value[h], b.s.Segment[h], b.s.Value[v] = at+size, isa.SegAct, NoOffset
 	b.reader[h] = lowered
 	at += 2 * size
@@ -101,7 +102,7 @@ func (b *Builder) leaveParts(v, h, bias uint32, level int32) {
 		if k == len(b.terms)-1 {
 			ready, biased = max(ready, level), bias
 		}
-		b.product(v, p, operand{isa.SegAct, at}, ready, isa.Copy, 0, biased, size)
+		b.product(v, p, schedule.At(isa.SegAct, at), ready, isa.Copy, 0, biased, size)
 		at, last = at+size*b.across(p.matrix), max(last, ready)
 	}
 	b.spots[v] = spot{last, -1, 0}
@@ -205,15 +206,15 @@ func (b *Builder) gradientInParts(h uint32) bool {
 		level := b.blevel[b.formedIn(u.node)] + b.levelsOf(u.node) - 1
 		sig, place := b.transposedSignature(u, left, size)
 		b.attribute(isa.InBackward, u.node)
-		b.onMatrix(level, sig, at, b.s.Grad[u.node]+place)
+		b.AddProduct(level, sig, at, b.s.Grad[u.node]+place)
 		at += size * b.holdersOf(b.matrixOf(left))
 	}
 	b.attribute(isa.InBackward, h)
 	b.s.Grad[a] = b.gradientBefore(h)
 	if !b.formsGradient(a) {
 		b.ids = append(b.ids[:0], first)
-		b.sum(b.home(h), 0, firstWord(isa.Sum, uint8(unaryRules[b.g.Op[h]].back), 0), b.gradient(a), isa.SegAct, 1, int(size), b.ids,
-			sourceRuns{1, (at - first) / size, size}, b.value(h))
+		b.Sum(b.home(h), 0, schedule.FirstWord(isa.Sum, uint8(unaryRules[b.g.Op[h]].back), 0), b.gradient(a), isa.SegAct, 1, int(size), b.ids,
+			schedule.SourceRuns{Items: 1, Count: (at - first) / size, Apart: size}, b.value(h))
 	}
 	b.derived(h, a, 0)
 	return true

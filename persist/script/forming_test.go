@@ -9,8 +9,10 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 	"libvpps/persist/verify"
 )
@@ -44,14 +46,14 @@ func newCells(t *testing.T, rng *rand.Rand, sentences int, p *plan.Plan) *script
 		return &f.words.Dims[[]int{matrixDim, matrixDim, vectorDim, vectorDim}[id]], false
 	}))
 	r := &script.Request{Apart: true, Graph: g, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true, Result: 0, Tensors: true,
-		Update: &script.Apply{Rate: 0.1, Threshold: 5}}
+		Update: &finish.Apply{Rate: 0.1, Threshold: 5}}
 	at := uint32(0)
 	for id := range uint32(cellParams) {
 		size, matrix := uint32(64), int32(id)
 		if id >= cellBias {
 			size, matrix = 8, -1
 		}
-		r.Params = append(r.Params, script.Param{Offset: at, Size: size, Row: size, Factor: 1, Matrix: matrix, Updated: true})
+		r.Params = append(r.Params, schedule.Param{Offset: at, Size: size, Row: size, Factor: 1, Matrix: matrix, Updated: true})
 		at += size
 		r.Update.Params = append(r.Update.Params, id)
 		r.Update.State = append(r.Update.State, 0)

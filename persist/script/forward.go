@@ -1,11 +1,13 @@
 package script
 
 import (
+	"math"
 	"slices"
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // Forward lowering: walks the nodes in order, gives each a level, a cluster and an address,
@@ -28,14 +30,14 @@ func (b *Builder) forward() error {
 			b.s.Value[v] = NoOffset
 			continue
 		}
-		from := len(b.items)
+		from := len(b.Items)
 		b.attribute(isa.InForward, v)
 		if err := b.lower(v); err != nil {
 			return err
 		}
 		b.dealOut(v, from, b.s.Value[v])
 		if b.s.Segment[v] != isa.SegAct && (b.keeps(v) || b.symbolic) { // a parameter under another shape
-			from = len(b.items)
+			from = len(b.Items)
 			b.copyOf(v)
 			b.dealOut(v, from, b.s.Value[v])
 		}
@@ -54,7 +56,7 @@ func (b *Builder) keeps(v uint32) bool {
 func (b *Builder) copyOf(v uint32) {
 	from := b.value(v)
 	c, s := b.place(v, v)
-	b.map1(c, s, isa.Copy, 0, 0, b.size(v), b.output(v), from)
+	b.Map1(c, s, isa.Copy, 0, 0, b.size(v), b.output(v), from)
 }
 
 // markNeeded marks the nodes to evaluate: all, or the ancestors of the last.
@@ -108,15 +110,15 @@ func (b *Builder) place(v uint32, args ...uint32) (cluster, sub int32) {
 			level = max(level, at.level)
 		}
 	}
-	if b.wide.on {
+	if b.Wide.On {
 		return b.placeWide(v, level, args)
 	}
 	cluster = b.join(level, args)
-	if cluster < 0 || b.clusters[cluster].cost > clusterCost {
+	if cluster < 0 || b.Clusters[cluster].Cost > clusterCost {
 		if cluster != unjoined {
 			level++
 		}
-		cluster = b.newCluster(level)
+		cluster = b.NewCluster(level)
 	} else {
 		for _, a := range args {
 			if at := &b.spots[a]; at.level == level && at.cluster >= 0 {
@@ -142,14 +144,14 @@ func (b *Builder) join(level int32, args []uint32) int32 {
 		if at.level != level || at.cluster < 0 {
 			continue
 		}
-		c := b.find(at.cluster)
+		c := b.Find(at.cluster)
 		if cluster < 0 {
 			cluster = c
 		} else if cluster != c {
-			if b.costOf(cluster)+b.costOf(c) > clusterCost {
+			if b.CostOf(cluster)+b.CostOf(c) > clusterCost {
 				return tooMuch
 			}
-			cluster = b.union(cluster, c)
+			cluster = b.Union(cluster, c)
 		}
 	}
 	return cluster
@@ -159,16 +161,16 @@ func (b *Builder) join(level int32, args []uint32) int32 {
 func (b *Builder) alias(v, a, shift uint32) {
 	b.s.Value[v], b.s.Segment[v] = b.s.Value[a]+shift, b.s.Segment[a]
 	b.spots[v] = b.spots[a]
-	if c := b.spots[v].cluster; !b.owns(a) && !b.symbolic || c >= 0 && b.clusters[c].isBatched() && b.shape(v).batch != b.shape(a).batch {
+	if c := b.spots[v].cluster; !b.owns(a) && !b.symbolic || c >= 0 && b.Clusters[c].IsBatched() && b.shape(v).batch != b.shape(a).batch {
 		b.spots[v].cluster = -1
 	}
 }
 
-func (b *Builder) value(v uint32) operand { return operand{b.s.Segment[v], b.s.Value[v]} }
+func (b *Builder) value(v uint32) schedule.Operand { return schedule.At(b.s.Segment[v], b.s.Value[v]) }
 
 // output reserves v's value.
-func (b *Builder) output(v uint32) operand {
-	b.s.Value[v], b.s.Segment[v] = b.alloc(b.size(v)), isa.SegAct
+func (b *Builder) output(v uint32) schedule.Operand {
+	b.s.Value[v], b.s.Segment[v] = b.Alloc(b.size(v)), isa.SegAct
 	return b.value(v)
 }
 
@@ -196,7 +198,7 @@ var unaryRules = func() (rules [256]unaryRule) {
 // constant is a rule's number for node v.
 func (b *Builder) constant(c ops.Number, v uint32) float32 {
 	if c.Attr > 0 {
-		return float(b.g.AttrsOf(v)[c.Attr-1])
+		return math.Float32frombits(b.g.AttrsOf(v)[c.Attr-1])
 	}
 	return c.Value
 }
@@ -206,7 +208,7 @@ func (b *Builder) lower(v uint32) error {
 	g := b.g
 	op, args := g.Op[v], g.ArgsOf(v)
 	b.s.Resident[v] = false
-	b.axes = b.axes[:0]
+	b.ReleaseAxes()
 	if r := &unaryRules[op]; r.ok {
 		if b.reader[v] == lowered {
 			return nil
@@ -214,9 +216,9 @@ func (b *Builder) lower(v uint32) error {
 		c, s := b.place(v, args...)
 		y := b.output(v)
 		if p, q := b.constant(r.p, v), b.constant(r.q, v); q != 0 {
-			b.mapItem(c, s, r.fn, 0, p, q, b.size(v), y, b.value(args[0]))
+			b.AddMap(c, s, r.fn, 0, p, q, b.size(v), y, b.value(args[0]))
 		} else {
-			b.map1(c, s, r.fn, 0, p, b.size(v), y, b.value(args[0]))
+			b.Map1(c, s, r.fn, 0, p, b.size(v), y, b.value(args[0]))
 		}
 		return nil
 	}
@@ -265,11 +267,11 @@ func (b *Builder) lowerLeaf(v uint32) error {
 	y := b.output(v)
 	switch op {
 	case ops.Input, ops.ScalarInput:
-		b.map1(c, s, isa.Copy, 0, 0, d.Size(), y, operand{isa.SegInput, a[0]})
+		b.Map1(c, s, isa.Copy, 0, 0, d.Size(), y, schedule.At(isa.SegInput, a[0]))
 	case ops.Constant:
-		b.fill(c, s, float(a[0]), d.Size(), y.at)
+		b.Fill(c, s, math.Float32frombits(a[0]), d.Size(), y.At)
 	case ops.SparseInput:
-		b.fill(c, s, float(a[0]), d.Size(), y.at)
+		b.Fill(c, s, math.Float32frombits(a[0]), d.Size(), y.At)
 		b.spots[v].sub = s + 1
 		if b.turns == nil {
 			b.turns = map[uint32]int32{}
@@ -282,11 +284,11 @@ func (b *Builder) lowerLeaf(v uint32) error {
 			}
 			if b.turns[id] == 0 { // of equal indices the last wins
 				b.turns[id] = 1
-				b.map1(c, s+1, isa.Copy, 0, 0, 1, y.plus(id), operand{isa.SegInput, a[1] + a[2] + i - 1})
+				b.Map1(c, s+1, isa.Copy, 0, 0, 1, y.Plus(id), schedule.At(isa.SegInput, a[1]+a[2]+i-1))
 			}
 		}
 	default:
-		b.randomItem(c, s, v, 0, y, operand{})
+		b.randomItem(c, s, v, 0, y, schedule.Operand{})
 	}
 	return nil
 }
@@ -314,9 +316,9 @@ func (b *Builder) lowerParameter(v uint32, kept bool) {
 	for at := uint32(0); at < p.Size; at += piece {
 		n := min(piece, p.Size-at)
 		if at > 0 {
-			c = b.newCluster(0)
+			c = b.NewCluster(0)
 		}
-		b.map1(c, s, isa.Scale, 0, p.Factor, int(n), operand{y.seg, y.at + at}, operand{seg, p.Offset + at})
+		b.Map1(c, s, isa.Scale, 0, p.Factor, int(n), schedule.At(y.Seg, y.At+at), schedule.At(seg, p.Offset+at))
 	}
 	if p.Size > piece {
 		b.spots[v].cluster = -1 // spread over processors, like a product's output
@@ -363,36 +365,36 @@ func (b *Builder) lowerLookup(v uint32) error {
 		} else if row >= p.Size/p.Row {
 			return fault(v, op, "row %d of a table of %d rows", row, p.Size/p.Row)
 		}
-		b.map1(c, s, isa.Scale, 0, p.Factor, int(p.Row), operand{y.seg, y.at + i*p.Row}, operand{isa.SegTable, from})
+		b.Map1(c, s, isa.Scale, 0, p.Factor, int(p.Row), schedule.At(y.Seg, y.At+i*p.Row), schedule.At(isa.SegTable, from))
 	}
 	return nil
 }
 
-func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, src operand) {
+func (b *Builder) randomItem(cluster, sub int32, v uint32, flags uint32, dst, src schedule.Operand) {
 	a := b.g.AttrsOf(v)
 	var fn isa.RandomFn
 	var p, q float32
 	switch b.g.Op[v] {
 	case ops.RandomNormal:
-		fn, p, q = isa.Normal, float(a[0]), float(a[1])
+		fn, p, q = isa.Normal, math.Float32frombits(a[0]), math.Float32frombits(a[1])
 	case ops.RandomBernoulli:
-		fn, p, q = isa.Bernoulli, float(a[0]), float(a[1])
+		fn, p, q = isa.Bernoulli, math.Float32frombits(a[0]), math.Float32frombits(a[1])
 	case ops.RandomUniform:
-		fn, p, q = isa.Uniform, float(a[0]), float(a[1])
+		fn, p, q = isa.Uniform, math.Float32frombits(a[0]), math.Float32frombits(a[1])
 	case ops.RandomGumbel:
-		fn, p, q = isa.Gumbel, float(a[0]), float(a[1])
+		fn, p, q = isa.Gumbel, math.Float32frombits(a[0]), math.Float32frombits(a[1])
 	case ops.GaussianNoise:
-		fn, p = isa.Noise, float(a[0])
+		fn, p = isa.Noise, math.Float32frombits(a[0])
 	default:
-		fn, p = isa.Drop, float(a[0])
+		fn, p = isa.Drop, math.Float32frombits(a[0])
 	}
 	n := b.size(v)
-	b.sigs.head(isa.Random, uint8(fn), flags, uint32(dst.seg)|uint32(src.seg)<<4, uint32(n), bits(p), bits(q),
+	b.Sigs.Head(isa.Random, uint8(fn), flags, uint32(dst.Seg)|uint32(src.Seg)<<4, uint32(n), isa.Float(p), isa.Float(q),
 		b.r.Seed, b.r.GraphID, b.r.ForwardCount, 0)
 	if isa.RandomTable[fn].Words == 3 {
-		b.local(cluster, sub, b.sigs.intern(8*n), dst.at, src.at, v)
+		b.Add(cluster, sub, b.Sigs.Intern(8*n), dst.At, src.At, v)
 	} else {
-		b.local(cluster, sub, b.sigs.intern(8*n), dst.at, v, 0)
+		b.Add(cluster, sub, b.Sigs.Intern(8*n), dst.At, v, 0)
 	}
 }
 
@@ -401,29 +403,29 @@ type dimList [5]bridge.Dim
 
 // spread lists the axes of dst over which operands broadcast: the first four dimensions and
 // the batch. dims[0] is dst's; a stride is 0 where an operand has size 1.
-func (b *Builder) spread(dims []bridge.Dim) []axis {
+func (b *Builder) spread(dims []bridge.Dim) []schedule.Axis {
 	nd := 0
 	for i := range dims {
 		nd = max(nd, int(dims[i].Nd))
 	}
-	out := b.newAxes(nd + 1)
+	out := b.NewAxes(nd + 1)
 	for s := range dims {
 		d, step := &dims[s], uint32(1)
 		for i := range nd {
 			n := uint32(d.Axis(i))
 			if s == 0 {
-				out[i].size = n
+				out[i].Size = n
 			}
 			if n > 1 {
-				out[i].stride[s] = step
+				out[i].Stride[s] = step
 			}
 			step *= n
 		}
 		if s == 0 {
-			out[nd].size = d.Bd
+			out[nd].Size = d.Bd
 		}
 		if d.Bd > 1 {
-			out[nd].stride[s] = step
+			out[nd].Stride[s] = step
 		}
 	}
 	return out
@@ -443,13 +445,13 @@ func (b *Builder) lowerBinary(v uint32) {
 	c, s := b.place(v, args...)
 	out := b.output(v)
 	if b.alike(x, v) && b.alike(y, v) {
-		b.map2(c, s, fn, 0, p, b.size(v), out, b.value(x), b.value(y))
+		b.Map2(c, s, fn, 0, p, b.size(v), out, b.value(x), b.value(y))
 		return
 	}
 	dims := [...]bridge.Dim{*g.DimOf(v), *g.DimOf(x), *g.DimOf(y)}
-	e := element{fn: fn, p: p, kept: b.spread(dims[:])}
-	e.ops = [5]operand{out, b.value(x), b.value(y)}
-	b.emitElement(&e, c, s)
+	e := schedule.Element{Fn: fn, P: p, Kept: b.spread(dims[:])}
+	e.Ops = [5]schedule.Operand{out, b.value(x), b.value(y)}
+	b.AddElement(&e, c, s)
 }
 
 // lowerSum adds all arguments of the output's size in one go, then the broadcast ones.
@@ -463,7 +465,7 @@ func (b *Builder) lowerSum(v uint32) {
 	c, s := b.place(v, args...)
 	y := b.output(v)
 	if len(args) == 2 && scale == 1 && b.alike(args[0], v) && b.alike(args[1], v) {
-		b.map2(c, s, isa.Add, 0, 0, d.Size(), y, b.value(args[0]), b.value(args[1]))
+		b.Map2(c, s, isa.Add, 0, 0, d.Size(), y, b.value(args[0]), b.value(args[1]))
 		return
 	}
 	flags := uint32(0)
@@ -471,21 +473,21 @@ func (b *Builder) lowerSum(v uint32) {
 		src := b.linear[:0]
 		for _, a := range args {
 			if b.alike(a, v) && b.s.Segment[a] == seg {
-				src = append(src, one(b.s.Value[a]))
+				src = append(src, schedule.One(b.s.Value[a]))
 			}
 		}
 		b.linear = src
 		if len(src) > 0 {
-			s = b.sumItems(c, s, flags, y, seg, scale, d.Size(), src)
+			s = b.SumItems(c, s, flags, y, seg, scale, d.Size(), src)
 			flags = isa.Acc
 		}
 	}
 	for _, a := range args {
 		if !b.alike(a, v) {
 			dims := [...]bridge.Dim{*d, *g.DimOf(a)}
-			e := element{fn: isa.Scale, flags: flags, p: scale, kept: b.spread(dims[:])}
-			e.ops = [5]operand{y, b.value(a)}
-			b.emitElement(&e, c, s)
+			e := schedule.Element{Fn: isa.Scale, Flags: flags, P: scale, Kept: b.spread(dims[:])}
+			e.Ops = [5]schedule.Operand{y, b.value(a)}
+			b.AddElement(&e, c, s)
 			s++
 			flags = isa.Acc
 		}
@@ -521,7 +523,7 @@ func (b *Builder) reduction(v uint32) (fn isa.Fn, p, q float32, out bridge.Dim) 
 		case ops.BinaryLogLoss:
 			fn = isa.BinLog
 		case ops.HuberDistance:
-			fn, p = isa.Huber, float(a[0])
+			fn, p = isa.Huber, math.Float32frombits(a[0])
 		default:
 			fn = isa.SquareDiff
 		}
@@ -560,18 +562,18 @@ func (b *Builder) lowerReduction(v uint32) {
 	fn, p, q, out := b.reduction(v)
 	c, s := b.place(v, args...)
 	y := b.output(v)
-	e := element{fn: fn, p: p, q: q}
-	e.ops[0] = y
+	e := schedule.Element{Fn: fn, P: p, Q: q}
+	e.Ops[0] = y
 	full := joined(g, args)
 	dims := dimList{full}
 	for i, a := range args {
-		e.ops[i+1] = b.value(a)
+		e.Ops[i+1] = b.value(a)
 		dims[i+1] = b.aligned(a, &full)
 	}
-	e.kept, e.red = b.splitAxes(b.spread(dims[:1+len(args)]), &out)
+	e.Kept, e.Red = b.splitAxes(b.spread(dims[:1+len(args)]), &out)
 	inParts := b.sumInParts(v, &e, full.Size(), c)
 	if !inParts {
-		b.emitElement(&e, c, s)
+		b.AddElement(&e, c, s)
 	}
 	if g.Op[v] == ops.L2Norm {
 		if inParts {
@@ -580,7 +582,7 @@ func (b *Builder) lowerReduction(v uint32) {
 			s++
 			b.spots[v].sub = s
 		}
-		b.map1(c, s, isa.Sqrt, 0, 0, b.size(v), y, y)
+		b.Map1(c, s, isa.Sqrt, 0, 0, b.size(v), y, y)
 	}
 }
 
@@ -602,22 +604,22 @@ func (b *Builder) aligned(a uint32, full *bridge.Dim) bridge.Dim {
 
 // splitAxes turns axes over the whole input (whose slot 0 strides are the input's own) into
 // those kept in out and those summed, with slot 0 strides of out.
-func (b *Builder) splitAxes(axes []axis, out *bridge.Dim) (kept, red []axis) {
-	kept, red = axes[:0], b.newAxes(len(axes))[:0]
+func (b *Builder) splitAxes(axes []schedule.Axis, out *bridge.Dim) (kept, red []schedule.Axis) {
+	kept, red = axes[:0], b.NewAxes(len(axes))[:0]
 	step := uint32(1)
 	for i := range axes {
 		n := out.Bd
 		if i < len(axes)-1 {
 			n = uint32(out.Axis(i))
 		}
-		if n == 1 && axes[i].size > 1 {
-			axes[i].stride[0] = 0
+		if n == 1 && axes[i].Size > 1 {
+			axes[i].Stride[0] = 0
 			red = append(red, axes[i])
 			continue
 		}
-		axes[i].stride[0] = 0
+		axes[i].Stride[0] = 0
 		if n > 1 {
-			axes[i].stride[0] = step
+			axes[i].Stride[0] = step
 		}
 		step *= n
 		kept = append(kept, axes[i])

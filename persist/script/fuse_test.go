@@ -9,7 +9,7 @@ import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
+	"libvpps/persist/schedule"
 	"libvpps/persist/verify"
 )
 
@@ -106,7 +106,7 @@ func TestOverlappingSlicesAreNotFused(t *testing.T) {
 	dim := func(n uint32) bridge.Dim { return bridge.Dim{D: [7]uint32{n}, Nd: 1, Bd: 1} }
 	f := &forest{}
 	f.words.Dims = []bridge.Dim{dim(8), dim(4), dim(1)}
-	params := []script.Param{{Size: 8, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
+	params := []schedule.Param{{Size: 8, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
 	x := f.add(ops.Square, 0, nil, f.add(ops.Parameter, 0, []uint32{0}))
 	slice := func(from uint32) uint32 { return f.add(ops.PickRange, 1, []uint32{from, from + 4, 0}, x) }
 	y := f.add(ops.CwiseMultiply, 1, nil, slice(0), slice(2))

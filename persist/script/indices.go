@@ -8,10 +8,11 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/schedule"
 )
 
 // CheckIndices returns the error that lowering the nodes from first to last would end in.
-func CheckIndices(g *bridge.Graph, params []Param, first, last uint32) error {
+func CheckIndices(g *bridge.Graph, params []schedule.Param, first, last uint32) error {
 	for v := first; v <= last; v++ {
 		op := g.Op[v]
 		if len(ops.Table[op].Attrs) == 0 {
@@ -24,7 +25,7 @@ func CheckIndices(g *bridge.Graph, params []Param, first, last uint32) error {
 	return nil
 }
 
-func checkIndices(g *bridge.Graph, params []Param, v uint32, op ops.Code) error {
+func checkIndices(g *bridge.Graph, params []schedule.Param, v uint32, op ops.Code) error {
 	a, d := g.AttrsOf(v), g.DimOf(v)
 	var at, n, bound uint32
 	what := "label"

@@ -6,8 +6,10 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/verify"
 )
 
@@ -35,7 +37,7 @@ func longSums(t testing.TB) *Request {
 	at := uint32(0)
 	for id := range uint32(3) {
 		n := uint32(g.Dims[id].Size())
-		r.Params = append(r.Params, Param{Offset: at, Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n})
+		r.Params = append(r.Params, schedule.Param{Offset: at, Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n})
 		at += (n + 3) &^ 3
 		add(ops.Parameter, id, []uint32{id})
 	}
@@ -50,7 +52,7 @@ func longSums(t testing.TB) *Request {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Update = &Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5, Params: []uint32{0, 1, 2}, State: make([]uint32, 3), All: []uint32{0, 1, 2}}
+	r.Update = &finish.Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5, Params: []uint32{0, 1, 2}, State: make([]uint32, 3), All: []uint32{0, 1, 2}}
 	return r
 }
 
@@ -75,13 +77,13 @@ func TestLongSumsAreManyProcessorsWork(t *testing.T) {
 	if partial != 3 {
 		t.Errorf("%d gradients are left as partial results, want 3", partial)
 	}
-	if n := len(b.matrices) + len(b.outers); n > 0 {
+	if n := len(b.Products) + len(b.Outers); n > 0 {
 		t.Errorf("the holder of the matrix has %d items", n)
 	}
 	cost, most := map[int32]int32{}, map[int32]int32{}
-	for _, c := range b.byLevel {
-		x := &b.clusters[c]
-		cost[x.level], most[x.level] = cost[x.level]+x.cost, max(most[x.level], x.cost)
+	for _, c := range b.emitter.ByLevel {
+		x := &b.Clusters[c]
+		cost[x.Level], most[x.Level] = cost[x.Level]+x.Cost, max(most[x.Level], x.Cost)
 	}
 	for level, n := range cost {
 		if n >= 100 && most[level] > n/8 {
@@ -98,7 +100,7 @@ func TestMatricesOfGraphsThatStayAreTheirHolders(t *testing.T) {
 	if _, err := b.Build(r); err != nil {
 		t.Fatal(err)
 	}
-	if len(b.matrices) == 0 || len(b.outers) == 0 {
+	if len(b.Products) == 0 || len(b.Outers) == 0 {
 		t.Error("the holder of the matrix has nothing to do")
 	}
 }

@@ -8,8 +8,11 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 )
 
 // Scheduling instances. A graph is a list of instances of templates, each lowered once (template.go). Three passes
@@ -59,7 +62,7 @@ type output struct {
 
 // gradientSource is one gradient that comes back to an output.
 type gradientSource struct {
-	source
+	schedule.Source
 	formedBy
 	next uint32
 }
@@ -87,9 +90,9 @@ type cellMemory struct {
 	exits    []formedBy
 	joined   []joinedTo
 	sums     []exitSum
-	ends     []int32  // of these, the next orders
-	summed   []source // that these sum up
-	shifts   []int32  // by cluster
+	ends     []int32           // of these, the next orders
+	summed   []schedule.Source // that these sum up
+	shifts   []int32           // by cluster
 	values   []byte
 }
 
@@ -112,7 +115,7 @@ func (b *Builder) schedulable() bool {
 	if !r.Plan.CPU {
 		return SmallAndNarrow(r, r.Plan)
 	}
-	return r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node+1-b.firstInCells()) && !b.wide.on
+	return r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node+1-b.firstInCells()) && !b.Wide.On
 }
 
 // SmallAndNarrow reports whether a request is lowered by instances under a GPU's plan, if they are known: its graph is not
@@ -151,7 +154,7 @@ func (b *Builder) lowerInstances() error {
 	if m.plan != b.r.Plan {
 		m.plan, m.infos = b.r.Plan, nil
 	}
-	m.list = resize(m.list, len(b.r.Cells.Instances))
+	m.list = memory.Resize(m.list, len(b.r.Cells.Instances))
 	m.outputs, m.returned = m.outputs[:0], append(m.returned[:0], gradientSource{})
 	if err := b.findDependence(); err != nil {
 		return err
@@ -172,11 +175,11 @@ func (b *Builder) lowerInstances() error {
 			return err
 		}
 	}
-	b.out.Values = b.top - b.r.Base
+	b.out.Values = b.Top - b.r.Base
 	if b.r.Forward && b.r.Backward {
 		b.reportLoss()
 	}
-	b.ends[isa.InForward] = b.maxLevel
+	b.Ends[isa.InForward] = b.MaxLevel
 	if b.r.Backward {
 		if err := b.backwardInstances(); err != nil {
 			return err
@@ -206,14 +209,14 @@ func (b *Builder) findDependence() error {
 		}
 	}
 	m.params.ids = m.params.ids[:0]
-	m.params.node = extend(m.params.node, len(b.r.Params), cellParamNode{})
-	m.owner, m.args = resize(m.owner, b.g.Len()), resize(m.args, len(p.Args))
+	m.params.node = memory.Extend(m.params.node, len(b.r.Params), cellParamNode{})
+	m.owner, m.args = memory.Resize(m.owner, b.g.Len()), memory.Resize(m.args, len(p.Args))
 	for _, v := range b.r.Before {
 		b.mention(v)
 	}
 	first, merges := b.firstInCells(), !b.r.Apart
 	if merges {
-		m.equal = resize(m.equal, 1<<mathbits.Len(uint(2*len(m.list))))
+		m.equal = memory.Resize(m.equal, 1<<mathbits.Len(uint(2*len(m.list))))
 		clear(m.equal)
 	}
 	for i := range p.Instances {
@@ -447,10 +450,10 @@ func (b *Builder) forwardInstances() error {
 // takeInstance reserves an instance's memory, and a place for each of its outputs.
 func (b *Builder) takeInstance(y *present) {
 	m := &b.cells
-	y.base, y.out = b.take(uint64(y.lowered.size)), uint32(len(m.outputs))
+	y.base, y.out = b.Take(uint64(y.lowered.size)), uint32(len(m.outputs))
 	if b.r.Tensors {
 		for _, x := range y.lowered.tensors {
-			b.tensors = append(b.tensors, uint32(isa.SegAct), y.base+x.at, x.size)
+			b.Tensors = append(b.Tensors, uint32(isa.SegAct), y.base+x.at, x.size)
 		}
 	}
 	for range y.info.outs {
@@ -491,14 +494,14 @@ func (b *Builder) placeLoss() {
 	b.s.Value[b.r.Node], b.s.Segment[b.r.Node] = y.base+y.lowered.value[out], isa.SegAct
 	f := &m.outputs[y.out+uint32(out)].formedBy
 	if b.spots[b.r.Node] = (spot{f.ready - 1, f.cluster, f.sub}); f.cluster >= 0 { // where it is copied to the host, too
-		b.clusters[b.find(f.cluster)].kind &^= fused
+		b.Clusters[b.Find(f.cluster)].Kind &^= schedule.Fused
 	}
 }
 
 // fillTable fills in an instance's table but for the gradients of its outputs.
 func (b *Builder) fillTable(x *cells.Instance, y *present) error {
 	m, p, c := &b.cells, b.r.Cells, y.lowered
-	m.table = resize(m.table, c.tableSize())
+	m.table = memory.Resize(m.table, c.tableSize())
 	t := m.table
 	t[atNowhere], t[atBase], t[atStart] = 0, y.base, x.Start
 	for k, a := range m.argsOf(x) {
@@ -553,21 +556,19 @@ func (b *Builder) signatures(c *loweredCell) {
 	if c.script == b.scripts {
 		return
 	}
-	c.script, b.mixed = b.scripts, b.mixed || c.mixed
+	c.script, b.Mixed = b.scripts, b.Mixed || c.mixed
 	for i := 1; i < len(c.sigs); i++ {
 		s := &c.sigs[i]
 		if s.draws {
 			s.words[6], s.words[7], s.words[8] = b.r.Seed, b.r.GraphID, b.r.ForwardCount
 		}
 		if s.factor >= 0 {
-			s.words[4] = bits(b.r.Params[s.factor].Factor)
+			s.words[4] = isa.Float(b.r.Params[s.factor].Factor)
 		}
 		if s.bias >= 0 {
 			s.words[5] = b.s.Value[b.cells.params.node[c.params[s.bias].id].node]
 		}
-		b.sigs.buf = append(b.sigs.buf[:0], s.words...)
-		s.number = b.sigs.intern(0)
-		b.sigs.costs[s.number] = s.elements
+		s.number = b.Sigs.Put(s.words, s.cost)
 	}
 }
 
@@ -575,38 +576,38 @@ func (b *Builder) signatures(c *loweredCell) {
 // its first cluster.
 func (b *Builder) addItems(y *present, part int, level int32) (first int32) {
 	m, c := &b.cells, y.lowered
-	first = int32(len(b.clusters))
+	first = int32(len(b.Clusters))
 	for i := range c.clusters[part] {
 		k := &c.clusters[part][i]
-		b.clusters = append(b.clusters, cluster{parent: first + int32(i), level: level + k.level, cost: k.cost, items: k.items, kind: k.kind})
+		b.Clusters = append(b.Clusters, schedule.Cluster{Parent: first + int32(i), Level: level + k.level, Cost: k.cost, Items: k.items, Kind: k.kind})
 	}
-	b.maxLevel = max(b.maxLevel, level+c.depth[part]-1)
+	b.MaxLevel = max(b.MaxLevel, level+c.depth[part]-1)
 	b.joinClusters(first, len(c.clusters[part]))
 	if part == 1 {
 		b.sumExits(y, first)
 	}
 	t := m.table
-	n := len(b.items)
-	b.items = slices.Grow(b.items, len(c.items[part]))[:n+len(c.items[part])]
+	n := len(b.Items)
+	b.Items = slices.Grow(b.Items, len(c.items[part]))[:n+len(c.items[part])]
 	for i := range c.items[part] {
-		from, to := &c.items[part][i], &b.items[n+i]
-		to.cluster, to.sub, to.sig = first+from.cluster, from.sub+m.shifts[from.cluster], c.sigs[from.sig].number
+		from, to := &c.items[part][i], &b.Items[n+i]
+		to.Cluster, to.Sub, to.Sig = first+from.cluster, from.sub+m.shifts[from.cluster], c.sigs[from.sig].number
 		words := c.words[from.first : from.first+from.count]
-		if from.sig == rawSig || len(words) > fewWords {
-			to.words = [fewWords]uint32{uint32(len(b.pool))}
+		if from.sig == schedule.RawSig || len(words) > schedule.FewWords {
+			to.Words = [schedule.FewWords]uint32{uint32(len(b.Pool))}
 			for _, w := range words {
-				b.pool = append(b.pool, t[w.entry]+w.add)
+				b.Pool = append(b.Pool, t[w.entry]+w.add)
 			}
 			continue
 		}
 		for k, w := range words {
-			to.words[k] = t[w.entry] + w.add
+			to.Words[k] = t[w.entry] + w.add
 		}
 	}
 	for i := range c.matrices[part] {
 		x := &c.matrices[part][i]
-		b.matrices = append(b.matrices, matrixItem{level + x.level, c.sigs[x.sig].number,
-			[2]uint32{t[x.words[0].entry] + x.words[0].add, t[x.words[1].entry] + x.words[1].add}})
+		b.Products = append(b.Products, schedule.Product{Level: level + x.level, Sig: c.sigs[x.sig].number,
+			Words: [2]uint32{t[x.words[0].entry] + x.words[0].add, t[x.words[1].entry] + x.words[1].add}})
 	}
 	return first
 }
@@ -614,18 +615,18 @@ func (b *Builder) addItems(y *present, part int, level int32) (first int32) {
 // backwardInstances gives instances their backward levels, from the last to the first, and adds their items.
 func (b *Builder) backwardInstances() error {
 	m, p := &b.cells, b.r.Cells
-	start := max(b.ends[isa.InForward]+1, 1)
+	start := max(b.Ends[isa.InForward]+1, 1)
 	last := &m.list[len(m.list)-1]
 	for i := range m.list {
 		if y := &m.list[i]; y.lowered != nil && !b.r.Forward {
 			b.takeInstance(y)
 		}
 	}
-	seed := b.alloc(1)
+	seed := b.Alloc(1)
 	b.attribute(isa.InForward, b.r.Node)
-	b.fill(b.newCluster(0), 0, 1, 1, seed)
+	b.Fill(b.NewCluster(0), 0, 1, 1, seed)
 	b.attribute(isa.InForward, nobody)
-	b.giveBack(&m.outputs[last.out+uint32(last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start))], gradientSource{source: one(seed), formedBy: formedBy{start, -1, 0}})
+	b.giveBack(&m.outputs[last.out+uint32(last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start))], gradientSource{Source: schedule.One(seed), formedBy: formedBy{start, -1, 0}})
 	for i := len(m.list) - 1; i >= 0; i-- {
 		y, x := &m.list[i], &p.Instances[i]
 		c := y.lowered
@@ -660,7 +661,9 @@ func (b *Builder) giveBack(o *output, s gradientSource) {
 // parameters, rows of tables.
 func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present, first int32) {
 	m, p, c, t := &b.cells, b.r.Cells, y.lowered, b.cells.table
-	at := func(s *cellSource) source { return source{t[s.entry] + s.add, s.count, s.apart} }
+	at := func(s *cellSource) schedule.Source {
+		return schedule.Source{At: t[s.entry] + s.add, Count: s.count, Apart: s.apart}
+	}
 	when := func(s *cellSource) formedBy {
 		if e := s.entry - c.atExits(); s.entry >= c.atExits() && s.entry < c.atParams() { // another's, handed on
 			return m.exits[e]
@@ -678,25 +681,25 @@ func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present, first int32) {
 		o := &m.outputs[m.list[a.instance].out+a.out]
 		for i := range c.sources[k] {
 			s := &c.sources[k][i]
-			b.giveBack(o, gradientSource{source: at(s), formedBy: when(s)})
+			b.giveBack(o, gradientSource{Source: at(s), formedBy: when(s)})
 		}
 	}
 	for i := range c.sums {
-		b.paramSrc = append(b.paramSrc, paramSource{c.sums[i].param, at(&c.sums[i].cellSource)})
+		b.ParamSrc = append(b.ParamSrc, finish.ParamSource{Param: c.sums[i].param, Source: at(&c.sums[i].cellSource)})
 	}
 	for i := range c.rows {
 		r := &c.rows[i]
-		first := uint32(len(b.rowPool))
+		first := uint32(len(b.RowPool))
 		for j := range r.sources {
-			b.rowPool = append(b.rowPool, at(&r.sources[j]))
+			b.RowPool = append(b.RowPool, at(&r.sources[j]))
 		}
 		in := &c.inputs[r.input]
 		row := b.g.Inputs[p.ConstantsOf(x)[in.constant]+in.add]
-		b.rowSrc = append(b.rowSrc, rowSource{uint64(r.param)<<32 | uint64(row), first, uint32(len(r.sources)), r.shift})
+		b.RowSrc = append(b.RowSrc, finish.RowSource{Key: uint64(r.param)<<32 | uint64(row), First: first, Count: uint32(len(r.sources)), Shift: r.shift})
 	}
 	for i := range c.outers {
 		o := &c.outers[i]
-		b.outers = append(b.outers, matrixItem{-1, c.sigs[o.sig].number,
-			[2]uint32{t[o.words[0].entry] + o.words[0].add, t[o.words[1].entry] + o.words[1].add}})
+		b.Outers = append(b.Outers, schedule.Product{Level: -1, Sig: c.sigs[o.sig].number,
+			Words: [2]uint32{t[o.words[0].entry] + o.words[0].add, t[o.words[1].entry] + o.words[1].add}})
 	}
 }

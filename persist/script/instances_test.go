@@ -13,6 +13,7 @@ import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 	"libvpps/persist/verify"
 )
@@ -173,7 +174,7 @@ func trainingWith(t *testing.T, dims []bridge.Dim, record func(f *forest)) *scri
 		t.Fatal(err)
 	}
 	size := uint32(dims[0].Size())
-	params := []script.Param{{Size: size, Row: size, Factor: 1, Matrix: -1, Updated: true}, {Lookup: true, Size: 40, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
+	params := []schedule.Param{{Size: size, Row: size, Factor: 1, Matrix: -1, Updated: true}, {Lookup: true, Size: 40, Row: 8, Factor: 1, Matrix: -1, Updated: true}}
 	return &script.Request{Graph: g, State: &script.State{}, Params: params, Plan: sliced(t, nil, 2), Node: uint32(g.Len() - 1), Cells: nodeByNode(g), Forward: true, Needed: true, Backward: true, Result: script.NoOffset}
 }
 

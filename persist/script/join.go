@@ -6,6 +6,8 @@ import (
 
 	"libvpps/bridge/cells"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // Joining instances. A cluster that reads what others of its level form becomes one with them, as among nodes: then no
@@ -96,7 +98,7 @@ func (f *formedBy) inCluster() int32 {
 // meets notes that a cluster of an instance, in a level, joins the cluster that forms a value, if that is in the same one.
 func (m *cellMemory) meets(b *Builder, f *formedBy, cluster, level int32) {
 	if f.cluster >= 0 && f.ready-1 == level {
-		m.joined = append(m.joined, joinedTo{cluster, b.find(f.cluster), f.sub + 1})
+		m.joined = append(m.joined, joinedTo{cluster, b.Find(f.cluster), f.sub + 1})
 	}
 }
 
@@ -115,8 +117,8 @@ func (b *Builder) canJoin(list []cellCluster, most int32) bool {
 			if o.cluster != j.cluster || slices.ContainsFunc(m.joined[:k], func(p joinedTo) bool { return p.cluster == o.cluster && p.other == o.other }) {
 				continue
 			}
-			kind |= b.clusters[o.other].kind
-			if cost += b.clusters[o.other].cost; cost > most || kind&^fused != 0 { // soon, where many join
+			kind |= b.Clusters[o.other].Kind
+			if cost += b.Clusters[o.other].Cost; cost > most || kind&^schedule.Fused != 0 { // soon, where many join
 				m.joined = m.joined[:0]
 				return false
 			}
@@ -129,11 +131,11 @@ func (b *Builder) canJoin(list []cellCluster, most int32) bool {
 // of their items moves.
 func (b *Builder) joinClusters(first int32, n int) {
 	m := &b.cells
-	m.shifts = resize(m.shifts, n)
+	m.shifts = memory.Resize(m.shifts, n)
 	clear(m.shifts)
 	for _, j := range m.joined {
 		m.shifts[j.cluster] = max(m.shifts[j.cluster], j.sub)
-		b.clusters[b.union(first+j.cluster, j.other)].kind &^= fused
+		b.Clusters[b.Union(first+j.cluster, j.other)].Kind &^= schedule.Fused
 	}
 }
 
@@ -153,7 +155,7 @@ func (b *Builder) placeOutputs(y *present, first int32) {
 // clusters join others. Sums that the instance's own clusters form are left in m.sums.
 func (b *Builder) levelBackward(y *present) {
 	m, c := &b.cells, y.lowered
-	m.exits, m.sums, m.summed, m.joined = resize(m.exits, len(c.wantedAt)), m.sums[:0], m.summed[:0], m.joined[:0]
+	m.exits, m.sums, m.summed, m.joined = memory.Resize(m.exits, len(c.wantedAt)), m.sums[:0], m.summed[:0], m.joined[:0]
 	for i, e := range c.exits {
 		if e < 0 {
 			continue
@@ -161,11 +163,11 @@ func (b *Builder) levelBackward(y *present) {
 		o, w := &m.outputs[y.out+uint32(i)], c.wantedAt[e]
 		from, last := len(m.summed), b.returnedTo(o)
 		list := m.summed[from:]
-		at := list[0].at
-		if len(list) == 1 && list[0].count == 1 && c.derivatives[e].fn == isa.Copy {
+		at := list[0].At
+		if len(list) == 1 && list[0].Count == 1 && c.derivatives[e].fn == isa.Copy {
 			m.summed = m.summed[:from]
 		} else {
-			at = b.alloc(c.template.Nodes[c.outs[i]].Dim.Size())
+			at = b.Alloc(c.template.Nodes[c.outs[i]].Dim.Size())
 			if x := (exitSum{e, uint32(i), at, from, len(m.summed)}); c.sumIn[e] >= 0 {
 				m.sums = append(m.sums, x)
 			} else {
@@ -194,17 +196,17 @@ func (b *Builder) sumApart(y *present, x *exitSum, o *output, ready int32) forme
 	for k := o.first; k != 0 && b.joinsInstances(); k = m.returned[k].next {
 		level = max(level, m.returned[k].inCluster())
 	}
-	own := b.newCluster(ready)
+	own := b.NewCluster(ready)
 	if b.joinsInstances() && level < ready {
 		m.joined = m.joined[:0]
 		for k := o.first; k != 0; k = m.returned[k].next {
 			m.meets(b, &m.returned[k].formedBy, 0, level)
 		}
 		if b.canJoin([]cellCluster{{}}, backwardCost) {
-			ready, b.clusters[own].level = level, level
+			ready, b.Clusters[own].Level = level, level
 			for _, j := range m.joined {
 				sub = max(sub, j.sub)
-				b.clusters[b.union(own, j.other)].kind &^= fused
+				b.Clusters[b.Union(own, j.other)].Kind &^= schedule.Fused
 			}
 		}
 		m.joined = m.joined[:0]
@@ -238,7 +240,7 @@ func (b *Builder) returnedTo(o *output) (last formedBy) {
 	last.ready = math.MinInt32
 	for k := o.first; k != 0; k = m.returned[k].next {
 		s := &m.returned[k]
-		m.summed = append(m.summed, s.source)
+		m.summed = append(m.summed, s.Source)
 		if s.ready > last.ready {
 			last = s.formedBy
 		}
@@ -258,22 +260,22 @@ func (b *Builder) sumExit(y *present, x *exitSum, cluster, sub int32) int32 {
 	m, c := &b.cells, y.lowered
 	b.linear = append(b.linear[:0], m.summed[x.first:x.end]...)
 	list, k := b.inOrder(b.linear), c.outs[x.out]
-	n, dst, d := c.template.Nodes[k].Dim.Size(), operand{isa.SegAct, x.at}, &c.derivatives[x.exit]
+	n, dst, d := c.template.Nodes[k].Dim.Size(), schedule.At(isa.SegAct, x.at), &c.derivatives[x.exit]
 	b.attribute(isa.InBackward, m.table[atStart]+k)
 	defer b.attribute(isa.InBackward, nobody)
 	if d.fn == isa.Copy {
-		return b.sumItems(cluster, sub, 0, dst, isa.SegAct, 1, n, list)
+		return b.SumItems(cluster, sub, 0, dst, isa.SegAct, 1, n, list)
 	}
-	value := operand{isa.SegAct, m.table[d.y.entry] + d.y.add}
-	if runs, ok := b.sumOfRuns(list); ok {
-		b.sum(cluster, sub, firstWord(isa.Sum, uint8(d.fn), 0), dst, isa.SegAct, 1, n, b.sumList, runs, value)
+	value := schedule.At(isa.SegAct, m.table[d.y.entry]+d.y.add)
+	if runs, ok := b.SumOfRuns(list); ok {
+		b.Sum(cluster, sub, schedule.FirstWord(isa.Sum, uint8(d.fn), 0), dst, isa.SegAct, 1, n, b.SumList, runs, value)
 		return sub + 1
 	}
-	from := operand{isa.SegAct, list[0].at}
-	if len(list) > 1 || list[0].count > 1 {
-		sub, from = b.sumItems(cluster, sub, 0, dst, isa.SegAct, 1, n, list), dst
+	from := schedule.At(isa.SegAct, list[0].At)
+	if len(list) > 1 || list[0].Count > 1 {
+		sub, from = b.SumItems(cluster, sub, 0, dst, isa.SegAct, 1, n, list), dst
 	}
-	b.map2(cluster, sub, d.fn, 0, d.p, n, dst, from, value)
+	b.Map2(cluster, sub, d.fn, 0, d.p, n, dst, from, value)
 	return sub + 1
 }
 
@@ -284,7 +286,7 @@ func (b *Builder) sumExits(y *present, first int32) {
 	for i := range m.sums {
 		x := &m.sums[i]
 		in := c.sumIn[x.exit]
-		b.clusters[b.find(first+in)].kind &^= fused
+		b.Clusters[b.Find(first+in)].Kind &^= schedule.Fused
 		m.ends = append(m.ends[:i], b.sumExit(y, x, first+in, m.shifts[in]))
 	}
 	for i := range m.sums {

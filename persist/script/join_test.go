@@ -7,13 +7,15 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 )
 
 // onProcessors counts barriers and instructions of a graph's script under a plan for 132 processors.
-func onProcessors(t *testing.T, g *bridge.Graph, params []script.Param, matrices []plan.Matrix, instances bool) (barriers int, count map[isa.Opcode]int) {
+func onProcessors(t *testing.T, g *bridge.Graph, params []schedule.Param, matrices []plan.Matrix, instances bool) (barriers int, count map[isa.Opcode]int) {
 	p, err := plan.RoundRobin(matrices, plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}, 1)
 	require.NoError(t, err)
 	for i := range params {
@@ -27,7 +29,7 @@ func onProcessors(t *testing.T, g *bridge.Graph, params []script.Param, matrices
 		ids[i] = uint32(i)
 	}
 	r := script.Request{Apart: true, Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Needed: true,
-		Backward: true, Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
+		Backward: true, Update: &finish.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
 	if instances {
 		var dictionary cells.Dictionary
 		r.Cells = &cells.Program{}
@@ -51,7 +53,7 @@ func onProcessors(t *testing.T, g *bridge.Graph, params []script.Param, matrices
 
 func TestInstancesAreAsDeepAsNodes(t *testing.T) {
 	for name, x := range map[string]struct {
-		graph func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []script.Param, []plan.Matrix)
+		graph func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix)
 		batch int
 	}{"trees": {newForest, 1}, "two trees": {newForest, 2}, "phrases": {newPhrases, 1}, "four phrases": {newPhrases, 4}, "triangles": {newTriangles, 1}} {
 		t.Run(name, func(t *testing.T) {
@@ -77,8 +79,8 @@ func TestLargeAndWideGraphsAreLoweredByNodes(t *testing.T) {
 	require.False(t, script.SmallAndNarrow(large, p), "it is lowered by parts")
 	large.Copy = true
 	require.True(t, script.SmallAndNarrow(large, p), "its values stay: it is not")
-	small.Wide = script.Wideness{Batched: 4, Single: 4, Piece: 1}
+	small.Wide = schedule.Wideness{Batched: 4, Single: 4, Piece: 1}
 	require.False(t, script.SmallAndNarrow(small, p), "its nodes are wide")
-	small.Wide = script.Wideness{}
+	small.Wide = schedule.Wideness{}
 	require.False(t, script.SmallAndNarrow(small, &plan.Plan{Matrices: []plan.Matrix{{Across: 2}}}), "processors share rows")
 }

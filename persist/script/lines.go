@@ -6,6 +6,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // Lowering of the functions of lines: a line is what lies along one axis of a tensor.
@@ -53,7 +54,7 @@ func (b *Builder) lineFunctionOf(v uint32) (f lineFunction, ok bool) {
 	case ops.CumulativeSum:
 		f = lineFunction{linesOf(x, int(a[0])), isa.CumSum, isa.CumSum, 0, uint32(x.Axis(int(a[0])))}
 	case ops.HingeDim:
-		f = lineFunction{linesOf(x, int(a[1])), isa.Hinge, isa.HingeB, float(a[0]), 1}
+		f = lineFunction{linesOf(x, int(a[1])), isa.Hinge, isa.HingeB, math.Float32frombits(a[0]), 1}
 	case ops.Sparsemax:
 		f = lineFunction{linesOf(&vector, 0), isa.Sparsemax, isa.SparsemaxB, 0, vector.D[0]}
 	case ops.ConstrainedSoftmax:
@@ -94,14 +95,14 @@ func (b *Builder) lowerLines(v uint32) error {
 	y, x := b.output(v), b.value(args[0])
 	some := b.linesTogether(v, &f)
 	for i := uint32(0); i < f.count; i += some.count {
-		to, from := y.plus(f.at(i, f.k)), x.plus(f.at(i, f.n))
+		to, from := y.Plus(f.at(i, f.k)), x.Plus(f.at(i, f.n))
 		switch op {
 		case ops.MaxDimension, ops.MinDimension, ops.KMaxPooling:
 			b.rowItem(c, s, f.fn, 0, f.p, some, f.k-1, to, from)
 		case ops.HingeDim:
 			b.labelledRow(c, s, f.fn, 0, f.p, some, b.labels(a[2]+i%a[3], some.count), to, from)
 		case ops.ConstrainedSoftmax:
-			b.rowItem(c, s, f.fn, 0, f.p, some, 0, to, from, b.value(args[1]).plus(f.at(i, f.n)))
+			b.rowItem(c, s, f.fn, 0, f.p, some, 0, to, from, b.value(args[1]).Plus(f.at(i, f.n)))
 		default:
 			b.rowItem(c, s, f.fn, 0, f.p, some, 0, to, from)
 		}
@@ -110,7 +111,7 @@ func (b *Builder) lowerLines(v uint32) error {
 }
 
 // contributeLines is the gradient of what lowerLines lowers.
-func (b *Builder) contributeLines(v uint32, u user, dst operand, flags uint32, cl, sub int32) int32 {
+func (b *Builder) contributeLines(v uint32, u user, dst schedule.Operand, flags uint32, cl, sub int32) int32 {
 	g, node := b.g, u.node
 	op, args, a := g.Op[node], g.ArgsOf(node), g.AttrsOf(node)
 	y, dy := b.value(node), b.gradient(node)
@@ -119,25 +120,25 @@ func (b *Builder) contributeLines(v uint32, u user, dst operand, flags uint32, c
 		return b.contributeWhole(v, u, dst, flags, cl, sub)
 	}
 	if op == ops.Argmax {
-		b.map1(cl, sub, isa.Scale, flags, float(a[0]), b.size(v), dst, dy)
+		b.Map1(cl, sub, isa.Scale, flags, math.Float32frombits(a[0]), b.size(v), dst, dy)
 		return sub + 1
 	}
 	x := b.value(args[0])
 	some := b.linesTogether(node, &f)
 	for i := uint32(0); i < f.count; i += some.count {
 		long, short := f.at(i, f.n), f.at(i, f.k)
-		to, from, back := dst.plus(long), x.plus(long), dy.plus(short)
+		to, from, back := dst.Plus(long), x.Plus(long), dy.Plus(short)
 		switch op {
 		case ops.LogSumExpDimension:
-			b.rowItem(cl, sub, f.back, flags, f.p, some, 0, to, from, y.plus(short), back)
+			b.rowItem(cl, sub, f.back, flags, f.p, some, 0, to, from, y.Plus(short), back)
 		case ops.CumulativeSum:
 			b.rowItem(cl, sub, f.back, flags, 1, some, 0, to, back)
 		case ops.HingeDim:
 			b.labelledRow(cl, sub, f.back, flags, f.p, some, b.labels(a[2]+i%a[3], some.count), to, from, back)
 		case ops.Sparsemax:
-			b.rowItem(cl, sub, f.back, flags, f.p, some, 0, to, y.plus(long), back)
+			b.rowItem(cl, sub, f.back, flags, f.p, some, 0, to, y.Plus(long), back)
 		case ops.ConstrainedSoftmax:
-			b.rowItem(cl, sub, f.back, flags, float32(u.arg), some, 0, to, y.plus(long), b.value(args[1]).plus(long), back)
+			b.rowItem(cl, sub, f.back, flags, float32(u.arg), some, 0, to, y.Plus(long), b.value(args[1]).Plus(long), back)
 		default:
 			b.rowItem(cl, sub, f.back, flags, f.p, some, f.k-1, to, from, back)
 		}
@@ -154,23 +155,23 @@ func (b *Builder) lowerWhole(v uint32) error {
 		n := float64(g.Inputs[a[0]])
 		factorial, _ := math.Lgamma(n + 1)
 		c, s := b.place(v, x)
-		b.mapItem(c, s, isa.Poisson, 0, float32(n), float32(factorial), b.size(v), b.output(v), b.value(x))
+		b.AddMap(c, s, isa.Poisson, 0, float32(n), float32(factorial), b.size(v), b.output(v), b.value(x))
 	case ops.MatrixInverse, ops.LogDet:
 		d := g.DimOf(x)
 		m, n := uint32(d.Rows()), uint32(d.Batch())
 		c, s := b.place(v, x)
-		y, other := b.output(v), operand{seg: isa.SegAct}
-		scratch := operand{isa.SegAct, b.alloc(int(n))}
+		y, other := b.output(v), schedule.Operand{Seg: isa.SegAct}
+		scratch := schedule.At(isa.SegAct, b.Alloc(int(n)))
 		inverse, logDet := y, other
 		if g.Op[v] == ops.LogDet {
-			other.at = b.alloc(d.Size())
+			other.At = b.Alloc(d.Size())
 			inverse, logDet = other, y
-			b.s.Aux[v] = other.at
+			b.s.Aux[v] = other.At
 		} else {
-			logDet.at = b.alloc(int(d.Bd))
+			logDet.At = b.Alloc(int(d.Bd))
 		}
 		for e := range d.Bd {
-			b.rowItem(c, s+int32(e), isa.Invert, 0, 0, oneLine(n), m-1, logDet.plus(e), inverse.plus(e*n), scratch, b.value(x).plus(e*n))
+			b.rowItem(c, s+int32(e), isa.Invert, 0, 0, oneLine(n), m-1, logDet.Plus(e), inverse.Plus(e*n), scratch, b.value(x).Plus(e*n))
 		}
 		b.spots[v].sub = s + int32(d.Bd) - 1
 	default:
@@ -180,28 +181,28 @@ func (b *Builder) lowerWhole(v uint32) error {
 }
 
 // contributeWhole is the gradient of what lowerWhole lowers.
-func (b *Builder) contributeWhole(v uint32, u user, dst operand, flags uint32, cl, sub int32) int32 {
+func (b *Builder) contributeWhole(v uint32, u user, dst schedule.Operand, flags uint32, cl, sub int32) int32 {
 	g, node := b.g, u.node
 	dy, d := b.gradient(node), g.DimOf(v)
 	m, n := uint32(d.Rows()), uint32(d.Batch())
 	switch g.Op[node] {
 	case ops.PoissonRegressionLoss:
-		b.map2(cl, sub, isa.PoissonB, flags, float32(g.Inputs[g.AttrsOf(node)[0]]), b.size(v), dst, dy, b.value(v))
+		b.Map2(cl, sub, isa.PoissonB, flags, float32(g.Inputs[g.AttrsOf(node)[0]]), b.size(v), dst, dy, b.value(v))
 		return sub + 1
 	case ops.LogDet: // dy times the inverse, transposed
-		e := element{fn: isa.Mul, flags: flags, p: 1, kept: []axis{
-			{m, [5]uint32{1, 0, m}}, {m, [5]uint32{m, 0, 1}}, {d.Bd, [5]uint32{n, 1, n}},
+		e := schedule.Element{Fn: isa.Mul, Flags: flags, P: 1, Kept: []schedule.Axis{
+			{Size: m, Stride: [5]uint32{1, 0, m}}, {Size: m, Stride: [5]uint32{m, 0, 1}}, {Size: d.Bd, Stride: [5]uint32{n, 1, n}},
 		}}
-		e.ops = [5]operand{dst, dy, {isa.SegAct, b.s.Aux[node]}}
-		b.emitElement(&e, cl, sub)
+		e.Ops = [5]schedule.Operand{dst, dy, schedule.At(isa.SegAct, b.s.Aux[node])}
+		b.AddElement(&e, cl, sub)
 		return sub + 1
 	case ops.MatrixInverse: // -Y^T dY Y^T
 		size := d.Size()
-		first, second := operand{isa.SegAct, b.alloc(size)}, operand{isa.SegAct, b.alloc(size)}
+		first, second := schedule.At(isa.SegAct, b.Alloc(size)), schedule.At(isa.SegAct, b.Alloc(size))
 		y := b.value(node)
-		b.gemmItems(cl, sub, 0, d.Bd, [3]uint32{m, m, m}, matrixView{first, 1, m, n}, matrixView{y, m, 1, n}, matrixView{dy, 1, m, n})
-		b.gemmItems(cl, sub+1, 0, d.Bd, [3]uint32{m, m, m}, matrixView{second, 1, m, n}, matrixView{first, 1, m, n}, matrixView{y, m, 1, n})
-		b.map1(cl, sub+2, isa.Scale, flags, -1, size, dst, second)
+		b.GemmItems(cl, sub, 0, d.Bd, [3]uint32{m, m, m}, schedule.MatrixView{Op: first, Row: 1, Col: m, Batch: n}, schedule.MatrixView{Op: y, Row: m, Col: 1, Batch: n}, schedule.MatrixView{Op: dy, Row: 1, Col: m, Batch: n})
+		b.GemmItems(cl, sub+1, 0, d.Bd, [3]uint32{m, m, m}, schedule.MatrixView{Op: second, Row: 1, Col: m, Batch: n}, schedule.MatrixView{Op: first, Row: 1, Col: m, Batch: n}, schedule.MatrixView{Op: y, Row: m, Col: 1, Batch: n})
+		b.Map1(cl, sub+2, isa.Scale, flags, -1, size, dst, second)
 		return sub + 3
 	}
 	return sub + 1

@@ -7,7 +7,7 @@ import (
 
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
+	"libvpps/persist/schedule"
 	"libvpps/persist/verify"
 )
 
@@ -51,7 +51,7 @@ func manyProcessorsScript(t *testing.T, copies int) (*isa.Script, *plan.Plan) {
 }
 
 // onGPU is the plan of a GPU with 132 processors, one row a warp, and tells the parameters their matrices.
-func onGPU(t *testing.T, params []script.Param, matrices []plan.Matrix, copies int) *plan.Plan {
+func onGPU(t *testing.T, params []schedule.Param, matrices []plan.Matrix, copies int) *plan.Plan {
 	t.Helper()
 	p, err := plan.RoundRobin(matrices, plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 95, SharedPerBlock: 200 << 10, Copies: copies}, 1)
 	if err != nil {

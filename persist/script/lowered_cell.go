@@ -4,6 +4,7 @@ import (
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // A lowered template: its items, with each address an entry of a table plus a number.
@@ -39,7 +40,7 @@ type cellMatrix struct {
 type cellCluster struct {
 	level, cost, items int32
 	top                int32 // the last order of its items
-	kind               clusterKind
+	kind               schedule.ClusterKind
 }
 
 // cellSource is a gradient that an instance leaves for another: count vectors, and the level in which they are there,
@@ -53,12 +54,12 @@ type cellSource struct {
 
 // cellSig is a signature with the words in it that change from batch to batch.
 type cellSig struct {
-	words    []uint32
-	elements int32
-	factor   int32 // the parameter whose factor word 4 is, -1: it is another number
-	bias     int32 // of a product: number in params, -1: none
-	draws    bool  // of random numbers
-	number   uint32
+	words  []uint32
+	cost   int32 // of an item
+	factor int32 // the parameter whose factor word 4 is, -1: it is another number
+	bias   int32 // of a product: number in params, -1: none
+	draws  bool  // of random numbers
+	number uint32
 }
 
 // cellParam is a parameter that a template reads.

@@ -5,8 +5,10 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/verify"
 )
 
@@ -38,10 +40,10 @@ func minibatches(t testing.TB, vocabulary, hidden, batch uint32, steps int) *Req
 	sizes := []uint32{vocabulary * hidden, vocabulary, hidden * hidden, hidden}
 	at := uint32(0)
 	for _, n := range sizes {
-		r.Params = append(r.Params, Param{Offset: at, Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n})
+		r.Params = append(r.Params, schedule.Param{Offset: at, Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n})
 		at += (n + 3) &^ 3
 	}
-	r.Params = append(r.Params, Param{Lookup: true, Size: vocabulary * hidden, Row: hidden, Factor: 1, Matrix: -1, Updated: true, Column: hidden})
+	r.Params = append(r.Params, schedule.Param{Lookup: true, Size: vocabulary * hidden, Row: hidden, Factor: 1, Matrix: -1, Updated: true, Column: hidden})
 	r.Params[0].Matrix, r.Params[2].Matrix = 0, 1
 	var err error
 	r.Plan, err = plan.RoundRobin([]plan.Matrix{{Rows: int(vocabulary), Cols: int(hidden), Param: 0}, {Rows: int(hidden), Cols: int(hidden), Param: 2, Offset: r.Params[2].Offset}},
@@ -49,7 +51,7 @@ func minibatches(t testing.TB, vocabulary, hidden, batch uint32, steps int) *Req
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Update = &Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5, Params: []uint32{0, 1, 2, 3, 4}, State: make([]uint32, 5), All: []uint32{0, 1, 2, 3, 4}}
+	r.Update = &finish.Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5, Params: []uint32{0, 1, 2, 3, 4}, State: make([]uint32, 5), All: []uint32{0, 1, 2, 3, 4}}
 	return r
 }
 
@@ -66,12 +68,12 @@ func TestMinibatchesAreManyProcessorsWork(t *testing.T) {
 		t.Error(err)
 	}
 	perLevel := map[int32][]int32{}
-	for _, c := range b.byLevel {
-		x := &b.clusters[c]
-		perLevel[x.level] = append(perLevel[x.level], x.cost)
+	for _, c := range b.emitter.ByLevel {
+		x := &b.Clusters[c]
+		perLevel[x.Level] = append(perLevel[x.Level], x.Cost)
 		// In units of 256 elements: a row of the vocabulary, of which several threads have parts.
-		if most := int32(4*10000/256 + clusterCost); x.cost > most {
-			t.Errorf("a cluster of level %d costs %d, more than %d", x.level, x.cost, most)
+		if most := int32(4*10000/256 + clusterCost); x.Cost > most {
+			t.Errorf("a cluster of level %d costs %d, more than %d", x.Level, x.Cost, most)
 		}
 	}
 	busy := 0
@@ -105,14 +107,14 @@ func TestManyColumnsAreAllProcessorsWork(t *testing.T) {
 		t.Error(err)
 	}
 	pieces := map[int32]int{} // by level
-	for _, c := range b.byLevel {
-		for _, it := range b.appendItemsOf(nil, c) {
-			w := b.signatureOf(&it)
+	for _, c := range b.emitter.ByLevel {
+		for _, it := range b.AppendItemsOf(nil, c) {
+			w := b.SignatureOf(&it)
 			if isa.Opcode(w[0]) != isa.Gemm || isa.Segment(w[2]>>4&15) != isa.SegParam {
 				continue
 			}
-			pieces[b.clusters[c].level]++
-			if w[3]*w[4] > 8*tile*tile {
+			pieces[b.Clusters[c].Level]++
+			if w[3]*w[4] > 8*schedule.Tile*schedule.Tile {
 				t.Errorf("a piece of %d rows and %d columns", w[3], w[4])
 			}
 		}
@@ -138,8 +140,8 @@ func TestALargeParameterHasFewPieces(t *testing.T) {
 			t.Fatal(err)
 		}
 		pieces := 0
-		for _, c := range b.byLevel {
-			if b.clusters[c].level > b.ends[isa.InBackward] {
+		for _, c := range b.emitter.ByLevel {
+			if b.Clusters[c].Level > b.Ends[isa.InBackward] {
 				pieces++
 			}
 		}

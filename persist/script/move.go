@@ -6,6 +6,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // Lowering of the nodes that only move elements, and of the row functions. A slice that is
@@ -15,7 +16,7 @@ import (
 // side as forward writes it and slot 1 the source; shifts to add to either address.
 type move struct {
 	dst, src uint32
-	axes     []axis
+	axes     []schedule.Axis
 }
 
 // contiguous reports whether the moves are one run of n elements; at is its source shift.
@@ -23,12 +24,12 @@ func contiguous(m []move, n int) (at uint32, ok bool) {
 	if len(m) != 1 || m[0].dst != 0 {
 		return 0, false
 	}
-	var room [6]axis
-	a := merge(append(room[:0], m[0].axes...), 2)
+	var room [6]schedule.Axis
+	a := schedule.MergeAxes(append(room[:0], m[0].axes...), 2)
 	if len(a) == 0 {
 		return m[0].src, n == 1
 	}
-	return m[0].src, len(a) == 1 && a[0].stride[0] == 1 && a[0].stride[1] == 1
+	return m[0].src, len(a) == 1 && a[0].Stride[0] == 1 && a[0].Stride[1] == 1
 }
 
 // moves lists what a moving node copies from its argument number k, good until the next call.
@@ -38,14 +39,14 @@ func (b *Builder) moves(v uint32, k int) ([]move, error) {
 	return b.moved, err
 }
 
-func (b *Builder) move(dst, src uint32, axes []axis) {
+func (b *Builder) move(dst, src uint32, axes []schedule.Axis) {
 	b.moved = append(b.moved, move{dst, src, axes})
 }
 
 // moveRun is a move of n elements that lie behind one another on both sides.
 func (b *Builder) moveRun(dst, src, n uint32) {
-	axes := b.newAxes(1)
-	axes[0] = axis{n, [5]uint32{1, 1}}
+	axes := b.NewAxes(1)
+	axes[0] = schedule.Axis{Size: n, Stride: [5]uint32{1, 1}}
 	b.move(dst, src, axes)
 }
 
@@ -83,14 +84,14 @@ func (b *Builder) listMoves(v uint32, k int) error {
 	case ops.SelectRows, ops.SelectCols:
 		return b.selectMoves(v, d, x, a)
 	case ops.StridedSelect:
-		from, axes := uint32(0), b.newAxes(int(x.Nd)+1)
+		from, axes := uint32(0), b.NewAxes(int(x.Nd)+1)
 		to, step := uint32(1), uint32(1)
 		for i := range axes {
 			first, stride, n, of := a[3*i], a[3*i+2], uint32(d.Axis(i)), uint32(x.Axis(i))
 			if i == int(x.Nd) {
 				first, stride, n, of = a[12], a[14], d.Bd, x.Bd
 			}
-			axes[i] = axis{n, [5]uint32{to, step * stride}}
+			axes[i] = schedule.Axis{Size: n, Stride: [5]uint32{to, step * stride}}
 			from, to, step = from+first*step, to*n, step*of
 		}
 		b.move(0, from, axes)
@@ -116,7 +117,7 @@ func (b *Builder) selectMoves(v uint32, d, x *bridge.Dim, a []uint32) error {
 		}
 		axes := b.partAxes(x, &part, &part)
 		for k, to := range b.partAxes(d, &part, &part) {
-			axes[k].stride[0], axes[k].stride[1] = to.stride[0], axes[k].stride[0]
+			axes[k].Stride[0], axes[k].Stride[1] = to.Stride[0], axes[k].Stride[0]
 		}
 		b.move(i*stepOf(d, axis), row*stepOf(x, axis), axes)
 	}
@@ -156,17 +157,17 @@ func (b *Builder) windowMoves(d, x *bridge.Dim, a []uint32) {
 	h, w := uint32(x.Rows()), uint32(x.Cols())
 	windowAxis{ow, kw, sw, left, w}.runs(func(col, j, cols uint32, overCols bool) {
 		windowAxis{oh, kh, sh, top, h}.runs(func(row, i, rows uint32, overRows bool) {
-			axes := b.newAxes(4)
-			axes[0] = axis{rows, [5]uint32{oh * ow, 1}}
+			axes := b.NewAxes(4)
+			axes[0] = schedule.Axis{Size: rows, Stride: [5]uint32{oh * ow, 1}}
 			if overRows {
-				axes[0].stride = [5]uint32{1, sh}
+				axes[0].Stride = [5]uint32{1, sh}
 			}
-			axes[1] = axis{cols, [5]uint32{oh * ow * kh, h}}
+			axes[1] = schedule.Axis{Size: cols, Stride: [5]uint32{oh * ow * kh, h}}
 			if overCols {
-				axes[1].stride = [5]uint32{oh, sw * h}
+				axes[1].Stride = [5]uint32{oh, sw * h}
 			}
-			axes[2] = axis{uint32(x.Axis(2)), [5]uint32{oh * ow * kh * kw, h * w}}
-			axes[3] = axis{x.Bd, [5]uint32{uint32(d.Batch()), uint32(x.Batch())}}
+			axes[2] = schedule.Axis{Size: uint32(x.Axis(2)), Stride: [5]uint32{oh * ow * kh * kw, h * w}}
+			axes[3] = schedule.Axis{Size: x.Bd, Stride: [5]uint32{uint32(d.Batch()), uint32(x.Batch())}}
 			b.move(row+oh*col+oh*ow*(i+kh*j), (row*sh+i-top)+h*(col*sw+j-left), axes)
 		})
 	})
@@ -209,47 +210,47 @@ func stepOf(d *bridge.Dim, dim int) uint32 {
 
 // partAxes runs over part inside whole (slot 0 strides) and over the dense tensor of dim
 // dense (slot 1), whose sizes of 1 broadcast.
-func (b *Builder) partAxes(whole, part, dense *bridge.Dim) []axis {
+func (b *Builder) partAxes(whole, part, dense *bridge.Dim) []schedule.Axis {
 	nd := max(whole.Nd, part.Nd)
-	out := b.newAxes(int(nd) + 1)
+	out := b.NewAxes(int(nd) + 1)
 	ws, ds := uint32(1), uint32(1)
 	for i := range int(nd) {
-		out[i].size = uint32(part.Axis(i))
-		out[i].stride[0] = ws
+		out[i].Size = uint32(part.Axis(i))
+		out[i].Stride[0] = ws
 		if dense.Axis(i) > 1 {
-			out[i].stride[1] = ds
+			out[i].Stride[1] = ds
 		}
 		ws *= uint32(whole.Axis(i))
 		ds *= uint32(dense.Axis(i))
 	}
-	out[nd].size = whole.Bd
-	out[nd].stride[0] = ws
+	out[nd].Size = whole.Bd
+	out[nd].Stride[0] = ws
 	if dense.Bd > 1 {
-		out[nd].stride[1] = ds
+		out[nd].Stride[1] = ds
 	}
 	return out
 }
 
-func swapped(a []axis) []axis {
+func swapped(a []schedule.Axis) []schedule.Axis {
 	for i := range a {
-		a[i].stride[0], a[i].stride[1] = a[i].stride[1], a[i].stride[0]
+		a[i].Stride[0], a[i].Stride[1] = a[i].Stride[1], a[i].Stride[0]
 	}
 	return a
 }
 
-func (b *Builder) transposition(d, x *bridge.Dim, perm uint32) []axis {
+func (b *Builder) transposition(d, x *bridge.Dim, perm uint32) []schedule.Axis {
 	nd := int(max(d.Nd, x.Nd))
-	out := b.newAxes(nd + 1)
+	out := b.NewAxes(nd + 1)
 	step := uint32(1)
 	for i := range nd {
-		out[i].size = uint32(d.Axis(i))
-		out[i].stride[0] = step
-		out[i].stride[1] = stepOf(x, int(perm>>(4*i)&15))
-		step *= out[i].size
+		out[i].Size = uint32(d.Axis(i))
+		out[i].Stride[0] = step
+		out[i].Stride[1] = stepOf(x, int(perm>>(4*i)&15))
+		step *= out[i].Size
 	}
-	out[nd].size = d.Bd
-	out[nd].stride[0] = uint32(d.Batch())
-	out[nd].stride[1] = uint32(x.Batch())
+	out[nd].Size = d.Bd
+	out[nd].Stride[0] = uint32(d.Batch())
+	out[nd].Stride[1] = uint32(x.Batch())
 	return out
 }
 
@@ -283,7 +284,7 @@ func (b *Builder) lowerMove(v uint32) error {
 		}
 		if at, ok := contiguous(m, b.size(v)); ok {
 			n := uint32(b.size(v))
-			b.mixed = b.mixed || at%n != 0 || uint32(b.size(args[0]))%n != 0
+			b.Mixed = b.Mixed || at%n != 0 || uint32(b.size(args[0]))%n != 0
 			b.alias(v, args[0], at)
 			return nil
 		}
@@ -291,23 +292,23 @@ func (b *Builder) lowerMove(v uint32) error {
 	c, s := b.place(v, args...)
 	y := b.output(v)
 	if labels, ok := b.picksOfLines(v); ok {
-		b.mixed = true
+		b.Mixed = true
 		x := b.shape(args[0])
-		b.labelledRow(c, s, isa.Pick, 0, 0, lines{x.size / x.batch, 1, x.batch}, operand{isa.SegInput, labels}, y, b.value(args[0]))
+		b.labelledRow(c, s, isa.Pick, 0, 0, lines{x.size / x.batch, 1, x.batch}, schedule.At(isa.SegInput, labels), y, b.value(args[0]))
 		return nil
 	}
 	if b.inOneRun(v) {
 		for _, a := range args {
 			n := b.size(a)
-			b.mixed = b.mixed || n != b.size(args[0])
-			b.map1(c, s, isa.Copy, 0, 0, n, y, b.value(a))
-			y.at += uint32(n)
+			b.Mixed = b.Mixed || n != b.size(args[0])
+			b.Map1(c, s, isa.Copy, 0, 0, n, y, b.value(a))
+			y.At += uint32(n)
 		}
 		return nil
 	}
-	b.mixed = true
+	b.Mixed = true
 	if g.Op[v] == ops.Windows { // what is outside x is not moved
-		b.fill(c, s, float(g.AttrsOf(v)[8]), b.size(v), y.at)
+		b.Fill(c, s, math.Float32frombits(g.AttrsOf(v)[8]), b.size(v), y.At)
 		s++
 		b.spots[v].sub = s
 	}
@@ -317,38 +318,38 @@ func (b *Builder) lowerMove(v uint32) error {
 			return err
 		}
 		for _, x := range m {
-			e := element{fn: isa.Copy, kept: x.axes}
-			e.ops[0], e.ops[1] = operand{y.seg, y.at + x.dst}, operand{b.s.Segment[a], b.s.Value[a] + x.src}
-			b.emitElement(&e, c, s)
+			e := schedule.Element{Fn: isa.Copy, Kept: x.axes}
+			e.Ops[0], e.Ops[1] = schedule.At(y.Seg, y.At+x.dst), schedule.At(b.s.Segment[a], b.s.Value[a]+x.src)
+			b.AddElement(&e, c, s)
 		}
 	}
 	return nil
 }
 
 // rowItem adds a row function of lines, whose operands ops are. They have one label.
-func (b *Builder) rowItem(c, s int32, fn isa.RowFn, flags uint32, p float32, l lines, label uint32, ops ...operand) {
-	b.labelledRow(c, s, fn, flags, p, l, operand{at: label}, ops...)
+func (b *Builder) rowItem(c, s int32, fn isa.RowFn, flags uint32, p float32, l lines, label uint32, ops ...schedule.Operand) {
+	b.labelledRow(c, s, fn, flags, p, l, schedule.Operand{At: label}, ops...)
 }
 
 // labelledRow is rowItem of lines that have one label, or, in the input words, one each.
-func (b *Builder) labelledRow(c, s int32, fn isa.RowFn, flags uint32, p float32, l lines, label operand, ops ...operand) {
+func (b *Builder) labelledRow(c, s int32, fn isa.RowFn, flags uint32, p float32, l lines, label schedule.Operand, ops ...schedule.Operand) {
 	var segs uint32
 	var words [6]uint32
 	for i, o := range ops {
-		segs |= uint32(o.seg) << (4 * i)
-		words[i] = o.at
+		segs |= uint32(o.Seg) << (4 * i)
+		words[i] = o.At
 	}
 	k, work := len(ops), 4*int(l.n*l.count)
 	if isa.RowTable[fn].Label {
-		segs |= uint32(label.seg) << (4 * k)
-		words[k] = label.at
+		segs |= uint32(label.Seg) << (4 * k)
+		words[k] = label.At
 		k++
 	}
 	if fn == isa.Pick || fn == isa.PickB && flags&isa.Acc != 0 { // of an element
 		work = pickWork * int(l.count)
 	}
-	sig := b.sigs.short(6, work, firstWord(isa.Row, uint8(fn), flags), segs, l.n, l.stride, bits(p), l.count, 0, 0)
-	b.addItem(c, s, sig, words[:k])
+	sig := b.Sigs.Short(6, work, schedule.FirstWord(isa.Row, uint8(fn), flags), segs, l.n, l.stride, isa.Float(p), l.count, 0, 0)
+	b.AddItem(c, s, sig, words[:k])
 }
 
 // pickWork is the work of the one element of a line that is read or written.
@@ -364,11 +365,11 @@ func (b *Builder) labelledTogether(count uint32) uint32 {
 }
 
 // labels is the labels of so many lines in input words from one on: where they are, or what the only one is.
-func (b *Builder) labels(at, count uint32) operand {
+func (b *Builder) labels(at, count uint32) schedule.Operand {
 	if count == 1 {
-		return operand{at: b.g.Inputs[at]}
+		return schedule.Operand{At: b.g.Inputs[at]}
 	}
-	return operand{isa.SegInput, at}
+	return schedule.At(isa.SegInput, at)
 }
 
 // readsInputs reports whether the script reads input words: values do, and gradients of nodes with several labels.
@@ -407,8 +408,6 @@ func (b *Builder) picksOfLines(v uint32) (labels uint32, ok bool) {
 	return a[1], true
 }
 
-func (o operand) plus(n uint32) operand { return operand{o.seg, o.at + n} }
-
 func (b *Builder) lowerRow(v uint32) error {
 	g := b.g
 	x, a, op := g.ArgsOf(v)[0], g.AttrsOf(v), g.Op[v]
@@ -426,9 +425,9 @@ func (b *Builder) lowerRow(v uint32) error {
 	n, rows := uint32(xd.Batch()), a[0]
 	var margin float32
 	if op == ops.Hinge {
-		rows, margin = a[1], float(a[0])
+		rows, margin = a[1], math.Float32frombits(a[0])
 	} else {
-		b.s.Aux[v] = b.alloc(int(xd.Bd))
+		b.s.Aux[v] = b.Alloc(int(xd.Bd))
 	}
 	for e := range xd.Bd {
 		if label := g.Inputs[rows+e]; label >= n && !b.symbolic {
@@ -437,15 +436,15 @@ func (b *Builder) lowerRow(v uint32) error {
 	}
 	parts, to := b.rowParts(n, c), c
 	if op == ops.PickNegLogSoftmax && parts > 1 {
-		to = b.newCluster(b.clusters[c].level + 1)
-		b.spots[v] = spot{b.clusters[to].level, to, 2}
+		to = b.NewCluster(b.Clusters[c].Level + 1)
+		b.spots[v] = spot{b.Clusters[to].Level, to, 2}
 	}
 	if to != c {
 		for e := range xd.Bd {
-			z := operand{isa.SegAct, b.s.Aux[v] + e}
-			b.logSumExpInParts(c, s, to, parts, n, z, in.plus(e*n))
-			b.map1(to, 1, isa.Scale, 0, -1, 1, y.plus(e), in.plus(e*n+g.Inputs[rows+e]))
-			b.map1(to, 2, isa.Copy, isa.Acc, 0, 1, y.plus(e), z)
+			z := schedule.At(isa.SegAct, b.s.Aux[v]+e)
+			b.logSumExpInParts(c, s, to, parts, n, z, in.Plus(e*n))
+			b.Map1(to, 1, isa.Scale, 0, -1, 1, y.Plus(e), in.Plus(e*n+g.Inputs[rows+e]))
+			b.Map1(to, 2, isa.Copy, isa.Acc, 0, 1, y.Plus(e), z)
 		}
 		return nil
 	}
@@ -453,9 +452,9 @@ func (b *Builder) lowerRow(v uint32) error {
 	for e := uint32(0); e < xd.Bd; e += some {
 		l, label := lines{n, 1, some}, b.labels(rows+e, some)
 		if op == ops.Hinge {
-			b.labelledRow(c, s, isa.Hinge, 0, margin, l, label, y.plus(e), in.plus(e*n))
+			b.labelledRow(c, s, isa.Hinge, 0, margin, l, label, y.Plus(e), in.Plus(e*n))
 		} else {
-			b.labelledRow(c, s, isa.NegLogPick, 0, 0, l, label, y.plus(e), in.plus(e*n), operand{isa.SegAct, b.s.Aux[v] + e})
+			b.labelledRow(c, s, isa.NegLogPick, 0, 0, l, label, y.Plus(e), in.Plus(e*n), schedule.At(isa.SegAct, b.s.Aux[v]+e))
 		}
 	}
 	return nil
@@ -463,10 +462,10 @@ func (b *Builder) lowerRow(v uint32) error {
 
 // rowParts is how many parts a row of n elements has, in a cluster c: several processors share a long one.
 func (b *Builder) rowParts(n uint32, c int32) uint32 {
-	if !b.wide.on || !b.clusters[c].isPrivate() || int(n) < b.wide.Single {
+	if !b.Wide.On || !b.Clusters[c].IsPrivate() || int(n) < b.Wide.Single {
 		return 1
 	}
-	return uint32(max(1, min(int(n)/(4*b.wide.Piece), b.r.Plan.Processors)))
+	return uint32(max(1, min(int(n)/(4*b.Wide.Piece), b.r.Plan.Processors)))
 }
 
 // eachPart calls f for the parts of a row of n elements: where they begin, and how long they are.
@@ -479,10 +478,10 @@ func eachPart(n, parts uint32, f func(at, size uint32)) {
 
 // logSumExpInParts forms the logarithm of the sum of exp(x) over n elements: of each part in cluster c, and of those in
 // cluster to, in its order 0.
-func (b *Builder) logSumExpInParts(c, s, to int32, parts, n uint32, z, x operand) {
-	some, k := operand{isa.SegAct, b.alloc(int(parts))}, uint32(0)
+func (b *Builder) logSumExpInParts(c, s, to int32, parts, n uint32, z, x schedule.Operand) {
+	some, k := schedule.At(isa.SegAct, b.Alloc(int(parts))), uint32(0)
 	eachPart(n, parts, func(at, size uint32) {
-		b.rowItem(c, s, isa.LogSumExp, 0, 0, oneLine(size), 0, some.plus(k), x.plus(at))
+		b.rowItem(c, s, isa.LogSumExp, 0, 0, oneLine(size), 0, some.Plus(k), x.Plus(at))
 		k++
 	})
 	b.rowItem(to, 0, isa.LogSumExp, 0, 0, oneLine(k), 0, z, some)
@@ -505,22 +504,22 @@ func (b *Builder) lowerRestricted(v uint32) error {
 }
 
 // contributeRestricted ignores the gradient of the other rows: they are constant.
-func (b *Builder) contributeRestricted(c uint32, dst operand, flags uint32, cl, sub int32) int32 {
+func (b *Builder) contributeRestricted(c uint32, dst schedule.Operand, flags uint32, cl, sub int32) int32 {
 	dy := b.masked(c, b.gradient(c), 0, cl, sub)
 	b.rowItem(cl, sub+2, isa.LogSoftmaxB, flags, 0, oneLine(uint32(b.size(c))), 0, dst, b.value(c), dy)
 	return sub + 3
 }
 
 // masked copies the rows of v's restriction from a vector into one that is fill elsewhere.
-func (b *Builder) masked(v uint32, from operand, fill float32, c, s int32) operand {
+func (b *Builder) masked(v uint32, from schedule.Operand, fill float32, c, s int32) schedule.Operand {
 	n := b.size(v)
-	to := operand{isa.SegAct, b.alloc(n)}
-	b.fill(c, s, fill, n, to.at)
+	to := schedule.At(isa.SegAct, b.Alloc(n))
+	b.Fill(c, s, fill, n, to.At)
 	done := make(map[uint32]bool) // a row may be listed twice
 	for _, row := range b.restriction(v) {
 		if !done[row] {
 			done[row] = true
-			b.map1(c, s+1, isa.Copy, 0, 0, 1, to.plus(row), from.plus(row))
+			b.Map1(c, s+1, isa.Copy, 0, 0, 1, to.Plus(row), from.Plus(row))
 		}
 	}
 	return to

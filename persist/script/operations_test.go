@@ -7,6 +7,7 @@ import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/verify"
 )
 
@@ -46,7 +47,7 @@ func trainedBy(t testing.TB, o large) *Request {
 	var args []uint32
 	for k, d := range []bridge.Dim{o.x, o.y} {
 		if n := uint32(d.Size()); d.Nd > 0 {
-			r.Params = append(r.Params, Param{Offset: uint32(k*(o.x.Size()+3)) &^ 3, Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n})
+			r.Params = append(r.Params, schedule.Param{Offset: uint32(k*(o.x.Size()+3)) &^ 3, Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n})
 			args = append(args, add(ops.Reshape, uint32(k), nil, add(ops.Parameter, 3+uint32(k), []uint32{uint32(k)})))
 		}
 	}
@@ -137,10 +138,10 @@ func TestOperationsAreManyProcessorsWork(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		total, most := map[int32]int{}, map[int32]int{}
-		for _, c := range b.byLevel {
-			x := &b.clusters[c]
-			total[x.level] += int(x.cost)
-			most[x.level] = max(most[x.level], int(x.cost))
+		for _, c := range b.emitter.ByLevel {
+			x := &b.Clusters[c]
+			total[x.Level] += int(x.Cost)
+			most[x.Level] = max(most[x.Level], int(x.Cost))
 		}
 		for level, cost := range most {
 			if share := 80 + 3*total[level]/r.Plan.Processors; cost > share { // 80 are 20 us

@@ -7,7 +7,12 @@ package script
 //
 // Not for a CPU's virtual processors, which need its cores themselves.
 
-import "libvpps/bridge/ops"
+import (
+	"libvpps/bridge/ops"
+	"libvpps/persist/crew"
+	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
+)
 
 // pieceMemory is the memory of a part whose backward part is lowered by pieces.
 type pieceMemory struct {
@@ -25,8 +30,8 @@ func (b *Builder) wantPieces() {
 	nodes := int(b.division.tail.first - list[0].first)
 	for _, p := range list {
 		n := int(p.end - p.first)
-		p.pieces.wanted = min(mostGoroutines*n/nodes, n/partNodes)
-		if p.pieces.wanted < 2 || len(list) >= mostGoroutines || b.wide.on || b.r.Plan.CPU {
+		p.pieces.wanted = min(crew.MostGoroutines*n/nodes, n/partNodes)
+		if p.pieces.wanted < 2 || len(list) >= crew.MostGoroutines || b.Wide.On || b.r.Plan.CPU {
 			p.pieces.wanted = 0
 		}
 	}
@@ -45,7 +50,7 @@ func (b *Builder) placeGradients(level int32) {
 		} else if b.inParts[v] > 0 {
 			b.s.Grad[v] = b.gradientBefore(v)
 		} else if op := b.g.Op[v]; op != ops.Parameter && op != ops.Lookup { // these have one only perhaps, which nobody reads
-			b.s.Grad[v] = b.alloc(b.size(v))
+			b.s.Grad[v] = b.Alloc(b.size(v))
 		}
 	}
 	b.cutPieces()
@@ -54,13 +59,13 @@ func (b *Builder) placeGradients(level int32) {
 // cutPieces finds cuts, as near below equal pieces as they are.
 func (b *Builder) cutPieces() {
 	x := &b.pieces
-	x.low, x.cuts = resize(x.low, len(b.clusters)), x.cuts[:0]
+	x.low, x.cuts = memory.Resize(x.low, len(b.Clusters)), x.cuts[:0]
 	for v := b.end; v > b.first; {
 		if v--; b.wants[v] {
 			x.low[b.gcluster[v]] = v
 		}
 	}
-	x.low[elsewhere] = b.end
+	x.low[schedule.Elsewhere] = b.end
 	reach, nodes := b.end, int(b.end-b.first) // reach: the first node of the clusters so far
 	for v := b.end; v > b.first; {
 		if v--; b.wants[v] {
@@ -79,17 +84,17 @@ func (b *Builder) lowerPieces(top uint32) {
 		if p.pieces.wanted > 0 {
 			whole, all = append(whole, p), p.appendPieces(all)
 		}
-		top = max(top, p.limit)
+		top = max(top, p.Limit)
 	}
 	b.division.whole, b.division.pieces = whole, all
 	if len(whole) == 0 {
 		return
 	}
 	for k, q := range all {
-		q.arena = arena{chunk: b.division.list[0].chunk, turn: uint32(len(all))}
-		q.next = uint64(top) + uint64(k)*uint64(q.chunk)
+		q.InChunks(b.division.list[0].Chunk, len(all))
+		q.ChunksFrom(top, k)
 	}
-	b.crew.share(len(whole)+len(all), func(k int) {
+	b.crew.Share(len(whole)+len(all), func(k int) {
 		if k < len(whole) {
 			whole[k].outerOfShared()
 			whole[k].finishPart()
@@ -107,7 +112,7 @@ func (b *Builder) appendPieces(all []*Builder) []*Builder {
 	for k, first := range b.pieces.cuts {
 		q := b.newPart(k, b.nodeRange)
 		q.useStart, q.uses, q.blevel, q.bcluster = b.useStart, b.uses, b.blevel, b.bcluster
-		q.ends, q.mixed, q.pieces.first, q.pieces.end = b.ends, b.mixed, first, end
+		q.Ends, q.Mixed, q.pieces.first, q.pieces.end = b.Ends, b.Mixed, first, end
 		all, end = append(all, q), first
 	}
 	b.pieces.list = all[from:]

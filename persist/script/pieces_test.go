@@ -1,6 +1,9 @@
 package script
 
-import "testing"
+import (
+	"libvpps/persist/schedule"
+	"testing"
+)
 
 // A part's pieces are all its nodes, and no cluster that forms gradients has nodes of several.
 func TestPiecesAreWholeClusters(t *testing.T) {
@@ -15,7 +18,7 @@ func TestPiecesAreWholeClusters(t *testing.T) {
 		if _, err := b.Build(r); err != nil {
 			t.Fatal(err)
 		}
-		if len(b.division.taken) == 0 {
+		if len(b.Parts) == 0 {
 			continue
 		}
 		for _, p := range b.division.list {
@@ -31,7 +34,7 @@ func TestPiecesAreWholeClusters(t *testing.T) {
 				end = q.pieces.first
 				for v := q.pieces.first; v < q.pieces.end; v++ {
 					c := p.gcluster[v]
-					if !p.wants[v] || c == elsewhere {
+					if !p.wants[v] || c == schedule.Elsewhere {
 						continue
 					}
 					if before, ok := pieceOf[c]; ok && before != k {

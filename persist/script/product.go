@@ -6,6 +6,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // Lowering of products. A parameter that the plan holds is multiplied where its rows live,
@@ -76,7 +77,7 @@ func (b *Builder) findMatrix(l uint32) int32 {
 		return -1
 	}
 	m := b.r.Params[b.g.AttrsOf(l)[0]].Matrix
-	if m >= 0 && len(b.wide.ofAll) > 0 && b.wide.ofAll[m] {
+	if m >= 0 && len(b.ofAll) > 0 && b.ofAll[m] {
 		return -1
 	}
 	return m
@@ -137,18 +138,18 @@ func (b *Builder) isParameter(v uint32) bool {
 }
 
 // copyBias starts the output with the bias, broadcast over columns and batch.
-func (b *Builder) copyBias(v, bias uint32, y operand) {
+func (b *Builder) copyBias(v, bias uint32, y schedule.Operand) {
 	c, s := b.place(v, bias)
 	dims := [...]bridge.Dim{*b.g.DimOf(v), *b.g.DimOf(bias)}
-	e := element{fn: isa.Copy, kept: b.spread(dims[:])}
-	e.ops[0], e.ops[1] = y, b.value(bias)
-	b.emitElement(&e, c, s)
+	e := schedule.Element{Fn: isa.Copy, Kept: b.spread(dims[:])}
+	e.Ops[0], e.Ops[1] = y, b.value(bias)
+	b.AddElement(&e, c, s)
 }
 
 // productChain adds the products one after another, each a level behind the one before. One
 // that is ready earlier and whose matrix lives elsewhere does not wait, nor does one of which several processors each
 // have a part of the sum: those results are added at the end.
-func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool) {
+func (b *Builder) productChain(v, bias uint32, y schedule.Operand, level int32, acc bool) {
 	if h, ok := b.leavesParts(v, acc); ok {
 		b.leaveParts(v, h, bias, level)
 		return
@@ -179,15 +180,15 @@ func (b *Builder) productChain(v, bias uint32, y operand, level int32, acc bool)
 			if fresh && !whole && k == len(b.terms)-1 {
 				ready, biased, fresh = max(ready, level), bias, false
 			}
-			t := b.allocHolders(across, size)
-			b.product(v, p, operand{isa.SegAct, t}, ready, isa.Copy, 0, biased, size)
-			b.beside, end = append(b.beside, source{t, across, size}), max(end, ready)
+			t := b.AllocHolders(across, size)
+			b.product(v, p, schedule.At(isa.SegAct, t), ready, isa.Copy, 0, biased, size)
+			b.beside, end = append(b.beside, schedule.Source{At: t, Count: across, Apart: size}), max(end, ready)
 			continue
 		}
 		if chain >= 0 && ready < level && b.apart(chain, p.matrix) {
-			t := b.alloc(int(size))
-			b.product(v, p, operand{isa.SegAct, t}, ready, isa.Copy, 0, NoOffset, 0)
-			b.beside = append(b.beside, one(t))
+			t := b.Alloc(int(size))
+			b.product(v, p, schedule.At(isa.SegAct, t), ready, isa.Copy, 0, NoOffset, 0)
+			b.beside = append(b.beside, schedule.One(t))
 			continue
 		}
 		level = max(level, ready)
@@ -217,20 +218,20 @@ func accFlag(acc bool) uint32 {
 	return 0
 }
 
-// addBeside adds the results in b.beside, the last of which come about in a level, to what y has, or stores them.
-func (b *Builder) addBeside(v uint32, y operand, level int32, acc bool) {
+// addBeside adds the results in b.Unshared, the last of which come about in a level, to what y has, or stores them.
+func (b *Builder) addBeside(v uint32, y schedule.Operand, level int32, acc bool) {
 	flags := accFlag(acc)
 	if !acc || level >= b.spots[v].level {
 		b.spots[v] = spot{level, -1, 0}
 	}
 	c, s := b.place(v, v)
-	if runs, ok := b.sumOfRuns(b.beside); ok {
+	if runs, ok := b.SumOfRuns(b.beside); ok {
 		fn, last := b.behindSums(v, y)
-		b.sum(c, s, firstWord(isa.Sum, uint8(fn), flags), y, isa.SegAct, 1, b.size(v), b.sumList, runs, operand{})
+		b.Sum(c, s, schedule.FirstWord(isa.Sum, uint8(fn), flags), y, isa.SegAct, 1, b.size(v), b.SumList, runs, schedule.Operand{})
 		b.spots[last] = b.spots[v]
 		return
 	}
-	b.spots[v].sub = b.sumItems(c, s, flags, y, isa.SegAct, 1, b.size(v), b.beside) - 1
+	b.spots[v].sub = b.SumItems(c, s, flags, y, isa.SegAct, 1, b.size(v), b.beside) - 1
 }
 
 // across is how many processors share a row of a matrix: each has a part of its product.
@@ -243,12 +244,12 @@ func (b *Builder) across(m int32) uint32 {
 
 // apart reports whether other processors hold matrix m than matrix o.
 func (b *Builder) apart(m, o int32) bool {
-	return !slices.Equal(b.plan.copies[m][0], b.plan.copies[o][0])
+	return !slices.Equal(b.holders.Copies[m][0], b.holders.Copies[o][0])
 }
 
 // productSignature is the signature of one product, with the result y, and where its right side is.
-func (b *Builder) productSignature(p term, y operand, fn isa.Fn, flags, bias, apart uint32) (sig, x uint32) {
-	segs, biasAt := uint32(y.seg)|uint32(b.s.Segment[p.right])<<4, uint32(0)
+func (b *Builder) productSignature(p term, y schedule.Operand, fn isa.Fn, flags, bias, apart uint32) (sig, x uint32) {
+	segs, biasAt := uint32(y.Seg)|uint32(b.s.Segment[p.right])<<4, uint32(0)
 	if bias != NoOffset {
 		flags, biasAt = flags|isa.Bias, b.s.Value[bias]
 		segs |= uint32(b.s.Segment[bias]) << 8
@@ -258,17 +259,17 @@ func (b *Builder) productSignature(p term, y operand, fn isa.Fn, flags, bias, ap
 	if count > 0 {
 		fn = formed
 	}
-	sig = b.sigs.short(8, cols, firstWord(isa.Product, uint8(fn), flags), segs, uint32(p.matrix), bits(b.factorOf(p.left)), biasAt, bits(1), apart, count)
+	sig = b.Sigs.Short(8, cols, schedule.FirstWord(isa.Product, uint8(fn), flags), segs, uint32(p.matrix), isa.Float(b.factorOf(p.left)), biasAt, isa.Float(1), apart, count)
 	return sig, b.s.Value[p.right] + place
 }
 
 // product adds the items of one product, one a column of the result y. Holders who share rows leave results of their own, so far apart.
-func (b *Builder) product(v uint32, p term, y operand, level int32, fn isa.Fn, flags, bias, apart uint32) {
+func (b *Builder) product(v uint32, p term, y schedule.Operand, level int32, fn isa.Fn, flags, bias, apart uint32) {
 	m := &b.r.Plan.Matrices[p.matrix]
 	rows, cols := uint32(m.Rows), uint32(m.Cols)
 	sig, x := b.productSignature(p, y, fn, flags, bias, apart)
 	for i := range b.columns(v) {
-		b.onMatrix(level, sig, y.at+i*rows, x+b.columnOf(p.right, i)*cols)
+		b.AddProduct(level, sig, y.At+i*rows, x+b.columnOf(p.right, i)*cols)
 	}
 }
 
@@ -290,7 +291,7 @@ func (b *Builder) columnOf(right, i uint32) uint32 {
 }
 
 // gemmForward multiplies two operands of any kind; the node becomes local.
-func (b *Builder) gemmForward(v uint32, p term, y operand, acc bool) {
+func (b *Builder) gemmForward(v uint32, p term, y schedule.Operand, acc bool) {
 	l, r, d := b.g.DimOf(p.left), b.g.DimOf(p.right), b.g.DimOf(v)
 	var c, s int32
 	if acc {
@@ -300,34 +301,15 @@ func (b *Builder) gemmForward(v uint32, p term, y operand, acc bool) {
 	}
 	flags := accFlag(acc)
 	m, n, k := uint32(l.Rows()), uint32(r.Cols()), uint32(l.Cols())
-	left, right := matrixView{b.value(p.left), 1, m, batchStep(l)}, matrixView{b.value(p.right), 1, k, batchStep(r)}
+	left, right := schedule.MatrixView{Op: b.value(p.left), Row: 1, Col: m, Batch: batchStep(l)}, schedule.MatrixView{Op: b.value(p.right), Row: 1, Col: k, Batch: batchStep(r)}
 	size := b.size(v)
-	if parts := b.partsOfProduct(int(m), int(n), int(k)); d.Bd == 1 && parts > 1 && b.wide.on && b.clusters[c].isPrivate() {
-		x, from := b.partsFor(parts, size), len(b.items)
-		b.gemmItems(c, s, 0, 1, [3]uint32{m, n, k}, matrixView{operand{isa.SegAct, x.at}, 1, m, 0}, left, right)
+	if parts := b.partsOfProduct(int(m), int(n), int(k)); d.Bd == 1 && parts > 1 && b.Wide.On && b.Clusters[c].IsPrivate() {
+		x, from := b.partsFor(parts, size), len(b.Items)
+		b.GemmItems(c, s, 0, 1, [3]uint32{m, n, k}, schedule.MatrixView{Op: schedule.At(isa.SegAct, x.At), Row: 1, Col: m, Batch: 0}, left, right)
 		b.addParts(v, x, from, parts, c, y, flags)
 		return
 	}
-	b.gemmItems(c, s, flags, d.Bd, [3]uint32{m, n, k}, matrixView{y, 1, m, batchStep(d)}, left, right)
-}
-
-// gemmElements is the work of a product of m by n results that are sums of k terms, in elements of element-wise work. A
-// GPU forms results of at least gemmLeast rows and columns in tiles, and others four times as slowly
-// (jit/kernel/gemm.h).
-func gemmElements(m, n, k int) int {
-	if min(m, n) < gemmLeast {
-		return m * n * k / 4
-	}
-	return m * n * k / 16
-}
-
-const gemmLeast = 8
-
-// matrixView is an operand of Gemm: address, row and column strides, distance of batch elements.
-type matrixView struct {
-	op       operand
-	row, col uint32
-	batch    uint32
+	b.GemmItems(c, s, flags, d.Bd, [3]uint32{m, n, k}, schedule.MatrixView{Op: y, Row: 1, Col: m, Batch: batchStep(d)}, left, right)
 }
 
 func batchStep(d *bridge.Dim) uint32 {
@@ -335,65 +317,4 @@ func batchStep(d *bridge.Dim) uint32 {
 		return 0
 	}
 	return uint32(d.Batch())
-}
-
-// gemmItems adds one product a batch element, or one for all where batch elements lie like further columns of the result or
-// like further terms of its sums. Into an unbatched result they are added in order. It returns the next free order.
-func (b *Builder) gemmItems(c, s int32, flags, batch uint32, mnk [3]uint32, y, left, right matrixView) int32 {
-	n, k := mnk[1], mnk[2]
-	switch {
-	case left.batch == 0 && right.batch == n*right.col && y.batch == n*y.col:
-		mnk[1], batch = n*batch, 1
-	case y.batch == 0 && left.batch == k*left.col && right.batch == k*right.row:
-		mnk[2], batch = k*batch, 1
-	}
-	if b.isSums(batch, mnk) {
-		b.productSums(c, s, flags, batch, mnk, y, left, right)
-		return s + 1
-	}
-	segs := uint32(y.op.seg) | uint32(left.op.seg)<<4 | uint32(right.op.seg)<<8
-	for i := range batch {
-		b.sigs.head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.row, y.col, left.row, left.col, right.row, right.col, bits(1), 0)
-		b.local(c, s, b.sigs.intern(gemmElements(int(mnk[0]), int(mnk[1]), int(mnk[2]))),
-			y.op.at+i*y.batch, left.op.at+i*left.batch, right.op.at+i*right.batch)
-		if y.batch == 0 {
-			s++
-			flags |= isa.Acc
-		}
-	}
-	if y.batch != 0 {
-		s++
-	}
-	return s
-}
-
-// Many small products, and long sums of few results, are no work for Gemm's blocks: each product would be an item, and
-// most of a block empty. They are sums of products of elements, along axes like other sums.
-const (
-	manyProducts = 256  // of which each has at most so many results
-	fewResults   = 16   // of a product that are sums
-	longSum      = 2048 // of so many terms: from there on all of a processor's threads form a sum (jit/kernel/team.h)
-)
-
-// isSums reports whether products, one a batch element, are formed as sums of products of elements. A CPU's blocks are
-// small, and its host has little to do.
-func (b *Builder) isSums(batch uint32, mnk [3]uint32) bool {
-	results := uint64(mnk[0]) * uint64(mnk[1])
-	return !b.r.Plan.CPU && (batch >= manyProducts && results <= manyProducts || batch == 1 && results <= fewResults && mnk[2] >= longSum)
-}
-
-// productSums adds the item of products that isSums is true of.
-func (b *Builder) productSums(c, s int32, flags, batch uint32, mnk [3]uint32, y, left, right matrixView) {
-	axes := b.newAxes(4)
-	axes[0] = axis{mnk[0], [5]uint32{y.row, left.row, 0}}
-	axes[1] = axis{mnk[1], [5]uint32{y.col, 0, right.col}}
-	axes[2] = axis{batch, [5]uint32{y.batch, left.batch, right.batch}}
-	axes[3] = axis{mnk[2], [5]uint32{0, left.col, right.row}}
-	e := element{fn: isa.Mul, flags: flags, p: 1, kept: axes[:3], red: axes[3:]}
-	if y.batch == 0 && batch > 1 { // of all batch elements
-		axes[2], axes[3] = axes[3], axes[2]
-		e.kept, e.red = axes[:2], axes[2:]
-	}
-	e.ops = [5]operand{y.op, left.op, right.op}
-	b.emitElement(&e, c, s)
 }

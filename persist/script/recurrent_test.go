@@ -5,8 +5,10 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 )
 
 // recurrent is the request of an LSTM language model in a minibatch.
@@ -28,7 +30,7 @@ func recurrent(t testing.TB, vocabulary, hidden, batch uint32, layers, steps int
 	param := func(dim uint32) uint32 {
 		d, id := &g.Dims[dim], uint32(len(r.Params))
 		n := uint32(d.Size())
-		p := Param{Offset: at, Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n}
+		p := schedule.Param{Offset: at, Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n}
 		if d.Nd == 2 {
 			p.Matrix = int32(len(matrices))
 			matrices = append(matrices, plan.Matrix{Rows: d.Rows(), Cols: d.Cols(), Param: id, Offset: at})
@@ -44,7 +46,7 @@ func recurrent(t testing.TB, vocabulary, hidden, batch uint32, layers, steps int
 		all = append(all, layer{wx: param(2), wh: param(2), b: param(3)})
 	}
 	table := uint32(len(r.Params))
-	r.Params = append(r.Params, Param{Lookup: true, Size: vocabulary * hidden, Row: hidden, Factor: 1, Matrix: -1, Updated: true, Column: hidden})
+	r.Params = append(r.Params, schedule.Param{Lookup: true, Size: vocabulary * hidden, Row: hidden, Factor: 1, Matrix: -1, Updated: true, Column: hidden})
 	for k := range all {
 		all[k].h, all[k].c = add(ops.Constant, 4, []uint32{0}), add(ops.Constant, 4, []uint32{0})
 	}
@@ -53,7 +55,7 @@ func recurrent(t testing.TB, vocabulary, hidden, batch uint32, layers, steps int
 		x := add(ops.Lookup, 4, []uint32{table, 0})
 		for k := range all {
 			l := &all[k]
-			gates := add(ops.VanillaLSTMGates, 8, []uint32{bits(1), 0}, x, l.h, l.wx, l.wh, l.b)
+			gates := add(ops.VanillaLSTMGates, 8, []uint32{isa.Float(1), 0}, x, l.h, l.wx, l.wh, l.b)
 			l.c = add(ops.VanillaLSTMC, 4, nil, l.c, gates)
 			l.h = add(ops.VanillaLSTMH, 4, nil, l.c, gates)
 			x = l.h
@@ -68,7 +70,7 @@ func recurrent(t testing.TB, vocabulary, hidden, batch uint32, layers, steps int
 	if r.Plan, err = plan.RoundRobin(matrices, plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 100, SharedPerBlock: 200 << 10, Copies: 1}, 2); err != nil {
 		t.Fatal(err)
 	}
-	r.Update = &Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5}
+	r.Update = &finish.Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 5}
 	for id := range uint32(len(r.Params)) {
 		r.Update.Params, r.Update.State = append(r.Update.Params, id), append(r.Update.State, 0)
 	}
@@ -86,6 +88,6 @@ func BenchmarkMinibatches(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(len(x.items)), "items")
+	b.ReportMetric(float64(len(x.Items)), "items")
 	b.ReportMetric(float64(len(x.out.Script.Words)), "words")
 }

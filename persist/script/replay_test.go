@@ -11,8 +11,10 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/persist/example"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 )
 
@@ -49,7 +51,7 @@ func forestScript(t *testing.T, trees, processors int) (*isa.Script, *plan.Plan)
 }
 
 // trainingScript is one update of all parameters with a graph's last node as the loss.
-func trainingScript(t *testing.T, g *bridge.Graph, params []script.Param, p *plan.Plan) *isa.Script {
+func trainingScript(t *testing.T, g *bridge.Graph, params []schedule.Param, p *plan.Plan) *isa.Script {
 	t.Helper()
 	ids := make([]uint32, len(params))
 	for i := range ids {
@@ -58,7 +60,7 @@ func trainingScript(t *testing.T, g *bridge.Graph, params []script.Param, p *pla
 	var b script.Builder
 	built, err := b.Build(&script.Request{Apart: true, Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1),
 		Forward: true, Needed: true, Backward: true, Tensors: true,
-		Update: &script.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}})
+		Update: &finish.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,9 +5,11 @@ import (
 	"testing"
 
 	"libvpps/bridge"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/reference"
+	"libvpps/persist/schedule"
 	"libvpps/persist/verify"
 )
 
@@ -46,7 +48,7 @@ func requested(t *testing.T, seed uint64) *Request {
 		if p.Lookup {
 			table = 1
 		}
-		q := Param{Lookup: p.Lookup, Offset: at[table], Size: uint32(p.Dim.Size()), Row: uint32(p.Dim.Size()), Factor: 1, Matrix: -1, Updated: true}
+		q := schedule.Param{Lookup: p.Lookup, Offset: at[table], Size: uint32(p.Dim.Size()), Row: uint32(p.Dim.Size()), Factor: 1, Matrix: -1, Updated: true}
 		if p.Lookup {
 			q.Row /= p.Dim.D[p.Dim.Nd-1]
 		} else if p.Dim.Nd == 2 {
@@ -70,7 +72,7 @@ func requested(t *testing.T, seed uint64) *Request {
 	r.Plan.CPU = seed%2 == 0
 	if rng.IntN(4) > 0 {
 		r.Needed, r.Backward, r.Result = true, true, 0
-		r.Update = &Apply{Rule: isa.Rule(rng.IntN(int(isa.Rules))), Dense: rng.IntN(2) == 0, Rate: 0.1, P: 0.9, Q: 0.9, R: 0.1, Threshold: 5}
+		r.Update = &finish.Apply{Rule: isa.Rule(rng.IntN(int(isa.Rules))), Dense: rng.IntN(2) == 0, Rate: 0.1, P: 0.9, Q: 0.9, R: 0.1, Threshold: 5}
 		state := uint32(0)
 		for id := range r.Params {
 			r.Update.Params = append(r.Update.Params, uint32(id))
@@ -90,8 +92,8 @@ type step struct {
 	number int
 }
 
-// schedule is a script taken apart.
-type schedule struct {
+// disassembly is a script taken apart.
+type disassembly struct {
 	script *isa.Script
 	steps  [][]step // by processor, without halt
 	count  int
@@ -108,9 +110,9 @@ type conflict struct {
 	strictly bool
 }
 
-func takeApart(t *testing.T, s *isa.Script, p *plan.Plan) *schedule {
+func takeApart(t *testing.T, s *isa.Script, p *plan.Plan) *disassembly {
 	t.Helper()
-	d := &schedule{script: s}
+	d := &disassembly{script: s}
 	type access struct {
 		step            int
 		write, resident bool
@@ -201,7 +203,7 @@ func each(r *verify.Range, visit func(at uint64)) {
 
 // sound decides by brute force. A processor's work falls into stretches inside which nothing is
 // ordered; signals, waits and syncs end them.
-func (d *schedule) sound() bool {
+func (d *disassembly) sound() bool {
 	stretch := make([]int, d.count) // of a step
 	after := make([]int, d.count)   // of a wait or clip: the stretch that it begins
 	signals := map[uint32][]int{}   // by barrier: stretches that come before it is signalled
@@ -271,7 +273,7 @@ func (d *schedule) sound() bool {
 }
 
 // put makes a script of the steps, each processor's in a stream of its own.
-func (d *schedule) put() *isa.Script {
+func (d *disassembly) put() *isa.Script {
 	old := d.script.Words
 	w := append([]uint32(nil), old[:old[isa.HeadListEnd]]...)
 	for i, steps := range d.steps {
@@ -294,7 +296,7 @@ func (d *schedule) put() *isa.Script {
 // damages calls try with every script that lacks one signal or wait, or has it on the other
 // side of a neighbour. A signal is taken away together with its count, too, so that nobody
 // waits for it.
-func (d *schedule) damages(try func(what string)) {
+func (d *disassembly) damages(try func(what string)) {
 	for i, steps := range d.steps {
 		for k, s := range steps {
 			if s.Op != isa.Signal && s.Op != isa.Wait {
@@ -320,7 +322,7 @@ func (d *schedule) damages(try func(what string)) {
 }
 
 // count1 changes what the waits at a barrier expect.
-func (d *schedule) count1(barrier uint32, by int) {
+func (d *disassembly) count1(barrier uint32, by int) {
 	for _, steps := range d.steps {
 		for k := range steps {
 			if s := &steps[k]; s.Op == isa.Wait && s.Field("barrier") == barrier {

@@ -75,7 +75,7 @@ func TestPartsAreWholeSentences(t *testing.T) {
 			t.Fatal(err)
 		}
 		list := b.division.list
-		if len(b.division.taken) == 0 {
+		if len(b.Parts) == 0 {
 			continue
 		}
 		divided++

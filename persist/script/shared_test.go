@@ -10,7 +10,7 @@ import (
 
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
+	"libvpps/persist/schedule"
 	"libvpps/persist/verify"
 )
 
@@ -46,7 +46,7 @@ func trained(t *testing.T, s *isa.Script, p *plan.Plan) (after []float32) {
 }
 
 // shares is a plan of a batch's matrices whose larger classes share a stream each.
-func shares(t *testing.T, params []script.Param, matrices []plan.Matrix) *plan.Plan {
+func shares(t *testing.T, params []schedule.Param, matrices []plan.Matrix) *plan.Plan {
 	t.Helper()
 	d := plan.Device{Processors: 110, Warps: 1, RegistersPer: 255, SetAside: 60, SharedPerBlock: 64 << 10, Columns: 8, Copies: 1}
 	p, err := plan.RoundRobin(matrices, d, 4)

@@ -2,12 +2,14 @@ package script
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // Lowering a template once. Its nodes are lowered and differentiated by the rules for all nodes, in a small graph of
@@ -19,8 +21,8 @@ const firstAddress = 1 << 24
 
 // cellLowering lowers templates.
 type cellLowering struct {
-	b       *Builder // of the small graph
-	all     []Param  // with factors that stand for the present ones
+	b       *Builder         // of the small graph
+	all     []schedule.Param // with factors that stand for the present ones
 	g       bridge.Graph
 	s       State
 	r       Request
@@ -50,35 +52,36 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	l.makeGraph(b, p, x)
 	if l.b == nil {
 		l.b = &Builder{symbolic: true}
+		l.b.Stays = l.b.isSymbolic
 	}
 	l.tallyTemplate(b)
 	t := l.b
 	t.reset(&l.r)
 	t.picks = t.picks[:0]
 	t.clearNodes()
-	t.mixed = false
+	t.Mixed = false
 	t.nodeRange = nodeRange{first: l.shared, end: uint32(l.g.Len() - len(c.wantedAt)), shared: l.shared}
 	t.tail = t.end
-	t.top = firstAddress
+	t.Top = firstAddress
 	if len(c.inputs) >= firstAddress-symbolicInput || l.g.Len() >= symbolicInput {
 		return nil, fmt.Errorf("a template of %d nodes and %d input words", l.g.Len(), len(c.inputs))
 	}
 	l.placeShared(b)
-	l.first = t.top
+	l.first = t.Top
 	if err := l.lowerNodes(); err != nil {
 		return nil, err
 	}
-	c.size, c.mixed = t.top-l.first, t.mixed
-	for k := 0; k < len(t.tensors); k += 3 {
-		if at := t.tensors[k+1]; at >= l.first {
-			c.tensors = append(c.tensors, vector{at - l.first, t.tensors[k+2]})
+	c.size, c.mixed = t.Top-l.first, t.Mixed
+	for k := 0; k < len(t.Tensors); k += 3 {
+		if at := t.Tensors[k+1]; at >= l.first {
+			c.tensors = append(c.tensors, vector{at - l.first, t.Tensors[k+2]})
 		}
 	}
-	if t.full {
-		return nil, errFull
+	if t.Full {
+		return nil, schedule.ErrFull
 	}
-	if len(t.picks) > mostPicks || len(t.picks) > 0 && t.top > pickWindow {
-		return nil, fmt.Errorf("a template of %d picks and %d floats", len(t.picks), t.top-firstAddress)
+	if len(t.picks) > mostPicks || len(t.picks) > 0 && t.Top > pickWindow {
+		return nil, fmt.Errorf("a template of %d picks and %d floats", len(t.picks), t.Top-firstAddress)
 	}
 	l.collectWork()
 	l.findAdded()
@@ -165,7 +168,7 @@ func (l *cellLowering) makeGraph(b *Builder, p *cells.Program, x *cells.Instance
 	l.s.Truncate(0)
 	l.all = append(l.all[:0], b.r.Params...)
 	for i := range l.all {
-		l.all[i].Factor = float(symbolicFactor | uint32(i))
+		l.all[i].Factor = math.Float32frombits(symbolicFactor | uint32(i))
 	}
 	l.r = Request{Graph: g, State: &l.s, Params: l.all, Plan: b.r.Plan, Node: uint32(g.Len() - 1), Forward: true, Needed: c.part == bothParts,
 		Backward: len(c.wantedAt) > 0, Base: firstAddress, Result: NoOffset, Tensors: true}
@@ -327,8 +330,8 @@ func (l *cellLowering) placeShared(b *Builder) {
 	t, c := l.b, l.c
 	l.ranges = l.ranges[:0]
 	reserve := func(n int, entry uint32) uint32 {
-		at := t.alloc(n)
-		l.ranges = append(l.ranges, rangeOf{at, t.top, entry})
+		at := t.Alloc(n)
+		l.ranges = append(l.ranges, rangeOf{at, t.Top, entry})
 		return at
 	}
 	for v := range l.shared {
@@ -343,7 +346,7 @@ func (l *cellLowering) placeShared(b *Builder) {
 		} else {
 			t.s.Value[v], t.s.Segment[v] = reserve(t.size(v), atSlots+i), isa.SegAct
 			if l.joins && c.early>>min(i, 63)&1 == 0 {
-				t.spots[v] = spot{0, t.newCluster(0), -1}
+				t.spots[v] = spot{0, t.NewCluster(0), -1}
 			}
 			t.grads[v] = c.slots>>min(i, 63)&1 != 0
 		}
@@ -379,7 +382,7 @@ func (l *cellLowering) lowerNodes() error {
 	} else if err := l.lowerForward(); err != nil {
 		return err
 	}
-	t.ends[isa.InForward] = t.maxLevel
+	t.Ends[isa.InForward] = t.MaxLevel
 	if l.r.Backward {
 		l.lowerBackward()
 	}
@@ -426,9 +429,9 @@ func (l *cellLowering) lowerBackward() {
 	t.exitsIn = t.exitsIn[:0]
 	for e := range l.c.derivatives {
 		if l.c.derivatives[e].fn == isa.Copy {
-			t.exitsIn = append(t.exitsIn, elsewhere)
+			t.exitsIn = append(t.exitsIn, schedule.Elsewhere)
 		} else { // the instance forms it, in its first level
-			t.exitsIn = append(t.exitsIn, t.newCluster(t.maxLevel))
+			t.exitsIn = append(t.exitsIn, t.NewCluster(t.MaxLevel))
 		}
 	}
 	for v := t.end; int(v) < l.g.Len(); v++ {
@@ -447,6 +450,6 @@ func (l *cellLowering) lowerBackward() {
 	}
 	t.markGradients()
 	t.collectUsers()
-	t.backwardFrom(t.ends[isa.InForward])
+	t.backwardFrom(t.Ends[isa.InForward])
 	l.gradientsOfShared()
 }

@@ -3,6 +3,7 @@ package script
 import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // Gradients in a template: of its nodes, and those that it leaves for its slots and parameters.
@@ -30,15 +31,15 @@ func (l *cellLowering) gradientsOfShared() {
 				t.transposed(v, u, left)
 				ready = t.blevel[from] + t.levelsOf(u.node)
 			case useSame:
-				t.linear = append(t.linear, one(t.s.Grad[u.node]+u.at))
-				if from != elsewhere {
+				t.linear = append(t.linear, schedule.One(t.s.Grad[u.node]+u.at))
+				if from != schedule.Elsewhere {
 					in = t.home(u.node)
 				}
 			default:
 				ready, in = l.contributes(v, u)
 			}
 			for _, s := range t.linear {
-				x := cellSource{l.entryOf(s.at), s.count, s.apart, ready - t.ends[isa.InForward] - 1, in}
+				x := cellSource{l.entryOf(s.At), s.Count, s.Apart, ready - t.Ends[isa.InForward] - 1, in}
 				if v < uint32(len(c.params)) {
 					c.sums = append(c.sums, paramSum{c.params[v].id, x})
 				} else {
@@ -55,8 +56,8 @@ func (l *cellLowering) gradientsOfShared() {
 func (l *cellLowering) contributes(v uint32, u user) (ready, cluster int32) {
 	t := l.b
 	k, sub := t.formedIn(u.node), int32(0)
-	if k == elsewhere {
-		cluster = t.newCluster(t.blevel[k] + 1)
+	if k == schedule.Elsewhere {
+		cluster = t.NewCluster(t.blevel[k] + 1)
 		ready = t.blevel[k] + 2
 	} else {
 		cluster, sub = t.home(u.node), t.gsub[u.node]+1
@@ -69,17 +70,17 @@ func (l *cellLowering) contributes(v uint32, u user) (ready, cluster int32) {
 // contributeApart appends what a use adds to v's gradient to the linear sources, in memory of its own, and returns the
 // next order.
 func (b *Builder) contributeApart(v uint32, u user, cluster, sub int32) int32 {
-	dst := operand{isa.SegAct, b.alloc(b.size(v))}
+	dst := schedule.At(isa.SegAct, b.Alloc(b.size(v)))
 	flags := uint32(0)
-	b.axes = b.axes[:0]
+	b.ReleaseAxes()
 	b.attribute(isa.InBackward, u.node)
 	if !b.covers(u) {
-		b.fill(cluster, sub, 0, b.size(v), dst.at)
+		b.Fill(cluster, sub, 0, b.size(v), dst.At)
 		sub++
 		flags = isa.Acc
 	}
 	sub = b.contribute(v, u, dst, flags, cluster, sub)
-	b.linear = append(b.linear, one(dst.at))
+	b.linear = append(b.linear, schedule.One(dst.At))
 	return sub
 }
 
@@ -103,12 +104,12 @@ func (b *Builder) addUsesUp(v uint32) {
 			left, _ := b.isRight(u)
 			b.transposed(v, u, left)
 		case u.kind == useSame:
-			b.linear = append(b.linear, one(b.s.Grad[u.node]+u.at))
+			b.linear = append(b.linear, schedule.One(b.s.Grad[u.node]+u.at))
 		case b.covers(u):
 			sub, linear = b.contributeApart(v, u, b.home(v), sub), false
 		default: // of some elements, added to what later uses give
 			sub = b.addLinear(v, sub)
-			b.axes = b.axes[:0]
+			b.ReleaseAxes()
 			sub, linear = b.contribute(v, u, b.gradient(v), isa.Acc, b.home(v), sub), false
 		}
 	}
@@ -120,14 +121,14 @@ func (b *Builder) addUsesUp(v uint32) {
 		b.gradientToRows(v) // each use's by itself
 		return
 	}
-	if b.linear = b.inOrder(b.linear); b.s.Grad[v] == NoOffset && len(b.linear) == 1 && b.linear[0].count == 1 {
-		b.s.Grad[v] = b.linear[0].at
+	if b.linear = b.inOrder(b.linear); b.s.Grad[v] == NoOffset && len(b.linear) == 1 && b.linear[0].Count == 1 {
+		b.s.Grad[v] = b.linear[0].At
 	} else if b.s.Grad[v] == NoOffset || len(b.linear) > 0 {
 		sub = b.addLinear(v, sub)
 	}
 	b.gsub[v] = sub - 1
 	if b.g.Op[v] == ops.Lookup {
-		b.linear = append(b.linear[:0], one(b.s.Grad[v]))
+		b.linear = append(b.linear[:0], schedule.One(b.s.Grad[v]))
 		b.gradientToRows(v)
 	}
 }
@@ -141,28 +142,28 @@ func (b *Builder) addLinear(v uint32, sub int32) int32 {
 		if len(list) == 0 {
 			return sub
 		}
-		list = append([]source{one(at)}, list...)
+		list = append([]schedule.Source{schedule.One(at)}, list...)
 	} else {
-		b.s.Grad[v] = b.alloc(b.size(v))
+		b.s.Grad[v] = b.Alloc(b.size(v))
 	}
 	b.linear = b.linear[:0]
 	if len(list) == 0 {
-		b.fill(b.home(v), sub, 0, b.size(v), b.s.Grad[v])
+		b.Fill(b.home(v), sub, 0, b.size(v), b.s.Grad[v])
 		return sub + 1
 	}
-	return b.sumItems(b.home(v), sub, 0, b.gradient(v), isa.SegAct, 1, b.size(v), list)
+	return b.SumItems(b.home(v), sub, 0, b.gradient(v), isa.SegAct, 1, b.size(v), list)
 }
 
 // inOrder is sources as a Sum adds them up. On a CPU each vector is one of its own: the order is theirs then, and does not
 // depend on which nodes are one template.
-func (b *Builder) inOrder(list []source) []source {
+func (b *Builder) inOrder(list []schedule.Source) []schedule.Source {
 	if !b.r.Plan.CPU {
 		return list
 	}
 	n := len(list)
 	for _, s := range list[:n] {
-		for k := range s.count {
-			list = append(list, one(s.at+k*s.apart))
+		for k := range s.Count {
+			list = append(list, schedule.One(s.At+k*s.Apart))
 		}
 	}
 	return list[n:]

@@ -5,9 +5,16 @@ import (
 	"slices"
 
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // Collecting a template's items from the builder of its small graph: every address becomes what it stands for.
+
+// isSymbolic reports whether an instance tells an item's factor or one of its addresses: it is no part of a chain.
+func (b *Builder) isSymbolic(it schedule.Item) bool {
+	return isSymbolicFactor(b.Sigs.Of(it.Sig)[4]) || slices.ContainsFunc(b.Addresses(&it), b.isPicked)
+}
 
 // entryOf is what an address of the small graph stands for.
 func (l *cellLowering) entryOf(at uint32) word {
@@ -58,8 +65,8 @@ func (l *cellLowering) collect() error {
 		return err
 	}
 	if l.joins {
-		t.groupItems()
-		t.fuse()
+		t.GroupItems()
+		t.Fuse()
 	}
 	if err := l.collectSigs(); err != nil {
 		return err
@@ -68,23 +75,23 @@ func (l *cellLowering) collect() error {
 	for _, list := range c.sources {
 		for i := range list {
 			if s := &list[i]; s.in >= 0 {
-				s.in = l.where[t.find(s.in)]
+				s.in = l.where[t.Find(s.in)]
 			}
 		}
 	}
-	for i := range t.items {
-		it := &t.items[i]
-		k, at := l.placeOf(it.cluster)
+	for i := range t.Items {
+		it := &t.Items[i]
+		k, at := l.placeOf(it.Cluster)
 		first := uint32(len(c.words))
 		if err := l.collectWords(it); err != nil {
 			return err
 		}
 		in := &c.clusters[k][at]
-		in.items, in.top = in.items+1, max(in.top, it.sub)
-		c.items[k] = append(c.items[k], cellItem{int32(at), it.sub, uint32(l.sig[it.sig]), first, uint32(len(c.words)) - first})
+		in.items, in.top = in.items+1, max(in.top, it.Sub)
+		c.items[k] = append(c.items[k], cellItem{int32(at), it.Sub, uint32(l.sig[it.Sig]), first, uint32(len(c.words)) - first})
 	}
-	for _, m := range t.matrices {
-		k, level := l.phaseOf(m.level)
+	for _, m := range t.Products {
+		k, level := l.phaseOf(m.Level)
 		c.depth[k] = max(c.depth[k], level+1)
 		x, err := l.collectMatrix(level, &m)
 		if err != nil {
@@ -92,22 +99,22 @@ func (l *cellLowering) collect() error {
 		}
 		c.matrices[k] = append(c.matrices[k], x)
 	}
-	for _, m := range t.outers {
+	for _, m := range t.Outers {
 		x, err := l.collectMatrix(-1, &m)
 		if err != nil {
 			return err
 		}
 		c.outers = append(c.outers, x)
 	}
-	for _, r := range t.rowSrc {
-		x := cellRow{param: uint32(r.key >> 32), input: uint32(r.key) - symbolicInput, shift: r.shift}
-		for _, s := range t.rowPool[r.first : r.first+r.count] {
-			x.sources = append(x.sources, cellSource{word: l.entryOf(s.at), count: s.count, apart: s.apart, in: -1})
+	for _, r := range t.RowSrc {
+		x := cellRow{param: uint32(r.Key >> 32), input: uint32(r.Key) - symbolicInput, shift: r.Shift}
+		for _, s := range t.RowPool[r.First : r.First+r.Count] {
+			x.sources = append(x.sources, cellSource{word: l.entryOf(s.At), count: s.Count, apart: s.Apart, in: -1})
 		}
 		c.rows = append(c.rows, x)
 	}
-	for _, s := range t.paramSrc {
-		return fmt.Errorf("a gradient of parameter %d in a template", s.param)
+	for _, s := range t.ParamSrc {
+		return fmt.Errorf("a gradient of parameter %d in a template", s.Param)
 	}
 	for _, x := range c.picks {
 		if x.entry >= c.atExits() && x.entry < c.atParams() {
@@ -128,10 +135,10 @@ func (l *cellLowering) joinReaders() error {
 		return nil
 	}
 	first := make([]int32, len(c.wantedAt)) // 1 added
-	for i := range t.items {
-		it := &t.items[i]
-		in := t.find(it.cluster)
-		if k, _ := l.phaseOf(t.clusters[in].level); k == 0 {
+	for i := range t.Items {
+		it := &t.Items[i]
+		in := t.Find(it.Cluster)
+		if k, _ := l.phaseOf(t.Clusters[in].Level); k == 0 {
 			continue
 		}
 		from := len(c.words)
@@ -147,11 +154,11 @@ func (l *cellLowering) joinReaders() error {
 				*f = in + 1
 				continue
 			}
-			switch o := t.find(*f - 1); {
-			case t.clusters[in].level < t.clusters[o].level:
+			switch o := t.Find(*f - 1); {
+			case t.Clusters[in].Level < t.Clusters[o].Level:
 				*f = in + 1
-			case in != o && t.clusters[in].level == t.clusters[o].level && t.costOf(in)+t.costOf(o) <= clusterCost:
-				in = t.union(in, o)
+			case in != o && t.Clusters[in].Level == t.Clusters[o].Level && t.CostOf(in)+t.CostOf(o) <= clusterCost:
+				in = t.Union(in, o)
 			}
 		}
 		c.words = c.words[:from]
@@ -172,7 +179,7 @@ func (l *cellLowering) collectValues() {
 
 // phaseOf says whether a level is of the forward (0) or the backward part, and which one of it.
 func (l *cellLowering) phaseOf(level int32) (k int, at int32) {
-	if end := l.b.ends[isa.InForward]; l.r.Backward && level > end {
+	if end := l.b.Ends[isa.InForward]; l.r.Backward && level > end {
 		return 1, level - end - 1
 	}
 	return 0, level
@@ -181,43 +188,43 @@ func (l *cellLowering) phaseOf(level int32) (k int, at int32) {
 // collectClusters lists the clusters that have items.
 func (l *cellLowering) collectClusters() {
 	t, c := l.b, l.c
-	l.where = extend(l.where[:0], len(t.clusters), -1)
-	for i := range t.clusters {
-		x := &t.clusters[i]
-		if x.parent != int32(i) || x.items == 0 {
+	l.where = memory.Extend(l.where[:0], len(t.Clusters), -1)
+	for i := range t.Clusters {
+		x := &t.Clusters[i]
+		if x.Parent != int32(i) || x.Items == 0 {
 			continue
 		}
-		k, level := l.phaseOf(x.level)
+		k, level := l.phaseOf(x.Level)
 		l.where[i] = int32(len(c.clusters[k]))
-		kind := x.kind
+		kind := x.Kind
 		if l.joins {
-			kind |= fused
+			kind |= schedule.Fused
 		}
-		c.clusters[k] = append(c.clusters[k], cellCluster{level: level, cost: x.cost, kind: kind})
+		c.clusters[k] = append(c.clusters[k], cellCluster{level: level, cost: x.Cost, kind: kind})
 		c.depth[k] = max(c.depth[k], level+1)
 	}
 }
 
 // placeOf is the phase and number of the cluster that an item is in.
 func (l *cellLowering) placeOf(cluster int32) (k int, at int32) {
-	i := l.b.find(cluster)
-	k, _ = l.phaseOf(l.b.clusters[i].level)
+	i := l.b.Find(cluster)
+	k, _ = l.phaseOf(l.b.Clusters[i].Level)
 	return k, l.where[i]
 }
 
 // collectWords appends the words of an item.
-func (l *cellLowering) collectWords(it *item) error {
+func (l *cellLowering) collectWords(it *schedule.Item) error {
 	t, c := l.b, l.c
 	add := func(seg, at uint32) error {
 		w, err := l.operandOf(isa.Segment(seg&15), at)
 		c.words = append(c.words, w)
 		return err
 	}
-	if it.sig == rawSig { // a Sum
-		return l.collectSum(t.pool[it.words[0]:])
+	if it.Sig == schedule.RawSig { // a Sum
+		return l.collectSum(t.Pool[it.Words[0]:])
 	}
-	sig := t.sigs.of(it.sig)
-	words, op := t.addresses(it), isa.Opcode(sig[0])
+	sig := t.Sigs.Of(it.Sig)
+	words, op := t.Addresses(it), isa.Opcode(sig[0])
 	n := len(words)
 	labelled := op == isa.Row && isa.RowTable[isa.RowFn(sig[0]>>8)].Label
 	for i, w := range words {
@@ -249,7 +256,7 @@ func (l *cellLowering) collectSum(w []uint32) error {
 	c := l.c
 	n := w[1] & 0xffff
 	for i := range n {
-		seg, address := w[2]>>4, i >= sumHead
+		seg, address := w[2]>>4, i >= schedule.SumHead
 		switch i {
 		case 5:
 			seg, address = w[2], true
@@ -270,15 +277,15 @@ func (l *cellLowering) collectSum(w []uint32) error {
 }
 
 // collectMatrix makes a template's of a product's item.
-func (l *cellLowering) collectMatrix(level int32, m *matrixItem) (x cellMatrix, err error) {
-	segs := l.b.sigs.of(m.sig)[2]
-	x = cellMatrix{level: level, sig: uint32(l.sig[m.sig])}
+func (l *cellLowering) collectMatrix(level int32, m *schedule.Product) (x cellMatrix, err error) {
+	segs := l.b.Sigs.Of(m.Sig)[2]
+	x = cellMatrix{level: level, sig: uint32(l.sig[m.Sig])}
 	shift := 0
-	if isa.Opcode(l.b.sigs.of(m.sig)[0]) == isa.Outer {
+	if isa.Opcode(l.b.Sigs.Of(m.Sig)[0]) == isa.Outer {
 		shift = 4
 	}
 	for i := range x.words {
-		if x.words[i], err = l.operandOf(isa.Segment(segs>>(4*i+shift)&15), m.words[i]); err != nil {
+		if x.words[i], err = l.operandOf(isa.Segment(segs>>(4*i+shift)&15), m.Words[i]); err != nil {
 			return x, err
 		}
 	}
@@ -288,12 +295,12 @@ func (l *cellLowering) collectMatrix(level int32, m *matrixItem) (x cellMatrix, 
 // collectSigs lists the signatures, with what changes in them.
 func (l *cellLowering) collectSigs() error {
 	t, c := l.b, l.c
-	l.sig = resize(l.sig, len(t.sigs.start))
-	l.sig[rawSig] = rawSig
+	l.sig = memory.Resize(l.sig, t.Sigs.Count())
+	l.sig[schedule.RawSig] = schedule.RawSig
 	c.sigs = append(c.sigs, cellSig{factor: -1, bias: -1}) // of whole instructions
-	for i := uint32(1); int(i) < len(t.sigs.start)-1; i++ {
-		w := slices.Clone(t.sigs.of(i))
-		x := cellSig{words: w, elements: t.sigs.costs[i], factor: -1, bias: -1}
+	for i := uint32(1); int(i) < t.Sigs.Count()-1; i++ {
+		w := slices.Clone(t.Sigs.Of(i))
+		x := cellSig{words: w, cost: t.Sigs.Cost(i), factor: -1, bias: -1}
 		switch isa.Opcode(w[0]) {
 		case isa.Random:
 			x.draws = true
@@ -324,9 +331,9 @@ func (l *cellLowering) collectSigs() error {
 // collectLevels finds when slots are read, outputs are there, and gradients of outputs are read.
 func (l *cellLowering) collectLevels() {
 	t, c := l.b, l.c
-	c.need = extend(c.need, c.template.Slots+len(c.params), -1)
-	c.products = extend(c.products, c.template.Slots, -1)
-	c.sumIn = extend(c.sumIn, len(c.wantedAt), -1)
+	c.need = memory.Extend(c.need, c.template.Slots+len(c.params), -1)
+	c.products = memory.Extend(c.products, c.template.Slots, -1)
+	c.sumIn = memory.Extend(c.sumIn, len(c.wantedAt), -1)
 	see := func(k int, level, cluster int32, w word) {
 		if i := w.entry - c.atPicks(); w.entry >= c.atPicks() {
 			w.entry = c.picks[i].entry
@@ -369,13 +376,13 @@ func (l *cellLowering) collectLevels() {
 	for _, m := range c.outers { // at the end, when all is there; but who reads a value needs its producer
 		see(0, 1<<20, -1, m.words[1])
 	}
-	c.ready, c.value, c.formedIn = make([]int32, len(c.outs)), make([]uint32, len(c.outs)), extend(c.formedIn, len(c.outs), -1)
+	c.ready, c.value, c.formedIn = make([]int32, len(c.outs)), make([]uint32, len(c.outs)), memory.Extend(c.formedIn, len(c.outs), -1)
 	for i, k := range c.outs {
 		v := l.node[k]
 		if c.needed>>i&1 != 0 && t.owns(v) {
 			c.ready[i], c.value[i] = t.ready(v), l.entryOf(t.s.Value[v]).add
 			if in := t.spots[v].cluster; in >= 0 {
-				c.formedIn[i] = l.where[t.find(in)]
+				c.formedIn[i] = l.where[t.Find(in)]
 			}
 		}
 		if e := c.exits[i]; e >= 0 && c.derivatives[e].fn != isa.Copy {

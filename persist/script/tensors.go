@@ -6,6 +6,7 @@ import (
 
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // The tensor table that ends a script: what the verifier holds every address against.
@@ -16,12 +17,12 @@ type tensor struct {
 	at, n uint32
 }
 
-// appendTensors writes the table: this build's activations, what earlier calls left, the
+// tensorTable is the table: this build's activations, what earlier calls left, the
 // parameters, the inputs and the result words.
-func (b *Builder) appendTensors(w []uint32) []uint32 {
+func (b *Builder) tensorTable() (w []uint32) {
 	var t []tensor
-	for i := 0; i < len(b.tensors); i += 3 {
-		t = append(t, tensor{isa.Segment(b.tensors[i]), 0, b.tensors[i+1], b.tensors[i+2]})
+	for i := 0; i < len(b.Tensors); i += 3 {
+		t = append(t, tensor{isa.Segment(b.Tensors[i]), 0, b.Tensors[i+1], b.Tensors[i+2]})
 	}
 	for _, p := range b.r.Params {
 		if p.Size == 0 {
@@ -73,7 +74,7 @@ func (b *Builder) appendTensors(w []uint32) []uint32 {
 }
 
 // rowTensors splits a table's gradient into rows that are pending and runs that are not.
-func rowTensors(p *Param, grad isa.Segment) (t []tensor) {
+func rowTensors(p *schedule.Param, grad isa.Segment) (t []tensor) {
 	next := uint32(0)
 	for _, r := range append(slices.Clone(p.Rows), p.Size/p.Row) {
 		if r > next {

@@ -1,6 +1,9 @@
 package script
 
-import "libvpps/bridge/ops"
+import (
+	"libvpps/bridge/ops"
+	"libvpps/persist/memory"
+)
 
 // user is one use of a node: argument number arg of node. Its gradient comes back as kind says.
 type user struct {
@@ -30,7 +33,7 @@ func (b *Builder) findUsers() {
 // parameter (or all ancestors), and counts the uses that pass it back to them.
 func (b *Builder) markGradients() {
 	g, loss := b.g, b.r.Node
-	b.useStart = resize(b.useStart, int(b.useIndex(b.end))+1)
+	b.useStart = memory.Resize(b.useStart, int(b.useIndex(b.end))+1)
 	clear(b.useStart)
 	for v := b.first; v < b.end; v++ {
 		args := g.ArgsOf(v)
@@ -91,7 +94,7 @@ func (b *Builder) collectUsers() {
 	for i := range last {
 		start[i+1] += start[i]
 	}
-	b.uses = resize(b.uses, int(start[last]))
+	b.uses = memory.Resize(b.uses, int(start[last]))
 	for v := b.first; v < b.end; v++ {
 		op := b.g.Op[v]
 		if !b.wants[v] || op == ops.NoBackprop {

@@ -6,6 +6,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 )
 
 // A matrix stands in a product and by itself, in a graph that is large enough to be divided, but too tangled. Lowered in
@@ -34,12 +35,12 @@ func TestUsesInAGraphThatIsNotDivided(t *testing.T) {
 	}
 	p.CPU = true
 	r := &Request{Graph: g, State: &State{}, Plan: p, Node: n + 2, Forward: true, Needed: true, Backward: true, Result: NoOffset,
-		Params: []Param{{Size: 6, Row: 6, Factor: 0.5, Updated: true}}}
+		Params: []schedule.Param{{Size: 6, Row: 6, Factor: 0.5, Updated: true}}}
 	var b Builder
 	if _, err := b.Build(r); err != nil || !divisible(r) {
 		t.Fatal("not as large as that: ", err)
 	}
-	if len(b.division.taken) > 0 {
+	if len(b.Parts) > 0 {
 		t.Fatal("the graph was divided")
 	}
 	if !b.otherwise[2] {

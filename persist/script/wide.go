@@ -2,6 +2,8 @@ package script
 
 import (
 	"libvpps/bridge/ops"
+	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // Wide work. A cluster is one processor's, so a node with much work would leave all others waiting. Two kinds of clusters
@@ -13,70 +15,36 @@ import (
 //
 // Each element of a result is formed by one processor as before, so results do not depend on the pieces.
 
-// Wideness says from when on work is divided, in elements that are read or written.
-type Wideness struct {
-	Batched int // work of a node from which its batch elements are divided,
-	Single  int // or its elements
-	Piece   int // work that a piece has at least
-	Terms   int // terms of a sum that a partial result has at least
-	Columns int // that a matrix is multiplied by, from which all processors may share the product,
-	Faster  int // if a holder of the matrix has more than so many times a processor's share
-}
-
-// usualWidth divides what takes one of an H200's processors about as long as a barrier.
-var usualWidth = Wideness{Batched: 4096, Single: 16384, Piece: 1024, Terms: 64, Columns: 32, Faster: 3}
-
-// wideMemory is the memory of dividing.
-type wideMemory struct {
-	on bool // the graph may have wide nodes
-	Wideness
-	items, some []item
-	unfolded    []item
-	extents     []extent
-	words       []uint32
-	cut         struct{ sig, axis, n, of uint32 } // the signature sig of an item of which n parts along an axis are those of signature of
-	large       []bool                            // [dim]: nodes of it may be wide
-	ofAll       []bool                            // [matrix]: all processors multiply by it, not its holders; empty: there is none
-	steps       []uint32                          // of one item's words
-	wholes      []whole                           // what items are that pieces share: their signature is its number
-	wholeOf     []uint32                          // [signature]: the latest of wholes that is of it; 0: none
-}
-
 // findWide finds whether any node of the graph may be wide.
 func (b *Builder) findWide() {
-	x := &b.wide
-	x.Wideness, x.on = b.r.wideness(), false
+	x := &b.Wide
+	x.Wideness, x.On = b.r.wideness(), false
 	if b.r.Plan.Processors == 1 || b.g == nil || b.symbolic {
 		return
 	}
 	any := false
-	x.large = resize(x.large, len(b.dims))
+	b.large = memory.Resize(b.large, len(b.dims))
 	for i := range b.dims {
-		x.large[i] = x.isLarge(int(b.dims[i].size), b.dims[i].batch)
-		any = any || x.large[i]
+		b.large[i] = x.IsLarge(int(b.dims[i].size), b.dims[i].batch)
+		any = any || b.large[i]
 	}
-	for v := uint32(0); any && v <= b.r.Node && !x.on; v++ {
-		x.on = x.large[b.g.Dim[v]] && !b.isParameter(v)
+	for v := uint32(0); any && v <= b.r.Node && !x.On; v++ {
+		x.On = b.large[b.g.Dim[v]] && !b.isParameter(v)
 	}
-	for v := uint32(0); x.on && v <= b.r.Node; v++ {
+	for v := uint32(0); x.On && v <= b.r.Node; v++ {
 		switch b.g.Op[v] {
 		case ops.MatrixInverse, ops.LogDet: // they write beside their value: nothing around them is divided
-			x.on = false
+			x.On = false
 		}
 	}
 }
 
 // wideness is from when on a request's work is divided.
-func (r *Request) wideness() Wideness {
-	if r.Wide == (Wideness{}) {
-		return usualWidth
+func (r *Request) wideness() schedule.Wideness {
+	if r.Wide == (schedule.Wideness{}) {
+		return schedule.UsualWidth
 	}
 	return r.Wide
-}
-
-// isLarge reports whether nodes of so many elements and batch elements may be wide.
-func (w *Wideness) isLarge(size int, batch uint32) bool {
-	return size >= w.Single/4 || batch > 1 && size >= w.Batched/4
 }
 
 // hasWide reports whether any node of a request's graph may be wide.
@@ -85,7 +53,7 @@ func hasWide(r *Request) bool {
 	for v := range r.Node + 1 {
 		switch d := g.DimOf(v); {
 		case g.Op[v] == ops.Parameter, g.Op[v] == ops.ConstParameter:
-		case w.isLarge(d.Size(), d.Bd):
+		case w.IsLarge(d.Size(), d.Bd):
 			return true
 		}
 	}
@@ -102,13 +70,13 @@ const (
 // findMatricesOfAll finds the matrices of few rows that are multiplied by many columns. A call that goes on with a graph
 // leaves them to their holders: how it has been evaluated so far is not known.
 func (b *Builder) findMatricesOfAll() {
-	x, p := &b.wide, b.r.Plan
-	x.ofAll = x.ofAll[:0]
-	if !x.on || p.RowsPerWarp == 0 || !b.r.Forward || b.s.Done > 0 || b.r.Copy {
+	p := b.r.Plan
+	b.ofAll = b.ofAll[:0]
+	if !b.Wide.On || p.RowsPerWarp == 0 || !b.r.Forward || b.s.Done > 0 || b.r.Copy {
 		return
 	}
 	few := func(m int32) bool {
-		c := b.plan.copies[m]
+		c := b.holders.Copies[m]
 		return b.across(m) == 1 && len(c)*len(c[0])*fewHoldersOf <= p.Processors
 	}
 	for v := uint32(0); v <= b.r.Node; v++ {
@@ -121,28 +89,24 @@ func (b *Builder) findMatricesOfAll() {
 				continue
 			}
 			m := b.r.Params[b.g.AttrsOf(l)[0]].Matrix
-			if m >= 0 && few(m) && int(b.columns(v)) >= manyColumns*len(b.plan.copies[m]) {
-				x.ofAll = extend(x.ofAll, len(p.Matrices), false)
-				x.ofAll[m] = true
+			if m >= 0 && few(m) && int(b.columns(v)) >= manyColumns*len(b.holders.Copies[m]) {
+				b.ofAll = memory.Extend(b.ofAll, len(p.Matrices), false)
+				b.ofAll[m] = true
 			}
 		}
 	}
 }
-
-// isBatched reports whether c is a batched cluster, isPrivate whether it is a private one.
-func (x *cluster) isBatched() bool { return x.pieces > 0 }
-func (x *cluster) isPrivate() bool { return x.kind&private != 0 }
 
 // newWide starts a cluster for node v, or its gradient, whose work it is.
 func (b *Builder) newWide(level int32, v uint32, work int) int32 {
 	batch := b.shape(v).batch
 	switch {
 	case !b.isWide(v, work):
-		return b.newCluster(level)
+		return b.NewCluster(level)
 	case b.byElements(batch, work):
-		return b.newPrivate(level)
+		return b.NewPrivate(level)
 	}
-	return b.newBatched(level, b.piecesOf(batch, work), batch)
+	return b.NewBatched(level, b.piecesOf(batch, work), batch)
 }
 
 // fewBatch is how many times as many processors as batch elements there are, if large batch elements are divided, too.
@@ -150,46 +114,15 @@ const fewBatch = 4
 
 // byElements reports whether so much wide work is divided by elements: there is no batch, or it has a few large elements.
 func (b *Builder) byElements(batch uint32, work int) bool {
-	return batch == 1 || fewBatch*int(batch) <= b.r.Plan.Processors && work >= 2*b.wide.Single*int(batch)
+	return batch == 1 || fewBatch*int(batch) <= b.r.Plan.Processors && work >= 2*b.Wide.Single*int(batch)
 }
 
 // isWide reports whether so much work for node v is divided.
 func (b *Builder) isWide(v uint32, work int) bool {
 	if b.shape(v).batch > 1 {
-		return work >= b.wide.Batched
+		return work >= b.Wide.Batched
 	}
-	return work >= b.wide.Single
-}
-
-func (b *Builder) newPrivate(level int32) int32 {
-	c := b.newCluster(level)
-	b.clusters[c].kind = private
-	return c
-}
-
-// newBatched starts a batched cluster; its pieces follow it.
-func (b *Builder) newBatched(level int32, pieces int32, batch uint32) int32 {
-	c := b.newCluster(level)
-	b.clusters[c].pieces, b.clusters[c].batch = pieces, batch
-	for k := range pieces {
-		b.clusters[b.newCluster(level)].piece = 1 + k
-	}
-	return c
-}
-
-// newLike starts a cluster that forms gradients and is divided like another one, or into more pieces if these are much
-// more work.
-func (b *Builder) newLike(like, level int32) int32 {
-	if !b.wide.on { // of a piece of the backward part, like is the whole's
-		return b.newCluster(level)
-	}
-	switch x := b.clusters[like]; {
-	case x.isBatched():
-		return b.newBatched(level, max(x.pieces, x.gradientPieces), x.batch)
-	case x.isPrivate():
-		return b.newPrivate(level)
-	}
-	return b.newCluster(level)
+	return work >= b.Wide.Single
 }
 
 // fewPieces is how many pieces a batched cluster has at most, unless each is four times the work of one: the host writes
@@ -201,25 +134,9 @@ const muchMore = 4
 
 // piecesOf is how many pieces have batch elements of so much work.
 func (b *Builder) piecesOf(batch uint32, work int) int32 {
-	n := min(work/b.wide.Piece, int(batch), b.r.Plan.Processors, max(fewPieces, work/(4*b.wide.Piece)))
+	n := min(work/b.Wide.Piece, int(batch), b.r.Plan.Processors, max(fewPieces, work/(4*b.Wide.Piece)))
 	each := (int(batch) + n - 1) / max(n, 1)
 	return int32((int(batch) + each - 1) / each)
-}
-
-// costly is c, or its first piece: what has the costs for one processor.
-func (b *Builder) costly(c int32) int32 {
-	if c = b.find(c); b.clusters[c].isBatched() {
-		return c + 1
-	}
-	return c
-}
-
-func (b *Builder) costOf(c int32) int32 {
-	cost, first := b.clusters[b.costly(c)].cost, b.find(c)
-	if b.clusters[first].isBatched() { // what each piece has of items that all share
-		cost += b.clusters[first].cost
-	}
-	return cost
 }
 
 // workOf estimates a node's work.
@@ -240,7 +157,7 @@ func (b *Builder) workOf(v uint32) int {
 			}
 		}
 	case ops.Sum, ops.Average:
-		if b.size(v) >= pieceOf {
+		if b.size(v) >= schedule.PieceOf {
 			work *= len(args)
 		}
 	case ops.PickNegLogSoftmax, ops.LogSoftmax, ops.Softmax:
@@ -251,10 +168,10 @@ func (b *Builder) workOf(v uint32) int {
 
 // gemmWork estimates the work of a product that is node v, or of one of its gradients.
 func (b *Builder) gemmWork(v, left uint32) int {
-	if d := b.shape(v); b.isSums(d.batch, [3]uint32{d.rows, d.size / (d.rows * d.batch), b.shape(left).cols}) {
+	if d := b.shape(v); b.IsSums(d.batch, [3]uint32{d.rows, d.size / (d.rows * d.batch), b.shape(left).cols}) {
 		return 2 * b.size(v) * int(b.shape(left).cols)
 	}
-	return gemmElements(int(b.shape(v).rows), b.size(v)/int(b.shape(v).rows), int(b.shape(left).cols))
+	return schedule.GemmElements(int(b.shape(v).rows), b.size(v)/int(b.shape(v).rows), int(b.shape(left).cols))
 }
 
 // gradientWork estimates the work of forming node v's gradient.
@@ -293,7 +210,7 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 	cluster = unjoined
 	if !b.joins(v, level, args, alone, wide) {
 		cluster = tooMuch
-	} else if cluster = b.join(level, args); cluster >= 0 && b.costOf(cluster) > clusterCost {
+	} else if cluster = b.join(level, args); cluster >= 0 && b.CostOf(cluster) > clusterCost {
 		cluster = tooMuch
 	}
 	switch {
@@ -310,7 +227,7 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 	}
 	cluster = b.newWide(level, v, work)
 	b.spots[v] = spot{level, cluster, 0}
-	if b.clusters[cluster].isPrivate() {
+	if b.Clusters[cluster].IsPrivate() {
 		b.spots[v].cluster = -1 // spread over processors, like a product's output
 	}
 	return cluster, 0
@@ -319,51 +236,44 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 // joins reports whether v may be in one cluster with those of its arguments that are in clusters of a level. Of a
 // batched cluster are only nodes with as many batch elements, each of which depends on the same one of the arguments.
 func (b *Builder) joins(v uint32, level int32, args []uint32, alone, wide bool) bool {
-	var first *cluster
+	var first *schedule.Cluster
 	for _, a := range args {
 		at := &b.spots[a]
 		if at.level != level || at.cluster < 0 {
 			continue
 		}
-		x := &b.clusters[b.find(at.cluster)]
+		x := &b.Clusters[b.Find(at.cluster)]
 		if first == nil {
 			first = x
 		}
-		if alone || x.pieces != first.pieces || x.batch != first.batch || !x.isBatched() && wide {
+		if alone || x.Pieces != first.Pieces || x.Batch != first.Batch || !x.IsBatched() && wide {
 			return false
 		}
-		if x.isBatched() && (b.shape(v).batch != x.batch || b.shape(a).batch != x.batch) {
+		if x.IsBatched() && (b.shape(v).batch != x.Batch || b.shape(a).batch != x.Batch) {
 			return false
 		}
 	}
-	if first != nil && first.isBatched() {
+	if first != nil && first.IsBatched() {
 		return b.g.Op[v] != ops.PickBatchElements && b.g.Op[v] != ops.ConcatenateToBatch
 	}
 	return true
-}
-
-// unionPieces makes the pieces of two batched clusters one by one the same, which the clusters themselves are already.
-func (b *Builder) unionPieces(x, y int32) {
-	for k := range b.clusters[x].pieces {
-		b.union(x+1+k, y+1+k)
-	}
 }
 
 // gradientCluster is the cluster that stands for the one forming v's gradient: c, that of its value or of its only
 // reader, unless they do not go together. A node that others of its cluster read stays there: these and what it reads
 // there itself would wait for each other.
 func (b *Builder) gradientCluster(v uint32, c int32) int32 {
-	x, work := &b.clusters[c], b.gradientWork(v)
-	if x.isBatched() && x.batch == b.shape(v).batch && !b.mixesBatch(v, c) && !b.byElements(x.batch, work) {
-		if n := b.piecesOf(x.batch, work); n >= muchMore*x.pieces {
-			x.gradientPieces = max(x.gradientPieces, n)
+	x, work := &b.Clusters[c], b.gradientWork(v)
+	if x.IsBatched() && x.Batch == b.shape(v).batch && !b.mixesBatch(v, c) && !b.byElements(x.Batch, work) {
+		if n := b.piecesOf(x.Batch, work); n >= muchMore*x.Pieces {
+			x.GradientPieces = max(x.GradientPieces, n)
 		}
 		return c
 	}
-	if !x.isBatched() && !x.isPrivate() && !b.isWide(v, work) {
+	if !x.IsBatched() && !x.IsPrivate() && !b.isWide(v, work) {
 		return c
 	}
-	if own := b.spots[v].cluster; own >= 0 && b.find(own) == c {
+	if own := b.spots[v].cluster; own >= 0 && b.Find(own) == c {
 		for _, u := range b.usersOf(v) {
 			if b.formedIn(u.node) == c {
 				return c
@@ -371,6 +281,21 @@ func (b *Builder) gradientCluster(v uint32, c int32) int32 {
 		}
 	}
 	return b.newWide(b.spots[v].level, v, work)
+}
+
+// dealOut divides the items from one on, which v's lowering has added, among the pieces of their clusters. They write to a
+// tensor at an address.
+func (b *Builder) dealOut(v uint32, from int, at uint32) {
+	if !b.Wide.On || len(b.Items) == from {
+		return
+	}
+	if b.tally != nil {
+		b.tally.count(b)
+	}
+	b.Schedule.DealOut(v, from, at, uint32(b.size(v)))
+	if b.tally != nil { // counted before
+		b.tally.restart(b)
+	}
 }
 
 // mixesBatch reports whether the gradient of a batch element of v is made of those of several in a cluster.

@@ -11,6 +11,7 @@ import (
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/reference"
+	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 	"libvpps/persist/verify"
 )
@@ -27,7 +28,7 @@ func TestWideWorkGivesTheSameResults(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		whole := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		r.State = &script.State{}
-		r.Wide = script.Wideness{Batched: 1 + rng.IntN(20), Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3), Columns: 2 + rng.IntN(3)}
+		r.Wide = schedule.Wideness{Batched: 1 + rng.IntN(20), Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3), Columns: 2 + rng.IntN(3)}
 		wide := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		if len(wide.Words) != len(whole.Words) {
 			differ++
@@ -65,7 +66,7 @@ func TestPiecesWaitForPickedBatchElements(t *testing.T) {
 		f.add(ops.MomentDimension, 5, []uint32{0, 1, 1, 0}, f.add(ops.SumElements, 4, nil, f.add(ops.PickBatchElements, 3, []uint32{picked, 2}, y)))
 	})
 	r.Plan, r.Cells, r.Tensors = sliced(t, nil, 3), nil, true
-	r.Wide = script.Wideness{Batched: 3, Single: 14, Piece: 3, Terms: 1}
+	r.Wide = schedule.Wideness{Batched: 3, Single: 14, Piece: 3, Terms: 1}
 	var b script.Builder
 	for _, backward := range []bool{false, true} { // by calls of their own: then products have no cluster
 		r.Forward, r.Needed, r.Backward, r.Copy = !backward, false, backward, true

@@ -6,6 +6,7 @@ import (
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 )
 
 // Whose work scripts are. Clocks tell how long the instructions of a kind took, but an instruction has items of many
@@ -115,7 +116,7 @@ func (t *tally) see(r *Request) {
 	}
 }
 
-func (t *tally) enlarge(rows int) { t.owned = extend(t.owned, rows, Owned{}) }
+func (t *tally) enlarge(rows int) { t.owned = memory.Extend(t.owned, rows, Owned{}) }
 
 func (w *Work) newTally() *tally {
 	t := &tally{of: w, node: nobody}
@@ -175,31 +176,25 @@ func (b *Builder) attribute(p isa.Phase, v uint32) {
 
 // restart forgets what was added: it is counted, or is nobody's.
 func (t *tally) restart(b *Builder) {
-	t.items, t.matrices, t.outers = len(b.items), len(b.matrices), len(b.outers)
+	t.items, t.matrices, t.outers = len(b.Items), len(b.Products), len(b.Outers)
 }
 
 // count counts what was added.
 func (t *tally) count(b *Builder) {
 	if t.node != nobody {
 		c := &t.owned[t.row[t.node]].Costs
-		for i := t.items; i < len(b.items); i++ {
-			it := &b.items[i]
-			c[t.phase][isa.Opcode(b.signatureOf(it)[0])] += float64(b.itemCost(it))
+		for i := t.items; i < len(b.Items); i++ {
+			it := &b.Items[i]
+			c[t.phase][isa.Opcode(b.SignatureOf(it)[0])] += float64(b.ItemCost(it))
 		}
-		for _, x := range b.matrices[t.matrices:] {
-			c[t.phase][isa.Opcode(b.sigs.of(x.sig)[0])] += b.productCost(x.sig)
+		for _, x := range b.Products[t.matrices:] {
+			c[t.phase][isa.Opcode(b.Sigs.Of(x.Sig)[0])] += b.ProductCost(x.Sig)
 		}
-		for _, x := range b.outers[t.outers:] {
-			c[isa.InGradients][isa.Outer] += b.productCost(x.sig)
+		for _, x := range b.Outers[t.outers:] {
+			c[isa.InGradients][isa.Outer] += b.ProductCost(x.Sig)
 		}
 	}
 	t.restart(b)
-}
-
-// productCost is what a product's item costs all holders together.
-func (b *Builder) productCost(sig uint32) float64 {
-	m := &b.r.Plan.Matrices[b.sigs.of(sig)[3]]
-	return 1 + float64(m.Rows*m.Cols)/256
 }
 
 // cellWork is what a node of a lowered template costs.

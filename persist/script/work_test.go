@@ -10,6 +10,7 @@ import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
 )
 
 // counted is the work of a phase that was counted, of cluster items and of products.
@@ -29,20 +30,20 @@ func counted(w *Work, p isa.Phase) (items, products float64) {
 
 // written is what there is of a phase in the latest script.
 func written(b *Builder, p isa.Phase) (items, products float64) {
-	for _, x := range append(b.division.taken, b) {
-		for i := range x.items {
-			it := &x.items[i]
-			if b.phaseOf(x.clusters[x.find(it.cluster)].level) == p {
-				items += float64(x.itemCost(it))
+	for _, x := range append(b.Parts, &b.Schedule) {
+		for i := range x.Items {
+			it := &x.Items[i]
+			if b.PhaseOf(x.Clusters[x.Find(it.Cluster)].Level) == p {
+				items += float64(x.ItemCost(it))
 			}
 		}
-		for _, m := range x.matrices {
-			level := m.level
+		for _, m := range x.Products {
+			level := m.Level
 			if level < 0 {
-				level = b.outerLevel
+				level = b.OuterLevel
 			}
-			if b.phaseOf(level) == p {
-				products += x.productCost(m.sig)
+			if b.PhaseOf(level) == p {
+				products += x.ProductCost(m.Sig)
 			}
 		}
 	}
@@ -81,9 +82,9 @@ func TestTheWorkIsWhatTheScriptHas(t *testing.T) {
 		switch {
 		case b.schedulable():
 			ways["by instances"]++
-		case len(b.division.taken) > 0:
+		case len(b.Parts) > 0:
 			ways["by parts"]++
-		case b.wide.on:
+		case b.Wide.On:
 			ways["wide"]++
 		default:
 			ways["in one go"]++
@@ -98,7 +99,7 @@ func TestTheWorkIsWhatTheScriptHas(t *testing.T) {
 				continue // sums are nobody's
 			}
 			rounding := 0.0
-			if b.wide.on {
+			if b.Wide.On {
 				rounding = 0.1 * want
 			}
 			if have > want+rounding || have < want-2-rounding {
@@ -148,7 +149,7 @@ func TestOperationsHaveTheirInstructions(t *testing.T) {
 		p.CPU = true
 		var b Builder
 		r := &Request{Graph: g, State: &State{}, Plan: p, Node: last, Apart: true, Forward: true, Needed: true, Backward: true, Result: NoOffset, Work: &Work{},
-			Params: []Param{{Size: 6, Row: 6, Factor: 1, Updated: true}, {Offset: 6, Size: 2, Row: 2, Factor: 1, Matrix: -1, Updated: true}}}
+			Params: []schedule.Param{{Size: 6, Row: 6, Factor: 1, Updated: true}, {Offset: 6, Size: 2, Row: 2, Factor: 1, Matrix: -1, Updated: true}}}
 		if instances {
 			r.Cells = &cells.Program{}
 			new(cells.Dictionary).Find(g, 0, last+1, r.Cells)

@@ -1,13 +1,27 @@
-package script
+package finish
 
 import (
 	"slices"
 
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // The end of a batch: the norm of the parameters' gradients is taken, and the update is committed or not. Each is a level,
 // in which every processor has a part of all elements, of equal size, and nothing else to do.
+
+// Apply says how gradients are applied at the end.
+type Apply struct {
+	Params    []uint32 // ids, in the trainer's order
+	State     []uint32 // for each of Params where in segment state the rule's first vector is; the others follow
+	Rule      isa.Rule
+	Rate      float32  // for SGD, learning rate / weight decay factor
+	P, Q, R   float32  // the rule's other constants
+	Dense     bool     // tables change as a whole, also rows without a gradient
+	Threshold float32  // clipping; +Inf: none
+	All       []uint32 // ids of all parameters with gradients that count in the norm
+}
 
 // span is a run of a parameter's elements that has a gradient, or changes without one.
 type span struct {
@@ -19,48 +33,48 @@ type span struct {
 
 // spans lists everything that has a gradient, pending or formed in this build, and what the rule
 // changes besides.
-func (b *Builder) spans() []span {
-	b.spanList = b.spanList[:0]
-	rule := &isa.RuleTable[b.r.Update.Rule]
-	b.placeOf = resize(b.placeOf, len(b.r.Params))
-	clear(b.placeOf)
-	for i, id := range b.r.Update.Params {
-		b.placeOf[id] = int32(i) + 1
+func (f *Finisher) spans(u *Apply) []span {
+	f.spanList = f.spanList[:0]
+	rule := &isa.RuleTable[u.Rule]
+	f.placeOf = memory.Resize(f.placeOf, len(f.Params))
+	clear(f.placeOf)
+	for i, id := range u.Params {
+		f.placeOf[id] = int32(i) + 1
 	}
-	for _, id := range b.r.Update.All {
-		p := &b.r.Params[id]
+	for _, id := range u.All {
+		p := &f.Params[id]
 		if p.Size == 0 {
 			continue
 		}
 		s := span{lookup: p.Lookup, formed: true, at: p.Offset, n: p.Size, apart: p.Size, column: p.Column}
-		if i := b.placeOf[id] - 1; i >= 0 && p.Updated {
+		if i := f.placeOf[id] - 1; i >= 0 && p.Updated {
 			s.updated = true
 			if rule.States > 0 {
-				s.state = b.r.Update.State[i]
+				s.state = u.State[i]
 			}
 		}
-		whole := p.Pending || b.isFormed(id)
+		whole := p.Pending || f.isFormed(id)
 		rest := s.updated && rule.Moves
 		switch {
 		case p.Lookup && (!whole || s.updated && rule.Normalises):
-			b.rowSpans(s, p, id, whole, rest && b.r.Update.Dense, rule.Normalises)
+			f.rowSpans(s, p, id, whole, rest && u.Dense, rule.Normalises)
 		case whole:
-			b.spanList = append(b.spanList, s)
+			f.spanList = append(f.spanList, s)
 		case rest:
 			s.formed = false
-			b.spanList = append(b.spanList, s)
+			f.spanList = append(f.spanList, s)
 		}
 	}
-	return b.spanList
+	return f.spanList
 }
 
 // rowSpans lists a table's rows with a gradient and, with rest, the runs between them, or, with
 // apart, each of their rows.
-func (b *Builder) rowSpans(s span, p *Param, id uint32, whole, rest, apart bool) {
+func (f *Finisher) rowSpans(s span, p *schedule.Param, id uint32, whole, rest, apart bool) {
 	run := func(row, n uint32, formed bool) {
 		r := s
 		r.at, r.state, r.n, r.formed = s.at+row*p.Row, s.state+row*p.Row, n*p.Row, formed
-		b.spanList = append(b.spanList, r)
+		f.spanList = append(f.spanList, r)
 	}
 	between := func(from, to uint32, formed bool) {
 		step := to - from
@@ -76,7 +90,7 @@ func (b *Builder) rowSpans(s span, p *Param, id uint32, whole, rest, apart bool)
 		between(0, all, true)
 		return
 	}
-	for _, row := range b.rowsOf(id) {
+	for _, row := range f.rowsOf(id) {
 		if rest {
 			between(next, row, false)
 		}
@@ -89,9 +103,9 @@ func (b *Builder) rowSpans(s span, p *Param, id uint32, whole, rest, apart bool)
 }
 
 // rowsOf lists a table's rows with a gradient, ascending.
-func (b *Builder) rowsOf(id uint32) []uint32 {
-	rows := append([]uint32(nil), b.r.Params[id].Rows...)
-	for _, t := range b.out.Touched {
+func (f *Finisher) rowsOf(id uint32) []uint32 {
+	rows := append([]uint32(nil), f.Params[id].Rows...)
+	for _, t := range f.Touched {
 		if t.Param == id {
 			rows = append(rows, t.Row)
 		}
@@ -100,45 +114,47 @@ func (b *Builder) rowsOf(id uint32) []uint32 {
 	return slices.Compact(rows)
 }
 
-// closing is the two last levels.
-type closing struct {
-	first    int32 // the level of the norm
-	parts    []part
-	partials uint32  // where in segment act the parts' norms are, one behind the other
-	loss     operand // of the batch; valid if judged
-	judged   bool    // the loss decides whether the batch is committed
+// Closing is the two last levels.
+type Closing struct {
+	First    int32 // the level of the norm
+	Parts    []part
+	partials uint32           // where in segment act the parts' norms are, one behind the other
+	loss     schedule.Operand // of the batch; valid if judged
+	judged   bool             // the loss decides whether the batch is committed
+	update   *Apply
+	result   uint32 // where in segment result Clip's words go; 0: nowhere
 }
 
-// close adds norm, clipping and update.
-func (b *Builder) close() {
-	spans := b.spans()
+// Close adds norm, clipping and update, which the loss decides about if it is judged. Clip's words go to a place in segment
+// result, 0: nowhere.
+func (f *Finisher) Close(u *Apply, judged bool, loss schedule.Operand, result uint32) {
+	x := &f.Closing
+	x.update, x.result = u, result
+	spans := f.spans(u)
 	total := uint64(0) // of up to two segments of 16 GiB
 	for _, s := range spans {
 		total += uint64(s.n)
 	}
-	processors := uint64(b.r.Plan.Processors)
+	processors := uint64(f.Plan.Processors)
 	share := max((total+processors-1)/processors, 256)
 	share = (share + 31) &^ 31
 	n := max((total+share-1)/share, 1)
-	b.closing.first = b.maxLevel + 1
-	b.closing.partials = b.alloc(int(isa.NormWords * n))
-	b.judgeLoss()
-	b.parts(spans, n, share)
-	b.maxLevel += 2
+	x.First = f.MaxLevel + 1
+	x.partials = f.Alloc(int(isa.NormWords * n))
+	if x.judged = judged; judged {
+		f.judgeLoss(loss)
+	}
+	x.divide(spans, n, share)
+	f.MaxLevel += 2
 }
 
-// judgeLoss has Clip read the loss, if the batch has one, from segment act: the host's memory is far away, and a parameter,
+// judgeLoss has Clip read the loss from segment act: the host's memory is far away, and a parameter,
 // if that is all of the loss, is updated in the same level.
-func (b *Builder) judgeLoss() {
-	x := &b.closing
-	x.judged = b.r.Backward
-	if !x.judged {
-		return
-	}
-	if x.loss = b.value(b.r.Node); x.loss.seg != isa.SegAct {
-		from := x.loss
-		x.loss = operand{isa.SegAct, b.alloc(1)}
-		b.map1(b.newCluster(b.maxLevel), 0, isa.Copy, 0, 0, 1, x.loss, from)
+func (f *Finisher) judgeLoss(loss schedule.Operand) {
+	x := &f.Closing
+	if x.loss = loss; loss.Seg != isa.SegAct {
+		x.loss = schedule.At(isa.SegAct, f.Alloc(1))
+		f.Map1(f.NewCluster(f.MaxLevel), 0, isa.Copy, 0, 0, 1, x.loss, loss)
 	}
 }
 
@@ -149,10 +165,10 @@ type part struct {
 	at, from, to uint64
 }
 
-// parts cuts the spans into n parts of so many elements.
-func (b *Builder) parts(spans []span, n, share uint64) {
-	list := resize(b.closing.parts, int(n))
-	b.closing.parts = list
+// divide cuts the spans into n parts of so many elements.
+func (x *Closing) divide(spans []span, n, share uint64) {
+	list := memory.Resize(x.Parts, int(n))
+	x.Parts = list
 	at := uint64(0)
 	for k := range n {
 		for len(spans) > 0 && at+uint64(spans[0].n) <= k*share {
@@ -178,20 +194,27 @@ func (p *part) each(f func(s *span, shift, n uint32)) {
 	}
 }
 
-// close writes what p does in one of the last levels.
-func (w *streamWriter) close(level int) {
-	x := &w.b.closing
-	part := &x.parts[w.p]
-	if int32(level) == x.first {
-		w.norm(part, x.partials+isa.NormWords*uint32(w.p))
-		return
+// closingWriter writes the end of a processor's stream, which begins at words[start].
+type closingWriter struct {
+	*Closing
+	words []uint32
+	start int
+}
+
+// Append appends what processor p does in one of the last levels to its stream, which begins at words[start].
+func (x *Closing) Append(words []uint32, start int, p int, level int) []uint32 {
+	w := closingWriter{x, words, start}
+	if int32(level) == x.First {
+		w.norm(&x.Parts[p], x.partials+isa.NormWords*uint32(p))
+	} else {
+		w.clip(p == len(x.Parts)-1)
+		w.apply(&x.Parts[p])
 	}
-	w.clip()
-	w.update(part)
+	return w.words
 }
 
 // meet is the flag of an instruction that depends on those before.
-func (w *streamWriter) meet() uint32 {
+func (w *closingWriter) meet() uint32 {
 	if len(w.words) > w.start {
 		return isa.Sync << 16
 	}
@@ -199,7 +222,7 @@ func (w *streamWriter) meet() uint32 {
 }
 
 // norm writes the partial norm of a part: one Norm for dense gradients, one for rows.
-func (w *streamWriter) norm(p *part, dst uint32) {
+func (w *closingWriter) norm(p *part, dst uint32) {
 	acc := uint32(0)
 	for _, lookup := range [2]bool{false, true} {
 		seg := isa.SegGrad
@@ -221,26 +244,25 @@ func (w *streamWriter) norm(p *part, dst uint32) {
 		})
 	}
 	if acc == 0 {
-		w.words = append(w.words, uint32(isa.Fill)|w.meet(), 6|1<<16, uint32(isa.SegAct), isa.NormWords, bits(0), dst)
+		w.words = append(w.words, uint32(isa.Fill)|w.meet(), 6|1<<16, uint32(isa.SegAct), isa.NormWords, isa.Float(0), dst)
 	}
 }
 
 // clip writes what makes of all partial norms the factor of the update.
-func (w *streamWriter) clip() {
-	b := w.b
-	x, flags, result := &b.closing, uint32(0), uint32(0)
+func (w *closingWriter) clip(last bool) {
+	x, flags, result := w.Closing, uint32(0), uint32(0)
 	if x.judged {
 		flags = isa.Loss << 16
 	}
-	if int(w.p) == len(x.parts)-1 && b.r.Result != NoOffset {
-		flags, result = flags|isa.Last<<16, b.r.Result+1
+	if last && x.result > 0 {
+		flags, result = flags|isa.Last<<16, x.result
 	}
-	w.words = append(w.words, uint32(isa.Clip)|flags|w.meet(), 8, uint32(isa.SegResult)|uint32(isa.SegAct)<<4|uint32(isa.SegAct)<<8, x.partials, uint32(len(x.parts)), bits(b.r.Update.Threshold), result, x.loss.at)
+	w.words = append(w.words, uint32(isa.Clip)|flags|w.meet(), 8, uint32(isa.SegResult)|uint32(isa.SegAct)<<4|uint32(isa.SegAct)<<8, x.partials, uint32(len(x.Parts)), isa.Float(x.update.Threshold), result, x.loss.At)
 }
 
-// update writes the updates of a part: one Update for each kind of parameter and with and without gradients.
-func (w *streamWriter) update(p *part) {
-	sync, moves := w.meet(), isa.RuleTable[w.b.r.Update.Rule].Moves
+// apply writes the updates of a part: one Update for each kind of parameter and with and without gradients.
+func (w *closingWriter) apply(p *part) {
+	sync, moves := w.meet(), isa.RuleTable[w.update.Rule].Moves
 	for _, lookup := range [2]bool{false, true} {
 		sync = w.updateSpans(p, lookup, true, sync)
 		if moves {
@@ -250,8 +272,8 @@ func (w *streamWriter) update(p *part) {
 }
 
 // updateSpans writes the updates of the spans of one kind, the first with a flag, and returns that of the next.
-func (w *streamWriter) updateSpans(p *part, lookup, formed bool, sync uint32) uint32 {
-	u := w.b.r.Update
+func (w *closingWriter) updateSpans(p *part, lookup, formed bool, sync uint32) uint32 {
+	u := w.update
 	rule := &isa.RuleTable[u.Rule]
 	words := rule.Words()
 	segs := uint32(isa.SegParam) | uint32(isa.SegGrad)<<4
@@ -275,7 +297,7 @@ func (w *streamWriter) updateSpans(p *part, lookup, formed bool, sync uint32) ui
 		}
 		if at < 0 || len(w.words)-at > isa.MaxWords-words {
 			at = len(w.words)
-			w.words = append(w.words, uint32(isa.Update)|uint32(u.Rule)<<8|flags|sync, 7, segs|uint32(isa.SegState)<<8, bits(u.Rate), bits(u.P), bits(u.Q), bits(u.R))
+			w.words = append(w.words, uint32(isa.Update)|uint32(u.Rule)<<8|flags|sync, 7, segs|uint32(isa.SegState)<<8, isa.Float(u.Rate), isa.Float(u.P), isa.Float(u.Q), isa.Float(u.R))
 			sync = 0
 		}
 		w.words = append(w.words, s.at+shift, s.at+shift, n)

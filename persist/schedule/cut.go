@@ -1,4 +1,4 @@
-package script
+package schedule
 
 import (
 	"fmt"
@@ -23,32 +23,32 @@ type extent struct {
 // covers reports whether the item writes all of a tensor of so many elements.
 func (e *extent) covers(size uint32) bool { return e.dense && e.span+1 == size }
 
-// signatureOf is the words of an item's instruction.
-func (b *Builder) signatureOf(it *item) []uint32 {
-	if it.sig == rawSig {
-		return b.pool[it.words[0]:]
+// SignatureOf is the words of an item's instruction.
+func (s *Schedule) SignatureOf(it *Item) []uint32 {
+	if it.Sig == RawSig {
+		return s.Pool[it.Words[0]:]
 	}
-	return b.sigs.of(it.sig)
+	return s.Sigs.Of(it.Sig)
 }
 
 // extentOf finds the extent of an item.
-func (b *Builder) extentOf(it *item) extent {
-	w := b.signatureOf(it)
-	e := extent{at: it.words[0], n: 1, unit: 1, least: 1, inner: 1, dense: true, cost: b.itemCost(it)}
-	if it.sig == rawSig {
+func (s *Schedule) extentOf(it *Item) extent {
+	w := s.SignatureOf(it)
+	e := extent{at: it.Words[0], n: 1, unit: 1, least: 1, inner: 1, dense: true, cost: s.ItemCost(it)}
+	if it.Sig == RawSig {
 		e.at, e.n = w[5], w[3]
 		e.span = e.n - 1
 		return e
 	}
-	if b.sigs.width[it.sig] > fewWords {
-		e.at = b.pool[it.words[0]]
+	if s.Sigs.Width[it.Sig] > FewWords {
+		e.at = s.Pool[it.Words[0]]
 	}
 	switch isa.Opcode(w[0]) {
 	case isa.Map, isa.Fill, isa.Random:
 		e.n = w[3]
 		e.span = e.n - 1
 	case isa.Strided:
-		b.stridedExtent(w, &e)
+		s.stridedExtent(w, &e)
 	case isa.Gemm: // its result is column-major
 		e.n, e.unit, e.inner = w[4], w[7], w[3]
 		if w[3] >= gemmLeast {
@@ -64,7 +64,7 @@ func (b *Builder) extentOf(it *item) extent {
 		case f.Rows&1 != 0:
 			k = w[3]
 		case f.Parts&1 != 0: // as many as the label says
-			k = b.wordsOf(it)[f.Words-1] + 1
+			k = s.Addresses(it)[f.Words-1] + 1
 		}
 		if stride, lines := w[4], w[6]; lines > stride {
 			e.n, e.unit, e.inner, e.span = lines/stride, stride*k, stride*k, lines*k-1
@@ -81,16 +81,8 @@ func (b *Builder) extentOf(it *item) extent {
 	return e
 }
 
-// wordsOf is the words of an item that is no whole instruction.
-func (b *Builder) wordsOf(it *item) []uint32 {
-	if n := uint32(b.sigs.width[it.sig]); n > fewWords {
-		return b.pool[it.words[0]:][:n]
-	}
-	return it.words[:]
-}
-
 // stridedExtent is that of a Strided, which is cut along its last kept axis of several.
-func (b *Builder) stridedExtent(w []uint32, e *extent) {
+func (s *Schedule) stridedExtent(w []uint32, e *extent) {
 	kept, all := w[3]&255, w[3]&255+w[3]>>8&255
 	sizes, strides := w[6:6+all], w[6+all:]
 	count := uint32(1)
@@ -113,59 +105,59 @@ func (b *Builder) stridedExtent(w []uint32, e *extent) {
 }
 
 // cutItem adds parts [from, to) of an item to a cluster.
-func (b *Builder) cutItem(it *item, e *extent, from, to uint32, c int32) {
-	part := b.part(it, e, from, to)
-	part.cluster = c
-	b.putBack(&part)
+func (s *Schedule) cutItem(it *Item, e *extent, from, to uint32, c int32) {
+	part := s.part(it, e, from, to)
+	part.Cluster = c
+	s.putBack(&part)
 }
 
 // part is parts [from, to) of an item.
-func (b *Builder) part(it *item, e *extent, from, to uint32) item {
+func (s *Schedule) part(it *Item, e *extent, from, to uint32) Item {
 	part := *it
 	if from == 0 && to == e.n {
 		return part
 	}
-	w := b.signatureOf(it)
-	if it.sig == rawSig {
-		part.words[0] = b.partOfSum(w, from, to)
+	w := s.SignatureOf(it)
+	if it.Sig == RawSig {
+		part.Words[0] = s.partOfSum(w, from, to)
 		return part
 	}
 	// Each word of an item is an address but for random nodes, which are not divided into several words' parts.
-	width := int(b.sigs.width[it.sig])
+	width := int(s.Sigs.Width[it.Sig])
 	var room [8]uint32
-	words := append(room[:0], it.words[:]...)
-	if width > fewWords {
-		words = append(room[:0], b.pool[it.words[0]:][:width]...)
+	words := append(room[:0], it.Words[:]...)
+	if width > FewWords {
+		words = append(room[:0], s.Pool[it.Words[0]:][:width]...)
 	}
 	k := uint32(1)
 	if isa.Opcode(w[0]) == isa.Row {
 		k += words[width-1] // if it is a label
 	}
-	for s, step := range b.stepsOf(w, width, e.axis, k) {
-		words[s] += from * step
+	for slot, step := range s.stepsOf(w, width, e.axis, k) {
+		words[slot] += from * step
 	}
-	n, cut := to-from, &b.wide.cut
+	n, cut := to-from, &s.Wide.cut
 	if isa.Opcode(w[0]) == isa.Random {
-		part.sig = b.cutSignature(it.sig, e, from, to)
+		part.Sig = s.cutSignature(it.Sig, e, from, to)
 	} else {
-		if cut.sig != it.sig || cut.axis != e.axis || cut.n != n {
-			cut.sig, cut.axis, cut.n, cut.of = it.sig, e.axis, n, b.cutSignature(it.sig, e, from, to)
+		if cut.sig != it.Sig || cut.axis != e.axis || cut.n != n {
+			cut.sig, cut.axis, cut.n, cut.of = it.Sig, e.axis, n, s.cutSignature(it.Sig, e, from, to)
 		}
-		part.sig = cut.of
+		part.Sig = cut.of
 	}
-	if width > fewWords {
-		part.words[0] = uint32(len(b.pool))
-		b.pool = append(b.pool, words[:width]...)
+	if width > FewWords {
+		part.Words[0] = uint32(len(s.Pool))
+		s.Pool = append(s.Pool, words[:width]...)
 	} else {
-		copy(part.words[:], words)
+		copy(part.Words[:], words)
 	}
 	return part
 }
 
 // stepsOf is how far each word of an instruction's item is from where the item's next part has it, good until the next
 // call. axis is that of a Strided, k how many elements of a line a Row has where it has the first few.
-func (b *Builder) stepsOf(w []uint32, width int, axis, k uint32) []uint32 {
-	steps := b.wide.steps[:0]
+func (s *Schedule) stepsOf(w []uint32, width int, axis, k uint32) []uint32 {
+	steps := s.Wide.steps[:0]
 	switch op := isa.Opcode(w[0]); op {
 	case isa.Map, isa.Fill, isa.Chain, isa.Random:
 		for range width {
@@ -176,23 +168,23 @@ func (b *Builder) stepsOf(w []uint32, width int, axis, k uint32) []uint32 {
 		}
 	case isa.Strided:
 		all := w[3]&255 + w[3]>>8&255
-		for s := range width {
-			steps = append(steps, w[6+all+uint32(s)*all+axis])
+		for slot := range width {
+			steps = append(steps, w[6+all+uint32(slot)*all+axis])
 		}
 	case isa.Row:
 		f, stride, row := &isa.RowTable[isa.RowFn(w[0]>>8)], uint32(1), uint32(1) // of a part
 		if w[6] > w[4] {
 			stride, row = w[4], w[4]*w[3]
 		}
-		for s := range width {
+		for slot := range width {
 			switch {
-			case f.Rows>>s&1 != 0:
+			case f.Rows>>slot&1 != 0:
 				steps = append(steps, row)
-			case f.Label && s == width-1 && isa.Segment(w[2]>>(4*s)&15) != isa.SegInput:
+			case f.Label && slot == width-1 && isa.Segment(w[2]>>(4*slot)&15) != isa.SegInput:
 				steps = append(steps, 0)
-			case f.Label && s == width-1:
+			case f.Label && slot == width-1:
 				steps = append(steps, stride)
-			case f.Parts>>s&1 != 0 && w[6] > w[4]:
+			case f.Parts>>slot&1 != 0 && w[6] > w[4]:
 				steps = append(steps, stride*k)
 			default: // several lines have one element each
 				steps = append(steps, stride)
@@ -207,7 +199,7 @@ func (b *Builder) stepsOf(w []uint32, width int, axis, k uint32) []uint32 {
 	default:
 		fail("opcode %d is cut", w[0]&255)
 	}
-	b.wide.steps = steps
+	s.Wide.steps = steps
 	return steps
 }
 
@@ -233,15 +225,15 @@ func partsAt(w []uint32, axis uint32) (at int, each uint32) {
 }
 
 // cutSignature is the signature of parts [from, to) of an item.
-func (b *Builder) cutSignature(sig uint32, e *extent, from, to uint32) uint32 {
-	w := append(b.sigs.buf[:0], b.sigs.of(sig)...)
-	b.sigs.buf = w
+func (s *Schedule) cutSignature(sig uint32, e *extent, from, to uint32) uint32 {
+	w := append(s.Sigs.buf[:0], s.Sigs.Of(sig)...)
+	s.Sigs.buf = w
 	at, each := partsAt(w, e.axis)
 	w[at] = (to - from) * each
 	if isa.Opcode(w[0]) == isa.Random {
 		w[9] += from
 	}
-	return b.sigs.intern(int(int64(e.cost) * 256 * int64(to-from) / int64(e.n)))
+	return s.Sigs.Intern(int(int64(e.cost) * 256 * int64(to-from) / int64(e.n)))
 }
 
 func fail(format string, a ...any) { panic(fmt.Sprintf(format, a...)) }
@@ -253,35 +245,41 @@ func shift(words []uint32, by uint32) {
 }
 
 // partOfSum is where in pool a whole Sum of elements [from, to) is.
-func (b *Builder) partOfSum(w []uint32, from, to uint32) uint32 {
-	at := uint32(len(b.pool))
-	b.pool = append(b.pool, w[:w[1]&0xFFFF]...)
-	narrowSum(b.pool[at:], from, to-from)
+func (s *Schedule) partOfSum(w []uint32, from, to uint32) uint32 {
+	at := uint32(len(s.Pool))
+	s.Pool = append(s.Pool, w[:w[1]&0xFFFF]...)
+	NarrowSum(s.Pool[at:], from, to-from)
 	return at
 }
 
-// narrowSum makes a Sum one of n elements from an element on.
-func narrowSum(w []uint32, from, n uint32) {
+// NarrowSum makes a Sum one of n elements from an element on.
+func NarrowSum(w []uint32, from, n uint32) {
 	w[3], w[5] = n, w[5]+from
 	if isa.FnTable[isa.Fn(w[0]>>8)].Arity == 2 { // a derivative, which reads y
 		w[8] += from
 	}
-	shift(w[sumHead:w[1]&0xFFFF], from)
+	shift(w[SumHead:w[1]&0xFFFF], from)
 }
 
 // putBack adds an item again.
-func (b *Builder) putBack(it *item) {
-	b.items = append(b.items, *it)
-	x := &b.clusters[b.find(it.cluster)]
-	x.items++
-	x.cost += b.itemCost(it)
+func (s *Schedule) putBack(it *Item) {
+	s.Items = append(s.Items, *it)
+	x := &s.Clusters[s.Find(it.Cluster)]
+	x.Items++
+	x.Cost += s.ItemCost(it)
 }
 
-// itemCost is what an item costs.
-func (b *Builder) itemCost(it *item) int32 {
-	if it.sig != rawSig {
-		return b.sigs.cost(it.sig)
+// ItemCost is what an item costs.
+func (s *Schedule) ItemCost(it *Item) int32 {
+	if it.Sig != RawSig {
+		return s.Sigs.Cost(it.Sig)
 	}
-	w := b.signatureOf(it)
+	w := s.SignatureOf(it)
 	return sumCost(int(w[1]>>16)+int(w[6]&0xFFFF)*int(w[6]>>16), int(w[3]))
+}
+
+// ProductCost is what a product's item costs all holders together.
+func (s *Schedule) ProductCost(sig uint32) float64 {
+	m := &s.Plan.Matrices[s.Sigs.Of(sig)[3]]
+	return 1 + float64(m.Rows*m.Cols)/256
 }

@@ -1,4 +1,4 @@
-package script
+package schedule
 
 import (
 	"libvpps/persist/isa"
@@ -7,85 +7,76 @@ import (
 // Dealing out: which piece of a batched or private cluster (wide.go) has which of a node's items, or which part of one
 // (cut.go).
 
-// dealOut divides the items from one on, which v's lowering has added, among the pieces of their clusters. They write to a
-// tensor at an address.
-func (b *Builder) dealOut(v uint32, from int, at uint32) {
-	if !b.wide.on || len(b.items) == from {
-		return
-	}
-	if b.tally != nil {
-		b.tally.count(b)
-	}
-	list := b.wide.items[:0]
-	whole := b.items[:from]
-	for _, it := range b.items[from:] {
-		if x := &b.clusters[b.find(it.cluster)]; x.isBatched() || x.isPrivate() {
+// DealOut divides the items from one on, which node v's lowering has added, among the pieces of their clusters. They write
+// to a tensor of so many elements at an address.
+func (s *Schedule) DealOut(v uint32, from int, at, size uint32) {
+	list := s.Wide.items[:0]
+	whole := s.Items[:from]
+	for _, it := range s.Items[from:] {
+		if x := &s.Clusters[s.Find(it.Cluster)]; x.IsBatched() || x.IsPrivate() {
 			list = append(list, it)
 		} else {
 			whole = append(whole, it)
 		}
 	}
-	b.wide.items, b.items = list, whole
+	s.Wide.items, s.Items = list, whole
 	for len(list) > 0 {
-		c, rest, some := b.find(list[0].cluster), list[:0], b.wide.some[:0]
+		c, rest, some := s.Find(list[0].Cluster), list[:0], s.Wide.some[:0]
 		for _, it := range list {
-			if b.find(it.cluster) == c {
+			if s.Find(it.Cluster) == c {
 				some = append(some, it)
 			} else {
 				rest = append(rest, it)
 			}
 		}
-		list, b.wide.some = rest, some
-		switch x := &b.clusters[c]; {
-		case x.isBatched():
-			x.items -= int32(len(some))
+		list, s.Wide.some = rest, some
+		switch x := &s.Clusters[c]; {
+		case x.IsBatched():
+			x.Items -= int32(len(some))
 			for i := range some {
-				x.cost -= b.itemCost(&some[i])
-				b.dealBatch(&some[i], c, v, at)
-				x = &b.clusters[c]
+				x.Cost -= s.ItemCost(&some[i])
+				s.dealBatch(&some[i], c, v, at, size)
+				x = &s.Clusters[c]
 			}
-		case x.isPrivate():
-			x.items, x.cost = 0, 0
-			b.dealPrivate(some, c, v, at)
+		case x.IsPrivate():
+			x.Items, x.Cost = 0, 0
+			s.dealPrivate(some, c, at, size)
 		}
-	}
-	if b.tally != nil { // counted before
-		b.tally.restart(b)
 	}
 }
 
 // dealPrivate divides the items of a private cluster among new ones of its level: if these have an order, at the same
 // elements of their results.
-func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
-	level, size := b.clusters[c].level, uint32(b.size(v))
-	if len(list) < b.r.Plan.Processors {
-		b.wide.unfolded = b.wide.unfolded[:0]
+func (s *Schedule) dealPrivate(list []Item, c int32, at, size uint32) {
+	level := s.Clusters[c].Level
+	if len(list) < s.Plan.Processors {
+		s.Wide.unfolded = s.Wide.unfolded[:0]
 		for _, it := range list {
-			b.wide.unfolded = b.appendUnfolded(b.wide.unfolded, it)
+			s.Wide.unfolded = s.appendUnfolded(s.Wide.unfolded, it)
 		}
-		list = b.wide.unfolded
+		list = s.Wide.unfolded
 	}
 	cost, written, unit, least, ordered, inside := int64(0), int64(0), uint32(1), uint32(1), false, true
 	first, end := ^uint32(0), uint32(0)
-	extents := b.wide.extents[:0]
+	extents := s.Wide.extents[:0]
 	for i := range list {
-		e := b.extentOf(&list[i])
+		e := s.extentOf(&list[i])
 		extents = append(extents, e)
 		cost += int64(e.cost)
 		written += int64(e.span) + 1
 		inside = inside && (e.covers(size) || e.at-at < size)
-		ordered = ordered || list[i].sub != list[0].sub
+		ordered = ordered || list[i].Sub != list[0].Sub
 		unit, least = max(unit, e.unit), max(least, e.least*e.unit)
 		first, end = min(first, e.at), max(end, e.at+e.span+1)
 	}
-	b.wide.extents = extents
-	pieces := int(min(cost*256/int64(b.wide.Piece), int64(b.r.Plan.Processors)))
+	s.Wide.extents = extents
+	pieces := int(min(cost*256/int64(s.Wide.Piece), int64(s.Plan.Processors)))
 	if pieces <= 1 || ordered && !inside {
-		b.putAllBack(list)
+		s.putAllBack(list)
 		return
 	}
 	if !ordered {
-		b.dealUnordered(list, level, cost, pieces)
+		s.dealUnordered(list, level, cost, pieces)
 		return
 	}
 	// Pieces of so many units, at which every item can be cut.
@@ -96,16 +87,16 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 	}
 	units := int(end-first+unit-1) / int(unit)
 	if pieces = min(pieces, units, 1+int(mostCuts*int64(end-first)/written)); !alike || pieces <= 1 {
-		b.putAllBack(list)
+		s.putAllBack(list)
 		return
 	}
 	chunk := max(uint32((units+pieces-1)/pieces)*unit, (least+unit-1)/unit*unit)
-	if unit == 1 && b.wide.Wideness == usualWidth { // a warp's width, aligned
+	if unit == 1 && s.Wide.Wideness == UsualWidth { // a warp's width, aligned
 		chunk = max(32, (chunk+15)&^15)
 	}
-	to := int32(len(b.clusters))
+	to := int32(len(s.Clusters))
 	for lo := first; lo-first < end-first; lo += chunk {
-		b.newCluster(level)
+		s.NewCluster(level)
 	}
 	for i := range list {
 		e := &extents[i]
@@ -119,7 +110,7 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 				until = (hi - begin) / e.unit
 			}
 			if from < until {
-				b.cutItem(&list[i], e, from, until, to+int32(k))
+				s.cutItem(&list[i], e, from, until, to+int32(k))
 			}
 		}
 	}
@@ -129,29 +120,29 @@ func (b *Builder) dealPrivate(list []item, c int32, v, at uint32) {
 const mostUnfolded = 32
 
 // appendUnfolded appends an item, or items of its parts if these are too few for all processors and can be cut further.
-func (b *Builder) appendUnfolded(list []item, it item) []item {
-	e := b.extentOf(&it)
-	if e.n == 1 || e.n > mostUnfolded || int(e.n) >= b.r.Plan.Processors || !b.unfolds(&it, &e) {
+func (s *Schedule) appendUnfolded(list []Item, it Item) []Item {
+	e := s.extentOf(&it)
+	if e.n == 1 || e.n > mostUnfolded || int(e.n) >= s.Plan.Processors || !s.unfolds(&it, &e) {
 		return append(list, it)
 	}
 	for k := range e.n {
-		list = b.appendUnfolded(list, b.part(&it, &e, k, k+1))
+		list = s.appendUnfolded(list, s.part(&it, &e, k, k+1))
 	}
 	return list
 }
 
 // unfolds reports whether each part of an item has parts itself that are worth a processor.
-func (b *Builder) unfolds(it *item, e *extent) bool {
-	if it.sig == rawSig || b.isProduct(it) {
+func (s *Schedule) unfolds(it *Item, e *extent) bool {
+	if it.Sig == RawSig || s.isProduct(it) {
 		return false
 	}
-	if int(e.unit) >= b.wide.Single && e.inner < e.unit { // whose distance others cannot be cut at
+	if int(e.unit) >= s.Wide.Single && e.inner < e.unit { // whose distance others cannot be cut at
 		return true
 	}
-	if int(e.cost)*256/int(e.n) < b.wide.Single {
+	if int(e.cost)*256/int(e.n) < s.Wide.Single {
 		return false
 	}
-	switch w := b.signatureOf(it); isa.Opcode(w[0]) {
+	switch w := s.SignatureOf(it); isa.Opcode(w[0]) {
 	case isa.Strided:
 		for a := range e.axis {
 			if w[6+a] > 1 {
@@ -167,28 +158,28 @@ func (b *Builder) unfolds(it *item, e *extent) bool {
 // mostCuts bounds how many items more a private cluster's items are cut into.
 const mostCuts = 8192
 
-func (b *Builder) putAllBack(list []item) {
+func (s *Schedule) putAllBack(list []Item) {
 	for i := range list {
-		b.putBack(&list[i])
+		s.putBack(&list[i])
 	}
 }
 
 // dealUnordered divides items that have nothing to do with one another among pieces of about the same cost.
-func (b *Builder) dealUnordered(list []item, level int32, cost int64, pieces int) {
+func (s *Schedule) dealUnordered(list []Item, level int32, cost int64, pieces int) {
 	share := int32(cost/int64(pieces)) + 1
 	to, left := int32(-1), int32(0)
 	for i := range list {
-		e := b.extentOf(&list[i])
-		if b.isProduct(&list[i]) {
+		e := s.extentOf(&list[i])
+		if s.isProduct(&list[i]) {
 			if k := uint32(int64(e.cost) * int64(pieces) / cost); k > 1 {
-				w := b.signatureOf(&list[i])
-				b.cutProduct(&list[i], k, b.newClusters(level, piecesOfProduct(w[3], w[4], k)))
+				w := s.SignatureOf(&list[i])
+				s.cutProduct(&list[i], k, s.newClusters(level, piecesOfProduct(w[3], w[4], k)))
 				continue
 			}
 		}
 		for from := uint32(0); from < e.n; {
 			if left <= 0 {
-				to, left = b.newCluster(level), share
+				to, left = s.NewCluster(level), share
 			}
 			n := e.n - from
 			if each := max(e.cost/int32(e.n), 1); e.cost > left && e.n > 1 {
@@ -198,7 +189,7 @@ func (b *Builder) dealUnordered(list []item, level int32, cost int64, pieces int
 				}
 				n = min(e.n-from, max(n, e.least))
 			}
-			b.cutItem(&list[i], &e, from, from+n, to)
+			s.cutItem(&list[i], &e, from, from+n, to)
 			left -= int32(int64(e.cost)*int64(n)/int64(e.n)) + 1
 			from += n
 		}

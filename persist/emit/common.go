@@ -1,6 +1,11 @@
-package script
+package emit
 
-import "libvpps/persist/isa"
+import (
+	"libvpps/persist/crew"
+	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
+)
 
 // What all processors of a class do alike: they wait, multiply and signal. It is written once, and copied into their
 // streams between the levels where a processor has something else to do besides.
@@ -29,27 +34,27 @@ type sharedStream struct {
 }
 
 // writeCommon writes the sections of all classes, side by side.
-func (b *Builder) writeCommon(levels int) {
-	x := &b.common
-	n := len(b.plan.first)
-	x.of = extend(x.of[:cap(x.of)], n, classStream{})[:n]
-	pieces := min(n, mostGoroutines)
-	b.crew.share(pieces, func(k int) {
+func (e *Emitter) writeCommon(levels int) {
+	x := &e.common
+	n := len(e.Holders.First)
+	x.of = memory.Extend(x.of[:cap(x.of)], n, classStream{})[:n]
+	pieces := min(n, crew.MostGoroutines)
+	e.Crew.Share(pieces, func(k int) {
 		for c := n * k / pieces; c < n*(k+1)/pieces; c++ {
-			b.writeClass(&b.writers[k], c, levels)
+			e.writeClass(&e.writers[k], c, levels)
 		}
 	})
 }
 
 // writeClass writes the sections of class c.
-func (b *Builder) writeClass(m *streamMemory, c, levels int) {
-	s := &b.common.of[c]
+func (e *Emitter) writeClass(m *streamMemory, c, levels int) {
+	s := &e.common.of[c]
 	s.starts, s.inner = s.starts[:0], s.inner[:0]
-	w := streamWriter{b: b, streamMemory: m, p: b.plan.first[c], words: s.words[:0]}
-	loads := b.common.loads[c*levels:][:levels]
+	w := streamWriter{e: e, streamMemory: m, p: e.Holders.First[c], words: s.words[:0]}
+	loads := e.common.loads[c*levels:][:levels]
 	for l := range levels {
 		s.starts = append(s.starts, uint32(len(w.words)))
-		first, level := len(w.words), &b.levels[l]
+		first, level := len(w.words), &e.levels[l]
 		s.inner = append(s.inner, inner{uint32(first), uint32(first)})
 		if loads[l] == 0 {
 			continue
@@ -68,10 +73,10 @@ func (b *Builder) writeClass(m *streamMemory, c, levels int) {
 }
 
 // appendShared appends the shared streams.
-func (b *Builder) appendShared(w []uint32, levels int) []uint32 {
-	b.planShared(levels)
-	for c := range b.common.of {
-		s := &b.common.of[c]
+func (e *Emitter) appendShared(w []uint32, levels int) []uint32 {
+	e.planShared(levels)
+	for c := range e.common.of {
+		s := &e.common.of[c]
 		if s.shared.levels == 0 {
 			continue
 		}
@@ -83,22 +88,22 @@ func (b *Builder) appendShared(w []uint32, levels int) []uint32 {
 }
 
 // planShared finds the first level in which a processor of a class that shares has something of its own to do.
-func (b *Builder) planShared(levels int) {
-	for c := range b.common.of {
-		s := &b.common.of[c]
+func (e *Emitter) planShared(levels int) {
+	for c := range e.common.of {
+		s := &e.common.of[c]
 		s.shared = sharedStream{}
-		if b.plan.shares[c] && b.cut == noCut {
+		if e.Holders.SharesStream[c] && e.Cut == schedule.NoCut {
 			s.shared.levels = levels
 		}
 	}
-	for p, c := range b.plan.class {
-		if visits := b.visits[b.starts[p]:b.starts[p+1]]; len(visits) > 0 {
-			x := &b.common.of[c].shared
+	for p, c := range e.Holders.Class {
+		if visits := e.visits[e.starts[p]:e.starts[p+1]]; len(visits) > 0 {
+			x := &e.common.of[c].shared
 			x.levels = min(x.levels, int(visits[0].level))
 		}
 	}
-	for c := range b.common.of {
-		if s := &b.common.of[c]; s.starts[s.shared.levels] == 0 {
+	for c := range e.common.of {
+		if s := &e.common.of[c]; s.starts[s.shared.levels] == 0 {
 			s.shared.levels = 0
 		}
 	}
@@ -106,13 +111,13 @@ func (b *Builder) planShared(levels int) {
 
 // copyInner appends what p's class does in a level, without waiting and signalling.
 func (w *streamWriter) copyInner(level int) {
-	s := &w.b.common.of[w.b.plan.class[w.p]]
+	s := &w.e.common.of[w.e.Holders.Class[w.p]]
 	part := s.inner[level]
 	w.words = append(w.words, s.words[part.from:part.to]...)
 }
 
 // copyCommon appends what p's class does in levels [from, to).
 func (w *streamWriter) copyCommon(from, to int) {
-	s := &w.b.common.of[w.b.plan.class[w.p]]
+	s := &w.e.common.of[w.e.Holders.Class[w.p]]
 	w.words = append(w.words, s.words[s.starts[from]:s.starts[to]]...)
 }

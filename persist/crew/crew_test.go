@@ -1,4 +1,4 @@
-package script
+package crew
 
 import (
 	"context"
@@ -12,13 +12,13 @@ import (
 )
 
 // withProcessors runs a test of a crew on machines with few and with many cores.
-func withProcessors(t *testing.T, test func(t *testing.T, c *crew)) {
-	for name, n := range map[string]int{"asleep": 2, "awake": 2 * mostGoroutines} {
+func withProcessors(t *testing.T, test func(t *testing.T, c *Crew)) {
+	for name, n := range map[string]int{"asleep": 2, "awake": 2 * MostGoroutines} {
 		t.Run(name, func(t *testing.T) {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(n))
-			var c crew
-			c.begin(true, 1<<20)
-			defer c.end()
+			var c Crew
+			c.Begin(true, 1<<20, 2*MostGoroutines)
+			defer c.End()
 			if c.awake != (n > 2) {
 				t.Fatalf("with %d processors, awake is %v", n, c.awake)
 			}
@@ -28,11 +28,11 @@ func withProcessors(t *testing.T, test func(t *testing.T, c *crew)) {
 }
 
 func TestCrewDoesEachPieceOnce(t *testing.T) {
-	withProcessors(t, func(t *testing.T, c *crew) {
+	withProcessors(t, func(t *testing.T, c *Crew) {
 		for call := range 2000 {
 			var done [7]atomic.Int32
 			n := 1 + call%len(done)
-			c.share(n, func(k int) { done[k].Add(1) })
+			c.Share(n, func(k int) { done[k].Add(1) })
 			for k := range done {
 				if got := done[k].Load(); got != 1 && k < n || got != 0 && k >= n {
 					t.Fatalf("call %d of %d pieces: piece %d was done %d times", call, n, k, got)
@@ -43,7 +43,7 @@ func TestCrewDoesEachPieceOnce(t *testing.T) {
 }
 
 func TestPanicOfACrewIsItsCallers(t *testing.T) {
-	withProcessors(t, func(t *testing.T, c *crew) {
+	withProcessors(t, func(t *testing.T, c *Crew) {
 		for k := range 3 {
 			func() {
 				defer func() {
@@ -51,27 +51,27 @@ func TestPanicOfACrewIsItsCallers(t *testing.T) {
 						t.Errorf("piece %d panicked, the call %v", k, x)
 					}
 				}()
-				c.share(3, func(piece int) {
+				c.Share(3, func(piece int) {
 					if piece == k {
 						panic("piece")
 					}
 				})
 			}()
 		}
-		c.share(3, func(int) {})
+		c.Share(3, func(int) {})
 	})
 }
 
 // Helpers are gone soon after the last script, also of a builder that began twice, as it does where a merged graph fails.
 func TestHelpersEnd(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * mostGoroutines))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * MostGoroutines))
 	before := runtime.NumGoroutine()
-	var c crew
+	var c Crew
 	for range 1000 {
-		c.begin(true, 1<<20)
-		c.share(2, func(int) {})
-		c.begin(true, 1)
-		c.end()
+		c.Begin(true, 1<<20, 2*MostGoroutines)
+		c.Share(2, func(int) {})
+		c.Begin(true, 1, 1)
+		c.End()
 	}
 	for start := time.Now(); runtime.NumGoroutine() > before; runtime.Gosched() {
 		if time.Since(start) > 10*time.Second {
@@ -82,22 +82,26 @@ func TestHelpersEnd(t *testing.T) {
 
 // Helpers serve several crews at once, whose calls have different numbers of pieces.
 func TestCrewsShareHelpers(t *testing.T) {
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * mostGoroutines))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * MostGoroutines))
+	scripts := 3000
+	if testing.Short() {
+		scripts = 300
+	}
 	var all sync.WaitGroup
 	for k := range 3 {
 		all.Go(func() {
-			var c crew
-			for script := range Few(3000) {
-				c.begin(true, nodesEach*(1+script%mostGoroutines))
+			var c Crew
+			for script := range scripts {
+				c.Begin(true, nodesEach*(1+script%MostGoroutines), 1)
 				for call := range 10 {
 					var done atomic.Int32
-					n := 1 + (script+call)%mostParts
-					c.share(n, func(int) { done.Add(1) })
+					n := 1 + (script+call)%(2*MostGoroutines)
+					c.Share(n, func(int) { done.Add(1) })
 					if got := done.Load(); got != int32(n) {
 						t.Errorf("crew %d, script %d: %d of %d pieces", k, script, got, n)
 					}
 				}
-				c.end()
+				c.End()
 			}
 		})
 	}
@@ -117,12 +121,12 @@ func TestHelpersStopForTheCollector(t *testing.T) {
 		}
 		return
 	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * mostGoroutines))
-	var c crew
-	c.begin(true, 1<<20)
-	defer c.end()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2 * MostGoroutines))
+	var c Crew
+	c.Begin(true, 1<<20, 2*MostGoroutines)
+	defer c.End()
 	for range 20 {
-		c.share(mostGoroutines, func(k int) {
+		c.Share(MostGoroutines, func(k int) {
 			if k == 0 {
 				runtime.GC()
 			}

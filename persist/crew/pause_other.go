@@ -1,6 +1,6 @@
 //go:build !amd64
 
-package script
+package crew
 
 //go:noinline
 func pause() {}

@@ -1,4 +1,4 @@
-package script
+package crew
 
 // Pause lets the rest of the core, and of the power that cores share, to others for a moment, where a processor has
 // an instruction for that: who looks whether there is work does so between two of them. And it is a call in which the

@@ -1,4 +1,4 @@
-package script
+package schedule
 
 import (
 	"encoding/binary"
@@ -16,7 +16,7 @@ const maxOperations = 64
 
 // chain is the one being formed: its pieces and the vectors that they work on.
 type chain struct {
-	first      item // all there is to it if it has one piece
+	first      Item // all there is to it if it has one piece
 	pieces     int
 	operations int
 	n          uint32
@@ -40,146 +40,142 @@ type fusing uint8
 
 const (
 	unfused   fusing = iota // it does not
-	operation               // as one operation
+	Operation               // as one operation
 	chained                 // as several: it is a chain
 )
 
 func fusingOf(op isa.Opcode) fusing {
 	switch op {
 	case isa.Map:
-		return operation
+		return Operation
 	case isa.Chain:
 		return chained
 	}
 	return unfused
 }
 
-// fuse rewrites the items of all clusters, by which they are grouped, unless the plan wants them single or there is
+// Fuse rewrites the items of all clusters, by which they are grouped, unless the plan wants them single or there is
 // nothing to fuse. Those of each are in an order in which they could run one by one.
-func (b *Builder) fuse() {
-	for i := range b.chain.recent {
-		b.chain.recent[i].key = b.chain.recent[i].key[:0]
+func (s *Schedule) Fuse() {
+	for i := range s.chain.recent {
+		s.chain.recent[i].key = s.chain.recent[i].key[:0]
 	}
 	to := uint32(0)
-	for from := uint32(0); int(from) < len(b.items); {
-		c := b.items[from].cluster
-		x := &b.clusters[c]
-		b.grouped[c] = to
-		next := from + uint32(x.items)
+	for from := uint32(0); int(from) < len(s.Items); {
+		c := s.Items[from].Cluster
+		x := &s.Clusters[c]
+		s.grouped[c] = to
+		next := from + uint32(x.Items)
 		switch {
-		case b.r.Plan.CPU:
+		case s.Plan.CPU:
 			to = next
-		case x.kind&(single|fused) != 0:
-			to += uint32(copy(b.items[to:], b.items[from:next]))
+		case x.Kind&(Single|Fused) != 0:
+			to += uint32(copy(s.Items[to:], s.Items[from:next]))
 		default:
-			to = b.fuseCluster(from, next, to)
+			to = s.fuseCluster(from, next, to)
 		}
-		x.items, from = int32(to-b.grouped[c]), next
+		x.Items, from = int32(to-s.grouped[c]), next
 	}
-	b.items = b.items[:to]
+	s.Items = s.Items[:to]
 }
 
 // fuseCluster rewrites the items [from, end) to what begins at to, and returns where that ends. The
 // cluster's order is new: what is not element-wise and waits for nothing comes first, then chains and
 // the rest one after another.
-func (b *Builder) fuseCluster(from, end, to uint32) uint32 {
+func (s *Schedule) fuseCluster(from, end, to uint32) uint32 {
 	if end == from+1 {
-		b.items[to] = b.items[from]
-		b.items[to].sub = 0
+		s.Items[to] = s.Items[from]
+		s.Items[to].Sub = 0
 		return to + 1
 	}
-	c, order := &b.chain, int32(-1)
+	c, order := &s.chain, int32(-1)
 	c.pieces = 0
 	for i := from; i < end; i++ {
-		if it := &b.items[i]; it.sub == 0 && !b.fuses(it) {
+		if it := &s.Items[i]; it.Sub == 0 && !s.fuses(it) {
 			order = 0
 			break
 		}
 	}
 	last := int32(-1) // of the items before, when they were not element-wise: their order then
 	for i := from; i < end; i++ {
-		it := b.items[i]
-		if b.fuses(&it) {
-			if c.pieces > 0 && b.extendChain(&it) {
+		it := s.Items[i]
+		if s.fuses(&it) {
+			if c.pieces > 0 && s.extendChain(&it) {
 				continue
 			}
-			to = b.closeChain(order, to)
+			to = s.closeChain(order, to)
 			order++
 			last = -1
-			if !b.startChain(&it) {
-				it.sub = order
-				b.items[to] = it
+			if !s.startChain(&it) {
+				it.Sub = order
+				s.Items[to] = it
 				to++
 			}
 			continue
 		}
-		if it.sub == 0 {
-			b.items[to] = it
+		if it.Sub == 0 {
+			s.Items[to] = it
 			to++
 			continue
 		}
-		to = b.closeChain(order, to)
-		if it.sub != last {
+		to = s.closeChain(order, to)
+		if it.Sub != last {
 			order++
-			last = it.sub
+			last = it.Sub
 		}
-		it.sub = order
-		b.items[to] = it
+		it.Sub = order
+		s.Items[to] = it
 		to++
 	}
-	return b.closeChain(order, to)
+	return s.closeChain(order, to)
 }
 
-// fuses reports whether an item may be a part of a chain. Of a template, one is not whose factor or addresses an instance
-// tells.
-func (b *Builder) fuses(it *item) bool {
-	if b.sigs.fuses[it.sig] == unfused || !b.symbolic {
-		return b.sigs.fuses[it.sig] != unfused
-	}
-	return !isSymbolicFactor(b.sigs.of(it.sig)[4]) && !slices.ContainsFunc(b.addresses(it), b.isPicked)
+// fuses reports whether an item may be a part of a chain.
+func (s *Schedule) fuses(it *Item) bool {
+	return s.Sigs.Fuses[it.Sig] != unfused && (s.Stays == nil || !s.Stays(*it))
 }
 
-// addresses are an item's words.
-func (b *Builder) addresses(it *item) []uint32 {
-	if n := int(b.sigs.width[it.sig]); n > fewWords {
-		return b.pool[it.words[0]:][:n]
+// Addresses are an item's words.
+func (s *Schedule) Addresses(it *Item) []uint32 {
+	if n := int(s.Sigs.Width[it.Sig]); n > FewWords {
+		return s.Pool[it.Words[0]:][:n]
 	}
-	return it.words[:b.sigs.width[it.sig]]
+	return it.Words[:s.Sigs.Width[it.Sig]]
 }
 
 // startChain begins a chain with an item. False: its own vectors overlap.
-func (b *Builder) startChain(it *item) bool {
-	c := &b.chain
+func (s *Schedule) startChain(it *Item) bool {
+	c := &s.chain
 	c.first, c.pieces, c.slots, c.operations, c.key = *it, 0, 0, 0, c.key[:0]
 	clear(c.table[:])
-	if c.n = b.sigs.of(it.sig)[3]; b.sigs.fuses[it.sig] == chained {
-		c.n = b.sigs.of(it.sig)[2]
+	if c.n = s.Sigs.Of(it.Sig)[3]; s.Sigs.Fuses[it.Sig] == chained {
+		c.n = s.Sigs.Of(it.Sig)[2]
 	}
-	return b.extendChain(it)
+	return s.extendChain(it)
 }
 
 // extendChain adds an item to the chain. False: it does not go with those before.
-func (b *Builder) extendChain(it *item) bool {
-	if b.sigs.fuses[it.sig] == chained {
-		return b.extendByChain(it)
+func (s *Schedule) extendChain(it *Item) bool {
+	if s.Sigs.Fuses[it.Sig] == chained {
+		return s.extendByChain(it)
 	}
-	c, words := &b.chain, b.sigs.of(it.sig) // of a Map: opcode, length, segments, n, p, q
-	in := int(b.sigs.width[it.sig]) - 1
+	c, words := &s.chain, s.Sigs.Of(it.Sig) // of a Map: opcode, length, segments, n, p, q
+	in := int(s.Sigs.Width[it.Sig]) - 1
 	if words[3] != c.n || c.slots+1+in > isa.MaxSlots || c.operations == maxOperations {
 		return false
 	}
-	addresses, before := b.addresses(it), c.slots
+	addresses, before := s.Addresses(it), c.slots
 	var slot [5]uint32
 	for k := 1; k <= in; k++ {
 		slot[k] = c.slotOf(uint8(words[2]>>(4*k)&15), addresses[k])
 	}
 	dst := c.slotOf(uint8(words[2]&15), addresses[0])
-	if b.mixed && c.overlaps(before, 1<<dst) {
+	if s.Mixed && c.overlaps(before, 1<<dst) {
 		c.slots = before
 		return false
 	}
-	for s := before; s < c.slots; s++ {
-		c.how[s] |= isa.ChainRead
+	for i := before; i < c.slots; i++ {
+		c.how[i] |= isa.ChainRead
 	}
 	acc := words[0]>>16&isa.Acc != 0
 	if int(dst) >= before && !acc && !slices.Contains(slot[1:1+in], dst) {
@@ -187,7 +183,7 @@ func (b *Builder) extendChain(it *item) bool {
 	}
 	c.how[dst] |= isa.ChainWritten
 	slot[0] = dst
-	c.add(it.sig, slot[:1+in], 1)
+	c.add(it.Sig, slot[:1+in], 1)
 	return true
 }
 
@@ -204,8 +200,8 @@ func (c *chain) add(sig uint32, slots []uint32, operations int) {
 }
 
 // extendByChain adds an item that is a chain to the chain. False: it does not go with those before.
-func (b *Builder) extendByChain(it *item) bool {
-	c, words, at := &b.chain, b.sigs.of(it.sig), b.addresses(it) // opcode, length, n, operations, a byte a slot, the operations
+func (s *Schedule) extendByChain(it *Item) bool {
+	c, words, at := &s.chain, s.Sigs.Of(it.Sig), s.Addresses(it) // opcode, length, n, operations, a byte a slot, the operations
 	operations := int(words[3])
 	if words[2] != c.n || c.slots+len(at) > isa.MaxSlots || c.operations+operations > maxOperations {
 		return false
@@ -217,18 +213,18 @@ func (b *Builder) extendByChain(it *item) bool {
 		slot[k] = c.slotOf(how(k)&15, a)
 		written |= uint32(how(k)/isa.ChainWritten&1) << slot[k]
 	}
-	if b.mixed && written != 0 && c.overlaps(before, written) {
+	if s.Mixed && written != 0 && c.overlaps(before, written) {
 		c.slots = before
 		return false
 	}
-	for k, s := range slot[:len(at)] {
-		if int(s) < before {
-			c.how[s] |= how(k) & isa.ChainWritten
+	for k, i := range slot[:len(at)] {
+		if int(i) < before {
+			c.how[i] |= how(k) & isa.ChainWritten
 		} else {
-			c.how[s] |= how(k)
+			c.how[i] |= how(k)
 		}
 	}
-	c.add(it.sig, slot[:len(at)], operations)
+	c.add(it.Sig, slot[:len(at)], operations)
 	return true
 }
 
@@ -272,52 +268,52 @@ func (c *chain) overlaps(first int, written uint32) bool {
 }
 
 // closeChain writes the chain, if there is one, as an item at to, and returns where the next one goes.
-func (b *Builder) closeChain(order int32, to uint32) uint32 {
-	c := &b.chain
+func (s *Schedule) closeChain(order int32, to uint32) uint32 {
+	c := &s.chain
 	if c.pieces == 0 {
 		return to
 	}
 	it := c.first
 	if c.pieces > 1 {
-		it.sig = b.chainSignature()
-		if c.slots > fewWords {
-			it.words = [fewWords]uint32{uint32(len(b.pool))}
-			b.pool = append(b.pool, c.at[:c.slots]...)
+		it.Sig = s.chainSignature()
+		if c.slots > FewWords {
+			it.Words = [FewWords]uint32{uint32(len(s.Pool))}
+			s.Pool = append(s.Pool, c.at[:c.slots]...)
 		} else {
-			copy(it.words[:], c.at[:c.slots])
+			copy(it.Words[:], c.at[:c.slots])
 		}
 	}
-	it.sub = order
-	b.items[to] = it
+	it.Sub = order
+	s.Items[to] = it
 	c.pieces = 0
 	return to + 1
 }
 
 // chainSignature is the signature of the chain's instruction. Neighbouring cells are alike: most are one found before.
-func (b *Builder) chainSignature() uint32 {
-	c := &b.chain
+func (s *Schedule) chainSignature() uint32 {
+	c := &s.chain
 	recent := &c.recent[hash(c.key)%uint32(len(c.recent))]
 	if !slices.Equal(recent.key, c.key) {
 		clear(c.how[c.slots:])
-		w := append(b.sigs.buf[:0], firstWord(isa.Chain, uint8(c.slots), 0), 0, c.n, uint32(c.operations))
-		for s := 0; s < c.slots; s += 4 {
-			w = append(w, binary.LittleEndian.Uint32(c.how[s:]))
+		w := append(s.Sigs.buf[:0], FirstWord(isa.Chain, uint8(c.slots), 0), 0, c.n, uint32(c.operations))
+		for i := 0; i < c.slots; i += 4 {
+			w = append(w, binary.LittleEndian.Uint32(c.how[i:]))
 		}
-		b.sigs.buf = b.appendOperations(w)
-		*recent = recentChain{append(recent.key[:0], c.key...), b.sigs.intern(0)}
+		s.Sigs.buf = s.appendOperations(w)
+		*recent = recentChain{append(recent.key[:0], c.key...), s.Sigs.Intern(0)}
 	}
 	return recent.sig
 }
 
 // appendOperations appends the operations of the chain's pieces.
-func (b *Builder) appendOperations(w []uint32) []uint32 {
-	for key := b.chain.key; len(key) > 0; {
-		words, n := b.sigs.of(key[0]), int(b.sigs.width[key[0]])
+func (s *Schedule) appendOperations(w []uint32) []uint32 {
+	for key := s.chain.key; len(key) > 0; {
+		words, n := s.Sigs.Of(key[0]), int(s.Sigs.Width[key[0]])
 		var slot [isa.MaxSlots]uint32
 		for k := range n {
 			slot[k] = key[1+k/4] >> (8 * (k % 4)) & 0xff
 		}
-		if b.sigs.fuses[key[0]] == operation {
+		if s.Sigs.Fuses[key[0]] == Operation {
 			w = append(w, isa.ChainOp(isa.Fn(words[0]>>8), slot[0], slot[1], slot[2], slot[3], words[0]>>16&isa.Acc != 0), words[4], words[5])
 		} else {
 			for o := words[4+(n+3)/4:]; len(o) > 0; o = o[isa.ChainOpWords:] {

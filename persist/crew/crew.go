@@ -1,9 +1,8 @@
-package script
-
-// Goroutines that work on one script. Each is called a few times a script, for large pieces of work. One takes 10 to
-// 200 µs to wake up, where the core of a virtual machine has to be waked up, too: on a machine with cores to spare
-// they stay awake while scripts are written. And what they have written before lies in their core's cache: so each
-// has its own pieces, and does not leave its core for another one as long as it is awake.
+// Package crew has goroutines that work on one script. Each is called a few times a script, for large pieces of work. One
+// takes 10 to 200 µs to wake up, where the core of a virtual machine has to be waked up, too: on a machine with cores to
+// spare they stay awake while scripts are written. And what they have written before lies in their core's cache: so each has
+// its own pieces, and does not leave its core for another one as long as it is awake.
+package crew
 
 import (
 	"fmt"
@@ -15,16 +14,16 @@ import (
 	"time"
 )
 
-// mostGoroutines is for how many the work on a script is cut; large graphs have twice as many parts, and more who help.
-const mostGoroutines = 7
+// MostGoroutines is for how many the work on a script is cut; large graphs have twice as many parts, and more who help.
+const MostGoroutines = 7
 
 // ManyProcessors is on how many goroutines stay awake: several scripts are written at a time, and the program wants
 // a processor of its own.
 const ManyProcessors = 8
 
-// crew is who works on a script. The zero crew is the builder alone.
-type crew struct {
-	size  int // how many they are, the builder's own goroutine included
+// Crew is who works on a script. The zero crew is the builder alone.
+type Crew struct {
+	Size  int // how many they are, the builder's own goroutine included
 	awake bool
 	work  func(k int)
 	state atomic.Uint64          // call<<32 | a bit for each piece that is not begun
@@ -45,24 +44,24 @@ const stealAfter = 64
 var helpers struct {
 	sync.Mutex
 	running uint32                  // bit k: helper k is there
-	crews   atomic.Pointer[[]*crew] // at work, in the order in which they began: it is that in which scripts are wanted
+	crews   atomic.Pointer[[]*Crew] // at work, in the order in which they began: it is that in which scripts are wanted
 }
 
 // withoutHelpers is how many processors are left to the program, to whom each script belongs, and to the runtime.
 const withoutHelpers = 6
 
-// begin makes it a crew for a graph of so many nodes, of as many as there are processors for, until end. Nobody stays
+// Begin makes it a crew for a graph of so many nodes, in so many parts, of as many as there are processors for, until end. Nobody stays
 // awake where others have use for the processors.
-func (c *crew) begin(spare bool, nodes int) {
-	c.end() // a script that failed may have begun
+func (c *Crew) Begin(spare bool, nodes, parts int) {
+	c.End() // a script that failed may have begun
 	processors := runtime.GOMAXPROCS(0)
-	c.size, c.awake = min(mostGoroutines, processors, 1+nodes/nodesEach), spare && processors >= ManyProcessors
+	c.Size, c.awake = min(MostGoroutines, processors, 1+nodes/nodesEach), spare && processors >= ManyProcessors
 	if c.awake {
-		c.size = min(c.size, (processors-1)/2)
+		c.Size = min(c.Size, (processors-1)/2)
 	}
-	if c.awake && c.size > 1 {
-		n := c.size - 1
-		if parts := partCount(nodes); parts == mostParts { // so that each has one
+	if c.awake && c.Size > 1 {
+		n := c.Size - 1
+		if parts > MostGoroutines { // so that each has one
 			n = min(parts-1, processors-withoutHelpers)
 		}
 		c.enlist(n)
@@ -70,10 +69,10 @@ func (c *crew) begin(spare bool, nodes int) {
 }
 
 // enlist has so many helpers look for the crew's work.
-func (c *crew) enlist(n int) {
+func (c *Crew) enlist(n int) {
 	helpers.Lock()
 	defer helpers.Unlock()
-	var list []*crew
+	var list []*Crew
 	if old := helpers.crews.Load(); old != nil {
 		list = *old
 	}
@@ -87,16 +86,16 @@ func (c *crew) enlist(n int) {
 	}
 }
 
-// end leaves the builder alone.
-func (c *crew) end() {
-	if c.awake && c.size > 1 {
+// End leaves the builder alone.
+func (c *Crew) End() {
+	if c.awake && c.Size > 1 {
 		helpers.Lock()
 		list := slices.Clone(*helpers.crews.Load())
-		list = slices.DeleteFunc(list, func(x *crew) bool { return x == c })
+		list = slices.DeleteFunc(list, func(x *Crew) bool { return x == c })
 		helpers.crews.Store(&list)
 		helpers.Unlock()
 	}
-	c.size, c.awake = 1, false
+	c.Size, c.awake = 1, false
 }
 
 // help is helper k's work, until it was without a crew for a while.
@@ -132,9 +131,9 @@ func leave(k int) bool {
 	return true
 }
 
-// share calls work for 0 to n-1, at most 32, side by side. It goes on when all have returned; a panic of one is its own.
-func (c *crew) share(n int, work func(k int)) {
-	if n <= 1 || c.size <= 1 {
+// Share calls work for 0 to n-1, at most 32, side by side. It goes on when all have returned; a panic of one is its own.
+func (c *Crew) Share(n int, work func(k int)) {
+	if n <= 1 || c.Size <= 1 {
 		for k := range n {
 			work(k)
 		}
@@ -145,7 +144,7 @@ func (c *crew) share(n int, work func(k int)) {
 	call := (c.state.Load()>>32 + 1) & math.MaxUint32
 	c.state.Store(call<<32 | (1<<n - 1))
 	if !c.awake {
-		for k := range min(n, c.size) - 1 {
+		for k := range min(n, c.Size) - 1 {
 			go c.assist(call, k+1)
 		}
 	}
@@ -163,7 +162,7 @@ func (c *crew) share(n int, work func(k int)) {
 
 // assist does pieces of a call: first number own, which it did in the call before, then, if they are not taken up
 // at once, what is left.
-func (c *crew) assist(call uint64, own int) {
+func (c *Crew) assist(call uint64, own int) {
 	if c.take(call, own) {
 		c.do(own)
 	} else {
@@ -179,7 +178,7 @@ func (c *crew) assist(call uint64, own int) {
 }
 
 // take begins piece k of a call, unless it is begun, or the call is over.
-func (c *crew) take(call uint64, k int) bool {
+func (c *Crew) take(call uint64, k int) bool {
 	for {
 		s := c.state.Load()
 		if s>>32 != call || s>>k&1 == 0 {
@@ -192,7 +191,7 @@ func (c *crew) take(call uint64, k int) bool {
 }
 
 // do does piece k, which was taken.
-func (c *crew) do(k int) {
+func (c *Crew) do(k int) {
 	defer c.left.Add(-1)
 	defer func() {
 		if x := recover(); x != nil {

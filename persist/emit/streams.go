@@ -1,9 +1,11 @@
-package script
+package emit
 
 import (
 	"slices"
 
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+	"libvpps/persist/schedule"
 )
 
 // Writing every processor's stream.
@@ -11,30 +13,30 @@ import (
 // streamMemory is the memory of one of the goroutines that write streams.
 type streamMemory struct {
 	words   []uint32
-	at      uint32   // where in the script these are
-	starts  []uint32 // of its streams, in words
-	seconds []uint32 // of their second parts, if the script is cut
-	items   []item   // of a level and processor
+	at      uint32          // where in the script these are
+	starts  []uint32        // of its streams, in words
+	seconds []uint32        // of their second parts, if the script is cut
+	items   []schedule.Item // of a level and processor
 	sorter  itemSorter
 }
 
 // appendStreams appends all streams. Each of several goroutines writes those of some processors, the first
 // to their place; the others' are copied when it is known where.
-func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
-	w = b.appendShared(w, levels)
-	n := min(processors, max(1, b.crew.size))
-	b.crew.share(n, func(k int) {
-		m := &b.writers[k]
+func (e *Emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
+	w = e.appendShared(w, levels)
+	n := min(processors, max(1, e.Crew.Size))
+	e.Crew.Share(n, func(k int) {
+		m := &e.writers[k]
 		m.starts, m.seconds = m.starts[:0], m.seconds[:0]
 		if k > 0 {
-			m.words = b.writeStreams(m, m.words[:0], processors*k/n, processors*(k+1)/n, levels)
+			m.words = e.writeStreams(m, m.words[:0], processors*k/n, processors*(k+1)/n, levels)
 		} else {
-			w = b.writeStreams(m, w, 0, processors/n, levels)
+			w = e.writeStreams(m, w, 0, processors/n, levels)
 		}
 	})
 	p := 0
 	for k := range n {
-		m := &b.writers[k]
+		m := &e.writers[k]
 		if m.at = 0; k > 0 {
 			w = isa.Align(w)
 			m.at = uint32(len(w))
@@ -43,20 +45,20 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 		for k, start := range m.starts {
 			x := w[isa.HeadWords+p*isa.ProcWords:]
 			x[isa.ProcStart], x[isa.ProcRank], x[isa.ProcGroup], x[isa.ProcOwn], x[isa.ProcPieces] = m.at+start, 0, 1, 0, 0
-			if t := &b.plan; t.group[t.class[p]] >= 0 {
-				x[isa.ProcRank], x[isa.ProcGroup] = t.place[p], t.each
+			if t := e.Holders; t.Group[t.Class[p]] >= 0 {
+				x[isa.ProcRank], x[isa.ProcGroup] = t.Place[p], t.Each
 			}
-			if s := b.common.of[b.plan.class[p]].shared; s.levels > 0 {
+			if s := e.common.of[e.Holders.Class[p]].shared; s.levels > 0 {
 				x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = s.at, m.at+start, uint32(isa.Pieces(int(s.words)))
 			}
-			if b.cut != noCut {
+			if e.Cut != schedule.NoCut {
 				x[isa.ProcOwn], x[isa.ProcPieces] = m.at+m.seconds[k], uint32(isa.Pieces(int(m.seconds[k]-start)))
 			}
 			p++
 		}
 	}
-	b.crew.share(n, func(k int) {
-		if m := &b.writers[k]; k > 0 {
+	e.Crew.Share(n, func(k int) {
+		if m := &e.writers[k]; k > 0 {
 			copy(w[m.at:], m.words)
 		}
 	})
@@ -64,25 +66,25 @@ func (b *Builder) appendStreams(w []uint32, levels, processors int) []uint32 {
 }
 
 // writeStreams appends the streams of processors from to end.
-func (b *Builder) writeStreams(m *streamMemory, w []uint32, from, end, levels int) []uint32 {
+func (e *Emitter) writeStreams(m *streamMemory, w []uint32, from, end, levels int) []uint32 {
 	for p := from; p < end; p++ {
 		w = isa.Align(w)
 		m.starts = append(m.starts, uint32(len(w)))
-		w = b.appendStream(m, w, p, levels)
+		w = e.appendStream(m, w, p, levels)
 	}
 	return w
 }
 
 // appendStream appends the stream of processor p: what its class does, but where it does something else, and but for
 // what the class shares.
-func (b *Builder) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
-	w := streamWriter{b: b, streamMemory: m, p: int32(p), words: words, start: len(words)}
-	common := b.common.of[b.plan.class[p]].shared.levels
+func (e *Emitter) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
+	w := streamWriter{e: e, streamMemory: m, p: int32(p), words: words, start: len(words)}
+	common := e.common.of[e.Holders.Class[p]].shared.levels
 	if common > 0 {
 		w.start = -1 // something comes before
 	}
-	visits := b.visits[b.starts[p]:b.starts[p+1]]
-	if cut := int(b.cut); b.cut != noCut {
+	visits := e.visits[e.starts[p]:e.starts[p+1]]
+	if cut := int(e.Cut); e.Cut != schedule.NoCut {
 		visits = w.levels(visits, common, cut)
 		w.words = isa.Align(append(w.words, uint32(isa.Halt)))
 		m.seconds = append(m.seconds, uint32(len(w.words)))
@@ -109,7 +111,7 @@ func (w *streamWriter) levels(visits []visit, from, to int) []visit {
 
 // streamWriter writes the stream of processor p, which begins at words[start].
 type streamWriter struct {
-	b *Builder
+	e *Emitter
 	*streamMemory
 	p     int32
 	words []uint32
@@ -119,13 +121,13 @@ type streamWriter struct {
 // level writes what p does in a level: what its class does, then the items of its clusters. Without any of both it
 // takes no part.
 func (w *streamWriter) level(l int, visits []visit) {
-	b, first := w.b, len(w.words)
-	x := &b.levels[l]
+	e, first := w.e, len(w.words)
+	x := &e.levels[l]
 	w.items = w.items[:0]
 	last := visits[len(visits)-1].cluster == closes
 	for i := range visits {
 		if c := visits[i].cluster; c < closes {
-			w.items = b.appendItemsOf(w.items, c)
+			w.items = e.AppendItemsOf(w.items, c)
 		}
 	}
 	if x.exempt != w.p {
@@ -133,7 +135,7 @@ func (w *streamWriter) level(l int, visits []visit) {
 	}
 	w.copyInner(l)
 	if last {
-		w.close(l)
+		w.words = e.Closing.Append(w.words, w.start, int(w.p), l)
 	}
 	if w.write(w.items); len(w.words) > first {
 		w.leave(x, first)
@@ -158,8 +160,8 @@ func (w *streamWriter) leave(x *levelPlan, first int) {
 // products writes p's products of a level.
 func (w *streamWriter) products(x *levelPlan) {
 	for i := x.runs[0]; i < x.runs[1]; i++ {
-		r := &w.b.runs[i]
-		if from, to := w.b.shareOf(r, w.p); from < to {
+		r := &w.e.runs[i]
+		if from, to := w.e.shareOf(r, w.p); from < to {
 			w.product(r, from, to)
 		}
 	}
@@ -167,13 +169,13 @@ func (w *streamWriter) products(x *levelPlan) {
 
 // product writes a holder's instructions for its items [from, to) of one run.
 func (w *streamWriter) product(r *run, from, to int) {
-	b, s := w.b, w.words
-	words := b.sigs.of(r.sig)
+	e, s := w.e, w.words
+	words := e.Sigs.Of(r.sig)
 	room := (isa.MaxWords - len(words)) / 2
 	for first := from; from < to; {
 		k := min(room, to-from)
 		at := len(s)
-		s = appendFew(s, words)
+		s = schedule.AppendFew(s, words)
 		if isa.Opcode(words[0]) == isa.Outer && (from > first || r.acc) {
 			s[at] |= isa.Acc << 16
 		}
@@ -181,7 +183,7 @@ func (w *streamWriter) product(r *run, from, to int) {
 			s[at] |= isa.Listed << 16
 			s = append(s, r.list+2*uint32(from-r.from))
 		} else {
-			s = appendPairs(s, b.inline[from:from+k])
+			s = appendPairs(s, e.inline[from:from+k])
 		}
 		s[at] |= isa.Sync << 16
 		s[at+1] = uint32(len(s)-at) | uint32(k)<<16
@@ -191,39 +193,39 @@ func (w *streamWriter) product(r *run, from, to int) {
 }
 
 // appendPairs appends the words of product items.
-func appendPairs(s []uint32, list []matrixItem) []uint32 {
+func appendPairs(s []uint32, list []schedule.Product) []uint32 {
 	at := len(s)
 	s = slices.Grow(s, 2*len(list))[:at+2*len(list)]
 	for i := range list {
-		*(*[2]uint32)(s[at+2*i:]) = list[i].words
+		*(*[2]uint32)(s[at+2*i:]) = list[i].Words
 	}
 	return s
 }
 
 // write writes a level's items, sorted: runs of the same order and signature become instructions. The
 // first instruction of an order meets the threads before it.
-func (w *streamWriter) write(list []item) {
-	b := w.b
-	list = w.sorter.sort(list, len(b.sigs.start))
+func (w *streamWriter) write(list []schedule.Item) {
+	e := w.e
+	list = w.sorter.sort(list, e.Sigs.Count())
 	last := int32(-1)
 	for len(list) > 0 {
 		it := &list[0]
 		sync := uint32(0)
-		if len(w.words) > w.start && it.sub != last {
+		if len(w.words) > w.start && it.Sub != last {
 			sync = isa.Sync
 		}
-		last = it.sub
+		last = it.Sub
 		n := 1
-		if it.sig == rawSig {
+		if it.Sig == schedule.RawSig {
 			at := len(w.words)
-			long := b.pool[it.words[0]:]
+			long := e.Pool[it.Words[0]:]
 			w.words = append(w.words, long[:long[1]&0xFFFF]...)
 			w.words[at] |= sync << 16
-			if n := it.words[2]; n > 0 { // of a piece
-				narrowSum(w.words[at:], it.words[1], n)
+			if n := it.Words[2]; n > 0 { // of a piece
+				schedule.NarrowSum(w.words[at:], it.Words[1], n)
 			}
 		} else {
-			for n < len(list) && list[n].sig == it.sig && list[n].sub == it.sub {
+			for n < len(list) && list[n].Sig == it.Sig && list[n].Sub == it.Sub {
 				n++
 			}
 			w.run(sync, list[:n])
@@ -233,10 +235,10 @@ func (w *streamWriter) write(list []item) {
 }
 
 // run writes items of one signature as instructions, which have these flags, too.
-func (w *streamWriter) run(flags uint32, list []item) {
-	b, s := w.b, w.words
-	words := b.sigs.of(list[0].sig)
-	n := int(b.sigs.width[list[0].sig])
+func (w *streamWriter) run(flags uint32, list []schedule.Item) {
+	e, s := w.e, w.words
+	words := e.Sigs.Of(list[0].Sig)
+	n := int(e.Sigs.Width[list[0].Sig])
 	room := isa.MaxWords - len(words)
 	for len(list) > 0 {
 		k := len(list)
@@ -244,10 +246,10 @@ func (w *streamWriter) run(flags uint32, list []item) {
 			k = room / n
 		}
 		at := len(s)
-		s = appendFew(s, words)
+		s = schedule.AppendFew(s, words)
 		s[at] |= flags << 16
 		s[at+1] = uint32(len(words)+n*k) | uint32(k)<<16
-		s = b.appendItems(s, list[:k], n)
+		s = e.appendItems(s, list[:k], n)
 		flags &^= isa.Sync
 		list = list[k:]
 	}
@@ -257,66 +259,64 @@ func (w *streamWriter) run(flags uint32, list []item) {
 // itemSorter sorts items by order in the cluster and signature, equal ones as they came.
 type itemSorter struct {
 	count []uint32
-	spare []item
+	spare []schedule.Item
 }
 
 // sort returns the sorted items: the list itself, or in memory of the sorter.
-func (s *itemSorter) sort(list []item, signatures int) []item {
+func (s *itemSorter) sort(list []schedule.Item, signatures int) []schedule.Item {
 	if len(list) <= 24 {
 		insertionSort(list)
 		return list
 	}
 	subs := int32(0)
 	for i := range list {
-		subs = max(subs, list[i].sub+1)
+		subs = max(subs, list[i].Sub+1)
 	}
-	s.spare = resize(s.spare, len(list))
+	s.spare = memory.Resize(s.spare, len(list))
 	if keys := int(subs) * signatures; keys < 8*len(list) { // in one go
-		s.count = resize(s.count, keys+1)
-		countingSort(s.count, list, s.spare, func(it *item) uint32 { return uint32(it.sub)*uint32(signatures) + it.sig })
+		s.count = memory.Resize(s.count, keys+1)
+		schedule.CountingSort(s.count, list, s.spare, func(it *schedule.Item) uint32 { return uint32(it.Sub)*uint32(signatures) + it.Sig })
 		return s.spare
 	}
-	s.count = resize(s.count, max(signatures, int(subs))+1)
-	countingSort(s.count[:signatures+1], list, s.spare, func(it *item) uint32 { return it.sig })
-	countingSort(s.count[:subs+1], s.spare, list, func(it *item) uint32 { return uint32(it.sub) })
+	s.count = memory.Resize(s.count, max(signatures, int(subs))+1)
+	schedule.CountingSort(s.count[:signatures+1], list, s.spare, func(it *schedule.Item) uint32 { return it.Sig })
+	schedule.CountingSort(s.count[:subs+1], s.spare, list, func(it *schedule.Item) uint32 { return uint32(it.Sub) })
 	return list
 }
 
-func insertionSort(list []item) {
+func insertionSort(list []schedule.Item) {
 	for i := 1; i < len(list); i++ {
-		k := list[i].key()
-		if list[i-1].key() <= k {
+		k := list[i].Key()
+		if list[i-1].Key() <= k {
 			continue
 		}
 		x, j := list[i], i
-		for ; j > 0 && list[j-1].key() > k; j-- {
+		for ; j > 0 && list[j-1].Key() > k; j-- {
 			list[j] = list[j-1]
 		}
 		list[j] = x
 	}
 }
 
-func (it *item) key() uint64 { return uint64(it.sub)<<32 | uint64(it.sig) }
-
 // appendItems appends the words of items of n words each.
-func (b *Builder) appendItems(s []uint32, list []item, n int) []uint32 {
-	if n > fewWords {
+func (e *Emitter) appendItems(s []uint32, list []schedule.Item, n int) []uint32 {
+	if n > schedule.FewWords {
 		for i := range list {
 			it := &list[i]
-			s = appendFew(s, b.pool[it.words[0]:][:n])
-			if it.words[2] > 0 { // of a piece
-				words, steps := s[len(s)-n:], b.pool[it.words[2]-1:][:n]
+			s = schedule.AppendFew(s, e.Pool[it.Words[0]:][:n])
+			if it.Words[2] > 0 { // of a piece
+				words, steps := s[len(s)-n:], e.Pool[it.Words[2]-1:][:n]
 				for k := range words {
-					words[k] += it.words[1] * steps[k]
+					words[k] += it.Words[1] * steps[k]
 				}
 			}
 		}
 		return s
 	}
 	at := len(s)
-	s = slices.Grow(s, n*len(list)+fewWords)[:at+n*len(list)+fewWords]
+	s = slices.Grow(s, n*len(list)+schedule.FewWords)[:at+n*len(list)+schedule.FewWords]
 	for i := range list {
-		*(*[fewWords]uint32)(s[at:]) = list[i].words // the next item overwrites what is too much
+		*(*[schedule.FewWords]uint32)(s[at:]) = list[i].Words // the next item overwrites what is too much
 		at += n
 	}
 	return s[:at]

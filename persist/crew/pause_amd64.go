@@ -1,0 +1,3 @@
+package crew
+
+func pause()

@@ -1,0 +1,274 @@
+// Package emit writes scripts: of a schedule every processor's stream, behind lists of what several share, and before counters
+// and inputs. Items are grouped by cluster and fused, clusters get processors, the items of a level and processor are sorted by
+// order and signature, and runs of the same signature become instructions. It knows of no graph.
+package emit
+
+import (
+	"math"
+	"slices"
+
+	"libvpps/persist/crew"
+	"libvpps/persist/finish"
+	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+	"libvpps/persist/plan"
+	"libvpps/persist/schedule"
+)
+
+// Task is a schedule with what else its script depends on.
+type Task struct {
+	*schedule.Schedule
+	Holders      *plan.Holders
+	Crew         *crew.Crew
+	Closing      *finish.Closing
+	Params       []schedule.Param
+	FormsVectors bool     // products form the vectors that they read
+	Inputs       []uint32 // the graph's input words, if the script reads any
+	Tensors      []uint32 // the tensor table
+	Space        []uint32 // memory for the script, if it is enough; nil: the emitter's own
+}
+
+// Emitter writes scripts.
+type Emitter struct {
+	Task
+	words    []uint32 // of the latest script, in memory of its own
+	count    []uint32
+	places   []int32 // of byLevel: the processors
+	visits   []visit // by processor and level
+	balances [crew.MostGoroutines]balance
+	starts   []uint32 // of a processor's visits
+	seen     []int32  // by processor: the last level in which it is known to take part
+	writers  [crew.MostGoroutines]streamMemory
+	levels   []levelPlan
+	runs     []run
+	common   common
+	groups
+	ByLevel []uint32 // clusters by level, but for those of groups
+	products
+	outerSeen []outerSeen
+}
+
+// balance is the memory of assigning the clusters of some levels.
+type balance struct {
+	loads []int32 // of a level: cost per processor before its clusters
+	heap  loadHeap
+}
+
+// visit is what a processor does in a level besides what all of its class do: a cluster. Or it is none, and it does
+// not wait.
+type visit struct {
+	level   int32
+	cluster uint32 // noCluster: none; closes: its part of the norm or the update
+}
+
+const (
+	noCluster = math.MaxUint32
+	closes    = math.MaxUint32 - 1
+)
+
+// outerSeen is a gradient that an Outer of this build stores first.
+type outerSeen struct {
+	key uint64
+	sig uint32
+}
+
+// Emit writes a script.
+func (e *Emitter) Emit(t Task) []uint32 {
+	e.Task = t
+	processors := e.Plan.Processors
+	levels := int(e.MaxLevel) + 1
+	e.outerSeen = e.outerSeen[:0]
+	if e.alone() {
+		e.gatherProducts()
+		e.planRuns(levels)
+		ends := e.OrderByLevel(levels)
+		return e.assemble(processors, 0, func(w []uint32) []uint32 { return e.appendAlone(w, levels, ends) })
+	}
+	e.SettleBatched()
+	e.GroupItems()
+	e.Fuse()
+	e.CutBatched()
+	e.gatherProducts()
+	e.planRuns(levels)
+	e.shareCopies()
+	e.sortClusters(levels)
+	e.planClasses(levels)
+	e.assign(levels, processors)
+	e.planMembers(levels, processors)
+	barriers := e.planBarriers(levels)
+	e.writeCommon(levels)
+	e.planVisits(levels, processors)
+	return e.assemble(processors, barriers, func(w []uint32) []uint32 { return e.appendStreams(w, levels, processors) })
+}
+
+// assign gives every cluster, level by level, to the processor with the least load. Goroutines share the levels.
+func (e *Emitter) assign(levels, processors int) {
+	e.places = memory.Resize(e.places, len(e.ByLevel))
+	pieces := min(len(e.balances), 1+len(e.ByLevel)>>11) // a few clusters are assigned at once
+	e.Crew.Share(pieces, func(k int) {
+		e.assignSome(&e.balances[k], e.levelOf(k, pieces), e.levelOf(k+1, pieces), processors)
+	})
+}
+
+// levelOf is the first cluster in byLevel, of the level that so many of n parts of it end in.
+func (e *Emitter) levelOf(part, n int) int {
+	at := len(e.ByLevel) * part / n
+	for at > 0 && at < len(e.ByLevel) && e.Clusters[e.ByLevel[at]].Level == e.Clusters[e.ByLevel[at-1]].Level {
+		at--
+	}
+	return at
+}
+
+// fewClusters is how many clusters of a level a processor beside groups takes at most, which spares them.
+const fewClusters = 16
+
+// assignSome assigns the clusters [from, end) of byLevel, which are whole levels. Where products form their vectors, who
+// is in no group executes what is not products, so that the others have a stream in common.
+func (e *Emitter) assignSome(x *balance, from, end, processors int) {
+	x.loads, x.heap = memory.Resize(x.loads, processors), memory.Resize(x.heap, processors)
+	for from < end {
+		level, n := e.Clusters[e.ByLevel[from]].Level, 1
+		for from+n < end && e.Clusters[e.ByLevel[from+n]].Level == level {
+			n++
+		}
+		r := &e.levels[level].runs
+		switch places := e.places[from : from+n]; {
+		case e.FormsVectors && n <= fewClusters*len(e.Holders.Unshared) && level <= e.Ends[isa.InBackward]:
+			for k := range places {
+				places[k] = e.Holders.Unshared[k%len(e.Holders.Unshared)]
+			}
+			from += n
+			continue
+		case r[0] < r[1]:
+			e.loadProducts(x.loads, int(level))
+			x.heap.init(x.loads)
+		default:
+			x.heap.clear()
+		}
+		for k := range n {
+			cost := e.Clusters[e.ByLevel[from+k]].Cost
+			if besides := r[0] < r[1] && e.Plan.RowsPerWarp > 0; besides {
+				if cost *= gpuWork; level == e.OuterLevel {
+					cost += gpuSum
+				}
+			}
+			e.places[from+k] = x.heap.add(cost)
+		}
+		from += n
+	}
+}
+
+// What a cluster next to products costs on a GPU, where it mostly waits for memory: gpuWork for each unit of its own cost,
+// and a sum next to outer products gpuSum besides. A product's item costs 2. Measured with TD-RNN, 4 µs next to 0.06 an
+// item.
+const gpuSum, gpuWork = 64, 8
+
+// loadProducts makes loads those of a level's products.
+func (e *Emitter) loadProducts(loads []int32, level int) {
+	for p, c := range e.Holders.Class {
+		loads[p] = e.common.loads[int(c)*len(e.levels)+level]
+	}
+}
+
+// sortClusters lists the clusters with items in order of level, but for those of groups: counting sort.
+func (e *Emitter) sortClusters(levels int) {
+	e.count = memory.Resize(e.count, levels+1)
+	clear(e.count)
+	for c := range e.Clusters {
+		if x := &e.Clusters[c]; x.IsListed(c) {
+			e.count[x.Level+1]++
+		}
+	}
+	for l := range levels {
+		e.count[l+1] += e.count[l]
+	}
+	e.ByLevel = memory.Resize(e.ByLevel, int(e.count[levels]))
+	for c := range e.Clusters {
+		if x := &e.Clusters[c]; x.IsListed(c) {
+			e.ByLevel[e.count[x.Level]] = uint32(c)
+			e.count[x.Level]++
+		}
+	}
+}
+
+// loadHeap finds the least loaded processor, the lowest number among equals: its elements are
+// load<<32 | processor.
+type loadHeap []uint64
+
+// init makes it hold all processors.
+func (h loadHeap) init(loads []int32) {
+	for p, load := range loads {
+		h[p] = uint64(load)<<32 | uint64(p)
+	}
+	for i := len(h)/2 - 1; i >= 0; i-- {
+		h.down(i)
+	}
+}
+
+// clear makes it hold all processors without a load.
+func (h loadHeap) clear() {
+	for p := range h {
+		h[p] = uint64(p)
+	}
+}
+
+func (h loadHeap) down(i int) {
+	x := h[i]
+	for {
+		k := 2*i + 1
+		if k >= len(h) {
+			break
+		}
+		if k+1 < len(h) && h[k+1] < h[k] {
+			k++
+		}
+		if h[k] >= x {
+			break
+		}
+		h[i] = h[k]
+		i = k
+	}
+	h[i] = x
+}
+
+// add puts cost on the least loaded processor and returns it.
+func (h loadHeap) add(cost int32) int32 {
+	p := int32(uint32(h[0]))
+	h[0] += uint64(cost) << 32
+	h.down(0)
+	return p
+}
+
+// assemble puts header, lists, streams, counters, inputs and tensors behind one another.
+func (e *Emitter) assemble(processors, barriers int, appendStreams func(w []uint32) []uint32) []uint32 {
+	w := e.Space
+	if w == nil {
+		w = e.words
+	}
+	w = append(w[:0], make([]uint32, isa.ListsAt(processors))...)
+	w[isa.HeadMagic], w[isa.HeadProcessors], w[isa.HeadBarriers] = isa.Magic, uint32(processors), uint32(barriers)
+	w[isa.HeadLists] = uint32(len(w))
+	w = slices.Grow(w, e.listWords)[:len(w)+e.listWords]
+	e.fillLists(w[len(w)-e.listWords:])
+	w[isa.HeadListEnd] = uint32(len(w))
+	w = appendStreams(w)
+	for len(w)%isa.BarrierStride != 0 {
+		w = append(w, 0)
+	}
+	w[isa.HeadCounters] = uint32(len(w))
+	for range barriers * isa.BarrierStride {
+		w = append(w, 0)
+	}
+	w[isa.HeadInputs] = uint32(len(w))
+	w = append(w, e.Inputs...)
+	for len(w)%4 != 0 {
+		w = append(w, 0)
+	}
+	w[isa.HeadDevice], w[isa.HeadTensors] = uint32(len(w)), uint32(len(w))
+	w = append(w, e.Tensors...)
+	w[isa.HeadTensorEnd] = uint32(len(w))
+	if e.Space == nil {
+		e.words = w
+	}
+	return w
+}

@@ -1,0 +1,135 @@
+package plan
+
+import (
+	"encoding/binary"
+	"slices"
+)
+
+// Holders is who holds which matrix of a plan: what the streams of processors have in common follows from it. Part m is the
+// rows of matrix m. Part m + the number of matrices is the columns of its transposed product, which are the rows' holders'
+// unless it is read from memory.
+type Holders struct {
+	of           *Plan
+	Copies       [][][]int32 // by part and copy: its holders, those of the first rows or columns first
+	Outers       []int       // by matrix: how many copies have columns of its gradient to form
+	Copy         []int32     // by part and processor: which copy it holds, -1: none
+	Class        []int32     // by processor; a class holds parts of the same copies of the same matrices
+	First        []int32     // by class: its first processor
+	Size         []int32     // by class: how many processors it has
+	Group        []int32     // by class: the group that it is, -1: none
+	Groups       int         // how many
+	Place        []uint32    // by processor: its place in its group
+	Each         uint32      // how many processors a group has
+	SharesStream []bool      // by class: as much of its processors' streams as is alike is there only once
+	Unshared     []int32     // where there are groups: the processors of classes without a stream in common
+
+	Forming bool // products may form their vectors
+}
+
+// Update makes it the table of a plan.
+func (t *Holders) Update(p *Plan) {
+	if t.of == p {
+		return
+	}
+	n, parts := p.Processors, 2*len(p.Matrices)
+	*t = Holders{of: p, Copy: slices.Repeat([]int32{-1}, n*parts)}
+	for i := range p.Matrices {
+		outers := 0
+		for _, x := range p.Of(i) {
+			if b := p.OuterBlock(&x); b.Columns > 0 {
+				outers = max(outers, x.Copy+1)
+			}
+		}
+		t.Outers = append(t.Outers, outers)
+		t.addRows(p, i)
+	}
+	for i := range p.Matrices {
+		if p.Residence(i).Columns > 0 {
+			t.addColumns(p, i)
+		} else {
+			t.addRows(p, i)
+		}
+	}
+	t.addClasses(n)
+	t.addGroups(p)
+	t.Forming = p.SharesRows()
+}
+
+// fewHolders is how many processors of a class, of those that share rows, have streams of their own.
+const fewHolders = 16
+
+// addGroups makes groups of the largest classes where processors share rows, unless they are too small.
+func (t *Holders) addGroups(p *Plan) {
+	t.Group, t.SharesStream, t.Place = slices.Repeat([]int32{-1}, len(t.First)), make([]bool, len(t.First)), make([]uint32, p.Processors)
+	if !p.SharesRows() {
+		return
+	}
+	largest := slices.Max(t.Size)
+	if largest < fewHolders {
+		return
+	}
+	for c, n := range t.Size {
+		t.SharesStream[c] = n >= fewHolders
+		if n == largest {
+			t.Group[c] = int32(t.Groups)
+			t.Groups++
+		}
+	}
+	members := make([]uint32, t.Groups)
+	for q, c := range t.Class {
+		if g := t.Group[c]; g >= 0 {
+			t.Place[q] = members[g]
+			members[g]++
+		} else if !t.SharesStream[c] {
+			t.Unshared = append(t.Unshared, int32(q))
+		}
+	}
+	t.Each = uint32(largest)
+}
+
+// addClasses finds the classes of n processors.
+func (t *Holders) addClasses(n int) {
+	known := map[string]int32{}
+	for p := range n {
+		var holds []byte
+		for at := p; at < len(t.Copy); at += n {
+			holds = binary.LittleEndian.AppendUint32(holds, uint32(t.Copy[at]))
+		}
+		c, ok := known[string(holds)]
+		if !ok {
+			c = int32(len(t.First))
+			known[string(holds)] = c
+			t.First, t.Size = append(t.First, int32(p)), append(t.Size, 0)
+		}
+		t.Class = append(t.Class, c)
+		t.Size[c]++
+	}
+}
+
+// addRows adds a part whose holders are those of a matrix's partitions.
+func (t *Holders) addRows(p *Plan, m int) {
+	copies := make([][]int32, max(1, p.Matrices[m].Copies))
+	for _, x := range p.Of(m) {
+		at := len(t.Copies)*p.Processors + x.Processor
+		if t.Copy[at] < 0 {
+			t.Copy[at] = int32(x.Copy)
+			copies[x.Copy] = append(copies[x.Copy], int32(x.Processor))
+		}
+	}
+	t.Copies = append(t.Copies, copies)
+}
+
+// addColumns adds a part whose holders are who forms columns of a transposed product.
+func (t *Holders) addColumns(p *Plan, m int) {
+	var holders []int32
+	for q := range p.Processors {
+		if lo, hi := p.ColumnsOf(m, q); lo < hi {
+			t.Copy[len(t.Copies)*p.Processors+q] = 0
+			holders = append(holders, int32(q))
+		}
+	}
+	t.Copies = append(t.Copies, [][]int32{holders})
+}
+
+// ColumnPart is the part of matrix m that transposed products work on.
+func (t *Holders) ColumnPart(m int32) int32 { return m + int32(len(t.of.Matrices)) }

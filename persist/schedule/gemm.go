@@ -1,0 +1,184 @@
+package schedule
+
+import "libvpps/persist/isa"
+
+// Products of two operands: Gemm, and the rectangles of their results that processors share.
+
+// Tile is the rows and columns that the kernel forms at a time (jit/kernel/gemm.h).
+const Tile = 32
+
+const gemmLeast = 8
+
+// GemmElements is the work of a product of m by n results that are sums of k terms, in elements of element-wise work. A
+// GPU forms results of at least gemmLeast rows and columns in tiles, and others four times as slowly
+// (jit/kernel/gemm.h).
+func GemmElements(m, n, k int) int {
+	if min(m, n) < gemmLeast {
+		return m * n * k / 4
+	}
+	return m * n * k / 16
+}
+
+// MatrixView is an operand of Gemm: address, row and column strides, distance of batch elements.
+type MatrixView struct {
+	Op       Operand
+	Row, Col uint32
+	Batch    uint32
+}
+
+// GemmItems adds one product a batch element, or one for all where batch elements lie like further columns of the result or
+// like further terms of its sums. Into an unbatched result they are added in order. It returns the next free order.
+func (s *Schedule) GemmItems(c, sub int32, flags, batch uint32, mnk [3]uint32, y, left, right MatrixView) int32 {
+	n, k := mnk[1], mnk[2]
+	switch {
+	case left.Batch == 0 && right.Batch == n*right.Col && y.Batch == n*y.Col:
+		mnk[1], batch = n*batch, 1
+	case y.Batch == 0 && left.Batch == k*left.Col && right.Batch == k*right.Row:
+		mnk[2], batch = k*batch, 1
+	}
+	if s.IsSums(batch, mnk) {
+		s.productSums(c, sub, flags, batch, mnk, y, left, right)
+		return sub + 1
+	}
+	segs := uint32(y.Op.Seg) | uint32(left.Op.Seg)<<4 | uint32(right.Op.Seg)<<8
+	for i := range batch {
+		s.Sigs.Head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], mnk[2], y.Row, y.Col, left.Row, left.Col, right.Row, right.Col, isa.Float(1), 0)
+		s.Add(c, sub, s.Sigs.Intern(GemmElements(int(mnk[0]), int(mnk[1]), int(mnk[2]))),
+			y.Op.At+i*y.Batch, left.Op.At+i*left.Batch, right.Op.At+i*right.Batch)
+		if y.Batch == 0 {
+			sub++
+			flags |= isa.Acc
+		}
+	}
+	if y.Batch != 0 {
+		sub++
+	}
+	return sub
+}
+
+// Many small products, and long sums of few results, are no work for Gemm's blocks: each product would be an item, and
+// most of a block empty. They are sums of products of elements, along axes like other sums.
+const (
+	manyProducts = 256  // of which each has at most so many results
+	fewResults   = 16   // of a product that are sums
+	longSum      = 2048 // of so many terms: from there on all of a processor's threads form a sum (jit/kernel/team.h)
+)
+
+// IsSums reports whether products, one a batch element, are formed as sums of products of elements. A CPU's blocks are
+// small, and its host has little to do.
+func (s *Schedule) IsSums(batch uint32, mnk [3]uint32) bool {
+	results := uint64(mnk[0]) * uint64(mnk[1])
+	return !s.Plan.CPU && (batch >= manyProducts && results <= manyProducts || batch == 1 && results <= fewResults && mnk[2] >= longSum)
+}
+
+// productSums adds the item of products that isSums is true of.
+func (s *Schedule) productSums(c, sub int32, flags, batch uint32, mnk [3]uint32, y, left, right MatrixView) {
+	axes := s.NewAxes(4)
+	axes[0] = Axis{mnk[0], [5]uint32{y.Row, left.Row, 0}}
+	axes[1] = Axis{mnk[1], [5]uint32{y.Col, 0, right.Col}}
+	axes[2] = Axis{batch, [5]uint32{y.Batch, left.Batch, right.Batch}}
+	axes[3] = Axis{mnk[2], [5]uint32{0, left.Col, right.Row}}
+	e := Element{Fn: isa.Mul, Flags: flags, P: 1, Kept: axes[:3], Red: axes[3:]}
+	if y.Batch == 0 && batch > 1 { // of all batch elements
+		axes[2], axes[3] = axes[3], axes[2]
+		e.Kept, e.Red = axes[:2], axes[2:]
+	}
+	e.Ops = [5]Operand{y.Op, left.Op, right.Op}
+	s.AddElement(&e, c, sub)
+}
+
+// Tiles adds a product of m by n results that are sums of k terms: pieces for as many processors as there are. Partial
+// results follow one another.
+func (s *Schedule) Tiles(level int32, flags uint32, scale float32, bias Operand, mnk [3]uint32, sums uint32, y, left, right MatrixView) {
+	segs := uint32(y.Op.Seg) | uint32(left.Op.Seg)<<4 | uint32(right.Op.Seg)<<8 | uint32(bias.Seg)<<12
+	all, terms := uint32(s.Plan.Processors), (mnk[2]+sums-1)/sums
+	for k := range sums {
+		n := min(terms, mnk[2]-k*terms)
+		s.Sigs.Head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], n, y.Row, y.Col, left.Row, left.Col, right.Row, right.Col, isa.Float(scale), bias.At)
+		it := Item{Sig: s.Sigs.Intern(GemmElements(int(mnk[0]), int(mnk[1]), int(n)))}
+		it.Words = [FewWords]uint32{y.Op.At + k*mnk[0]*mnk[1], left.Op.At + k*terms*left.Col, right.Op.At + k*terms*right.Row}
+		s.cutProduct(&it, all, s.newClusters(level, piecesOfProduct(mnk[0], mnk[1], all)))
+	}
+}
+
+// newClusters starts so many clusters and returns the first.
+func (s *Schedule) newClusters(level int32, n uint32) (first int32) {
+	first = int32(len(s.Clusters))
+	for range n {
+		s.NewCluster(level)
+	}
+	return first
+}
+
+// isProduct reports whether an item is a Gemm's.
+func (s *Schedule) isProduct(it *Item) bool { return isa.Opcode(s.SignatureOf(it)[0]) == isa.Gemm }
+
+// cutProduct adds the pieces of a Gemm that so many processors share to the clusters from one on.
+func (s *Schedule) cutProduct(it *Item, processors uint32, to int32) {
+	w := append(s.Wide.words[:0], s.Sigs.Of(it.Sig)...) // where signatures are may change
+	s.Wide.words = w
+	m, n := w[3], w[4]
+	rows, columns := PieceOfProduct(m, n, processors)
+	var of, last [3]uint32 // rows, columns and bias of a piece, and of the one before
+	part := *it
+	for j := uint32(0); j < n; j += columns {
+		for i := uint32(0); i < m; i += rows {
+			of = [3]uint32{min(rows, m-i), min(columns, n-j), w[13]}
+			if w[0]>>16&isa.Bias != 0 {
+				of[2] += i
+			}
+			if of != last {
+				s.Sigs.buf = append(s.Sigs.buf[:0], w...)
+				s.Sigs.buf[3], s.Sigs.buf[4], s.Sigs.buf[13] = of[0], of[1], of[2]
+				part.Sig, last = s.Sigs.Intern(GemmElements(int(of[0]), int(of[1]), int(w[5]))), of
+			}
+			part.Words = [FewWords]uint32{it.Words[0] + i*w[6] + j*w[7], it.Words[1] + i*w[8], it.Words[2] + j*w[11]}
+			part.Cluster = to
+			s.putBack(&part)
+			to++
+		}
+	}
+}
+
+// unitOfProduct is the rows and columns of m by n results that a processor forms at a time: a tile, or, of few rows or
+// columns, what a warp's threads form.
+func unitOfProduct(m, n uint32) (rows, columns uint32) {
+	switch {
+	case m < gemmLeast:
+		return m, Tile
+	case n < gemmLeast:
+		return Tile, n
+	}
+	return Tile, Tile
+}
+
+// UnitsOfProduct is how many of these there are.
+func UnitsOfProduct(m, n uint32) uint32 {
+	rows, columns := unitOfProduct(m, n)
+	return ((m + rows - 1) / rows) * ((n + columns - 1) / columns)
+}
+
+// PieceOfProduct is how many rows and columns of m by n results a piece has, so that there are as many pieces as
+// processors at most, and the largest has as few units as possible.
+func PieceOfProduct(m, n, processors uint32) (rows, columns uint32) {
+	height, width := unitOfProduct(m, n)
+	down, across := (m+height-1)/height, (n+width-1)/width
+	least := down * across
+	for r := uint32(1); r <= down && r < least; r++ {
+		if k := processors / ((down + r - 1) / r); k > 0 {
+			if c := (across + k - 1) / k; r*c < least {
+				least, rows, columns = r*c, r*height, c*width
+			}
+		}
+	}
+	if rows == 0 {
+		return m, n
+	}
+	return rows, columns
+}
+
+// piecesOfProduct is how many such pieces there are.
+func piecesOfProduct(m, n, processors uint32) uint32 {
+	rows, columns := PieceOfProduct(m, n, processors)
+	return ((m + rows - 1) / rows) * ((n + columns - 1) / columns)
+}

@@ -1,0 +1,115 @@
+package schedule
+
+import "libvpps/persist/memory"
+
+// Items and products are put in order: items by cluster, products by level and signature.
+
+// grouping is the memory of that.
+type grouping struct {
+	grouped   []uint32 // where the items of a cluster are; its number is that of the first cluster it is made of
+	sorted    []Item
+	count     []uint32
+	Stretches []Stretch // of products
+	matrixAlt []Product
+}
+
+// GroupItems orders items by cluster, those of a cluster as they came: in an order in which they could run
+// one by one.
+func (s *Schedule) GroupItems() {
+	at, taken := uint32(0), s.takenClusters()
+	s.grouped = memory.Resize(s.grouped, len(s.Clusters))
+	for c := int32(0); int(c) < len(s.Clusters); c++ {
+		if c == taken.first {
+			c = taken.end - 1
+			continue
+		}
+		if x := &s.Clusters[c]; x.Parent == c {
+			s.grouped[c] = at
+			at += uint32(x.Items)
+		}
+	}
+	s.sorted = memory.Resize(s.sorted, len(s.Items))
+	for i := range s.Items {
+		it := &s.Items[i]
+		it.Cluster = s.Find(it.Cluster)
+		at := &s.grouped[it.Cluster]
+		s.sorted[*at] = *it
+		*at++
+	}
+	s.Items, s.sorted = s.sorted, s.Items
+}
+
+// Stretch is product items [from, to) of one signature and level that a part has lowered.
+type Stretch struct {
+	Level  int32
+	Sig    uint32
+	Source int32 // whose: see source
+	From   int32 // in its matrices
+	To     int32
+	At     uint32 // where in the lists they go, noList: nowhere
+}
+
+// NoList is where a stretch without a list is.
+const NoList = 1<<32 - 1
+
+// OrderProducts orders product items by level and signature, those of equal ones as they came, and lists
+// their stretches. Outer products come last, their level is not known yet.
+func (s *Schedule) OrderProducts() {
+	s.matrixAlt = memory.Resize(s.matrixAlt, len(s.Products))
+	s.count = memory.Resize(s.count, max(s.Sigs.Count(), int(s.MaxLevel)+1)+1)
+	CountingSort(s.count[:s.Sigs.Count()+1], s.Products, s.matrixAlt, func(x *Product) uint32 { return x.Sig })
+	CountingSort(s.count[:s.MaxLevel+2], s.matrixAlt, s.Products, func(x *Product) uint32 { return uint32(x.Level) })
+	s.matrixAlt = memory.Resize(s.matrixAlt, len(s.Outers))
+	CountingSort(s.count[:s.Sigs.Count()+1], s.Outers, s.matrixAlt, func(x *Product) uint32 { return x.Sig })
+	s.Outers, s.matrixAlt = s.matrixAlt, s.Outers
+	s.Stretches = s.Stretches[:0]
+	s.Products = append(s.Products, s.Outers...)
+	for from := 0; from < len(s.Products); {
+		x, to := &s.Products[from], from+1
+		for to < len(s.Products) && s.Products[to].Sig == x.Sig && s.Products[to].Level == x.Level {
+			to++
+		}
+		s.Stretches = append(s.Stretches, Stretch{x.Level, x.Sig, 0, int32(from), int32(to), NoList})
+		from = to
+	}
+}
+
+// CountingSort writes from to to in the order of a key, equal keys as they came. Keys are below
+// len(count)-1; count[k] is left as the end of key k.
+func CountingSort[T any](count []uint32, from, to []T, key func(*T) uint32) {
+	clear(count)
+	for i := range from {
+		count[key(&from[i])+1]++
+	}
+	for i := range len(count) - 1 {
+		count[i+1] += count[i]
+	}
+	for i := range from {
+		k := key(&from[i])
+		to[count[k]] = from[i]
+		count[k]++
+	}
+}
+
+// OrderByLevel orders items by level, those of one as they came; ends[l] is where level l ends.
+func (s *Schedule) OrderByLevel(levels int) (ends []uint32) {
+	s.count = memory.Resize(s.count, levels+1)
+	count := s.count[:levels+1]
+	clear(count)
+	for i := range s.Items {
+		it := &s.Items[i]
+		it.Cluster = s.Find(it.Cluster)
+		count[s.Clusters[it.Cluster].Level+1]++
+	}
+	for l := range levels {
+		count[l+1] += count[l]
+	}
+	s.sorted = memory.Resize(s.sorted, len(s.Items))
+	for i := range s.Items {
+		at := &count[s.Clusters[s.Items[i].Cluster].Level]
+		s.sorted[*at] = s.Items[i]
+		*at++
+	}
+	s.Items, s.sorted = s.sorted, s.Items
+	return count
+}

@@ -1,0 +1,145 @@
+// Package schedule is the work of one script, level by level, before it has processors: items in clusters, products by
+// matrices, and the signatures of their instructions. Lowering adds to it; persist/emit writes it. It knows of no graph.
+//
+// An item is one element of an instruction's list. Items of the same level, processor and order merge into one instruction
+// when their signature (all words but the list) is the same. A level ends with a barrier among the processors that took part.
+package schedule
+
+import (
+	"math"
+	"slices"
+
+	"libvpps/persist/isa"
+	"libvpps/persist/plan"
+)
+
+// Schedule is what is to be done, level by level. Its memory is reused. Parts of a batch have schedules of their own until
+// these are taken over.
+type Schedule struct {
+	Plan *plan.Plan
+	arena
+
+	Sigs     Signatures
+	Clusters []Cluster
+	Items    []Item
+	Pool     []uint32 // words of items that are more than a few, and whole instructions
+	Products []Product
+	Outers   []Product // of Outer; their level, OuterLevel, is known at the end
+
+	MaxLevel   int32
+	OuterLevel int32             // of outer products
+	Cut        int32             // the first level of the script's second part, or NoCut
+	Ends       [isa.Phases]int32 // the last level of each phase
+	Library    []isa.LibraryGradient
+
+	Mixed bool            // vectors of one length may overlap without being the same
+	Stays func(Item) bool // an item that is never a part of a chain; nil: none is
+
+	Wide wideMemory
+	taking
+	grouping
+	axes    []Axis   // of one node
+	SumList []uint32 // the items of one Sum
+	chain   chain
+}
+
+// Item is an item of a cluster.
+type Item struct {
+	Cluster int32
+	Sub     int32
+	Sig     uint32
+	Words   [FewWords]uint32 // the first of them is where in Pool they are if they are more
+}
+
+// FewWords is how many words an item has itself.
+const FewWords = 3
+
+// Product is an item for every processor that holds a matrix.
+type Product struct {
+	Level int32
+	Sig   uint32
+	Words [2]uint32
+}
+
+// Clear forgets what was lowered.
+func (s *Schedule) Clear() {
+	s.Clusters = append(s.Clusters[:0], Cluster{}) // elsewhere
+	s.Sigs.reset()
+	s.Wide.cut.sig = 0
+	s.Items, s.Pool, s.Products, s.Outers = s.Items[:0], s.Pool[:0], s.Products[:0], s.Outers[:0]
+	s.Tensors = s.Tensors[:0]
+	s.Parts, s.partEnds = s.Parts[:0], s.partEnds[:0]
+	s.Library, s.MaxLevel, s.Cut = s.Library[:0], -1, NoCut
+}
+
+// PhaseOf is the phase that a level belongs to.
+func (s *Schedule) PhaseOf(level int32) isa.Phase {
+	p := isa.InForward
+	for p < isa.InUpdate && level > s.Ends[p] {
+		p++
+	}
+	return p
+}
+
+// Add adds an item to a cluster. The signature says how many of the words there are.
+func (s *Schedule) Add(cluster, sub int32, sig, w0, w1, w2 uint32) {
+	s.inCluster(cluster, sub, sig, w0, w1, w2, s.Sigs.Cost(sig))
+}
+
+func (s *Schedule) inCluster(cluster, sub int32, sig, w0, w1, w2 uint32, cost int32) {
+	n := len(s.Items)
+	if n == cap(s.Items) {
+		s.Items = slices.Grow(s.Items, max(n, 1<<10))
+	}
+	s.Items = s.Items[:n+1]
+	it := &s.Items[n] // field by field: a copy of a whole one takes longer
+	it.Cluster, it.Sub, it.Sig = cluster, sub, sig
+	it.Words[0], it.Words[1], it.Words[2] = w0, w1, w2
+	c := &s.Clusters[s.Find(cluster)]
+	c.Cost += cost
+	c.Items++
+}
+
+// AddItem adds an item of any number of words to a cluster.
+func (s *Schedule) AddItem(cluster, sub int32, sig uint32, words []uint32) {
+	if len(words) > FewWords {
+		at := uint32(len(s.Pool))
+		s.Pool = append(s.Pool, words...)
+		s.Add(cluster, sub, sig, at, 0, 0)
+		return
+	}
+	var w [FewWords]uint32
+	copy(w[:], words)
+	s.Add(cluster, sub, sig, w[0], w[1], w[2])
+}
+
+// AddProduct adds an item for all processors that hold a matrix.
+func (s *Schedule) AddProduct(level int32, sig uint32, first, second uint32) {
+	s.Products = append(s.Products, Product{level, sig, [2]uint32{first, second}})
+	s.MaxLevel = max(s.MaxLevel, level)
+}
+
+// NoCut is the level of the cut of a script that is not cut.
+const NoCut = math.MaxInt32
+
+// LibraryOf is the library's product that outer products with a signature are a part of, nil: they are the kernel's.
+func (s *Schedule) LibraryOf(sig uint32) *isa.LibraryGradient {
+	if len(s.Library) == 0 {
+		return nil
+	}
+	words := s.Sigs.Of(sig)
+	return s.LibraryInto(isa.Segment(words[2]&15), words[5])
+}
+
+// LibraryInto is the library's product with a result at an address, nil: there is none.
+func (s *Schedule) LibraryInto(seg isa.Segment, at uint32) *isa.LibraryGradient {
+	for i := range s.Library {
+		if g := &s.Library[i]; g.G == at && g.Segment == seg {
+			return g
+		}
+	}
+	return nil
+}
+
+// Key is what items of one cluster are sorted by.
+func (it *Item) Key() uint64 { return uint64(it.Sub)<<32 | uint64(it.Sig) }
