@@ -68,11 +68,11 @@ const fullTerms = 256
 // instruction for each product, and several tiles if the terms are few. There are two parts at least: they are cut by rows
 // and columns, and products that are added in order by columns only.
 func (b *Builder) partsOfProducts(m, n, terms, products int) int {
-	work := gemmElements(m, n, terms*products)
-	if work < b.wide.Single {
+	work := schedule.GemmElements(m, n, terms*products)
+	if work < b.Wide.Single {
 		return 1
 	}
-	pieces := int(unitsOfProduct(uint32(m), uint32(n))) * min(terms, fullTerms) / fullTerms
+	pieces := int(schedule.UnitsOfProduct(uint32(m), uint32(n))) * min(terms, fullTerms) / fullTerms
 	return max(2, b.partsOf(work, pieces, terms*products))
 }
 
