@@ -329,7 +329,7 @@ func (e *Engine) replan() error {
 	var matrices []plan.Matrix
 	for i := range e.params {
 		p := &e.params[i]
-		if p.view().Size == 0 || p.Lookup || p.dim.Nd != 2 {
+		if p.Size == 0 || p.Lookup || p.dim.Nd != 2 {
 			continue
 		}
 		matrices = append(matrices, plan.Matrix{Param: uint32(i), Name: p.name, Rows: p.dim.Rows(), Cols: p.dim.Cols(), Offset: p.Offset})

@@ -54,7 +54,7 @@ func (e *Engine) depart(t *Trainer) (*flight, error) {
 		p := &e.params[id]
 		b := paramBefore{id: uint32(id), pending: p.Pending, fused: p.fused, rows: p.Rows, version: p.version}
 		applied := t.updates(uint32(id))
-		if (applied || e.ranks != nil) && (p.Pending || len(p.Rows) > 0) {
+		if (applied || e.ranks != nil) && p.pends() {
 			// Left by a backward: the batch adds to it and applies it. Of a rank's failed batch nothing at all is left.
 			var err error
 			b.rows = slices.Clone(b.rows)
@@ -76,28 +76,15 @@ func (f *flight) free() {
 	f.params = f.params[:0]
 }
 
-// spansOf calls f for the offsets of a parameter's pending gradient.
-func (p *parameter) spansOf(f func(offset, n uint32) error) error {
-	pending := pendingOf(p)
-	return pending.spansOf(p, f)
-}
-
+// pendingGradient copies what is pending of a parameter's gradient.
 func (e *Engine) pendingGradient(p *parameter) ([]float32, error) {
-	size := len(p.Rows) * int(p.Row)
-	if p.Pending {
-		size = int(p.Size)
-	}
+	pending := p.pending()
+	size := pending.floats(p)
 	all := kernel.Floats(size)
 	if all == nil {
 		return nil, wrong(ErrMemory, "parameter %q: no memory for a copy of its pending gradient, %d bytes: call update before fb", p.name, 4*size)
 	}
-	rest := all
-	err := p.spansOf(func(offset, n uint32) error {
-		part := rest[:n]
-		rest = rest[n:]
-		return e.download(p.segment(Gradient), uint64(p.Offset+offset), part)
-	})
-	if err != nil {
+	if err := pending.transfer(p, all, e.download); err != nil {
 		kernel.FreeFloats(all)
 		return nil, err
 	}
@@ -245,15 +232,10 @@ func (e *Engine) undo(f *flight, why error) error {
 func (e *Engine) bringBack(p *parameter, b *paramBefore) error {
 	p.host[Values].whole, p.host[Gradient].whole = true, true
 	p.version, p.fused, p.Pending, p.Rows = b.version, b.fused, b.pending, b.rows
-	rest := b.gradient
-	if rest == nil {
+	if b.gradient == nil {
 		return nil
 	}
-	return p.spansOf(func(offset, n uint32) error {
-		part := rest[:n]
-		rest = rest[n:]
-		return e.upload(p.segment(Gradient), uint64(p.Offset+offset), part)
-	})
+	return p.pending().transfer(p, b.gradient, e.upload)
 }
 
 // resultOf is what a batch has reported.

@@ -95,7 +95,7 @@ func (e *Engine) mistaken() {
 func (e *Engine) nothingPends(t *Trainer) bool {
 	for id := range e.params {
 		p := &e.params[id]
-		if p.shared || (p.Pending || len(p.Rows) > 0) && t.updates(uint32(id)) {
+		if p.shared || p.pends() && t.updates(uint32(id)) {
 			return false
 		}
 	}

@@ -77,7 +77,7 @@ func NCCLGroup(device string, rank, size int, id []byte, seconds float64) (comm.
 	if !ok || !strings.HasPrefix(device, "cuda") {
 		return nil, wrong(ErrArgument, "a rank of a group of GPUs on device %q: write cuda or cuda:N", device)
 	}
-	return comm.NewNCCL(comm.NCCL{Device: n, Rank: rank, Size: size, ID: id, Patience: patience})
+	return byNCCL{n, patience}.Join(id, rank, size)
 }
 
 func patienceOf(seconds float64) (time.Duration, error) {

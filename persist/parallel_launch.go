@@ -74,7 +74,7 @@ type byNCCL struct {
 func (byNCCL) ID() ([]byte, error) { return comm.NCCLID() }
 
 func (d byNCCL) Join(id []byte, rank, size int) (comm.Communicator, error) {
-	return comm.NewNCCL(comm.NCCL{Device: d.device, Rank: rank, Size: size, ID: id, Patience: d.patience})
+	return comm.NewNCCL(comm.NCCL{Device: d.device, Rank: rank, Size: size, ID: id, Patience: d.patience, Attentive: manyProcessors})
 }
 
 // ofRank chooses what nothing names: the process's own GPU, its share of the cores, a timeline's file of its own.

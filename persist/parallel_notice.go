@@ -47,12 +47,6 @@ type notice struct {
 	gradients []pendingRows // stepping: for each of the trainer's parameters
 }
 
-// pendingRows is which part of a gradient a rank has.
-type pendingRows struct {
-	whole bool
-	rows  []uint32 // ascending; nil if whole
-}
-
 // noticeMark begins a notice and tells versions of the layout apart.
 const noticeMark = 0x56505001
 
@@ -78,11 +72,6 @@ func (n *notice) words() []uint32 {
 		w = append(append(w, uint32(len(g.rows))), g.rows...)
 	}
 	return w
-}
-
-// numbers are the options that are numbers.
-func (o *TrainerOptions) numbers() []*float32 {
-	return []*float32{&o.LearningRate, &o.Threshold, &o.Momentum, &o.Rho, &o.Epsilon, &o.Beta1, &o.Beta2}
 }
 
 func oneIf(x bool) uint32 {

@@ -262,7 +262,7 @@ func (s *step) blame(x *exchange, norm float32) error {
 			break
 		}
 		y := &x.params[i]
-		if found := s.e.blameParameter(y.parameter, &y.own); found != "" {
+		if found := s.e.blameParameter(y.parameter, y.own); found != "" {
 			mine = found + " is not finite"
 		}
 	}

@@ -353,7 +353,7 @@ func (h *Handle) appliesAll() bool {
 		if p.Size == 0 {
 			continue
 		}
-		if p.Pending || len(p.Rows) > 0 || !h.trainer.updates(uint32(id)) {
+		if p.pends() || !h.trainer.updates(uint32(id)) {
 			return false
 		}
 	}

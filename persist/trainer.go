@@ -257,7 +257,7 @@ func (t *Trainer) fused() bool {
 	yes := false
 	for _, id := range t.ids {
 		p := &t.e.params[id]
-		if p.Updated && (p.Pending || len(p.Rows) > 0) {
+		if p.Updated && p.pends() {
 			return false
 		}
 		yes = yes || p.fused

@@ -22,6 +22,11 @@ type TrainerOptions struct {
 	Beta1, Beta2 float32 // Adam, AMSGrad
 }
 
+// numbers are the options that are numbers, in the order of checkpoints and notices.
+func (o *TrainerOptions) numbers() []*float32 {
+	return []*float32{&o.LearningRate, &o.Threshold, &o.Momentum, &o.Rho, &o.Epsilon, &o.Beta1, &o.Beta2}
+}
+
 // check refuses values, among those that the rule reads, with which no update can be right.
 func (o *TrainerOptions) check() error {
 	var rate, momentum, rho, epsilon, betas bool
