@@ -346,7 +346,9 @@ func (e *Engine) replan() error {
 	e.adopt(pl)
 	e.tellPlan(pl, now()-began)
 	e.unplanned = false
-	e.beginTrial()
+	if d := e.exec.Device(); d != nil {
+		e.trial = d.Trial()
+	}
 	return nil
 }
 
@@ -415,11 +417,14 @@ func (e *Engine) paramViews() []script.Param {
 	return e.views
 }
 
-// Dump disassembles the last script.
+// Dump disassembles the last script, "" before the first.
 func (e *Engine) Dump() string {
 	e.enter()
 	defer e.mu.Unlock()
-	return disassembly(&e.last)
+	if len(e.last.Words) == 0 {
+		return ""
+	}
+	return isa.Disassemble(&e.last)
 }
 
 // PlanReport says where every matrix lives.

@@ -6,6 +6,7 @@ import (
 	"libvpps/jit/kernel"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/script"
 )
 
 // Batches of fb in flight. An update is recorded when its batch is launched; a batch whose
@@ -27,7 +28,7 @@ type flight struct {
 	updates    uint64
 	steps      uint64 // of the trainer
 	params     []paramBefore
-	collected  []uint32 // parameters that the batch added to without updating them
+	left       script.Built // gradients that the batch added to without an update of them
 }
 
 // paramBefore is what an update forgets of a parameter.
@@ -49,7 +50,7 @@ func (e *Engine) depart(t *Trainer) (*flight, error) {
 	f.collection = t.options.Collection
 	f.factor, f.updates = e.collections[f.collection].Factor, e.updates
 	f.steps = t.steps
-	f.params, f.collected = f.params[:0], f.collected[:0]
+	f.params, f.left = f.params[:0], script.Built{}
 	for id := range e.params {
 		p := &e.params[id]
 		b := paramBefore{id: uint32(id), pending: p.Pending, fused: p.fused, rows: p.Rows, version: p.version}
@@ -204,9 +205,7 @@ func (e *Engine) takeBack() error {
 		}
 	}
 	for _, f := range e.flights {
-		for _, id := range f.collected {
-			e.params[id].loseGradient()
-		}
+		e.loseGradients(&f.left)
 	}
 	for _, f := range e.flights {
 		e.land(f)

@@ -104,17 +104,7 @@ func (e *Engine) nothingPends(t *Trainer) bool {
 
 // paused notes what a step's script has formed besides what an update will apply.
 func (f *foresight) paused(built *script.Built) {
-	left, t := &f.step.left, f.step.trainer
-	for _, id := range built.Formed {
-		if !t.updates(id) {
-			left.Formed = append(left.Formed, id)
-		}
-	}
-	for _, r := range built.Touched {
-		if !t.updates(r.Param) {
-			left.Touched = append(left.Touched, r)
-		}
-	}
+	f.step.left = f.step.trainer.leaves(built)
 }
 
 // gradientsChange gives up a step whose script counts on other gradients than there will be.
@@ -173,7 +163,7 @@ func (e *Engine) resume() (result [5]float32, finite bool, err error) {
 	return result, true, nil
 }
 
-// loseGradients forgets gradients that a failed step has added to: no update applies them.
+// loseGradients forgets gradients that a failed batch has added to: no update applies them.
 func (e *Engine) loseGradients(left *script.Built) {
 	for _, id := range left.Formed {
 		e.params[id].loseGradient()

@@ -118,7 +118,9 @@ func (e *Engine) hand(r *script.Request, s *step) *job {
 	r.Plan, r.Seed, r.Work = e.plan, e.seed, e.costs
 	r.Params = append([]script.Param(nil), e.paramViews()...)
 	e.batch++
-	r.Space = e.exec.Space(e.batch)
+	if d := e.exec.Device(); d != nil {
+		r.Space = d.Space(e.batch)
+	}
 	j := &job{request: *r, step: s, launch: e.batch, before: e.pipe.last, done: make(chan struct{})}
 	e.pipe.last = j
 	e.pipe.take().jobs <- j

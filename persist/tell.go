@@ -71,8 +71,8 @@ func (e *Engine) memoryReport() string {
 	}
 	uses = append(uses, e.onHost()...)
 	text := memory.Table(uses)
-	if !e.closed {
-		if free, total := e.exec.Free(); total > 0 {
+	if d := e.exec.Device(); d != nil && !e.closed {
+		if free, total := d.Free(); total > 0 {
 			text += fmt.Sprintf("%s of the device's %s are free\n", size(free), size(total))
 		}
 	}
