@@ -122,7 +122,8 @@ type foretelling struct {
 	of *prophet
 }
 
-func (f foretelling) Space(uint32) []uint32 { return nil }
+func (f foretelling) Space(uint32) []uint32      { return nil }
+func (f foretelling) Free() (free, total uint64) { return 0, 0 }
 
 func (f foretelling) Foretell(offset uint64, _ uint32) (float32, bool, error) {
 	var loss [1]float32
