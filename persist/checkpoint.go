@@ -503,12 +503,12 @@ func (e *Engine) load(s *staged, to *Contents) error {
 		e.params[i].version++
 	}
 	e.seed, e.graphIDs = s.seed, s.graphs
-	e.updates++ // what graphs have evaluated is stale
+	e.updates++ // values of graphs are stale
 	return e.pullAll()
 }
 
 func (e *Engine) loadParameter(p *parameter, s *stagedParameter) error {
-	p.gradientChanged() // what was pending is gone
+	p.gradientChanged() // pending rows are gone
 	p.Rows, p.Pending = s.rows, s.flags&gradientWhole != 0
 	p.Updated, p.fused = s.flags&isUpdated != 0, s.flags&gradientApplied != 0
 	p.host[Values].whole = true

@@ -51,8 +51,8 @@ type Engine struct {
 	builder     script.Builder
 	request     script.Request   // the latest evaluation's
 	dictionary  cells.Dictionary // patterns in the graphs
-	skip        int              // so many of DyNet's calls will not be looked for instances in
-	skipped     int              // and how many these were the last time
+	skip        int              // the number of DyNet's next calls in which no instances are looked for
+	skipped     int              // that number when it was last set
 	params      []parameter
 	views       []script.Param // params as lowering sees them, same index
 	collections []Collection
@@ -281,7 +281,7 @@ func (e *Engine) Factor(c uint32) (float32, error) {
 	return e.collections[c].Factor, nil
 }
 
-// ready waits until at most so many batches of fb are unread and reports if one failed,
+// ready waits until at most unread batches of fb have no result yet and reports if one failed,
 // replans if matrices were added, pushes what the program wrote to host copies and takes a
 // snapshot if it is time.
 func (e *Engine) ready(unread int) error {

@@ -15,8 +15,8 @@ import (
 type foresight struct {
 	step    *foreseen // under way; nil: none
 	trainer *Trainer  // of the latest update, nil: there was none since the start or a checkpoint
-	wait    int       // at so many evaluations nothing is foreseen
-	waited  int       // how many these were the last time
+	wait    int       // the number of next evaluations at which nothing is foreseen
+	waited  int       // that number when it was last set
 	usual   usualStep // one that was not foreseen
 }
 

@@ -7,7 +7,7 @@ import (
 	"libvpps/persist/isa"
 )
 
-// The exchange where the communicator works on the device's memory. Sums go to memory beside the gradients, which stay as
+// The exchange where the communicator works on the device's memory. Sums go to memory of their own; the gradients stay as
 // they are: the update looks for them there, and afterwards both change places again.
 
 // onDevice is how a rank exchanges on its device.
@@ -151,7 +151,7 @@ func (d *onDevice) addresses(y *exchanged) (own, sums executor.Address, err erro
 	return own + 4*uint64(y.Offset), sums + 4*uint64(y.Offset), err
 }
 
-// give copies what this rank has of a gradient to its places in a buffer, whose numbers have so many bytes.
+// give lists the copies of this rank's part of a gradient to a buffer, whose numbers have this size in bytes.
 func (x *exchange) give(y *exchanged, own, buffer executor.Address, bytes uint64) {
 	if d := x.e.ranks.device; x.share != 0 {
 		for s := range y.places(y.own) {
@@ -160,7 +160,7 @@ func (x *exchange) give(y *exchanged, own, buffer executor.Address, bytes uint64
 	}
 }
 
-// take copies what is summed in a buffer to where the update looks for it.
+// take lists the copies of a gradient's sums from a buffer to the segment that the update reads.
 func (d *onDevice) take(y *exchanged, buffer, sums executor.Address, bytes uint64) {
 	for s := range y.places(y.all) {
 		d.behind = append(d.behind, executor.Run{From: buffer + bytes*s.at, To: sums + 4*s.offset, N: s.n})

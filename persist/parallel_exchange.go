@@ -245,7 +245,7 @@ func (x *exchange) back(all bool) error {
 		y := &x.params[i]
 		p := y.parameter
 		if all || !p.Updated {
-			if p.shared { // what is not pending is zero there
+			if p.shared { // elements that are not pending are zero there
 				x.e.clearShared(p, y.all)
 			}
 			if err := y.own.transfer(p, mine, x.e.exec.Write); err != nil {

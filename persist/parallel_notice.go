@@ -122,7 +122,7 @@ func (r *wordReader) below(bound uint32) uint32 {
 
 func (r *wordReader) float() float32 { return math.Float32frombits(r.word()) }
 
-// some reads so many words.
+// some reads n words.
 func (r *wordReader) some(n uint32) []uint32 {
 	if uint64(n) > uint64(len(r.rest)) {
 		r.bad = true

@@ -12,7 +12,7 @@ import (
 	"libvpps/persist/plan"
 )
 
-// What the log says of plans, and of an engine that is closed.
+// Lines of the log on plans, and on an engine that is closed.
 
 // size is bytes for people.
 func size(bytes uint64) string {

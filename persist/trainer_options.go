@@ -6,7 +6,7 @@ import (
 	"libvpps/persist/isa"
 )
 
-// What a trainer is told: its rule and hyper-parameters, and which of their values make sense.
+// A trainer's rule and hyper-parameters, and which of their values make sense.
 
 // TrainerOptions are those of DyNet's trainers. A rule reads the hyper-parameters that it has.
 type TrainerOptions struct {

@@ -6,7 +6,7 @@ import (
 	"libvpps/persist/isa"
 )
 
-// What the rules of trainers remember: vectors in segment state.
+// The memory of the trainers' rules: vectors in segment state.
 
 // forget gives back the states of all parameters from the n-th on, and these.
 func (t *Trainer) forget(n int) {

@@ -43,7 +43,7 @@ type NCCL struct {
 	Rank, Size int
 	ID         []byte        // of NCCLID, the same on all ranks
 	Patience   time.Duration // of the group's calls; joining may take startPatience times as long
-	Attentive  func() bool   // there are cores to spare for who waits; nil: there are none
+	Attentive  func() bool   // whether a call that waits may keep its core; nil: it may not
 }
 
 // OnDevice is a communicator that sums floats in the memory of a device.
@@ -154,7 +154,7 @@ func (c *nccl) open(ordinal int) error {
 	return nil
 }
 
-// newRecords makes pinned memory for records of so many words.
+// newRecords makes pinned memory for records of each words.
 func (c *nccl) newRecords(each int) (gpu.HostBuffer, error) {
 	b, err := c.dev.AllocHost(4 * each * (c.size + 1))
 	if err == nil {

@@ -100,8 +100,8 @@ func (c *nccl) failure() error {
 	return c.group.Failure()
 }
 
-// rest leaves the core to others while a device is waited for. Where there are cores to spare it does not at first: who
-// leaves one may get the next only milliseconds later, and all ranks wait for him.
+// rest leaves the core to others while a device is waited for. Where there are cores to spare it does not at first: a
+// goroutine that leaves one may get the next only milliseconds later, and all ranks wait for it.
 func (c *nccl) rest(waited time.Duration) {
 	switch {
 	case c.attentive != nil && c.attentive() && waited < 5*time.Millisecond:
