@@ -116,13 +116,16 @@ $(STUB):
 	@mkdir -p $(@D)
 	printf '!<arch>\n' > $@
 
+# Tests that are built alike find the library's packages compiled, the C++ of the kernels included.
+GOFLAGS_LIBRARY := -tags cuda -trimpath -pgo=packaging/scripts.pgo
+GOFLAGS_TEST    := $(GOFLAGS_LIBRARY) -buildmode=pie
 # go build would know by itself what is out of date, but takes seconds to find that nothing is.
 GOSOURCES := $(shell find bridge capi env gpu jit log persist include \( -name '*.go' -o -name '*.c' -o -name '*.cc' \
                -o -name '*.h' \) ! -name '*_test.go') go.mod go.sum packaging/scripts.pgo \
              packaging/libvpps.map packaging/start.ld Makefile
 lib: $(B)/libvpps.so
 $(B)/libvpps.so: $(GOSOURCES) $(STUB)
-	bash test/telling "building libvpps.so" $(GO) build -tags cuda -trimpath -buildvcs=false -buildmode=c-shared -pgo=packaging/scripts.pgo \
+	bash test/telling "building libvpps.so" $(GO) build $(GOFLAGS_LIBRARY) -buildvcs=false -buildmode=c-shared \
 	    -ldflags "-s -w -buildid= -B none -extldflags '$(SOFLAGS)'" -o $(B)/go/libvpps.so ./capi
 	cp $(B)/go/libvpps.so $(B)/libvpps.so.new && mv $(B)/libvpps.so.new $(B)/libvpps.so.$(VERSION) # running programs keep theirs
 	ln -sf libvpps.so.$(VERSION) $(B)/libvpps.so.$(SERIES)
@@ -181,6 +184,9 @@ $(B)/installed/vpps-info: info/vpps-info.c $(B)/libvpps.so include/vpps.h FORCE
 FORCE:
 
 $(CXXTESTS) $(HOSTTESTS) $(FAULTTESTS) $(BENCHES) $(PORTED:%=$(B)/ported/%): LINK += -Wl,-rpath,'$$ORIGIN/..'
+# Tests wait for the library; what they take beside it is the compiler's time.
+$(CXXTESTS) $(FAULTTESTS) $(PORTED:%=$(B)/ported/%): private CXXFLAGS += -O0
+$(B)/golden.o/%.o: private CXXFLAGS += -O0
 $(B)/tests/%: dynetshim/tests/%.cc $(B)/libvpps_dynet.a $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(CXXPROGRAM)
@@ -355,7 +361,7 @@ $(B)/site/venv/done: docs/site/requirements.txt
 
 # Compilers by default are not told: to go, a compiler by its name is another one, for which it builds all anew.
 test: all tests $(B)/torture/persist.test
-	GO="$(GO)" PYTHON="$(PYTHON)" DYNET_INCLUDE="$(INSTALLED_INCLUDE)" EIGEN_ROOT="$(EIGEN_ROOT)" $(foreach c,CC CXX,$(if $(filter-out default,$(origin $c)),$c="$($c)")) VERSION=$(VERSION) MAKE="$(MAKE)" test/run
+	GO="$(GO)" GOFLAGS_TEST="$(GOFLAGS_TEST)" PYTHON="$(PYTHON)" DYNET_INCLUDE="$(INSTALLED_INCLUDE)" EIGEN_ROOT="$(EIGEN_ROOT)" $(foreach c,CC CXX,$(if $(filter-out default,$(origin $c)),$c="$($c)")) VERSION=$(VERSION) MAKE="$(MAKE)" test/run
 
 lint: $(STUB)
 	GO="$(GO)" test/lint
@@ -365,7 +371,7 @@ lint: $(STUB)
 # Random things on the engine, of which "go test" runs a moment.
 $(B)/torture/persist.test: $(GOSOURCES) $(wildcard persist/*_test.go) $(STUB)
 	@mkdir -p $(@D)
-	$(GO) test -c -tags cuda -o $@ ./persist
+	$(GO) test -c $(GOFLAGS_TEST) -o $@ ./persist
 
 # The front-end, the examples and programs in C against the finished library, under sanitizers.
 ASANFLAGS := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all

@@ -64,10 +64,11 @@ func Set(l Level, f func(Level, string)) {
 }
 
 // Infof tells of an event, whose kind is the line's first word.
-func Infof(kind, format string, a ...any) { write(Info, kind, format, a) }
-
-// Debugf tells of a detail.
-func Debugf(kind, format string, a ...any) { write(Debug, kind, format, a) }
+func Infof(kind, format string, a ...any) {
+	if On(Info) {
+		put(Info, kind+": "+strings.ReplaceAll(fmt.Sprintf(format, a...), "\n", " | "))
+	}
+}
 
 // Report tells a text of several lines, line by line, whatever the level is: the program asked for it in another way.
 func Report(kind, text string) { report(Info, kind, text) }
@@ -82,12 +83,6 @@ func DebugReport(kind, text string) {
 func report(l Level, kind, text string) {
 	for line := range strings.Lines(text) {
 		put(l, kind+": "+strings.TrimSuffix(line, "\n"))
-	}
-}
-
-func write(l Level, kind, format string, a []any) {
-	if On(l) {
-		put(l, kind+": "+strings.ReplaceAll(fmt.Sprintf(format, a...), "\n", " | "))
 	}
 }
 

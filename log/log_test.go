@@ -21,7 +21,6 @@ func heard(t *testing.T, l Level) *[]string {
 
 func tellAll() {
 	Infof("plan", "of %d\nmatrices", 3)
-	Debugf("plan", "in detail")
 	DebugReport("memory", "a\nb\n")
 	Report("profile", "c\n")
 }
@@ -30,7 +29,7 @@ func TestALevelTellsWhatIsUpToIt(t *testing.T) {
 	for level, want := range map[Level][]string{
 		Off:   {"profile: c"}, // which was asked for in another way
 		Info:  {"plan: of 3 | matrices", "profile: c"},
-		Debug: {"plan: of 3 | matrices", "plan: in detail", "memory: a", "memory: b", "profile: c"},
+		Debug: {"plan: of 3 | matrices", "memory: a", "memory: b", "profile: c"},
 	} {
 		lines := heard(t, level)
 		tellAll()

@@ -138,7 +138,7 @@ func (e *Engine) nodeName(r *recording, v, element uint32) string {
 func (e *Engine) blameGradient(r *script.Request, t *Trainer) string {
 	var pending []paramBefore
 	for id := range e.params {
-		if p := &e.params[id]; p.Pending || len(p.Rows) > 0 {
+		if p := &e.params[id]; p.pends() {
 			all, err := e.pendingGradient(p)
 			if err != nil {
 				return ""
@@ -159,8 +159,7 @@ func (e *Engine) blameGradient(r *script.Request, t *Trainer) string {
 				p.Rows = append(slices.Clone(p.Rows), x.Row)
 			}
 		}
-		part := pendingOf(&p)
-		if found = e.blameParameter(&p, &part); found != "" {
+		if found = e.blameParameter(&p, p.pending()); found != "" {
 			found = "all values are finite, but not " + found
 			break
 		}
@@ -179,8 +178,8 @@ const resetAdvice = "set gradients to zero by model.reset_gradient() (in C: vpps
 // blamePending names the first of a trainer's parameters whose pending gradient is not finite.
 func (e *Engine) blamePending(t *Trainer) string {
 	for _, id := range t.ids {
-		part := pendingOf(&e.params[id])
-		if found := e.blameParameter(&e.params[id], &part); found != "" {
+		p := &e.params[id]
+		if found := e.blameParameter(p, p.pending()); found != "" {
 			return found + " is not finite"
 		}
 	}
@@ -188,18 +187,23 @@ func (e *Engine) blamePending(t *Trainer) string {
 }
 
 // blameParameter names a parameter if a part of its gradient is not finite.
-func (e *Engine) blameParameter(p *parameter, part *pendingRows) (found string) {
+func (e *Engine) blameParameter(p *parameter, part pendingRows) string {
 	look := looker{e: e}
-	part.spansOf(p, func(offset, n uint32) error {
-		if x := look.at(p.segment(Gradient), p.Offset+offset, n); found == "" && look.err == nil && !x.finite() {
-			found = fmt.Sprintf("the gradient of parameter %q", p.name)
-			if p.Lookup {
-				found += fmt.Sprintf(", row %d", (offset+x.first)/p.Row)
-			}
+	for offset, n := range part.spans(p) {
+		x := look.at(p.segment(Gradient), p.Offset+offset, n)
+		if look.err != nil {
+			return ""
 		}
-		return look.err
-	})
-	return found
+		if x.finite() {
+			continue
+		}
+		found := fmt.Sprintf("the gradient of parameter %q", p.name)
+		if p.Lookup {
+			found += fmt.Sprintf(", row %d", (offset+x.first)/p.Row)
+		}
+		return found
+	}
+	return ""
 }
 
 // extent is what there is among some values.

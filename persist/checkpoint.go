@@ -152,17 +152,8 @@ func (e *Engine) writeSections(w *sectionWriter, c *Contents, collections []uint
 }
 
 func (e *Engine) writeParameter(w *sectionWriter, p *parameter, collection uint32, buffer []float32) {
-	pending := uint64(len(p.Rows)) * uint64(p.Row)
-	flags := uint32(0)
-	if p.Pending {
-		pending, flags = uint64(p.Size), gradientWhole
-	}
-	for bit, set := range map[uint32]bool{isTable: p.Lookup, isUpdated: p.Updated, gradientApplied: p.fused} {
-		if set {
-			flags |= bit
-		}
-	}
-	length := 20 + uint64(len(p.name)) + 4*(uint64(p.dim.Nd)+uint64(len(p.Rows))+uint64(p.Size)+pending)
+	flags := oneIf(p.Lookup)*isTable | oneIf(p.Updated)*isUpdated | oneIf(p.Pending)*gradientWhole | oneIf(p.fused)*gradientApplied
+	length := 20 + uint64(len(p.name)) + 4*(uint64(p.dim.Nd)+uint64(len(p.Rows))+uint64(p.Size)+uint64(p.pending().floats(p)))
 	w.section(parameterSection, mandatory, length, func() {
 		w.u32(collection)
 		w.u32(flags)
@@ -176,10 +167,9 @@ func (e *Engine) writeParameter(w *sectionWriter, p *parameter, collection uint3
 			w.u32(row)
 		}
 		e.writeFloats(w, p.segment(Values), uint64(p.Offset), uint64(p.Size), buffer)
-		p.spansOf(func(offset, n uint32) error {
+		for offset, n := range p.pending().spans(p) {
 			e.writeFloats(w, p.segment(Gradient), uint64(p.Offset+offset), uint64(n), buffer)
-			return nil
-		})
+		}
 	})
 }
 
@@ -203,11 +193,11 @@ func (t *Trainer) write(w *sectionWriter, collection uint32, ids []uint32, buffe
 	o := &t.options
 	w.section(trainerSection, mandatory, length, func() {
 		w.u32(uint32(o.Rule))
-		w.flag(o.Clipping)
-		w.flag(o.Sparse)
+		w.u32(oneIf(o.Clipping))
+		w.u32(oneIf(o.Sparse))
 		w.u32(collection)
-		for _, x := range []float32{o.LearningRate, o.Threshold, o.Momentum, o.Rho, o.Epsilon, o.Beta1, o.Beta2} {
-			w.f32(x)
+		for _, x := range o.numbers() {
+			w.f32(*x)
 		}
 		w.u64(t.steps)
 		w.u32(uint32(len(t.ids)))
@@ -446,8 +436,8 @@ func (s *staged) stageTrainer(e *Engine, r *sectionReader, to *Contents) error {
 	x := stagedTrainer{options: TrainerOptions{Rule: isa.Rule(r.u32()), Clipping: r.flag(), Sparse: r.flag()}}
 	o := &x.options
 	collection := r.u32()
-	for _, f := range []*float32{&o.LearningRate, &o.Threshold, &o.Momentum, &o.Rho, &o.Epsilon, &o.Beta1, &o.Beta2} {
-		*f = r.f32()
+	for _, x := range o.numbers() {
+		*x = r.f32()
 	}
 	x.steps = r.u64()
 	count := r.count(4)
@@ -513,12 +503,12 @@ func (e *Engine) load(s *staged, to *Contents) error {
 		e.params[i].version++
 	}
 	e.seed, e.graphIDs = s.seed, s.graphs
-	e.updates++ // what graphs have evaluated is stale
+	e.updates++ // values of graphs are stale
 	return e.pullAll()
 }
 
 func (e *Engine) loadParameter(p *parameter, s *stagedParameter) error {
-	p.gradientChanged() // what was pending is gone
+	p.gradientChanged() // pending rows are gone
 	p.Rows, p.Pending = s.rows, s.flags&gradientWhole != 0
 	p.Updated, p.fused = s.flags&isUpdated != 0, s.flags&gradientApplied != 0
 	p.host[Values].whole = true
@@ -526,12 +516,7 @@ func (e *Engine) loadParameter(p *parameter, s *stagedParameter) error {
 	if err := e.upload(p.segment(Values), uint64(p.Offset), s.values); err != nil {
 		return err
 	}
-	rest := s.gradient
-	return p.spansOf(func(offset, n uint32) error {
-		part := rest[:n]
-		rest = rest[n:]
-		return e.upload(p.segment(Gradient), uint64(p.Offset+offset), part)
-	})
+	return p.pending().transfer(p, s.gradient, e.upload)
 }
 
 // load takes over the order of the parameters too, in which the norm of the gradients is summed up.

@@ -92,14 +92,6 @@ func (w *sectionWriter) u64(x uint64) {
 
 func (w *sectionWriter) f32(x float32) { w.u32(math.Float32bits(x)) }
 
-func (w *sectionWriter) flag(x bool) {
-	if x {
-		w.u32(1)
-	} else {
-		w.u32(0)
-	}
-}
-
 func (w *sectionWriter) text(s string) {
 	w.u32(uint32(len(s)))
 	w.raw([]byte(s))

@@ -52,8 +52,8 @@ type Engine struct {
 	builder     script.Builder
 	request     script.Request   // the latest evaluation's
 	dictionary  cells.Dictionary // patterns in the graphs
-	skip        int              // so many of DyNet's calls will not be looked for instances in
-	skipped     int              // and how many these were the last time
+	skip        int              // the number of DyNet's next calls in which no instances are looked for
+	skipped     int              // that number when it was last set
 	params      []parameter
 	views       []schedule.Param // params as lowering sees them, same index
 	collections []Collection
@@ -282,7 +282,7 @@ func (e *Engine) Factor(c uint32) (float32, error) {
 	return e.collections[c].Factor, nil
 }
 
-// ready waits until at most so many batches of fb are unread and reports if one failed,
+// ready waits until at most unread batches of fb have no result yet and reports if one failed,
 // replans if matrices were added, pushes what the program wrote to host copies and takes a
 // snapshot if it is time.
 func (e *Engine) ready(unread int) error {
@@ -330,7 +330,7 @@ func (e *Engine) replan() error {
 	var matrices []plan.Matrix
 	for i := range e.params {
 		p := &e.params[i]
-		if p.view().Size == 0 || p.Lookup || p.dim.Nd != 2 {
+		if p.Size == 0 || p.Lookup || p.dim.Nd != 2 {
 			continue
 		}
 		matrices = append(matrices, plan.Matrix{Param: uint32(i), Name: p.name, Rows: p.dim.Rows(), Cols: p.dim.Cols(), Offset: p.Offset})
@@ -347,7 +347,9 @@ func (e *Engine) replan() error {
 	e.adopt(pl)
 	e.tellPlan(pl, now()-began)
 	e.unplanned = false
-	e.beginTrial()
+	if d := e.exec.Device(); d != nil {
+		e.trial = d.Trial()
+	}
 	return nil
 }
 
@@ -416,11 +418,14 @@ func (e *Engine) paramViews() []schedule.Param {
 	return e.views
 }
 
-// Dump disassembles the last script.
+// Dump disassembles the last script, "" before the first.
 func (e *Engine) Dump() string {
 	e.enter()
 	defer e.mu.Unlock()
-	return disassembly(&e.last)
+	if len(e.last.Words) == 0 {
+		return ""
+	}
+	return isa.Disassemble(&e.last)
 }
 
 // PlanReport says where every matrix lives.

@@ -15,10 +15,10 @@ import (
 
 // hostCopy is an exposed part of a parameter, of C memory. The zero hostCopy is of a part that is not.
 type hostCopy struct {
-	mem    unsafe.Pointer // what the program sees
+	mem    unsafe.Pointer // the memory that the program sees
 	direct bool           // mem is the engine's memory itself
 	host   []float32      // mem, if it is a copy
-	equal  []float32      // what host held when it was last equal to the engine's
+	equal  []float32      // host, when it was last equal to the engine's
 	rows   []uint32       // the engine has changed these since
 	whole  bool           // the engine has changed all of it
 }
@@ -103,7 +103,7 @@ func (e *Engine) Expose(id uint32, part Part) (unsafe.Pointer, error) {
 		return nil, wrong(ErrMemory, "parameter %q: no memory for two host copies of %d bytes", p.name, 4*uint64(p.Size))
 	}
 	h.mem, h.host, h.equal = mem, unsafe.Slice((*float32)(mem), p.Size), unsafe.Slice((*float32)(equal), p.Size)
-	if part == Gradient { // what it has none of is 0 already, and takes no memory yet
+	if part == Gradient { // rows without a gradient are 0 already, and take no memory yet
 		h.whole = false
 		p.gradientChanged()
 	} else {

@@ -12,7 +12,7 @@ import (
 	"libvpps/persist/script"
 )
 
-// What a failure of the executor means for the engine.
+// Failures of the executor: which of them the engine survives.
 
 // errRefused is of a launch that the driver did not start: nothing has changed.
 var errRefused = fmt.Errorf("%w: it refused to start", ErrDevice)

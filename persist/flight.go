@@ -6,6 +6,7 @@ import (
 	"libvpps/jit/kernel"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
+	"libvpps/persist/script"
 )
 
 // Batches of fb in flight. An update is recorded when its batch is launched; a batch whose
@@ -27,7 +28,7 @@ type flight struct {
 	updates    uint64
 	steps      uint64 // of the trainer
 	params     []paramBefore
-	collected  []uint32 // parameters that the batch added to without updating them
+	left       script.Built // gradients that the batch added to without an update of them
 }
 
 // paramBefore is what an update forgets of a parameter.
@@ -49,12 +50,12 @@ func (e *Engine) depart(t *Trainer) (*flight, error) {
 	f.collection = t.options.Collection
 	f.factor, f.updates = e.collections[f.collection].Factor, e.updates
 	f.steps = t.steps
-	f.params, f.collected = f.params[:0], f.collected[:0]
+	f.params, f.left = f.params[:0], script.Built{}
 	for id := range e.params {
 		p := &e.params[id]
 		b := paramBefore{id: uint32(id), pending: p.Pending, fused: p.fused, rows: p.Rows, version: p.version}
 		applied := t.updates(uint32(id))
-		if (applied || e.ranks != nil) && (p.Pending || len(p.Rows) > 0) {
+		if (applied || e.ranks != nil) && p.pends() {
 			// Left by a backward: the batch adds to it and applies it. Of a rank's failed batch nothing at all is left.
 			var err error
 			b.rows = slices.Clone(b.rows)
@@ -76,28 +77,15 @@ func (f *flight) free() {
 	f.params = f.params[:0]
 }
 
-// spansOf calls f for the offsets of a parameter's pending gradient.
-func (p *parameter) spansOf(f func(offset, n uint32) error) error {
-	pending := pendingOf(p)
-	return pending.spansOf(p, f)
-}
-
+// pendingGradient copies what is pending of a parameter's gradient.
 func (e *Engine) pendingGradient(p *parameter) ([]float32, error) {
-	size := len(p.Rows) * int(p.Row)
-	if p.Pending {
-		size = int(p.Size)
-	}
+	pending := p.pending()
+	size := pending.floats(p)
 	all := kernel.Floats(size)
 	if all == nil {
 		return nil, wrong(ErrMemory, "parameter %q: no memory for a copy of its pending gradient, %d bytes: call update before fb", p.name, 4*size)
 	}
-	rest := all
-	err := p.spansOf(func(offset, n uint32) error {
-		part := rest[:n]
-		rest = rest[n:]
-		return e.download(p.segment(Gradient), uint64(p.Offset+offset), part)
-	})
-	if err != nil {
+	if err := pending.transfer(p, all, e.download); err != nil {
 		kernel.FreeFloats(all)
 		return nil, err
 	}
@@ -217,9 +205,7 @@ func (e *Engine) takeBack() error {
 		}
 	}
 	for _, f := range e.flights {
-		for _, id := range f.collected {
-			e.params[id].loseGradient()
-		}
+		e.loseGradients(&f.left)
 	}
 	for _, f := range e.flights {
 		e.land(f)
@@ -245,15 +231,10 @@ func (e *Engine) undo(f *flight, why error) error {
 func (e *Engine) bringBack(p *parameter, b *paramBefore) error {
 	p.host[Values].whole, p.host[Gradient].whole = true, true
 	p.version, p.fused, p.Pending, p.Rows = b.version, b.fused, b.pending, b.rows
-	rest := b.gradient
-	if rest == nil {
+	if b.gradient == nil {
 		return nil
 	}
-	return p.spansOf(func(offset, n uint32) error {
-		part := rest[:n]
-		rest = rest[n:]
-		return e.upload(p.segment(Gradient), uint64(p.Offset+offset), part)
-	})
+	return p.pending().transfer(p, b.gradient, e.upload)
 }
 
 // resultOf is what a batch has reported.

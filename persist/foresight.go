@@ -16,8 +16,8 @@ import (
 type foresight struct {
 	step    *foreseen // under way; nil: none
 	trainer *Trainer  // of the latest update, nil: there was none since the start or a checkpoint
-	wait    int       // at so many evaluations nothing is foreseen
-	waited  int       // how many these were the last time
+	wait    int       // the number of next evaluations at which nothing is foreseen
+	waited  int       // that number when it was last set
 	usual   usualStep // one that was not foreseen
 }
 
@@ -96,7 +96,7 @@ func (e *Engine) mistaken() {
 func (e *Engine) nothingPends(t *Trainer) bool {
 	for id := range e.params {
 		p := &e.params[id]
-		if p.shared || (p.Pending || len(p.Rows) > 0) && t.updates(uint32(id)) {
+		if p.shared || p.pends() && t.updates(uint32(id)) {
 			return false
 		}
 	}
@@ -105,17 +105,7 @@ func (e *Engine) nothingPends(t *Trainer) bool {
 
 // paused notes what a step's script has formed besides what an update will apply.
 func (f *foresight) paused(built *script.Built) {
-	left, t := &f.step.left, f.step.trainer
-	for _, id := range built.Formed {
-		if !t.updates(id) {
-			left.Formed = append(left.Formed, id)
-		}
-	}
-	for _, r := range built.Touched {
-		if !t.updates(r.Param) {
-			left.Touched = append(left.Touched, r)
-		}
-	}
+	f.step.left = f.step.trainer.leaves(built)
 }
 
 // gradientsChange gives up a step whose script counts on other gradients than there will be.
@@ -174,7 +164,7 @@ func (e *Engine) resume() (result [5]float32, finite bool, err error) {
 	return result, true, nil
 }
 
-// loseGradients forgets gradients that a failed step has added to: no update applies them.
+// loseGradients forgets gradients that a failed batch has added to: no update applies them.
 func (e *Engine) loseGradients(left *script.Built) {
 	for _, id := range left.Formed {
 		e.params[id].loseGradient()

@@ -32,11 +32,10 @@ func (e *Engine) GradientMemory(id uint32, share bool) (unsafe.Pointer, error) {
 	e.gradientsChange()
 	p.shared, p.fused = true, false
 	all, end := unsafe.Slice((*float32)(memory), p.Size), uint32(0)
-	_ = p.spansOf(func(offset, n uint32) error {
+	for offset, n := range p.pending().spans(p) {
 		clear(all[end:offset])
 		end = offset + n
-		return nil
-	})
+	}
 	clear(all[end:])
 	if !p.Lookup {
 		p.Pending = true
@@ -90,12 +89,16 @@ func (e *Engine) clearGradient(p *parameter) {
 		p.Pending, p.Rows = false, nil
 		return
 	}
-	all := unsafe.Slice((*float32)(e.memory(p, Gradient)), p.Size)
-	_ = p.spansOf(func(offset, n uint32) error {
-		clear(all[offset : offset+n])
-		return nil
-	})
+	e.clearShared(p, p.pending())
 	p.Pending, p.Rows = !p.Lookup, nil
+}
+
+// clearShared zeroes a part of a gradient in the memory that the program has, too.
+func (e *Engine) clearShared(p *parameter, part pendingRows) {
+	all := unsafe.Slice((*float32)(e.memory(p, Gradient)), p.Size)
+	for offset, n := range part.spans(p) {
+		clear(all[offset : offset+n])
+	}
 }
 
 // noneShared refuses batches in flight while the program may touch gradients.

@@ -39,7 +39,7 @@ type recording struct {
 	keep      []uint32 // nodes whose values the next fb keeps
 	before    savepoint
 	cells     cells.Program // of the latest call that found them
-	matched   int           // so many nodes are they, if they begin with the first; 0: they do not
+	matched   int           // the number of nodes that cells covers, counted from the first; 0: it begins with another
 	stale     bool          // one of params has changed
 
 	destroyed uint64 // the engine's, when all parameters that nodes mention were there

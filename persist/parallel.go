@@ -44,7 +44,7 @@ type ranks struct {
 	device  *onDevice // nil: gradients go by way of the host's memory
 }
 
-// LocalGroup connects ranks of this process. A rank waits so many seconds for the others at most; 0: VPPS_WAIT_SECONDS.
+// LocalGroup connects ranks of this process. A rank waits seconds for the others at most; 0: VPPS_WAIT_SECONDS.
 func LocalGroup(size int, seconds float64) ([]comm.Communicator, error) {
 	patience, err := patienceOf(seconds)
 	if err != nil {
@@ -53,8 +53,7 @@ func LocalGroup(size int, seconds float64) ([]comm.Communicator, error) {
 	return comm.NewLocal(size, patience)
 }
 
-// MPIGroup makes this process a rank of its MPI program. It waits so many seconds for the others at most; 0:
-// VPPS_WAIT_SECONDS.
+// MPIGroup makes this process a rank of its MPI program. It waits seconds for the others at most; 0: VPPS_WAIT_SECONDS.
 func MPIGroup(seconds float64) (comm.Communicator, error) {
 	patience, err := patienceOf(seconds)
 	if err != nil {
@@ -67,7 +66,7 @@ func MPIGroup(seconds float64) (comm.Communicator, error) {
 func NCCLID() ([]byte, error) { return comm.NCCLID() }
 
 // NCCLGroup makes a GPU ("cuda", "cuda:1") a rank of a group by NCCL, with the id that all ranks have. It returns when all
-// have called it. It waits so many seconds for the others at most; 0: VPPS_WAIT_SECONDS.
+// have called it. It waits seconds for the others at most; 0: VPPS_WAIT_SECONDS.
 func NCCLGroup(device string, rank, size int, id []byte, seconds float64) (comm.Communicator, error) {
 	patience, err := patienceOf(seconds)
 	if err != nil {
@@ -77,7 +76,7 @@ func NCCLGroup(device string, rank, size int, id []byte, seconds float64) (comm.
 	if !ok || !strings.HasPrefix(device, "cuda") {
 		return nil, wrong(ErrArgument, "a rank of a group of GPUs on device %q: write cuda or cuda:N", device)
 	}
-	return comm.NewNCCL(comm.NCCL{Device: n, Rank: rank, Size: size, ID: id, Patience: patience})
+	return byNCCL{n, patience}.Join(id, rank, size)
 }
 
 func patienceOf(seconds float64) (time.Duration, error) {

@@ -1,7 +1,5 @@
 package persist
 
-import "libvpps/persist/executor"
-
 // The exchange in bfloat16 on a device: all gradients are rounded into one buffer, which the communicator sums, and the sums
 // come back as floats. This rank's gradients stay as they are, as in parallel_device.go.
 
@@ -27,28 +25,18 @@ func (x *exchange) placeBF16() (err error) {
 	if d.packed, err = d.memory.Packed(d.count / 2); err != nil {
 		return err
 	}
-	buffer, given := d.packed, uint64(0)
+	buffer := d.packed
 	for i := range x.params {
 		y := &x.params[i]
-		own, sums, err := d.memory.Sums(y.segment(Gradient))
+		own, sums, err := d.addresses(y)
 		if err != nil {
 			return err
 		}
-		own, sums = own+4*uint64(y.Offset), sums+4*uint64(y.Offset)
-		if x.share != 0 {
-			_ = y.places(&y.own, func(offset, at, n uint64) error {
-				d.before = append(d.before, executor.Run{From: own + 4*offset, To: buffer + 2*at, N: n})
-				given += n
-				return nil
-			})
-		}
-		_ = y.places(&y.all, func(offset, at, n uint64) error {
-			d.behind = append(d.behind, executor.Run{From: buffer + 2*at, To: sums + 4*offset, N: n})
-			return nil
-		})
+		x.give(y, own, buffer, 2)
+		d.take(y, buffer, sums, 2)
 		buffer += 2 * y.numbers()
 	}
-	if given < uint64(x.total) {
+	if x.share == 0 || x.own < x.total {
 		if err := d.memory.Fill(d.packed, 0, d.count/2); err != nil {
 			return err
 		}

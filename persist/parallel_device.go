@@ -7,7 +7,7 @@ import (
 	"libvpps/persist/isa"
 )
 
-// The exchange where the communicator works on the device's memory. Sums go to memory beside the gradients, which stay as
+// The exchange where the communicator works on the device's memory. Sums go to memory of their own; the gradients stay as
 // they are: the update looks for them there, and afterwards both change places again.
 
 // onDevice is how a rank exchanges on its device.
@@ -111,25 +111,22 @@ const notANumber = 0x7fc00000
 // place finds out what is summed, and from where to where. What this rank has is summed from where it lies, unless it has
 // less than the union.
 func (x *exchange) place() error {
-	d, share := x.e.ranks.device, x.share
+	d := x.e.ranks.device
 	d.ranges, d.before, d.behind = d.ranges[:0], d.before[:0], d.behind[:0]
-	direct := share != 0
-	packed := uint64(0)
+	direct, rows := x.share != 0, uint64(0)
 	for i := range x.params {
 		y := &x.params[i]
 		direct = direct && (y.own.whole || !y.all.whole)
 		if !y.all.whole {
-			packed += uint64(len(y.all.rows)) * uint64(y.Row)
+			rows += uint64(y.all.floats(y.parameter))
 		}
 	}
 	for i := range x.params {
 		y := &x.params[i]
-		own, sums, err := d.memory.Sums(y.segment(Gradient))
-		if err != nil {
-			return err
-		}
-		own, sums = own+4*uint64(y.Offset), sums+4*uint64(y.Offset)
+		own, sums, err := d.addresses(y) // also of tables: both segments change places with their sums
 		switch {
+		case err != nil:
+			return err
 		case !y.all.whole:
 			continue
 		case direct:
@@ -140,19 +137,34 @@ func (x *exchange) place() error {
 		if err := d.memory.Fill(sums, 0, uint64(y.Size)); err != nil {
 			return err
 		}
-		if share == 0 {
-			continue
-		}
-		_ = y.own.spansOf(y.parameter, func(offset, n uint32) error {
-			at := 4 * uint64(offset)
-			d.before = append(d.before, executor.Run{From: own + at, To: sums + at, N: uint64(n)})
-			return nil
-		})
+		x.give(y, own, sums, 4)
 	}
-	if err := x.placeRows(share, packed); err != nil {
+	if err := x.placeRows(rows); err != nil {
 		return err
 	}
 	return d.memory.Move(d.before)
+}
+
+// addresses are those of a parameter's gradient and of its sums.
+func (d *onDevice) addresses(y *exchanged) (own, sums executor.Address, err error) {
+	own, sums, err = d.memory.Sums(y.segment(Gradient))
+	return own + 4*uint64(y.Offset), sums + 4*uint64(y.Offset), err
+}
+
+// give lists the copies of this rank's part of a gradient to a buffer, whose numbers have this size in bytes.
+func (x *exchange) give(y *exchanged, own, buffer executor.Address, bytes uint64) {
+	if d := x.e.ranks.device; x.share != 0 {
+		for s := range y.places(y.own) {
+			d.before = append(d.before, executor.Run{From: own + 4*s.offset, To: buffer + bytes*s.at, N: s.n})
+		}
+	}
+}
+
+// take lists the copies of a gradient's sums from a buffer to the segment that the update reads.
+func (d *onDevice) take(y *exchanged, buffer, sums executor.Address, bytes uint64) {
+	for s := range y.places(y.all) {
+		d.behind = append(d.behind, executor.Run{From: buffer + bytes*s.at, To: sums + 4*s.offset, N: s.n})
+	}
 }
 
 // sum adds floats to the ranges, and to the last of them if they lie next to it on all ranks.
@@ -169,7 +181,7 @@ func (d *onDevice) sum(from, to executor.Address, n uint32) {
 }
 
 // placeRows does that for the rows of tables, n floats in all, which are summed one after the other.
-func (x *exchange) placeRows(share float32, n uint64) error {
+func (x *exchange) placeRows(n uint64) error {
 	if n == 0 {
 		return nil
 	}
@@ -187,22 +199,13 @@ func (x *exchange) placeRows(share float32, n uint64) error {
 		if y.all.whole {
 			continue
 		}
-		own, sums, err := d.memory.Sums(y.segment(Gradient))
+		own, sums, err := d.addresses(y)
 		if err != nil {
 			return err
 		}
-		next := y.own.rows
-		for _, row := range y.all.rows {
-			at := 4 * uint64(y.Offset+row*y.Row)
-			if len(next) > 0 && next[0] == row {
-				next = next[1:]
-				if share != 0 {
-					d.before = append(d.before, executor.Run{From: own + at, To: packed, N: uint64(y.Row)})
-				}
-			}
-			d.behind = append(d.behind, executor.Run{From: packed, To: sums + at, N: uint64(y.Row)})
-			packed += 4 * uint64(y.Row)
-		}
+		x.give(y, own, packed, 4)
+		d.take(y, packed, sums, 4)
+		packed += 4 * uint64(y.all.floats(y.parameter))
 	}
 	return nil
 }

@@ -1,10 +1,10 @@
 package persist
 
 import (
+	"iter"
 	"math"
 	mathbits "math/bits"
 	"slices"
-	"unsafe"
 
 	"libvpps/jit/kernel"
 	"libvpps/persist/comm"
@@ -32,34 +32,10 @@ type exchanged struct {
 	own, all pendingRows // this rank's, and the union
 }
 
-// pendingOf is which part of a gradient is there.
-func pendingOf(p *parameter) pendingRows { return pendingRows{p.Pending, p.Rows} }
-
-// spansOf calls f for the offsets of a part of a parameter's gradient.
-func (r *pendingRows) spansOf(p *parameter, f func(offset, n uint32) error) error {
-	if r.whole {
-		return f(0, p.Size)
-	}
-	for _, row := range r.rows {
-		if err := f(row*p.Row, p.Row); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// floats is how many elements the part of a parameter has.
-func (r *pendingRows) floats(p *parameter) int {
-	if r.whole {
-		return int(p.Size)
-	}
-	return len(r.rows) * int(p.Row)
-}
-
 // gradientsOf lists what this rank has to exchange.
 func (t *Trainer) gradientsOf() (list []pendingRows) {
 	for _, id := range t.ids {
-		list = append(list, pendingOf(&t.e.params[id]))
+		list = append(list, t.e.params[id].pending())
 	}
 	return list
 }
@@ -191,14 +167,10 @@ func (x *exchange) readOwn() error {
 	rest := x.e.ranks.mine
 	for i := range x.params {
 		y := &x.params[i]
-		err := y.own.spansOf(y.parameter, func(offset, n uint32) error {
-			part := rest[:n]
-			rest = rest[n:]
-			return x.e.exec.Read(y.segment(Gradient), uint64(y.Offset+offset), part)
-		})
-		if err != nil {
+		if err := y.own.transfer(y.parameter, rest, x.e.exec.Read); err != nil {
 			return err
 		}
+		rest = rest[y.own.floats(y.parameter):]
 	}
 	return nil
 }
@@ -208,51 +180,49 @@ func (x *exchange) addOwn(sum []float32, share float32) {
 	mine := x.e.ranks.mine
 	for i := range x.params {
 		y := &x.params[i]
-		_ = y.places(&y.own, func(_, at, n uint64) error {
-			to := sum[at:][:n]
-			for k, v := range mine[:n] {
+		for s := range y.places(y.own) {
+			to := sum[s.at:][:s.n]
+			for k, v := range mine[:s.n] {
 				to[k] = share * v
 			}
-			mine = mine[n:]
-			return nil
-		})
+			mine = mine[s.n:]
+		}
 		sum = sum[y.all.floats(y.parameter):]
 	}
 }
 
-// places calls f for the offsets of a part of the gradient, and for where it lies if the union's are one behind the other.
-func (y *exchanged) places(part *pendingRows, f func(offset, at, n uint64) error) error {
-	next := 0 // of the union's rows
-	return part.spansOf(y.parameter, func(offset, n uint32) error {
-		at := uint64(offset)
-		if !y.all.whole {
-			for y.all.rows[next] != offset/y.Row {
-				next++
+// placed is a span of a gradient, in floats, and where it lies in a buffer that has the union's spans one after the other.
+type placed struct{ offset, at, n uint64 }
+
+// places are those of a part of the gradient.
+func (y *exchanged) places(part pendingRows) iter.Seq[placed] {
+	return func(yield func(placed) bool) {
+		next := 0 // of the union's rows
+		for offset, n := range part.spans(y.parameter) {
+			at := uint64(offset)
+			if !y.all.whole {
+				for y.all.rows[next] != offset/y.Row {
+					next++
+				}
+				at = uint64(next) * uint64(y.Row)
 			}
-			at = uint64(next) * uint64(y.Row)
+			if !yield(placed{uint64(offset), at, uint64(n)}) {
+				return
+			}
 		}
-		return f(uint64(offset), at, uint64(n))
-	})
+	}
 }
 
 // put replaces the gradients by the sums.
 func (x *exchange) put(sum []float32) error {
 	for i := range x.params {
 		y := &x.params[i]
-		if err := x.write(y.parameter, &y.all, &sum); err != nil {
+		if err := y.all.transfer(y.parameter, sum, x.e.exec.Write); err != nil {
 			return err
 		}
+		sum = sum[y.all.floats(y.parameter):]
 	}
 	return nil
-}
-
-// write takes a part of a parameter's gradient from a buffer.
-func (x *exchange) write(p *parameter, r *pendingRows, from *[]float32) error {
-	return r.spansOf(p, func(offset, n uint32) error {
-		part := (*from)[:n]
-		*from = (*from)[n:]
-		return x.e.exec.Write(p.segment(Gradient), uint64(p.Offset+offset), part)
-	})
 }
 
 // setPending says which part of the gradient is there from now on.
@@ -274,20 +244,15 @@ func (x *exchange) back(all bool) error {
 	for i := range x.params {
 		y := &x.params[i]
 		p := y.parameter
-		if !all && p.Updated {
-			mine = mine[y.own.floats(p):]
-			continue
+		if all || !p.Updated {
+			if p.shared { // elements that are not pending are zero there
+				x.e.clearShared(p, y.all)
+			}
+			if err := y.own.transfer(p, mine, x.e.exec.Write); err != nil {
+				return err
+			}
 		}
-		if p.shared { // what is not pending is zero there
-			memory := unsafe.Slice((*float32)(x.e.memory(p, Gradient)), p.Size)
-			_ = y.all.spansOf(p, func(offset, n uint32) error {
-				clear(memory[offset : offset+n])
-				return nil
-			})
-		}
-		if err := x.write(p, &y.own, &mine); err != nil {
-			return err
-		}
+		mine = mine[y.own.floats(p):]
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func launch() (comm.Launch, error) {
 
 // LaunchedGroup makes this process a rank of those that its launcher has started: torchrun, mpirun or srun. Without a
 // launcher it is the only one. Ranks whose devices are GPUs are connected by NCCL, others by MPI, unless VPPS_COMM names one
-// of both. A rank waits so many seconds for the others at most, 0: VPPS_WAIT_SECONDS; some times as long for their start.
+// of both. A rank waits seconds for the others at most, 0: VPPS_WAIT_SECONDS; some times as long for their start.
 func (e *Engine) LaunchedGroup(seconds float64) (comm.Communicator, error) {
 	patience, err := patienceOf(seconds)
 	if err != nil {
@@ -74,7 +74,7 @@ type byNCCL struct {
 func (byNCCL) ID() ([]byte, error) { return comm.NCCLID() }
 
 func (d byNCCL) Join(id []byte, rank, size int) (comm.Communicator, error) {
-	return comm.NewNCCL(comm.NCCL{Device: d.device, Rank: rank, Size: size, ID: id, Patience: d.patience})
+	return comm.NewNCCL(comm.NCCL{Device: d.device, Rank: rank, Size: size, ID: id, Patience: d.patience, Attentive: manyProcessors})
 }
 
 // ofRank chooses what nothing names: the process's own GPU, its share of the cores, a timeline's file of its own.

@@ -47,12 +47,6 @@ type notice struct {
 	gradients []pendingRows // stepping: for each of the trainer's parameters
 }
 
-// pendingRows is which part of a gradient a rank has.
-type pendingRows struct {
-	whole bool
-	rows  []uint32 // ascending; nil if whole
-}
-
 // noticeMark begins a notice and tells versions of the layout apart.
 const noticeMark = 0x56505001
 
@@ -78,11 +72,6 @@ func (n *notice) words() []uint32 {
 		w = append(append(w, uint32(len(g.rows))), g.rows...)
 	}
 	return w
-}
-
-// numbers are the options that are numbers.
-func (o *TrainerOptions) numbers() []*float32 {
-	return []*float32{&o.LearningRate, &o.Threshold, &o.Momentum, &o.Rho, &o.Epsilon, &o.Beta1, &o.Beta2}
 }
 
 func oneIf(x bool) uint32 {
@@ -133,7 +122,7 @@ func (r *wordReader) below(bound uint32) uint32 {
 
 func (r *wordReader) float() float32 { return math.Float32frombits(r.word()) }
 
-// some reads so many words.
+// some reads n words.
 func (r *wordReader) some(n uint32) []uint32 {
 	if uint64(n) > uint64(len(r.rest)) {
 		r.bad = true

@@ -85,7 +85,7 @@ func (e *Engine) take(staged []float32, counts []uint32) error {
 	if err := e.setCounts(counts); err != nil {
 		return err
 	}
-	e.updates++ // what graphs have evaluated is stale
+	e.updates++ // values of graphs are stale
 	return e.pullAll()
 }
 

@@ -61,8 +61,8 @@ func (s *step) foretell(loss float32) {
 // and the device uses the place for something else.
 func (s *step) foretold(slot uint64, launch uint32) float32 {
 	await(s.launched, manyProcessors(), stepPatience)
-	if !over(s.known) {
-		loss, there, err := s.e.exec.Foretell(slot, launch)
+	if d := s.e.exec.Device(); d != nil && !over(s.known) {
+		loss, there, err := d.Foretell(slot, launch)
 		if there && err == nil && !over(s.known) {
 			return loss
 		}
@@ -262,7 +262,7 @@ func (s *step) blame(x *exchange, norm float32) error {
 			break
 		}
 		y := &x.params[i]
-		if found := s.e.blameParameter(y.parameter, &y.own); found != "" {
+		if found := s.e.blameParameter(y.parameter, y.own); found != "" {
 			mine = found + " is not finite"
 		}
 	}

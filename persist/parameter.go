@@ -32,8 +32,6 @@ const (
 	Gradient
 )
 
-func (p *parameter) view() *schedule.Param { return &p.Param }
-
 func (p *parameter) free() {
 	for i := range p.host {
 		p.host[i].free()
@@ -325,7 +323,12 @@ func (e *Engine) scale(p *parameter, part Part, factor float32) error {
 		e.gradientsChange()
 		p.fused = p.fused && !p.Pending
 		p.gradientChanged()
-		return p.spansOf(func(offset, n uint32) error { return e.scaleSpan(p, part, offset, n, factor) })
+		for offset, n := range p.pending().spans(p) {
+			if err := e.scaleSpan(p, part, offset, n, factor); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	p.version++
 	p.host[Values].whole = true

@@ -36,7 +36,7 @@ const builders = inFlight + 2
 // pipeline is the workers.
 type pipeline struct {
 	mu   sync.Mutex
-	free []*worker // those without a job, who got rid of one last at the end
+	free []*worker // workers without a job, the latest to finish one at the end
 	all  []*worker
 	last *job // handed over last
 }
@@ -65,7 +65,7 @@ func (p *pipeline) stop() {
 	p.all, p.free = nil, nil
 }
 
-// take is the worker for the next job: who was at work last, with all that the last script needed in his core's cache.
+// take is the worker for the next job: the latest to finish one, whose core's cache has the data of the last script.
 // There is one, for no more than inFlight+1 batches are on their way when another comes.
 func (p *pipeline) take() *worker {
 	p.mu.Lock()
@@ -120,7 +120,9 @@ func (e *Engine) hand(r *script.Request, s *step) *job {
 	r.Plan, r.Seed, r.Work = e.plan, e.seed, e.costs
 	r.Params = append([]schedule.Param(nil), e.paramViews()...)
 	e.batch++
-	r.Space = e.exec.Space(e.batch)
+	if d := e.exec.Device(); d != nil {
+		r.Space = d.Space(e.batch)
+	}
 	j := &job{request: *r, step: s, launch: e.batch, before: e.pipe.last, done: make(chan struct{})}
 	e.pipe.last = j
 	e.pipe.take().jobs <- j
@@ -143,7 +145,7 @@ func (e *Engine) work(w *worker) {
 	}
 }
 
-// manyProcessors reports whether there are some to spare for those who wait.
+// manyProcessors reports whether goroutines that wait may keep their cores.
 func manyProcessors() bool { return runtime.GOMAXPROCS(0) >= crew.ManyProcessors }
 
 // patience is how long an awake worker looks for the next job before it sleeps: to be waked up takes as long as
@@ -207,7 +209,7 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int, awake boo
 	return err
 }
 
-// patience is how long who waits for the batch, until it is launched or trained by the group, does not leave the core.
+// patience is how long a goroutine that waits for the batch, until it is launched or trained by the group, keeps its core.
 func (j *job) patience() time.Duration {
 	if j.step != nil {
 		return stepPatience

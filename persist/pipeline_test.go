@@ -114,15 +114,20 @@ type prophet struct {
 	waited []uint32 // for the ends of these
 }
 
-func (p *prophet) Traits() executor.Traits {
-	t := p.ahead.Traits()
-	t.Foretells = true
-	return t
+func (p *prophet) Device() executor.Device { return foretelling{of: p} }
+
+// foretelling is a device that can do that alone.
+type foretelling struct {
+	executor.Device
+	of *prophet
 }
 
-func (p *prophet) Foretell(offset uint64, _ uint32) (float32, bool, error) {
+func (f foretelling) Space(uint32) []uint32      { return nil }
+func (f foretelling) Free() (free, total uint64) { return 0, 0 }
+
+func (f foretelling) Foretell(offset uint64, _ uint32) (float32, bool, error) {
 	var loss [1]float32
-	err := p.Read(isa.SegResult, offset, loss[:])
+	err := f.of.Read(isa.SegResult, offset, loss[:])
 	return loss[0], true, err
 }
 

@@ -3,13 +3,10 @@ package persist
 // Profiling (paper §III-A1): the first batches of fb run under one plan after another, and
 // the fastest stays. Which batch runs under which plan does not depend on timing.
 
-// beginTrial follows a new plan.
-func (e *Engine) beginTrial() { e.trial = e.exec.Trial() }
-
 // measured takes the time of a batch of fb.
 func (e *Engine) measured(f *flight) {
 	if e.trial != nil && e.ranks == nil && f.nodes > 0 {
-		e.trial.Add(f.plan, int(f.nodes), e.exec.BatchUS(f.launch))
+		e.trial.Add(f.plan, int(f.nodes), e.exec.Device().BatchUS(f.launch))
 	}
 }
 
@@ -35,7 +32,7 @@ func (e *Engine) followTrial() error {
 		if e.trial.Over() {
 			t := e.trial
 			e.trial = nil
-			return e.exec.Chosen(t)
+			return e.exec.Device().Chosen(t)
 		}
 	}
 	return nil

@@ -31,7 +31,7 @@ func (r *room) start() error {
 	return err
 }
 
-// prove reports an error if the heap cannot have so many bytes for what.
+// prove reports an error if the heap cannot have these bytes; the error says what needs them.
 func (r *room) prove(bytes uint64, what string) error {
 	if bytes <= r.proven {
 		return nil

@@ -41,7 +41,7 @@ func (l ledger) of(name string) *share {
 	return l[name]
 }
 
-// add adds so many nodes or instances, and their time.
+// add adds a number of nodes or instances, and their time.
 func (s *share) add(count uint64, spent *[isa.Phases]float64) {
 	s.count += count
 	for p, ns := range spent {
@@ -150,7 +150,7 @@ func cellName(t *cells.Template) string {
 	return fmt.Sprintf("%s (%d nodes%s)", strings.Join(names, "+"), len(t.Nodes), parameter)
 }
 
-// shareTable is shares for people. Each is so long of what is counted, in the time of one of so many processors.
+// shareTable is shares as text. A row's last time is that of one node or instance on one of the processors.
 func shareTable(list []share, counted, named string, processors int) string {
 	total := 0.0
 	for i := range list {

@@ -24,8 +24,8 @@ func (e *Engine) Statistics() Statistics {
 			s.Templates++
 		}
 	}
-	if e.exec.Traits().OwnClock {
-		c := e.exec.Counters()
+	if d := e.exec.Device(); d != nil {
+		c := d.Counters()
 		s.ExecuteNS, s.Copies, s.Launches = c.DeviceNS, c.CopiesToDevice, c.Launches
 		s.KernelsCompiled, s.KernelsCached, s.CompileNS = c.KernelsCompiled, c.KernelsCached, c.CompileNS
 		s.BytesToDevice, s.BytesFromDevice = c.BytesToDevice, c.BytesFromDevice

@@ -1,6 +1,6 @@
 package persist
 
-// What this machine has, for programs that ask and for vpps-info.
+// The report on this machine, for programs that ask and for vpps-info.
 
 import (
 	"fmt"

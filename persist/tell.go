@@ -12,7 +12,7 @@ import (
 	"libvpps/persist/plan"
 )
 
-// What the log says of plans, and of an engine that is closed.
+// Lines of the log on plans, and on an engine that is closed.
 
 // size is bytes for people.
 func size(bytes uint64) string {
@@ -71,8 +71,8 @@ func (e *Engine) memoryReport() string {
 	}
 	uses = append(uses, e.onHost()...)
 	text := memory.Table(uses)
-	if !e.closed {
-		if free, total := e.exec.Free(); total > 0 {
+	if d := e.exec.Device(); d != nil && !e.closed {
+		if free, total := d.Free(); total > 0 {
 			text += fmt.Sprintf("%s of the device's %s are free\n", size(free), size(total))
 		}
 	}

@@ -29,8 +29,8 @@ type timeline struct {
 
 // measure begins what the options or the environment ask for.
 func (e *Engine) measure(o Options) error {
-	if o.Times {
-		if err := e.exec.MeasureTimes(); err != nil {
+	if d := e.exec.Device(); d != nil && o.Times {
+		if err := d.MeasureTimes(); err != nil {
 			return e.fail(err)
 		}
 	}
@@ -65,8 +65,10 @@ func (e *Engine) startTimeline(path string) error {
 		tracks[firstWorker-1+k] = fmt.Sprintf("scripts, worker %d", k+1)
 	}
 	e.timeline = timeline{f, f.Process(e.exec.Describe(), tracks...)}
-	if err := e.exec.Trace(now, e.traceLaunch); err != nil {
-		return e.fail(err)
+	if d := e.exec.Device(); d != nil {
+		if err := d.Trace(now, e.traceLaunch); err != nil {
+			return e.fail(err)
+		}
 	}
 	return nil
 }
@@ -76,9 +78,9 @@ func (e *Engine) traceLaunch(batch uint32, begin, copied, done uint64) {
 	e.timeline.to.Span(deviceTrack, "kernel", uint64(batch), copied, done)
 }
 
-// traceExecution is for executors without a clock of their own: Launch runs the script.
+// traceExecution is for the host's processors: Launch runs the script.
 func (e *Engine) traceExecution(batch uint32, from uint64) {
-	if !e.exec.Traits().OwnClock {
+	if e.exec.Device() == nil {
 		e.span(deviceTrack, "processors", batch, from)
 	}
 }

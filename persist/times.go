@@ -38,12 +38,12 @@ func (e *Engine) times() (Times, error) {
 	if sum != nil {
 		t.Clocks = *sum
 	}
-	if !e.exec.Traits().OwnClock {
+	if d := e.exec.Device(); d != nil {
+		c := d.Counters()
+		t.LaunchNS, t.CopyNS, t.KernelNS = e.stats.ExecuteNS, c.CopyNS, c.DeviceNS-c.CopyNS
+	} else {
 		t.KernelNS = e.stats.ExecuteNS
-		return t, nil
 	}
-	c := e.exec.Counters()
-	t.LaunchNS, t.CopyNS, t.KernelNS = e.stats.ExecuteNS, c.CopyNS, c.DeviceNS-c.CopyNS
 	return t, nil
 }
 

@@ -115,7 +115,7 @@ const inFlight = 2
 
 // unread is how many batches may be unread when fb returns: one more where losses are known before batches end.
 func (e *Engine) unread() int {
-	if e.exec.Traits().Foretells && e.asynchronous() && !e.exposed() {
+	if e.exec.Device() != nil && e.asynchronous() && !e.exposed() {
 		return inFlight + 1
 	}
 	return inFlight
@@ -194,7 +194,7 @@ func (h *Handle) foretell() error {
 			return e.settle(inFlight)
 		}
 	}
-	loss, known, err := e.exec.Foretell(uint64(f.slot), f.launch)
+	loss, known, err := e.exec.Device().Foretell(uint64(f.slot), f.launch)
 	if err != nil {
 		return e.fail(err)
 	}
@@ -312,7 +312,8 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	g.consume(&r, kept, built)
 	if built != nil {
 		e.valuesChanged(built)
-		f.collected = e.discardUnapplied(built, h.trainer, f.collected)
+		f.left = h.trainer.leaves(built)
+		e.noteGradients(&f.left)
 	}
 	for _, id := range h.trainer.ids {
 		e.params[id].fused = true
@@ -353,7 +354,7 @@ func (h *Handle) appliesAll() bool {
 		if p.Size == 0 {
 			continue
 		}
-		if p.Pending || len(p.Rows) > 0 || !h.trainer.updates(uint32(id)) {
+		if p.pends() || !h.trainer.updates(uint32(id)) {
 			return false
 		}
 	}
@@ -373,24 +374,6 @@ func (h *Handle) landed(f *flight, loss float32, clipped bool) {
 
 // forget: no batch counts any more, for one has failed.
 func (h *Handle) forget() { h.count = 0 }
-
-// discardUnapplied keeps gradients that the trainer does not apply as pending, and appends the
-// parameters' ids to ids.
-func (e *Engine) discardUnapplied(built *script.Built, t *Trainer, ids []uint32) []uint32 {
-	keep := script.Built{}
-	for _, id := range built.Formed {
-		if !t.updates(id) {
-			keep.Formed, ids = append(keep.Formed, id), append(ids, id)
-		}
-	}
-	for _, r := range built.Touched {
-		if !t.updates(r.Param) {
-			keep.Touched, ids = append(keep.Touched, r), append(ids, r.Param)
-		}
-	}
-	e.noteGradients(&keep)
-	return ids
-}
 
 // SyncLatestLoss waits for all batches and returns the last one's loss.
 func (h *Handle) SyncLatestLoss() (float32, error) {

@@ -146,6 +146,21 @@ func (t *Trainer) updates(id uint32) bool {
 	return int(id) < len(t.has) && t.has[id] && t.e.params[id].Updated
 }
 
+// leaves lists the gradients of a script that the trainer does not apply: they are pending after it.
+func (t *Trainer) leaves(built *script.Built) (left script.Built) {
+	for _, id := range built.Formed {
+		if !t.updates(id) {
+			left.Formed = append(left.Formed, id)
+		}
+	}
+	for _, r := range built.Touched {
+		if !t.updates(r.Param) {
+			left.Touched = append(left.Touched, r)
+		}
+	}
+	return left
+}
+
 // apply is what a script's end does for this trainer.
 func (t *Trainer) apply() *finish.Apply {
 	o := t.options
@@ -258,7 +273,7 @@ func (t *Trainer) fused() bool {
 	yes := false
 	for _, id := range t.ids {
 		p := &t.e.params[id]
-		if p.Updated && (p.Pending || len(p.Rows) > 0) {
+		if p.Updated && p.pends() {
 			return false
 		}
 		yes = yes || p.fused

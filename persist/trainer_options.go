@@ -6,7 +6,7 @@ import (
 	"libvpps/persist/isa"
 )
 
-// What a trainer is told: its rule and hyper-parameters, and which of their values make sense.
+// A trainer's rule and hyper-parameters, and which of their values make sense.
 
 // TrainerOptions are those of DyNet's trainers. A rule reads the hyper-parameters that it has.
 type TrainerOptions struct {
@@ -20,6 +20,11 @@ type TrainerOptions struct {
 	Rho          float32 // Adadelta, RMSProp
 	Epsilon      float32 // all but SGD, Momentum and EG
 	Beta1, Beta2 float32 // Adam, AMSGrad
+}
+
+// numbers are the options that are numbers, in the order of checkpoints and notices.
+func (o *TrainerOptions) numbers() []*float32 {
+	return []*float32{&o.LearningRate, &o.Threshold, &o.Momentum, &o.Rho, &o.Epsilon, &o.Beta1, &o.Beta2}
 }
 
 // check refuses values, among those that the rule reads, with which no update can be right.

@@ -6,7 +6,7 @@ import (
 	"libvpps/persist/isa"
 )
 
-// What the rules of trainers remember: vectors in segment state.
+// The memory of the trainers' rules: vectors in segment state.
 
 // forget gives back the states of all parameters from the n-th on, and these.
 func (t *Trainer) forget(n int) {
@@ -28,7 +28,7 @@ func (e *Engine) newState(size uint64) (uint32, error) {
 	}
 	if free := e.freeStates[size]; len(free) > 0 {
 		at := free[len(free)-1]
-		if err := e.zeroState(at, size); err != nil {
+		if err := e.zero(isa.SegState, uint64(at), size); err != nil {
 			return 0, err
 		}
 		e.freeStates[size] = free[:len(free)-1]
@@ -45,10 +45,6 @@ func (e *Engine) newState(size uint64) (uint32, error) {
 	return uint32(at), nil
 }
 
-func (e *Engine) zeroState(at uint32, size uint64) error {
-	return e.zero(isa.SegState, uint64(at), size)
-}
-
 // Restart makes the rule forget (DyNet's Trainer::restart). The count of updates stays.
 func (t *Trainer) Restart() error {
 	t.e.enter()
@@ -58,7 +54,7 @@ func (t *Trainer) Restart() error {
 	}
 	t.e.set()
 	for i, at := range t.state {
-		if err := t.e.zeroState(at, t.sizes[i]); err != nil {
+		if err := t.e.zero(isa.SegState, uint64(at), t.sizes[i]); err != nil {
 			return err
 		}
 	}

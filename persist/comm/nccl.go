@@ -43,6 +43,7 @@ type NCCL struct {
 	Rank, Size int
 	ID         []byte        // of NCCLID, the same on all ranks
 	Patience   time.Duration // of the group's calls; joining may take startPatience times as long
+	Attentive  func() bool   // whether a call that waits may keep its core; nil: it may not
 }
 
 // OnDevice is a communicator that sums floats in the memory of a device.
@@ -69,6 +70,7 @@ type Held interface {
 type nccl struct {
 	rank, size int
 	patience   time.Duration
+	attentive  func() bool
 	dev        gpu.Device
 	group      gpu.Group
 	heard      gpu.Event      // behind a round
@@ -97,7 +99,7 @@ func NewNCCL(o NCCL) (Communicator, error) {
 	case len(o.ID) != NCCLIDBytes:
 		return nil, &kindError{ErrArgument, fmt.Sprintf("the id of a group has %d bytes: NCCL's have %d", len(o.ID), NCCLIDBytes)}
 	}
-	c := &nccl{rank: o.Rank, size: o.Size, patience: o.Patience, over: make(chan struct{})}
+	c := &nccl{rank: o.Rank, size: o.Size, patience: o.Patience, attentive: o.Attentive, over: make(chan struct{})}
 	c.users.Store(1)
 	if err := c.open(o.Device); err != nil {
 		return nil, noNCCL(err)
@@ -152,7 +154,7 @@ func (c *nccl) open(ordinal int) error {
 	return nil
 }
 
-// newRecords makes pinned memory for records of so many words.
+// newRecords makes pinned memory for records of each words.
 func (c *nccl) newRecords(each int) (gpu.HostBuffer, error) {
 	b, err := c.dev.AllocHost(4 * each * (c.size + 1))
 	if err == nil {

@@ -199,7 +199,7 @@ func (c *nccl) tell(why string) error {
 	if err := c.gatherRecords(); err != nil {
 		return err
 	}
-	for since := time.Now(); time.Since(since) < c.patience; rest(time.Since(since)) {
+	for since := time.Now(); time.Since(since) < c.patience; c.rest(time.Since(since)) {
 		if over, err := c.heard.Done(); over || err != nil {
 			return err
 		}

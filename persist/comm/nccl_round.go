@@ -45,7 +45,7 @@ func (c *nccl) await(k call, round bool, put func() error) error {
 		if err == nil && looks%16 == 0 {
 			err = c.failure()
 		}
-		rest(time.Since(since))
+		c.rest(time.Since(since))
 	}
 	return c.fail(k, round, w.overdue.Load(), err)
 }
@@ -53,7 +53,7 @@ func (c *nccl) await(k call, round bool, put func() error) error {
 // fail ends the group for a call that is overdue or has failed. It returns why.
 func (c *nccl) fail(k call, round, overdue bool, err error) error {
 	c.end((gpu.Group).Abort)
-	for since := time.Now(); time.Since(since) < c.patience; rest(time.Since(since)) { // the device leaves the memory
+	for since := time.Now(); time.Since(since) < c.patience; c.rest(time.Since(since)) { // the device leaves the memory
 		if over, failed := c.done.Done(); over || failed != nil {
 			break
 		}
@@ -100,21 +100,17 @@ func (c *nccl) failure() error {
 	return c.group.Failure()
 }
 
-// rest leaves the core to others while a device is waited for. Where there are cores to spare it does not at first: who
-// leaves one may get the next only milliseconds later, and all ranks wait for him.
-func rest(waited time.Duration) {
-	many := runtime.GOMAXPROCS(0) >= manyProcessors
+// rest leaves the core to others while a device is waited for. Where there are cores to spare it does not at first: a
+// goroutine that leaves one may get the next only milliseconds later, and all ranks wait for it.
+func (c *nccl) rest(waited time.Duration) {
 	switch {
-	case many && waited < 5*time.Millisecond:
+	case c.attentive != nil && c.attentive() && waited < 5*time.Millisecond:
 	case waited < time.Millisecond:
 		runtime.Gosched()
 	default:
 		time.Sleep(50 * time.Microsecond)
 	}
 }
-
-// manyProcessors are some to spare.
-const manyProcessors = 8
 
 // begin takes the communicator for a call.
 func (c *nccl) begin() error {

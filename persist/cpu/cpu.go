@@ -254,17 +254,5 @@ func (e *Executor) Failed(clear bool) uint32 {
 	return f
 }
 
-// The host has no use for these: its plans need no trial, scripts no memory of their own, and the engine's clock is the
-// device's.
-
-func (e *Executor) Trial() *plan.Trial                             { return nil }
-func (e *Executor) BatchUS(uint32) float64                         { return 0 }
-func (e *Executor) Chosen(*plan.Trial) error                       { return nil }
-func (e *Executor) Space(uint32) []uint32                          { return nil }
-func (e *Executor) Foretell(uint64, uint32) (float32, bool, error) { return 0, false, nil }
-func (e *Executor) MeasureTimes() error                            { return nil }
-func (e *Executor) Counters() executor.Counters                    { return executor.Counters{} }
-func (e *Executor) Free() (free, total uint64)                     { return 0, 0 }
-func (e *Executor) Trace(func() uint64, func(batch uint32, begin, copied, done uint64)) error {
-	return nil
-}
+// Device: the host itself computes.
+func (e *Executor) Device() executor.Device { return nil }

@@ -125,8 +125,11 @@ func (e *Executor) Describe() string {
 
 // Traits: a plan is a compilation here. A checking build runs batch by batch.
 func (e *Executor) Traits() executor.Traits {
-	return executor.Traits{Asynchronous: !e.options.Check, Foretells: true, Checks: e.options.Check, OwnClock: true}
+	return executor.Traits{Asynchronous: !e.options.Check, Checks: e.options.Check}
 }
+
+// Device is the executor itself.
+func (e *Executor) Device() executor.Device { return e }
 
 // Read copies from a segment after everything launched before.
 func (e *Executor) Read(s isa.Segment, offset uint64, to []float32) error {

@@ -39,7 +39,7 @@ type staging struct {
 	words         int
 	done          gpu.Event
 	begin, copied gpu.Event      // if timed
-	us            float64        // what the last batch took, if timed
+	us            float64        // the time of the last batch, if timed
 	clocks        gpu.HostBuffer // the processors' records, mapped, with clocks only
 	busy          bool
 	put           uint64 // when the host began to launch, with a timeline

@@ -11,7 +11,7 @@ import (
 // products is the library of all plans.
 type products struct {
 	library *plan.Library
-	blas    gpu.BLAS // what library is, nil: nobody has asked for it
+	blas    gpu.BLAS // the library's own, nil: nobody has asked for it
 }
 
 func (g *products) open(dev gpu.Device, settings plan.Settings) {

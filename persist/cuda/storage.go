@@ -86,7 +86,7 @@ func (m *storage) move(g *segment, to gpu.Ptr, words uint64) error {
 			return err
 		}
 	}
-	// What nobody has written is 0 for gradients that are read as a whole, and for initcheck.
+	// New memory is 0: gradients are read as a whole, and initcheck finds reads of memory that nobody has written.
 	if err := m.dev.Memset32(to+gpu.Ptr(4*g.words), 0, int64(words-g.words)); err != nil {
 		return err
 	}

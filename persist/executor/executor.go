@@ -15,6 +15,9 @@ import (
 type Executor interface {
 	// Describe names the device and what runs on it. Any goroutine may call it.
 	Describe() string
+	// Device is what else a device of its own can do. It is nil where the host itself computes: the engine's clock is the
+	// device's there, plans need no trial, and a script no memory of its own.
+	Device() Device
 	// Traits tells how the device works under the present plan. The program's thread may call it at any time.
 	Traits() Traits
 
@@ -22,12 +25,6 @@ type Executor interface {
 	Plan(matrices []plan.Matrix) (*plan.Plan, error)
 	// SetPlan takes a new plan. On a GPU it compiles the kernel. No launch may be in flight.
 	SetPlan(p *plan.Plan) error
-	// Trial returns the plans that real batches are to measure, beginning with the one that Plan returned last; nil: none.
-	Trial() *plan.Trial
-	// BatchUS is the device's time for a batch of a trial, in microseconds. The batch has been waited for.
-	BatchUS(batch uint32) float64
-	// Chosen ends a trial and remembers its result.
-	Chosen(t *plan.Trial) error
 
 	// Grow makes room for n floats in a segment and keeps its contents. The error may be one of memory.
 	Grow(s isa.Segment, n uint64) error
@@ -42,17 +39,11 @@ type Executor interface {
 	// Shared returns the memory of a segment, which stays where it is from then on; nil: the host cannot address it.
 	Shared(s isa.Segment) []float32
 
-	// Space returns memory for the words of a batch's script, empty; nil: the builder uses its own. It is called by the
-	// program's thread while workers are at work.
-	Space(batch uint32) []uint32
-	// Launch runs a script, and of one that pauses the first part. On a GPU it returns before the script has run. The words may be reused at once, unless they
-	// are in Space.
+	// Launch runs a script, and of one that pauses the first part. On a GPU it returns before the script has run. The words
+	// may be reused at once, unless they are in Device.Space.
 	Launch(s *isa.Script, batch uint32) error
 	// Resume runs the second part of a script that pauses: the latest batch's, of which Launch has run the first part.
 	Resume(batch uint32) error
-	// Foretell waits for the word of segment result at offset, which the launch of a batch writes; false: the launch is
-	// over without it. The program's thread calls it while workers are at work, with Traits.Foretells only.
-	Foretell(offset uint64, batch uint32) (word float32, ok bool, err error)
 	// WaitBatch waits for the launch of a batch and those before it, and returns the first error since.
 	WaitBatch(batch uint32) error
 	// Wait waits for all launches and returns the first error since.
@@ -60,24 +51,41 @@ type Executor interface {
 	// Failed is the batch whose gradients were not finite, 0: none. With clear it is forgotten.
 	Failed(clear bool) uint32
 
-	// MeasureTimes has the device measure its own time from the next launch on, where it can.
-	MeasureTimes() error
 	// Profile has processors record where their time goes, from the next launch on.
 	Profile() error
 	// Clocks sums these records, after all launches; nil: there are none.
 	Clocks() (*clocks.Sum, error)
-	// Trace has launches told by the host's clock now: when they began to wait for their script, had it and were done.
-	// An executor without Traits.OwnClock does nothing.
-	Trace(now func() uint64, launch func(batch uint32, begin, copied, done uint64)) error
-	// Counters counts since the executor was made. Any goroutine may call it.
-	Counters() Counters
 	// Memory lists what takes how much memory.
 	Memory() []memory.Use
-	// Free is the memory of a device that is not the host, in bytes; 0, 0 if it is.
-	Free() (free, total uint64)
 
 	// Close waits and frees everything.
 	Close()
+}
+
+// Device is an executor's GPU.
+type Device interface {
+	// Trial returns the plans that real batches are to measure, beginning with the one that Plan returned last; nil: none.
+	Trial() *plan.Trial
+	// BatchUS is the device's time for a batch of a trial, in microseconds. The batch has been waited for.
+	BatchUS(batch uint32) float64
+	// Chosen ends a trial and remembers its result.
+	Chosen(t *plan.Trial) error
+
+	// Space returns memory for the words of a batch's script, empty; nil: the builder uses its own. It is called by the
+	// program's thread while workers are at work.
+	Space(batch uint32) []uint32
+	// Foretell waits for the word of segment result at offset, which the launch of a batch writes; false: the launch is
+	// over without it. The program's thread calls it while workers are at work.
+	Foretell(offset uint64, batch uint32) (word float32, ok bool, err error)
+
+	// MeasureTimes has the device measure its own time from the next launch on.
+	MeasureTimes() error
+	// Trace has launches told by the host's clock now: when they began to wait for their script, had it and were done.
+	Trace(now func() uint64, launch func(batch uint32, begin, copied, done uint64)) error
+	// Counters counts since the executor was made. Any goroutine may call it.
+	Counters() Counters
+	// Free is the device's memory, in bytes; 0, 0 if the driver does not tell.
+	Free() (free, total uint64)
 }
 
 // Summing is an executor with room for the sums of several ranks' gradients, in the memory of its device.
@@ -114,13 +122,11 @@ type Run struct {
 type Traits struct {
 	Asynchronous bool // a launch leaves the host time: it returns early, or a thread is free while it runs
 	Immediate    bool // a launch is over when Launch returns
-	Foretells    bool // Foretell knows a loss before its batch is over
 	Replans      bool // a new plan costs next to nothing
 	Checks       bool // operands are held against the script's tensor table, which is then needed
-	OwnClock     bool // the device measures its time itself: see Counters and Trace
 }
 
-// Counters counts what a device did. An executor without Traits.OwnClock leaves all of them 0.
+// Counters counts what a device did.
 type Counters struct {
 	DeviceNS, CopyNS uint64 // of launches, and of their scripts' copies among it
 

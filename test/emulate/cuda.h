@@ -1,16 +1,20 @@
 // What the GPU's routines need of CUDA, on the CPU: a CTA is 256 threads, which meet at barriers.
-// Copies are made at once, as on devices without asynchronous ones.
+// They are coroutines of one thread: each runs until it waits at a barrier, then the next one does.
+// Which one is next is shuffled for each launch, so that a barrier that is missing shows, and the
+// same way in every run. Copies are made at once, as on devices without asynchronous ones.
 #ifndef VPPS_EMULATE_CUDA_H
 #define VPPS_EMULATE_CUDA_H
 
-#include <pthread.h>
+#include <setjmp.h>
+#include <ucontext.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <random>
-#include <thread>
 #include <vector>
 
 #define __CUDACC_RTC__ 1
@@ -28,7 +32,7 @@
 struct Index {
   unsigned x;
 };
-static thread_local Index threadIdx, blockIdx;
+static Index threadIdx, blockIdx;
 
 struct float2 {
   float x, y;
@@ -76,16 +80,43 @@ template <class A, class B> auto max(A a, B b) -> decltype(a + b) {
   return C(a) > C(b) ? C(a) : C(b);
 }
 
-// Where threads meet, and what each hands to the others of its warp or CTA.
+// A CTA: its threads, where they meet, and what each hands to the others of its warp or CTA.
+const unsigned THREADS = 256, WARPS = THREADS / 32, STACK = 1 << 18;
+struct Barrier {
+  unsigned arrived, rounds;
+};
 struct Cta {
-  pthread_barrier_t all, warps[8];
-  float values[256];
-  bool votes[256];
+  jmp_buf caller, threads[THREADS];
+  std::vector<char> stacks = std::vector<char>(size_t(THREADS) * STACK);
+  unsigned next[THREADS]; // which thread runs after each of those that are not over
+  unsigned idle;          // changes of threads since one has passed a barrier
+  Barrier all, warps[WARPS];
+  float values[THREADS];
+  bool votes[THREADS];
 };
 static Cta cta;
 
-static inline void __syncthreads() { pthread_barrier_wait(&cta.all); }
-static inline void __syncwarp() { pthread_barrier_wait(&cta.warps[threadIdx.x / 32]); }
+// Lets the next thread run.
+static inline void yield() {
+  const unsigned mine = threadIdx.x;
+  if (++cta.idle > 2 * THREADS) {
+    std::fprintf(stderr, "threads wait at different barriers\n");
+    std::abort();
+  }
+  threadIdx.x = cta.next[mine];
+  if (_setjmp(cta.threads[mine]) == 0)
+    _longjmp(cta.threads[threadIdx.x], 1);
+}
+static inline void meet(Barrier &b, unsigned count) {
+  if (++b.arrived == count) {
+    b.arrived = cta.idle = 0, b.rounds++;
+    return;
+  }
+  for (const unsigned round = b.rounds; b.rounds == round;)
+    yield();
+}
+static inline void __syncthreads() { meet(cta.all, THREADS); }
+static inline void __syncwarp() { meet(cta.warps[threadIdx.x / 32], 32); }
 static inline float value_of(unsigned thread, float v) {
   cta.values[threadIdx.x] = v;
   __syncwarp();
@@ -181,19 +212,46 @@ static inline void __threadfence_system() {}
 static inline unsigned long long __cvta_generic_to_shared(const void *) { return 0; }
 
 // Runs f on a CTA.
+template <class F> struct Body {
+  static const F *f;
+  // A thread's begin and end. Its stack is given to it by makecontext; later changes are jumps,
+  // which ask nothing of the system.
+  static void run() {
+    const unsigned mine = threadIdx.x;
+    if (_setjmp(cta.threads[mine]) == 0)
+      _longjmp(cta.caller, 1);
+    (*f)();
+    const unsigned next = cta.next[mine];
+    cta.idle = 0;
+    *std::find(cta.next, cta.next + THREADS, mine) = next; // nobody is before it then
+    cta.next[mine] = THREADS;
+    threadIdx.x = next;
+    _longjmp(next == mine ? cta.caller : cta.threads[next], 1);
+  }
+};
+template <class F> const F *Body<F>::f;
+
 template <class F> void launch(const F &f) {
-  pthread_barrier_init(&cta.all, nullptr, 256);
-  for (pthread_barrier_t &w : cta.warps)
-    pthread_barrier_init(&w, nullptr, 32);
-  std::vector<std::thread> threads;
-  for (unsigned t = 0; t < 256; t++)
-    threads.emplace_back([=, &f] {
-      threadIdx.x = t;
-      blockIdx.x = 0;
-      f();
-    });
-  for (std::thread &t : threads)
-    t.join();
+  static std::mt19937 rng(1);
+  std::vector<unsigned> order(THREADS);
+  std::iota(order.begin(), order.end(), 0u);
+  std::shuffle(order.begin(), order.end(), rng);
+  Body<F>::f = &f;
+  for (unsigned k = 0; k < THREADS; k++) {
+    const unsigned t = order[k];
+    cta.next[t] = order[(k + 1) % THREADS];
+    ucontext_t begin;
+    getcontext(&begin);
+    begin.uc_stack.ss_sp = &cta.stacks[size_t(t) * STACK];
+    begin.uc_stack.ss_size = STACK;
+    makecontext(&begin, Body<F>::run, 0);
+    threadIdx.x = t;
+    if (_setjmp(cta.caller) == 0)
+      setcontext(&begin);
+  }
+  threadIdx.x = order[0];
+  if (_setjmp(cta.caller) == 0)
+    _longjmp(cta.threads[order[0]], 1);
 }
 
 #endif

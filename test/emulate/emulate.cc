@@ -44,7 +44,6 @@ namespace {
 const unsigned FLOATS = 1 << 20;
 alignas(16) float memory[FLOATS], shared[1 << 16];
 std::vector<float> before; // what was in memory
-std::mt19937 rng(1);
 unsigned cases, wrong;
 BulkCopies::Shared copies;
 const BulkCopies bulk(copies); // none here
@@ -64,10 +63,11 @@ Launch fresh() {
   Launch l = {};
   for (float *&s : l.segment)
     s = memory;
-  std::uniform_real_distribution<float> any(-1, 1);
-  for (float &x : memory)
-    x = any(rng);
-  before.assign(memory, memory + FLOATS);
+  static std::vector<float> numbers; // of all cases, each of which begins at another one
+  for (std::mt19937 rng(1); numbers.size() < FLOATS + 4096;)
+    numbers.push_back(std::uniform_real_distribution<float>(-1, 1)(rng));
+  before.assign(&numbers[cases % 4096], &numbers[cases % 4096] + FLOATS);
+  std::copy(before.begin(), before.end(), memory);
   cases++;
   return l;
 }

@@ -24,4 +24,5 @@ typedef struct {
     char tables[TABLES];       // the source's tables "residency" and "beyond", as they stand there
   } code;
   char strings[NAMES];
+  void *plan; // of a module that was launched: what launch.cc has read from the tables
 } Image;

@@ -71,7 +71,7 @@ static void block_of(const uint32_t *b, uint32_t k, vpps_rows *part, vpps_rows *
       part_of(cols, ((cols + members - 1) / members + 3) & ~3u, k - leader, &part->outer_column);
 }
 
-static Plan *plan_of(const char *tables, uint32_t processors) {
+static Plan *read_plan(const char *tables, uint32_t processors) {
   enum { HELD = 11, BEYOND = 9 }; // numbers of an entry of each table
   static uint32_t held[HELD * PROCESSORS * SLOTS], beyond[BEYOND * MATRICES];
   Plan *plan = (Plan *)calloc(1, sizeof *plan);
@@ -127,6 +127,13 @@ static Plan *plan_of(const char *tables, uint32_t processors) {
   return plan;
 }
 
+// A module's plan. Its launches have the same number of processors.
+static Plan *plan_of(Image *image, uint32_t processors) {
+  if (!image->plan)
+    image->plan = read_plan(image->code.tables, processors);
+  return (Plan *)image->plan;
+}
+
 // The first word of the scripts that are understood: VPPS_FAKE_MAGIC, for tests, or what this file
 // was compiled with.
 static uint32_t magic() {
@@ -136,13 +143,13 @@ static uint32_t magic() {
 
 extern "C" {
 // Returns 0 for a script of another instruction set: the library was built from other sources.
-int vpps_fake_run(const Image *image, const Arguments *a) {
+int vpps_fake_run(Image *image, const Arguments *a) {
   if (a->script[HEAD_MAGIC] != magic())
     return 0;
   if (a->part == PART_SECOND && a->error[0])
     return 1;
   const uint32_t n = a->script[HEAD_PROCESSORS];
-  Plan *plan = plan_of(image->code.tables, n);
+  Plan *plan = plan_of(image, n);
   vpps_launch run;
   memset(&run, 0, sizeof run);
   memcpy(run.segment, a->segment, sizeof a->segment);
@@ -159,8 +166,12 @@ int vpps_fake_run(const Image *image, const Arguments *a) {
   if (vpps_cpu_run(&run, 0, 1) != 0)
     a->error[0] = 1;
   free(run.processors);
-  free(plan->operands);
-  free(plan);
   return 1;
+}
+void vpps_fake_unload(Image *image) {
+  if (Plan *plan = (Plan *)image->plan) {
+    free(plan->operands);
+    free(plan);
+  }
 }
 }

@@ -13,7 +13,8 @@
 static _Thread_local CUcontext current;
 
 static CUresult lost;
-__attribute__((weak)) int vpps_fake_run(const void *image, const void *arguments);
+__attribute__((weak)) int vpps_fake_run(void *image, const void *arguments);
+__attribute__((weak)) void vpps_fake_unload(void *image);
 __attribute__((weak)) int vpps_standin_move(const char *kernel, const void *arguments, unsigned grid, unsigned block);
 
 static CUresult fails(const char *function)
@@ -168,7 +169,14 @@ CUresult cuModuleLoadData(CUmodule *m, const void *image)
 	memcpy(*m, image, n);
 	return memcmp(image, "\x7f" "ELF", 4) ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
 }
-CUresult cuModuleUnload(CUmodule m) { BEGIN(cuModuleUnload) free(m); return CUDA_SUCCESS; }
+CUresult cuModuleUnload(CUmodule m)
+{
+	BEGIN(cuModuleUnload)
+	if (vpps_fake_unload)
+		vpps_fake_unload(m);
+	free(m);
+	return CUDA_SUCCESS;
+}
 CUresult cuModuleGetFunction(CUfunction *f, CUmodule m, const char *name)
 {
 	BEGIN(cuModuleGetFunction)
