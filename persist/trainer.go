@@ -146,10 +146,10 @@ func (t *Trainer) updates(id uint32) bool {
 }
 
 // apply is what a script's end does for this trainer.
-func (t *Trainer) apply() *script.Apply {
+func (t *Trainer) apply() script.Apply {
 	o := t.options
 	factor := t.e.collections[o.Collection].Factor
-	a := &script.Apply{Params: t.ids, State: t.state, Rule: o.Rule, Dense: !o.Sparse, Threshold: inf, All: t.ids}
+	a := script.Apply{Params: t.ids, State: t.state, Rule: o.Rule, Dense: !o.Sparse, Threshold: inf, All: t.ids}
 	if o.Clipping {
 		a.Threshold = o.Threshold
 	}
@@ -224,7 +224,8 @@ func (t *Trainer) applyPending() (result [5]float32, finite bool, err error) {
 		return result, false, err
 	}
 	slot := e.resultSlot()
-	r := script.Request{Update: t.apply(), Base: e.top(), Result: slot}
+	apply := t.apply()
+	r := script.Request{Update: &apply, Base: e.top(), Result: slot}
 	if _, err := e.run(&r); err != nil {
 		return result, false, err
 	}
