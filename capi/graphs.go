@@ -7,7 +7,6 @@ package main
 import "C"
 
 import (
-	"libvpps/bridge"
 	"libvpps/persist"
 )
 
@@ -37,13 +36,13 @@ func goGraphDestroy(n C.uintptr_t) (status C.int) {
 
 //export goForward
 func goForward(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, restart C.int) C.int {
-	return withWords(h, w, func(g *persist.Graph, ws *bridge.Words) error {
-		return g.Forward(ws, uint32(node), restart != 0)
+	return withWords(h, w, func(g *persist.Graph, ws recorded) error {
+		return g.Forward(ws.words(), uint32(node), restart != 0)
 	})
 }
 
 // withWords does something with a graph and what was recorded of it.
-func withWords(h C.uintptr_t, w *C.vpps_cwords, do func(*persist.Graph, *bridge.Words) error) C.int {
+func withWords(h C.uintptr_t, w *C.vpps_cwords, do func(*persist.Graph, recorded) error) C.int {
 	return withGraph(h, func(g *persist.Graph) error {
 		ws, err := words((*C.vpps_words)(w))
 		if err != nil {
@@ -55,26 +54,26 @@ func withWords(h C.uintptr_t, w *C.vpps_cwords, do func(*persist.Graph, *bridge.
 
 //export goValue
 func goValue(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, to *C.float, count C.size_t) C.int {
-	return withWords(h, w, func(g *persist.Graph, ws *bridge.Words) error {
+	return withWords(h, w, func(g *persist.Graph, ws recorded) error {
 		v, err := array[float32](to, C.uint64_t(count), "elements")
 		if err != nil {
 			return err
 		}
-		return g.Value(ws, uint32(node), v)
+		return g.Value(ws.words(), uint32(node), v)
 	})
 }
 
 //export goBackward
 func goBackward(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, full C.int) C.int {
-	return withWords(h, w, func(g *persist.Graph, ws *bridge.Words) error {
-		return g.Backward(ws, uint32(node), full != 0)
+	return withWords(h, w, func(g *persist.Graph, ws recorded) error {
+		return g.Backward(ws.words(), uint32(node), full != 0)
 	})
 }
 
 //export goNodeGradients
 func goNodeGradients(h C.uintptr_t, w *C.vpps_cwords, node C.uint32_t) C.int {
-	return withWords(h, w, func(g *persist.Graph, ws *bridge.Words) error {
-		return g.NodeGradients(ws, uint32(node))
+	return withWords(h, w, func(g *persist.Graph, ws recorded) error {
+		return g.NodeGradients(ws.words(), uint32(node))
 	})
 }
 

@@ -114,27 +114,39 @@ func array[T, U any](p *U, n C.uint64_t, what string) ([]T, error) {
 	return slice[T](p, C.size_t(n)), nil
 }
 
-// words is the Go view of recorded words; nil stays nil.
-func words(w *C.vpps_words) (*bridge.Words, error) {
+// words is the Go view of recorded words.
+func words(w *C.vpps_words) (r recorded, err error) {
 	if w == nil {
-		return nil, nil
+		return recorded{nothing: true}, nil
 	}
 	if w.version != C.VPPS_WIRE_VERSION {
-		return nil, argument("wire format %d, this library reads %d: rebuild the program", uint32(w.version), C.VPPS_WIRE_VERSION)
+		return r, argument("wire format %d, this library reads %d: rebuild the program", uint32(w.version), C.VPPS_WIRE_VERSION)
 	}
-	nodes, err := array[uint32](w.nodes, C.uint64_t(w.node_words), "node words")
-	if err != nil {
-		return nil, err
+	if r.Nodes, err = array[uint32](w.nodes, C.uint64_t(w.node_words), "node words"); err != nil {
+		return r, err
 	}
-	dims, err := array[bridge.Dim](w.dims, C.uint64_t(w.dim_count), "dims")
-	if err != nil {
-		return nil, err
+	if r.Dims, err = array[bridge.Dim](w.dims, C.uint64_t(w.dim_count), "dims"); err != nil {
+		return r, err
 	}
-	inputs, err := array[uint32](w.inputs, C.uint64_t(w.input_words), "input words")
-	if err != nil {
-		return nil, err
+	if r.Inputs, err = array[uint32](w.inputs, C.uint64_t(w.input_words), "input words"); err != nil {
+		return r, err
 	}
-	return &bridge.Words{Nodes: nodes, NodeCount: int(w.node_count), Dims: dims, Inputs: inputs}, nil
+	r.NodeCount = int(w.node_count)
+	return r, nil
+}
+
+// recorded is what a call brings. It is passed by value, so that it stays on the stack.
+type recorded struct {
+	bridge.Words
+	nothing bool // the call has brought none
+}
+
+// words is what the engine gets.
+func (r *recorded) words() *bridge.Words {
+	if r.nothing {
+		return nil
+	}
+	return &r.Words
 }
 
 // text copies a string to a C buffer, always terminated.

@@ -46,7 +46,7 @@ func goFB(h, graph C.uintptr_t, w *C.vpps_cwords, node C.uint32_t, stale *C.floa
 			return err
 		}
 		return use(number(graph), graphKind, func(g *persist.Graph) error {
-			loss, err := x.FB(g, ws, uint32(node))
+			loss, err := x.FB(g, ws.words(), uint32(node))
 			*stale = C.float(loss)
 			return err
 		})

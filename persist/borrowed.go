@@ -27,7 +27,7 @@ func (e *Engine) lends() bool {
 
 // giveCopies gives all graphs copies of what they borrow. It is called before any parameter changes.
 func (e *Engine) giveCopies() error {
-	for g := range e.graphs {
+	for _, g := range e.graphs {
 		if g.borrows && !e.foresight.dropped(g) {
 			if err := g.giveCopies(); err != nil {
 				return err
@@ -72,13 +72,15 @@ func (g *Graph) giveCopies() error {
 }
 
 // loans are the ranges of parameters that the graph's nodes are, ascending.
-func (g *Graph) loans() (list []loan) {
+func (g *Graph) loans() []loan {
+	list := g.e.lending[:0]
 	for _, p := range g.params {
 		if x := &g.e.params[p.id]; !x.Lookup {
 			list = append(list, loan{from: x.Offset, end: x.Offset + x.Size})
 		}
 	}
 	slices.SortFunc(list, func(a, b loan) int { return cmp.Compare(a.from, b.from) })
+	g.e.lending = list
 	joined := list[:0]
 	for _, l := range list {
 		if n := len(joined) - 1; n >= 0 && l.from < joined[n].end+places {

@@ -313,7 +313,7 @@ func (e *Engine) learnAnew() {
 	e.dictionary = cells.Dictionary{}
 	e.skip, e.skipped = 0, 0
 	e.foresight = foresight{}
-	for g := range e.graphs {
+	for _, g := range e.graphs {
 		g.matched = 0
 	}
 }

@@ -57,9 +57,9 @@ type Engine struct {
 	params      []parameter
 	views       []schedule.Param // params as lowering sees them, same index
 	collections []Collection
-	trainers    []*Trainer // that are not closed, by age
-	ranks       *ranks     // the group that trains together, nil: the engine trains alone
-	graphs      map[*Graph]struct{}
+	trainers    []*Trainer           // that are not closed, by age
+	ranks       *ranks               // the group that trains together, nil: the engine trains alone
+	graphs      []*Graph             // open ones, and one that only a foreseen step has
 	recordings  []*recording         // of closed graphs
 	used        [isa.Segments]uint64 // floats handed out, those in free included
 	free        [isa.Segments]spans  // memory of parameters that are gone, by the segment of their values
@@ -86,6 +86,8 @@ type Engine struct {
 	slow        slow
 	costs       *script.Work // that the device's time is divided by; nil: there are no clocks
 	last        isa.Script   // the last call's, for Dump
+	few         []float32    // memory of a read: by itself, for what a device writes to has no pointers next to it
+	lending     []loan       // memory of loans
 	dead        error        // the device is gone
 	snapshot    snapshot
 	closed      bool
@@ -160,7 +162,7 @@ func Open(o Options) (*Engine, error) {
 }
 
 func newEngine(exec executor.Executor, seed uint32) *Engine {
-	e := &Engine{exec: exec, seed: seed, seedings: 1, graphs: map[*Graph]struct{}{}, freeStates: map[uint64][]uint32{}}
+	e := &Engine{exec: exec, seed: seed, seedings: 1, few: make([]float32, resultSlot), freeStates: map[uint64][]uint32{}}
 	if e.seed == 0 {
 		e.seed = uint32(os.Getpid())*2654435761 + 1
 	}
@@ -367,7 +369,7 @@ func (e *Engine) adopt(p *plan.Plan) {
 // top is the first float of segment act that no graph uses.
 func (e *Engine) top() uint32 {
 	t := uint32(0)
-	for g := range e.graphs {
+	for _, g := range e.graphs {
 		t = max(t, g.end)
 	}
 	return (t + 63) &^ 63
@@ -399,8 +401,11 @@ func (e *Engine) run(r *script.Request) (*script.Built, error) {
 	return built, nil
 }
 
-// wait waits for all launches.
+// wait waits for all launches, unless they are over as soon as they return.
 func (e *Engine) wait() error {
+	if e.exec.Traits().Immediate {
+		return nil
+	}
 	defer e.waited(now(), "wait for the device")
 	if err := e.exec.Wait(); err != nil {
 		return e.fail(err)

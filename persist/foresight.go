@@ -15,6 +15,7 @@ import (
 // foresight is what is foreseen of the program's next calls.
 type foresight struct {
 	step    *foreseen // under way; nil: none
+	memory  foreseen  // of step
 	trainer *Trainer  // of the latest update, nil: there was none since the start or a checkpoint
 	wait    int       // the number of next evaluations at which nothing is foreseen
 	waited  int       // that number when it was last set
@@ -59,8 +60,10 @@ func (e *Engine) foresee(r *script.Request, g *Graph, node uint32) bool {
 		f.usual = usualStep{g, node, e.batch + 1, false}
 		return false
 	}
-	r.Backward, r.Cut, r.Update, r.Result = true, true, t.apply(), e.resultSlot()
-	f.step = &foreseen{g: g, node: node, batch: e.batch + 1, slot: r.Result, trainer: t, apply: *r.Update}
+	f.step = &f.memory
+	*f.step = foreseen{g: g, node: node, batch: e.batch + 1, slot: e.resultSlot(), trainer: t, apply: t.apply(),
+		left: script.Built{Formed: f.step.left.Formed[:0], Touched: f.step.left.Touched[:0]}}
+	r.Backward, r.Cut, r.Update, r.Result = true, true, &f.step.apply, f.step.slot
 	return true
 }
 
@@ -193,7 +196,7 @@ func (s *foreseen) adopt(g *Graph) {
 // leave drops a graph that only the step has kept.
 func (s *foreseen) leave() {
 	if e := s.g.e; s.orphan {
-		delete(e.graphs, s.g)
+		e.forget(s.g)
 		e.retire(s.g.recording)
 	}
 }

@@ -18,6 +18,7 @@ type Graph struct {
 	e                   *Engine
 	id, seeding, seeded uint32 // drawing's: the number of Seed's call, the forwards before it
 	since               uint64 // when the program could begin to record what the next call brings
+	place               int    // in the engine's graphs; unlisted: it is not among them any more
 	*recording
 	progress
 }
@@ -94,8 +95,25 @@ func (e *Engine) NewGraph() *Graph {
 	defer e.mu.Unlock()
 	g := &Graph{e: e, recording: e.newRecording()}
 	g.since = now()
-	e.graphs[g] = struct{}{}
+	e.open(g)
 	return g
+}
+
+// unlisted is the place of a graph that its engine does not know.
+const unlisted = -1
+
+// open adds a graph to those of the engine.
+func (e *Engine) open(g *Graph) {
+	g.place = len(e.graphs)
+	e.graphs = append(e.graphs, g)
+}
+
+// forget takes a graph away from them.
+func (e *Engine) forget(g *Graph) {
+	last := len(e.graphs) - 1
+	e.graphs[g.place], e.graphs[last].place = e.graphs[last], g.place
+	e.graphs[last] = nil
+	e.graphs, g.place = e.graphs[:last], unlisted
 }
 
 // drawing is which random numbers the present evaluation draws: the number of the graph among those
@@ -116,8 +134,8 @@ func (g *Graph) Close() {
 		g.e.foresight.step.adopt(g)
 		return
 	}
-	if _, open := g.e.graphs[g]; open {
-		delete(g.e.graphs, g)
+	if g.place != unlisted {
+		g.e.forget(g)
 		g.e.retire(g.recording)
 	}
 }
@@ -275,11 +293,14 @@ func (g *Graph) append(w *bridge.Words) error {
 	if w == nil {
 		return nil
 	}
-	t := now()
-	defer func() {
-		g.e.stats.DecodeNS += now() - t
-		g.e.span(programTrack, "decode", g.e.batch+1, t)
-	}()
+	if w.NodeCount > 0 {
+		t := now()
+		defer func() {
+			end := now()
+			g.e.stats.DecodeNS += end - t
+			g.e.timeline.to.Span(programTrack, "decode", uint64(g.e.batch+1), t, end)
+		}()
+	}
 	first := g.wire.Len()
 	if err := g.wire.Append(w, g.e.dimOf); exhausted(err) {
 		return wrong(ErrMemory, "%v", err)
@@ -508,19 +529,20 @@ func (g *Graph) backward(name string, w *bridge.Words, node uint32, full, nodes 
 
 // checkLoss refuses to differentiate a value that is not finite.
 func (g *Graph) checkLoss(node uint32) error {
-	var loss [1]float32
+	few := g.e.few[:1]
 	n := g.at(node)
-	if err := g.e.download(g.state.Segment[n], uint64(g.state.Value[n]), loss[:]); err != nil {
+	if err := g.e.download(g.state.Segment[n], uint64(g.state.Value[n]), few); err != nil {
 		return err
 	}
-	if finite(loss[0]) {
+	loss := few[0]
+	if finite(loss) {
 		return nil
 	}
 	why := ""
 	if found := g.e.blameNode(g.recording, &g.state, node, g.valueEnd); found != "" {
 		why = ": " + found
 	}
-	return wrong(ErrNumeric, "backward from node %d: its value is not finite (%g)%s; gradients are as before", node, loss[0], why)
+	return wrong(ErrNumeric, "backward from node %d: its value is not finite (%g)%s; gradients are as before", node, loss, why)
 }
 
 // differentiate runs the backward part from node, which is evaluated; nodes: without the gradients of parameters.
@@ -689,7 +711,7 @@ func (g *Graph) beginAnew() *recording {
 // handOver leaves what the graph has to a graph that only the foreseen step knows, and begins anew.
 func (g *Graph) handOver() {
 	old := &Graph{e: g.e, id: g.id, seeding: g.seeding, seeded: g.seeded, recording: g.recording, progress: g.progress}
-	g.e.graphs[old] = struct{}{}
+	g.e.open(old)
 	g.e.foresight.step.adopt(old)
 	g.beginAnew()
 }

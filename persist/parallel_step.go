@@ -38,9 +38,10 @@ type step struct {
 
 // newStep is a step by a trainer, of gradients that the notice has yet to name. The engine's next launch is its own.
 func (e *Engine) newStep(t *Trainer) *step {
+	apply := t.apply()
 	s := &step{e: e, trainer: t, ids: t.ids, track: programTrack, launched: make(chan struct{}), known: make(chan struct{}),
 		notice: notice{call: stepping, number: e.ranks.count, trainer: uint32(slices.Index(e.trainers, t)), options: t.options},
-		update: script.Request{Update: t.apply(), Base: e.top(), Result: e.resultSlot(), Plan: e.plan, Seed: e.seed, Tensors: e.verify || e.check, Work: e.costs},
+		update: script.Request{Update: &apply, Base: e.top(), Result: e.resultSlot(), Plan: e.plan, Seed: e.seed, Tensors: e.verify || e.check, Work: e.costs},
 	}
 	s.update.Params = slices.Clone(e.paramViews())
 	return s

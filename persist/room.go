@@ -69,7 +69,7 @@ const (
 
 // recorded is the words of nodes and the input words of all graphs.
 func (e *Engine) recorded() (words, inputs uint64) {
-	for g := range e.graphs {
+	for _, g := range e.graphs {
 		words += uint64(g.wire.Len() + len(g.wire.Args) + len(g.wire.Attrs))
 		inputs += uint64(len(g.inputs()))
 	}

@@ -292,7 +292,8 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	} else {
 		e.drain()
 		f.job = nil
-		r.Update = h.trainer.apply()
+		apply := h.trainer.apply()
+		r.Update = &apply
 		if built, err = e.run(&r); err != nil {
 			defer e.land(f)
 			return e.undo(f, err)
@@ -325,7 +326,8 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 func (h *Handle) handOver(r *script.Request) *job {
 	e := h.e
 	if e.ranks == nil {
-		r.Update = h.trainer.apply()
+		apply := h.trainer.apply()
+		r.Update = &apply
 		return e.hand(r, nil)
 	}
 	e.ranks.told = true

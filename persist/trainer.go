@@ -162,10 +162,10 @@ func (t *Trainer) leaves(built *script.Built) (left script.Built) {
 }
 
 // apply is what a script's end does for this trainer.
-func (t *Trainer) apply() *finish.Apply {
+func (t *Trainer) apply() finish.Apply {
 	o := t.options
 	factor := t.e.collections[o.Collection].Factor
-	a := &finish.Apply{Params: t.ids, State: t.state, Rule: o.Rule, Dense: !o.Sparse, Threshold: inf, All: t.ids}
+	a := finish.Apply{Params: t.ids, State: t.state, Rule: o.Rule, Dense: !o.Sparse, Threshold: inf, All: t.ids}
 	if o.Clipping {
 		a.Threshold = o.Threshold
 	}
@@ -240,7 +240,8 @@ func (t *Trainer) applyPending() (result [5]float32, finite bool, err error) {
 		return result, false, err
 	}
 	slot := e.resultSlot()
-	r := script.Request{Update: t.apply(), Base: e.top(), Result: slot}
+	apply := t.apply()
+	r := script.Request{Update: &apply, Base: e.top(), Result: slot}
 	if _, err := e.run(&r); err != nil {
 		return result, false, err
 	}

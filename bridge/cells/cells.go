@@ -37,11 +37,11 @@ const (
 type Node struct {
 	Op    ops.Code
 	Args  []Argument
-	Attrs []uint32 // offsets of input words are 0
+	Attrs []uint32 // 0 where instances have words of their own
 	Dim   bridge.Dim
 
 	key       int32
-	Constants int // attribute words that are offsets of input words
+	Constants int // attribute words that each instance has its own of
 }
 
 // Template is a pattern of nodes.
@@ -49,7 +49,7 @@ type Template struct {
 	ID        int // in Dictionary.Templates
 	Nodes     []Node
 	Slots     int // how many nodes outside an instance reads
-	Constants int // offsets of input words, in the order of the nodes' attributes
+	Constants int // words that each instance has its own of, in the order of the nodes' attributes
 	SlotDims  []bridge.Dim
 
 	used uint64 // the last graph that it was found in
@@ -60,7 +60,7 @@ type Instance struct {
 	Template  *Template
 	Start     uint32
 	Args      uint32 // its slots are Program.Args[Args:][:Template.Slots]
-	Constants uint32 // its offsets of input words are Program.Constants[Constants:][:Template.Constants]
+	Constants uint32 // its own attribute words are Program.Constants[Constants:][:Template.Constants]
 }
 
 // Program is a graph, or a stretch of one, as a list of instances. Together they cover every node once, in order.
@@ -74,10 +74,14 @@ type Program struct {
 // SlotsOf are the nodes outside that an instance reads.
 func (p *Program) SlotsOf(x *Instance) []uint32 { return p.Args[x.Args:][:x.Template.Slots] }
 
-// ConstantsOf are an instance's offsets of input words.
+// ConstantsOf are the attribute words that are an instance's own.
 func (p *Program) ConstantsOf(x *Instance) []uint32 {
 	return p.Constants[x.Constants:][:x.Template.Constants]
 }
+
+// Own reports whether each instance has attribute words of a kind of its own: offsets of input words, and numbers. Neither
+// decides what the items of a template are.
+func Own(k ops.Kind) bool { return k == ops.Offset || k == ops.Float }
 
 // Name lists the operations of a template.
 func (t *Template) Name() string {
@@ -98,7 +102,7 @@ func newTemplate(g *bridge.Graph, keys []int32, from, to uint32) *Template {
 	for v := from; v < to; v++ {
 		n := Node{Op: g.Op[v], Dim: *g.DimOf(v), key: keys[v-from], Attrs: slices.Clone(g.AttrsOf(v))}
 		for k, a := range ops.Table[n.Op].Attrs {
-			if a.Kind == ops.Offset {
+			if Own(a.Kind) {
 				n.Attrs[k] = 0
 				n.Constants++
 			}

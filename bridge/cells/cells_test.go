@@ -92,7 +92,7 @@ func same(t *testing.T, g *bridge.Graph, from, to int, p *cells.Program) {
 			require.Equal(t, *g.DimOf(v), n.Dim)
 			attrs := slices.Clone(n.Attrs)
 			for j, a := range ops.Table[n.Op].Attrs {
-				if a.Kind == ops.Offset {
+				if cells.Own(a.Kind) {
 					attrs[j], constants = constants[0], constants[1:]
 				}
 			}
@@ -208,7 +208,7 @@ func TestWhatTellsTemplatesApart(t *testing.T) {
 			r.add(ops.Tanh, hidden, nil, r.add(ops.CwiseMultiply, hidden, nil, p, r.word(0)))
 		},
 		"attribute": func(r *recorder, k int) {
-			r.add(ops.Tanh, hidden, nil, r.add(ops.ConstScalarMultiply, hidden, []uint32{uint32(k)}, r.word(0)))
+			r.add(ops.Tanh, hidden, nil, r.add(ops.PickRange, hidden, []uint32{uint32(k), uint32(k) + 8, 0}, r.word(0)))
 		},
 		"attribute of an operation outside the wire format": func(r *recorder, k int) {
 			windows := [][]uint32{{3, 1, 1, 1, 2, 4, 1, 0, 0}, {1, 3, 1, 1, 2, 4, 0, 1, 0}}
@@ -231,6 +231,27 @@ func TestWhatTellsTemplatesApart(t *testing.T) {
 			}
 		}
 		require.NotSame(t, last[0], last[1], name)
+	}
+}
+
+// A program that multiplies by another number in each graph has as few templates as one that does not.
+func TestNumbersMakeNoTemplates(t *testing.T) {
+	var d cells.Dictionary
+	known := 0
+	for k := range uint32(1000) {
+		r := newRecorder()
+		x := r.word(0)
+		for i := range uint32(3) {
+			x = r.add(ops.HuberDistance, hidden, []uint32{k}, r.add(ops.ConstScalarMultiply, hidden, []uint32{3*k + i}, x), x)
+		}
+		r.add(ops.Hinge, scalar, []uint32{1000 - k, r.input(1)}, x)
+		p := find(t, &d, &r.g, 0, r.g.Len())
+		if k == 10 {
+			known = len(d.Templates)
+		} else if k > 10 {
+			require.Zero(t, p.Loose)
+			require.Len(t, d.Templates, known)
+		}
 	}
 }
 
@@ -332,7 +353,7 @@ func TestADictionaryIsBounded(t *testing.T) {
 		r := newRecorder()
 		x := r.word(0)
 		for i := range uint32(12) {
-			x = r.add(ops.Tanh, hidden, nil, r.add(ops.ConstScalarMultiply, hidden, []uint32{k*4 + i%4}, x))
+			x = r.add(ops.Tanh, hidden, nil, r.add(ops.PickRange, hidden, []uint32{k*4 + i%4, 0, 0}, x))
 		}
 		find(t, &d, &r.g, 0, r.g.Len())
 	}

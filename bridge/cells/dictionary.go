@@ -155,7 +155,7 @@ func (t *Template) bind(g *bridge.Graph, v uint32, p *Program) bool {
 	return true
 }
 
-// appendConstants appends the offsets of input words of the instance that begins at node v.
+// appendConstants appends the attribute words that are the own ones of the instance that begins at node v.
 func (t *Template) appendConstants(to []uint32, g *bridge.Graph, v uint32) []uint32 {
 	for k := range t.Nodes {
 		n := &t.Nodes[k]
@@ -164,7 +164,7 @@ func (t *Template) appendConstants(to []uint32, g *bridge.Graph, v uint32) []uin
 		}
 		attrs := g.AttrsOf(v + uint32(k))
 		for i, a := range ops.Table[n.Op].Attrs {
-			if a.Kind == ops.Offset {
+			if Own(a.Kind) {
 				to = append(to, attrs[i])
 			}
 		}

@@ -9,8 +9,8 @@ import (
 )
 
 // keyTable numbers what nodes are: equal numbers stand for the same operation, dim, attributes, number and dims of
-// arguments, and parameters among them. Offsets of input words do not count, nor does which nodes the other arguments
-// are.
+// arguments, and parameters among them. Attributes of an instance's own do not count, nor does which nodes the other
+// arguments are.
 type keyTable struct {
 	numbers map[string]int32
 	dims    map[bridge.Dim]uint32
@@ -61,7 +61,7 @@ func (t *keyTable) keyOf(g *bridge.Graph, v uint32) int32 {
 	w := append(t.words[:0], uint32(op)|uint32(len(args))<<8, t.dimOf[g.Dim[v]])
 	list := ops.Table[op].Attrs // empty for Windows, which has attributes
 	for k, x := range g.AttrsOf(v) {
-		if k >= len(list) || list[k].Kind != ops.Offset {
+		if k >= len(list) || !Own(list[k].Kind) {
 			w = append(w, x)
 		}
 	}

@@ -24,6 +24,10 @@ func (b *Builder) findEqualInstance(i uint32) uint32 {
 			h ^= h >> 15
 		}
 	}
+	for _, k := range m.list[i].info.numbers {
+		h = (h ^ constants[k]) * 0x9E3779B1
+		h ^= h >> 15
+	}
 	mask := uint32(len(m.equal) - 1)
 	for at := h & mask; ; at = (at + 1) & mask {
 		o := m.equal[at]
@@ -47,6 +51,11 @@ func (b *Builder) equalInstances(i, j uint32) bool {
 	c, d := p.ConstantsOf(x), p.ConstantsOf(y)
 	for _, r := range m.list[i].info.inputs {
 		if !slices.Equal(b.g.Inputs[c[r.constant]:][:r.count], b.g.Inputs[d[r.constant]:][:r.count]) {
+			return false
+		}
+	}
+	for _, k := range m.list[i].info.numbers {
+		if c[k] != d[k] {
 			return false
 		}
 	}

@@ -551,14 +551,21 @@ func (b *Builder) fillTable(x *cells.Instance, y *present) error {
 	return nil
 }
 
-// signatures gives the signatures of a template their numbers in the present script.
+// signatures gives the signatures of a template their numbers in the present script, for the instance whose table is
+// filled in.
 func (b *Builder) signatures(c *loweredCell) {
 	if c.script == b.scripts {
+		for _, i := range c.numbered {
+			if s := &c.sigs[i]; s.takeNumbers(b.cells.table) {
+				b.intern(s)
+			}
+		}
 		return
 	}
 	c.script, b.Mixed = b.scripts, b.Mixed || c.mixed
 	for i := 1; i < len(c.sigs); i++ {
 		s := &c.sigs[i]
+		s.takeNumbers(b.cells.table)
 		if s.draws {
 			s.words[6], s.words[7], s.words[8] = b.r.Seed, b.r.GraphID, b.r.ForwardCount
 		}
@@ -568,9 +575,21 @@ func (b *Builder) signatures(c *loweredCell) {
 		if s.bias >= 0 {
 			s.words[5] = b.s.Value[b.cells.params.node[c.params[s.bias].id].node]
 		}
-		s.number = b.Sigs.Put(s.words, s.cost)
+		b.intern(s)
 	}
 }
+
+// takeNumbers makes numbers in a signature those of an instance's table, and reports whether they were others.
+func (s *cellSig) takeNumbers(table []uint32) (others bool) {
+	for _, x := range s.numbers {
+		others = others || s.words[x.at] != table[x.entry]
+		s.words[x.at] = table[x.entry]
+	}
+	return others
+}
+
+// intern gives a template's signature its number in the present script.
+func (b *Builder) intern(s *cellSig) { s.number = b.Sigs.Put(s.words, s.cost) }
 
 // addItems adds the items of one part of a lowered template, whose levels count from level on, and returns the number of
 // its first cluster.

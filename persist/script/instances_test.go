@@ -11,6 +11,7 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/schedule"
@@ -192,6 +193,99 @@ func TestNumbersThatAreNone(t *testing.T) {
 	}
 }
 
+// numbered are operations with numbers, as sentences in which x is a vector of 8 and dim 2 is a matrix of 4 x 2.
+var numbered = map[ops.Code]func(f *forest, x uint32, number func() uint32) uint32{
+	ops.SparseInput: func(f *forest, _ uint32, number func() uint32) uint32 {
+		at := f.input(3)
+		f.input(isa.Float(2))
+		return f.add(ops.SparseInput, 0, []uint32{number(), at, 1})
+	},
+	ops.Constant:              leafOf(ops.Constant, 1),
+	ops.RandomNormal:          leafOf(ops.RandomNormal, 2),
+	ops.RandomBernoulli:       leafOf(ops.RandomBernoulli, 2),
+	ops.RandomUniform:         leafOf(ops.RandomUniform, 2),
+	ops.RandomGumbel:          leafOf(ops.RandomGumbel, 2),
+	ops.ConstantPlusX:         functionOf(ops.ConstantPlusX, 1),
+	ops.ConstantMinusX:        functionOf(ops.ConstantMinusX, 1),
+	ops.ConstScalarMultiply:   functionOf(ops.ConstScalarMultiply, 1),
+	ops.Dropout:               functionOf(ops.Dropout, 1),
+	ops.GaussianNoise:         functionOf(ops.GaussianNoise, 1),
+	ops.ExponentialLinearUnit: functionOf(ops.ExponentialLinearUnit, 2),
+	ops.SigmoidLinearUnit:     functionOf(ops.SigmoidLinearUnit, 1),
+	ops.Round:                 functionOf(ops.Round, 1),
+	ops.Ceil:                  functionOf(ops.Ceil, 1),
+	ops.Floor:                 functionOf(ops.Floor, 1),
+	ops.ScaleGradient:         functionOf(ops.ScaleGradient, 1),
+	ops.Argmax:                functionOf(ops.Argmax, 1),
+	ops.Hinge: func(f *forest, x uint32, number func() uint32) uint32 {
+		return f.add(ops.Hinge, 1, []uint32{number(), f.input(3)}, x)
+	},
+	ops.HingeDim: func(f *forest, x uint32, number func() uint32) uint32 {
+		at := f.input(3)
+		f.input(1)
+		return f.add(ops.HingeDim, 3, []uint32{number(), 0, at, 2}, f.add(ops.Reshape, 2, nil, x))
+	},
+	ops.HuberDistance: func(f *forest, x uint32, number func() uint32) uint32 {
+		return f.add(ops.HuberDistance, 1, []uint32{number()}, x, 0)
+	},
+}
+
+// leafOf multiplies x by a leaf with some numbers, functionOf is a function of x with some.
+func leafOf(op ops.Code, numbers int) func(f *forest, x uint32, number func() uint32) uint32 {
+	leaf := functionOf(op, numbers)
+	return func(f *forest, x uint32, number func() uint32) uint32 {
+		return f.add(ops.CwiseMultiply, 0, nil, leaf(f, x, number), x)
+	}
+}
+
+func functionOf(op ops.Code, numbers int) func(f *forest, x uint32, number func() uint32) uint32 {
+	return func(f *forest, x uint32, number func() uint32) uint32 {
+		var list []uint32
+		for range numbers {
+			list = append(list, number())
+		}
+		return f.add(op, 0, list, []uint32{x}[:ops.Table[op].Args]...)
+	}
+}
+
+// Instances of one template have numbers of their own, on a CPU and in the chains of a GPU: a batch trains as its nodes
+// one by one do.
+func TestNumbersAreAnInstances(t *testing.T) {
+	vector := func(n uint32) bridge.Dim { return bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{n}} }
+	dims := []bridge.Dim{vector(8), vector(1), {Nd: 2, Bd: 1, D: [bridge.MaxDims]uint32{4, 2}}, vector(2)}
+	for op := range ops.Table {
+		has := slices.ContainsFunc(ops.Table[op].Attrs, func(a ops.Attr) bool { return a.Kind == ops.Float })
+		if !has || bridge.Composite(ops.Code(op)) {
+			continue
+		}
+		sentence := numbered[ops.Code(op)]
+		require.NotNil(t, sentence, ops.Code(op).String())
+		for _, cpu := range []bool{true, false} {
+			var b script.Builder
+			var d cells.Dictionary
+			for step := range 5 { // the dictionary learns; each step has other numbers
+				n := 100 * step
+				number := func() uint32 { n++; return isa.Float(0.25 + float32(n%257)/512) }
+				r := trainingWith(t, dims, func(f *forest) {
+					f.add(ops.Parameter, 0, []uint32{0})
+					for range 4 {
+						x := f.add(ops.Tanh, 0, nil, f.add(ops.Lookup, 0, []uint32{1, f.input(3)}))
+						f.losses = append(f.losses, f.add(ops.SquaredNorm, 1, nil, sentence(f, x, number)))
+					}
+					f.add(ops.Sum, 1, nil, f.losses...)
+				})
+				r.Plan.CPU, r.Seed, r.Tensors, r.Result, r.Params[1].Offset = cpu, 7, true, 0, 0
+				r.Update = &finish.Apply{Params: []uint32{0, 1}, State: []uint32{0, 0}, All: []uint32{0, 1}, Rate: 0.1, Threshold: 5}
+				var p cells.Program
+				d.Find(r.Graph, 0, uint32(r.Graph.Len()), &p)
+				nearlyAlike(t, uint64(op), r, scriptOf(t, &b, r, nil), scriptOf(t, &b, r, &p), 1e-5)
+				require.True(t, script.ByInstances(&b))
+			}
+			require.LessOrEqual(t, len(d.Templates), 10, ops.Code(op).String())
+		}
+	}
+}
+
 // What is left of a batch: of equal sentences one and the sum; what draws numbers, and what that goes into, stays as it is,
 // and so does an input that differs in one word.
 func TestWhatIsMerged(t *testing.T) {
@@ -276,7 +370,7 @@ func TestOnlyPresentTemplatesCount(t *testing.T) {
 			for range 4 { // chains of different nodes, all of which are read
 				x := uint32(0)
 				for k := range outputs {
-					x = f.add(ops.ConstScalarMultiply, 0, []uint32{isa.Float(1 + float32(k)/256)}, x)
+					x = f.add(ops.StridedSelect, 0, []uint32{0, 8, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, uint32(1 + k)}, x)
 					read = append(read, x)
 				}
 			}

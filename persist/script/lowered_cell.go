@@ -10,7 +10,7 @@ import (
 // A lowered template: its items, with each address an entry of a table plus a number.
 
 // Places in an instance's table of addresses. After them come the slots, the outputs' gradients, the parameters, the
-// offsets of input words and the words read there. In a backward part there are the nodes' values, and what nodes keep
+// instance's own attributes and the input words read there. In a backward part there are the nodes' values, and what nodes keep
 // besides. Picked addresses come last.
 const (
 	atNowhere = iota // 0: what is added is the word itself
@@ -54,12 +54,19 @@ type cellSource struct {
 
 // cellSig is a signature with the words in it that change from batch to batch.
 type cellSig struct {
-	words  []uint32
-	cost   int32 // of an item
-	factor int32 // the parameter whose factor word 4 is, -1: it is another number
-	bias   int32 // of a product: number in params, -1: none
-	draws  bool  // of random numbers
-	number uint32
+	words   []uint32
+	cost    int32 // of an item
+	factor  int32 // the parameter whose factor word 4 is, -1: it is another number
+	bias    int32 // of a product: number in params, -1: none
+	draws   bool  // of random numbers
+	numbers []cellNumber
+	number  uint32 // in the script, with the numbers that are in words
+}
+
+// cellNumber is a word of a signature: what an entry of the instance's table is.
+type cellNumber struct {
+	at    int
+	entry uint32
 }
 
 // cellParam is a parameter that a template reads.
@@ -129,6 +136,7 @@ type loweredCell struct {
 	outers   []cellMatrix
 	words    []word
 	sigs     []cellSig
+	numbered []uint32 // of these, those with numbers of an instance's own
 	params   []cellParam
 	inputs   []cellInput
 	picks    []cellPick

@@ -32,7 +32,7 @@ type cellLowering struct {
 	joins   bool      // clusters of instances become one
 	first   uint32    // where the instance's memory begins
 	ranges  []rangeOf // of the addresses that stand for others', ascending
-	offsets []uint32  // by constant: where in the small graph's input words it begins
+	offsets []uint32  // by constant: where in the small graph's input words it begins; NoOffset: it is a number
 	params  *cellParams
 	sig     []int32 // by the builder's signature: number in sigs, 0: none
 	where   []int32 // by the builder's cluster
@@ -146,11 +146,17 @@ func (l *cellLowering) makeGraph(b *Builder, p *cells.Program, x *cells.Instance
 		}
 		attrs := slices.Clone(n.Attrs)
 		for i, a := range ops.Table[n.Op].Attrs {
-			if a.Kind == ops.Offset {
+			switch {
+			case !cells.Own(a.Kind):
+				continue
+			case a.Kind == ops.Float:
+				attrs[i] = symbolicNumber + uint32(constant)
+				l.offsets = append(l.offsets, NoOffset)
+			default:
 				attrs[i] = uint32(len(g.Inputs))
 				g.Inputs = l.addInputs(b, n, uint32(k), constant, constants[constant])
-				constant++
 			}
+			constant++
 		}
 		l.node = append(l.node, uint32(g.Len()))
 		l.addNode(n.Op, n.Dim, attrs, args...)
@@ -247,6 +253,10 @@ func (l *cellLowering) addNode(op ops.Code, d bridge.Dim, attrs []uint32, args .
 const symbolicFactor = 0xffe00000
 
 func isSymbolicFactor(w uint32) bool { return w&^(mostParameters-1) == symbolicFactor }
+
+// symbolicNumber marks a number that every instance has its own of, which constant is added: a NaN that no computation
+// makes, either. Lowering hands numbers on as they are.
+const symbolicNumber = 0xffc00001
 
 // symbolicInput marks words that stand for input words, whose number is added.
 const symbolicInput = 1 << 20

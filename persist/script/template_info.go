@@ -14,6 +14,7 @@ type templateInfo struct {
 	depends  []dependence
 	shapes   []inputRun // input words that the shape of items depends on
 	inputs   []inputRun // all input words
+	numbers  []uint32   // constants that are numbers
 	params   []uint32   // nodes that are parameters
 	reads    []paramUse
 	draws    bool // of random numbers
@@ -49,8 +50,14 @@ func (b *Builder) info(t *cells.Template) *templateInfo {
 	constant := uint32(0)
 	for k := range t.Nodes {
 		n := &t.Nodes[k]
-		for range n.Constants {
+		for _, a := range ops.Table[n.Op].Attrs {
+			if !cells.Own(a.Kind) {
+				continue
+			}
 			use, count := inputWords(n)
+			if a.Kind == ops.Float {
+				x.numbers, count = append(x.numbers, constant), 0
+			}
 			if use == shapesItems && count > 0 {
 				x.shapes = append(x.shapes, inputRun{constant, count})
 			}

@@ -322,10 +322,36 @@ func (l *cellLowering) collectSigs() error {
 				x.factor = int32(id)
 			}
 		}
+		if x.numbers = l.numbersIn(w); x.numbers != nil {
+			c.numbered = append(c.numbered, uint32(len(c.sigs)))
+		}
 		l.sig[i] = int32(len(c.sigs))
 		c.sigs = append(c.sigs, x)
 	}
 	return nil
+}
+
+// numbersIn lists the words of a signature that are numbers of an instance's own.
+func (l *cellLowering) numbersIn(w []uint32) (list []cellNumber) {
+	see := func(at int) {
+		if k := w[at] - symbolicNumber; int(k) < l.c.template.Constants {
+			list = append(list, cellNumber{at, l.c.atConstants() + k})
+		}
+	}
+	switch op := isa.Opcode(w[0]); op {
+	case isa.Fill, isa.Map, isa.Strided, isa.Row, isa.Random:
+		for k, field := range isa.Formats[op].Fields {
+			if field == "value" || field == "p" || field == "q" {
+				see(2 + k)
+			}
+		}
+	case isa.Chain:
+		for at := len(w) - int(w[3])*isa.ChainOpWords; at < len(w); at += isa.ChainOpWords {
+			see(at + 1)
+			see(at + 2)
+		}
+	}
+	return list
 }
 
 // collectLevels finds when slots are read, outputs are there, and gradients of outputs are read.
