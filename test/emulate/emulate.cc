@@ -4,6 +4,7 @@
 #include "cuda.h"
 
 #include <algorithm>
+#include <cfloat>
 
 #define VPPS_CTAS 1
 #define VPPS_CHAINS 8
@@ -481,6 +482,10 @@ void try_gemm(u32 m, u32 n, u32 depth, u32 kind, u32 count) {
     for (u32 k = 0; k < 3; k++)
       w.push_back(i + 1 == count && k == 0 && count > 1 ? w[GEMM_ITEMS] : place.place(matrices[k]));
   w[0] |= (FLAG_ACC | FLAG_BIAS) << 16, w[1] = count << 16;
+  const auto set = [](u32 at, float x) { memory[at] = before[at] = x; };
+  set(w[GEMM_ITEMS + 1] + a.at(m / 2, depth / 2), FLT_MAX); // whose high part would be infinite
+  for (u32 j = 0; j < n; j++)
+    set(w[GEMM_ITEMS + 2] + b.at(depth / 2, j), 2e-38f);
   launch([&] { gemm(l, w.data(), FLAG_ACC | FLAG_BIAS, count, shared); });
   for (u32 e = 0; e + (count > 1) < count; e++)
     for (u32 i = 0; i < m; i++)
