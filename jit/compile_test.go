@@ -13,7 +13,7 @@ import (
 )
 
 // h200 is the device that plans are made for where there is none.
-var h200 = plan.Device{Name: "H200", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}
+var h200 = plan.Device{Name: "H200", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: UsualSetAside, SharedPerBlock: 200 << 10}
 
 // model is matrices of these rows and columns.
 func model(sizes ...[2]int) (m []plan.Matrix) {
@@ -162,7 +162,7 @@ func TestTheTableOfPartitionsFits(t *testing.T) {
 		many[i] = [2]int{64, 64}
 	}
 	d := h200
-	d.Processors, d.CTAs, d.RegistersPer, d.SharedPerBlock = 264, 2, 128, d.SharedPerBlock/2
+	d.Processors = 264
 	p, err := plan.RoundRobin(model(many...), d, 1)
 	require.NoError(t, err)
 	require.Equal(t, 7*264, len(p.Partitions), "seven arrays, whose table has at most 2000 entries")
@@ -251,7 +251,7 @@ func TestTensorCoresHaveRoomForTheirItems(t *testing.T) {
 		}
 	}
 	require.Greater(t, taken, 3)
-	p, err := plan.RoundRobin(model([2]int{512, 512}), plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 64 << 10, Columns: 128, Tensor: true}, 4)
+	p, err := plan.RoundRobin(model([2]int{512, 512}), plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: UsualSetAside, SharedPerBlock: 64 << 10, Columns: 128, Tensor: true}, 4)
 	require.NoError(t, err)
 	require.False(t, onTensorCores(p, 128), "there is too little memory")
 }
