@@ -7,6 +7,8 @@
 #include <dynet/training.h>
 #include <vpps/vpps.hpp>
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <memory>
 #include <stdexcept>
@@ -68,6 +70,8 @@ int main(int argc, char **argv) {
     run(argc > 1 && std::string(argv[1]) == "throw", params.vpps_data_parallel);
   } catch (const std::exception &e) {
     std::printf("a rank: %s\n", e.what());
+    std::fflush(stdout);
+    sleep(1); // mpirun may kill the others as soon as one has ended
     return 1;
   }
 }

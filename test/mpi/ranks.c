@@ -91,6 +91,7 @@ int main(int argc, char **argv) {
     CHECK(memcmp(values, after, sizeof after) == 0);
     printf("rank %u was told: %s\n", rank, vpps_last_error());
     fflush(stdout);
+    sleep(1); /* mpirun may kill the others as soon as one has ended */
   }
   vpps_handle_destroy(handle);
   vpps_comm_destroy(comm);
