@@ -12,8 +12,7 @@ enum : u32 {
   GEMM_TILE = 32,  // rows and columns of a tile
   GEMM_DEPTH = 16, // terms of a stage
   GEMM_STAGES = 2,
-  GEMM_FOURS =
-      GEMM_TILE * GEMM_DEPTH / 4 / 32 // of a panel, for each lane to copy
+  GEMM_FOURS = GEMM_TILE * GEMM_DEPTH / 4 / 32 // of a panel, for each lane to copy
 };
 
 struct GemmStage {
@@ -33,33 +32,26 @@ VP u32 in_panel(bool terms, u32 n, u32 k) {
                : 4 * ((8 * k + n / 4) ^ (k / 4 * 2)) + n % 4;
 }
 
-VP bool terms_are_neighbours(u32 n_step, u32 k_step) {
-  return k_step == 1 && n_step != 1;
-}
+VP bool terms_are_neighbours(u32 n_step, u32 k_step) { return k_step == 1 && n_step != 1; }
 
 // Starts copying a panel of an operand, whose term k of row or column n is at
 // from + n * n_step + k
 // * k_step: the first ns rows or columns and the terms from term on up to
 // depth. The rest is zeros.
-VP void copy_panel(float *panel, const float *from, u32 n_step, u32 k_step,
-                   u32 ns, u32 term, u32 depth) {
-  const u32 lane =
-      as_new(THREAD % 32); // else addresses would be kept in registers
+VP void copy_panel(float *panel, const float *from, u32 n_step, u32 k_step, u32 ns, u32 term,
+                   u32 depth) {
+  const u32 lane = as_new(THREAD % 32); // else addresses would be kept in registers
   const bool terms = terms_are_neighbours(n_step, k_step);
   const u32 ks = depth - term;
   from += term * k_step;
-  if ((terms ? n_step % 4 == 0 : n_step == 1 && k_step % 4 == 0) &&
-      (u64)from % 16 == 0) {
-    const u32 n = terms ? lane / 4 : lane % 8 * 4,
-              k = terms ? lane % 4 * 4 : lane / 8;
+  if ((terms ? n_step % 4 == 0 : n_step == 1 && k_step % 4 == 0) && (u64)from % 16 == 0) {
+    const u32 n = terms ? lane / 4 : lane % 8 * 4, k = terms ? lane % 4 * 4 : lane / 8;
     const u32 next = terms ? 8 * n_step : 4 * k_step;
     const float *at = from + (n * n_step + k * k_step);
     if (ns >= GEMM_TILE && ks >= GEMM_DEPTH) { // most are
 #pragma unroll
       for (u32 i = 0; i < GEMM_FOURS; i++, at += next)
-        copy_async((u32 *)panel +
-                       4 * (32 * i + (lane ^ (terms ? n & 4 : 2 * i))),
-                   (const u32 *)at);
+        copy_async((u32 *)panel + 4 * (32 * i + (lane ^ (terms ? n & 4 : 2 * i))), (const u32 *)at);
       return;
     }
     const int left = terms ? (int)(ks - k) : (int)(ns - n);
@@ -67,8 +59,8 @@ VP void copy_panel(float *panel, const float *from, u32 n_step, u32 k_step,
 #pragma unroll
     for (u32 i = 0; i < GEMM_FOURS; i++, at += next) {
       const bool there = count > 0 && (terms ? n + 8 * i < ns : k + 4 * i < ks);
-      copy_some_or_zero(panel + 4 * (32 * i + (lane ^ (terms ? n & 4 : 2 * i))),
-                        there ? at : from, there ? count : 0);
+      copy_some_or_zero(panel + 4 * (32 * i + (lane ^ (terms ? n & 4 : 2 * i))), there ? at : from,
+                        there ? count : 0);
     }
     return;
   }
@@ -77,8 +69,8 @@ VP void copy_panel(float *panel, const float *from, u32 n_step, u32 k_step,
     const u32 n = terms ? i / GEMM_DEPTH : i % GEMM_TILE,
               k = terms ? i % GEMM_DEPTH : i / GEMM_TILE;
     const bool there = n < ns && k < ks;
-    copy_word_or_zero(panel + in_panel(terms, n, k),
-                      there ? from + n * n_step + k * k_step : from, there);
+    copy_word_or_zero(panel + in_panel(terms, n, k), there ? from + n * n_step + k * k_step : from,
+                      there);
   }
 }
 
@@ -89,8 +81,7 @@ VP u32 gemm_column() { return THREAD % 4 * 8; }
 
 #if VPPS_PARTS
 // Terms k and k + 1 of a lane's four rows or columns.
-VP void read_terms(float (*v)[4], const float *panel, bool terms, u32 n,
-                   u32 k) {
+VP void read_terms(float (*v)[4], const float *panel, bool terms, u32 n, u32 k) {
   if (!terms) {
     read_run<4>(v[0], panel + in_panel(false, n, k));
     read_run<4>(v[1], panel + in_panel(false, n, k + 1));
@@ -108,10 +99,8 @@ VP void read_terms(float (*v)[4], const float *panel, bool terms, u32 n,
 // rows 4 g + 2 m and 4 g + 2 m + 1 of a tile are g and g + 8 of block m, and
 // column 4 g + n is g of block n. The sums of a few terms are added up in FP32,
 // which tensor cores round less carefully.
-VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms,
-                       float *s) {
-  const u32 lane =
-      as_new(THREAD % 32); // else addresses would be kept in registers
+VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms, float *s) {
+  const u32 lane = as_new(THREAD % 32); // else addresses would be kept in registers
   const u32 n = lane / 4 * 4, k = lane % 4 * 4;
 #pragma unroll 1
   for (u32 step = 0; step < 4; step += 2) {
@@ -144,8 +133,7 @@ VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms,
 }
 #else
 // The same without tensor cores.
-VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms,
-                       float *s) {
+VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms, float *s) {
 #pragma unroll 1
   for (u32 k = 0; k < GEMM_DEPTH; k++) {
     float u[4], v[8];
@@ -168,14 +156,13 @@ VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms,
 // in stages, adding up and storing take as long as one. It does not depend on
 // how many items there are, so results do not.
 VP u32 warps_of_tile(const u32 *w) {
-  const u32 tiles = (w[GEMM_M] + GEMM_TILE - 1) / GEMM_TILE *
-                    ((w[GEMM_N] + GEMM_TILE - 1) / GEMM_TILE);
+  const u32 tiles =
+      (w[GEMM_M] + GEMM_TILE - 1) / GEMM_TILE * ((w[GEMM_N] + GEMM_TILE - 1) / GEMM_TILE);
   u32 best = 1, least = ~0u;
 #pragma unroll 1
-  for (u32 share = 1, stages = (w[GEMM_K] + GEMM_DEPTH - 1) / GEMM_DEPTH;
-       share <= VPPS_GEMM_WARPS; share *= 2, stages = (stages + 1) / 2) {
-    const u32 time =
-        (tiles * share + VPPS_GEMM_WARPS - 1) / VPPS_GEMM_WARPS * (stages + 1);
+  for (u32 share = 1, stages = (w[GEMM_K] + GEMM_DEPTH - 1) / GEMM_DEPTH; share <= VPPS_GEMM_WARPS;
+       share *= 2, stages = (stages + 1) / 2) {
+    const u32 time = (tiles * share + VPPS_GEMM_WARPS - 1) / VPPS_GEMM_WARPS * (stages + 1);
     if (time < least)
       best = share, least = time;
   }
@@ -189,8 +176,7 @@ struct GemmTiles {
   VP_MEMBER GemmTiles(const u32 *w, u32 groups) {
     down = (w[GEMM_M] + GEMM_TILE - 1) / GEMM_TILE;
     count = down * ((w[GEMM_N] + GEMM_TILE - 1) / GEMM_TILE);
-    padded =
-        w[0] >> 16 & FLAG_ACC ? (count + groups - 1) / groups * groups : count;
+    padded = w[0] >> 16 & FLAG_ACC ? (count + groups - 1) / groups * groups : count;
   }
 };
 
@@ -204,19 +190,17 @@ struct GemmTile {
     item = number / all.padded;
     row = tile % all.down * GEMM_TILE, column = tile / all.down * GEMM_TILE;
     const bool there = item < w[1] >> 16 && tile < all.count;
-    rows = there ? w[GEMM_M] - row : 0,
-    columns = there ? w[GEMM_N] - column : 0;
+    rows = there ? w[GEMM_M] - row : 0, columns = there ? w[GEMM_N] - column : 0;
     item = there ? item : 0;
   }
 };
 
 // Four results of neighbouring rows as sums of single products: those of parts
 // of infinite numbers and of very large ones are NaN.
-VP void sum_exactly(const Launch &l, const u32 *w, const u32 *item, u32 row,
-                    u32 column, float *sum) {
+VP void sum_exactly(const Launch &l, const u32 *w, const u32 *item, u32 row, u32 column,
+                    float *sum) {
   const float *a = address(l, w[GEMM_SEGMENTS], 1, item[1]);
-  const float *b =
-      address(l, w[GEMM_SEGMENTS], 2, item[2]) + column * w[GEMM_B_COL];
+  const float *b = address(l, w[GEMM_SEGMENTS], 2, item[2]) + column * w[GEMM_B_COL];
 #pragma unroll
   for (u32 i = 0; i < 4; i++)
     sum[i] = 0.0f;
@@ -224,14 +208,13 @@ VP void sum_exactly(const Launch &l, const u32 *w, const u32 *item, u32 row,
   for (u32 k = 0; k < w[GEMM_K]; k++)
 #pragma unroll
     for (u32 i = 0; i < 4; i++)
-      sum[i] = FMA(
-          a[min(row + i, w[GEMM_M] - 1) * w[GEMM_A_ROW] + k * w[GEMM_A_COL]],
-          b[k * w[GEMM_B_ROW]], sum[i]);
+      sum[i] = FMA(a[min(row + i, w[GEMM_M] - 1) * w[GEMM_A_ROW] + k * w[GEMM_A_COL]],
+                   b[k * w[GEMM_B_ROW]], sum[i]);
 }
 
 // Stores sums of neighbouring rows, of which the first count are there.
-VP void store_results(const Launch &l, const u32 *w, u32 item, u32 row,
-                      u32 column, u32 count, float *sum) {
+VP void store_results(const Launch &l, const u32 *w, u32 item, u32 row, u32 column, u32 count,
+                      float *sum) {
   const u32 *items = w + GEMM_ITEMS + 3 * item, flags = w[0] >> 16;
   bool finite = true;
 #pragma unroll
@@ -245,8 +228,8 @@ VP void store_results(const Launch &l, const u32 *w, u32 item, u32 row,
     if (flags & FLAG_BIAS && i < count)
       sum[i] += address(l, w[GEMM_SEGMENTS], 3, w[GEMM_BIAS])[row + i];
   }
-  float *c = address(l, w[GEMM_SEGMENTS], 0, items[0]) + row * w[GEMM_C_ROW] +
-             column * w[GEMM_C_COL];
+  float *c =
+      address(l, w[GEMM_SEGMENTS], 0, items[0]) + row * w[GEMM_C_ROW] + column * w[GEMM_C_COL];
   if (w[GEMM_C_ROW] == 1)
     return put_some<4>(c, sum, (int)count, flags);
 #pragma unroll
@@ -257,11 +240,10 @@ VP void store_results(const Launch &l, const u32 *w, u32 item, u32 row,
 
 // Adds up what the warps of a group have of a tile, and stores it. The stages
 // are free.
-VP void store_tile(const Launch &l, const u32 *w, u32 share, u32 number,
-                   const float *s, GemmStage *stages) {
+VP void store_tile(const Launch &l, const u32 *w, u32 share, u32 number, const float *s,
+                   GemmStage *stages) {
   const u32 warp = THREAD / 32, lane = THREAD % 32;
-  float(*sums)[8][32][4] =
-      (float(*)[8][32][4])stages; // by warp, column and lane
+  float(*sums)[8][32][4] = (float(*)[8][32][4])stages; // by warp, column and lane
   __syncwarp();
   if (warp < VPPS_GEMM_WARPS)
 #pragma unroll
@@ -284,8 +266,7 @@ VP void store_tile(const Launch &l, const u32 *w, u32 share, u32 number,
         sum[i] += other[i];
     }
     if (gemm_row() < tile.rows && gemm_column() + j < tile.columns)
-      store_results(l, w, tile.item, tile.row + gemm_row(),
-                    tile.column + gemm_column() + j,
+      store_results(l, w, tile.item, tile.row + gemm_row(), tile.column + gemm_column() + j,
                     min(tile.rows - gemm_row(), 4u), sum);
   }
   if (share > 1 || w[0] >> 16 & FLAG_ACC)
@@ -293,12 +274,9 @@ VP void store_tile(const Launch &l, const u32 *w, u32 share, u32 number,
 }
 
 VP_SLOW void gemm_tiles(const Launch &l, const u32 *w, GemmMemory &memory) {
-  const u32 share = warps_of_tile(w), groups = VPPS_GEMM_WARPS / share,
-            warp = THREAD / 32;
-  const u32 stages =
-      (w[GEMM_K] + GEMM_DEPTH * share - 1) / (GEMM_DEPTH * share);
-  const u32 steps = ((w[1] >> 16) * GemmTiles(w, groups).padded + groups - 1) /
-                    groups * stages;
+  const u32 share = warps_of_tile(w), groups = VPPS_GEMM_WARPS / share, warp = THREAD / 32;
+  const u32 stages = (w[GEMM_K] + GEMM_DEPTH * share - 1) / (GEMM_DEPTH * share);
+  const u32 steps = ((w[1] >> 16) * GemmTiles(w, groups).padded + groups - 1) / groups * stages;
   const float *a = 0, *b = 0; // of the tile that is copied
   u32 rows = 0, columns = 0;
   u32 next = warp / share, copied = stages, at = next,
@@ -315,26 +293,21 @@ VP_SLOW void gemm_tiles(const Launch &l, const u32 *w, GemmMemory &memory) {
         const u32 *item = w + GEMM_ITEMS + 3 * tile.item;
         rows = tile.rows, columns = tile.columns, copied = 0, next += groups;
         a = address(l, w[GEMM_SEGMENTS], 1, item[1]) + tile.row * w[GEMM_A_ROW];
-        b = address(l, w[GEMM_SEGMENTS], 2, item[2]) +
-            tile.column * w[GEMM_B_COL];
+        b = address(l, w[GEMM_SEGMENTS], 2, item[2]) + tile.column * w[GEMM_B_COL];
       }
       const u32 term = (copied++ * share + warp % share) * GEMM_DEPTH;
       if (term < w[GEMM_K]) {
         GemmStage &stage = memory.stages[step % GEMM_STAGES][warp];
-        copy_panel(stage.a, a, w[GEMM_A_ROW], w[GEMM_A_COL], rows, term,
-                   w[GEMM_K]);
-        copy_panel(stage.b, b, w[GEMM_B_COL], w[GEMM_B_ROW], columns, term,
-                   w[GEMM_K]);
+        copy_panel(stage.a, a, w[GEMM_A_ROW], w[GEMM_A_COL], rows, term, w[GEMM_K]);
+        copy_panel(stage.b, b, w[GEMM_B_COL], w[GEMM_B_ROW], columns, term, w[GEMM_K]);
       }
     }
     commit_copies();
     if (step + 1 < GEMM_STAGES)
       continue;
     GemmStage *stage = memory.stages[(step + 1) % GEMM_STAGES];
-    if (warp < VPPS_GEMM_WARPS &&
-        (used * share + warp % share) * GEMM_DEPTH < w[GEMM_K])
-      multiply_stage(stage[warp],
-                     terms_are_neighbours(w[GEMM_A_ROW], w[GEMM_A_COL]),
+    if (warp < VPPS_GEMM_WARPS && (used * share + warp % share) * GEMM_DEPTH < w[GEMM_K])
+      multiply_stage(stage[warp], terms_are_neighbours(w[GEMM_A_ROW], w[GEMM_A_COL]),
                      terms_are_neighbours(w[GEMM_B_COL], w[GEMM_B_ROW]), s);
     if (++used < stages)
       continue;
@@ -373,12 +346,10 @@ VP_SLOW void gemm_thin(const Launch &l, const u32 *w, u32 flags, u32 count) {
 
 // Results of few rows or columns would fill little of a tile, and long sums of
 // few results few threads. Few short sums are over before stages are here.
-VP void gemm(const Launch &l, const u32 *w, u32 flags, u32 count,
-             float *shared) {
+VP void gemm(const Launch &l, const u32 *w, u32 flags, u32 count, float *shared) {
   const u32 m = w[GEMM_M], n = w[GEMM_N];
   const bool tiny = m * n <= THREADS && w[GEMM_K] <= GEMM_TILE;
-  if ((m >= 8 && n >= 8 && !tiny) ||
-      (m * n < THREADS / 2 && w[GEMM_K] > GEMM_TILE))
+  if ((m >= 8 && n >= 8 && !tiny) || (m * n < THREADS / 2 && w[GEMM_K] > GEMM_TILE))
     return gemm_tiles(l, w, *(GemmMemory *)shared);
   gemm_thin(l, w, flags, count);
 }
