@@ -1,13 +1,11 @@
-// Gemm on the GPU: a product of any two operands by strides, for what is not a
-// resident matrix (attention, convolution, a parameter that changed under a
-// graph), and for a matrix that is multiplied by many columns. The CPU has its
-// own (gemm_cpu.h).
+// Gemm on the GPU: a product of any two operands by strides, for what is not a resident matrix
+// (attention, convolution, a parameter that changed under a graph), and for a matrix that is
+// multiplied by many columns. The CPU has its own (gemm_cpu.h).
 #pragma once
 
-// A warp forms tiles of results. It copies the stages of its own terms to
-// shared memory, one while it works on another, and multiplies without waiting
-// for other warps. Where there are more warps than tiles, several share the
-// terms of a tile and add up their sums in the end.
+// A warp forms tiles of results. It copies the stages of its own terms to shared memory, one while
+// it works on another, and multiplies without waiting for other warps. Where there are more warps
+// than tiles, several share the terms of a tile and add up their sums in the end.
 enum : u32 {
   GEMM_TILE = 32,  // rows and columns of a tile
   GEMM_DEPTH = 16, // terms of a stage
@@ -19,14 +17,13 @@ struct GemmStage {
   float a[GEMM_DEPTH * GEMM_TILE], b[GEMM_DEPTH * GEMM_TILE];
 };
 
-// gemmBytes (jit/source.go) is its size.
+// gemmMemory (jit/source.go) is what a warp has of it.
 struct GemmMemory {
   GemmStage stages[GEMM_STAGES][VPPS_GEMM_WARPS];
 };
 
-// Where in a panel term k of row or column n is. Four neighbours of the operand
-// stay neighbours: terms, or rows or columns. They lie so that lanes read
-// different banks.
+// Where in a panel term k of row or column n is. Four neighbours of the operand stay neighbours:
+// terms, or rows or columns. They lie so that lanes read different banks.
 VP u32 in_panel(bool terms, u32 n, u32 k) {
   return terms ? 4 * ((4 * n + k / 4) ^ (n & 4)) + k % 4
                : 4 * ((8 * k + n / 4) ^ (k / 4 * 2)) + n % 4;
@@ -34,10 +31,8 @@ VP u32 in_panel(bool terms, u32 n, u32 k) {
 
 VP bool terms_are_neighbours(u32 n_step, u32 k_step) { return k_step == 1 && n_step != 1; }
 
-// Starts copying a panel of an operand, whose term k of row or column n is at
-// from + n * n_step + k
-// * k_step: the first ns rows or columns and the terms from term on up to
-// depth. The rest is zeros.
+// Starts copying a panel of an operand: its first ns rows or columns, and its terms from term on up
+// to depth. The rest is zeros. Term k of row or column n is at from + n * n_step + k * k_step.
 VP void copy_panel(float *panel, const float *from, u32 n_step, u32 k_step, u32 ns, u32 term,
                    u32 depth) {
   const u32 lane = as_new(THREAD % 32); // else addresses would be kept in registers
@@ -74,8 +69,7 @@ VP void copy_panel(float *panel, const float *from, u32 n_step, u32 k_step, u32 
   }
 }
 
-// A lane's results in a tile are of 4 rows and 8 columns, which are neighbours:
-// s[4 * j + i].
+// A lane's results in a tile are of 4 rows and 8 columns, which are neighbours: s[4 * j + i].
 VP u32 gemm_row() { return THREAD % 32 / 4 * 4; }
 VP u32 gemm_column() { return THREAD % 4 * 8; }
 
@@ -95,10 +89,9 @@ VP void read_terms(float (*v)[4], const float *panel, bool terms, u32 n, u32 k) 
   }
 }
 
-// Adds a stage's products to a lane's results. In the terms of multiply_parts,
-// rows 4 g + 2 m and 4 g + 2 m + 1 of a tile are g and g + 8 of block m, and
-// column 4 g + n is g of block n. The sums of a few terms are added up in FP32,
-// which tensor cores round less carefully.
+// Adds a stage's products to a lane's results. In the terms of multiply_parts, rows 4 g + 2 m and
+// 4 g + 2 m + 1 of a tile are g and g + 8 of block m, and column 4 g + n is g of block n. The sums
+// of 8 terms are added up in FP32, since tensor cores cut off where FP32 rounds.
 VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms, float *s) {
   const u32 lane = as_new(THREAD % 32); // else addresses would be kept in registers
   const u32 n = lane / 4 * 4, k = lane % 4 * 4;
@@ -152,9 +145,9 @@ VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms, float
 }
 #endif
 
-// How many warps share the terms of a tile, so that an item takes least time:
-// in stages, adding up and storing take as long as one. It does not depend on
-// how many items there are, so results do not.
+// How many warps share the terms of a tile, so that an item takes the least time. Adding up and
+// storing take about as long as one stage. The number does not depend on how many items there are,
+// so results do not.
 VP u32 warps_of_tile(const u32 *w) {
   const u32 tiles =
       (w[GEMM_M] + GEMM_TILE - 1) / GEMM_TILE * ((w[GEMM_N] + GEMM_TILE - 1) / GEMM_TILE);
@@ -169,8 +162,8 @@ VP u32 warps_of_tile(const u32 *w) {
   return best;
 }
 
-// The tiles of an item. Where items may add to the same results, no two are
-// worked on at a time: tiles that do not exist fill up the last round.
+// The tiles of an item. Where items may add to the same results, no two are worked on at a time:
+// tiles that do not exist fill up the last round.
 struct GemmTiles {
   u32 down, count, padded;
   VP_MEMBER GemmTiles(const u32 *w, u32 groups) {
@@ -180,8 +173,7 @@ struct GemmTiles {
   }
 };
 
-// A tile: where it is in its item's results, and how many rows and columns of
-// it there are.
+// A tile: where it is in its item's results, and how many rows and columns of it there are.
 struct GemmTile {
   u32 item, row, column, rows, columns;
   VP_MEMBER GemmTile(const u32 *w, u32 groups, u32 number) {
@@ -195,8 +187,8 @@ struct GemmTile {
   }
 };
 
-// Four results of neighbouring rows as sums of single products: those of parts
-// of infinite numbers and of very large ones are NaN.
+// Four results of neighbouring rows by multiply-adds. Products of parts are NaN where a number is
+// infinite, or so large that its high part is.
 VP void sum_exactly(const Launch &l, const u32 *w, const u32 *item, u32 row, u32 column,
                     float *sum) {
   const float *a = address(l, w[GEMM_SEGMENTS], 1, item[1]);
@@ -238,8 +230,7 @@ VP void store_results(const Launch &l, const u32 *w, u32 item, u32 row, u32 colu
       put(c + i * w[GEMM_C_ROW], sum[i], flags);
 }
 
-// Adds up what the warps of a group have of a tile, and stores it. The stages
-// are free.
+// Adds up what the warps of a group have of a tile, and stores it. The stages are free.
 VP void store_tile(const Launch &l, const u32 *w, u32 share, u32 number, const float *s,
                    GemmStage *stages) {
   const u32 warp = THREAD / 32, lane = THREAD % 32;
@@ -279,8 +270,8 @@ VP_SLOW void gemm_tiles(const Launch &l, const u32 *w, GemmMemory &memory) {
   const u32 steps = ((w[1] >> 16) * GemmTiles(w, groups).padded + groups - 1) / groups * stages;
   const float *a = 0, *b = 0; // of the tile that is copied
   u32 rows = 0, columns = 0;
-  u32 next = warp / share, copied = stages, at = next,
-      used = 0; // tiles, and stages of them
+  // The next tile to copy, the copied stages of the one before, and tile and stage to multiply.
+  u32 next = warp / share, copied = stages, at = next, used = 0;
   float s[32] = {};
   __syncthreads(); // the memory is free
 #pragma unroll 1
@@ -344,8 +335,8 @@ VP_SLOW void gemm_thin(const Launch &l, const u32 *w, u32 flags, u32 count) {
   }
 }
 
-// Results of few rows or columns would fill little of a tile, and long sums of
-// few results few threads. Few short sums are over before stages are here.
+// Results of few rows or columns would fill little of a tile, and long sums of few results few
+// threads. Few short sums are over before stages are here.
 VP void gemm(const Launch &l, const u32 *w, u32 flags, u32 count, float *shared) {
   const u32 m = w[GEMM_M], n = w[GEMM_N];
   const bool tiny = m * n <= THREADS && w[GEMM_K] <= GEMM_TILE;

@@ -50,8 +50,8 @@ var helpers struct {
 // withoutHelpers is how many processors are left to the program, to whom each script belongs, and to the runtime.
 const withoutHelpers = 6
 
-// Begin makes it a crew for a graph of so many nodes, in so many parts, of as many as there are processors for, until end. Nobody stays
-// awake where others have use for the processors.
+// Begin gives the crew its size for one graph, of so many nodes in so many parts. The size counts until End. Helpers stay
+// awake only with spare and on a machine of ManyProcessors.
 func (c *Crew) Begin(spare bool, nodes, parts int) {
 	c.End() // a script that failed may have begun
 	processors := runtime.GOMAXPROCS(0)

@@ -1,6 +1,6 @@
-// Package emit writes scripts: of a schedule every processor's stream, behind lists of what several share, and before counters
-// and inputs. Items are grouped by cluster and fused, clusters get processors, the items of a level and processor are sorted by
-// order and signature, and runs of the same signature become instructions. It knows of no graph.
+// Package emit writes the script of a schedule: first the lists that processors share, then the stream of each processor,
+// then counters and inputs. Items are grouped by cluster and fused, and clusters get processors. The items of a level and
+// processor are sorted by order and signature. Runs of the same signature become instructions. It knows of no graph.
 package emit
 
 import (
@@ -119,7 +119,7 @@ func (e *Emitter) levelOf(part, n int) int {
 	return at
 }
 
-// fewClusters is how many clusters of a level a processor beside groups takes at most, which spares them.
+// fewClusters is how many clusters of a level a processor outside groups takes, before processors of groups get any.
 const fewClusters = 16
 
 // assignSome assigns the clusters [from, end) of byLevel, which are whole levels. Where products form their vectors, who
@@ -158,9 +158,8 @@ func (e *Emitter) assignSome(x *balance, from, end, processors int) {
 	}
 }
 
-// What a cluster next to products costs on a GPU, where it mostly waits for memory: gpuWork for each unit of its own cost,
-// and a sum next to outer products gpuSum besides. A product's item costs 2. Measured with TD-RNN, 4 µs next to 0.06 an
-// item.
+// On a GPU a cluster in a level with products mostly waits for memory. It costs gpuWork for each unit of its own cost. A sum
+// in a level with outer products costs gpuSum more. A product's item costs 2. TD-RNN's clusters took 4 µs, and its items 0.06.
 const gpuSum, gpuWork = 64, 8
 
 // loadProducts makes loads those of a level's products.
@@ -239,7 +238,7 @@ func (h loadHeap) add(cost int32) int32 {
 	return p
 }
 
-// assemble puts header, lists, streams, counters, inputs and tensors behind one another.
+// assemble writes header, lists, streams, counters, inputs and tensors, in this order.
 func (e *Emitter) assemble(processors, barriers int, appendStreams func(w []uint32) []uint32) []uint32 {
 	w := e.Space
 	if w == nil {

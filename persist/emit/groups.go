@@ -8,8 +8,8 @@ import (
 	"libvpps/persist/schedule"
 )
 
-// What groups do: where products form their vectors, clusters that wait for nothing, mostly copies of embeddings, are
-// shared out among the groups. They are written once for all processors of a group.
+// Where products form their vectors, groups share the clusters that wait for nothing, mostly copies of embeddings. These
+// are written once for all processors of a group.
 
 // groups is the memory of that.
 type groups struct {

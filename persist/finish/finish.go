@@ -81,7 +81,7 @@ func (f *Finisher) Begin(e Ending) {
 	f.lastFormed = memory.Extend(f.lastFormed, len(e.Params), 0)
 }
 
-// Form adds what forms the parameters' gradients, behind everything else.
+// Form adds the items that form the parameters' gradients, in levels after all others.
 func (f *Finisher) Form() {
 	level := f.MaxLevel + 1
 	f.formOuter(level)
@@ -200,8 +200,8 @@ func (f *Finisher) zeroRest(p *schedule.Param, level int32) {
 	zero(p.Size / p.Row)
 }
 
-// formRows sums the gradients of each touched row of a table, from its last use to its first; behind
-// the gradient of the table as a whole, where there is one.
+// formRows sums the gradients of each touched row of a table, from its last use to its first. If the table has a gradient
+// as a whole, the sums come after it, in the level behind.
 func (f *Finisher) formRows(level, behind int32) {
 	f.sortRows()
 	for i := 0; i < len(f.RowSrc); {
