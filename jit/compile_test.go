@@ -130,23 +130,22 @@ func TestNoCandidateSpills(t *testing.T) {
 	}
 }
 
-// So does one whose partitions share rows, and one whose products are the tensor cores'.
+// So does one whose partitions share rows.
 func TestKernelsThatShareRowsKeepWeightsInRegisters(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
 		name         string
 		columns, rpw int
-		tensor, all  bool
-	}{{"TD-RNN 512", 128, 4, false, false}, {"TD-RNN 512", 128, 4, true, false}, {"TD-RNN 512", 64, 8, false, true}, {"TD-RNN 512", 256, 2, false, true},
-		{"RvNN 512", 128, 4, false, true}, {"Tree-LSTM 256/256", 128, 4, false, true}, {"TD-LSTM 256", 128, 4, false, true},
-		{"RvNN 512", 128, 4, true, true}, {"Tree-LSTM 256/256", 128, 4, true, true}, {"TD-LSTM 256", 128, 4, true, true}, {"TD-RNN 512", 256, 2, true, true}} {
+		all          bool
+	}{{"TD-RNN 512", 128, 4, false}, {"TD-RNN 512", 64, 8, true}, {"TD-RNN 512", 256, 2, true},
+		{"RvNN 512", 128, 4, true}, {"Tree-LSTM 256/256", 128, 4, true}, {"TD-LSTM 256", 128, 4, true}} {
 		if os.Getenv("VPPS_TEST_KERNELS") != "all" && x.all {
 			continue
 		}
-		t.Run(fmt.Sprintf("%s rpw %d columns %d tensor %t", x.name, x.rpw, x.columns, x.tensor), func(t *testing.T) {
+		t.Run(fmt.Sprintf("%s rpw %d columns %d", x.name, x.rpw, x.columns), func(t *testing.T) {
 			t.Parallel()
 			d := h200
-			d.Columns, d.Tensor = x.columns, x.tensor
+			d.Columns = x.columns
 			p, err := plan.RoundRobin(applications[x.name], d, x.rpw)
 			require.NoError(t, err)
 			require.Greater(t, p.Matrices[0].Across, 1)
@@ -224,36 +223,6 @@ func TestCheckingAndClockBuildsCompile(t *testing.T) {
 			t.Logf("%d registers, %d bytes of stack, %d bytes of code", k.Registers, k.Stack, len(k.Image))
 		})
 	}
-}
-
-// What tensor cores work on at a time has room, whatever the shapes that they take.
-func TestTensorCoresHaveRoomForTheirItems(t *testing.T) {
-	t.Parallel()
-	d := h200
-	d.Tensor = true
-	taken := 0
-	for rpw := 1; rpw <= 12; rpw++ {
-		for _, d.Columns = range []int{32, 64, 128, 256, 512} {
-			p, err := plan.RoundRobin(model([2]int{1024, 1024}), d, rpw)
-			if err != nil || !p.SharesRows() || !onTensorCores(p, d.Columns) {
-				continue
-			}
-			taken++
-			_, _, many, bytes := productSizes(p, d.Columns)
-			held, _ := transposedStage(p, 1)
-			outer, _ := outerStage(p, iterations(d.Columns))
-			for what, items := range map[string]int{"a product": many, "a formed product": formedItems(p, d.Columns), "a transposed product": held, "an outer product": outer} {
-				require.Zero(t, items%tensorItems, "%s of %d rows a warp, %d columns", what, rpw, d.Columns)
-				require.NotZero(t, items, what)
-			}
-			require.LessOrEqual(t, bytes, mostInBulk)
-			require.LessOrEqual(t, SharedBytes(p), p.Shared)
-		}
-	}
-	require.Greater(t, taken, 3)
-	p, err := plan.RoundRobin(model([2]int{512, 512}), plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: UsualSetAside, SharedPerBlock: 64 << 10, Columns: 128, Tensor: true}, 4)
-	require.NoError(t, err)
-	require.False(t, onTensorCores(p, 128), "there is too little memory")
 }
 
 // Only a kernel with one product routine or two short ones, whose weights leave registers, has what many items take.

@@ -24,7 +24,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h", "philox.h", "processor.h", "elementwise.h", "team.h", "strided.h", "sum.h",
-	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "parts_gpu.h", "gemm.h", "tensor_gpu.h", "matrix_gpu.h", "forming_gpu.h", "matrix_stream.h", "interpreter.h"}
+	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "parts_gpu.h", "gemm.h", "matrix_gpu.h", "forming_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -47,9 +47,6 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	fmt.Fprintf(&b, "#define VPPS_CHAINS %d\n", chainWarps(p))
 	fmt.Fprintf(&b, "#define VPPS_GEMM_WARPS %d\n", gemmWarps(p))
 	fmt.Fprintf(&b, "#define VPPS_SUMS %d\n", sumsOf(p))
-	if tensor(p) {
-		b.WriteString("#define VPPS_TENSOR 1\n")
-	}
 	if p.Depth > 0 {
 		fmt.Fprintf(&b, "#define VPPS_DEPTH %d\n", p.Depth)
 	}
@@ -57,7 +54,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		b.WriteString("#define VPPS_LIBRARY 1\n")
 	}
 	for _, name := range headers {
-		if name == "matrix_stream.h" && p.Depth == 0 || name == "tensor_gpu.h" && !tensor(p) || name == "forming_gpu.h" && !p.SharesRows() {
+		if name == "matrix_stream.h" && p.Depth == 0 || name == "forming_gpu.h" && !p.SharesRows() {
 			continue
 		}
 		text, err := kernel.Sources.ReadFile(name)
@@ -154,32 +151,10 @@ func sumsOf(p *plan.Plan) int {
 
 const manySums = 32
 
-// tensor reports whether a plan may have products for tensor cores: their routines are for processors with one part of a
-// matrix, and want memory for tensorItems.
-func tensor(p *plan.Plan) bool { return p.Tensor && p.Shared >= mostInBulk }
-
-// onTensorCores reports whether products of partitions of so many columns, or gradients of so many at a time, are the
-// tensor cores': on_tensor_cores in jit/kernel/tile_gpu.h. They take tensorItems at a time.
-func onTensorCores(p *plan.Plan, cols int) bool {
-	n := iterations(cols)
-	return tensor(p) && p.RowsPerWarp%2 == 0 && p.RowsPerWarp <= 8 && n%4 == 0 && n <= 8
-}
-
-const tensorItems = 16
-
-// padOf is the number of unused floats after each row in shared memory.
-func padOf(tensor bool) int {
-	if tensor {
-		return 8
-	}
-	return 0
-}
-
 // productSizes is how many vectors of a product are in shared memory, for how many items the warps' sums
 // are, in two buffers, and the bytes of all; of many items, how many vectors and sums one of two buffers has.
 func productSizes(p *plan.Plan, cols int) (ring, items, many, bytes int) {
-	tensor := onTensorCores(p, cols)
-	vector, sums := 4*(32*iterations(cols)+padOf(tensor)), 4*2*(Threads/32*rowsOf(p)+padOf(tensor)/2)
+	vector, sums := 4*32*iterations(cols), 4*2*Threads/32*rowsOf(p)
 	ring, items = 8, 32
 	for ring > 2 && ring*vector > room(p)/2 {
 		ring /= 2
@@ -187,9 +162,7 @@ func productSizes(p *plan.Plan, cols int) (ring, items, many, bytes int) {
 	for items > 1 && items*rowsOf(p) > 2*Threads {
 		items /= 2
 	}
-	if many = items; tensor {
-		many = 2 * tensorItems
-	} else if sumsOf(p) < manySums {
+	if many = items; sumsOf(p) < manySums {
 		many = 1
 	}
 	for many > 1 && many*(2*vector+sums) > min(p.Shared, mostInBulk) {
@@ -204,11 +177,7 @@ func productSizes(p *plan.Plan, cols int) (ring, items, many, bytes int) {
 // formedItems is of how many items of a product there is room for the vectors that it forms, and the warps' sums.
 func formedItems(p *plan.Plan, cols int) int {
 	_, items, _, bytes := productSizes(p, cols)
-	pad := padOf(onTensorCores(p, cols))
-	if pad > 0 {
-		items = max(items, tensorItems)
-	}
-	for each := 4*(32*iterations(cols)+pad) + 4*(Threads/32*rowsOf(p)+pad/2); items > 1 && items*each > bytes; {
+	for each := 4*32*iterations(cols) + 4*Threads/32*rowsOf(p); items > 1 && items*each > bytes; {
 		items /= 2
 	}
 	return items
@@ -217,23 +186,13 @@ func formedItems(p *plan.Plan, cols int) int {
 // transposedStage is the items of a stage, and the bytes of each in three buffers.
 func transposedStage(p *plan.Plan, arrays int) (items, bytes int) {
 	bytes = 4 * 3 * rowsOf(p) * arrays
-	if !tensor(p) {
-		return stage(p, bytes, 16), bytes
-	}
-	most := 0 // results meet there
-	for _, x := range slotsOf(p) {
-		for _, cols := range x.held {
-			most = max(most, 32*iterations(cols))
-		}
-	}
-	bytes += 4 * (3*padOf(true)*arrays + most + padOf(true)/2)
-	return stage(p, bytes, 4*tensorItems), bytes
+	return stage(p, bytes, 16), bytes
 }
 
 // outerStage is transposedStage for an outer product of a width: its items take little work each, so that more of them
 // have to be on their way if they are short.
 func outerStage(p *plan.Plan, width int) (items, bytes int) {
-	bytes = 4 * 3 * (32*width + rowsOf(p) + 2*padOf(onTensorCores(p, 32*width)))
+	bytes = 4 * 3 * (32*width + rowsOf(p))
 	return stage(p, bytes, 32), bytes
 }
 

@@ -103,15 +103,15 @@ VP void product_formed(const float *r, Work work, const Partition &part, float *
   const Forming f = {work.w[PRODUCT_COUNT], work.w[0] >> 8 & 255u, part.width, part.row == 0};
   auto identity = [](float v) { return v; };
   float *from = address(work.l, work.w[PRODUCT_SEGMENTS], 1, 0),
-        *sums = shared + VECTORS * T::VECTOR;
+        *sums = shared + VECTORS * T::WIDTH;
   if (part.left > 0) // of the processors that share rows the first adds it
     work.flags &= ~(u32)FLAG_BIAS;
   const u32 count = work.count;
 #pragma unroll 1
   for (u32 done = 0; done < count; done += VECTORS, work.items += 2 * VECTORS) {
     work.count = min(count - done, (u32)VECTORS);
-    Results<T::ROWS, VECTORS, T::SUMS> y(part.left / COLS * work.w[PRODUCT_APART]);
-    form_vectors<T::WIDTH, T::VECTOR>(shared, from, work.items + 1, work.count, f, part.left, COLS);
+    Results<T::ROWS, VECTORS> y(part.left / COLS * work.w[PRODUCT_APART]);
+    form_vectors<T::WIDTH, T::WIDTH>(shared, from, work.items + 1, work.count, f, part.left, COLS);
     y.fetch(work, part);
     multiply_buffer<RPW, COLS, VECTORS>(r, shared, sums, work.count);
     __syncthreads();
@@ -130,10 +130,9 @@ VP void product_t_formed(const float *r, Work work, const Partition &part, float
 #pragma unroll 1
   for (u32 done = 0; done < count; done += STAGE, work.items += 2 * STAGE) {
     work.count = min(count - done, (u32)STAGE);
-    form_vectors<T::ROWS, T::DY>(shared, from, work.items + 1, work.count, f, part.row,
-                                 part.height);
+    form_vectors<T::ROWS, T::ROWS>(shared, from, work.items + 1, work.count, f, part.row,
+                                   part.height);
     const ByRows<RPW, COLS, STAGE> weights(r); // here, not before: forming takes the registers
-    weights.multiply(shared, shared + STAGE * T::DY, to, FLOAT_OF(w[PRODUCT_T_SCALE]), work.items,
-                     work.count, work.flags);
+    weights.multiply(shared, to, FLOAT_OF(w[PRODUCT_T_SCALE]), work.items, work.count, work.flags);
   }
 }

@@ -185,7 +185,7 @@ template <int RPW, int COLS, int BATCH> struct ProductSums {
 
 // The elements of up to STAGE results that a thread finishes: y = f(scale * W x + bias), from the
 // warps' sums. What they are made of beside the sums is fetched before these are formed.
-template <int ROWS, int STAGE, int SUMS = (int)WARPS *ROWS> struct Results {
+template <int ROWS, int STAGE> struct Results {
   static constexpr int EACH = (STAGE * ROWS + (int)THREADS - 1) / (int)THREADS;
   float bias[EACH], old[EACH];
   const u32 shift; // of every place
@@ -219,7 +219,7 @@ template <int ROWS, int STAGE, int SUMS = (int)WARPS *ROWS> struct Results {
     float v[EACH] = {}; // of all before one is stored
 #pragma unroll
     for (u32 j = 0; j < EACH; j++) {
-      const float *s = sums + at(j) / ROWS * SUMS + at(j) % ROWS;
+      const float *s = sums + at(j) / ROWS * WARPS * ROWS + at(j) % ROWS;
       if (STAGE * ROWS % THREADS == 0 || mine(j, work.count, part))
         v[j] = ((s[0] + s[ROWS]) + (s[2 * ROWS] + s[3 * ROWS])) +
                ((s[4 * ROWS] + s[5 * ROWS]) + (s[6 * ROWS] + s[7 * ROWS]));
@@ -320,10 +320,6 @@ VP void products(const float *r, const Function &function, const Work &work, con
 template <int RPW, int COLS, int VECTORS>
 VP void multiply_buffer(const float *r, const float *vectors, float *to, u32 count) {
   typedef Tile<RPW, COLS> T;
-#ifdef VPPS_TENSOR
-  if (T::TENSOR)
-    return multiply_fragments<RPW, COLS>(r, vectors, to, count);
-#endif
   constexpr int BATCH = product_batch<RPW, COLS, VECTORS, VPPS_SUMS>();
 #pragma unroll 1
   for (u32 b = 0; b < count; b += BATCH) {
@@ -338,45 +334,35 @@ VP void multiply_buffer(const float *r, const float *vectors, float *to, u32 cou
   }
 }
 
-// Products of one matrix with many vectors, which come into two buffers of so many, by bulk copies
-// or others. The buffers are free.
-template <bool BULK, int RPW, int COLS, int VECTORS, class Function>
+// Products of one matrix with many vectors, which come into two buffers of so many by bulk copies.
+// The buffers are free.
+template <int RPW, int COLS, int VECTORS, class Function>
 VP void products_in_buffers(const float *r, const Function &function, const BulkCopies &bulk,
                             const Work &work, const Partition &part, float *shared) {
   typedef Tile<RPW, COLS> T;
-  constexpr int BUFFER = VECTORS * T::VECTOR, SUMS = VECTORS * T::SUMS;
+  constexpr int BUFFER = VECTORS * T::WIDTH, SUMS = VECTORS * (int)WARPS * T::ROWS;
   const float *from = segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1) + part.left;
   const u32 *items = work.items, count = work.count;
   float *sums = shared + 2 * BUFFER;
   auto copy = [&](u32 done, u32 k) {
+    if (done >= count)
+      return;
     const u32 n = min(count - done, (u32)VECTORS);
-    if (done < count && BULK) {
-      bulk.expect(k, 4 * n * COLS);
-      bulk.copy_vectors<T::VECTOR>(k, shared + k * BUFFER, n, COLS,
-                                   [&](u32 i) { return from + items[2 * (done + i) + 1]; });
-    } else if (done < count)
-      stage<T::VECTOR, VECTORS, 1>(shared + k * BUFFER, from, items + 2 * done + 1, count - done, 0,
-                                   COLS);
-    if (!BULK)
-      commit_copies();
+    bulk.expect(k, 4 * n * COLS);
+    bulk.copy_vectors<T::WIDTH>(k, shared + k * BUFFER, n, COLS,
+                                [&](u32 i) { return from + items[2 * (done + i) + 1]; });
   };
-  if (BULK)
-    bulk.fence();
+  bulk.fence();
   copy(0, 0);
 #pragma unroll 1
   for (u32 done = 0, k = 0; done < count; done += VECTORS, k ^= 1) {
     const u32 here = min(count - done, (u32)VECTORS);
     copy(done + VECTORS, k ^ 1);
     float *to = sums + k * SUMS;
-    Results<T::ROWS, VECTORS, T::SUMS> y(part.left / COLS * work.w[PRODUCT_APART]);
+    Results<T::ROWS, VECTORS> y(part.left / COLS * work.w[PRODUCT_APART]);
     y.fetch(work.part(done, here), part);
-    if (BULK) {
-      bulk.wait(k);
-      __syncwarp();
-    } else {
-      wait_for_copies();
-      __syncthreads();
-    }
+    bulk.wait(k);
+    __syncwarp();
     multiply_buffer<RPW, COLS, VECTORS>(r, shared + k * BUFFER, to, here);
     __syncthreads();
     y.store(to, work.part(done, here), part, function);
@@ -397,15 +383,7 @@ VP void product_rows(const float *r, const BulkCopies &bulk, Work work, const Pa
   if (in_bulk() && COLS % 32 == 0 && work.count >= MANY_ITEMS &&
       all_aligned(segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1) + part.left, work.items + 1,
                   work.count))
-    products_in_buffers<true, RPW, COLS, VECTORS>(r, function, bulk, work, part, shared);
-#ifdef VPPS_TENSOR
-  else if (Tile<RPW, COLS>::TENSOR) {
-    static_assert(!Tile<RPW, COLS>::TENSOR || VECTORS % TENSOR_ITEMS == 0,
-                  "so many items at a time");
-    __syncthreads(); // the buffers are free
-    products_in_buffers<false, RPW, COLS, VECTORS>(r, function, bulk, work, part, shared);
-  }
-#endif
+    products_in_buffers<RPW, COLS, VECTORS>(r, function, bulk, work, part, shared);
   else
     products<RPW, COLS, RING, STAGE>(r, function, work, part, shared);
 }
@@ -470,28 +448,21 @@ template <int RPW, int COLS, int BATCH> struct TransposedSums {
 };
 
 // Transposed products of items whose dy are in rows of shared memory.
-template <int RPW, int COLS, int STAGE, bool TENSOR = Tile<RPW, COLS>::TENSOR> struct ByRows {
+template <int RPW, int COLS, int STAGE> struct ByRows {
   typedef Tile<RPW, COLS> T;
   const float *r;
   VP_MEMBER ByRows(const float *r) : r(r) {}
-  VP_MEMBER void multiply(const float *dy, float *, float *base, float scale, const u32 *items,
-                          u32 count, u32 flags) const {
+  VP_MEMBER void multiply(const float *dy, float *base, float scale, const u32 *items, u32 count,
+                          u32 flags) const {
     constexpr int BATCH = transposed_batch<RPW, COLS, STAGE>();
 #pragma unroll 1
     for (u32 e = 0; e < count; e += BATCH) {
       TransposedSums<RPW, COLS, BATCH> sums;
-      sums.add(r, dy + e * T::DY);
+      sums.add(r, dy + e * T::ROWS);
       sums.store(base, scale, items + 2 * e, count - e, flags);
     }
   }
 };
-#ifdef VPPS_TENSOR
-template <int RPW, int COLS, int STAGE>
-struct ByRows<RPW, COLS, STAGE, true> : FragmentsByRows<RPW, COLS> {
-  static_assert(STAGE % TENSOR_ITEMS == 0, "so many items at a time");
-  VP_MEMBER ByRows(const float *r) : FragmentsByRows<RPW, COLS>(r) {}
-};
-#endif
 
 // Brings the first floats of each vector into rows of shared memory, WIDTH floats from one to the
 // next, STAGE of them into one of three buffers, and calls use(rows, first, n) for those that are
@@ -527,17 +498,16 @@ VP void product_t_rows(const float *r, const Work &work, const Partition &part, 
   const ByRows<RPW, COLS, STAGE> weights(r);
   const float *from = segment_of(work.l, w[PRODUCT_T_SEGMENTS], 1) + part.row;
   float *to = address(work.l, w[PRODUCT_T_SEGMENTS], 0, part.rank * w[PRODUCT_T_APART]) + part.left;
-  by_stages<T::DY, STAGE>(
-      shared, from, work.items, work.count, part.height, [&](const float *dy, u32 first, u32 n) {
-        weights.multiply(dy, shared + 3 * STAGE * T::DY, to, FLOAT_OF(w[PRODUCT_T_SCALE]),
-                         work.items + 2 * first, n, work.flags);
-      });
+  by_stages<T::ROWS, STAGE>(shared, from, work.items, work.count, part.height,
+                            [&](const float *dy, u32 first, u32 n) {
+                              weights.multiply(dy, to, FLOAT_OF(w[PRODUCT_T_SCALE]),
+                                               work.items + 2 * first, n, work.flags);
+                            });
 }
 
 // A thread's share of a gradient of 8 * RPW rows and 32 * ITERS columns: RPW rows and ITERS
 // columns. Of a warp's lanes 4 are side by side along the rows, 8 along the columns.
-template <int RPW, int ITERS, int STAGE, bool TENSOR = on_tensor_cores(RPW, ITERS)>
-struct Gradient {
+template <int RPW, int ITERS, int STAGE> struct Gradient {
   static constexpr int BATCH = lesser(RPW * ITERS <= 16 ? 4 : RPW * ITERS <= 32 ? 2 : 1, STAGE);
   static constexpr int V = run_of(ITERS), VR = run_of(RPW);
   static constexpr int VECTOR = 32 * ITERS, DY = 8 * RPW;
@@ -588,18 +558,11 @@ struct Gradient {
       }
   }
 };
-#ifdef VPPS_TENSOR
-template <int RPW, int ITERS, int STAGE>
-struct Gradient<RPW, ITERS, STAGE, true> : FragmentGradient<RPW, ITERS> {
-  static_assert(STAGE % TENSOR_ITEMS == 0, "so many items at a time");
-};
-#endif
 
 // Copies of the matrix share the gradient's columns, 32 * ITERS each.
 template <int RPW, int ITERS, int STAGE>
 VP void outer_rows(const BulkCopies &bulk, const Work &work, const Partition &part, float *shared) {
   typedef Gradient<RPW, ITERS, STAGE> G;
-  constexpr bool TENSOR = on_tensor_cores(RPW, ITERS);
   constexpr int WIDTH = ITERS * 32, BATCH = G::BATCH, VECTORS = STAGE * G::VECTOR,
                 ALL = VECTORS + STAGE * G::DY;
   const u32 first = part.copy * WIDTH, left = part.left + first, right = part.left + part.cols;
@@ -611,8 +574,8 @@ VP void outer_rows(const BulkCopies &bulk, const Work &work, const Partition &pa
   u32 stages = (count + STAGE - 1) / STAGE;
   u32 columns = first < part.cols ? min(part.cols - first, (u32)WIDTH) : 0;
   bool whole = false;
-  // Shorter ones are slower, but for the tensor cores.
-  if (in_bulk() && (WIDTH >= 512 || TENSOR) && columns > 0 && columns % 4 == 0)
+  // Shorter ones are slower.
+  if (in_bulk() && WIDTH >= 512 && columns > 0 && columns % 4 == 0)
     whole = all_aligned(xs, items + 1, count);
   else
     __syncthreads();

@@ -14,10 +14,6 @@
 #ifdef __CUDA_ARCH__
 // The same number, which the compiler takes for another one each time, lest it prepare what depends
 // on it and keep that in registers.
-VP float as_new(float x) {
-  asm volatile("" : "+f"(x));
-  return x;
-}
 VP u32 as_new(u32 x) {
   asm volatile("" : "+r"(x));
   return x;
@@ -40,14 +36,6 @@ VP void multiply_parts(float *d, const u32 *a, const u32 *b) {
 // The parts of N numbers.
 template <int N> struct Split {
   u32 high[N], low[N];
-  VP_MEMBER Split() {}
-  VP_MEMBER Split(const float *from) {
-    float v[N];
-    read_run<N>(v, from);
-#pragma unroll
-    for (int i = 0; i < N; i++)
-      set(i, v[i]);
-  }
   VP_MEMBER void set(int i, float x) {
     high[i] = (BITS_OF(x) + 0x1000u) & 0xFFFFE000u;
     low[i] = BITS_OF(x - FLOAT_OF(high[i]));

@@ -48,7 +48,7 @@ func (c *planner) deviceFor(ctas, setAside int) plan.Device {
 	if kb := c.settings.Shared; kb > 0 {
 		d.SharedPerBlock = min(d.SharedPerBlock, kb<<10)
 	}
-	d.Columns, d.Tensor = c.settings.Columns, c.settings.Tensor == 1 && i.Major >= 8
+	d.Columns = c.settings.Columns
 	d.Copies, d.Weights, d.Partials = c.settings.Copies, c.settings.Registers, c.settings.Partials
 	return d
 }

@@ -65,12 +65,6 @@ func TestRowsAreSharedAsSettingsSay(t *testing.T) {
 	require.Equal(t, 32, p.Used)
 	require.Contains(t, p.Report(), "512 x 512   in 64 partitions of 128 columns in registers")
 	require.Contains(t, p.Name(), "128 columns a partition")
-	require.NotContains(t, p.Report()+p.Name(), "tensor")
-	d.Tensor = true
-	p, err = RoundRobin(matrices([2]int{512, 512}), d, 4)
-	require.NoError(t, err)
-	require.Contains(t, p.Report(), "products are formed by tensor cores")
-	require.Contains(t, p.Name(), ", tensor cores")
 	d.Processors = 63
 	p, err = RoundRobin(matrices([2]int{512, 512}), d, 4)
 	require.NoError(t, err)

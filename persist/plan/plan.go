@@ -35,9 +35,6 @@ type Plan struct {
 	// Of matrix m: Partitions[First[m]:First[m+1]].
 	First []int
 
-	// GPU: tensor cores form the products of partitions that share rows, where they have the shape for it.
-	Tensor bool
-
 	// The device is a CPU. Element-wise operations stay instructions of their own instead of becoming chains, which save
 	// what an instruction costs once. Equal nodes of a batch are evaluated once. Helpers that write scripts leave the
 	// cores to the virtual processors.

@@ -238,16 +238,13 @@ func TestSettings(t *testing.T) {
 	s, err = ParseSettings("columns=128,rpw=4")
 	require.NoError(t, err)
 	require.Equal(t, Settings{Columns: 128, RowsPerWarp: 4}, s)
-	s, err = ParseSettings("tensor=1,columns=128")
-	require.NoError(t, err)
-	require.Equal(t, Settings{Columns: 128, Tensor: 1}, s)
 	s, err = ParseSettings("library=0")
 	require.NoError(t, err)
 	require.Equal(t, Settings{Library: NoLibrary}, s)
 	s, err = ParseSettings("library=1")
 	require.NoError(t, err)
 	require.Equal(t, Settings{Library: 1}, s)
-	for text, says := range map[string]string{"slices=1": `"slices" is unknown`, "rows=2": `"rows" is unknown`, "tensor=2": `tensor is "2": give a number up to 1`, "rpw": `rpw is ""`, "rpw=x": `rpw is "x"`, "rpw=-1": "up to 32",
+	for text, says := range map[string]string{"slices=1": `"slices" is unknown`, "rows=2": `"rows" is unknown`, "tensor=1": `"tensor" is unknown`, "profile=2": `profile is "2": give a number up to 1`, "rpw": `rpw is ""`, "rpw=x": `rpw is "x"`, "rpw=-1": "up to 32",
 		"rpw=33": "up to 32", "ctas=3": "up to 2", "rpw=2 ctas=1": `rpw is "2 ctas`} {
 		_, err := ParseSettings(text)
 		require.ErrorContains(t, err, says)

@@ -25,9 +25,6 @@ func (p *Plan) Report() string {
 	if p.Resident > 0 {
 		fmt.Fprintf(&b, "%d KB of shared memory a processor for weights\n", p.Resident>>10)
 	}
-	if p.Tensor {
-		fmt.Fprintln(&b, "products are formed by tensor cores, of numbers split in two")
-	}
 	parts := p.parts()
 	for m, x := range p.Matrices {
 		fmt.Fprintf(&b, "  %-24s %5d x %-5d in %d partitions", x.Name, x.Rows, x.Cols, parts[m])
@@ -60,9 +57,6 @@ func (p *Plan) Name() string {
 	name := fmt.Sprintf("%d rows a warp, %d processors an SM, %d registers a thread for weights", p.RowsPerWarp, max(1, p.CTAs), p.Used)
 	if n := p.columns(); n > 0 {
 		name += fmt.Sprintf(", %d columns a partition", n)
-	}
-	if p.Tensor {
-		name += ", tensor cores"
 	}
 	return name
 }

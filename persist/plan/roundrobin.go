@@ -20,7 +20,6 @@ type Device struct {
 	Columns        int  // of a partition, if that divides those of a matrix; 0: partitions are whole rows
 	Weights        int  // registers a thread may have for weights; 0: as many as there are
 	Partials       int  // floats that the partial results of a transposed product may take; 0: as many as pay
-	Tensor         bool // Plan.Tensor
 }
 
 // Staging is the registers a thread needs beside the weights to form the gradient of a partition: as
@@ -93,12 +92,11 @@ type dealer struct {
 
 func deal(matrices []Matrix, d Device, rpw int, byColumns bool) *dealer {
 	p := &Plan{Processors: d.Processors, CTAs: max(1, d.CTAs), First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps,
-		Registers: d.RegistersPer, SetAside: d.SetAside, Shared: d.SharedPerBlock, Tensor: d.Tensor, Matrices: slices.Clone(matrices)}
+		Registers: d.RegistersPer, SetAside: d.SetAside, Shared: d.SharedPerBlock, Matrices: slices.Clone(matrices)}
 	x := &dealer{plan: p, device: d, byColumns: byColumns, slots: make([]int, d.Processors), beyond: newBeyond(d)}
 	for m := range p.Matrices {
 		x.add(m)
 	}
-	p.Tensor = p.Tensor && p.SharesRows()
 	p.rankHolders()
 	p.Resident = x.beyond.bytes()
 	p.Shared -= p.Resident

@@ -18,7 +18,6 @@ type Settings struct {
 	Shared      int // the most KB of shared memory of a processor, with those in which the routines work
 	Partials    int // the most floats of a transposed product's partial results; with more it reads its matrix from memory
 	Library     int // the least items in a batch for which a library forms the gradient of a matrix beyond the registers; NoLibrary: it never does
-	Tensor      int // 1: products are formed by tensor cores where they have the shape for it
 }
 
 // ParseSettings reads the form "rpw=2,ctas=1,processors=64,profile=1,library=0", in any order and number.
@@ -27,7 +26,7 @@ func ParseSettings(text string) (s Settings, err error) {
 		to  *int
 		max int
 	}{"rpw": {&s.RowsPerWarp, maxRows}, "ctas": {&s.CTAs, 2}, "copies": {&s.Copies, 1 << 16}, "columns": {&s.Columns, 1 << 10}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1},
-		"registers": {&s.Registers, 255}, "shared": {&s.Shared, 1 << 16}, "partials": {&s.Partials, 1 << 30}, "library": {&s.Library, 1 << 30}, "tensor": {&s.Tensor, 1}}
+		"registers": {&s.Registers, 255}, "shared": {&s.Shared, 1 << 16}, "partials": {&s.Partials, 1 << 30}, "library": {&s.Library, 1 << 30}}
 	for _, part := range strings.Split(text, ",") {
 		if part == "" {
 			continue
@@ -35,7 +34,7 @@ func ParseSettings(text string) (s Settings, err error) {
 		name, value, _ := strings.Cut(part, "=")
 		x, ok := numbers[name]
 		if !ok {
-			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, copies=N, columns=N, processors=N, profile=1, registers=N, shared=N, partials=N, library=N or tensor=1, separated by commas", text, name)
+			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, copies=N, columns=N, processors=N, profile=1, registers=N, shared=N, partials=N or library=N, separated by commas", text, name)
 		}
 		if *x.to, err = strconv.Atoi(value); err != nil || *x.to < 0 || *x.to > x.max {
 			return Settings{}, fmt.Errorf("plan %q: %s is %q: give a number up to %d, 0 to let it be chosen", text, name, value, x.max)

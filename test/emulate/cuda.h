@@ -166,17 +166,7 @@ static inline void multiply_parts(float *d, const unsigned *a, const unsigned *b
               part_of(words_of(4 * (2 * t + i % 2) + k % 4)[4 + k / 4]);
   __syncwarp();
 }
-static inline float as_new(float x) { return x; }
 static inline unsigned as_new(unsigned x) { return x; }
-static inline void transpose_block(float &x, float &y) {
-  unsigned *mine = words_of(threadIdx.x % 32);
-  mine[0] = __float_as_uint(x), mine[1] = __float_as_uint(y);
-  __syncwarp();
-  const unsigned g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-  x = __uint_as_float(words_of(4 * (2 * t) + g / 2)[g % 2]);
-  y = __uint_as_float(words_of(4 * (2 * t + 1) + g / 2)[g % 2]);
-  __syncwarp();
-}
 static inline unsigned votes_of(unsigned first, unsigned count, bool vote, void (*meet)()) {
   cta.votes[threadIdx.x] = vote;
   meet();

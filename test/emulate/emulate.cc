@@ -34,9 +34,6 @@
 #include "tile_gpu.h"
 #include "parts_gpu.h"
 #include "gemm.h"
-#ifdef VPPS_TENSOR
-#include "tensor_gpu.h"
-#endif
 #include "matrix_gpu.h"
 #include "forming_gpu.h"
 
