@@ -83,9 +83,8 @@ func (driver) Open(ordinal int) (Device, error) {
 
 // Device attributes that gorgonia.org/cu has no names for.
 const (
-	cooperativeLaunch    = cu.DeviceAttribute(95)
-	sharedPerBlockOptin  = cu.DeviceAttribute(97)
-	sharedReservedPerBlk = cu.DeviceAttribute(111)
+	cooperativeLaunch   = cu.DeviceAttribute(95)
+	sharedPerBlockOptin = cu.DeviceAttribute(97)
 )
 
 func describe(d cu.Device, ordinal int) (Info, error) {
@@ -106,9 +105,7 @@ func describe(d cu.Device, ordinal int) (Info, error) {
 		{cu.ComputeCapabilityMinor, &i.Minor},
 		{cu.MultiprocessorCount, &i.SMs},
 		{cu.MaxRegistersPerMultiprocessor, &i.RegsPerSM},
-		{cu.MaxSharedMemoryPerMultiprocessor, &i.SharedPerSM},
 		{sharedPerBlockOptin, &i.SharedPerBlockOptin},
-		{sharedReservedPerBlk, &i.SharedReservedPerBlk},
 		{cu.L2CacheSize, &i.L2Bytes},
 		{cooperativeLaunch, &coop},
 	} {

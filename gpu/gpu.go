@@ -13,18 +13,16 @@ type Ptr uint64
 
 // Info describes a device. Sizes are in bytes, registers have 32 bits.
 type Info struct {
-	Ordinal              int // as CUDA counts, after CUDA_VISIBLE_DEVICES
-	Name                 string
-	Major, Minor         int // compute capability: 9, 0 is sm_90
-	SMs                  int
-	RegsPerSM            int
-	SharedPerSM          int
-	SharedPerBlockOptin  int // what SetMaxShared can ask for at most
-	SharedReservedPerBlk int // what the driver takes of SharedPerSM for each block
-	L2Bytes              int
-	TotalMem             int64
-	DriverVersion        int // newest CUDA it supports: 13000 is 13.0
-	Cooperative          bool
+	Ordinal             int // as CUDA counts, after CUDA_VISIBLE_DEVICES
+	Name                string
+	Major, Minor        int // compute capability: 9, 0 is sm_90
+	SMs                 int
+	RegsPerSM           int
+	SharedPerBlockOptin int // what SetMaxShared can ask for at most
+	L2Bytes             int
+	TotalMem            int64
+	DriverVersion       int // newest CUDA it supports: 13000 is 13.0
+	Cooperative         bool
 }
 
 // HostBuffer is pinned host memory. It belongs to the device that made it and is

@@ -93,9 +93,9 @@
  * - `VPPS_PORT=N`, `VPPS_COMM_FILE=file`: where ranks meet, for vpps_comm_create_launched().
  * - `VPPS_COMM=nccl` or `mpi`: what connects them there, on all ranks alike.
  * - `VPPS_COMM_GRADIENTS=bf16`: vpps_comm_attach() has ranks exchange bfloat16.
- * - `VPPS_PLAN=rpw=N,ctas=N,copies=N,processors=N`: fixes the choices of a GPU plan. Each part is
- *   optional: rows a warp, processors on an SM (1 or 2), the most copies of a matrix in registers
- *   that are left over, and SMs. A fixed plan whose kernel spills registers is refused; otherwise
+ * - `VPPS_PLAN=rpw=N,copies=N,processors=N`: fixes the choices of a GPU plan. Each part is
+ *   optional: rows a warp, the most copies of a matrix in registers that are left over, and SMs, of
+ *   which each has a processor. A fixed plan whose kernel spills registers is refused; otherwise
  *   the next best plan is taken.
  * - `VPPS_PLAN=profile=1`: vpps_fb() runs its first batches under every plan that fits, some
  *   batches each. The fastest plan stays. The choice is stored next to the kernels for these

@@ -16,8 +16,8 @@ import (
 
 // Choice is the plan that was the fastest, with its measurements.
 type Choice struct {
-	RowsPerWarp, CTAs int
-	Why               string
+	RowsPerWarp int
+	Why         string
 }
 
 // ChoiceKey is the key of a choice: about says for which device and which plans it is. It changes with the
@@ -37,7 +37,7 @@ func ChoiceKey(c gpu.Compiler, about string) string {
 func (c *Cache) Choice(key string) *Choice {
 	var x Choice
 	head, why, ok := strings.Cut(string(c.get(key+choiceSuffix)), "\n")
-	if n, err := fmt.Sscanf(head, "rpw=%d ctas=%d", &x.RowsPerWarp, &x.CTAs); !ok || err != nil || n != 2 {
+	if n, err := fmt.Sscanf(head, "rpw=%d", &x.RowsPerWarp); !ok || err != nil || n != 1 {
 		return nil
 	}
 	x.Why = why
@@ -46,5 +46,5 @@ func (c *Cache) Choice(key string) *Choice {
 
 // Choose keeps a choice.
 func (c *Cache) Choose(key string, x Choice) {
-	c.put(key+choiceSuffix, fmt.Appendf(nil, "rpw=%d ctas=%d\n%s", x.RowsPerWarp, x.CTAs, x.Why))
+	c.put(key+choiceSuffix, fmt.Appendf(nil, "rpw=%d\n%s", x.RowsPerWarp, x.Why))
 }

@@ -94,8 +94,8 @@ func TestKernelsKeepWeightsInRegisters(t *testing.T) {
 	}
 }
 
-// Whatever the sum of registers lets pass is compiled without spills: every number of rows a warp, with
-// one processor on an SM and with two, of every application. That takes many minutes, so without
+// Whatever the sum of registers lets pass is compiled without spills: every number of rows a warp of every application.
+// That takes many minutes, so without
 // VPPS_TEST_KERNELS=all it is only what the cost model takes for each.
 func TestNoCandidateSpills(t *testing.T) {
 	t.Parallel()
@@ -106,26 +106,19 @@ func TestNoCandidateSpills(t *testing.T) {
 	k, err := Compile(c, nothing, 90, Options{}, nil)
 	require.NoError(t, err)
 	for name, m := range applications {
-		for ctas := 1; ctas <= 2; ctas++ {
-			if !every && ctas > 1 && name != "TD-RNN 512" {
-				continue
-			}
-			d := plan.Device{Name: "H200", Processors: 132 * ctas, CTAs: ctas, Warps: 8, RegistersPer: min(255, 256/ctas), SetAside: k.SetAside(), SharedPerBlock: 200<<10/ctas - 14<<10}
-			all, err := plan.Candidates(m, d)
-			require.NoError(t, err)
-			if !every {
-				all = plan.Cheapest(all)[:1]
-			}
-			for _, p := range all {
-				if ctas > 1 && p.Outside() > 0 {
-					continue // not taken with two
-				}
-				t.Run(fmt.Sprintf("%s rpw %d ctas %d", name, p.RowsPerWarp, ctas), func(t *testing.T) {
-					t.Parallel()
-					require.Zero(t, p.Outside())
-					keepsWeights(t, c, p, 90, Options{})
-				})
-			}
+		d := h200
+		d.SetAside, d.SharedPerBlock = k.SetAside(), 186<<10
+		all, err := plan.Candidates(m, d)
+		require.NoError(t, err)
+		if !every {
+			all = plan.Cheapest(all)[:1]
+		}
+		for _, p := range all {
+			t.Run(fmt.Sprintf("%s rpw %d", name, p.RowsPerWarp), func(t *testing.T) {
+				t.Parallel()
+				require.Zero(t, p.Outside())
+				keepsWeights(t, c, p, 90, Options{})
+			})
 		}
 	}
 }

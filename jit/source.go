@@ -38,11 +38,10 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	if o.Clocks {
 		b.WriteString("#define VPPS_CLOCKS 1\n")
 	}
-	fmt.Fprintf(&b, "#define VPPS_CTAS %d\n", max(1, p.CTAs))
 	if len(p.Matrices) == 0 {
 		b.WriteString("#define VPPS_BOUNDS\n") // bounds would override interpreterRegisters
 	} else {
-		b.WriteString("#define VPPS_BOUNDS __launch_bounds__(THREADS, VPPS_CTAS)\n")
+		b.WriteString("#define VPPS_BOUNDS __launch_bounds__(THREADS, 1)\n")
 	}
 	fmt.Fprintf(&b, "#define VPPS_CHAINS %d\n", chainWarps(p))
 	fmt.Fprintf(&b, "#define VPPS_GEMM_WARPS %d\n", gemmWarps(p))

@@ -17,13 +17,13 @@ import (
 )
 
 // profiled is the little model, with a matrix that several plans differ by, on a GPU on which
-// the plan of fastest rows a warp and one processor an SM is the fastest.
+// the plan of fastest rows a warp is the fastest.
 func profiled(t *testing.T, cache string, profile, fastest int, version string) (*model, *Handle, *standin.GPU) {
 	t.Helper()
 	t.Setenv("VPPS_CACHE_DIR", cache)
 	g := &standin.GPU{Took: func(p *plan.Plan) float64 {
 		d := p.RowsPerWarp - fastest
-		return float64(100 + d*d + 1000*(p.CTAs-1))
+		return float64(100 + d*d)
 	}}
 	x, err := cuda.New(g, mocks.NVRTC(t), 5, plan.Settings{Profile: profile}, version)
 	require.NoError(t, err)
@@ -43,7 +43,7 @@ func profiled(t *testing.T, cache string, profile, fastest int, version string) 
 }
 
 // trialSteps is more batches than all candidates take.
-const trialSteps = 250
+const trialSteps = 150
 
 func TestAProfileChoosesTheFastestPlanAndIsRemembered(t *testing.T) {
 	c := newModel(t, 0)
@@ -53,16 +53,15 @@ func TestAProfileChoosesTheFastestPlanAndIsRemembered(t *testing.T) {
 	cache := t.TempDir()
 	m, h, g := profiled(t, cache, 1, 3, "1.0")
 	require.Equal(t, 1, m.Engine.plan.RowsPerWarp)
-	require.Contains(t, m.PlanReport(), "1x1 to be measured 2x1 to be measured")
+	require.Contains(t, m.PlanReport(), ": 1 to be measured 2 to be measured")
 	have := batches(m, h, trialSteps)
 	for id := range want {
 		require.InDeltaSlice(t, want[id], have[id], 1e-5, "parameter %d", id)
 	}
-	require.Equal(t, []int{3, 1}, []int{m.Engine.plan.RowsPerWarp, m.Engine.plan.CTAs})
+	require.Equal(t, 3, m.Engine.plan.RowsPerWarp)
 	report := m.PlanReport()
 	require.Contains(t, report, "lines through 15 batches")
-	require.Contains(t, report, "1x1 ")
-	require.Contains(t, report, "1x2 ")
+	require.Regexp(t, `by rows a warp: 1 \d+\.\d+ 2 \d+\.\d+`, report)
 	require.NotContains(t, report, "to be measured")
 	require.Equal(t, 1, g.Held().Modules, "the other plans' kernels are unloaded")
 
@@ -136,7 +135,7 @@ func TestAPlanThatCannotBeLoadedIsLeftOut(t *testing.T) {
 	m, h, g := profiled(t, t.TempDir(), 1, 1, "1.0")
 	failing(g, "Load", 0, 1, standin.OutOfMemory) // of the second plan
 	batches(m, h, trialSteps)
-	require.Contains(t, m.PlanReport(), "2x1 unusable")
+	require.Contains(t, m.PlanReport(), " 2 unusable")
 	require.Equal(t, 1, m.Engine.plan.RowsPerWarp)
 }
 

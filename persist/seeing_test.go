@@ -41,7 +41,7 @@ func TestTheLogTellsOfPlanCompilationAndSnapshots(t *testing.T) {
 	m.addMatrix()
 	m.snapshot.every = 4
 	batches(m, m.by(isa.SGD), 8)
-	require.Len(t, saying(*lines, `^plan: 1 matrices, 24 bytes, on \d+ processors, 1 an SM; \d rows a warp, up to \d+ copies; registers a thread: \d+ for weights`), 1)
+	require.Len(t, saying(*lines, `^plan: 1 matrices, 24 bytes, on \d+ processors; \d rows a warp, up to \d+ copies; registers a thread: \d+ for weights`), 1)
 	require.NotEmpty(t, saying(*lines, `^compile: a kernel for 1 matrix: .* by NVRTC`))
 	require.NotEmpty(t, saying(*lines, `^snapshot: after update 4: \d+ bytes in`))
 	require.Empty(t, saying(*lines, `^memory`))

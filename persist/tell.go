@@ -40,8 +40,8 @@ func (e *Engine) tellPlan(p *plan.Plan, ns uint64) {
 	}
 	line := fmt.Sprintf("%d matrices, %s, on %d processors", len(p.Matrices), size(weights), p.Processors)
 	if p.Registers > 0 {
-		line += fmt.Sprintf(", %d an SM; %d rows a warp, up to %d copies; registers a thread: %d for weights, %d for a gradient, %d for the interpreter, of %d; %d matrices are not in registers",
-			max(1, p.CTAs), p.RowsPerWarp, most, p.Used, p.Staging, p.SetAside, p.Registers, p.Outside())
+		line += fmt.Sprintf("; %d rows a warp, up to %d copies; registers a thread: %d for weights, %d for a gradient, %d for the interpreter, of %d; %d matrices are not in registers",
+			p.RowsPerWarp, most, p.Used, p.Staging, p.SetAside, p.Registers, p.Outside())
 	}
 	log.Infof("plan", "%s; %.3f s", line, float64(ns)/1e9)
 	for _, why := range p.Refused {

@@ -1,7 +1,6 @@
-// The kernel's entry, for VPPS_CTAS blocks on an SM. A checking build has VPPS_CHECK, one with
-// clocks VPPS_CLOCKS; VPPS_CHAINS is how many warps have memory for a chain's slots. Struct
-// Matrices is generated for the plan (jit/source.go): the register arrays, and calls of the matrix
-// routines.
+// The kernel's entry. A checking build has VPPS_CHECK, one with clocks VPPS_CLOCKS; VPPS_CHAINS is
+// how many warps have memory for a chain's slots. Struct Matrices is generated for the plan
+// (jit/source.go): the register arrays, and calls of the matrix routines.
 #pragma once
 
 // The interpreter's device.

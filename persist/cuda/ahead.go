@@ -38,7 +38,7 @@ func (c *planner) compileAhead(a *kernelAhead, matrices []plan.Matrix) {
 // planAhead is the plan that comes first if the interpreter takes the usual registers, nil if there is none.
 func (c *planner) planAhead(a *kernelAhead, matrices []plan.Matrix) *plan.Plan {
 	defer close(a.planned)
-	all, _, err := c.candidates(matrices, jit.UsualSetAside)
+	all, err := c.candidates(matrices, jit.UsualSetAside)
 	if err != nil || len(all) == 0 {
 		return nil
 	}
@@ -52,7 +52,7 @@ func (c *planner) planAhead(a *kernelAhead, matrices []plan.Matrix) *plan.Plan {
 // measureInterpreter reads from the machine code of a kernel without matrices how many of a thread's registers it takes.
 // If that lasts, the kernel that is likely wanted next is under way already.
 func (c *planner) measureInterpreter(matrices []plan.Matrix) (*jit.Kernel, error) {
-	p, err := plan.RoundRobin(nil, c.deviceFor(1, 0), 1)
+	p, err := plan.RoundRobin(nil, c.deviceFor(0), 1)
 	if err != nil {
 		return nil, err
 	}

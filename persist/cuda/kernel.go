@@ -52,7 +52,7 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 		return err
 	}
 	shared := jit.SharedBytes(p)
-	f, err := entry(m, shared, max(1, p.CTAs))
+	f, err := entry(m, shared)
 	if err != nil {
 		m.Unload()
 		return err
@@ -77,9 +77,8 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 	return nil
 }
 
-// entry is the kernel of loaded code, ready for launches with shared bytes of dynamic shared memory and ctas
-// blocks on an SM.
-func entry(m gpu.Module, shared, ctas int) (gpu.Function, error) {
+// entry is the kernel of loaded code, ready for launches with shared bytes of dynamic shared memory.
+func entry(m gpu.Module, shared int) (gpu.Function, error) {
 	f, err := m.Function(jit.Entry)
 	if err != nil {
 		return nil, err
@@ -88,8 +87,8 @@ func entry(m gpu.Module, shared, ctas int) (gpu.Function, error) {
 		return nil, err
 	}
 	n, err := f.MaxBlocksPerSM(jit.Threads, shared)
-	if err == nil && n < ctas {
-		err = fmt.Errorf("%d blocks of the kernel fit on an SM, %d are to (%d registers, %d bytes of shared memory)", n, ctas, f.Registers(), shared)
+	if err == nil && n < 1 {
+		err = fmt.Errorf("no block of the kernel fits on an SM (%d registers, %d bytes of shared memory)", f.Registers(), shared)
 	}
 	return f, err
 }

@@ -18,7 +18,7 @@ func (c *planner) measured(all []*plan.Plan) (*plan.Plan, error) {
 	c.choice = c.choiceKey(all)
 	if known := c.cache.Choice(c.choice); known != nil {
 		for _, p := range all {
-			if p.RowsPerWarp != known.RowsPerWarp || p.CTAs != known.CTAs {
+			if p.RowsPerWarp != known.RowsPerWarp {
 				continue
 			}
 			if taken, err := c.try(p, &refused); taken || err != nil {
@@ -86,6 +86,6 @@ func (c *planner) Trial() *plan.Trial { return c.trial }
 func (c *planner) chosen(t *plan.Trial) {
 	p := t.Present()
 	p.Why = t.Report()
-	c.cache.Choose(c.choice, jit.Choice{RowsPerWarp: p.RowsPerWarp, CTAs: p.CTAs, Why: p.Why})
+	c.cache.Choose(c.choice, jit.Choice{RowsPerWarp: p.RowsPerWarp, Why: p.Why})
 	c.kernels, c.trial = map[*plan.Plan]*jit.Kernel{p: c.kernels[p]}, nil
 }

@@ -33,18 +33,14 @@ type planner struct {
 // memory and a few words more.
 const static = 33 << 10
 
-// deviceFor describes the device to a plan with ctas processors on an SM, whose interpreter takes setAside registers.
-func (c *planner) deviceFor(ctas, setAside int) plan.Device {
+// deviceFor describes the device to a plan whose interpreter takes setAside registers.
+func (c *planner) deviceFor(setAside int) plan.Device {
 	i := c.device
-	d := plan.Device{Name: i.Name, Processors: i.SMs, CTAs: ctas, Warps: jit.Threads / 32, RegistersPer: min(255, i.RegsPerSM/jit.Threads/ctas),
+	d := plan.Device{Name: i.Name, Processors: i.SMs, Warps: jit.Threads / 32, RegistersPer: min(255, i.RegsPerSM/jit.Threads),
 		SetAside: setAside, SharedPerBlock: i.SharedPerBlockOptin - static}
-	if ctas > 1 {
-		d.SharedPerBlock = min(d.SharedPerBlock, i.SharedPerSM/ctas-i.SharedReservedPerBlk-static)
-	}
 	if n := c.settings.Processors; n > 0 {
 		d.Processors = min(n, i.SMs)
 	}
-	d.Processors *= ctas
 	if kb := c.settings.Shared; kb > 0 {
 		d.SharedPerBlock = min(d.SharedPerBlock, kb<<10)
 	}
@@ -68,35 +64,21 @@ func (c *planner) interpreter(matrices []plan.Matrix) (int, error) {
 	return c.registers, nil
 }
 
-// candidates are the plans that the settings allow next to an interpreter of setAside registers, and the device of the
-// least of them.
-func (c *planner) candidates(matrices []plan.Matrix, setAside int) (all []*plan.Plan, least plan.Device, err error) {
-	first, last := 1, 2
-	if n := c.settings.CTAs; n > 0 {
-		first, last = n, n
+// candidates are the plans that the settings allow next to an interpreter of setAside registers.
+func (c *planner) candidates(matrices []plan.Matrix, setAside int) ([]*plan.Plan, error) {
+	n := c.settings.RowsPerWarp
+	if n == 0 {
+		return plan.Candidates(matrices, c.deviceFor(setAside))
 	}
-	least = c.deviceFor(first, setAside)
-	if n := c.settings.RowsPerWarp; n > 0 { // the compiler may find room where the sum says there is none
-		p, err := plan.RoundRobin(matrices, c.deviceFor(first, 0), n)
-		if err == nil && p.Outside() > 0 { // where there is a choice, no more than the sum allows
-			p, err = plan.RoundRobin(matrices, least, n)
-		}
-		if err != nil {
-			return nil, least, err
-		}
-		p.SetAside = setAside
-		return []*plan.Plan{p}, least, nil
+	p, err := plan.RoundRobin(matrices, c.deviceFor(0), n) // the compiler may find room where the sum says there is none
+	if err == nil && p.Outside() > 0 {                     // where there is a choice, no more than the sum allows
+		p, err = plan.RoundRobin(matrices, c.deviceFor(setAside), n)
 	}
-	for ctas := first; ctas <= last; ctas++ {
-		list, err := plan.Candidates(matrices, c.deviceFor(ctas, setAside))
-		if err != nil {
-			return nil, least, err
-		}
-		if ctas == first || list[0].Outside() == 0 {
-			all = append(all, list...)
-		}
+	if err != nil {
+		return nil, err
 	}
-	return all, least, nil
+	p.SetAside = setAside
+	return []*plan.Plan{p}, nil
 }
 
 // choose lays matrices out over the SMs and compiles the kernel: of the candidates the one that was
@@ -110,7 +92,7 @@ func (c *planner) choose(matrices []plan.Matrix) (*plan.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, d, err := c.candidates(matrices, setAside)
+	all, err := c.candidates(matrices, setAside)
 	if err != nil {
 		return nil, err
 	}
@@ -131,7 +113,7 @@ func (c *planner) choose(matrices []plan.Matrix) (*plan.Plan, error) {
 	if n := c.settings.RowsPerWarp; n > 0 {
 		return nil, fmt.Errorf("%d rows a warp, as VPPS_PLAN pins, are refused: %s; pin fewer, or none", n, strings.Join(refused, "; "))
 	}
-	p := all[0]
+	p, d := all[0], c.deviceFor(setAside)
 	d.SetAside = max(d.SetAside+c.lacking, d.RegistersPer-(p.Used+p.Staging)+1) // first what the kernel lacked, then half of its weights
 	for ; p.Used > 0; d.SetAside = d.RegistersPer - p.Staging - p.Used/2 {
 		if p, err = plan.RoundRobin(matrices, d, 1); err != nil {
@@ -182,7 +164,7 @@ func (c *planner) spills(k *jit.Kernel, p *plan.Plan) string {
 	if k.Stack != 0 && !c.options.Check {
 		return fmt.Sprintf("its kernel needs %d bytes of stack a thread", k.Stack)
 	}
-	if most := c.deviceFor(max(1, p.CTAs), 0).RegistersPer; k.Registers > most {
+	if most := c.deviceFor(0).RegistersPer; k.Registers > most {
 		return fmt.Sprintf("its kernel needs %d registers a thread, the device has %d", k.Registers, most)
 	}
 	return ""

@@ -79,7 +79,7 @@ func onFakeGPU(t *testing.T, c gpu.Compiler, sms int) *Executor {
 	t.Helper()
 	ctrl := gomock.NewController(t)
 	dev, module, function := mocks.NewMockDevice(ctrl), mocks.NewMockModule(ctrl), mocks.NewMockFunction(ctrl)
-	dev.EXPECT().Info().Return(gpu.Info{Name: "fake", Major: 9, SMs: sms, RegsPerSM: 65536, SharedPerSM: 228 << 10, SharedReservedPerBlk: 1 << 10, SharedPerBlockOptin: 227 << 10, Cooperative: true}).AnyTimes()
+	dev.EXPECT().Info().Return(gpu.Info{Name: "fake", Major: 9, SMs: sms, RegsPerSM: 65536, SharedPerBlockOptin: 227 << 10, Cooperative: true}).AnyTimes()
 	dev.EXPECT().Load(gomock.Any()).Return(module, nil).AnyTimes()
 	module.EXPECT().Function(jit.Entry).Return(function, nil).AnyTimes()
 	function.EXPECT().SetMaxShared(gomock.Any()).Return(nil).AnyTimes()
@@ -116,14 +116,13 @@ func TestAPlanThatSpillsGivesWayToTheNextBest(t *testing.T) {
 		refused     []string
 	}{
 		{"the best", spillsAt(), 4, 0, 20, 2, nil},
-		{"four rows spill", spillsAt("4, 128>"), 2, 0, 18, 3, []string{"4 rows a warp, 1 processors an SM, 20 registers a thread for weights: its kernel needs 48 bytes of stack a thread"}},
-		{"only a matrix outside the registers helps", spillsAt("4, 128>", "2, 128>", "1, 128>"), 1, 1, 1, 6, []string{"4 rows", "2 rows", "1 rows a warp, 1 processors an SM, 17 registers", "1 rows"}},
-		{"nothing resident", spillsAt("4, 128>", "2, 128>", "1,"), 1, 2, 0, 7, []string{"4 rows", "2 rows", "1 rows a warp, 1 processors an SM, 17 registers", "1 rows", "1 rows a warp, 1 processors an SM, 1 registers"}},
+		{"four rows spill", spillsAt("4, 128>"), 2, 0, 18, 3, []string{"4 rows a warp, 20 registers a thread for weights: its kernel needs 48 bytes of stack a thread"}},
+		{"only a matrix outside the registers helps", spillsAt("4, 128>", "2, 128>", "1, 128>"), 1, 1, 1, 6, []string{"4 rows", "2 rows", "1 rows a warp, 17 registers", "1 rows"}},
+		{"nothing resident", spillsAt("4, 128>", "2, 128>", "1,"), 1, 2, 0, 7, []string{"4 rows", "2 rows", "1 rows a warp, 17 registers", "1 rows", "1 rows a warp, 1 registers"}},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			e := onFakeGPU(t, c.compiler, 1)
-			e.settings.CTAs = 1
 			p, err := e.Plan(wide(32, 128))
 			require.NoError(t, err)
 			require.NoError(t, e.SetPlan(p))
@@ -211,33 +210,6 @@ func TestTheFirstKernelIsCompiledAhead(t *testing.T) {
 	}
 }
 
-// Two processors share an SM's registers and shared memory, if the model is one that they make faster.
-func TestTwoProcessorsOnAnSM(t *testing.T) {
-	var small []plan.Matrix
-	for k := range 200 {
-		small = append(small, plan.Matrix{Param: uint32(k), Name: "W", Rows: 64, Cols: 64, Offset: uint32(4096 * k)})
-	}
-	var sources []string
-	e := onFakeGPU(t, &assembler{fits: func(src string) (uint32, uint32) {
-		sources = append(sources, src)
-		return 70, 0
-	}}, 132)
-	p, err := e.Plan(small)
-	require.NoError(t, err)
-	require.NoError(t, e.SetPlan(p))
-	require.Equal(t, []int{2, 264, 128}, []int{p.CTAs, p.Processors, p.Registers})
-	require.LessOrEqual(t, 2*(p.Shared+static+1024), 228<<10)
-	require.Contains(t, sources[len(sources)-1], "#define VPPS_CTAS 2")
-
-	e = onFakeGPU(t, e.compiler, 132)
-	e.settings.CTAs = 1
-	p, err = e.Plan(small)
-	require.NoError(t, err)
-	require.NoError(t, e.SetPlan(p))
-	require.Equal(t, []int{1, 132, 255}, []int{p.CTAs, p.Processors, p.Registers})
-	require.Contains(t, sources[len(sources)-1], "#define VPPS_CTAS 1")
-}
-
 // What is pinned is not replaced by something else, and is tried even if the sum of registers says that
 // it does not fit.
 func TestAPinnedPlanThatSpillsIsRefused(t *testing.T) {
@@ -251,7 +223,7 @@ func TestAPinnedPlanThatSpillsIsRefused(t *testing.T) {
 	e.settings.RowsPerWarp = 2
 	m := wide(32, 1024)
 	_, err := e.Plan(m)
-	require.ErrorContains(t, err, "2 rows a warp, as VPPS_PLAN pins, are refused: 2 rows a warp, 1 processors an SM, 130 registers a thread for weights: its kernel needs 16 bytes of stack a thread")
+	require.ErrorContains(t, err, "2 rows a warp, as VPPS_PLAN pins, are refused: 2 rows a warp, 130 registers a thread for weights: its kernel needs 16 bytes of stack a thread")
 	stack, registers = 0, 300
 	_, err = e.Plan(m)
 	require.ErrorContains(t, err, "its kernel needs 300 registers a thread, the device has 255")

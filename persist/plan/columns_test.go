@@ -55,7 +55,7 @@ func count(elements []int, m Matrix, b Block) {
 
 // TD-RNN's matrices of 512 x 512 in partitions of 32 x 128, which are as many as there are SMs.
 func TestRowsAreSharedAsSettingsSay(t *testing.T) {
-	d := onH200(1)
+	d := onH200()
 	d.Columns = 128
 	p, err := RoundRobin(matrices([2]int{512, 512}, [2]int{512, 512}, [2]int{512, 512}, [2]int{5, 512}, [2]int{512, 70}), d, 4)
 	require.NoError(t, err)

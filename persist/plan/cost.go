@@ -32,7 +32,6 @@ const (
 // More rows a warp are fewer partitions, which makes the second and third part less and the
 // first more.
 func (p *Plan) Cost() float64 {
-	ctas := max(1, p.CTAs)
 	held := make([]bool, p.Processors)
 	holding, partitions, rows := 0, 0, 0
 	for _, x := range p.Partitions {
@@ -46,8 +45,8 @@ func (p *Plan) Cost() float64 {
 			holding++
 		}
 	}
-	sms := max(1, min(holding, p.Processors/ctas))
-	work := perItem*float64(partitions)/float64(max(1, holding)) + 2*perFMA*float64(rows)/float64(sms)
+	sms := float64(max(1, holding))
+	work := perItem*float64(partitions)/sms + 2*perFMA*float64(rows)/sms
 	shared := 0.0
 	parts := p.parts()
 	for m, x := range p.Matrices {
@@ -59,7 +58,7 @@ func (p *Plan) Cost() float64 {
 	if p.RowsPerWarp%4 == 0 {
 		moves = 1
 	}
-	return work + shared + perLoad*float64(moves*p.Used*ctas)
+	return work + shared + perLoad*float64(moves*p.Used)
 }
 
 // Cheapest orders plans by cost: the first is the one to take, the next what to take if that is not to be

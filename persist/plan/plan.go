@@ -48,7 +48,6 @@ type Plan struct {
 
 	RowsPerWarp int      // GPU: rows a warp holds of a partition
 	Warps       int      // GPU: warps of a processor
-	CTAs        int      // GPU: processors on an SM
 	Registers   int      // GPU: registers a thread may have: those of weights (Used), of a gradient in
 	SetAside    int      // the making (Staging), and of the interpreter (SetAside), which are
 	Staging     int      // counted as if all were needed at once

@@ -8,10 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// onH200 is an H200 with so many processors on an SM, and the interpreter's registers as NVRTC 13 has
-// them for sm_90.
-func onH200(ctas int) Device {
-	return Device{Name: "H200", Processors: 132 * ctas, CTAs: ctas, Warps: 8, RegistersPer: min(255, 256/ctas), SetAside: 76, SharedPerBlock: 200 << 10 / ctas, Copies: 1}
+// onH200 is an H200, and the interpreter's registers as NVRTC 13 has them for sm_90.
+func onH200() Device {
+	return Device{Name: "H200", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 76, SharedPerBlock: 200 << 10, Copies: 1}
 }
 
 func matrices(sizes ...[2]int) (m []Matrix) {
@@ -125,7 +124,7 @@ func TestEveryRowHasOneHolder(t *testing.T) {
 		for range 1 + r.Intn(12) {
 			sizes = append(sizes, [2]int{1 + r.Intn(1500), 1 + r.Intn(1500)})
 		}
-		d := onH200(1 + r.Intn(2))
+		d := onH200()
 		d.Processors = 1 + r.Intn(d.Processors)
 		p, err := RoundRobin(matrices(sizes...), d, 1+r.Intn(8))
 		require.NoError(t, err)
@@ -158,7 +157,7 @@ func TestAllRowsPerWarpThatFitAreCandidates(t *testing.T) {
 }
 
 func TestCandidatesWithoutADifferenceAreLeftOut(t *testing.T) {
-	list, err := Candidates(matrices([2]int{64, 64}, [2]int{64, 128}), onH200(1))
+	list, err := Candidates(matrices([2]int{64, 64}, [2]int{64, 128}), onH200())
 	require.NoError(t, err)
 	var rpw []int
 	for _, p := range list {
@@ -168,7 +167,7 @@ func TestCandidatesWithoutADifferenceAreLeftOut(t *testing.T) {
 }
 
 func TestOneRowAWarpIsTheCandidateWhereNotEverythingFits(t *testing.T) {
-	list, err := Candidates(matrices([2]int{4096, 2048}, [2]int{64, 64}), onH200(1))
+	list, err := Candidates(matrices([2]int{4096, 2048}, [2]int{64, 64}), onH200())
 	require.NoError(t, err)
 	require.Len(t, list, 1)
 	require.Equal(t, 1, list[0].Outside())
@@ -177,21 +176,19 @@ func TestOneRowAWarpIsTheCandidateWhereNotEverythingFits(t *testing.T) {
 	covered(t, list[0], 2)
 }
 
-// cheapest is the plan taken of those with one processor and with two on an SM.
+// cheapest is the plan taken.
 func cheapest(t *testing.T, m []Matrix) *Plan {
 	t.Helper()
-	one, err := Candidates(m, onH200(1))
+	all, err := Candidates(m, onH200())
 	require.NoError(t, err)
-	two, err := Candidates(m, onH200(2))
-	require.NoError(t, err)
-	return Cheapest(append(one, two...))[0]
+	return Cheapest(all)[0]
 }
 
 // Measured on an H200 with a Tree-LSTM of 256: four rows a warp are better than two, two than one.
 func TestTheCostModelOrdersPlansAsMeasured(t *testing.T) {
 	var cost [5]float64
 	for rpw := 1; rpw <= 4; rpw++ {
-		p, err := RoundRobin(treeLSTM(256), onH200(1), rpw)
+		p, err := RoundRobin(treeLSTM(256), onH200(), rpw)
 		require.NoError(t, err)
 		cost[rpw] = p.Cost()
 	}
@@ -206,20 +203,20 @@ func TestTheCostModelChooses(t *testing.T) {
 		many[i] = [2]int{64, 64}
 	}
 	for _, c := range []struct {
-		name      string
-		m         []Matrix
-		rpw, ctas int
+		name string
+		m    []Matrix
+		rpw  int
 	}{
-		{"Tree-LSTM 128", treeLSTM(128), 4, 1},
-		{"Tree-LSTM 512: more do not fit", treeLSTM(512), 2, 1},
-		{"BiLSTM 256", biLSTM(256), 4, 1},
-		{"RvNN 512", matrices([2]int{512, 512}, [2]int{512, 512}, [2]int{512, 512}, [2]int{512, 512}, [2]int{5, 512}), 4, 1},
-		{"more small matrices than SMs", matrices(many...), 8, 2},
-		{"no matrix", nil, 1, 1},
+		{"Tree-LSTM 128", treeLSTM(128), 4},
+		{"Tree-LSTM 512: more do not fit", treeLSTM(512), 2},
+		{"BiLSTM 256", biLSTM(256), 4},
+		{"RvNN 512", matrices([2]int{512, 512}, [2]int{512, 512}, [2]int{512, 512}, [2]int{512, 512}, [2]int{5, 512}), 4},
+		{"more small matrices than SMs", matrices(many...), 8},
+		{"no matrix", nil, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := cheapest(t, c.m)
-			require.Equal(t, []int{c.rpw, c.ctas}, []int{p.RowsPerWarp, p.CTAs})
+			require.Equal(t, c.rpw, p.RowsPerWarp)
 			require.Equal(t, p.Name(), cheapest(t, c.m).Name(), "the same every time")
 		})
 	}
@@ -229,9 +226,9 @@ func TestSettings(t *testing.T) {
 	s, err := ParseSettings("")
 	require.NoError(t, err)
 	require.Equal(t, Settings{}, s)
-	s, err = ParseSettings("processors=64,rpw=3,ctas=2")
+	s, err = ParseSettings("processors=64,rpw=3")
 	require.NoError(t, err)
-	require.Equal(t, Settings{RowsPerWarp: 3, CTAs: 2, Processors: 64}, s)
+	require.Equal(t, Settings{RowsPerWarp: 3, Processors: 64}, s)
 	s, err = ParseSettings("registers=64,shared=80,partials=1")
 	require.NoError(t, err)
 	require.Equal(t, Settings{Registers: 64, Shared: 80, Partials: 1}, s)
@@ -245,7 +242,7 @@ func TestSettings(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Settings{Library: 1}, s)
 	for text, says := range map[string]string{"slices=1": `"slices" is unknown`, "rows=2": `"rows" is unknown`, "tensor=1": `"tensor" is unknown`, "profile=2": `profile is "2": give a number up to 1`, "rpw": `rpw is ""`, "rpw=x": `rpw is "x"`, "rpw=-1": "up to 32",
-		"rpw=33": "up to 32", "ctas=3": "up to 2", "rpw=2 ctas=1": `rpw is "2 ctas`} {
+		"rpw=33": "up to 32", "ctas=1": `"ctas" is unknown`, "rpw=2 copies=1": `rpw is "2 copies`} {
 		_, err := ParseSettings(text)
 		require.ErrorContains(t, err, says)
 	}
@@ -255,12 +252,12 @@ func TestSettings(t *testing.T) {
 // a matrix more it has, and the report says what that costs.
 func TestOnlyAModelThatDoesNotFitReadsMemory(t *testing.T) {
 	square := [2]int{1024, 1024}
-	p, err := RoundRobin(matrices(square, square, square, square), onH200(1), 1)
+	p, err := RoundRobin(matrices(square, square, square, square), onH200(), 1)
 	require.NoError(t, err)
 	covered(t, p, 4)
 	require.Zero(t, p.Depth+p.Resident)
 	require.NotContains(t, p.Report(), "reads")
-	p, err = RoundRobin(matrices(square, square, square, square, square, [2]int{4096, 4096}), onH200(1), 1)
+	p, err = RoundRobin(matrices(square, square, square, square, square, [2]int{4096, 4096}), onH200(), 1)
 	require.NoError(t, err)
 	covered(t, p, 6)
 	for _, want := range []string{

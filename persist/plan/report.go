@@ -10,7 +10,7 @@ func (p *Plan) Report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d matrices on %d processors\n", len(p.Matrices), p.Processors)
 	if p.Registers > 0 {
-		fmt.Fprintf(&b, "%d a SM, %d rows a warp, %d warps a processor\n", p.CTAs, p.RowsPerWarp, p.Warps)
+		fmt.Fprintf(&b, "%d rows a warp, %d warps a processor\n", p.RowsPerWarp, p.Warps)
 		fmt.Fprintf(&b, "registers a thread: %d for weights, %d for a gradient, %d for the interpreter, of %d\n", p.Used, p.Staging, p.SetAside, p.Registers)
 	}
 	if p.Why != "" {
@@ -54,7 +54,7 @@ func (p *Plan) Report() string {
 
 // Name tells a plan from others of the same matrices.
 func (p *Plan) Name() string {
-	name := fmt.Sprintf("%d rows a warp, %d processors an SM, %d registers a thread for weights", p.RowsPerWarp, max(1, p.CTAs), p.Used)
+	name := fmt.Sprintf("%d rows a warp, %d registers a thread for weights", p.RowsPerWarp, p.Used)
 	if n := p.columns(); n > 0 {
 		name += fmt.Sprintf(", %d columns a partition", n)
 	}
@@ -77,15 +77,9 @@ func (p *Plan) columns() int {
 // Predictions says what the cost model thinks of candidates.
 func Predictions(plans []*Plan) string {
 	var b strings.Builder
-	b.WriteString("predicted microseconds of a level, by rows a warp")
-	ctas := 0
+	b.WriteString("predicted microseconds of a level, by rows a warp:")
 	for i, p := range plans {
-		if p.CTAs != ctas {
-			if ctas = p.CTAs; ctas > 1 {
-				fmt.Fprintf(&b, "; with %d processors an SM", ctas)
-			}
-			b.WriteString(":")
-		} else if i > 0 {
+		if i > 0 {
 			b.WriteString(",")
 		}
 		fmt.Fprintf(&b, " %d %.2f", p.RowsPerWarp, p.Cost())

@@ -10,16 +10,15 @@ import (
 // Device is what residency depends on.
 type Device struct {
 	Name           string
-	Processors     int  // CTAs
-	CTAs           int  // of them on an SM, 1 or 2; 0 is 1
-	Warps          int  // of a CTA
-	RegistersPer   int  // registers of a thread at most
-	SetAside       int  // of these, what the interpreter takes without any matrix
-	SharedPerBlock int  // bytes
-	Copies         int  // of a matrix, at most; 0: as many as registers are left over for
-	Columns        int  // of a partition, if that divides those of a matrix; 0: partitions are whole rows
-	Weights        int  // registers a thread may have for weights; 0: as many as there are
-	Partials       int  // floats that the partial results of a transposed product may take; 0: as many as pay
+	Processors     int // CTAs, each on an SM of its own
+	Warps          int // of a CTA
+	RegistersPer   int // registers of a thread at most
+	SetAside       int // of these, what the interpreter takes without any matrix
+	SharedPerBlock int // bytes
+	Copies         int // of a matrix, at most; 0: as many as registers are left over for
+	Columns        int // of a partition, if that divides those of a matrix; 0: partitions are whole rows
+	Weights        int // registers a thread may have for weights; 0: as many as there are
+	Partials       int // floats that the partial results of a transposed product may take; 0: as many as pay
 }
 
 // Staging is the registers a thread needs beside the weights to form the gradient of a partition: as
@@ -91,7 +90,7 @@ type dealer struct {
 }
 
 func deal(matrices []Matrix, d Device, rpw int, byColumns bool) *dealer {
-	p := &Plan{Processors: d.Processors, CTAs: max(1, d.CTAs), First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps,
+	p := &Plan{Processors: d.Processors, First: []int{0}, RowsPerWarp: rpw, Warps: d.Warps,
 		Registers: d.RegistersPer, SetAside: d.SetAside, Shared: d.SharedPerBlock, Matrices: slices.Clone(matrices)}
 	x := &dealer{plan: p, device: d, byColumns: byColumns, slots: make([]int, d.Processors), beyond: newBeyond(d)}
 	for m := range p.Matrices {

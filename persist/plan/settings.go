@@ -9,7 +9,6 @@ import (
 // Settings restrict the plans on a GPU. A zero leaves the choice to the library.
 type Settings struct {
 	RowsPerWarp int // pins the rows a warp holds
-	CTAs        int // pins the processors on an SM: 1 or 2
 	Processors  int // the most processors, each on an SM of its own
 	Copies      int // the most copies of a matrix; 1 is the paper's plan
 	Columns     int // of a partition, if that divides those of a matrix, 0: partitions are whole rows, as the paper's
@@ -20,12 +19,12 @@ type Settings struct {
 	Library     int // the least items in a batch for which a library forms the gradient of a matrix beyond the registers; NoLibrary: it never does
 }
 
-// ParseSettings reads the form "rpw=2,ctas=1,processors=64,profile=1,library=0", in any order and number.
+// ParseSettings reads the form "rpw=2,processors=64,profile=1,library=0", in any order and number.
 func ParseSettings(text string) (s Settings, err error) {
 	numbers := map[string]struct {
 		to  *int
 		max int
-	}{"rpw": {&s.RowsPerWarp, maxRows}, "ctas": {&s.CTAs, 2}, "copies": {&s.Copies, 1 << 16}, "columns": {&s.Columns, 1 << 10}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1},
+	}{"rpw": {&s.RowsPerWarp, maxRows}, "copies": {&s.Copies, 1 << 16}, "columns": {&s.Columns, 1 << 10}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1},
 		"registers": {&s.Registers, 255}, "shared": {&s.Shared, 1 << 16}, "partials": {&s.Partials, 1 << 30}, "library": {&s.Library, 1 << 30}}
 	for _, part := range strings.Split(text, ",") {
 		if part == "" {
@@ -34,7 +33,7 @@ func ParseSettings(text string) (s Settings, err error) {
 		name, value, _ := strings.Cut(part, "=")
 		x, ok := numbers[name]
 		if !ok {
-			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, ctas=N, copies=N, columns=N, processors=N, profile=1, registers=N, shared=N, partials=N or library=N, separated by commas", text, name)
+			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, copies=N, columns=N, processors=N, profile=1, registers=N, shared=N, partials=N or library=N, separated by commas", text, name)
 		}
 		if *x.to, err = strconv.Atoi(value); err != nil || *x.to < 0 || *x.to > x.max {
 			return Settings{}, fmt.Errorf("plan %q: %s is %q: give a number up to %d, 0 to let it be chosen", text, name, value, x.max)

@@ -122,19 +122,18 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// Report tells of all plans: rows a warp, processors on an SM, nanoseconds of a node.
+// Report tells of all plans: rows a warp, nanoseconds of a node.
 func (t *Trial) Report() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "measured nanoseconds of a graph node, lines through %d batches, by rows a warp x processors an SM:", trialBatches)
+	fmt.Fprintf(&b, "measured nanoseconds of a graph node, lines through %d batches, by rows a warp:", trialBatches)
 	for i, p := range t.Plans {
-		name := fmt.Sprintf("%dx%d", p.RowsPerWarp, p.CTAs)
 		switch {
 		case len(t.times[i]) == trialBatches:
-			fmt.Fprintf(&b, " %s %.2f", name, t.nodeNS(i))
+			fmt.Fprintf(&b, " %d %.2f", p.RowsPerWarp, t.nodeNS(i))
 		case i < t.at:
-			fmt.Fprintf(&b, " %s unusable", name)
+			fmt.Fprintf(&b, " %d unusable", p.RowsPerWarp)
 		default:
-			fmt.Fprintf(&b, " %s to be measured", name)
+			fmt.Fprintf(&b, " %d to be measured", p.RowsPerWarp)
 		}
 	}
 	return b.String()

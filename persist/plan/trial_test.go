@@ -10,7 +10,7 @@ import (
 func plansOf(t *testing.T, rpw ...int) (list []*Plan) {
 	t.Helper()
 	for _, n := range rpw {
-		p, err := RoundRobin(treeLSTM(64), onH200(1), n)
+		p, err := RoundRobin(treeLSTM(64), onH200(), n)
 		require.NoError(t, err)
 		list = append(list, p)
 	}
@@ -41,10 +41,10 @@ func measure(trial *Trial, ns map[int]float64) (batches int) {
 func TestATrialTakesTheFastestPlan(t *testing.T) {
 	trial := NewTrial(plansOf(t, 1, 2, 4))
 	require.Equal(t, 1, trial.Present().RowsPerWarp)
-	require.Contains(t, trial.Report(), "1x1 to be measured 2x1 to be measured")
+	require.Contains(t, trial.Report(), "1 to be measured 2 to be measured")
 	require.Equal(t, 3*17, measure(trial, map[int]float64{1: 30, 2: 10, 4: 20}))
 	require.Equal(t, 2, trial.Present().RowsPerWarp)
-	require.Contains(t, trial.Report(), "1x1 30.00 2x1 10.00 4x1 20.00")
+	require.Contains(t, trial.Report(), "1 30.00 2 10.00 4 20.00")
 	trial.Add(trial.Plans[2], 1000, 1) // late: nothing changes
 	require.Equal(t, 2, trial.Present().RowsPerWarp)
 }
@@ -64,7 +64,7 @@ func TestAPlanThatCannotBeUsedIsSkipped(t *testing.T) {
 	trial.Skip()
 	require.Equal(t, 2, trial.Present().RowsPerWarp)
 	measure(trial, map[int]float64{2: 10, 4: 20})
-	require.Contains(t, trial.Report(), "1x1 unusable 2x1 10.00")
+	require.Contains(t, trial.Report(), "1 unusable 2 10.00")
 	require.Equal(t, 2, trial.Present().RowsPerWarp)
 	trial.Skip()
 	require.Equal(t, 4, trial.Present().RowsPerWarp)

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cfloat>
 
-#define VPPS_CTAS 1
 #define VPPS_CHAINS 8
 #ifndef VPPS_GEMM_WARPS
 #define VPPS_GEMM_WARPS 8

@@ -78,7 +78,6 @@ CUresult cuDeviceGetAttribute(int *v, CUdevice_attribute a, CUdevice d)
 	// Where launches are interpreted, hardly more registers than the interpreter takes and so little
 	// shared memory that it holds only some matrices of the tests' models.
 	case 82: *v = vpps_fake_run ? 17408 : 65536; break; // registers an SM
-	case 81: *v = 233472; break;  // shared memory an SM
 	case 97: *v = vpps_fake_run ? 91136 : 232448; break; // shared memory a block, on request
 	case 95: *v = 1; break;       // cooperative launch
 	default: *v = 0;

@@ -129,7 +129,7 @@ func (g *GPU) Waiting() int {
 }
 
 func (g *GPU) Info() gpu.Info {
-	return gpu.Info{Name: "a stand-in", Major: 9, SMs: 8, RegsPerSM: 65536, SharedPerSM: 233472,
+	return gpu.Info{Name: "a stand-in", Major: 9, SMs: 8, RegsPerSM: 65536,
 		SharedPerBlockOptin: 232448, TotalMem: 1 << 30, DriverVersion: 12090, Cooperative: true}
 }
 
