@@ -107,8 +107,6 @@
  * - `VPPS_PLAN=library=N`: cuBLAS forms the gradient of a matrix beyond the registers if a batch
  *   has N or more products by it (256) and cuBLAS is there. The batch then takes two launches.
  *   0: never.
- * - `VPPS_PLAN=columns=N`: an experiment. Several processors share a row, each with N of its
- *   columns.
  * - `VPPS_LOG=level`: off, info or debug, as vpps_log_level, on standard error.
  * - `VPPS_MERGE=0`: vpps_fb() evaluates each of the equal nodes of a large batch. By default
  *   sentences share what they have in common, such as a word, if that is a sixteenth of the nodes

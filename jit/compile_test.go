@@ -123,30 +123,6 @@ func TestNoCandidateSpills(t *testing.T) {
 	}
 }
 
-// So does one whose partitions share rows.
-func TestKernelsThatShareRowsKeepWeightsInRegisters(t *testing.T) {
-	t.Parallel()
-	for _, x := range []struct {
-		name         string
-		columns, rpw int
-		all          bool
-	}{{"TD-RNN 512", 128, 4, false}, {"TD-RNN 512", 64, 8, true}, {"TD-RNN 512", 256, 2, true},
-		{"RvNN 512", 128, 4, true}, {"Tree-LSTM 256/256", 128, 4, true}, {"TD-LSTM 256", 128, 4, true}} {
-		if os.Getenv("VPPS_TEST_KERNELS") != "all" && x.all {
-			continue
-		}
-		t.Run(fmt.Sprintf("%s rpw %d columns %d", x.name, x.rpw, x.columns), func(t *testing.T) {
-			t.Parallel()
-			d := h200
-			d.Columns = x.columns
-			p, err := plan.RoundRobin(applications[x.name], d, x.rpw)
-			require.NoError(t, err)
-			require.Greater(t, p.Matrices[0].Across, 1)
-			keepsWeights(t, compilerFor(t, 90), p, 90, Options{})
-		})
-	}
-}
-
 // What processors have in registers is in a table in constant memory, of which there are 64 KB: as many as a plan may have fit.
 func TestTheTableOfPartitionsFits(t *testing.T) {
 	many := make([][2]int, 200)
@@ -222,17 +198,15 @@ func TestCheckingAndClockBuildsCompile(t *testing.T) {
 func TestWhichKernelsTakeManyItems(t *testing.T) {
 	t.Parallel()
 	for _, x := range []struct {
-		name               string
-		columns, rpw, sums int
-	}{{"TD-RNN 512", 0, 4, 32}, {"TD-LSTM 256", 0, 8, 32}, {"RvNN 512", 0, 4, 32}, {"Tree-LSTM 256/256", 0, 4, 16}, {"BiLSTM 256", 0, 4, 16}, {"TD-RNN 512", 128, 4, 32}} {
-		d := h200
-		d.Columns = x.columns
-		p, err := plan.RoundRobin(applications[x.name], d, x.rpw)
+		name      string
+		rpw, sums int
+	}{{"TD-RNN 512", 4, 32}, {"TD-LSTM 256", 8, 32}, {"RvNN 512", 4, 32}, {"Tree-LSTM 256/256", 4, 16}, {"BiLSTM 256", 4, 16}} {
+		p, err := plan.RoundRobin(applications[x.name], h200, x.rpw)
 		require.NoError(t, err)
 		have, err := Source(p, Options{})
 		require.NoError(t, err)
 		require.Contains(t, have, fmt.Sprintf("#define VPPS_SUMS %d\n", x.sums), x.name)
-		_, _, many, bytes := productSizes(p, p.Matrices[0].ColumnsEach())
+		_, _, many, bytes := productSizes(p, p.Matrices[0].Cols)
 		require.Equal(t, x.sums == 32, many > 1, x.name)
 		require.LessOrEqual(t, bytes, h200.SharedPerBlock, x.name)
 	}

@@ -24,7 +24,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h", "philox.h", "processor.h", "elementwise.h", "team.h", "strided.h", "sum.h",
-	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "parts_gpu.h", "gemm.h", "matrix_gpu.h", "forming_gpu.h", "matrix_stream.h", "interpreter.h"}
+	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "parts_gpu.h", "gemm.h", "matrix_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -53,7 +53,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		b.WriteString("#define VPPS_LIBRARY 1\n")
 	}
 	for _, name := range headers {
-		if name == "matrix_stream.h" && p.Depth == 0 || name == "forming_gpu.h" && !p.SharesRows() {
+		if name == "matrix_stream.h" && p.Depth == 0 {
 			continue
 		}
 		text, err := kernel.Sources.ReadFile(name)
@@ -91,7 +91,7 @@ func iterations(cols int) int { return (cols + 31) / 32 }
 func slotsOf(p *plan.Plan) []slot {
 	var s []slot
 	for m := range p.Matrices {
-		cols, w := p.Matrices[m].ColumnsEach(), p.Residence(m)
+		cols, w := p.Matrices[m].Cols, p.Residence(m)
 		if w.Kind != plan.Registers {
 			continue
 		}
@@ -173,15 +173,6 @@ func productSizes(p *plan.Plan, cols int) (ring, items, many, bytes int) {
 	return ring, items, many, max(ring*vector+items*sums, many*(2*vector+sums))
 }
 
-// formedItems is of how many items of a product there is room for the vectors that it forms, and the warps' sums.
-func formedItems(p *plan.Plan, cols int) int {
-	_, items, _, bytes := productSizes(p, cols)
-	for each := 4*32*iterations(cols) + 4*Threads/32*rowsOf(p); items > 1 && items*each > bytes; {
-		items /= 2
-	}
-	return items
-}
-
 // transposedStage is the items of a stage, and the bytes of each in three buffers.
 func transposedStage(p *plan.Plan, arrays int) (items, bytes int) {
 	bytes = 4 * 3 * rowsOf(p) * arrays
@@ -260,7 +251,7 @@ func (g *generator) residency(b *strings.Builder) {
 	if len(g.slots) == 0 {
 		return
 	}
-	table := make([][11]int, g.p.Processors*len(g.slots))
+	table := make([][9]int, g.p.Processors*len(g.slots))
 	for i := range table {
 		table[i][0] = -1
 	}
@@ -269,7 +260,7 @@ func (g *generator) residency(b *strings.Builder) {
 			continue
 		}
 		for _, x := range g.p.Of(m) {
-			table[x.Processor*len(g.slots)+x.Slot] = [11]int{m, x.Rows, mx.ColumnsEach(), x.Copy, max(1, mx.Copies), x.Column, mx.Cols, x.Rank, x.Row, mx.Rows, int(mx.Offset)}
+			table[x.Processor*len(g.slots)+x.Slot] = [9]int{m, x.Rows, mx.Cols, x.Copy, max(1, mx.Copies), x.Rank, x.Row, mx.Rows, int(mx.Offset)}
 		}
 	}
 	fmt.Fprintf(b, "\n__constant__ Partition residency[%d] = {", len(table))
@@ -277,7 +268,7 @@ func (g *generator) residency(b *strings.Builder) {
 		if i%8 == 0 {
 			b.WriteString("\n")
 		}
-		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%d,%d,%d,%d,%d,%du},", t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8], t[9], t[10])
+		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%d,%d,%d,%du},", t[0], t[1], t[2], t[3], t[4], t[5], t[6], t[7], t[8])
 	}
 	b.WriteString("\n};\n")
 }
@@ -323,7 +314,7 @@ func (g *generator) matrices(b *strings.Builder, o Options) {
 	member(b, "void product_t(const Work &work, float *shared, Clocks &clocks)", g.transposed)
 	member(b, "void outer(const Work &work, const BulkCopies &bulk, float *shared)", g.outer)
 	if o.Check {
-		member(b, "u32 place(const u32 *w, bool transposed) const", g.place)
+		member(b, "u32 place(const u32 *w) const", g.place)
 	}
 	b.WriteString("};\n")
 }
@@ -335,10 +326,10 @@ func member(b *strings.Builder, signature string, f func(line func(format string
 	b.WriteString("}\n")
 }
 
-// place writes how far from the places of a product's items a processor's results are.
+// place writes how far from the places of a transposed product's items a processor's results are.
 func (g *generator) place(line func(string, ...any)) {
 	for s := range g.slots {
-		line("if (p%d.matrix == (int)w[PRODUCT_MATRIX]) return transposed ? p%d.rank * w[PRODUCT_T_APART] : p%d.left / p%d.cols * w[PRODUCT_APART];", s, s, s, s)
+		line("if (p%d.matrix == (int)w[PRODUCT_T_MATRIX]) return p%d.rank * w[PRODUCT_T_APART];", s, s)
 	}
 	line("return 0;")
 }
@@ -404,11 +395,7 @@ func (g *generator) product(line func(string, ...any)) {
 	all := func(s *slot) []int { return s.cols }
 	g.eachArray(line, "PRODUCT_MATRIX", all, func(s, cols int) string {
 		ring, items, many, _ := productSizes(g.p, cols)
-		call := fmt.Sprintf("product_rows<%d, %d, %d, %d, %d>(r%d, bulk, work, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, many, s, s)
-		if g.p.SharesRows() {
-			call = fmt.Sprintf("{ if (work.w[PRODUCT_COUNT] == 0) %s; else product_formed<%d, %d, %d>(r%d, work, p%d, shared); }", call, g.p.RowsPerWarp, cols, formedItems(g.p, cols), s, s)
-		}
-		return call
+		return fmt.Sprintf("product_rows<%d, %d, %d, %d, %d>(r%d, bulk, work, p%d, shared)", g.p.RowsPerWarp, cols, ring, items, many, s, s)
 	})
 	if g.p.Depth > 0 {
 		line("const Residence &m = beyond[work.w[PRODUCT_MATRIX]];")
@@ -456,13 +443,6 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		items, _ := transposedStage(g.p, arrays)
 		rows := rowsOf(g.p)
 		rpw := g.p.RowsPerWarp
-		if g.p.SharesRows() { // a processor has one part of a matrix
-			for i, s := range sizes[cols] {
-				line("if (%s) { if (work.w[PRODUCT_T_COUNT] == 0) product_t_rows<%d, %d, %d>(r%d, work, p%d, shared);", any[i], rpw, cols, items, s, s)
-				line("else product_t_formed<%d, %d, %d>(r%d, work, p%d, shared); }", rpw, cols, items, s, s)
-			}
-			continue
-		}
 		line("if (%s) {", strings.Join(any, " || "))
 		rank := "0"
 		for i, s := range sizes[cols] {
@@ -539,12 +519,12 @@ func gradientShares(p *plan.Plan) (all []gradientShare) {
 			continue
 		}
 		copies := max(1, x.Copies)
-		width := (iterations(x.ColumnsEach()) + copies - 1) / copies
+		width := (iterations(x.Cols) + copies - 1) / copies
 		at := slices.IndexFunc(all, func(t gradientShare) bool { return t.width == width })
 		if at < 0 {
 			at, all = len(all), append(all, gradientShare{width: width})
 		}
-		of := fmt.Sprintf("part.cols == %d && part.copies == %d", x.ColumnsEach(), copies)
+		of := fmt.Sprintf("part.cols == %d && part.copies == %d", x.Cols, copies)
 		if !slices.Contains(all[at].of, of) {
 			all[at].of = append(all[at].of, of)
 		}

@@ -50,7 +50,7 @@ var states = []struct {
 	{"in training beyond the registers", plan.Settings{Registers: 1, Partials: 1, Library: 1}, isa.SGD, func(l *life) error { return l.train(3) }},
 	{"in training by Adagrad", plan.Settings{}, isa.Adagrad, func(l *life) error { return l.train(3) }},
 	{"after a new matrix", plan.Settings{}, isa.SGD, func(l *life) error { return errors.Join(l.train(2), l.grow()) }},
-	{"in training with rows that processors share", plan.Settings{Columns: 1, RowsPerWarp: 1}, isa.AMSGrad, func(l *life) error { return l.train(3) }},
+	{"in training with one row a warp", plan.Settings{RowsPerWarp: 1}, isa.AMSGrad, func(l *life) error { return l.train(3) }},
 	{"in training in shared memory", plan.Settings{Registers: 1, Copies: 1}, isa.RMSProp, func(l *life) error { return l.train(3) }},
 	{"in evaluation", plan.Settings{Copies: 1}, isa.Adadelta, func(l *life) error { return errors.Join(l.forward(), l.forward()) }},
 	{"with batches in flight", plan.Settings{}, isa.SGD, func(l *life) error { return errors.Join(l.train(2), l.send(), l.send()) }},

@@ -597,7 +597,7 @@ func (e *Engine) noteGradients(built *script.Built) {
 // findCells lists the nodes from first to the request's last as instances, if they are to be lowered by them.
 func (g *Graph) findCells(r *script.Request, first uint32) {
 	e := g.e
-	if g.stale || first > r.Node || !e.plan.CPU && e.costs == nil && !script.SmallAndNarrow(r, e.plan) {
+	if g.stale || first > r.Node || !e.plan.CPU && e.costs == nil && !script.SmallAndNarrow(r) {
 		return
 	}
 	if calls := !r.Forward || !r.Backward; calls && e.skip > 0 {

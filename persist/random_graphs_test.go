@@ -99,22 +99,16 @@ func (w *world) onCPU(likeGPU bool) *Engine {
 func (w *world) device() plan.Device {
 	d := plan.Device{Processors: []int{1 + w.rng.IntN(8), 20, 132}[w.rng.IntN(3)], Warps: []int{1, 1, 2, 8}[w.rng.IntN(4)],
 		RegistersPer: 255, SetAside: 80 + w.rng.IntN(40), SharedPerBlock: 200 << 10, Copies: w.rng.IntN(4)}
-	switch w.rng.IntN(4) {
-	case 0: // hardly any registers: shared memory and memory
+	if w.rng.IntN(4) == 0 { // hardly any registers: shared memory and memory
 		d.Weights, d.Partials, d.SharedPerBlock = 1, 4, 64<<10+32
-	case 1:
-		d.Columns = 1 + w.rng.IntN(2)
 	}
 	return d
 }
 
 func (w *world) onStandIn(compiler gpu.Compiler) *Engine {
 	s := plan.Settings{RowsPerWarp: w.rng.IntN(3), Copies: w.rng.IntN(3)}
-	switch w.rng.IntN(4) {
-	case 0:
+	if w.rng.IntN(4) == 0 {
 		s.Registers, s.Partials, s.Library = 1, 1, 1+w.rng.IntN(3)
-	case 1:
-		s.Columns = 1 + w.rng.IntN(2)
 	}
 	g := &standin.GPU{}
 	x, err := cuda.New(g, compiler, 60, s, "0.1.0")

@@ -22,12 +22,10 @@ func (g likeGPU) Plan(matrices []plan.Matrix) (*plan.Plan, error) {
 }
 
 // On the second no matrix of the tests has all partial results, and few have room in registers or shared
-// memory. On the others several processors share a row.
+// memory.
 var gpus = []plan.Device{
 	{Name: "a GPU", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 95, SharedPerBlock: 200 << 10, Copies: 1},
 	{Name: "a tiny GPU", Processors: 5, Warps: 1, RegistersPer: 255, SetAside: 80, Weights: 1, SharedPerBlock: 64<<10 + 32, Partials: 4, Copies: 1},
-	{Name: "a GPU that shares rows", Processors: 132, Warps: 1, RegistersPer: 255, SetAside: 95, SharedPerBlock: 200 << 10, Copies: 1, Columns: 1},
-	{Name: "a GPU that shares rows, in copies", Processors: 50, Warps: 2, RegistersPer: 255, SetAside: 95, SharedPerBlock: 200 << 10, Columns: 2},
 }
 
 // trained is what a random graph leaves after a backward and an fb: gradients of the parameters,

@@ -52,7 +52,7 @@ func write(to io.Writer, p *plan.Plan) error {
 	row("matrix", "processor", "copy", "row", "rows", "columns", "register", "registers")
 	wide := map[int]int{} // registers of each slot
 	width := func(x *plan.Partition) int {
-		return p.RowsPerWarp * ((p.Matrices[x.Matrix].ColumnsEach() + 31) / 32)
+		return p.RowsPerWarp * ((p.Matrices[x.Matrix].Cols + 31) / 32)
 	}
 	for i := range p.Partitions {
 		x := &p.Partitions[i]
@@ -66,7 +66,7 @@ func write(to io.Writer, p *plan.Plan) error {
 			at += wide[s]
 		}
 		m := &p.Matrices[x.Matrix]
-		row(m.Name, x.Processor, x.Copy, x.Row, x.Rows, m.ColumnsEach(), at, width(x))
+		row(m.Name, x.Processor, x.Copy, x.Row, x.Rows, m.Cols, at, width(x))
 	}
 	row("gradient of a partition", -1, 0, 0, 0, 0, p.SetAside+p.Used, p.Staging)
 	row("free", -1, 0, 0, 0, 0, p.SetAside+p.Used+p.Staging, p.Registers-p.SetAside-p.Used-p.Staging)

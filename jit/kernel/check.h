@@ -175,16 +175,9 @@ VP void check_matrix(const Check &c, const u32 *items, u32 op, u32 count, const 
   const u32 *w = c.w;
   bool outer = op == OP_OUTER;
   u32 first = op == OP_PRODUCT_T ? m.cols : m.rows, second = op == OP_PRODUCT_T ? m.rows : m.cols;
-  const u32 parts = op == OP_PRODUCT     ? w[PRODUCT_COUNT]
-                    : op == OP_PRODUCT_T ? w[PRODUCT_T_COUNT]
-                                         : 0;
   for (u32 e = THREAD; e < count; e += THREADS) {
     c.vector(e, outer ? 1 : 0, (u64)items[2 * e] + results, first);
-    const u32 said = items[2 * e + 1], place = parts > 0 ? place_of(said) : said;
-    c.vector(e, outer ? 2 : 1, place, second);
-    const u32 many = parts_of(said, parts);
-    for (u32 k = 1; k <= many + (parts > 0 && op == OP_PRODUCT_T); k++) // what it is formed of
-      c.vector(e, 1, place + (u64)k * second, second);
+    c.vector(e, outer ? 2 : 1, items[2 * e + 1], second);
   }
   if (THREAD != 0)
     return;
@@ -220,6 +213,7 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
     FIXED(SIGNAL, 0)
     FIXED(WAIT, 0)
     FIXED(FILL, 1)
+    FIXED(PRODUCT_T, 2)
     FIXED(OUTER, 2)
     FIXED(GEMM, 3)
     FIXED(NORM, 2)
@@ -248,12 +242,7 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
   case OP_PRODUCT:
     *head = PRODUCT_ITEMS;
     *words = 2;
-    return stands_behind(fn, false) && w[PRODUCT_COUNT] <= MAX_RUN;
-  case OP_PRODUCT_T:
-    *head = PRODUCT_T_ITEMS;
-    *words = 2;
-    return w[PRODUCT_T_COUNT] == 0 ? fn == FN_COPY
-                                   : stands_behind(fn, true) && w[PRODUCT_T_COUNT] <= MAX_RUN;
+    return stands_behind(fn, false);
   case OP_ROW:
     *head = ROW_ITEMS;
     *words = row_words(fn);
@@ -293,8 +282,8 @@ VP void check_list(const Check &c, u32 op, u32 length, u32 head, u32 count) {
 }
 
 // Sets r.code where the instruction at w must not run; every thread has its own r. If it is a
-// listed one, its items are at list; if a product, the processor's results are behind their places
-// by place.
+// listed one, its items are at list; if a transposed product, the processor's results are behind
+// their places by place.
 VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 *list,
                    const Shape *shapes, u32 matrices, u32 place, Refusal &r) {
   u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, flags = w[0] >> 16;

@@ -88,10 +88,7 @@ struct Device {
   }
 #ifdef VPPS_CHECK
   VP_MEMBER u32 place(const u32 *w) const {
-    const bool transposed = (w[0] & 255u) == OP_PRODUCT_T;
-    if (!transposed && (w[0] & 255u) != OP_PRODUCT)
-      return 0;
-    return matrices.place(w, transposed);
+    return (w[0] & 255u) == OP_PRODUCT_T ? matrices.place(w) : 0;
   }
 #endif
   VP_MEMBER bool sound(const Launch &l, const Processor &p, const u32 *w) const {

@@ -144,12 +144,12 @@ size_t vpps_cpu_place_operands(vpps_residency *res, float *memory) {
     const bool held = !res->columns || res->columns[at].column == VPPS_HELD;
     res->panels[2 * at].floats = here();
     for (uint32_t k = res->first[at]; k < res->first[at + 1]; k++)
-      count(res->parts[k].rows, res->parts[k].columns);
+      count(res->parts[k].rows, m.cols);
     res->panels[2 * at + 1].floats = here();
     if (!held)
       count(res->columns[at].columns, m.rows);
     for (uint32_t k = res->first[at]; held && k < res->first[at + 1]; k++)
-      count(res->parts[k].columns, res->parts[k].rows);
+      count(m.cols, res->parts[k].rows);
   }
   res->pairs = here();
   return floats + (size_t)res->processors * 2 * VPPS_OUTER_PAIRS * VPPS_OUTER_SIDE;

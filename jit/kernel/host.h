@@ -13,14 +13,14 @@ __attribute__((const)) float sqrtf(float) noexcept;
 __attribute__((const)) double sqrt(double) noexcept;
 #endif
 
-// A matrix (column-major, at offset in segment param) and a run of its rows, or of so many columns
-// of these; results of transposed products are in order of rank; outer products form a block of its
-// gradient, which has so many outer_rows, from outer_row on, and outer_columns.
+// A matrix (column-major, at offset in segment param) and a run of its rows; results of transposed
+// products are in order of rank; outer products form a block of its gradient, which has so many
+// outer_rows, from outer_row on, and outer_columns.
 struct vpps_matrix {
   uint32_t rows, cols, offset;
 };
 struct vpps_rows {
-  uint32_t row, rows, column, columns, rank, outer_row, outer_rows, outer_column, outer_columns;
+  uint32_t row, rows, rank, outer_row, outer_rows, outer_column, outer_columns;
 };
 // A run of columns, of which a processor forms a transposed product; HELD: instead every processor
 // works with the rows that it holds.

@@ -55,15 +55,12 @@
 #define PRODUCT_SCALE 4
 #define PRODUCT_BIAS 5
 #define PRODUCT_BIAS_SCALE 6
-#define PRODUCT_APART 7
-#define PRODUCT_COUNT 8
-#define PRODUCT_ITEMS 9
+#define PRODUCT_ITEMS 7
 #define PRODUCT_T_SEGMENTS 2
 #define PRODUCT_T_MATRIX 3
 #define PRODUCT_T_SCALE 4
 #define PRODUCT_T_APART 5
-#define PRODUCT_T_COUNT 6
-#define PRODUCT_T_ITEMS 7
+#define PRODUCT_T_ITEMS 6
 #define OUTER_SEGMENTS 2
 #define OUTER_MATRIX 3
 #define OUTER_SCALE 4
@@ -161,8 +158,6 @@
 #define MAX_WORDS 1024
 #define MAX_LISTED 1021
 #define MAX_RUN 1024
-#define PLACE_STORED 1
-#define PLACE_HALVED 2
 #define MAX_SLOTS 32
 #define CHAIN_READ 16
 #define CHAIN_WRITTEN 32
@@ -437,4 +432,4 @@
 	/* end */
 
 // The first word of a script of this instruction set.
-#define SCRIPT_MAGIC 0x74df13b9u
+#define SCRIPT_MAGIC 0x3c0ca82u

@@ -108,7 +108,7 @@ func cArray[T any](r *residency, n int) []T {
 	return unsafe.Slice((*T)(p), n)
 }
 
-// SetPlan tells which rows and columns of which matrix each processor works with. Without memory for that the
+// SetPlan tells which rows of which matrix each processor works with. Without memory for that the
 // machine's plan stays.
 func (m *Machine) SetPlan(p *plan.Plan) error {
 	var r residency
@@ -147,7 +147,7 @@ func (r *residency) of(p *plan.Plan) (res C.struct_vpps_residency, err error) {
 			for _, x := range p.Of(i) {
 				if x.Processor == q {
 					b := p.OuterBlock(&x)
-					parts[n] = C.struct_vpps_rows{C.uint32_t(x.Row), C.uint32_t(x.Rows), C.uint32_t(x.Column), C.uint32_t(p.Matrices[i].ColumnsEach()), C.uint32_t(x.Rank), C.uint32_t(b.Row), C.uint32_t(b.Rows), C.uint32_t(b.Column), C.uint32_t(b.Columns)}
+					parts[n] = C.struct_vpps_rows{C.uint32_t(x.Row), C.uint32_t(x.Rows), C.uint32_t(x.Rank), C.uint32_t(b.Row), C.uint32_t(b.Rows), C.uint32_t(b.Column), C.uint32_t(b.Columns)}
 					n++
 				}
 			}

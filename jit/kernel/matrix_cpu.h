@@ -171,74 +171,19 @@ VP void multiply(const Rows &m, Sums how, const float *x, float *y, const Items 
   }
 }
 
-// How far behind the places of a product's items the processor's results are.
+// How far behind the places of a transposed product's items the processor's results are.
 VP u32 results_of(const vpps_residency &res, const Processor &p, const u32 *w) {
-  const u32 op = w[0] & 255u;
-  if ((op != OP_PRODUCT && op != OP_PRODUCT_T) || w[PRODUCT_MATRIX] >= res.matrices)
+  if ((w[0] & 255u) != OP_PRODUCT_T || w[PRODUCT_T_MATRIX] >= res.matrices)
     return 0;
-  const u32 *first = res.first + w[PRODUCT_MATRIX] * res.processors + p.id;
-  if (first[0] == first[1])
-    return 0;
-  const vpps_rows &part = res.parts[first[0]];
-  return op == OP_PRODUCT_T ? part.rank * w[PRODUCT_T_APART]
-                            : part.column / part.columns * w[PRODUCT_APART];
-}
-
-// How the vectors of a product come about: each is there, or it is the sum of so many that follow
-// it, with a function or a derivative behind.
-struct Forming {
-  u32 count, fn, size; // of a vector
-  float *memory;       // the processor's
-
-  // Forms elements [first, first + n) of the vector at x, of so many.
-  VP_MEMBER void form(float *to, const float *x, u32 parts, u32 first, u32 n) const {
-    const bool derivative = stands_behind(fn, true);
-    const u32 at = (derivative ? 2 : 1) * size + first;
-    sum_range(to, x, Sources(&at, 1, 1, parts, size), Range{0, n}, 1.0f, 0);
-    for (u32 i = 0; i < n; i++)
-      to[i] = canonical(apply_behind(fn, to[i], derivative ? x[size + first + i] : 0.0f));
-  }
-
-  // Calls use(x, items) with elements [first, first + n) of all items' vectors, in x or formed. Of
-  // those who form the same one stores it, if the place says so.
-  template <class Use>
-  VP_MEMBER void with(float *x, u32 first, u32 n, bool stores, const Items &items,
-                      const Use &use) const {
-    if (count == 0)
-      return use(x + first, items);
-    const u32 room = 2 * VPPS_OUTER_SIDE * VPPS_OUTER_PAIRS / n;
-    const u32 most = room < VPPS_OUTER_PAIRS ? room : (u32)VPPS_OUTER_PAIRS;
-    u32 list[2 * VPPS_OUTER_PAIRS];
-    for (u32 e = 0, k; e < items.count; e += k) {
-      k = items.count - e < most ? items.count - e : most;
-      for (u32 i = 0; i < k; i++) {
-        const u32 *item = items.list + 2 * (e + i);
-        const u32 place = item[1];
-        float *from = x + place_of(place);
-        form(memory + i * n, from, parts_of(place, count), first, n);
-        if (stores && (place & PLACE_STORED))
-          for (u32 j = 0; j < n; j++)
-            from[first + j] = memory[i * n + j];
-        list[2 * i] = item[0];
-        list[2 * i + 1] = i * n;
-      }
-      use(memory, Items{list, k});
-    }
-  }
-};
-
-// That of Product and ProductT.
-VP Forming forming(const vpps_residency &res, const Processor &p, const u32 *w, u32 count,
-                   u32 size) {
-  return Forming{count, w[0] >> 8 & 255u, size,
-                 res.pairs + (size_t)p.id * 2 * VPPS_OUTER_SIDE * VPPS_OUTER_PAIRS};
+  const u32 *first = res.first + w[PRODUCT_T_MATRIX] * res.processors + p.id;
+  return first[0] == first[1] ? 0 : res.parts[first[0]].rank * w[PRODUCT_T_APART];
 }
 
 // Products with a processor's rows of a matrix, and the function behind them.
 VP_SLOW void product(const Work &work, const vpps_residency &res, const Processor &p) {
   const Launch &l = work.l;
   const u32 *w = work.w;
-  const u32 id = w[PRODUCT_MATRIX], formed = w[PRODUCT_COUNT];
+  const u32 id = w[PRODUCT_MATRIX], fn = w[0] >> 8 & 255u;
   const vpps_matrix &m = res.matrix[id];
   Sums how = {};
   how.scale = FLOAT_OF(w[PRODUCT_SCALE]);
@@ -247,11 +192,9 @@ VP_SLOW void product(const Work &work, const vpps_residency &res, const Processo
     how.bias = address(l, w[PRODUCT_SEGMENTS], 2, w[PRODUCT_BIAS]);
     how.bias_scale = FLOAT_OF(w[PRODUCT_BIAS_SCALE]);
   }
-  const u32 fn = formed ? (u32)FN_COPY : w[0] >> 8 & 255u;
-  const Forming vectors = forming(res, p, w, formed, m.cols);
   const Items items = {work.items, work.count};
-  float *x = address(l, w[PRODUCT_SEGMENTS], 1, 0);
-  float *y = address(l, w[PRODUCT_SEGMENTS], 0, results_of(res, p, w));
+  const float *x = address(l, w[PRODUCT_SEGMENTS], 1, 0);
+  float *y = address(l, w[PRODUCT_SEGMENTS], 0, 0);
   const u32 at = id * res.processors + p.id;
   vpps_panels &own = res.panels[2 * at];
   own.vectors += items.count;
@@ -259,22 +202,17 @@ VP_SLOW void product(const Work &work, const vpps_residency &res, const Processo
   float *t = own.floats;
   for (u32 k = res.first[at]; k < res.first[at + 1]; k++) {
     const vpps_rows &part = res.parts[k];
-    const float *from = l.segment[SEG_PARAM] + m.offset + part.row + (size_t)part.column * m.rows;
+    const float *from = l.segment[SEG_PARAM] + m.offset + part.row;
     if (pack_now)
-      pack(from, m.rows, part.rows, part.columns, t);
+      pack(from, m.rows, part.rows, m.cols, t);
     Sums sums = how;
-    if (part.column > 0) // of the processors that share rows the first adds it
-      sums.bias = nullptr;
-    else if (how.bias)
+    if (how.bias)
       sums.bias += part.row;
-    const Rows rows = packed ? in_panels(t, part.rows, part.columns)
-                             : in_place(from, m.rows, part.rows, part.columns);
-    vectors.with(x, part.column, part.columns, part.row == 0, items,
-                 [&](const float *formed_at, const Items &some) {
-                   multiply(rows, sums, formed_at, y + part.row, some);
-                 });
+    const Rows rows =
+        packed ? in_panels(t, part.rows, m.cols) : in_place(from, m.rows, part.rows, m.cols);
+    multiply(rows, sums, x, y + part.row, items);
     apply_to_rows(fn, y + part.row, part.rows, work.items, work.count);
-    t += panel_floats(part.rows, part.columns);
+    t += panel_floats(part.rows, m.cols);
   }
   own.packed |= packed;
 }
@@ -291,9 +229,8 @@ VP_SLOW void product_t(const Work &work, const vpps_residency &res, const Proces
   const u32 *w = work.w;
   const u32 id = w[PRODUCT_T_MATRIX];
   const vpps_matrix &m = res.matrix[id];
-  const Forming vectors = forming(res, p, w, w[PRODUCT_T_COUNT], m.rows);
   float *y = address(l, w[PRODUCT_T_SEGMENTS], 0, results_of(res, p, w));
-  float *dy = address(l, w[PRODUCT_T_SEGMENTS], 1, 0);
+  const float *dy = address(l, w[PRODUCT_T_SEGMENTS], 1, 0);
   const u32 at = id * res.processors + p.id;
   vpps_panels &own = res.panels[2 * at + 1];
   const vpps_columns columns = res.columns ? res.columns[at] : vpps_columns{VPPS_HELD, 0};
@@ -302,7 +239,7 @@ VP_SLOW void product_t(const Work &work, const vpps_residency &res, const Proces
   float *t = own.floats;
   for (u32 k = first; k < end; k++) {
     const vpps_rows &part = res.parts[k];
-    const Block b = held ? Block{part.row, part.rows, part.column, part.columns}
+    const Block b = held ? Block{part.row, part.rows, 0, m.cols}
                          : Block{0, m.rows, columns.column, columns.columns};
     if (!own.packed)
       pack_transposed(l.segment[SEG_PARAM] + m.offset + b.row + (size_t)b.column * m.rows, m.rows,
@@ -310,10 +247,8 @@ VP_SLOW void product_t(const Work &work, const vpps_residency &res, const Proces
     Sums how = {};
     how.scale = FLOAT_OF(w[PRODUCT_T_SCALE]);
     how.acc = (work.flags & FLAG_ACC) || k > first;
-    vectors.with(dy, b.row, b.rows, b.column == 0, Items{work.items, work.count},
-                 [&](const float *from, const Items &some) {
-                   multiply(in_panels(t, b.columns, b.rows), how, from, y + b.column, some);
-                 });
+    multiply(in_panels(t, b.columns, b.rows), how, dy + b.row, y + b.column,
+             Items{work.items, work.count});
     t += panel_floats(b.columns, b.rows);
   }
   own.packed = 1;

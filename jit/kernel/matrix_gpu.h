@@ -188,16 +188,14 @@ template <int RPW, int COLS, int BATCH> struct ProductSums {
 template <int ROWS, int STAGE> struct Results {
   static constexpr int EACH = (STAGE * ROWS + (int)THREADS - 1) / (int)THREADS;
   float bias[EACH], old[EACH];
-  const u32 shift; // of every place
 
-  VP_MEMBER Results(u32 shift) : shift(shift) {}
   VP_MEMBER static u32 at(u32 j) { return j * THREADS + THREAD; }
   VP_MEMBER static u32 row(u32 j, const Partition &part) { return part.row + at(j) % ROWS; }
   VP_MEMBER static bool mine(u32 j, u32 count, const Partition &part) {
     return at(j) < count * ROWS && row(j, part) < part.end();
   }
   VP_MEMBER float *place(u32 j, const Work &work, const Partition &part) const {
-    return address(work.l, work.w[PRODUCT_SEGMENTS], 0, work.items[at(j) / ROWS * 2] + shift) +
+    return address(work.l, work.w[PRODUCT_SEGMENTS], 0, work.items[at(j) / ROWS * 2]) +
            row(j, part);
   }
 
@@ -242,8 +240,8 @@ VP void product_once(const float *r, const Function &function, const Work &work,
                      const Partition &part, float *sums) {
   typedef Tile<RPW, COLS> T;
   const Work one = work.part(0, 1);
-  const float *from = segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1) + part.left;
-  Results<T::ROWS, 1> y(part.left / COLS * work.w[PRODUCT_APART]);
+  const float *from = segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1);
+  Results<T::ROWS, 1> y;
   y.fetch(one, part);
   ProductSums<RPW, COLS, 1> all;
   float x[T::TC];
@@ -270,9 +268,8 @@ VP void products(const float *r, const Function &function, const Work &work, con
   typedef Tile<RPW, COLS> T;
   constexpr int BATCH = product_batch<RPW, COLS, lesser(RING / 2, STAGE)>();
   constexpr int DEPTH = RING / BATCH, SUMS = STAGE * (int)WARPS * T::ROWS;
-  const u32 warp = THREAD / 32, shift = part.left / COLS * work.w[PRODUCT_APART],
-            count = work.count;
-  const float *from = segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1) + part.left;
+  const u32 warp = THREAD / 32, count = work.count;
+  const float *from = segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1);
   float *ring = shared + warp * RING * T::PART, *sums = shared + RING * T::WIDTH;
   if (count == 1)
     return product_once<RPW, COLS>(r, function, work, part, sums);
@@ -294,7 +291,7 @@ VP void products(const float *r, const Function &function, const Work &work, con
   for (u32 done = 0; done < count; done += STAGE) {
     const Work some = work.part(done, min(count - done, (u32)STAGE));
     float *into = sums + done / STAGE % 2 * SUMS;
-    Results<T::ROWS, STAGE> y(shift);
+    Results<T::ROWS, STAGE> y;
     y.fetch(some, part);
 #pragma unroll 1
     for (u32 b = 0; b < some.count; b += BATCH) {
@@ -341,7 +338,7 @@ VP void products_in_buffers(const float *r, const Function &function, const Bulk
                             const Work &work, const Partition &part, float *shared) {
   typedef Tile<RPW, COLS> T;
   constexpr int BUFFER = VECTORS * T::WIDTH, SUMS = VECTORS * (int)WARPS * T::ROWS;
-  const float *from = segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1) + part.left;
+  const float *from = segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1);
   const u32 *items = work.items, count = work.count;
   float *sums = shared + 2 * BUFFER;
   auto copy = [&](u32 done, u32 k) {
@@ -359,7 +356,7 @@ VP void products_in_buffers(const float *r, const Function &function, const Bulk
     const u32 here = min(count - done, (u32)VECTORS);
     copy(done + VECTORS, k ^ 1);
     float *to = sums + k * SUMS;
-    Results<T::ROWS, VECTORS> y(part.left / COLS * work.w[PRODUCT_APART]);
+    Results<T::ROWS, VECTORS> y;
     y.fetch(work.part(done, here), part);
     bulk.wait(k);
     __syncwarp();
@@ -374,15 +371,12 @@ VP void products_in_buffers(const float *r, const Function &function, const Bulk
 __device__ constexpr bool in_bulk() { return BulkCopies::THERE && VPPS_SUMS >= 32; }
 
 template <int RPW, int COLS, int RING, int STAGE, int VECTORS>
-VP void product_rows(const float *r, const BulkCopies &bulk, Work work, const Partition &part,
-                     float *shared) {
+VP void product_rows(const float *r, const BulkCopies &bulk, const Work &work,
+                     const Partition &part, float *shared) {
   u32 fn = work.w[0] >> 8 & 255u;
   auto function = [=](float v) { return behind_product(fn, v); };
-  if (part.left > 0) // of the processors that share rows the first adds it
-    work.flags &= ~(u32)FLAG_BIAS;
   if (in_bulk() && COLS % 32 == 0 && work.count >= MANY_ITEMS &&
-      all_aligned(segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1) + part.left, work.items + 1,
-                  work.count))
+      all_aligned(segment_of(work.l, work.w[PRODUCT_SEGMENTS], 1), work.items + 1, work.count))
     products_in_buffers<RPW, COLS, VECTORS>(r, function, bulk, work, part, shared);
   else
     products<RPW, COLS, RING, STAGE>(r, function, work, part, shared);
@@ -447,64 +441,6 @@ template <int RPW, int COLS, int BATCH> struct TransposedSums {
   }
 };
 
-// Transposed products of items whose dy are in rows of shared memory.
-template <int RPW, int COLS, int STAGE> struct ByRows {
-  typedef Tile<RPW, COLS> T;
-  const float *r;
-  VP_MEMBER ByRows(const float *r) : r(r) {}
-  VP_MEMBER void multiply(const float *dy, float *base, float scale, const u32 *items, u32 count,
-                          u32 flags) const {
-    constexpr int BATCH = transposed_batch<RPW, COLS, STAGE>();
-#pragma unroll 1
-    for (u32 e = 0; e < count; e += BATCH) {
-      TransposedSums<RPW, COLS, BATCH> sums;
-      sums.add(r, dy + e * T::ROWS);
-      sums.store(base, scale, items + 2 * e, count - e, flags);
-    }
-  }
-};
-
-// Brings the first floats of each vector into rows of shared memory, WIDTH floats from one to the
-// next, STAGE of them into one of three buffers, and calls use(rows, first, n) for those that are
-// there.
-template <int WIDTH, int STAGE, class Use>
-VP void by_stages(float *shared, const float *from, const u32 *items, u32 count, u32 floats,
-                  const Use &use) {
-  const u32 stages = (count + STAGE - 1) / STAGE;
-  __syncthreads(); // the buffers are free
-#pragma unroll 1
-  for (u32 k = 0; k < stages + 2; k++) {
-    if (k > 1) { // what was begun two stages ago is here, and all have finished the stage before
-      wait_for_copies();
-      __syncthreads();
-    }
-    u32 e = k * STAGE;
-    if (k < stages)
-      stage<WIDTH, STAGE, 1>(shared + k % 3 * (STAGE * WIDTH), from, items + 2 * e + 1, count - e,
-                             0, floats);
-    commit_copies();
-    if (k < 2)
-      continue;
-    e -= 2 * STAGE;
-    use(shared + (k - 2) % 3 * (STAGE * WIDTH), e, min(count - e, (u32)STAGE));
-  }
-}
-
-// Transposed products by one partition.
-template <int RPW, int COLS, int STAGE>
-VP void product_t_rows(const float *r, const Work &work, const Partition &part, float *shared) {
-  const u32 *w = work.w;
-  typedef Tile<RPW, COLS> T;
-  const ByRows<RPW, COLS, STAGE> weights(r);
-  const float *from = segment_of(work.l, w[PRODUCT_T_SEGMENTS], 1) + part.row;
-  float *to = address(work.l, w[PRODUCT_T_SEGMENTS], 0, part.rank * w[PRODUCT_T_APART]) + part.left;
-  by_stages<T::ROWS, STAGE>(shared, from, work.items, work.count, part.height,
-                            [&](const float *dy, u32 first, u32 n) {
-                              weights.multiply(dy, to, FLOAT_OF(w[PRODUCT_T_SCALE]),
-                                               work.items + 2 * first, n, work.flags);
-                            });
-}
-
 // A thread's share of a gradient of 8 * RPW rows and 32 * ITERS columns: RPW rows and ITERS
 // columns. Of a warp's lanes 4 are side by side along the rows, 8 along the columns.
 template <int RPW, int ITERS, int STAGE> struct Gradient {
@@ -565,7 +501,7 @@ VP void outer_rows(const BulkCopies &bulk, const Work &work, const Partition &pa
   typedef Gradient<RPW, ITERS, STAGE> G;
   constexpr int WIDTH = ITERS * 32, BATCH = G::BATCH, VECTORS = STAGE * G::VECTOR,
                 ALL = VECTORS + STAGE * G::DY;
-  const u32 first = part.copy * WIDTH, left = part.left + first, right = part.left + part.cols;
+  const u32 first = part.copy * WIDTH;
   const Launch &l = work.l;
   const u32 *items = work.items, count = work.count;
   const u32 segments = work.w[OUTER_SEGMENTS], rows = part.height;
@@ -596,11 +532,11 @@ VP void outer_rows(const BulkCopies &bulk, const Work &work, const Partition &pa
       if (whole) {
         bulk.expect(k % 3, 4 * n * columns);
         bulk.copy_vectors<G::VECTOR>(k % 3, to, n, columns,
-                                     [&](u32 i) { return xs + at[2 * i + 1] + left; });
+                                     [&](u32 i) { return xs + at[2 * i + 1] + first; });
         for (u32 i = n * G::VECTOR + THREAD; i < full * G::VECTOR; i += THREADS)
           to[i] = 0.0f;
       } else
-        stage<G::VECTOR, STAGE, BATCH>(to, xs, at + 1, n, left, right);
+        stage<G::VECTOR, STAGE, BATCH>(to, xs, at + 1, n, first, part.cols);
       stage<G::DY, STAGE, BATCH>(to + VECTORS, dys + part.row, at, n, 0, rows);
     }
     commit_copies();
@@ -612,6 +548,6 @@ VP void outer_rows(const BulkCopies &bulk, const Work &work, const Partition &pa
     for (u32 e = 0; e < here; e += BATCH) // behind the last item dy is 0
       sums.add(x + e * G::VECTOR, dy + e * G::DY);
   }
-  sums.store(address(l, segments, 0, work.w[OUTER_DST]) + part.row + left * part.rows, part.rows,
+  sums.store(address(l, segments, 0, work.w[OUTER_DST]) + part.row + first * part.rows, part.rows,
              FLOAT_OF(work.w[OUTER_SCALE]), rows, columns, work.flags);
 }

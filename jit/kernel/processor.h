@@ -33,11 +33,6 @@ struct Head {
   VP_MEMBER u32 count() const { return second >> 16; }
 };
 
-// Where a vector is that a product forms, without what is said beside; and of how many vectors it
-// is the sum, of so many that the instruction says.
-VP u32 place_of(u32 place) { return place & ~(u32)(PLACE_STORED | PLACE_HALVED); }
-VP u32 parts_of(u32 place, u32 parts) { return place & PLACE_HALVED ? parts / 2 : parts; }
-
 // Where in the script the items of an instruction with flag listed are.
 VP u32 list_of(const u32 *w) {
   u32 op = w[0] & 255u;

@@ -10,9 +10,7 @@ struct Partition {
   short matrix;
   u16 height, cols; // of the partition
   u16 copy, copies; // which of how many of the matrix
-  u16 left;         // its first column
-  u16 width;        // columns of the matrix
-  u16 rank;         // of its rows' holder: its results of transposed products are in this order
+  u16 rank;         // of its holder: its results of transposed products are in this order
   u32 row;          // its first
   u32 rows, offset; // of the matrix, which is at offset in segment param
   VP_MEMBER u32 end() const { return row + height; }
@@ -82,7 +80,7 @@ VP void load_rows(float *w, const float *base, const Partition &part, Clocks &cl
       u32 r = first + i, c = T::column(q);
       int count = c < COLS ? (int)part.end() - (int)r : 0;
       float v[T::VR];
-      read_some<T::VR>(v, base + r + (part.left + c) * part.rows, count);
+      read_some<T::VR>(v, base + r + c * part.rows, count);
 #pragma unroll
       for (int j = 0; j < T::VR; j++) {
         w[(i + j) * T::TC + q] = v[j];

@@ -44,7 +44,6 @@ func (c *planner) deviceFor(setAside int) plan.Device {
 	if kb := c.settings.Shared; kb > 0 {
 		d.SharedPerBlock = min(d.SharedPerBlock, kb<<10)
 	}
-	d.Columns = c.settings.Columns
 	d.Copies, d.Weights, d.Partials = c.settings.Copies, c.settings.Registers, c.settings.Partials
 	return d
 }

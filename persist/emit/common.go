@@ -2,9 +2,7 @@ package emit
 
 import (
 	"libvpps/persist/crew"
-	"libvpps/persist/isa"
 	"libvpps/persist/memory"
-	"libvpps/persist/schedule"
 )
 
 // What all processors of a class do alike: they wait, multiply and signal. It is written once, and copied into their
@@ -21,17 +19,9 @@ type classStream struct {
 	words  []uint32
 	starts []uint32 // by level, where in words its section begins; one more than there are
 	inner  []inner  // by level, which part of the section is neither waiting nor signalling
-	shared sharedStream
 }
 
 type inner struct{ from, to uint32 }
-
-// sharedStream is the first levels of a class whose processors have nothing else to do in them: so many words, which
-// there are only once in a script. 0 levels: there are none.
-type sharedStream struct {
-	levels    int
-	at, words uint32
-}
 
 // writeCommon writes the sections of all classes, side by side.
 func (e *Emitter) writeCommon(levels int) {
@@ -63,50 +53,10 @@ func (e *Emitter) writeClass(m *streamMemory, c, levels int) {
 		part := &s.inner[len(s.inner)-1]
 		part.from = uint32(len(w.words))
 		w.products(level)
-		if l == 0 {
-			w.ofGroup(c)
-		}
 		part.to = uint32(len(w.words))
 		w.leave(level, first)
 	}
 	s.starts, s.words = append(s.starts, uint32(len(w.words))), w.words
-}
-
-// appendShared appends the shared streams.
-func (e *Emitter) appendShared(w []uint32, levels int) []uint32 {
-	e.planShared(levels)
-	for c := range e.common.of {
-		s := &e.common.of[c]
-		if s.shared.levels == 0 {
-			continue
-		}
-		w = isa.Align(w)
-		s.shared.at, s.shared.words = uint32(len(w)), s.starts[s.shared.levels]+1
-		w = append(append(w, s.words[:s.shared.words-1]...), uint32(isa.Halt))
-	}
-	return w
-}
-
-// planShared finds the first level in which a processor of a class that shares has something of its own to do.
-func (e *Emitter) planShared(levels int) {
-	for c := range e.common.of {
-		s := &e.common.of[c]
-		s.shared = sharedStream{}
-		if e.Holders.SharesStream[c] && e.Cut == schedule.NoCut {
-			s.shared.levels = levels
-		}
-	}
-	for p, c := range e.Holders.Class {
-		if visits := e.visits[e.starts[p]:e.starts[p+1]]; len(visits) > 0 {
-			x := &e.common.of[c].shared
-			x.levels = min(x.levels, int(visits[0].level))
-		}
-	}
-	for c := range e.common.of {
-		if s := &e.common.of[c]; s.starts[s.shared.levels] == 0 {
-			s.shared.levels = 0
-		}
-	}
 }
 
 // copyInner appends what p's class does in a level, without waiting and signalling.

@@ -18,14 +18,13 @@ import (
 // Task is a schedule with what else its script depends on.
 type Task struct {
 	*schedule.Schedule
-	Holders      *plan.Holders
-	Crew         *crew.Crew
-	Closing      *finish.Closing
-	Params       []schedule.Param
-	FormsVectors bool     // products form the vectors that they read
-	Inputs       []uint32 // the graph's input words, if the script reads any
-	Tensors      []uint32 // the tensor table
-	Space        []uint32 // memory for the script, if it is enough; nil: the emitter's own
+	Holders *plan.Holders
+	Crew    *crew.Crew
+	Closing *finish.Closing
+	Params  []schedule.Param
+	Inputs  []uint32 // the graph's input words, if the script reads any
+	Tensors []uint32 // the tensor table
+	Space   []uint32 // memory for the script, if it is enough; nil: the emitter's own
 }
 
 // Emitter writes scripts.
@@ -42,8 +41,7 @@ type Emitter struct {
 	levels   []levelPlan
 	runs     []run
 	common   common
-	groups
-	ByLevel []uint32 // clusters by level, but for those of groups
+	ByLevel  []uint32 // clusters by level
 	products
 	outerSeen []outerSeen
 }
@@ -90,7 +88,6 @@ func (e *Emitter) Emit(t Task) []uint32 {
 	e.CutBatched()
 	e.gatherProducts()
 	e.planRuns(levels)
-	e.shareCopies()
 	e.sortClusters(levels)
 	e.planClasses(levels)
 	e.assign(levels, processors)
@@ -119,11 +116,7 @@ func (e *Emitter) levelOf(part, n int) int {
 	return at
 }
 
-// fewClusters is how many clusters of a level a processor outside groups takes, before processors of groups get any.
-const fewClusters = 16
-
-// assignSome assigns the clusters [from, end) of byLevel, which are whole levels. Where products form their vectors, who
-// is in no group executes what is not products, so that the others have a stream in common.
+// assignSome assigns the clusters [from, end) of byLevel, which are whole levels.
 func (e *Emitter) assignSome(x *balance, from, end, processors int) {
 	x.loads, x.heap = memory.Resize(x.loads, processors), memory.Resize(x.heap, processors)
 	for from < end {
@@ -132,17 +125,10 @@ func (e *Emitter) assignSome(x *balance, from, end, processors int) {
 			n++
 		}
 		r := &e.levels[level].runs
-		switch places := e.places[from : from+n]; {
-		case e.FormsVectors && n <= fewClusters*len(e.Holders.Unshared) && level <= e.Ends[isa.InBackward]:
-			for k := range places {
-				places[k] = e.Holders.Unshared[k%len(e.Holders.Unshared)]
-			}
-			from += n
-			continue
-		case r[0] < r[1]:
+		if r[0] < r[1] {
 			e.loadProducts(x.loads, int(level))
 			x.heap.init(x.loads)
-		default:
+		} else {
 			x.heap.clear()
 		}
 		for k := range n {
@@ -169,7 +155,7 @@ func (e *Emitter) loadProducts(loads []int32, level int) {
 	}
 }
 
-// sortClusters lists the clusters with items in order of level, but for those of groups: counting sort.
+// sortClusters lists the clusters with items in order of level: counting sort.
 func (e *Emitter) sortClusters(levels int) {
 	e.count = memory.Resize(e.count, levels+1)
 	clear(e.count)

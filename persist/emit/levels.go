@@ -177,8 +177,7 @@ func (e *Emitter) planVisits(levels, processors int) {
 	}
 }
 
-// planClasses finds what the products of each level and its group's clusters cost a class, which takes part if it
-// has any.
+// planClasses finds what the products of each level cost a class, which takes part if it has any.
 func (e *Emitter) planClasses(levels int) {
 	t := e.Holders
 	e.common.loads = memory.Resize(e.common.loads, len(t.First)*levels)
@@ -189,9 +188,6 @@ func (e *Emitter) planClasses(levels int) {
 			for i := x.runs[0]; i < x.runs[1]; i++ {
 				from, to := e.shareOf(&e.runs[i], p)
 				load += 2 * (to - from)
-			}
-			if g := t.Group[c]; g >= 0 && l == 0 {
-				load += int(e.groupLoads[g])
 			}
 			if loads[l] = int32(load); load > 0 {
 				x.join(p, t.Size[c])

@@ -23,7 +23,6 @@ type streamMemory struct {
 // appendStreams appends all streams. Each of several goroutines writes those of some processors, the first
 // to their place; the others' are copied when it is known where.
 func (e *Emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
-	w = e.appendShared(w, levels)
 	n := min(processors, max(1, e.Crew.Size))
 	e.Crew.Share(n, func(k int) {
 		m := &e.writers[k]
@@ -45,12 +44,6 @@ func (e *Emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
 		for k, start := range m.starts {
 			x := w[isa.HeadWords+p*isa.ProcWords:]
 			x[isa.ProcStart], x[isa.ProcRank], x[isa.ProcGroup], x[isa.ProcOwn], x[isa.ProcPieces] = m.at+start, 0, 1, 0, 0
-			if t := e.Holders; t.Group[t.Class[p]] >= 0 {
-				x[isa.ProcRank], x[isa.ProcGroup] = t.Place[p], t.Each
-			}
-			if s := e.common.of[e.Holders.Class[p]].shared; s.levels > 0 {
-				x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = s.at, m.at+start, uint32(isa.Pieces(int(s.words)))
-			}
 			if e.Cut != schedule.NoCut {
 				x[isa.ProcOwn], x[isa.ProcPieces] = m.at+m.seconds[k], uint32(isa.Pieces(int(m.seconds[k]-start)))
 			}
@@ -75,22 +68,17 @@ func (e *Emitter) writeStreams(m *streamMemory, w []uint32, from, end, levels in
 	return w
 }
 
-// appendStream appends the stream of processor p: what its class does, but where it does something else, and but for
-// what the class shares.
+// appendStream appends the stream of processor p: what its class does, but where it does something else.
 func (e *Emitter) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
 	w := streamWriter{e: e, streamMemory: m, p: int32(p), words: words, start: len(words)}
-	common := e.common.of[e.Holders.Class[p]].shared.levels
-	if common > 0 {
-		w.start = -1 // something comes before
-	}
-	visits := e.visits[e.starts[p]:e.starts[p+1]]
+	visits, from := e.visits[e.starts[p]:e.starts[p+1]], 0
 	if cut := int(e.Cut); e.Cut != schedule.NoCut {
-		visits = w.levels(visits, common, cut)
+		visits = w.levels(visits, 0, cut)
 		w.words = isa.Align(append(w.words, uint32(isa.Halt)))
 		m.seconds = append(m.seconds, uint32(len(w.words)))
-		w.start, common = len(w.words), cut
+		w.start, from = len(w.words), cut
 	}
-	w.levels(visits, common, levels)
+	w.levels(visits, from, levels)
 	return append(w.words, uint32(isa.Halt))
 }
 

@@ -71,8 +71,6 @@ func definitions() []byte {
 	constant("MAX_WORDS", MaxWords)
 	constant("MAX_LISTED", MaxListed)
 	constant("MAX_RUN", MaxRun)
-	constant("PLACE_STORED", PlaceStored)
-	constant("PLACE_HALVED", PlaceHalved)
 	constant("MAX_SLOTS", MaxSlots)
 	constant("CHAIN_READ", ChainRead)
 	constant("CHAIN_WRITTEN", ChainWritten)

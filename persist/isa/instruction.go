@@ -40,7 +40,7 @@ func Decode(words, script []uint32) (Instruction, error) {
 	if int(in.Fn) >= functions(in.Op) {
 		return in, fmt.Errorf("function %d: %s has %d", in.Fn, in.Op, functions(in.Op))
 	}
-	if in.Op == Product && !Epilogues[in.Fn] || in.Op == Sum && !Epilogues[in.Fn] && !EpilogueDerivatives[in.Fn] || in.Op == ProductT && Fn(in.Fn) != Copy && !EpilogueDerivatives[in.Fn] {
+	if in.Op == Product && !Epilogues[in.Fn] || in.Op == Sum && !Epilogues[in.Fn] && !EpilogueDerivatives[in.Fn] {
 		return in, fmt.Errorf("function %s cannot be behind a %s", FnTable[in.Fn].Name, in.Op)
 	}
 	if in.Flags >= 1<<len(flagNames) {
@@ -95,7 +95,7 @@ func (in *Instruction) findList(length, head int, script []uint32) error {
 
 // functions is the number of functions an opcode selects among.
 func functions(op Opcode) int {
-	if op == Product || op == ProductT || op == Sum {
+	if op == Product || op == Sum {
 		return int(Fns)
 	}
 	switch Formats[op].Items {

@@ -120,8 +120,8 @@ var Formats = [opcodes]Format{
 	Strided:  {"strided", []string{"segments", "axes", "p", "q"}, -1, "map over up to 5 kept and 5 reduced axes, summed over the reduced ones"},
 	Chain:    {"chain", []string{"n", "operations"}, -5, "several operations of map, one after the other, on slots whose elements stay with the thread"},
 	Sum:      {"sum", []string{"segments", "n", "scale", "dst", "runs", "apart", "y"}, 1, "dst[i] = f(scale * sum of src[i] over the items)"},
-	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale", "apart", "count"}, 2, "y[r] = f(bias_scale*bias[r] + scale * W[r,:]·x), for the processor's rows of a matrix"},
-	ProductT: {"product_t", []string{"segments", "matrix", "scale", "apart", "count"}, 2, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows, for its columns"},
+	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale"}, 2, "y[r] = f(bias_scale*bias[r] + scale * W[r,:]·x), for the processor's rows of a matrix"},
+	ProductT: {"product_t", []string{"segments", "matrix", "scale", "apart"}, 2, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows"},
 	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], for the processor's rows and columns"},
 	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale", "bias"}, 3, "C[i,j] = bias[i] + scale * sum over k of A[i,k]*B[k,j], any strides"},
 	Row:      {"row", []string{"segments", "n", "stride", "p", "lines"}, -2, "softmax-like functions of lines of n elements"},
@@ -477,12 +477,6 @@ const MaxWords = 1024
 
 // MaxRun bounds how many sources an item of Sum stands for.
 const MaxRun = 1024
-
-// Flags of a vector that a product forms, added to its address, which is a multiple of 4.
-const (
-	PlaceStored = 1 // the processor stores the vector, too
-	PlaceHalved = 2 // the vector is the sum of half as many vectors as the instruction says
-)
 
 // MaxListed bounds the words of the items of an instruction with flag Listed: the device fetches a list as a whole,
 // from a multiple of 4 words on.

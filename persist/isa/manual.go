@@ -82,20 +82,9 @@ const sumsManual = `
 The function f of an instruction is copy, tanh, logistic or relu. With the flag acc, the old value is added
 before f.
 
-**Where several processors share rows**, a product is the sum over one processor's columns. Each of them has a
-result of its own, ` + "`apart`" + ` floats from the next. The bias is added to the first. The same holds for product_t
-and its rows. A matrix that is transposed from memory is an exception: a processor forms the whole sum over all
+**product_t** is the sum over one processor's rows. Each holder of rows has a result of its own, ` + "`apart`" + ` floats
+from the next. A matrix that is transposed from memory is an exception: a processor forms the whole sum over all
 rows, for its columns.
-
-**A product whose count is not 0** first forms its vector: x[c] = f(sum of count vectors). The vectors follow x
-in memory, and f is not applied to the result. The address of x is a multiple of 4, so its low bits are free:
-
-- 1: processors that have the first row store x,
-- 2: there are half as many vectors.
-
-**A product_t whose count is not 0** first forms dy: a derivative of the sum of count vectors and y. In memory y
-follows dy, and the vectors follow y. The low bits of the address of dy say the same. Processors that have the
-first column store it.
 
 **sum** may also apply a derivative, of the sum and y[i]. The low half of the field runs counts items at the
 front. Each of these stands for several sources, as many as the high half says, ` + "`apart`" + ` floats from each other.

@@ -20,8 +20,8 @@ const (
 )
 
 // After the header comes the processor table, ProcWords words each: the word offset of its instructions, its rank in
-// its group, the group's size. The instructions may be those of several processors, or those before a cut; then, behind
-// their Halt, it goes on with its own, at another offset. The first's words count as whole pieces of MaxWords: so a device fetches them.
+// its group, the group's size. The instructions may be those before a cut; then, behind their Halt, it goes on at another
+// offset. The first's words count as whole pieces of MaxWords: so a device fetches them.
 const (
 	ProcStart = iota
 	ProcRank

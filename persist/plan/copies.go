@@ -19,7 +19,7 @@ func (p *Plan) addCopies(arrays, slots []int, next, most int) {
 				continue
 			}
 			first := parts[m][:len(parts[m])/x.Copies]
-			taken := free(arrays, slots, next, parts[m], len(first), p.RowsPerWarp*iterations(x.ColumnsEach()))
+			taken := free(arrays, slots, next, parts[m], len(first), p.RowsPerWarp*iterations(x.Cols))
 			if taken == nil {
 				continue
 			}

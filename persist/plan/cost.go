@@ -39,7 +39,7 @@ func (p *Plan) Cost() float64 {
 			continue
 		}
 		partitions++
-		rows += p.RowsPerWarp * iterations(p.Matrices[x.Matrix].ColumnsEach())
+		rows += p.RowsPerWarp * iterations(p.Matrices[x.Matrix].Cols)
 		if !held[x.Processor] {
 			held[x.Processor] = true
 			holding++
@@ -50,7 +50,7 @@ func (p *Plan) Cost() float64 {
 	shared := 0.0
 	parts := p.parts()
 	for m, x := range p.Matrices {
-		holders := min(parts[m], p.Processors) / max(1, x.Across)
+		holders := min(parts[m], p.Processors)
 		turns := (x.Cols + 32*p.Warps - 1) / (32 * p.Warps)
 		shared = max(shared, float64(holders)*(perPartial*float64(turns)+perHolder))
 	}

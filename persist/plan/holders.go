@@ -9,21 +9,13 @@ import (
 // rows of matrix m. Part m + the number of matrices is the columns of its transposed product, which are the rows' holders'
 // unless it is read from memory.
 type Holders struct {
-	of           *Plan
-	Copies       [][][]int32 // by part and copy: its holders, those of the first rows or columns first
-	Outers       []int       // by matrix: how many copies have columns of its gradient to form
-	Copy         []int32     // by part and processor: which copy it holds, -1: none
-	Class        []int32     // by processor; a class holds parts of the same copies of the same matrices
-	First        []int32     // by class: its first processor
-	Size         []int32     // by class: how many processors it has
-	Group        []int32     // by class: the group that it is, -1: none
-	Groups       int         // how many
-	Place        []uint32    // by processor: its place in its group
-	Each         uint32      // how many processors a group has
-	SharesStream []bool      // by class: as much of its processors' streams as is alike is there only once
-	Unshared     []int32     // where there are groups: the processors of classes without a stream in common
-
-	Forming bool // products may form their vectors
+	of     *Plan
+	Copies [][][]int32 // by part and copy: its holders, those of the first rows or columns first
+	Outers []int       // by matrix: how many copies have columns of its gradient to form
+	Copy   []int32     // by part and processor: which copy it holds, -1: none
+	Class  []int32     // by processor; a class holds parts of the same copies of the same matrices
+	First  []int32     // by class: its first processor
+	Size   []int32     // by class: how many processors it has
 }
 
 // Update makes it the table of a plan.
@@ -51,40 +43,6 @@ func (t *Holders) Update(p *Plan) {
 		}
 	}
 	t.addClasses(n)
-	t.addGroups(p)
-	t.Forming = p.SharesRows()
-}
-
-// fewHolders is how many processors of a class, of those that share rows, have streams of their own.
-const fewHolders = 16
-
-// addGroups makes groups of the largest classes where processors share rows, unless they are too small.
-func (t *Holders) addGroups(p *Plan) {
-	t.Group, t.SharesStream, t.Place = slices.Repeat([]int32{-1}, len(t.First)), make([]bool, len(t.First)), make([]uint32, p.Processors)
-	if !p.SharesRows() {
-		return
-	}
-	largest := slices.Max(t.Size)
-	if largest < fewHolders {
-		return
-	}
-	for c, n := range t.Size {
-		t.SharesStream[c] = n >= fewHolders
-		if n == largest {
-			t.Group[c] = int32(t.Groups)
-			t.Groups++
-		}
-	}
-	members := make([]uint32, t.Groups)
-	for q, c := range t.Class {
-		if g := t.Group[c]; g >= 0 {
-			t.Place[q] = members[g]
-			members[g]++
-		} else if !t.SharesStream[c] {
-			t.Unshared = append(t.Unshared, int32(q))
-		}
-	}
-	t.Each = uint32(largest)
 }
 
 // addClasses finds the classes of n processors.

@@ -12,25 +12,23 @@ type Matrix struct {
 	Cols   int
 	Offset uint32 // of its first element in segment param (column-major)
 	Copies int    // how many times it is held: several share the items of a product
-	Across int    // GPU: how many partitions share a row; 0 is 1
 }
 
-// Partition is a run of consecutive rows of one matrix held by one processor, or a run of columns of these.
+// Partition is a run of consecutive rows of one matrix held by one processor.
 type Partition struct {
 	Matrix    int
 	Processor int
 	Slot      int // the processor's n-th partition in registers: selects them; -1: it is not in registers
 	Row, Rows int
 	Copy      int // of the matrix
-	Column    int // the first; the partitions that share its rows have as many columns each
-	Rank      int // of its rows' holder among all holders of the copy: results of transposed products are in this order
+	Rank      int // of its holder among all holders of the copy: results of transposed products are in this order
 }
 
 // Plan is the residency of a set of matrices on a set of processors.
 type Plan struct {
 	Processors int
 	Matrices   []Matrix
-	Partitions []Partition // by matrix, copy, row and column; each copy covers the matrix exactly once
+	Partitions []Partition // by matrix, copy and row; each copy covers the matrix exactly once
 
 	// Of matrix m: Partitions[First[m]:First[m+1]].
 	First []int
@@ -72,14 +70,10 @@ func (p *Plan) OuterBlock(x *Partition) Block {
 		return p.blockOf(x)
 	}
 	copies := max(1, m.Copies)
-	cols := m.ColumnsEach()
-	each := 32 * ((iterations(cols) + copies - 1) / copies)
-	from := min(cols, x.Copy*each)
-	return Block{x.Row, x.Rows, x.Column + from, min(cols-from, each)}
+	each := 32 * ((iterations(m.Cols) + copies - 1) / copies)
+	from := min(m.Cols, x.Copy*each)
+	return Block{x.Row, x.Rows, from, min(m.Cols-from, each)}
 }
-
-// ColumnsEach is how many columns a partition has.
-func (m *Matrix) ColumnsEach() int { return m.Cols / max(1, m.Across) }
 
 // Of returns the partitions of matrix m, copy by copy.
 func (p *Plan) Of(m int) []Partition { return p.Partitions[p.First[m]:p.First[m+1]] }
@@ -119,8 +113,8 @@ func Sliced(matrices []Matrix, processors int) (*Plan, error) {
 	return p, nil
 }
 
-// rankHolders numbers the holders of each copy of a matrix, those of the same rows alike, but if it is transposed by
-// columns: then a result is one holder's.
+// rankHolders numbers the holders of each copy of a matrix, but if it is transposed by columns: then a result is one
+// holder's.
 func (p *Plan) rankHolders() {
 	for m := range p.Matrices {
 		if p.Residence(m).Columns > 0 {
@@ -131,16 +125,13 @@ func (p *Plan) rankHolders() {
 			x := &p.Of(m)[i]
 			key := [2]int{x.Copy, x.Processor}
 			if _, ok := seen[key]; !ok {
-				seen[key] = holders[x.Copy] / max(1, p.Matrices[m].Across)
+				seen[key] = holders[x.Copy]
 				holders[x.Copy]++
 			}
 			x.Rank = seen[key]
 		}
 	}
 }
-
-// Part is which of those that share its rows a partition is: parts of products are in this order.
-func (m *Matrix) Part(x *Partition) int { return x.Column / m.ColumnsEach() }
 
 // Slice is the part of a vector of n elements owned by the processor of a rank in a
 // group: [lo, hi). The kernel computes the same (jit/kernel).

@@ -28,9 +28,6 @@ func (p *Plan) Report() string {
 	parts := p.parts()
 	for m, x := range p.Matrices {
 		fmt.Fprintf(&b, "  %-24s %5d x %-5d in %d partitions", x.Name, x.Rows, x.Cols, parts[m])
-		if x.Across > 1 {
-			fmt.Fprintf(&b, " of %d columns", x.ColumnsEach())
-		}
 		if x.Copies > 1 {
 			fmt.Fprintf(&b, ", %d copies,", x.Copies)
 		}
@@ -54,24 +51,7 @@ func (p *Plan) Report() string {
 
 // Name tells a plan from others of the same matrices.
 func (p *Plan) Name() string {
-	name := fmt.Sprintf("%d rows a warp, %d registers a thread for weights", p.RowsPerWarp, p.Used)
-	if n := p.columns(); n > 0 {
-		name += fmt.Sprintf(", %d columns a partition", n)
-	}
-	return name
-}
-
-// SharesRows reports whether several processors share the rows of a matrix.
-func (p *Plan) SharesRows() bool { return p.columns() > 0 }
-
-// columns is how many columns partitions of matrices have whose rows are shared by several; 0: there are none.
-func (p *Plan) columns() int {
-	for i := range p.Matrices {
-		if m := &p.Matrices[i]; m.Across > 1 {
-			return m.ColumnsEach()
-		}
-	}
-	return 0
+	return fmt.Sprintf("%d rows a warp, %d registers a thread for weights", p.RowsPerWarp, p.Used)
 }
 
 // Predictions says what the cost model thinks of candidates.

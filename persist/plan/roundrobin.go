@@ -3,7 +3,6 @@ package plan
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -16,7 +15,6 @@ type Device struct {
 	SetAside       int // of these, what the interpreter takes without any matrix
 	SharedPerBlock int // bytes
 	Copies         int // of a matrix, at most; 0: as many as registers are left over for
-	Columns        int // of a partition, if that divides those of a matrix; 0: partitions are whole rows
 	Weights        int // registers a thread may have for weights; 0: as many as there are
 	Partials       int // floats that the partial results of a transposed product may take; 0: as many as pay
 }
@@ -42,32 +40,15 @@ func RoundRobin(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	if d.Processors < 1 || rpw < 1 {
 		return nil, fmt.Errorf("plan: %d processors, %d rows per warp: at least one of each", d.Processors, rpw)
 	}
-	matrices = widestFirst(cut(matrices, d, rpw))
+	matrices = widestFirst(matrices)
 	x := deal(matrices, d, rpw, d.Partials > 0)
 	if !x.byColumns && x.plan.Outside() > 0 {
 		x = deal(matrices, d, rpw, true)
 	}
 	if x.plan.Depth == 0 {
 		x.plan.addCopies(x.arrays, x.slots, x.next, d.Copies)
-	} else if d.Columns > 0 { // whole rows, as long as memory is read
-		d.Columns = 0
-		return RoundRobin(matrices, d, rpw)
 	}
 	return x.plan, nil
-}
-
-// cut says of each matrix how many partitions share a row: one, unless there is a processor for each. The kernel's table has
-// columns in 16 bits.
-func cut(matrices []Matrix, d Device, rpw int) []Matrix {
-	matrices = slices.Clone(matrices)
-	for i := range matrices {
-		m := &matrices[i]
-		m.Across = 1
-		if d.Columns > 0 && m.Cols%d.Columns == 0 && m.Cols <= math.MaxUint16 && m.rowParts(d.Warps*rpw)*m.Cols/d.Columns <= d.Processors {
-			m.Across = max(1, m.Cols/d.Columns)
-		}
-	}
-	return matrices
 }
 
 // rowParts is the number of partitions that a column of the matrix is divided among.
@@ -75,7 +56,7 @@ func (m *Matrix) rowParts(rows int) int { return (m.Rows + rows - 1) / rows }
 
 // widestFirst is the order in which matrices are handed out.
 func widestFirst(matrices []Matrix) []Matrix {
-	return slices.SortedStableFunc(slices.Values(matrices), func(a, b Matrix) int { return cmp.Compare(iterations(b.ColumnsEach()), iterations(a.ColumnsEach())) })
+	return slices.SortedStableFunc(slices.Values(matrices), func(a, b Matrix) int { return cmp.Compare(iterations(b.Cols), iterations(a.Cols)) })
 }
 
 // dealer holds the partitions handed out so far.
@@ -112,41 +93,39 @@ func (x *dealer) add(m int) {
 	}
 	if !x.fits(matrix, w) {
 		w = x.beyond.place(matrix, x.next)
-		rows, matrix.Across = w.Rows, 1
-		p.Matrices[m].Across = 1
+		rows = w.Rows
 	}
 	if w.Columns > 0 {
 		p.Depth = x.beyond.depth
 	}
-	across := max(1, matrix.Across)
-	parts := matrix.rowParts(rows) * across
+	parts := matrix.rowParts(rows)
 	if w.Columns > 0 {
 		w.divideGradient(matrix, min(parts, p.Processors))
 	}
 	for k := range parts {
 		q := (x.next + k) % p.Processors
-		row, slot := k/across*rows, -1
+		row, slot := k*rows, -1
 		if w.Kind == Registers {
 			slot = x.slots[q]
 			x.slots[q]++
 		}
-		p.Partitions = append(p.Partitions, Partition{Matrix: m, Processor: q, Slot: slot, Row: row, Rows: min(rows, matrix.Rows-row), Column: k % across * matrix.ColumnsEach()})
+		p.Partitions = append(p.Partitions, Partition{Matrix: m, Processor: q, Slot: slot, Row: row, Rows: min(rows, matrix.Rows-row)})
 	}
 	x.next = (x.next + parts) % p.Processors
 	p.First = append(p.First, len(p.Partitions))
 	p.Where = append(p.Where, w)
 }
 
-// tableSlots bounds the table of what processors have in registers, 28 bytes each (jit/kernel/tile_gpu.h: Partition), which is
+// tableSlots bounds the table of what processors have in registers, 24 bytes each (jit/kernel/tile_gpu.h: Partition), which is
 // in 64 KB of constant memory.
 const tableSlots = 2000
 
 // fits reports whether a matrix fits into the registers, and takes them.
 func (x *dealer) fits(m Matrix, w Residence) bool {
 	p := x.plan
-	parts := m.rowParts(p.RowsPerWarp*p.Warps) * max(1, m.Across)
-	arrays := slotted(x.arrays, x.slots, x.next, parts, p.RowsPerWarp*iterations(m.ColumnsEach()))
-	staging, used := max(p.Staging, Staging(p.RowsPerWarp, m.ColumnsEach()), GemmStaging), 0
+	parts := m.rowParts(p.RowsPerWarp * p.Warps)
+	arrays := slotted(x.arrays, x.slots, x.next, parts, p.RowsPerWarp*iterations(m.Cols))
+	staging, used := max(p.Staging, Staging(p.RowsPerWarp, m.Cols), GemmStaging), 0
 	if w.Columns > 0 {
 		staging = max(p.Staging, streamStaging)
 	}

@@ -11,7 +11,6 @@ type Settings struct {
 	RowsPerWarp int // pins the rows a warp holds
 	Processors  int // the most processors, each on an SM of its own
 	Copies      int // the most copies of a matrix; 1 is the paper's plan
-	Columns     int // of a partition, if that divides those of a matrix, 0: partitions are whole rows, as the paper's
 	Profile     int // 1: chooses by measuring real batches
 	Registers   int // the most registers of a thread that hold weights
 	Shared      int // the most KB of shared memory of a processor, with those in which the routines work
@@ -24,7 +23,7 @@ func ParseSettings(text string) (s Settings, err error) {
 	numbers := map[string]struct {
 		to  *int
 		max int
-	}{"rpw": {&s.RowsPerWarp, maxRows}, "copies": {&s.Copies, 1 << 16}, "columns": {&s.Columns, 1 << 10}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1},
+	}{"rpw": {&s.RowsPerWarp, maxRows}, "copies": {&s.Copies, 1 << 16}, "processors": {&s.Processors, 1 << 16}, "profile": {&s.Profile, 1},
 		"registers": {&s.Registers, 255}, "shared": {&s.Shared, 1 << 16}, "partials": {&s.Partials, 1 << 30}, "library": {&s.Library, 1 << 30}}
 	for _, part := range strings.Split(text, ",") {
 		if part == "" {
@@ -33,7 +32,7 @@ func ParseSettings(text string) (s Settings, err error) {
 		name, value, _ := strings.Cut(part, "=")
 		x, ok := numbers[name]
 		if !ok {
-			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, copies=N, columns=N, processors=N, profile=1, registers=N, shared=N, partials=N or library=N, separated by commas", text, name)
+			return Settings{}, fmt.Errorf("plan %q: %q is unknown: give rpw=N, copies=N, processors=N, profile=1, registers=N, shared=N, partials=N or library=N, separated by commas", text, name)
 		}
 		if *x.to, err = strconv.Atoi(value); err != nil || *x.to < 0 || *x.to > x.max {
 			return Settings{}, fmt.Errorf("plan %q: %s is %q: give a number up to %d, 0 to let it be chosen", text, name, value, x.max)

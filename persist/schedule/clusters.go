@@ -18,11 +18,10 @@ type Cluster struct {
 type ClusterKind uint32
 
 const (
-	Groupwide ClusterKind = 1 << iota // a group executes it, each processor for its elements
-	Single                            // its items are copies that have nothing to do with one another: no chains
-	private                           // its items are one node's, and are divided when that is lowered
-	Fused                             // its items are chains already
-	cutEarly                          // batched, and pieces have items of their own, too
+	Single   ClusterKind = 1 << iota // its items are copies that have nothing to do with one another: no chains
+	private                          // its items are one node's, and are divided when that is lowered
+	Fused                            // its items are chains already
+	cutEarly                         // batched, and pieces have items of their own, too
 )
 
 // IsBatched reports whether c is a batched cluster, isPrivate whether it is a private one.
@@ -124,5 +123,5 @@ func (s *Schedule) Union(x, y int32) int32 {
 
 // IsListed reports whether sortClusters lists cluster number c.
 func (x *Cluster) IsListed(c int) bool {
-	return x.Parent == int32(c) && x.Cost > 0 && x.Kind&Groupwide == 0
+	return x.Parent == int32(c) && x.Cost > 0
 }

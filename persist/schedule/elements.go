@@ -128,7 +128,7 @@ func (s *Schedule) Map2(cluster, sub int32, fn isa.Fn, flags uint32, p float32, 
 
 // Fill adds a Fill of n elements of act.
 func (s *Schedule) Fill(cluster, sub int32, value float32, n int, at uint32) {
-	sig := s.Sigs.Short(4, n, FirstWord(isa.Fill, 0, 0), uint32(isa.SegAct), uint32(n), isa.Float(value), 0, 0, 0, 0)
+	sig := s.Sigs.Short(4, n, FirstWord(isa.Fill, 0, 0), uint32(isa.SegAct), uint32(n), isa.Float(value), 0, 0)
 	s.Add(cluster, sub, sig, at, 0, 0)
 }
 

@@ -30,7 +30,7 @@ type Signatures struct {
 }
 
 // recentSig is a signature of few words but for the second, which is the length; the rest are 0. The number is plus past.
-type recentSig struct{ head, a, b, c, d, e, f, g, number uint32 }
+type recentSig struct{ head, a, b, c, d, e, number uint32 }
 
 // mapSig is a signature of a Map with what it depends on besides function and Acc. The number is plus past.
 type mapSig struct{ segs, n, p, q, number uint32 }
@@ -86,12 +86,12 @@ func FirstWord(op isa.Opcode, fn uint8, flags uint32) uint32 {
 
 // Short returns the number of a signature of n words and the length, the words in registers; elements
 // is the work of one item. Neighbouring nodes are alike: most signatures are those found last.
-func (t *Signatures) Short(n, elements int, head, a, b, c, d, e, f, g uint32) uint32 {
+func (t *Signatures) Short(n, elements int, head, a, b, c, d, e uint32) uint32 {
 	r := &t.recent[(head^head>>7^head>>13^b*7^b>>6^a>>3)%uint32(len(t.recent))]
-	if r.number <= t.past || r.head != head || r.a != a || r.b != b || r.c != c || r.d != d || r.e != e || r.f != f || r.g != g {
-		words := [...]uint32{head, 0, a, b, c, d, e, f, g}
+	if r.number <= t.past || r.head != head || r.a != a || r.b != b || r.c != c || r.d != d || r.e != e {
+		words := [...]uint32{head, 0, a, b, c, d, e}
 		t.buf = append(t.buf[:0], words[:n+1]...)
-		*r = recentSig{head, a, b, c, d, e, f, g, t.Intern(elements) + t.past}
+		*r = recentSig{head, a, b, c, d, e, t.Intern(elements) + t.past}
 	}
 	return r.number - t.past
 }
@@ -100,7 +100,7 @@ func (t *Signatures) Short(n, elements int, head, a, b, c, d, e, f, g uint32) ui
 func (t *Signatures) ofMap(fn isa.Fn, flags, segs uint32, n int, p, q float32) uint32 {
 	m := &t.maps[2*fn+isa.Fn(flags&isa.Acc)]
 	if m.number <= t.past || m.segs != segs || m.n != uint32(n) || m.p != isa.Float(p) || m.q != isa.Float(q) {
-		*m = mapSig{segs, uint32(n), isa.Float(p), isa.Float(q), t.Short(5, n, FirstWord(isa.Map, uint8(fn), flags), segs, uint32(n), isa.Float(p), isa.Float(q), 0, 0, 0) + t.past}
+		*m = mapSig{segs, uint32(n), isa.Float(p), isa.Float(q), t.Short(5, n, FirstWord(isa.Map, uint8(fn), flags), segs, uint32(n), isa.Float(p), isa.Float(q), 0) + t.past}
 	}
 	return m.number - t.past
 }

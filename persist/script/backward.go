@@ -195,7 +195,7 @@ func (b *Builder) levelGradient(v uint32) {
 		from := b.formedIn(u.node)
 		switch {
 		case u.kind == useTransposed:
-			b.blevel[k] = max(b.blevel[k], b.blevel[from]+b.levelsOf(u.node))
+			b.blevel[k] = max(b.blevel[k], b.blevel[from]+2)
 		case from == k:
 		case b.partialResults(v, *u) > 1:
 			u.kind = usePartial
@@ -241,7 +241,7 @@ func (b *Builder) lowerGradient(v uint32) {
 		}
 		return
 	}
-	if b.withUser[v] || !b.symbolic && b.gradientInParts(v) { // its gradient is there
+	if b.withUser[v] { // its gradient is there
 		return
 	}
 	if b.symbolic {
@@ -337,7 +337,7 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	m := b.matrixOf(left)
 	matrix := &b.r.Plan.Matrices[m]
 	size := uint32(b.size(v))
-	level := b.blevel[b.formedIn(c)] + b.levelsOf(c) - 1
+	level := b.blevel[b.formedIn(c)] + 1
 	if b.inTiles(c, v, m) {
 		b.linear = append(b.linear, b.transposedInTiles(c, left, level))
 		return
@@ -346,25 +346,21 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	if b.r.Plan.Residence(int(m)).Columns > 0 { // every holder has results of its own
 		holders, apart = 1, 0
 	}
-	sig, place := b.transposedSignature(u, left, apart)
+	sig := b.Sigs.Short(5, matrix.Rows, schedule.FirstWord(isa.ProductT, 0, 0), uint32(isa.SegAct)|uint32(isa.SegAct)<<4, uint32(m), isa.Float(b.factorOf(left)), apart, 0)
 	cols := b.columns(c)
 	own := size / uint32(matrix.Cols) // columns of v
 	for first := uint32(0); first < cols; first += own {
 		t := b.AllocHolders(holders, size)
 		for i := range min(own, cols-first) {
-			b.AddProduct(level, sig, t+b.columnOf(v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows)+place)
+			b.AddProduct(level, sig, t+b.columnOf(v, first+i)*uint32(matrix.Cols), b.s.Grad[c]+(first+i)*uint32(matrix.Rows))
 		}
 		b.linear = append(b.linear, schedule.Source{At: t, Count: holders, Apart: size})
 	}
 }
 
-// transposedSignature is the signature of W^T dy for the use u, holders' results being so far apart, and what is added to
-// dy's place.
-func (b *Builder) transposedSignature(u user, left, apart uint32) (sig, place uint32) {
-	m := b.matrixOf(left)
-	count, fn, place := b.formedBack(u)
-	return b.Sigs.Short(6, b.r.Plan.Matrices[m].Rows, schedule.FirstWord(isa.ProductT, uint8(fn), 0), uint32(isa.SegAct)|uint32(isa.SegAct)<<4,
-		uint32(m), isa.Float(b.factorOf(left)), apart, count, 0, 0), place
+// holdersOf is how many partial results of a transposed product by matrix m are added.
+func (b *Builder) holdersOf(m int32) uint32 {
+	return uint32(len(b.holders.Copies[b.holders.ColumnPart(m)][0]))
 }
 
 // gradientToParameter hands b.linear over to the parameter.
@@ -411,7 +407,7 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 		dst = b.gradient(v)
 	}
 	segs := uint32(dst.Seg) | uint32(isa.SegAct)<<4 | uint32(b.s.Segment[right])<<8
-	sig := b.Sigs.Short(5, matrix.Cols, schedule.FirstWord(isa.Outer, 0, flags), segs, uint32(m), isa.Float(1), dst.At, 0, 0, 0)
+	sig := b.Sigs.Short(5, matrix.Cols, schedule.FirstWord(isa.Outer, 0, flags), segs, uint32(m), isa.Float(1), dst.At, 0)
 	for i := range b.columns(c) {
 		b.Outers = append(b.Outers, schedule.Product{Level: -1, Sig: sig,
 			Words: [2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(right, i)*uint32(matrix.Cols)}})

@@ -53,7 +53,6 @@ func (b *Builder) findReaders() {
 	}
 	b.readersFrom(b.first, b.end)
 	b.readersFrom(b.tail, b.r.Node+1)
-	b.findRooms()
 }
 
 // readersFrom looks at what nodes [first, end) read.

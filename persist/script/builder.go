@@ -88,15 +88,10 @@ type Builder struct {
 	lefts []leftSide // of the nodes that are parameters at the beginning
 
 	// Per node (forward).
-	need         []bool
-	otherwise    []bool // used by others than products, or from their right
-	spots        []spot
-	reader       []uint32 // the only node that reads it
-	room         []uint32 // for how many parts of its gradient there has to be room behind its value
-	formsVectors bool     // products form the vectors that they read
-	inParts      []uint32 // of how many parts behind it its value is formed; of a product, the value of what reads it
-	stored       []bool   // a product stores its value, which is formed
-	taken        []taken
+	need      []bool
+	otherwise []bool // used by others than products, or from their right
+	spots     []spot
+	reader    []uint32 // the only node that reads it
 
 	// Per node (backward).
 	grads         []bool // depends on a parameter
@@ -119,7 +114,6 @@ type Builder struct {
 	moved    []move            // of one node
 	turns    map[uint32]int32  // by address: how many moves of one node add there, or whether something was put there
 	usedDims []bool
-	ids      []uint32
 
 	partial     bool // some nodes were evaluated by an earlier call
 	knowsOthers bool // otherwise is filled in
@@ -193,7 +187,7 @@ func (b *Builder) close() {
 
 // task is what the emitter writes.
 func (b *Builder) task() emit.Task {
-	t := emit.Task{Schedule: &b.Schedule, Holders: &b.holders, Crew: &b.crew, Closing: &b.finisher.Closing, Params: b.r.Params, FormsVectors: b.formsVectors, Space: b.r.Space}
+	t := emit.Task{Schedule: &b.Schedule, Holders: &b.holders, Crew: &b.crew, Closing: &b.finisher.Closing, Params: b.r.Params, Space: b.r.Space}
 	if b.readsInputs() {
 		t.Inputs = b.g.Inputs
 	}
@@ -297,8 +291,6 @@ func (b *Builder) reset(r *Request) {
 	b.gcluster, b.gsub = memory.Resize(b.gcluster, n), memory.Resize(b.gsub, n)
 	b.passFrom, b.passAt = memory.Resize(b.passFrom, n), memory.Resize(b.passAt, n)
 	b.reader, b.withUser = memory.Resize(b.reader, n), memory.Resize(b.withUser, n)
-	b.room, b.inParts, b.stored, b.taken = memory.Resize(b.room, n), memory.Resize(b.inParts, n), memory.Resize(b.stored, n), memory.Resize(b.taken, n)
-	b.findForming()
 	b.findWide()
 	b.findMatricesOfAll()
 	b.findLefts()
@@ -313,9 +305,6 @@ func (b *Builder) reset(r *Request) {
 func (b *Builder) clearNodes() {
 	clear(b.need)
 	clear(b.wants)
-	clear(b.room)
-	clear(b.inParts)
-	clear(b.stored)
 }
 
 // clear forgets what was lowered.

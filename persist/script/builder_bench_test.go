@@ -228,16 +228,14 @@ func BenchmarkBuild(b *testing.B) {
 		hidden     uint32
 		processors int
 		rpw        int
-		columns    int
-	}{{"batch1", newForest, 1, 256, 132, 1, 0}, {"batch16", newForest, 16, 256, 132, 1, 0}, {"batch128", newForest, 128, 256, 132, 1, 0},
-		{"phrases1", newPhrases, 1, 512, 132, 1, 0}, {"phrases16", newPhrases, 16, 512, 132, 1, 0},
-		{"triangles1", newTriangles, 1, 512, 132, 1, 0}, {"triangles16", newTriangles, 16, 512, 132, 1, 0},
-		{"triangles1columns", newTriangles, 1, 512, 132, 4, 128}, {"triangles4columns", newTriangles, 4, 512, 132, 4, 128}, {"triangles8columns", newTriangles, 8, 512, 132, 4, 128}, {"triangles16columns", newTriangles, 16, 512, 132, 4, 128},
-		{"pyramids1", newPyramids, 1, 256, 132, 1, 0}, {"pyramids16", newPyramids, 16, 256, 132, 1, 0},
-		{"batch1cpu", newForest, 1, 256, 1, 0, 0}, {"batch128cpu", newForest, 128, 256, 1, 0, 0}} {
+	}{{"batch1", newForest, 1, 256, 132, 1}, {"batch16", newForest, 16, 256, 132, 1}, {"batch128", newForest, 128, 256, 132, 1},
+		{"phrases1", newPhrases, 1, 512, 132, 1}, {"phrases16", newPhrases, 16, 512, 132, 1},
+		{"triangles1", newTriangles, 1, 512, 132, 1}, {"triangles16", newTriangles, 16, 512, 132, 1},
+		{"pyramids1", newPyramids, 1, 256, 132, 1}, {"pyramids16", newPyramids, 16, 256, 132, 1},
+		{"batch1cpu", newForest, 1, 256, 1, 0}, {"batch128cpu", newForest, 128, 256, 1, 0}} {
 		g, params, matrices := x.graph(b, x.batch, x.hidden)
 		p, err := plan.Sliced(matrices, x.processors)
-		d := plan.Device{Processors: x.processors, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10, Columns: x.columns}
+		d := plan.Device{Processors: x.processors, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}
 		if x.rpw > 0 {
 			p, err = plan.RoundRobin(matrices, d, x.rpw)
 		}
@@ -252,7 +250,7 @@ func BenchmarkBuild(b *testing.B) {
 				benchmarkBuild(b, g, params, p, false)
 			})
 		}
-		if p.CPU || g.Len() < 1000 && x.columns == 0 {
+		if p.CPU || g.Len() < 1000 {
 			b.Run(x.name+"/instances", func(b *testing.B) { benchmarkBuild(b, g, params, p, true) })
 		}
 	}

@@ -103,13 +103,13 @@ func TestFaultsAreNamed(t *testing.T) {
 			a.Do(1, isa.Gemm, 0, 0, []uint32{act, 2, 2, 2, 1, 2, 1, 2, 1, 7, one, 0}, []uint32{0, 8, 16})
 		}, "instruction 1 (gemm): operand 2 of item 0, act+16..24, leaves tensor 4"},
 		{"a product's bias", func(a *isa.Assembler) {
-			a.Do(1, isa.Product, 0, isa.Bias, []uint32{isa.Segs(isa.SegAct, isa.SegAct, isa.SegParam), 0, one, 30, one, 0, 0}, []uint32{0, 8})
+			a.Do(1, isa.Product, 0, isa.Bias, []uint32{isa.Segs(isa.SegAct, isa.SegAct, isa.SegParam), 0, one, 30, one}, []uint32{0, 8})
 		}, "instruction 1 (product): operand 2 of item 0, param+30..33, leaves tensor 0"},
 		{"a segment that does not exist", func(a *isa.Assembler) {
 			a.Do(1, isa.Fill, 0, 0, []uint32{9, 4, one}, []uint32{0})
 		}, "operand 0 of item 0, segment 9+0..3, is in no tensor"},
 		{"a matrix that does not exist", func(a *isa.Assembler) {
-			a.Do(1, isa.Product, 0, 0, []uint32{act, 3, one, 0, 0, 0, 0}, []uint32{0, 8})
+			a.Do(1, isa.Product, 0, 0, []uint32{act, 3, one, 0, 0}, []uint32{0, 8})
 		}, "instruction 1 (product): not an instruction"},
 		{"a source behind its run", func(a *isa.Assembler) {
 			a.Do(1, isa.Sum, 0, 0, []uint32{act, 2, one, 0, 2 | 3<<16, 3, 0}, []uint32{16}, []uint32{17}, []uint32{8})
@@ -137,7 +137,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			a.Streams[1][len(a.Streams[1])-1] += 0x10000000
 		}, "processor 1, word 3 of its script: its items are words 268435476 to 268435478 of the script, but the lists are words 20 to 22"},
 		{"a listed product's operand", func(a *isa.Assembler) {
-			a.DoListed(1, isa.Product, 0, []uint32{act, 0, one, 0, 0, 0, 0}, []uint32{0, 8}, []uint32{6, 8})
+			a.DoListed(1, isa.Product, 0, []uint32{act, 0, one, 0, 0}, []uint32{0, 8}, []uint32{6, 8})
 		}, "instruction 1 (product): operand 0 of item 1, act+6..9, leaves tensor 2"},
 		{"items in a list where none may be", func(a *isa.Assembler) {
 			a.Do(1, isa.Fill, 0, isa.Listed, []uint32{act, 4, one}, []uint32{0})

@@ -198,9 +198,6 @@ func (b *Builder) chunkOf(shared, tail uint32) uint32 {
 		for m := range b.r.Plan.Matrices {
 			if uint32(b.r.Plan.Matrices[m].Cols) == x.rows {
 				holders = max(holders, len(b.holders.Copies[b.holders.ColumnPart(int32(m))][0]))
-				if b.holders.Forming {
-					holders = max(holders, 2+mostRoom)
-				}
 			}
 		}
 		largest = max(largest, uint64(x.size)*uint64(holders))
@@ -225,7 +222,6 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 	p.need, p.otherwise, p.spots, p.grads, p.wants = b.need, b.otherwise, b.spots, b.grads, b.wants
 	p.gcluster, p.gsub, p.passFrom, p.passAt = b.gcluster, b.gsub, b.passFrom, b.passAt
 	p.reader, p.withUser = b.reader, b.withUser
-	p.room, p.inParts, p.stored, p.taken, p.formsVectors = b.room, b.inParts, b.stored, b.taken, b.formsVectors
 	p.knowsOthers, p.partial, p.Mixed = false, false, false
 	p.Plan, p.Checked, p.Wide.On, p.Wide.Wideness, p.ofAll = b.Plan, b.Checked, b.Wide.On, b.Wide.Wideness, b.ofAll
 	p.nodeRange, p.division.err = nodes, nil

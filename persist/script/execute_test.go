@@ -117,46 +117,15 @@ func newInstructions(t *testing.T, rng *rand.Rand) *instructions {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, m := range matrices {
+	for _, m := range matrices {
 		w := plan.Residence{Kind: plan.Kind(rng.IntN(3)), First: rng.IntN(p.Processors)}
 		if w.Kind != plan.Registers || rng.IntN(2) == 0 {
 			w.Columns = (m.Cols + p.Processors - 1) / p.Processors
-		} else if rng.IntN(2) == 0 {
-			shareRows(p, i)
 		}
 		p.Where = append(p.Where, w)
 	}
 	g.plan = p
 	return g
-}
-
-// formed is of how many vectors those of a product with matrix m are formed, which may be none.
-func (g *instructions) formed(m int) int {
-	if w := g.plan.Where[m]; w.Kind != plan.Registers || w.Columns > 0 {
-		return 0
-	}
-	return g.rng.IntN(4)
-}
-
-// vectorsAt is the place of a vector of so many elements that is formed of count vectors behind it, or of one that is there.
-func (g *instructions) vectorsAt(seg isa.Segment, n, count, before int) uint32 {
-	if count == 0 {
-		return g.memory(seg, n)
-	}
-	return (g.memory(seg, (before+count)*n+3)+3)&^3 + g.rng.Uint32N(4-2*uint32(count%2))
-}
-
-// shareRows has each processor hold some columns of matrix m, where that divides them, instead of some rows.
-func shareRows(p *plan.Plan, m int) {
-	x := &p.Matrices[m]
-	if len(p.Of(m)) < p.Processors || x.Cols%p.Processors != 0 {
-		return
-	}
-	x.Across = p.Processors
-	for k := range p.Of(m) {
-		part := &p.Of(m)[k]
-		part.Row, part.Rows, part.Column = 0, x.Rows, k*x.ColumnsEach()
-	}
 }
 
 // memory hands out n elements of a segment.
@@ -231,24 +200,21 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 	isa.Product: func(g *instructions, a *isa.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))
 		rows, cols, segs := g.plan.Matrices[m].Rows, g.plan.Matrices[m].Cols, g.segments(3)
-		items, count, flags := make([][]uint32, 1+g.rng.IntN(6)), g.formed(m), g.flags(isa.Acc, isa.Bias)
+		items, flags := make([][]uint32, 1+g.rng.IntN(6)), g.flags(isa.Acc, isa.Bias)
 		fn := []isa.Fn{isa.Copy, isa.Tanh, isa.Logistic, isa.Relu}[g.rng.IntN(4)]
 		for i := range items {
-			items[i] = []uint32{g.memory(segs[0], rows+3), g.vectorsAt(segs[1], cols, count, 1)}
+			items[i] = []uint32{g.memory(segs[0], rows), g.memory(segs[1], cols)}
 		}
-		g.onMatrixWith(a, isa.Product, fn, flags, []uint32{isa.Segs(segs...), uint32(m), isa.Float(2), g.memory(segs[2], rows), isa.Float(1), uint32(g.rng.IntN(3)), uint32(count)}, items...)
+		g.onMatrixWith(a, isa.Product, fn, flags, []uint32{isa.Segs(segs...), uint32(m), isa.Float(2), g.memory(segs[2], rows), isa.Float(1)}, items...)
 	},
 	isa.ProductT: func(g *instructions, a *isa.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))
 		rows, cols, segs := g.plan.Matrices[m].Rows, g.plan.Matrices[m].Cols, g.segments(2)
-		items, count, flags, fn := make([][]uint32, 1+g.rng.IntN(6)), g.formed(m), g.flags(isa.Acc), isa.Copy
+		items := make([][]uint32, 1+g.rng.IntN(6))
 		for i := range items {
-			items[i] = []uint32{g.memory(segs[0], 3*cols), g.vectorsAt(segs[1], rows, count, 2)}
+			items[i] = []uint32{g.memory(segs[0], 3*cols), g.memory(segs[1], rows)}
 		}
-		if count > 0 {
-			fn = []isa.Fn{isa.TanhB, isa.LogisticB, isa.ReluB}[g.rng.IntN(3)]
-		}
-		g.onMatrixWith(a, isa.ProductT, fn, flags, []uint32{isa.Segs(segs...), uint32(m), isa.Float(2), uint32(cols), uint32(count)}, items...)
+		g.onMatrix(a, isa.ProductT, g.flags(isa.Acc), []uint32{isa.Segs(segs...), uint32(m), isa.Float(2), uint32(cols)}, items...)
 	},
 	isa.Outer: func(g *instructions, a *isa.Assembler) {
 		m := g.rng.IntN(len(g.plan.Matrices))

@@ -77,13 +77,6 @@ func PartNodes(n int) int {
 	return was
 }
 
-// FormingNodes sets up to how many nodes of a graph products form their vectors, and returns how many it was.
-func FormingNodes(n int) int {
-	was := formingNodes
-	formingNodes = n
-	return was
-}
-
 // racing is whether the race detector watches, with which some tests take 25 times as long.
 var racing bool
 

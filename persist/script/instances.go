@@ -113,20 +113,15 @@ func (b *Builder) schedulable() bool {
 		return false
 	}
 	if !r.Plan.CPU {
-		return SmallAndNarrow(r, r.Plan)
+		return SmallAndNarrow(r)
 	}
 	return r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node+1-b.firstInCells()) && !b.Wide.On
 }
 
 // SmallAndNarrow reports whether a request is lowered by instances under a GPU's plan, if they are known: its graph is not
-// divided into parts, no node into pieces, and no processors share rows.
-func SmallAndNarrow(r *Request, p *plan.Plan) bool {
-	return !divisible(r) && !sharesRows(p) && !hasWide(r)
-}
-
-// sharesRows reports whether several processors share a row of any matrix.
-func sharesRows(p *plan.Plan) bool {
-	return slices.ContainsFunc(p.Matrices, func(m plan.Matrix) bool { return m.Across > 1 })
+// divided into parts and no node into pieces.
+func SmallAndNarrow(r *Request) bool {
+	return !divisible(r) && !hasWide(r)
 }
 
 // firstInCells is the first node of the instances.

@@ -74,13 +74,10 @@ func TestLargeAndWideGraphsAreLoweredByNodes(t *testing.T) {
 		return &script.Request{Graph: g, State: &script.State{}, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true}
 	}
 	small, large := request(1), request(16)
-	p := &plan.Plan{}
-	require.True(t, script.SmallAndNarrow(small, p))
-	require.False(t, script.SmallAndNarrow(large, p), "it is lowered by parts")
+	require.True(t, script.SmallAndNarrow(small))
+	require.False(t, script.SmallAndNarrow(large), "it is lowered by parts")
 	large.Copy = true
-	require.True(t, script.SmallAndNarrow(large, p), "its values stay: it is not")
+	require.True(t, script.SmallAndNarrow(large), "its values stay: it is not")
 	small.Wide = schedule.Wideness{Batched: 4, Single: 4, Piece: 1}
-	require.False(t, script.SmallAndNarrow(small, p), "its nodes are wide")
-	small.Wide = schedule.Wideness{}
-	require.False(t, script.SmallAndNarrow(small, &plan.Plan{Matrices: []plan.Matrix{{Across: 2}}}), "processors share rows")
+	require.False(t, script.SmallAndNarrow(small), "its nodes are wide")
 }

@@ -348,7 +348,7 @@ func (b *Builder) labelledRow(c, s int32, fn isa.RowFn, flags uint32, p float32,
 	if fn == isa.Pick || fn == isa.PickB && flags&isa.Acc != 0 { // of an element
 		work = pickWork * int(l.count)
 	}
-	sig := b.Sigs.Short(6, work, schedule.FirstWord(isa.Row, uint8(fn), flags), segs, l.n, l.stride, isa.Float(p), l.count, 0, 0)
+	sig := b.Sigs.Short(6, work, schedule.FirstWord(isa.Row, uint8(fn), flags), segs, l.n, l.stride, isa.Float(p), l.count)
 	b.AddItem(c, s, sig, words[:k])
 }
 

@@ -47,8 +47,6 @@ func (b *Builder) placeGradients(level int32) {
 		}
 		if at := b.passAt[v]; at != NoOffset {
 			b.s.Grad[v] = b.s.Grad[b.passFrom[v]] + at
-		} else if b.inParts[v] > 0 {
-			b.s.Grad[v] = b.gradientBefore(v)
 		} else if op := b.g.Op[v]; op != ops.Parameter && op != ops.Lookup { // these have one only perhaps, which nobody reads
 			b.s.Grad[v] = b.Alloc(b.size(v))
 		}

@@ -147,17 +147,10 @@ func (b *Builder) copyBias(v, bias uint32, y schedule.Operand) {
 }
 
 // productChain adds the products one after another, each a level behind the one before. One
-// that is ready earlier and whose matrix lives elsewhere does not wait, nor does one of which several processors each
-// have a part of the sum: those results are added at the end.
+// that is ready earlier and whose matrix lives elsewhere does not wait: such results are added at the end.
 func (b *Builder) productChain(v, bias uint32, y schedule.Operand, level int32, acc bool) {
-	if h, ok := b.leavesParts(v, acc); ok {
-		b.leaveParts(v, h, bias, level)
-		return
-	}
 	b.beside = b.beside[:0]
-	size, end := uint32(b.size(v)), int32(0)
 	fresh, chain := !acc && bias != NoOffset, int32(-1)
-	whole := slices.ContainsFunc(b.terms, func(p term) bool { return b.across(p.matrix) == 1 })
 	for k, p := range b.terms {
 		if p.matrix < 0 {
 			b.gemmForward(v, p, y, acc)
@@ -176,18 +169,9 @@ func (b *Builder) productChain(v, bias uint32, y schedule.Operand, level int32, 
 			level, acc, chain = level+1, true, -1
 			continue
 		}
-		if across := b.across(p.matrix); across > 1 {
-			if fresh && !whole && k == len(b.terms)-1 {
-				ready, biased, fresh = max(ready, level), bias, false
-			}
-			t := b.AllocHolders(across, size)
-			b.product(v, p, schedule.At(isa.SegAct, t), ready, isa.Copy, 0, biased, size)
-			b.beside, end = append(b.beside, schedule.Source{At: t, Count: across, Apart: size}), max(end, ready)
-			continue
-		}
 		if chain >= 0 && ready < level && b.apart(chain, p.matrix) {
-			t := b.Alloc(int(size))
-			b.product(v, p, schedule.At(isa.SegAct, t), ready, isa.Copy, 0, NoOffset, 0)
+			t := b.Alloc(b.size(v))
+			b.product(v, p, schedule.At(isa.SegAct, t), ready, isa.Copy, 0, NoOffset)
 			b.beside = append(b.beside, schedule.One(t))
 			continue
 		}
@@ -200,13 +184,14 @@ func (b *Builder) productChain(v, bias uint32, y schedule.Operand, level int32, 
 		if k == len(b.terms)-1 && len(b.beside) == 0 {
 			fn, last = b.behindSums(v, y)
 		}
-		b.product(v, p, y, level, fn, flags, biased, 0)
+		b.product(v, p, y, level, fn, flags, biased)
 		b.spots[v] = spot{level, -1, 0}
 		b.spots[last] = b.spots[v]
 		level, acc, chain = level+1, true, p.matrix
 	}
 	if len(b.beside) > 0 {
-		b.addBeside(v, y, end, acc)
+		c, s := b.place(v, v)
+		b.spots[v].sub = b.SumItems(c, s, isa.Acc, y, isa.SegAct, 1, b.size(v), b.beside) - 1
 	}
 }
 
@@ -218,56 +203,27 @@ func accFlag(acc bool) uint32 {
 	return 0
 }
 
-// addBeside adds the results in b.Unshared, the last of which come about in a level, to what y has, or stores them.
-func (b *Builder) addBeside(v uint32, y schedule.Operand, level int32, acc bool) {
-	flags := accFlag(acc)
-	if !acc || level >= b.spots[v].level {
-		b.spots[v] = spot{level, -1, 0}
-	}
-	c, s := b.place(v, v)
-	if runs, ok := b.SumOfRuns(b.beside); ok {
-		fn, last := b.behindSums(v, y)
-		b.Sum(c, s, schedule.FirstWord(isa.Sum, uint8(fn), flags), y, isa.SegAct, 1, b.size(v), b.SumList, runs, schedule.Operand{})
-		b.spots[last] = b.spots[v]
-		return
-	}
-	b.spots[v].sub = b.SumItems(c, s, flags, y, isa.SegAct, 1, b.size(v), b.beside) - 1
-}
-
-// across is how many processors share a row of a matrix: each has a part of its product.
-func (b *Builder) across(m int32) uint32 {
-	if m < 0 {
-		return 1
-	}
-	return uint32(max(1, b.r.Plan.Matrices[m].Across))
-}
-
 // apart reports whether other processors hold matrix m than matrix o.
 func (b *Builder) apart(m, o int32) bool {
 	return !slices.Equal(b.holders.Copies[m][0], b.holders.Copies[o][0])
 }
 
-// productSignature is the signature of one product, with the result y, and where its right side is.
-func (b *Builder) productSignature(p term, y schedule.Operand, fn isa.Fn, flags, bias, apart uint32) (sig, x uint32) {
+// productSignature is the signature of one product, with the result y.
+func (b *Builder) productSignature(p term, y schedule.Operand, fn isa.Fn, flags, bias uint32) uint32 {
 	segs, biasAt := uint32(y.Seg)|uint32(b.s.Segment[p.right])<<4, uint32(0)
 	if bias != NoOffset {
 		flags, biasAt = flags|isa.Bias, b.s.Value[bias]
 		segs |= uint32(b.s.Segment[bias]) << 8
 	}
 	cols := b.r.Plan.Matrices[p.matrix].Cols
-	count, formed, place := b.formed(p.right)
-	if count > 0 {
-		fn = formed
-	}
-	sig = b.Sigs.Short(8, cols, schedule.FirstWord(isa.Product, uint8(fn), flags), segs, uint32(p.matrix), isa.Float(b.factorOf(p.left)), biasAt, isa.Float(1), apart, count)
-	return sig, b.s.Value[p.right] + place
+	return b.Sigs.Short(6, cols, schedule.FirstWord(isa.Product, uint8(fn), flags), segs, uint32(p.matrix), isa.Float(b.factorOf(p.left)), biasAt, isa.Float(1))
 }
 
-// product adds the items of one product, one a column of the result y. Holders who share rows leave results of their own, so far apart.
-func (b *Builder) product(v uint32, p term, y schedule.Operand, level int32, fn isa.Fn, flags, bias, apart uint32) {
+// product adds the items of one product, one a column of the result y.
+func (b *Builder) product(v uint32, p term, y schedule.Operand, level int32, fn isa.Fn, flags, bias uint32) {
 	m := &b.r.Plan.Matrices[p.matrix]
 	rows, cols := uint32(m.Rows), uint32(m.Cols)
-	sig, x := b.productSignature(p, y, fn, flags, bias, apart)
+	sig, x := b.productSignature(p, y, fn, flags, bias), b.s.Value[p.right]
 	for i := range b.columns(v) {
 		b.AddProduct(level, sig, y.At+i*rows, x+b.columnOf(p.right, i)*cols)
 	}

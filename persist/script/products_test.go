@@ -77,7 +77,7 @@ func (c *productCase) product(t *testing.T, e *cpu.Executor) {
 	flat := func(apart bool) []float32 {
 		return c.run(t, e, c.count*c.rows, func(a *isa.Assembler, second, result uint32) {
 			items := c.pairs(result, c.rows, 1, c.cols)
-			head := []uint32{actSegments, 0, isa.Float(1), second, isa.Float(0.5), 0, 0} // the first dy serves as bias
+			head := []uint32{actSegments, 0, isa.Float(1), second, isa.Float(0.5)} // the first dy serves as bias
 			for p := range c.processors {
 				if !apart {
 					a.Do(p, isa.Product, 0, isa.Bias, head, items...)
@@ -106,7 +106,7 @@ func (c *productCase) product(t *testing.T, e *cpu.Executor) {
 func (c *productCase) transposed(t *testing.T, e *cpu.Executor) {
 	have := c.run(t, e, c.processors*c.count*c.cols, func(a *isa.Assembler, second, result uint32) {
 		for p := range c.processors {
-			a.Do(p, isa.ProductT, 0, 0, []uint32{actSegments, 0, isa.Float(1), uint32(c.count * c.cols), 0},
+			a.Do(p, isa.ProductT, 0, 0, []uint32{actSegments, 0, isa.Float(1), uint32(c.count * c.cols)},
 				c.pairs(result, c.cols, second, c.rows)...)
 		}
 	})

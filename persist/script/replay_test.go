@@ -98,16 +98,16 @@ func writeReplay(t *testing.T, path string, s *isa.Script, p *plan.Plan, memory 
 	var parts []uint32
 	for m := range p.Matrices {
 		for q := range p.Processors {
-			w = append(w, uint32(len(parts)/9))
+			w = append(w, uint32(len(parts)/7))
 			for _, x := range p.Of(m) {
 				if x.Processor == q {
 					b := p.OuterBlock(&x)
-					parts = append(parts, uint32(x.Row), uint32(x.Rows), uint32(x.Column), uint32(p.Matrices[m].ColumnsEach()), uint32(x.Rank), uint32(b.Row), uint32(b.Rows), uint32(b.Column), uint32(b.Columns))
+					parts = append(parts, uint32(x.Row), uint32(x.Rows), uint32(x.Rank), uint32(b.Row), uint32(b.Rows), uint32(b.Column), uint32(b.Columns))
 				}
 			}
 		}
 	}
-	w = append(append(append(w, uint32(len(parts)/9)), parts...), device...)
+	w = append(append(append(w, uint32(len(parts)/7)), parts...), device...)
 	for _, values := range memory {
 		w = append(w, uint32(len(values)))
 		for _, v := range values {

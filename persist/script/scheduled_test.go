@@ -60,7 +60,7 @@ func requested(t *testing.T, seed uint64) *Request {
 		r.Params = append(r.Params, q)
 	}
 	if r.Plan, err = plan.Sliced(matrices, 1+rng.IntN(5)); seed%4 == 2 {
-		d := plan.Device{Processors: 20, Warps: 1, RegistersPer: 255, SetAside: 60, SharedPerBlock: 64 << 10, Columns: 1, Copies: rng.IntN(2)}
+		d := plan.Device{Processors: 20, Warps: 1, RegistersPer: 255, SetAside: 60, SharedPerBlock: 64 << 10, Copies: rng.IntN(2)}
 		r.Plan, err = plan.RoundRobin(matrices, d, 1)
 	}
 	if err != nil {

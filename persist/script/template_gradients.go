@@ -29,7 +29,7 @@ func (l *cellLowering) gradientsOfShared() {
 			case useTransposed:
 				left, _ := t.isRight(u)
 				t.transposed(v, u, left)
-				ready = t.blevel[from] + t.levelsOf(u.node)
+				ready = t.blevel[from] + 2
 			case useSame:
 				t.linear = append(t.linear, schedule.One(t.s.Grad[u.node]+u.at))
 				if from != schedule.Elsewhere {

@@ -18,7 +18,7 @@ const sumTerms = 128
 // right. They do if the matrix is read from memory anyway, if there are very many columns, or if its holders would have much
 // more work each. Columns that the node has several times are the holders'.
 func (b *Builder) inTiles(c, right uint32, m int32) bool {
-	if m < 0 || !b.Wide.On || b.r.Plan.CPU || b.across(m) > 1 {
+	if m < 0 || !b.Wide.On || b.r.Plan.CPU {
 		return false
 	}
 	x, columns := &b.r.Plan.Matrices[m], int(b.columns(c))

@@ -77,7 +77,7 @@ func (b *Builder) findMatricesOfAll() {
 	}
 	few := func(m int32) bool {
 		c := b.holders.Copies[m]
-		return b.across(m) == 1 && len(c)*len(c[0])*fewHoldersOf <= p.Processors
+		return len(c)*len(c[0])*fewHoldersOf <= p.Processors
 	}
 	for v := uint32(0); v <= b.r.Node; v++ {
 		op := b.g.Op[v]

@@ -258,8 +258,8 @@ func (f *Footprint) matrix() (*plan.Matrix, []plan.Partition, error) {
 func (f *Footprint) weights(m *plan.Matrix, mine []plan.Partition) {
 	for _, p := range mine {
 		r := Range{
-			Segment: isa.SegParam, Offset: uint64(m.Offset) + uint64(p.Row+p.Column*m.Rows), Read: true, Matrix: 1 + p.Matrix, Rank: 2,
-			Axes: [MaxAxes]Axis{{uint64(p.Rows), 1}, {uint64(m.ColumnsEach()), uint64(m.Rows)}},
+			Segment: isa.SegParam, Offset: uint64(m.Offset) + uint64(p.Row), Read: true, Matrix: 1 + p.Matrix, Rank: 2,
+			Axes: [MaxAxes]Axis{{uint64(p.Rows), 1}, {uint64(m.Cols), uint64(m.Rows)}},
 		}
 		if f.plan.Residence(p.Matrix).Kind == plan.Streamed {
 			r.Matrix = 0
@@ -270,33 +270,26 @@ func (f *Footprint) weights(m *plan.Matrix, mine []plan.Partition) {
 
 func (f *Footprint) product() error {
 	m, mine, err := f.matrix()
-	if err == nil {
-		err = f.checkForming(int(f.in.Field("matrix")))
-	}
 	if err != nil || len(mine) == 0 {
 		return err
 	}
 	f.weights(m, mine)
-	apart, columns := uint64(f.in.Field("apart")), Axis{uint64(m.ColumnsEach()), 1}
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		for _, p := range mine {
 			rows := Axis{uint64(p.Rows), 1}
-			f.add(0, i, uint64(item[0])+uint64(m.Part(&p))*apart+uint64(p.Row), f.result(), rows)
-			if f.in.Flags&isa.Bias != 0 && p.Column == 0 {
+			f.add(0, i, uint64(item[0])+uint64(p.Row), f.result(), rows)
+			if f.in.Flags&isa.Bias != 0 {
 				f.add(2, i, uint64(f.in.Field("bias"))+uint64(p.Row), asRead|asPaired, rows)
 			}
 		}
-		f.vectorOf(i, uint64(item[1]), uint64(m.Cols), uint64(mine[0].Column), columns, mine[0].Row == 0)
+		f.add(1, i, uint64(item[1]), asRead, Axis{uint64(m.Cols), 1})
 	}
 	return nil
 }
 
 func (f *Footprint) productT() error {
 	m, mine, err := f.matrix()
-	if err == nil {
-		err = f.checkForming(int(f.in.Field("matrix")))
-	}
 	if err == nil && f.plan.Residence(int(f.in.Field("matrix"))).Columns > 0 {
 		f.columns(m)
 		return nil
@@ -308,53 +301,9 @@ func (f *Footprint) productT() error {
 	behind := uint64(mine[0].Rank) * uint64(f.in.Field("apart"))
 	for i := range f.in.Items {
 		item := f.in.Item(i)
-		f.add(0, i, uint64(item[0])+behind+uint64(mine[0].Column), f.result(), Axis{uint64(m.ColumnsEach()), 1})
+		f.add(0, i, uint64(item[0])+behind, f.result(), Axis{uint64(m.Cols), 1})
 		for _, p := range mine {
-			f.vectorOf(i, uint64(item[1]), uint64(m.Rows), uint64(p.Row), Axis{uint64(p.Rows), 1}, p.Column == 0)
-		}
-	}
-	return nil
-}
-
-// vectorOf adds the elements from first on of an item's vector at x, of so many: it is there, or it is formed and,
-// by whoever stores it, written.
-func (f *Footprint) vectorOf(item int, x, size, first uint64, axis Axis, stores bool) {
-	count := f.in.Field("count")
-	if count == 0 {
-		f.add(1, item, x+first, asRead, axis)
-		return
-	}
-	stores = stores && x&isa.PlaceStored != 0
-	if x&isa.PlaceHalved != 0 {
-		count /= 2
-	}
-	x &^= isa.PlaceStored | isa.PlaceHalved
-	from := x + size
-	if f.in.Op == isa.ProductT {
-		f.add(1, item, from+first, asRead, axis) // y
-		from += size
-	}
-	f.add(1, item, from+first, asRead, axis, Axis{uint64(count), size})
-	if stores {
-		f.add(1, item, x+first, asWrite, axis)
-	}
-}
-
-// checkForming reports whether the vectors of a product can be formed so.
-func (f *Footprint) checkForming(m int) error {
-	count := f.in.Field("count")
-	w := f.plan.Residence(m)
-	switch {
-	case count > 0 && (w.Kind != plan.Registers || w.Columns > 0):
-		return fmt.Errorf("vectors are formed for matrix %d, which is beyond the registers", m)
-	case count > isa.MaxRun:
-		return fmt.Errorf("a sum of %d vectors: up to %d", count, isa.MaxRun)
-	case f.in.Op == isa.ProductT && (count == 0) != (isa.Fn(f.in.Fn) == isa.Copy):
-		return fmt.Errorf("function %s, but %d vectors", isa.FnTable[f.in.Fn].Name, count)
-	}
-	for i := range f.in.Items {
-		if f.in.Item(i)[1]&isa.PlaceHalved != 0 && count%2 != 0 {
-			return fmt.Errorf("item %d: the sum of half of %d vectors", i, count)
+			f.add(1, i, uint64(item[1])+uint64(p.Row), asRead, Axis{uint64(p.Rows), 1})
 		}
 	}
 	return nil

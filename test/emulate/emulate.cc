@@ -34,7 +34,6 @@
 #include "parts_gpu.h"
 #include "gemm.h"
 #include "matrix_gpu.h"
-#include "forming_gpu.h"
 
 namespace {
 
@@ -69,10 +68,9 @@ Launch fresh() {
   return l;
 }
 
-// Some rows and columns of a matrix at 0, and items of vectors behind it. Every third vector that
-// is formed is to be stored, every fourth has half the parts.
+// Some rows of a matrix of so many columns at 0, and items of vectors behind it.
 struct Case {
-  u32 rows, width, row, left, count, parts;
+  u32 rows, columns, row, count;
   u32 top = 0;
   std::vector<u32> items = {};
   u32 place(u32 floats) {
@@ -82,119 +80,77 @@ struct Case {
       std::abort();
     return at;
   }
-  void place_items(u32 result, u32 vector, u32 vectors) {
+  void place_items(u32 result, u32 vector) {
     items.clear();
     for (u32 i = 0; i < count; i++) {
       items.push_back(place(result));
-      items.push_back(place(vectors * vector) + (parts > 0) * (i % 3 == 0) +
-                      2 * (parts > 0 && i % 4 == 1));
+      items.push_back(place(vector));
     }
   }
-  u32 vector(u32 i) const { return items[2 * i + 1] & ~(parts > 0 ? 3u : 0u); }
-  u32 parts_of(u32 i) const { return parts > 0 && (items[2 * i + 1] & 2u) ? parts / 2 : parts; }
   Work work(const Launch &l, const u32 *w, u32 flags) const {
     return {l, w, items.data(), flags, count};
   }
-  bool stored(u32 i) const { return parts > 0 && (items[2 * i + 1] & 1u); }
 };
 
 template <int RPW, int COLS> Partition partition(const Case &c) {
   const u32 height = std::min(c.rows - c.row, 8u * RPW);
-  return {0,     (u16)height, COLS, 0, 1, (u16)c.left, (u16)c.width, (u16)(c.row / (8 * RPW)),
-          c.row, c.rows,      0};
+  return {0, (u16)height, COLS, 0, 1, (u16)(c.row / (8 * RPW)), c.row, c.rows, 0};
 }
 
-// Products with vectors that are there or, of some parts, formed.
+// Products with the function behind them.
 template <int RPW, int COLS, int VECTORS> void try_product(Case c) {
   const Launch l = fresh();
-  const u32 apart = 8, behind = c.left / COLS * apart;
-  const u32 bias = (c.top = c.rows * c.width, c.place(0), c.place(c.rows));
-  c.place_items(c.rows + behind, c.width, 1 + c.parts);
+  const u32 bias = (c.top = c.rows * COLS, c.place(0), c.place(c.rows));
+  c.place_items(c.rows, COLS);
   const Partition part = partition<RPW, COLS>(c);
   u32 w[16] = {OP_PRODUCT | FN_TANH << 8, c.count << 16};
   w[PRODUCT_SCALE] = BITS_OF(2.0f), w[PRODUCT_BIAS] = bias, w[PRODUCT_BIAS_SCALE] = BITS_OF(1.0f);
-  w[PRODUCT_APART] = apart, w[PRODUCT_COUNT] = c.parts;
   launch([&] {
     Clocks clocks;
     float r[RPW * iterations(COLS)];
     load_rows<RPW, COLS>(r, memory, part, clocks);
-    if (c.parts > 0)
-      product_formed<RPW, COLS, VECTORS>(r, c.work(l, w, FLAG_BIAS), part, shared);
-    else
-      product_rows<RPW, COLS, 8, VECTORS, VECTORS>(r, bulk, c.work(l, w, FLAG_BIAS), part, shared);
+    product_rows<RPW, COLS, 8, VECTORS, VECTORS>(r, bulk, c.work(l, w, FLAG_BIAS), part, shared);
   });
-  for (u32 i = 0; i < c.count; i++) {
-    std::vector<double> x(COLS);
-    const u32 at = c.vector(i) + c.left;
-    for (u32 k = 0; k < COLS; k++) {
-      for (u32 p = 1; p <= c.parts_of(i); p++)
-        x[k] += before[at + p * c.width + k];
-      x[k] = c.parts > 0 ? std::tanh(x[k]) : before[at + k];
-      expect("the vector", i, k, memory[at + k], c.stored(i) && c.row == 0 ? x[k] : before[at + k]);
-    }
+  for (u32 i = 0; i < c.count; i++)
     for (u32 q = c.row; q < part.end(); q++) {
-      double y = c.left == 0 ? before[bias + q] : 0;
+      double y = before[bias + q];
       for (u32 k = 0; k < COLS; k++)
-        y += 2 * x[k] * before[q + (c.left + k) * c.rows];
-      expect("a product", i, q, memory[c.items[2 * i] + behind + q],
-             c.parts > 0 ? y : std::tanh(y));
+        y += 2.0 * before[c.items[2 * i + 1] + k] * before[q + k * c.rows];
+      expect("a product", i, q, memory[c.items[2 * i] + q], std::tanh(y));
     }
-  }
 }
 
-// Transposed products with vectors that are formed.
+// Transposed products, from rows of shared memory as the generated code has them.
 template <int RPW, int COLS> void try_transposed(Case c) {
   const Launch l = fresh();
-  const u32 apart = 8, behind = c.row / (8 * RPW) * apart;
-  c.top = c.rows * c.width, c.place(0);
-  c.place_items(c.width + behind, c.rows, 2 + c.parts);
+  c.top = c.rows * COLS, c.place(0);
+  c.place_items(COLS, c.rows);
   const Partition part = partition<RPW, COLS>(c);
-  u32 w[16] = {OP_PRODUCT_T | FN_TANH_B << 8, c.count << 16};
-  w[PRODUCT_T_SCALE] = BITS_OF(2.0f), w[PRODUCT_T_APART] = apart, w[PRODUCT_T_COUNT] = c.parts;
   launch([&] {
+    constexpr int STAGE = 16, ROWS = 8 * RPW, BATCH = transposed_batch<RPW, COLS, STAGE>();
     Clocks clocks;
     float r[RPW * iterations(COLS)];
     load_rows<RPW, COLS>(r, memory, part, clocks);
-    product_t_formed<RPW, COLS, 16>(r, c.work(l, w, 0), part, shared);
-  });
-  for (u32 i = 0; i < c.count; i++) {
-    std::vector<double> dy(part.end());
-    for (u32 q = c.row; q < part.end(); q++) {
-      const u32 at = c.vector(i) + q;
-      for (u32 p = 2; p < 2 + c.parts_of(i); p++)
-        dy[q] += before[at + p * c.rows];
-      dy[q] *= 1 - double(before[at + c.rows]) * before[at + c.rows];
-      expect("the gradient", i, q, memory[at], c.stored(i) && c.left == 0 ? dy[q] : before[at]);
+    for (u32 first = 0; first < c.count; first += STAGE) {
+      const u32 *list = &c.items[2 * first], here = std::min(c.count - first, (u32)STAGE);
+      __syncthreads();
+      stage<ROWS, STAGE, 1>(shared, memory + part.row, list + 1, here, 0, part.height);
+      commit_copies();
+      wait_for_all_copies();
+      __syncthreads();
+      for (u32 e = 0; e < here; e += BATCH) {
+        TransposedSums<RPW, COLS, BATCH> sums;
+        sums.add(r, shared + e * ROWS);
+        sums.store(l.segment[0], 2.0f, list + 2 * e, here - e, FLAG_ACC);
+      }
     }
-    for (u32 k = 0; k < COLS; k++) {
-      double t = 0;
-      for (u32 q = c.row; q < part.end(); q++)
-        t += 2 * dy[q] * before[q + (c.left + k) * c.rows];
-      expect("a transposed product", i, k, memory[c.items[2 * i] + behind + c.left + k], t);
-    }
-  }
-}
-
-// Transposed products with vectors that are there.
-template <int RPW, int COLS> void try_transposed_there(Case c) {
-  const Launch l = fresh();
-  c.top = c.rows * c.width, c.place(0);
-  c.place_items(c.width, c.rows, 1);
-  const Partition part = partition<RPW, COLS>(c);
-  u32 w[16] = {OP_PRODUCT_T, c.count << 16};
-  w[PRODUCT_T_SCALE] = BITS_OF(2.0f);
-  launch([&] {
-    Clocks clocks;
-    float r[RPW * iterations(COLS)];
-    load_rows<RPW, COLS>(r, memory, part, clocks);
-    product_t_rows<RPW, COLS, 16>(r, c.work(l, w, FLAG_ACC), part, shared);
   });
   for (u32 i = 0; i < c.count; i++)
     for (u32 k = 0; k < COLS; k++) {
-      const u32 at = c.items[2 * i] + c.left + k;
+      const u32 at = c.items[2 * i] + k;
       double t = before[at];
       for (u32 q = c.row; q < part.end(); q++)
-        t += 2.0 * before[c.items[2 * i + 1] + q] * before[q + (c.left + k) * c.rows];
+        t += 2.0 * before[c.items[2 * i + 1] + q] * before[q + k * c.rows];
       expect("a transposed product", i, k, memory[at], t);
     }
 }
@@ -202,8 +158,8 @@ template <int RPW, int COLS> void try_transposed_there(Case c) {
 // The gradient of a partition's rows and columns, 32 * ITERS of them.
 template <int RPW, int COLS, int ITERS> void try_outer(Case c) {
   const Launch l = fresh();
-  const u32 dst = (c.top = 0, c.place(c.rows * c.width));
-  c.place_items(c.rows, c.width, 1);
+  const u32 dst = (c.top = 0, c.place(c.rows * c.columns));
+  c.place_items(c.rows, c.columns);
   const Partition part = partition<RPW, COLS>(c);
   u32 w[16] = {OP_OUTER, c.count << 16};
   w[OUTER_SCALE] = BITS_OF(2.0f), w[OUTER_DST] = dst;
@@ -212,10 +168,10 @@ template <int RPW, int COLS, int ITERS> void try_outer(Case c) {
     for (copy.copy = 0; 32 * ITERS * copy.copy < COLS; copy.copy++)
       outer_rows<RPW, ITERS, 16>(bulk, c.work(l, w, FLAG_ACC), copy, shared);
   });
-  for (u32 k = 0; k < c.width; k++)
+  for (u32 k = 0; k < c.columns; k++)
     for (u32 q = 0; q < c.rows; q++) {
       double g = before[dst + q + k * c.rows];
-      if (q >= c.row && q < part.end() && k >= c.left && k < c.left + COLS)
+      if (q >= c.row && q < part.end())
         for (u32 i = 0; i < c.count; i++)
           g += 2.0 * before[c.items[2 * i] + q] * before[c.items[2 * i + 1] + k];
       expect("a gradient", q, k, memory[dst + q + k * c.rows], g);
@@ -520,25 +476,21 @@ int main() {
       try_strided(3, terms, 3, neighbours, 0);
       try_strided(40, terms, 2, neighbours, FLAG_ACC);
     }
-  for (u32 count : {1, 3, 17})
-    for (u32 parts : {0, 3, 16}) {
-      try_product<4, 128, 16>({70, 256, 64, 128, count, parts});
-      try_product<2, 96, 16>({64, 192, 0, 0, count, parts});
-    }
-  try_product<8, 64, 8>({96, 128, 0, 64, 9, 33});
-  try_product<1, 512, 8>({21, 512, 8, 0, 5, 0});
-  for (u32 count : {1, 3, 17})
-    try_transposed<4, 128>({70, 256, 64, 128, count, 16});
-  try_transposed<8, 64>({96, 128, 0, 0, 9, 33});
-  try_transposed<1, 32>({21, 96, 8, 32, 5, 3});
-  for (u32 count : {1, 8, 13})
-    try_transposed_there<4, 128>({70, 256, 64, 128, count, 0});
-  try_transposed_there<2, 512>({70, 512, 48, 0, 16, 0});
-  try_transposed_there<1, 64>({70, 64, 48, 0, 7, 0});
-  try_outer<2, 512, 16>({70, 512, 48, 0, 17, 0});
-  try_outer<4, 128, 4>({70, 256, 64, 128, 17, 0});
-  try_outer<2, 96, 1>({40, 192, 16, 0, 3, 0});
-  try_outer<1, 70, 3>({21, 70, 8, 0, 5, 0});
+  for (u32 count : {1, 3, 17}) {
+    try_product<4, 128, 16>({70, 128, 64, count});
+    try_product<2, 96, 16>({64, 96, 0, count});
+    try_transposed<4, 128>({70, 128, 64, count});
+    try_transposed<2, 96>({64, 96, 0, count});
+  }
+  try_product<8, 64, 8>({96, 64, 0, 9});
+  try_product<1, 512, 8>({21, 512, 8, 5});
+  try_transposed<8, 64>({96, 64, 0, 9});
+  try_transposed<1, 32>({21, 32, 8, 5});
+  try_transposed<2, 512>({70, 512, 48, 16});
+  try_outer<2, 512, 16>({70, 512, 48, 17});
+  try_outer<4, 128, 4>({70, 128, 64, 17});
+  try_outer<2, 96, 1>({40, 96, 16, 3});
+  try_outer<1, 70, 3>({21, 70, 8, 5});
   for (u32 n : {1, 70, 512, 2000}) {
     try_sum(n, 2, 4, 0, FN_TANH, 0);
     try_sum(n, 2, 16, 1, FN_TANH_B, 0);

@@ -39,8 +39,8 @@ struct Replay {
     for (uint32_t i = 0; i < matrices; i++, at += 3)
       matrix.push_back(vpps_matrix{at[0], at[1], at[2]});
     first = take(at, matrices * processors + 1);
-    for (uint32_t i = 0; i < partitions; i++, at += 9)
-      parts.push_back(vpps_rows{at[0], at[1], at[2], at[3], at[4], at[5], at[6], at[7], at[8]});
+    for (uint32_t i = 0; i < partitions; i++, at += 7)
+      parts.push_back(vpps_rows{at[0], at[1], at[2], at[3], at[4], at[5], at[6]});
     script = take(at, words);
     for (int s = 0; s < SEGMENTS; s++) {
       const uint32_t n = *at++;

@@ -72,7 +72,7 @@ static void block_of(const uint32_t *b, uint32_t k, vpps_rows *part, vpps_rows *
 }
 
 static Plan *read_plan(const char *tables, uint32_t processors) {
-  enum { HELD = 11, BEYOND = 9 }; // numbers of an entry of each table
+  enum { HELD = 9, BEYOND = 9 }; // numbers of an entry of each table
   static uint32_t held[HELD * PROCESSORS * SLOTS], beyond[BEYOND * MATRICES];
   Plan *plan = (Plan *)calloc(1, sizeof *plan);
   const uint32_t slots = numbers(tables, "residency[", held, sizeof held / 4) / HELD / processors;
@@ -93,13 +93,12 @@ static Plan *read_plan(const char *tables, uint32_t processors) {
         const uint32_t *h = held + HELD * (p * slots + s); // Partition
         if (h[0] != m)
           continue;
-        const uint32_t height = h[1], cols = h[2], copies = h[4], left = h[5], row = h[8];
-        plan->matrix[m] = vpps_matrix{h[9], h[6], h[10]};
+        const uint32_t height = h[1], cols = h[2], copies = h[4], row = h[6];
+        plan->matrix[m] = vpps_matrix{h[7], h[2], h[8]};
         const uint32_t each = 32 * (((cols + 31) / 32 + copies - 1) / copies); // columns of a copy
         uint32_t from;
         const uint32_t columns = part_of(cols, each, h[3], &from);
-        plan->parts[n++] =
-            vpps_rows{row, height, left, cols, h[7], row, height, left + from, columns};
+        plan->parts[n++] = vpps_rows{row, height, h[5], row, height, from, columns};
       }
       if (m >= others)
         continue;
@@ -108,7 +107,6 @@ static Plan *read_plan(const char *tables, uint32_t processors) {
       if (b[6] > 0)
         plan->columns[at].columns = part_of(b[1], b[6], k, &plan->columns[at].column);
       vpps_rows rows = {};
-      rows.columns = b[1];
       rows.rows = b[4] > 0 ? part_of(b[0], b[4], k, &rows.row) : 0;
       if (rows.rows > 0)
         plan->parts[n++] = rows;
