@@ -23,14 +23,23 @@ type unbuilt struct{ error }
 func (u unbuilt) Unwrap() error { return u.error }
 
 // build makes a request's script. A panic is an error of the batch, too; the builder begins anew after it.
-func build(builder *script.Builder, r *script.Request) (built *script.Built, err error) {
+func build(builder *script.Builder, r *script.Request) (*script.Built, error) {
+	return guarded(builder, func() (*script.Built, error) { return builder.Build(r) })
+}
+
+// second makes the second script of a split request, whose first was made last.
+func second(builder *script.Builder, space []uint32) (*script.Built, error) {
+	return guarded(builder, func() (*script.Built, error) { return builder.Second(space) })
+}
+
+func guarded(builder *script.Builder, build func() (*script.Built, error)) (built *script.Built, err error) {
 	defer func() {
 		if x := recover(); x != nil {
 			*builder = script.Builder{}
 			err = unbuilt{Panicked(x, debug.Stack())}
 		}
 	}()
-	if built, err = builder.Build(r); err != nil {
+	if built, err = build(); err != nil {
 		return nil, unbuilt{err}
 	}
 	return built, nil

@@ -1,16 +1,20 @@
 package persist
 
 import (
+	"fmt"
 	"slices"
 
 	"libvpps/persist/finish"
+	"libvpps/persist/isa"
+	"libvpps/persist/plan"
 	"libvpps/persist/script"
+	"libvpps/persist/verify"
 )
 
 // Foresight. A program that trains by DyNet's three calls makes the same ones each step: forward of a loss, backward from
-// it, update. So the script of a loss's evaluation has backward and update as well, and pauses after forward. Backward
-// only notes that it was called, and update resumes the script. Until then everything is as it is after forward alone.
-// A call that could tell the difference has backward done first, by a script of its own.
+// it, update. So the evaluation of a loss, while the device runs forward, also writes a second script, which has backward
+// and update. Backward only notes that it was called, and update launches the second script. Until then everything is as it
+// is after forward alone. A call that could tell the difference has backward done first, by a script of its own.
 
 // foresight is what is foreseen of the program's next calls.
 type foresight struct {
@@ -29,14 +33,16 @@ type usualStep struct {
 	backward    bool   // was called
 }
 
-// foreseen is a step whose script has paused after forward.
+// foreseen is a step of which the device has run forward.
 type foreseen struct {
 	g        *Graph
 	node     uint32 // the loss
-	batch    uint32
+	batch    uint32 // that has run forward
 	slot     uint32 // where it reports in segment result
+	plan     *plan.Plan
 	trainer  *Trainer
 	apply    finish.Apply
+	second   script.Built // of backward and update
 	left     script.Built // gradients that no update applies
 	backward bool         // was called
 	orphan   bool         // nothing but this step needs the graph
@@ -61,16 +67,52 @@ func (e *Engine) foresee(r *script.Request, g *Graph, node uint32) bool {
 		return false
 	}
 	f.step = &f.memory
-	*f.step = foreseen{g: g, node: node, batch: e.batch + 1, slot: e.resultSlot(), trainer: t, apply: t.apply(),
-		left: script.Built{Formed: f.step.left.Formed[:0], Touched: f.step.left.Touched[:0]}}
-	r.Backward, r.Cut, r.Update, r.Result = true, true, &f.step.apply, f.step.slot
+	*f.step = foreseen{g: g, node: node, batch: e.batch + 1, slot: e.resultSlot(), plan: e.plan, trainer: t, apply: t.apply()}
+	r.Backward, r.Split, r.Update, r.Result = true, true, &f.step.apply, f.step.slot
+	r.Space = e.space()
 	return true
+}
+
+// space is the device's memory for the script of the next batch, nil: it has none.
+func (e *Engine) space() []uint32 {
+	if d := e.exec.Device(); d != nil {
+		return d.Space(e.batch + 1)
+	}
+	return nil
 }
 
 // unforesee makes a request that could not be launched that of forward alone.
 func (e *Engine) unforesee(r *script.Request) {
 	e.mistaken()
-	r.Backward, r.Cut, r.Update, r.Result = false, false, nil, script.NoOffset
+	r.Backward, r.Split, r.Update, r.Result, r.Space = false, false, nil, script.NoOffset, nil
+}
+
+// prepare writes the second script of a foreseen step, whose first one runs, and makes room for it. Where that is not
+// possible, the usual scripts may be.
+func (e *Engine) prepare(first isa.Script, r *script.Request) error {
+	s, t := e.foresight.step, now()
+	built, err := second(&e.builder, e.space())
+	e.span(programTrack, "script", e.batch+1, t)
+	e.stats.ScheduleNS += now() - t
+	if err == nil && e.verify {
+		if err := verify.VerifySecond(&first, &built.Script, e.plan); err != nil {
+			return fmt.Errorf("internal: the script is not sound: %w", err)
+		}
+	}
+	if err == nil {
+		err = e.grow(isa.SegAct, uint64(r.Base)+uint64(built.Used), "activations")
+	}
+	if err != nil && harmless(err) == nil {
+		return e.broke(err)
+	}
+	if err != nil {
+		e.mistaken()
+		return nil
+	}
+	s.second, s.left = *built, s.trainer.leaves(built)
+	s.second.Script.Library = slices.Clone(built.Script.Library)
+	s.g.end = r.Base + built.Used
+	return nil
 }
 
 // noteBackward notes the backward of a step that was not foreseen, noteUpdate its update: what is usual is foreseen again.
@@ -106,11 +148,6 @@ func (e *Engine) nothingPends(t *Trainer) bool {
 	return true
 }
 
-// paused notes what a step's script has formed besides what an update will apply.
-func (f *foresight) paused(built *script.Built) {
-	f.step.left = f.step.trainer.leaves(built)
-}
-
 // gradientsChange gives up a step whose script counts on other gradients than there will be.
 func (e *Engine) gradientsChange() {
 	if f := &e.foresight; f.step != nil && !f.step.backward {
@@ -121,7 +158,16 @@ func (e *Engine) gradientsChange() {
 // awaits reports whether a backward is the one that was foreseen.
 func (e *Engine) awaits(g *Graph, node uint32) bool {
 	s := e.foresight.step
-	return s != nil && !s.backward && s.g == g && s.node == node && s.batch == e.batch && !g.stale
+	return s != nil && !s.backward && s.g == g && s.node == node && s.batch == e.batch && s.plan == e.plan && !g.stale
+}
+
+// lossOf is where in segment result a node's value lies that is the loss of the step under way.
+func (f *foresight) lossOf(g *Graph, node uint32) (slot uint32, known bool) {
+	s := f.step
+	if s == nil || s.g != g || s.node != node || s.batch != g.e.batch {
+		return 0, false
+	}
+	return s.slot, true
 }
 
 // expects reports whether an update is the one that was foreseen.
@@ -136,27 +182,23 @@ func (e *Engine) expects(t *Trainer) bool {
 		a.Dense == s.apply.Dense && a.Threshold == s.apply.Threshold
 }
 
-// resume runs backward and update of the foreseen step. If its gradients are not finite they are formed once more, to be
+// resume runs the second script of the foreseen step. If its gradients are not finite they are formed once more, to be
 // pending as they are after backward.
 func (e *Engine) resume() (result [5]float32, finite bool, err error) {
 	s := e.foresight.step
 	if err := e.giveCopies(); err != nil {
 		return result, false, err
 	}
-	t := now()
-	err = e.exec.Resume(s.batch)
-	e.span(programTrack, "resume", s.batch, t)
-	e.traceExecution(s.batch, t)
-	if err != nil {
+	e.batch++
+	if err := e.launch(&s.second, e.batch, programTrack); err != nil {
 		e.mistaken()
 		return result, false, e.broke(err)
 	}
-	e.stats.ExecuteNS += now() - t
-	e.stats.Launches++
-	if result, err = e.result(s.slot, s.batch); err != nil {
+	if result, err = e.result(s.slot, e.batch); err != nil {
 		return result, false, err
 	}
-	if e.exec.Failed(true) != 0 || result[3] == 0 {
+	if result[3] == 0 {
+		e.exec.Failed(true)
 		e.loseGradients(&s.left)
 		return result, false, e.catchUp()
 	}

@@ -418,12 +418,14 @@ func (g *Graph) evaluate(node uint32) error {
 	}
 	g.e.noteInstances(r, built)
 	g.before.overwritten = done == 0 && g.before.done > 0
-	g.state.Done = int(last) + 1
 	g.valueEnd, g.end, g.borrows = r.Base+built.Used, r.Base+built.Used, g.borrows || !r.Copy
 	if whole {
 		g.valueEnd = r.Base + built.Values
-		g.e.foresight.paused(built)
+		if err := g.e.prepare(built.Script, r); err != nil {
+			return err
+		}
 	}
+	g.state.Done = int(last) + 1
 	g.marks = append(g.marks, watermark{g.state.Done, g.valueEnd})
 	g.noteParameters(done)
 	return g.e.wait()
@@ -465,8 +467,17 @@ func (g *Graph) Value(w *bridge.Words, node uint32, to []float32) error {
 		if err := g.evaluate(node); err != nil {
 			return err
 		}
-		return g.e.download(g.state.Segment[n], uint64(g.state.Value[n]), to)
+		return g.valueOf(node, to)
 	})
+}
+
+// valueOf copies the value of an evaluated node. That of a foreseen step's loss lies in the host's memory, too.
+func (g *Graph) valueOf(node uint32, to []float32) error {
+	if slot, known := g.e.foresight.lossOf(g, node); known {
+		return g.e.download(isa.SegResult, uint64(slot), to)
+	}
+	n := g.at(node)
+	return g.e.download(g.state.Segment[n], uint64(g.state.Value[n]), to)
 }
 
 // valueAfterFB is where a lowered node's value lies in segment act after fb, if it has one.
@@ -530,8 +541,7 @@ func (g *Graph) backward(name string, w *bridge.Words, node uint32, full, nodes 
 // checkLoss refuses to differentiate a value that is not finite.
 func (g *Graph) checkLoss(node uint32) error {
 	few := g.e.few[:1]
-	n := g.at(node)
-	if err := g.e.download(g.state.Segment[n], uint64(g.state.Value[n]), few); err != nil {
+	if err := g.valueOf(node, few); err != nil {
 		return err
 	}
 	loss := few[0]

@@ -145,9 +145,13 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
     window.stream[1] =
         window.pieces ? a.script + mine[PROC_OWN] - window.pieces * PIECE : window.stream[0];
   }
+#ifdef VPPS_LIBRARY
   // If a processor gave up before the cut, nothing is applied.
   if (__syncthreads_or(behind_cut(a) && THREAD == 0 && load_relaxed(a.stop) != STOPPED_NONE))
     return;
+#else
+  __syncthreads();
+#endif
   const u32 first = behind_cut(a) ? window.pieces : 0; // of the stream's pieces
   Device d(a, window, scratch, shared, copies);
 #ifdef VPPS_CLOCKS
@@ -169,7 +173,7 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
   fetch(window, first + 2);
   d.piece = first;
   __syncthreads();
-  if (a.part != PART_SECOND) // no product comes there
+  if (!behind_cut(a)) // no product comes there
     d.load(l);
   wait_for_all_copies();
   __syncthreads();

@@ -15,9 +15,14 @@ struct Arguments {
   u64 *clocks; // with VPPS_CLOCKS: CLOCK_WORDS for each processor
 };
 
-// Whether a launch ends where its script is cut, or begins there.
+// Whether a launch ends where its script is cut, or begins there: only with VPPS_LIBRARY.
+#ifdef VPPS_LIBRARY
 VP bool up_to_cut(const Arguments &a) { return a.part == PART_FIRST; }
-VP bool behind_cut(const Arguments &a) { return a.part >= PART_SECOND; }
+VP bool behind_cut(const Arguments &a) { return a.part == PART_SECOND; }
+#else
+VP bool up_to_cut(const Arguments &) { return false; }
+VP bool behind_cut(const Arguments &) { return false; }
+#endif
 
 #define PIECE MAX_WORDS
 #define PIECES 4

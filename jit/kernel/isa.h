@@ -152,7 +152,6 @@
 #define PART_WHOLE 0
 #define PART_FIRST 1
 #define PART_SECOND 2
-#define PART_RESUMED 3
 #define TENSOR_WORDS 3
 #define BARRIER_STRIDE 32
 #define MAX_WORDS 1024
@@ -432,4 +431,4 @@
 	/* end */
 
 // The first word of a script of this instruction set.
-#define SCRIPT_MAGIC 0x3c0ca82u
+#define SCRIPT_MAGIC 0xcb3fb30cu

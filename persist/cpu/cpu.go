@@ -169,7 +169,7 @@ func (e *Executor) Shared(s isa.Segment) []float32 {
 	return e.segments[s].floats
 }
 
-// Launch runs a script to its end, or to where it pauses.
+// Launch runs a script to its end.
 func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 	n := int(s.Words[isa.HeadDevice])
 	if e.machine.Check {
@@ -195,18 +195,6 @@ func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 			return err
 		}
 	}
-	if s.Pauses() {
-		return e.run(batch, isa.First)
-	}
-	return e.run(batch, isa.Whole)
-}
-
-// Resume runs the rest of the script that Launch ran last.
-func (e *Executor) Resume(batch uint32) error { return e.run(batch, isa.Resumed) }
-
-func (e *Executor) run(batch uint32, part isa.Part) error {
-	s := isa.Script{Words: unsafe.Slice((*uint32)(e.script), e.words)}
-	e.machine.Part = part
 	if err := e.machine.Run(e.script, s.Processors(), batch); err != nil || e.clocks == nil {
 		return err
 	}

@@ -155,30 +155,14 @@ func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 	if err != nil {
 		return err
 	}
-	return e.marked(t, batch, func() error {
-		e.toDevice.Add(4 * uint64(n))
-		return e.dev.CopyAhead(t.dev, t.host.Mem, 4*n) // nobody uses the slot, see room
-	}, func() error { return e.start(s, t, batch) })
-}
-
-// Resume starts the kernel once more, for the script's second part.
-func (e *Executor) Resume(batch uint32) error {
-	t := e.slotOf(batch)
-	if err := e.finish(t); err != nil {
-		return err
-	}
-	return e.marked(t, batch, func() error { return nil }, func() error { return e.launch(t, batch, isa.Resumed) })
-}
-
-// marked copies a slot's script and starts it, between the slot's events.
-func (e *Executor) marked(t *staging, batch uint32, copy, start func() error) (err error) {
 	e.timeline.before(t)
 	if e.timed {
 		if err := t.begin.Record(); err != nil {
 			return err
 		}
 	}
-	if err := copy(); err != nil {
+	e.toDevice.Add(4 * uint64(n))
+	if err := e.dev.CopyAhead(t.dev, t.host.Mem, 4*n); err != nil { // nobody uses the slot, see room
 		return err
 	}
 	if e.times {
@@ -189,7 +173,7 @@ func (e *Executor) marked(t *staging, batch uint32, copy, start func() error) (e
 	if err := e.watch(t, e.plan.Processors); err != nil {
 		return err
 	}
-	if err := start(); err != nil {
+	if err := e.start(s, t, batch); err != nil {
 		return err
 	}
 	if err = t.done.Record(); err != nil { // the launch is on its way: if its end cannot be noted, it is waited for

@@ -29,13 +29,12 @@ func (g *products) close() {
 	}
 }
 
-// start puts a slot's script on the stream: a launch or, if it is cut, two with the library's products between them. One that
-// pauses is resumed later.
+// start puts a slot's script on the stream: a launch or, if it is cut, two with the library's products between them.
 func (e *Executor) start(s *isa.Script, t *staging, batch uint32) error {
-	if !s.Cut {
+	if !s.InParts() {
 		return e.launch(t, batch, isa.Whole)
 	}
-	if err := e.launch(t, batch, isa.First); err != nil || s.Pauses() {
+	if err := e.launch(t, batch, isa.First); err != nil {
 		return err
 	}
 	err := e.multiply(s.Library, &e.segments)

@@ -39,11 +39,9 @@ type Executor interface {
 	// Shared returns the memory of a segment, which stays where it is from then on; nil: the host cannot address it.
 	Shared(s isa.Segment) []float32
 
-	// Launch runs a script, and of one that pauses the first part. On a GPU it returns before the script has run. The words
-	// may be reused at once, unless they are in Device.Space.
+	// Launch runs a script. On a GPU it returns before the script has run. The words may be reused at once, unless they are
+	// in Device.Space.
 	Launch(s *isa.Script, batch uint32) error
-	// Resume runs the second part of a script that pauses: the latest batch's, of which Launch has run the first part.
-	Resume(batch uint32) error
 	// WaitBatch waits for the launch of a batch and those before it, and returns the first error since.
 	WaitBatch(batch uint32) error
 	// Wait waits for all launches and returns the first error since.

@@ -54,7 +54,6 @@ type Ending struct {
 	Params []schedule.Param
 	Nodes  bool // parameters keep the gradients that they have
 	Copies bool // a parameter's outer products go to its node's gradient
-	Pauses bool // the script is cut already
 }
 
 // Finisher adds the end of scripts to schedules.

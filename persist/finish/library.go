@@ -35,7 +35,7 @@ func (f *Finisher) eachOuter(visit func(sig uint32, items []schedule.Product)) {
 // script is cut. There are none where the library cannot be had.
 func (f *Finisher) planLibrary(level int32) {
 	p := f.Plan
-	if p.Library == nil || !p.InParts() || f.Pauses {
+	if p.Library == nil || !p.InParts() {
 		return
 	}
 	f.eachOuter(f.countLibrary)

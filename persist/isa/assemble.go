@@ -87,7 +87,7 @@ func (a *Assembler) Wait(processor int, barrier, expected uint32) {
 	a.Do(processor, Wait, 0, 0, []uint32{barrier, expected})
 }
 
-// Cut begins the second part of all streams, before which a library multiplies, or the program does as it likes.
+// Cut begins the second part of all streams, before which a library multiplies.
 func (a *Assembler) Cut(library ...LibraryGradient) {
 	a.cuts, a.library = nil, library
 	for _, s := range a.Streams {
@@ -129,7 +129,7 @@ func (a *Assembler) Script() *Script {
 		}
 	}
 	w[HeadTensorEnd] = uint32(len(w))
-	return &Script{Words: w, Cut: a.cuts != nil, Library: a.library}
+	return &Script{Words: w, Library: a.library}
 }
 
 // Segs packs the segments of an instruction's slots.

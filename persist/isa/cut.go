@@ -1,6 +1,6 @@
 package isa
 
-// A script may be cut: it takes two launches. Between them a library multiplies matrices, or the program does as it likes.
+// A script may be cut. Between its two launches a library multiplies matrices.
 
 import "fmt"
 
@@ -29,11 +29,10 @@ func (g *LibraryGradient) String() string {
 type Part uint32
 
 const (
-	Whole   Part = iota // of a script that is not cut
-	First               // up to every processor's first Halt
-	Second              // from there on, without matrices
-	Resumed             // from there on
+	Whole  Part = iota // of a script that is not cut
+	First              // up to every processor's first Halt
+	Second             // from there on, without matrices
 )
 
-// Pauses reports whether the script is cut so that its second part waits for the program.
-func (s *Script) Pauses() bool { return s.Cut && len(s.Library) == 0 }
+// InParts reports whether the script is cut: between its parts are the products Library.
+func (s *Script) InParts() bool { return len(s.Library) > 0 }

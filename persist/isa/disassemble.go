@@ -21,9 +21,6 @@ func Disassemble(s *Script) string {
 	}
 	fmt.Fprintf(b, "script: %d words, %d of them for the device; %d processors, %d barriers, lists from word %d to %d\n",
 		len(words), words[HeadDevice], words[HeadProcessors], words[HeadBarriers], words[HeadLists], words[HeadListEnd])
-	if s.Pauses() {
-		b.WriteString("in two parts, between which the program goes on\n")
-	}
 	for _, g := range s.Library {
 		fmt.Fprintf(b, "between its parts: %s\n", g.String())
 	}

@@ -63,7 +63,7 @@ func definitions() []byte {
 	for i, n := range []string{"START", "RANK", "GROUP", "OWN", "PIECES", "WORDS"} {
 		constant("PROC_"+n, i)
 	}
-	for i, n := range []string{"WHOLE", "FIRST", "SECOND", "RESUMED"} {
+	for i, n := range []string{"WHOLE", "FIRST", "SECOND"} {
 		constant("PART_"+n, i)
 	}
 	constant("TENSOR_WORDS", TensorWords)

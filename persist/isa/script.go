@@ -44,11 +44,10 @@ const TensorWords = 3
 // LiveIn is a tensor flag: it is defined before the launch.
 const LiveIn = 1
 
-// Script is the program of one launch, or of two if it is cut.
+// Script is the program of one launch, or of two with products of a library between them.
 type Script struct {
 	Words   []uint32
-	Cut     bool
-	Library []LibraryGradient // products between the two launches
+	Library []LibraryGradient
 }
 
 // Processors is the number of processors the script drives.

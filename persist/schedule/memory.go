@@ -25,7 +25,7 @@ type arena struct {
 	Full        bool   // there was not enough
 
 	Checked bool     // the script has a tensor table
-	Tensors []uint32 // that table so far: triples
+	Tensors []uint32 // that table so far, as it is in a script
 }
 
 // Take reserves n floats.

@@ -7,6 +7,7 @@ package schedule
 type taking struct {
 	Parts    []*Schedule // in the order in which they were taken over
 	partEnds []int32     // where the clusters of each of these end
+	tensors  int         // that the whole had before it took over any
 	InWhole  struct {
 		Signature []uint32 // number of its signatures
 		cluster   int32    // where its clusters begin
@@ -16,6 +17,9 @@ type taking struct {
 
 // TakeOver adds what a part has, but for its items and products.
 func (s *Schedule) TakeOver(p *Schedule) {
+	if len(s.Parts) == 0 {
+		s.tensors = len(s.Tensors)
+	}
 	s.Parts = append(s.Parts, p)
 	s.Top, s.Full, s.MaxLevel = max(s.Top, p.Top), s.Full || p.Full, max(s.MaxLevel, p.MaxLevel)
 	in := &p.InWhole

@@ -72,6 +72,25 @@ func (s *Schedule) Clear() {
 	s.Library, s.MaxLevel, s.Cut = s.Library[:0], -1, NoCut
 }
 
+// Continue begins the schedule of a script that goes on where this one ends. What is left of it, and of its parts, are
+// signatures, clusters without work, after which those to come are placed, and tensors that there are now.
+func (s *Schedule) Continue() {
+	if len(s.Parts) > 0 {
+		s.Clusters, s.Tensors = s.Clusters[:s.Parts[0].InWhole.cluster], s.Tensors[:s.tensors]
+	}
+	for _, p := range s.Parts {
+		p.Continue()
+	}
+	for i := range s.Clusters {
+		s.Clusters[i].Cost, s.Clusters[i].Items = 0, 0
+	}
+	for i := 0; i < len(s.Tensors); i += isa.TensorWords {
+		s.Tensors[i] |= isa.LiveIn << 8
+	}
+	s.Items, s.Pool, s.Products, s.Outers = s.Items[:0], s.Pool[:0], s.Products[:0], s.Outers[:0]
+	s.Parts, s.partEnds = s.Parts[:0], s.partEnds[:0]
+}
+
 // PhaseOf is the phase that a level belongs to.
 func (s *Schedule) PhaseOf(level int32) isa.Phase {
 	p := isa.InForward

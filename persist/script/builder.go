@@ -51,7 +51,7 @@ type Request struct {
 	Apart    bool              // evaluate equal nodes each by itself
 	Wide     schedule.Wideness // from when on work is divided; zero: as is usual
 	Update   *finish.Apply     // apply gradients at the end
-	Cut      bool              // with Forward and Backward: the script pauses after forward. The values of all nodes stay; those of parameters are the parameters
+	Split    bool              // with Forward and Backward: these have a script each. The values of all nodes stay; those of parameters are the parameters
 
 	Base                        uint32 // first free float of segment act
 	Result                      uint32 // where in segment result: loss, then Clip's four words; NoOffset: nowhere
@@ -59,7 +59,7 @@ type Request struct {
 	Tensors                     bool  // write the tensor table
 	Work                        *Work // whose items' costs are added to; nil: they are not counted
 
-	Space []uint32 // memory for the script, if it is enough; nil: the builder's own
+	Space []uint32 // memory for the script, or the first one, if it is enough; nil: the builder's own
 }
 
 // Built is what a build tells besides the script.
@@ -117,6 +117,7 @@ type Builder struct {
 
 	partial     bool // some nodes were evaluated by an earlier call
 	knowsOthers bool // otherwise is filled in
+	way         way  // how the present graph is lowered
 	out         Built
 	division    division
 	pieces      pieceMemory
@@ -131,6 +132,7 @@ type Builder struct {
 	ofAll       []bool  // [matrix]: all processors multiply by it, not its holders; empty: there is none
 	tally       *tally  // nil: nobody asks whose work it is
 	emitter     emit.Emitter
+	second      []uint32 // memory of second scripts
 	holders     plan.Holders
 }
 
@@ -148,28 +150,77 @@ type spot struct {
 // nowhere is the spot of what is there before level 0.
 var nowhere = spot{level: -1, cluster: -1}
 
-// Build writes the script of a request. The result is valid until the next Build.
+// Build writes the script of a request, or the first of a split one. The result is valid until the next Build.
 func (b *Builder) Build(r *Request) (*Built, error) {
 	defer b.crew.End() // which begins if it is divided
 	b.scripts++
 	b.tally = b.tally.begin(r)
 	b.reset(r)
-	if err := b.lowerAll(); err != nil {
+	b.partial = b.s != nil && b.s.Done > 0 || !r.Forward
+	b.Mixed = b.partial
+	if err := b.lowerGraph(); err != nil {
 		return nil, err
 	}
-	if r.Update != nil {
+	b.endFrom(isa.InBackward)
+	if !r.Split {
+		b.finish()
+	}
+	return b.write(r.Space)
+}
+
+// Second writes the second script of the split request that Build was called with last, in memory of its own or, if that is
+// enough, in the given one. The words are valid until the next Second, all else until the next Build.
+func (b *Builder) Second(space []uint32) (*Built, error) {
+	defer b.crew.End()
+	if len(b.Parts) > 0 {
+		b.beginCrew(int(b.division.tail.first - b.shared))
+	}
+	b.Continue()
+	if err := b.way.backward(b); err != nil {
+		return nil, err
+	}
+	b.endFrom(isa.InBackward)
+	b.finish()
+	if space != nil {
+		return b.write(space)
+	}
+	if b.second == nil {
+		b.second = make([]uint32, 0, 1<<10)
+	}
+	built, err := b.write(b.second)
+	if err == nil {
+		b.second = built.Script.Words
+	}
+	return built, err
+}
+
+// finish adds what comes after the backward part of all nodes: the gradients of parameters, norm, clipping and update.
+func (b *Builder) finish() {
+	if b.r.Backward {
+		b.finisher.Copies = b.r.Copy && !b.out.ByInstances
+		b.finisher.Form()
+	}
+	b.endFrom(isa.InGradients)
+	if b.r.Update != nil {
 		b.close()
 	}
-	b.Ends[isa.InUpdate] = b.MaxLevel
-	if r.Cut {
-		b.Cut = b.Ends[isa.InForward] + 1
+	b.endFrom(isa.InUpdate)
+}
+
+// endFrom ends a phase, and those after it, of which nothing is known yet, with what was lowered so far.
+func (b *Builder) endFrom(p isa.Phase) {
+	for ; p < isa.Phases; p++ {
+		b.Ends[p] = b.MaxLevel
 	}
-	b.out.Script.Cut = b.Cut != schedule.NoCut
+}
+
+// write writes the script of what was lowered.
+func (b *Builder) write(space []uint32) (*Built, error) {
 	if b.Full {
 		return nil, schedule.ErrFull
 	}
-	b.out.Used, b.out.Formed, b.out.Touched = b.Top-r.Base, b.finisher.Formed, b.finisher.Touched
-	b.out.Script.Words, b.out.Script.Library = b.emitter.Emit(b.task()), b.Library
+	b.out.Used, b.out.Formed, b.out.Touched = b.Top-b.r.Base, b.finisher.Formed, b.finisher.Touched
+	b.out.Script = isa.Script{Words: b.emitter.Emit(b.task(space)), Library: b.Library}
 	if len(b.out.Script.Words) > math.MaxUint32 {
 		return nil, schedule.ErrLong
 	}
@@ -186,8 +237,8 @@ func (b *Builder) close() {
 }
 
 // task is what the emitter writes.
-func (b *Builder) task() emit.Task {
-	t := emit.Task{Schedule: &b.Schedule, Holders: &b.holders, Crew: &b.crew, Closing: &b.finisher.Closing, Params: b.r.Params, Space: b.r.Space}
+func (b *Builder) task(space []uint32) emit.Task {
+	t := emit.Task{Schedule: &b.Schedule, Holders: &b.holders, Crew: &b.crew, Closing: &b.finisher.Closing, Params: b.r.Params, Space: space}
 	if b.readsInputs() {
 		t.Inputs = b.g.Inputs
 	}
@@ -197,28 +248,20 @@ func (b *Builder) task() emit.Task {
 	return t
 }
 
-// lowerAll adds the items of forward, backward and gradients.
-func (b *Builder) lowerAll() error {
-	r := b.r
-	b.partial = b.s != nil && b.s.Done > 0 || !r.Forward
-	b.Mixed = b.partial
-	if err := b.lowerGraph(); err != nil {
-		return err
-	}
-	b.Ends[isa.InBackward] = b.MaxLevel
-	if r.Backward {
-		b.finisher.Copies = r.Copy && !b.out.ByInstances
-		b.finisher.Form()
-	}
-	b.Ends[isa.InGradients] = b.MaxLevel
-	return nil
-}
+// way is a way to lower a graph.
+type way struct{ forward, backward func(b *Builder) error }
 
-// lowerGraph adds the items of forward and backward: by instances or, if one of them cannot be lowered, node by node. That
-// also finds an error's node.
+var (
+	byNodes     = way{(*Builder).evaluateNodes, (*Builder).backward}
+	byParts     = way{(*Builder).evaluateParts, (*Builder).differentiateParts}
+	byInstances = way{(*Builder).evaluateInstances, (*Builder).differentiateInstances}
+)
+
+// lowerGraph adds the items of forward and, unless that has another script, backward: by instances or, if one of them cannot
+// be lowered, node by node. That also finds an error's node.
 func (b *Builder) lowerGraph() error {
 	if b.schedulable() {
-		if err := b.lowerInstances(); err == nil {
+		if err := b.lowerBy(byInstances); err == nil {
 			b.out.ByInstances = true
 			return nil
 		}
@@ -226,13 +269,21 @@ func (b *Builder) lowerGraph() error {
 	}
 	b.clearNodes()
 	if b.divide() {
-		return b.lowerParts()
+		return b.lowerBy(byParts)
 	}
-	return b.lowerNodes()
+	return b.lowerBy(byNodes)
 }
 
-// lowerNodes adds the items of forward and backward, all nodes' in one go.
-func (b *Builder) lowerNodes() error {
+func (b *Builder) lowerBy(w way) error {
+	b.way = w
+	if err := w.forward(b); err != nil || !b.r.Backward || b.r.Split {
+		return err
+	}
+	return w.backward(b)
+}
+
+// evaluateNodes adds the items of forward, all nodes' in one go.
+func (b *Builder) evaluateNodes() error {
 	r := b.r
 	if r.Backward {
 		b.findUsers()
@@ -249,9 +300,6 @@ func (b *Builder) lowerNodes() error {
 		b.reportLoss()
 	}
 	b.Ends[isa.InForward] = b.MaxLevel
-	if r.Backward {
-		return b.backward()
-	}
 	return nil
 }
 
@@ -297,7 +345,7 @@ func (b *Builder) reset(r *Request) {
 	b.nodeRange = nodeRange{end: r.Node + 1, tail: r.Node + 1}
 	b.clear()
 	b.forgetGradients()
-	b.finisher.Begin(finish.Ending{Schedule: &b.Schedule, Sources: &b.Sources, Params: r.Params, Nodes: r.Nodes, Copies: false, Pauses: r.Cut})
+	b.finisher.Begin(finish.Ending{Schedule: &b.Schedule, Sources: &b.Sources, Params: r.Params, Nodes: r.Nodes})
 	b.out.ByInstances = false
 }
 

@@ -11,7 +11,8 @@ import (
 	"libvpps/persist/script"
 )
 
-// BenchmarkCalls is how long the host takes for the scripts of DyNet's forward and backward, and for that of both at once.
+// BenchmarkCalls is how long the host takes for the scripts of DyNet's forward and backward, and for those of a step that is
+// foreseen: the first, and both.
 func BenchmarkCalls(b *testing.B) {
 	for _, batch := range []int{1, 4, 16} {
 		g, params, matrices := newForest(b, batch, 256)
@@ -26,7 +27,7 @@ func BenchmarkCalls(b *testing.B) {
 				var s script.State
 				var d cells.Dictionary
 				var program cells.Program
-				var forward, backward, whole time.Duration
+				var forward, backward, first, whole time.Duration
 				ids := make([]uint32, len(params))
 				for i := range ids {
 					ids[i] = uint32(i)
@@ -56,7 +57,7 @@ func BenchmarkCalls(b *testing.B) {
 					backward += time.Since(t)
 					s.Truncate(0)
 					t = time.Now()
-					r = script.Request{Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Backward: true, Cut: true,
+					r = script.Request{Graph: g, State: &s, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Backward: true, Split: true,
 						Update: &finish.Apply{Params: ids, All: ids, Rate: 0.1, Threshold: 5}}
 					if instances {
 						d.Find(g, 0, uint32(g.Len()), &program)
@@ -65,10 +66,15 @@ func BenchmarkCalls(b *testing.B) {
 					if _, err := builder.Build(&r); err != nil {
 						b.Fatal(err)
 					}
+					first += time.Since(t)
+					if _, err := builder.Second(nil); err != nil {
+						b.Fatal(err)
+					}
 					whole += time.Since(t)
 				}
 				b.ReportMetric(float64(forward.Microseconds())/float64(b.N), "us-forward")
 				b.ReportMetric(float64(backward.Microseconds())/float64(b.N), "us-backward")
+				b.ReportMetric(float64(first.Microseconds())/float64(b.N), "us-first")
 				b.ReportMetric(float64(whole.Microseconds())/float64(b.N), "us-whole")
 			})
 		}

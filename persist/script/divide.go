@@ -67,7 +67,7 @@ type division struct {
 // divisible reports whether a request is one to train with a large graph, no value of which is asked for, or to
 // evaluate one.
 func divisible(r *Request) bool {
-	trains := r.Backward && (r.Needed || r.Cut) && !r.Copy && !r.Full && len(r.Keep) == 0
+	trains := r.Backward && (r.Needed || r.Split) && !r.Copy && !r.Full && len(r.Keep) == 0
 	return r.Forward && (trains || !r.Backward) && r.State.Done == 0 && int(r.Node) >= 2*partNodes
 }
 
@@ -81,7 +81,7 @@ func (b *Builder) divide() bool {
 	if tail > r.Node || shared >= tail || int(tail-shared) < 2*partNodes {
 		return false
 	}
-	b.crew.Begin(!b.r.Plan.CPU, int(tail-shared), partCount(int(tail-shared))) // now: they have the time until there is work to wake up in; a CPU's virtual processors need its cores
+	b.beginCrew(int(tail - shared)) // now: they have the time until there is work to wake up in
 	b.findCuts(shared, tail)
 	chunk := b.chunkOf(shared, tail)
 	if chunk == 0 {
@@ -109,6 +109,11 @@ func (b *Builder) divide() bool {
 	b.nodeRange, b.knowsOthers = nodeRange{0, shared, shared, r.Node + 1}, true // findCuts has noted it of the shared nodes
 	x.tail = b.newPart(mostParts, nodeRange{tail, r.Node + 1, shared, r.Node + 1})
 	return true
+}
+
+// beginCrew calls those who help with so many nodes. A CPU's virtual processors need its cores.
+func (b *Builder) beginCrew(nodes int) {
+	b.crew.Begin(!b.r.Plan.CPU, nodes, partCount(nodes))
 }
 
 // sharedNodes is how many nodes at the beginning belong to no sentence.
@@ -231,9 +236,9 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 	return p
 }
 
-// lowerParts is lowerNodes by parts: those before and behind the sentences, on which all depend, are lowered
+// evaluateParts is evaluateNodes by parts: those before and behind the sentences, on which all depend, are lowered
 // between.
-func (b *Builder) lowerParts() error {
+func (b *Builder) evaluateParts() error {
 	x, tail := &b.division, b.division.tail
 	b.needShared()
 	if err := b.forward(); err != nil {
@@ -264,20 +269,15 @@ func (b *Builder) lowerParts() error {
 		tail.reportLoss()
 	}
 	b.endForward()
-	if b.r.Backward {
-		if err := b.backwardParts(); err != nil {
-			return err
-		}
-	} else {
+	if !b.r.Backward || b.r.Split {
 		b.crew.Share(len(x.list), func(k int) { x.list[k].finishPart() })
+		b.putTogether()
 	}
-	tail.finishPart()
-	b.putTogether()
 	return nil
 }
 
-// backwardParts lowers the backward part of all parts, and finishes them.
-func (b *Builder) backwardParts() error {
+// differentiateParts lowers the backward part of all parts, and at the end of what they share.
+func (b *Builder) differentiateParts() error {
 	x, tail := &b.division, b.division.tail
 	if err := tail.backward(); err != nil {
 		return err
@@ -298,6 +298,13 @@ func (b *Builder) backwardParts() error {
 		p.finishPart()
 	})
 	b.lowerPieces(tail.Top)
+	b.putTogether()
+	b.sharedUsers()
+	last := tail.deepest()
+	for _, p := range x.list {
+		last = max(last, p.deepest())
+	}
+	b.backwardFrom(last)
 	return nil
 }
 
@@ -377,10 +384,10 @@ func (b *Builder) deepest() int32 {
 	return last
 }
 
-// putTogether takes over what the parts have lowered, and lowers the gradients of what they share. The parts come from
-// the last to the first, as nodes do in a backward.
+// putTogether takes over what the parts have lowered. They come from the last to the first, as nodes do in a backward.
 func (b *Builder) putTogether() {
 	x := &b.division
+	x.tail.finishPart()
 	b.takeOver(x.tail)
 	for k := len(x.list) - 1; k >= 0; k-- {
 		for _, q := range x.list[k].pieces.list {
@@ -388,15 +395,6 @@ func (b *Builder) putTogether() {
 		}
 		b.takeOver(x.list[k])
 	}
-	if !b.r.Backward {
-		return
-	}
-	b.sharedUsers()
-	level := x.tail.deepest()
-	for _, p := range x.list {
-		level = max(level, p.deepest())
-	}
-	b.backwardFrom(level)
 }
 
 // takeOver adds what a part has lowered, but for its items and products, which stay where they are until they are written.

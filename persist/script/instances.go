@@ -85,6 +85,7 @@ type cellMemory struct {
 	args     []slotValue // of p.Args
 	equal    []uint32    // hash table of instances, 1 added
 	outputs  []output
+	seed     uint32 // address of the loss's gradient
 	returned []gradientSource
 	table    []uint32
 	exits    []formedBy
@@ -109,7 +110,7 @@ func (b *Builder) schedulable() bool {
 	if r.Cells == nil || r.Full || r.Nodes || len(r.Params) >= mostParameters || r.Backward && b.isParameter(r.Node) {
 		return false
 	}
-	if fb := r.Backward && r.Needed && !r.Copy && r.State.Done == 0; r.Forward && (r.Backward || r.Needed) && !fb && !r.Cut {
+	if fb := r.Backward && r.Needed && !r.Copy && r.State.Done == 0; r.Forward && (r.Backward || r.Needed) && !fb && !r.Split {
 		return false
 	}
 	if !r.Plan.CPU {
@@ -134,14 +135,14 @@ func (r *Request) part() cellPart {
 		return forwardPart
 	case !r.Forward:
 		return backwardPart
-	case r.Cut:
+	case r.Split:
 		return wholePart
 	}
 	return bothParts
 }
 
-// lowerInstances lowers forward and backward, or one of them, by instances.
-func (b *Builder) lowerInstances() error {
+// evaluateInstances finds what backward needs of the instances, and lowers forward by them.
+func (b *Builder) evaluateInstances() error {
 	if d := b.g.DimOf(b.r.Node); b.r.Backward && d.Size() != 1 {
 		return fault(b.r.Node, b.g.Op[b.r.Node], "backward starts from a scalar, but its dim is %v", *d)
 	}
@@ -174,14 +175,21 @@ func (b *Builder) lowerInstances() error {
 	if b.r.Forward && b.r.Backward {
 		b.reportLoss()
 	}
-	b.Ends[isa.InForward] = b.MaxLevel
 	if b.r.Backward {
-		if err := b.backwardInstances(); err != nil {
-			return err
-		}
+		b.seedLoss()
+	} else {
+		b.countInstances()
 	}
-	b.countInstances()
+	b.Ends[isa.InForward] = b.MaxLevel
 	return nil
+}
+
+// seedLoss puts the gradient of the loss, which is 1, into memory.
+func (b *Builder) seedLoss() {
+	b.cells.seed = b.Alloc(1)
+	b.attribute(isa.InForward, b.r.Node)
+	b.Fill(b.NewCluster(0), 0, 1, 1, b.cells.seed)
+	b.attribute(isa.InForward, nobody)
 }
 
 // mention notes a parameter node.
@@ -626,21 +634,17 @@ func (b *Builder) addItems(y *present, part int, level int32) (first int32) {
 	return first
 }
 
-// backwardInstances gives instances their backward levels, from the last to the first, and adds their items.
-func (b *Builder) backwardInstances() error {
+// differentiateInstances gives instances their backward levels, from the last to the first, and adds their items.
+func (b *Builder) differentiateInstances() error {
 	m, p := &b.cells, b.r.Cells
-	start := max(b.Ends[isa.InForward]+1, 1)
+	start := b.Ends[isa.InForward] + 1
 	last := &m.list[len(m.list)-1]
 	for i := range m.list {
 		if y := &m.list[i]; y.lowered != nil && !b.r.Forward {
 			b.takeInstance(y)
 		}
 	}
-	seed := b.Alloc(1)
-	b.attribute(isa.InForward, b.r.Node)
-	b.Fill(b.NewCluster(0), 0, 1, 1, seed)
-	b.attribute(isa.InForward, nobody)
-	b.giveBack(&m.outputs[last.out+uint32(last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start))], gradientSource{Source: schedule.One(seed), formedBy: formedBy{start, -1, 0}})
+	b.giveBack(&m.outputs[last.out+uint32(last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start))], gradientSource{Source: schedule.One(m.seed), formedBy: formedBy{start, -1, 0}})
 	for i := len(m.list) - 1; i >= 0; i-- {
 		y, x := &m.list[i], &p.Instances[i]
 		c := y.lowered
@@ -655,6 +659,7 @@ func (b *Builder) backwardInstances() error {
 		b.levelBackward(y)
 		b.gradientsOfSlots(x, y, b.addItems(y, 1, y.back))
 	}
+	b.countInstances()
 	return nil
 }
 

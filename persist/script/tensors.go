@@ -21,8 +21,8 @@ type tensor struct {
 // parameters, the inputs and the result words.
 func (b *Builder) tensorTable() (w []uint32) {
 	var t []tensor
-	for i := 0; i < len(b.Tensors); i += 3 {
-		t = append(t, tensor{isa.Segment(b.Tensors[i]), 0, b.Tensors[i+1], b.Tensors[i+2]})
+	for i := 0; i < len(b.Tensors); i += isa.TensorWords {
+		t = append(t, tensor{isa.Segment(b.Tensors[i] & 0xff), b.Tensors[i] >> 8, b.Tensors[i+1], b.Tensors[i+2]})
 	}
 	for _, p := range b.r.Params {
 		if p.Size == 0 {

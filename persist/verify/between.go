@@ -7,7 +7,7 @@ import (
 )
 
 // between simulates what lies between the launches of a script's parts: all that the first has done comes before what
-// the library does, and that before the second part. Without a library's products that part loads the matrices.
+// the library does, and that before the second part.
 func (v *verifier) between() error {
 	v.meet()
 	p := &v.procs[0]
@@ -37,9 +37,6 @@ func (v *verifier) between() error {
 		p.index++
 	}
 	v.resumed = true
-	if len(v.library) == 0 {
-		v.loadResident()
-	}
 	return nil
 }
 

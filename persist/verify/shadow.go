@@ -120,6 +120,26 @@ func (t *shadow) walk(r *Range, visit func(c *cell) bool) (element uint64, ok bo
 	}
 }
 
+// follow has the activations that a script before writes count as defined, and no others of its tensors.
+func (v *verifier) follow(first *verifier) {
+	v.reports = first.reports
+	v.events = append(v.events, event{}) // all of it: epoch 0 comes before everything
+	all := uint32(len(v.events) - 1)
+	for i := range v.bySeg[isa.SegAct] {
+		t := &v.bySeg[isa.SegAct][i]
+		old, err := first.find(&Range{Segment: isa.SegAct, Offset: t.offset})
+		if err != nil || old.flags&isa.LiveIn != 0 {
+			continue
+		}
+		t.flags &^= isa.LiveIn
+		for e := range t.length {
+			if at := t.offset + e - old.offset; at < old.length && old.page(at)[at%pageCells].write != 0 {
+				t.page(e)[e%pageCells].write = all
+			}
+		}
+	}
+}
+
 // readSets interns sets of events as chains: a set is its parent and one event more.
 type readSets struct {
 	parent, event []uint32

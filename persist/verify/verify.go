@@ -27,10 +27,30 @@ func Verify(s *isa.Script, p *plan.Plan) error {
 	return nil
 }
 
+// VerifySecond is Verify of a script that is launched after another one, whose values it reads, and nothing in between that
+// writes to memory of either.
+func VerifySecond(first, second *isa.Script, p *plan.Plan) error {
+	before, err := newVerifier(first, p)
+	if err == nil {
+		err = before.run()
+	}
+	if err != nil {
+		return fmt.Errorf("first script: %w", err)
+	}
+	v, err := newVerifier(second, p)
+	if err == nil {
+		v.follow(before)
+		err = v.run()
+	}
+	if err != nil {
+		return fmt.Errorf("second script: %w", err)
+	}
+	return nil
+}
+
 // verifier is the state of the simulation.
 type verifier struct {
 	words    []uint32 // of the script
-	cut      bool     // the script is
 	library  []isa.LibraryGradient
 	resumed  bool  // the second part of a script that is cut is simulated
 	reports  bool  // somebody writes what the host reads, and is no Clip
@@ -83,7 +103,7 @@ type resident struct {
 }
 
 func newVerifier(s *isa.Script, p *plan.Plan) (*verifier, error) {
-	v := &verifier{words: s.Words, cut: s.Cut, library: s.Library, plan: p, events: make([]event, 1), sets: newReadSets(), resident: make([]resident, len(p.Matrices))}
+	v := &verifier{words: s.Words, library: s.Library, plan: p, events: make([]event, 1), sets: newReadSets(), resident: make([]resident, len(p.Matrices))}
 	if err := v.header(s.Words); err != nil {
 		return nil, err
 	}
@@ -149,9 +169,10 @@ func (v *verifier) processor(w []uint32, i int) error {
 	default:
 		r.own = w[own:w[isa.HeadCounters]]
 	}
-	if r.own == nil && v.cut {
-		return fmt.Errorf("it has no second part, but the script is cut")
+	if r.own == nil && len(v.library) > 0 {
+		return fmt.Errorf("it has no second part, but there is a library's product between two")
 	}
+	r.order()
 	v.procs = append(v.procs, r)
 	return nil
 }
@@ -197,11 +218,11 @@ func (v *verifier) streams() error {
 	return nil
 }
 
-// run simulates the script, and what lies between its parts.
+// run simulates the script, and what a library does between its parts.
 func (v *verifier) run() error {
 	v.loadResident()
 	err := v.simulate()
-	if err == nil && v.cut {
+	if err == nil && len(v.library) > 0 {
 		if err = v.between(); err == nil {
 			err = v.simulate()
 		}
@@ -229,22 +250,21 @@ func (v *verifier) simulate() error {
 	return v.deadlock()
 }
 
-// loadResident lets every processor read its part of the matrices it multiplies with in the launch that begins.
+// loadResident lets every processor read its part of the matrices it multiplies with.
 func (v *verifier) loadResident() {
 	for m := range v.resident {
 		v.resident[m].used = make([]uint32, len(v.procs))
 	}
 	for i := range v.procs {
-		p := &v.procs[i]
-		v.events = append(v.events, event{processor: uint32(i), epoch: p.epoch})
-		p.order()
-		for at := p.stream; ; {
+		v.events = append(v.events, event{processor: uint32(i), epoch: loading})
+		mine := uint32(len(v.events) - 1)
+		for at := v.procs[i].stream; ; {
 			in, err := isa.Decode(at, v.words)
 			if err != nil || in.Op == isa.Halt {
 				break
 			}
 			if v.loads(&in) {
-				v.resident[in.Field("matrix")].used[i] = uint32(len(v.events) - 1)
+				v.resident[in.Field("matrix")].used[i] = mine
 			}
 			at = at[len(in.Words):]
 		}
@@ -271,7 +291,7 @@ func (v *verifier) advance(p *runner, ready *[]int) error {
 		p.next = in
 		switch in.Op {
 		case isa.Halt:
-			if p.own == nil || v.cut && !v.resumed {
+			if p.own == nil || len(v.library) > 0 && !v.resumed {
 				return nil
 			}
 			p.stream, p.own = p.own, nil
@@ -327,7 +347,7 @@ func (v *verifier) execute(p *runner, in *isa.Instruction) error {
 	if in.Flags&isa.Sync != 0 || in.Op == isa.Clip {
 		p.order()
 	}
-	if v.resumed && len(v.library) > 0 && v.loads(in) {
+	if v.resumed && v.loads(in) {
 		return fmt.Errorf("matrix %d is not loaded in the second part of a script", in.Field("matrix"))
 	}
 	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), inOrder: in.Flags&isa.Acc != 0 && inOrder(in.Op)}
