@@ -22,7 +22,7 @@ type unbuilt struct{ error }
 
 func (u unbuilt) Unwrap() error { return u.error }
 
-// build makes a request's script. A panic is an error of the batch, too; the builder begins anew after it.
+// build makes a request's script.
 func build(builder *script.Builder, r *script.Request) (*script.Built, error) {
 	return guarded(builder, func() (*script.Built, error) { return builder.Build(r) })
 }
@@ -32,6 +32,7 @@ func second(builder *script.Builder, space []uint32) (*script.Built, error) {
 	return guarded(builder, func() (*script.Built, error) { return builder.Second(space) })
 }
 
+// guarded makes a script. A panic is an error of the batch, too; the builder begins anew after it.
 func guarded(builder *script.Builder, build func() (*script.Built, error)) (built *script.Built, err error) {
 	defer func() {
 		if x := recover(); x != nil {

@@ -102,6 +102,9 @@ func (e *Engine) prepare(first isa.Script, r *script.Request) error {
 	if err == nil {
 		err = e.grow(isa.SegAct, uint64(r.Base)+uint64(built.Used), "activations")
 	}
+	if d := e.exec.Device(); d != nil && err == nil {
+		err = d.Load(&built.Script, e.batch+1)
+	}
 	if err != nil && harmless(err) == nil {
 		return e.broke(err)
 	}
@@ -159,6 +162,24 @@ func (e *Engine) gradientsChange() {
 func (e *Engine) awaits(g *Graph, node uint32) bool {
 	s := e.foresight.step
 	return s != nil && !s.backward && s.g == g && s.node == node && s.batch == e.batch && s.plan == e.plan && !g.stale
+}
+
+// awaitForward waits for a forward: of a foreseen step until the loss is known, for other values may take longer.
+func (e *Engine) awaitForward() error {
+	s, d := e.foresight.step, e.exec.Device()
+	if s == nil || d == nil {
+		return e.wait()
+	}
+	began := now()
+	_, known, err := d.Foretell(uint64(s.slot), s.batch)
+	e.waited(began, "wait for a loss")
+	if err != nil {
+		return e.fail(err)
+	}
+	if !known {
+		return e.wait()
+	}
+	return nil
 }
 
 // lossOf is where in segment result a node's value lies that is the loss of the step under way.

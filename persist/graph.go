@@ -428,7 +428,7 @@ func (g *Graph) evaluate(node uint32) error {
 	g.state.Done = int(last) + 1
 	g.marks = append(g.marks, watermark{g.state.Done, g.valueEnd})
 	g.noteParameters(done)
-	return g.e.wait()
+	return g.e.awaitForward()
 }
 
 // noteParameters remembers the versions that parameter nodes from first on were read at.

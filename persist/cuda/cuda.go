@@ -139,19 +139,42 @@ func (e *Executor) Read(s isa.Segment, offset uint64, to []float32) error {
 	return e.check()
 }
 
-// Launch copies the script and starts the kernel.
+// Load copies a script to the device.
+func (e *Executor) Load(s *isa.Script, batch uint32) error {
+	t, err := e.stage(batch, s.Words[:e.sent(s)])
+	if err != nil {
+		return err
+	}
+	return e.load(s, t)
+}
+
+func (e *Executor) load(s *isa.Script, t *staging) error {
+	n := e.sent(s)
+	e.toDevice.Add(4 * uint64(n))
+	err := e.dev.CopyAhead(t.dev, t.host.Mem, 4*n) // nobody uses the slot, see room
+	t.loaded = err == nil
+	return err
+}
+
+// sent is how many words of a script the device gets.
+func (e *Executor) sent(s *isa.Script) int {
+	if e.options.Check {
+		return int(s.Words[isa.HeadTensorEnd])
+	}
+	return int(s.Words[isa.HeadDevice])
+}
+
+// Launch copies the script, unless it is loaded, and starts the kernel.
 func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 	if e.function == nil {
 		return errors.New("no plan was compiled")
 	}
-	n := int(s.Words[isa.HeadDevice])
 	if e.options.Check {
-		n = int(s.Words[isa.HeadTensorEnd])
 		if err := e.unwrite(s); err != nil {
 			return err
 		}
 	}
-	t, err := e.stage(batch, s.Words[:n])
+	t, err := e.stage(batch, s.Words[:e.sent(s)])
 	if err != nil {
 		return err
 	}
@@ -161,10 +184,12 @@ func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 			return err
 		}
 	}
-	e.toDevice.Add(4 * uint64(n))
-	if err := e.dev.CopyAhead(t.dev, t.host.Mem, 4*n); err != nil { // nobody uses the slot, see room
-		return err
+	if !t.loaded {
+		if err := e.load(s, t); err != nil {
+			return err
+		}
 	}
+	t.loaded = false
 	if e.times {
 		if err := t.copied.Record(); err != nil {
 			return err

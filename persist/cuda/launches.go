@@ -41,6 +41,7 @@ type staging struct {
 	begin, copied gpu.Event      // if timed
 	us            float64        // the time of the last batch, if timed
 	clocks        gpu.HostBuffer // the processors' records, mapped, with clocks only
+	loaded        bool // the device has the words, and they are to be launched
 	busy          bool
 	put           uint64 // when the host began to launch, with a timeline
 	batch         uint32
@@ -106,6 +107,7 @@ func (l *launches) Space(batch uint32) []uint32 {
 	if l.finish(t) != nil { // the launch will tell
 		return nil
 	}
+	t.loaded = false
 	return unsafe.Slice((*uint32)(t.host.Mem), t.words)[:0]
 }
 
@@ -122,6 +124,7 @@ func (l *launches) stage(batch uint32, words []uint32) (*staging, error) {
 		return nil, err
 	}
 	copy(unsafe.Slice((*uint32)(t.host.Mem), t.words), words)
+	t.loaded = false
 	return t, nil
 }
 

@@ -72,6 +72,8 @@ type Device interface {
 	// Space returns memory for the words of a batch's script, empty; nil: the builder uses its own. It is called by the
 	// program's thread while workers are at work.
 	Space(batch uint32) []uint32
+	// Load copies a batch's script to the device, ahead of its launch. Scripts of other batches may be launched before.
+	Load(s *isa.Script, batch uint32) error
 	// Foretell waits for the word of segment result at offset, which the launch of a batch writes; false: the launch is
 	// over without it. The program's thread calls it while workers are at work.
 	Foretell(offset uint64, batch uint32) (word float32, ok bool, err error)
