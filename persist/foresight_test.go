@@ -150,6 +150,21 @@ var programs = map[string]func(m *threeCalls){
 			m.sees(m.gradient(n)...)
 		}
 	},
+	"gradients of nodes before backward": func(m *threeCalls) {
+		_, loss := m.forward(2, 6)
+		require.NoError(m, m.graph.NodeGradients(nil, loss))
+		for n := range loss + 1 {
+			m.sees(m.gradient(n)...)
+		}
+		m.backward(loss)
+		m.update()
+	},
+	"a full backward before the usual one": func(m *threeCalls) {
+		_, loss := m.forward(2, 6)
+		require.NoError(m, m.graph.Backward(nil, loss, true))
+		m.backward(loss)
+		m.update()
+	},
 	"two backwards": func(m *threeCalls) {
 		_, loss := m.forward(2, 6)
 		m.backward(loss)
@@ -253,9 +268,11 @@ var programs = map[string]func(m *threeCalls){
 		m.update()
 		require.NoError(m, m.SetUpdated(callsB, true))
 	},
-	"a parameter is made before backward": func(m *threeCalls) {
+	"a parameter is made and planned before backward": func(m *threeCalls) {
 		_, loss := m.forward(2, 6)
-		id, err := m.NewParameter(0, "late", dim(8, 8), false, nil)
+		id, err := m.NewParameter(0, "late", dim(24, 64), false, nil)
+		require.NoError(m, err)
+		_, err = m.NewHandle(append([]uint32{id}, everyParameter...), m.trainer)
 		require.NoError(m, err)
 		m.backward(loss)
 		m.update()

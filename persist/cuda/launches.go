@@ -41,7 +41,7 @@ type staging struct {
 	begin, copied gpu.Event      // if timed
 	us            float64        // the time of the last batch, if timed
 	clocks        gpu.HostBuffer // the processors' records, mapped, with clocks only
-	loaded        bool // the device has the words, and they are to be launched
+	loaded        bool           // the device has the words, and they are to be launched
 	busy          bool
 	put           uint64 // when the host began to launch, with a timeline
 	batch         uint32
