@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"libvpps/persist/isa"
-	"libvpps/persist/plan"
-	"libvpps/persist/script"
 	"libvpps/persist/verify"
 )
 
@@ -19,31 +17,20 @@ func entryOf(s *isa.Script, processor int) []uint32 {
 
 // What a processor goes on with is checked like what it begins with.
 func TestWhereAProcessorGoesOnIsChecked(t *testing.T) {
-	g, params, matrices := newTriangles(t, 2, 32)
-	p, err := plan.Sliced(matrices, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := script.Request{Graph: g, State: &script.State{}, Params: params, Plan: p, Node: uint32(g.Len() - 1), Forward: true, Backward: true, Cut: true, Tensors: true}
-	var b script.Builder
-	built, err := b.Build(&r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &built.Script
+	s, p := forestOn(t, false, library(1, nil))
 	if err := verify.Verify(s, p); err != nil {
 		t.Fatal(err)
 	}
 	const q = 1
 	processor := fmt.Sprintf("processor %d", q)
 	for want, damage := range map[string]func(entry []uint32){
-		"pieces long, not 7":                  func(entry []uint32) { entry[isa.ProcPieces] = 7 },
+		"pieces long, not 99":                 func(entry []uint32) { entry[isa.ProcPieces] = 99 },
 		processor + ": it goes on at":         func(entry []uint32) { entry[isa.ProcOwn] = entry[isa.ProcStart] },
 		"not between its first":               func(entry []uint32) { entry[isa.ProcOwn] = s.Words[isa.HeadCounters] },
 		processor + ": it goes on at w":       func(entry []uint32) { entry[isa.ProcOwn] = 0 },
 		processor + ": it has no second part": func(entry []uint32) { entry[isa.ProcOwn], entry[isa.ProcPieces] = 0, 0 },
 	} {
-		damaged := &isa.Script{Words: slices.Clone(s.Words), Cut: s.Cut}
+		damaged := &isa.Script{Words: slices.Clone(s.Words), Library: s.Library}
 		damage(entryOf(damaged, q))
 		if err := verify.Verify(damaged, p); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q", err, want)
