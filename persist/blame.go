@@ -26,7 +26,7 @@ type evidence struct {
 
 // of the graph's next batch.
 func (g *Graph) evidence(loss uint32) evidence {
-	return evidence{g.recording, g.inputs(), loss, g.id, g.forwards, g.e.seed}
+	return evidence{g.recording, g.inputs(), loss, g.id, g.forwards - g.seeded, g.e.seed}
 }
 
 func finite(x float32) bool { return x-x == 0 }

@@ -91,8 +91,11 @@ type Engine struct {
 	dead        error        // the device is gone
 	snapshot    snapshot
 	closed      bool
-	flights     []*flight           // batches of fb whose results are not read yet, the oldest first
+	flights     []*flight           // batches of fb and infer whose results are not read yet, the oldest first
 	landed      []*flight           // to be reused
+	answers     map[Ticket]*answer  // that were not fetched
+	tickets     Ticket              // given so far
+	answerRoom  uint64              // floats of segment result for the answer of each batch in flight
 	failure     error               // of a batch of fb, not reported yet
 	failures    uint64              // batches that failed
 	freeStates  map[uint64][]uint32 // memory of trainers that are gone, by size
@@ -162,7 +165,7 @@ func Open(o Options) (*Engine, error) {
 }
 
 func newEngine(exec executor.Executor, seed uint32) *Engine {
-	e := &Engine{exec: exec, seed: seed, seedings: 1, few: make([]float32, resultSlot), freeStates: map[uint64][]uint32{}}
+	e := &Engine{exec: exec, seed: seed, seedings: 1, few: make([]float32, resultSlot), freeStates: map[uint64][]uint32{}, answers: map[Ticket]*answer{}}
 	if e.seed == 0 {
 		e.seed = uint32(os.Getpid())*2654435761 + 1
 	}
@@ -221,6 +224,7 @@ func (e *Engine) Close() {
 	for _, f := range e.flights {
 		f.free()
 	}
+	e.answers = nil
 	e.snapshot.free()
 	e.pipe.stop()
 	e.dead = wrong(ErrState, "the engine is closed")

@@ -9,7 +9,7 @@ import (
 	"libvpps/persist/script"
 )
 
-// Batches of fb in flight. An update is recorded when its batch is launched; a batch whose
+// Batches in flight, of fb and of infer. An update is recorded when its batch is launched; a batch whose
 // gradients turn out not to be finite has changed no parameter, and neither have those behind
 // it, so what was recorded for them is taken back.
 
@@ -29,6 +29,8 @@ type flight struct {
 	steps      uint64 // of the trainer
 	params     []paramBefore
 	left       script.Built // gradients that the batch added to without an update of them
+	answer     *answer      // of infer, which changes nothing; nil: of fb
+	request    script.Request
 }
 
 // paramBefore is what an update forgets of a parameter.
@@ -41,12 +43,20 @@ type paramBefore struct {
 	gradient []float32 // pending elements, in order, in C memory; nil: none, or not to be brought back
 }
 
-// depart notes, before a batch is launched, what the batch may change.
-func (e *Engine) depart(t *Trainer) (*flight, error) {
-	f := &flight{}
-	if n := len(e.landed); n > 0 {
-		f, e.landed = e.landed[n-1], e.landed[:n-1]
+// newFlight is one that landed before, or a new one.
+func (e *Engine) newFlight() *flight {
+	n := len(e.landed) - 1
+	if n < 0 {
+		return &flight{}
 	}
+	f := e.landed[n]
+	e.landed = e.landed[:n]
+	return f
+}
+
+// depart notes, before a batch of fb is launched, what the batch may change.
+func (e *Engine) depart(t *Trainer) (*flight, error) {
+	f := e.newFlight()
 	f.collection = t.options.Collection
 	f.factor, f.updates = e.collections[f.collection].Factor, e.updates
 	f.steps = t.steps
@@ -119,15 +129,21 @@ func (e *Engine) collect(behind int) error {
 				return e.grounded(f)
 			}
 		}
-		r, err := e.resultOf(f)
-		if err != nil {
-			return err
+		if f.answer != nil {
+			if err := e.readAnswer(f); err != nil {
+				return err
+			}
+		} else {
+			r, err := e.resultOf(f)
+			if err != nil {
+				return err
+			}
+			if r[3] == 0 { // not committed
+				return e.notFinite(f, r)
+			}
+			f.handle.landed(f, r[0], r[4] != 0)
+			e.measured(f)
 		}
-		if r[3] == 0 { // not committed
-			return e.notFinite(f, r)
-		}
-		f.handle.landed(f, r[0], r[4] != 0)
-		e.measured(f)
 		e.flights = slices.Delete(e.flights, 0, 1)
 		e.land(f)
 	}
@@ -137,7 +153,7 @@ func (e *Engine) collect(behind int) error {
 // land ends a flight.
 func (e *Engine) land(f *flight) {
 	e.unpin(f.evidence.recording)
-	f.evidence.recording = nil
+	f.evidence.recording, f.answer, f.request = nil, nil, script.Request{}
 	f.free()
 	e.landed = append(e.landed, f)
 }
@@ -181,7 +197,7 @@ func (e *Engine) grounded(f *flight) error {
 }
 
 // takeBack makes the bookkeeping that of before the oldest batch in flight, which failed, and
-// forgets all batches. A gradient that parameters only collect, because no trainer of these
+// forgets all batches of fb. A gradient that parameters only collect, because no trainer of these
 // batches updates them, is lost where a failed batch has added to it.
 func (e *Engine) takeBack() error {
 	e.drain()
@@ -192,6 +208,9 @@ func (e *Engine) takeBack() error {
 	e.failures++
 	for k := len(e.flights) - 1; k >= 0; k-- {
 		f := e.flights[k]
+		if f.answer != nil {
+			continue
+		}
 		f.handle.forget()
 		e.updates = f.updates
 		f.handle.trainer.steps = f.steps
@@ -205,12 +224,22 @@ func (e *Engine) takeBack() error {
 		}
 	}
 	for _, f := range e.flights {
-		e.loseGradients(&f.left)
+		if f.answer == nil {
+			e.loseGradients(&f.left)
+		}
 	}
-	for _, f := range e.flights {
+	all := e.flights
+	e.flights = nil
+	for _, f := range all {
+		if f.answer != nil && e.dead == nil {
+			e.askAgain(f)
+		}
 		e.land(f)
 	}
-	e.flights = e.flights[:0]
+	e.flights = all[:0]
+	if e.dead != nil {
+		return e.dead
+	}
 	return e.pullAll()
 }
 

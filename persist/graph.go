@@ -701,6 +701,11 @@ func (g *Graph) Truncate(node uint32) error {
 	if int(node) >= g.wire.Len() {
 		return nil
 	}
+	if e.asks(g.recording) { // until an answer is on the host, it may have to be evaluated again
+		if err := e.collect(0); err != nil {
+			return err
+		}
+	}
 	e.lose(g.recording, node)
 	g.cut(int(node))
 	if node == 0 {

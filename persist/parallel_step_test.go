@@ -53,6 +53,7 @@ func TestRanksWhoseWorkersMakeTheSteps(t *testing.T) {
 		"NaN":                      TestNaNOnOneRankIsNotCommittedByAny,
 		"bf16, NaN":                TestNaNInBF16,
 		"infinite loss":            TestALossThatIsNotFiniteWithGradientsThatAre,
+		"infer":                    TestRanksInferByThemselves,
 		"failing batch":            TestABatchThatFailsOnOneRankFailsOnAll,
 		"failing batch, gradients": TestAFailedBatchOfARankLeavesGradientsAsTheyWere,
 	} {

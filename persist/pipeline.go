@@ -27,6 +27,7 @@ type job struct {
 	result  [5]float32 // of a step
 	done    chan struct{}
 	err     error
+	refused error // an answer's own, after which the device works on: batches behind it go on
 }
 
 // builders is how many workers there are, one for each batch that may be on its way: scripts are built side by side, and
@@ -206,6 +207,9 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int, awake boo
 	if err == nil {
 		err = e.launch(built, j.launch, track)
 	}
+	if err != nil && len(j.request.Answers) > 0 && harmless(err) != nil {
+		j.refused, err = err, nil
+	}
 	return err
 }
 
@@ -255,7 +259,7 @@ func (e *Engine) makeRoom(built *script.Built, r *script.Request) error {
 	if err := e.grow(isa.SegAct, uint64(r.Base)+uint64(built.Used), "activations"); err != nil {
 		return err
 	}
-	if r.Result == script.NoOffset {
+	if r.Result == script.NoOffset || len(r.Answers) > 0 {
 		return nil
 	}
 	return e.exec.Write(isa.SegResult, uint64(r.Result), noResult[:])

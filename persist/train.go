@@ -178,7 +178,7 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 // is no number, or of a batch that could not be launched, is what its results will tell.
 func (h *Handle) foretell() error {
 	e := h.e
-	if len(e.flights) <= inFlight {
+	if len(e.flights) <= inFlight || !e.allTrain() { // else it is read already
 		return nil
 	}
 	f := e.flights[0]

@@ -27,11 +27,29 @@ type segment struct {
 	words uint64
 }
 
-const resultWords = 64
-
 func (m *storage) open() (err error) {
-	m.result, err = m.dev.AllocHost(4 * resultWords)
+	m.result, err = m.dev.AllocHost(256)
 	return err
+}
+
+// results is segment result, as the host sees it.
+func (m *storage) results() []float32 {
+	return unsafe.Slice((*float32)(m.result.Mem), m.result.Bytes/4)
+}
+
+// growResult makes room for n floats in segment result. No launch may be in flight.
+func (m *storage) growResult(n uint64) error {
+	if 4*n <= uint64(m.result.Bytes) {
+		return nil
+	}
+	b, err := m.dev.AllocHost(int(4 * n))
+	if err != nil {
+		return err
+	}
+	old, from := m.result, m.results()
+	m.result = b
+	copy(m.results(), from)
+	return m.dev.FreeHost(old)
 }
 
 func (m *storage) free() {
@@ -53,8 +71,11 @@ func (m *storage) sumBytes() uint64 {
 
 // Grow makes room for n floats; the contents are copied.
 func (m *storage) Grow(s isa.Segment, n uint64) error {
-	if s == isa.SegResult || s == isa.SegInput {
+	switch s {
+	case isa.SegInput:
 		return nil
+	case isa.SegResult:
+		return m.growResult(n)
 	}
 	g := &m.segments[s]
 	if n <= g.words {
@@ -99,7 +120,7 @@ func (m *storage) read(s isa.Segment, offset uint64, to []float32) error {
 		return nil
 	}
 	if s == isa.SegResult {
-		copy(to, unsafe.Slice((*float32)(m.result.Mem), resultWords)[offset:])
+		copy(to, m.results()[offset:])
 		return nil
 	}
 	m.fromDevice.Add(4 * uint64(len(to)))
@@ -112,7 +133,7 @@ func (m *storage) Write(s isa.Segment, offset uint64, from []float32) error {
 		return nil
 	}
 	if s == isa.SegResult {
-		copy(unsafe.Slice((*float32)(m.result.Mem), resultWords)[offset:], from)
+		copy(m.results()[offset:], from)
 		return nil
 	}
 	m.toDevice.Add(4 * uint64(len(from)))

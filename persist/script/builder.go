@@ -53,8 +53,9 @@ type Request struct {
 	Update   *finish.Apply     // apply gradients at the end
 	Split    bool              // with Forward and Backward: these have a script each. The values of all nodes stay; those of parameters are the parameters
 
-	Base                        uint32 // first free float of segment act
-	Result                      uint32 // where in segment result: loss, then Clip's four words; NoOffset: nowhere
+	Base                        uint32   // first free float of segment act
+	Result                      uint32   // where in segment result: the answers, or the loss and Clip's four words; NoOffset: nowhere
+	Answers                     []uint32 // with Forward alone: nodes whose values are copied to Result, one after the other
 	Seed, GraphID, ForwardCount uint32
 	Tensors                     bool  // write the tensor table
 	Work                        *Work // whose items' costs are added to; nil: they are not counted
@@ -160,6 +161,9 @@ func (b *Builder) Build(r *Request) (*Built, error) {
 	b.Mixed = b.partial
 	if err := b.lowerGraph(); err != nil {
 		return nil, err
+	}
+	if len(r.Answers) > 0 {
+		b.answer()
 	}
 	b.endFrom(isa.InBackward)
 	if !r.Split {
@@ -315,6 +319,31 @@ func (b *Builder) reportLoss() {
 		c, s = b.NewCluster(at.level+1), 0
 	}
 	b.Map1(c, s, isa.Copy, 0, 0, 1, schedule.At(isa.SegResult, b.r.Result), b.value(v))
+}
+
+// answerPiece is the number of floats that a processor copies at a time: one of each thread's of a GPU, several times.
+const answerPiece = 2048
+
+// answer copies the values of the nodes asked for to where the host reads them, after all else.
+func (b *Builder) answer() {
+	level, at := b.MaxLevel+1, b.r.Result
+	for _, v := range b.r.Answers {
+		from := b.value(v)
+		for rest := b.size(v); rest > 0; {
+			n := min(rest, answerPiece)
+			b.Map1(b.NewCluster(level), 0, isa.Copy, 0, 0, n, schedule.At(isa.SegResult, at), from)
+			at, from.At, rest = at+uint32(n), from.At+uint32(n), rest-n
+		}
+	}
+	b.Ends[isa.InForward] = b.MaxLevel
+}
+
+// answerFloats is the size of the answers.
+func (r *Request) answerFloats() (n uint32) {
+	for _, v := range r.Answers {
+		n += uint32(r.Graph.DimOf(v).Size())
+	}
+	return n
 }
 
 func (b *Builder) reset(r *Request) {

@@ -56,7 +56,9 @@ func (b *Builder) tensorTable() (w []uint32) {
 			t = append(t, tensor{isa.SegInput, isa.LiveIn, 0, uint32(n)})
 		}
 	}
-	if b.r.Result != NoOffset {
+	if n := b.r.answerFloats(); n > 0 {
+		t = append(t, tensor{isa.SegResult, 0, b.r.Result, n})
+	} else if b.r.Result != NoOffset {
 		t = append(t, tensor{isa.SegResult, 0, b.r.Result, 5})
 	}
 	slices.SortFunc(t, func(x, y tensor) int {
