@@ -321,6 +321,21 @@ PUBLIC vpps_status vpps_gradient(vpps_graph *g, uint32_t node, float *to, size_t
   ENTER(g, to);
   return goGradient(H(g), node, to, count);
 }
+PUBLIC vpps_status vpps_infer(vpps_graph *g, const vpps_words *w, const uint32_t *nodes,
+                              size_t count, uint64_t *ticket) {
+  ENTER(g, ticket);
+  if (count && !nodes)
+    return error(VPPS_ERR_ARGUMENT, "vpps_infer: nodes is NULL");
+  return goInfer(H(g), w, nodes, count, ticket);
+}
+PUBLIC vpps_status vpps_infer_result(vpps_engine *e, uint64_t ticket, float *to, size_t count) {
+  ENTER(e, to);
+  return goInferResult(H(e), ticket, to, count);
+}
+PUBLIC vpps_status vpps_infer_drop(vpps_engine *e, uint64_t ticket) {
+  ENTER(e);
+  return goInferDrop(H(e), ticket);
+}
 PUBLIC vpps_status vpps_graph_truncate(vpps_graph *g, uint32_t node) {
   ENTER(g);
   return goGraphTruncate(H(g), node);

@@ -88,6 +88,37 @@ func goGradient(h C.uintptr_t, node C.uint32_t, to *C.float, count C.size_t) C.i
 	})
 }
 
+//export goInfer
+func goInfer(h C.uintptr_t, w *C.vpps_cwords, nodes *C.vpps_cuint, count C.size_t, out *C.uint64_t) C.int {
+	return withWords(h, w, func(g *persist.Graph, ws recorded) error {
+		list, err := array[uint32](nodes, C.uint64_t(count), "nodes")
+		if err != nil {
+			return err
+		}
+		t, err := g.Infer(ws.words(), list)
+		if err == nil {
+			*out = C.uint64_t(t)
+		}
+		return err
+	})
+}
+
+//export goInferResult
+func goInferResult(h C.uintptr_t, ticket C.uint64_t, to *C.float, count C.size_t) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		v, err := array[float32](to, C.uint64_t(count), "elements")
+		if err != nil {
+			return err
+		}
+		return e.Result(persist.Ticket(ticket), v)
+	})
+}
+
+//export goInferDrop
+func goInferDrop(h C.uintptr_t, ticket C.uint64_t) C.int {
+	return withEngine(h, func(e *persist.Engine) error { return e.Drop(persist.Ticket(ticket)) })
+}
+
 //export goGraphTruncate
 func goGraphTruncate(h C.uintptr_t, node C.uint32_t) C.int {
 	return withGraph(h, func(g *persist.Graph) error {

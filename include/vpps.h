@@ -30,9 +30,9 @@
  * ## Threads and blocking
  *
  * An engine may be called from any thread, one call at a time: a second call waits for the first.
- * One thread records a graph's words. Only vpps_fb() returns before its work is done. Every call
- * that reads a value or a parameter waits for the vpps_fb() calls before it; their descriptions say
- * "Waits".
+ * One thread records a graph's words. Only vpps_fb() and vpps_infer() return before their work is
+ * done. Every call that reads a value or a parameter waits for such calls before it; their
+ * descriptions say "Waits".
  *
  * ## Failures
  *
@@ -375,8 +375,9 @@ vpps_status vpps_parameter_touched(vpps_engine *engine, uint32_t id, uint32_t *r
                                    uint64_t capacity, uint64_t *count, int *all);
 /** The memory of a parameter's values itself, where the device computes in host memory (the CPU);
  * NULL elsewhere. Waits. The engine owns it until it closes or the parameter is destroyed. Do not
- * touch it while a batch of vpps_fb() is in flight. After writing there, write any of the values by
- * vpps_parameter_write(): otherwise graphs take values evaluated before for new ones. */
+ * touch it while a batch of vpps_fb() or vpps_infer() is in flight. After writing there, write any
+ * of the values by vpps_parameter_write(): otherwise graphs take values evaluated before for new
+ * ones. */
 vpps_status vpps_parameter_memory(vpps_engine *engine, uint32_t id, float **values);
 /** share = 1: gives the program the memory of the parameter's gradient itself, where the device
  * computes in host memory (the CPU); NULL elsewhere. Waits. The memory is valid as long as that of
@@ -455,6 +456,35 @@ vpps_status vpps_node_gradients(vpps_graph *graph, const vpps_words *words, uint
  * size of the node's dim. VPPS_ERR_STATE: neither came since the graph was last evaluated or
  * changed, or node comes after the loss. Waits. */
 vpps_status vpps_gradient(vpps_graph *graph, uint32_t node, float *to, size_t count);
+/** Evaluates nodes for a program that has many answers to give: as vpps_forward() with restart = 1,
+ * but it returns before the work is done, as vpps_fb() does. So the program records the next graph
+ * while the device answers this one. The graph then counts as not evaluated, and may be truncated
+ * or destroyed at once. Calls of vpps_infer() and vpps_fb() come in any order: an answer is that of
+ * the parameters after all vpps_fb() before it. Where vpps_fb() waits for its batch, vpps_infer()
+ * does, too. It exchanges nothing with other ranks, but first waits for the batches of this rank.
+ *
+ * An answer in flight after a batch of vpps_fb() that fails is evaluated once more, for its result
+ * is that of the parameters before that batch. As other calls do, vpps_infer() tells the failure of
+ * an earlier batch. Then it has asked for nothing and appended nothing: call it again.
+ * \param words as in vpps_forward()
+ * \param nodes the numbers of the count nodes whose values are wanted, in any order; none is
+ *     VPPS_ERR_ARGUMENT. All nodes up to the last of them are evaluated
+ * \param ticket receives the number of the answer, from 1, for vpps_infer_result(). The engine
+ *     keeps the answer, 4 bytes an element of host memory, until it is fetched or dropped, or the
+ *     engine is closed: only the program bounds how many there are. Memory for it that the host or
+ *     the device does not have is VPPS_ERR_MEMORY. A GPU keeps room for four of the largest answers
+ *     in pinned memory of the host */
+vpps_status vpps_infer(vpps_graph *graph, const vpps_words *words, const uint32_t *nodes,
+                       size_t count, uint64_t *ticket);
+/** Waits for an answer of vpps_infer() and copies the values of its nodes to the caller's memory,
+ * one after the other in the order of nodes. Answers may be fetched in any order, each once: the
+ * ticket is used up, also by the error of an answer that could not be evaluated. count must be the
+ * sum of the sizes of the nodes' dims. Another count, and a ticket that was never given or is used
+ * up, is VPPS_ERR_ARGUMENT. It tells no failure of vpps_fb(). If the device is lost, answers that
+ * have reached the host can still be fetched. */
+vpps_status vpps_infer_result(vpps_engine *engine, uint64_t ticket, float *to, size_t count);
+/** Forgets an answer of vpps_infer() that nobody will fetch. Does not wait. */
+vpps_status vpps_infer_drop(vpps_engine *engine, uint64_t ticket);
 /** Drops nodes from node on; values of the nodes before it stay. */
 vpps_status vpps_graph_truncate(vpps_graph *graph, uint32_t node);
 /** Makes nodes from node on count as not evaluated. */

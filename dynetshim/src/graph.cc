@@ -234,6 +234,28 @@ float ComputationGraph::train(vpps_handle *handle, VariableIndex loss) {
   return stale;
 }
 
+uint64_t ComputationGraph::infer(const std::vector<VariableIndex> &wanted) {
+  GraphState &s = *state_;
+  VariableIndex last = 0;
+  for (VariableIndex i : wanted) {
+    get_dimension(i);
+    last = std::max(last, i);
+  }
+  if (wanted.empty())
+    throw std::invalid_argument("infer: no expression was given");
+  recorder.check_devices(last);
+  if (own_nodes_up_to(last))
+    return 0;
+  recorder.patch(0, last);
+  const vpps_words w = s.pending();
+  uint64_t ticket = 0;
+  check(vpps_infer(s.raw, &w, wanted.data(), wanted.size(), &ticket));
+  s.sent();
+  s.forget_from(0);
+  s.spent = false;
+  return ticket;
+}
+
 void ComputationGraph::keep(vpps_handle *handle, VariableIndex i) {
   get_dimension(i);
   check(vpps_handle_keep(handle, state_->raw, &i, 1));

@@ -7,11 +7,13 @@
 #include <dynet/dynet.h>
 #include <dynet/training.h>
 
+#include <algorithm>
 #include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "ticket.hpp"
 #include "vpps.h"
 
 /// What libvpps adds to DyNet's interface.
@@ -55,6 +57,55 @@ public:
     float stale = cg.train(raw_, loss.i);
     trainer_.updated_by_engine();
     return stale;
+  }
+
+  /// Asks for the value of x, an expression of cg, and returns before it is known: as
+  /// cg.forward(x), but the program goes on while the device works, as after fb(). result() gives
+  /// the value. The graph may be cleared or destroyed at once; afterwards none of its nodes is
+  /// evaluated. infer() and fb() come in any order: the value is that of the parameters after all
+  /// fb() before it. What is wrong with the graph is std::invalid_argument from this call. It also
+  /// tells of a batch of fb() that has failed, by std::runtime_error; then call it again. A graph
+  /// with nodes of the program's own classes is evaluated before the call returns.
+  ticket infer(dynet::ComputationGraph &cg, const dynet::Expression &x) {
+    return infer(cg, std::vector<dynet::Expression>(1, x));
+  }
+  /// The same for several expressions, at least one.
+  ticket infer(dynet::ComputationGraph &cg, const std::vector<dynet::Expression> &xs) {
+    std::vector<dynet::VariableIndex> nodes;
+    ticket t;
+    for (const dynet::Expression &x : xs) {
+      if (x.pg != &cg || x.graph_id != cg.get_id())
+        throw std::invalid_argument("vpps::handle::infer: the expression belongs to another graph "
+                                    "than the one given; pass the graph it was built in");
+      nodes.push_back(x.i);
+      t.sizes.push_back(x.dim().size());
+    }
+    t.number = cg.infer(nodes);
+    if (t.number == 0) {
+      cg.forward(*std::max_element(nodes.begin(), nodes.end()));
+      for (const dynet::Expression &x : xs)
+        for (float v : dynet::as_vector(x.value()))
+          t.values.push_back(v);
+    }
+    return t;
+  }
+  /// Waits for the values that infer() has asked for: those of several expressions one after the
+  /// other. Tickets come in any order. An answer is given once: a ticket that was used before is
+  /// std::invalid_argument. Until then the engine keeps it in the host's memory.
+  std::vector<float> result(const ticket &t) {
+    if (t.number == 0 && !t.sizes.empty())
+      return t.values;
+    std::vector<float> values(t.size() + 1); // data() of an empty one may be NULL
+    dynet::check(vpps_infer_result(engine_->raw, t.number, values.data(), t.size()));
+    values.pop_back();
+    return values;
+  }
+  /// The same with a vector for each expression.
+  std::vector<std::vector<float>> results(const ticket &t) { return t.split(result(t)); }
+  /// Forgets an answer that nobody will ask for.
+  void drop(const ticket &t) {
+    if (t.number != 0)
+      dynet::check(vpps_infer_drop(engine_->raw, t.number));
   }
 
   /// Makes the value of x readable after the next fb() over its graph: the value from before the

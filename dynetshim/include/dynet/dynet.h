@@ -316,6 +316,9 @@ public:
   /// What vpps::handle::fb calls: forward, backward and update in one launch. Returns the loss of
   /// the call before the last. Not DyNet's.
   float train(vpps_handle *handle, VariableIndex loss);
+  /// What vpps::handle::infer calls: the number of the answer, 0 if a node of a class of the
+  /// program's own has to be computed by the host. Not DyNet's.
+  uint64_t infer(const std::vector<VariableIndex> &wanted);
   /// What vpps::handle::keep calls. Not DyNet's.
   void keep(vpps_handle *handle, VariableIndex i);
 

@@ -159,6 +159,23 @@ public:
     return stale;
   }
 
+  // Asks for the values of nodes, without waiting; the number of the answer.
+  uint64_t infer(const std::vector<uint32_t> &wanted, uint32_t last) {
+    walk();
+    exists(last);
+    drawn_ = false;
+    draw();
+    words_->read_pointers(0, last);
+    vpps_words w = pending();
+    uint64_t ticket = 0;
+    check(graph_change::none_while(
+        [&] { return vpps_infer(raw_, &w, wanted.data(), wanted.size(), &ticket); }));
+    sent();
+    forget_from(0);
+    spent_ = false;
+    return ticket;
+  }
+
   void keep(vpps_handle *handle, uint32_t i) { check(vpps_handle_keep(handle, raw_, &i, 1)); }
 
 private:

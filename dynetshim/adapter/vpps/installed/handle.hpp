@@ -10,9 +10,12 @@
 #include <dynet/expr.h>
 #include <dynet/training.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include <vpps/ticket.hpp>
 
 #include "everywhere.hpp"
 #include "execution.hpp"
@@ -97,6 +100,60 @@ public:
       return e->forward(x.i);
     installed::parameters::all().notice(true);
     return state(cg).forward(x.i);
+  }
+
+  // Asks for the value of x and returns before it is known, as fb() does; result() gives it. The
+  // graph may be cleared or destroyed at once; afterwards none of its nodes is evaluated. The value
+  // is that of the parameters after all fb() before it. A batch of fb() that has failed is told by
+  // std::runtime_error; then call it again. A graph that DyNet has to execute (or_dynet) is
+  // evaluated before the call returns.
+  ticket infer(dynet::ComputationGraph &cg, const dynet::Expression &x) {
+    return infer(cg, std::vector<dynet::Expression>(1, x));
+  }
+  // The same for several expressions, at least one.
+  ticket infer(dynet::ComputationGraph &cg, const std::vector<dynet::Expression> &xs) {
+    const installed::turn mine;
+    std::vector<uint32_t> nodes;
+    ticket t;
+    for (const dynet::Expression &x : xs) {
+      own(cg, x);
+      nodes.push_back(x.i);
+      t.sizes.push_back(x.dim().size());
+    }
+    if (nodes.empty())
+      throw std::invalid_argument("vpps::handle::infer: no expression was given");
+    const uint32_t last = *std::max_element(nodes.begin(), nodes.end());
+    installed::parameters::all().notice(true);
+    installed::execution *e = installed::executing(cg);
+    if (!e || !e->left_to_dynet(true)) {
+      t.number = state(cg).infer(nodes, last);
+      return t;
+    }
+    e->forward(last);
+    for (uint32_t n : nodes)
+      for (float v : dynet::as_vector(e->get_value(n)))
+        t.values.push_back(v);
+    return t;
+  }
+  // Waits for the values that infer() has asked for, those of several expressions one after the
+  // other. Tickets come in any order, each once: a used one is std::invalid_argument.
+  std::vector<float> result(const ticket &t) {
+    const installed::turn mine;
+    if (t.number == 0 && !t.sizes.empty())
+      return t.values;
+    std::vector<float> values(t.size() + 1); // data() of an empty one may be NULL
+    vpps_engine *const engine = installed::parameters::all().engine();
+    installed::check(installed::while_waiting(
+        [&] { return vpps_infer_result(engine, t.number, values.data(), t.size()); }));
+    values.pop_back();
+    return values;
+  }
+  // The same with a vector for each expression.
+  std::vector<std::vector<float>> results(const ticket &t) { return t.split(result(t)); }
+  // Forgets an answer that nobody will ask for.
+  void drop(const ticket &t) {
+    if (t.number != 0)
+      installed::check(vpps_infer_drop(installed::parameters::all().engine(), t.number));
   }
 
   // Waits for all batches; the loss of the last one.
