@@ -7,7 +7,8 @@
 // --models A,B     all without
 // --batches N,M    examples in a minibatch (1,16,64)
 // --mode M         ahead: vpps::handle::fb, whose loss is awaited after the last step. fb: after
-//                  each. calls: forward, backward, update. infer: forward only
+//                  each. calls: forward, backward, update. forward: that alone. infer: forward
+//                  by vpps::handle::infer, two steps ahead of the one whose loss is fetched
 // --steps N        in each of five rounds (20), after three that do not count
 // --program NAME   the second column (libvpps)
 //
@@ -23,6 +24,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
 #include <functional>
 #include <iostream>
 #include <map>
@@ -75,7 +77,7 @@ public:
   training_run(const std::string &mode, ParameterCollection &m, Model &model)
       : mode_(mode), m_(m), model_(model), trainer_(m, 0.001f), data_(this_rank(), all_ranks()) {
 #ifdef VPPS_BUNDLED_DYNET
-    if (mode == "ahead" || mode == "fb")
+    if (mode == "ahead" || mode == "fb" || mode == "infer")
       hndl_.reset(new vpps::handle(m, trainer_));
 #endif
   }
@@ -85,6 +87,13 @@ public:
     ComputationGraph cg;
     const Expression loss = model_.loss(cg, data_, batch);
 #ifdef VPPS_BUNDLED_DYNET
+    if (mode_ == "infer") {
+      asked_.push_back(hndl_->infer(cg, loss));
+      float value = NAN;
+      for (; asked_.size() > (wait ? 0u : 2u); asked_.pop_front())
+        value = hndl_->result(asked_.front())[0];
+      return value;
+    }
     if (hndl_) {
       hndl_->fb(m_, cg, loss);
       return wait || mode_ == "fb" ? vpps::global_loss(*hndl_) : NAN;
@@ -92,7 +101,7 @@ public:
 #endif
     (void)wait;
     const float value = as_scalar(cg.forward(loss));
-    if (mode_ != "infer") {
+    if (mode_ == "calls") {
       cg.backward(loss);
       trainer_.update();
     }
@@ -107,6 +116,7 @@ private:
   portfolio::random_data data_;
 #ifdef VPPS_BUNDLED_DYNET
   std::unique_ptr<vpps::handle> hndl_;
+  std::deque<vpps::ticket> asked_;
 #endif
 };
 

@@ -19,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 
 #include "answers.h"
 #include "measure.h"
@@ -29,10 +30,11 @@
 #include "training.h"
 
 template <class Model>
-void print_accuracy(Model &model, const typename Model::corpus &data, const std::string &what) {
+void print_accuracy(Model &model, vpps::handle *hndl, const typename Model::corpus &data,
+                    const std::string &what) {
   if (!data.dev.empty())
     std::printf("held-out accuracy: %5.1f %% %s\n",
-                100 * ask(model, data.dev, data.dev.size()).accuracy(), what.c_str());
+                100 * ask(model, hndl, data.dev, data.dev.size()).accuracy(), what.c_str());
 }
 
 inline void print_model(const application &a, const options &o) {
@@ -43,11 +45,12 @@ inline void print_model(const application &a, const options &o) {
 
 // Sentences without right answers: those of a file, and those that are typed.
 template <class Model>
-void answer_others(const options &o, Model &model, typename Model::corpus &data) {
+void answer_others(const options &o, Model &model, vpps::handle *hndl,
+                   typename Model::corpus &data) {
   if (!o.predict.empty())
-    predict_file(model, data, o.predict);
+    predict_file(model, hndl, data, o.predict);
   if (o.interactive)
-    answer_typed(model, data);
+    answer_typed(model, hndl, data);
 }
 
 // Loads what was saved into a model of its own and compares what the two predict.
@@ -60,8 +63,8 @@ bool loads_back(const application &a, options o, Model &model, const typename Mo
   Model loaded(m, fresh, o);
   saved.read_parameters(m);
   fresh.read_held_out(o.dev);
-  const answers before = ask(model, data.dev, data.dev.size());
-  const answers after = ask(loaded, fresh.dev, fresh.dev.size());
+  const answers before = ask(model, nullptr, data.dev, data.dev.size());
+  const answers after = ask(loaded, nullptr, fresh.dev, fresh.dev.size());
   size_t same = 0, identical = 0;
   const size_t count = before.scores.size();
   for (size_t k = 0; k < count; k++) {
@@ -81,15 +84,18 @@ template <class Model> int use(const application &a, options o) {
   saved_model saved(a, o, data);
   Model model(m, data, o);
   saved.read_parameters(m);
+  std::unique_ptr<vpps::handle> hndl;
+  if (o.mode == "vpps")
+    hndl.reset(new vpps::handle(m)); // libvpps
   o.interactive |= o.predict.empty() && o.dev.empty();
   if (!o.dev.empty() || (o.interactive && isatty(STDIN_FILENO)))
     print_model(a, o);
   if (!o.dev.empty()) {
     data.read_held_out(o.dev);
-    print_accuracy(model, data, a.name + (" of " + o.load));
-    print_latency(model, data.dev);
+    print_accuracy(model, hndl.get(), data, a.name + (" of " + o.load));
+    print_latency(model, hndl.get(), data.dev);
   }
-  answer_others(o, model, data);
+  answer_others(o, model, hndl.get(), data);
   return 0;
 }
 
@@ -100,14 +106,14 @@ int train(const application &a, const options &o, typename Model::corpus &data) 
   dynet::ParameterCollection m;
   Model model(m, data, o);
   print_model(a, o);
-  print_accuracy(model, data, name + " before training");
+  print_accuracy(model, nullptr, data, name + " before training");
   const int signal = training<Model>(o, m, model, data).run();
   if (this_rank() > 0)
     return signal ? 128 + signal : 0;
   if (!signal) {
-    print_accuracy(model, data, name + " after training");
+    print_accuracy(model, nullptr, data, name + " after training");
     if (!data.dev.empty())
-      print_latency(model, data.dev);
+      print_latency(model, nullptr, data.dev);
   }
   if (!o.save.empty()) {
     save_model(a, o, m, data);
@@ -118,7 +124,7 @@ int train(const application &a, const options &o, typename Model::corpus &data) 
     return 128 + signal; // as a shell says it
   if (!o.save.empty() && !data.dev.empty() && !loads_back(a, o, model, data))
     return 1;
-  answer_others(o, model, data);
+  answer_others(o, model, nullptr, data);
   return 0;
 }
 

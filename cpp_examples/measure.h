@@ -3,6 +3,9 @@
 // equal length; beside the rates are the slowest and the fastest window. A row is printed as a
 // line of a table, or with --csv as CSV that has more columns.
 //
+// The rate of answering is that of a stream of graphs: in one call (vpps) two are recorded before
+// the answer to the first is fetched. The time of an answer is that of a graph which is awaited.
+//
 // The columns in ns are per graph node: record is the program's own thread building the graph;
 // decode and schedule are the library's. In one call (vpps) they overlap with each other and with
 // the device, so they do not add up to the rate. Columns in us are per batch; from start to idle
@@ -48,10 +51,12 @@ public:
       const std::vector<window> trained =
           measure_windows(o.measure, 5, [this](double seconds) { return train(seconds); });
       update.show_values();
-      answer_for(o.measure / 8);
-      const std::vector<answered> asked =
-          measure_windows(o.measure / 2, 5, [this](double seconds) { return answer_for(seconds); });
-      const row r = row_of(trained, asked);
+      answer_for(o.measure / 8, 2);
+      const std::vector<answered> stream = measure_windows(
+          o.measure / 4, 5, [this](double seconds) { return answer_for(seconds, 2); });
+      const std::vector<answered> awaited = measure_windows(
+          o.measure / 4, 5, [this](double seconds) { return answer_for(seconds, 0); });
+      const row r = row_of(trained, stream, awaited);
       if (o.csv)
         print_csv(r);
       else
@@ -162,17 +167,19 @@ private:
     return w;
   }
 
-  // Answers for some seconds, at least one batch.
-  answered answer_for(double seconds) {
+  // Answers for some seconds, at least one batch; so many graphs are ahead of the answers.
+  answered answer_for(double seconds, size_t ahead) {
     answers all;
+    questions<Model> asked(model, all, update.handle(), ahead);
     const stopwatch clock;
     do {
       if (next_asked + batch_size > sentences.size())
         next_asked = 0;
       const size_t last = std::min(sentences.size(), next_asked + batch_size);
-      ask(model, sentences, next_asked, last, all);
+      asked.ask(sentences, next_asked, last);
       next_asked = last;
     } while (clock.seconds() < seconds);
+    asked.finish();
     return {double(all.seconds.size() * batch_size) / clock.seconds(), all.seconds};
   }
 
@@ -192,18 +199,19 @@ private:
     std::vector<double> others; // of columns()
   };
 
-  static row row_of(const std::vector<window> &trained, const std::vector<answered> &asked) {
+  static row row_of(const std::vector<window> &trained, const std::vector<answered> &stream,
+                    const std::vector<answered> &awaited) {
     row r;
     r.windows = trained.size();
     r.rate = over(trained, [](const window &w) { return w.sentences / w.seconds; });
     for (const column &c : columns())
       r.others.push_back(over(trained, c.of).median);
     std::vector<double> rates, ms;
-    for (const answered &a : asked) {
+    for (const answered &a : stream)
       rates.push_back(a.rate);
+    for (const answered &a : awaited)
       for (double s : a.seconds)
         ms.push_back(1e3 * s);
-    }
     std::sort(ms.begin(), ms.end());
     r.forward = spread_of(rates);
     r.forward_ms = ms[ms.size() / 2];

@@ -34,14 +34,13 @@ private:
 
 // The text that answers a line; empty, if the line is.
 template <class Model>
-std::string answer_to(Model &model, typename Model::corpus &data, const std::string &line,
-                      bool to_look_at) {
+std::string answer_to(Model &model, vpps::handle *hndl, typename Model::corpus &data,
+                      const std::string &line, bool to_look_at) {
   if (line.find_first_not_of(" \t\r") == std::string::npos)
     return "";
   const std::vector<typename Model::corpus::sentence> one = {data.parse(line)};
   with_all_scores<Model> asked = {model};
-  answers all;
-  ask(asked, one, 0, 1, all);
+  const answers all = ask(asked, hndl, one, 1);
   std::vector<unsigned> best;
   for (size_t k = 0; k < all.scores.size(); k++)
     best.push_back(all.best(k));
@@ -50,14 +49,15 @@ std::string answer_to(Model &model, typename Model::corpus &data, const std::str
 
 // A line of output for each line of the file.
 template <class Model>
-void predict_file(Model &model, typename Model::corpus &data, const std::string &path) {
+void predict_file(Model &model, vpps::handle *hndl, typename Model::corpus &data,
+                  const std::string &path) {
   std::ifstream in(path.c_str());
   if (!in)
     throw std::runtime_error(path + ": cannot be opened");
   std::string line;
   for (size_t number = 1; std::getline(in, line); number++) {
     try {
-      std::cout << answer_to(model, data, line, false) << '\n';
+      std::cout << answer_to(model, hndl, data, line, false) << '\n';
     } catch (const std::runtime_error &e) {
       std::cout.flush();
       throw std::runtime_error(path + ":" + std::to_string(number) + ": " + e.what());
@@ -68,7 +68,8 @@ void predict_file(Model &model, typename Model::corpus &data, const std::string 
 
 // Until the input ends. A terminal sees what to type; what cannot be read is said, and the next
 // line may be better.
-template <class Model> void answer_typed(Model &model, typename Model::corpus &data) {
+template <class Model>
+void answer_typed(Model &model, vpps::handle *hndl, typename Model::corpus &data) {
   const bool asked = isatty(STDIN_FILENO) != 0;
   if (asked)
     std::cout << "Type " << what_to_type(data) << " Ctrl-D ends.\n";
@@ -78,7 +79,7 @@ template <class Model> void answer_typed(Model &model, typename Model::corpus &d
     if (!std::getline(std::cin, line))
       break;
     try {
-      const std::string text = answer_to(model, data, line, true);
+      const std::string text = answer_to(model, hndl, data, line, true);
       if (!text.empty())
         std::cout << text << std::endl;
     } catch (const std::runtime_error &e) {

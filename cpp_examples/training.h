@@ -195,7 +195,8 @@ private:
     const double seconds = trained_seconds();
     update.show_values();
     const size_t all = data.dev.size();
-    const answers dev = ask(model, data.dev, shape.wanted() ? all : std::min<size_t>(all, 200));
+    const answers dev =
+        ask(model, update.handle(), data.dev, shape.wanted() ? all : std::min<size_t>(all, 200));
     held_out = dev.accuracy();
     take_from_rank_0(held_out); // other machines may round otherwise
     const bool better = held_out > best;

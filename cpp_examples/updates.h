@@ -65,6 +65,9 @@ public:
   // Where the matrices live, and why there.
   std::string plan() const { return hndl ? hndl->plan_report() : ""; } // libvpps
 
+  // What training in one call is done with, and answers are asked for; NULL: DyNet's three.
+  vpps::handle *handle() const { return hndl.get(); } // libvpps
+
   // Before DyNet's own execution is to see the trained values.
   void show_values() {
     if (hndl)
