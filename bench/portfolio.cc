@@ -101,7 +101,7 @@ public:
 #endif
     (void)wait;
     const float value = as_scalar(cg.forward(loss));
-    if (mode_ == "calls") {
+    if (mode_ != "infer" && mode_ != "forward") {
       cg.backward(loss);
       trainer_.update();
     }

@@ -266,6 +266,35 @@ static vpps_status fb(Thread *t, vpps_graph *g, const vpps_words *w, uint32_t no
   float stale;
   return vpps_fb(any(t, HANDLE), g, w, node, one_in(t, 4) ? NULL : &stale);
 }
+static vpps_status infer(Thread *t, vpps_graph *g, const vpps_words *w, uint32_t node) {
+  uint32_t nodes[3] = {node, 0, node}, *own = one_in(t, 9) ? NULL : nodes;
+  uint64_t ticket;
+  const size_t count = one_in(t, 16) ? (size_t)any_count(t, 0) : 1 + below(t, 3);
+  const vpps_status status =
+      vpps_infer(g, w, own, own == NULL && one_in(t, 2) ? 0 : count, one_in(t, 9) ? NULL : &ticket);
+  if (status == VPPS_OK) {
+    t->tickets[t->asked % TICKETS] = ticket;
+    t->elements[t->asked++ % TICKETS] = below(t, 20); /* which may be right */
+  }
+  return status;
+}
+static uint64_t any_ticket(Thread *t, size_t *elements) {
+  const uint32_t k = below(t, TICKETS);
+  *elements = t->elements[k];
+  return one_in(t, 9) ? any_number(t) : t->tickets[k];
+}
+static int call_infer(Thread *t) { return with_words(t, 0, infer); }
+static int call_infer_result(Thread *t) {
+  size_t n;
+  const uint64_t ticket = any_ticket(t, &n);
+  return vpps_infer_result(any(t, ENGINE), ticket, one_in(t, 9) ? NULL : t->floats,
+                           (size_t)any_count(t, n));
+}
+static int call_infer_drop(Thread *t) {
+  size_t n;
+  const uint64_t ticket = any_ticket(t, &n);
+  return vpps_infer_drop(any(t, ENGINE), ticket);
+}
 static int call_forward(Thread *t) { return with_words(t, 1, forward); }
 static int call_value(Thread *t) { return with_words(t, 1, value); }
 static int call_backward(Thread *t) { return with_words(t, 1, backward); }

@@ -51,6 +51,9 @@
   F(backward, 4)                                                                                   \
   F(node_gradients, 4)                                                                             \
   F(gradient, 30)                                                                                  \
+  F(infer, 8)                                                                                      \
+  F(infer_result, 12)                                                                              \
+  F(infer_drop, 4)                                                                                 \
   F(graph_truncate, 10)                                                                            \
   F(graph_invalidate, 4)                                                                           \
   F(trainer_create, 4)                                                                             \
@@ -104,6 +107,7 @@ static const int weights[] = {FUNCTIONS(WEIGHT)};
 enum { FUNCTIONS(FN) FUNCTION_COUNT };
 
 enum { STATUSES = 12, MOST_THREADS = 64, GRAPHS = 4, NODES = 48, POOL = 8, OLD = 64, INPUTS = 64 };
+enum { TICKETS = 16 };
 enum { MOST_PARAMETERS = 2000, IDS = 16, ROOM = 4096 };
 enum kind { ENGINE, GRAPH, TRAINER, HANDLE, CHECKPOINT, COMM, KINDS };
 
@@ -121,6 +125,8 @@ typedef struct Thread {
   int number;
   uint64_t random;
   Shadow own[GRAPHS];
+  uint64_t tickets[TICKETS]; /* of the latest answers, and how many elements they have */
+  uint32_t elements[TICKETS], asked;
   uint8_t coming[8];     /* dims of the nodes that a call brings */
   void *left[KINDS][64]; /* objects that calls of other threads used when they were destroyed */
   int lefts[KINDS];
