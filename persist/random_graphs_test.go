@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"libvpps/bridge"
 	"libvpps/gpu"
 	"libvpps/gpu/mocks"
 	"libvpps/persist/cpu"
@@ -187,13 +188,14 @@ type act int
 const (
 	actFB act = iota
 	actKeep
+	actInfer
 	actBackward
 	actFull // backward to all nodes
 	actUpdate
 )
 
 func (a act) String() string {
-	return [...]string{"fb", "fb keeping nodes", "backward", "full backward", "update"}[a]
+	return [...]string{"fb", "fb keeping nodes", "infer", "backward", "full backward", "update"}[a]
 }
 
 // step is one call or a few.
@@ -228,6 +230,8 @@ func (w *world) sequence(state *reckoning) (steps []stepOf) {
 		w.ok(err)
 		s.graph = g
 		switch {
+		case w.rng.IntN(4) == 0:
+			s.act = actInfer
 		case kind == 0:
 			s.act = actFB
 		case kind == 1 && w.rng.IntN(2) == 0:
@@ -298,6 +302,12 @@ func (r *reckoning) make(n int, s *stepOf, blur func(v []float64)) {
 			r.Fatal(err)
 		}
 	}
+	if s.act == actInfer {
+		for k := range g.Loss + 1 {
+			r.add("value", n, k, values[k])
+		}
+		return
+	}
 	d, err := reference.Differentiate(g.Graph, around, g.Loss, values)
 	if err != nil {
 		r.Fatal(err)
@@ -365,6 +375,7 @@ func (w *world) perform(steps []stepOf, items []item) {
 	}
 	var sent []*item // losses of fb calls of one handle since the last wait
 	last := -1
+	var tickets []asked
 	settle := func() {
 		if last >= 0 {
 			loss, err := w.handles[last].SyncLatestLoss()
@@ -386,6 +397,14 @@ func (w *world) perform(steps []stepOf, items []item) {
 		}
 		words := &s.graph.Words
 		g := w.engine.NewGraph()
+		if s.act == actInfer {
+			x := asked{ticket: w.infer(g, words, s.graph.Loss)}
+			for range s.graph.Loss + 1 {
+				x.items = append(x.items, take())
+			}
+			tickets = append(tickets, x)
+			continue
+		}
 		for _, node := range s.pieces {
 			w.ok(g.Forward(words, node, false))
 			words = nil
@@ -422,6 +441,10 @@ func (w *world) perform(steps []stepOf, items []item) {
 		}
 		g.Close()
 	}
+	w.rng.Shuffle(len(tickets), func(i, k int) { tickets[i], tickets[k] = tickets[k], tickets[i] })
+	for _, x := range tickets {
+		w.fetch(&x)
+	}
 	settle()
 	for next < len(items) {
 		i := take()
@@ -433,6 +456,37 @@ func (w *world) perform(steps []stepOf, items []item) {
 		case "state":
 			w.ok(w.trainerOf(i.number).ReadState(i.number, i.have))
 		}
+	}
+}
+
+// asked is the values of all nodes of a graph, by ticket.
+type asked struct {
+	ticket Ticket
+	items  []*item
+}
+
+// infer asks for all nodes of a graph, which is closed.
+func (w *world) infer(g *Graph, words *bridge.Words, last uint32) Ticket {
+	defer g.Close()
+	var nodes []uint32
+	for k := range last + 1 {
+		nodes = append(nodes, k)
+	}
+	t, err := g.Infer(words, nodes)
+	w.ok(err)
+	return t
+}
+
+// fetch gives the items their numbers.
+func (w *world) fetch(x *asked) {
+	n := 0
+	for _, i := range x.items {
+		n += len(i.have)
+	}
+	all := make([]float32, n)
+	w.ok(w.engine.Result(x.ticket, all))
+	for _, i := range x.items {
+		all = all[copy(i.have, all):]
 	}
 }
 
