@@ -244,6 +244,7 @@ func TestAGraphGoesOnAfterInfer(t *testing.T) {
 		m := open()
 		h := m.handleOfAll()
 		want := m.forward(mixed(1, 1, 2), 7, 5)
+		m.result(m.infer(mixed(1, 1, 2), 7, 5), 4) // so there is room: the next one waits for nothing
 		failing := m.NewGraph()
 		_, err := h.FB(failing, mixed(0, inf, 1), 7)
 		require.NoError(t, err)
