@@ -198,6 +198,9 @@ func (e *Engine) Result(t Ticket, to []float32) error {
 		return wrong(ErrArgument, "ticket %d: its nodes have %d elements, room for %d", t, a.floats, len(to))
 	}
 	if k := slices.IndexFunc(e.flights, func(f *flight) bool { return f.answer == a }); k >= 0 {
+		if j := e.flights[k].job; j != nil {
+			e.hurry(j)
+		}
 		err = e.collect(len(e.flights) - 1 - k)
 	}
 	if !a.landed {

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"libvpps/persist/crew"
@@ -25,6 +26,8 @@ type job struct {
 	launch  uint32
 	before  *job       // the one handed over before, which is launched first; nil once it is
 	result  [5]float32 // of a step
+	worker  *worker
+	taken   atomic.Bool // by who makes its script: the worker, or the program if it waits before the worker has begun
 	done    chan struct{}
 	err     error
 	refused error // an answer's own, after which the device works on: batches behind it go on
@@ -94,6 +97,7 @@ func (e *Engine) asynchronous() bool {
 func (e *Engine) drain() {
 	if j := e.pipe.last; j != nil {
 		defer e.waited(now(), "wait for scripts")
+		e.hurry(j)
 		<-j.done
 		e.pipe.last = nil
 	}
@@ -124,9 +128,9 @@ func (e *Engine) hand(r *script.Request, s *step) *job {
 	if d := e.exec.Device(); d != nil {
 		r.Space = d.Space(e.batch)
 	}
-	j := &job{request: *r, step: s, launch: e.batch, before: e.pipe.last, done: make(chan struct{})}
+	j := &job{request: *r, step: s, launch: e.batch, before: e.pipe.last, worker: e.pipe.take(), done: make(chan struct{})}
 	e.pipe.last = j
-	e.pipe.take().jobs <- j
+	j.worker.jobs <- j
 	return j
 }
 
@@ -137,12 +141,28 @@ func (e *Engine) work(w *worker) {
 	awake := false
 	for j := w.next(awake); j != nil; j = w.next(awake) {
 		awake = !j.request.Plan.CPU && manyProcessors() // a CPU's virtual processors need its cores
-		j.err = e.launchJob(&builder, j, w.track, awake)
-		if j.step != nil {
-			j.step.foretell(noResult[0]) // if it is not known yet, it will not be
-		}
-		e.pipe.release(w)
-		close(j.done)
+		e.make(&builder, j, w.track, awake)
+	}
+}
+
+// make launches a job, unless another goroutine has taken it.
+func (e *Engine) make(builder *script.Builder, j *job, track int, awake bool) {
+	if !j.taken.CompareAndSwap(false, true) {
+		return
+	}
+	j.err = e.launchJob(builder, j, track, awake)
+	if j.step != nil {
+		j.step.foretell(noResult[0]) // if it is not known yet, it will not be
+	}
+	e.pipe.release(j.worker)
+	close(j.done)
+}
+
+// hurry has the program's thread, which waits for a job, make it if its worker sleeps still: to be waked up takes long.
+// A worker that is free again finds a job that was taken when it wakes up, and goes on to the next.
+func (e *Engine) hurry(j *job) {
+	if j.step == nil {
+		e.make(&e.builder, j, programTrack, false)
 	}
 }
 
