@@ -1,4 +1,5 @@
 // vpps::handle::infer over an installed DyNet's graphs: answers by ticket, between batches.
+#include "own_class.h"
 #include "tagger.h"
 
 #include <dynet/dynet.h>
@@ -78,6 +79,23 @@ TEST(parameters_that_were_set_count) {
   const vpps::ticket second = hndl.infer(cg, parameter(cg, p));
   CHECK((hndl.result(first) == floats{3, 3}));
   CHECK((hndl.result(second) == floats{5, 6}));
+}
+
+TEST(a_graph_that_is_left_to_dynet_is_evaluated_at_once) {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({2}, ParameterInitConst(3));
+  vpps::handle hndl(m);
+  vpps::ticket t;
+  {
+    ComputationGraph cg;
+    vpps::accelerate(cg, vpps::or_dynet);
+    Expression x = parameter(cg, p), y = doubled(x);
+    t = hndl.infer(cg, {y, x});
+  }
+  CHECK((hndl.results(t) == std::vector<floats>{{6, 6}, {3, 3}}));
+  ComputationGraph cg;
+  vpps::accelerate(cg);
+  THROWS(vpps::unknown_node, "twice", hndl.infer(cg, doubled(parameter(cg, p))));
 }
 
 int main(int argc, char **argv) {
