@@ -12,8 +12,22 @@ import (
 	"libvpps/bridge/ops"
 )
 
-// dumps are recorded batches of the benchmark programs.
-func dumps(b testing.TB, name string) (list []*bridge.Graph) {
+// applications are the benchmark programs, of which batches were recorded.
+var applications = []string{"treelstm", "rvnn", "tdrnn", "tdlstm", "bilstm", "bilstm_char"}
+
+// dump is a recorded batch and a model that fits it.
+type dump struct {
+	bridge.Words
+	parameters map[uint32]*bridge.Dim
+}
+
+func (d *dump) parameter(id uint32) (*bridge.Dim, bool) {
+	p := d.parameters[id]
+	return p, p != nil && p.Nd == 7
+}
+
+// dumps are recorded batches of a benchmark program.
+func dumps(b testing.TB, name string) (list []*dump) {
 	f, err := os.Open("../../../shared/cells/dumps/" + name + ".bin.gz")
 	if err != nil {
 		b.Skip("skipped: needs recorded batches")
@@ -43,10 +57,16 @@ func dumps(b testing.TB, name string) (list []*bridge.Graph) {
 			w = w[9:]
 		}
 		words.Inputs, w = w[:ni], w[ni:]
+		list = append(list, &dump{words, parametersOf(&words)})
+	}
+	return list
+}
+
+// decoded are the graphs of these batches.
+func decoded(b testing.TB, name string) (list []*bridge.Graph) {
+	for _, d := range dumps(b, name) {
 		g := &bridge.Graph{}
-		known := parametersOf(&words)
-		err := g.Append(&words, func(id uint32) (*bridge.Dim, bool) { d := known[id]; return d, d != nil && d.Nd == 7 })
-		if err != nil {
+		if err := g.Append(&d.Words, d.parameter); err != nil {
 			b.Fatal(err)
 		}
 		list = append(list, g)
@@ -82,10 +102,10 @@ func parametersOf(w *bridge.Words) map[uint32]*bridge.Dim {
 
 // The cost of finding cells in recorded batches of the benchmark programs, and what was found.
 func BenchmarkFind(b *testing.B) {
-	for _, app := range []string{"treelstm", "rvnn", "tdrnn", "tdlstm", "bilstm", "bilstm_char"} {
+	for _, app := range applications {
 		for _, batch := range []string{"1", "16"} {
 			b.Run(app+batch, func(b *testing.B) {
-				graphs := dumps(b, app+"."+batch)
+				graphs := decoded(b, app+"."+batch)
 				var d cells.Dictionary
 				var p cells.Program
 				nodes, instances, loose := 0, 0, 0
@@ -103,6 +123,29 @@ func BenchmarkFind(b *testing.B) {
 				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(nodes), "ns/node")
 				b.ReportMetric(float64(nodes)/float64(instances), "nodes/instance")
 				b.ReportMetric(100*float64(loose)/float64(nodes), "%loose")
+			})
+		}
+	}
+}
+
+// The cost of decoding the same batches.
+func BenchmarkAppend(b *testing.B) {
+	for _, app := range applications {
+		for _, batch := range []string{"1", "16"} {
+			b.Run(app+batch, func(b *testing.B) {
+				batches := dumps(b, app+"."+batch)
+				var g bridge.Graph
+				nodes := 0
+				for b.Loop() {
+					for _, d := range batches {
+						g.Reset()
+						if err := g.Append(&d.Words, d.parameter); err != nil {
+							b.Fatal(err)
+						}
+						nodes += d.NodeCount
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(nodes), "ns/node")
 			})
 		}
 	}
