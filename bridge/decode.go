@@ -3,6 +3,7 @@ package bridge
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"libvpps/bridge/ops"
 )
@@ -54,61 +55,28 @@ func (g *Graph) append(w *Words, parameter func(id uint32) (dim *Dim, lookup boo
 		return &Error{g.Len(), 0, fmt.Sprintf("%d input words, but the nodes before it read %d", len(w.Inputs), need)}
 	}
 	g.Inputs = w.Inputs
-	first := g.Len()
-	at := 0
-	for i := first; i < first+w.NodeCount; i++ {
-		n, err := g.decode(w.Nodes[at:], uint32(i))
-		if err != nil {
-			return err
-		}
-		at += n
-	}
-	if at != len(w.Nodes) {
-		return &Error{g.Len(), 0, fmt.Sprintf("%d words behind the last of %d nodes", len(w.Nodes)-at, w.NodeCount)}
-	}
-	if err := g.checkDims(w.Nodes, first, w.NodeCount); err != nil {
+	node, op, err := ops.Decode(w.Nodes, w.NodeCount, g.Dims, g.acceptedWith(len(g.Dims)-len(w.Dims)), &g.Nodes)
+	switch {
+	case err != nil && node >= 0:
+		return &Error{node, op, err.Error()}
+	case err != nil:
 		return err
 	}
-	return g.checkLeaves(first, parameter)
+	return g.checkLeaves(parameter)
 }
 
-// decode appends the node at the start of w and returns the words it took.
-func (g *Graph) decode(w []uint32, i uint32) (int, error) {
-	if len(w) == 0 {
-		return 0, &Error{int(i), 0, "the words end before it"}
+// acceptedWith is what the shape rules have accepted with the present dims, of which those from first on are new.
+func (g *Graph) acceptedWith(first int) *ops.Accepted {
+	if g.accepted == nil {
+		g.accepted = &ops.Accepted{}
 	}
-	op := ops.Code(w[0] & 0xff)
-	info := &ops.Table[op]
-	if info.Name == "" {
-		return 0, &Error{int(i), op, "unknown operation: the program is newer than the library"}
+	n := min(len(g.numbered), len(g.Dims))
+	if !slices.Equal(g.numbered[first:n], g.Dims[first:n]) {
+		g.accepted.Forget()
+		g.numbered, n = g.numbered[:first], first
 	}
-	dim := w[0] >> 8
-	if int(dim) >= len(g.Dims) {
-		return 0, &Error{int(i), op, fmt.Sprintf("dim %d of %d", dim, len(g.Dims))}
-	}
-	at, args := 1, info.Args
-	if args == ops.Variadic {
-		if len(w) < 2 || uint64(w[1]) > uint64(len(w)) {
-			return 0, &Error{int(i), op, "the words end inside it"}
-		}
-		at, args = 2, int(w[1])
-	}
-	end := at + args + len(info.Attrs)
-	if end > len(w) {
-		return 0, &Error{int(i), op, "the words end inside it"}
-	}
-	for _, a := range w[at : at+args] {
-		if a >= i {
-			return 0, &Error{int(i), op, fmt.Sprintf("argument %d is not an earlier node", a)}
-		}
-	}
-	g.Op = append(g.Op, op)
-	g.Dim = append(g.Dim, dim)
-	g.Args = append(g.Args, w[at:at+args]...)
-	g.ArgStart = append(g.ArgStart, uint32(len(g.Args)))
-	g.Attrs = append(g.Attrs, w[at+args:end]...)
-	g.AttrStart = append(g.AttrStart, uint32(len(g.Attrs)))
-	return end, nil
+	g.numbered = append(g.numbered, g.Dims[n:]...)
+	return g.accepted
 }
 
 // CheckDim returns an error if a dim of unknown origin is not sound.
@@ -135,24 +103,24 @@ func CheckDim(d *Dim) error {
 }
 
 // checkLeaves checks input words and parameters, which shape rules do not see.
-func (g *Graph) checkLeaves(first int, parameter func(id uint32) (*Dim, bool)) error {
-	for n := first; n < g.Len(); n++ {
+func (g *Graph) checkLeaves(parameter func(id uint32) (*Dim, bool)) error {
+	checked := uint32(math.MaxUint32) // the parameter's node that was checked last
+	for _, n := range g.Leaves {
 		op := g.Op[n]
-		if len(ops.Table[op].Attrs) == 0 {
-			continue
-		}
-		at, need := g.inputRange(uint32(n))
-		end := uint64(at) + uint64(need)
-		if need > 0 && end > uint64(len(g.Inputs)) {
-			return &Error{n, op, fmt.Sprintf("input words %d..%d of %d", at, end, len(g.Inputs))}
-		}
-		if need > 0 {
+		at, need := g.inputRange(n)
+		if end := uint64(at) + uint64(need); need > 0 {
+			if end > uint64(len(g.Inputs)) {
+				return &Error{int(n), op, fmt.Sprintf("input words %d..%d of %d", at, end, len(g.Inputs))}
+			}
 			g.inputEnd = max(g.inputEnd, end)
 		}
 		switch op {
 		case ops.Parameter, ops.ConstParameter, ops.Lookup, ops.ConstLookup:
-			if err := g.checkParameter(n, parameter); err != nil {
-				return err
+			if checked == math.MaxUint32 || op != g.Op[checked] || g.Dim[n] != g.Dim[checked] || g.AttrsOf(n)[0] != g.AttrsOf(checked)[0] {
+				if err := g.checkParameter(int(n), parameter); err != nil {
+					return err
+				}
+				checked = n
 			}
 		}
 	}

@@ -10,7 +10,7 @@ import (
 
 // sums is logsumexp of two numbers, again and again.
 func sums(n int) *Graph {
-	g := &Graph{ArgStart: []uint32{0}, AttrStart: []uint32{0}, Dims: []Dim{dim(1, 1)}}
+	g := &Graph{Nodes: ops.Nodes{ArgStart: []uint32{0}, AttrStart: []uint32{0}}, Dims: []Dim{dim(1, 1)}}
 	for v := range uint32(n) {
 		g.Op, g.Dim = append(g.Op, ops.ScalarInput), append(g.Dim, 0)
 		if v >= 2 {

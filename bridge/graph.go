@@ -72,21 +72,16 @@ func (d Dim) String() string {
 	return b.String()
 }
 
-// Graph is a decoded graph in flat slices; node i is element i of Op and Dim.
-// Arguments of node i are Args[ArgStart[i]:ArgStart[i+1]], all smaller than i;
-// its attribute words Attrs[AttrStart[i]:AttrStart[i+1]].
+// Graph is a decoded graph.
 type Graph struct {
-	Dims      []Dim
-	Op        []ops.Code
-	Dim       []uint32 // index into Dims
-	ArgStart  []uint32
-	Args      []uint32
-	AttrStart []uint32
-	Attrs     []uint32
-	Inputs    []uint32 // the input words of the latest call
+	ops.Nodes
+	Dims   []Dim    // Dim of Nodes counts in it
+	Inputs []uint32 // the input words of the latest call
 
 	inputEnd uint64 // no node reads input words from here on
 	cut      bool   // nodes were dropped since inputEnd was found
+	accepted *ops.Accepted
+	numbered []Dim // the dims that accepted's numbers stand for
 }
 
 // Len is the number of nodes.

@@ -1,6 +1,6 @@
 /* The shape rules: which arguments each operation of the wire format takes, and the
  * dim of its result. They exist once, here, as plain C: the C++ front-end calls
- * vpps_infer_dim while recording, the decoder vpps_check_dims once per graph.
+ * vpps_infer_dim while recording, and so does the decoder (decode.h).
  * Messages are one line and print every dim as {rows,cols} or {rows,colsXbatch}. */
 #ifndef VPPS_SHAPE_H
 #define VPPS_SHAPE_H
@@ -773,95 +773,6 @@ static inline int vpps_infer_dim(uint32_t op, const vpps_dim *const *args, uint3
   return bad == NULL ? 0 : vpps_bad_shape(op, args, nargs, bad, msg, size);
 }
 
-/* Whether the result has the dim of the operation's only argument, whatever its attributes. */
-static inline int vpps_keeps_dim(uint32_t op) {
-  switch (op) {
-    VPPS_SAME_DIM(VPPS_SAME)
-    return 1;
-  }
-  return 0;
-}
 #undef VPPS_SAME
-
-/* Checks nodes [first, first+count) of structurally valid wire words (the decoder has
- * checked lengths, op codes, argument indices, dim ids, offsets): infers every node's
- * dim and compares it with the one on the wire. node_dims: dim id of every node so
- * far; the new ones are filled in here. Returns -1, or the index of the first bad
- * node with the reason in msg, or -2 if there is no memory. */
-static inline int64_t vpps_check_dims(const uint32_t *words, uint32_t first, uint32_t count,
-                                      const vpps_dim *dims, uint32_t dim_count, uint32_t *node_dims,
-                                      char *msg, size_t size) {
-  const vpps_dim *few[16], **many = NULL, **list;
-  uint32_t many_size = 0;
-  int64_t result = -1;
-  /* The node that was inferred last, if it has few arguments and no attributes: op, dim, number of
-   * arguments, their dims. Cells repeat it. */
-  uint32_t last[3 + 6] = {0}, like[3 + 6] = {0};
-  (void)dim_count;
-  for (uint32_t node = first; node < first + count; node++) {
-    uint32_t op = words[0] & 0xff, id = words[0] >> 8, nargs;
-    int fixed = vpps_op_args(op), attrs = vpps_op_attrs(op);
-    words++;
-    nargs = fixed >= 0 ? (uint32_t)fixed : *words++;
-    node_dims[node] = id;
-    /* Most nodes: element by element over arguments of one dim, which was sane when
-     * it was checked first. */
-    if ((vpps_keeps_dim(op) && node_dims[words[0]] == id) ||
-        ((op == VPPS_OP_CWISE_SUM || op == VPPS_OP_CWISE_MULTIPLY) && node_dims[words[0]] == id &&
-         node_dims[words[1]] == id)) {
-      words += nargs + (uint32_t)attrs;
-      continue;
-    }
-    like[0] = nargs <= 6 && attrs == 0 ? op : 0;
-    if (like[0] != 0) {
-      like[1] = id;
-      like[2] = nargs;
-      for (uint32_t i = 0; i < 6; i++)
-        like[3 + i] = i < nargs ? node_dims[words[i]] : 0;
-      if (memcmp(like, last, sizeof last) == 0) {
-        words += nargs;
-        continue;
-      }
-    }
-    list = few;
-    if (nargs > 16) {
-      if (nargs > many_size) {
-        free((void *)many);
-        many = (const vpps_dim **)calloc(nargs, sizeof *many);
-        many_size = many ? nargs : 0;
-      }
-      if (many == NULL) {
-        snprintf(msg, size, "no memory for a node with %u arguments", (unsigned)nargs);
-        result = -2;
-        break;
-      }
-      list = many;
-    }
-    for (uint32_t i = 0; i < nargs; i++)
-      list[i] = &dims[node_dims[words[i]]];
-    vpps_dim dim = dims[id];
-    if (vpps_infer_dim(op, list, nargs, words + nargs, &dim, msg, size) != 0) {
-      result = node;
-      break;
-    }
-    if (!vpps_same_dim(&dim, &dims[id])) {
-      char reason[160] = "the node's dim must be ";
-      size_t at = strlen(reason);
-      vpps_print_dim(reason, sizeof reason, &at, &dim);
-      if (at < sizeof reason) {
-        at += (size_t)snprintf(reason + at, sizeof reason - at, ", not ");
-        vpps_print_dim(reason, sizeof reason, &at, &dims[id]);
-      }
-      vpps_bad_shape(op, list, nargs, reason, msg, size);
-      result = node;
-      break;
-    }
-    words += nargs + (uint32_t)attrs;
-    if (like[0] != 0)
-      memcpy(last, like, sizeof last);
-  }
-  free((void *)many);
-  return result;
-}
 
 #endif

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "shape.h"
+#include "decode.h"
 #include "vpps.h"
 
 namespace fake {
@@ -87,13 +87,20 @@ vpps_status take(vpps_graph *graph, const vpps_words *words, const char *call) {
   // The decoder's own check: the recorder must have come to the same dims.
   char msg[256];
   graph->dims.insert(graph->dims.end(), words->dims, words->dims + words->dim_count);
-  graph->node_dims.resize(graph->nodes + words->node_count);
-  int64_t bad = vpps_check_dims(words->nodes, graph->nodes, words->node_count, graph->dims.data(),
-                                static_cast<uint32_t>(graph->dims.size()), graph->node_dims.data(),
-                                msg, sizeof msg);
-  if (bad >= 0) {
-    error = "node " + std::to_string(bad) + ": " + msg;
-    return VPPS_ERR_GRAPH;
+  for (const uint32_t *w = words->nodes; w != words->nodes + words->node_words;) {
+    const uint32_t op = *w & 0xff;
+    const int args = vpps_op_args(op);
+    vpps_node n = {*w++, uint32_t(args), uint32_t(vpps_op_attrs(op)), 0, nullptr, nullptr};
+    if (args < 0)
+      n.nargs = *w++;
+    n.args = w;
+    n.attrs = w + n.nargs;
+    if (vpps_check_node(&n, graph->dims.data(), graph->node_dims.data(), msg, sizeof msg) != 0) {
+      error = "node " + std::to_string(graph->node_dims.size()) + ": " + msg;
+      return VPPS_ERR_GRAPH;
+    }
+    graph->node_dims.push_back(n.head >> 8);
+    w = n.attrs + n.nattrs;
   }
   state.dims = graph->dims;
   state.new_dims = words->dim_count;
@@ -263,6 +270,7 @@ vpps_status vpps_infer_drop(vpps_engine *, uint64_t) { return VPPS_OK; }
 vpps_status vpps_graph_truncate(vpps_graph *graph, uint32_t node) {
   state.calls.push_back("truncate " + std::to_string(node));
   graph->nodes = node < graph->nodes ? node : graph->nodes;
+  graph->node_dims.resize(graph->nodes);
   return VPPS_OK;
 }
 vpps_status vpps_graph_invalidate(vpps_graph *, uint32_t node) {
