@@ -40,13 +40,6 @@ uint32_t hash(const uint32_t *words, uint32_t n) {
   return h ^ h >> 15;
 }
 
-bool equal(const uint32_t *a, const uint32_t *b, uint32_t n) {
-  for (uint32_t i = 0; i < n; ++i)
-    if (a[i] != b[i])
-      return false;
-  return true;
-}
-
 vpps_dim wire(const Dim &d) {
   vpps_dim w;
   std::memset(&w, 0, sizeof w);
@@ -204,23 +197,30 @@ uint32_t Recorder::infer(uint32_t op, const uint32_t *args, uint32_t nargs, cons
     if (i == nargs)
       return same;
   }
-  uint32_t length = 1 + nargs + nattrs;
+  // A shape depends on the operation, the dims of its arguments and some attributes.
+  const uint32_t relevant = nattrs ? shape_attributes(op) : 0;
+  const auto attribute = [&](uint32_t i) { return relevant >> i & 1 ? attrs[i] : 0; };
   Known *known = nullptr;
-  uint32_t key[9];
-  if (wanted == nullptr && length <= 9) {
-    uint32_t relevant = nattrs ? shape_attributes(op) : 0;
-    key[0] = op | nargs << 8;
+  if (wanted == nullptr && nargs + nattrs <= Known::most) {
+    uint32_t h = op | nargs << 8;
     for (uint32_t i = 0; i < nargs; ++i)
-      key[1 + i] = node_dims[args[i]];
+      h = h * 37 + node_dims[args[i]];
     for (uint32_t i = 0; i < nattrs; ++i)
-      key[1 + nargs + i] = relevant >> i & 1 ? attrs[i] : 0;
+      h = h * 37 + attribute(i);
+    h *= 0x9e3779b1u;
     // Two places per key, so that two frequent ones do not drive each other out.
-    uint32_t at = hash(key, length) % known_size;
     for (uint32_t place = 0; place < 2; ++place) {
-      known = &known_[at ^ place];
+      known = &known_[(h >> 22) ^ place];
       if (known->epoch != epoch)
         break;
-      if (known->length == length && equal(known->key, key, length))
+      if (known->op != (op | nargs << 8))
+        continue;
+      uint32_t i = 0, k = 0;
+      while (i < nargs && known->key[i] == node_dims[args[i]])
+        ++i;
+      while (i == nargs && k < nattrs && known->key[nargs + k] == attribute(k))
+        ++k;
+      if (i == nargs && k == nattrs)
         return known->result;
     }
   }
@@ -240,44 +240,54 @@ uint32_t Recorder::infer(uint32_t op, const uint32_t *args, uint32_t nargs, cons
   uint32_t dim_id = intern(dim);
   if (known) {
     known->epoch = epoch;
-    known->length = length;
+    known->op = op | nargs << 8;
     known->result = dim_id;
-    std::memcpy(known->key, key, length * sizeof *key);
+    for (uint32_t i = 0; i < nargs; ++i)
+      known->key[i] = node_dims[args[i]];
+    for (uint32_t i = 0; i < nattrs; ++i)
+      known->key[nargs + i] = attribute(i);
   }
   return dim_id;
 }
 
+Expression Recorder::complete(uint32_t op, uint32_t nargs, const uint32_t *attrs, uint32_t nattrs,
+                              const Dim *wanted) {
+  const uint32_t variadic = vpps_op_args(op) < 0;
+  uint32_t *w = words.data() + words.size(), *args = w + 1 + variadic, *d = node_dims.room(1);
+  const uint32_t dim_id = infer(op, args, nargs, attrs, nattrs, wanted);
+  w[0] = op | dim_id << 8;
+  if (variadic)
+    w[1] = nargs;
+  for (uint32_t i = 0; i < nattrs; ++i)
+    args[nargs + i] = attrs[i];
+  *d = dim_id;
+  words.took(1 + variadic + nargs + nattrs);
+  return took();
+}
+
 Expression Recorder::node(uint32_t op, const uint32_t *args, uint32_t nargs, const uint32_t *attrs,
                           uint32_t nattrs, const Dim *wanted) {
-  uint32_t dim_id = infer(op, args, nargs, attrs, nattrs, wanted);
-  uint32_t variadic = vpps_op_args(op) < 0;
-  uint32_t *w = words.room(1 + variadic + nargs + nattrs), *d = node_dims.room(1);
-  words.took(1 + variadic + nargs + nattrs);
-  *w++ = op | dim_id << 8;
-  if (variadic)
-    *w++ = nargs;
+  uint32_t *w = room_for_arguments(op, nargs + nattrs);
   for (uint32_t i = 0; i < nargs; ++i)
-    *w++ = args[i];
-  for (uint32_t i = 0; i < nattrs; ++i)
-    *w++ = attrs[i];
-  *d = dim_id;
-  return took();
+    w[i] = args[i];
+  return complete(op, nargs, attrs, nattrs, wanted);
 }
 
 Expression Recorder::node(uint32_t op, const Expression *xs, size_t n, const uint32_t *attrs,
                           uint32_t nattrs) {
   if (n == 0)
     throw std::invalid_argument(std::string(vpps_op_name(op)) + ": needs at least one argument");
-  uint32_t few[16], *args = few;
-  if (n > 16) {
-    args_.resize(n);
-    args = args_.data();
-  }
+  uint32_t *w = room_for_arguments(op, n + nattrs);
   for (size_t i = 0; i < n; ++i) {
     own(xs[i]);
-    args[i] = xs[i].i;
+    w[i] = xs[i].i;
   }
-  return node(op, args, static_cast<uint32_t>(n), attrs, nattrs);
+  return complete(op, static_cast<uint32_t>(n), attrs, nattrs, nullptr);
+}
+
+uint32_t *Recorder::room_for_arguments(uint32_t op, size_t n) {
+  const uint32_t before = vpps_op_args(op) < 0 ? 2 : 1;
+  return words.room(before + n) + before;
 }
 
 Recorder::Read Recorder::read(size_t at) const {

@@ -201,7 +201,9 @@ public:
 
 private:
   struct Known { // an answer of the shape rules
-    uint32_t epoch, length, result, key[9];
+    static const uint32_t most = 8;
+    uint32_t epoch, op, result; // op and the number of arguments
+    uint32_t key[most];         // the dims of the arguments, then attributes
   };
   struct Slot {
     uint32_t epoch, id;
@@ -222,6 +224,10 @@ private:
   uint32_t infer(uint32_t op, const uint32_t *args, uint32_t nargs, const uint32_t *attrs,
                  uint32_t nattrs, const Dim *wanted);
   uint32_t intern(const vpps_dim &d);
+  uint32_t *room_for_arguments(uint32_t op, size_t n); // and attributes
+  // Makes a node of arguments that stand after the last node's words.
+  Expression complete(uint32_t op, uint32_t nargs, const uint32_t *attrs, uint32_t nattrs,
+                      const Dim *wanted);
   void grow_slots();
   [[noreturn]] void foreign(const Expression &x) const;
   [[noreturn]] void foreign_graph() const;
@@ -230,7 +236,6 @@ private:
   Known known_[known_size];
   std::vector<Slot> slots_;
   std::vector<const vpps_dim *> dims_of_args_;
-  std::vector<uint32_t> args_;
   // The devices of the first nodes, if there are places, and how many words these nodes have.
   std::vector<Device *> located_;
   size_t located_words_ = 0;
