@@ -23,7 +23,7 @@ func init() {
 		ops.L1Distance: (*Expanded).l1Distance, ops.PairwiseRankLoss: (*Expanded).pairwiseRankLoss, ops.SparsemaxLoss: (*Expanded).sparsemaxLoss,
 		ops.DropoutDim: (*Expanded).dropoutDim, ops.DropoutBatch: (*Expanded).dropoutBatch, ops.BlockDropout: (*Expanded).blockDropout,
 	} {
-		compositions[op] = f
+		compositions[op], composite[op] = f, true
 	}
 }
 

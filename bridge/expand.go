@@ -13,14 +13,11 @@ type Expanded struct {
 	same []uint32 // of the original's dims: the number of the same dim here, if it was not cut off since
 }
 
+// composite is indexed by operation. Those of compose.go are added.
+var composite = [256]bool{ops.VanillaLSTMGates: true, ops.VanillaLSTMGatesDropout: true, ops.VanillaLSTMC: true, ops.VanillaLSTMH: true}
+
 // Composite reports whether an operation is spelled out.
-func Composite(op ops.Code) bool {
-	switch op {
-	case ops.VanillaLSTMGates, ops.VanillaLSTMGatesDropout, ops.VanillaLSTMC, ops.VanillaLSTMH:
-		return true
-	}
-	return compositions[op] != nil
-}
+func Composite(op ops.Code) bool { return composite[op] }
 
 // Reset empties it, keeping its memory.
 func (e *Expanded) Reset() {

@@ -82,6 +82,9 @@ func at(words []uint32) *C.uint32_t { return (*C.uint32_t)(unsafe.Pointer(unsafe
 // formats is what the decoder needs of each operation.
 var formats [256]C.vpps_format
 
+// Leaf reports whether an operation reads a parameter or input words.
+func (c Code) Leaf() bool { return formats[c].leaf != 0 }
+
 func init() {
 	for c := range Table {
 		op, f := &Table[c], &formats[c]

@@ -187,8 +187,27 @@ uint32_t Recorder::intern_all(ParameterStorageBase &p) {
   return p.dim_id;
 }
 
-uint32_t Recorder::infer(uint32_t op, const uint32_t *args, uint32_t nargs, const uint32_t *attrs,
-                         uint32_t nattrs, const Dim *wanted) {
+// What the shape rules say.
+uint32_t Recorder::ask(uint32_t op, const uint32_t *args, uint32_t nargs, const uint32_t *attrs,
+                       const Dim *wanted) {
+  dims_of_args_.resize(nargs);
+  for (uint32_t i = 0; i < nargs; ++i)
+    dims_of_args_[i] = &wire_dims[node_dims[args[i]]];
+  vpps_dim dim;
+  if (wanted)
+    dim = wire(*wanted);
+  else
+    std::memset(&dim, 0, sizeof dim);
+  char msg[512] = "";
+  if (vpps_infer_dim(op, dims_of_args_.data(), nargs, attrs, &dim, msg, sizeof msg) != 0) {
+    awaits_inputs = false;
+    throw std::invalid_argument(msg);
+  }
+  return intern(dim);
+}
+
+inline uint32_t Recorder::infer(uint32_t op, const uint32_t *args, uint32_t nargs,
+                                const uint32_t *attrs, uint32_t nattrs, const Dim *wanted) {
   // Long lists are nearly always of one shape, which is then the result's.
   if (op == VPPS_OP_SUM && nargs > 0) {
     uint32_t same = node_dims[args[0]], i = 1;
@@ -224,20 +243,7 @@ uint32_t Recorder::infer(uint32_t op, const uint32_t *args, uint32_t nargs, cons
         return known->result;
     }
   }
-  dims_of_args_.resize(nargs);
-  for (uint32_t i = 0; i < nargs; ++i)
-    dims_of_args_[i] = &wire_dims[node_dims[args[i]]];
-  vpps_dim dim;
-  if (wanted)
-    dim = wire(*wanted);
-  else
-    std::memset(&dim, 0, sizeof dim);
-  char msg[512] = "";
-  if (vpps_infer_dim(op, dims_of_args_.data(), nargs, attrs, &dim, msg, sizeof msg) != 0) {
-    awaits_inputs = false;
-    throw std::invalid_argument(msg);
-  }
-  uint32_t dim_id = intern(dim);
+  const uint32_t dim_id = ask(op, args, nargs, attrs, wanted);
   if (known) {
     known->epoch = epoch;
     known->op = op | nargs << 8;
@@ -250,8 +256,13 @@ uint32_t Recorder::infer(uint32_t op, const uint32_t *args, uint32_t nargs, cons
   return dim_id;
 }
 
-Expression Recorder::complete(uint32_t op, uint32_t nargs, const uint32_t *attrs, uint32_t nattrs,
-                              const Dim *wanted) {
+inline uint32_t *Recorder::room_for_arguments(uint32_t op, size_t n) {
+  const uint32_t before = vpps_op_args(op) < 0 ? 2 : 1;
+  return words.room(before + n) + before;
+}
+
+inline Expression Recorder::complete(uint32_t op, uint32_t nargs, const uint32_t *attrs,
+                                     uint32_t nattrs, const Dim *wanted) {
   const uint32_t variadic = vpps_op_args(op) < 0;
   uint32_t *w = words.data() + words.size(), *args = w + 1 + variadic, *d = node_dims.room(1);
   const uint32_t dim_id = infer(op, args, nargs, attrs, nattrs, wanted);
@@ -283,11 +294,6 @@ Expression Recorder::node(uint32_t op, const Expression *xs, size_t n, const uin
     w[i] = xs[i].i;
   }
   return complete(op, static_cast<uint32_t>(n), attrs, nattrs, nullptr);
-}
-
-uint32_t *Recorder::room_for_arguments(uint32_t op, size_t n) {
-  const uint32_t before = vpps_op_args(op) < 0 ? 2 : 1;
-  return words.room(before + n) + before;
 }
 
 Recorder::Read Recorder::read(size_t at) const {

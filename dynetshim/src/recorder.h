@@ -223,6 +223,8 @@ private:
   void refuse_mixed_devices(VariableIndex last);
   uint32_t infer(uint32_t op, const uint32_t *args, uint32_t nargs, const uint32_t *attrs,
                  uint32_t nattrs, const Dim *wanted);
+  uint32_t ask(uint32_t op, const uint32_t *args, uint32_t nargs, const uint32_t *attrs,
+               const Dim *wanted);
   uint32_t intern(const vpps_dim &d);
   uint32_t *room_for_arguments(uint32_t op, size_t n); // and attributes
   // Makes a node of arguments that stand after the last node's words.

@@ -15,7 +15,7 @@ import (
 func CheckIndices(g *bridge.Graph, params []schedule.Param, first, last uint32) error {
 	for v := first; v <= last; v++ {
 		op := g.Op[v]
-		if len(ops.Table[op].Attrs) == 0 {
+		if !op.Leaf() {
 			continue
 		}
 		if err := checkIndices(g, params, v, op); err != nil {
