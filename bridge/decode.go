@@ -55,7 +55,7 @@ func (g *Graph) append(w *Words, parameter func(id uint32) (dim *Dim, lookup boo
 		return &Error{g.Len(), 0, fmt.Sprintf("%d input words, but the nodes before it read %d", len(w.Inputs), need)}
 	}
 	g.Inputs = w.Inputs
-	node, op, err := ops.Decode(w.Nodes, w.NodeCount, g.Dims, g.acceptedWith(len(g.Dims)-len(w.Dims)), &g.Nodes)
+	node, op, err := ops.Decode(w.Nodes, w.NodeCount, g.Dims, g.acceptedShapes(), &g.Nodes)
 	switch {
 	case err != nil && node >= 0:
 		return &Error{node, op, err.Error()}
@@ -65,15 +65,15 @@ func (g *Graph) append(w *Words, parameter func(id uint32) (dim *Dim, lookup boo
 	return g.checkLeaves(parameter)
 }
 
-// acceptedWith is what the shape rules have accepted with the present dims, of which those from first on are new.
-func (g *Graph) acceptedWith(first int) *ops.Accepted {
+// acceptedShapes is what the shape rules have accepted, with the dims that the graph's numbers stand for now.
+func (g *Graph) acceptedShapes() *ops.Accepted {
 	if g.accepted == nil {
 		g.accepted = &ops.Accepted{}
 	}
 	n := min(len(g.numbered), len(g.Dims))
-	if !slices.Equal(g.numbered[first:n], g.Dims[first:n]) {
+	if !slices.Equal(g.numbered[:n], g.Dims[:n]) {
 		g.accepted.Forget()
-		g.numbered, n = g.numbered[:first], first
+		g.numbered, n = g.numbered[:0], 0
 	}
 	g.numbered = append(g.numbered, g.Dims[n:]...)
 	return g.accepted

@@ -216,3 +216,26 @@ func BenchmarkAppend(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*w.NodeCount), "ns/node")
 }
+
+// What was accepted does not count for other dims of the same numbers, whoever has put them there.
+func TestAcceptedShapesAreOfTheirDims(t *testing.T) {
+	var g bridge.Graph
+	good := words(x3, w43, node(ops.MatrixMultiply, 2, 1, 0))
+	if err := g.Append(&good, parameters); err != nil {
+		t.Fatal(err)
+	}
+	bad := good
+	bad.Dims = append([]bridge.Dim(nil), dims...)
+	bad.Dims[2].D[0] = 5
+	g.Reset()
+	if err := g.Append(&bad, parameters); err == nil || !strings.Contains(err.Error(), "node 2 (MatrixMultiply): the node's dim must be {4}, not {5}") {
+		t.Errorf("error %v", err)
+	}
+	g.Reset()
+	g.Dims = append(g.Dims, dims...) // as a graph that goes on with another's
+	more := words(x3, w43, node(ops.MatrixMultiply, 2, 1, 0))
+	more.Dims = bad.Dims[2:3]
+	if err := g.Append(&more, parameters); err != nil {
+		t.Error(err)
+	}
+}
