@@ -61,21 +61,62 @@ VP bool are_long(const Axes &x, u32 terms) { return terms >= LONG_ROW && !has_ne
 
 #ifdef VPPS_GPU
 // Functions of Strided have at most three inputs.
-template <bool SELDOM_ONES>
 VP float strided_value(const u32 *w, u32 fn, float a, float b, float c) {
   const float p = FLOAT_OF(w[STRIDED_P]), q = FLOAT_OF(w[STRIDED_Q]);
-  return SELDOM_ONES ? apply_seldom(fn, a, b, c, 0.0f, p, q)
-                     : apply_called(fn, a, b, c, 0.0f, p, q);
+  return found<SELDOM>(fn) ? apply_seldom(fn, a, b, c, 0.0f, p, q)
+                           : apply_called(fn, a, b, c, 0.0f, p, q);
 }
 
-template <bool SELDOM_ONES>
-VP float strided_term(const Launch &l, const u32 *w, u32 fn, const u32 *at, u32 in) {
-  float v[3] = {0.0f, 0.0f, 0.0f};
+// The operands of a term whose places are at[1] on.
+VP void operands_of(const Launch &l, const u32 *w, const Axes &x, const u32 *at, float *v) {
   UNROLL
   for (u32 s = 0; s < 3; s++)
-    if (s < in)
-      v[s] = *address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]);
-  return strided_value<SELDOM_ONES>(w, fn, v[0], v[1], v[2]);
+    v[s] = s + 1 < x.slots ? *address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]) : 0.0f;
+}
+
+// How many outputs or terms a thread has at a time, as long as there are so many: their operands
+// are on their way at once.
+#define TERMS 4
+
+// Adds N terms to a sum, t + step and so on, in this order, whose places are counted from at.
+template <u32 N>
+VP void add_terms(const Launch &l, const u32 *w, u32 fn, const Axes &x, const u32 *at, u32 t,
+                  u32 step, float *sum) {
+  float v[N][3];
+  UNROLL
+  for (u32 j = 0; j < N; j++) {
+    u32 here[5];
+    UNROLL
+    for (u32 s = 0; s < 5; s++)
+      here[s] = at[s];
+    locate(x, x.kept, x.all, t + j * step, here);
+    operands_of(l, w, x, here, v[j]);
+  }
+  UNROLL
+  for (u32 j = 0; j < N; j++)
+    *sum += strided_value(w, fn, v[j][0], v[j][1], v[j][2]);
+}
+
+// The sum of the terms t, t + step and so on.
+VP float strided_sum(const Launch &l, const u32 *w, u32 fn, const Axes &x, const u32 *at, u32 t,
+                     u32 step, u32 terms) {
+  float sum = 0.0f;
+#pragma unroll 1
+  for (; t + (TERMS - 1) * step < terms; t += TERMS * step)
+    add_terms<TERMS>(l, w, fn, x, at, t, step, &sum);
+#pragma unroll 1
+  for (; t < terms; t += step)
+    add_terms<1>(l, w, fn, x, at, t, step, &sum);
+  return sum;
+}
+
+// The places of an output: of which of the items it is.
+VP void places_of(const Axes &x, u32 outputs, u32 output, u32 *at) {
+  const u32 item = output / outputs;
+  UNROLL
+  for (u32 s = 0; s < 5; s++)
+    at[s] = s < x.slots ? x.items[item * x.slots + s] : 0;
+  locate(x, 0, x.kept, output - item * outputs, at);
 }
 
 VP float warp_sum(float v) {
@@ -86,7 +127,6 @@ VP float warp_sum(float v) {
 }
 
 // Long sums, one after the other, of all threads.
-template <bool SELDOM_ONES>
 VP_SLOW void strided_long(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count,
                           float *scratch) {
   const Axes x = axes_of(w, fn);
@@ -95,100 +135,67 @@ VP_SLOW void strided_long(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 
 #pragma unroll 1
   for (u32 k = 0; k < outputs * count; k++) {
     u32 at[5];
-#pragma unroll
-    for (u32 s = 0; s < 5; s++)
-      at[s] = s < x.slots ? x.items[k / outputs * x.slots + s] : 0;
-    locate(x, 0, x.kept, k % outputs, at);
-    float sum = 0.0f;
-#pragma unroll 1
-    for (u32 t = THREAD; t < terms; t += 4 * THREADS) {
-      float v[4][3];
-#pragma unroll
-      for (u32 j = 0; j < 4; j++) { // what is behind the last term is read again, and left out
-        u32 here[5];
-#pragma unroll
-        for (u32 s = 0; s < 5; s++)
-          here[s] = at[s];
-        locate(x, x.kept, x.all, min(t + j * THREADS, terms - 1), here);
-#pragma unroll
-        for (u32 s = 0; s < 3; s++)
-          v[j][s] = s + 1 < x.slots ? *address(l, w[STRIDED_SEGMENTS], s + 1, here[s + 1]) : 0.0f;
-      }
-#pragma unroll
-      for (u32 j = 0; j < 4; j++)
-        if (t + j * THREADS < terms)
-          sum += strided_value<SELDOM_ONES>(w, fn, v[j][0], v[j][1], v[j][2]);
-    }
-    sum = over_team(team, sum, Plus());
+    places_of(x, outputs, k, at);
+    const float sum = over_team(team, strided_sum(l, w, fn, x, at, THREAD, THREADS, terms), Plus());
     if (THREAD == 0)
       put(address(l, w[STRIDED_SEGMENTS], 0, at[0]), sum, flags);
   }
 }
 
-// Without a reduction a thread has an output, with one a warp.
-VP_SLOW void strided_seldom(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
-  const Axes x = axes_of(w, fn);
-  const u32 outputs = product_of(x.sizes, x.kept), terms = product_of(x.sizes + x.kept, x.reduced);
-#pragma unroll 1
-  for (u32 k = terms == 1 ? THREAD : THREAD / 32; k < outputs * count;
-       k += terms == 1 ? THREADS : WARPS) {
-    float sum = terms == 1 ? -0.0f : 0.0f;
-#pragma unroll 1
-    for (u32 t = terms == 1 ? 0 : THREAD % 32; t < terms; t += 32) {
-      u32 at[5];
-#pragma unroll
-      for (u32 s = 0; s < 5; s++)
-        at[s] = s < x.slots ? x.items[k / outputs * x.slots + s] : 0;
-      locate(x, 0, x.kept, k % outputs, at);
-      locate(x, x.kept, x.all, t, at);
-      sum += strided_term<true>(l, w, fn, at, x.slots - 1);
-    }
-    if (terms > 1)
-      sum = warp_sum(sum);
-    u32 to[5] = {x.items[k / outputs * x.slots], 0, 0, 0, 0};
-    locate(x, 0, x.kept, k % outputs, to);
-    if (terms == 1 || THREAD % 32 == 0)
-      put(address(l, w[STRIDED_SEGMENTS], 0, to[0]), sum, flags);
+// N outputs of a thread, from k on.
+template <u32 N>
+VP void put_outputs(const Launch &l, const u32 *w, u32 fn, u32 flags, const Axes &x, u32 outputs,
+                    u32 k) {
+  float v[N][3], old[N], *to[N];
+  UNROLL
+  for (u32 j = 0; j < N; j++) {
+    u32 at[5];
+    places_of(x, outputs, k + j * THREADS, at);
+    operands_of(l, w, x, at, v[j]);
+    to[j] = address(l, w[STRIDED_SEGMENTS], 0, at[0]);
+    old[j] = flags & FLAG_ACC ? *to[j] : 0.0f;
+  }
+  UNROLL
+  for (u32 j = 0; j < N; j++) {
+    const float y = strided_value(w, fn, v[j][0], v[j][1], v[j][2]);
+    put(to[j], flags & FLAG_ACC ? old[j] + y : y, flags & ~(u32)FLAG_ACC);
   }
 }
 
-// The same for all other functions. If neighbouring outputs have neighbouring terms, a lane has an
-// output and a warp every eighth term, so that loads of a warp are of one run. A sum has the same
-// order either way.
-VP_SLOW void strided_often(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count,
-                           float *scratch) {
-  Axes x = axes_of(w, fn);
+// Without a sum a thread has an output.
+VP_SLOW void strided_each(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  const Axes x = axes_of(w, fn);
+  const u32 outputs = product_of(x.sizes, x.kept), end = outputs * count;
+  u32 k = THREAD;
+#pragma unroll 1
+  for (; k + (TERMS - 1) * THREADS < end; k += TERMS * THREADS)
+    put_outputs<TERMS>(l, w, fn, flags, x, outputs, k);
+#pragma unroll 1
+  for (; k < end; k += THREADS)
+    put_outputs<1>(l, w, fn, flags, x, outputs, k);
+}
+
+// A warp has a sum. If neighbouring outputs have neighbouring terms, a lane has an output and a
+// warp every eighth term, so that loads of a warp are of one run. A sum has the same order either
+// way.
+VP_SLOW void strided_sums(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count,
+                          float *scratch) {
+  const Axes x = axes_of(w, fn);
   const u32 outputs = product_of(x.sizes, x.kept), terms = product_of(x.sizes + x.kept, x.reduced);
-  const bool across = terms > 1 && has_neighbours(x);
-  const u32 step = terms == 1 ? THREADS : across ? 32 : WARPS;
+  const bool across = has_neighbours(x);
   const u32 end = across ? (outputs * count + 31) / 32 * 32 : outputs * count;
 #pragma unroll 1
-  for (u32 k = terms == 1 ? THREAD : across ? THREAD % 32 : THREAD / 32; k < end; k += step) {
-    const u32 output = min(k, outputs * count - 1), item = output / outputs;
+  for (u32 k = across ? THREAD % 32 : THREAD / 32; k < end; k += across ? 32 : WARPS) {
+    const u32 output = min(k, outputs * count - 1);
     u32 at[5];
-#pragma unroll
-    for (u32 s = 0; s < 5; s++)
-      at[s] = s < x.slots ? x.items[item * x.slots + s] : 0;
-    locate(x, 0, x.kept, output - item * outputs, at);
+    places_of(x, outputs, output, at);
     float *dst = address(l, w[STRIDED_SEGMENTS], 0, at[0]);
-    if (terms == 1) {
-      put(dst, strided_term<false>(l, w, fn, at, x.slots - 1), flags);
-      continue;
-    }
     float all = 0.0f, half = 0.0f; // of the terms from j on, and of those and the last before
 #pragma unroll 1
     for (u32 j = 0; j < (across ? 32 : 8); j += 8) {
-      float sum = 0.0f;
-      u32 t = across ? THREAD / 32 + ((j & 8) << 1 | (j & 16) >> 1) : THREAD % 32; // 0, 16, 8, 24
-#pragma unroll 1
-      for (; t < terms; t += 32) {
-        u32 here[5];
-#pragma unroll
-        for (u32 s = 0; s < 5; s++)
-          here[s] = at[s];
-        locate(x, x.kept, x.all, t, here);
-        sum += strided_term<false>(l, w, fn, here, x.slots - 1);
-      }
+      const u32 first =
+          across ? THREAD / 32 + ((j & 8) << 1 | (j & 16) >> 1) : THREAD % 32; // 0, 16, 8, 24
+      const float sum = strided_sum(l, w, fn, x, at, first, 32, terms);
       half = j & 8 ? half + sum : sum;
       if (j == 8)
         all = half;
@@ -212,12 +219,11 @@ VP_SLOW void strided_often(const Launch &l, const u32 *w, u32 fn, u32 flags, u32
 
 VP void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, float *scratch) {
   const Axes x = axes_of(w, fn);
-  const bool seldom = found<SELDOM>(fn);
-  if (are_long(x, product_of(x.sizes + x.kept, x.reduced)))
-    return seldom ? strided_long<true>(l, w, fn, flags, count, scratch)
-                  : strided_long<false>(l, w, fn, flags, count, scratch);
-  if (seldom)
-    return strided_seldom(l, w, fn, flags, count);
-  strided_often(l, w, fn, flags, count, scratch);
+  const u32 terms = product_of(x.sizes + x.kept, x.reduced);
+  if (are_long(x, terms))
+    return strided_long(l, w, fn, flags, count, scratch);
+  if (terms == 1)
+    return strided_each(l, w, fn, flags, count);
+  strided_sums(l, w, fn, flags, count, scratch);
 }
 #endif
