@@ -155,6 +155,23 @@ func TestWhatIsSetAsideIsMeasured(t *testing.T) {
 	}
 }
 
+// The interpreter alone may spill what its few registers do not hold, but a program without parameters has no weights to
+// take away: it runs. What a plan sets aside counts the stack as registers.
+func TestAKernelWithoutMatricesMaySpill(t *testing.T) {
+	e := onFakeGPU(t, &assembler{fits: func(src string) (uint32, uint32) {
+		if strings.Contains(src, ">(r0,") {
+			return 200, 0
+		}
+		return 112, 8
+	}}, 4)
+	p, err := e.Plan(nil)
+	require.NoError(t, err)
+	require.NoError(t, e.SetPlan(p))
+	p, err = e.Plan(wide(64, 64))
+	require.NoError(t, err)
+	require.EqualValues(t, 112+2+4-plan.GemmStaging, p.SetAside)
+}
+
 // slowly is a compiler that takes its time for the interpreter, and whose kernels with matrices wait for that to have begun.
 type slowly struct {
 	*assembler
