@@ -450,7 +450,7 @@ func TestRanksInferByThemselves(t *testing.T) {
 				}
 				answers[me] = append(answers[me], v[0])
 			}
-			return nil
+			return r.Join()
 		})
 		requireEqualRanks(t, ranks)
 		return answers, ranks[0].numbers()
