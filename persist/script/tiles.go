@@ -14,18 +14,25 @@ import (
 // sumTerms is how many terms a partial result has at least.
 const sumTerms = 128
 
+// memoryColumns is from how many columns on all processors share the product of a matrix that is read from memory anyway.
+const memoryColumns = 16
+
 // inTiles reports whether all processors share the product of a matrix, or its transpose, that node c has by its argument
-// right. They do if the matrix is read from memory anyway, if there are very many columns, or if its holders would have much
-// more work each. Columns that the node has several times are the holders'.
+// right. They do if the matrix is read from memory, if there are very many columns, or if its holders would have much more
+// work each. Columns that the node has several times are the holders'.
 func (b *Builder) inTiles(c, right uint32, m int32) bool {
 	if m < 0 || !b.Wide.On || b.r.Plan.CPU {
 		return false
 	}
 	x, columns := &b.r.Plan.Matrices[m], int(b.columns(c))
-	if columns < b.Wide.Columns || columns*x.Cols != b.size(right) || schedule.GemmElements(x.Rows, columns, x.Cols) < b.Wide.Single {
+	least, fromMemory := b.Wide.Columns, b.r.Plan.Residence(int(m)).Columns > 0
+	if fromMemory {
+		least = min(least, memoryColumns)
+	}
+	if columns < least || columns*x.Cols != b.size(right) || schedule.GemmElements(x.Rows, columns, x.Cols) < b.Wide.Single {
 		return false
 	}
-	if columns >= manyColumns || b.r.Plan.Residence(int(m)).Columns > 0 {
+	if columns >= manyColumns || fromMemory {
 		return true
 	}
 	held := b.holders.Copies[m]
