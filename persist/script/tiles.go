@@ -14,8 +14,9 @@ import (
 // sumTerms is how many terms a partial result has at least.
 const sumTerms = 128
 
-// memoryColumns is from how many columns on all processors share the product of a matrix that is read from memory anyway.
-const memoryColumns = 16
+// memoryColumns is from how many columns on all processors share the product of a matrix that is read from memory anyway:
+// its holders form eight columns at a time.
+const memoryColumns = 9
 
 // inTiles reports whether all processors share the product of a matrix, or its transpose, that node c has by its argument
 // right. They do if the matrix is read from memory, if there are very many columns, or if its holders would have much more
