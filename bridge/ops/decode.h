@@ -5,7 +5,7 @@
 
 #include "shape.h"
 
-/* What the decoder needs of an operation. */
+/* An operation, as the decoder sees it. */
 typedef struct {
   int8_t args;    /* -1: their number is on the wire */
   uint8_t attrs;  /* attribute words */
@@ -36,8 +36,8 @@ typedef struct {
   uint32_t *leaves; /* gets the numbers of new nodes that are leaves */
 } vpps_arrays;
 
-/* What was read: how many arguments and attributes the graph has, how many new leaves; or the
- * operation of the node that was refused. */
+/* The numbers of the graph's arguments and attributes, and of new leaves. If a node was refused, op
+ * is its operation. */
 typedef struct {
   uint32_t args, attrs, leaves, op;
 } vpps_read;

@@ -226,7 +226,8 @@ inline uint32_t Recorder::infer(uint32_t op, const uint32_t *args, uint32_t narg
       h = h * 37 + node_dims[args[i]];
     for (uint32_t i = 0; i < nattrs; ++i)
       h = h * 37 + attribute(i);
-    h *= 0x9e3779b1u;
+    h *= 0x9e3779b1u; // whose first ten bits say where
+    static_assert(known_size == 1u << 10, "as many places as ten bits can name");
     // Two places per key, so that two frequent ones do not drive each other out.
     for (uint32_t place = 0; place < 2; ++place) {
       known = &known_[(h >> 22) ^ place];
