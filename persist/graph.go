@@ -606,25 +606,45 @@ func (e *Engine) noteGradients(built *script.Built) {
 
 // findCells lists the nodes from first to the request's last as instances, if they are to be lowered by them.
 func (g *Graph) findCells(r *script.Request, first uint32) {
-	e := g.e
-	if g.stale || first > r.Node || !e.plan.CPU && e.costs == nil && !script.SmallAndNarrow(r) {
+	if !g.wantsCells(r, first) {
 		return
 	}
-	if calls := !r.Forward || !r.Backward; calls && e.skip > 0 {
-		e.skip--
-		return
-	}
+	r.Cells = &g.cells
 	if first > 0 || g.matched != int(r.Node)+1 {
-		e.dictionary.Find(r.Graph, first, r.Node+1, &g.cells)
+		g.e.dictionary.Find(r.Graph, first, r.Node+1, r.Cells)
 		g.matched = 0
 		if first == 0 {
 			g.matched = int(r.Node) + 1
 		}
 	}
-	r.Cells = &g.cells
+	g.e.countCells(r)
+}
+
+// leaveCells leaves it to the worker that gets the request to list all its nodes as instances.
+func (g *Graph) leaveCells(r *script.Request) {
+	if g.wantsCells(r, 0) {
+		r.Cells, g.matched = &g.cells, 0
+	}
+}
+
+// wantsCells reports whether the nodes from first on are to be lowered by instances.
+func (g *Graph) wantsCells(r *script.Request, first uint32) bool {
+	e := g.e
+	if g.stale || first > r.Node || !e.plan.CPU && e.costs == nil && !script.Narrow(r) {
+		return false
+	}
+	if calls := !r.Forward || !r.Backward; calls && e.skip > 0 {
+		e.skip--
+		return false
+	}
+	return true
+}
+
+// countCells counts the instances of a request.
+func (e *Engine) countCells(r *script.Request) {
 	if r.Forward {
-		e.stats.Instances += uint64(len(g.cells.Instances))
-		e.stats.Loose += uint64(g.cells.Loose)
+		e.stats.Instances += uint64(len(r.Cells.Instances))
+		e.stats.Loose += uint64(r.Cells.Loose)
 	}
 }
 

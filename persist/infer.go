@@ -70,7 +70,6 @@ func (g *Graph) ask(nodes []uint32) (Ticket, error) {
 	id, forward := g.drawing()
 	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(last), Forward: true, Answers: lowered, Apart: e.apart, Wide: e.wide,
 		Base: e.top(), Result: e.answerSlot(), GraphID: id, ForwardCount: forward}
-	g.findCells(&r, 0)
 	f := e.newFlight()
 	f.answer, f.slot, f.job = a, r.Result, nil
 	if e.asynchronous() && !e.exposed() {
@@ -78,10 +77,12 @@ func (g *Graph) ask(nodes []uint32) (Ticket, error) {
 			e.land(f)
 			return 0, err
 		}
+		g.leaveCells(&r)
 		f.job = e.hand(&r, nil)
 		g.job = f.job
 	} else {
 		e.drain()
+		g.findCells(&r, 0)
 		if _, err := e.run(&r); err != nil {
 			e.land(f)
 			return 0, err

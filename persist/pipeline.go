@@ -24,8 +24,9 @@ type job struct {
 	request script.Request
 	step    *step // of the group, nil: the engine trains alone
 	launch  uint32
-	before  *job       // the one handed over before, which is launched first; nil once it is
-	result  [5]float32 // of a step
+	before  *job          // the one handed over before, which is launched first; nil once it is
+	found   chan struct{} // closed when its instances are found, and those of all before
+	result  [5]float32    // of a step
 	worker  *worker
 	taken   atomic.Bool // by who makes its script: the worker, or the program if it waits before the worker has begun
 	done    chan struct{}
@@ -128,7 +129,8 @@ func (e *Engine) hand(r *script.Request, s *step) *job {
 	if d := e.exec.Device(); d != nil {
 		r.Space = d.Space(e.batch)
 	}
-	j := &job{request: *r, step: s, launch: e.batch, before: e.pipe.last, worker: e.pipe.take(), done: make(chan struct{})}
+	j := &job{request: *r, step: s, launch: e.batch, before: e.pipe.last, worker: e.pipe.take(),
+		found: make(chan struct{}), done: make(chan struct{})}
 	e.pipe.last = j
 	j.worker.jobs <- j
 	return j
@@ -197,6 +199,7 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int, awake boo
 			}
 		}
 	}()
+	e.findCellsOf(j, awake)
 	t := now()
 	built, err := build(builder, &j.request)
 	e.span(track, "script", j.launch, t)
@@ -231,6 +234,19 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int, awake boo
 		j.refused, err = err, nil
 	}
 	return err
+}
+
+// findCellsOf lists a job's nodes as instances, if it is lowered by them. Batches teach the dictionary in order, so that
+// what is found does not depend on which worker is faster.
+func (e *Engine) findCellsOf(j *job, awake bool) {
+	defer close(j.found)
+	if b := j.before; b != nil {
+		await(b.found, awake, patience)
+	}
+	if r := &j.request; r.Cells != nil {
+		e.dictionary.Find(r.Graph, 0, r.Node+1, r.Cells)
+		e.countCells(r)
+	}
 }
 
 // patience is how long a goroutine that waits for the batch, until it is launched or trained by the group, keeps its core.

@@ -258,7 +258,6 @@ func (h *Handle) request(g *Graph, node uint32) (r script.Request, err error) {
 	r = script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep, Apart: e.apart, Wide: e.wide,
 		Base: e.top(), Result: e.resultSlot(), GraphID: id, ForwardCount: forward}
 	g.preserve()
-	g.findCells(&r, uint32(g.state.Done))
 	return r, nil
 }
 
@@ -274,8 +273,14 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	}
 	kept := g.state.Done
 	ahead := e.asynchronous() && !e.exposed() && len(r.Keep) == 0 && kept == 0 && h.appliesAll() && e.aloneInGroup()
-	if !ahead && e.ranks != nil {
-		return h.stepTogether(g, node, &r)
+	if ahead {
+		g.leaveCells(&r)
+	} else {
+		e.drain()
+		g.findCells(&r, uint32(kept))
+		if e.ranks != nil {
+			return h.stepTogether(g, node, &r)
+		}
 	}
 	f, err := e.depart(h.trainer)
 	if err != nil {
@@ -290,7 +295,6 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 		f.job = h.handOver(&r)
 		g.job = f.job
 	} else {
-		e.drain()
 		f.job = nil
 		apply := h.trainer.apply()
 		r.Update = &apply

@@ -250,9 +250,7 @@ func BenchmarkBuild(b *testing.B) {
 				benchmarkBuild(b, g, params, p, false)
 			})
 		}
-		if p.CPU || g.Len() < 1000 {
-			b.Run(x.name+"/instances", func(b *testing.B) { benchmarkBuild(b, g, params, p, true) })
-		}
+		b.Run(x.name+"/instances", func(b *testing.B) { benchmarkBuild(b, g, params, p, true) })
 	}
 }
 

@@ -114,15 +114,9 @@ func (b *Builder) schedulable() bool {
 		return false
 	}
 	if !r.Plan.CPU {
-		return SmallAndNarrow(r)
+		return !b.Wide.On
 	}
 	return r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node+1-b.firstInCells()) && !b.Wide.On
-}
-
-// SmallAndNarrow reports whether a request is lowered by instances under a GPU's plan, if they are known: its graph is not
-// divided into parts and no node into pieces.
-func SmallAndNarrow(r *Request) bool {
-	return !divisible(r) && !hasWide(r)
 }
 
 // firstInCells is the first node of the instances.

@@ -68,16 +68,10 @@ func TestInstancesAreAsDeepAsNodes(t *testing.T) {
 	}
 }
 
-func TestLargeAndWideGraphsAreLoweredByNodes(t *testing.T) {
-	request := func(batch int) *script.Request {
-		g, _, _ := newForest(t, batch, 256)
-		return &script.Request{Graph: g, State: &script.State{}, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true}
-	}
-	small, large := request(1), request(16)
-	require.True(t, script.SmallAndNarrow(small))
-	require.False(t, script.SmallAndNarrow(large), "it is lowered by parts")
-	large.Copy = true
-	require.True(t, script.SmallAndNarrow(large), "its values stay: it is not")
-	small.Wide = schedule.Wideness{Batched: 4, Single: 4, Piece: 1}
-	require.False(t, script.SmallAndNarrow(small), "its nodes are wide")
+func TestWideGraphsAreLoweredByNodes(t *testing.T) {
+	g, _, _ := newForest(t, 16, 256)
+	r := &script.Request{Graph: g, State: &script.State{}, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true}
+	require.True(t, script.Narrow(r))
+	r.Wide = schedule.Wideness{Batched: 4, Single: 4, Piece: 1}
+	require.False(t, script.Narrow(r))
 }

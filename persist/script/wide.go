@@ -47,17 +47,17 @@ func (r *Request) wideness() schedule.Wideness {
 	return r.Wide
 }
 
-// hasWide reports whether any node of a request's graph may be wide.
-func hasWide(r *Request) bool {
+// Narrow reports whether a request is lowered by instances under a GPU's plan, if they are known: no node may be wide.
+func Narrow(r *Request) bool {
 	g, w := r.Graph, r.wideness()
 	for v := range r.Node + 1 {
 		switch d := g.DimOf(v); {
 		case g.Op[v] == ops.Parameter, g.Op[v] == ops.ConstParameter:
 		case w.IsLarge(d.Size(), d.Bd):
-			return true
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // A matrix of few rows has few holders, who would form all columns of a wide product while the others wait. In a graph
