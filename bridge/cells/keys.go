@@ -14,10 +14,10 @@ import (
 type keyTable struct {
 	numbers map[string]int32
 	dims    map[bridge.Dim]uint32
-	dimOf   []uint32        // numbers of the present graph's dims,
-	present []bridge.Dim    // which these are
-	recent  [1 << 10]recent // by a hash: the number found there last
-	words   []uint32        // of the present node
+	dimOf   []uint32                // numbers of the present graph's dims,
+	present []bridge.Dim            // which these are
+	recent  [1 << recentBits]recent // by a hash: the number found there last
+	words   []uint32                // of the present node
 }
 
 // recent is a node of few words and its number, 0: none.
@@ -27,7 +27,7 @@ type recent struct {
 	number int32
 }
 
-const fewWords = 23
+const fewWords, recentBits = 23, 10
 
 // parameterWord marks a word as no number of a dim.
 const parameterWord = 1 << 31
@@ -74,10 +74,9 @@ func (t *keyTable) keyOf(g *bridge.Graph, v uint32) int32 {
 	t.words = w
 	h := uint64(0)
 	for _, x := range w {
-		h = (h ^ uint64(x)) * 0x9E3779B97F4A7C15
-		h ^= h >> 32
+		h = (h + uint64(x)) * 0x9E3779B97F4A7C15
 	}
-	r := &t.recent[h%uint64(len(t.recent))]
+	r := &t.recent[h>>(64-recentBits)]
 	if int(r.count) == len(w) && slices.Equal(r.words[:len(w)], w) {
 		return r.number
 	}

@@ -16,6 +16,7 @@ import (
 type segment struct {
 	floats []float32 // zeroed; pages come when they are touched
 	pinned bool
+	lane   *atomic.Bool // its address's, nil: it has none of these
 }
 
 const (
@@ -26,23 +27,34 @@ const (
 	lanes  = 128        // how many of them there are
 )
 
-// lane counts the addresses that were tried.
-var lane atomic.Uint32
+// taken is which of these addresses have a segment.
+var taken [lanes]atomic.Bool
 
 // open maps a segment of one step.
 func (s *segment) open() error {
-	for tries := 1; ; tries++ {
-		near := uintptr(lowest) + uintptr(lane.Add(1)%lanes)*apart
-		p := kernel.Map(step, near)
-		if p == nil {
-			return fmt.Errorf("%w: %d bytes of address space", memory.ErrExhausted, step)
+	for k := range taken {
+		if !taken[k].CompareAndSwap(false, true) {
+			continue
 		}
-		if uintptr(p) == near || tries == lanes {
+		near := uintptr(lowest) + uintptr(k)*apart
+		p := kernel.Map(step, near)
+		if uintptr(p) == near {
+			s.lane = &taken[k]
 			s.set(p, step)
 			return nil
 		}
-		kernel.Unmap(p, step)
+		taken[k].Store(false)
+		if p == nil {
+			break
+		}
+		kernel.Unmap(p, step) // the address is somebody else's
 	}
+	p := kernel.Map(step, 0)
+	if p == nil {
+		return fmt.Errorf("%w: %d bytes of address space", memory.ErrExhausted, step)
+	}
+	s.set(p, step)
+	return nil
 }
 
 func (s *segment) set(p unsafe.Pointer, bytes uint64) {
@@ -55,7 +67,10 @@ func (s *segment) close() {
 	if s.floats != nil {
 		kernel.Unmap(s.at(), uintptr(4*len(s.floats)))
 	}
-	s.floats = nil
+	if s.lane != nil {
+		s.lane.Store(false)
+	}
+	s.floats, s.lane = nil, nil
 }
 
 // grow makes room for n floats.

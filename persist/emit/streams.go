@@ -262,14 +262,30 @@ func (s *itemSorter) sort(list []schedule.Item, signatures int) []schedule.Item 
 	}
 	s.spare = memory.Resize(s.spare, len(list))
 	if keys := int(subs) * signatures; keys < 8*len(list) { // in one go
-		s.count = memory.Resize(s.count, keys+1)
-		schedule.CountingSort(s.count, list, s.spare, func(it *schedule.Item) uint32 { return uint32(it.Sub)*uint32(signatures) + it.Sig })
+		s.by(list, s.spare, keys, uint32(signatures), 1)
 		return s.spare
 	}
-	s.count = memory.Resize(s.count, max(signatures, int(subs))+1)
-	schedule.CountingSort(s.count[:signatures+1], list, s.spare, func(it *schedule.Item) uint32 { return it.Sig })
-	schedule.CountingSort(s.count[:subs+1], s.spare, list, func(it *schedule.Item) uint32 { return uint32(it.Sub) })
+	s.by(list, s.spare, signatures, 0, 1)
+	s.by(s.spare, list, int(subs), 1, 0)
 	return list
+}
+
+// by sorts items by their order times ofSub plus their signature times ofSig, which is below keys.
+func (s *itemSorter) by(from, to []schedule.Item, keys int, ofSub, ofSig uint32) {
+	s.count = memory.Resize(s.count, keys+1)
+	count := s.count
+	clear(count)
+	for i := range from {
+		count[uint32(from[i].Sub)*ofSub+from[i].Sig*ofSig+1]++
+	}
+	for i := range keys {
+		count[i+1] += count[i]
+	}
+	for i := range from {
+		at := &count[uint32(from[i].Sub)*ofSub+from[i].Sig*ofSig]
+		to[*at] = from[i]
+		*at++
+	}
 }
 
 func insertionSort(list []schedule.Item) {

@@ -55,13 +55,14 @@ const NoList = 1<<32 - 1
 // OrderProducts orders product items by level and signature, those of equal ones as they came, and lists
 // their stretches. Outer products come last, their level is not known yet.
 func (s *Schedule) OrderProducts() {
-	s.matrixAlt = memory.Resize(s.matrixAlt, len(s.Products))
-	s.count = memory.Resize(s.count, max(s.Sigs.Count(), int(s.MaxLevel)+1)+1)
-	CountingSort(s.count[:s.Sigs.Count()+1], s.Products, s.matrixAlt, func(x *Product) uint32 { return x.Sig })
-	CountingSort(s.count[:s.MaxLevel+2], s.matrixAlt, s.Products, func(x *Product) uint32 { return uint32(x.Level) })
-	s.matrixAlt = memory.Resize(s.matrixAlt, len(s.Outers))
-	CountingSort(s.count[:s.Sigs.Count()+1], s.Outers, s.matrixAlt, func(x *Product) uint32 { return x.Sig })
-	s.Outers, s.matrixAlt = s.matrixAlt, s.Outers
+	sigs, levels := s.Sigs.Count(), int(s.MaxLevel)+1
+	if sigs*levels < 8*len(s.Products) {
+		s.Products, s.matrixAlt = s.sortProducts(s.Products, s.matrixAlt, sigs*levels, uint32(sigs), 1)
+	} else {
+		s.Products, s.matrixAlt = s.sortProducts(s.Products, s.matrixAlt, sigs, 0, 1)
+		s.Products, s.matrixAlt = s.sortProducts(s.Products, s.matrixAlt, levels, 1, 0)
+	}
+	s.Outers, s.matrixAlt = s.sortProducts(s.Outers, s.matrixAlt, sigs, 0, 1)
 	s.Stretches = s.Stretches[:0]
 	s.Products = append(s.Products, s.Outers...)
 	for from := 0; from < len(s.Products); {
@@ -72,6 +73,29 @@ func (s *Schedule) OrderProducts() {
 		s.Stretches = append(s.Stretches, Stretch{x.Level, x.Sig, 0, int32(from), int32(to), NoList})
 		from = to
 	}
+}
+
+// sortProducts sorts by level times ofLevel plus signature times ofSig, which is below keys, equal ones as they came. It
+// returns the sorted list, which is in spare, and the other one.
+func (s *Schedule) sortProducts(list, spare []Product, keys int, ofLevel, ofSig uint32) (sorted, other []Product) {
+	s.count = memory.Resize(s.count, keys+1)
+	count := s.count
+	clear(count)
+	for i := range list {
+		count[uint32(list[i].Level)*ofLevel+list[i].Sig*ofSig+1]++
+	}
+	for i := range keys {
+		count[i+1] += count[i]
+	}
+	spare = memory.Resize(spare, len(list))
+	for i := range list {
+		x := &list[i]
+		at := &count[uint32(x.Level)*ofLevel+x.Sig*ofSig]
+		y := &spare[*at]
+		*at++
+		y.Level, y.Sig, y.Words[0], y.Words[1] = x.Level, x.Sig, x.Words[0], x.Words[1]
+	}
+	return spare, list
 }
 
 // CountingSort writes from to to in the order of a key, equal keys as they came. Keys are below

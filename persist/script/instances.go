@@ -592,40 +592,55 @@ func (b *Builder) intern(s *cellSig) { s.number = b.Sigs.Put(s.words, s.cost) }
 // its first cluster.
 func (b *Builder) addItems(y *present, part int, level int32) (first int32) {
 	m, c := &b.cells, y.lowered
-	first = int32(len(b.Clusters))
-	for i := range c.clusters[part] {
-		k := &c.clusters[part][i]
-		b.Clusters = append(b.Clusters, schedule.Cluster{Parent: first + int32(i), Level: level + k.level, Cost: k.cost, Items: k.items, Kind: k.kind})
-	}
+	first = b.addClusters(c.clusters[part], level)
 	b.MaxLevel = max(b.MaxLevel, level+c.depth[part]-1)
 	b.joinClusters(first, len(c.clusters[part]))
 	if part == 1 {
 		b.sumExits(y, first)
 	}
-	t := m.table
-	n := len(b.Items)
+	t, n := m.table, len(b.Items)
 	b.Items = slices.Grow(b.Items, len(c.items[part]))[:n+len(c.items[part])]
+	items := b.Items[n:]
 	for i := range c.items[part] {
-		from, to := &c.items[part][i], &b.Items[n+i]
+		from, to := &c.items[part][i], &items[i]
 		to.Cluster, to.Sub, to.Sig = first+from.cluster, from.sub+m.shifts[from.cluster], c.sigs[from.sig].number
-		words := c.words[from.first : from.first+from.count]
-		if from.sig == schedule.RawSig || len(words) > schedule.FewWords {
-			to.Words = [schedule.FewWords]uint32{uint32(len(b.Pool))}
-			for _, w := range words {
-				b.Pool = append(b.Pool, t[w.entry]+w.add)
+		if !from.pooled {
+			for k := range to.Words {
+				to.Words[k] = t[from.few[k].entry] + from.few[k].add
 			}
 			continue
 		}
-		for k, w := range words {
-			to.Words[k] = t[w.entry] + w.add
+		to.Words = [schedule.FewWords]uint32{uint32(len(b.Pool))}
+		for _, w := range c.words[from.first : from.first+from.count] {
+			b.Pool = append(b.Pool, t[w.entry]+w.add)
 		}
 	}
-	for i := range c.matrices[part] {
-		x := &c.matrices[part][i]
-		b.Products = append(b.Products, schedule.Product{Level: level + x.level, Sig: c.sigs[x.sig].number,
-			Words: [2]uint32{t[x.words[0].entry] + x.words[0].add, t[x.words[1].entry] + x.words[1].add}})
+	b.Products = c.appendMatrices(b.Products, c.matrices[part], level, t)
+	return first
+}
+
+// addClusters adds an instance's clusters, and returns the number of the first one.
+func (b *Builder) addClusters(list []cellCluster, level int32) (first int32) {
+	first = int32(len(b.Clusters))
+	b.Clusters = slices.Grow(b.Clusters, len(list))[:int(first)+len(list)]
+	to := b.Clusters[first:]
+	for i := range list {
+		k := &list[i]
+		to[i] = schedule.Cluster{Parent: first + int32(i), Level: level + k.level, Cost: k.cost, Items: k.items, Kind: k.kind}
 	}
 	return first
+}
+
+// appendMatrices appends items of matrices whose levels count from one on, with the addresses of an instance's table.
+func (c *loweredCell) appendMatrices(to []schedule.Product, list []cellMatrix, level int32, table []uint32) []schedule.Product {
+	n := len(to)
+	to = slices.Grow(to, len(list))[:n+len(list)]
+	for i := range list {
+		x, y := &list[i], &to[n+i]
+		y.Level, y.Sig = level+x.level, c.sigs[x.sig].number
+		y.Words[0], y.Words[1] = table[x.words[0].entry]+x.words[0].add, table[x.words[1].entry]+x.words[1].add
+	}
+	return to
 }
 
 // differentiateInstances gives instances their backward levels, from the last to the first, and adds their items.
@@ -710,9 +725,5 @@ func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present, first int32) {
 		row := b.g.Inputs[p.ConstantsOf(x)[in.constant]+in.add]
 		b.RowSrc = append(b.RowSrc, finish.RowSource{Key: uint64(r.param)<<32 | uint64(row), First: first, Count: uint32(len(r.sources)), Shift: r.shift})
 	}
-	for i := range c.outers {
-		o := &c.outers[i]
-		b.Outers = append(b.Outers, schedule.Product{Level: -1, Sig: c.sigs[o.sig].number,
-			Words: [2]uint32{t[o.words[0].entry] + o.words[0].add, t[o.words[1].entry] + o.words[1].add}})
-	}
+	b.Outers = c.appendMatrices(b.Outers, c.outers, 0, t)
 }

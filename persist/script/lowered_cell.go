@@ -22,11 +22,13 @@ const (
 // word is an address, or another word, of an item: an entry of the table plus a number.
 type word struct{ entry, add uint32 }
 
-// cellItem is an item of a template. Its words are words[first:first+count].
+// cellItem is an item of a template. Its words are words[first:first+count]; few has them, too, if they are part of the item.
 type cellItem struct {
 	cluster, sub int32
 	sig          uint32 // in sigs; rawSig: the item is a whole instruction
 	first, count uint32
+	pooled       bool // its words are in the pool
+	few          [schedule.FewWords]word
 }
 
 // cellMatrix is a matrixItem of a template.

@@ -88,7 +88,11 @@ func (l *cellLowering) collect() error {
 		}
 		in := &c.clusters[k][at]
 		in.items, in.top = in.items+1, max(in.top, it.Sub)
-		c.items[k] = append(c.items[k], cellItem{int32(at), it.Sub, uint32(l.sig[it.Sig]), first, uint32(len(c.words)) - first})
+		x := cellItem{cluster: int32(at), sub: it.Sub, sig: uint32(l.sig[it.Sig]), first: first, count: uint32(len(c.words)) - first}
+		if x.pooled = it.Sig == schedule.RawSig || x.count > schedule.FewWords; !x.pooled {
+			copy(x.few[:], c.words[first:]) // those that there are not are nowhere
+		}
+		c.items[k] = append(c.items[k], x)
 	}
 	for _, m := range t.Products {
 		k, level := l.phaseOf(m.Level)
