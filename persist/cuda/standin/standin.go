@@ -185,11 +185,18 @@ func (g *GPU) Alloc(bytes int64) (gpu.Ptr, error) {
 		return 0, err
 	}
 	mem := g.allocate(bytes, false)
-	words := unsafe.Slice((*uint32)(mem), bytes/4)
-	for i := range words {
-		words[i] = 0x7fbadbad // contents are not specified: NaN
-	}
+	fill(unsafe.Slice((*uint32)(mem), bytes/4), 0x7fbadbad) // contents are not specified: NaN
 	return gpu.Ptr(uintptr(mem)), nil
+}
+
+// fill makes all words v, by copies twice as long each time.
+func fill(words []uint32, v uint32) {
+	if len(words) > 0 {
+		words[0] = v
+	}
+	for n := 1; n < len(words); n *= 2 {
+		copy(words[n:], words[:n])
+	}
 }
 
 func (g *GPU) Free(p gpu.Ptr) error {
@@ -325,10 +332,7 @@ func (g *GPU) Memset32(dst gpu.Ptr, v uint32, count int64) error {
 	g.put(func() error {
 		to, err := g.at(dst, 4*count)
 		if err == nil {
-			words := unsafe.Slice((*uint32)(to), count)
-			for i := range words {
-				words[i] = v
-			}
+			fill(unsafe.Slice((*uint32)(to), count), v)
 		}
 		return err
 	})
