@@ -6,9 +6,11 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -94,9 +96,33 @@ public:
   void pull() { handle_.pull(model_.get("its handle")); }
   vpps::handle &handle() { return handle_; }
 
+  // Infers the expressions that were listed; the number of its ticket.
+  uint64_t infer() {
+    std::vector<dynet::Expression> xs;
+    xs.swap(listed);
+    if (xs.empty())
+      throw std::invalid_argument("infer: no expression was given");
+    model_.get("its handle");
+    tickets_[++asked_] = handle_.infer(*xs[0].pg, xs);
+    return asked_;
+  }
+  const vpps::ticket &ticket(uint64_t number) const {
+    const auto t = tickets_.find(number);
+    if (t == tickets_.end())
+      throw std::invalid_argument(
+          "ticket " + std::to_string(number) +
+          ": the handle has given none, or its result was fetched or dropped");
+    return t->second;
+  }
+  void forget(uint64_t number) { tickets_.erase(number); }
+
+  std::vector<dynet::Expression> listed; // for the next infer()
+
 private:
   kept_model model_;
   vpps::handle handle_;
+  std::map<uint64_t, vpps::ticket> tickets_;
+  uint64_t asked_ = 0;
 };
 
 // What went wrong where DyNet's module takes no exception. The next call of vpps_dynet.py tells it.
@@ -240,6 +266,43 @@ int vpps_python_keep(trained *h) {
 }
 int vpps_python_latest_loss(trained *h, float *loss) {
   return guarded([h, loss] { *loss = h->handle().sync_get_latest_loss(); });
+}
+// Lists the expression that has been told for the next infer, after those before or, with first !=
+// 0, alone.
+int vpps_python_list(trained *h, int first) {
+  return guarded([h, first] {
+    const graph_turn mine;
+    if (first)
+      h->listed.clear();
+    h->listed.push_back(told_expression());
+  });
+}
+int vpps_python_infer(trained *h, uint64_t *ticket) {
+  return guarded([h, ticket] {
+    const graph_turn mine;
+    *ticket = h->infer();
+  });
+}
+// Waits, and copies the values of all its expressions one after the other, n floats. The ticket is
+// used up.
+int vpps_python_result(trained *h, uint64_t ticket, float *values, size_t n) {
+  return guarded([h, ticket, values, n] {
+    const vpps::ticket t = h->ticket(ticket);
+    if (t.size() != n)
+      throw std::invalid_argument("ticket " + std::to_string(ticket) + " has " +
+                                  std::to_string(t.size()) + " numbers, room for " +
+                                  std::to_string(n));
+    h->forget(ticket);
+    const std::vector<float> all = h->handle().result(t);
+    std::copy(all.begin(), all.end(), values);
+  });
+}
+int vpps_python_drop(trained *h, uint64_t ticket) {
+  return guarded([h, ticket] {
+    const vpps::ticket t = h->ticket(ticket);
+    h->forget(ticket);
+    h->handle().drop(t);
+  });
 }
 int vpps_python_pull(trained *h) {
   return guarded([h] { h->pull(); });

@@ -17,7 +17,7 @@ import os
 import re
 import sys
 
-__all__ = ["accelerate", "device", "push", "Handle"]
+__all__ = ["accelerate", "device", "push", "Handle", "Ticket"]
 
 
 
@@ -98,6 +98,13 @@ def push(model, trainer):
     _check(_lib.vpps_python_push())
 
 
+class Ticket:
+    """What Handle.infer gives and Handle.result takes, once."""
+
+    def __init__(self, number, shapes):
+        self.number, self.shapes = number, shapes
+
+
 class Handle:
     """Trains a model with its weights resident on the chip.
 
@@ -137,6 +144,38 @@ class Handle:
         """The expression's value can be read after the next fb of its graph."""
         _tell(expression.backward)
         _check(_lib.vpps_python_keep(self._open()))
+
+    def infer(self, *expressions):
+        """Asks for the values of expressions of the present graph, and does not wait: the program
+        goes on with its next graph. result(ticket) gives the values. The graph counts as not
+        evaluated afterwards."""
+        shapes = []
+        for k, x in enumerate(expressions):
+            _tell(x.backward)
+            _check(_lib.vpps_python_list(self._open(), int(k == 0)))
+            shape, batch = x.dim()
+            shapes.append(tuple(shape) + ((batch,) if batch > 1 else ()))
+        if not shapes:
+            raise ValueError("infer: no expression was given")
+        number = ctypes.c_uint64()
+        _check(_lib.vpps_python_infer(self._open(), ctypes.byref(number)))
+        return Ticket(number.value, shapes)
+
+    def result(self, ticket):
+        """Waits for the values that infer has asked for: an array like Expression.npvalue(), or a
+        list of arrays for several expressions."""
+        import numpy
+        sizes = [int(numpy.prod(shape, dtype=numpy.int64)) for shape in ticket.shapes]
+        values = numpy.empty(sum(sizes), dtype=numpy.float32)
+        _check(_lib.vpps_python_result(self._open(), ctypes.c_uint64(ticket.number), values.ctypes.data_as(ctypes.c_void_p),
+                                       ctypes.c_size_t(len(values))))
+        parts = numpy.split(values, numpy.cumsum(sizes)[:-1])
+        arrays = [part.reshape(shape, order="F") for part, shape in zip(parts, ticket.shapes)]
+        return arrays[0] if len(arrays) == 1 else arrays
+
+    def drop(self, ticket):
+        """Forgets values that nobody will ask for."""
+        _check(_lib.vpps_python_drop(self._open(), ctypes.c_uint64(ticket.number)))
 
     def pull(self):
         """Waits, and copies the parameters and what the trainer remembers into DyNet's memory."""

@@ -142,6 +142,34 @@ with vpps_dynet.Handle(model, trainer) as handle:
 print(np.isfinite(w.as_array()).all())
 """, "^0.0", "^True", "^True", "^#Parameter#", r"^[-+]\d[-+ \d.e]*$", "^True", "^ValueError: .*call pull", "^True")
 
+    def test_a_handle_answers_by_tickets(self):
+        self.prints("""
+def parts(n):
+    dy.renew_cg()
+    x = dy.inputTensor(np.arange(128.).reshape(64, 2) * .001 * n, batched=True)
+    y = dy.tanh(w * x)
+    return y, dy.concatenate_cols([dy.inputVector([1, 2]), dy.inputVector([3, n])])
+want = []
+for n in range(5):
+    want.append([e.npvalue() for e in parts(n)])
+with vpps_dynet.Handle(model, trainer) as handle:
+    tickets = [handle.infer(*parts(n)) for n in range(5)]
+    got = {n: handle.result(tickets[n]) for n in (3, 0, 4, 1, 2)}
+    print([a.shape for a in got[4]] == [e.shape for e in want[4]])
+    print(all(np.allclose(a, e, atol=1e-6) for n in range(5) for a, e in zip(got[n], want[n])))
+    print(error(lambda: handle.result(tickets[0])))
+    one = handle.infer(parts(2)[1])
+    print(handle.result(one).tolist())
+    handle.fb(loss_of(2))
+    after = handle.infer(loss_of(1))
+    gone = handle.infer(loss_of(1))
+    handle.drop(gone)
+    print(error(lambda: handle.result(gone)))
+    print(error(lambda: handle.infer()))
+    print(handle.result(after).tolist() == loss_of(1).npvalue().tolist())
+""", "^True", "^True", "^ValueError: ticket 1: .*fetched", r"^\[\[1.0, 3.0\], \[2.0, 2.0\]\]", "^ValueError: ticket 8: .*dropped",
+                    "^ValueError: infer: no expression", "^True")
+
     def test_a_saved_model_has_its_decay(self):
         program = """
 import dynet_config
