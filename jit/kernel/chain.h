@@ -129,8 +129,7 @@ VP void chain_operations(const u32 *w, u32 operations, u32 mine) {
 }
 
 // Warps take pieces of 32 elements, over all items; VPPS_CHAINS warps have memory for their slots.
-VP_SLOW void chain(const Launch &l, const Processor &, const u32 *w, u32 flags, u32 count,
-                   float *shared) {
+VP_SLOW void chain(const Launch &l, const u32 *w, u32 flags, u32 count, float *shared) {
   const ChainWords c(w);
   u32 lane = THREAD % 32, slot = lane < c.slots ? lane : 0, kind = c.kind(slot),
       n = same(w[CHAIN_N]);
@@ -190,7 +189,7 @@ struct ChainBlock {
                            l.segment[c.kind(s) & 15u] + vector(e, s), 4 * n);
   }
   // An operation is a Map.
-  VP_MEMBER void operate(const Launch &l, const Processor &p, const u32 *o) const {
+  VP_MEMBER void operate(const Launch &l, const u32 *o) const {
     u32 fn = o[0] & 255u, in = arity(fn), words[MAP_ITEMS + 4 * CHAIN_BLOCK];
     words[MAP_N] = n;
     words[MAP_P] = o[1];
@@ -202,11 +201,11 @@ struct ChainBlock {
       for (u32 e = 0; e < items; e++)
         words[MAP_ITEMS + e * (in + 1) + k] = offset(e, slot);
     }
-    map(l, p, words, fn, chain_flags(o[0]), items);
+    map(l, words, fn, chain_flags(o[0]), items);
   }
 };
 
-static void chain(const Launch &launch, const Processor &p, const u32 *w, u32 /*flags*/, u32 count,
+static void chain(const Launch &launch, const u32 *w, u32 /*flags*/, u32 count,
                   float * /*shared*/) {
   const ChainWords c(w);
   float memory[MAX_SLOTS * CHAIN_BLOCK];
@@ -228,7 +227,7 @@ static void chain(const Launch &launch, const Processor &p, const u32 *w, u32 /*
                             own};
       b.load(l);
       for (u32 k = 0; k < c.operations; k++)
-        b.operate(l, p, c.first + CHAIN_OP_WORDS * k);
+        b.operate(l, c.first + CHAIN_OP_WORDS * k);
     }
 }
 #endif

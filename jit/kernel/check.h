@@ -260,12 +260,10 @@ VP bool layout(const u32 *w, u32 op, u32 fn, u32 *head, u32 *words) {
 }
 
 // Items whose every operand is n elements, but for the last words that are none.
-VP void check_vectors(const Check &c, const Processor &p, u32 n, u32 head, u32 words, u32 slots,
-                      u32 count) {
-  Range r = owned(n, c.flags, p);
+VP void check_vectors(const Check &c, u32 n, u32 head, u32 words, u32 slots, u32 count) {
   for (u32 e = THREAD; e < count; e += THREADS)
     for (u32 s = 0; s < slots; s++)
-      c.vector(e, s, (u64)c.w[head + e * words + s] + r.lo, r.hi - r.lo);
+      c.vector(e, s, c.w[head + e * words + s], n);
 }
 
 // An instruction with flag listed.
@@ -284,8 +282,8 @@ VP void check_list(const Check &c, u32 op, u32 length, u32 head, u32 count) {
 // Sets r.code where the instruction at w must not run; every thread has its own r. If it is a
 // listed one, its items are at list; if a transposed product, the processor's results are behind
 // their places by place.
-VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 *list,
-                   const Shape *shapes, u32 matrices, u32 place, Refusal &r) {
+VP_SLOW void check(const Launch &l, const u32 *w, const u32 *list, const Shape *shapes,
+                   u32 matrices, u32 place, Refusal &r) {
   u32 op = w[0] & 255u, fn = w[0] >> 8 & 255u, flags = w[0] >> 16;
   u32 length = w[1] & 0xFFFFu, count = w[1] >> 16, head = 0, words = 0;
   const Check c = {l, w, flags, r};
@@ -305,11 +303,11 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 
       c.nonsense();
     break;
   case OP_FILL:
-    return check_vectors(c, p, w[FILL_N], head, words, 1, count);
+    return check_vectors(c, w[FILL_N], head, words, 1, count);
   case OP_MAP:
-    return check_vectors(c, p, w[MAP_N], head, words, words, count);
+    return check_vectors(c, w[MAP_N], head, words, words, count);
   case OP_RANDOM:
-    return check_vectors(c, p, w[RANDOM_N], head, words, words - 1, count);
+    return check_vectors(c, w[RANDOM_N], head, words, words - 1, count);
   case OP_STRIDED:
     return check_strided(c, fn, count);
   case OP_CHAIN:
@@ -325,17 +323,17 @@ VP_SLOW void check(const Launch &l, const Processor &p, const u32 *w, const u32 
       return c.nonsense();
     return check_matrix(c, listed ? list : w + head, op, count, shapes[w[PRODUCT_MATRIX]], place);
   case OP_SUM: {
-    Range n = owned(w[SUM_N], flags, p);
+    const u32 n = w[SUM_N];
     u32 runs = w[SUM_RUNS] & 0xFFFFu, each = w[SUM_RUNS] >> 16;
     if (runs > count || (runs > 0 && (each < 1 || each > MAX_RUN)))
       return c.nonsense();
     Sources src(w, count);
     for (u32 e = THREAD; e < src.count; e += THREADS)
-      c.vector(e, 1, (u64)src(e) + n.lo, n.hi - n.lo);
+      c.vector(e, 1, src(e), n);
     if (THREAD == 0)
-      c.vector(0, 0, (u64)w[SUM_DST] + n.lo, n.hi - n.lo);
+      c.vector(0, 0, w[SUM_DST], n);
     if (THREAD == 0 && stands_behind(fn, true))
-      c.vector(0, 2, (u64)w[SUM_Y] + n.lo, n.hi - n.lo);
+      c.vector(0, 2, w[SUM_Y], n);
     break;
   }
   case OP_NORM:

@@ -69,7 +69,7 @@ struct Device {
       return false;
     if (!run.check)
       return true;
-    check(l, p, w, items(l, p, w, 0), (const Shape *)run.residency->matrix, run.residency->matrices,
+    check(l, w, items(l, p, w, 0), (const Shape *)run.residency->matrix, run.residency->matrices,
           results_of(*run.residency, p, w), refusal);
     return refusal.code == STOPPED_NONE;
   }

@@ -179,12 +179,12 @@ VP void apply_to_rows(u32 fn, float *y, u32 rows, const u32 *items, u32 count) {
 }
 #endif
 
-VP void fill(const Launch &l, const Processor &p, const u32 *w, u32 flags, u32 count) {
-  Range r = owned(w[FILL_N], flags, p);
+VP void fill(const Launch &l, const u32 *w, u32 count) {
+  const u32 n = w[FILL_N];
   float v = FLOAT_OF(w[FILL_VALUE]);
   for (u32 k = 0; k < count; k++) {
     float *dst = address(l, w[FILL_SEGMENTS], 0, w[FILL_ITEMS + k]);
-    for (u32 i = r.lo + THREAD; i < r.hi; i += THREADS)
+    for (u32 i = THREAD; i < n; i += THREADS)
       dst[i] = v;
   }
 }
@@ -270,14 +270,12 @@ VP_SLOW void copy_vectors(const Launch &l, const u32 *w, u32 count) {
 #endif
 
 // The functions found seldom take many registers, so that their loop may have few.
-VP_SLOW void map_seldom(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags,
-                        u32 count) {
-  const Range r = owned(w[MAP_N], flags, p);
-  const u32 n = r.hi - r.lo, in = arity(fn), segments = w[MAP_SEGMENTS];
+VP_SLOW void map_seldom(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  const u32 n = w[MAP_N], in = arity(fn), segments = w[MAP_SEGMENTS];
 #pragma unroll 1
   for (u32 k = THREAD; k < n * count; k += THREADS) {
     const u32 *item = w + MAP_ITEMS + k / n * (in + 1);
-    const u32 i = r.lo + k % n;
+    const u32 i = k % n;
     float v[3] = {0.0f, 0.0f, 0.0f};
 #pragma unroll
     for (u32 s = 0; s < 3; s++)
@@ -288,26 +286,25 @@ VP_SLOW void map_seldom(const Launch &l, const Processor &p, const u32 *w, u32 f
   }
 }
 
-VP void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 count) {
+VP void map(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
   if (found<SELDOM>(fn))
-    return map_seldom(l, p, w, fn, flags, count);
+    return map_seldom(l, w, fn, flags, count);
 #ifdef VPPS_LIBRARY
-  if (fn == FN_COPY && w[MAP_N] >= LONG_COPY && !(flags & (FLAG_ACC | FLAG_OWN)))
+  if (fn == FN_COPY && w[MAP_N] >= LONG_COPY && !(flags & FLAG_ACC))
     return copy_vectors(l, w, count);
 #endif
-  Range r = owned(w[MAP_N], flags, p);
   u32 segments = w[MAP_SEGMENTS];
   float cp = FLOAT_OF(w[MAP_P]), cq = FLOAT_OF(w[MAP_Q]);
   MapOperands m;
   m.in = arity(fn);
-  m.n = r.hi - r.lo;
+  m.n = w[MAP_N];
   m.count = count;
   m.pieces = m.n > 32 ? (m.n + 31) / 32 : 1;
   m.adds = flags & FLAG_ACC;
   m.items = w + MAP_ITEMS;
 #pragma unroll
   for (u32 s = 0; s < 4; s++)
-    m.base[s] = address(l, segments, s <= m.in ? s : 0, r.lo);
+    m.base[s] = address(l, segments, s <= m.in ? s : 0, 0);
   const MapPiece nothing = {0, 0, 0, false, {0.0f, 0.0f, 0.0f}, -0.0f};
   MapPiece x = nothing;
   if (!m.go(x, THREAD / 32))
@@ -357,17 +354,15 @@ VP Mapped mapped(u32 fn, bool add) {
   return nullptr; // no script has it: the verifier sees to that
 }
 
-VP_SLOW void map(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 count) {
-  const Range r = owned(w[MAP_N], flags, p);
-  const u32 operands = arity(fn), n = r.hi - r.lo;
+VP_SLOW void map(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  const u32 operands = arity(fn), n = w[MAP_N];
   const Mapped run = mapped(fn, flags & FLAG_ACC);
   for (u32 k = 0; k < count; k++) {
     const u32 *item = w + MAP_ITEMS + k * (operands + 1);
     const float *in[3];
     for (u32 s = 0; s < operands; s++)
-      in[s] = address(l, w[MAP_SEGMENTS], s + 1, item[s + 1]) + r.lo;
-    run(address(l, w[MAP_SEGMENTS], 0, item[0]) + r.lo, in, n, FLOAT_OF(w[MAP_P]),
-        FLOAT_OF(w[MAP_Q]));
+      in[s] = address(l, w[MAP_SEGMENTS], s + 1, item[s + 1]);
+    run(address(l, w[MAP_SEGMENTS], 0, item[0]), in, n, FLOAT_OF(w[MAP_P]), FLOAT_OF(w[MAP_Q]));
   }
 }
 #endif

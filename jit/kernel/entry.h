@@ -94,7 +94,7 @@ struct Device {
   VP_MEMBER bool sound(const Launch &l, const Processor &p, const u32 *w) const {
 #ifdef VPPS_CHECK
     Refusal refusal;
-    check(l, p, w, items(l, p, w, 0), shapes, SHAPES, place(w), refusal);
+    check(l, w, items(l, p, w, 0), shapes, SHAPES, place(w), refusal);
     if (refusal.code)
       give_up(a, refusal.code, p.pc, refusal.item, refusal.operand, refusal.segment, refusal.first,
               refusal.last);
@@ -163,8 +163,6 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
 #endif
   Processor p;
   p.id = blockIdx.x;
-  p.rank = mine[PROC_RANK];
-  p.group = mine[PROC_GROUP];
   p.pc = first * PIECE;
   p.scale = 1.0f;
   p.commit = 0;

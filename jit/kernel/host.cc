@@ -161,8 +161,6 @@ void vpps_cpu_begin(vpps_launch *run) {
   for (uint32_t i = 0; i < s[HEAD_PROCESSORS]; i++) {
     const uint32_t *row = s + HEAD_WORDS + i * PROC_WORDS;
     all[i].id = i;
-    all[i].rank = row[PROC_RANK];
-    all[i].group = row[PROC_GROUP];
     all[i].pc = run->status[0] ? 0 : row[run->part == PART_SECOND ? PROC_OWN : PROC_START];
     all[i].scale = 1.0f;
     all[i].commit = 0;

@@ -24,21 +24,21 @@ template <class Device>
 VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const Head &head) {
   u32 fn = head.fn(), flags = head.flags(), count = head.count();
   if (head.op() == OP_MAP) { // the most frequent one first
-    map(l, p, w, fn, flags, count);
+    map(l, w, fn, flags, count);
     return true;
   }
   switch (head.op()) {
   case OP_FILL:
-    fill(l, p, w, flags, count);
+    fill(l, w, count);
     break;
   case OP_STRIDED:
     strided(l, w, fn, flags, count, d.scratch);
     break;
   case OP_CHAIN:
-    chain(l, p, w, flags, count, d.shared);
+    chain(l, w, flags, count, d.shared);
     break;
   case OP_SUM:
-    sum(l, p, w, fn, flags, count, d.scratch);
+    sum(l, w, fn, flags, count, d.scratch);
     break;
   case OP_PRODUCT:
     d.resident_product({l, w, d.items(l, p, w, PRODUCT_ITEMS), flags, count}, p);
@@ -56,7 +56,7 @@ VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const He
     row(l, w, fn, flags, count, d.scratch);
     break;
   case OP_RANDOM:
-    random(l, p, w, fn, flags, count);
+    random(l, w, fn, flags, count);
     break;
   case OP_NORM:
     norm(l, w, flags, count, d.scratch);

@@ -113,13 +113,12 @@
 
 // Flags, in word 0 from bit 16 on.
 #define FLAG_ACC 1
-#define FLAG_OWN 2
-#define FLAG_SYNC 4
-#define FLAG_BIAS 8
-#define FLAG_LAST 16
-#define FLAG_NOGRAD 32
-#define FLAG_LISTED 64
-#define FLAG_LOSS 128
+#define FLAG_SYNC 2
+#define FLAG_BIAS 4
+#define FLAG_LAST 8
+#define FLAG_NOGRAD 16
+#define FLAG_LISTED 32
+#define FLAG_LOSS 64
 
 #define SEG_PARAM 0
 #define SEG_GRAD 1
@@ -144,11 +143,9 @@
 #define HEAD_TENSOR_END 9
 #define HEAD_WORDS 10
 #define PROC_START 0
-#define PROC_RANK 1
-#define PROC_GROUP 2
-#define PROC_OWN 3
-#define PROC_PIECES 4
-#define PROC_WORDS 5
+#define PROC_OWN 1
+#define PROC_PIECES 2
+#define PROC_WORDS 3
 #define PART_WHOLE 0
 #define PART_FIRST 1
 #define PART_SECOND 2
@@ -431,4 +428,4 @@
 	/* end */
 
 // The first word of a script of this instruction set.
-#define SCRIPT_MAGIC 0xcb3fb30cu
+#define SCRIPT_MAGIC 0x7d756d90u

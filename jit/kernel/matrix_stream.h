@@ -20,6 +20,9 @@ struct Residence {
 enum : u32 { NOT_SHARED = 0xFFFFFFFFu };
 
 // The processor's parts of n rows or columns.
+struct Range {
+  u32 lo, hi;
+};
 VP Range part_of(const Residence &m, u32 n, u32 each) {
   u64 from = (u64)((blockIdx.x + gridDim.x - m.first) % gridDim.x) * each;
   Range r = {from < n ? (u32)from : n, from + each < n ? (u32)from + each : n};

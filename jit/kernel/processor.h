@@ -13,7 +13,7 @@ struct Launch {
 
 // One processor. On the CPU it outlives the call: pc is where it resumes.
 struct Processor {
-  u32 id, rank, group;
+  u32 id;
   u32 pc;      // of the next instruction: word of the script (CPU), of its stream (GPU)
   float scale; // of the gradients, decided by Clip
   u32 commit;  // whether Update may write
@@ -52,16 +52,3 @@ struct Work {
 };
 
 VP u32 *counter(const Launch &l, u32 barrier) { return l.counters + barrier * BARRIER_STRIDE; }
-
-// The slice of a vector of n elements that a processor of a group owns.
-struct Range {
-  u32 lo, hi;
-};
-VP Range owned(u32 n, u32 flags, const Processor &p) {
-  Range r = {0, n};
-  if (flags & FLAG_OWN) {
-    r.lo = (u32)((u64)n * p.rank / p.group);
-    r.hi = (u32)((u64)n * (p.rank + 1) / p.group);
-  }
-  return r;
-}

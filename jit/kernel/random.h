@@ -21,9 +21,8 @@ VP float random_element(u32 fn, const Philox &r, float p, float q, float x) {
   }
 }
 
-VP_SLOW void random(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags,
-                    u32 count) {
-  Range r = owned(w[RANDOM_N], flags, p);
+VP_SLOW void random(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  const u32 n = w[RANDOM_N];
   bool source = fn == RANDOM_NOISE || fn == RANDOM_DROP;
   u32 words = source ? 3 : 2;
   float cp = FLOAT_OF(w[RANDOM_P]), cq = FLOAT_OF(w[RANDOM_Q]);
@@ -31,7 +30,7 @@ VP_SLOW void random(const Launch &l, const Processor &p, const u32 *w, u32 fn, u
     const u32 *item = w + RANDOM_ITEMS + k * words;
     float *dst = address(l, w[RANDOM_SEGMENTS], 0, item[0]);
     const float *src = source ? address(l, w[RANDOM_SEGMENTS], 1, item[1]) : dst;
-    for (u32 i = r.lo + THREAD; i < r.hi; i += THREADS) {
+    for (u32 i = THREAD; i < n; i += THREADS) {
       Philox x = philox(w[RANDOM_FIRST] + i, item[words - 1], w[RANDOM_FORWARD], w[RANDOM_GRAPH],
                         w[RANDOM_SEED], 0u);
       put(dst + i, random_element(fn, x, cp, cq, source ? src[i] : 0.0f), flags);

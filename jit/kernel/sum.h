@@ -120,16 +120,14 @@ VP void sum_runs(float *dst, const float *base, const Sources &src, u32 n, u32 c
   behind.store(s);
 }
 
-VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 items,
-            float *scratch) {
-  Range r = owned(w[SUM_N], flags, p);
-  u32 n = r.hi - r.lo;
-  const float *base = address(l, w[SUM_SEGMENTS], 1, 0) + r.lo;
-  float *dst = address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]) + r.lo;
+VP void sum(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 items, float *scratch) {
+  const u32 n = w[SUM_N];
+  const float *base = address(l, w[SUM_SEGMENTS], 1, 0);
+  float *dst = address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]);
   const Sources src(w, items);
   const u32 count = src.count;
   const float scale = FLOAT_OF(w[SUM_SCALE]);
-  const float *y = address(l, w[SUM_SEGMENTS], 2, w[SUM_Y]) + r.lo;
+  const float *y = address(l, w[SUM_SEGMENTS], 2, w[SUM_Y]);
   if (n > THREADS || count > LOADS) { // by fours, where that pays and they are aligned
     u32 places = n | (src.runs ? src.apart : 0);
     for (u32 k = THREAD % 32; k < items; k += 32)
@@ -164,12 +162,12 @@ VP u32 sum_vectors(float *dst, const float *base, const Sources &src, u32 i, u32
   return i;
 }
 
-// Sums the elements of a range in the order of the sources.
-VP void sum_range(float *dst, const float *base, const Sources &src, Range r, float scale,
-                  u32 flags) {
-  u32 i = sum_vectors<8>(dst, base, src, r.lo, r.hi, scale, flags);
-  i = sum_vectors<1>(dst, base, src, i, r.hi, scale, flags);
-  for (; i < r.hi; i++) {
+// Sums n elements in the order of the sources.
+VP void sum_elements(float *dst, const float *base, const Sources &src, u32 n, float scale,
+                     u32 flags) {
+  u32 i = sum_vectors<8>(dst, base, src, 0, n, scale, flags);
+  i = sum_vectors<1>(dst, base, src, i, n, scale, flags);
+  for (; i < n; i++) {
     float s = 0.0f;
     for (u32 k = 0; k < src.count; k++)
       s += base[src(k) + i];
@@ -177,15 +175,14 @@ VP void sum_range(float *dst, const float *base, const Sources &src, Range r, fl
   }
 }
 
-VP void sum(const Launch &l, const Processor &p, const u32 *w, u32 fn, u32 flags, u32 items,
-            float * /*scratch*/) {
-  Range r = owned(w[SUM_N], flags, p);
+VP void sum(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 items, float * /*scratch*/) {
+  const u32 n = w[SUM_N];
   float *dst = address(l, w[SUM_SEGMENTS], 0, w[SUM_DST]);
   const float *y = address(l, w[SUM_SEGMENTS], 2, w[SUM_Y]);
-  sum_range(dst, address(l, w[SUM_SEGMENTS], 1, 0), Sources(w, items), r, FLOAT_OF(w[SUM_SCALE]),
-            flags);
+  sum_elements(dst, address(l, w[SUM_SEGMENTS], 1, 0), Sources(w, items), n, FLOAT_OF(w[SUM_SCALE]),
+               flags);
   if (fn != FN_COPY)
-    for (u32 i = r.lo; i < r.hi; i++)
+    for (u32 i = 0; i < n; i++)
       dst[i] = canonical(apply_behind(fn, dst[i], stands_behind(fn, true) ? y[i] : 0.0f));
 }
 #endif

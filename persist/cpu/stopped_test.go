@@ -50,7 +50,7 @@ func stopWhileWaiting(t *testing.T, limit float64) {
 	require.NoError(t, err)
 	require.NoError(t, e.SetPlan(p))
 	waiting := func(signals uint32) *isa.Script {
-		a := isa.NewAssembler(1, 1)
+		a := isa.NewAssembler(1)
 		a.Wait(0, 0, signals)
 		return a.Script()
 	}

@@ -68,7 +68,7 @@ func opened(t *testing.T) (e *Executor, d *mocks.MockDevice, events [slots]*mock
 	return e, d, events, function
 }
 
-func emptyScript() *isa.Script { return isa.NewAssembler(2, 1).Script() }
+func emptyScript() *isa.Script { return isa.NewAssembler(2).Script() }
 
 // Every script has a slot: it is copied, launched and marked, in this order. The fifth waits for the
 // first to pass before it writes into the slot's memory, the sixth for the second. Nothing else is
@@ -168,7 +168,7 @@ func cutScript(t *testing.T, e *Executor, d *mocks.MockDevice) (*isa.Script, *mo
 	blas.EXPECT().Name().Return("a library")
 	require.True(t, e.library.Ready())
 	e.segments[isa.SegAct].at, e.segments[isa.SegGrad].at = 0x10000, 0x20000
-	a := isa.NewAssembler(2, 1)
+	a := isa.NewAssembler(2)
 	a.Cut(isa.LibraryGradient{Rows: 3, Cols: 5, Items: 7, Segment: isa.SegGrad, G: 1, DY: 2, X: 23, Scale: 1, Acc: true})
 	return a.Script(), blas
 }

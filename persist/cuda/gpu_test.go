@@ -115,7 +115,7 @@ func TestALostSignalIsAnErrorNotAHang(t *testing.T) {
 	p, err := plan.Sliced(nil, 2)
 	require.NoError(t, err)
 	require.NoError(t, e.SetPlan(p))
-	a := isa.NewAssembler(2, 1)
+	a := isa.NewAssembler(2)
 	a.Wait(1, 0, 1) // processor 0 signals nothing
 	require.NoError(t, e.Launch(a.Script(), 1))
 	err = e.Wait()
@@ -128,7 +128,7 @@ func TestAnUnknownInstructionIsAnError(t *testing.T) {
 	p, err := plan.Sliced(nil, 1)
 	require.NoError(t, err)
 	require.NoError(t, e.SetPlan(p))
-	a := isa.NewAssembler(1, 1)
+	a := isa.NewAssembler(1)
 	a.Do(0, 200, 0, 0, nil)
 	require.NoError(t, e.Launch(a.Script(), 1))
 	require.ErrorContains(t, e.Wait(), "not an instruction")

@@ -14,7 +14,7 @@ func (e *Emitter) alone() bool {
 func (e *Emitter) appendAlone(words []uint32, levels int, ends []uint32) []uint32 {
 	words = isa.Align(words)
 	x := words[isa.HeadWords:]
-	x[isa.ProcStart], x[isa.ProcRank], x[isa.ProcGroup], x[isa.ProcOwn], x[isa.ProcPieces] = uint32(len(words)), 0, 1, 0, 0
+	x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = uint32(len(words)), 0, 0
 	w := streamWriter{e: e, streamMemory: &e.writers[0], words: words, start: len(words)}
 	from := uint32(0)
 	for l := range levels {

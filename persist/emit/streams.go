@@ -43,7 +43,7 @@ func (e *Emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
 		}
 		for k, start := range m.starts {
 			x := w[isa.HeadWords+p*isa.ProcWords:]
-			x[isa.ProcStart], x[isa.ProcRank], x[isa.ProcGroup], x[isa.ProcOwn], x[isa.ProcPieces] = m.at+start, 0, 1, 0, 0
+			x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = m.at+start, 0, 0
 			if e.Cut != schedule.NoCut {
 				x[isa.ProcOwn], x[isa.ProcPieces] = m.at+m.seconds[k], uint32(isa.Pieces(int(m.seconds[k]-start)))
 			}

@@ -1,5 +1,5 @@
-// A hand-written script, as data: two processors of one group run two layers forward and
-// backward. Each owns a slice of every vector. A barrier stands where one needs what the
+// A hand-written script, as data: two processors run two layers forward and
+// backward. Each forms a slice of every vector. A barrier stands where one needs what the
 // other has formed. The verifier and both executors are tested with it.
 package example
 
@@ -60,7 +60,7 @@ func OwnExample() (*Example, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := isa.NewAssembler(2, 2)
+	a := isa.NewAssembler(2)
 	x := make([]float32, ownIn)
 	for i := range x {
 		x[i] = float32(i)/4 - 0.5
@@ -103,35 +103,47 @@ func handOver(a *isa.Assembler, p int, barrier uint32) {
 	a.Wait(p, barrier, 2)
 }
 
+// slice is the first element of a vector of n that processor p forms, and how many it does.
+func slice(n, p int) (first, length uint32) {
+	lo, hi := plan.Slice(n, p, 2)
+	return uint32(lo), uint32(hi - lo)
+}
+
 func ownForward(a *isa.Assembler, p int) {
 	one := isa.Float(1)
 	act2 := isa.Segs(isa.SegAct, isa.SegAct)
-	a.Do(p, isa.Map, uint8(isa.Copy), isa.Own, []uint32{isa.Segs(isa.SegAct, isa.SegInput), ownIn, 0, 0}, []uint32{ownX, 0})
+	in, ins := slice(ownIn, p)
+	hidden, hiddens := slice(ownHidden, p)
+	out, outs := slice(ownOut, p)
+	a.Do(p, isa.Map, uint8(isa.Copy), 0, []uint32{isa.Segs(isa.SegAct, isa.SegInput), ins, 0, 0}, []uint32{ownX + in, in})
 	handOver(a, p, 0)
 	a.DoListed(p, isa.Product, isa.Bias, []uint32{isa.Segs(isa.SegAct, isa.SegAct, isa.SegParam), 0, one, ownB, one}, []uint32{ownY, ownX})
-	a.Do(p, isa.Map, uint8(isa.Tanh), isa.Own|isa.Sync, []uint32{act2, ownHidden, 0, 0}, []uint32{ownH, ownY})
+	a.Do(p, isa.Map, uint8(isa.Tanh), isa.Sync, []uint32{act2, hiddens, 0, 0}, []uint32{ownH + hidden, ownY + hidden})
 	handOver(a, p, 1)
 	a.Do(p, isa.Product, 0, 0, []uint32{act2, 1, one, 0, 0}, []uint32{ownZ, ownH})
-	a.Do(p, isa.Map, uint8(isa.Tanh), isa.Own|isa.Sync, []uint32{act2, ownOut, 0, 0}, []uint32{ownO, ownZ})
+	a.Do(p, isa.Map, uint8(isa.Tanh), isa.Sync, []uint32{act2, outs, 0, 0}, []uint32{ownO + out, ownZ + out})
 }
 
 func ownBackward(a *isa.Assembler, p int) {
 	one := isa.Float(1)
 	act, act2, act3 := isa.Segs(isa.SegAct), isa.Segs(isa.SegAct, isa.SegAct), isa.Segs(isa.SegAct, isa.SegAct, isa.SegAct)
-	a.Do(p, isa.Fill, 0, isa.Own, []uint32{act, ownOut, one}, []uint32{ownDO})
-	a.Do(p, isa.Map, uint8(isa.TanhB), isa.Own|isa.Sync, []uint32{act3, ownOut, 0, 0}, []uint32{ownDZ, ownDO, ownO})
+	in, ins := slice(ownIn, p)
+	hidden, hiddens := slice(ownHidden, p)
+	out, outs := slice(ownOut, p)
+	a.Do(p, isa.Fill, 0, 0, []uint32{act, outs, one}, []uint32{ownDO + out})
+	a.Do(p, isa.Map, uint8(isa.TanhB), isa.Sync, []uint32{act3, outs, 0, 0}, []uint32{ownDZ + out, ownDO + out, ownO + out})
 	a.DoListed(p, isa.ProductT, isa.Sync, []uint32{act2, 1, one, ownHidden}, []uint32{ownTH, ownDZ})
 	a.Signal(p, 2)
 	a.DoListed(p, isa.Outer, isa.Acc, []uint32{isa.Segs(isa.SegGrad, isa.SegAct, isa.SegAct), 1, one, ownV}, []uint32{ownDZ, ownH})
 	a.Wait(p, 2, 2)
-	a.Do(p, isa.Sum, 0, isa.Own, []uint32{act2, ownHidden, one, ownDH, 1 | 2<<16, ownHidden, 0}, []uint32{ownTH})
-	a.Do(p, isa.Map, uint8(isa.TanhB), isa.Own|isa.Sync, []uint32{act3, ownHidden, 0, 0}, []uint32{ownDY, ownDH, ownH})
+	a.Do(p, isa.Sum, 0, 0, []uint32{act2, hiddens, one, ownDH + hidden, 1 | 2<<16, ownHidden, 0}, []uint32{ownTH + hidden})
+	a.Do(p, isa.Map, uint8(isa.TanhB), isa.Sync, []uint32{act3, hiddens, 0, 0}, []uint32{ownDY + hidden, ownDH + hidden, ownH + hidden})
 	a.Do(p, isa.ProductT, 0, isa.Sync, []uint32{act2, 0, one, ownIn}, []uint32{ownTX, ownDY})
 	a.Signal(p, 3)
 	a.Do(p, isa.Outer, 0, isa.Acc, []uint32{isa.Segs(isa.SegGrad, isa.SegAct, isa.SegAct), 0, one, ownW}, []uint32{ownDY, ownX})
-	a.Do(p, isa.Map, uint8(isa.Copy), isa.Own|isa.Acc, []uint32{isa.Segs(isa.SegGrad, isa.SegAct), ownHidden, 0, 0}, []uint32{ownB, ownDY})
+	a.Do(p, isa.Map, uint8(isa.Copy), isa.Acc, []uint32{isa.Segs(isa.SegGrad, isa.SegAct), hiddens, 0, 0}, []uint32{ownB + hidden, ownDY + hidden})
 	a.Wait(p, 3, 2)
-	a.Do(p, isa.Sum, 0, isa.Own, []uint32{act2, ownIn, one, ownDX, 0, 0, 0}, []uint32{ownTX}, []uint32{ownTX + ownIn})
+	a.Do(p, isa.Sum, 0, 0, []uint32{act2, ins, one, ownDX + in, 0, 0, 0}, []uint32{ownTX + in}, []uint32{ownTX + ownIn + in})
 }
 
 // expect computes the results in float64.

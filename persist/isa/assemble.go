@@ -9,24 +9,19 @@ import (
 
 // Assembler collects the parts of a script.
 type Assembler struct {
-	Rank, Group []uint32   // by processor
-	Streams     [][]uint32 // by processor, without the final halt
-	Barriers    int
-	Lists       []uint32 // items that instructions share
-	Inputs      []uint32 // segment input
-	Tensors     []uint32 // table entries
+	Streams  [][]uint32 // by processor, without the final halt
+	Barriers int
+	Lists    []uint32 // items that instructions share
+	Inputs   []uint32 // segment input
+	Tensors  []uint32 // table entries
 
 	cuts    []int // by processor, where in its stream the second part begins; nil: there is none
 	library []LibraryGradient
 }
 
-// NewAssembler makes processors in groups of the given size.
-func NewAssembler(processors, group int) *Assembler {
-	a := &Assembler{Streams: make([][]uint32, processors)}
-	for i := range processors {
-		a.Rank, a.Group = append(a.Rank, uint32(i%group)), append(a.Group, uint32(group))
-	}
-	return a
+// NewAssembler makes a number of processors.
+func NewAssembler(processors int) *Assembler {
+	return &Assembler{Streams: make([][]uint32, processors)}
 }
 
 // Tensor adds a table entry; a segment's entries must come in order.
@@ -110,7 +105,7 @@ func (a *Assembler) Script() *Script {
 			w = Align(append(append(w, s[:a.cuts[i]]...), uint32(Halt)))
 			s, own, n = s[a.cuts[i]:], len(w), Pieces(len(w)-start)
 		}
-		copy(w[HeadWords+i*ProcWords:], []uint32{uint32(start), a.Rank[i], a.Group[i], uint32(own), uint32(n)})
+		copy(w[HeadWords+i*ProcWords:], []uint32{uint32(start), uint32(own), uint32(n)})
 		w = append(append(w, s...), uint32(Halt))
 	}
 	for len(w)%BarrierStride != 0 {

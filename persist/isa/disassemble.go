@@ -31,7 +31,7 @@ func Disassemble(s *Script) string {
 			break
 		}
 		entry := words[at : at+ProcWords]
-		fmt.Fprintf(b, "\nprocessor %d: rank %d of %d, from word %d\n", p, entry[ProcRank], entry[ProcGroup], entry[ProcStart])
+		fmt.Fprintf(b, "\nprocessor %d: from word %d\n", p, entry[ProcStart])
 		index := disassembleStream(b, int(entry[ProcStart]), 0, words)
 		if own := int(entry[ProcOwn]); own != 0 {
 			fmt.Fprintf(b, "        from word %d, its own\n", own)

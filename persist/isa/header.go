@@ -60,7 +60,7 @@ func definitions() []byte {
 	for i, n := range []string{"MAGIC", "PROCESSORS", "BARRIERS", "LISTS", "LIST_END", "COUNTERS", "INPUTS", "DEVICE", "TENSORS", "TENSOR_END", "WORDS"} {
 		constant("HEAD_"+n, i)
 	}
-	for i, n := range []string{"START", "RANK", "GROUP", "OWN", "PIECES", "WORDS"} {
+	for i, n := range []string{"START", "OWN", "PIECES", "WORDS"} {
 		constant("PROC_"+n, i)
 	}
 	for i, n := range []string{"WHOLE", "FIRST", "SECOND"} {

@@ -44,7 +44,6 @@ const (
 // Flags of an instruction (bits of word 0 from bit 16 on).
 const (
 	Acc    = 1 << iota // add to what is there instead of storing
-	Own                // only the slice of each vector that this processor owns (else all)
 	Sync               // the CTA's threads meet before it: it depends on an earlier instruction of the same processor
 	Bias               // Product, Gemm: has a bias
 	Last               // Clip: this processor reports the norm
@@ -54,7 +53,7 @@ const (
 )
 
 // flagNames by bit.
-var flagNames = [...]string{"acc", "own", "sync", "bias", "last", "nograd", "listed", "loss"}
+var flagNames = [...]string{"acc", "sync", "bias", "last", "nograd", "listed", "loss"}
 
 // Phase is the part of a call that an instruction belongs to. The first instruction of a level says
 // it, in the flags from bit PhaseShift on, and it holds for those behind. Only clocks ask for it.

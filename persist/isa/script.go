@@ -19,13 +19,11 @@ const (
 	HeadWords
 )
 
-// After the header comes the processor table, ProcWords words each: the word offset of its instructions, its rank in
-// its group, the group's size. The instructions may be those before a cut; then, behind their Halt, it goes on at another
-// offset. The first's words count as whole pieces of MaxWords: so a device fetches them.
+// After the header comes the processor table, ProcWords words each: the word offset of its instructions. These may be those
+// before a cut; then, behind their Halt, it goes on at another offset. The first's words count as whole pieces of MaxWords:
+// so a device fetches them.
 const (
-	ProcStart = iota
-	ProcRank
-	ProcGroup
+	ProcStart  = iota
 	ProcOwn    // where it goes on, 0: nowhere
 	ProcPieces // of the instructions before; 0: there are none
 	ProcWords

@@ -138,17 +138,17 @@ func TestAFunctionBehindAProduct(t *testing.T) {
 	for range 60 {
 		rows, cols := 1+rng.IntN(11), 1+rng.IntN(6)
 		g := &instructions{rng: rng, plan: sliced(t, []plan.Matrix{{Rows: rows, Cols: cols}}, 1+rng.IntN(3))}
-		flags, seed, rank := g.flags(isa.Acc, isa.Bias), rng.Uint64(), rng.Uint32N(3)
+		flags, seed := g.flags(isa.Acc, isa.Bias), rng.Uint64()
 		fn := []isa.Fn{isa.Copy, isa.Tanh, isa.Logistic, isa.Relu}[rng.IntN(4)]
 		head := []uint32{act, 0, isa.Float(2), g.memory(isa.SegAct, rows), isa.Float(2)}
 		items := make([][]uint32, 1+rng.IntN(6))
 		for i := range items {
 			items[i] = []uint32{g.memory(isa.SegAct, rows), g.memory(isa.SegAct, cols)}
 		}
-		have := one(t, g, seed, rank, func(a *isa.Assembler) {
+		have := one(t, g, seed, func(a *isa.Assembler) {
 			a.Do(0, isa.Product, uint8(fn), flags, head, items...)
 		})
-		want := one(t, g, seed, rank, func(a *isa.Assembler) {
+		want := one(t, g, seed, func(a *isa.Assembler) {
 			a.Do(0, isa.Product, 0, flags, head, items...)
 			for _, x := range g.plan.Of(0) {
 				for _, item := range items {
@@ -163,14 +163,13 @@ func TestAFunctionBehindAProduct(t *testing.T) {
 }
 
 // one runs a script of a single processor and returns segment act.
-func one(t *testing.T, g *instructions, seed uint64, rank uint32, do func(a *isa.Assembler)) []float32 {
+func one(t *testing.T, g *instructions, seed uint64, do func(a *isa.Assembler)) []float32 {
 	t.Helper()
 	e := newExecutor(t, 1)
 	if err := e.SetPlan(g.plan); err != nil {
 		t.Fatal(err)
 	}
-	a := isa.NewAssembler(1, 1)
-	a.Rank[0], a.Group[0] = rank, 3
+	a := isa.NewAssembler(1)
 	do(a)
 	var before [isa.Segments][]float32
 	return slices.Clone(runOn(t, e, a.Script(), seed, nil, &before)[isa.SegAct])
@@ -202,8 +201,8 @@ func TestADerivativeBehindASum(t *testing.T) {
 			head := func(dst, y uint32) []uint32 {
 				return []uint32{act, uint32(n), scale, dst, uint32(len(runs) | count<<16), uint32(n), y}
 			}
-			have := one(t, g, seed, 0, func(a *isa.Assembler) { a.Do(0, isa.Sum, uint8(fn), 0, head(dst, y), runs...) })
-			want := one(t, g, seed, 0, func(a *isa.Assembler) {
+			have := one(t, g, seed, func(a *isa.Assembler) { a.Do(0, isa.Sum, uint8(fn), 0, head(dst, y), runs...) })
+			want := one(t, g, seed, func(a *isa.Assembler) {
 				a.Do(0, isa.Sum, uint8(isa.Copy), 0, head(sum, 0), runs...)
 				a.Do(0, isa.Map, uint8(fn), isa.Sync, []uint32{act, uint32(n), 0, 0}, []uint32{dst, sum, y})
 			})

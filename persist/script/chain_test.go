@@ -111,7 +111,7 @@ func TestAChainIsItsMaps(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
 	for range 300 {
 		g := newInstructions(t, rng)
-		c, chained, single := g.chain(), isa.NewAssembler(1, 1), isa.NewAssembler(1, 1)
+		c, chained, single := g.chain(), isa.NewAssembler(1), isa.NewAssembler(1)
 		c.do(chained, g.flags(isa.Sync))
 		c.doSingly(single)
 		if err := e.SetPlan(g.plan); err != nil {

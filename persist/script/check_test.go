@@ -124,7 +124,7 @@ func TestFaultsAreNamed(t *testing.T) {
 			a.Do(1, isa.Sum, 0, 0, []uint32{act, 2, one, 0, 1 | (isa.MaxRun+1)<<16, 0, 0}, []uint32{8})
 		}, "instruction 1 (sum): not an instruction"},
 		{"a result over the end of a slice's tensor", func(a *isa.Assembler) {
-			a.Do(1, isa.Sum, 0, isa.Own, []uint32{act, 8, one, 1, 0, 0, 0}, []uint32{16})
+			a.Do(1, isa.Sum, 0, 0, []uint32{act, 4, one, 5, 0, 0, 0}, []uint32{20})
 		}, "instruction 1 (sum): operand 0 of item 0, act+5..8, leaves tensor 2"},
 		{"a derivative's y over the end", func(a *isa.Assembler) {
 			a.Do(1, isa.Sum, uint8(isa.TanhB), 0, []uint32{act, 2, one, 0, 0, 0, 31}, []uint32{8})
@@ -135,7 +135,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"items beyond the lists", func(a *isa.Assembler) {
 			a.DoListed(1, isa.Outer, 0, []uint32{act, 0, one, 0}, []uint32{0, 8})
 			a.Streams[1][len(a.Streams[1])-1] += 0x10000000
-		}, "processor 1, word 3 of its script: its items are words 268435476 to 268435478 of the script, but the lists are words 20 to 22"},
+		}, "processor 1, word 3 of its script: its items are words 268435472 to 268435474 of the script, but the lists are words 16 to 18"},
 		{"a listed product's operand", func(a *isa.Assembler) {
 			a.DoListed(1, isa.Product, 0, []uint32{act, 0, one, 0, 0}, []uint32{0, 8}, []uint32{6, 8})
 		}, "instruction 1 (product): operand 0 of item 1, act+6..9, leaves tensor 2"},
@@ -176,7 +176,7 @@ func TestFaultsAreNamed(t *testing.T) {
 	t.Setenv("VPPS_CHECK", "1")
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			a := isa.NewAssembler(2, 2)
+			a := isa.NewAssembler(2)
 			for _, x := range [][3]uint32{{uint32(isa.SegParam), 0, 32}, {uint32(isa.SegGrad), 0, 32}, {uint32(isa.SegAct), 0, 8}, {uint32(isa.SegAct), 8, 8}, {uint32(isa.SegAct), 16, 8}} {
 				a.Tensor(isa.Segment(x[0]), 0, x[1], x[2])
 			}
@@ -202,7 +202,7 @@ func TestFaultsAreNamed(t *testing.T) {
 // A processor that gives up ends those that have work left, within an instruction.
 func TestAStopEndsProcessorsAtWork(t *testing.T) {
 	const n, instructions = 1 << 18, 200000 // of some 50 µs or more each: far more than the wait
-	a := isa.NewAssembler(2, 1)
+	a := isa.NewAssembler(2)
 	a.Wait(0, 0, 1)
 	for range instructions {
 		a.Do(1, isa.Map, uint8(isa.Tanh), 0, []uint32{isa.Segs(isa.SegAct, isa.SegAct), n, 0, 0}, []uint32{n, 0})
@@ -233,7 +233,7 @@ func TestAStopEndsProcessorsAtWork(t *testing.T) {
 // What a script reads of recycled memory before it writes it is NaN; what earlier launches left
 // stays.
 func TestACheckingBuildRefillsRecycledMemory(t *testing.T) {
-	a := isa.NewAssembler(1, 1)
+	a := isa.NewAssembler(1)
 	a.Tensor(isa.SegGrad, 0, 0, 24)
 	for i, flags := range []uint32{0, isa.LiveIn, 0} {
 		a.Tensor(isa.SegAct, flags, uint32(8*i), 8)

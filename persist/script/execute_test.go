@@ -168,12 +168,12 @@ func (g *instructions) vectors(segs []isa.Segment, size int) [][]uint32 {
 var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 	isa.Fill: func(g *instructions, a *isa.Assembler) {
 		n, segs := 1+g.rng.IntN(50), g.segments(1)
-		a.Do(0, isa.Fill, 0, g.flags(isa.Own), []uint32{isa.Segs(segs...), uint32(n), isa.Float(2)}, g.vectors(segs, n)...)
+		a.Do(0, isa.Fill, 0, 0, []uint32{isa.Segs(segs...), uint32(n), isa.Float(2)}, g.vectors(segs, n)...)
 	},
 	isa.Map: func(g *instructions, a *isa.Assembler) {
 		fn := g.rng.IntN(int(isa.Fns))
 		n, segs := 1+g.rng.IntN(50), g.segments(1+isa.FnTable[fn].Arity)
-		a.Do(0, isa.Map, uint8(fn), g.flags(isa.Own, isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(2), isa.Float(2)}, g.vectors(segs, n)...)
+		a.Do(0, isa.Map, uint8(fn), g.flags(isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(2), isa.Float(2)}, g.vectors(segs, n)...)
 	},
 	isa.Random: func(g *instructions, a *isa.Assembler) {
 		fn := g.rng.IntN(int(isa.RandomFns))
@@ -182,7 +182,7 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 		for i := range items {
 			items[i] = append(items[i], uint32(i))
 		}
-		a.Do(0, isa.Random, uint8(fn), g.flags(isa.Own, isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(0.5), isa.Float(0.7), 1, 2, 3, g.rng.Uint32N(100)}, items...)
+		a.Do(0, isa.Random, uint8(fn), g.flags(isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(0.5), isa.Float(0.7), 1, 2, 3, g.rng.Uint32N(100)}, items...)
 	},
 	isa.Sum: func(g *instructions, a *isa.Assembler) {
 		n, segs := 1+g.rng.IntN(90), g.segments(3)
@@ -193,7 +193,7 @@ var sizes = map[isa.Opcode]func(g *instructions, a *isa.Assembler){
 			items[i][0] = g.memory(segs[1], each*apart)
 		}
 		fn := []isa.Fn{isa.Copy, isa.Tanh, isa.Logistic, isa.Relu, isa.TanhB, isa.LogisticB, isa.ReluB}[g.rng.IntN(7)]
-		a.Do(0, isa.Sum, uint8(fn), g.flags(isa.Own, isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(2), g.memory(segs[0], n), uint32(runs | each<<16), uint32(apart), g.memory(segs[2], n)}, items...)
+		a.Do(0, isa.Sum, uint8(fn), g.flags(isa.Acc), []uint32{isa.Segs(segs...), uint32(n), isa.Float(2), g.memory(segs[0], n), uint32(runs | each<<16), uint32(apart), g.memory(segs[2], n)}, items...)
 	},
 	isa.Strided: strided,
 	isa.Chain:   func(g *instructions, a *isa.Assembler) { g.chain().do(a, 0) },
@@ -358,7 +358,7 @@ type touched struct {
 	reads, writes [isa.Segments][memoryWords]bool
 }
 
-func footprintOf(t *testing.T, s *isa.Script, p *plan.Plan, place verify.Place) *touched {
+func footprintOf(t *testing.T, s *isa.Script, p *plan.Plan) *touched {
 	t.Helper()
 	var set touched
 	var f verify.Footprint
@@ -366,7 +366,7 @@ func footprintOf(t *testing.T, s *isa.Script, p *plan.Plan, place verify.Place) 
 		if err != nil {
 			t.Fatal(err)
 		}
-		ranges, err := f.Of(in, p, place)
+		ranges, err := f.Of(in, p, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -402,11 +402,10 @@ func TestFootprintIsWhatTheKernelTouches(t *testing.T) {
 	for op, make := range sizes {
 		for range script.Fewer(150) {
 			g := newInstructions(t, rng)
-			a := isa.NewAssembler(1, 1)
-			a.Rank[0], a.Group[0] = rng.Uint32N(3), 3
+			a := isa.NewAssembler(1)
 			make(g, a)
 			s := a.Script()
-			set := footprintOf(t, s, g.plan, verify.Place{Processor: 0, Rank: int(a.Rank[0]), Group: 3})
+			set := footprintOf(t, s, g.plan)
 			if err := e.SetPlan(g.plan); err != nil {
 				t.Fatal(err)
 			}
@@ -418,7 +417,7 @@ func TestFootprintIsWhatTheKernelTouches(t *testing.T) {
 			}
 			compare(t, op, set, &before, plain, poisoned)
 			if t.Failed() {
-				t.Fatalf("processor of rank %d: %s", a.Rank[0], firstOf(s))
+				t.Fatal(firstOf(s))
 			}
 		}
 	}
@@ -498,7 +497,7 @@ func TestTheNormOfMillions(t *testing.T) {
 	if err := e.Write(isa.SegGrad, 0, values); err != nil {
 		t.Fatal(err)
 	}
-	a := isa.NewAssembler(1, 1)
+	a := isa.NewAssembler(1)
 	a.Do(0, isa.Norm, 0, 0, []uint32{isa.Segs(isa.SegAct, isa.SegGrad), 0}, []uint32{0, n})
 	if err := e.Launch(a.Script(), 1); err != nil {
 		t.Fatal(err)
@@ -551,7 +550,7 @@ func TestANormWhoseSquareOverflows(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		a := isa.NewAssembler(1, 1)
+		a := isa.NewAssembler(1)
 		half := uint32(len(c.dense) / 2)
 		a.Do(0, isa.Norm, 0, 0, []uint32{isa.Segs(isa.SegAct, isa.SegGrad), 0}, []uint32{0, half})
 		a.Do(0, isa.Norm, 0, isa.Sync, []uint32{isa.Segs(isa.SegAct, isa.SegGrad), 2}, []uint32{half, uint32(len(c.dense)) - half})
@@ -594,7 +593,7 @@ func TestAPowerOfManyFactors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, order := range []uint32{0, 1, 2, 3, 4, 5, 9, 30, 1<<24 + 2, 4e9, math.MaxUint32} {
-		a := isa.NewAssembler(1, 1)
+		a := isa.NewAssembler(1)
 		q := isa.Float(float32(order))
 		a.Do(0, isa.Map, uint8(isa.Moment), 0, []uint32{isa.Segs(isa.SegAct, isa.SegAct), n, isa.Float(1), q}, []uint32{n, 0})
 		a.Do(0, isa.Map, uint8(isa.MomentB), 0, []uint32{isa.Segs(isa.SegAct, isa.SegAct, isa.SegAct), n, isa.Float(1), q}, []uint32{2 * n, 3 * n, 0})

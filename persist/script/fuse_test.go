@@ -79,7 +79,7 @@ func unfused(t *testing.T, s *isa.Script) (_ *isa.Script, chains, maps int) {
 func operations(in *isa.Instruction) (maps [][]uint32) {
 	words := in.Words[4+(int(in.Fn)+3)/4:]
 	for range in.Field("operations") {
-		op, a := words[0], isa.NewAssembler(1, 1)
+		op, a := words[0], isa.NewAssembler(1)
 		fn, flags := isa.Fn(op), uint32(isa.Sync)
 		if op>>28 != 0 {
 			flags |= isa.Acc

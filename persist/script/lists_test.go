@@ -87,7 +87,7 @@ func inlined(t *testing.T, s *isa.Script) (*isa.Script, map[isa.Opcode]int) {
 
 // rewritten is a script with the same lists, whose instructions are what f makes of those of s.
 func rewritten(t *testing.T, s *isa.Script, f func(*isa.Instruction) [][]uint32) *isa.Script {
-	a := isa.NewAssembler(s.Processors(), 1)
+	a := isa.NewAssembler(s.Processors())
 	a.Barriers = int(s.Words[isa.HeadBarriers])
 	a.Lists = s.Words[s.Words[isa.HeadLists]:s.Words[isa.HeadListEnd]]
 	a.Inputs = s.Words[s.Words[isa.HeadInputs]:s.Words[isa.HeadDevice]]

@@ -42,7 +42,7 @@ func (c *productCase) run(t *testing.T, e *cpu.Executor, n int, do func(a *isa.A
 			t.Fatal(err)
 		}
 	}
-	a := isa.NewAssembler(c.processors, c.processors)
+	a := isa.NewAssembler(c.processors)
 	do(a, uint32(second), uint32(result))
 	if err := e.Launch(a.Script(), 1); err != nil {
 		t.Fatal(err)

@@ -124,15 +124,13 @@ func takeApart(t *testing.T, s *isa.Script, p *plan.Plan) *disassembly {
 	accesses := map[element][]access{}
 	var foot verify.Footprint
 	for i := range s.Processors() {
-		entry := s.Words[isa.HeadWords+i*isa.ProcWords:]
-		place := verify.Place{Processor: i, Rank: int(entry[isa.ProcRank]), Group: int(entry[isa.ProcGroup])}
 		var steps []step
 		for in, err := range s.Instructions(i) {
 			if err != nil {
 				t.Fatal(err)
 			}
 			steps = append(steps, step{*in, d.count})
-			ranges, err := foot.Of(in, p, place)
+			ranges, err := foot.Of(in, p, i)
 			if err != nil {
 				t.Fatal(err)
 			}

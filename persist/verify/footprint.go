@@ -59,26 +59,19 @@ func (r *Range) Last() uint64 {
 	return last
 }
 
-// Place is where an instruction runs.
-type Place struct {
-	Processor, Rank, Group int
-}
-
 // Footprint enumerates ranges; its zero value is ready and keeps its memory between calls.
 type Footprint struct {
 	Ranges []Range
 	in     *isa.Instruction
 	plan   *plan.Plan
-	place  Place
+
+	processor int
 }
 
 // Of returns the ranges that an instruction reads and writes, empty ones left out. They
 // are valid until the next call. Signal, Wait and Halt touch nothing.
-func (f *Footprint) Of(in *isa.Instruction, p *plan.Plan, place Place) ([]Range, error) {
-	f.Ranges, f.in, f.plan, f.place = f.Ranges[:0], in, p, place
-	if in.Flags&isa.Own != 0 && !ownable(in.Op) {
-		return nil, fmt.Errorf("%s cannot have flag own", in.Op)
-	}
+func (f *Footprint) Of(in *isa.Instruction, p *plan.Plan, processor int) ([]Range, error) {
+	f.Ranges, f.in, f.plan, f.processor = f.Ranges[:0], in, p, processor
 	if in.Has("segments") {
 		for slot := range 8 {
 			if s := in.Segment(slot); s >= isa.Segments {
@@ -90,15 +83,6 @@ func (f *Footprint) Of(in *isa.Instruction, p *plan.Plan, place Place) ([]Range,
 		return nil, err
 	}
 	return f.Ranges, nil
-}
-
-// ownable: the Opcodes with a slice per processor. A matrix's rows are always one.
-func ownable(op isa.Opcode) bool {
-	switch op {
-	case isa.Fill, isa.Map, isa.Sum, isa.Random, isa.Product, isa.ProductT, isa.Outer:
-		return true
-	}
-	return false
 }
 
 // footprints is indexed by Opcode.
@@ -146,35 +130,28 @@ func (f *Footprint) result() access {
 	return asWrite
 }
 
-// vector is the axis of an n-element operand, or of the processor's slice of it.
-func (f *Footprint) vector() (first uint64, axis Axis) {
-	n := int(f.in.Field("n"))
-	lo, hi := 0, n
-	if f.in.Flags&isa.Own != 0 {
-		lo, hi = plan.Slice(n, f.place.Rank, f.place.Group)
-	}
-	return uint64(lo), Axis{uint64(hi - lo), 1}
-}
+// vector is the axis of an n-element operand.
+func (f *Footprint) vector() Axis { return Axis{uint64(f.in.Field("n")), 1} }
 
 func (f *Footprint) fill() error {
-	first, axis := f.vector()
+	axis := f.vector()
 	for i := range f.in.Items {
-		f.add(0, i, uint64(f.in.Item(i)[0])+first, f.result(), axis)
+		f.add(0, i, uint64(f.in.Item(i)[0]), f.result(), axis)
 	}
 	return nil
 }
 
 // elements is Map and Random; the last word of a Random item is no address.
 func (f *Footprint) elements() error {
-	first, axis := f.vector()
+	axis := f.vector()
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		if f.in.Op == isa.Random {
 			item = item[:len(item)-1]
 		}
-		f.add(0, i, uint64(item[0])+first, f.result(), axis)
+		f.add(0, i, uint64(item[0]), f.result(), axis)
 		for slot, a := range item[1:] {
-			f.add(1+slot, i, uint64(a)+first, asRead|asPaired, axis)
+			f.add(1+slot, i, uint64(a), asRead|asPaired, axis)
 		}
 	}
 	return nil
@@ -210,20 +187,20 @@ func (f *Footprint) strided() error {
 }
 
 func (f *Footprint) sum() error {
-	first, axis := f.vector()
+	axis := f.vector()
 	runs, count, apart, err := f.in.Runs()
 	if err != nil {
 		return err
 	}
-	f.add(0, 0, uint64(f.in.Field("dst"))+first, f.result(), axis)
+	f.add(0, 0, uint64(f.in.Field("dst")), f.result(), axis)
 	if isa.EpilogueDerivatives[f.in.Fn] {
-		f.add(2, 0, uint64(f.in.Field("y"))+first, asRead|asPaired, axis)
+		f.add(2, 0, uint64(f.in.Field("y")), asRead|asPaired, axis)
 	}
 	for i := range f.in.Items {
 		if i < runs {
-			f.add(1, 0, uint64(f.in.Item(i)[0])+first, asRead|asPaired, axis, Axis{uint64(count), apart})
+			f.add(1, 0, uint64(f.in.Item(i)[0]), asRead|asPaired, axis, Axis{uint64(count), apart})
 		} else {
-			f.add(1, 0, uint64(f.in.Item(i)[0])+first, asRead|asPaired, axis)
+			f.add(1, 0, uint64(f.in.Item(i)[0]), asRead|asPaired, axis)
 		}
 	}
 	return nil
@@ -237,16 +214,16 @@ func (f *Footprint) matrix() (*plan.Matrix, []plan.Partition, error) {
 	}
 	all := f.plan.Of(m)
 	lo := 0
-	for lo < len(all) && all[lo].Processor != f.place.Processor {
+	for lo < len(all) && all[lo].Processor != f.processor {
 		lo++
 	}
 	hi := lo
-	for hi < len(all) && all[hi].Processor == f.place.Processor {
+	for hi < len(all) && all[hi].Processor == f.processor {
 		hi++
 	}
 	mine := all[lo:hi:hi]
 	for _, p := range all[hi:] { // partitions handed out round-robin are not together
-		if p.Processor == f.place.Processor {
+		if p.Processor == f.processor {
 			mine = append(mine, p)
 		}
 	}
@@ -311,7 +288,7 @@ func (f *Footprint) productT() error {
 
 // columns is a transposed product of which the processor forms some columns, from memory.
 func (f *Footprint) columns(m *plan.Matrix) {
-	lo, hi := f.plan.ColumnsOf(int(f.in.Field("matrix")), f.place.Processor)
+	lo, hi := f.plan.ColumnsOf(int(f.in.Field("matrix")), f.processor)
 	if lo == hi {
 		return
 	}

@@ -12,7 +12,7 @@ func (f *Footprint) chain() error {
 	if err := f.in.CheckChain(); err != nil {
 		return err
 	}
-	_, axis := f.vector()
+	axis := f.vector()
 	for i := range f.in.Items {
 		item := f.in.Item(i)
 		for s, a := range item {

@@ -97,7 +97,7 @@ func (p *program) barrier(rng *rand.Rand) {
 
 // script assembles the program; every wait expects all signals to its barrier.
 func (p *program) script() *isa.Script {
-	a := isa.NewAssembler(len(p.ops), len(p.ops))
+	a := isa.NewAssembler(len(p.ops))
 	for c := 0; c < p.size; c += chunk {
 		flags := uint32(0)
 		if c < 2*chunk {
@@ -262,14 +262,16 @@ func TestVerifyAgreesWithBruteForce(t *testing.T) {
 // Accesses per second over vectors of 256, as in a recurrent model.
 func BenchmarkVerify(b *testing.B) {
 	const procs, steps, n = 8, 500, 256
-	a := isa.NewAssembler(procs, procs)
+	a := isa.NewAssembler(procs)
 	a.Tensor(isa.SegAct, isa.LiveIn, 0, n)
 	for s := range steps {
 		a.Tensor(isa.SegAct, 0, uint32(n*(1+s)), n)
 	}
 	for s := range uint32(steps) {
 		for i := range procs {
-			a.Do(i, isa.Map, uint8(isa.Mul), isa.Own|isa.Sync, []uint32{act, n, isa.Float(1), 0}, []uint32{n * (1 + s), n * s, 0})
+			const part = n / procs
+			first := part * uint32(i)
+			a.Do(i, isa.Map, uint8(isa.Mul), isa.Sync, []uint32{act, part, isa.Float(1), 0}, []uint32{n*(1+s) + first, n*s + first, first})
 			a.Signal(i, s)
 			a.Wait(i, s, procs)
 		}

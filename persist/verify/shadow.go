@@ -180,7 +180,7 @@ func (x *execution) addUnits(ranges []Range) {
 		r := &ranges[i]
 		for len(x.events) <= int(x.first)+r.Unit {
 			x.events = append(x.events, event{
-				processor: uint32(x.processor.place.Processor), epoch: x.processor.epoch,
+				processor: uint32(x.processor.number), epoch: x.processor.epoch,
 				index: uint32(x.processor.index), unit: uint32(len(x.events)) - x.first,
 			})
 		}
@@ -274,7 +274,7 @@ func (x *execution) readResident(r *Range) error {
 	if m.write != 0 {
 		return fmt.Errorf("matrix %d was overwritten by %s, but registers hold it as it was when the launch began", r.Matrix-1, x.name(m.write))
 	}
-	m.used[x.processor.place.Processor] = x.first
+	m.used[x.processor.number] = x.first
 	return nil
 }
 

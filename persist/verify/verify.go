@@ -67,7 +67,7 @@ type verifier struct {
 
 // runner is one virtual processor at work.
 type runner struct {
-	place  Place
+	number int
 	stream []uint32
 	own    []uint32 // where it goes on behind a Halt
 	index  int      // of the instruction that comes next
@@ -154,14 +154,11 @@ func (v *verifier) header(w []uint32) error {
 // processor reads an entry of the processor table.
 func (v *verifier) processor(w []uint32, i int) error {
 	entry := w[isa.HeadWords+i*isa.ProcWords:][:isa.ProcWords]
-	start, rank, group := entry[isa.ProcStart], entry[isa.ProcRank], entry[isa.ProcGroup]
+	start := entry[isa.ProcStart]
 	if start < w[isa.HeadListEnd] || start >= w[isa.HeadCounters] {
 		return fmt.Errorf("its stream starts at word %d: the streams are words %d to %d", start, w[isa.HeadListEnd], w[isa.HeadCounters])
 	}
-	if rank >= group || group > 1<<16 {
-		return fmt.Errorf("rank %d in a group of %d", rank, group)
-	}
-	r := runner{place: Place{i, int(rank), int(group)}, stream: w[start:w[isa.HeadCounters]], clock: make([]uint32, w[isa.HeadProcessors]), epoch: loading}
+	r := runner{number: i, stream: w[start:w[isa.HeadCounters]], clock: make([]uint32, w[isa.HeadProcessors]), epoch: loading}
 	switch own, pieces := entry[isa.ProcOwn], entry[isa.ProcPieces]; {
 	case own == 0 && pieces == 0:
 	case own <= start || own >= w[isa.HeadCounters]:
@@ -300,7 +297,7 @@ func (v *verifier) advance(p *runner, ready *[]int) error {
 		case isa.Wait:
 			b := &v.barriers[in.Field("barrier")]
 			if b.arrived != b.total {
-				b.waiting = append(b.waiting, p.place.Processor)
+				b.waiting = append(b.waiting, p.number)
 				return nil
 			}
 			p.order()
@@ -328,7 +325,7 @@ func (v *verifier) advance(p *runner, ready *[]int) error {
 
 // order lets the processor's threads meet: what it did so far comes before what follows.
 func (p *runner) order() {
-	p.clock[p.place.Processor] = p.epoch
+	p.clock[p.number] = p.epoch
 	p.epoch++
 }
 
@@ -340,7 +337,7 @@ func join(to, from []uint32) {
 
 // execute simulates an instruction with operands.
 func (v *verifier) execute(p *runner, in *isa.Instruction) error {
-	ranges, err := v.foot.Of(in, v.plan, p.place)
+	ranges, err := v.foot.Of(in, v.plan, p.number)
 	if err != nil {
 		return err
 	}
@@ -366,7 +363,7 @@ func (v *verifier) execute(p *runner, in *isa.Instruction) error {
 	case isa.Clip:
 		p.clip = x.partials(ranges)
 		if in.Flags&isa.Loss == 0 && v.unjudged == nil {
-			v.unjudged = fmt.Errorf("processor %d, instruction %d (clip): decides without the loss that the script reports", p.place.Processor, p.index)
+			v.unjudged = fmt.Errorf("processor %d, instruction %d (clip): decides without the loss that the script reports", p.number, p.index)
 		}
 		p.order()
 	default:

@@ -27,7 +27,7 @@ func TestVerifyAcceptsTheOwnExample(t *testing.T) {
 	if err := Verify(e.Script, e.Plan); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	for _, want := range []string{"processor 1: rank 1 of 2", "map.tanh own sync", "product bias listed", "product_t sync listed", "apart=7", "live-in", "halt"} {
+	for _, want := range []string{"processor 1: from word ", "map.tanh sync", "product bias listed", "product_t sync listed", "apart=7", "live-in", "halt"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text has no %q:\n%s", want, text)
 		}
@@ -47,7 +47,7 @@ func newPair(t testing.TB) *pair {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := isa.NewAssembler(2, 2)
+	a := isa.NewAssembler(2)
 	a.Tensor(isa.SegParam, isa.LiveIn, 0, 32)
 	a.Tensor(isa.SegGrad, isa.LiveIn, 0, 32)
 	a.Tensor(isa.SegAct, 0, 0, 8)  // a
@@ -108,8 +108,15 @@ func (p *pair) partials() {
 }
 
 // sum appends a Sum of 8 elements at 0 from count vectors that lie behind each other.
-func (p *pair) sum(proc int, flags, count, from uint32) {
-	p.Do(proc, isa.Sum, 0, flags, []uint32{act, 8, isa.Float(1), 0, 1 | count<<16, 8, 0}, []uint32{from})
+func (p *pair) sum(proc int, flags, count, from uint32) { p.sumSome(proc, flags, 0, 8, count, from) }
+
+// sumSlice is the same of the processor's half of the elements.
+func (p *pair) sumSlice(proc int, flags, count, from uint32) {
+	p.sumSome(proc, flags, 4*uint32(proc), 4, count, from)
+}
+
+func (p *pair) sumSome(proc int, flags, first, n, count, from uint32) {
+	p.Do(proc, isa.Sum, 0, flags, []uint32{act, n, isa.Float(1), first, 1 | count<<16, 8, 0}, []uint32{from + first})
 }
 
 // transposed lets both processors form the transposed product in one place.
@@ -397,15 +404,15 @@ func TestVerify(t *testing.T) {
 		{"a list that begins behind the lists", func(p *pair) {
 			p.DoListed(0, isa.Product, 0, []uint32{act, 0, isa.Float(1), 0, 0}, []uint32{0, 24})
 			p.Streams[0][7] += 2
-		}, "processor 0, instruction 0 (product): its items are words 22 to 24 of the script, but the lists are words 20 to 22"},
+		}, "processor 0, instruction 0 (product): its items are words 18 to 20 of the script, but the lists are words 16 to 18"},
 		{"a list that begins before the lists", func(p *pair) {
 			p.DoListed(0, isa.Outer, 0, []uint32{act, 0, isa.Float(1), 0}, []uint32{24, 24})
 			p.Streams[0][6] -= 1
-		}, "its items are words 19 to 21 of the script, but the lists are words 20 to 22"},
+		}, "its items are words 15 to 17 of the script, but the lists are words 16 to 18"},
 		{"a list shorter than the instruction says", func(p *pair) {
 			p.DoListed(0, isa.ProductT, 0, []uint32{act, 0, isa.Float(1), 0}, []uint32{8, 24})
 			p.Streams[0][1] = 7 | 2<<16
-		}, "its items are words 20 to 24 of the script, but the lists are words 20 to 22"},
+		}, "its items are words 16 to 20 of the script, but the lists are words 16 to 18"},
 		{"more listed items than fit", func(p *pair) {
 			p.DoListed(0, isa.ProductT, 0, []uint32{act, 0, isa.Float(1), 0}, make2(isa.MaxListed/2+1)...)
 		}, "1022 words of listed items: at most 1021"},
@@ -437,20 +444,20 @@ func TestVerify(t *testing.T) {
 			p.partials()
 			for i := range 2 {
 				p.Wait(i, 0, 2)
-				p.sum(i, isa.Own, 2, 24)
+				p.sumSlice(i, 0, 2, 24)
 			}
 		}, ""},
 		{"a neighbour's partial result added before it signalled", func(p *pair) {
 			p.partials()
-			p.sum(0, isa.Own|isa.Sync, 2, 24)
+			p.sumSlice(0, isa.Sync, 2, 24)
 		}, "act+32 (element 8 of tensor 5) is read, but not ordered after processor 1, instruction 0 wrote it"},
 		{"one's own partial result added", func(p *pair) {
 			p.partials()
-			p.sum(0, isa.Own|isa.Sync, 1, 24)
+			p.sumSlice(0, isa.Sync, 1, 24)
 		}, ""},
 		{"a neighbour's slice added before it signalled", func(p *pair) {
 			for i := range 2 {
-				p.Do(i, isa.Fill, 0, isa.Own, []uint32{act, 8, isa.Float(1)}, []uint32{24})
+				p.Do(i, isa.Fill, 0, 0, []uint32{act, 4, isa.Float(1)}, []uint32{24 + 4*uint32(i)})
 			}
 			p.sum(0, isa.Sync, 1, 24)
 		}, "act+28 (element 4 of tensor 5) is read, but not ordered after processor 1, instruction 0 wrote it"},
@@ -501,9 +508,6 @@ func TestVerify(t *testing.T) {
 			p.chain(0, []uint32{isa.ChainOp(isa.Copy, 1, 0, 0, 0, false)}, 24, 32, 0)
 			p.Streams[0][3] = 0xFFFFFFFF
 		}, "11 words, but 1 items take"},
-		{"own where there are no slices", func(p *pair) {
-			p.Do(0, isa.Norm, 0, isa.Own, []uint32{isa.Segs(isa.SegAct, isa.SegGrad), 0}, []uint32{0, 32})
-		}, "norm cannot have flag own"},
 		{"an unknown opcode", func(p *pair) { p.Do(0, isa.Opcode(isa.Opcodes), 0, 0, nil) }, "processor 0, instruction 0 (opcode 17)"},
 		{"an unknown function", func(p *pair) { p.Do(0, isa.Map, 200, 0, []uint32{act, 8, 0, 0}, []uint32{0, 24}) }, "function 200"},
 		{"an unknown flag", func(p *pair) { p.fill(0, 0, 1<<8) }, "unknown flags"},
@@ -517,7 +521,6 @@ func TestVerify(t *testing.T) {
 			}
 			p.Streams[0][1] = 1105 | 1100<<16
 		}, "at most 1024"},
-		{"a rank outside its group", func(p *pair) { p.Rank[1] = 2 }, "processor 1: rank 2 in a group of 2"},
 		{"overlapping tensors", func(p *pair) { p.Tensor(isa.SegAct, 0, 39, 2) }, "overlaps or precedes"},
 	}
 	for _, c := range cases {

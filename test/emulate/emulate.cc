@@ -187,8 +187,7 @@ void try_sum(u32 n, u32 runs, u32 each, u32 single, u32 fn, u32 flags) {
   w[SUM_APART] = apart, w[SUM_Y] = y;
   for (u32 k = 0, at = 8192; k < runs + single; k++, at += apart * (k <= runs ? each : 1))
     w[SUM_ITEMS + k] = at;
-  const Processor p = {};
-  launch([&] { sum(l, p, w, fn, flags, runs + single, shared); });
+  launch([&] { sum(l, w, fn, flags, runs + single, shared); });
   for (u32 i = 0; i < n; i++) {
     double s = 0;
     for (u32 k = 0; k < runs + single; k++)
