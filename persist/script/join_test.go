@@ -55,7 +55,8 @@ func TestInstancesAreAsDeepAsNodes(t *testing.T) {
 	for name, x := range map[string]struct {
 		graph func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix)
 		batch int
-	}{"trees": {newForest, 1}, "two trees": {newForest, 2}, "phrases": {newPhrases, 1}, "four phrases": {newPhrases, 4}, "triangles": {newTriangles, 1}} {
+	}{"trees": {newForest, 1}, "two trees": {newForest, 2}, "phrases": {newPhrases, 1}, "four phrases": {newPhrases, 4}, "triangles": {newTriangles, 1},
+		"64 trees": {newForest, 64}} {
 		t.Run(name, func(t *testing.T) {
 			g, params, matrices := x.graph(t, x.batch, 256)
 			deep, nodes := onProcessors(t, g, params, matrices, false)
