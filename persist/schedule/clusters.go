@@ -57,9 +57,6 @@ func (s *Schedule) NewBatched(level int32, pieces int32, batch uint32) int32 {
 // NewLike starts a cluster that forms gradients and is divided like another one, or into more pieces if these are much
 // more work.
 func (s *Schedule) NewLike(like, level int32) int32 {
-	if !s.Wide.On { // of a piece of the backward part, like is the whole's
-		return s.NewCluster(level)
-	}
 	switch x := s.Clusters[like]; {
 	case x.IsBatched():
 		return s.NewBatched(level, max(x.Pieces, x.GradientPieces), x.Batch)

@@ -33,15 +33,11 @@ func (b *Builder) backward() error {
 func (b *Builder) backwardFrom(level int32) {
 	b.groupGradients(level)
 	b.levelGradients()
-	b.lowerGradients(b.first, b.end)
-	if b.first > 0 {
-		b.outerOfShared()
+	b.lowerGradients()
+	if b.first == 0 {
+		return
 	}
-}
-
-// outerOfShared notes a part's own outer products of what all share.
-func (b *Builder) outerOfShared() {
-	for v := range b.shared {
+	for v := range b.shared { // a part's own outer products of what all share
 		if b.wants[v] {
 			b.outerProducts(v, false)
 		}
@@ -163,10 +159,9 @@ func (b *Builder) levelGradients() {
 	}
 }
 
-// lowerGradients lowers the gradients of nodes [first, end). Users come behind what they use; this order reads
-// memory in a row.
-func (b *Builder) lowerGradients(first, end uint32) {
-	for v := int(end) - 1; v >= int(first); v-- {
+// lowerGradients lowers the gradients of the nodes. Users come behind what they use; this order reads memory in a row.
+func (b *Builder) lowerGradients() {
+	for v := int(b.end) - 1; v >= int(b.first); v-- {
 		if b.wants[v] {
 			from := len(b.Items)
 			b.attribute(isa.InBackward, uint32(v))
@@ -232,9 +227,7 @@ func (b *Builder) lowerGradient(v uint32) {
 	if at := b.passAt[v]; at != NoOffset {
 		c := b.passFrom[v]
 		b.gsub[v] = b.gsub[c]
-		if b.s.Grad[v] == NoOffset { // pieces have placed it, and others read it meanwhile
-			b.s.Grad[v] = b.s.Grad[c] + at
-		}
+		b.s.Grad[v] = b.s.Grad[c] + at
 		if b.g.Op[v] == ops.Lookup {
 			b.linear = append(b.linear[:0], schedule.One(b.s.Grad[v]))
 			b.gradientToRows(v)

@@ -121,7 +121,6 @@ type Builder struct {
 	way         way  // how the present graph is lowered
 	out         Built
 	division    division
-	pieces      pieceMemory
 	crew        crew.Crew
 	finisher    finish.Finisher
 	cells       cellMemory

@@ -56,10 +56,9 @@ type division struct {
 	tail  *Builder
 	spare []*Builder
 
-	whole, pieces []*Builder // parts whose backward part is lowered by pieces, and the pieces of all
-	cuts          []uint32   // nodes that no earlier one but the shared has to do with, descending
-	useStart      []uint32   // the users of shared nodes that are shared themselves
-	uses          []user
+	cuts     []uint32 // nodes that no earlier one but the shared has to do with, descending
+	useStart []uint32 // the users of shared nodes that are shared themselves
+	uses     []user
 
 	err error // as a part
 }
@@ -231,7 +230,6 @@ func (b *Builder) newPart(k int, nodes nodeRange) *Builder {
 	p.Plan, p.Checked, p.Wide.On, p.Wide.Wideness, p.ofAll = b.Plan, b.Checked, b.Wide.On, b.Wide.Wideness, b.ofAll
 	p.nodeRange, p.division.err = nodes, nil
 	p.tally = b.tally.part(p.tally)
-	p.pieces.wanted, p.pieces.list = 0, nil
 	p.clear()
 	return p
 }
@@ -283,21 +281,15 @@ func (b *Builder) differentiateParts() error {
 		return err
 	}
 	b.deal(tail.Top)
-	b.wantPieces()
 	level := tail.deepest()
 	b.crew.Share(len(x.list), func(k int) {
 		if b.crew.Size <= 1 { // what was lowered last is at hand
 			k = len(x.list) - 1 - k
 		}
 		p := x.list[k]
-		if p.pieces.wanted > 0 {
-			p.placeGradients(level)
-			return
-		}
 		p.backwardFrom(level)
 		p.finishPart()
 	})
-	b.lowerPieces(tail.Top)
 	b.putTogether()
 	b.sharedUsers()
 	last := tail.deepest()
@@ -390,9 +382,6 @@ func (b *Builder) putTogether() {
 	x.tail.finishPart()
 	b.takeOver(x.tail)
 	for k := len(x.list) - 1; k >= 0; k-- {
-		for _, q := range x.list[k].pieces.list {
-			b.takeOver(q)
-		}
 		b.takeOver(x.list[k])
 	}
 }

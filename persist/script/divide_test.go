@@ -27,26 +27,14 @@ func wordsOf(t *testing.T, b *script.Builder, r *script.Request, goroutines int)
 // A batch lowered by parts makes the same script with any number of goroutines, which is sound and leaves the bits
 // that the script of a batch lowered in one go does.
 func TestPartsMakeOneScript(t *testing.T) {
-	makesOneScript(t, 7, 5)
-}
-
-// The same where there are fewer sentences than goroutines.
-func TestPiecesMakeOneScript(t *testing.T) {
-	for sentences := 1; sentences <= 4; sentences++ {
-		makesOneScript(t, sentences, 2)
-	}
-}
-
-func makesOneScript(t *testing.T, sentences, partNodes int) {
-	t.Helper()
 	var b script.Builder
 	for seed := range uint64(60) {
-		r := script.Sentences(t, seed, sentences)
-		if r == nil || sentences == 1 && r.Plan.CPU { // a CPU's are not divided then
+		r := script.Sentences(t, seed, 7)
+		if r == nil {
 			continue
 		}
 		whole := &isa.Script{Words: wordsOf(t, &b, r, 1)}
-		was := script.PartNodes(partNodes)
+		was := script.PartNodes(5)
 		divided := &isa.Script{Words: wordsOf(t, &b, r, 1)}
 		for _, n := range []int{2, 4} {
 			if !slices.Equal(wordsOf(t, &b, r, n), divided.Words) {
@@ -54,7 +42,7 @@ func makesOneScript(t *testing.T, sentences, partNodes int) {
 			}
 		}
 		script.PartNodes(was)
-		if sentences > 1 && slices.Equal(whole.Words, divided.Words) { // one may be lowered to the same
+		if slices.Equal(whole.Words, divided.Words) {
 			t.Errorf("seed %d: not divided", seed)
 		}
 		if err := verify.Verify(divided, r.Plan); err != nil {
