@@ -41,7 +41,8 @@ type Node struct {
 	Dim   bridge.Dim
 
 	key       int32
-	Constants int // attribute words that each instance has its own of
+	dim       uint32 // the number of Dim
+	Constants int    // attribute words that each instance has its own of
 }
 
 // Template is a pattern of nodes.
@@ -52,7 +53,8 @@ type Template struct {
 	Constants int // words that each instance has its own of, in the order of the nodes' attributes
 	SlotDims  []bridge.Dim
 
-	used uint64 // the last graph that it was found in
+	slotDims []uint32 // their numbers
+	used     uint64   // the last graph that it was found in
 }
 
 // Instance is an occurrence of a template: nodes [Start, Start+len(Nodes)).
@@ -95,12 +97,12 @@ func (t *Template) Name() string {
 	return string(b)
 }
 
-// newTemplate is the pattern of nodes [from, to) of a graph with the given keys.
-func newTemplate(g *bridge.Graph, keys []int32, from, to uint32) *Template {
+// newTemplate is the pattern of nodes [from, to) of a graph with the given keys and numbers of dims.
+func newTemplate(g *bridge.Graph, keys []int32, dimOf []uint32, from, to uint32) *Template {
 	t := &Template{}
 	slots := map[uint32]uint32{}
 	for v := from; v < to; v++ {
-		n := Node{Op: g.Op[v], Dim: *g.DimOf(v), key: keys[v-from], Attrs: slices.Clone(g.AttrsOf(v))}
+		n := Node{Op: g.Op[v], Dim: *g.DimOf(v), dim: dimOf[g.Dim[v]], key: keys[v-from], Attrs: slices.Clone(g.AttrsOf(v))}
 		for k, a := range ops.Table[n.Op].Attrs {
 			if Own(a.Kind) {
 				n.Attrs[k] = 0
@@ -122,7 +124,7 @@ func newTemplate(g *bridge.Graph, keys []int32, from, to uint32) *Template {
 				if !known {
 					slot = uint32(len(slots))
 					slots[a] = slot
-					t.SlotDims = append(t.SlotDims, *g.DimOf(a))
+					t.SlotDims, t.slotDims = append(t.SlotDims, *g.DimOf(a)), append(t.slotDims, dimOf[g.Dim[a]])
 				}
 				n.Args = append(n.Args, Argument{Outer, slot})
 			}
@@ -141,8 +143,10 @@ func (t *Template) same(o *Template) bool {
 
 // parameter is the id of the parameter that a node is.
 func parameter(g *bridge.Graph, v uint32) (id uint32, ok bool) {
-	if op := g.Op[v]; op == ops.Parameter || op == ops.ConstParameter {
+	if isParameter(g.Op[v]) {
 		return g.AttrsOf(v)[0], true
 	}
 	return 0, false
 }
+
+func isParameter(op ops.Code) bool { return op == ops.Parameter || op == ops.ConstParameter }

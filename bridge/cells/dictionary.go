@@ -25,7 +25,7 @@ type Dictionary struct {
 	Templates []*Template
 
 	keys    keyTable
-	present []int32       // keys of the present nodes
+	present []int32       // keys of the present nodes; 0: not known yet
 	byKey   [][]*Template // by the key of the first node: learnt templates, the longest first
 	loose   [][]*Template // by key: templates of a single node
 	graphs  uint64        // that were matched
@@ -76,15 +76,26 @@ func (d *Dictionary) owe(futile bool) {
 	}
 }
 
-// begin finds the keys of a stretch.
+// begin prepares for a stretch.
 func (d *Dictionary) begin(g *bridge.Graph, from, to uint32) {
 	if len(d.keys.numbers) > mostKeys || len(d.Templates) > mostKeys {
 		*d = Dictionary{graphs: d.graphs}
 	}
-	d.present = d.keys.keysOf(g, from, to, d.present[:0])
-	for len(d.byKey) <= len(d.keys.numbers) {
-		d.byKey, d.loose = append(d.byKey, nil), append(d.loose, nil)
+	d.keys.begin(g)
+	d.present = slices.Grow(d.present[:0], int(to-from))[:to-from]
+	clear(d.present)
+}
+
+// keyAt is the key of node v of the present stretch, which begins at node from.
+func (d *Dictionary) keyAt(g *bridge.Graph, from, v uint32) int32 {
+	k := &d.present[v-from]
+	if *k == 0 {
+		*k = d.keys.keyOf(g, v)
+		for len(d.byKey) <= int(*k) {
+			d.byKey, d.loose = append(d.byKey, nil), append(d.loose, nil)
+		}
 	}
+	return *k
 }
 
 // match lists the instances of the present stretch.
@@ -103,55 +114,91 @@ func (d *Dictionary) match(g *bridge.Graph, from, to uint32, p *Program) {
 
 // longestAt appends the instance of the longest learnt template that begins at node v, or returns nil.
 func (d *Dictionary) longestAt(g *bridge.Graph, from, v uint32, p *Program) *Template {
-	keys := d.present[v-from:]
-	for _, t := range d.byKey[keys[0]] {
-		if t.fits(keys) && t.bind(g, v, p) {
+	for _, t := range d.byKey[d.keyAt(g, from, v)] {
+		if d.bind(t, g, from, v, p) {
 			return t
 		}
 	}
 	return nil
 }
 
-// fits reports whether the nodes' keys are a template's.
-func (t *Template) fits(keys []int32) bool {
+// bind appends the instance of a template that begins at node v. False: its nodes are others. Keys of nodes that are those of
+// the template are known then: to compare a node takes less time than to find its key.
+func (d *Dictionary) bind(t *Template, g *bridge.Graph, from, v uint32, p *Program) bool {
+	keys, b := d.present[v-from:], binding{t, g, d.keys.dimOf, v, p, len(p.Args)}
 	if len(keys) < len(t.Nodes) {
 		return false
 	}
 	for k := range t.Nodes {
-		if keys[k] != t.Nodes[k].key {
+		n, u := &t.Nodes[k], v+uint32(k)
+		known := keys[k] == n.key
+		if !known && (keys[k] != 0 || !n.isLike(g, u, b.dimOf)) || !b.argsOf(u, n, known) {
+			p.Args = p.Args[:b.first]
+			return false
+		}
+		keys[k] = n.key
+	}
+	x := Instance{t, v, uint32(b.first), uint32(len(p.Constants))}
+	if t.Constants > 0 {
+		p.Constants = t.appendConstants(p.Constants, g, v)
+	}
+	p.Instances = append(p.Instances, x)
+	return true
+}
+
+// isLike reports whether node u has the operation, the number of arguments, the dim and the attributes of a template's node.
+func (n *Node) isLike(g *bridge.Graph, u uint32, dimOf []uint32) bool {
+	if g.Op[u] != n.Op || dimOf[g.Dim[u]] != n.dim || len(g.ArgsOf(u)) != len(n.Args) {
+		return false
+	}
+	attrs := g.AttrsOf(u)
+	if len(attrs) != len(n.Attrs) {
+		return false
+	}
+	list := ops.Table[n.Op].Attrs
+	for k, x := range attrs {
+		if x != n.Attrs[k] && (k >= len(list) || !Own(list[k].Kind)) {
 			return false
 		}
 	}
 	return true
 }
 
-// bind appends the instance that begins at node v, whose keys are the template's. False: arguments differ.
-func (t *Template) bind(g *bridge.Graph, v uint32, p *Program) bool {
-	first, slots := len(p.Args), uint32(0)
-	for k := range t.Nodes {
-		args := g.ArgsOf(v + uint32(k))
-		for i, want := range t.Nodes[k].Args {
-			a := args[i]
-			switch {
-			case want.Kind == Inner:
-				if a != v+want.At {
-					p.Args = p.Args[:first]
-					return false
-				}
-			case want.Kind == Outer && (a >= v || want.At < slots && p.Args[first+int(want.At)] != a):
-				p.Args = p.Args[:first]
-				return false
-			case want.Kind == Outer && want.At == slots:
-				p.Args = append(p.Args, a)
-				slots++
+// binding is an instance that is compared with its template.
+type binding struct {
+	t     *Template
+	g     *bridge.Graph
+	dimOf []uint32
+	v     uint32 // its first node
+	p     *Program
+	first int // where its slots begin in p.Args
+}
+
+// argsOf compares the arguments of node u with those of the template's node, and appends nodes outside to the slots. Dims of
+// arguments inside are those of nodes that were compared before. If the key is known, so are all dims and parameters.
+func (b *binding) argsOf(u uint32, n *Node, known bool) bool {
+	args := b.g.ArgsOf(u)
+	for i, want := range n.Args {
+		a, same := args[i], true
+		switch want.Kind {
+		case Inner:
+			same = a == b.v+want.At
+		case Outer:
+			if at := b.first + int(want.At); at < len(b.p.Args) {
+				same = b.p.Args[at] == a
+				break
 			}
+			same = a < b.v && (known || b.dimOf[b.g.Dim[a]] == b.t.slotDims[want.At] && !isParameter(b.g.Op[a]))
+			b.p.Args = append(b.p.Args, a)
+		case Param:
+			same = known || b.g.Op[a] == ops.Parameter && b.g.AttrsOf(a)[0] == want.At
+		case ConstParam:
+			same = known || b.g.Op[a] == ops.ConstParameter && b.g.AttrsOf(a)[0] == want.At
+		}
+		if !same {
+			return false
 		}
 	}
-	x := Instance{t, v, uint32(first), uint32(len(p.Constants))}
-	if t.Constants > 0 {
-		p.Constants = t.appendConstants(p.Constants, g, v)
-	}
-	p.Instances = append(p.Instances, x)
 	return true
 }
 
@@ -174,16 +221,16 @@ func (t *Template) appendConstants(to []uint32, g *bridge.Graph, v uint32) []uin
 
 // single appends node v as an instance of a template of its own.
 func (d *Dictionary) single(g *bridge.Graph, from, v uint32, p *Program) *Template {
-	list := &d.loose[d.present[v-from]]
+	list := &d.loose[d.keyAt(g, from, v)]
 	for _, t := range *list {
-		if t.bind(g, v, p) {
+		if d.bind(t, g, from, v, p) {
 			return t
 		}
 	}
-	t := newTemplate(g, d.present[v-from:], v, v+1)
+	t := newTemplate(g, d.present[v-from:], d.keys.dimOf, v, v+1)
 	*list = append(*list, t)
 	d.add(t)
-	t.bind(g, v, p)
+	d.bind(t, g, from, v, p)
 	return t
 }
 

@@ -32,8 +32,8 @@ const fewWords, recentBits = 23, 10
 // parameterWord marks a word as no number of a dim.
 const parameterWord = 1 << 31
 
-// keysOf appends the keys of nodes [from, to) of a graph.
-func (t *keyTable) keysOf(g *bridge.Graph, from, to uint32, keys []int32) []int32 {
+// begin numbers the dims of a graph.
+func (t *keyTable) begin(g *bridge.Graph) {
 	if t.numbers == nil {
 		t.numbers, t.dims = map[string]int32{}, map[bridge.Dim]uint32{}
 	}
@@ -50,12 +50,9 @@ func (t *keyTable) keysOf(g *bridge.Graph, from, to uint32, keys []int32) []int3
 		}
 		t.dimOf, t.present = append(t.dimOf, n), append(t.present, d)
 	}
-	for v := from; v < to; v++ {
-		keys = append(keys, t.keyOf(g, v))
-	}
-	return keys
 }
 
+// keyOf is node v's key.
 func (t *keyTable) keyOf(g *bridge.Graph, v uint32) int32 {
 	op, args := g.Op[v], g.ArgsOf(v)
 	w := append(t.words[:0], uint32(op)|uint32(len(args))<<8, t.dimOf[g.Dim[v]])
@@ -67,7 +64,7 @@ func (t *keyTable) keyOf(g *bridge.Graph, v uint32) int32 {
 	}
 	for _, a := range args {
 		w = append(w, t.dimOf[g.Dim[a]])
-		if o := g.Op[a]; o == ops.Parameter || o == ops.ConstParameter {
+		if o := g.Op[a]; isParameter(o) {
 			w = append(w, parameterWord|uint32(o), g.AttrsOf(a)[0])
 		}
 	}

@@ -32,6 +32,9 @@ type sample struct {
 
 // learn learns templates from the present stretch, nodes [from, to).
 func (d *Dictionary) learn(g *bridge.Graph, from, to uint32) {
+	for v := from; v < to; v++ {
+		d.keyAt(g, from, v)
+	}
 	s := newSample(g, from, min(to, from+mostOfOne), d.present)
 	s.cut = to-from > mostOfOne
 	d.remember(s)
@@ -54,7 +57,7 @@ func (d *Dictionary) learn(g *bridge.Graph, from, to uint32) {
 			continue
 		}
 		done[x.content]++
-		d.adopt(newTemplate(g, d.present[x.from:], from+x.from, from+x.to))
+		d.adopt(newTemplate(g, d.present[x.from:], d.keys.dimOf, from+x.from, from+x.to))
 	}
 	d.forget()
 }
