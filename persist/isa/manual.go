@@ -31,7 +31,6 @@ bits. Slot 0 is written.
 | flag | meaning |
 | --- | --- |
 | ` + "`acc`" + ` | the result is added to what is there |
-| ` + "`own`" + ` | each processor does its slice only |
 | ` + "`sync`" + ` | the threads meet before the instruction |
 | ` + "`bias`" + ` | the product has a bias |
 | ` + "`last`" + ` | of ` + "`clip`" + `: this processor reports the norm |
