@@ -400,6 +400,37 @@ func sliced(t *testing.T, matrices []plan.Matrix, processors int) *plan.Plan {
 	return p
 }
 
+// The gradients of windows that overlap are added one after the other, also where the windows were formed by an earlier call.
+func TestGradientsOfOverlappingWindows(t *testing.T) {
+	dim := func(axes ...uint32) bridge.Dim {
+		d := bridge.Dim{Nd: uint32(len(axes)), Bd: 1}
+		copy(d.D[:], axes)
+		return d
+	}
+	r := trainingWith(t, []bridge.Dim{dim(5, 1), dim(1), dim(2, 1, 1, 1), dim(4, 1, 1)}, func(f *forest) {
+		x := f.add(ops.Parameter, 0, []uint32{0})
+		filter := f.add(ops.Constant, 2, []uint32{isa.Float(1)})
+		f.add(ops.SquaredNorm, 1, nil, f.add(ops.Conv2D, 3, []uint32{1, 1, 1}, x, filter))
+	})
+	expanded := &bridge.Expanded{}
+	expanded.Extend(r.Graph)
+	r.Graph, r.Node, r.Cells = &expanded.Graph, uint32(expanded.Len()-1), nodeByNode(&expanded.Graph)
+	p, err := plan.RoundRobin(nil, plan.Device{Processors: 3, Warps: 2, RegistersPer: 255, SetAside: 92, SharedPerBlock: 200 << 10}, 1)
+	require.NoError(t, err)
+	r.Plan, r.Update, r.Tensors, r.Copy, r.Needed = p, nil, true, true, false
+	var b script.Builder
+	r.Backward, r.Result = false, script.NoOffset
+	forward, err := b.Build(r)
+	require.NoError(t, err)
+	require.NoError(t, verify.Verify(&forward.Script, p))
+	r.State.Done, r.Base = r.Graph.Len(), forward.Used
+	r.Forward, r.Backward = false, true
+	backward, err := b.Build(r)
+	require.NoError(t, err)
+	require.True(t, backward.ByInstances)
+	require.NoError(t, verify.Verify(&backward.Script, p))
+}
+
 // Every operation that reads input words says how many.
 func TestInputWordsOfAllOperations(t *testing.T) {
 	for op := range ops.Table {

@@ -59,7 +59,7 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	t.reset(&l.r)
 	t.picks = t.picks[:0]
 	t.clearNodes()
-	t.Mixed = false
+	t.Mixed = c.part == backwardPart // what earlier calls have formed may overlap
 	t.nodeRange = nodeRange{first: l.shared, end: uint32(l.g.Len() - len(c.wantedAt)), shared: l.shared}
 	t.tail = t.end
 	t.Top = firstAddress
