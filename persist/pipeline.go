@@ -236,19 +236,6 @@ func (e *Engine) launchJob(builder *script.Builder, j *job, track int, awake boo
 	return err
 }
 
-// findCellsOf lists a job's nodes as instances, if it is lowered by them. Batches teach the dictionary in order, so that
-// what is found does not depend on which worker is faster.
-func (e *Engine) findCellsOf(j *job, awake bool) {
-	defer close(j.found)
-	if b := j.before; b != nil {
-		await(b.found, awake, patience)
-	}
-	if r := &j.request; r.Cells != nil {
-		e.dictionary.Find(r.Graph, 0, r.Node+1, r.Cells)
-		e.countCells(r)
-	}
-}
-
 // patience is how long a goroutine that waits for the batch, until it is launched or trained by the group, keeps its core.
 func (j *job) patience() time.Duration {
 	if j.step != nil {

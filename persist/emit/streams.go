@@ -261,31 +261,9 @@ func (s *itemSorter) sort(list []schedule.Item, signatures int) []schedule.Item 
 		subs = max(subs, list[i].Sub+1)
 	}
 	s.spare = memory.Resize(s.spare, len(list))
-	if keys := int(subs) * signatures; keys < 8*len(list) { // in one go
-		s.by(list, s.spare, keys, uint32(signatures), 1)
-		return s.spare
-	}
-	s.by(list, s.spare, signatures, 0, 1)
-	s.by(s.spare, list, int(subs), 1, 0)
-	return list
-}
-
-// by sorts items by their order times ofSub plus their signature times ofSig, which is below keys.
-func (s *itemSorter) by(from, to []schedule.Item, keys int, ofSub, ofSig uint32) {
-	s.count = memory.Resize(s.count, keys+1)
-	count := s.count
-	clear(count)
-	for i := range from {
-		count[uint32(from[i].Sub)*ofSub+from[i].Sig*ofSig+1]++
-	}
-	for i := range keys {
-		count[i+1] += count[i]
-	}
-	for i := range from {
-		at := &count[uint32(from[i].Sub)*ofSub+from[i].Sig*ofSig]
-		to[*at] = from[i]
-		*at++
-	}
+	sorted, _ := schedule.SortByTwo(&s.count, list, s.spare, int(subs), signatures,
+		func(it *schedule.Item) uint32 { return uint32(it.Sub) }, func(it *schedule.Item) uint32 { return it.Sig })
+	return sorted
 }
 
 func insertionSort(list []schedule.Item) {

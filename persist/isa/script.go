@@ -19,9 +19,9 @@ const (
 	HeadWords
 )
 
-// After the header comes the processor table, ProcWords words each: the word offset of its instructions. These may be those
-// before a cut; then, behind their Halt, it goes on at another offset. The first's words count as whole pieces of MaxWords:
-// so a device fetches them.
+// After the header comes the processor table, with ProcWords words for each processor. The first is the word offset of its
+// instructions. In a script that is cut, these are its first part, and the second word is the offset of its second part. The
+// third is the length of the first part in pieces of MaxWords, in which a device fetches it.
 const (
 	ProcStart  = iota
 	ProcOwn    // where it goes on, 0: nowhere

@@ -56,13 +56,12 @@ const NoList = 1<<32 - 1
 // their stretches. Outer products come last, their level is not known yet.
 func (s *Schedule) OrderProducts() {
 	sigs, levels := s.Sigs.Count(), int(s.MaxLevel)+1
-	if sigs*levels < 8*len(s.Products) {
-		s.Products, s.matrixAlt = s.sortProducts(s.Products, s.matrixAlt, sigs*levels, uint32(sigs), 1)
-	} else {
-		s.Products, s.matrixAlt = s.sortProducts(s.Products, s.matrixAlt, sigs, 0, 1)
-		s.Products, s.matrixAlt = s.sortProducts(s.Products, s.matrixAlt, levels, 1, 0)
-	}
-	s.Outers, s.matrixAlt = s.sortProducts(s.Outers, s.matrixAlt, sigs, 0, 1)
+	s.Products, s.matrixAlt = SortByTwo(&s.count, s.Products, s.matrixAlt, levels, sigs,
+		func(x *Product) uint32 { return uint32(x.Level) }, func(x *Product) uint32 { return x.Sig })
+	s.matrixAlt = memory.Resize(s.matrixAlt, len(s.Outers))
+	s.count = memory.Resize(s.count, sigs+1)
+	CountingSort(s.count, s.Outers, s.matrixAlt, func(x *Product) uint32 { return x.Sig })
+	s.Outers, s.matrixAlt = s.matrixAlt, s.Outers
 	s.Stretches = s.Stretches[:0]
 	s.Products = append(s.Products, s.Outers...)
 	for from := 0; from < len(s.Products); {
@@ -75,27 +74,19 @@ func (s *Schedule) OrderProducts() {
 	}
 }
 
-// sortProducts sorts by level times ofLevel plus signature times ofSig, which is below keys, equal ones as they came. It
-// returns the sorted list, which is in spare, and the other one.
-func (s *Schedule) sortProducts(list, spare []Product, keys int, ofLevel, ofSig uint32) (sorted, other []Product) {
-	s.count = memory.Resize(s.count, keys+1)
-	count := s.count
-	clear(count)
-	for i := range list {
-		count[uint32(list[i].Level)*ofLevel+list[i].Sig*ofSig+1]++
-	}
-	for i := range keys {
-		count[i+1] += count[i]
-	}
+// SortByTwo sorts a list by a key below majors, and those of one by another below minors, equal ones as they came. It returns
+// the sorted list and the other of list and spare, which are memory for both.
+func SortByTwo[T any](count *[]uint32, list, spare []T, majors, minors int, major, minor func(*T) uint32) (sorted, other []T) {
 	spare = memory.Resize(spare, len(list))
-	for i := range list {
-		x := &list[i]
-		at := &count[uint32(x.Level)*ofLevel+x.Sig*ofSig]
-		y := &spare[*at]
-		*at++
-		y.Level, y.Sig, y.Words[0], y.Words[1] = x.Level, x.Sig, x.Words[0], x.Words[1]
+	if keys := majors * minors; keys < 8*len(list) { // in one go
+		*count = memory.Resize(*count, keys+1)
+		CountingSort(*count, list, spare, func(x *T) uint32 { return major(x)*uint32(minors) + minor(x) })
+		return spare, list
 	}
-	return spare, list
+	*count = memory.Resize(*count, max(majors, minors)+1)
+	CountingSort((*count)[:minors+1], list, spare, minor)
+	CountingSort((*count)[:majors+1], spare, list, major)
+	return list, spare
 }
 
 // CountingSort writes from to to in the order of a key, equal keys as they came. Keys are below

@@ -159,7 +159,8 @@ func (b *Builder) levelGradients() {
 	}
 }
 
-// lowerGradients lowers the gradients of the nodes. Users come behind what they use; this order reads memory in a row.
+// lowerGradients lowers the gradients of the nodes from the last to the first: a node's users come before the node, and memory
+// is read in a row.
 func (b *Builder) lowerGradients() {
 	for v := int(b.end) - 1; v >= int(b.first); v-- {
 		if b.wants[v] {
