@@ -325,7 +325,7 @@ compatibility: $(B)/adapter/errors
 # Where writing scripts takes its time, by which go build optimises the library.
 profile:
 	mkdir -p $(B)
-	$(GO) test -trimpath ./persist/script -run '^$$' -bench 'Build/.*/(goroutines[12]|instances)$$' -benchtime 0.5s -cpuprofile $(abspath $(B))/script.prof -o $(B)/script.test
+	$(GO) test -trimpath ./persist/script -run '^$$' -bench 'Build$$' -benchtime 0.5s -cpuprofile $(abspath $(B))/script.prof -o $(B)/script.test
 	$(GO) test -trimpath ./bridge -run '^$$' -bench . -cpuprofile $(abspath $(B))/bridge.prof -o $(B)/bridge.test
 	$(GO) tool pprof -proto $(B)/script.prof $(B)/bridge.prof >packaging/scripts.pgo
 

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"libvpps/persist/crew"
 	"libvpps/persist/isa"
+	"libvpps/persist/pause"
 	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 )
@@ -168,8 +168,9 @@ func (e *Engine) hurry(j *job) {
 	}
 }
 
-// manyProcessors reports whether goroutines that wait may keep their cores.
-func manyProcessors() bool { return runtime.GOMAXPROCS(0) >= crew.ManyProcessors }
+// manyProcessors reports whether goroutines that wait may keep their cores: several scripts are written at a time, and the
+// program wants a core of its own.
+func manyProcessors() bool { return runtime.GOMAXPROCS(0) >= 8 }
 
 // patience is how long an awake worker looks for the next job before it sleeps: to be waked up takes as long as
 // it takes to write a tenth of a script of one sentence. In a group all ranks wait for the one that is waked up last, so
@@ -265,7 +266,7 @@ func over(done <-chan struct{}) bool {
 // attentive looks for something until it is there or the patience is over.
 func attentive(patience time.Duration, there func() bool) {
 	for since, looks := time.Now(), 1; !there() && (looks&0xff != 0 || time.Since(since) < patience); looks++ {
-		crew.Pause()
+		pause.Briefly()
 	}
 }
 

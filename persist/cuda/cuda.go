@@ -14,10 +14,10 @@ import (
 	"libvpps/gpu"
 	"libvpps/jit"
 	"libvpps/persist/clocks"
-	"libvpps/persist/crew"
 	"libvpps/persist/executor"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
+	"libvpps/persist/pause"
 	"libvpps/persist/plan"
 )
 
@@ -241,7 +241,7 @@ func (e *Executor) Foretell(offset uint64, batch uint32) (float32, bool, error) 
 		if w := atomic.LoadUint32(word); w != isa.Sentinel || over || err != nil {
 			return math.Float32frombits(w), w != isa.Sentinel, err
 		}
-		crew.Pause()
+		pause.Briefly()
 	}
 }
 

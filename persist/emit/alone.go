@@ -5,9 +5,9 @@ import "libvpps/persist/isa"
 // The stream of a CPU's only processor. There are no barriers, and nothing is fused. So it is written level by level,
 // and nobody asks which items belong together.
 
-// alone reports whether one processor of a CPU executes all, and no part was lowered by itself.
+// alone reports whether one processor of a CPU executes all.
 func (e *Emitter) alone() bool {
-	return e.Plan.CPU && e.Plan.Processors == 1 && len(e.Parts) == 0 && len(e.Library) == 0
+	return e.Plan.CPU && e.Plan.Processors == 1 && len(e.Library) == 0
 }
 
 // appendAlone appends the stream.
@@ -15,7 +15,7 @@ func (e *Emitter) appendAlone(words []uint32, levels int, ends []uint32) []uint3
 	words = isa.Align(words)
 	x := words[isa.HeadWords:]
 	x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = uint32(len(words)), 0, 0
-	w := streamWriter{e: e, streamMemory: &e.writers[0], words: words, start: len(words)}
+	w := streamWriter{e: e, words: words, start: len(words)}
 	from := uint32(0)
 	for l := range levels {
 		if l == int(e.Cut) {

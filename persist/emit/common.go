@@ -1,7 +1,6 @@
 package emit
 
 import (
-	"libvpps/persist/crew"
 	"libvpps/persist/memory"
 )
 
@@ -23,24 +22,21 @@ type classStream struct {
 
 type inner struct{ from, to uint32 }
 
-// writeCommon writes the sections of all classes, side by side.
+// writeCommon writes the sections of all classes.
 func (e *Emitter) writeCommon(levels int) {
 	x := &e.common
 	n := len(e.Holders.First)
 	x.of = memory.Extend(x.of[:cap(x.of)], n, classStream{})[:n]
-	pieces := min(n, crew.MostGoroutines)
-	e.Crew.Share(pieces, func(k int) {
-		for c := n * k / pieces; c < n*(k+1)/pieces; c++ {
-			e.writeClass(&e.writers[k], c, levels)
-		}
-	})
+	for c := range n {
+		e.writeClass(c, levels)
+	}
 }
 
 // writeClass writes the sections of class c.
-func (e *Emitter) writeClass(m *streamMemory, c, levels int) {
+func (e *Emitter) writeClass(c, levels int) {
 	s := &e.common.of[c]
 	s.starts, s.inner = s.starts[:0], s.inner[:0]
-	w := streamWriter{e: e, streamMemory: m, p: e.Holders.First[c], words: s.words[:0]}
+	w := streamWriter{e: e, p: e.Holders.First[c], words: s.words[:0]}
 	loads := e.common.loads[c*levels:][:levels]
 	for l := range levels {
 		s.starts = append(s.starts, uint32(len(w.words)))

@@ -5,9 +5,7 @@ package emit
 
 import (
 	"math"
-	"slices"
 
-	"libvpps/persist/crew"
 	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
@@ -19,7 +17,6 @@ import (
 type Task struct {
 	*schedule.Schedule
 	Holders *plan.Holders
-	Crew    *crew.Crew
 	Closing *finish.Closing
 	Params  []schedule.Param
 	Inputs  []uint32 // the graph's input words, if the script reads any
@@ -30,26 +27,22 @@ type Task struct {
 // Emitter writes scripts.
 type Emitter struct {
 	Task
-	words    []uint32 // of the latest script, in memory of its own
-	count    []uint32
-	places   []int32 // of byLevel: the processors
-	visits   []visit // by processor and level
-	balances [crew.MostGoroutines]balance
-	starts   []uint32 // of a processor's visits
-	seen     []int32  // by processor: the last level in which it is known to take part
-	writers  [crew.MostGoroutines]streamMemory
-	levels   []levelPlan
-	runs     []run
-	common   common
-	ByLevel  []uint32 // clusters by level
-	products
+	words     []uint32 // of the latest script, in memory of its own
+	count     []uint32
+	places    []int32 // of byLevel: the processors
+	visits    []visit // by processor and level
+	loads     []int32 // of a level: cost per processor before its clusters
+	heap      loadHeap
+	starts    []uint32 // of a processor's visits
+	seen      []int32  // by processor: the last level in which it is known to take part
+	levels    []levelPlan
+	runs      []run
+	listWords int
+	common    common
+	ByLevel   []uint32        // clusters by level
+	items     []schedule.Item // of a level and processor
+	sorter    itemSorter
 	outerSeen []outerSeen
-}
-
-// balance is the memory of assigning the clusters of some levels.
-type balance struct {
-	loads []int32 // of a level: cost per processor before its clusters
-	heap  loadHeap
 }
 
 // visit is what a processor does in a level besides what all of its class do: a cluster. Or it is none, and it does
@@ -77,7 +70,6 @@ func (e *Emitter) Emit(t Task) []uint32 {
 	levels := int(e.MaxLevel) + 1
 	e.outerSeen = e.outerSeen[:0]
 	if e.alone() {
-		e.gatherProducts()
 		e.planRuns(levels)
 		ends := e.OrderByLevel(levels)
 		return e.assemble(processors, 0, func(w []uint32) []uint32 { return e.appendAlone(w, levels, ends) })
@@ -86,11 +78,10 @@ func (e *Emitter) Emit(t Task) []uint32 {
 	e.GroupItems()
 	e.Fuse()
 	e.CutBatched()
-	e.gatherProducts()
 	e.planRuns(levels)
 	e.sortClusters(levels)
 	e.planClasses(levels)
-	e.assign(levels, processors)
+	e.assign(processors)
 	e.planMembers(levels, processors)
 	barriers := e.planBarriers(levels)
 	e.writeCommon(levels)
@@ -98,49 +89,36 @@ func (e *Emitter) Emit(t Task) []uint32 {
 	return e.assemble(processors, barriers, func(w []uint32) []uint32 { return e.appendStreams(w, levels, processors) })
 }
 
-// assign gives every cluster, level by level, to the processor with the least load. Goroutines share the levels.
-func (e *Emitter) assign(levels, processors int) {
+// assign gives every cluster, level by level, to the processor with the least load.
+func (e *Emitter) assign(processors int) {
 	e.places = memory.Resize(e.places, len(e.ByLevel))
-	pieces := min(len(e.balances), 1+len(e.ByLevel)>>11) // a few clusters are assigned at once
-	e.Crew.Share(pieces, func(k int) {
-		e.assignSome(&e.balances[k], e.levelOf(k, pieces), e.levelOf(k+1, pieces), processors)
-	})
-}
-
-// levelOf is the first cluster in byLevel, of the level that so many of n parts of it end in.
-func (e *Emitter) levelOf(part, n int) int {
-	at := len(e.ByLevel) * part / n
-	for at > 0 && at < len(e.ByLevel) && e.Clusters[e.ByLevel[at]].Level == e.Clusters[e.ByLevel[at-1]].Level {
-		at--
-	}
-	return at
-}
-
-// assignSome assigns the clusters [from, end) of byLevel, which are whole levels.
-func (e *Emitter) assignSome(x *balance, from, end, processors int) {
-	x.loads, x.heap = memory.Resize(x.loads, processors), memory.Resize(x.heap, processors)
-	for from < end {
-		level, n := e.Clusters[e.ByLevel[from]].Level, 1
-		for from+n < end && e.Clusters[e.ByLevel[from+n]].Level == level {
+	e.loads, e.heap = memory.Resize(e.loads, processors), memory.Resize(e.heap, processors)
+	for from, n := 0, 0; from < len(e.ByLevel); from += n {
+		level := e.Clusters[e.ByLevel[from]].Level
+		for n = 1; from+n < len(e.ByLevel) && e.Clusters[e.ByLevel[from+n]].Level == level; {
 			n++
 		}
-		r := &e.levels[level].runs
-		if r[0] < r[1] {
-			e.loadProducts(x.loads, int(level))
-			x.heap.init(x.loads)
-		} else {
-			x.heap.clear()
-		}
-		for k := range n {
-			cost := e.Clusters[e.ByLevel[from+k]].Cost
-			if besides := r[0] < r[1] && e.Plan.RowsPerWarp > 0; besides {
-				if cost *= gpuWork; level == e.OuterLevel {
-					cost += gpuSum
-				}
+		e.assignLevel(level, e.ByLevel[from:from+n], e.places[from:from+n])
+	}
+}
+
+// assignLevel assigns the clusters of a level.
+func (e *Emitter) assignLevel(level int32, clusters []uint32, places []int32) {
+	r := &e.levels[level].runs
+	if r[0] < r[1] {
+		e.loadProducts(int(level))
+		e.heap.init(e.loads)
+	} else {
+		e.heap.clear()
+	}
+	for k, c := range clusters {
+		cost := e.Clusters[c].Cost
+		if besides := r[0] < r[1] && e.Plan.RowsPerWarp > 0; besides {
+			if cost *= gpuWork; level == e.OuterLevel {
+				cost += gpuSum
 			}
-			e.places[from+k] = x.heap.add(cost)
 		}
-		from += n
+		places[k] = e.heap.add(cost)
 	}
 }
 
@@ -149,9 +127,9 @@ func (e *Emitter) assignSome(x *balance, from, end, processors int) {
 const gpuSum, gpuWork = 64, 8
 
 // loadProducts makes loads those of a level's products.
-func (e *Emitter) loadProducts(loads []int32, level int) {
+func (e *Emitter) loadProducts(level int) {
 	for p, c := range e.Holders.Class {
-		loads[p] = e.common.loads[int(c)*len(e.levels)+level]
+		e.loads[p] = e.common.loads[int(c)*len(e.levels)+level]
 	}
 }
 
@@ -233,8 +211,7 @@ func (e *Emitter) assemble(processors, barriers int, appendStreams func(w []uint
 	w = append(w[:0], make([]uint32, isa.ListsAt(processors))...)
 	w[isa.HeadMagic], w[isa.HeadProcessors], w[isa.HeadBarriers] = isa.Magic, uint32(processors), uint32(barriers)
 	w[isa.HeadLists] = uint32(len(w))
-	w = slices.Grow(w, e.listWords)[:len(w)+e.listWords]
-	e.fillLists(w[len(w)-e.listWords:])
+	w = e.appendLists(w)
 	w[isa.HeadListEnd] = uint32(len(w))
 	w = appendStreams(w)
 	for len(w)%isa.BarrierStride != 0 {

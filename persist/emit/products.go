@@ -1,86 +1,138 @@
 package emit
 
 import (
-	"libvpps/persist/crew"
+	"slices"
+
+	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/schedule"
 )
 
-// The products of all parts, in order. Each part sorts its own; then only stretches of equal ones are put in
-// order, and their items go from where they are to the script.
+// The products of all levels: which of them each processor does, and the lists of those that several share.
 
-// products is the memory of putting them in order.
-type products struct {
-	stretches []schedule.Stretch // of all sources, in order
-	unsorted  []schedule.Stretch
-	inline    []schedule.Product // of runs without a list
-	listWords int
+// run is the product items [from, to) of one signature and level.
+type run struct {
+	level    int32
+	sig      uint32
+	part     int32 // of a matrix
+	from, to int
+	whole    bool   // every copy of the matrix does all items
+	acc      bool   // an Outer that adds to what is there
+	list     uint32 // where in the script its items are, 0: with each instruction
 }
 
-// source is one of those whose products there are: the parts', in the order in which they were taken over, and the schedule's own.
-func (e *Emitter) source(k int) *schedule.Schedule {
-	if k < len(e.Parts) {
-		return e.Parts[k]
-	}
-	return e.Schedule
-}
-
-// gatherProducts orders the stretches of all sources.
-func (e *Emitter) gatherProducts() {
+// planRuns makes runs of the products, but for those that a library forms.
+func (e *Emitter) planRuns(levels int) {
 	e.OrderProducts()
-	all := e.unsorted[:0]
-	for k := range len(e.Parts) + 1 {
-		p := e.source(k)
-		for _, x := range p.Stretches {
-			if p != e.Schedule {
-				x.Sig = p.InWhole.Signature[x.Sig]
+	e.levels, e.runs, e.listWords = memory.Resize(e.levels, levels), e.runs[:0], 0
+	from := 0
+	for l := range int32(levels) {
+		first := len(e.runs)
+		for from < len(e.Products) && e.levelOf(&e.Products[from]) == l {
+			x, to := &e.Products[from], from+1
+			for to < len(e.Products) && e.Products[to].Sig == x.Sig && e.Products[to].Level == x.Level {
+				to++
 			}
-			if x.Source = int32(k); x.Level < 0 {
-				if e.LibraryOf(x.Sig) != nil {
-					continue
-				}
-				x.Level = e.OuterLevel
+			if x.Level != schedule.AtTheEnd || e.LibraryOf(x.Sig) == nil {
+				e.addRun(l, x.Sig, from, to)
 			}
-			all = append(all, x)
+			from = to
 		}
+		e.levels[l] = levelPlan{runs: [2]int{first, len(e.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(e.PhaseOf(l)) << (16 + isa.PhaseShift)}
 	}
-	e.unsorted = all
-	if len(e.Parts) == 0 {
-		e.stretches, e.unsorted = e.unsorted, e.stretches
-		return
-	}
-	e.stretches = memory.Resize(e.stretches, len(all))
-	e.count = memory.Resize(e.count, max(e.Sigs.Count(), int(e.MaxLevel)+1)+1)
-	schedule.CountingSort(e.count[:e.Sigs.Count()+1], all, e.stretches, func(x *schedule.Stretch) uint32 { return x.Sig })
-	schedule.CountingSort(e.count[:e.MaxLevel+2], e.stretches, all, func(x *schedule.Stretch) uint32 { return uint32(x.Level) })
-	e.stretches, e.unsorted = all, e.stretches
 }
 
-// takeItems appends the items of stretches.
-func (e *Emitter) takeItems(to []schedule.Product, from []schedule.Stretch) []schedule.Product {
-	for _, x := range from {
-		to = append(to, e.source(int(x.Source)).Products[x.From:x.To]...)
+// levelOf is the level of a product.
+func (e *Emitter) levelOf(x *schedule.Product) int32 {
+	if x.Level == schedule.AtTheEnd {
+		return e.OuterLevel
 	}
-	return to
+	return x.Level
 }
 
-// fillLists writes the items of all listed stretches to the words of the lists.
-func (e *Emitter) fillLists(to []uint32) {
-	const shares = crew.MostGoroutines
-	if e.listWords == 0 {
-		return
+// inlineItems is how many items an instruction has rather with itself than in a list.
+const inlineItems = 4
+
+// addRun adds a run. Its items are in a list if each of several processors has more than a few.
+func (e *Emitter) addRun(level int32, sig uint32, from, to int) {
+	words := e.Sigs.Of(sig)
+	outer := isa.Opcode(words[0]) == isa.Outer
+	r := run{level, sig, e.partOf(words), from, to, outer, outer && e.accumulates(words), 0}
+	copies, n := e.Holders.Copies[r.part], to-from
+	if !r.whole {
+		n /= len(copies)
 	}
-	e.Crew.Share(shares, func(k int) {
-		for i := range e.stretches {
-			x := &e.stretches[i]
-			if x.At == schedule.NoList || int(x.Source)%shares != k {
-				continue
-			}
-			items := e.source(int(x.Source)).Products[x.From:x.To]
-			at := to[x.At:][:2*len(items)]
-			for j := range items {
-				*(*[2]uint32)(at[2*j:]) = items[j].Words
-			}
+	if n > inlineItems && len(copies[0]) > 1 {
+		r.list = uint32(isa.ListsAt(e.Plan.Processors) + e.listWords)
+		e.listWords += 2 * (to - from)
+	}
+	e.runs = append(e.runs, r)
+}
+
+// partOf is the part that a product works on.
+func (e *Emitter) partOf(words []uint32) int32 {
+	if isa.Opcode(words[0]) == isa.ProductT {
+		return e.Holders.ColumnPart(int32(words[3]))
+	}
+	return int32(words[3])
+}
+
+// share is which items of a run copy number c of its matrix does: those of an outer product are
+// summed, so each copy does all of them for some columns.
+func (e *Emitter) share(r *run, c int) (from, to int) {
+	if r.whole {
+		if c < e.Holders.Outers[r.part] {
+			return r.from, r.to
 		}
-	})
+		return r.to, r.to
+	}
+	n, copies := r.to-r.from, len(e.Holders.Copies[r.part])
+	return r.from + n*c/copies, r.from + n*(c+1)/copies
+}
+
+// accumulates reports whether an Outer adds to a gradient that is there: pending from an
+// earlier backward, or just stored by the outer products of another segment's operands.
+func (e *Emitter) accumulates(words []uint32) bool {
+	m := words[3]
+	if e.Params[e.Plan.Matrices[m].Param].Pending && isa.Segment(words[2]&15) == isa.SegGrad {
+		return true
+	}
+	key := uint64(words[2]&15)<<32 | uint64(words[5])
+	for i := range e.outerSeen {
+		if e.outerSeen[i].key == key {
+			return e.outerSeen[i].sig != words[2]
+		}
+	}
+	e.outerSeen = append(e.outerSeen, outerSeen{key, words[2]})
+	return false
+}
+
+// shareOf is which items of a run processor p does.
+func (e *Emitter) shareOf(r *run, p int32) (from, to int) {
+	at := int(r.part)*len(e.Holders.Class) + int(p)
+	if e.Holders.Copy[at] < 0 {
+		return r.to, r.to
+	}
+	return e.share(r, int(e.Holders.Copy[at]))
+}
+
+// appendLists appends the items of all lists.
+func (e *Emitter) appendLists(w []uint32) []uint32 {
+	w = slices.Grow(w, e.listWords)
+	for i := range e.runs {
+		if r := &e.runs[i]; r.list != 0 {
+			w = appendPairs(w, e.Products[r.from:r.to])
+		}
+	}
+	return w
+}
+
+// appendPairs appends the words of product items.
+func appendPairs(s []uint32, list []schedule.Product) []uint32 {
+	at := len(s)
+	s = slices.Grow(s, 2*len(list))[:at+2*len(list)]
+	for i := range list {
+		*(*[2]uint32)(s[at+2*i:]) = list[i].Words
+	}
+	return s
 }

@@ -10,76 +10,34 @@ import (
 
 // Writing every processor's stream.
 
-// streamMemory is the memory of one of the goroutines that write streams.
-type streamMemory struct {
-	words   []uint32
-	at      uint32          // where in the script these are
-	starts  []uint32        // of its streams, in words
-	seconds []uint32        // of their second parts, if the script is cut
-	items   []schedule.Item // of a level and processor
-	sorter  itemSorter
-}
-
-// appendStreams appends all streams. Each of several goroutines writes those of some processors, the first
-// to their place; the others' are copied when it is known where.
+// appendStreams appends the streams of all processors.
 func (e *Emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
-	n := min(processors, max(1, e.Crew.Size))
-	e.Crew.Share(n, func(k int) {
-		m := &e.writers[k]
-		m.starts, m.seconds = m.starts[:0], m.seconds[:0]
-		if k > 0 {
-			m.words = e.writeStreams(m, m.words[:0], processors*k/n, processors*(k+1)/n, levels)
-		} else {
-			w = e.writeStreams(m, w, 0, processors/n, levels)
-		}
-	})
-	p := 0
-	for k := range n {
-		m := &e.writers[k]
-		if m.at = 0; k > 0 {
-			w = isa.Align(w)
-			m.at = uint32(len(w))
-			w = slices.Grow(w, len(m.words))[:len(w)+len(m.words)]
-		}
-		for k, start := range m.starts {
-			x := w[isa.HeadWords+p*isa.ProcWords:]
-			x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = m.at+start, 0, 0
-			if e.Cut != schedule.NoCut {
-				x[isa.ProcOwn], x[isa.ProcPieces] = m.at+m.seconds[k], uint32(isa.Pieces(int(m.seconds[k]-start)))
-			}
-			p++
-		}
-	}
-	e.Crew.Share(n, func(k int) {
-		if m := &e.writers[k]; k > 0 {
-			copy(w[m.at:], m.words)
-		}
-	})
-	return w
-}
-
-// writeStreams appends the streams of processors from to end.
-func (e *Emitter) writeStreams(m *streamMemory, w []uint32, from, end, levels int) []uint32 {
-	for p := from; p < end; p++ {
+	for p := range processors {
 		w = isa.Align(w)
-		m.starts = append(m.starts, uint32(len(w)))
-		w = e.appendStream(m, w, p, levels)
+		start, second := len(w), 0
+		w, second = e.appendStream(w, p, levels)
+		x := w[isa.HeadWords+p*isa.ProcWords:]
+		x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = uint32(start), 0, 0
+		if e.Cut != schedule.NoCut {
+			x[isa.ProcOwn], x[isa.ProcPieces] = uint32(second), uint32(isa.Pieces(second-start))
+		}
 	}
 	return w
 }
 
-// appendStream appends the stream of processor p: what its class does, but where it does something else.
-func (e *Emitter) appendStream(m *streamMemory, words []uint32, p, levels int) []uint32 {
-	w := streamWriter{e: e, streamMemory: m, p: int32(p), words: words, start: len(words)}
+// appendStream appends the stream of processor p: what its class does, but where it does something else. If the script is
+// cut, second is where its second part begins.
+func (e *Emitter) appendStream(words []uint32, p, levels int) (w []uint32, second int) {
+	x := streamWriter{e: e, p: int32(p), words: words, start: len(words)}
 	visits, from := e.visits[e.starts[p]:e.starts[p+1]], 0
 	if cut := int(e.Cut); e.Cut != schedule.NoCut {
-		visits = w.levels(visits, 0, cut)
-		w.words = isa.Align(append(w.words, uint32(isa.Halt)))
-		m.seconds = append(m.seconds, uint32(len(w.words)))
-		w.start, from = len(w.words), cut
+		visits = x.levels(visits, 0, cut)
+		x.words = isa.Align(append(x.words, uint32(isa.Halt)))
+		second = len(x.words)
+		x.start, from = second, cut
 	}
-	w.levels(visits, from, levels)
-	return append(w.words, uint32(isa.Halt))
+	x.levels(visits, from, levels)
+	return append(x.words, uint32(isa.Halt)), second
 }
 
 // levels writes what p does in levels [from, to), by visits, and returns the visits of later levels.
@@ -99,8 +57,7 @@ func (w *streamWriter) levels(visits []visit, from, to int) []visit {
 
 // streamWriter writes the stream of processor p, which begins at words[start].
 type streamWriter struct {
-	e *Emitter
-	*streamMemory
+	e     *Emitter
 	p     int32
 	words []uint32
 	start int
@@ -111,11 +68,11 @@ type streamWriter struct {
 func (w *streamWriter) level(l int, visits []visit) {
 	e, first := w.e, len(w.words)
 	x := &e.levels[l]
-	w.items = w.items[:0]
+	e.items = e.items[:0]
 	last := visits[len(visits)-1].cluster == closes
 	for i := range visits {
 		if c := visits[i].cluster; c < closes {
-			w.items = e.AppendItemsOf(w.items, c)
+			e.items = e.AppendItemsOf(e.items, c)
 		}
 	}
 	if x.exempt != w.p {
@@ -125,7 +82,7 @@ func (w *streamWriter) level(l int, visits []visit) {
 	if last {
 		w.words = e.Closing.Append(w.words, w.start, int(w.p), l)
 	}
-	if w.write(w.items); len(w.words) > first {
+	if w.write(e.items); len(w.words) > first {
 		w.leave(x, first)
 	}
 }
@@ -171,7 +128,7 @@ func (w *streamWriter) product(r *run, from, to int) {
 			s[at] |= isa.Listed << 16
 			s = append(s, r.list+2*uint32(from-r.from))
 		} else {
-			s = appendPairs(s, e.inline[from:from+k])
+			s = appendPairs(s, e.Products[from:from+k])
 		}
 		s[at] |= isa.Sync << 16
 		s[at+1] = uint32(len(s)-at) | uint32(k)<<16
@@ -180,21 +137,11 @@ func (w *streamWriter) product(r *run, from, to int) {
 	w.words = s
 }
 
-// appendPairs appends the words of product items.
-func appendPairs(s []uint32, list []schedule.Product) []uint32 {
-	at := len(s)
-	s = slices.Grow(s, 2*len(list))[:at+2*len(list)]
-	for i := range list {
-		*(*[2]uint32)(s[at+2*i:]) = list[i].Words
-	}
-	return s
-}
-
 // write writes a level's items, sorted: runs of the same order and signature become instructions. The
 // first instruction of an order meets the threads before it.
 func (w *streamWriter) write(list []schedule.Item) {
 	e := w.e
-	list = w.sorter.sort(list, e.Sigs.Count())
+	list = e.sorter.sort(list, e.Sigs.Count())
 	last := int32(-1)
 	for len(list) > 0 {
 		it := &list[0]

@@ -33,17 +33,6 @@ func (s *Sources) Clear() {
 	s.ParamSrc, s.RowSrc, s.RowPool = s.ParamSrc[:0], s.RowSrc[:0], s.RowPool[:0]
 }
 
-// AddAll adds those of another one.
-func (s *Sources) AddAll(o *Sources) {
-	s.ParamSrc = append(s.ParamSrc, o.ParamSrc...)
-	rows := uint32(len(s.RowPool))
-	s.RowPool = append(s.RowPool, o.RowPool...)
-	for _, x := range o.RowSrc {
-		x.First += rows
-		s.RowSrc = append(s.RowSrc, x)
-	}
-}
-
 // TouchedRow is a table row whose gradient was formed.
 type TouchedRow struct{ Param, Row uint32 }
 
@@ -102,13 +91,6 @@ func (f *Finisher) Form() {
 // formOuter schedules dW = sum dy x^T for all matrices.
 func (f *Finisher) formOuter(level int32) {
 	f.OuterLevel = level
-	for _, p := range f.Parts {
-		for _, x := range p.Stretches {
-			if x.Level < 0 {
-				f.formsMatrix(p.InWhole.Signature[x.Sig])
-			}
-		}
-	}
 	last := uint32(schedule.RawSig)
 	for i := range f.Outers {
 		if sig := f.Outers[i].Sig; sig != last {

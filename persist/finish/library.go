@@ -12,15 +12,8 @@ import (
 // two launches: the script is cut there. Every processor halts behind what comes before the cut, and goes on with
 // instructions of its own in the second launch, which has no matrices: it sums, takes the norm and updates.
 
-// eachOuter calls f for all outer products, those of a signature and part together.
+// eachOuter calls f for all outer products, those of a signature together.
 func (f *Finisher) eachOuter(visit func(sig uint32, items []schedule.Product)) {
-	for _, p := range f.Parts {
-		for _, x := range p.Stretches {
-			if x.Level < 0 {
-				visit(p.InWhole.Signature[x.Sig], p.Products[x.From:x.To])
-			}
-		}
-	}
 	for rest := f.Outers; len(rest) > 0; {
 		n := 1
 		for n < len(rest) && rest[n].Sig == rest[0].Sig {
@@ -70,7 +63,7 @@ func (f *Finisher) countLibrary(sig uint32, items []schedule.Product) {
 
 // dropLibrary leaves the products of fewer items to the kernel, and those whose operands have no room in segment act.
 func (f *Finisher) dropLibrary(least int) {
-	kept, room := f.Library[:0], uint64(f.Limit)-min(uint64(f.Top), uint64(f.Limit))
+	kept, room := f.Library[:0], f.Room()
 	for _, g := range f.Library {
 		size := uint64(g.Items)*uint64(g.Rows+g.Cols) + 8 // as alloc rounds up
 		if g.Items < least || size > room {

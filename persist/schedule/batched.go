@@ -78,17 +78,12 @@ func (s *Schedule) differsByPiece(it *Item) bool {
 	return false
 }
 
-// eachBatched calls f for all batched clusters with items that pieces share, but for those of parts that were taken over.
+// eachBatched calls f for all batched clusters with items that pieces share.
 func (s *Schedule) eachBatched(f func(c int32, x *Cluster)) {
 	if !s.Wide.On {
 		return
 	}
-	taken := s.takenClusters()
 	for c := int32(0); int(c) < len(s.Clusters); c++ {
-		if c == taken.first {
-			c = taken.end - 1
-			continue
-		}
 		if x := &s.Clusters[c]; x.Parent == c && x.IsBatched() && x.Items > 0 {
 			f(c, x)
 		}
@@ -203,4 +198,22 @@ func (s *Schedule) appendPiece(list, shared []Item, k uint32, last bool) []Item 
 		list = append(list, it)
 	}
 	return list
+}
+
+// AppendItemsOf appends the items of a cluster.
+func (s *Schedule) AppendItemsOf(list []Item, c uint32) []Item {
+	x := &s.Clusters[c]
+	from := c
+	if whole := c - uint32(x.piece); x.piece > 0 && s.Clusters[whole].Items > 0 { // the pieces share them
+		from = whole
+	}
+	n := int(s.Clusters[from].Items)
+	if n == 0 {
+		return list
+	}
+	items := s.Items[s.grouped[from]:][:n]
+	if from != c {
+		return s.appendPiece(list, items, uint32(x.piece-1), x.piece == s.Clusters[from].Pieces)
+	}
+	return append(list, items...)
 }

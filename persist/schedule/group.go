@@ -9,20 +9,15 @@ type grouping struct {
 	grouped   []uint32 // where the items of a cluster are; its number is that of the first cluster it is made of
 	sorted    []Item
 	count     []uint32
-	Stretches []Stretch // of products
 	matrixAlt []Product
 }
 
 // GroupItems orders items by cluster, those of a cluster as they came: in an order in which they could run
 // one by one.
 func (s *Schedule) GroupItems() {
-	at, taken := uint32(0), s.takenClusters()
+	at := uint32(0)
 	s.grouped = memory.Resize(s.grouped, len(s.Clusters))
 	for c := int32(0); int(c) < len(s.Clusters); c++ {
-		if c == taken.first {
-			c = taken.end - 1
-			continue
-		}
 		if x := &s.Clusters[c]; x.Parent == c {
 			s.grouped[c] = at
 			at += uint32(x.Items)
@@ -39,21 +34,7 @@ func (s *Schedule) GroupItems() {
 	s.Items, s.sorted = s.sorted, s.Items
 }
 
-// Stretch is product items [from, to) of one signature and level that a part has lowered.
-type Stretch struct {
-	Level  int32
-	Sig    uint32
-	Source int32 // whose: see source
-	From   int32 // in its matrices
-	To     int32
-	At     uint32 // where in the lists they go, noList: nowhere
-}
-
-// NoList is where a stretch without a list is.
-const NoList = 1<<32 - 1
-
-// OrderProducts orders product items by level and signature, those of equal ones as they came, and lists
-// their stretches. Outer products come last, their level is not known yet.
+// OrderProducts orders product items by level and signature, those of equal ones as they came. Outer products come last.
 func (s *Schedule) OrderProducts() {
 	sigs, levels := s.Sigs.Count(), int(s.MaxLevel)+1
 	s.Products, s.matrixAlt = SortByTwo(&s.count, s.Products, s.matrixAlt, levels, sigs,
@@ -62,16 +43,7 @@ func (s *Schedule) OrderProducts() {
 	s.count = memory.Resize(s.count, sigs+1)
 	CountingSort(s.count, s.Outers, s.matrixAlt, func(x *Product) uint32 { return x.Sig })
 	s.Outers, s.matrixAlt = s.matrixAlt, s.Outers
-	s.Stretches = s.Stretches[:0]
 	s.Products = append(s.Products, s.Outers...)
-	for from := 0; from < len(s.Products); {
-		x, to := &s.Products[from], from+1
-		for to < len(s.Products) && s.Products[to].Sig == x.Sig && s.Products[to].Level == x.Level {
-			to++
-		}
-		s.Stretches = append(s.Stretches, Stretch{x.Level, x.Sig, 0, int32(from), int32(to), NoList})
-		from = to
-	}
 }
 
 // SortByTwo sorts a list by a key below majors, and those of one by another below minors, equal ones as they came. It returns

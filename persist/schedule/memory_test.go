@@ -22,7 +22,7 @@ func TestAnArenaDoesNotWrapAround(t *testing.T) {
 		{64, 1 << 32, true},
 		{64, 1<<33 + 4, true},
 	} {
-		a := arena{Top: c.top, Limit: highest}
+		a := arena{Top: c.top}
 		a.Take(c.n)
 		require.Equal(t, c.full, a.Full, "%d floats at %d", c.n, c.top)
 	}

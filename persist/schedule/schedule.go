@@ -13,8 +13,7 @@ import (
 	"libvpps/persist/plan"
 )
 
-// Schedule is what is to be done, level by level. Its memory is reused. Parts of a batch have schedules of their own until
-// these are taken over.
+// Schedule is what is to be done, level by level. Its memory is reused.
 type Schedule struct {
 	Plan *plan.Plan
 	arena
@@ -24,7 +23,7 @@ type Schedule struct {
 	Items    []Item
 	Pool     []uint32 // words of items that are more than a few, and whole instructions
 	Products []Product
-	Outers   []Product // of Outer; their level, OuterLevel, is known at the end
+	Outers   []Product // of Outer
 
 	MaxLevel   int32
 	OuterLevel int32             // of outer products
@@ -36,7 +35,6 @@ type Schedule struct {
 	Stays func(Item) bool // an item that is never a part of a chain; nil: none is
 
 	Wide wideMemory
-	taking
 	grouping
 	axes    []Axis   // of one node
 	SumList []uint32 // the items of one Sum
@@ -54,6 +52,9 @@ type Item struct {
 // FewWords is how many words an item has itself.
 const FewWords = 3
 
+// AtTheEnd is the level of an outer product, OuterLevel, which is known at the end.
+const AtTheEnd = -1
+
 // Product is an item for every processor that holds a matrix.
 type Product struct {
 	Level int32
@@ -68,19 +69,12 @@ func (s *Schedule) Clear() {
 	s.Wide.cut.sig = 0
 	s.Items, s.Pool, s.Products, s.Outers = s.Items[:0], s.Pool[:0], s.Products[:0], s.Outers[:0]
 	s.Tensors = s.Tensors[:0]
-	s.Parts, s.partEnds = s.Parts[:0], s.partEnds[:0]
 	s.Library, s.MaxLevel, s.Cut = s.Library[:0], -1, NoCut
 }
 
-// Continue begins the schedule of a script that goes on where this one ends. What is left of it, and of its parts, are
-// signatures, clusters without work, after which those to come are placed, and tensors that there are now.
+// Continue begins the schedule of a script that goes on where this one ends. What is left of it are signatures, clusters
+// without work, after which those to come are placed, and tensors that there are now.
 func (s *Schedule) Continue() {
-	if len(s.Parts) > 0 {
-		s.Clusters, s.Tensors = s.Clusters[:s.Parts[0].InWhole.cluster], s.Tensors[:s.tensors]
-	}
-	for _, p := range s.Parts {
-		p.Continue()
-	}
 	for i := range s.Clusters {
 		s.Clusters[i].Cost, s.Clusters[i].Items = 0, 0
 	}
@@ -88,7 +82,6 @@ func (s *Schedule) Continue() {
 		s.Tensors[i] |= isa.LiveIn << 8
 	}
 	s.Items, s.Pool, s.Products, s.Outers = s.Items[:0], s.Pool[:0], s.Products[:0], s.Outers[:0]
-	s.Parts, s.partEnds = s.Parts[:0], s.partEnds[:0]
 }
 
 // PhaseOf is the phase that a level belongs to.

@@ -147,15 +147,6 @@ func hash(words []uint32) uint32 {
 	return uint32(h)
 }
 
-// adopt adds another table's signatures and returns which number each has here, in memory of a list.
-func (t *Signatures) adopt(o *Signatures, numbers []uint32) []uint32 {
-	numbers = append(numbers[:0], RawSig)
-	for i := uint32(1); int(i) < len(o.start)-1; i++ {
-		numbers = append(numbers, t.Put(o.Of(i), o.costs[i]))
-	}
-	return numbers
-}
-
 func (t *Signatures) rehash() {
 	t.slots = make([]uint32, 2*len(t.slots))
 	mask := uint32(len(t.slots) - 1)

@@ -37,7 +37,7 @@ func (b *Builder) backwardFrom(level int32) {
 	if b.first == 0 {
 		return
 	}
-	for v := range b.shared { // a part's own outer products of what all share
+	for v := range b.first { // outer products of what all instances share
 		if b.wants[v] {
 			b.outerProducts(v, false)
 		}
@@ -403,7 +403,7 @@ func (b *Builder) outerItems(v uint32, u user, formed bool) {
 	segs := uint32(dst.Seg) | uint32(isa.SegAct)<<4 | uint32(b.s.Segment[right])<<8
 	sig := b.Sigs.Short(5, matrix.Cols, schedule.FirstWord(isa.Outer, 0, flags), segs, uint32(m), isa.Float(1), dst.At, 0)
 	for i := range b.columns(c) {
-		b.Outers = append(b.Outers, schedule.Product{Level: -1, Sig: sig,
+		b.Outers = append(b.Outers, schedule.Product{Level: schedule.AtTheEnd, Sig: sig,
 			Words: [2]uint32{b.s.Grad[c] + i*uint32(matrix.Rows), b.s.Value[right] + b.columnOf(right, i)*uint32(matrix.Cols)}})
 	}
 }

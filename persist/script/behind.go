@@ -30,7 +30,7 @@ const (
 // functionOf is the node that is a function of v's elements and all there is that reads v, now or later.
 func (b *Builder) functionOf(v uint32) (h uint32, ok bool) {
 	h = b.reader[v]
-	if !b.r.Needed || b.r.Copy || b.keeps(v) || h >= lowered || !b.owns(h) {
+	if !b.r.Needed || b.r.Copy || b.keeps(v) || h >= lowered {
 		return 0, false
 	}
 	return h, b.ofItself(h)
@@ -51,13 +51,7 @@ func (b *Builder) findReaders() {
 	for v := b.first; v < b.end; v++ {
 		b.reader[v] = nobody
 	}
-	b.readersFrom(b.first, b.end)
-	b.readersFrom(b.tail, b.r.Node+1)
-}
-
-// readersFrom looks at what nodes [first, end) read.
-func (b *Builder) readersFrom(first, end uint32) {
-	for v := first; v < end; v++ {
+	for v := b.first; v <= b.r.Node; v++ {
 		if !b.need[v] {
 			continue
 		}

@@ -9,7 +9,6 @@ import (
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
-	"libvpps/persist/crew"
 	"libvpps/persist/emit"
 	"libvpps/persist/finish"
 	"libvpps/persist/isa"
@@ -80,7 +79,7 @@ type Builder struct {
 	g *bridge.Graph
 	s *State
 
-	nodeRange
+	first, end uint32 // the nodes that are lowered are [first, end): all but, in a template's small graph, what it reads and gives
 	schedule.Schedule
 	finish.Sources
 
@@ -120,8 +119,6 @@ type Builder struct {
 	knowsOthers bool // otherwise is filled in
 	way         way  // how the present graph is lowered
 	out         Built
-	division    division
-	crew        crew.Crew
 	finisher    finish.Finisher
 	cells       cellMemory
 	scripts     uint64  // that were built
@@ -152,7 +149,6 @@ var nowhere = spot{level: -1, cluster: -1}
 
 // Build writes the script of a request, or the first of a split one. The result is valid until the next Build.
 func (b *Builder) Build(r *Request) (*Built, error) {
-	defer b.crew.End() // which begins if it is divided
 	b.scripts++
 	b.tally = b.tally.begin(r)
 	b.reset(r)
@@ -174,10 +170,6 @@ func (b *Builder) Build(r *Request) (*Built, error) {
 // Second writes the second script of the split request that Build was called with last, in memory of its own or, if that is
 // enough, in the given one. The words are valid until the next Second, all else until the next Build.
 func (b *Builder) Second(space []uint32) (*Built, error) {
-	defer b.crew.End()
-	if len(b.Parts) > 0 {
-		b.beginCrew(int(b.division.tail.first - b.shared))
-	}
 	b.Continue()
 	if err := b.way.backward(b); err != nil {
 		return nil, err
@@ -241,7 +233,7 @@ func (b *Builder) close() {
 
 // task is what the emitter writes.
 func (b *Builder) task(space []uint32) emit.Task {
-	t := emit.Task{Schedule: &b.Schedule, Holders: &b.holders, Crew: &b.crew, Closing: &b.finisher.Closing, Params: b.r.Params, Space: space}
+	t := emit.Task{Schedule: &b.Schedule, Holders: &b.holders, Closing: &b.finisher.Closing, Params: b.r.Params, Space: space}
 	if b.readsInputs() {
 		t.Inputs = b.g.Inputs
 	}
@@ -256,7 +248,6 @@ type way struct{ forward, backward func(b *Builder) error }
 
 var (
 	byNodes     = way{(*Builder).evaluateNodes, (*Builder).backward}
-	byParts     = way{(*Builder).evaluateParts, (*Builder).differentiateParts}
 	byInstances = way{(*Builder).evaluateInstances, (*Builder).differentiateInstances}
 )
 
@@ -271,9 +262,6 @@ func (b *Builder) lowerGraph() error {
 		b.reset(b.r)
 	}
 	b.clearNodes()
-	if b.divide() {
-		return b.lowerBy(byParts)
-	}
 	return b.lowerBy(byNodes)
 }
 
@@ -285,7 +273,7 @@ func (b *Builder) lowerBy(w way) error {
 	return w.backward(b)
 }
 
-// evaluateNodes adds the items of forward, all nodes' in one go.
+// evaluateNodes adds the items of forward.
 func (b *Builder) evaluateNodes() error {
 	r := b.r
 	if r.Backward {
@@ -370,7 +358,7 @@ func (b *Builder) reset(r *Request) {
 	b.findWide()
 	b.findMatricesOfAll()
 	b.findLefts()
-	b.nodeRange = nodeRange{end: r.Node + 1, tail: r.Node + 1}
+	b.first, b.end = 0, r.Node+1
 	b.clear()
 	b.forgetGradients()
 	b.finisher.Begin(finish.Ending{Schedule: &b.Schedule, Sources: &b.Sources, Params: r.Params, Nodes: r.Nodes})
@@ -448,3 +436,6 @@ func (b *Builder) alike(v, w uint32) bool {
 func fault(n uint32, op ops.Code, format string, a ...any) error {
 	return &bridge.Error{Node: int(n), Op: op, Reason: fmt.Sprintf(format, a...)}
 }
+
+// owns reports whether v is one of the nodes that are lowered.
+func (b *Builder) owns(v uint32) bool { return v-b.first < b.end-b.first }

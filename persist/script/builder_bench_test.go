@@ -3,9 +3,7 @@ package script_test
 // How long the host takes to turn a batch of trees into a script, in nanoseconds a node.
 
 import (
-	"fmt"
 	"math/rand"
-	"runtime"
 	"testing"
 
 	"libvpps/bridge"
@@ -244,12 +242,7 @@ func BenchmarkBuild(b *testing.B) {
 		}
 		p.CPU = x.rpw == 0 // as the CPU's are
 		numberMatrices(params, p)
-		for _, goroutines := range []int{1, 2, 16} {
-			b.Run(fmt.Sprintf("%s/goroutines%d", x.name, goroutines), func(b *testing.B) {
-				defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(goroutines))
-				benchmarkBuild(b, g, params, p, false)
-			})
-		}
+		b.Run(x.name+"/nodes", func(b *testing.B) { benchmarkBuild(b, g, params, p, false) })
 		b.Run(x.name+"/instances", func(b *testing.B) { benchmarkBuild(b, g, params, p, true) })
 	}
 }
@@ -280,4 +273,23 @@ func benchmarkBuild(b *testing.B, g *bridge.Graph, params []schedule.Param, p *p
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(g.Len()), "ns/node")
 	b.ReportMetric(float64(words)/float64(g.Len()), "words/node")
+}
+
+// BenchmarkWide is scripts of graphs with wide nodes: a language model's with a minibatch, and with sentences one by one.
+func BenchmarkWide(b *testing.B) {
+	for name, batch := range map[string]uint32{"minibatch": 64, "sentences": 1} {
+		b.Run(name, func(b *testing.B) {
+			r := script.LanguageModel(b, 10000, 256, batch, 64/int(batch), 20)
+			r.Tensors = false
+			var builder script.Builder
+			for b.Loop() {
+				r.State.Truncate(0)
+				if _, err := builder.Build(r); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(r.Graph.Len()), "ns/node")
+			b.ReportMetric(float64(r.Graph.Len()), "nodes")
+		})
+	}
 }

@@ -17,7 +17,7 @@ func entryOf(s *isa.Script, processor int) []uint32 {
 
 // What a processor goes on with is checked like what it begins with.
 func TestWhereAProcessorGoesOnIsChecked(t *testing.T) {
-	s, p := forestOn(t, false, library(1, nil))
+	s, p := forestOn(t, library(1, nil))
 	if err := verify.Verify(s, p); err != nil {
 		t.Fatal(err)
 	}

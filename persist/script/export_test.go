@@ -12,12 +12,13 @@ import (
 
 // These are for the tests of package script_test.
 var (
-	Scheduled   = scheduled
-	Sentences   = sentences
-	Requested   = requested
-	Minibatches = minibatches
-	Recurrent   = recurrent
-	LongSums    = longSums
+	Scheduled     = scheduled
+	Sentences     = sentences
+	LanguageModel = languageModel
+	Requested     = requested
+	Minibatches   = minibatches
+	Recurrent     = recurrent
+	LongSums      = longSums
 )
 
 // LargeOperations are requests of steps with one operation each, whose work is divided. The loss is of all its value.
@@ -68,13 +69,6 @@ func LargeOperations(t testing.TB) map[string]*Request {
 		list[name] = r
 	}
 	return list
-}
-
-// PartNodes sets how many nodes a part has at least, and returns how many it was.
-func PartNodes(n int) int {
-	was := partNodes
-	partNodes = n
-	return was
 }
 
 // racing is whether the race detector watches, with which some tests take 25 times as long.

@@ -68,9 +68,7 @@ func (b *Builder) markNeeded() {
 		}
 		return
 	}
-	if b.owns(last) {
-		b.need[last] = true
-	}
+	b.need[last] = true
 	for _, v := range b.r.Keep {
 		b.need[v] = v >= first
 	}
@@ -82,7 +80,7 @@ func (b *Builder) markArguments(marks []bool, first uint32) {
 	for v := int(b.end) - 1; v >= int(first); v-- {
 		if marks[v] {
 			for _, a := range b.g.ArgsOf(uint32(v)) {
-				if a < b.shared { // these are, and nobody writes them
+				if a < b.first { // these are, and nobody writes them
 					a = uint32(v)
 				}
 				marks[a] = true
@@ -104,7 +102,7 @@ func (b *Builder) place(v uint32, args ...uint32) (cluster, sub int32) {
 	level := int32(0)
 	for _, a := range args {
 		at := &b.spots[a]
-		if at.level >= 0 && (at.cluster < 0 || !b.owns(a) && !b.symbolic) { // spread over processors
+		if at.level >= 0 && at.cluster < 0 { // spread over processors
 			level = max(level, at.level+1)
 		} else {
 			level = max(level, at.level)
@@ -161,7 +159,7 @@ func (b *Builder) join(level int32, args []uint32) int32 {
 func (b *Builder) alias(v, a, shift uint32) {
 	b.s.Value[v], b.s.Segment[v] = b.s.Value[a]+shift, b.s.Segment[a]
 	b.spots[v] = b.spots[a]
-	if c := b.spots[v].cluster; !b.owns(a) && !b.symbolic || c >= 0 && b.Clusters[c].IsBatched() && b.shape(v).batch != b.shape(a).batch {
+	if c := b.spots[v].cluster; c >= 0 && b.Clusters[c].IsBatched() && b.shape(v).batch != b.shape(a).batch {
 		b.spots[v].cluster = -1
 	}
 }
@@ -337,9 +335,6 @@ func (b *Builder) onlyProducts(v uint32) bool {
 func (b *Builder) markOtherwise() {
 	clear(b.otherwise[b.first:b.end])
 	for v := b.first; v <= b.r.Node; v++ {
-		if v == b.end {
-			v = b.tail
-		}
 		if !b.need[v] {
 			continue
 		}

@@ -40,7 +40,7 @@ func scriptOf(t *testing.T, b *script.Builder, r *script.Request, p *cells.Progr
 	if r.Cells = p; p != nil {
 		p.Loose = 0 // too many would be lowered another way
 	}
-	s := &isa.Script{Words: wordsOf(t, b, r, 1)}
+	s := &isa.Script{Words: wordsOf(t, b, r)}
 	if err := verify.Verify(s, r.Plan); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestNumbersThatAreNone(t *testing.T) {
 		r := fourOf(t, func(f *forest, k uint32) uint32 {
 			return f.add(ops.SquaredNorm, 1, nil, f.add(ops.ConstScalarMultiply, 0, []uint32{nan}, 0))
 		})
-		words := wordsOf(t, &b, r, 1)
+		words := wordsOf(t, &b, r)
 		if !script.ByInstances(&b) || !slices.Contains(words, nan) {
 			t.Errorf("the script has no %#x", nan)
 		}

@@ -9,7 +9,6 @@ import (
 
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
-	"libvpps/persist/script"
 	"libvpps/persist/verify"
 )
 
@@ -21,8 +20,8 @@ func library(items int, err error) *plan.Library {
 	return plan.NewLibrary(plan.Settings{Library: items}, func() (string, error) { return "a library", err })
 }
 
-// forestOn is the script of a Tree-LSTM, hidden size 20, for the tiny GPU, lowered by parts if parts says so.
-func forestOn(t *testing.T, parts bool, l *plan.Library) (*isa.Script, *plan.Plan) {
+// forestOn is the script of a Tree-LSTM, hidden size 20, for the tiny GPU.
+func forestOn(t *testing.T, l *plan.Library) (*isa.Script, *plan.Plan) {
 	t.Helper()
 	g, params, matrices := newForest(t, 6, 20)
 	p, err := plan.RoundRobin(matrices, few, 1)
@@ -32,9 +31,7 @@ func forestOn(t *testing.T, parts bool, l *plan.Library) (*isa.Script, *plan.Pla
 	for m, x := range p.Matrices { // in another order
 		params[x.Param].Matrix = int32(m)
 	}
-	if p.Library = l; parts {
-		defer script.PartNodes(script.PartNodes(50))
-	}
+	p.Library = l
 	return trainingScript(t, g, params, p), p
 }
 
@@ -90,70 +87,68 @@ func pairs(t *testing.T, s *isa.Script, p *plan.Plan) map[int][]string {
 // What the library multiplies are the operands of the outer products that the kernel would have formed, each once and
 // each pair in the same column; who has no gradient in blocks keeps its outer products.
 func TestOperandsAreCollectedOnce(t *testing.T) {
-	for _, parts := range []bool{false, true} {
-		whole, p := forestOn(t, parts, nil)
-		want := pairs(t, whole, p)
-		s, _ := forestOn(t, parts, library(1, nil))
-		if err := verify.Verify(s, p); err != nil {
-			t.Fatal(err)
-		}
-		type column struct {
-			segment isa.Segment
-			at      uint32
-		}
-		copied := map[uint32]column{} // by where to
-		for q := range p.Processors {
-			for _, in := range stream(t, s, q, isa.First) {
-				if in.Op != isa.Map || isa.Fn(in.Fn) != isa.Copy || in.Segment(0) != isa.SegAct {
-					continue
+	whole, p := forestOn(t, nil)
+	want := pairs(t, whole, p)
+	s, _ := forestOn(t, library(1, nil))
+	if err := verify.Verify(s, p); err != nil {
+		t.Fatal(err)
+	}
+	type column struct {
+		segment isa.Segment
+		at      uint32
+	}
+	copied := map[uint32]column{} // by where to
+	for q := range p.Processors {
+		for _, in := range stream(t, s, q, isa.First) {
+			if in.Op != isa.Map || isa.Fn(in.Fn) != isa.Copy || in.Segment(0) != isa.SegAct {
+				continue
+			}
+			for i := range in.Items {
+				x := in.Item(i)
+				if _, twice := copied[x[0]]; twice {
+					t.Errorf("act+%d is written twice", x[0])
 				}
-				for i := range in.Items {
-					x := in.Item(i)
-					if _, twice := copied[x[0]]; twice {
-						t.Errorf("act+%d is written twice", x[0])
-					}
-					copied[x[0]] = column{in.Segment(1), x[1]}
-				}
+				copied[x[0]] = column{in.Segment(1), x[1]}
 			}
 		}
-		blocks := 0
-		for m := range p.Matrices {
-			if p.Residence(m).Unit > 0 {
-				blocks++
-			}
+	}
+	blocks := 0
+	for m := range p.Matrices {
+		if p.Residence(m).Unit > 0 {
+			blocks++
 		}
-		if len(s.Library) != blocks || blocks < 2 || blocks == len(p.Matrices) {
-			t.Fatalf("%d gradients of %d matrices are the library's, %d are formed in blocks", len(s.Library), len(p.Matrices), blocks)
+	}
+	if len(s.Library) != blocks || blocks < 2 || blocks == len(p.Matrices) {
+		t.Fatalf("%d gradients of %d matrices are the library's, %d are formed in blocks", len(s.Library), len(p.Matrices), blocks)
+	}
+	for i := range s.Library {
+		g := &s.Library[i]
+		x := p.Matrices[g.Matrix]
+		if g.Rows != x.Rows || g.Cols != x.Cols || g.Segment != isa.SegGrad || g.G != x.Offset || g.Acc || g.Scale != 1 {
+			t.Errorf("%v is not the gradient of %v", g, x)
 		}
-		for i := range s.Library {
-			g := &s.Library[i]
-			x := p.Matrices[g.Matrix]
-			if g.Rows != x.Rows || g.Cols != x.Cols || g.Segment != isa.SegGrad || g.G != x.Offset || g.Acc || g.Scale != 1 {
-				t.Errorf("%v is not the gradient of %v", g, x)
+		var have []string
+		for k := range g.Items {
+			dy, x := copied[g.DY+uint32(k*g.Rows)], copied[g.X+uint32(k*g.Cols)]
+			if dy.segment != isa.SegAct {
+				t.Errorf("%v: column %d is of %v", g, k, dy.segment)
 			}
-			var have []string
-			for k := range g.Items {
-				dy, x := copied[g.DY+uint32(k*g.Rows)], copied[g.X+uint32(k*g.Cols)]
-				if dy.segment != isa.SegAct {
-					t.Errorf("%v: column %d is of %v", g, k, dy.segment)
-				}
-				have = append(have, fmt.Sprint(dy.at, " ", x.segment, " ", x.at))
-			}
-			slices.Sort(have)
-			if !slices.Equal(have, want[g.Matrix]) {
-				t.Errorf("%v: operands are\n%v, not\n%v", g, have, want[g.Matrix])
-			}
-			delete(want, g.Matrix)
+			have = append(have, fmt.Sprint(dy.at, " ", x.segment, " ", x.at))
 		}
-		if have := pairs(t, s, p); len(have) != len(want) {
-			t.Errorf("outer products of %d matrices, not of %d", len(have), len(want))
+		slices.Sort(have)
+		if !slices.Equal(have, want[g.Matrix]) {
+			t.Errorf("%v: operands are\n%v, not\n%v", g, have, want[g.Matrix])
 		}
+		delete(want, g.Matrix)
+	}
+	if have := pairs(t, s, p); len(have) != len(want) {
+		t.Errorf("outer products of %d matrices, not of %d", len(have), len(want))
 	}
 }
 
 // What is before the cut is all that needs the matrices, what is behind it waits for nothing before it.
 func TestAScriptIsCutBeforeTheNorm(t *testing.T) {
-	s, p := forestOn(t, false, library(1, nil))
+	s, p := forestOn(t, library(1, nil))
 	signalled := map[uint32]bool{}
 	norms := 0
 	for q := range p.Processors {
@@ -190,9 +185,9 @@ func TestAScriptIsCutBeforeTheNorm(t *testing.T) {
 
 // Few items, no library and plans that need none: the script is that of a library without all this.
 func TestWithoutALibraryAScriptIsNotCut(t *testing.T) {
-	want, _ := forestOn(t, false, nil)
+	want, _ := forestOn(t, nil)
 	for name, l := range map[string]*plan.Library{"few items": library(1<<20, nil), "not found": library(1, errors.New("none")), "not wanted": library(plan.NoLibrary, nil)} {
-		have, _ := forestOn(t, false, l)
+		have, _ := forestOn(t, l)
 		if len(have.Library) > 0 || !slices.Equal(have.Words, want.Words) {
 			t.Errorf("%s: the script is another one", name)
 		}
@@ -211,7 +206,7 @@ func TestWithoutALibraryAScriptIsNotCut(t *testing.T) {
 
 // An instruction behind the cut that stops is named as the whole stream counts it.
 func TestAStopBehindTheCutIsNamed(t *testing.T) {
-	s, _ := forestOn(t, false, library(1, nil))
+	s, _ := forestOn(t, library(1, nil))
 	words := s.Words[isa.HeadWords:][:isa.ProcWords]
 	first := len(stream(t, s, 0, isa.First))
 	stop := isa.Stop{isa.StopCode: isa.NoInstruction, isa.StopWord: words[isa.ProcPieces] * isa.MaxWords}

@@ -53,6 +53,18 @@ func (b *Builder) findLefts() {
 	}
 }
 
+// leavesOfAll is how many of a graph's nodes before last are the parameters and constants that come before all others.
+func leavesOfAll(g *bridge.Graph, last uint32) uint32 {
+	for v := range last {
+		switch g.Op[v] {
+		case ops.Parameter, ops.ConstParameter, ops.Constant, ops.Input, ops.ScalarInput:
+		default:
+			return v
+		}
+	}
+	return last
+}
+
 // matrixOf is the plan's number of the matrix that node l holds, -1 if it is not resident.
 func (b *Builder) matrixOf(l uint32) int32 {
 	if int(l) < len(b.lefts) {

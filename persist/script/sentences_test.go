@@ -1,7 +1,6 @@
 package script
 
 import (
-	"slices"
 	"testing"
 
 	"libvpps/bridge"
@@ -58,44 +57,4 @@ func appendNode(g *bridge.Graph, op ops.Code, dim uint32, attrs []uint32, args .
 	g.Op, g.Dim = append(g.Op, op), append(g.Dim, dim)
 	g.Args, g.Attrs = append(g.Args, args...), append(g.Attrs, attrs...)
 	g.ArgStart, g.AttrStart = append(g.ArgStart, uint32(len(g.Args))), append(g.AttrStart, uint32(len(g.Attrs)))
-}
-
-// Cuts are found where nothing but shared nodes crosses them, and parts are about equal.
-func TestPartsAreWholeSentences(t *testing.T) {
-	defer PartNodes(PartNodes(4))
-	divided := 0
-	for seed := range uint64(40) {
-		const count = 2 * mostParts
-		r := sentences(t, seed, count)
-		if r == nil {
-			continue
-		}
-		var b Builder
-		if _, err := b.Build(r); err != nil {
-			t.Fatal(err)
-		}
-		list := b.division.list
-		if len(b.Parts) == 0 {
-			continue
-		}
-		divided++
-		if len(list) != mostParts {
-			t.Errorf("seed %d: %d sentences make %d parts", seed, count, len(list))
-		}
-		first, sentence := list[0].first, int(r.Node)/count+1
-		for _, p := range list {
-			if n := int(p.end - p.first); p.first != first || n < sentence/2 || n > 3*sentence {
-				t.Errorf("seed %d: a part is nodes %d to %d behind %d, a sentence has %d", seed, p.first, p.end, first, sentence)
-			}
-			first = p.end
-			for v := p.first; v < p.end; v++ {
-				if slices.ContainsFunc(r.Graph.ArgsOf(v), func(a uint32) bool { return a >= p.shared && a < p.first }) {
-					t.Errorf("seed %d: node %d has arguments in another part", seed, v)
-				}
-			}
-		}
-	}
-	if divided < 20 {
-		t.Errorf("only %d batches were divided", divided)
-	}
 }

@@ -3,7 +3,6 @@ package script_test
 import (
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,10 +14,9 @@ import (
 	"libvpps/persist/verify"
 )
 
-// splitOf builds the two scripts of a split request with so many goroutines.
-func splitOf(t *testing.T, b *script.Builder, r script.Request, goroutines int) (first, second *isa.Script) {
+// splitOf builds the two scripts of a split request.
+func splitOf(t *testing.T, b *script.Builder, r script.Request) (first, second *isa.Script) {
 	t.Helper()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(goroutines))
 	r.State, r.Needed, r.Split = &script.State{}, false, true
 	built, err := b.Build(&r)
 	if err != nil {
@@ -60,7 +58,7 @@ func compareSplit(t *testing.T, seed uint64, r *script.Request, whole, first, se
 }
 
 // The two scripts of a split request are sound together, and leave what the script of all does: node by node, with wide work,
-// by parts, and by instances.
+// and by instances.
 func TestASplitRequestLeavesTheSame(t *testing.T) {
 	var b script.Builder
 	ways := map[string]func(seed uint64, r *script.Request){
@@ -85,8 +83,8 @@ func TestASplitRequestLeavesTheSame(t *testing.T) {
 				continue
 			}
 			ask(seed, r)
-			whole := &isa.Script{Words: wordsOf(t, &b, r, 1)}
-			first, second := splitOf(t, &b, *r, 1)
+			whole := &isa.Script{Words: wordsOf(t, &b, r)}
+			first, second := splitOf(t, &b, *r)
 			if err := verify.VerifySecond(first, second, r.Plan); err != nil {
 				t.Fatalf("%s, seed %d: %v", way, seed, err)
 			}
@@ -99,21 +97,17 @@ func TestASplitRequestLeavesTheSame(t *testing.T) {
 			t.Errorf("only %d graphs were lowered by instances", instances)
 		}
 	}
-	defer script.PartNodes(script.PartNodes(2))
 	for seed := range uint64(script.Fewer(120)) {
 		r := script.Sentences(t, seed, 1+int(seed%8))
 		if r == nil {
 			continue
 		}
-		whole := &isa.Script{Words: wordsOf(t, &b, r, 1)}
-		first, second := splitOf(t, &b, *r, 1)
+		whole := &isa.Script{Words: wordsOf(t, &b, r)}
+		first, second := splitOf(t, &b, *r)
 		if err := verify.VerifySecond(first, second, r.Plan); err != nil {
 			t.Fatalf("sentences, seed %d: %v", seed, err)
 		}
 		compareSplit(t, seed, r, whole, first, second)
-		if x, y := splitOf(t, &b, *r, 4); !slices.Equal(x.Words, first.Words) || !slices.Equal(y.Words, second.Words) {
-			t.Fatalf("sentences, seed %d: four goroutines make other scripts than one", seed)
-		}
 	}
 }
 
@@ -121,7 +115,7 @@ func TestASplitRequestLeavesTheSame(t *testing.T) {
 func TestASecondScriptReadsWhatTheFirstWrites(t *testing.T) {
 	var b script.Builder
 	r := script.Sentences(t, 8, 3)
-	first, second := splitOf(t, &b, *r, 1)
+	first, second := splitOf(t, &b, *r)
 	for p := range first.Processors() { // forward ends before it begins
 		first.Words[isa.HeadWords+p*isa.ProcWords] = first.Words[isa.HeadCounters] - 1
 	}

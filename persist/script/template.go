@@ -60,8 +60,7 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	t.picks = t.picks[:0]
 	t.clearNodes()
 	t.Mixed = c.part == backwardPart // what earlier calls have formed may overlap
-	t.nodeRange = nodeRange{first: l.shared, end: uint32(l.g.Len() - len(c.wantedAt)), shared: l.shared}
-	t.tail = t.end
+	t.first, t.end = l.shared, uint32(l.g.Len()-len(c.wantedAt))
 	t.Top = firstAddress
 	if len(c.inputs) >= firstAddress-symbolicInput || l.g.Len() >= symbolicInput {
 		return nil, fmt.Errorf("a template of %d nodes and %d input words", l.g.Len(), len(c.inputs))
@@ -99,7 +98,7 @@ func (l *cellLowering) findAdded() {
 			continue
 		}
 		for _, x := range t.terms {
-			if k := int32(x.right) - int32(len(c.params)); x.matrix >= 0 && x.right < t.shared && k >= 0 && k < 63 && !slices.Contains(c.added, k) {
+			if k := int32(x.right) - int32(len(c.params)); x.matrix >= 0 && x.right < t.first && k >= 0 && k < 63 && !slices.Contains(c.added, k) {
 				c.added = append(c.added, k)
 			}
 		}
@@ -449,15 +448,7 @@ func (l *cellLowering) lowerBackward() {
 			t.wants[a] = true
 		}
 	}
-	for v := int(t.end) - 1; v >= int(t.first); v-- {
-		if t.wants[v] && t.g.Op[v] != ops.NoBackprop {
-			for _, a := range t.g.ArgsOf(uint32(v)) {
-				if t.owns(a) {
-					t.wants[a] = true
-				}
-			}
-		}
-	}
+	t.markAncestors()
 	t.markGradients()
 	t.collectUsers()
 	t.backwardFrom(t.Ends[isa.InForward])

@@ -104,7 +104,7 @@ func (l *cellLowering) collect() error {
 		c.matrices[k] = append(c.matrices[k], x)
 	}
 	for _, m := range t.Outers {
-		x, err := l.collectMatrix(-1, &m)
+		x, err := l.collectMatrix(schedule.AtTheEnd, &m)
 		if err != nil {
 			return err
 		}

@@ -24,6 +24,7 @@ const (
 
 // findUsers does what backward lowering can know before forward lowering has ended.
 func (b *Builder) findUsers() {
+	b.wants[b.r.Node] = true
 	b.markAncestors()
 	b.markGradients()
 	b.collectUsers()
@@ -33,7 +34,7 @@ func (b *Builder) findUsers() {
 // parameter (or all ancestors), and counts the uses that pass it back to them.
 func (b *Builder) markGradients() {
 	g, loss := b.g, b.r.Node
-	b.useStart = memory.Resize(b.useStart, int(b.useIndex(b.end))+1)
+	b.useStart = memory.Resize(b.useStart, int(b.end)+1)
 	clear(b.useStart)
 	for v := b.first; v < b.end; v++ {
 		args := g.ArgsOf(v)
@@ -47,17 +48,17 @@ func (b *Builder) markGradients() {
 			continue
 		}
 		for _, a := range args {
-			if b.wants[a] && b.records(a) {
-				b.useStart[b.useIndex(a)+1]++
+			if b.wants[a] {
+				b.useStart[a+1]++
 			}
 		}
 	}
-	b.eachTailUse(func(_, _, a uint32) { b.useStart[b.useIndex(a)+1]++ })
+	b.eachExit(func(_, _, a uint32) { b.useStart[a+1]++ })
 }
 
-// eachTailUse calls f for the uses of own nodes by those of the tail.
-func (b *Builder) eachTailUse(f func(v, arg, a uint32)) {
-	for v := b.tail; v <= b.r.Node; v++ {
+// eachExit calls f for the uses of own nodes by those after them, which stand for gradients that come back.
+func (b *Builder) eachExit(f func(v, arg, a uint32)) {
+	for v := b.end; v <= b.r.Node; v++ {
 		if !b.wants[v] || b.g.Op[v] == ops.NoBackprop {
 			continue
 		}
@@ -69,18 +70,12 @@ func (b *Builder) eachTailUse(f func(v, arg, a uint32)) {
 	}
 }
 
-// markAncestors marks the nodes that a gradient can come back to.
+// markAncestors marks the nodes that the gradients of marked ones can come back to.
 func (b *Builder) markAncestors() {
-	if b.owns(b.r.Node) {
-		b.wants[b.r.Node] = true
-	}
 	for v := int(b.end) - 1; v >= int(b.first); v-- {
 		if b.wants[v] && b.g.Op[v] != ops.NoBackprop {
 			for _, a := range b.g.ArgsOf(uint32(v)) {
-				if a < b.shared { // of these it is known, and nobody writes it
-					a = uint32(v)
-				}
-				b.wants[a] = true
+				b.wants[a] = b.wants[a] || a >= b.first // of those before it is known
 			}
 		}
 	}
@@ -102,7 +97,7 @@ func (b *Builder) collectUsers() {
 		}
 		plain := op == ops.Tanh || op == ops.LogisticSigmoid || op == ops.CwiseMultiply || op == ops.PickNegLogSoftmax
 		for k, a := range b.g.ArgsOf(v) {
-			if !b.wants[a] || !b.records(a) {
+			if !b.wants[a] {
 				continue
 			}
 			u := b.addUse(v, uint32(k), a)
@@ -111,14 +106,14 @@ func (b *Builder) collectUsers() {
 			}
 		}
 	}
-	b.eachTailUse(func(v, arg, a uint32) { b.classify(a, b.addUse(v, arg, a)) })
+	b.eachExit(func(v, arg, a uint32) { b.classify(a, b.addUse(v, arg, a)) })
 	copy(start[1:], start[:last]) // the fill moved every start to its end
 	start[0] = 0
 }
 
 // addUse adds a use of a to the list whose start is where its next one goes.
 func (b *Builder) addUse(v, arg, a uint32) *user {
-	at := &b.useStart[b.useIndex(a)]
+	at := &b.useStart[a]
 	u := &b.uses[*at]
 	*u = user{node: v, arg: arg}
 	*at++
@@ -144,8 +139,7 @@ func (b *Builder) classify(v uint32, u *user) {
 }
 
 func (b *Builder) usersOf(v uint32) []user {
-	i := b.useIndex(v)
-	return b.uses[b.useStart[i]:b.useStart[i+1]]
+	return b.uses[b.useStart[v]:b.useStart[v+1]]
 }
 
 // isLeft reports whether a use is the left side of a product.

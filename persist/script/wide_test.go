@@ -26,10 +26,10 @@ func TestWideWorkGivesTheSameResults(t *testing.T) {
 			continue
 		}
 		rng := rand.New(rand.NewPCG(seed, 1))
-		whole := &isa.Script{Words: wordsOf(t, &b, r, 1)}
+		whole := &isa.Script{Words: wordsOf(t, &b, r)}
 		r.State = &script.State{}
 		r.Wide = schedule.Wideness{Batched: 1 + rng.IntN(20), Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3), Columns: 2 + rng.IntN(3)}
-		wide := &isa.Script{Words: wordsOf(t, &b, r, 1)}
+		wide := &isa.Script{Words: wordsOf(t, &b, r)}
 		if len(wide.Words) != len(whole.Words) {
 			differ++
 		}
@@ -107,7 +107,7 @@ func trainsAsReference(t *testing.T, name string, r *script.Request) {
 	r.Tensors, r.Result = true, 0
 	r.Update.Threshold, r.Update.Rate = 1e30, 0.5
 	var b script.Builder
-	s := &isa.Script{Words: wordsOf(t, &b, r, 1)}
+	s := &isa.Script{Words: wordsOf(t, &b, r)}
 	memory := liveMemory(s)
 	values := func(id uint32) (v []float64, seg isa.Segment) {
 		p := &r.Params[id]

@@ -151,21 +151,6 @@ func (w *Work) appendRows(to []uint32, t *cells.Template) []uint32 {
 	return append(to, rows...)
 }
 
-// part makes p, or a new one, the tally of a part of the builder; nil: there is none.
-func (t *tally) part(p *tally) *tally {
-	if t == nil {
-		return nil
-	}
-	if p == nil || p.of != t.of {
-		t.of.mu.Lock()
-		p = t.of.newTally()
-		t.of.mu.Unlock()
-	}
-	p.row = t.row
-	p.enlarge(len(t.owned))
-	return p
-}
-
 // attribute says whose work, in which phase, is what is added from now on.
 func (b *Builder) attribute(p isa.Phase, v uint32) {
 	if b.tally != nil {

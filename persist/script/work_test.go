@@ -30,21 +30,19 @@ func counted(w *Work, p isa.Phase) (items, products float64) {
 
 // written is what there is of a phase in the latest script.
 func written(b *Builder, p isa.Phase) (items, products float64) {
-	for _, x := range append(b.Parts, &b.Schedule) {
-		for i := range x.Items {
-			it := &x.Items[i]
-			if b.PhaseOf(x.Clusters[x.Find(it.Cluster)].Level) == p {
-				items += float64(x.ItemCost(it))
-			}
+	for i := range b.Items {
+		it := &b.Items[i]
+		if b.PhaseOf(b.Clusters[b.Find(it.Cluster)].Level) == p {
+			items += float64(b.ItemCost(it))
 		}
-		for _, m := range x.Products {
-			level := m.Level
-			if level < 0 {
-				level = b.OuterLevel
-			}
-			if b.PhaseOf(level) == p {
-				products += x.ProductCost(m.Sig)
-			}
+	}
+	for _, m := range b.Products {
+		level := m.Level
+		if level == schedule.AtTheEnd {
+			level = b.OuterLevel
+		}
+		if b.PhaseOf(level) == p {
+			products += b.ProductCost(m.Sig)
 		}
 	}
 	return items, products
@@ -53,7 +51,6 @@ func written(b *Builder, p isa.Phase) (items, products float64) {
 // All items but the report of the loss, the gradient that all begins with, and the sums of parameters' gradients are some
 // node's, however they were lowered.
 func TestTheWorkIsWhatTheScriptHas(t *testing.T) {
-	defer PartNodes(PartNodes(60))
 	ways := map[string]int{}
 	for seed := range uint64(300) {
 		var r *Request
@@ -82,8 +79,6 @@ func TestTheWorkIsWhatTheScriptHas(t *testing.T) {
 		switch {
 		case b.schedulable():
 			ways["by instances"]++
-		case len(b.Parts) > 0:
-			ways["by parts"]++
 		case b.Wide.On:
 			ways["wide"]++
 		default:
@@ -107,7 +102,7 @@ func TestTheWorkIsWhatTheScriptHas(t *testing.T) {
 			}
 		}
 	}
-	for _, way := range []string{"by instances", "by parts", "in one go"} {
+	for _, way := range []string{"by instances", "in one go"} {
 		if ways[way] < 20 {
 			t.Errorf("only %d scripts were lowered %s: %v", ways[way], way, ways)
 		}

@@ -1,6 +1,6 @@
 //go:build !amd64
 
-package crew
+package pause
 
 //go:noinline
 func pause() {}

@@ -1,3 +1,3 @@
-package crew
+package pause
 
 func pause()
