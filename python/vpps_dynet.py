@@ -72,8 +72,8 @@ def _tell(method, *arguments):
 def accelerate(only_vpps=False):
     """Libvpps runs all graphs from now on, and makes the updates of all trainers.
 
-    It begins a new graph (dynet.renew_cg): expressions made before are stale. A graph with an
-    operation that libvpps does not have is left to DyNet. With only_vpps it is a ValueError.
+    It begins a new graph (dynet.renew_cg): expressions made before are stale. DyNet
+    computes nodes of classes that libvpps does not have. With only_vpps such a node is a ValueError.
     """
     global _accelerated
     import dynet

@@ -248,11 +248,11 @@ inline std::string clock_table() {
   return text.data();
 }
 
-/// What accelerate() does with a graph that has an operation which libvpps does not know. It counts
-/// over an installed DyNet only.
+/// What accelerate() does with a node of a class that libvpps does not know. It counts over an
+/// installed DyNet only.
 enum graph_policy {
   only_vpps, ///< the graph is an error
-  or_dynet   ///< DyNet executes the graph
+  or_dynet   ///< DyNet computes the node
 };
 /// Does nothing here: these headers always run on libvpps. Over an installed DyNet the graph's own
 /// calls (forward, value, backward) then run on libvpps. A program with this line compiles either

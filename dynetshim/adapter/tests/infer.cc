@@ -81,7 +81,7 @@ TEST(parameters_that_were_set_count) {
   CHECK((hndl.result(second) == floats{5, 6}));
 }
 
-TEST(a_graph_that_is_left_to_dynet_is_evaluated_at_once) {
+TEST(a_graph_with_a_node_of_dynets_is_evaluated_at_once) {
   ParameterCollection m;
   Parameter p = m.add_parameters({2}, ParameterInitConst(3));
   vpps::handle hndl(m);

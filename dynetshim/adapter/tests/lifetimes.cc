@@ -90,59 +90,6 @@ TEST(models_with_decay_come_and_go_while_parameters_are_held) {
 }
 
 namespace {
-// A node that libvpps does not know: adds one.
-struct PlusOne : public Node {
-  explicit PlusOne(const std::initializer_list<VariableIndex> &a) : Node(a) {}
-  std::string as_string(const std::vector<std::string> &) const override { return "plus one"; }
-  Dim dim_forward(const std::vector<Dim> &xs) const override { return xs[0]; }
-  int autobatch_sig(const ComputationGraph &, SigMap &) const override {
-    ++asked;
-    return 0;
-  }
-  std::vector<int> autobatch_concat(const ComputationGraph &) const override { return {1}; }
-  bool supports_multibatch() const override { return true; }
-  void forward_impl(const std::vector<const Tensor *> &xs, Tensor &fx) const override {
-    for (size_t i = 0; i < fx.d.size(); i++)
-      fx.v[i] = xs[0]->v[i] + 1;
-  }
-  void backward_impl(const std::vector<const Tensor *> &, const Tensor &, const Tensor &dEdf,
-                     unsigned, Tensor &dEdxi) const override {
-    for (size_t i = 0; i < dEdxi.d.size(); i++)
-      dEdxi.v[i] += dEdf.v[i];
-  }
-  static int asked; // how often it was to be batched
-};
-int PlusOne::asked = 0;
-} // namespace
-
-TEST(graphs_left_to_dynet_have_the_engine_that_dynet_was_told) {
-  floats traces[2];
-  for (int batched : {0, 1}) {
-    autobatch_flag = batched;
-    PlusOne::asked = 0;
-    tagger t;
-    SimpleSGDTrainer own(t.m, 0.2f);
-    vpps::trainer trainer(own);
-    for (unsigned k = 0; k < 6; k++) {
-      ComputationGraph cg;
-      vpps::accelerate(cg, vpps::or_dynet);
-      vpps::accelerate(cg, vpps::or_dynet); // twice is once
-      Expression loss = t.loss(cg, k);
-      if (k % 2)
-        loss = Expression(&cg, cg.add_function<PlusOne>({loss.i}));
-      traces[batched].push_back(as_scalar(cg.forward(loss)));
-      Expression twice = loss * 2.f;
-      traces[batched].push_back(as_scalar(twice.value()));
-      cg.backward(twice);
-      trainer.update();
-    }
-    CHECK((PlusOne::asked > 0) == (batched == 1));
-  }
-  autobatch_flag = 0;
-  close(traces[1], traces[0], 1e-4f);
-}
-
-namespace {
 // DyNet 2.1 has no averages.
 template <class T>
 auto average(T &t, int) -> decltype(t.exponential_moving_average(0.5f, 1), true) {

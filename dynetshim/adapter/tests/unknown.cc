@@ -1,5 +1,5 @@
-// Graphs with a node that libvpps does not know: refused by name or, on request, executed by DyNet
-// with the parameters that libvpps trains.
+// Nodes that libvpps does not know: refused by name or, on request, computed by DyNet, between the
+// launches of the rest of their graph.
 #include "own_class.h"
 #include "tagger.h"
 
@@ -16,7 +16,7 @@
 
 using namespace dynet;
 
-TEST(unknown_nodes_are_refused_or_left_to_dynet) {
+TEST(unknown_nodes_are_refused_or_computed_by_dynet) {
   ParameterCollection m;
   Parameter p = m.add_parameters({2}, ParameterInitConst(1));
   SimpleSGDTrainer own(m, 0.25f);
@@ -44,7 +44,7 @@ TEST(unknown_nodes_are_refused_or_left_to_dynet) {
 }
 
 namespace {
-// Every third graph has a node that only DyNet knows, where there is a handle.
+// Every third graph has a node that only DyNet knows.
 floats losses(Trainer *(*make)(ParameterCollection &), float lambda, bool through, floats &model) {
   tagger t;
   t.m.set_weight_decay_lambda(lambda);
@@ -76,7 +76,7 @@ floats losses(Trainer *(*make)(ParameterCollection &), float lambda, bool throug
 }
 } // namespace
 
-TEST(fb_of_a_graph_left_to_dynet_updates_the_same_parameters) {
+TEST(fb_of_a_graph_with_such_a_node_updates_the_same_parameters) {
   for (auto make : {sgd, adam, momentum, cyclical})
     for (float lambda : {0.f, 0.2f}) {
       floats want_model, got_model;
@@ -86,7 +86,7 @@ TEST(fb_of_a_graph_left_to_dynet_updates_the_same_parameters) {
     }
 }
 
-TEST(fb_of_a_graph_left_to_dynet_uses_what_was_evaluated) {
+TEST(fb_of_a_graph_with_such_a_node_uses_what_was_evaluated) {
   ParameterCollection m;
   Parameter p = m.add_parameters({2}, ParameterInitConst(1));
   SimpleSGDTrainer trainer(m, 0.25f);
@@ -109,7 +109,7 @@ TEST(fb_of_a_graph_left_to_dynet_uses_what_was_evaluated) {
   EQUAL(hndl.sync_get_latest_loss(), 21);
 }
 
-TEST(a_failed_batch_of_dynets_is_told_and_forgotten) {
+TEST(a_failed_batch_with_such_a_node_is_told_and_forgotten) {
   ParameterCollection m;
   Parameter p = m.add_parameters({2}, ParameterInitConst(1));
   LookupParameter E = m.add_lookup_parameters(3, {2}, ParameterInitConst(1));
@@ -119,10 +119,11 @@ TEST(a_failed_batch_of_dynets_is_told_and_forgotten) {
     ComputationGraph cg;
     vpps::accelerate(cg, vpps::or_dynet);
     Expression loss = sum_elems(doubled(parameter(cg, p) + lookup(cg, E, 1u))) * factor;
+    hndl.fb(m, cg, loss);
     if (factor == 1)
-      hndl.fb(m, cg, loss);
+      hndl.sync_get_latest_loss();
     else
-      THROWS(std::runtime_error, "not finite", hndl.fb(m, cg, loss));
+      THROWS(std::runtime_error, "not finite", hndl.sync_get_latest_loss());
   }
   hndl.pull(m);
   EQUAL(as_vector(*p.values())[0], 0); // two updates of 0.25 * 2
@@ -130,15 +131,82 @@ TEST(a_failed_batch_of_dynets_is_told_and_forgotten) {
   EQUAL(as_vector(E.p->values[0])[1], 1);
 }
 
-TEST(what_was_drawn_is_not_drawn_again) {
+TEST(what_was_drawn_stays) {
   ComputationGraph cg;
   vpps::accelerate(cg, vpps::or_dynet);
   Expression x = dropout(input(cg, {2}, {1, 2}), 0.5f);
-  x.value();
-  Expression y = doubled(x);
-  THROWS(std::invalid_argument, "node 1 is random", y.value());
-  const float sum = as_scalar(cg.forward(sum_elems(y))) / 2;
+  const floats drawn = as_vector(x.value());
+  EQUAL(as_scalar(sum_elems(doubled(x)).value()), 2 * (drawn[0] + drawn[1]));
+  const float sum = as_scalar(cg.forward(sum_elems(doubled(x)))) / 2;
   CHECK(sum == 0 || sum == 2 || sum == 4 || sum == 6);
+}
+
+namespace {
+// x and y are two batch elements each; nodes of the program's own follow one another, and one is
+// read twice.
+struct several {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({3}, ParameterInitConst(0.5f));
+  LookupParameter E = m.add_lookup_parameters(4, {3}, ParameterInitConst(0.25f));
+  Expression first, loss;
+  void build(ComputationGraph &cg) {
+    Expression x = lookup(cg, E, std::vector<unsigned>{1, 2}), w = parameter(cg, p);
+    first = doubled(cmult(x, w) + 1.f);
+    Expression second = product(tanh(first), first + w);
+    Expression beside = doubled(logistic(x) - w);
+    loss = sum_batches(sum_elems(square(second) + cmult(first, beside)));
+  }
+  static Expression product(const Expression &x, const Expression &y) {
+    return Expression(x.pg, x.pg->add_function<times>({x.i, y.i}));
+  }
+};
+
+floats gradients_of(several &s) {
+  floats all = as_vector(s.p.get_storage().g);
+  for (unsigned row = 0; row < 4; row++)
+    for (float g : as_vector(s.E.p->grads[row]))
+      all.push_back(g);
+  return all;
+}
+} // namespace
+
+TEST(gradients_pass_through_several_such_nodes) {
+  several by_dynet, s;
+  floats want, nodes;
+  {
+    ComputationGraph cg;
+    by_dynet.build(cg);
+    want.push_back(as_scalar(cg.forward(by_dynet.loss)));
+    cg.backward(by_dynet.loss, true);
+    nodes = as_vector(by_dynet.first.gradient());
+    for (float g : gradients_of(by_dynet))
+      want.push_back(g);
+  }
+  for (int k = 0; k < 2; k++) { // the second time the graph goes on
+    ComputationGraph cg;
+    vpps::accelerate(cg, vpps::or_dynet);
+    s.m.reset_gradient();
+    s.build(cg);
+    floats got(1, as_scalar(s.loss.value()));
+    cg.backward(s.loss, true);
+    close(as_vector(s.first.gradient()), nodes, 1e-5f);
+    for (float g : gradients_of(s))
+      got.push_back(g);
+    close(got, want, 1e-5f);
+    EQUAL(as_scalar((s.loss * 2.f).value()), 2 * got[0]);
+    if (k == 1)
+      cg.backward(s.loss * 0.f); // adds nothing
+    close(gradients_of(s), floats(want.begin() + 1, want.end()), 1e-5f);
+  }
+}
+
+TEST(nodes_that_dynet_cannot_compute_alone_are_refused) {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({2}, ParameterInitConst(1));
+  ComputationGraph cg;
+  vpps::accelerate(cg, vpps::or_dynet);
+  const Expression x(&cg, cg.add_function<own_parameter>({parameter(cg, p).i}));
+  THROWS(vpps::unknown_node, "a parameter's", x.value());
 }
 
 int main(int argc, char **argv) {

@@ -185,8 +185,8 @@ inline bool replaces_dynets() {
 
 // From now on libvpps runs all graphs, and does the updates of all of DyNet's trainers where the
 // parameters live. It is called once, for example before dynet::initialize; graphs that are there
-// already stay DyNet's. A graph with an operation that libvpps does not know is left to DyNet, or
-// with only_vpps is an error. DyNet must be a shared library.
+// already stay DyNet's. DyNet computes nodes that libvpps does not know; with only_vpps they are
+// errors. DyNet must be a shared library.
 inline void accelerate(graph_policy policy = or_dynet) {
   if (!installed::replaces_dynets())
     throw std::logic_error("vpps::accelerate() finds no shared library of DyNet: link libdynet.so, "

@@ -13,14 +13,13 @@
 
 #include "gradients.hpp"
 #include "graph.hpp"
-#include "own_execution.hpp"
 
 namespace vpps {
 
-// What happens to a graph with a node that libvpps does not know.
+// What happens to a node that libvpps does not know.
 enum graph_policy {
   only_vpps, // vpps::unknown_node says which
-  or_dynet   // DyNet executes that graph itself, with the parameters that libvpps trains
+  or_dynet   // DyNet computes that node, on the host
 };
 
 namespace installed {
@@ -32,80 +31,44 @@ public:
 
   ~execution() override { graph_change::now(); }
 
-  // Takes the place of the graph's engine, which DyNet has chosen (autobatching); graphs that are
-  // left to DyNet have it.
-  void replace(std::unique_ptr<dynet::ExecutionEngine> &engine) {
-    execution *accelerated = dynamic_cast<execution *>(engine.get());
-    dynets_ = std::move(accelerated ? accelerated->dynets_ : engine);
-    engine.reset(this);
-  }
-
   // It opens the engine, so it is made in a call that has its turn.
   graph &state() {
     if (!graph_)
-      graph_.reset(new graph(cg));
+      graph_.reset(new graph(cg, policy_ == or_dynet));
     return *graph_;
   }
-  // Whether DyNet has to execute the graph, in which case it has the newest parameters. anew:
-  // from the first node on.
-  bool left_to_dynet(bool anew = false) {
-    if (!own_) {
-      try {
-        state().walk();
-        return false;
-      } catch (const unknown_node &) {
-        if (policy_ != or_dynet)
-          throw;
-      }
-      if (!anew)
-        state().leave();
-      own_.reset(new own_execution(*dynets_, !anew && state().spent()));
-    }
-    parameters::all().refresh();
-    return true;
-  }
-  own_execution &own() { return *own_; } // of a graph that is left to DyNet
-
   // DyNet calls these two in destructors: they do not fail.
   void invalidate() override {
     graph_change::now();
     drop();
     if (graph_)
       graph_->invalidate(0);
-    if (own_)
-      own_->invalidate(0);
   }
   void invalidate(unsigned i) override {
     graph_change::now();
     drop();
     if (graph_)
       graph_->invalidate(i);
-    if (own_)
-      own_->invalidate(i);
   }
 
   const dynet::Tensor &forward() override { return forward(last()); }
   const dynet::Tensor &forward(dynet::VariableIndex i) override {
     const graph_turn mine;
     parameters::all().notice(true);
-    return left_to_dynet(true) ? own_->forward(i) : state().forward(i);
+    return state().forward(i);
   }
   const dynet::Tensor &incremental_forward() override { return incremental_forward(last()); }
   const dynet::Tensor &incremental_forward(dynet::VariableIndex i) override { return value(i); }
   const dynet::Tensor &get_value(dynet::VariableIndex i) override { return value(i); }
   const dynet::Tensor &get_gradient(dynet::VariableIndex i) override {
     const graph_turn mine;
-    return own_ ? own_->gradient(i) : state().gradient(i);
+    return state().gradient(i);
   }
   void backward(bool full = false) override { backward(last(), full); }
   void backward(dynet::VariableIndex i, bool full = false) override {
     const graph_turn mine;
     if (state().fresh())
       parameters::all().notice(true);
-    if (left_to_dynet()) {
-      own_->backward(i, full);
-      return;
-    }
     const std::vector<parameter_record *> used = trained_by(i);
     gradients of_trainers(parameters::all());
     for (parameter_record *r : used)
@@ -127,15 +90,13 @@ private:
     const graph_turn mine;
     if (state().fresh())
       parameters::all().notice(true);
-    return left_to_dynet() ? own_->value(i) : state().value(i);
+    return state().value(i);
   }
 
   // Follows DyNet's clear and revert.
   void drop() {
     if (graph_)
       graph_->truncate(static_cast<uint32_t>(cg.nodes.size()));
-    if (cg.nodes.empty())
-      own_.reset();
   }
 
   // The parameters whose gradients the loss has.
@@ -158,8 +119,6 @@ private:
 
   const graph_policy policy_;
   std::unique_ptr<graph> graph_; // none before the first call
-  std::unique_ptr<dynet::ExecutionEngine> dynets_;
-  std::unique_ptr<own_execution> own_; // there when DyNet executes the graph
 };
 
 inline execution *executing(const dynet::ComputationGraph &cg) {
@@ -171,8 +130,7 @@ inline execution *executing(const dynet::ComputationGraph &cg) {
 // From now on libvpps runs this graph. A trainer of DyNet's goes on working, on the host;
 // wrapped in vpps::trainer it works on the device.
 inline void accelerate(dynet::ComputationGraph &cg, graph_policy policy = only_vpps) {
-  std::unique_ptr<installed::execution> e(new installed::execution(cg, policy));
-  e.release()->replace(cg.ee);
+  cg.ee.reset(new installed::execution(cg, policy));
 }
 
 } // namespace vpps

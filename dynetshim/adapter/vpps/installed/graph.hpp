@@ -6,12 +6,13 @@
 #include <dynet/dynet.h>
 #include <dynet/tensor.h>
 
+#include <cmath>
 #include <memory>
-#include <typeinfo>
 #include <unordered_map>
 #include <vector>
 
 #include "operations.hpp"
+#include "own_nodes.hpp"
 
 namespace vpps {
 namespace installed {
@@ -24,8 +25,9 @@ struct held_tensor {
 
 class graph {
 public:
-  explicit graph(const dynet::ComputationGraph &cg)
-      : cg_(cg), all_(parameters::all()), words_(take_recording()) {
+  // With by_dynet DyNet computes nodes of unknown classes.
+  graph(const dynet::ComputationGraph &cg, bool by_dynet)
+      : cg_(cg), by_dynet_(by_dynet), all_(parameters::all()), words_(take_recording()) {
     check(vpps_graph_create(all_.engine(), &raw_));
   }
   ~graph() {
@@ -36,15 +38,10 @@ public:
   vpps_graph *raw() const { return raw_; }
   // Whether nothing of it has been evaluated under the present parameters.
   bool fresh() const { return evaluated_ == 0; }
-  bool spent() const { return spent_; }
-  // DyNet takes the graph over. What has been drawn for it would be drawn anew.
-  void leave() const {
-    for (uint32_t i = 0; i < evaluated_; ++i)
-      if (draws(*cg_.nodes[i]))
-        throw std::invalid_argument(
-            "node " + std::to_string(i) +
-            " is random and has been evaluated by libvpps, which cannot hand it to DyNet for a "
-            "node that only DyNet knows: evaluate nothing before that node is in the graph");
+  // Whether DyNet computes a node up to one.
+  bool own_nodes_up_to(uint32_t i) {
+    walk();
+    return !words_->own_nodes.empty() && words_->own_nodes.front().node <= i;
   }
 
   // Takes the nodes made since the last call, after those that DyNet has dropped are dropped.
@@ -60,7 +57,7 @@ public:
     if (invalid_from_ < sent_nodes_)
       check(vpps_graph_invalidate(raw_, invalid_from_));
     invalid_from_ = ~0u;
-    words_->walk(cg_);
+    words_->walk(cg_, by_dynet_);
   }
 
   // DyNet's nodes from n on are gone. Does not fail: DyNet calls it in destructors.
@@ -82,7 +79,10 @@ public:
   }
 
   const dynet::Tensor &forward(uint32_t i) {
-    walk();
+    if (own_nodes_up_to(i)) {
+      invalidate(0);
+      return value(i);
+    }
     exists(i);
     drawn_ = false;
     draw();
@@ -99,8 +99,10 @@ public:
   const dynet::Tensor &value(uint32_t i) {
     walk();
     exists(i);
-    if (!spent_)
+    if (!spent_) {
+      evaluate_own_nodes(i);
       draw();
+    }
     read_pointers(i);
     held_tensor &h = hold(values_, i, dynet::DeviceMempool::FXS);
     vpps_words w = pending();
@@ -117,12 +119,20 @@ public:
     walk();
     exists(i);
     scalar("backward", i);
-    draw();
-    read_pointers(i);
-    vpps_words w = pending();
-    check(graph_change::none_while([&] { return vpps_backward(raw_, &w, i, full); }));
+    const auto call = [&](const vpps_words &w, uint32_t node) {
+      return vpps_backward(raw_, &w, node, full);
+    };
+    if (own_nodes_up_to(i)) {
+      if (spent_)
+        invalidate(0);
+      differentiate(i, full, call);
+    } else {
+      draw();
+      read_pointers(i);
+      send(call, i);
+      evaluated_to(i);
+    }
     spent_ = false;
-    evaluated_to(i);
     differentiated_ = i + 1;
   }
 
@@ -139,20 +149,30 @@ public:
     return h.tensor;
   }
 
-  // Forward, backward and update in one launch; the stale loss.
+  // Forward, backward and update in one launch, or in several if DyNet computes nodes; the stale
+  // loss.
   float train(vpps_handle *handle, uint32_t loss) {
     walk();
     exists(loss);
     scalar("fb", loss);
-    // Values from before an update are not used again, so their pointers are read anew.
-    if (updates_ != all_.updates)
-      forget_from(0);
-    draw();
-    read_pointers(loss);
-    vpps_words w = pending();
     float stale = 0;
-    check(graph_change::none_while([&] { return vpps_fb(handle, raw_, &w, loss, &stale); }));
-    sent();
+    const auto call = [&](const vpps_words &w, uint32_t node) {
+      return vpps_fb(handle, raw_, &w, node, &stale);
+    };
+    // Values from before an update are not used again, so their pointers are read anew.
+    const bool anew = updates_ != all_.updates;
+    if (own_nodes_up_to(loss)) {
+      if (anew || spent_)
+        invalidate(0);
+      differentiate(loss, false, call);
+    } else {
+      if (anew)
+        forget_from(0);
+      draw();
+      read_pointers(loss);
+      send(call, loss);
+      sent();
+    }
     forget_from(0);
     spent_ = true;
     ++all_.updates;
@@ -182,6 +202,72 @@ private:
   graph(const graph &);
   graph &operator=(const graph &);
   typedef std::unordered_map<uint32_t, std::unique_ptr<held_tensor>> tensors;
+
+  // Computes the own nodes up to one that have no value.
+  void evaluate_own_nodes(uint32_t last) {
+    for (own_node &own : words_->own_nodes) {
+      if (own.node < evaluated_ || own.node > last)
+        continue;
+      const dynet::Node &node = *cg_.nodes[own.node];
+      for (dynet::VariableIndex a : node.args)
+        value(a);
+      evaluate(node, own, arguments(node));
+      for (size_t k = 0; k < own.value.size(); ++k)
+        words_->inputs[own.at + k] = bits(own.value[k]);
+    }
+  }
+  // The values of an own node's arguments, which are held.
+  std::vector<const dynet::Tensor *> arguments(const dynet::Node &node) {
+    std::vector<const dynet::Tensor *> xs;
+    for (dynet::VariableIndex a : node.args)
+      xs.push_back(&values_[a]->tensor);
+    return xs;
+  }
+
+  // Differentiates a loss that own nodes are a part of: a call gets words and a node of the loss's
+  // value, whose gradients are the loss's, with all that came through own nodes.
+  template <class Call> void differentiate(uint32_t loss, bool full, const Call &call) {
+    const bool finite = std::isfinite(value(loss).v[0]);
+    const trace way(cg_, words_->own_nodes, loss, full);
+    if (!finite || way.layers().empty()) // the engine says best where NaN came from
+      return send(call, loss);
+    std::vector<passed_gradient> passed;
+    for (const std::vector<own_node *> &layer : way.layers()) {
+      send_substitute(loss, passed, [&](const vpps_words &w, uint32_t node) {
+        return vpps_node_gradients(raw_, &w, node);
+      });
+      for (own_node *own : layer)
+        pass_on_of(*own, way, passed);
+    }
+    send_substitute(loss, passed, call);
+  }
+  void pass_on_of(own_node &own, const trace &way, std::vector<passed_gradient> &passed) {
+    const dynet::Node &node = *cg_.nodes[own.node];
+    std::vector<float> gradient(own.value.size());
+    check(vpps_gradient(raw_, own.node, gradient.data(), gradient.size()));
+    const std::vector<const dynet::Tensor *> xs = arguments(node);
+    for (unsigned k = 0; k < node.args.size(); ++k)
+      if (way.wanted(node.args[k]))
+        passed.push_back(pass_on(node, own, xs, gradient, k));
+  }
+  // The engine gets nodes of its own behind the graph's, which go with the next walk.
+  template <class Call>
+  void send_substitute(uint32_t loss, const std::vector<passed_gradient> &passed,
+                       const Call &call) {
+    walk();
+    const substitute s(*words_, sent_nodes_, loss, passed);
+    vpps_words w = pending();
+    s.fill(w);
+    check(graph_change::none_while([&] { return call(w, s.last()); }));
+    sent();
+    dropped_to_ = sent_nodes_;
+    kept_words_ = sent_words_;
+    sent_nodes_ += s.count();
+  }
+  template <class Call> void send(const Call &call, uint32_t node) {
+    vpps_words w = pending();
+    check(graph_change::none_while([&] { return call(w, node); }));
+  }
 
   vpps_words pending() const {
     vpps_words w;
@@ -232,12 +318,6 @@ private:
     if (i >= words_->count())
       throw std::invalid_argument("the graph has no node " + std::to_string(i));
   }
-  static bool draws(const dynet::Node &n) {
-    const std::type_info &node = typeid(n);
-    return node == typeid(dynet::Dropout) || node == typeid(dynet::GaussianNoise) ||
-           node == typeid(dynet::RandomNormal) || node == typeid(dynet::RandomBernoulli) ||
-           node == typeid(dynet::RandomUniform);
-  }
   void scalar(const char *what, uint32_t i) const {
     const dynet::Dim &d = cg_.nodes[i]->dim;
     if (d.size() != 1)
@@ -256,6 +336,7 @@ private:
   }
 
   const dynet::ComputationGraph &cg_;
+  const bool by_dynet_;
   parameters &all_;
   vpps_graph *raw_ = nullptr;
   std::unique_ptr<recording> words_;

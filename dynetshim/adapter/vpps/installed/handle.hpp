@@ -65,8 +65,8 @@ public:
   // cleared or destroyed at once.
   //
   // From now on until pull() parameters are NaN in DyNet's own memory, and DyNet's functions, those
-  // that save among them, throw "Bad device type" for them. A graph that DyNet has to execute
-  // (or_dynet) is done when the call returns, and its errors come from it.
+  // that save among them, throw "Bad device type" for them. In a graph with nodes that DyNet
+  // computes (or_dynet) all but the update is done when the call returns.
   float fb(dynet::ParameterCollection &, dynet::ComputationGraph &cg,
            const dynet::Expression &loss) {
     const installed::turn mine;
@@ -76,13 +76,11 @@ public:
     installed::gradients of_trainers(all);
     all.notice(false);
     trainer_.current();
-    installed::execution *e = installed::executing(cg);
     all.each(model, [&of_trainers](installed::parameter_record &r) {
       if (r.trainers > 0)
         of_trainers.give(r);
     });
-    const float stale =
-        e && e->left_to_dynet() ? train_by_dynet(e->own(), loss.i) : state(cg).train(raw_, loss.i);
+    const float stale = state(cg).train(raw_, loss.i);
     trainer_.count_update();
     all.each(model, [&](installed::parameter_record &r) {
       if (r.trainers > 0)
@@ -105,7 +103,7 @@ public:
   // Asks for the value of x and returns before it is known, as fb() does; result() gives it. The
   // graph may be cleared or destroyed at once; afterwards none of its nodes is evaluated. The value
   // is that of the parameters after all fb() before it. A batch of fb() that has failed is told by
-  // std::runtime_error; then call it again. A graph that DyNet has to execute (or_dynet) is
+  // std::runtime_error; then call it again. A graph with nodes that DyNet computes (or_dynet) is
   // evaluated before the call returns.
   ticket infer(dynet::ComputationGraph &cg, const dynet::Expression &x) {
     return infer(cg, std::vector<dynet::Expression>(1, x));
@@ -124,14 +122,14 @@ public:
       throw std::invalid_argument("vpps::handle::infer: no expression was given");
     const uint32_t last = *std::max_element(nodes.begin(), nodes.end());
     installed::parameters::all().notice(true);
-    installed::execution *e = installed::executing(cg);
-    if (!e || !e->left_to_dynet(true)) {
-      t.number = state(cg).infer(nodes, last);
+    installed::graph &of = state(cg);
+    if (!of.own_nodes_up_to(last)) {
+      t.number = of.infer(nodes, last);
       return t;
     }
-    e->forward(last);
+    of.forward(last);
     for (uint32_t n : nodes)
-      for (float v : dynet::as_vector(e->get_value(n)))
+      for (float v : dynet::as_vector(of.value(n)))
         t.values.push_back(v);
     return t;
   }
@@ -185,8 +183,8 @@ public:
     if (e == nullptr)
       throw std::invalid_argument("vpps::handle::keep: call vpps::accelerate(cg) after the "
                                   "graph's construction: DyNet's own engine keeps nothing");
-    if (!e->left_to_dynet()) // which keeps all
-      e->state().keep(raw_, x.i);
+    e->state().walk();
+    e->state().keep(raw_, x.i);
   }
 
   // Batches whose gradients were scaled down. Waits.
@@ -240,38 +238,8 @@ private:
   installed::graph &state(dynet::ComputationGraph &cg) {
     if (installed::execution *e = installed::executing(cg))
       return e->state();
-    graph_.reset(new installed::graph(cg));
+    graph_.reset(new installed::graph(cg, false));
     return *graph_;
-  }
-
-  // Forward and backward by DyNet, the update by the handle's trainer: for the engine a batch of
-  // one node, DyNet's loss, whose gradients are there before it. Waits.
-  float train_by_dynet(installed::own_execution &graph, uint32_t node) {
-    dynet::ParameterCollection &model = model_.get("its handle");
-    installed::parameters &all = installed::parameters::all();
-    installed::gradients of_trainers(all);
-    const float loss = graph.differentiate(node);
-    float stale = 0, latest = 0;
-    try {
-      all.each(model, [&](installed::parameter_record &r) {
-        if (r.trainers > 0)
-          of_trainers.give(r);
-        else
-          all.collect(r);
-      });
-      stale = installed::scalar_batch(loss).train(raw_);
-      installed::check(vpps_sync_latest_loss(raw_, &latest));
-    } catch (...) { // a batch that failed leaves the gradients: another may not get them
-      all.each(model, [&](installed::parameter_record &r) {
-        all.drop_gradient(r);
-        if (r.trainers > 0)
-          of_trainers.applied(r);
-      });
-      throw;
-    }
-    ++all.updates;
-    graph.spend();
-    return stale;
   }
 
   std::unique_ptr<dynet::SimpleSGDTrainer> own_;

@@ -320,23 +320,6 @@ public:
     check(vpps_parameter_scale(engine_, r.id, VPPS_GRADIENT, 0));
   }
 
-  // The other way round: what DyNet's own execution of a graph has left.
-  void collect(parameter_record &r) {
-    if (r.dense) {
-      if (r.dense->nonzero_grad) {
-        add_gradient(r, 0, r.size());
-        r.dense->clear();
-      }
-    } else if (r.table->all_updated) {
-      add_gradient(r, 0, r.size());
-      r.table->clear();
-    } else if (!r.table->non_zero_grads.empty()) {
-      for (unsigned row : r.table->non_zero_grads)
-        add_gradient(r, row * r.row(), r.row());
-      r.table->clear();
-    }
-  }
-
   // Rows of a table whose gradient is pending; whole: all of it.
   std::vector<uint32_t> touched(const parameter_record &r, bool &whole) {
     uint64_t count = 0;
@@ -483,14 +466,6 @@ private:
     g.resize(count);
     check(vpps_parameter_read(engine_, r.id, VPPS_GRADIENT, from, count, g.data()));
     return dynet::Tensor(d, g.data(), dynet::default_device, dynet::DeviceMempool::NONE);
-  }
-
-  void add_gradient(const parameter_record &r, size_t from, size_t count) {
-    std::vector<float> g(count);
-    check(vpps_parameter_read(engine_, r.id, VPPS_GRADIENT, from, count, g.data()));
-    for (size_t i = 0; i < count; ++i)
-      g[i] += r.gradient()[from + i];
-    check(vpps_parameter_write(engine_, r.id, VPPS_GRADIENT, from, count, g.data()));
   }
 
   collection_record &record_of(uint32_t id) {

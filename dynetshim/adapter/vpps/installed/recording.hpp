@@ -6,6 +6,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <initializer_list>
 #include <memory>
@@ -42,6 +43,14 @@ struct patch {
   uint32_t kind, node, at, count;
 };
 
+// A node of a class that libvpps does not know: for the engine an input, which DyNet computes.
+struct own_node {
+  uint32_t node, at; // at: where its value is in the inputs
+  std::string class_name;
+  std::vector<float> value;
+  std::vector<std::max_align_t> aux; // what it keeps for its backward
+};
+
 class recording;
 
 // An operation: its code and, unless its words are only the arguments, who writes them.
@@ -65,6 +74,7 @@ public:
     inputs.resize(0);
     dims.resize(0);
     patches.resize(0);
+    own_nodes.clear();
     parameter_nodes_ = 0;
     draws_ = false;
   }
@@ -78,13 +88,16 @@ public:
     node_dims.resize(n);
     while (patches.size() > 0 && patches[patches.size() - 1].node >= n)
       patches.resize(patches.size() - 1);
+    while (!own_nodes.empty() && own_nodes.back().node >= n)
+      own_nodes.pop_back();
     parameter_nodes_ = 0; // found again by walk
   }
   uint32_t count() const { return static_cast<uint32_t>(node_dims.size()); }
 
   // Takes the nodes made since the last call. A node that cannot be taken, and those behind it,
-  // are left out: std::invalid_argument says which and why.
-  void walk(const dynet::ComputationGraph &cg) {
+  // are left out: std::invalid_argument says which and why. With by_dynet nodes of unknown classes
+  // are own nodes.
+  void walk(const dynet::ComputationGraph &cg, bool by_dynet) {
     const std::vector<dynet::Node *> &nodes = cg.nodes;
     const std::vector<dynet::VariableIndex> &trained = cg.parameter_nodes;
     const uint32_t end = static_cast<uint32_t>(nodes.size());
@@ -96,7 +109,7 @@ public:
       const start at = {static_cast<uint32_t>(words.size()), static_cast<uint32_t>(inputs.size())};
       trainable_ = parameter_nodes_ < trained.size() && trained[parameter_nodes_] == i;
       try {
-        take(node, i);
+        take(node, i, by_dynet);
       } catch (const unknown_node &) {
         words.resize(at.words);
         inputs.resize(at.inputs);
@@ -190,6 +203,26 @@ public:
   array<uint32_t> words, node_dims, inputs;
   array<vpps_dim> dims;
   array<patch> patches;
+  std::vector<own_node> own_nodes; // ascending
+
+  // The number of a dim.
+  uint32_t intern(const dynet::Dim &dim) {
+    if (dim.nd > 7)
+      throw std::invalid_argument("a dim has at most 7 axes");
+    const vpps_dim d = wire(dim);
+    if (slots_.size() < 2 * (dims.size() + 1))
+      grow();
+    uint32_t at = place(d);
+    for (; slots_[at].epoch == epoch_; at = next(at))
+      if (std::memcmp(&dims[slots_[at].id], &d, sizeof d) == 0)
+        return slots_[at].id;
+    const slot s = {epoch_, static_cast<uint32_t>(dims.size())};
+    if (s.id >= 1u << 24)
+      throw std::invalid_argument("more than 2^24 different shapes in one graph");
+    slots_[at] = s;
+    dims.push(d);
+    return s.id;
+  }
 
 private:
   struct start { // of a node's words and inputs
@@ -203,15 +236,24 @@ private:
     uint32_t epoch, id;
   };
 
-  void take(const dynet::Node &node, uint32_t i) {
+  void take(const dynet::Node &node, uint32_t i, bool by_dynet) {
     const operation *op = find(typeid(node));
-    if (op == nullptr)
-      refuse(node, i);
+    if (op == nullptr && !by_dynet)
+      refuse(node, i,
+             "libvpps cannot run: replace it by other operations (docs/COMPATIBILITY.md "
+             "lists them), or let DyNet run such nodes (vpps::or_dynet)");
+    if (op == nullptr &&
+        (dynamic_cast<const dynet::ParameterNodeBase *>(&node) || in_place(node, 0)))
+      refuse(node, i, "DyNet cannot run by itself: it is a parameter's or works in place");
     for (dynet::VariableIndex a : node.args)
       if (a >= i)
         throw std::invalid_argument("argument " + std::to_string(a) + " does not come before it");
-    const uint32_t dim_id = dim_of(node, op->code);
-    if (op->write) {
+    const uint32_t dim_id = dim_of(node, op ? op->code : uint32_t(VPPS_OP_INPUT_NODE));
+    if (op == nullptr) {
+      own_nodes.push_back(own_node{i, inputs_at(), class_of(node), {}, {}});
+      head(VPPS_OP_INPUT_NODE, dim_id, {inputs_at()});
+      std::memset(inputs.add(node.dim.size()), 0, node.dim.size() * sizeof(uint32_t));
+    } else if (op->write) {
       op->write(*this, node, dim_id);
     } else if (op->list) {
       list(op->code, dim_id, node.args);
@@ -255,23 +297,6 @@ private:
     return found.id;
   }
 
-  uint32_t intern(const dynet::Dim &dim) {
-    if (dim.nd > 7)
-      throw std::invalid_argument("a dim has at most 7 axes");
-    const vpps_dim d = wire(dim);
-    if (slots_.size() < 2 * (dims.size() + 1))
-      grow();
-    uint32_t at = place(d);
-    for (; slots_[at].epoch == epoch_; at = next(at))
-      if (std::memcmp(&dims[slots_[at].id], &d, sizeof d) == 0)
-        return slots_[at].id;
-    const slot s = {epoch_, static_cast<uint32_t>(dims.size())};
-    if (s.id >= 1u << 24)
-      throw std::invalid_argument("more than 2^24 different shapes in one graph");
-    slots_[at] = s;
-    dims.push(d);
-    return s.id;
-  }
   uint32_t place(const vpps_dim &d) const {
     const uint32_t *w = &d.nd;
     uint32_t h = 0;
@@ -295,16 +320,22 @@ private:
 
   const operation *find(const std::type_info &type);
 
-  [[noreturn]] static void refuse(const dynet::Node &node, uint32_t i) {
+  static std::string class_of(const dynet::Node &node) {
     int status = 0;
     char *plain = abi::__cxa_demangle(typeid(node).name(), nullptr, nullptr, &status);
     const std::string name = status == 0 ? plain : typeid(node).name();
     std::free(plain);
-    throw unknown_node("node " + std::to_string(i) + " is of class " + name +
-                       ", which libvpps cannot run: replace it by other operations "
-                       "(docs/COMPATIBILITY.md lists them), or let DyNet run such graphs "
-                       "(vpps::or_dynet)");
+    return name;
   }
+  [[noreturn]] static void refuse(const dynet::Node &node, uint32_t i, const std::string &why) {
+    throw unknown_node("node " + std::to_string(i) + " is of class " + class_of(node) + ", which " +
+                       why);
+  }
+  // Whether DyNet may compute the node in its argument's memory; DyNet 2.1 never does.
+  template <class N> static auto in_place(const N &n, int) -> decltype(n.inplaced()) {
+    return n.inplaced();
+  }
+  static bool in_place(const dynet::Node &, long) { return false; }
 
   static const size_t known_size = 256;
   known known_[known_size] = {};
