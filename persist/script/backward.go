@@ -225,26 +225,45 @@ func (b *Builder) home(v uint32) int32 {
 
 // lowerGradient adds the items that form v's gradient.
 func (b *Builder) lowerGradient(v uint32) {
-	if at := b.passAt[v]; at != NoOffset {
-		c := b.passFrom[v]
-		b.gsub[v] = b.gsub[c]
-		b.s.Grad[v] = b.s.Grad[c] + at
-		if b.g.Op[v] == ops.Lookup {
-			b.linear = append(b.linear[:0], schedule.One(b.s.Grad[v]))
+	switch {
+	case b.passAt[v] != NoOffset:
+		b.takeOverGradient(v)
+	case b.withUser[v]: // its gradient is there
+	case b.symbolic:
+		b.addUsesUp(v)
+	default:
+		sub, general := b.linearSources(v)
+		b.attribute(isa.InBackward, v)
+		if b.handedOver(v, sub, general) {
+			return
+		}
+		b.gsub[v] = b.formGradient(v, sub) - 1
+		b.linear = append(b.linear[:0], schedule.One(b.s.Grad[v]))
+		switch b.g.Op[v] {
+		case ops.Parameter:
+			b.gradientToParameter(v, true)
+		case ops.ConstParameter:
+			b.outerProducts(v, true)
+		case ops.Lookup:
 			b.gradientToRows(v)
 		}
-		return
 	}
-	if b.withUser[v] { // its gradient is there
-		return
+}
+
+// takeOverGradient makes v's gradient the part of its only user's that it is.
+func (b *Builder) takeOverGradient(v uint32) {
+	c := b.passFrom[v]
+	b.gsub[v], b.s.Grad[v] = b.gsub[c], b.s.Grad[c]+b.passAt[v]
+	if b.g.Op[v] == ops.Lookup {
+		b.linear = append(b.linear[:0], schedule.One(b.s.Grad[v]))
+		b.gradientToRows(v)
 	}
-	if b.symbolic {
-		b.addUsesUp(v)
-		return
-	}
-	n := b.size(v)
+}
+
+// linearSources lists the vectors that v's gradient is a sum of, the order of what is formed from them in its cluster, and
+// whether other uses have a formula of their own.
+func (b *Builder) linearSources(v uint32) (sub int32, general bool) {
 	k := b.gcluster[v]
-	sub, general := int32(0), false
 	b.linear = b.linear[:0]
 	b.ReleaseAxes()
 	for _, u := range b.usersOf(v) {
@@ -267,60 +286,59 @@ func (b *Builder) lowerGradient(v uint32) {
 			general = true
 		}
 	}
-	loss := v == b.r.Node // a leaf may be: its gradient is 1, although nobody uses it
-	if b.g.Op[v] == ops.Parameter && !general && !loss && (!b.r.Copy || len(b.linear) == 0) {
-		b.gradientToParameter(v, false)
-		return
+	return sub, general
+}
+
+// handedOver has the linear sources summed up elsewhere: with the gradients of a parameter or a table's row, or with the
+// derivative of a function. False: v has a gradient of its own.
+func (b *Builder) handedOver(v uint32, sub int32, general bool) bool {
+	if general {
+		return false
 	}
-	if b.g.Op[v] == ops.Lookup && !general && !loss && !b.r.Copy {
-		b.gradientToRows(v)
-		return
+	if v != b.r.Node { // the loss may be a leaf: its gradient is 1, although nobody uses it
+		switch op := b.g.Op[v]; {
+		case op == ops.Parameter && (!b.r.Copy || len(b.linear) == 0):
+			b.gradientToParameter(v, false)
+			return true
+		case op == ops.Lookup && !b.r.Copy:
+			b.gradientToRows(v)
+			return true
+		}
 	}
-	b.attribute(isa.InBackward, v)
-	if !general && len(b.linear) > 0 && b.derive(v, sub) {
-		return
-	}
-	c := b.home(v)
+	return len(b.linear) > 0 && b.derive(v, sub)
+}
+
+// formGradient forms v's gradient: the sum of its linear sources, to which what other uses give is added, use by use. It
+// returns the next order.
+func (b *Builder) formGradient(v uint32, sub int32) int32 {
+	n, c := b.size(v), b.home(v)
 	if b.s.Grad[v] == NoOffset {
 		b.s.Grad[v] = b.Alloc(n)
 	}
-	dst := schedule.At(isa.SegAct, b.s.Grad[v])
-	flags := uint32(0)
-	if len(b.linear) > 0 {
-		sub = b.SumItems(c, sub, 0, dst, isa.SegAct, 1, n, b.linear)
-		flags = isa.Acc
+	dst, flags := schedule.At(isa.SegAct, b.s.Grad[v]), uint32(0)
+	fill := func(value float32) {
+		b.Fill(c, sub, value, n, dst.At)
+		sub, flags = sub+1, isa.Acc
 	}
-	if loss {
-		b.Fill(c, sub, 1, n, dst.At)
-		sub++
-		flags = isa.Acc
+	if len(b.linear) > 0 {
+		sub, flags = b.SumItems(c, sub, 0, dst, isa.SegAct, 1, n, b.linear), isa.Acc
+	}
+	if v == b.r.Node {
+		fill(1)
 	}
 	for _, u := range b.usersOf(v) {
 		if u.kind != useOther {
 			continue
 		}
 		if flags == 0 && !b.covers(u) {
-			b.Fill(c, sub, 0, n, dst.At)
-			sub++
-			flags = isa.Acc
+			fill(0)
 		}
-		sub = b.contribute(v, u, dst, flags, c, sub)
-		flags = isa.Acc
+		sub, flags = b.contribute(v, u, dst, flags, c, sub), isa.Acc
 	}
 	if flags == 0 {
-		b.Fill(c, sub, 0, n, dst.At)
-		sub++
+		fill(0)
 	}
-	b.gsub[v] = sub - 1
-	b.linear = append(b.linear[:0], schedule.One(dst.At))
-	switch b.g.Op[v] {
-	case ops.Parameter:
-		b.gradientToParameter(v, true)
-	case ops.ConstParameter:
-		b.outerProducts(v, true)
-	case ops.Lookup:
-		b.gradientToRows(v)
-	}
+	return sub
 }
 
 // transposed adds W^T dy for the use u of v as the right side of a resident product: every
