@@ -244,7 +244,7 @@ func TestALibraryFormsTheGradientsOfRandomGraphs(t *testing.T) {
 	require.Greater(t, gemms, 15)
 }
 
-// A batch that is lowered by parts, and a checking build, which finds NaN in memory that is used again.
+// A large batch, and a checking build, which finds NaN in memory that is used again.
 func TestALibrarysGradientsOfALargeBatch(t *testing.T) {
 	train := func(m *model) [][]float32 {
 		h := m.wideHandle(isa.SGD, 5)

@@ -1,6 +1,6 @@
 package schedule
 
-// Elsewhere is the cluster that stands for all of other parts.
+// Elsewhere is the cluster that stands for all that is not formed in the schedule.
 const Elsewhere = 0
 
 // Cluster is items of one level that one processor executes, or, with another parent than itself, has

@@ -86,7 +86,7 @@ func (b *Builder) leavePartialResults(v uint32, u user, level int32) schedule.So
 	return s
 }
 
-// mostOfPartial bounds the floats of a node's partial results: those of a part of a batch have to fit into its memory.
+// mostOfPartial bounds the floats of a node's partial results, which its reader adds up.
 const mostOfPartial = 1 << 13
 
 // sumInParts forms node v, sums of so many terms in all, in the level behind that of its cluster c, as partial results of
