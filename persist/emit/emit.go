@@ -38,7 +38,7 @@ type Emitter struct {
 	levels    []levelPlan
 	runs      []run
 	listWords int
-	common    common
+	classes   classes
 	ByLevel   []uint32        // clusters by level
 	items     []schedule.Item // of a level and processor
 	sorter    itemSorter
@@ -84,7 +84,7 @@ func (e *Emitter) Emit(t Task) []uint32 {
 	e.assign(processors)
 	e.planMembers(levels, processors)
 	barriers := e.planBarriers(levels)
-	e.writeCommon(levels)
+	e.writeClasses(levels)
 	e.planVisits(levels, processors)
 	return e.assemble(processors, barriers, func(w []uint32) []uint32 { return e.appendStreams(w, levels, processors) })
 }
@@ -129,7 +129,7 @@ const gpuSum, gpuWork = 64, 8
 // loadProducts makes loads those of a level's products.
 func (e *Emitter) loadProducts(level int) {
 	for p, c := range e.Holders.Class {
-		e.loads[p] = e.common.loads[int(c)*len(e.levels)+level]
+		e.loads[p] = e.classes.loads[int(c)*len(e.levels)+level]
 	}
 }
 

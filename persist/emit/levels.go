@@ -18,7 +18,7 @@ type levelPlan struct {
 
 // planMembers finds who takes part in which level besides the classes: who has items.
 func (e *Emitter) planMembers(levels, processors int) {
-	t, loads := e.Holders, e.common.loads
+	t, loads := e.Holders, e.classes.loads
 	e.seen = memory.Resize(e.seen, processors)
 	for p := range e.seen {
 		e.seen[p] = -1
@@ -81,9 +81,9 @@ func (e *Emitter) planVisits(levels, processors int) {
 // planClasses finds what the products of each level cost a class, which takes part if it has any.
 func (e *Emitter) planClasses(levels int) {
 	t := e.Holders
-	e.common.loads = memory.Resize(e.common.loads, len(t.First)*levels)
+	e.classes.loads = memory.Resize(e.classes.loads, len(t.First)*levels)
 	for c, p := range t.First {
-		loads := e.common.loads[c*levels:][:levels]
+		loads := e.classes.loads[c*levels:][:levels]
 		for l := range loads {
 			x, load := &e.levels[l], 0
 			for i := x.runs[0]; i < x.runs[1]; i++ {

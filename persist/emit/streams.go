@@ -47,11 +47,11 @@ func (w *streamWriter) levels(visits []visit, from, to int) []visit {
 		for n < len(visits) && visits[n].level == l {
 			n++
 		}
-		w.copyCommon(from, int(l))
+		w.copyClass(from, int(l))
 		w.level(int(l), visits[:n])
 		visits, from = visits[n:], int(l)+1
 	}
-	w.copyCommon(from, to)
+	w.copyClass(from, to)
 	return visits
 }
 

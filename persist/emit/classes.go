@@ -7,10 +7,10 @@ import (
 // What all processors of a class do alike: they wait, multiply and signal. It is written once, and copied into their
 // streams between the levels where a processor has something else to do besides.
 
-// common is what there is of all classes.
-type common struct {
-	loads []int32 // by class and level: what it has there costs, 0: it has nothing
-	of    []classStream
+// classes is what there is of all classes.
+type classes struct {
+	loads   []int32 // by class and level: what it has there costs, 0: it has nothing
+	streams []classStream
 }
 
 // classStream is the stream of a class.
@@ -22,11 +22,11 @@ type classStream struct {
 
 type inner struct{ from, to uint32 }
 
-// writeCommon writes the sections of all classes.
-func (e *Emitter) writeCommon(levels int) {
-	x := &e.common
+// writeClasses writes the sections of all classes.
+func (e *Emitter) writeClasses(levels int) {
+	x := &e.classes
 	n := len(e.Holders.First)
-	x.of = memory.Extend(x.of[:cap(x.of)], n, classStream{})[:n]
+	x.streams = memory.Extend(x.streams[:cap(x.streams)], n, classStream{})[:n]
 	for c := range n {
 		e.writeClass(c, levels)
 	}
@@ -34,10 +34,10 @@ func (e *Emitter) writeCommon(levels int) {
 
 // writeClass writes the sections of class c.
 func (e *Emitter) writeClass(c, levels int) {
-	s := &e.common.of[c]
+	s := &e.classes.streams[c]
 	s.starts, s.inner = s.starts[:0], s.inner[:0]
 	w := streamWriter{e: e, p: e.Holders.First[c], words: s.words[:0]}
-	loads := e.common.loads[c*levels:][:levels]
+	loads := e.classes.loads[c*levels:][:levels]
 	for l := range levels {
 		s.starts = append(s.starts, uint32(len(w.words)))
 		first, level := len(w.words), &e.levels[l]
@@ -57,13 +57,13 @@ func (e *Emitter) writeClass(c, levels int) {
 
 // copyInner appends what p's class does in a level, without waiting and signalling.
 func (w *streamWriter) copyInner(level int) {
-	s := &w.e.common.of[w.e.Holders.Class[w.p]]
+	s := &w.e.classes.streams[w.e.Holders.Class[w.p]]
 	part := s.inner[level]
 	w.words = append(w.words, s.words[part.from:part.to]...)
 }
 
-// copyCommon appends what p's class does in levels [from, to).
-func (w *streamWriter) copyCommon(from, to int) {
-	s := &w.e.common.of[w.e.Holders.Class[w.p]]
+// copyClass appends what p's class does in levels [from, to).
+func (w *streamWriter) copyClass(from, to int) {
+	s := &w.e.classes.streams[w.e.Holders.Class[w.p]]
 	w.words = append(w.words, s.words[s.starts[from]:s.starts[to]]...)
 }
