@@ -31,7 +31,7 @@ func (g *Graph) leaveCells(r *script.Request) {
 // wantsCells reports whether the nodes from first on are to be lowered by instances.
 func (g *Graph) wantsCells(r *script.Request, first uint32) bool {
 	e := g.e
-	if g.stale || first > r.Node || !e.plan.CPU && e.costs == nil && !script.Narrow(r) {
+	if g.stale || first > r.Node || !e.plan.CPU && e.costs == nil && !script.InCells(r) {
 		return false
 	}
 	if calls := !r.Forward || !r.Backward; calls && e.skip > 0 {

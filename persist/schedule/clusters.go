@@ -20,6 +20,7 @@ type ClusterKind uint32
 const (
 	Single   ClusterKind = 1 << iota // its items are copies that have nothing to do with one another: no chains
 	private                          // its items are one node's, and are divided when that is lowered
+	divided                          // it has some of a private cluster's items
 	Fused                            // its items are chains already
 	cutEarly                         // batched, and pieces have items of their own, too
 )
@@ -28,6 +29,11 @@ const (
 func (x *Cluster) IsBatched() bool { return x.Pieces > 0 }
 
 func (x *Cluster) IsPrivate() bool { return x.Kind&private != 0 }
+
+// IsSpread reports whether c is one of several whose work is one node's: nothing else joins it.
+func (x *Cluster) IsSpread() bool {
+	return x.Kind&(private|divided) != 0 || x.IsBatched() || x.piece > 0
+}
 
 // NewCluster starts a cluster: items of one level that one processor executes.
 func (s *Schedule) NewCluster(level int32) int32 {

@@ -40,7 +40,11 @@ func (s *Schedule) DealOut(v uint32, from int, at, size uint32) {
 			}
 		case x.IsPrivate():
 			x.Items, x.Cost = 0, 0
+			first := len(s.Clusters)
 			s.dealPrivate(some, c, at, size)
+			for k := range s.Clusters[first:] {
+				s.Clusters[first+k].Kind |= divided
+			}
 		}
 	}
 }

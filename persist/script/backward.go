@@ -229,7 +229,7 @@ func (b *Builder) lowerGradient(v uint32) {
 	case b.passAt[v] != NoOffset:
 		b.takeOverGradient(v)
 	case b.withUser[v]: // its gradient is there
-	case b.symbolic:
+	case b.symbolic && !b.Clusters[b.gcluster[v]].IsPrivate():
 		b.addUsesUp(v)
 	default:
 		sub, general := b.linearSources(v)

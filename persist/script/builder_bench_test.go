@@ -10,6 +10,7 @@ import (
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/finish"
+	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/schedule"
 	"libvpps/persist/script"
@@ -277,19 +278,33 @@ func benchmarkBuild(b *testing.B, g *bridge.Graph, params []schedule.Param, p *p
 
 // BenchmarkWide is scripts of graphs with wide nodes: a language model's with a minibatch, and with sentences one by one.
 func BenchmarkWide(b *testing.B) {
-	for name, batch := range map[string]uint32{"minibatch": 64, "sentences": 1} {
-		b.Run(name, func(b *testing.B) {
-			r := script.LanguageModel(b, 10000, 256, batch, 64/int(batch), 20)
-			r.Tensors = false
+	for _, x := range []struct {
+		name      string
+		batch     uint32
+		instances bool
+	}{{"minibatch", 64, false}, {"sentences/nodes", 1, false}, {"sentences/instances", 1, true}} {
+		b.Run(x.name, func(b *testing.B) {
+			r := script.LanguageModel(b, 10000, 256, x.batch, 64/int(x.batch), 20)
+			r.Tensors, r.Apart = false, true
 			var builder script.Builder
+			var d cells.Dictionary
+			var program cells.Program
+			var barriers uint32
 			for b.Loop() {
 				r.State.Truncate(0)
-				if _, err := builder.Build(r); err != nil {
+				if x.instances {
+					d.Find(r.Graph, 0, r.Node+1, &program)
+					r.Cells = &program
+				}
+				built, err := builder.Build(r)
+				if err != nil {
 					b.Fatal(err)
 				}
+				barriers = built.Script.Words[isa.HeadBarriers]
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(r.Graph.Len()), "ns/node")
 			b.ReportMetric(float64(r.Graph.Len()), "nodes")
+			b.ReportMetric(float64(barriers), "barriers")
 		})
 	}
 }

@@ -111,3 +111,15 @@ func InputWords(n *cells.Node) uint32 {
 	_, count := inputWords(n)
 	return count
 }
+
+// InWideCells reports whether the latest script was made of instances in a graph with wide nodes.
+func InWideCells(b *Builder) bool { return b.out.ByInstances && b.Wide.On }
+
+// ClusterCosts is what all clusters of the latest script cost, and the costliest.
+func ClusterCosts(b *Builder) (all, most int32) {
+	for _, c := range b.emitter.ByLevel {
+		cost := b.Clusters[c].Cost
+		all, most = all+cost, max(most, cost)
+	}
+	return all, most
+}

@@ -351,6 +351,7 @@ func (b *Builder) lowerLookup(v uint32) error {
 	op, a, d := b.g.Op[v], b.g.AttrsOf(v), b.g.DimOf(v)
 	p := &b.r.Params[a[0]]
 	c, s := b.place(v)
+	b.unfit = b.unfit || b.symbolic && b.Clusters[c].IsPrivate() // a symbolic row is no address
 	y := b.output(v)
 	for i := range d.Bd {
 		row := b.g.Inputs[a[1]+i]

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"fmt"
 	mathbits "math/bits"
 	"slices"
@@ -90,6 +91,7 @@ type cellMemory struct {
 	table    []uint32
 	exits    []formedBy
 	joined   []joinedTo
+	apart    []bool // by exit: its sum has a cluster of its own
 	sums     []exitSum
 	ends     []int32           // of these, the next orders
 	summed   []schedule.Source // that these sum up
@@ -114,7 +116,7 @@ func (b *Builder) schedulable() bool {
 		return false
 	}
 	if !r.Plan.CPU {
-		return !b.Wide.On
+		return !b.Wide.On || len(b.ofAll) == 0 && InCells(r)
 	}
 	return r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node+1-b.firstInCells()) && !b.Wide.On
 }
@@ -361,6 +363,9 @@ func (b *Builder) placeKept() {
 // loweredFor is an instance's template, lowered for its surroundings, and for slots of which some are there early.
 func (b *Builder) loweredFor(y *present, x *cells.Instance, early uint64) (*loweredCell, error) {
 	v := variant{slots: y.slots, needed: y.needed, wanted: y.wanted, segments: b.segmentsOf(x.Template), part: b.r.part(), early: early}
+	if b.Wide.On {
+		v.wide = b.Wide.Wideness
+	}
 	if v.part == backwardPart {
 		v.needed = 0
 	}
@@ -377,19 +382,22 @@ func (b *Builder) loweredFor(y *present, x *cells.Instance, early uint64) (*lowe
 	}
 	for _, c := range y.info.variants {
 		if c.variant == v {
-			return c, nil
+			return c, c.err
 		}
 	}
 	c, err := b.cells.lowering.lower(b, b.r.Cells, x, y.info.outs, v)
 	if err != nil {
-		return nil, err
+		if !errors.Is(err, errUnfit) {
+			return nil, err
+		}
+		c = &loweredCell{variant: v, err: err}
 	}
 	if len(y.info.variants) == mostVariants {
 		y.info.variants = y.info.variants[:0]
 	}
 	y.info.variants = append(y.info.variants, c)
 	y.info.varies = len(y.info.shapes) > 0 && len(y.info.variants) >= mostShapes
-	return c, nil
+	return c, c.err
 }
 
 // segmentsOf says which of the parameters that a template reads are copied.

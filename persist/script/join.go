@@ -155,11 +155,13 @@ func (b *Builder) placeOutputs(y *present, first int32) {
 // clusters join others. Sums that the instance's own clusters form are left in m.sums.
 func (b *Builder) levelBackward(y *present) {
 	m, c := &b.cells, y.lowered
+	m.apart = memory.Resize(m.apart, len(c.wantedAt))
 	m.exits, m.sums, m.summed, m.joined = memory.Resize(m.exits, len(c.wantedAt)), m.sums[:0], m.summed[:0], m.joined[:0]
 	for i, e := range c.exits {
 		if e < 0 {
 			continue
 		}
+		m.apart[e] = c.sumIn[e] < 0
 		o, w := &m.outputs[y.out+uint32(i)], c.wantedAt[e]
 		from, last := len(m.summed), b.returnedTo(o)
 		list := m.summed[from:]
@@ -168,7 +170,9 @@ func (b *Builder) levelBackward(y *present) {
 			m.summed = m.summed[:from]
 		} else {
 			at = b.Alloc(c.template.Nodes[c.outs[i]].Dim.Size())
-			if x := (exitSum{e, uint32(i), at, from, len(m.summed)}); c.sumIn[e] >= 0 {
+			v := m.table[atStart] + c.outs[i]
+			m.apart[e] = m.apart[e] || b.Wide.On && b.isWide(v, b.workOfSum(v, m.summed[from:]))
+			if x := (exitSum{e, uint32(i), at, from, len(m.summed)}); !m.apart[e] {
 				m.sums = append(m.sums, x)
 			} else {
 				last = b.sumApart(y, &x, o, last.ready)
@@ -178,7 +182,7 @@ func (b *Builder) levelBackward(y *present) {
 		if w == 1<<30 {
 			continue
 		}
-		if !b.joinsInstances() || c.sumIn[e] < 0 {
+		if !b.joinsInstances() || m.apart[e] {
 			y.back = max(y.back, last.ready-w)
 			continue
 		}
@@ -191,12 +195,18 @@ func (b *Builder) levelBackward(y *present) {
 
 // sumApart adds a sum to a cluster of its own, which joins those that form what it sums up; else all is there in a level.
 func (b *Builder) sumApart(y *present, x *exitSum, o *output, ready int32) formedBy {
-	m := &b.cells
+	m, c := &b.cells, y.lowered
 	level, sub := int32(0), int32(0)
 	for k := o.first; k != 0 && b.joinsInstances(); k = m.returned[k].next {
 		level = max(level, m.returned[k].inCluster())
 	}
-	own := b.NewCluster(ready)
+	from, v := len(b.Items), m.table[atStart]+c.outs[x.out]
+	own := b.newWide(ready, v, b.workOfSum(v, m.summed[x.first:x.end]))
+	if b.Clusters[own].IsPrivate() {
+		b.sumExit(y, x, own, 0)
+		b.dealOut(v, from, x.at)
+		return formedBy{ready + 1, -1, 0}
+	}
 	if b.joinsInstances() && level < ready {
 		m.joined = m.joined[:0]
 		for k := o.first; k != 0; k = m.returned[k].next {
@@ -214,6 +224,15 @@ func (b *Builder) sumApart(y *present, x *exitSum, o *output, ready int32) forme
 	return formedBy{ready + 1, own, b.sumExit(y, x, own, sub) - 1}
 }
 
+// workOfSum estimates the work of a sum as large as node v.
+func (b *Builder) workOfSum(v uint32, list []schedule.Source) int {
+	n := uint32(0)
+	for i := range list {
+		n += list[i].Count
+	}
+	return b.size(v) * int(n)
+}
+
 // joinBackward finds which clusters of an instance, whose level is known, join those that form the gradients of its outputs.
 func (b *Builder) joinBackward(y *present) {
 	m, c := &b.cells, y.lowered
@@ -221,7 +240,7 @@ func (b *Builder) joinBackward(y *present) {
 		return
 	}
 	for i, e := range c.exits {
-		if e < 0 || c.sumIn[e] < 0 {
+		if e < 0 || m.apart[e] {
 			continue
 		}
 		o := &m.outputs[y.out+uint32(i)]

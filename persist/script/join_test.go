@@ -68,11 +68,3 @@ func TestInstancesAreAsDeepAsNodes(t *testing.T) {
 		})
 	}
 }
-
-func TestWideGraphsAreLoweredByNodes(t *testing.T) {
-	g, _, _ := newForest(t, 16, 256)
-	r := &script.Request{Graph: g, State: &script.State{}, Node: uint32(g.Len() - 1), Forward: true, Needed: true, Backward: true}
-	require.True(t, script.Narrow(r))
-	r.Wide = schedule.Wideness{Batched: 4, Single: 4, Piece: 1}
-	require.False(t, script.Narrow(r))
-}

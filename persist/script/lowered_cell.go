@@ -43,6 +43,7 @@ type cellCluster struct {
 	level, cost, items int32
 	top                int32 // the last order of its items
 	kind               schedule.ClusterKind
+	spread             bool // it is one of several whose work is one node's
 }
 
 // cellSource is a gradient that an instance leaves for another: count vectors, and the level in which they are there,
@@ -104,7 +105,8 @@ type variant struct {
 	segments uint64 // parameters that are copied
 	values   string // of input words that the shape of the items depends on
 	part     cellPart
-	early    uint64 // slots that are there a level before others, with which products are added up
+	early    uint64            // slots that are there a level before others, with which products are added up
+	wide     schedule.Wideness // zero: no node is wide
 }
 
 // cellPart says which items of a template there are.
@@ -167,6 +169,8 @@ type loweredCell struct {
 	added []int32 // slots from which products come that are added up
 
 	script uint64 // the one that the numbers of sigs belong to
+
+	err error // it cannot be lowered
 }
 
 // derivative is that of a function whose gradient comes back, formed with it; y is where the function's value is.

@@ -465,6 +465,7 @@ func (b *Builder) rowParts(n uint32, c int32) uint32 {
 	if !b.Wide.On || !b.Clusters[c].IsPrivate() || int(n) < b.Wide.Single {
 		return 1
 	}
+	b.unfit = b.unfit || b.symbolic // which part has the label differs
 	return uint32(max(1, min(int(n)/(4*b.Wide.Piece), b.r.Plan.Processors)))
 }
 

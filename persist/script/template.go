@@ -1,6 +1,7 @@
 package script
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -15,6 +16,10 @@ import (
 // Lowering a template once. Its nodes are lowered and differentiated by the rules for all nodes, in a small graph of
 // their own: parameters, the slots, the nodes, and one node after them for each output that a gradient comes back to.
 // Every address in the items that result is one of a table's plus a constant. An instance fills in its table.
+
+// errUnfit is of a template with wide nodes that cannot be lowered once for all instances: those that are divided by batch
+// elements, in tiles, or by what is in the graph's inputs.
+var errUnfit = errors.New("a template with wide nodes that instances differ in")
 
 // firstAddress is where addresses of a template's small graph begin: smaller words are none.
 const firstAddress = 1 << 24
@@ -57,6 +62,7 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	l.tallyTemplate(b)
 	t := l.b
 	t.reset(&l.r)
+	t.Wide.On, t.Wide.Wideness = b.Wide.On, b.Wide.Wideness
 	t.picks = t.picks[:0]
 	t.clearNodes()
 	t.Mixed = c.part == backwardPart // what earlier calls have formed may overlap
@@ -78,6 +84,9 @@ func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, ou
 	}
 	if t.Full {
 		return nil, schedule.ErrFull
+	}
+	if t.unfit {
+		return nil, errUnfit
 	}
 	if len(t.picks) > mostPicks || len(t.picks) > 0 && t.Top > pickWindow {
 		return nil, fmt.Errorf("a template of %d picks and %d floats", len(t.picks), t.Top-firstAddress)
@@ -266,8 +275,8 @@ func (l *cellLowering) addInputs(b *Builder, n *cells.Node, k uint32, constant i
 	in := l.g.Inputs
 	l.offsets = append(l.offsets, uint32(len(in)))
 	use, count := inputWords(n)
-	if use == copiedAsData { // one item copies them all, from the first on
-		count = 0
+	if use == copiedAsData { // items copy them, in pieces if they are many
+		in, count = append(in, make([]uint32, count)...), 0
 	}
 	for i := range count {
 		switch use {
@@ -426,7 +435,9 @@ func (l *cellLowering) lowerForward() error {
 		}
 		if e := l.entryOf(t.s.Value[v]); e.entry != atBase { // another's value under another shape
 			t.attribute(isa.InForward, v)
+			from := len(t.Items)
 			t.copyOf(v)
+			t.dealOut(v, from, t.s.Value[v])
 		}
 	}
 	return nil

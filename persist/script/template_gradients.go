@@ -32,7 +32,7 @@ func (l *cellLowering) gradientsOfShared() {
 				ready = t.blevel[from] + 2
 			case useSame:
 				t.linear = append(t.linear, schedule.One(t.s.Grad[u.node]+u.at))
-				if from != schedule.Elsewhere {
+				if from != schedule.Elsewhere && !t.Clusters[from].IsPrivate() {
 					in = t.home(u.node)
 				}
 			default:
@@ -55,22 +55,29 @@ func (l *cellLowering) gradientsOfShared() {
 // cluster that forms it.
 func (l *cellLowering) contributes(v uint32, u user) (ready, cluster int32) {
 	t := l.b
-	k, sub := t.formedIn(u.node), int32(0)
-	if k == schedule.Elsewhere {
-		cluster = t.NewCluster(t.blevel[k] + 1)
-		ready = t.blevel[k] + 2
-	} else {
-		cluster, sub = t.home(u.node), t.gsub[u.node]+1
-		ready = t.blevel[k] + 1
+	k := t.formedIn(u.node)
+	level := t.blevel[k] + 1
+	switch work := max(t.size(v), t.size(u.node)); {
+	case t.partialResults(v, u) > 1:
+		t.linear = append(t.linear, t.leavePartialResults(v, u, level))
+		return level + 1, -1
+	case k == schedule.Elsewhere || t.Clusters[k].IsPrivate() || t.Wide.On && t.isWide(v, work):
+		if cluster = t.newWide(level, v, work); t.Clusters[cluster].IsPrivate() {
+			t.contributeApart(v, u, cluster, 0)
+			return level + 1, -1
+		}
+		t.contributeApart(v, u, cluster, 0)
+		return level + 1, cluster
 	}
-	t.contributeApart(v, u, cluster, sub)
-	return ready, cluster
+	cluster = t.home(u.node)
+	t.contributeApart(v, u, cluster, t.gsub[u.node]+1)
+	return level, cluster
 }
 
 // contributeApart appends what a use adds to v's gradient to the linear sources, in memory of its own, and returns the
 // next order.
 func (b *Builder) contributeApart(v uint32, u user, cluster, sub int32) int32 {
-	dst := schedule.At(isa.SegAct, b.Alloc(b.size(v)))
+	dst, from := schedule.At(isa.SegAct, b.Alloc(b.size(v))), len(b.Items)
 	flags := uint32(0)
 	b.ReleaseAxes()
 	b.attribute(isa.InBackward, u.node)
@@ -80,6 +87,7 @@ func (b *Builder) contributeApart(v uint32, u user, cluster, sub int32) int32 {
 		flags = isa.Acc
 	}
 	sub = b.contribute(v, u, dst, flags, cluster, sub)
+	b.dealOut(v, from, dst.At)
 	b.linear = append(b.linear, schedule.One(dst.At))
 	return sub
 }

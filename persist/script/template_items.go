@@ -161,6 +161,7 @@ func (l *cellLowering) joinReaders() error {
 			switch o := t.Find(*f - 1); {
 			case t.Clusters[in].Level < t.Clusters[o].Level:
 				*f = in + 1
+			case t.Clusters[in].IsSpread() || t.Clusters[o].IsSpread():
 			case in != o && t.Clusters[in].Level == t.Clusters[o].Level && t.CostOf(in)+t.CostOf(o) <= clusterCost:
 				in = t.Union(in, o)
 			}
@@ -204,7 +205,7 @@ func (l *cellLowering) collectClusters() {
 		if l.joins {
 			kind |= schedule.Fused
 		}
-		c.clusters[k] = append(c.clusters[k], cellCluster{level: level, cost: x.Cost, kind: kind})
+		c.clusters[k] = append(c.clusters[k], cellCluster{level: level, cost: x.Cost, kind: kind, spread: x.IsSpread()})
 		c.depth[k] = max(c.depth[k], level+1)
 	}
 }
@@ -388,8 +389,12 @@ func (l *cellLowering) collectLevels() {
 	}
 	for k := range 2 {
 		for _, it := range c.items[k] {
+			in := it.cluster
+			if c.clusters[k][in].spread {
+				in = -1
+			}
 			for _, w := range c.words[it.first : it.first+it.count] {
-				see(k, c.clusters[k][it.cluster].level, it.cluster, w)
+				see(k, c.clusters[k][it.cluster].level, in, w)
 			}
 		}
 		for _, m := range c.matrices[k] {

@@ -18,7 +18,7 @@ import (
 // findWide finds whether any node of the graph may be wide.
 func (b *Builder) findWide() {
 	x := &b.Wide
-	x.Wideness, x.On = b.r.wideness(), false
+	x.Wideness, x.On, b.unfit = b.r.wideness(), false, false
 	if b.r.Plan.Processors == 1 || b.g == nil || b.symbolic {
 		return
 	}
@@ -47,13 +47,12 @@ func (r *Request) wideness() schedule.Wideness {
 	return r.Wide
 }
 
-// Narrow reports whether a request is lowered by instances under a GPU's plan, if they are known: no node may be wide.
-func Narrow(r *Request) bool {
+// InCells reports whether a request is lowered by instances under a GPU's plan, if they are known: no node that is divided by
+// batch elements may be wide.
+func InCells(r *Request) bool {
 	g, w := r.Graph, r.wideness()
 	for v := range r.Node + 1 {
-		switch d := g.DimOf(v); {
-		case g.Op[v] == ops.Parameter, g.Op[v] == ops.ConstParameter:
-		case w.IsLarge(d.Size(), d.Bd):
+		if d := g.DimOf(v); d.Bd > 1 && w.IsLarge(d.Size(), d.Bd) {
 			return false
 		}
 	}
@@ -105,6 +104,9 @@ func (b *Builder) newWide(level int32, v uint32, work int) int32 {
 		return b.NewCluster(level)
 	case b.byElements(batch, work):
 		return b.NewPrivate(level)
+	case b.symbolic:
+		b.unfit = true
+		return b.NewCluster(level)
 	}
 	return b.NewBatched(level, b.piecesOf(batch, work), batch)
 }

@@ -1,0 +1,84 @@
+package script_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"libvpps/bridge/cells"
+	"libvpps/persist/schedule"
+	"libvpps/persist/script"
+	"libvpps/persist/verify"
+)
+
+// Wide work in instances gives the values that it gives node by node, and the verifier finds nothing that a piece reads too
+// early.
+func TestWideWorkOfInstancesGivesTheSameResults(t *testing.T) {
+	var b script.Builder
+	wide := 0
+	for seed := range uint64(script.Few(2000)) {
+		r := script.Requested(t, seed)
+		if seed%2 > 0 {
+			if r = script.Sentences(t, seed, 2+int(seed%5)); r == nil {
+				continue
+			}
+		}
+		if r.Plan.Processors == 1 || r.State.Done > 0 {
+			continue
+		}
+		rng := rand.New(rand.NewPCG(seed, 2))
+		r.Plan.CPU = false
+		narrow := scriptOf(t, &b, r, nil)
+		r.Wide = schedule.Wideness{Batched: 1 << 20, Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3), Columns: 2 + rng.IntN(3)}
+		var p cells.Program
+		new(cells.Dictionary).Find(r.Graph, 0, r.Node+1, &p)
+		s := scriptOf(t, &b, r, &p)
+		if script.InWideCells(&b) {
+			wide++
+		}
+		nearlyAlike(t, seed, r, narrow, s, 1e-4)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+	if wide < script.Few(2000)/20 {
+		t.Errorf("only %d graphs had wide work in instances", wide)
+	}
+}
+
+// Each operation's work is divided in a template as it is by itself: no cluster has more of it.
+func TestLargeOperationsInInstances(t *testing.T) {
+	var b script.Builder
+	lowered := 0
+	for name, r := range script.LargeOperations(t) {
+		alone := scriptOf(t, &b, r, nil)
+		_, most := script.ClusterCosts(&b)
+		var p cells.Program
+		new(cells.Dictionary).Find(r.Graph, 0, r.Node+1, &p)
+		s := scriptOf(t, &b, r, &p)
+		if !script.InWideCells(&b) {
+			continue
+		}
+		lowered++
+		_, have := script.ClusterCosts(&b)
+		require.LessOrEqual(t, have, 2*most, name)
+		nearlyAlike(t, 0, r, alone, s, 1e-4)
+	}
+	require.Greater(t, lowered, 5)
+}
+
+// Graphs whose nodes are divided by batch elements are lowered node by node, others with wide nodes by instances.
+func TestWideGraphsInCells(t *testing.T) {
+	require.False(t, script.InCells(script.LanguageModel(t, 10000, 64, 16, 1, 3)))
+	r := script.LanguageModel(t, 12000, 64, 1, 16, 3)
+	require.True(t, script.InCells(r))
+	var p cells.Program
+	new(cells.Dictionary).Find(r.Graph, 0, r.Node+1, &p)
+	r.Cells = &p
+	var b script.Builder
+	built, err := b.Build(r)
+	require.NoError(t, err)
+	require.True(t, built.ByInstances)
+	require.NoError(t, verify.Verify(&built.Script, r.Plan))
+}
