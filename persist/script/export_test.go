@@ -15,6 +15,7 @@ var (
 	Scheduled     = scheduled
 	Sentences     = sentences
 	LanguageModel = languageModel
+	LargeInputs   = largeInputs
 	Requested     = requested
 	Minibatches   = minibatches
 	Recurrent     = recurrent

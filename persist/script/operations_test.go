@@ -5,6 +5,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
 	"libvpps/persist/schedule"
@@ -152,4 +153,32 @@ func TestOperationsAreManyProcessorsWork(t *testing.T) {
 			t.Errorf("%s: a script of %d words", name, words)
 		}
 	}
+}
+
+// largeInputs is the request of several cells, each the dot product of a parameter and the product of two large inputs.
+func largeInputs(t testing.TB) *Request {
+	t.Helper()
+	const n = 20000
+	g := &bridge.Graph{Dims: []bridge.Dim{dimOf(1, n), dimOf(1, 1)}, Inputs: make([]uint32, 8*n)}
+	for k := range g.Inputs {
+		g.Inputs[k] = isa.Float(float32(k%11) - 4.5)
+	}
+	add := func(op ops.Code, dim uint32, attrs []uint32, args ...uint32) uint32 {
+		appendNode(g, op, dim, attrs, args...)
+		return uint32(g.Len() - 1)
+	}
+	p := add(ops.Parameter, 0, []uint32{0})
+	var losses []uint32
+	for k := range uint32(4) {
+		x, y := add(ops.Input, 0, []uint32{2 * k * n}), add(ops.Input, 0, []uint32{(2*k + 1) * n})
+		losses = append(losses, add(ops.DotProduct, 1, nil, p, add(ops.CwiseMultiply, 0, nil, x, y)))
+	}
+	r := &Request{Graph: g, State: &State{}, Forward: true, Backward: true, Needed: true, Tensors: true, Result: NoOffset, Node: add(ops.Sum, 1, nil, losses...)}
+	r.Params = []schedule.Param{{Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n}}
+	r.Update = &finish.Apply{Rule: isa.SGD, Rate: 0.1, Params: []uint32{0}, State: []uint32{0}, All: []uint32{0}}
+	var err error
+	if r.Plan, err = plan.RoundRobin(nil, plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 100, SharedPerBlock: 200 << 10, Copies: 1}, 1); err != nil {
+		t.Fatal(err)
+	}
+	return r
 }

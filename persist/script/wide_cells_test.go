@@ -82,3 +82,19 @@ func TestWideGraphsInCells(t *testing.T) {
 	require.True(t, built.ByInstances)
 	require.NoError(t, verify.Verify(&built.Script, r.Plan))
 }
+
+// A piece of a large input is copied from the instance's own words.
+func TestLargeInputsOfInstances(t *testing.T) {
+	var b script.Builder
+	r := script.LargeInputs(t)
+	alone := scriptOf(t, &b, r, nil)
+	var p cells.Program
+	d := new(cells.Dictionary)
+	for range 4 { // until it knows the cell
+		d.Find(r.Graph, 0, r.Node+1, &p)
+	}
+	s := scriptOf(t, &b, r, &p)
+	require.True(t, script.InWideCells(&b))
+	require.Less(t, len(p.Instances), 8, "cells of several nodes")
+	nearlyAlike(t, 0, r, alone, s, 1e-5)
+}
