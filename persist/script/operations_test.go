@@ -175,7 +175,7 @@ func largeInputs(t testing.TB) *Request {
 	}
 	r := &Request{Graph: g, State: &State{}, Forward: true, Backward: true, Needed: true, Tensors: true, Result: NoOffset, Node: add(ops.Sum, 1, nil, losses...)}
 	r.Params = []schedule.Param{{Size: n, Row: n, Factor: 1, Matrix: -1, Updated: true, Column: n}}
-	r.Update = &finish.Apply{Rule: isa.SGD, Rate: 0.1, Params: []uint32{0}, State: []uint32{0}, All: []uint32{0}}
+	r.Update = &finish.Apply{Rule: isa.SGD, Rate: 0.1, Threshold: 1e30, Params: []uint32{0}, State: []uint32{0}, All: []uint32{0}}
 	var err error
 	if r.Plan, err = plan.RoundRobin(nil, plan.Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 100, SharedPerBlock: 200 << 10, Copies: 1}, 1); err != nil {
 		t.Fatal(err)

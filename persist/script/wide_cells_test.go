@@ -52,6 +52,7 @@ func TestLargeOperationsInInstances(t *testing.T) {
 	var b script.Builder
 	lowered := 0
 	for name, r := range script.LargeOperations(t) {
+		r.Update.Rate, r.Update.Threshold = 0.1, 1e30
 		alone := scriptOf(t, &b, r, nil)
 		_, most := script.ClusterCosts(&b)
 		var p cells.Program
