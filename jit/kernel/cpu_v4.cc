@@ -1,5 +1,6 @@
 // The virtual processor for x86-64-v4.
 #if defined(__x86_64__) && !defined(VPPS_V2_ONLY)
+#include <immintrin.h>
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("arch=x86-64-v4"))), apply_to = function)
 #pragma clang fp contract(off)

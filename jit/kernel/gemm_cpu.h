@@ -57,24 +57,23 @@ VP void gemm_block(const Factors &f, u32 n, bool direct, float *copy, bool &copi
     }
   }
   copied = f.depth <= GEMM_DEPTH;
-  for (int j = 0; j < NB; j++) {
-    float *to = f.c + (size_t)j * f.c_col, lanes[VW];
-    for (int v = 0; v < NV; v++, to += VW) {
-      V s = sum[j][v] * f.scale;
-      if (f.bias) {
-        for (u32 i = 0; i < VW; i++)
-          lanes[i] = v * VW + i < n ? f.bias[v * VW + i] : 0.0f;
-        s += load(lanes);
-      }
-      if ((u32)(v + 1) * VW <= n) {
-        store(to, canonical(f.acc ? s + load(to) : s));
-        continue;
-      }
-      store(lanes, s);
-      for (u32 i = v * VW; i < n; i++)
-        to[i - v * VW] = canonical(f.acc ? lanes[i - v * VW] + to[i - v * VW] : lanes[i - v * VW]);
-    }
+  const u32 last = n - (NV - 1) * VW;
+  UNROLLED
+  for (int j = 0; j < NB; j++)
+    UNROLLED
+  for (int v = 0; v < NV; v++)
+    sum[j][v] *= f.scale;
+  if (f.bias)
+    UNROLLED
+  for (int v = 0; v < NV; v++) {
+    const V bias = load_some(f.bias + v * VW, v < NV - 1 ? VW : last);
+    UNROLLED
+    for (int j = 0; j < NB; j++)
+      sum[j][v] += bias;
   }
+  UNROLLED
+  for (int j = 0; j < NB; j++)
+    store_sums<NV>(f.c + (size_t)j * f.c_col, sum[j], last, f.acc);
 }
 
 template <int NV, int NB>

@@ -152,7 +152,7 @@ size_t vpps_cpu_place_operands(vpps_residency *res, float *memory) {
       count(m.cols, res->parts[k].rows);
   }
   res->pairs = here();
-  return floats + (size_t)res->processors * 2 * VPPS_OUTER_PAIRS * VPPS_OUTER_SIDE;
+  return floats + (size_t)res->processors * VPPS_PAIR_FLOATS;
 }
 
 void vpps_cpu_begin(vpps_launch *run) {

@@ -36,13 +36,19 @@ struct vpps_panels {
   uint32_t vectors; // that products were formed of
   uint32_t packed;  // whether the panels are written
 };
-// Outer products copy so many pairs of vectors at a time, of each so many elements at most.
-enum { VPPS_OUTER_PAIRS = 64, VPPS_OUTER_SIDE = 256 };
+// Outer products copy up to VPPS_OUTER_PAIRS pairs of vectors at a time, of dy VPPS_OUTER_FLOATS
+// floats in all, and up to VPPS_OUTER_COLUMNS columns of each x.
+enum {
+  VPPS_OUTER_PAIRS = 64,
+  VPPS_OUTER_FLOATS = 32768,
+  VPPS_OUTER_COLUMNS = 64,
+  VPPS_PAIR_FLOATS = VPPS_OUTER_FLOATS + VPPS_OUTER_COLUMNS * VPPS_OUTER_PAIRS
+};
 // Which rows of which matrix each processor holds: those of matrix m and processor p are
 // parts[first[m * processors + p]] up to parts[first[m * processors + p + 1]]. Its columns are
 // columns[m * processors + p]; NULL: all are held by rows. Its panels are
 // panels[2 * (m * processors + p)], those of the transpose the next;
-// pairs is room for 2 * VPPS_OUTER_PAIRS * VPPS_OUTER_SIDE floats of each processor.
+// pairs is room for VPPS_PAIR_FLOATS floats of each processor.
 struct vpps_residency {
   uint32_t processors, matrices;
   const struct vpps_matrix *matrix;

@@ -10,73 +10,51 @@ struct Sums {
   bool acc;          // adds to y
 };
 
-// y[r..r+NV*VW) of VB vectors.
-template <int NV, int VB>
+// NV vectors of rows of y, from r on, for VB vectors x. The last vector may have fewer rows; CUT:
+// no more of it is read.
+template <int NV, int VB, bool CUT>
 VP void product_block(const Rows &m, const Sums &how, u32 r, const float *const *x,
                       float *const *y) {
   V sum[VB][NV];
+  UNROLLED
   for (int b = 0; b < VB; b++)
-    for (int v = 0; v < NV; v++)
-      sum[b][v] = (V){};
+    UNROLLED
+  for (int v = 0; v < NV; v++)
+    sum[b][v] = (V){};
   const float *w = m.at(r);
   const size_t step = m.step, panel = m.panel;
+  const u32 last = m.rows - r - (NV - 1) * VW;
   for (size_t c = 0; c < m.cols; c++, w += step) {
     V col[NV];
-    for (int v = 0; v < NV; v++)
+    UNROLLED
+    for (int v = 0; v < NV - 1; v++)
       col[v] = load(w + v / 2 * panel + v % 2 * VW);
+    const float *end = w + (NV - 1) / 2 * panel + (NV - 1) % 2 * VW;
+    col[NV - 1] = CUT ? load_some(end, last) : load(end);
+    UNROLLED
     for (int b = 0; b < VB; b++) {
       V xc = splat(x[b][c]);
+      UNROLLED
       for (int v = 0; v < NV; v++)
         sum[b][v] += col[v] * xc;
     }
   }
+  UNROLLED
   for (int b = 0; b < VB; b++)
-    for (int v = 0; v < NV; v++) {
-      float *to = y[b] + r + v * VW;
-      V s = sum[b][v] * how.scale;
-      if (how.bias)
-        s += load(how.bias + r + v * VW) * how.bias_scale;
-      if (how.acc)
-        s += load(to);
-      store(to, canonical(s));
-    }
-}
-
-// The last rows, from r, fewer than a vector has lanes. A whole vector is loaded where it ends
-// inside the memory; lanes of other rows are computed in vain.
-template <int VB>
-VP void product_tail(const Rows &m, const Sums &how, u32 r, const float *const *x,
-                     float *const *y) {
-  V sum[VB];
+    UNROLLED
+  for (int v = 0; v < NV; v++)
+    sum[b][v] *= how.scale;
+  if (how.bias)
+    UNROLLED
+  for (int v = 0; v < NV; v++) {
+    const V bias = load_some(how.bias + r + v * VW, v < NV - 1 ? VW : last) * how.bias_scale;
+    UNROLLED
+    for (int b = 0; b < VB; b++)
+      sum[b][v] += bias;
+  }
+  UNROLLED
   for (int b = 0; b < VB; b++)
-    sum[b] = (V){};
-  const float *w = m.at(r);
-  const u32 n = m.rows - r;
-  u32 c = 0;
-  for (; c + m.outside < m.cols; c++, w += m.step) {
-    V col = load(w);
-    for (int b = 0; b < VB; b++)
-      sum[b] += col * splat(x[b][c]);
-  }
-  for (; c < m.cols; c++, w += m.step) {
-    V col = {};
-    for (u32 i = 0; i < n; i++)
-      col[i] = w[i];
-    for (int b = 0; b < VB; b++)
-      sum[b] += col * splat(x[b][c]);
-  }
-  for (int b = 0; b < VB; b++) {
-    float lanes[VW], *to = y[b] + r;
-    store(lanes, sum[b]);
-    for (u32 i = 0; i < n; i++) {
-      float v = lanes[i] * how.scale;
-      if (how.bias)
-        v += how.bias[r + i] * how.bias_scale;
-      if (how.acc)
-        v += to[i];
-      to[i] = canonical(v);
-    }
-  }
+    store_sums<NV>(y[b] + r, sum[b], last, how.acc);
 }
 
 // So many vectors at once as keep both units for FMA busy, and so many vectors of rows for each
@@ -84,29 +62,31 @@ VP void product_tail(const Rows &m, const Sums &how, u32 r, const float *const *
 #define PRODUCT_GROUP (VW == 16 ? 8 : 6)
 #define PRODUCT_SUMS (VW == 16 ? 24 : 12)
 
-template <int NV, int VB>
-VP u32 product_blocks(const Rows &m, const Sums &how, u32 r, const float *const *x,
-                      float *const *y) {
-  for (; r + NV * VW <= m.rows; r += NV * VW)
-    product_block<NV, VB>(m, how, r, x, y);
-  return r;
-}
+// The block of n vectors of rows, up to NV.
+template <int NV, int VB> struct ProductBlock {
+  VP void of(u32 n, const Rows &m, const Sums &how, u32 r, const float *const *x, float *const *y) {
+    if (n == NV && (VW == 16 || !m.padded)) // a masked load of AVX-512 takes no longer
+      product_block<NV, VB, true>(m, how, r, x, y);
+    else if (n == NV)
+      product_block<NV, VB, false>(m, how, r, x, y);
+    else
+      ProductBlock<NV - 1, VB>::of(n, m, how, r, x, y);
+  }
+};
+template <int VB> struct ProductBlock<0, VB> {
+  VP void of(u32, const Rows &, const Sums &, u32, const float *const *, float *const *) {}
+};
 
+// All rows, in blocks of about one size. But for the last one they begin panels.
 template <int VB>
-VP void product_rows(const Rows &m, const Sums &how, const float *const *x, float *const *y) {
-  const int MOST = PRODUCT_SUMS / VB;
+APART void product_rows(const Rows &m, const Sums &how, const float *const *x, float *const *y) {
+  const int MOST = PRODUCT_SUMS / VB < 12 ? PRODUCT_SUMS / VB : 12;
   u32 r = 0;
-  if (MOST >= 16)
-    r = product_blocks < MOST >= 16 ? 16 : 1, VB > (m, how, r, x, y);
-  if (MOST >= 8)
-    r = product_blocks < MOST >= 8 ? 8 : 1, VB > (m, how, r, x, y);
-  if (MOST >= 4)
-    r = product_blocks < MOST >= 4 ? 4 : 1, VB > (m, how, r, x, y);
-  if (MOST >= 2)
-    r = product_blocks < MOST >= 2 ? 2 : 1, VB > (m, how, r, x, y);
-  r = product_blocks<1, VB>(m, how, r, x, y);
-  if (r < m.rows)
-    product_tail<VB>(m, how, r, x, y);
+  for (u32 left = (m.rows + VW - 1) / VW, n; left > 0; left -= n, r += n * VW) {
+    const u32 blocks = (left + MOST - 1) / MOST, even = (left / blocks + 1) / 2 * 2;
+    n = blocks == 1 ? left : even <= MOST ? even : MOST / 2 * 2;
+    ProductBlock<MOST, VB>::of(n, m, how, r, x, y);
+  }
 }
 
 // All of a list of items, which are the places of y and x.

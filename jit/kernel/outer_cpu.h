@@ -3,13 +3,15 @@
 // themselves it takes 1.2 times as long.
 #pragma once
 
-// Columns of a block, so many as keep both units for FMA busy and leave registers for operands.
-#define OUTER_BLOCK (VW == 16 ? 8 : 6)
+// Columns of a block, so many as keep both units for FMA busy and leave registers for operands; and
+// those that are copied at a time.
+enum : u32 { OUTER_BLOCK = VW == 16 ? 8 : 6, OUTER_COLUMNS = 8 * OUTER_BLOCK };
+static_assert(OUTER_COLUMNS <= (u32)VPPS_OUTER_COLUMNS, "the caller's memory has room for them");
 
-// Copies of so many pairs: PANEL rows of each dy behind each other, then their next ones, and cols
-// elements of each x.
+// Copies of count pairs: PANEL rows of each dy behind each other, then their next ones, and
+// OUTER_BLOCK columns of each x, then their next ones.
 struct Pairs {
-  u32 count, rows, cols;
+  u32 count, rows;
   float *dy, *x;
 };
 
@@ -20,9 +22,16 @@ VP void copy_rows(const Pairs &to, const float *dy, const u32 *items) {
                   to.rows - r < PANEL ? to.rows - r : PANEL);
 }
 
-VP void copy_columns(const Pairs &to, const float *x, const u32 *items) {
-  for (u32 k = 0; k < to.count; k++)
-    copy_floats(to.x + k * to.cols, x + items[2 * k + 1], to.cols);
+VP void copy_columns(const Pairs &to, const float *x, const u32 *items, u32 cols) {
+  for (u32 k = 0; k < to.count; k++) {
+    const float *from = x + items[2 * k + 1];
+    float *at = to.x + k * OUTER_BLOCK;
+    u32 c = 0;
+    for (; c + OUTER_BLOCK <= cols; c += OUTER_BLOCK, at += to.count * OUTER_BLOCK)
+      __builtin_memcpy(at, from + c, OUTER_BLOCK * sizeof *from);
+    for (; c < cols; c++)
+      *at++ = from[c];
+  }
 }
 
 // What is done with the sums: g = scale * sum, or more by that; columns are ld apart.
@@ -33,72 +42,74 @@ struct Gradient {
   bool acc;
 };
 
-// NC columns, from c on, of the rows of a panel: NV vectors, of which the last may be cut.
-template <int NV, int NC> VP void outer_block(const Gradient &to, const Pairs &from, u32 r, u32 c) {
+// NC columns of the rows of a panel, from r on: NV vectors, of which the last may be cut.
+template <int NV, int NC> VP void outer_block(const Gradient &to, const Pairs &from, u32 r) {
   V sum[NC][NV];
+  UNROLLED
   for (int j = 0; j < NC; j++)
-    for (int v = 0; v < NV; v++)
-      sum[j][v] = (V){};
-  const float *dy = from.dy + r * from.count, *x = from.x + c;
-  for (u32 k = 0; k < from.count; k++, dy += PANEL, x += from.cols) {
+    UNROLLED
+  for (int v = 0; v < NV; v++)
+    sum[j][v] = (V){};
+  const float *dy = from.dy + r * from.count, *x = from.x;
+  for (u32 k = 0; k < from.count; k++, dy += PANEL, x += OUTER_BLOCK) {
     V rows[NV];
+    UNROLLED
     for (int v = 0; v < NV; v++)
       rows[v] = load(dy + v * VW);
+    UNROLLED
     for (int j = 0; j < NC; j++) {
       V xc = splat(x[j]);
+      UNROLLED
       for (int v = 0; v < NV; v++)
         sum[j][v] += rows[v] * xc;
     }
   }
-  float *g = to.g + (size_t)c * to.ld + r;
-  if (from.rows - r >= NV * VW) {
-    for (int j = 0; j < NC; j++, g += to.ld)
-      for (int v = 0; v < NV; v++) {
-        V s = sum[j][v] * to.scale;
-        store(g + v * VW, canonical(to.acc ? s + load(g + v * VW) : s));
-      }
-    return;
-  }
-  for (int j = 0; j < NC; j++, g += to.ld) {
-    float lanes[NV * VW];
-    for (int v = 0; v < NV; v++)
-      store(lanes + v * VW, sum[j][v] * to.scale);
-    for (u32 i = 0; i < from.rows - r; i++)
-      g[i] = canonical(to.acc ? lanes[i] + g[i] : lanes[i]);
-  }
+  if (to.scale != 1.0f)
+    UNROLLED
+  for (int j = 0; j < NC; j++)
+    UNROLLED
+  for (int v = 0; v < NV; v++)
+    sum[j][v] *= to.scale;
+  const u32 last = from.rows - r - (NV - 1) * VW; // rows of the last vector, or more
+  UNROLLED
+  for (int j = 0; j < NC; j++)
+    store_sums<NV>(to.g + r + (size_t)j * to.ld, sum[j], last, to.acc);
 }
 
-template <int NV, int NC> VP u32 outer_blocks(const Gradient &to, const Pairs &from, u32 r, u32 c) {
-  for (; c + NC <= from.cols; c += NC)
-    outer_block<NV, NC>(to, from, r, c);
+// NC columns, from c on of those that are copied, of all rows.
+template <int NC> APART u32 outer_columns(const Gradient &to, const Pairs &from, u32 c, u32 cols) {
+  for (; c + NC <= cols; c += NC) {
+    Gradient g = to;
+    g.g += (size_t)c * to.ld;
+    Pairs p = from;
+    p.x += c / OUTER_BLOCK * from.count * OUTER_BLOCK + c % OUTER_BLOCK;
+    for (u32 r = 0; r < from.rows; r += PANEL)
+      if (from.rows - r > VW)
+        outer_block<2, NC>(g, p, r);
+      else
+        outer_block<1, NC>(g, p, r);
+  }
   return c;
 }
 
-template <int NV> VP void outer_panel(const Gradient &to, const Pairs &from, u32 r) {
-  u32 c = outer_blocks<NV, OUTER_BLOCK>(to, from, r, 0);
-  c = outer_blocks<NV, 4>(to, from, r, c);
-  c = outer_blocks<NV, 2>(to, from, r, c);
-  outer_blocks<NV, 1>(to, from, r, c);
-}
-
-// The sums of some pairs, in blocks whose operands stay in the cache. memory: the processor's.
+// The sums of some pairs. Columns are written from front to back. memory: the processor's.
 VP void outer_part(float *g, u32 ld, const vpps_rows &part, const float *dy, const float *x,
                    const u32 *items, u32 count, float scale, bool acc, float *memory) {
-  const u32 SIDE = VPPS_OUTER_SIDE;
-  Pairs p = {count, 0, 0, memory, memory + SIDE * VPPS_OUTER_PAIRS};
-  for (u32 row = 0; row < part.outer_rows; row += SIDE) {
-    p.rows = part.outer_rows - row < SIDE ? part.outer_rows - row : SIDE;
+  const u32 most = VPPS_OUTER_FLOATS / count / PANEL * PANEL; // rows whose copies stay in the cache
+  for (u32 row = 0; row < part.outer_rows; row += most) {
+    const u32 rows = part.outer_rows - row < most ? part.outer_rows - row : most;
+    const Pairs p = {count, rows, memory, memory + VPPS_OUTER_FLOATS};
     copy_rows(p, dy + part.outer_row + row, items);
-    for (u32 column = 0; column < part.outer_columns; column += SIDE) {
-      p.cols = part.outer_columns - column < SIDE ? part.outer_columns - column : SIDE;
-      copy_columns(p, x + part.outer_column + column, items);
+    for (u32 column = 0; column < part.outer_columns; column += OUTER_COLUMNS) {
+      const u32 left = part.outer_columns - column;
+      const u32 cols = left < OUTER_COLUMNS ? left : (u32)OUTER_COLUMNS;
+      copy_columns(p, x + part.outer_column + column, items, cols);
       const Gradient to = {g + (size_t)(part.outer_column + column) * ld + part.outer_row + row, ld,
                            scale, acc};
-      for (u32 r = 0; r < p.rows; r += PANEL)
-        if (p.rows - r > VW)
-          outer_panel<2>(to, p, r);
-        else
-          outer_panel<1>(to, p, r);
+      u32 c = outer_columns<OUTER_BLOCK>(to, p, 0, cols);
+      c = outer_columns<4>(to, p, c, cols);
+      c = outer_columns<2>(to, p, c, cols);
+      outer_columns<1>(to, p, c, cols);
     }
   }
 }
@@ -108,7 +119,7 @@ VP_SLOW void outer(const Work &work, const vpps_residency &res, const Processor 
   const u32 *w = work.w, count = work.count;
   const vpps_matrix &m = res.matrix[w[OUTER_MATRIX]];
   const u32 *first = res.first + w[OUTER_MATRIX] * res.processors + p.id;
-  float *memory = res.pairs + (size_t)p.id * 2 * VPPS_OUTER_SIDE * VPPS_OUTER_PAIRS;
+  float *memory = res.pairs + (size_t)p.id * VPPS_PAIR_FLOATS;
   for (u32 k = first[0]; k < first[1]; k++) {
     u32 pieces = (count + VPPS_OUTER_PAIRS - 1) / VPPS_OUTER_PAIRS;
     for (u32 e = 0, n; e < count; e += n, pieces--) {

@@ -14,7 +14,7 @@ struct Rows {
   const float *w;
   u32 rows, cols;
   size_t step, panel; // floats to the next column and to the next PANEL rows
-  u32 outside;        // columns at the end whose last vector would reach out of the memory
+  bool padded;        // the last vector of a column can be read whole
 
   VP_MEMBER const float *at(u32 row) const { return w + row / PANEL * panel + row % PANEL; }
   // Some of them, from one on that begins a panel.
@@ -27,13 +27,12 @@ struct Rows {
 
 // Where they are in a column-major matrix whose columns are ld apart.
 VP Rows in_place(const float *w, u32 ld, u32 rows, u32 cols) {
-  const u32 tail = rows % VW;
-  return Rows{w, rows, cols, ld, PANEL, tail ? (VW - tail + ld - 1) / ld : 0};
+  return Rows{w, rows, cols, ld, PANEL, rows % VW == 0};
 }
 
 // Where they are in panels, the last of which is as long as all others.
 VP Rows in_panels(const float *t, u32 rows, u32 cols) {
-  return Rows{t, rows, cols, PANEL, (size_t)PANEL * cols, 0};
+  return Rows{t, rows, cols, PANEL, (size_t)PANEL * cols, true};
 }
 VP size_t panel_floats(u32 rows, u32 cols) {
   return (size_t)((rows + PANEL - 1) / PANEL * PANEL) * cols;
@@ -67,11 +66,12 @@ VP V interleave(V a, V b, int first) {
 #endif
 }
 
-// A block of VW by VW, by as many perfect shuffles of its rows as VW has bits.
-VP void transpose_block(const float *from, size_t from_ld, float *to, size_t to_ld) {
+// A block of VW by VW, or its first rows and columns, by as many perfect shuffles of its rows as VW
+// has bits. Behind the last column of the block it leaves zeros.
+VP void transpose_block(const float *from, size_t from_ld, u32 rows, u32 cols, float *to) {
   V v[VW], t[VW];
-  for (int i = 0; i < VW; i++)
-    v[i] = load(from + i * from_ld);
+  for (u32 i = 0; i < VW; i++)
+    v[i] = i < cols ? load_some(from + i * from_ld, rows) : (V){};
   for (int n = 1; n < VW; n *= 2) {
     for (int i = 0; i < VW / 2; i++) {
       t[2 * i] = interleave(v[i], v[i + VW / 2], 0);
@@ -80,24 +80,23 @@ VP void transpose_block(const float *from, size_t from_ld, float *to, size_t to_
     for (int i = 0; i < VW; i++)
       v[i] = t[i];
   }
-  for (int i = 0; i < VW; i++)
-    store(to + i * to_ld, v[i]);
+  for (u32 i = 0; i < VW; i++)
+    if (i < rows)
+      store(to + i * PANEL, v[i]);
 }
 
 // Columns of w, as rows of its transpose, into panels at t.
 VP_SLOW void pack_transposed(const float *w, size_t ld, u32 rows, u32 cols, float *t) {
-  for (u32 c = 0; c < cols; c += PANEL, w += PANEL * ld, t += (size_t)PANEL * rows) {
-    const u32 n = cols - c < PANEL ? cols - c : PANEL;
-    for (u32 r = 0; r < rows; r += VW) {
-      float *to = t + (size_t)r * PANEL;
-      u32 i = 0;
-      for (; r + VW <= rows && i + VW <= n; i += VW)
-        transpose_block(w + i * ld + r, ld, to + i, PANEL);
-      for (; i < n; i++)
-        for (u32 k = 0; k < VW && r + k < rows; k++)
-          to[k * PANEL + i] = w[i * ld + r + k];
-    }
-  }
+  for (u32 c = 0; c < cols; c += PANEL, t += (size_t)PANEL * rows)
+    for (u32 r = 0; r < rows; r += VW)
+      for (u32 i = c; i < cols && i < c + PANEL; i += VW) {
+        const float *from = w + i * ld + r;
+        float *to = t + (size_t)r * PANEL + i - c;
+        if (r + VW <= rows && i + VW <= cols)
+          transpose_block(from, ld, VW, VW, to);
+        else
+          transpose_block(from, ld, rows - r, cols - i, to);
+      }
 }
 
 // Whether rows are in panels for a product of so many vectors, which are all that a launch has
