@@ -59,17 +59,19 @@ VP void gemm_block(const Factors &f, u32 n, bool direct, float *copy, bool &copi
   copied = f.depth <= GEMM_DEPTH;
   const u32 last = n - (NV - 1) * VW;
   UNROLLED
-  for (int j = 0; j < NB; j++)
+  for (int j = 0; j < NB; j++) {
     UNROLLED
-  for (int v = 0; v < NV; v++)
-    sum[j][v] *= f.scale;
-  if (f.bias)
+    for (int v = 0; v < NV; v++)
+      sum[j][v] *= f.scale;
+  }
+  if (f.bias) {
     UNROLLED
-  for (int v = 0; v < NV; v++) {
-    const V bias = load_some(f.bias + v * VW, v < NV - 1 ? VW : last);
-    UNROLLED
-    for (int j = 0; j < NB; j++)
-      sum[j][v] += bias;
+    for (int v = 0; v < NV; v++) {
+      const V bias = load_some(f.bias + v * VW, v < NV - 1 ? VW : last);
+      UNROLLED
+      for (int j = 0; j < NB; j++)
+        sum[j][v] += bias;
+    }
   }
   UNROLLED
   for (int j = 0; j < NB; j++)

@@ -17,10 +17,11 @@ VP void product_block(const Rows &m, const Sums &how, u32 r, const float *const 
                       float *const *y) {
   V sum[VB][NV];
   UNROLLED
-  for (int b = 0; b < VB; b++)
+  for (int b = 0; b < VB; b++) {
     UNROLLED
-  for (int v = 0; v < NV; v++)
-    sum[b][v] = (V){};
+    for (int v = 0; v < NV; v++)
+      sum[b][v] = (V){};
+  }
   const float *w = m.at(r);
   const size_t step = m.step, panel = m.panel;
   const u32 last = m.rows - r - (NV - 1) * VW;
@@ -40,17 +41,19 @@ VP void product_block(const Rows &m, const Sums &how, u32 r, const float *const 
     }
   }
   UNROLLED
-  for (int b = 0; b < VB; b++)
+  for (int b = 0; b < VB; b++) {
     UNROLLED
-  for (int v = 0; v < NV; v++)
-    sum[b][v] *= how.scale;
-  if (how.bias)
+    for (int v = 0; v < NV; v++)
+      sum[b][v] *= how.scale;
+  }
+  if (how.bias) {
     UNROLLED
-  for (int v = 0; v < NV; v++) {
-    const V bias = load_some(how.bias + r + v * VW, v < NV - 1 ? VW : last) * how.bias_scale;
-    UNROLLED
-    for (int b = 0; b < VB; b++)
-      sum[b][v] += bias;
+    for (int v = 0; v < NV; v++) {
+      const V bias = load_some(how.bias + r + v * VW, v < NV - 1 ? VW : last) * how.bias_scale;
+      UNROLLED
+      for (int b = 0; b < VB; b++)
+        sum[b][v] += bias;
+    }
   }
   UNROLLED
   for (int b = 0; b < VB; b++)
@@ -79,7 +82,8 @@ template <int VB> struct ProductBlock<0, VB> {
 
 // All rows, in blocks of about one size. But for the last one they begin panels.
 template <int VB>
-APART void product_rows(const Rows &m, const Sums &how, const float *const *x, float *const *y) {
+OUT_OF_LINE void product_rows(const Rows &m, const Sums &how, const float *const *x,
+                              float *const *y) {
   const int MOST = PRODUCT_SUMS / VB < 12 ? PRODUCT_SUMS / VB : 12;
   u32 r = 0;
   for (u32 left = (m.rows + VW - 1) / VW, n; left > 0; left -= n, r += n * VW) {

@@ -46,10 +46,11 @@ struct Gradient {
 template <int NV, int NC> VP void outer_block(const Gradient &to, const Pairs &from, u32 r) {
   V sum[NC][NV];
   UNROLLED
-  for (int j = 0; j < NC; j++)
+  for (int j = 0; j < NC; j++) {
     UNROLLED
-  for (int v = 0; v < NV; v++)
-    sum[j][v] = (V){};
+    for (int v = 0; v < NV; v++)
+      sum[j][v] = (V){};
+  }
   const float *dy = from.dy + r * from.count, *x = from.x;
   for (u32 k = 0; k < from.count; k++, dy += PANEL, x += OUTER_BLOCK) {
     V rows[NV];
@@ -64,12 +65,14 @@ template <int NV, int NC> VP void outer_block(const Gradient &to, const Pairs &f
         sum[j][v] += rows[v] * xc;
     }
   }
-  if (to.scale != 1.0f)
+  if (to.scale != 1.0f) {
     UNROLLED
-  for (int j = 0; j < NC; j++)
-    UNROLLED
-  for (int v = 0; v < NV; v++)
-    sum[j][v] *= to.scale;
+    for (int j = 0; j < NC; j++) {
+      UNROLLED
+      for (int v = 0; v < NV; v++)
+        sum[j][v] *= to.scale;
+    }
+  }
   const u32 last = from.rows - r - (NV - 1) * VW; // rows of the last vector, or more
   UNROLLED
   for (int j = 0; j < NC; j++)
@@ -77,7 +80,8 @@ template <int NV, int NC> VP void outer_block(const Gradient &to, const Pairs &f
 }
 
 // NC columns, from c on of those that are copied, of all rows.
-template <int NC> APART u32 outer_columns(const Gradient &to, const Pairs &from, u32 c, u32 cols) {
+template <int NC>
+OUT_OF_LINE u32 outer_columns(const Gradient &to, const Pairs &from, u32 c, u32 cols) {
   for (; c + NC <= cols; c += NC) {
     Gradient g = to;
     g.g += (size_t)c * to.ld;

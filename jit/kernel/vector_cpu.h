@@ -8,8 +8,8 @@
 #define UNROLLED _Pragma("GCC unroll 32")
 #endif
 
-// A function whose sums stay in registers: those of its callers are not its own.
-#define APART static __attribute__((noinline))
+// For functions whose sums stay in registers: inlined, they would compete with those of the caller.
+#define OUT_OF_LINE static __attribute__((noinline))
 
 typedef float V __attribute__((vector_size(VW * 4)));
 typedef float VLoad __attribute__((vector_size(VW * 4), aligned(4), may_alias));
