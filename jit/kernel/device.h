@@ -9,6 +9,7 @@ typedef unsigned long long u64;
 #define VPPS_GPU 1
 #define VP static __device__ __forceinline__
 #define VP_SLOW static __device__ __noinline__
+#define VP_SELDOM VP_SLOW // many callers, none of which is often run: compiled once
 #define VP_MEMBER __device__ __forceinline__
 #define UNROLL _Pragma("unroll")
 #define ROLLED _Pragma("unroll 1") // a loop that seldom runs need not be fast
@@ -24,6 +25,7 @@ typedef unsigned long long u64;
 // Inlined even where matrix_cpu.h contracts and the callee does not.
 #define VP static inline __attribute__((always_inline))
 #define VP_SLOW static
+#define VP_SELDOM VP
 #define VP_MEMBER inline __attribute__((always_inline))
 #define UNROLL
 #define ROLLED

@@ -15,6 +15,7 @@ template <bool DENSE> struct RowView {
 #define EACH(i, n) for (u32 i = team.first; i < (n); i += team.step)
 #define ONCE if (team.first == 0)
 // SUM_OVER(result, i, n, term), MAX_OVER likewise: result is known to all threads of the team.
+// SELDOM_ ones give the same bits, take longer, and are compiled sooner.
 #define SUM_OVER(result, i, n, term)                                                               \
   float result = 0.0f;                                                                             \
   _Pragma("unroll 4") EACH(i, n) result += (term);                                                 \
@@ -23,6 +24,16 @@ template <bool DENSE> struct RowView {
   float result = -3.402823466e+38f;                                                                \
   _Pragma("unroll 4") EACH(i, n) result = fmaxf(result, term);                                     \
   result = over_team(team, result, Larger())
+VP_SLOW float seldom_sum(const Team team, float v) { return over_team(team, v, Plus()); }
+VP_SLOW float seldom_max(const Team team, float v) { return over_team(team, v, Larger()); }
+#define SELDOM_SUM_OVER(result, i, n, term)                                                        \
+  float result = 0.0f;                                                                             \
+  ROLLED EACH(i, n) result += (term);                                                              \
+  result = seldom_sum(team, result)
+#define SELDOM_MAX_OVER(result, i, n, term)                                                        \
+  float result = -3.402823466e+38f;                                                                \
+  ROLLED EACH(i, n) result = fmaxf(result, term);                                                  \
+  result = seldom_max(team, result)
 #else
 struct Team {
   bool all; // a long row's lanes
@@ -63,6 +74,8 @@ template <class Term> VP float max_lanes(u32 n, const Term &term) {
   const float result =                                                                             \
       team.all ? sum_lanes<LONG_LANES>(n, result##_term) : sum_lanes<LANES>(n, result##_term)
 #define MAX_OVER(result, i, n, term) const float result = max_lanes(n, [&](u32 i) { return term; })
+#define SELDOM_SUM_OVER SUM_OVER
+#define SELDOM_MAX_OVER MAX_OVER
 #endif
 
 template <class Row> VP float log_sum_exp(const Team &team, const Row &x) {
@@ -99,10 +112,10 @@ template <class Row> VP bool chosen(const Row &x, float sign, float value, u32 a
 template <class Row> VP float sparsemax_threshold(const Team &team, const Row &x, float m) {
   float tau = -3.402823466e+38f, last = 0.0f;
   for (u32 k = 0; k <= x.n; k++) {
-    SUM_OVER(inside, i, x.n, x.get(i) - m > tau ? 1.0f : 0.0f);
+    SELDOM_SUM_OVER(inside, i, x.n, x.get(i) - m > tau ? 1.0f : 0.0f);
     if (inside == last || inside == 0.0f)
       break;
-    SUM_OVER(s, i, x.n, x.get(i) - m > tau ? x.get(i) - m : 0.0f);
+    SELDOM_SUM_OVER(s, i, x.n, x.get(i) - m > tau ? x.get(i) - m : 0.0f);
     last = inside;
     tau = (s - 1.0f) / inside;
   }
@@ -268,14 +281,14 @@ VP_SLOW void seldom_row_item(const Team team, const Launch &l, const u32 *w, u32
     float value = FLOAT_OF(0x7F800000u);
     u32 largest = 0xFFFFFFFFu;
     next_largest(team, x, 1.0f, &value, &largest);
-    EACH(i, n) put(y.at(i), i == largest ? 1.0f : 0.0f, flags);
+    ROLLED EACH(i, n) put(y.at(i), i == largest ? 1.0f : 0.0f, flags);
     return;
   }
   case ROW_SPARSEMAX: {
     Row y = ROWARG(0), x = ROWARG(1);
-    MAX_OVER(m, i, n, x.get(i));
+    SELDOM_MAX_OVER(m, i, n, x.get(i));
     float tau = sparsemax_threshold(team, x, m);
-    EACH(j, n) {
+    ROLLED EACH(j, n) {
       float v = x.get(j) - m - tau;
       put(y.at(j), v > 0.0f ? v : (v == v ? 0.0f : v), flags);
     }
@@ -283,29 +296,29 @@ VP_SLOW void seldom_row_item(const Team team, const Launch &l, const u32 *w, u32
   }
   case ROW_SPARSEMAX_B: { // inside the support dx = dy - its mean there
     Row dx = ROWARG(0), y = ROWARG(1), dy = ROWARG(2);
-    SUM_OVER(inside, i, n, y.get(i) > 0.0f ? 1.0f : 0.0f);
-    SUM_OVER(s, j, n, y.get(j) > 0.0f ? dy.get(j) : 0.0f);
-    EACH(k, n) put(dx.at(k), y.get(k) > 0.0f ? dy.get(k) - s / inside : 0.0f, flags);
+    SELDOM_SUM_OVER(inside, i, n, y.get(i) > 0.0f ? 1.0f : 0.0f);
+    SELDOM_SUM_OVER(s, j, n, y.get(j) > 0.0f ? dy.get(j) : 0.0f);
+    ROLLED EACH(k, n) put(dx.at(k), y.get(k) > 0.0f ? dy.get(k) - s / inside : 0.0f, flags);
     return;
   }
   case ROW_CONSTRAINED_SOFTMAX: { // y = min(u, scale * exp(x)), the scale raised until y is full
     Row y = ROWARG(0), x = ROWARG(1), u = ROWARG(2);
-    MAX_OVER(m, i, n, x.get(i));
-    SUM_OVER(all, j, n, vp_exp(x.get(j) - m));
+    SELDOM_MAX_OVER(m, i, n, x.get(i));
+    SELDOM_SUM_OVER(all, j, n, vp_exp(x.get(j) - m));
     float scale = 1.0f / all, last = 0.0f;
     for (u32 k = 0; k <= n; k++) {
-      SUM_OVER(bound, i1, n, vp_exp(x.get(i1) - m) * scale > u.get(i1) ? 1.0f : 0.0f);
+      SELDOM_SUM_OVER(bound, i1, n, vp_exp(x.get(i1) - m) * scale > u.get(i1) ? 1.0f : 0.0f);
       if (bound == last)
         break;
       last = bound;
-      SUM_OVER(mass, i2, n, vp_exp(x.get(i2) - m) * scale > u.get(i2) ? u.get(i2) : 0.0f);
-      SUM_OVER(rest, i3, n,
-               vp_exp(x.get(i3) - m) * scale > u.get(i3) ? 0.0f : vp_exp(x.get(i3) - m));
+      SELDOM_SUM_OVER(mass, i2, n, vp_exp(x.get(i2) - m) * scale > u.get(i2) ? u.get(i2) : 0.0f);
+      SELDOM_SUM_OVER(rest, i3, n,
+                      vp_exp(x.get(i3) - m) * scale > u.get(i3) ? 0.0f : vp_exp(x.get(i3) - m));
       if (rest == 0.0f)
         break;
       scale = (1.0f - mass) / rest;
     }
-    EACH(k, n) {
+    ROLLED EACH(k, n) {
       float v = vp_exp(x.get(k) - m) * scale;
       put(y.at(k), v > u.get(k) ? u.get(k) : v, flags);
     }
@@ -313,10 +326,10 @@ VP_SLOW void seldom_row_item(const Team team, const Launch &l, const u32 *w, u32
   }
   case ROW_CONSTRAINED_SOFTMAX_B: {
     Row dx = ROWARG(0), y = ROWARG(1), u = ROWARG(2), dy = ROWARG(3);
-    SUM_OVER(mass, i, n, y.get(i) < u.get(i) ? 0.0f : u.get(i));
-    SUM_OVER(s, j, n, y.get(j) < u.get(j) ? y.get(j) * dy.get(j) : 0.0f);
+    SELDOM_SUM_OVER(mass, i, n, y.get(i) < u.get(i) ? 0.0f : u.get(i));
+    SELDOM_SUM_OVER(s, j, n, y.get(j) < u.get(j) ? y.get(j) * dy.get(j) : 0.0f);
     float mean = s == 0.0f ? 0.0f : s / (1.0f - mass);
-    EACH(k, n) {
+    ROLLED EACH(k, n) {
       bool free = y.get(k) < u.get(k);
       float d = dy.get(k) - mean;
       put(dx.at(k), free == (margin == 1.0f) ? 0.0f : (free ? y.get(k) * d : d), flags);
@@ -341,12 +354,24 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
   float margin = FLOAT_OF(w[ROW_P]);
   switch (fn) {
   case ROW_SOFTMAX:
-  case ROW_LOG_SOFTMAX: {
-    Row y = ROWARG(0), x = ROWARG(1);
+  case ROW_LOG_SOFTMAX:
+  case ROW_NEG_LOG_PICK:
+  case ROW_LOG_SUM_EXP: {
+    Row x = ROWARG(1);
     float z = log_sum_exp(team, x);
-    EACH(i, n) {
-      float v = x.get(i) - z;
-      put(y.at(i), fn == ROW_SOFTMAX ? vp_exp(v) : v, flags);
+    if (fn == ROW_NEG_LOG_PICK) {
+      ONCE {
+        put(ONE(2), z, 0);
+        put(ONE(0), z - x.get(LABEL(3)), flags);
+      }
+    } else if (fn == ROW_LOG_SUM_EXP) {
+      ONCE put(ONE(0), z, flags);
+    } else {
+      Row y = ROWARG(0);
+      EACH(i, n) {
+        float v = x.get(i) - z;
+        put(y.at(i), fn == ROW_SOFTMAX ? vp_exp(v) : v, flags);
+      }
     }
     return;
   }
@@ -360,15 +385,6 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
     Row dx = ROWARG(0), y = ROWARG(1), dy = ROWARG(2);
     SUM_OVER(s, i, n, dy.get(i));
     EACH(j, n) put(dx.at(j), dy.get(j) - vp_exp(y.get(j)) * s, flags);
-    return;
-  }
-  case ROW_NEG_LOG_PICK: {
-    Row x = ROWARG(1);
-    float z = log_sum_exp(team, x);
-    ONCE {
-      put(ONE(2), z, 0);
-      put(ONE(0), z - x.get(LABEL(3)), flags);
-    }
     return;
   }
   case ROW_NEG_LOG_PICK_B: { // dx = dloss * (softmax(x) - one_hot(label))
@@ -413,12 +429,6 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
       return;
     }
     EACH(i, n) put(dx.at(i), i == label ? d : 0.0f, flags);
-    return;
-  }
-  case ROW_LOG_SUM_EXP: {
-    Row x = ROWARG(1);
-    float z = log_sum_exp(team, x);
-    ONCE put(ONE(0), z, flags);
     return;
   }
   case ROW_LOG_SUM_EXP_B: { // dx = dy * softmax(x)

@@ -91,7 +91,7 @@ VP float vp_tan(float x) {
 }
 
 // The arcsine of a double in [0, 1/2].
-VP double vp_asin_near(double x) {
+VP_SELDOM double vp_asin_near(double x) {
   const double z = x * x;
   const double p = z * (1.6666586697e-1 + z * (-4.2743422091e-2 + z * -8.6563630030e-3));
   return x + x * (p / (1.0 - 7.0662963390e-1 * z));
@@ -125,7 +125,7 @@ VP float vp_atan(float x) {
   return x == x ? vp_signed(y, x) : x;
 }
 
-VP float vp_sinh(float x) {
+VP_SELDOM float vp_sinh(float x) {
   const float a = vp_abs(x), z = x * x;
   const float near =
       x + x * z * (1.66667160211e-1f + z * (8.33028376239e-3f + z * 2.03721912945e-4f));
@@ -133,7 +133,7 @@ VP float vp_sinh(float x) {
   const float far = a > 80.0f ? e * 0.5f * e : 0.5f * e - 0.5f / e;
   return a <= 1.0f ? near : (x == x ? vp_signed(far, x) : x);
 }
-VP float vp_cosh(float x) {
+VP_SELDOM float vp_cosh(float x) {
   const float a = vp_abs(x);
   const float e = vp_exp(a > 80.0f ? a * 0.5f : a);
   const float y = a > 80.0f ? e * 0.5f * e : 0.5f * e + 0.5f / e;
@@ -141,7 +141,7 @@ VP float vp_cosh(float x) {
 }
 
 // ln(1+x), exact also for small x.
-VP float vp_log1p(float x) {
+VP_SELDOM float vp_log1p(float x) {
   const float w = 1.0f + x;
   const float y = vp_log(w) * (x / (w - 1.0f));
   return w == 1.0f ? x : (w > 3.402823466e+38f ? w : y);
@@ -193,7 +193,7 @@ VP float vp_erf(float x) {
 }
 
 // ln x of a normal double above 0.
-VP double vp_log_double(double x) {
+VP_SELDOM double vp_log_double(double x) {
 #ifdef VPPS_GPU
   u64 bits = (u64)__double_as_longlong(x);
 #else
