@@ -109,11 +109,10 @@ type Builder struct {
 	// Per forward cluster: level and number of the cluster that forms its gradients.
 	blevel, bcluster []int32
 
-	terms    []term            // of one node
-	beside   []schedule.Source // results of an affine transform's products that are added at its end
-	moved    []move            // of one node
-	turns    map[uint32]int32  // by address: how many moves of one node add there, or whether something was put there
-	usedDims []bool
+	terms  []term            // of one node
+	beside []schedule.Source // results of an affine transform's products that are added at its end
+	moved  []move            // of one node
+	turns  map[uint32]int32  // by address: how many moves of one node add there, or whether something was put there
 
 	partial     bool // some nodes were evaluated by an earlier call
 	knowsOthers bool // otherwise is filled in

@@ -1,7 +1,6 @@
 package script_test
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -114,31 +113,6 @@ func otherWords(r *script.Request, seed uint64) {
 			a[1] = uint32(len(r.Graph.Inputs))
 			for range r.Graph.DimOf(v).Bd {
 				r.Graph.Inputs = append(r.Graph.Inputs, rng.Uint32N(p.Size/p.Row))
-			}
-		}
-	}
-}
-
-// nearlyAlike runs two scripts and compares parameters, tables, the rule's memory and what they report, which may differ
-// by so much.
-func nearlyAlike(t *testing.T, seed uint64, r *script.Request, x, y *isa.Script, tolerance float64) {
-	t.Helper()
-	memory := liveMemory(x)
-	e, f := checking(t, 1, r.Plan, memory), checking(t, 1, r.Plan, liveMemory(y))
-	load(t, f, memory)
-	if err := e.Launch(x, 1); err != nil {
-		t.Fatalf("seed %d: %v", seed, err)
-	}
-	if err := f.Launch(y, 1); err != nil {
-		t.Fatalf("seed %d: %v", seed, err)
-	}
-	for _, seg := range []isa.Segment{isa.SegParam, isa.SegTable, isa.SegState, isa.SegResult} {
-		a, b := e.Shared(seg), f.Shared(seg)
-		for i := range memory[seg] {
-			same := math.Float32bits(a[i]) == math.Float32bits(b[i])
-			if d := math.Abs(float64(a[i]) - float64(b[i])); !same && !(d <= tolerance*max(1, math.Abs(float64(a[i])))) {
-				t.Errorf("seed %d: %v+%d is %v and %v", seed, seg, i, a[i], b[i])
-				break
 			}
 		}
 	}
