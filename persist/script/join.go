@@ -200,13 +200,14 @@ func (b *Builder) sumApart(y *present, x *exitSum, o *output, ready int32) forme
 	for k := o.first; k != 0 && b.joinsInstances(); k = m.returned[k].next {
 		level = max(level, m.returned[k].inCluster())
 	}
-	from, v := len(b.Items), m.table[atStart]+c.outs[x.out]
-	own := b.newWide(ready, v, b.workOfSum(v, m.summed[x.first:x.end]))
-	if b.Clusters[own].IsPrivate() {
-		b.sumExit(y, x, own, 0)
+	v := m.table[atStart] + c.outs[x.out]
+	if work := b.workOfSum(v, m.summed[x.first:x.end]); b.Wide.On && b.isWide(v, work) {
+		from := len(b.Items)
+		b.sumExit(y, x, b.newWide(ready, v, work), 0)
 		b.dealOut(v, from, x.at)
 		return formedBy{ready + 1, -1, 0}
 	}
+	own := b.NewCluster(ready)
 	if b.joinsInstances() && level < ready {
 		m.joined = m.joined[:0]
 		for k := o.first; k != 0; k = m.returned[k].next {

@@ -30,7 +30,7 @@ func TestWideWorkOfInstancesGivesTheSameResults(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		r.Plan.CPU = false
 		narrow := scriptOf(t, &b, r, nil)
-		r.Wide = schedule.Wideness{Batched: 1 << 20, Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3), Columns: 2 + rng.IntN(3)}
+		r.Wide = schedule.Wideness{Batched: 1 << (rng.IntN(2) * 20), Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3), Columns: 2 + rng.IntN(3)}
 		var p cells.Program
 		new(cells.Dictionary).Find(r.Graph, 0, r.Node+1, &p)
 		s := scriptOf(t, &b, r, &p)
