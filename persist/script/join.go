@@ -171,7 +171,7 @@ func (b *Builder) levelBackward(y *present) {
 		} else {
 			at = b.Alloc(c.template.Nodes[c.outs[i]].Dim.Size())
 			v := m.table[atStart] + c.outs[i]
-			m.apart[e] = m.apart[e] || b.Wide.On && b.isWide(v, b.workOfSum(v, m.summed[from:]))
+			m.apart[e] = m.apart[e] || b.isWide(v, b.workOfSum(v, m.summed[from:]))
 			if x := (exitSum{e, uint32(i), at, from, len(m.summed)}); !m.apart[e] {
 				m.sums = append(m.sums, x)
 			} else {
@@ -201,7 +201,7 @@ func (b *Builder) sumApart(y *present, x *exitSum, o *output, ready int32) forme
 		level = max(level, m.returned[k].inCluster())
 	}
 	v := m.table[atStart] + c.outs[x.out]
-	if work := b.workOfSum(v, m.summed[x.first:x.end]); b.Wide.On && b.isWide(v, work) {
+	if work := b.workOfSum(v, m.summed[x.first:x.end]); b.isWide(v, work) {
 		from := len(b.Items)
 		b.sumExit(y, x, b.newWide(ready, v, work), 0)
 		b.dealOut(v, from, x.at)

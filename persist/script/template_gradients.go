@@ -61,12 +61,12 @@ func (l *cellLowering) contributes(v uint32, u user) (ready, cluster int32) {
 	case t.partialResults(v, u) > 1:
 		t.linear = append(t.linear, t.leavePartialResults(v, u, level))
 		return level + 1, -1
-	case k == schedule.Elsewhere || t.Clusters[k].IsPrivate() || t.Wide.On && t.isWide(v, work):
-		if cluster = t.newWide(level, v, work); t.Clusters[cluster].IsPrivate() {
-			t.contributeApart(v, u, cluster, 0)
-			return level + 1, -1
-		}
+	case k == schedule.Elsewhere || t.Clusters[k].IsPrivate() || t.isWide(v, work):
+		cluster = t.newWide(level, v, work)
 		t.contributeApart(v, u, cluster, 0)
+		if t.Clusters[cluster].IsPrivate() { // it is in pieces now
+			cluster = -1
+		}
 		return level + 1, cluster
 	}
 	cluster = t.home(u.node)

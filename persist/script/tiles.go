@@ -33,7 +33,7 @@ func (b *Builder) inTiles(c, right uint32, m int32) bool {
 	if columns < least || columns*x.Cols != b.size(right) || schedule.GemmElements(x.Rows, columns, x.Cols) < b.Wide.Single {
 		return false
 	}
-	if b.symbolic { // whether they do depends on the plan
+	if b.symbolic { // a template knows no address of a matrix
 		b.unfit = true
 	}
 	if columns >= manyColumns || fromMemory {

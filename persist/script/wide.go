@@ -119,8 +119,11 @@ func (b *Builder) byElements(batch uint32, work int) bool {
 	return batch == 1 || fewBatch*int(batch) <= b.r.Plan.Processors && work >= 2*b.Wide.Single*int(batch)
 }
 
-// isWide reports whether so much work for node v is divided.
+// isWide reports whether so much work for node v is divided, in a graph that may have wide nodes.
 func (b *Builder) isWide(v uint32, work int) bool {
+	if !b.Wide.On {
+		return false
+	}
 	if b.shape(v).batch > 1 {
 		return work >= b.Wide.Batched
 	}
