@@ -53,6 +53,7 @@ func LargeOperations(t testing.TB) map[string]*Request {
 		"hinge losses of a batch":   {ops.Hinge, []uint32{isa.Float(1), distinct}, dimOf(300, 1024), none, dimOf(300, 1), true},
 		"hinge losses of columns":   {ops.HingeDim, []uint32{isa.Float(1), 0, distinct, 64}, dimOf(1, 1024, 64), none, dimOf(1, 64), true},
 		"an element of each of 300": {ops.PickElement, []uint32{0, distinct, 300}, dimOf(300, 1024), none, dimOf(300, 1), true},
+		"all of it, picked":         {ops.PickElement, []uint32{1, 0, 1}, dimOf(1, 20000, 1), none, dimOf(1, 20000, 1), true},
 		"a row times two columns":   {ops.MatrixMultiply, nil, dimOf(1, 1, 20000), tall, dimOf(1, 1, 2), true},
 		"two columns times two":     {ops.MatrixMultiply, nil, tall, dimOf(1, 2, 2), tall, true},
 		"9 rows times 40 columns":   {ops.MatrixMultiply, nil, dimOf(1, 9, 3000), dimOf(1, 3000, 40), dimOf(1, 9, 40), true},

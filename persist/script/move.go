@@ -184,6 +184,7 @@ func (b *Builder) pickMoves(v uint32, d, x *bridge.Dim, a []uint32) error {
 	for i := range n {
 		row, from := b.g.Inputs[a[1]+i], uint32(0)
 		switch {
+		case b.symbolic && n <= mostPicked && x.Axis(dim) == 1: // what writes all of x is found by its address
 		case b.symbolic && n <= mostPicked:
 			from = b.picked(row, stepOf(x, dim))
 		case int(row) >= x.Axis(dim):
