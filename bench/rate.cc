@@ -7,7 +7,8 @@
 //   build/bench/rate --app treelstm --train train.txt --batch 1 --repetition 1
 //
 // --app A           treelstm (trees in the Stanford treebank's format); tagger (word|TAG); in
-//                   minibatches language_model, encoder_decoder (word|TAG), mlp (random numbers)
+//                   minibatches language_model, encoder_decoder (word|TAG), mlp (random numbers);
+//                   sentences (word|TAG): the language model, each sentence by itself
 // --train F         its sentences (required, but for mlp)
 // --program NAME    the first column (libvpps, adapter or dynet, as it was compiled)
 // --mode M          calls: forward, backward, update. fb: vpps::handle::fb, with libvpps only
@@ -97,6 +98,18 @@ measure_options parse_flags(int argc, char **argv) {
 }
 
 unsigned number(const std::string &s) { return unsigned(std::stoul(s)); }
+
+// The language model reads sentences one by one, as a program does that leaves batching to others.
+struct sentence_model : language_model {
+  using language_model::language_model;
+
+  Expression loss(ComputationGraph &cg, const std::vector<const tagged_sentence *> &batch) {
+    std::vector<Expression> losses;
+    for (const tagged_sentence *one : batch)
+      losses.push_back(language_model::loss(cg, {one}));
+    return sum(losses);
+  }
+};
 
 // Makes the model of an application.
 template <class Model> struct make {
@@ -225,6 +238,7 @@ void run(int argc, char **argv) {
       {"treelstm", measure_rate<tree_lstm>},
       {"tagger", measure_rate<tagger>},
       {"language_model", measure_rate<language_model>},
+      {"sentences", measure_rate<sentence_model>},
       {"encoder_decoder", measure_rate<encoder_decoder>},
       {"mlp", measure_rate<mlp>}};
   const auto app = apps.find(o.app);
