@@ -1,6 +1,9 @@
 package emit
 
-import "libvpps/persist/isa"
+import (
+	"libvpps/persist/isa"
+	"libvpps/persist/memory"
+)
 
 // The stream of a CPU's only processor. There are no barriers, and nothing is fused. So it is written level by level,
 // and nobody asks which items belong together.
@@ -15,7 +18,8 @@ func (e *Emitter) appendAlone(words []uint32, levels int, ends []uint32) []uint3
 	words = isa.Align(words)
 	x := words[isa.HeadWords:]
 	x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = uint32(len(words)), 0, 0
-	w := streamWriter{e: e, words: words, start: len(words)}
+	e.shares = memory.Extend(e.shares, 1, share{})
+	w := streamWriter{e: e, share: &e.shares[0], words: words, start: len(words)}
 	from := uint32(0)
 	for l := range levels {
 		if l == int(e.Cut) {
