@@ -1,9 +1,6 @@
 package emit
 
-import (
-	"libvpps/persist/isa"
-	"libvpps/persist/memory"
-)
+import "libvpps/persist/isa"
 
 // The stream of a CPU's only processor. There are no barriers, and nothing is fused. So it is written level by level,
 // and nobody asks which items belong together.
@@ -18,8 +15,7 @@ func (e *Emitter) appendAlone(words []uint32, levels int, ends []uint32) []uint3
 	words = isa.Align(words)
 	x := words[isa.HeadWords:]
 	x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = uint32(len(words)), 0, 0
-	e.shares = memory.Extend(e.shares, 1, share{})
-	w := streamWriter{e: e, share: &e.shares[0], words: words, start: len(words)}
+	w := streamWriter{e: e, words: words, start: len(words)}
 	from := uint32(0)
 	for l := range levels {
 		if l == int(e.Cut) {

@@ -27,7 +27,6 @@ type Task struct {
 // Emitter writes scripts.
 type Emitter struct {
 	Task
-	Writers   int      // how many goroutines write streams; 0: as many as the script and the machine are large enough for
 	words     []uint32 // of the latest script, in memory of its own
 	count     []uint32
 	places    []int32 // of byLevel: the processors
@@ -40,9 +39,9 @@ type Emitter struct {
 	runs      []run
 	listWords int
 	classes   classes
-	ByLevel   []uint32 // clusters by level
-	shares    []share
-	streams   []stream // by processor
+	ByLevel   []uint32        // clusters by level
+	items     []schedule.Item // of a level and processor
+	sorter    itemSorter
 	outerSeen []outerSeen
 }
 
@@ -71,12 +70,14 @@ func (e *Emitter) Emit(t Task) []uint32 {
 	levels := int(e.MaxLevel) + 1
 	e.outerSeen = e.outerSeen[:0]
 	if e.alone() {
-		e.OrderProducts(e.Sigs.Count())
 		e.planRuns(levels)
 		ends := e.OrderByLevel(levels)
 		return e.assemble(processors, 0, func(w []uint32) []uint32 { return e.appendAlone(w, levels, ends) })
 	}
-	e.groupBoth()
+	e.SettleBatched()
+	e.GroupItems()
+	e.Fuse()
+	e.CutBatched()
 	e.planRuns(levels)
 	e.sortClusters(levels)
 	e.planClasses(levels)
@@ -86,22 +87,6 @@ func (e *Emitter) Emit(t Task) []uint32 {
 	e.writeClasses(levels)
 	e.planVisits(levels, processors)
 	return e.assemble(processors, barriers, func(w []uint32) []uint32 { return e.appendStreams(w, levels, processors) })
-}
-
-// groupBoth orders products, and groups and fuses items. What items become has new signatures, which no product has.
-func (e *Emitter) groupBoth() {
-	var other beside
-	defer other.Wait() // whatever happens
-	if sigs := e.Sigs.Count(); e.writers() > 1 {
-		other.do(func() { e.OrderProducts(sigs) })
-	} else {
-		e.OrderProducts(sigs)
-	}
-	e.SettleBatched()
-	e.GroupItems()
-	e.Fuse()
-	e.CutBatched()
-	other.end()
 }
 
 // assign gives every cluster, level by level, to the processor with the least load.

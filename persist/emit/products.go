@@ -23,6 +23,7 @@ type run struct {
 
 // planRuns makes runs of the products, but for those that a library forms.
 func (e *Emitter) planRuns(levels int) {
+	e.OrderProducts()
 	e.levels, e.runs, e.listWords = memory.Resize(e.levels, levels), e.runs[:0], 0
 	from := 0
 	for l := range int32(levels) {

@@ -1,7 +1,6 @@
 package emit
 
 import (
-	"runtime"
 	"slices"
 
 	"libvpps/persist/isa"
@@ -11,80 +10,25 @@ import (
 
 // Writing every processor's stream.
 
-// share is the streams of some processors, which one goroutine writes, and its memory.
-type share struct {
-	words  []uint32
-	items  []schedule.Item // of a level and processor
-	sorter itemSorter
-}
-
-// stream is where in the words of its share a processor's stream begins; if the script is cut, second is where its second
-// part does.
-type stream struct{ start, second int }
-
-// largeScript is how many items a script has whose streams are shared among goroutines: a sleeping one takes some 50 µs to
-// begin. Each of them may have some cores: several scripts are written at a time, and the program has work of its own.
-const largeScript, mostWriters, coresOfWriter = 1 << 13, 4, 4
-
-// writers is how many goroutines write the streams.
-func (e *Emitter) writers() int {
-	switch {
-	case e.Writers > 0:
-		return e.Writers
-	case len(e.Items)+len(e.Products) < largeScript:
-		return 1
-	}
-	return max(1, min(mostWriters, runtime.GOMAXPROCS(0)/coresOfWriter))
-}
-
-// appendStreams appends the streams of all processors. Others than the first share are written beside it, and copied.
+// appendStreams appends the streams of all processors.
 func (e *Emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
-	n := e.writers()
-	e.shares = memory.Extend(e.shares[:cap(e.shares)], n, share{})
-	e.streams = memory.Resize(e.streams, processors)
-	part := func(k int) []stream { return e.streams[processors*k/n : processors*(k+1)/n] }
-	var others beside
-	defer others.Wait() // whatever happens: they use the same memory
-	for k := 1; k < n; k++ {
-		others.do(func() {
-			x := &e.shares[k]
-			x.words = e.appendShare(x, x.words[:0], processors*k/n, part(k), levels)
-		})
-	}
-	w = e.appendShare(&e.shares[0], w, 0, part(0), levels)
-	others.end()
-	for k := 1; k < n; k++ {
+	for p := range processors {
 		w = isa.Align(w)
-		for p := range part(k) {
-			part(k)[p].start += len(w)
-			part(k)[p].second += len(w)
-		}
-		w = append(w, e.shares[k].words...)
-	}
-	for p, s := range e.streams {
+		start, second := len(w), 0
+		w, second = e.appendStream(w, p, levels)
 		x := w[isa.HeadWords+p*isa.ProcWords:]
-		x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = uint32(s.start), 0, 0
+		x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = uint32(start), 0, 0
 		if e.Cut != schedule.NoCut {
-			x[isa.ProcOwn], x[isa.ProcPieces] = uint32(s.second), uint32(isa.Pieces(s.second-s.start))
+			x[isa.ProcOwn], x[isa.ProcPieces] = uint32(second), uint32(isa.Pieces(second-start))
 		}
-	}
-	return w
-}
-
-// appendShare appends the streams of processors from one on, and notes where they begin.
-func (e *Emitter) appendShare(x *share, w []uint32, from int, at []stream, levels int) []uint32 {
-	for k := range at {
-		w = isa.Align(w)
-		at[k].start = len(w)
-		w, at[k].second = e.appendStream(x, w, from+k, levels)
 	}
 	return w
 }
 
 // appendStream appends the stream of processor p: what its class does, but where it does something else. If the script is
 // cut, second is where its second part begins.
-func (e *Emitter) appendStream(share *share, words []uint32, p, levels int) (w []uint32, second int) {
-	x := streamWriter{e: e, share: share, p: int32(p), words: words, start: len(words)}
+func (e *Emitter) appendStream(words []uint32, p, levels int) (w []uint32, second int) {
+	x := streamWriter{e: e, p: int32(p), words: words, start: len(words)}
 	visits, from := e.visits[e.starts[p]:e.starts[p+1]], 0
 	if cut := int(e.Cut); e.Cut != schedule.NoCut {
 		visits = x.levels(visits, 0, cut)
@@ -114,7 +58,6 @@ func (w *streamWriter) levels(visits []visit, from, to int) []visit {
 // streamWriter writes the stream of processor p, which begins at words[start].
 type streamWriter struct {
 	e     *Emitter
-	share *share
 	p     int32
 	words []uint32
 	start int
@@ -125,11 +68,11 @@ type streamWriter struct {
 func (w *streamWriter) level(l int, visits []visit) {
 	e, first := w.e, len(w.words)
 	x := &e.levels[l]
-	list := w.share.items[:0]
+	e.items = e.items[:0]
 	last := visits[len(visits)-1].cluster == closes
 	for i := range visits {
 		if c := visits[i].cluster; c < closes {
-			list = e.AppendItemsOf(list, c)
+			e.items = e.AppendItemsOf(e.items, c)
 		}
 	}
 	if x.exempt != w.p {
@@ -139,8 +82,7 @@ func (w *streamWriter) level(l int, visits []visit) {
 	if last {
 		w.words = e.Closing.Append(w.words, w.start, int(w.p), l)
 	}
-	w.share.items = list
-	if w.write(list); len(w.words) > first {
+	if w.write(e.items); len(w.words) > first {
 		w.leave(x, first)
 	}
 }
@@ -199,7 +141,7 @@ func (w *streamWriter) product(r *run, from, to int) {
 // first instruction of an order meets the threads before it.
 func (w *streamWriter) write(list []schedule.Item) {
 	e := w.e
-	list = w.share.sorter.sort(list, e.Sigs.Count())
+	list = e.sorter.sort(list, e.Sigs.Count())
 	last := int32(-1)
 	for len(list) > 0 {
 		it := &list[0]

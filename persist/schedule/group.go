@@ -34,10 +34,9 @@ func (s *Schedule) GroupItems() {
 	s.Items, s.sorted = s.sorted, s.Items
 }
 
-// OrderProducts orders product items by level and signature, one of sigs, those of equal ones as they came. Outer products
-// come last.
-func (s *Schedule) OrderProducts(sigs int) {
-	levels := int(s.MaxLevel) + 1
+// OrderProducts orders product items by level and signature, those of equal ones as they came. Outer products come last.
+func (s *Schedule) OrderProducts() {
+	sigs, levels := s.Sigs.Count(), int(s.MaxLevel)+1
 	s.Products, s.matrixAlt = SortByTwo(&s.count, s.Products, s.matrixAlt, levels, sigs,
 		func(x *Product) uint32 { return uint32(x.Level) }, func(x *Product) uint32 { return x.Sig })
 	s.matrixAlt = memory.Resize(s.matrixAlt, len(s.Outers))

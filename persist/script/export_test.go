@@ -102,9 +102,6 @@ func Merged(b *Builder) (nodes int) {
 	return nodes
 }
 
-// ByGoroutines has n goroutines write the streams of a builder's scripts.
-func ByGoroutines(b *Builder, n int) { b.emitter.Writers = n }
-
 // Shared is how many kinds of items the pieces of batched clusters of the latest script share.
 func Shared(b *Builder) int { return max(0, len(b.Wide.Wholes)-1) }
 
