@@ -99,6 +99,9 @@ func give(k kind, object any, out *C.uintptr_t) error {
 // A number needs all of 64 bits.
 var _ [unsafe.Sizeof(C.uintptr_t(0)) - unsafe.Sizeof(number(0))]byte
 
+// The header's constant is the engine's.
+var _ = [1]struct{}{}[C.VPPS_FB_LAG-persist.InFlight]
+
 func slice[T, U any](p *U, n C.size_t) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(p)), int(n))
 }

@@ -34,7 +34,7 @@ public:
       hndl.reset(new vpps::handle(m, *trainer)); // libvpps
   }
 
-  // Trains on the sentences. True if that told a loss: hndl tells it two batches late.
+  // Trains on the sentences. True if that told a loss: hndl tells it VPPS_FB_LAG batches late.
   template <class Sentence>
   bool train(const std::vector<const Sentence *> &sentences, batch_loss &told) {
     const stopwatch clock;
@@ -45,11 +45,11 @@ public:
       model.add_losses(*s, losses);
     const dynet::Expression total = dynet::sum(losses);
     recording += clock.seconds();
-    terms[count % 3] = losses.size();
+    terms[count % told_late] = losses.size();
     const size_t batch = count++;
     if (hndl) {
       const float late = hndl->fb(m, cg, total); // libvpps
-      return batch >= 2 && tell(batch - 2, late, told);
+      return batch >= VPPS_FB_LAG && tell(batch - VPPS_FB_LAG, late, told);
     }
     const float loss = dynet::as_scalar(cg.forward(total));
     cg.backward(total);
@@ -80,7 +80,9 @@ public:
   void save_checkpoint(const std::string &file, std::map<std::string, std::string> own) const {
     std::ostringstream text;
     text.imbue(std::locale::classic());
-    text << count << ' ' << terms[0] << ' ' << terms[1] << ' ' << terms[2];
+    text << count;
+    for (size_t n : terms)
+      text << ' ' << n;
     own["updates"] = text.str();
     checkpoint().save(file, own); // libvpps
   }
@@ -88,7 +90,9 @@ public:
     std::map<std::string, std::string> own = checkpoint().load(file); // libvpps
     std::istringstream text(own["updates"]);
     text.imbue(std::locale::classic());
-    text >> count >> terms[0] >> terms[1] >> terms[2];
+    text >> count;
+    for (size_t &n : terms)
+      text >> n;
     return own;
   }
 
@@ -112,7 +116,7 @@ private:
 #endif
 
   bool tell(size_t batch, double loss, batch_loss &told) const {
-    told = {batch, loss, loss / double(terms[batch % 3])};
+    told = {batch, loss, loss / double(terms[batch % told_late])};
     return true;
   }
 
@@ -120,7 +124,9 @@ private:
   Model &model;
   std::unique_ptr<dynet::Trainer> trainer;
   std::unique_ptr<vpps::handle> hndl;
-  size_t count = 0, terms[3] = {1, 1, 1};
+  enum { told_late = VPPS_FB_LAG + 1 };
+  size_t count = 0,
+         terms[told_late] = {}; // losses of a batch, from when it is trained until its loss is told
   double recording = 0;
 };
 

@@ -584,6 +584,8 @@ void vpps_handle_destroy(vpps_handle *handle);
  * an error, see vpps_last_error(). */
 vpps_trainer *vpps_handle_trainer(vpps_handle *handle);
 
+/** vpps_fb() gives the loss of so many calls before. */
+#define VPPS_FB_LAG 4
 /** Forward, backward and update of the scalar node in one launch (the paper's fb). Returns before
  * the work is done. The graph then counts as not evaluated, and may be destroyed at once.
  *
@@ -592,8 +594,8 @@ vpps_trainer *vpps_handle_trainer(vpps_handle *handle);
  * parameters, their pending gradients and the weight decay are as before it. Only gradients that no
  * trainer applies are zero where these batches added to them. After it the losses count anew.
  * \param words as in vpps_forward()
- * \param stale (may be NULL) receives the loss of the call before the last; 0 for the first two. Of
- *     several ranks it may be NaN if that batch failed, which the next call tells
+ * \param stale (may be NULL) receives the loss of #VPPS_FB_LAG calls before; 0 for the first ones.
+ *     Of several ranks it may be NaN if that batch failed, which the next call tells
  * \return VPPS_ERR_NUMERIC, of an earlier batch: the loss or the norm of the gradients is NaN or
  *     infinite. The text names the first node in recording order whose value is not finite, its
  *     arguments' ranges and, of a leaf, the parameter and row; else the parameter whose gradient is

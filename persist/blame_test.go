@@ -243,7 +243,7 @@ func TestABatchIsEvaluatedAgainAsItWas(t *testing.T) {
 			require.ErrorIs(t, err, ErrNumeric)
 			require.ErrorContains(t, err, "its loss is not finite (NaN); look for NaN or infinity in the loss;")
 			g.Close()
-			require.LessOrEqual(t, len(m.recordings), inFlight+2)
+			require.LessOrEqual(t, len(m.recordings), InFlight+2)
 			for _, r := range m.recordings {
 				require.Zero(t, r.flights)
 			}

@@ -136,7 +136,7 @@ func (e *Engine) writeSections(w *sectionWriter, c *Contents, collections []uint
 		t.write(w, uint32(slices.Index(collections, t.options.Collection)), c.IDs, buffer)
 	}
 	for _, h := range c.Handles {
-		w.section(handleSection, mandatory, 36, func() {
+		w.section(handleSection, mandatory, 24+4*uint64(len(h.losses)), func() {
 			w.u64(h.number)
 			w.u64(h.count)
 			w.u64(h.clips)
@@ -338,8 +338,7 @@ func (s *staged) stage(e *Engine, c *Checkpoint, to *Contents) error {
 		case trainerSection:
 			err = s.stageTrainer(e, r, to)
 		case handleSection:
-			h := Handle{number: r.u64(), count: r.u64(), clips: r.u64(), losses: [3]float32{r.f32(), r.f32(), r.f32()}}
-			s.handles = append(s.handles, h)
+			s.handles = append(s.handles, readHandle(r))
 		default: // blobs, and what need not be understood
 			continue
 		}
@@ -368,6 +367,22 @@ func (s *staged) checkCollections(c *Checkpoint) error {
 		}
 	}
 	return nil
+}
+
+// readHandle reads a handle. The file may have the losses of fewer batches than are kept here, or of more.
+func readHandle(r *sectionReader) Handle {
+	h := Handle{number: r.u64(), count: r.u64(), clips: r.u64()}
+	n, kept := r.left/4, uint64(len(h.losses))
+	for i := range n {
+		loss := r.f32()
+		if i >= h.count {
+			continue
+		}
+		if k := h.count - 1 - (h.count-1-i)%n; k+kept >= h.count { // the batch's number
+			h.losses[k%kept] = loss
+		}
+	}
+	return h
 }
 
 // refused gives an error its kind: what does not fit the program, what memory lacks, or what is wrong with the file.

@@ -133,7 +133,7 @@ func (e *kindError) Unwrap() error { return e.kind }
 // resultSlot is the distance of two launches' result words; resultSlots of them are in turn.
 const (
 	resultSlot  = 8
-	resultSlots = 4
+	resultSlots = InFlight + 2
 )
 
 // Open makes the engine of a device.

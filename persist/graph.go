@@ -33,7 +33,7 @@ type recording struct {
 	expanded  *bridge.Expanded // once a composite node was seen: it is in expansion
 	expansion bridge.Expanded
 	state     script.State
-	words     [inFlight + 2][]uint32 // the inputs of as many calls: of unread batches, at most, and of the present one
+	words     [InFlight + 2][]uint32 // the inputs of as many calls: of unread batches, at most, and of the present one
 	turn      int                    // the latest call's among them
 	params    []paramNode
 	marks     []watermark
@@ -148,7 +148,7 @@ func (e *Engine) retire(r *recording) {
 
 // recycle keeps a recording that nobody needs, as many as batches in flight have use for.
 func (e *Engine) recycle(r *recording) {
-	if r.retired && r.flights == 0 && len(e.recordings) <= inFlight+1 {
+	if r.retired && r.flights == 0 && len(e.recordings) <= InFlight+1 {
 		e.recordings = append(e.recordings, r)
 	}
 }

@@ -14,6 +14,9 @@ import (
 	"libvpps/persist/plan"
 )
 
+// Each launch on its way has a slot of its own, and words for its result.
+var _ = [1]struct{}{}[cuda.Slots-resultSlots]
+
 // open makes the executor of a device.
 func open(o Options) (executor.Executor, error) {
 	env.Warn()

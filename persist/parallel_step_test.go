@@ -95,13 +95,13 @@ func TestStepsInFlightGiveTheSameBits(t *testing.T) {
 			}
 			require.Equal(t, numbers[0], numbers[1])
 			for k := range h.ranks {
-				require.Equal(t, losses[k][1], losses[k][0], "rank %d: losses, two calls later", k)
+				require.Equal(t, losses[k][1], losses[k][0], "rank %d: losses, InFlight calls later", k)
 			}
 		}
 	})
 }
 
-// stream is fb without waiting for the loss. It returns that of the batch before the last.
+// stream is fb without waiting for the loss. It returns that of InFlight batches before.
 func (r *rank) stream(list []sentence) (float32, error) {
 	g := r.NewGraph()
 	defer g.Close()

@@ -267,7 +267,7 @@ func (h *Handle) GlobalLoss() (float32, error) {
 	}
 	n := notice{call: summingLoss, there: h.count > 0}
 	if n.there {
-		n.number = h.losses[(h.count-1)%3]
+		n.number = h.losses[(h.count-1)%uint64(len(h.losses))]
 	}
 	all, err := e.ranks.tell(&n)
 	if err != nil {

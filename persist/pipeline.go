@@ -36,7 +36,7 @@ type job struct {
 
 // builders is how many workers there are, one for each batch that may be on its way: scripts are built side by side, and
 // launched in order. In a group the oldest batch may be in its step, when its loss is known and the next but two comes.
-const builders = inFlight + 2
+const builders = InFlight + 2
 
 // pipeline is the workers.
 type pipeline struct {
@@ -71,7 +71,7 @@ func (p *pipeline) stop() {
 }
 
 // take is the worker for the next job: the latest to finish one, whose core's cache has the data of the last script.
-// There is one, for no more than inFlight+1 batches are on their way when another comes.
+// There is one, for no more than InFlight+1 batches are on their way when another comes.
 func (p *pipeline) take() *worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()

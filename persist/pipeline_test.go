@@ -105,7 +105,7 @@ func TestAClearedGraphsBatchGoesOn(t *testing.T) {
 	g.Close()
 	g.Close()
 	require.NoError(t, trainBatch(m, h))
-	require.LessOrEqual(t, len(m.recordings), inFlight+2)
+	require.LessOrEqual(t, len(m.recordings), InFlight+2)
 }
 
 // prophet is ahead, and knows losses before batches end.
@@ -136,30 +136,30 @@ func (p *prophet) WaitBatch(batch uint32) error {
 	return p.ahead.WaitBatch(batch)
 }
 
-// Where it is known before the batch ends, the loss of the batch before the last is told without waiting for the rest of
+// Where it is known before the batch ends, the loss of InFlight batches before is told without waiting for the rest of
 // it; that it failed is told by the next call, but by the same one if its loss says so.
 func TestFbTellsALossBeforeItsBatchEnds(t *testing.T) {
 	m, h := newAhead(t)
 	p := &prophet{ahead: m.Engine.exec.(ahead)}
 	m.Engine.exec = p
-	for k := range 5 {
+	for k := range InFlight + 3 {
 		g := m.NewGraph()
 		stale, err := h.FB(g, product(1, 1), 3)
 		require.NoError(t, err)
 		g.Close()
-		if k > 1 {
-			require.InDelta(t, 3-float64(k-2)*0.2, stale, 1e-5)
+		if k >= InFlight {
+			require.InDelta(t, 3-float64(k-InFlight)*0.2, stale, 1e-5)
 		}
 	}
 	require.Equal(t, []uint32{1, 2}, p.waited)
 	loss, err := h.SyncLatestLoss()
 	require.NoError(t, err)
-	require.InDelta(t, 3-4*0.2, loss, 1e-5)
+	require.InDelta(t, 3-(InFlight+2)*0.2, loss, 1e-5)
 
 	for _, c := range []struct {
 		x     float32
 		calls int
-	}{{0, 4}, {inf, 3}} { // of the first, whose root has an infinite slope, the gradient is not finite, but the loss is
+	}{{0, InFlight + 2}, {inf, InFlight + 1}} { // of the first, whose root has an infinite slope, the gradient is not finite, but the loss is
 		before := weights(t, m)
 		for call := 1; call <= c.calls; call++ {
 			g, x := m.NewGraph(), float32(1)

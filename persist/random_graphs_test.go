@@ -381,8 +381,8 @@ func (w *world) perform(steps []stepOf, items []item) {
 			loss, err := w.handles[last].SyncLatestLoss()
 			w.ok(err)
 			sent[len(sent)-1].have[0] = loss
-			if len(sent) > 1 {
-				sent[len(sent)-2].untold = true // fb tells the loss of the call before the last
+			for k := 2; k <= min(InFlight, len(sent)); k++ {
+				sent[len(sent)-k].untold = true // fb tells the loss of InFlight calls before
 			}
 		}
 		sent, last = sent[:0], -1
@@ -424,7 +424,7 @@ func (w *world) perform(steps []stepOf, items []item) {
 				w.ok(g.Value(nil, i.number, i.have))
 			}
 			sent, last = append(sent, take()), s.trainer
-			if k := len(sent) - 3; k >= 0 {
+			if k := len(sent) - 1 - InFlight; k >= 0 {
 				sent[k].have[0] = stale
 			}
 		default:

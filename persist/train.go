@@ -63,9 +63,9 @@ func (e *Engine) rescale(t *Trainer, c *Collection) error {
 type Handle struct {
 	e       *Engine
 	trainer *Trainer
-	losses  [3]float32 // of the last batches, by number
-	number  uint64     // fb calls so far
-	count   uint64     // of these, the ones since a batch failed
+	losses  [InFlight + 1]float32 // of the last batches, by number
+	number  uint64                // fb calls so far
+	count   uint64                // of these, the ones since a batch failed
 	clips   uint64
 }
 
@@ -109,20 +109,20 @@ func (e *Engine) NewHandle(ids []uint32, t *Trainer) (*Handle, error) {
 // Trainer is the handle's update rule.
 func (h *Handle) Trainer() *Trainer { return h.trainer }
 
-// inFlight is how many batches may be without a loss when fb returns: its caller is told that of the batch before
-// those.
-const inFlight = 2
+// InFlight is how many batches may be without a loss when fb returns: its caller is told that of the batch before
+// those. Each of them has a worker that writes its script. It is VPPS_FB_LAG of vpps.h.
+const InFlight = 4
 
 // unread is how many batches may be unread when fb returns: one more where losses are known before batches end.
 func (e *Engine) unread() int {
 	if e.exec.Device() != nil && e.asynchronous() && !e.exposed() {
-		return inFlight + 1
+		return InFlight + 1
 	}
-	return inFlight
+	return InFlight
 }
 
-// FB runs forward, backward and update of node in one launch; it returns the loss of the call
-// before the last, 0 for the first two.
+// FB runs forward, backward and update of node in one launch; it returns the loss of InFlight calls before, 0 for the
+// first ones.
 func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err error) {
 	e, came := h.e, now()
 	e.mu.Lock()
@@ -168,17 +168,17 @@ func (h *Handle) FB(g *Graph, w *bridge.Words, node uint32) (stale float32, err 
 	if err != nil {
 		return 0, e.notTrained(err)
 	}
-	if h.count > 2 {
-		stale = h.losses[(h.count-3)%3]
+	if h.count > InFlight {
+		stale = h.losses[(h.count-1-InFlight)%uint64(len(h.losses))]
 	}
 	return stale, e.pullAll()
 }
 
-// foretell gets the loss of the batch before the last, which may still be running: backward and update are to come. What
+// foretell gets the loss of InFlight calls before, whose batch may still be running: backward and update are to come. What
 // is no number, or of a batch that could not be launched, is what its results will tell.
 func (h *Handle) foretell() error {
 	e := h.e
-	if len(e.flights) <= inFlight || !e.allTrain() { // else it is read already
+	if len(e.flights) <= InFlight || !e.allTrain() { // else it is read already
 		return nil
 	}
 	f := e.flights[0]
@@ -191,7 +191,7 @@ func (h *Handle) foretell() error {
 	}
 	if f.job != nil {
 		if <-f.job.done; f.job.err != nil {
-			return e.settle(inFlight)
+			return e.settle(InFlight)
 		}
 	}
 	loss, known, err := e.exec.Device().Foretell(uint64(f.slot), f.launch)
@@ -199,7 +199,7 @@ func (h *Handle) foretell() error {
 		return e.fail(err)
 	}
 	if !known || !finite(loss) {
-		return e.settle(inFlight)
+		return e.settle(InFlight)
 	}
 	f.handle.losses[f.handle.at(f)] = loss
 	return nil
@@ -368,7 +368,9 @@ func (h *Handle) appliesAll() bool {
 }
 
 // at is where in losses that of a batch is.
-func (h *Handle) at(f *flight) uint64 { return (h.count - (h.number - f.number) - 1) % 3 }
+func (h *Handle) at(f *flight) uint64 {
+	return (h.count - (h.number - f.number) - 1) % uint64(len(h.losses))
+}
 
 // landed takes the result of a batch.
 func (h *Handle) landed(f *flight, loss float32, clipped bool) {
@@ -395,7 +397,7 @@ func (h *Handle) latestLoss() (float32, error) {
 	if h.count == 0 {
 		return float32(math.NaN()), wrong(ErrState, "there is no latest loss: fb was not called yet, or not since a batch failed")
 	}
-	return h.losses[(h.count-1)%3], nil
+	return h.losses[(h.count-1)%uint64(len(h.losses))], nil
 }
 
 // Clips counts the batches whose gradients were scaled down.

@@ -127,8 +127,8 @@ class Handle:
         self._handle, self._model, self._trainer = made, model, trainer
 
     def fb(self, loss):
-        """Forward, backward and update. It returns the loss of the call before the last, 0 for the
-        first two, and does not wait. What was not finite is a RuntimeError of a later call."""
+        """Forward, backward and update. It returns the loss of the call four calls before, 0 for the
+        first four, and does not wait. What was not finite is a RuntimeError of a later call."""
         stale = ctypes.c_float()
         _tell(loss.backward)
         _check(_lib.vpps_python_fb(self._open(), ctypes.byref(stale)))

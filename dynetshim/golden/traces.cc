@@ -196,7 +196,8 @@ void repeat(traced_model &model, const run &wanted, training by) {
                                        std::min(model.examples(), (k + 1) * wanted.batch_size));
     if (by == training::fb_ahead) {
       const float stale = hndl->fb(model.m, cg, loss);
-      compare(at + "stale loss", stale, k < 2 ? 0 : wanted.losses[k - 2], close, 0);
+      compare(at + "stale loss", stale, k < VPPS_FB_LAG ? 0 : wanted.losses[k - VPPS_FB_LAG], close,
+              0);
       continue;
     }
     if (by == training::fb) {

@@ -38,7 +38,7 @@ func mockDevice(t *testing.T, sms int) *mocks.MockDevice {
 
 // opened is an executor on a mock, with the events of its slots in turn, and a plan of two
 // processors whose kernel is function.
-func opened(t *testing.T) (e *Executor, d *mocks.MockDevice, events [slots]*mocks.MockEvent, function *mocks.MockFunction) {
+func opened(t *testing.T) (e *Executor, d *mocks.MockDevice, events [Slots]*mocks.MockEvent, function *mocks.MockFunction) {
 	t.Helper()
 	t.Setenv("VPPS_CACHE_DIR", t.TempDir())
 	ctrl := gomock.NewController(t)
@@ -78,9 +78,9 @@ func TestSlotsAreWrittenWhenTheLaunchBeforeHasPassed(t *testing.T) {
 	s := emptyScript()
 	bytes := 4 * int(s.Words[isa.HeadDevice])
 	var calls []*gomock.Call
-	for batch := range 2*slots + 1 {
-		slot := batch % slots
-		if batch >= slots {
+	for batch := range 2*Slots + 1 {
+		slot := batch % Slots
+		if batch >= Slots {
 			calls = append(calls, events[slot].EXPECT().Wait())
 		}
 		calls = append(calls,
@@ -89,7 +89,7 @@ func TestSlotsAreWrittenWhenTheLaunchBeforeHasPassed(t *testing.T) {
 			events[slot].EXPECT().Record())
 	}
 	gomock.InOrder(calls...)
-	for batch := range 2*slots + 1 {
+	for batch := range 2*Slots + 1 {
 		require.NoError(t, e.Launch(s, uint32(batch+1)))
 	}
 }
@@ -97,38 +97,38 @@ func TestSlotsAreWrittenWhenTheLaunchBeforeHasPassed(t *testing.T) {
 // A slot has no space before its first script, which is copied; the next that is not longer is written into the slot.
 func TestScriptsAreWrittenIntoTheirSpace(t *testing.T) {
 	e, d, events, function := opened(t)
-	d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
-	d.EXPECT().Launch(function, gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
+	d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()).Times(Slots + 1)
+	d.EXPECT().Launch(function, gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any()).Times(Slots + 1)
 	for _, event := range events {
 		event.EXPECT().Record().AnyTimes()
 		event.EXPECT().Wait().AnyTimes()
 	}
-	for batch := range uint32(slots) {
+	for batch := range uint32(Slots) {
 		require.Empty(t, e.Space(batch+1), "of a slot that nothing was launched from")
 		require.NoError(t, e.Launch(emptyScript(), batch+1))
 	}
-	space := e.Space(slots + 1)
+	space := e.Space(Slots + 1)
 	empty := emptyScript()
 	require.GreaterOrEqual(t, cap(space), len(empty.Words))
-	require.NoError(t, e.Launch(&isa.Script{Words: append(space, empty.Words...)}, slots+1))
+	require.NoError(t, e.Launch(&isa.Script{Words: append(space, empty.Words...)}, Slots+1))
 	require.Equal(t, unsafe.Pointer(&space[:1][0]), e.staging[0].host.Mem, "the slot has other memory than it had")
 }
 
 // Waiting for a batch waits for its mark only, once; the slot is free then.
 func TestWaitingForABatchWaitsForItsMark(t *testing.T) {
 	e, d, events, function := opened(t)
-	d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
-	d.EXPECT().Launch(function, gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any()).Times(slots + 1)
+	d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()).Times(Slots + 1)
+	d.EXPECT().Launch(function, gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any()).Times(Slots + 1)
 	for _, event := range append(events[:], events[0]) {
 		event.EXPECT().Record()
 	}
-	for batch := range slots {
+	for batch := range Slots {
 		require.NoError(t, e.Launch(emptyScript(), uint32(batch+1)))
 	}
 	events[0].EXPECT().Wait().Times(1)
 	require.NoError(t, e.WaitBatch(1))
 	require.NoError(t, e.WaitBatch(1))
-	require.NoError(t, e.Launch(emptyScript(), slots+1))
+	require.NoError(t, e.Launch(emptyScript(), Slots+1))
 }
 
 // A word is foretold as soon as it is there, and without it when the launch is over.

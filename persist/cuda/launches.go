@@ -11,9 +11,9 @@ import (
 	"libvpps/persist/isa"
 )
 
-// slots is how many scripts may be on their way, from their writing on; the host writes into the next slot's pinned
+// Slots is how many scripts may be on their way, from their writing on; the host writes into the next slot's pinned
 // memory while the device still copies from the others.
-const slots = 4
+const Slots = 6
 
 // slack is read, not used, behind a script: the device fetches whole pieces ahead.
 const slack = 4 * isa.MaxWords
@@ -22,8 +22,8 @@ const slack = 4 * isa.MaxWords
 type launches struct {
 	dev      gpu.Device
 	mu       sync.Mutex // of the slots' busy and batch
-	staging  [slots]staging
-	timed    bool        // the slots have marks with times
+	staging  [Slots]staging
+	timed    bool        // the Slots have marks with times
 	times    bool        // measure the device's time (VPPS_TIMES=1: 1.5 us a launch)
 	deviceUS float64     // so far
 	copyUS   float64     // of this, until the script was copied
@@ -101,7 +101,7 @@ func (l *launches) unmark(t *staging) {
 }
 
 // Space is pinned words for the script of a batch, if they are enough: Launch then copies it to the device from there. The
-// batch is fewer than slots ahead of the first that was not launched yet. It may be called while another goroutine launches.
+// batch is fewer than Slots ahead of the first that was not launched yet. It may be called while another goroutine launches.
 func (l *launches) Space(batch uint32) []uint32 {
 	t := l.slotOf(batch)
 	if l.finish(t) != nil { // the launch will tell
@@ -112,7 +112,7 @@ func (l *launches) Space(batch uint32) []uint32 {
 }
 
 // slotOf is a batch's slot; the first batch is number 1.
-func (l *launches) slotOf(batch uint32) *staging { return &l.staging[(batch-1)%slots] }
+func (l *launches) slotOf(batch uint32) *staging { return &l.staging[(batch-1)%Slots] }
 
 // stage brings a batch's script to the pinned memory of its slot, if it was written elsewhere.
 func (l *launches) stage(batch uint32, words []uint32) (*staging, error) {

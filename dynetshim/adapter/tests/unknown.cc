@@ -59,7 +59,7 @@ floats losses(Trainer *(*make)(ParameterCollection &), float lambda, bool throug
     if (hndl) {
       vpps::accelerate(cg, vpps::or_dynet);
       const float stale = hndl->fb(t.m, cg, loss);
-      EQUAL(stale, k < 2 ? 0 : all[k - 2]);
+      EQUAL(stale, k < VPPS_FB_LAG ? 0 : all[k - VPPS_FB_LAG]);
       if (k % 4 == 1)
         hndl->pull(t.m);
       all.push_back(hndl->sync_get_latest_loss());
