@@ -352,7 +352,7 @@ const std::vector<Node *> &NodeList::all() const {
     const uint32_t i = static_cast<uint32_t>(read.pointers.size());
     read.at = r.next;
     if (OwnNode *own = recorder.own_node(i)) {
-      read.pointers.push_back(own->node.get());
+      read.pointers.push_back(own->owner.get());
       continue;
     }
     const Place *place = recorder.place(i);

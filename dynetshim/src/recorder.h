@@ -12,6 +12,7 @@
 #include <memory>
 #include <vector>
 
+#include "../adapter/vpps/installed/own_nodes.hpp"
 #include "buffer.h"
 #include "dynet/dynet.h"
 #include "ops.h"
@@ -34,11 +35,8 @@ struct Use {
 
 // A node of the program's own class. The engine is told of an input, whose values the class
 // computes.
-struct OwnNode {
-  std::unique_ptr<Node> node;
-  VariableIndex i;          // its number
-  std::vector<float> value; // once it is evaluated
-  std::vector<char> aux;    // what node->aux_mem points to
+struct OwnNode : vpps::installed::own_node {
+  std::unique_ptr<Node> owner; // of the node
 };
 
 // Where the program has put a node that would be elsewhere: a leaf by its device argument or its

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "operations.hpp"
-#include "own_nodes.hpp"
 
 namespace vpps {
 namespace installed {
@@ -41,7 +40,7 @@ public:
   // Whether DyNet computes a node up to one.
   bool own_nodes_up_to(uint32_t i) {
     walk();
-    return !words_->own_nodes.empty() && words_->own_nodes.front().node <= i;
+    return !words_->own_nodes.empty() && words_->own_nodes.front().i <= i;
   }
 
   // Takes the nodes made since the last call, after those that DyNet has dropped are dropped.
@@ -206,20 +205,18 @@ private:
   // Computes the own nodes up to one that have no value.
   void evaluate_own_nodes(uint32_t last) {
     for (own_node &own : words_->own_nodes) {
-      if (own.node < evaluated_ || own.node > last)
+      if (own.i < evaluated_ || own.i > last)
         continue;
-      const dynet::Node &node = *cg_.nodes[own.node];
-      for (dynet::VariableIndex a : node.args)
+      tell_once(own);
+      for (dynet::VariableIndex a : own.node->args)
         value(a);
-      evaluate(node, own, arguments(node));
-      for (size_t k = 0; k < own.value.size(); ++k)
-        words_->inputs[own.at + k] = bits(own.value[k]);
+      evaluate(own, arguments(own));
     }
   }
   // The values of an own node's arguments, which are held.
-  std::vector<const dynet::Tensor *> arguments(const dynet::Node &node) {
-    std::vector<const dynet::Tensor *> xs;
-    for (dynet::VariableIndex a : node.args)
+  argument_values arguments(const own_node &own) {
+    argument_values xs;
+    for (dynet::VariableIndex a : own.node->args)
       xs.push_back(&values_[a]->tensor);
     return xs;
   }
@@ -228,7 +225,7 @@ private:
   // value, whose gradients are the loss's, with all that came through own nodes.
   template <class Call> void differentiate(uint32_t loss, bool full, const Call &call) {
     const bool finite = std::isfinite(value(loss).v[0]);
-    const trace way(cg_, words_->own_nodes, loss, full);
+    const trace way(traced(loss), cg_.parameter_nodes, full);
     if (!finite || way.layers().empty()) // the engine says best where NaN came from
       return send(call, loss);
     std::vector<passed_gradient> passed;
@@ -236,28 +233,30 @@ private:
       send_substitute(loss, passed, [&](const vpps_words &w, uint32_t node) {
         return vpps_node_gradients(raw_, &w, node);
       });
-      for (own_node *own : layer)
-        pass_on_of(*own, way, passed);
+      for (own_node *own : layer) {
+        std::vector<float> gradient(own->value.size());
+        check(vpps_gradient(raw_, own->i, gradient.data(), gradient.size()));
+        pass_on(*own, arguments(*own), gradient, way.wanted(), passed);
+      }
     }
     send_substitute(loss, passed, call);
   }
-  void pass_on_of(own_node &own, const trace &way, std::vector<passed_gradient> &passed) {
-    const dynet::Node &node = *cg_.nodes[own.node];
-    std::vector<float> gradient(own.value.size());
-    check(vpps_gradient(raw_, own.node, gradient.data(), gradient.size()));
-    const std::vector<const dynet::Tensor *> xs = arguments(node);
-    for (unsigned k = 0; k < node.args.size(); ++k)
-      if (way.wanted(node.args[k]))
-        passed.push_back(pass_on(node, own, xs, gradient, k));
+  std::vector<traced_node> traced(uint32_t loss) {
+    std::vector<traced_node> nodes;
+    for (uint32_t i = 0; i <= loss; ++i)
+      nodes.push_back({cg_.nodes[i]->args.data(), cg_.nodes[i]->args.size(), nullptr});
+    for (own_node &own : words_->own_nodes)
+      if (own.i <= loss)
+        nodes[own.i].own = &own;
+    return nodes;
   }
   // The engine gets nodes of its own behind the graph's, which go with the next walk.
   template <class Call>
   void send_substitute(uint32_t loss, const std::vector<passed_gradient> &passed,
                        const Call &call) {
     walk();
-    const substitute s(*words_, sent_nodes_, loss, passed);
-    vpps_words w = pending();
-    s.fill(w);
+    const substitute<recording> s(*words_, sent_nodes_, loss, passed);
+    const vpps_words w = s.in_place_of(pending());
     check(graph_change::none_while([&] { return call(w, s.last()); }));
     sent();
     dropped_to_ = sent_nodes_;

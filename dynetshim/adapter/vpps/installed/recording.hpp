@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <deque>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -18,6 +19,7 @@
 
 #include "array.hpp"
 #include "ops.h"
+#include "own_nodes.hpp"
 #include "parameters.hpp"
 
 namespace vpps {
@@ -41,14 +43,6 @@ struct patch {
   enum kind { one_float, floats, one_index, indices };
   const void *from;
   uint32_t kind, node, at, count;
-};
-
-// A node of a class that libvpps does not know: for the engine an input, which DyNet computes.
-struct own_node {
-  uint32_t node, at; // at: where its value is in the inputs
-  std::string class_name;
-  std::vector<float> value;
-  std::vector<std::max_align_t> aux; // what it keeps for its backward
 };
 
 class recording;
@@ -88,7 +82,7 @@ public:
     node_dims.resize(n);
     while (patches.size() > 0 && patches[patches.size() - 1].node >= n)
       patches.resize(patches.size() - 1);
-    while (!own_nodes.empty() && own_nodes.back().node >= n)
+    while (!own_nodes.empty() && own_nodes.back().i >= n)
       own_nodes.pop_back();
     parameter_nodes_ = 0; // found again by walk
   }
@@ -203,7 +197,7 @@ public:
   array<uint32_t> words, node_dims, inputs;
   array<vpps_dim> dims;
   array<patch> patches;
-  std::vector<own_node> own_nodes; // ascending
+  std::deque<own_node> own_nodes; // ascending; at addresses that stay
 
   // The number of a dim.
   uint32_t intern(const dynet::Dim &dim) {
@@ -250,9 +244,11 @@ private:
         throw std::invalid_argument("argument " + std::to_string(a) + " does not come before it");
     const uint32_t dim_id = dim_of(node, op ? op->code : uint32_t(VPPS_OP_INPUT_NODE));
     if (op == nullptr) {
-      own_nodes.push_back(own_node{i, inputs_at(), class_of(node), {}, {}});
+      dynet::Device *const device = node.device ? node.device : dynet::default_device;
+      own_nodes.push_back(
+          own_node{i, &node, device, class_of(node), std::vector<float>(node.dim.size()), {}});
       head(VPPS_OP_INPUT_NODE, dim_id, {inputs_at()});
-      std::memset(inputs.add(node.dim.size()), 0, node.dim.size() * sizeof(uint32_t));
+      later(patch::floats, &own_nodes.back().value, node.dim.size());
     } else if (op->write) {
       op->write(*this, node, dim_id);
     } else if (op->list) {
