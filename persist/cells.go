@@ -31,8 +31,13 @@ func (g *Graph) leaveCells(r *script.Request) {
 // wantsCells reports whether the nodes from first on are to be lowered by instances.
 func (g *Graph) wantsCells(r *script.Request, first uint32) bool {
 	e := g.e
-	if g.stale || first > r.Node || !e.plan.CPU && e.costs == nil && !script.InCells(r) {
+	if g.stale || first > r.Node {
 		return false
+	}
+	if !e.plan.CPU && e.costs == nil {
+		if r.Plan, r.Params = e.plan, e.paramViews(); !script.InCells(r) {
+			return false
+		}
 	}
 	if calls := !r.Forward || !r.Backward; calls && e.skip > 0 {
 		e.skip--

@@ -276,15 +276,18 @@ func benchmarkBuild(b *testing.B, g *bridge.Graph, params []schedule.Param, p *p
 	b.ReportMetric(float64(words)/float64(g.Len()), "words/node")
 }
 
-// BenchmarkWide is scripts of graphs with wide nodes: a language model's with a minibatch, and with sentences one by one.
+// BenchmarkWide is scripts of graphs with wide nodes: a language model's with a minibatch, and with sentences one by one. A
+// large vocabulary's losses are in parts, which no instances are.
 func BenchmarkWide(b *testing.B) {
 	for _, x := range []struct {
-		name      string
-		batch     uint32
-		instances bool
-	}{{"minibatch", 64, false}, {"sentences/nodes", 1, false}, {"sentences/instances", 1, true}} {
+		name       string
+		vocabulary uint32
+		batch      uint32
+		instances  bool
+	}{{"minibatch", 10000, 64, false}, {"sentences/nodes", 10000, 1, false}, {"sentences/instances", 10000, 1, true},
+		{"vocabulary/nodes", 20000, 1, false}, {"vocabulary/refused", 20000, 1, true}} {
 		b.Run(x.name, func(b *testing.B) {
-			r := script.LanguageModel(b, 10000, 256, x.batch, 64/int(x.batch), 20)
+			r := script.LanguageModel(b, x.vocabulary, 256, x.batch, 64/int(x.batch), 20)
 			r.Tensors, r.Apart = false, true
 			var builder script.Builder
 			var d cells.Dictionary
@@ -292,7 +295,7 @@ func BenchmarkWide(b *testing.B) {
 			var barriers uint32
 			for b.Loop() {
 				r.State.Truncate(0)
-				if x.instances {
+				if r.Cells = nil; x.instances && script.InCells(r) {
 					d.Find(r.Graph, 0, r.Node+1, &program)
 					r.Cells = &program
 				}

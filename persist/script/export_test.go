@@ -15,6 +15,7 @@ var (
 	Scheduled     = scheduled
 	Sentences     = sentences
 	LanguageModel = languageModel
+	TimesColumns  = timesColumns
 	LargeInputs   = largeInputs
 	Requested     = requested
 	Minibatches   = minibatches
@@ -113,6 +114,9 @@ func InputWords(n *cells.Node) uint32 {
 	_, count := inputWords(n)
 	return count
 }
+
+// Unfit reports whether lowering the latest graph by instances was tried in vain.
+func Unfit(b *Builder) bool { return b.schedulable() && !b.out.ByInstances }
 
 // InWideCells reports whether the latest script was made of instances in a graph with wide nodes.
 func InWideCells(b *Builder) bool { return b.out.ByInstances && b.Wide.On }

@@ -158,3 +158,16 @@ func TestALargeParameterHasFewPieces(t *testing.T) {
 		}
 	}
 }
+
+// timesColumns is the request of a product of a matrix of the plan with so many columns.
+func timesColumns(t testing.TB, columns uint32) *Request {
+	t.Helper()
+	r := languageModel(t, 1000, 64, 1, 1, 1)
+	g := &bridge.Graph{Dims: []bridge.Dim{dimOf(1, 64, 64), dimOf(1, 64, columns), dimOf(1, 1)}, Inputs: make([]uint32, 64*columns)}
+	appendNode(g, ops.Parameter, 0, []uint32{2})
+	appendNode(g, ops.Input, 1, []uint32{0})
+	appendNode(g, ops.MatrixMultiply, 1, nil, 0, 1)
+	appendNode(g, ops.SquaredNorm, 2, nil, 2)
+	r.Graph, r.Node = g, 3
+	return r
+}

@@ -18,7 +18,7 @@ import (
 // Every address in the items that result is one of a table's plus a constant. An instance fills in its table.
 
 // errUnfit is of a template with wide nodes that cannot be lowered once for all instances: those that are divided by batch
-// elements, in tiles, or by what is in the graph's inputs.
+// elements, in tiles, or by what is in the graph's inputs. InCells refuses nearly all graphs with such nodes before.
 var errUnfit = errors.New("a template with wide nodes that instances differ in")
 
 // firstAddress is where addresses of a template's small graph begin: smaller words are none.

@@ -1,6 +1,7 @@
 package script
 
 import (
+	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 	"libvpps/persist/schedule"
 )
@@ -26,22 +27,51 @@ func (b *Builder) inTiles(c, right uint32, m int32) bool {
 		return false
 	}
 	x, columns := &b.r.Plan.Matrices[m], int(b.columns(c))
-	least, fromMemory := b.Wide.Columns, b.r.Plan.Residence(int(m)).Columns > 0
-	if fromMemory {
-		least = min(least, memoryColumns)
-	}
-	if columns < least || columns*x.Cols != b.size(right) || schedule.GemmElements(x.Rows, columns, x.Cols) < b.Wide.Single {
+	if !b.r.isForTiles(m, columns, b.size(right), &b.Wide.Wideness) {
 		return false
 	}
 	if b.symbolic { // a template knows no address of a matrix
 		b.unfit = true
 	}
-	if columns >= manyColumns || fromMemory {
+	if columns >= manyColumns || b.r.Plan.Residence(int(m)).Columns > 0 {
 		return true
 	}
 	held := b.holders.Copies[m]
 	r, n := schedule.PieceOfProduct(uint32(x.Rows), uint32(columns), uint32(b.r.Plan.Processors))
 	return x.Rows*columns > b.Wide.Faster*len(held)*len(held[0])*int(r*n)
+}
+
+// isForTiles reports whether a matrix is multiplied by so many columns, of so many elements, that tiles come into question.
+func (r *Request) isForTiles(m int32, columns, elements int, w *schedule.Wideness) bool {
+	x, least := &r.Plan.Matrices[m], w.Columns
+	if r.Plan.Residence(int(m)).Columns > 0 {
+		least = min(least, memoryColumns)
+	}
+	return columns >= least && columns*x.Cols == elements && schedule.GemmElements(x.Rows, columns, x.Cols) >= w.Single
+}
+
+// dividedInTiles reports whether tiles come into question for a product of node v.
+func (r *Request) dividedInTiles(v uint32, w *schedule.Wideness) bool {
+	g := r.Graph
+	op := g.Op[v]
+	if op != ops.MatrixMultiply && op != ops.AffineTransform {
+		return false
+	}
+	d := g.DimOf(v)
+	columns := d.Size() / max(1, d.Rows())
+	if columns < min(w.Columns, memoryColumns) {
+		return false
+	}
+	args := g.ArgsOf(v)
+	for k, l := range args {
+		if !isLeftOf(op, k) || g.Op[l] != ops.Parameter && g.Op[l] != ops.ConstParameter {
+			continue
+		}
+		if m := r.Params[g.AttrsOf(l)[0]].Matrix; m >= 0 && r.isForTiles(m, columns, g.DimOf(args[k+1]).Size(), w) {
+			return true
+		}
+	}
+	return false
 }
 
 // termInTiles is inTiles of a product of node v.

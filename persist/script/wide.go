@@ -47,16 +47,27 @@ func (r *Request) wideness() schedule.Wideness {
 	return r.Wide
 }
 
-// InCells reports whether a request is lowered by instances under a GPU's plan, if they are known: no node that is divided by
-// batch elements may be wide.
+// InCells reports whether a request is lowered by instances under a GPU's plan, if they are known. No node may be wide whose
+// work is divided by batch elements, in tiles or by an input word, for instances of one template would differ in that.
 func InCells(r *Request) bool {
 	g, w := r.Graph, r.wideness()
 	for v := range r.Node + 1 {
-		if d := g.DimOf(v); d.Bd > 1 && w.IsLarge(d.Size(), d.Bd) {
+		if d := g.DimOf(v); d.Bd > 1 && w.IsLarge(d.Size(), d.Bd) || r.dividedByWord(v, &w) || r.dividedInTiles(v, &w) {
 			return false
 		}
 	}
 	return true
+}
+
+// dividedByWord reports whether input words say where a part of wide node v reads: labels and rows do.
+func (r *Request) dividedByWord(v uint32, w *schedule.Wideness) bool {
+	switch g := r.Graph; g.Op[v] {
+	case ops.PickNegLogSoftmax, ops.Hinge:
+		return g.DimOf(g.ArgsOf(v)[0]).Batch() >= w.Single
+	case ops.Lookup, ops.ConstLookup:
+		return g.DimOf(v).Size() >= w.Single
+	}
+	return false
 }
 
 // A matrix of few rows has few holders, who would form all columns of a wide product while the others wait. In a graph

@@ -34,6 +34,7 @@ func TestWideWorkOfInstancesGivesTheSameResults(t *testing.T) {
 		var p cells.Program
 		new(cells.Dictionary).Find(r.Graph, 0, r.Node+1, &p)
 		s := scriptOf(t, &b, r, &p)
+		require.False(t, script.Unfit(&b), "seed %d", seed)
 		if script.InWideCells(&b) {
 			wide++
 		}
@@ -58,6 +59,7 @@ func TestLargeOperationsInInstances(t *testing.T) {
 		var p cells.Program
 		new(cells.Dictionary).Find(r.Graph, 0, r.Node+1, &p)
 		s := scriptOf(t, &b, r, &p)
+		require.False(t, script.Unfit(&b), name)
 		if !script.InWideCells(&b) {
 			continue
 		}
@@ -69,9 +71,13 @@ func TestLargeOperationsInInstances(t *testing.T) {
 	require.Greater(t, lowered, 5)
 }
 
-// Graphs whose nodes are divided by batch elements are lowered node by node, others with wide nodes by instances.
+// Graphs whose nodes are divided by batch elements, by labels or in tiles are lowered node by node, others with wide nodes by
+// instances.
 func TestWideGraphsInCells(t *testing.T) {
 	require.False(t, script.InCells(script.LanguageModel(t, 10000, 64, 16, 1, 3)))
+	require.False(t, script.InCells(script.LanguageModel(t, 20000, 64, 1, 16, 3)))
+	require.False(t, script.InCells(script.TimesColumns(t, 64)))
+	require.True(t, script.InCells(script.TimesColumns(t, 8)))
 	r := script.LanguageModel(t, 12000, 64, 1, 16, 3)
 	require.True(t, script.InCells(r))
 	var p cells.Program
