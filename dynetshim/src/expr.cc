@@ -52,7 +52,7 @@ Expression input(ComputationGraph &g, const real *ps, Device *device) {
   uint32_t at = inputs_at(1);
   Expression e = recorder.on(
       device, recorder.leaf(VPPS_OP_SCALAR_INPUT_NODE, recorder.intern(Dim({1})), &at, 1));
-  return append_later(e, Patch::Float, ps, 1);
+  return append_later(e, Patch::one_float, ps, 1);
 }
 
 Expression input(ComputationGraph &g, const Dim &d, const std::vector<float> &data,
@@ -75,7 +75,7 @@ Expression input(ComputationGraph &g, const Dim &d, const std::vector<float> *pd
   uint32_t dim_id = recorder.intern(d);
   uint32_t at = inputs_at(d.size());
   Expression e = recorder.on(device, recorder.leaf(VPPS_OP_INPUT_NODE, dim_id, &at, 1));
-  return append_later(e, Patch::Floats, pdata, d.size());
+  return append_later(e, Patch::floats, pdata, d.size());
 }
 
 Expression input(ComputationGraph &g, const Dim &d, const std::vector<unsigned int> &ids,

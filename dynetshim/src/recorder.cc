@@ -324,29 +324,4 @@ OwnNode *Recorder::own_node(VariableIndex i) {
   return at != own_nodes.end() && at->i == i ? &*at : nullptr;
 }
 
-void Recorder::patch(uint32_t first, uint32_t last) {
-  // Patches are in order of their nodes; most graphs have none.
-  for (size_t k = patches.size(); k-- > 0 && patches[k].node >= first;) {
-    const Patch &p = patches[k];
-    if (p.node > last)
-      continue;
-    const void *from = p.from;
-    size_t size = p.count;
-    if (p.kind == Patch::Floats) {
-      const std::vector<float> &v = *static_cast<const std::vector<float> *>(p.from);
-      from = v.data();
-      size = v.size() < p.count ? v.size() : p.count; // longer ones are cut, as in DyNet
-    } else if (p.kind == Patch::Unsigneds) {
-      const std::vector<unsigned> &v = *static_cast<const std::vector<unsigned> *>(p.from);
-      from = v.data();
-      size = v.size();
-    }
-    if (size != p.count)
-      throw std::invalid_argument("node " + std::to_string(p.node) + " points to a vector of " +
-                                  std::to_string(size) + " values where it needs " +
-                                  std::to_string(p.count) + ": keep the vector's size");
-    std::memcpy(inputs.data() + p.at, from, size * sizeof(uint32_t));
-  }
-}
-
 } // namespace dynet

@@ -13,18 +13,14 @@
 #include <vector>
 
 #include "../adapter/vpps/installed/own_nodes.hpp"
+#include "../adapter/vpps/installed/patches.hpp"
 #include "buffer.h"
 #include "dynet/dynet.h"
 #include "ops.h"
 
 namespace dynet {
 
-// Where input words come from that a program may change between calls.
-struct Patch {
-  enum Kind { Float, Floats, Unsigned, Unsigneds };
-  const void *from;
-  uint32_t kind, node, at, count;
-};
+typedef vpps::installed::patch Patch;
 
 // A trainable leaf: whose has_grad() a backward pass sets.
 struct Use {
@@ -143,7 +139,9 @@ public:
         uses[i].storage = nullptr;
   }
   // Reads what the pointers of nodes first..last point to.
-  void patch(uint32_t first, uint32_t last);
+  void patch(uint32_t first, uint32_t last) {
+    vpps::installed::read_patches(patches, inputs, first, last);
+  }
   // The words of a node, read back. Words of its arguments come first, then its attributes.
   struct Read {
     uint32_t op, nargs;

@@ -47,15 +47,15 @@ inline Expression append(const Expression &e, const void *from, size_t n) {
 }
 
 // The words are there but get their values in the call that evaluates the node.
-inline void append_words_later(const Expression &e, Patch::Kind kind, const void *from, size_t n) {
-  Patch p = {from, static_cast<uint32_t>(kind), e.i, static_cast<uint32_t>(recorder.inputs.size()),
+inline void append_words_later(const Expression &e, uint32_t kind, const void *from, size_t n) {
+  Patch p = {from, kind, e.i, static_cast<uint32_t>(recorder.inputs.size()),
              static_cast<uint32_t>(n)};
   std::memset(recorder.inputs.room(n), 0, n * sizeof(uint32_t));
   recorder.inputs.took(n);
   recorder.patches.push(p);
 }
 
-inline Expression append_later(const Expression &e, Patch::Kind kind, const void *from, size_t n) {
+inline Expression append_later(const Expression &e, uint32_t kind, const void *from, size_t n) {
   append_words_later(e, kind, from, n);
   recorder.inputs_complete(e);
   return e;
@@ -65,7 +65,7 @@ inline Expression append_later(const Expression &e, Patch::Kind kind, const void
 inline Expression append_lists_later(const Expression &e,
                                      const std::vector<std::vector<unsigned>> &lists) {
   for (const std::vector<unsigned> &v : lists)
-    append_words_later(e, Patch::Unsigneds, &v, v.size());
+    append_words_later(e, Patch::indices, &v, v.size());
   recorder.inputs_complete(e);
   return e;
 }
@@ -76,9 +76,9 @@ struct Indices {
   Indices(const std::vector<unsigned> &v)
       : one(0), values(v.data()), n(v.size()), pointer(nullptr), several(true) {}
   Indices(const unsigned *p)
-      : one(0), values(nullptr), n(1), pointer(given(p, "index")), kind(Patch::Unsigned) {}
+      : one(0), values(nullptr), n(1), pointer(given(p, "index")), kind(Patch::one_index) {}
   Indices(const std::vector<unsigned> *p)
-      : one(0), values(nullptr), n(given(p, "indices")->size()), pointer(p), kind(Patch::Unsigneds),
+      : one(0), values(nullptr), n(given(p, "indices")->size()), pointer(p), kind(Patch::indices),
         several(true) {}
   uint32_t at() const { return inputs_at(n); }
   Expression add(const Expression &e) const {
@@ -96,7 +96,7 @@ struct Indices {
   const unsigned *values;
   size_t n;
   const void *pointer;
-  Patch::Kind kind = Patch::Unsigned;
+  uint32_t kind = Patch::one_index;
   bool several = false; // a vector, even if of one
 };
 

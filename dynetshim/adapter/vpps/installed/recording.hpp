@@ -21,6 +21,7 @@
 #include "ops.h"
 #include "own_nodes.hpp"
 #include "parameters.hpp"
+#include "patches.hpp"
 
 namespace vpps {
 
@@ -37,13 +38,6 @@ inline uint32_t bits(float f) {
   std::memcpy(&u, &f, sizeof u);
   return u;
 }
-
-// Input words that the program may change between calls.
-struct patch {
-  enum kind { one_float, floats, one_index, indices };
-  const void *from;
-  uint32_t kind, node, at, count;
-};
 
 class recording;
 
@@ -119,29 +113,7 @@ public:
   }
 
   // Reads what the pointers of nodes first..last point to.
-  void read_pointers(uint32_t first, uint32_t last) {
-    for (size_t k = patches.size(); k-- > 0 && patches[k].node >= first;) {
-      const patch &p = patches[k];
-      if (p.node > last)
-        continue;
-      const void *from = p.from;
-      size_t size = p.count;
-      if (p.kind == patch::floats) {
-        const std::vector<float> &v = *static_cast<const std::vector<float> *>(p.from);
-        from = v.data();
-        size = v.size() < p.count ? v.size() : p.count; // longer ones are cut, as in DyNet
-      } else if (p.kind == patch::indices) {
-        const std::vector<unsigned> &v = *static_cast<const std::vector<unsigned> *>(p.from);
-        from = v.data();
-        size = v.size();
-      }
-      if (size != p.count)
-        throw std::invalid_argument("node " + std::to_string(p.node) + " points to a vector of " +
-                                    std::to_string(size) + " values where it needs " +
-                                    std::to_string(p.count) + ": keep the vector's size");
-      std::memcpy(inputs.data() + p.at, from, size * sizeof(uint32_t));
-    }
-  }
+  void read_pointers(uint32_t first, uint32_t last) { read_patches(patches, inputs, first, last); }
 
   // ---- for those who write a node's words ----
 
