@@ -4,6 +4,7 @@ package script_test
 
 import (
 	"math/rand"
+	"slices"
 	"testing"
 
 	"libvpps/bridge"
@@ -255,6 +256,7 @@ func benchmarkBuild(b *testing.B, g *bridge.Graph, params []schedule.Param, p *p
 		ids[i] = uint32(i)
 	}
 	var words int
+	var barriers uint32
 	var s script.State
 	var d cells.Dictionary
 	var program cells.Program
@@ -270,10 +272,11 @@ func benchmarkBuild(b *testing.B, g *bridge.Graph, params []schedule.Param, p *p
 		if err != nil {
 			b.Fatal(err)
 		}
-		words = len(built.Script.Words)
+		words, barriers = len(built.Script.Words), built.Script.Words[isa.HeadBarriers]
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(g.Len()), "ns/node")
 	b.ReportMetric(float64(words)/float64(g.Len()), "words/node")
+	b.ReportMetric(float64(barriers), "barriers")
 }
 
 // BenchmarkWide is scripts of graphs with wide nodes: a language model's with a minibatch, and with sentences one by one. A
@@ -287,7 +290,7 @@ func BenchmarkWide(b *testing.B) {
 	}{{"minibatch", 10000, 64, false}, {"sentences/nodes", 10000, 1, false}, {"sentences/instances", 10000, 1, true},
 		{"vocabulary/nodes", 20000, 1, false}, {"vocabulary/refused", 20000, 1, true}} {
 		b.Run(x.name, func(b *testing.B) {
-			r := script.LanguageModel(b, x.vocabulary, 256, x.batch, 64/int(x.batch), 20)
+			r := script.LanguageModel(b, x.vocabulary, 256, x.batch, slices.Repeat([]int{20}, 64/int(x.batch))...)
 			r.Tensors, r.Apart = false, true
 			var builder script.Builder
 			var d cells.Dictionary

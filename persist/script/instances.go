@@ -44,7 +44,7 @@ type present struct {
 	lowered        *loweredCell
 	needed, wanted uint64
 	slots          uint64
-	level, back    int32
+	level          int32
 	base           uint32
 	out            uint32 // its outputs are outputs[out:][:len(info.outs)]
 }
@@ -90,6 +90,7 @@ type cellMemory struct {
 	returned []gradientSource
 	table    []uint32
 	exits    []formedBy
+	levels   []int32 // by group: of the part that is being added
 	joined   []joinedTo
 	apart    []bool // by exit: its sum has a cluster of its own
 	sums     []exitSum
@@ -442,7 +443,8 @@ func (b *Builder) forwardInstances() error {
 			return err
 		}
 		b.signatures(c)
-		b.placeOutputs(y, b.addItems(y, 0, y.level))
+		m.levels = append(m.levels[:0], y.level)
+		b.placeOutputs(y, b.addItems(y, 0))
 		b.placeValues(c, x.Start)
 	}
 	if b.r.Backward {
@@ -596,12 +598,14 @@ func (s *cellSig) takeNumbers(table []uint32) (others bool) {
 // intern gives a template's signature its number in the present script.
 func (b *Builder) intern(s *cellSig) { s.number = b.Sigs.Put(s.words, s.cost) }
 
-// addItems adds the items of one part of a lowered template, whose levels count from level on, and returns the number of
-// its first cluster.
-func (b *Builder) addItems(y *present, part int, level int32) (first int32) {
+// addItems adds the items of one part of a lowered template, whose groups' levels are known, and returns the number of its
+// first cluster.
+func (b *Builder) addItems(y *present, part int) (first int32) {
 	m, c := &b.cells, y.lowered
-	first = b.addClusters(c.clusters[part], level)
-	b.MaxLevel = max(b.MaxLevel, level+c.depth[part]-1)
+	first = b.addClusters(c.clusters[part])
+	for g, level := range m.levels {
+		b.MaxLevel = max(b.MaxLevel, level+c.groups[part][g].depth-1)
+	}
 	b.joinClusters(first, len(c.clusters[part]))
 	if part == 1 {
 		b.sumExits(y, first)
@@ -623,29 +627,30 @@ func (b *Builder) addItems(y *present, part int, level int32) (first int32) {
 			b.Pool = append(b.Pool, t[w.entry]+w.add)
 		}
 	}
-	b.Products = c.appendMatrices(b.Products, c.matrices[part], level, t)
+	b.Products = c.appendMatrices(b.Products, c.matrices[part], m.levels, t)
 	return first
 }
 
 // addClusters adds an instance's clusters, and returns the number of the first one.
-func (b *Builder) addClusters(list []cellCluster, level int32) (first int32) {
+func (b *Builder) addClusters(list []cellCluster) (first int32) {
+	levels := b.cells.levels
 	first = int32(len(b.Clusters))
 	b.Clusters = slices.Grow(b.Clusters, len(list))[:int(first)+len(list)]
 	to := b.Clusters[first:]
 	for i := range list {
 		k := &list[i]
-		to[i] = schedule.Cluster{Parent: first + int32(i), Level: level + k.level, Cost: k.cost, Items: k.items, Kind: k.kind}
+		to[i] = schedule.Cluster{Parent: first + int32(i), Level: levels[k.group] + k.level, Cost: k.cost, Items: k.items, Kind: k.kind}
 	}
 	return first
 }
 
-// appendMatrices appends items of matrices whose levels count from one on, with the addresses of an instance's table.
-func (c *loweredCell) appendMatrices(to []schedule.Product, list []cellMatrix, level int32, table []uint32) []schedule.Product {
+// appendMatrices appends items of matrices whose levels count from their groups', with the addresses of an instance's table.
+func (c *loweredCell) appendMatrices(to []schedule.Product, list []cellMatrix, levels []int32, table []uint32) []schedule.Product {
 	n := len(to)
 	to = slices.Grow(to, len(list))[:n+len(list)]
 	for i := range list {
 		x, y := &list[i], &to[n+i]
-		y.Level, y.Sig = level+x.level, c.sigs[x.sig].number
+		y.Level, y.Sig = levels[x.group]+x.level, c.sigs[x.sig].number
 		y.Words[0], y.Words[1] = table[x.words[0].entry]+x.words[0].add, table[x.words[1].entry]+x.words[1].add
 	}
 	return to
@@ -672,9 +677,8 @@ func (b *Builder) differentiateInstances() error {
 			return err
 		}
 		b.signatures(c)
-		y.back = start
-		b.levelBackward(y)
-		b.gradientsOfSlots(x, y, b.addItems(y, 1, y.back))
+		b.levelBackward(y, start)
+		b.gradientsOfSlots(x, y, b.addItems(y, 1))
 	}
 	b.countInstances()
 	return nil
@@ -704,7 +708,7 @@ func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present, first int32) {
 		if e := s.entry - c.atExits(); s.entry >= c.atExits() && s.entry < c.atParams() { // another's, handed on
 			return m.exits[e]
 		}
-		f := formedBy{y.back + s.ready, -1, 0}
+		f := formedBy{m.levels[s.group] + s.ready, -1, 0}
 		if s.in >= 0 && b.joinsInstances() {
 			f.cluster, f.sub = first+s.in, c.clusters[1][s.in].top+m.shifts[s.in]
 		}
@@ -733,5 +737,5 @@ func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present, first int32) {
 		row := b.g.Inputs[p.ConstantsOf(x)[in.constant]+in.add]
 		b.RowSrc = append(b.RowSrc, finish.RowSource{Key: uint64(r.param)<<32 | uint64(row), First: first, Count: uint32(len(r.sources)), Shift: r.shift})
 	}
-	b.Outers = c.appendMatrices(b.Outers, c.outers, 0, t)
+	b.Outers = c.appendMatrices(b.Outers, c.outers, []int32{0}, t)
 }

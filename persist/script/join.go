@@ -151,10 +151,11 @@ func (b *Builder) placeOutputs(y *present, first int32) {
 	}
 }
 
-// levelBackward fills in where the gradients of an instance's outputs are, finds its backward level, and which of its
-// clusters join others. Sums that the instance's own clusters form are left in m.sums.
-func (b *Builder) levelBackward(y *present) {
+// levelBackward fills in where the gradients of an instance's outputs are, finds the levels of its backward groups, from
+// start on, and which of its clusters join others. Sums that the instance's own clusters form are left in m.sums.
+func (b *Builder) levelBackward(y *present, start int32) {
 	m, c := &b.cells, y.lowered
+	m.levels = memory.Extend(m.levels[:0], len(c.groups[1]), start)
 	m.apart = memory.Resize(m.apart, len(c.wantedAt))
 	m.exits, m.sums, m.summed, m.joined = memory.Resize(m.exits, len(c.wantedAt)), m.sums[:0], m.summed[:0], m.joined[:0]
 	for i, e := range c.exits {
@@ -162,7 +163,7 @@ func (b *Builder) levelBackward(y *present) {
 			continue
 		}
 		m.apart[e] = c.sumIn[e] < 0
-		o, w := &m.outputs[y.out+uint32(i)], c.wantedAt[e]
+		o := &m.outputs[y.out+uint32(i)]
 		from, last := len(m.summed), b.returnedTo(o)
 		list := m.summed[from:]
 		at := list[0].At
@@ -179,18 +180,28 @@ func (b *Builder) levelBackward(y *present) {
 			}
 		}
 		m.table[c.atExits()+uint32(e)], m.exits[e] = at, last
-		if w == 1<<30 {
+		if c.wantedAt[e] == 1<<30 {
 			continue
 		}
-		if !b.joinsInstances() || m.apart[e] {
-			y.back = max(y.back, last.ready-w)
-			continue
+		ready := last.ready
+		if b.joinsInstances() && !m.apart[e] {
+			ready = start
+			for k := o.first; k != 0; k = m.returned[k].next {
+				ready = max(ready, m.returned[k].inCluster())
+			}
 		}
-		for k := o.first; k != 0; k = m.returned[k].next {
-			y.back = max(y.back, m.returned[k].inCluster()-w)
-		}
+		c.waitFor(e, ready, m.levels)
 	}
 	b.joinBackward(y)
+}
+
+// waitFor has no group that depends on an exit read it before it is ready.
+func (c *loweredCell) waitFor(e, ready int32, levels []int32) {
+	for g := range c.groups[1] {
+		if c.groups[1][g].exits>>e&1 != 0 {
+			levels[g] = max(levels[g], ready-c.wantedAt[e])
+		}
+	}
 }
 
 // sumApart adds a sum to a cluster of its own, which joins those that form what it sums up; else all is there in a level.
@@ -234,7 +245,8 @@ func (b *Builder) workOfSum(v uint32, list []schedule.Source) int {
 	return b.size(v) * int(n)
 }
 
-// joinBackward finds which clusters of an instance, whose level is known, join those that form the gradients of its outputs.
+// joinBackward finds which clusters of an instance, whose groups have levels, join those that form the gradients of its
+// outputs.
 func (b *Builder) joinBackward(y *present) {
 	m, c := &b.cells, y.lowered
 	if !b.joinsInstances() {
@@ -244,13 +256,21 @@ func (b *Builder) joinBackward(y *present) {
 		if e < 0 || m.apart[e] {
 			continue
 		}
-		o := &m.outputs[y.out+uint32(i)]
+		o, in := &m.outputs[y.out+uint32(i)], c.sumIn[e]
 		for k := o.first; k != 0; k = m.returned[k].next {
-			m.meets(b, &m.returned[k].formedBy, c.sumIn[e], y.back+c.wantedAt[e])
+			m.meets(b, &m.returned[k].formedBy, in, m.levels[c.clusters[1][in].group]+c.wantedAt[e])
 		}
 	}
-	if !b.canJoin(c.clusters[1], backwardCost) {
-		y.back++
+	if b.canJoin(c.clusters[1], backwardCost) {
+		return
+	}
+	for i, e := range c.exits {
+		if e < 0 || m.apart[e] {
+			continue
+		}
+		for k := m.outputs[y.out+uint32(i)].first; k != 0; k = m.returned[k].next {
+			c.waitFor(e, m.returned[k].ready, m.levels)
+		}
 	}
 }
 
@@ -313,6 +333,6 @@ func (b *Builder) sumExits(y *present, first int32) {
 		e := m.sums[i].exit
 		in := c.sumIn[e]
 		m.shifts[in] = max(m.shifts[in], m.ends[i])
-		m.exits[e] = formedBy{y.back + c.wantedAt[e] + 1, first + in, m.ends[i] - 1}
+		m.exits[e] = formedBy{m.levels[c.clusters[1][in].group] + c.wantedAt[e] + 1, first + in, m.ends[i] - 1}
 	}
 }

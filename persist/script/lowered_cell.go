@@ -33,25 +33,26 @@ type cellItem struct {
 
 // cellMatrix is a matrixItem of a template.
 type cellMatrix struct {
-	level int32
-	sig   uint32
-	words [2]word
+	level, group int32
+	sig          uint32
+	words        [2]word
 }
 
-// cellCluster is a cluster of a template; the level counts from the instance's.
+// cellCluster is a cluster of a template; the level counts from that of the instance's group.
 type cellCluster struct {
-	level, cost, items int32
-	top                int32 // the last order of its items
-	kind               schedule.ClusterKind
-	spread             bool // it is one of several whose work is one node's
+	level, group int32
+	cost, items  int32
+	top          int32 // the last order of its items
+	kind         schedule.ClusterKind
+	spread       bool // it is one of several whose work is one node's
 }
 
 // cellSource is a gradient that an instance leaves for another: count vectors, and the level in which they are there,
-// counted from the instance's.
+// counted from that of the instance's group.
 type cellSource struct {
 	word
 	count, apart uint32
-	ready        int32
+	ready, group int32
 	in           int32 // the backward cluster that forms it, -1: a product
 }
 
@@ -146,8 +147,8 @@ type loweredCell struct {
 	picks    []cellPick
 	size     uint32 // floats of an instance
 	tensors  []vector
-	depth    [2]int32
-	mixed    bool // vectors of one length may overlap
+	groups   [2][]cellGroup // forward there is one
+	mixed    bool           // vectors of one length may overlap
 
 	need        []int32      // by slot, then by parameter: in which level it is read first; -1: it is not
 	products    []int32      // by slot: in which level a product reads it first; -1: none does

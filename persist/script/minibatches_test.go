@@ -16,31 +16,37 @@ import (
 // error, of one tensor for all sentences.
 func minibatches(t testing.TB, vocabulary, hidden, batch uint32, steps int) *Request {
 	t.Helper()
-	return languageModel(t, vocabulary, hidden, batch, 1, steps)
+	return languageModel(t, vocabulary, hidden, batch, steps)
 }
 
-// languageModel is the request of minibatches, so many one after the other.
-func languageModel(t testing.TB, vocabulary, hidden, batch uint32, count, steps int) *Request {
+// languageModel is the request of minibatches, of so many steps each, one after the other. Their words differ.
+func languageModel(t testing.TB, vocabulary, hidden, batch uint32, steps ...int) *Request {
 	t.Helper()
 	g := &bridge.Graph{Dims: []bridge.Dim{
 		{D: [7]uint32{vocabulary, hidden}, Nd: 2, Bd: 1}, {D: [7]uint32{vocabulary}, Nd: 1, Bd: 1},
 		{D: [7]uint32{hidden, hidden}, Nd: 2, Bd: 1}, {D: [7]uint32{hidden}, Nd: 1, Bd: 1},
 		{D: [7]uint32{hidden}, Nd: 1, Bd: batch}, {D: [7]uint32{vocabulary}, Nd: 1, Bd: batch}, {D: [7]uint32{1}, Nd: 1, Bd: batch},
 		{D: [7]uint32{1}, Nd: 1, Bd: 1}}}
-	g.Inputs = make([]uint32, batch)
 	add := func(op ops.Code, dim uint32, attrs []uint32, args ...uint32) uint32 {
 		appendNode(g, op, dim, attrs, args...)
 		return uint32(g.Len() - 1)
 	}
+	words := func() (at uint32) {
+		at = uint32(len(g.Inputs))
+		for k := range batch {
+			g.Inputs = append(g.Inputs, (at+k)*7919%vocabulary)
+		}
+		return at
+	}
 	scores, bias, inner, innerBias := add(ops.Parameter, 0, []uint32{0}), add(ops.Parameter, 1, []uint32{1}), add(ops.Parameter, 2, []uint32{2}), add(ops.Parameter, 3, []uint32{3})
 	var losses []uint32
-	for range count {
-		h := add(ops.Lookup, 4, []uint32{4, 0})
-		for range steps {
+	for _, n := range steps {
+		h := add(ops.Lookup, 4, []uint32{4, words()})
+		for range n {
 			x := add(ops.AffineTransform, 4, nil, innerBias, inner, h)
 			h = add(ops.CwiseMultiply, 4, nil, add(ops.Tanh, 4, nil, x), add(ops.LogisticSigmoid, 4, nil, x))
 			y := add(ops.AffineTransform, 5, nil, bias, scores, h)
-			losses = append(losses, add(ops.PickNegLogSoftmax, 6, []uint32{0}, y))
+			losses = append(losses, add(ops.PickNegLogSoftmax, 6, []uint32{words()}, y))
 		}
 	}
 	loss := add(ops.SumDimension, 7, []uint32{0, 1}, add(ops.Sum, 6, nil, losses...))

@@ -26,21 +26,22 @@ const firstAddress = 1 << 24
 
 // cellLowering lowers templates.
 type cellLowering struct {
-	b       *Builder         // of the small graph
-	all     []schedule.Param // with factors that stand for the present ones
-	g       bridge.Graph
-	s       State
-	r       Request
-	c       *loweredCell
-	node    []uint32 // by node of the template: its number in the small graph
-	shared  uint32
-	joins   bool      // clusters of instances become one
-	first   uint32    // where the instance's memory begins
-	ranges  []rangeOf // of the addresses that stand for others', ascending
-	offsets []uint32  // by constant: where in the small graph's input words it begins; NoOffset: it is a number
-	params  *cellParams
-	sig     []int32 // by the builder's signature: number in sigs, 0: none
-	where   []int32 // by the builder's cluster
+	b         *Builder         // of the small graph
+	all       []schedule.Param // with factors that stand for the present ones
+	g         bridge.Graph
+	s         State
+	r         Request
+	c         *loweredCell
+	node      []uint32 // by node of the template: its number in the small graph
+	shared    uint32
+	joins     bool      // clusters of instances become one
+	first     uint32    // where the instance's memory begins
+	gradients uint32    // where in it that of the backward part begins
+	ranges    []rangeOf // of the addresses that stand for others', ascending
+	offsets   []uint32  // by constant: where in the small graph's input words it begins; NoOffset: it is a number
+	params    *cellParams
+	sig       []int32 // by the builder's signature: number in sigs, 0: none
+	where     []int32 // by the builder's cluster
 }
 
 // vector is size floats of an instance's memory.
@@ -400,7 +401,7 @@ func (l *cellLowering) lowerNodes() error {
 	} else if err := l.lowerForward(); err != nil {
 		return err
 	}
-	t.Ends[isa.InForward] = t.MaxLevel
+	t.Ends[isa.InForward], l.gradients = t.MaxLevel, t.Top-l.first
 	if l.r.Backward {
 		l.lowerBackward()
 	}

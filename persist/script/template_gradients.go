@@ -39,7 +39,7 @@ func (l *cellLowering) gradientsOfShared() {
 				ready, in = l.contributes(v, u)
 			}
 			for _, s := range t.linear {
-				x := cellSource{l.entryOf(s.At), s.Count, s.Apart, ready - t.Ends[isa.InForward] - 1, in}
+				x := cellSource{word: l.entryOf(s.At), count: s.Count, apart: s.Apart, ready: ready - t.Ends[isa.InForward] - 1, in: in}
 				if v < uint32(len(c.params)) {
 					c.sums = append(c.sums, paramSum{c.params[v].id, x})
 				} else {

@@ -96,7 +96,6 @@ func (l *cellLowering) collect() error {
 	}
 	for _, m := range t.Products {
 		k, level := l.phaseOf(m.Level)
-		c.depth[k] = max(c.depth[k], level+1)
 		x, err := l.collectMatrix(level, &m)
 		if err != nil {
 			return err
@@ -126,6 +125,7 @@ func (l *cellLowering) collect() error {
 		}
 	}
 	l.collectLevels()
+	l.collectGroups()
 	if c.part.keepsValues() {
 		l.collectValues()
 	}
@@ -206,7 +206,6 @@ func (l *cellLowering) collectClusters() {
 			kind |= schedule.Fused
 		}
 		c.clusters[k] = append(c.clusters[k], cellCluster{level: level, cost: x.Cost, kind: kind, spread: x.IsSpread()})
-		c.depth[k] = max(c.depth[k], level+1)
 	}
 }
 

@@ -2,6 +2,7 @@ package script_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -74,11 +75,11 @@ func TestLargeOperationsInInstances(t *testing.T) {
 // Graphs whose nodes are divided by batch elements, by labels or in tiles are lowered node by node, others with wide nodes by
 // instances.
 func TestWideGraphsInCells(t *testing.T) {
-	require.False(t, script.InCells(script.LanguageModel(t, 10000, 64, 16, 1, 3)))
-	require.False(t, script.InCells(script.LanguageModel(t, 20000, 64, 1, 16, 3)))
+	require.False(t, script.InCells(script.LanguageModel(t, 10000, 64, 16, 3)))
+	require.False(t, script.InCells(script.LanguageModel(t, 20000, 64, 1, slices.Repeat([]int{3}, 16)...)))
 	require.False(t, script.InCells(script.TimesColumns(t, 64)))
 	require.True(t, script.InCells(script.TimesColumns(t, 8)))
-	r := script.LanguageModel(t, 12000, 64, 1, 16, 3)
+	r := script.LanguageModel(t, 12000, 64, 1, slices.Repeat([]int{3}, 16)...)
 	require.True(t, script.InCells(r))
 	var p cells.Program
 	new(cells.Dictionary).Find(r.Graph, 0, r.Node+1, &p)
