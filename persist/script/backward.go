@@ -181,7 +181,10 @@ func (b *Builder) levelGradient(v uint32) {
 		b.passFrom[v], b.passAt[v] = c, at
 		return
 	}
-	k := b.gcluster[v]
+	k, summed := b.gcluster[v], int32(2)
+	if b.workAhead(v) > 0 && !b.Clusters[k].IsPrivate() {
+		summed = 3
+	}
 	users := b.usersOf(v)
 	for i := range users {
 		u := &users[i]
@@ -191,7 +194,7 @@ func (b *Builder) levelGradient(v uint32) {
 		from := b.formedIn(u.node)
 		switch {
 		case u.kind == useTransposed:
-			b.blevel[k] = max(b.blevel[k], b.blevel[from]+2)
+			b.blevel[k] = max(b.blevel[k], b.blevel[from]+summed)
 		case from == k:
 		case b.partialResults(v, *u) > 1:
 			u.kind = usePartial

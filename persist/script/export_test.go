@@ -129,3 +129,14 @@ func ClusterCosts(b *Builder) (all, most int32) {
 	}
 	return all, most
 }
+
+// CostlyLevels is how many backward levels of the latest script have a cluster that costs so much.
+func CostlyLevels(b *Builder, cost int32) int {
+	levels := map[int32]bool{}
+	for _, c := range b.emitter.ByLevel {
+		if x := &b.Clusters[c]; x.Cost >= cost && b.PhaseOf(x.Level) == isa.InBackward {
+			levels[x.Level] = true
+		}
+	}
+	return len(levels)
+}

@@ -92,6 +92,45 @@ func (b *Builder) contributeApart(v uint32, u user, cluster, sub int32) int32 {
 	return sub
 }
 
+// workAhead is the work of summing up what products give to the gradient of a template's node, if that is done by several
+// processors ahead of the rest; else 0. It is where other instances give something, too: they may do so much later.
+func (b *Builder) workAhead(v uint32) (work int) {
+	if !b.symbolic || !b.Wide.On {
+		return 0
+	}
+	others := false
+	for _, u := range b.usersOf(v) {
+		if others = others || u.node >= b.end; u.kind == useTransposed {
+			work += b.transposedWork(v, u)
+		}
+	}
+	if !others || !b.isWide(v, work) {
+		return 0
+	}
+	return work
+}
+
+// sumAhead makes what products give to v's gradient one vector, the first of the linear sources, and reports whether it is.
+func (b *Builder) sumAhead(v uint32) bool {
+	work, level := b.workAhead(v), int32(0)
+	if work == 0 {
+		return false
+	}
+	for _, u := range b.usersOf(v) {
+		if u.kind == useTransposed {
+			left, _ := b.isRight(u)
+			b.transposed(v, u, left)
+			level = max(level, b.blevel[b.formedIn(u.node)]+2)
+		}
+	}
+	b.attribute(isa.InBackward, v)
+	at, from, cluster := b.Alloc(b.size(v)), len(b.Items), b.newWide(level, v, work)
+	b.SumItems(cluster, 0, 0, schedule.At(isa.SegAct, at), isa.SegAct, 1, b.size(v), b.linear)
+	b.dealOut(v, from, at)
+	b.linear = append(b.linear[:0], schedule.One(at))
+	return true
+}
+
 // addUsesUp forms the gradient of a template's node v: what each use adds, the latest use first. That is the order across
 // templates, too: so a sum does not depend on which nodes are one template.
 func (b *Builder) addUsesUp(v uint32) {
@@ -104,10 +143,10 @@ func (b *Builder) addUsesUp(v uint32) {
 	}
 	b.linear = b.linear[:0]
 	b.s.Grad[v] = NoOffset
-	linear := true
+	linear, ahead := true, b.sumAhead(v)
 	for i := len(uses) - 1; i >= 0; i-- {
 		switch u := uses[i]; {
-		case u.kind == useOuter:
+		case u.kind == useOuter, u.kind == useTransposed && ahead:
 		case u.kind == useTransposed:
 			left, _ := b.isRight(u)
 			b.transposed(v, u, left)

@@ -197,13 +197,7 @@ func (b *Builder) gradientWork(v uint32) int {
 		switch u.kind {
 		case useOuter:
 		case useTransposed:
-			left, _ := b.isRight(u)
-			m := b.matrixOf(left)
-			holders := b.holdersOf(m)
-			if b.inTiles(u.node, v, m) {
-				holders = b.sumsInTiles(u.node, m)
-			}
-			work += b.size(v) * int(holders)
+			work += b.transposedWork(v, u)
 		case useSame:
 			work += b.size(v)
 		default:
@@ -216,6 +210,17 @@ func (b *Builder) gradientWork(v uint32) int {
 		}
 	}
 	return work
+}
+
+// transposedWork estimates the work of adding up the partial results of a transposed product.
+func (b *Builder) transposedWork(v uint32, u user) int {
+	left, _ := b.isRight(u)
+	m := b.matrixOf(left)
+	holders := b.holdersOf(m)
+	if b.inTiles(u.node, v, m) {
+		holders = b.sumsInTiles(u.node, m)
+	}
+	return b.size(v) * int(holders)
 }
 
 // placeWide is place in a graph with wide nodes: level is that of v's latest arguments.
@@ -279,7 +284,7 @@ func (b *Builder) joins(v uint32, level int32, args []uint32, alone, wide bool) 
 // reader, unless they do not go together. A node that others of its cluster read stays there: these and what it reads
 // there itself would wait for each other.
 func (b *Builder) gradientCluster(v uint32, c int32) int32 {
-	x, work := &b.Clusters[c], b.gradientWork(v)
+	x, work := &b.Clusters[c], b.gradientWork(v)-b.workAhead(v)
 	if x.IsBatched() && x.Batch == b.shape(v).batch && !b.mixesBatch(v, c) && !b.byElements(x.Batch, work) {
 		if n := b.piecesOf(x.Batch, work); n >= muchMore*x.Pieces {
 			x.GradientPieces = max(x.GradientPieces, n)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"libvpps/bridge/cells"
+	"libvpps/persist/isa"
 	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 	"libvpps/persist/verify"
@@ -89,6 +90,39 @@ func TestWideGraphsInCells(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, built.ByInstances)
 	require.NoError(t, verify.Verify(&built.Script, r.Plan))
+}
+
+// sentencesOneByOne are scripts of a language model that reads six sentences one by one: node by node, and by instances of
+// its cell. The builder has the latter.
+func sentencesOneByOne(t *testing.T, b *script.Builder, vocabulary, hidden uint32, wide schedule.Wideness) (r *script.Request, nodes, instances *isa.Script) {
+	r = script.LanguageModel(t, vocabulary, hidden, 1, 8, 13, 18, 10, 15, 20)
+	r.Wide, r.Update.Rate = wide, 1
+	nodes = scriptOf(t, b, r, nil)
+	var p cells.Program
+	d := new(cells.Dictionary)
+	for range 8 { // until it knows the cell
+		d.Find(r.Graph, 0, r.Node+1, &p)
+	}
+	require.Less(t, len(p.Instances), r.Graph.Len()/4, "cells of several nodes")
+	instances = scriptOf(t, b, r, &p)
+	require.True(t, script.InWideCells(b))
+	return r, nodes, instances
+}
+
+// A language model that reads sentences one by one is as deep by instances as node by node. The errors over its vocabulary
+// are differentiated at once, not word by word with the cells.
+func TestSentencesOneByOne(t *testing.T) {
+	var b script.Builder
+	_, nodes, instances := sentencesOneByOne(t, &b, 8504, 256, schedule.Wideness{})
+	require.LessOrEqual(t, instances.Words[isa.HeadBarriers], nodes.Words[isa.HeadBarriers], "barriers")
+	require.LessOrEqual(t, script.CostlyLevels(&b, 8504/64), 2, "levels with errors over all words")
+}
+
+// What products give to a cell is summed up by several processors, ahead of what the next cell gives.
+func TestSumsAheadOfTheNextCell(t *testing.T) {
+	var b script.Builder
+	r, nodes, instances := sentencesOneByOne(t, &b, 70, 16, schedule.Wideness{Batched: 1 << 20, Single: 72, Piece: 8, Terms: 2, Columns: 8})
+	nearlyAlike(t, 0, r, nodes, instances, 1e-5)
 }
 
 // A piece of a large input is copied from the instance's own words.
