@@ -1,10 +1,12 @@
 package persist
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"math/rand"
 	"os"
 	"path/filepath"
@@ -408,4 +410,24 @@ func TestFilesThatAreNoCheckpoints(t *testing.T) {
 	require.ErrorIs(t, r.SaveCheckpoint(filepath.Join(folder, "none", "file"), &r.contents), ErrFile)
 	require.ErrorIs(t, r.SaveCheckpoint(folder, &r.contents), ErrFile)
 	require.ErrorIs(t, r.SaveCheckpoint(pipe, &r.contents), ErrFile)
+}
+
+// A file of a library that kept the losses of three batches, or of seven, is read: each loss is its batch's.
+func TestLossesOfOtherLibrariesAreRead(t *testing.T) {
+	for _, n := range []int{3, 7} {
+		const count = 9
+		want, losses := Handle{number: 10, count: count}, make([]uint32, n)
+		for k := count - n; k < count; k++ {
+			losses[k%n] = math.Float32bits(float32(k))
+		}
+		for k := count - min(n, len(want.losses)); k < count; k++ {
+			want.losses[k%len(want.losses)] = float32(k)
+		}
+		var file bytes.Buffer
+		require.NoError(t, binary.Write(&file, binary.LittleEndian, []uint64{want.number, count, 0}))
+		require.NoError(t, binary.Write(&file, binary.LittleEndian, losses))
+		r := &sectionReader{from: bufio.NewReader(&file), left: uint64(file.Len())}
+		require.Equal(t, want, readHandle(r))
+		require.NoError(t, r.end())
+	}
 }
