@@ -95,7 +95,7 @@ func told(m *model, h *Handle, words *bridge.Words, loss uint32) error {
 	require.NoError(m, err)
 	require.NoError(m, g.Truncate(0))
 	g.Close()
-	for range 2 { // these take over the memory of graphs that are gone: it has left one behind, and its own
+	for range 2 { // new graphs reuse the memory of closed ones, the latest first; this one has left two recordings
 		other := m.NewGraph()
 		defer other.Close()
 		_, err = h.FB(other, product(5, 5), 3)

@@ -60,7 +60,7 @@ std::vector<traced_node> traced(VariableIndex loss) {
   return nodes;
 }
 
-// The substitute's nodes come behind those that are evaluated, and go with the next change of the
+// The substitute's nodes come after those that are evaluated, and go with the next change of the
 // graph.
 template <class Call>
 void send_substitute(GraphState &s, VariableIndex loss, const std::vector<passed_gradient> &passed,

@@ -118,7 +118,7 @@ func TestSentencesOneByOne(t *testing.T) {
 	require.LessOrEqual(t, script.CostlyLevels(&b, 8504/64), 2, "levels with errors over all words")
 }
 
-// What products give to a cell is summed up by several processors, ahead of what the next cell gives.
+// Several processors sum up what products give to a cell's gradient, before the next cell's gradient is there.
 func TestSumsAheadOfTheNextCell(t *testing.T) {
 	var b script.Builder
 	r, nodes, instances := sentencesOneByOne(t, &b, 70, 16, schedule.Wideness{Batched: 1 << 20, Single: 72, Piece: 8, Terms: 2, Columns: 8})

@@ -146,7 +146,7 @@ private:
 
 // The node loss + sum over all that was passed of (x - x') g, where x' is x's present value: so it
 // has the loss's value, and its gradients are complete, although own nodes are inputs. It and what
-// it is made of are not recorded. Only their inputs are, behind the others, while this is there.
+// it is made of are not recorded. Only their inputs are, after the others, as long as this exists.
 template <class Recording> class substitute {
 public:
   // first is the number that its first node has.
