@@ -40,6 +40,8 @@ type Emitter struct {
 	listWords int
 	classes   classes
 	ByLevel   []uint32        // clusters by level
+	costs     []int32         // of these
+	ends      []uint32        // by level: where its clusters end
 	items     []schedule.Item // of a level and processor
 	sorter    itemSorter
 	outerSeen []outerSeen
@@ -93,28 +95,27 @@ func (e *Emitter) Emit(t Task) []uint32 {
 func (e *Emitter) assign(processors int) {
 	e.places = memory.Resize(e.places, len(e.ByLevel))
 	e.loads, e.heap = memory.Resize(e.loads, processors), memory.Resize(e.heap, processors)
-	for from, n := 0, 0; from < len(e.ByLevel); from += n {
-		level := e.Clusters[e.ByLevel[from]].Level
-		for n = 1; from+n < len(e.ByLevel) && e.Clusters[e.ByLevel[from+n]].Level == level; {
-			n++
+	from := uint32(0)
+	for l, end := range e.ends {
+		if from < end {
+			e.assignLevel(l, e.costs[from:end], e.places[from:end])
 		}
-		e.assignLevel(level, e.ByLevel[from:from+n], e.places[from:from+n])
+		from = end
 	}
 }
 
-// assignLevel assigns the clusters of a level.
-func (e *Emitter) assignLevel(level int32, clusters []uint32, places []int32) {
+// assignLevel gives the clusters of a level, which cost so much, to processors.
+func (e *Emitter) assignLevel(level int, costs, places []int32) {
 	r := &e.levels[level].runs
 	if r[0] < r[1] {
-		e.loadProducts(int(level))
+		e.loadProducts(level)
 		e.heap.init(e.loads)
 	} else {
 		e.heap.clear()
 	}
-	for k, c := range clusters {
-		cost := e.Clusters[c].Cost
+	for k, cost := range costs {
 		if besides := r[0] < r[1] && e.Plan.RowsPerWarp > 0; besides {
-			if cost *= gpuWork; level == e.OuterLevel {
+			if cost *= gpuWork; level == int(e.OuterLevel) {
 				cost += gpuSum
 			}
 		}
@@ -145,13 +146,16 @@ func (e *Emitter) sortClusters(levels int) {
 	for l := range levels {
 		e.count[l+1] += e.count[l]
 	}
-	e.ByLevel = memory.Resize(e.ByLevel, int(e.count[levels]))
+	n := int(e.count[levels])
+	e.ByLevel, e.costs = memory.Resize(e.ByLevel, n), memory.Resize(e.costs, n)
 	for c := range e.Clusters {
 		if x := &e.Clusters[c]; x.IsListed(c) {
-			e.ByLevel[e.count[x.Level]] = uint32(c)
+			at := e.count[x.Level]
+			e.ByLevel[at], e.costs[at] = uint32(c), x.Cost
 			e.count[x.Level]++
 		}
 	}
+	e.ends = append(e.ends[:0], e.count[:levels]...)
 }
 
 // loadHeap finds the least loaded processor, the lowest number among equals: its elements are

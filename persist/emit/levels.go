@@ -23,14 +23,17 @@ func (e *Emitter) planMembers(levels, processors int) {
 	for p := range e.seen {
 		e.seen[p] = -1
 	}
-	for i, c := range e.ByLevel {
-		p, l := e.places[i], e.Clusters[c].Level
-		if e.seen[p] < l {
-			e.seen[p] = l
-			if loads[int(t.Class[p])*levels+int(l)] == 0 {
-				e.levels[l].join(p, 1)
+	from := uint32(0)
+	for l, end := range e.ends {
+		for _, p := range e.places[from:end] {
+			if e.seen[p] < int32(l) {
+				e.seen[p] = int32(l)
+				if loads[int(t.Class[p])*levels+l] == 0 {
+					e.levels[l].join(p, 1)
+				}
 			}
 		}
+		from = end
 	}
 	if n := int32(len(e.Closing.Parts)); n > 0 {
 		e.levels[e.Closing.First].join(0, n)
@@ -62,12 +65,12 @@ func (e *Emitter) planVisits(levels, processors int) {
 		e.visits[e.count[p]] = visit{level, cluster}
 		e.count[p]++
 	}
-	at := 0
+	at := uint32(0)
 	for l := range int32(levels) {
 		if q := e.levels[l].exempt; q >= 0 {
 			put(q, l, noCluster)
 		}
-		for ; at < len(e.ByLevel) && e.Clusters[e.ByLevel[at]].Level == l; at++ {
+		for ; at < e.ends[l]; at++ {
 			put(e.places[at], l, e.ByLevel[at])
 		}
 		if len(e.Closing.Parts) > 0 && l >= e.Closing.First {

@@ -106,11 +106,7 @@ func (s *Schedule) fuseCluster(from, end, to uint32) uint32 {
 			to = s.closeChain(order, to)
 			order++
 			last = -1
-			if !s.startChain(&it) {
-				it.Sub = order
-				s.Items[to] = it
-				to++
-			}
+			c.first, c.pieces = it, 1
 			continue
 		}
 		if it.Sub == 0 {
@@ -143,25 +139,41 @@ func (s *Schedule) Addresses(it *Item) []uint32 {
 	return it.Words[:s.Sigs.Width[it.Sig]]
 }
 
-// startChain begins a chain with an item. False: its own vectors overlap.
-func (s *Schedule) startChain(it *Item) bool {
-	c := &s.chain
-	c.first, c.pieces, c.slots, c.operations, c.key = *it, 0, 0, 0, c.key[:0]
-	clear(c.table[:])
-	if c.n = s.Sigs.Of(it.Sig)[3]; s.Sigs.Fuses[it.Sig] == chained {
-		c.n = s.Sigs.Of(it.Sig)[2]
+// lengthOf is how long the vectors of an item that fuses are.
+func (s *Schedule) lengthOf(it *Item) uint32 {
+	w := s.Sigs.Of(it.Sig)
+	if s.Sigs.Fuses[it.Sig] == chained {
+		return w[2]
 	}
-	return s.extendChain(it)
+	return w[3]
 }
 
-// extendChain adds an item to the chain. False: it does not go with those before.
+// extendChain adds an item to the chain. False: it does not go with those before. Most chains stay one item: the first
+// one's vectors are looked at when a second one comes.
 func (s *Schedule) extendChain(it *Item) bool {
+	c := &s.chain
+	if c.pieces == 1 {
+		if c.n = s.lengthOf(&c.first); s.lengthOf(it) != c.n {
+			return false
+		}
+		c.pieces, c.slots, c.operations, c.key = 0, 0, 0, c.key[:0]
+		clear(c.table[:])
+		if !s.addToChain(&c.first) { // its own vectors overlap
+			c.pieces = 1
+			return false
+		}
+	}
+	return s.lengthOf(it) == c.n && s.addToChain(it)
+}
+
+// addToChain adds an item of the chain's length. False: it does not go with those before.
+func (s *Schedule) addToChain(it *Item) bool {
 	if s.Sigs.Fuses[it.Sig] == chained {
-		return s.extendByChain(it)
+		return s.addWholeChain(it)
 	}
 	c, words := &s.chain, s.Sigs.Of(it.Sig) // of a Map: opcode, length, segments, n, p, q
 	in := int(s.Sigs.Width[it.Sig]) - 1
-	if words[3] != c.n || c.slots+1+in > isa.MaxSlots || c.operations == maxOperations {
+	if c.slots+1+in > isa.MaxSlots || c.operations == maxOperations {
 		return false
 	}
 	addresses, before := s.Addresses(it), c.slots
@@ -199,11 +211,11 @@ func (c *chain) add(sig uint32, slots []uint32, operations int) {
 	c.pieces, c.operations = c.pieces+1, c.operations+operations
 }
 
-// extendByChain adds an item that is a chain to the chain. False: it does not go with those before.
-func (s *Schedule) extendByChain(it *Item) bool {
+// addWholeChain adds an item that is a chain to the chain. False: it does not go with those before.
+func (s *Schedule) addWholeChain(it *Item) bool {
 	c, words, at := &s.chain, s.Sigs.Of(it.Sig), s.Addresses(it) // opcode, length, n, operations, a byte a slot, the operations
 	operations := int(words[3])
-	if words[2] != c.n || c.slots+len(at) > isa.MaxSlots || c.operations+operations > maxOperations {
+	if c.slots+len(at) > isa.MaxSlots || c.operations+operations > maxOperations {
 		return false
 	}
 	how := func(k int) uint8 { return uint8(words[4+k/4] >> (8 * (k % 4))) }
