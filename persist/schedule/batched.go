@@ -130,11 +130,20 @@ func (s *Schedule) SettleBatched() {
 	}
 }
 
-// CutBatched finds what the items that pieces share are to each.
+// GroupBatched has the items that pieces share be the next groups.
+func (s *Schedule) GroupBatched() {
+	s.eachBatched(func(c int32, _ *Cluster) { s.AddGroup(uint32(c)) })
+}
+
+// CutBatched fuses the items that pieces share, and finds what they are to each.
 func (s *Schedule) CutBatched() {
 	s.Wide.Wholes, s.Wide.wholeOf = append(s.Wide.Wholes[:0], whole{}), s.Wide.wholeOf[:0] // number 0 is rawSig
 	s.eachBatched(func(c int32, x *Cluster) {
-		list := s.Items[s.grouped[c]:][:x.Items]
+		s.Wide.items = s.appendFused(s.Wide.items[:0], uint32(c))
+		first := s.grouped[c] - uint32(x.Items)
+		x.Items = int32(copy(s.Items[first:], s.Wide.items))
+		s.grouped[c] = first + uint32(x.Items)
+		list := s.itemsOf(uint32(c))
 		for i := range list {
 			it := &list[i]
 			if it.Sig == RawSig {
@@ -200,20 +209,11 @@ func (s *Schedule) appendPiece(list, shared []Item, k uint32, last bool) []Item 
 	return list
 }
 
-// AppendItemsOf appends the items of a cluster.
+// AppendItemsOf appends the items of a cluster, fused.
 func (s *Schedule) AppendItemsOf(list []Item, c uint32) []Item {
 	x := &s.Clusters[c]
-	from := c
 	if whole := c - uint32(x.piece); x.piece > 0 && s.Clusters[whole].Items > 0 { // the pieces share them
-		from = whole
+		return s.appendPiece(list, s.itemsOf(whole), uint32(x.piece-1), x.piece == s.Clusters[whole].Pieces)
 	}
-	n := int(s.Clusters[from].Items)
-	if n == 0 {
-		return list
-	}
-	items := s.Items[s.grouped[from]:][:n]
-	if from != c {
-		return s.appendPiece(list, items, uint32(x.piece-1), x.piece == s.Clusters[from].Pieces)
-	}
-	return append(list, items...)
+	return s.appendFused(list, c)
 }

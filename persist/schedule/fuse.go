@@ -54,76 +54,78 @@ func fusingOf(op isa.Opcode) fusing {
 	return unfused
 }
 
-// Fuse rewrites the items of all clusters, by which they are grouped, unless the plan wants them single or there is
-// nothing to fuse. Those of each are in an order in which they could run one by one.
-func (s *Schedule) Fuse() {
-	for i := range s.chain.recent {
-		s.chain.recent[i].key = s.chain.recent[i].key[:0]
-	}
-	to := uint32(0)
-	for from := uint32(0); int(from) < len(s.Items); {
-		c := s.Items[from].Cluster
-		x := &s.Clusters[c]
-		s.grouped[c] = to
-		next := from + uint32(x.Items)
-		switch {
-		case s.Plan.CPU:
-			to = next
-		case x.Kind&(Single|Fused) != 0:
-			to += uint32(copy(s.Items[to:], s.Items[from:next]))
-		default:
-			to = s.fuseCluster(from, next, to)
+// FuseAll groups and fuses the items of all clusters.
+func (s *Schedule) FuseAll() {
+	s.StartGroups()
+	for c := range s.Clusters {
+		if s.Clusters[c].Parent == int32(c) {
+			s.AddGroup(uint32(c))
 		}
-		x.Items, from = int32(to-s.grouped[c]), next
 	}
-	s.Items = s.Items[:to]
+	s.GroupItems()
+	list := s.sorted[:0]
+	for c := range s.Clusters {
+		if s.Clusters[c].Parent == int32(c) {
+			first := len(list)
+			list = s.appendFused(list, uint32(c))
+			s.Clusters[c].Items = int32(len(list) - first)
+		}
+	}
+	s.Items, s.sorted = list, s.Items
 }
 
-// fuseCluster rewrites the items [from, end) to what begins at to, and returns where that ends. The
-// cluster's order is new: what is not element-wise and waits for nothing comes first, then chains and
-// the rest one after another.
-func (s *Schedule) fuseCluster(from, end, to uint32) uint32 {
-	if end == from+1 {
-		s.Items[to] = s.Items[from]
-		s.Items[to].Sub = 0
-		return to + 1
+// appendFused appends the items of a cluster, by which they are grouped, fused unless the plan wants them single or there is
+// nothing to fuse. They are in an order in which they could run one by one.
+func (s *Schedule) appendFused(list []Item, c uint32) []Item {
+	switch items := s.itemsOf(c); {
+	case s.Plan.CPU || s.Clusters[c].Kind&(Single|Fused) != 0:
+		return append(list, items...)
+	case len(items) == 1:
+		list = append(list, items[0])
+		list[len(list)-1].Sub = 0
+		return list
+	default:
+		return s.fuse(list, items)
 	}
+}
+
+// fuse appends the items of a cluster, fused. The cluster's order is new: what is not element-wise and waits for nothing comes
+// first, then chains and the rest one after another.
+func (s *Schedule) fuse(list, items []Item) []Item {
 	c, order := &s.chain, int32(-1)
 	c.pieces = 0
-	for i := from; i < end; i++ {
-		if it := &s.Items[i]; it.Sub == 0 && !s.fuses(it) {
+	for i := range items {
+		if it := &items[i]; it.Sub == 0 && !s.fuses(it) {
 			order = 0
 			break
 		}
 	}
 	last := int32(-1) // of the items before, when they were not element-wise: their order then
-	for i := from; i < end; i++ {
-		it := s.Items[i]
-		if s.fuses(&it) {
-			if c.pieces > 0 && s.extendChain(&it) {
+	for i := range items {
+		it := &items[i]
+		if s.fuses(it) {
+			if c.pieces > 0 && s.extendChain(it) {
 				continue
 			}
-			to = s.closeChain(order, to)
+			list = s.closeChain(list, order)
 			order++
 			last = -1
-			c.first, c.pieces = it, 1
+			c.first, c.pieces = *it, 1
 			continue
 		}
-		if it.Sub == 0 {
-			s.Items[to] = it
-			to++
-			continue
+		if it.Sub > 0 {
+			list = s.closeChain(list, order)
+			if it.Sub != last {
+				order++
+				last = it.Sub
+			}
 		}
-		to = s.closeChain(order, to)
-		if it.Sub != last {
-			order++
-			last = it.Sub
+		list = append(list, *it)
+		if it.Sub > 0 {
+			list[len(list)-1].Sub = order
 		}
-		it.Sub = order
-		s.Items[to] = it
-		to++
 	}
-	return s.closeChain(order, to)
+	return s.closeChain(list, order)
 }
 
 // fuses reports whether an item may be a part of a chain.
@@ -279,11 +281,11 @@ func (c *chain) overlaps(first int, written uint32) bool {
 	return false
 }
 
-// closeChain writes the chain, if there is one, as an item at to, and returns where the next one goes.
-func (s *Schedule) closeChain(order int32, to uint32) uint32 {
+// closeChain appends the chain, if there is one, as an item.
+func (s *Schedule) closeChain(list []Item, order int32) []Item {
 	c := &s.chain
 	if c.pieces == 0 {
-		return to
+		return list
 	}
 	it := c.first
 	if c.pieces > 1 {
@@ -296,9 +298,8 @@ func (s *Schedule) closeChain(order int32, to uint32) uint32 {
 		}
 	}
 	it.Sub = order
-	s.Items[to] = it
 	c.pieces = 0
-	return to + 1
+	return append(list, it)
 }
 
 // chainSignature is the signature of the chain's instruction. Neighbouring cells are alike: most are one found before.

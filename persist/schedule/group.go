@@ -6,22 +6,27 @@ import "libvpps/persist/memory"
 
 // grouping is the memory of that.
 type grouping struct {
-	grouped   []uint32 // where the items of a cluster are; its number is that of the first cluster it is made of
+	grouped   []uint32 // where the items of a cluster end; its number is that of the first cluster it is made of
+	at        uint32   // where those of the next group begin
 	sorted    []Item
 	count     []uint32
 	matrixAlt []Product
 }
 
+// StartGroups begins to group items by cluster: AddGroup says in which order, and then GroupItems does it.
+func (s *Schedule) StartGroups() { s.grouped, s.at = memory.Resize(s.grouped, len(s.Clusters)), 0 }
+
+// AddGroup has the items of a cluster be the next ones.
+func (s *Schedule) AddGroup(c uint32) {
+	s.grouped[c] = s.at
+	s.at += uint32(s.Clusters[c].Items)
+}
+
 // GroupItems orders items by cluster, those of a cluster as they came: in an order in which they could run
 // one by one.
 func (s *Schedule) GroupItems() {
-	at := uint32(0)
-	s.grouped = memory.Resize(s.grouped, len(s.Clusters))
-	for c := int32(0); int(c) < len(s.Clusters); c++ {
-		if x := &s.Clusters[c]; x.Parent == c {
-			s.grouped[c] = at
-			at += uint32(x.Items)
-		}
+	if int(s.at) != len(s.Items) {
+		fail("%d of %d items are in groups", s.at, len(s.Items))
 	}
 	s.sorted = memory.Resize(s.sorted, len(s.Items))
 	for i := range s.Items {
@@ -32,6 +37,12 @@ func (s *Schedule) GroupItems() {
 		*at++
 	}
 	s.Items, s.sorted = s.sorted, s.Items
+}
+
+// itemsOf is the items of a cluster, by which they are grouped.
+func (s *Schedule) itemsOf(c uint32) []Item {
+	end := s.grouped[c]
+	return s.Items[end-uint32(s.Clusters[c].Items) : end]
 }
 
 // OrderProducts orders product items by level and signature, those of equal ones as they came. Outer products come last.

@@ -66,6 +66,9 @@ type Product struct {
 func (s *Schedule) Clear() {
 	s.Clusters = append(s.Clusters[:0], Cluster{}) // elsewhere
 	s.Sigs.reset()
+	for i := range s.chain.recent {
+		s.chain.recent[i].key = s.chain.recent[i].key[:0]
+	}
 	s.Wide.cut.sig = 0
 	s.Items, s.Pool, s.Products, s.Outers = s.Items[:0], s.Pool[:0], s.Products[:0], s.Outers[:0]
 	s.Tensors = s.Tensors[:0]

@@ -65,8 +65,7 @@ func (l *cellLowering) collect() error {
 		return err
 	}
 	if l.joins {
-		t.GroupItems()
-		t.Fuse()
+		t.FuseAll()
 	}
 	if err := l.collectSigs(); err != nil {
 		return err
