@@ -1,5 +1,5 @@
 // Package emit writes the script of a schedule: first the lists that processors share, then the stream of each processor,
-// then counters and inputs. Clusters get processors, and items are put in the order of streams. The items of a level and
+// then counters and inputs. Items are grouped by cluster, and clusters get processors. The items of a level and
 // processor are fused, and sorted by order and signature. Runs of the same signature become instructions. It knows of no graph.
 package emit
 
@@ -77,6 +77,8 @@ func (e *Emitter) Emit(t Task) []uint32 {
 		return e.assemble(processors, 0, func(w []uint32) []uint32 { return e.appendAlone(w, levels, ends) })
 	}
 	e.SettleBatched()
+	e.GroupItems()
+	e.CutBatched()
 	e.planRuns(levels)
 	e.sortClusters(levels)
 	e.planClasses(levels)
@@ -85,7 +87,6 @@ func (e *Emitter) Emit(t Task) []uint32 {
 	barriers := e.planBarriers(levels)
 	e.writeClasses(levels)
 	e.planVisits(levels, processors)
-	e.groupByVisit()
 	return e.assemble(processors, barriers, func(w []uint32) []uint32 { return e.appendStreams(w, levels, processors) })
 }
 

@@ -81,19 +81,6 @@ func (e *Emitter) planVisits(levels, processors int) {
 	}
 }
 
-// groupByVisit puts items in the order in which the streams are written. What pieces share comes last.
-func (e *Emitter) groupByVisit() {
-	e.StartGroups()
-	for i := range e.visits {
-		if c := e.visits[i].cluster; c < closes {
-			e.AddGroup(c)
-		}
-	}
-	e.GroupBatched()
-	e.GroupItems()
-	e.CutBatched()
-}
-
 // planClasses finds what the products of each level cost a class, which takes part if it has any.
 func (e *Emitter) planClasses(levels int) {
 	t := e.Holders

@@ -130,11 +130,6 @@ func (s *Schedule) SettleBatched() {
 	}
 }
 
-// GroupBatched has the items that pieces share be the next groups.
-func (s *Schedule) GroupBatched() {
-	s.eachBatched(func(c int32, _ *Cluster) { s.AddGroup(uint32(c)) })
-}
-
 // CutBatched fuses the items that pieces share, and finds what they are to each.
 func (s *Schedule) CutBatched() {
 	s.Wide.Wholes, s.Wide.wholeOf = append(s.Wide.Wholes[:0], whole{}), s.Wide.wholeOf[:0] // number 0 is rawSig

@@ -56,12 +56,6 @@ func fusingOf(op isa.Opcode) fusing {
 
 // FuseAll groups and fuses the items of all clusters.
 func (s *Schedule) FuseAll() {
-	s.StartGroups()
-	for c := range s.Clusters {
-		if s.Clusters[c].Parent == int32(c) {
-			s.AddGroup(uint32(c))
-		}
-	}
 	s.GroupItems()
 	list := s.sorted[:0]
 	for c := range s.Clusters {

@@ -7,26 +7,21 @@ import "libvpps/persist/memory"
 // grouping is the memory of that.
 type grouping struct {
 	grouped   []uint32 // where the items of a cluster end; its number is that of the first cluster it is made of
-	at        uint32   // where those of the next group begin
 	sorted    []Item
 	count     []uint32
 	matrixAlt []Product
 }
 
-// StartGroups begins to group items by cluster: AddGroup says in which order, and then GroupItems does it.
-func (s *Schedule) StartGroups() { s.grouped, s.at = memory.Resize(s.grouped, len(s.Clusters)), 0 }
-
-// AddGroup has the items of a cluster be the next ones.
-func (s *Schedule) AddGroup(c uint32) {
-	s.grouped[c] = s.at
-	s.at += uint32(s.Clusters[c].Items)
-}
-
 // GroupItems orders items by cluster, those of a cluster as they came: in an order in which they could run
 // one by one.
 func (s *Schedule) GroupItems() {
-	if int(s.at) != len(s.Items) {
-		fail("%d of %d items are in groups", s.at, len(s.Items))
+	at := uint32(0)
+	s.grouped = memory.Resize(s.grouped, len(s.Clusters))
+	for c := range s.Clusters {
+		if x := &s.Clusters[c]; x.Parent == int32(c) {
+			s.grouped[c] = at
+			at += uint32(x.Items)
+		}
 	}
 	s.sorted = memory.Resize(s.sorted, len(s.Items))
 	for i := range s.Items {
