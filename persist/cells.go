@@ -35,7 +35,10 @@ func (g *Graph) wantsCells(r *script.Request, first uint32) bool {
 		return false
 	}
 	if !e.plan.CPU && e.costs == nil {
-		if r.Plan, r.Params = e.plan, e.paramViews(); !script.InCells(r) {
+		if r.Params == nil { // of a request that run makes
+			r.Plan, r.Params = e.plan, e.paramViews()
+		}
+		if !script.InCells(r) {
 			return false
 		}
 	}

@@ -73,7 +73,7 @@ func (g *Graph) ask(nodes []uint32) (Ticket, error) {
 	f := e.newFlight()
 	f.answer, f.slot, f.job = a, r.Result, nil
 	if e.asynchronous() && !e.exposed() {
-		if err := script.CheckIndices(r.Graph, e.paramViews(), 0, r.Node); err != nil {
+		if err := e.describe(&r); err != nil {
 			e.land(f)
 			return 0, err
 		}

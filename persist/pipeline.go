@@ -11,7 +11,6 @@ import (
 
 	"libvpps/persist/isa"
 	"libvpps/persist/pause"
-	"libvpps/persist/schedule"
 	"libvpps/persist/script"
 )
 
@@ -118,13 +117,18 @@ func (e *Engine) enterReading() {
 	e.drain()
 }
 
-// hand gives a request to the workers, and the step that follows it in a group.
+// describe gives a request for the workers the plan and the parameters as they are now, and checks its rows.
+func (e *Engine) describe(r *script.Request) error {
+	r.Plan, r.Seed, r.Work = e.plan, e.seed, e.costs
+	r.Params = slices.Clone(e.paramViews())
+	return script.CheckIndices(r.Graph, r.Params, 0, r.Node)
+}
+
+// hand gives a request that has been described to the workers, and the step that follows it in a group.
 func (e *Engine) hand(r *script.Request, s *step) *job {
 	if e.pipe.all == nil {
 		e.pipe.start(e)
 	}
-	r.Plan, r.Seed, r.Work = e.plan, e.seed, e.costs
-	r.Params = append([]schedule.Param(nil), e.paramViews()...)
 	e.batch++
 	if d := e.exec.Device(); d != nil {
 		r.Space = d.Space(e.batch)

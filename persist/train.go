@@ -274,6 +274,9 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	kept := g.state.Done
 	ahead := e.asynchronous() && !e.exposed() && len(r.Keep) == 0 && kept == 0 && h.appliesAll() && e.aloneInGroup()
 	if ahead {
+		if err := e.describe(&r); err != nil {
+			return err
+		}
 		g.leaveCells(&r)
 	} else {
 		e.drain()
@@ -288,10 +291,6 @@ func (h *Handle) launch(g *Graph, node uint32) error {
 	}
 	var built *script.Built
 	if ahead {
-		if err := script.CheckIndices(r.Graph, e.paramViews(), 0, r.Node); err != nil {
-			e.land(f)
-			return err
-		}
 		f.job = h.handOver(&r)
 		g.job = f.job
 	} else {
