@@ -173,6 +173,10 @@ func (b *Builder) lowerGradients() {
 	b.attribute(isa.InBackward, nobody)
 }
 
+// addedUpAfter is how many levels after a gradient the partial results that are made of it are added up. They are formed in
+// the level between.
+const addedUpAfter = 2
+
 // levelGradient raises the level of v's cluster behind what v's gradient is made of.
 func (b *Builder) levelGradient(v uint32) {
 	b.passAt[v], b.withUser[v] = NoOffset, false
@@ -181,9 +185,9 @@ func (b *Builder) levelGradient(v uint32) {
 		b.passFrom[v], b.passAt[v] = c, at
 		return
 	}
-	k, summed := b.gcluster[v], int32(2)
+	k, after := b.gcluster[v], int32(addedUpAfter)
 	if b.workAhead(v) > 0 && !b.Clusters[k].IsPrivate() {
-		summed = 3
+		after++ // v's cluster reads their sum
 	}
 	users := b.usersOf(v)
 	for i := range users {
@@ -194,11 +198,11 @@ func (b *Builder) levelGradient(v uint32) {
 		from := b.formedIn(u.node)
 		switch {
 		case u.kind == useTransposed:
-			b.blevel[k] = max(b.blevel[k], b.blevel[from]+summed)
+			b.blevel[k] = max(b.blevel[k], b.blevel[from]+after)
 		case from == k:
 		case b.partialResults(v, *u) > 1:
 			u.kind = usePartial
-			b.blevel[k] = max(b.blevel[k], b.blevel[from]+2)
+			b.blevel[k] = max(b.blevel[k], b.blevel[from]+addedUpAfter)
 		default:
 			b.blevel[k] = max(b.blevel[k], b.blevel[from]+1)
 		}

@@ -29,7 +29,7 @@ func (l *cellLowering) gradientsOfShared() {
 			case useTransposed:
 				left, _ := t.isRight(u)
 				t.transposed(v, u, left)
-				ready = t.blevel[from] + 2
+				ready = t.blevel[from] + addedUpAfter
 			case useSame:
 				t.linear = append(t.linear, schedule.One(t.s.Grad[u.node]+u.at))
 				if from != schedule.Elsewhere && !t.Clusters[from].IsPrivate() {
@@ -60,7 +60,7 @@ func (l *cellLowering) contributes(v uint32, u user) (ready, cluster int32) {
 	switch work := max(t.size(v), t.size(u.node)); {
 	case t.partialResults(v, u) > 1:
 		t.linear = append(t.linear, t.leavePartialResults(v, u, level))
-		return level + 1, -1
+		return t.blevel[k] + addedUpAfter, -1
 	case k == schedule.Elsewhere || t.Clusters[k].IsPrivate() || t.isWide(v, work):
 		cluster = t.newWide(level, v, work)
 		t.contributeApart(v, u, cluster, 0)
@@ -120,7 +120,7 @@ func (b *Builder) sumAhead(v uint32) bool {
 		if u.kind == useTransposed {
 			left, _ := b.isRight(u)
 			b.transposed(v, u, left)
-			level = max(level, b.blevel[b.formedIn(u.node)]+2)
+			level = max(level, b.blevel[b.formedIn(u.node)]+addedUpAfter)
 		}
 	}
 	b.attribute(isa.InBackward, v)
