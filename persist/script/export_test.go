@@ -21,6 +21,7 @@ var (
 	Minibatches   = minibatches
 	Recurrent     = recurrent
 	LongSums      = longSums
+	TwoHeads      = twoHeads
 )
 
 // LargeOperations are requests of steps with one operation each, whose work is divided. The loss is of all its value.

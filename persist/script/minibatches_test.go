@@ -177,3 +177,49 @@ func timesColumns(t testing.TB, columns uint32) *Request {
 	r.Graph, r.Node = g, 3
 	return r
 }
+
+// twoHeads is the request of several cells that know nothing of each other. Two products read a cell's value: that of the
+// scores at once, and one with a layer before the scores. The order of these is given. A norm after all cells reads the
+// value, too. No two operations of a cell are alike, so it is one template.
+func twoHeads(t testing.TB, deepFirst bool) *Request {
+	t.Helper()
+	const vocabulary, hidden = 70, 16
+	r := languageModel(t, vocabulary, hidden, 1, 1)
+	g := &bridge.Graph{Dims: r.Graph.Dims}
+	add := func(op ops.Code, dim uint32, attrs []uint32, args ...uint32) uint32 {
+		appendNode(g, op, dim, attrs, args...)
+		return uint32(g.Len() - 1)
+	}
+	word := func() uint32 {
+		g.Inputs = append(g.Inputs, uint32(len(g.Inputs))*7919%vocabulary)
+		return uint32(len(g.Inputs) - 1)
+	}
+	scores, bias, inner, innerBias := add(ops.Parameter, 0, []uint32{0}), add(ops.Parameter, 1, []uint32{1}), add(ops.Parameter, 2, []uint32{2}), add(ops.Parameter, 3, []uint32{3})
+	var losses, cells []uint32
+	shallow := func(h uint32) {
+		y := add(ops.AffineTransform, 5, nil, bias, scores, h)
+		losses = append(losses, add(ops.PickNegLogSoftmax, 7, []uint32{word()}, y))
+	}
+	deep := func(h uint32) {
+		x := add(ops.LogisticSigmoid, 4, nil, add(ops.MatrixMultiply, 4, nil, inner, h))
+		y := add(ops.MatrixMultiply, 5, nil, scores, x)
+		losses = append(losses, add(ops.Hinge, 7, []uint32{isa.Float(1), word()}, y))
+	}
+	for range 6 {
+		x := add(ops.AffineTransform, 4, nil, innerBias, inner, add(ops.Lookup, 4, []uint32{4, word()}))
+		h := add(ops.CwiseMultiply, 4, nil, add(ops.Tanh, 4, nil, x), x)
+		if deepFirst {
+			deep(h)
+			shallow(h)
+		} else {
+			shallow(h)
+			deep(h)
+		}
+		cells = append(cells, h)
+	}
+	for _, h := range cells {
+		losses = append(losses, add(ops.SquaredNorm, 7, nil, h))
+	}
+	r.Graph, r.Node = g, add(ops.Sum, 7, nil, losses...)
+	return r
+}

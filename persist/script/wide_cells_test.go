@@ -92,10 +92,8 @@ func TestWideGraphsInCells(t *testing.T) {
 	require.NoError(t, verify.Verify(&built.Script, r.Plan))
 }
 
-// sentencesOneByOne are scripts of a language model that reads six sentences one by one: node by node, and by instances of
-// its cell. The builder has the latter.
-func sentencesOneByOne(t *testing.T, b *script.Builder, vocabulary, hidden uint32, wide schedule.Wideness) (r *script.Request, nodes, instances *isa.Script) {
-	r = script.LanguageModel(t, vocabulary, hidden, 1, 8, 13, 18, 10, 15, 20)
+// bothWays are scripts of a request with wide work: node by node, and by instances of its cell. The builder has the latter.
+func bothWays(t *testing.T, b *script.Builder, r *script.Request, wide schedule.Wideness) (nodes, instances *isa.Script) {
 	r.Wide, r.Update.Rate = wide, 1
 	nodes = scriptOf(t, b, r, nil)
 	var p cells.Program
@@ -106,23 +104,42 @@ func sentencesOneByOne(t *testing.T, b *script.Builder, vocabulary, hidden uint3
 	require.Less(t, len(p.Instances), r.Graph.Len()/4, "cells of several nodes")
 	instances = scriptOf(t, b, r, &p)
 	require.True(t, script.InWideCells(b))
-	return r, nodes, instances
+	return nodes, instances
+}
+
+// sentencesOneByOne is the request of a language model that reads six sentences one by one.
+func sentencesOneByOne(t *testing.T, vocabulary, hidden uint32) *script.Request {
+	return script.LanguageModel(t, vocabulary, hidden, 1, 8, 13, 18, 10, 15, 20)
 }
 
 // A language model that reads sentences one by one is as deep by instances as node by node. The errors over its vocabulary
 // are differentiated at once, not word by word with the cells.
 func TestSentencesOneByOne(t *testing.T) {
 	var b script.Builder
-	_, nodes, instances := sentencesOneByOne(t, &b, 8504, 256, schedule.Wideness{})
+	nodes, instances := bothWays(t, &b, sentencesOneByOne(t, 8504, 256), schedule.Wideness{})
 	require.LessOrEqual(t, instances.Words[isa.HeadBarriers], nodes.Words[isa.HeadBarriers], "barriers")
 	require.LessOrEqual(t, script.CostlyLevels(&b, 8504/64), 2, "levels with errors over all words")
 }
 
+// sharedSums has several processors sum up what a product gives to a vector of 16.
+var sharedSums = schedule.Wideness{Batched: 1 << 20, Single: 72, Piece: 8, Terms: 2, Columns: 8}
+
 // Several processors sum up what products give to a cell's gradient, before the next cell's gradient is there.
 func TestSumsAheadOfTheNextCell(t *testing.T) {
 	var b script.Builder
-	r, nodes, instances := sentencesOneByOne(t, &b, 70, 16, schedule.Wideness{Batched: 1 << 20, Single: 72, Piece: 8, Terms: 2, Columns: 8})
+	r := sentencesOneByOne(t, 70, 16)
+	nodes, instances := bothWays(t, &b, r, sharedSums)
 	nearlyAlike(t, 0, r, nodes, instances, 1e-5)
+}
+
+// That sum is there after the latest of the products, and before what reads it, also if what others give is there sooner.
+func TestSumsAheadOfWhatIsThereSooner(t *testing.T) {
+	for _, deepFirst := range []bool{false, true} {
+		var b script.Builder
+		r := script.TwoHeads(t, deepFirst)
+		nodes, instances := bothWays(t, &b, r, sharedSums)
+		nearlyAlike(t, 0, r, nodes, instances, 1e-5)
+	}
 }
 
 // A piece of a large input is copied from the instance's own words.
