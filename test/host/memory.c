@@ -70,42 +70,29 @@ static int failures;
     CHECK(s_ == VPPS_OK);                                                                          \
   } while (0)
 
-/* Two batches of loss = sum(W * (17 tanh(p))): the shape rules need memory for more than 16
- * arguments. */
+/* Two batches of loss = sum(W tanh(p), 17 times one below the other): the shape rules need memory
+ * for more than 16 arguments. */
 static void train(vpps_engine *engine, vpps_handle *handle, uint32_t w, uint32_t p) {
-  enum { SUM = 54, MATRIX_MULTIPLY = 81 };
-  static const vpps_dim dims[] = {{1, 1, {1}}, {1, 1, {SIDE}}, {2, 1, {SIDE, SIDE}}};
-  const uint32_t nodes[] = {NODE(PARAMETER, 2),
-                            w,
-                            NODE(PARAMETER, 1),
-                            p,
-                            NODE(TANH, 1),
-                            1,
-                            NODE(SUM, 1),
-                            17,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            2,
-                            NODE(MATRIX_MULTIPLY, 1),
-                            0,
-                            3,
-                            NODE(SUM_ELEMENTS, 0),
-                            4};
-  vpps_words words = {VPPS_WIRE_VERSION, nodes, 30, 6, dims, 3, NULL, 0};
+  enum { MATRIX_MULTIPLY = 81, CONCATENATE = 96, TIMES = 17 };
+  static const vpps_dim dims[] = {
+      {1, 1, {1}}, {1, 1, {SIDE}}, {2, 1, {SIDE, SIDE}}, {1, 1, {TIMES * SIDE}}};
+  uint32_t nodes[14 + TIMES] = {NODE(PARAMETER, 2),
+                                w,
+                                NODE(PARAMETER, 1),
+                                p,
+                                NODE(TANH, 1),
+                                1,
+                                NODE(MATRIX_MULTIPLY, 1),
+                                0,
+                                2,
+                                NODE(CONCATENATE, 3),
+                                TIMES};
+  vpps_words words = {VPPS_WIRE_VERSION, nodes, sizeof nodes / sizeof *nodes, 6, dims, 4, NULL, 0};
+  for (int k = 0; k < TIMES; k++)
+    nodes[11 + k] = 3;
+  nodes[11 + TIMES] = 0; /* the axis */
+  nodes[12 + TIMES] = NODE(SUM_ELEMENTS, 0);
+  nodes[13 + TIMES] = 4;
   vpps_graph *graph;
   for (int k = 0; k < 2; k++) {
     vpps_status s = VPPS_ERR_MEMORY;
