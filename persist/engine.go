@@ -77,6 +77,7 @@ type Engine struct {
 	verify      bool
 	apart       bool              // equal nodes of a batch are evaluated each by itself
 	wide        schedule.Wideness // from when on work is divided; zero: as is usual
+	perShape    int               // see script.Request
 	check       bool              // the executor holds every operand against the tensor table
 	stats       Statistics
 	foresight   foresight

@@ -398,7 +398,7 @@ func (g *Graph) evaluate(node uint32) error {
 	}
 	id, forward := g.drawing()
 	r := &g.e.request
-	*r = script.Request{Graph: g.ir(), State: &g.state, Node: last, Forward: true, Copy: g.e.lends(), Wide: g.e.wide,
+	*r = script.Request{Graph: g.ir(), State: &g.state, Node: last, Forward: true, Copy: g.e.lends(), Wide: g.e.wide, PerShape: g.e.perShape,
 		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward, Apart: g.e.apart, Before: r.Before[:0]}
 	whole := g.e.foresee(r, g, node)
 	g.findCells(r, uint32(done))
@@ -559,7 +559,7 @@ func (g *Graph) checkLoss(node uint32) error {
 func (g *Graph) differentiate(node uint32, full, nodes bool) error {
 	g.end, g.gradient = g.valueEnd, 0
 	id, forward := g.drawing()
-	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Copy: true, Backward: true, Full: full, Nodes: nodes, Wide: g.e.wide,
+	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Copy: true, Backward: true, Full: full, Nodes: nodes, Wide: g.e.wide, PerShape: g.e.perShape,
 		Base: g.e.top(), Result: script.NoOffset, GraphID: id, ForwardCount: forward, Apart: g.e.apart}
 	if g.preserve(); !full && !nodes {
 		g.findCells(&r, 0)

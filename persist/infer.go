@@ -68,7 +68,7 @@ func (g *Graph) ask(nodes []uint32) (Ticket, error) {
 	}
 	last := slices.Max(nodes)
 	id, forward := g.drawing()
-	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(last), Forward: true, Answers: lowered, Apart: e.apart, Wide: e.wide,
+	r := script.Request{Graph: g.ir(), State: &g.state, Node: g.at(last), Forward: true, Answers: lowered, Apart: e.apart, Wide: e.wide, PerShape: e.perShape,
 		Base: e.top(), Result: e.answerSlot(), GraphID: id, ForwardCount: forward}
 	f := e.newFlight()
 	f.answer, f.slot, f.job = a, r.Result, nil

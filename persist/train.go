@@ -255,7 +255,7 @@ func (h *Handle) request(g *Graph, node uint32) (r script.Request, err error) {
 	}
 	g.end = g.valueEnd
 	id, forward := g.drawing()
-	r = script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep, Apart: e.apart, Wide: e.wide,
+	r = script.Request{Graph: g.ir(), State: &g.state, Node: g.at(node), Forward: true, Needed: true, Backward: true, Keep: keep, Apart: e.apart, Wide: e.wide, PerShape: e.perShape,
 		Base: e.top(), Result: e.resultSlot(), GraphID: id, ForwardCount: forward}
 	g.preserve()
 	return r, nil

@@ -15,7 +15,7 @@ const (
 	mostOfOne     = 8000    // nodes of one of them
 	mostTemplates = 512     // the least recently found ones go
 	mostKeys      = 1 << 16 // then it begins anew
-	longest       = 256     // nodes of a template
+	Longest       = 256     // nodes of a template
 )
 
 // Dictionary is the templates that were learnt. It is used by one goroutine at a time.

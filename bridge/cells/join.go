@@ -117,7 +117,7 @@ func (j *joiner) round(strict bool) bool {
 			if i+1 < len(l) {
 				y := l[i+1]
 				p := pair{x.content, y.content}
-				if y.to-x.from <= longest && 2*j.pairs[p] >= most && j.joins(p, strict) {
+				if y.to-x.from <= Longest && 2*j.pairs[p] >= most && j.joins(p, strict) {
 					x = piece{j.samples[k].content(x.from, y.to), x.from, y.to}
 					i++
 				}

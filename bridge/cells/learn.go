@@ -160,7 +160,7 @@ func (e *evidence) pieces(s *sample) []piece {
 		from = to
 	}
 	for i := 1; i < len(s.keys); i++ {
-		if e.after[s.contextBefore(i)] == several || e.before[s.contextFrom(i)] == several || i-from >= longest || s.sum && i == len(s.keys)-1 {
+		if e.after[s.contextBefore(i)] == several || e.before[s.contextFrom(i)] == several || i-from >= Longest || s.sum && i == len(s.keys)-1 {
 			end(i)
 		}
 	}

@@ -26,7 +26,7 @@ type Schedule struct {
 	Outers   []Product // of Outer
 
 	MaxLevel   int32
-	OuterLevel int32             // of outer products
+	OuterLevel int32             // of outer products, -1: they have none yet
 	Cut        int32             // the first level of the script's second part, or NoCut
 	Ends       [isa.Phases]int32 // the last level of each phase
 	Library    []isa.LibraryGradient
@@ -72,7 +72,7 @@ func (s *Schedule) Clear() {
 	s.Wide.cut.sig = 0
 	s.Items, s.Pool, s.Products, s.Outers = s.Items[:0], s.Pool[:0], s.Products[:0], s.Outers[:0]
 	s.Tensors = s.Tensors[:0]
-	s.Library, s.MaxLevel, s.Cut = s.Library[:0], -1, NoCut
+	s.Library, s.MaxLevel, s.OuterLevel, s.Cut = s.Library[:0], -1, -1, NoCut
 }
 
 // Continue begins the schedule of a script that goes on where this one ends. What is left of it are signatures, clusters

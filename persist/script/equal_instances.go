@@ -14,7 +14,7 @@ func (b *Builder) findEqualInstance(i uint32) uint32 {
 	x := &p.Instances[i]
 	h := uint32(x.Template.ID)
 	for _, a := range m.argsOf(x) {
-		h = (h ^ a.instance<<6 ^ a.out) * 0x9E3779B1
+		h = (h ^ a.instance<<8 ^ a.node) * 0x9E3779B1
 		h ^= h >> 15
 	}
 	constants := p.ConstantsOf(x)

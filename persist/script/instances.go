@@ -1,6 +1,8 @@
 package script
 
 import (
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	mathbits "math/bits"
@@ -42,20 +44,20 @@ type present struct {
 	info           *templateInfo
 	same           uint32 // the first instance that is equal, itself mostly
 	lowered        *loweredCell
-	needed, wanted uint64
+	needed, wanted nodeSet
 	slots          uint64
 	level          int32
 	base           uint32
-	out            uint32 // its outputs are outputs[out:][:len(info.outs)]
+	out            uint32 // its nodes are outputs[out:][:len(info.of.Nodes)]
 }
 
-// slotValue is what a slot reads: an output of an instance, or a node that an earlier call evaluated.
-type slotValue struct{ instance, out uint32 }
+// slotValue is what a slot reads: a node of an instance, or one of the graph that an earlier call evaluated.
+type slotValue struct{ instance, node uint32 }
 
-// earlier stands for an instance: the slot's out is a node.
+// earlier stands for an instance: the node is the graph's.
 const earlier = NoOffset
 
-// output is a value that others read.
+// output is a node of an instance. Of those that others read it is filled in.
 type output struct {
 	formedBy
 	first, last uint32 // of its gradient's sources; 0: none
@@ -68,12 +70,12 @@ type gradientSource struct {
 	next uint32
 }
 
-// mostOutputs is how many outputs of a template a variant can tell apart; mostVariants how many variants are kept.
-const mostOutputs, mostVariants = 64, 256
+// mostVariants is how many variants of a template are kept.
+const mostVariants = 256
 
-// mostShapes is how many variants there may be of a template whose items' shape depends on input words. Lowering a node
-// is cheaper than lowering a template.
-const mostShapes = 32
+// usualPerShape is how many instances there have to be for each shape of their items. To lower a template takes 7 µs a node,
+// and an instance saves 0.2 µs a node.
+const usualPerShape = 32
 
 // cellMemory is the memory of scheduling instances.
 type cellMemory struct {
@@ -97,7 +99,8 @@ type cellMemory struct {
 	ends     []int32           // of these, the next orders
 	summed   []schedule.Source // that these sum up
 	shifts   []int32           // by cluster
-	values   []byte
+	shape    []byte            // of one instance
+	shapes   map[string]bool   // of all instances, with their templates
 }
 
 // manyLoose is the share of nodes outside all templates, one in so many, above which several processors had better not
@@ -117,9 +120,28 @@ func (b *Builder) schedulable() bool {
 		return false
 	}
 	if !r.Plan.CPU {
-		return !b.Wide.On || len(b.ofAll) == 0 && InCells(r)
+		return (!b.Wide.On || len(b.ofAll) == 0 && InCells(r)) && b.fewShapes()
 	}
-	return r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node+1-b.firstInCells()) && !b.Wide.On
+	return (r.Plan.Processors == 1 || r.Cells.Loose*manyLoose <= int(r.Node+1-b.firstInCells()) && !b.Wide.On) && b.fewShapes()
+}
+
+// fewShapes reports whether the items of the present instances have few shapes, if these depend on input words.
+func (b *Builder) fewShapes() bool {
+	m, p, n, each := &b.cells, b.r.Cells, 0, cmp.Or(b.r.PerShape, usualPerShape)
+	if m.shapes == nil {
+		m.shapes = map[string]bool{}
+	}
+	clear(m.shapes)
+	for i := range p.Instances {
+		x := &p.Instances[i]
+		if info := b.info(x.Template); len(info.shapes) > 0 {
+			m.shapes[string(binary.LittleEndian.AppendUint32(b.shapeOf(info, x), uint32(x.Template.ID)))] = true
+			if n++; len(m.shapes)*each > len(p.Instances) {
+				return false
+			}
+		}
+	}
+	return len(m.shapes)*each <= n
 }
 
 // firstInCells is the first node of the instances.
@@ -151,11 +173,6 @@ func (b *Builder) evaluateInstances() error {
 	m.outputs, m.returned = m.outputs[:0], append(m.returned[:0], gradientSource{})
 	if err := b.findDependence(); err != nil {
 		return err
-	}
-	for i := range m.list { // of the many templates that there were, these only
-		if n := len(m.list[i].info.outs); n > mostOutputs {
-			return fmt.Errorf("a template of %d outputs", n)
-		}
 	}
 	if err := b.lowerParameters(); err != nil {
 		return err
@@ -223,9 +240,7 @@ func (b *Builder) findDependence() error {
 		x := &p.Instances[i]
 		t := x.Template
 		y := &m.list[i]
-		if *y = (present{info: b.info(t)}); y.info.varies {
-			return fmt.Errorf("a template with too many variants")
-		}
+		*y = present{info: b.info(t)}
 		for k, a := range p.SlotsOf(x) {
 			if a < first {
 				m.args[x.Args+uint32(k)] = slotValue{earlier, a}
@@ -235,8 +250,7 @@ func (b *Builder) findDependence() error {
 				y.slots |= 1 << min(k, 63)
 			}
 			o := m.owner[a]
-			z := m.list[m.list[o].same].info
-			m.args[x.Args+uint32(k)] = slotValue{m.list[o].same, uint32(z.outOf(a - p.Instances[o].Start))}
+			m.args[x.Args+uint32(k)] = slotValue{m.list[o].same, a - p.Instances[o].Start}
 		}
 		if y.same = uint32(i); merges && !y.info.draws && i < len(m.list)-1 {
 			y.same = b.findEqualInstance(uint32(i))
@@ -290,27 +304,20 @@ func (b *Builder) lowerParameters() error {
 	return nil
 }
 
-// findNeeded finds, from the last instance to the first, which outputs are needed and wanted, and the templates lowered
-// for that. Where all values stay, all are needed.
+// findNeeded finds, from the last instance to the first, which nodes others read and give gradients to, and the templates
+// lowered for that.
 func (b *Builder) findNeeded() error {
 	m, p := &b.cells, b.r.Cells
 	part := b.r.part()
-	if part.keepsValues() {
-		for i := range m.list {
-			if y := &m.list[i]; y.same == uint32(i) {
-				y.needed = 1<<len(y.info.outs) - 1
-			}
-		}
-	}
 	if part != forwardPart {
-		last := &m.list[len(m.list)-1]
-		loss := uint64(1) << last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start)
-		last.needed, last.wanted = last.needed|loss, loss
+		y, loss := b.lastInstance()
+		y.needed.add(loss)
+		y.wanted.add(loss)
 	}
-	b.eachKept(func(_ uint32, y *present, out int) { y.needed |= 1 << out })
+	b.eachKept(func(_ uint32, y *present, k uint32) { y.needed.add(k) })
 	for i := len(m.list) - 1; i >= 0; i-- {
 		y, x := &m.list[i], &p.Instances[i]
-		if y.needed == 0 && (!part.keepsValues() || y.same != uint32(i)) {
+		if y.needed == (nodeSet{}) && (!part.keepsValues() || y.same != uint32(i)) {
 			continue
 		}
 		c, err := b.loweredFor(y, x, 0)
@@ -322,36 +329,41 @@ func (b *Builder) findNeeded() error {
 			if a.instance == earlier || part == bothParts && c.need[k] < 0 {
 				continue
 			}
-			z, bit := &m.list[a.instance], uint64(1)<<a.out
-			if part == bothParts {
-				z.needed |= bit
+			z := &m.list[a.instance]
+			if part != backwardPart {
+				z.needed.add(a.node)
 			}
 			if c.sources != nil && len(c.sources[k]) > 0 {
-				z.needed |= bit
-				z.wanted |= bit
+				z.needed.add(a.node)
+				z.wanted.add(a.node)
 			}
 		}
 	}
 	return nil
 }
 
-// eachKept calls f for the nodes that are kept, but for parameters, with their instances and numbers as outputs.
-func (b *Builder) eachKept(f func(v uint32, y *present, out int)) {
+// lastInstance is the instance that has the request's node, and which of its nodes that is.
+func (b *Builder) lastInstance() (y *present, k uint32) {
+	n := len(b.cells.list) - 1
+	return &b.cells.list[n], b.r.Node - b.r.Cells.Instances[n].Start
+}
+
+// eachKept calls f for the nodes that are kept, but for parameters, with their instances and numbers there.
+func (b *Builder) eachKept(f func(v uint32, y *present, k uint32)) {
 	m, p := &b.cells, b.r.Cells
 	for _, v := range b.r.Keep {
 		if b.isParameter(v) {
 			continue
 		}
 		i := m.owner[v]
-		y := &m.list[m.list[i].same]
-		f(v, y, y.info.outOf(v-p.Instances[i].Start))
+		f(v, &m.list[m.list[i].same], v-p.Instances[i].Start)
 	}
 }
 
 // placeKept says where the values of kept nodes are.
 func (b *Builder) placeKept() {
-	b.eachKept(func(v uint32, y *present, out int) {
-		b.s.Value[v], b.s.Segment[v] = y.base+y.lowered.value[out], isa.SegAct
+	b.eachKept(func(v uint32, y *present, k uint32) {
+		b.s.Value[v], b.s.Segment[v] = y.base+y.lowered.value[k], isa.SegAct
 	})
 	for _, v := range b.r.Keep {
 		if b.isParameter(v) {
@@ -368,25 +380,17 @@ func (b *Builder) loweredFor(y *present, x *cells.Instance, early uint64) (*lowe
 		v.wide = b.Wide.Wideness
 	}
 	if v.part == backwardPart {
-		v.needed = 0
+		v.needed = nodeSet{}
 	}
 	if len(y.info.shapes) > 0 {
-		m := &b.cells
-		m.values = m.values[:0]
-		constants := b.r.Cells.ConstantsOf(x)
-		for _, s := range y.info.shapes {
-			for _, w := range b.g.Inputs[constants[s.constant]:][:s.count] {
-				m.values = append(m.values, byte(w), byte(w>>8), byte(w>>16), byte(w>>24))
-			}
-		}
-		v.values = string(m.values)
+		v.shape = string(b.shapeOf(y.info, x))
 	}
 	for _, c := range y.info.variants {
 		if c.variant == v {
 			return c, c.err
 		}
 	}
-	c, err := b.cells.lowering.lower(b, b.r.Cells, x, y.info.outs, v)
+	c, err := b.cells.lowering.lower(b, b.r.Cells, x, v)
 	if err != nil {
 		if !errors.Is(err, errUnfit) {
 			return nil, err
@@ -397,8 +401,20 @@ func (b *Builder) loweredFor(y *present, x *cells.Instance, early uint64) (*lowe
 		y.info.variants = y.info.variants[:0]
 	}
 	y.info.variants = append(y.info.variants, c)
-	y.info.varies = len(y.info.shapes) > 0 && len(y.info.variants) >= mostShapes
 	return c, c.err
+}
+
+// shapeOf is the input words of an instance that the shape of its items depends on.
+func (b *Builder) shapeOf(info *templateInfo, x *cells.Instance) []byte {
+	m := &b.cells
+	m.shape = m.shape[:0]
+	constants := b.r.Cells.ConstantsOf(x)
+	for _, s := range info.shapes {
+		for _, w := range b.g.Inputs[constants[s.constant]:][:s.count] {
+			m.shape = binary.LittleEndian.AppendUint32(m.shape, w)
+		}
+	}
+	return m.shape
 }
 
 // segmentsOf says which of the parameters that a template reads are copied.
@@ -454,7 +470,7 @@ func (b *Builder) forwardInstances() error {
 	return nil
 }
 
-// takeInstance reserves an instance's memory, and a place for each of its outputs.
+// takeInstance reserves an instance's memory, and a place for each of its nodes.
 func (b *Builder) takeInstance(y *present) {
 	m := &b.cells
 	y.base, y.out = b.Take(uint64(y.lowered.size)), uint32(len(m.outputs))
@@ -463,9 +479,7 @@ func (b *Builder) takeInstance(y *present) {
 			b.Tensors = append(b.Tensors, uint32(isa.SegAct), y.base+x.at, x.size)
 		}
 	}
-	for range y.info.outs {
-		m.outputs = append(m.outputs, output{})
-	}
+	m.outputs = memory.Extend(m.outputs, len(m.outputs)+len(y.info.of.Nodes), output{})
 }
 
 // placeValues says where the values of an instance are that begins at a node and whose table is filled in, if they stay.
@@ -494,12 +508,9 @@ func (b *Builder) shareValues(x, same *cells.Instance) {
 
 // placeLoss says where the loss is.
 func (b *Builder) placeLoss() {
-	m, p := &b.cells, b.r.Cells
-	i := len(m.list) - 1
-	y := &m.list[i]
-	out := y.info.outOf(b.r.Node - p.Instances[i].Start)
-	b.s.Value[b.r.Node], b.s.Segment[b.r.Node] = y.base+y.lowered.value[out], isa.SegAct
-	f := &m.outputs[y.out+uint32(out)].formedBy
+	y, k := b.lastInstance()
+	b.s.Value[b.r.Node], b.s.Segment[b.r.Node] = y.base+y.lowered.value[k], isa.SegAct
+	f := &b.cells.outputs[y.out+k].formedBy
 	if b.spots[b.r.Node] = (spot{f.ready - 1, f.cluster, f.sub}); f.cluster >= 0 { // where it is copied to the host, too
 		b.Clusters[b.Find(f.cluster)].Kind &^= schedule.Fused
 	}
@@ -518,7 +529,7 @@ func (b *Builder) fillTable(x *cells.Instance, y *present) error {
 			}
 		} else if c.need[k] >= 0 {
 			z := &m.list[a.instance]
-			t[atSlots+k] = z.base + z.lowered.value[a.out]
+			t[atSlots+k] = z.base + z.lowered.value[a.node]
 		}
 	}
 	at := c.atParams()
@@ -660,13 +671,13 @@ func (c *loweredCell) appendMatrices(to []schedule.Product, list []cellMatrix, l
 func (b *Builder) differentiateInstances() error {
 	m, p := &b.cells, b.r.Cells
 	start := b.Ends[isa.InForward] + 1
-	last := &m.list[len(m.list)-1]
 	for i := range m.list {
 		if y := &m.list[i]; y.lowered != nil && !b.r.Forward {
 			b.takeInstance(y)
 		}
 	}
-	b.giveBack(&m.outputs[last.out+uint32(last.info.outOf(b.r.Node-p.Instances[len(m.list)-1].Start))], gradientSource{Source: schedule.One(m.seed), formedBy: formedBy{start, -1, 0}})
+	last, loss := b.lastInstance()
+	b.giveBack(&m.outputs[last.out+loss], gradientSource{Source: schedule.One(m.seed), formedBy: formedBy{start, -1, 0}})
 	for i := len(m.list) - 1; i >= 0; i-- {
 		y, x := &m.list[i], &p.Instances[i]
 		c := y.lowered
@@ -718,7 +729,7 @@ func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present, first int32) {
 		if c.sources == nil || len(c.sources[k]) == 0 {
 			continue
 		}
-		o := &m.outputs[m.list[a.instance].out+a.out]
+		o := &m.outputs[m.list[a.instance].out+a.node]
 		for i := range c.sources[k] {
 			s := &c.sources[k][i]
 			b.giveBack(o, gradientSource{Source: at(s), formedBy: when(s)})

@@ -84,7 +84,7 @@ func (b *Builder) orderProductsOf(x *cells.Instance, y *present) (err error) {
 
 // outputOf is the output that a slot reads.
 func (m *cellMemory) outputOf(a slotValue) *formedBy {
-	return &m.outputs[m.list[a.instance].out+a.out].formedBy
+	return &m.outputs[m.list[a.instance].out+a.node].formedBy
 }
 
 // inCluster is the first level in which a cluster may read a value: that of the cluster that forms it, which it joins.
@@ -142,8 +142,8 @@ func (b *Builder) joinClusters(first int32, n int) {
 // placeOutputs notes when an instance's outputs are there, and in which clusters. The first of these is given.
 func (b *Builder) placeOutputs(y *present, first int32) {
 	m, c := &b.cells, y.lowered
-	for i := range c.outs {
-		f := &m.outputs[y.out+uint32(i)].formedBy
+	for i, k := range c.outs {
+		f := &m.outputs[y.out+k].formedBy
 		*f = formedBy{y.level + c.ready[i], -1, 0}
 		if in := c.formedIn[i]; in >= 0 && b.joinsInstances() {
 			f.cluster, f.sub = first+in, c.clusters[0][in].top+m.shifts[in]
@@ -158,22 +158,19 @@ func (b *Builder) levelBackward(y *present, start int32) {
 	m.levels = memory.Extend(m.levels[:0], len(c.groups[1]), start)
 	m.apart = memory.Resize(m.apart, len(c.wantedAt))
 	m.exits, m.sums, m.summed, m.joined = memory.Resize(m.exits, len(c.wantedAt)), m.sums[:0], m.summed[:0], m.joined[:0]
-	for i, e := range c.exits {
-		if e < 0 {
-			continue
-		}
+	for e, k := range c.exits {
 		m.apart[e] = c.sumIn[e] < 0
-		o := &m.outputs[y.out+uint32(i)]
+		o := &m.outputs[y.out+k]
 		from, last := len(m.summed), b.returnedTo(o)
 		list := m.summed[from:]
 		at := list[0].At
 		if len(list) == 1 && list[0].Count == 1 && c.derivatives[e].fn == isa.Copy {
 			m.summed = m.summed[:from]
 		} else {
-			at = b.Alloc(c.template.Nodes[c.outs[i]].Dim.Size())
-			v := m.table[atStart] + c.outs[i]
+			at = b.Alloc(c.template.Nodes[k].Dim.Size())
+			v := m.table[atStart] + k
 			m.apart[e] = m.apart[e] || b.isWide(v, b.workOfSum(v, m.summed[from:]))
-			if x := (exitSum{e, uint32(i), at, from, len(m.summed)}); !m.apart[e] {
+			if x := (exitSum{e, at, from, len(m.summed)}); !m.apart[e] {
 				m.sums = append(m.sums, x)
 			} else {
 				last = b.sumApart(y, &x, o, last.ready)
@@ -196,7 +193,7 @@ func (b *Builder) levelBackward(y *present, start int32) {
 }
 
 // waitFor has no group that depends on an exit read it before it is ready.
-func (c *loweredCell) waitFor(e, ready int32, levels []int32) {
+func (c *loweredCell) waitFor(e int, ready int32, levels []int32) {
 	for g := range c.groups[1] {
 		if c.groups[1][g].exits>>e&1 != 0 {
 			levels[g] = max(levels[g], ready-c.wantedAt[e])
@@ -211,7 +208,7 @@ func (b *Builder) sumApart(y *present, x *exitSum, o *output, ready int32) forme
 	for k := o.first; k != 0 && b.joinsInstances(); k = m.returned[k].next {
 		level = max(level, m.returned[k].inCluster())
 	}
-	v := m.table[atStart] + c.outs[x.out]
+	v := m.table[atStart] + c.exits[x.exit]
 	if work := b.workOfSum(v, m.summed[x.first:x.end]); b.isWide(v, work) {
 		from := len(b.Items)
 		b.sumExit(y, x, b.newWide(ready, v, work), 0)
@@ -252,11 +249,11 @@ func (b *Builder) joinBackward(y *present) {
 	if !b.joinsInstances() {
 		return
 	}
-	for i, e := range c.exits {
-		if e < 0 || m.apart[e] {
+	for e, k := range c.exits {
+		if m.apart[e] {
 			continue
 		}
-		o, in := &m.outputs[y.out+uint32(i)], c.sumIn[e]
+		o, in := &m.outputs[y.out+k], c.sumIn[e]
 		for k := o.first; k != 0; k = m.returned[k].next {
 			m.meets(b, &m.returned[k].formedBy, in, m.levels[c.clusters[1][in].group]+c.wantedAt[e])
 		}
@@ -264,11 +261,11 @@ func (b *Builder) joinBackward(y *present) {
 	if b.canJoin(c.clusters[1], backwardCost) {
 		return
 	}
-	for i, e := range c.exits {
-		if e < 0 || m.apart[e] {
+	for e, k := range c.exits {
+		if m.apart[e] {
 			continue
 		}
-		for k := m.outputs[y.out+uint32(i)].first; k != 0; k = m.returned[k].next {
+		for k := m.outputs[y.out+k].first; k != 0; k = m.returned[k].next {
 			c.waitFor(e, m.returned[k].ready, m.levels)
 		}
 	}
@@ -290,8 +287,8 @@ func (b *Builder) returnedTo(o *output) (last formedBy) {
 
 // exitSum is a sum of m.summed[first:end], which is the gradient of an output.
 type exitSum struct {
-	exit       int32
-	out, at    uint32
+	exit       int
+	at         uint32
 	first, end int
 }
 
@@ -299,7 +296,7 @@ type exitSum struct {
 func (b *Builder) sumExit(y *present, x *exitSum, cluster, sub int32) int32 {
 	m, c := &b.cells, y.lowered
 	b.linear = append(b.linear[:0], m.summed[x.first:x.end]...)
-	list, k := b.inOrder(b.linear), c.outs[x.out]
+	list, k := b.inOrder(b.linear), c.exits[x.exit]
 	n, dst, d := c.template.Nodes[k].Dim.Size(), schedule.At(isa.SegAct, x.at), &c.derivatives[x.exit]
 	b.attribute(isa.InBackward, m.table[atStart]+k)
 	defer b.attribute(isa.InBackward, nobody)

@@ -100,15 +100,21 @@ type cellRow struct {
 
 // variant says in which surroundings a template was lowered.
 type variant struct {
-	slots    uint64 // that depend on a parameter
-	needed   uint64 // outputs that are read
-	wanted   uint64 // outputs that a gradient comes back to
-	segments uint64 // parameters that are copied
-	values   string // of input words that the shape of the items depends on
+	slots    uint64  // that depend on a parameter
+	needed   nodeSet // that others read
+	wanted   nodeSet // that a gradient comes back to
+	segments uint64  // parameters that are copied
+	shape    string  // input words that the shape of the items depends on
 	part     cellPart
 	early    uint64            // slots that are there a level before others, with which products are added up
 	wide     schedule.Wideness // zero: no node is wide
 }
+
+// nodeSet is nodes of a template.
+type nodeSet [cells.Longest / 64]uint64
+
+func (s *nodeSet) add(k uint32)      { s[k/64] |= 1 << (k % 64) }
+func (s *nodeSet) has(k uint32) bool { return s[k/64]>>(k%64)&1 != 0 }
 
 // cellPart says which items of a template there are.
 type cellPart uint8
@@ -133,7 +139,8 @@ type cellValue struct {
 type loweredCell struct {
 	variant
 	template *cells.Template
-	outs     []uint32 // the nodes that needed and wanted count
+	outs     []uint32 // the nodes that are needed: its outputs
+	exits    []uint32 // the nodes that are wanted
 
 	clusters [2][]cellCluster // forward, backward
 	items    [2][]cellItem
@@ -155,11 +162,10 @@ type loweredCell struct {
 	reads       []slotRead   // what clusters read
 	ready       []int32      // by output: the level after which it is there
 	formedIn    []int32      // by output: the forward cluster that forms it; -1: a product
-	value       []uint32     // by output: where in an instance's memory
-	exits       []int32      // by output: number of its gradient, -1: none
-	wantedAt    []int32      // by number: the first level in which its gradient is read
-	derivatives []derivative // by number: how it comes of the output's gradient
-	sumIn       []int32      // by number: the backward cluster that reads it first and alone then; -1: none, or others read it as early
+	value       []uint32     // by node, of outputs: where in an instance's memory
+	wantedAt    []int32      // by exit: the first level in which its gradient is read
+	derivatives []derivative // by exit: how it comes of the node's gradient
+	sumIn       []int32      // by exit: the backward cluster that reads it first and alone then; -1: none, or others read it as early
 	sources     [][]cellSource
 	sums        []paramSum
 	rows        []cellRow

@@ -50,9 +50,9 @@ type vector struct{ at, size uint32 }
 // rangeOf is addresses [from, end) that stand for an entry of the table.
 type rangeOf struct{ from, end, entry uint32 }
 
-// lower lowers a template in some surroundings. outs are the nodes that variant counts; x is an instance of it.
-func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, outs []uint32, v variant) (*loweredCell, error) {
-	c := &loweredCell{variant: v, template: x.Template, outs: slices.Clone(outs)}
+// lower lowers a template in some surroundings. x is an instance of it.
+func (l *cellLowering) lower(b *Builder, p *cells.Program, x *cells.Instance, v variant) (*loweredCell, error) {
+	c := &loweredCell{variant: v, template: x.Template}
 	l.r.Plan = b.r.Plan
 	l.c, l.params, l.offsets, l.joins = c, &b.cells.params, l.offsets[:0], b.joinsInstances()
 	l.makeGraph(b, p, x)
@@ -170,11 +170,12 @@ func (l *cellLowering) makeGraph(b *Builder, p *cells.Program, x *cells.Instance
 		l.node = append(l.node, uint32(g.Len()))
 		l.addNode(n.Op, n.Dim, attrs, args...)
 	}
-	c.exits = make([]int32, len(c.outs))
-	for i, k := range c.outs {
-		if c.exits[i] = -1; c.wanted>>i&1 != 0 {
-			c.exits[i] = int32(len(c.wantedAt))
-			c.wantedAt = append(c.wantedAt, 1<<30)
+	for k := range uint32(len(t.Nodes)) {
+		if c.needed.has(k) {
+			c.outs = append(c.outs, k)
+		}
+		if c.wanted.has(k) {
+			c.exits, c.wantedAt = append(c.exits, k), append(c.wantedAt, 1<<30)
 			of, d := l.derivedFrom(k)
 			c.derivatives = append(c.derivatives, d)
 			l.addNode(ops.Reshape, t.Nodes[k].Dim, nil, l.node[of])
@@ -189,7 +190,7 @@ func (l *cellLowering) makeGraph(b *Builder, p *cells.Program, x *cells.Instance
 		Backward: len(c.wantedAt) > 0, Base: firstAddress, Result: NoOffset, Tensors: true}
 }
 
-// derivedFrom is the node whose gradient comes back to output k: its own or, if it is a function of a product that nobody
+// derivedFrom is the node whose gradient comes back to node k: its own or, if it is a function of a product that nobody
 // else reads, the product's, which is the derivative of it.
 func (l *cellLowering) derivedFrom(k uint32) (of uint32, d derivative) {
 	c, t := l.c, l.c.template
@@ -199,7 +200,7 @@ func (l *cellLowering) derivedFrom(k uint32) (of uint32, d derivative) {
 		return k, d
 	}
 	of = n.Args[0].At
-	if op := t.Nodes[of].Op; op != ops.AffineTransform && op != ops.MatrixMultiply || slices.Contains(c.outs, of) {
+	if op := t.Nodes[of].Op; op != ops.AffineTransform && op != ops.MatrixMultiply || c.needed.has(of) || c.wanted.has(of) {
 		return k, d
 	}
 	uses := 0
@@ -411,8 +412,8 @@ func (l *cellLowering) lowerNodes() error {
 // lowerForward lowers the nodes that are needed, or all.
 func (l *cellLowering) lowerForward() error {
 	t, c := l.b, l.c
-	for i, k := range c.outs {
-		if v := l.node[k]; c.needed>>i&1 != 0 && t.owns(v) {
+	for _, k := range c.outs {
+		if v := l.node[k]; t.owns(v) {
 			t.need[v] = true
 		}
 	}
@@ -429,9 +430,9 @@ func (l *cellLowering) lowerForward() error {
 	if err := t.forward(); err != nil {
 		return err
 	}
-	for i, k := range c.outs {
+	for _, k := range c.outs {
 		v := l.node[k]
-		if c.needed>>i&1 == 0 || !t.owns(v) {
+		if !t.owns(v) {
 			continue
 		}
 		if e := l.entryOf(t.s.Value[v]); e.entry != atBase { // another's value under another shape

@@ -5,11 +5,11 @@ import (
 	"libvpps/bridge/ops"
 )
 
-// What is known of a template, whichever of its instances: which nodes others read, what it reads, and how it was lowered.
+// What is known of a template, whichever of its instances: what it reads, and how it was lowered. Nothing of that depends on
+// which graphs came before, or a script would.
 
 // templateInfo is what a Builder knows of a template.
 type templateInfo struct {
-	outs     []uint32 // nodes that others read; those found later come later
 	variants []*loweredCell
 	depends  []dependence
 	shapes   []inputRun // input words that the shape of items depends on
@@ -18,7 +18,6 @@ type templateInfo struct {
 	params   []uint32   // nodes that are parameters
 	reads    []paramUse
 	draws    bool // of random numbers
-	varies   bool // shapes were too many different ones
 	of       *cells.Template
 }
 
@@ -115,15 +114,4 @@ func (x *templateInfo) dependent(slots uint64) []bool {
 	}
 	x.depends = append(x.depends, dependence{slots, nodes})
 	return nodes
-}
-
-// outOf is the number of an instance's output: a node that is read from outside.
-func (x *templateInfo) outOf(k uint32) int {
-	for i, o := range x.outs {
-		if o == k {
-			return i
-		}
-	}
-	x.outs = append(x.outs, k)
-	return len(x.outs) - 1
 }

@@ -409,17 +409,19 @@ func (l *cellLowering) collectLevels() {
 	for _, m := range c.outers { // at the end, when all is there; but who reads a value needs its producer
 		see(0, 1<<20, -1, m.words[1])
 	}
-	c.ready, c.value, c.formedIn = make([]int32, len(c.outs)), make([]uint32, len(c.outs)), memory.Extend(c.formedIn, len(c.outs), -1)
+	c.ready, c.value, c.formedIn = make([]int32, len(c.outs)), make([]uint32, len(l.node)), memory.Extend(c.formedIn, len(c.outs), -1)
 	for i, k := range c.outs {
 		v := l.node[k]
-		if c.needed>>i&1 != 0 && t.owns(v) {
-			c.ready[i], c.value[i] = t.ready(v), l.entryOf(t.s.Value[v]).add
+		if t.owns(v) {
+			c.ready[i], c.value[k] = t.ready(v), l.entryOf(t.s.Value[v]).add
 			if in := t.spots[v].cluster; in >= 0 {
 				c.formedIn[i] = l.where[t.Find(in)]
 			}
 		}
-		if e := c.exits[i]; e >= 0 && c.derivatives[e].fn != isa.Copy {
-			c.derivatives[e].y = l.entryOf(t.s.Value[v])
+	}
+	for e, k := range c.exits {
+		if c.derivatives[e].fn != isa.Copy {
+			c.derivatives[e].y = l.entryOf(t.s.Value[l.node[k]])
 		}
 	}
 }

@@ -35,6 +35,7 @@ func TestWideWorkOfInstancesGivesTheSameResults(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		r.Plan.CPU = false
 		narrow := scriptOf(t, &b, r, nil)
+		r.PerShape = 1
 		r.Wide = schedule.Wideness{Batched: 1 << (rng.IntN(2) * 20), Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3), Columns: 2 + rng.IntN(3)}
 		var p cells.Program
 		new(cells.Dictionary).Find(r.Graph, 0, r.Node+1, &p)
@@ -58,7 +59,7 @@ func TestLargeOperationsInInstances(t *testing.T) {
 	var b script.Builder
 	lowered := 0
 	for name, r := range script.LargeOperations(t) {
-		r.Update.Rate, r.Update.Threshold = 0.1, 1e30
+		r.PerShape, r.Update.Rate, r.Update.Threshold = 1, 0.1, 1e30
 		alone := scriptOf(t, &b, r, nil)
 		_, most := script.ClusterCosts(&b)
 		var p cells.Program
