@@ -25,6 +25,7 @@ type forest struct {
 	losses []uint32
 	rng    *rand.Rand
 	hidden uint32
+	sets   int // of classes that a tree's losses are restricted to; 0: they are of all classes
 }
 
 const vocabulary = 10000
@@ -80,7 +81,15 @@ func (f *forest) tree(leaves int) (h, c uint32) {
 		h = f.add(ops.CwiseMultiply, dimH, nil, o, f.add(ops.Tanh, dimH, nil, c))
 	}
 	y := f.add(ops.MatrixMultiply, dimC, nil, 0, h)
-	f.losses = append(f.losses, f.add(ops.PickNegLogSoftmax, dim1, []uint32{f.input(uint32(f.rng.Intn(5)))}, y))
+	if f.sets > 0 {
+		set := uint32(f.rng.Intn(f.sets))
+		at := f.input(set % 5)
+		f.input(set / 5)
+		y = f.add(ops.RestrictedLogSoftmax, dimC, []uint32{at, 2}, y)
+		f.losses = append(f.losses, f.add(ops.PickElement, dim1, []uint32{0, at, 1}, y))
+	} else {
+		f.losses = append(f.losses, f.add(ops.PickNegLogSoftmax, dim1, []uint32{f.input(uint32(f.rng.Intn(5)))}, y))
+	}
 	return h, c
 }
 
@@ -159,6 +168,14 @@ func newForest(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedu
 		func(f *forest, words int) { f.tree(words) })
 }
 
+// newRestricted is newForest with losses restricted to one of several sets of classes, so that their items have shapes.
+func newRestricted(sets int) func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix) {
+	return func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix) {
+		return newBatch(tb, batch, hidden, []uint32{dimCH, dimHH, dimHH, dimHH, dimH2H, dimH2H, dimH2H, dimHH, dimHH, dimH, dimH, dimH, dimH},
+			func(f *forest, words int) { f.sets = sets; f.tree(words) })
+	}
+}
+
 // newPyramids is newForest for a time-delay network of LSTM cells, as the benchmark program has it: a cell for every
 // two neighbours of words, then of these cells, until there is one.
 func newPyramids(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix) {
@@ -232,7 +249,10 @@ func BenchmarkBuild(b *testing.B) {
 		{"phrases1", newPhrases, 1, 512, 132, 1}, {"phrases16", newPhrases, 16, 512, 132, 1},
 		{"triangles1", newTriangles, 1, 512, 132, 1}, {"triangles16", newTriangles, 16, 512, 132, 1},
 		{"pyramids1", newPyramids, 1, 256, 132, 1}, {"pyramids16", newPyramids, 16, 256, 132, 1},
-		{"batch1cpu", newForest, 1, 256, 1, 0}, {"batch128cpu", newForest, 128, 256, 1, 0}} {
+		{"batch1cpu", newForest, 1, 256, 1, 0}, {"batch128cpu", newForest, 128, 256, 1, 0},
+		{"restricted5x1", newRestricted(5), 1, 256, 132, 1}, {"restricted5x16", newRestricted(5), 16, 256, 132, 1},
+		{"restricted5x128", newRestricted(5), 128, 256, 132, 1}, {"restricted25x16", newRestricted(25), 16, 256, 132, 1},
+		{"restricted25x128", newRestricted(25), 128, 256, 132, 1}} {
 		g, params, matrices := x.graph(b, x.batch, x.hidden)
 		p, err := plan.Sliced(matrices, x.processors)
 		d := plan.Device{Processors: x.processors, Warps: 8, RegistersPer: 255, SetAside: 80, SharedPerBlock: 200 << 10}
