@@ -123,6 +123,7 @@ type Builder struct {
 	cells       cellMemory
 	scripts     uint64  // that were built
 	symbolic    bool    // of a template: input words are not known
+	late        []bool  // nodes of a template that depend on slots which come late; empty: it is none
 	picks       []pick  // that addresses are of, if symbolic
 	exitsIn     []int32 // of a template's nodes for gradients that come back: the cluster that stands for the one forming it
 	large       []bool  // [dim]: nodes of it may be wide

@@ -48,16 +48,21 @@ type present struct {
 	slots          uint64
 	level          int32
 	base           uint32
-	out            uint32 // its nodes are outputs[out:][:len(info.of.Nodes)]
+	out            uint32 // its outputs are outputs[out:][:lowered.outputs]
 }
 
 // slotValue is what a slot reads: a node of an instance, or one of the graph that an earlier call evaluated.
 type slotValue struct{ instance, node uint32 }
 
+// outputAt is the output that is node k of an instance.
+func (m *cellMemory) outputAt(y *present, k uint32) *output {
+	return &m.outputs[y.out+y.lowered.output[k]]
+}
+
 // earlier stands for an instance: the node is the graph's.
 const earlier = NoOffset
 
-// output is a node of an instance. Of those that others read it is filled in.
+// output is a node of an instance that others read or give a gradient to.
 type output struct {
 	formedBy
 	first, last uint32 // of its gradient's sources; 0: none
@@ -470,7 +475,7 @@ func (b *Builder) forwardInstances() error {
 	return nil
 }
 
-// takeInstance reserves an instance's memory, and a place for each of its nodes.
+// takeInstance reserves an instance's memory, and a place for each of its outputs.
 func (b *Builder) takeInstance(y *present) {
 	m := &b.cells
 	y.base, y.out = b.Take(uint64(y.lowered.size)), uint32(len(m.outputs))
@@ -479,7 +484,7 @@ func (b *Builder) takeInstance(y *present) {
 			b.Tensors = append(b.Tensors, uint32(isa.SegAct), y.base+x.at, x.size)
 		}
 	}
-	m.outputs = memory.Extend(m.outputs, len(m.outputs)+len(y.info.of.Nodes), output{})
+	m.outputs = memory.Extend(m.outputs, len(m.outputs)+int(y.lowered.outputs), output{})
 }
 
 // placeValues says where the values of an instance are that begins at a node and whose table is filled in, if they stay.
@@ -510,7 +515,7 @@ func (b *Builder) shareValues(x, same *cells.Instance) {
 func (b *Builder) placeLoss() {
 	y, k := b.lastInstance()
 	b.s.Value[b.r.Node], b.s.Segment[b.r.Node] = y.base+y.lowered.value[k], isa.SegAct
-	f := &b.cells.outputs[y.out+k].formedBy
+	f := &b.cells.outputAt(y, k).formedBy
 	if b.spots[b.r.Node] = (spot{f.ready - 1, f.cluster, f.sub}); f.cluster >= 0 { // where it is copied to the host, too
 		b.Clusters[b.Find(f.cluster)].Kind &^= schedule.Fused
 	}
@@ -677,7 +682,7 @@ func (b *Builder) differentiateInstances() error {
 		}
 	}
 	last, loss := b.lastInstance()
-	b.giveBack(&m.outputs[last.out+loss], gradientSource{Source: schedule.One(m.seed), formedBy: formedBy{start, -1, 0}})
+	b.giveBack(m.outputAt(last, loss), gradientSource{Source: schedule.One(m.seed), formedBy: formedBy{start, -1, 0}})
 	for i := len(m.list) - 1; i >= 0; i-- {
 		y, x := &m.list[i], &p.Instances[i]
 		c := y.lowered
@@ -729,7 +734,7 @@ func (b *Builder) gradientsOfSlots(x *cells.Instance, y *present, first int32) {
 		if c.sources == nil || len(c.sources[k]) == 0 {
 			continue
 		}
-		o := &m.outputs[m.list[a.instance].out+a.node]
+		o := m.outputAt(&m.list[a.instance], a.node)
 		for i := range c.sources[k] {
 			s := &c.sources[k][i]
 			b.giveBack(o, gradientSource{Source: at(s), formedBy: when(s)})

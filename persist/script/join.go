@@ -84,7 +84,7 @@ func (b *Builder) orderProductsOf(x *cells.Instance, y *present) (err error) {
 
 // outputOf is the output that a slot reads.
 func (m *cellMemory) outputOf(a slotValue) *formedBy {
-	return &m.outputs[m.list[a.instance].out+a.node].formedBy
+	return &m.outputAt(&m.list[a.instance], a.node).formedBy
 }
 
 // inCluster is the first level in which a cluster may read a value: that of the cluster that forms it, which it joins.
@@ -143,7 +143,7 @@ func (b *Builder) joinClusters(first int32, n int) {
 func (b *Builder) placeOutputs(y *present, first int32) {
 	m, c := &b.cells, y.lowered
 	for i, k := range c.outs {
-		f := &m.outputs[y.out+k].formedBy
+		f := &m.outputAt(y, k).formedBy
 		*f = formedBy{y.level + c.ready[i], -1, 0}
 		if in := c.formedIn[i]; in >= 0 && b.joinsInstances() {
 			f.cluster, f.sub = first+in, c.clusters[0][in].top+m.shifts[in]
@@ -160,7 +160,7 @@ func (b *Builder) levelBackward(y *present, start int32) {
 	m.exits, m.sums, m.summed, m.joined = memory.Resize(m.exits, len(c.wantedAt)), m.sums[:0], m.summed[:0], m.joined[:0]
 	for e, k := range c.exits {
 		m.apart[e] = c.sumIn[e] < 0
-		o := &m.outputs[y.out+k]
+		o := m.outputAt(y, k)
 		from, last := len(m.summed), b.returnedTo(o)
 		list := m.summed[from:]
 		at := list[0].At
@@ -253,7 +253,7 @@ func (b *Builder) joinBackward(y *present) {
 		if m.apart[e] {
 			continue
 		}
-		o, in := &m.outputs[y.out+k], c.sumIn[e]
+		o, in := m.outputAt(y, k), c.sumIn[e]
 		for k := o.first; k != 0; k = m.returned[k].next {
 			m.meets(b, &m.returned[k].formedBy, in, m.levels[c.clusters[1][in].group]+c.wantedAt[e])
 		}
@@ -265,7 +265,7 @@ func (b *Builder) joinBackward(y *present) {
 		if m.apart[e] {
 			continue
 		}
-		for k := m.outputs[y.out+k].first; k != 0; k = m.returned[k].next {
+		for k := m.outputAt(y, k).first; k != 0; k = m.returned[k].next {
 			c.waitFor(e, m.returned[k].ready, m.levels)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/cells"
+	"libvpps/bridge/ops"
 	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
@@ -51,6 +52,27 @@ func onProcessors(t *testing.T, g *bridge.Graph, params []schedule.Param, matric
 	return int(built.Script.Words[isa.HeadBarriers]), count
 }
 
+// newSentences is newForest for a tagger with a simple recurrent network, whose new state is a function of two products: with
+// the word, and with the state before, in either order.
+func newSentences(statesFirst bool) func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix) {
+	return func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix) {
+		return newBatch(tb, batch, hidden, []uint32{dimCH, dimHH, dimHH, dimHH, dimH2H, dimH2H, dimH2H, dimHH, dimHH, dimH, dimH, dimH, dimH},
+			func(f *forest, words int) {
+				word := func() uint32 { return f.add(ops.Lookup, dimH, []uint32{13, f.input(uint32(f.rng.Intn(vocabulary)))}) }
+				h := word()
+				for range words {
+					sum := []uint32{9, 1, word(), 2, h}
+					if statesFirst {
+						sum = []uint32{9, 2, h, 1, sum[2]}
+					}
+					h = f.add(ops.Tanh, dimH, nil, f.add(ops.AffineTransform, dimH, nil, sum...))
+					y := f.add(ops.MatrixMultiply, dimC, nil, 0, h)
+					f.losses = append(f.losses, f.add(ops.PickNegLogSoftmax, dim1, []uint32{f.input(uint32(f.rng.Intn(5)))}, y))
+				}
+			})
+	}
+}
+
 func TestInstancesAreAsDeepAsNodes(t *testing.T) {
 	for name, x := range map[string]struct {
 		graph func(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix)
@@ -66,5 +88,18 @@ func TestInstancesAreAsDeepAsNodes(t *testing.T) {
 			require.LessOrEqual(t, elementwise(count), elementwise(nodes)+x.batch*20, "element-wise instructions")
 			require.LessOrEqual(t, count[isa.Sum], nodes[isa.Sum], "sums")
 		})
+	}
+}
+
+// Products with words are formed before the state is there to which they are added. An instance has one level, so words are
+// copied one after another: there are more instructions than node by node, but no more barriers.
+func TestSentencesOfInstancesAreAsDeepAsNodes(t *testing.T) {
+	for _, batch := range []int{1, 16} {
+		for _, statesFirst := range []bool{false, true} {
+			g, params, matrices := newSentences(statesFirst)(t, batch, 256)
+			deep, _ := onProcessors(t, g, params, matrices, false)
+			got, _ := onProcessors(t, g, params, matrices, true)
+			require.LessOrEqual(t, got, deep+1, "barriers")
+		}
 	}
 }

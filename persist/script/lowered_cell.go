@@ -139,8 +139,10 @@ type cellValue struct {
 type loweredCell struct {
 	variant
 	template *cells.Template
-	outs     []uint32 // the nodes that are needed: its outputs
+	outs     []uint32 // the nodes that are needed
 	exits    []uint32 // the nodes that are wanted
+	output   []uint32 // by node, of both: their numbers as outputs, of which there are so many:
+	outputs  uint32
 
 	clusters [2][]cellCluster // forward, backward
 	items    [2][]cellItem

@@ -117,18 +117,29 @@ func (b *Builder) lowerAffine(v uint32) {
 const mostSorted = 4
 
 // sortTerms puts products whose right side is ready early first: the late ones then wait for
-// nothing else. Insertion sort of short lists; long ones stay as they are.
+// nothing else. In a template that is what depends on no slot. Insertion sort of short lists; long ones stay as they are.
 func (b *Builder) sortTerms() {
 	list := b.terms
 	if len(list) > mostSorted || b.symbolic && b.r.Plan.CPU { // there a template's order does not depend on what else is in it
 		return
 	}
 	for i := 1; i < len(list); i++ {
-		for j := i; j > 0 && b.ready(list[j].right) < b.ready(list[j-1].right); j-- {
+		for j := i; j > 0 && b.isSooner(list[j].right, list[j-1].right); j-- {
 			list[j], list[j-1] = list[j-1], list[j]
 		}
 	}
 }
+
+// isSooner reports whether node v is ready before node w.
+func (b *Builder) isSooner(v, w uint32) bool {
+	if b.isLate(v) != b.isLate(w) {
+		return b.isLate(w)
+	}
+	return b.ready(v) < b.ready(w)
+}
+
+// isLate reports whether a node of a template depends on slots. Whatever else it reads is there before.
+func (b *Builder) isLate(v uint32) bool { return int(v) < len(b.late) && b.late[v] }
 
 // plainBias reports whether the first product can add the bias itself: a vector as long as
 // the output's columns, the same for all.
@@ -159,10 +170,11 @@ func (b *Builder) copyBias(v, bias uint32, y schedule.Operand) {
 }
 
 // productChain adds the products one after another, each a level behind the one before. One
-// that is ready earlier and whose matrix lives elsewhere does not wait: such results are added at the end.
+// that is ready earlier and whose matrix lives elsewhere does not wait: such results are added at the end. In a template
+// slots come after the products that depend on none.
 func (b *Builder) productChain(v, bias uint32, y schedule.Operand, level int32, acc bool) {
 	b.beside = b.beside[:0]
-	fresh, chain := !acc && bias != NoOffset, int32(-1)
+	fresh, chain, late := !acc && bias != NoOffset, int32(-1), int32(-1)
 	for k, p := range b.terms {
 		if p.matrix < 0 {
 			b.gemmForward(v, p, y, acc)
@@ -170,6 +182,12 @@ func (b *Builder) productChain(v, bias uint32, y schedule.Operand, level int32, 
 			continue
 		}
 		ready, biased := b.ready(p.right), uint32(NoOffset)
+		if b.isLate(p.right) {
+			if late < 0 {
+				late = level
+			}
+			ready = max(ready, late)
+		}
 		if b.termInTiles(v, &p) {
 			level = max(level, ready)
 			biased := uint32(NoOffset)

@@ -10,6 +10,7 @@ import (
 	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
+	"libvpps/persist/memory"
 	"libvpps/persist/schedule"
 )
 
@@ -170,7 +171,11 @@ func (l *cellLowering) makeGraph(b *Builder, p *cells.Program, x *cells.Instance
 		l.node = append(l.node, uint32(g.Len()))
 		l.addNode(n.Op, n.Dim, attrs, args...)
 	}
+	c.output = make([]uint32, len(t.Nodes))
 	for k := range uint32(len(t.Nodes)) {
+		if c.output[k] = c.outputs; c.needed.has(k) || c.wanted.has(k) {
+			c.outputs++
+		}
 		if c.needed.has(k) {
 			c.outs = append(c.outs, k)
 		}
@@ -372,6 +377,7 @@ func (l *cellLowering) placeShared(b *Builder) {
 		}
 		t.wants[v] = t.grads[v] && l.r.Backward
 	}
+	l.findLate()
 	for e := range c.wantedAt {
 		v := t.end + uint32(e)
 		t.s.Grad[v] = reserve(t.size(v), c.atExits()+uint32(e))
@@ -390,6 +396,24 @@ func (l *cellLowering) placeShared(b *Builder) {
 			t.s.Aux[v] = reserve(t.size(v), c.atAux()+uint32(k))
 		case ops.LogDet:
 			t.s.Aux[v] = reserve(t.size(l.g.ArgsOf(v)[0]), c.atAux()+uint32(k))
+		}
+	}
+}
+
+// findLate finds the nodes that depend on slots which are not there early.
+func (l *cellLowering) findLate() {
+	t := l.b
+	if t.late = t.late[:0]; !l.joins || l.r.Plan.CPU {
+		return
+	}
+	t.late = memory.Extend(t.late, int(t.end), false)
+	for v := range t.end {
+		if v < t.first {
+			t.late[v] = t.spots[v].cluster >= 0
+			continue
+		}
+		for _, a := range t.g.ArgsOf(v) {
+			t.late[v] = t.late[v] || t.late[a]
 		}
 	}
 }
