@@ -359,6 +359,46 @@ func TestManyOutputs(t *testing.T) {
 	require.True(t, script.ByInstances(&b))
 }
 
+// A gradient that comes back late is waited for, however many come back before.
+func TestManyGradientsComeBack(t *testing.T) {
+	var b script.Builder
+	var known cells.Dictionary
+	vector := func(axes ...uint32) bridge.Dim {
+		d := bridge.Dim{Nd: uint32(len(axes)), Bd: 1}
+		copy(d.D[:], axes)
+		return d
+	}
+	r := trainingWith(t, []bridge.Dim{vector(8, 8), vector(8), vector(1)}, func(f *forest) {
+		w := f.add(ops.Parameter, 0, []uint32{0})
+		var losses []uint32
+		for k := range uint32(4) { // chains of different nodes, all of which are read, the last ones by products
+			x := f.add(ops.Lookup, 1, []uint32{1, f.input(k)})
+			var read []uint32
+			for k := range uint32(80) {
+				x = f.add(ops.StridedSelect, 1, []uint32{0, 8, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 1, 1 + k}, x)
+				read = append(read, x)
+			}
+			for k := range read[70:] {
+				for range 3 {
+					read[70+k] = f.add(ops.MatrixMultiply, 1, nil, w, read[70+k])
+				}
+			}
+			losses = append(losses, f.add(ops.SquaredNorm, 2, nil, f.add(ops.Sum, 1, nil, read...)))
+		}
+		f.add(ops.Sum, 2, nil, losses...)
+	})
+	r.Plan, r.Tensors, r.Result, r.Params[0].Matrix = sliced(t, []plan.Matrix{{Rows: 8, Cols: 8}}, 8), true, 0, 0
+	r.Plan.CPU = false
+	alone := scriptOf(t, &b, r, nil)
+	var p cells.Program
+	for range 8 { // until it knows the chains
+		known.Find(r.Graph, 0, uint32(r.Graph.Len()), &p)
+	}
+	require.Less(t, len(p.Instances), r.Graph.Len()/2)
+	nearlyAlike(t, 0, r, alone, scriptOf(t, &b, r, &p), 1e-5)
+	require.True(t, script.ByInstances(&b))
+}
+
 // sliced is a plan as the CPU's are.
 func sliced(t *testing.T, matrices []plan.Matrix, processors int) *plan.Plan {
 	t.Helper()

@@ -16,9 +16,12 @@ import (
 
 // cellGroup is the clusters and products that depend on the same gradients of outputs.
 type cellGroup struct {
-	exits uint64 // a bit for each, by number
+	exits uint64 // bits, as bitOf says
 	depth int32  // how many levels of the template there are up to its last
 }
+
+// bitOf is the bit that stands for an exit: the last one for all that there are no more bits for.
+func bitOf(exit int) int { return min(exit, 63) }
 
 // touch is a use, in a level, of a vector of gradients: by a cluster, a product or what another instance reads, in this order.
 type touch struct{ level, by, vector int32 }
@@ -31,7 +34,7 @@ func (l *cellLowering) collectGroups() {
 	// By exit and vector: what those depend on that have touched it so far.
 	held := make([]uint64, len(c.wantedAt)+len(c.tensors))
 	for e := range c.wantedAt {
-		held[e] = 1 << e
+		held[e] = 1 << bitOf(e)
 	}
 	for len(list) > 0 {
 		n := sort.Search(len(list), func(i int) bool { return list[i].level > list[0].level })
