@@ -399,6 +399,24 @@ func TestManyGradientsComeBack(t *testing.T) {
 	require.True(t, script.ByInstances(&b))
 }
 
+// The tensor table of a graph that is evaluated anew does not have what its later nodes were before: other values may be there.
+func TestValuesOutOfDate(t *testing.T) {
+	var b script.Builder
+	dim, one := bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{8}}, bridge.Dim{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{1}}
+	r := trainingWith(t, []bridge.Dim{dim, one}, func(f *forest) {
+		x := f.add(ops.Tanh, 0, nil, f.add(ops.Parameter, 0, []uint32{0}))
+		f.add(ops.SquaredNorm, 1, nil, f.add(ops.Tanh, 0, nil, x))
+	})
+	r.Needed, r.Backward, r.Copy, r.Tensors = false, false, true, true
+	_, err := b.Build(r)
+	require.NoError(t, err)
+	r.State.Done, r.Node, r.Base = 0, 1, r.State.Value[2]+4
+	r.Cells = nil
+	built, err := b.Build(r)
+	require.NoError(t, err)
+	require.NoError(t, verify.Verify(&built.Script, r.Plan))
+}
+
 // sliced is a plan as the CPU's are.
 func sliced(t *testing.T, matrices []plan.Matrix, processors int) *plan.Plan {
 	t.Helper()

@@ -92,7 +92,7 @@ func rowTensors(p *schedule.Param, grad isa.Segment) (t []tensor) {
 
 // earlier adds what nodes evaluated by earlier calls left in act.
 func (b *Builder) earlier(t []tensor) []tensor {
-	for v := range uint32(min(len(b.s.Value), b.g.Len())) {
+	for v := range uint32(b.s.Done) { // what a graph that is evaluated anew has of later nodes is out of date
 		at := b.s.Value[v]
 		if at == NoOffset || at >= b.r.Base || b.s.Segment[v] != isa.SegAct {
 			continue
