@@ -248,6 +248,7 @@ func BenchmarkBuild(b *testing.B) {
 	}{{"batch1", newForest, 1, 256, 132, 1}, {"batch16", newForest, 16, 256, 132, 1}, {"batch128", newForest, 128, 256, 132, 1},
 		{"phrases1", newPhrases, 1, 512, 132, 1}, {"phrases16", newPhrases, 16, 512, 132, 1},
 		{"triangles1", newTriangles, 1, 512, 132, 1}, {"triangles16", newTriangles, 16, 512, 132, 1},
+		{"sentences16", newSentences(false), 16, 256, 132, 1}, {"sentences128", newSentences(false), 128, 256, 132, 1},
 		{"pyramids1", newPyramids, 1, 256, 132, 1}, {"pyramids16", newPyramids, 16, 256, 132, 1},
 		{"batch1cpu", newForest, 1, 256, 1, 0}, {"batch128cpu", newForest, 128, 256, 1, 0},
 		{"restricted5x1", newRestricted(5), 1, 256, 132, 1}, {"restricted5x16", newRestricted(5), 16, 256, 132, 1},

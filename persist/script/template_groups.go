@@ -55,7 +55,8 @@ func (l *cellLowering) collectGroups() {
 }
 
 // relieves reports whether groups make a chain of instances faster: what waits for less has a cluster as costly as what waits
-// for all. Otherwise its work fits beside the rest, level by level. Done all at once, it may overload a few holders.
+// for all. Otherwise its work fits beside the rest, level by level. All at once it may overload the few processors that hold its
+// matrix.
 func (l *cellLowering) relieves(depends []uint64) bool {
 	clusters, all := l.c.clusters[1], uint64(0)
 	for i := range clusters {

@@ -5,8 +5,8 @@ import (
 	"libvpps/bridge/ops"
 )
 
-// What is known of a template, whichever of its instances: what it reads, and how it was lowered. Nothing of that depends on
-// which graphs came before, or a script would.
+// What is known of a template and the same for all its instances: what it reads, and how it was lowered. None of it may depend
+// on earlier graphs, since a script must not.
 
 // templateInfo is what a Builder knows of a template.
 type templateInfo struct {
