@@ -459,12 +459,18 @@ func (b *Builder) forwardInstances() error {
 				y.level = max(y.level, b.ready(m.params.node[c.params[k].id].node)-need)
 			}
 		}
+		early := y.level
 		b.levelForward(x, y)
 		if err := b.fillTable(x, y); err != nil {
 			return err
 		}
 		b.signatures(c)
-		m.levels = append(m.levels[:0], y.level)
+		m.levels = m.levels[:0]
+		for g := range c.groups[0] {
+			if m.levels = append(m.levels, y.level); c.groups[0][g].exits == 0 {
+				m.levels[g] = early
+			}
+		}
 		b.placeOutputs(y, b.addItems(y, 0))
 		b.placeValues(c, x.Start)
 	}

@@ -144,7 +144,7 @@ func (b *Builder) placeOutputs(y *present, first int32) {
 	m, c := &b.cells, y.lowered
 	for i, k := range c.outs {
 		f := &m.outputAt(y, k).formedBy
-		*f = formedBy{y.level + c.ready[i], -1, 0}
+		*f = formedBy{m.levels[c.formedBy[i]] + c.ready[i], -1, 0}
 		if in := c.formedIn[i]; in >= 0 && b.joinsInstances() {
 			f.cluster, f.sub = first+in, c.clusters[0][in].top+m.shifts[in]
 		}

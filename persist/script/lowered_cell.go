@@ -156,14 +156,15 @@ type loweredCell struct {
 	picks    []cellPick
 	size     uint32 // floats of an instance
 	tensors  []vector
-	groups   [2][]cellGroup // forward there is one
-	mixed    bool           // vectors of one length may overlap
+	groups   [2][]cellGroup
+	mixed    bool // vectors of one length may overlap
 
 	need        []int32      // by slot, then by parameter: in which level it is read first; -1: it is not
 	products    []int32      // by slot: in which level a product reads it first; -1: none does
 	reads       []slotRead   // what clusters read
 	ready       []int32      // by output: the level after which it is there
 	formedIn    []int32      // by output: the forward cluster that forms it; -1: a product
+	formedBy    []int32      // by output: the forward group that forms it
 	value       []uint32     // by node, of outputs: where in an instance's memory
 	wantedAt    []int32      // by exit: the first level in which its gradient is read
 	derivatives []derivative // by exit: how it comes of the node's gradient
