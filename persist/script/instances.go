@@ -105,6 +105,7 @@ type cellMemory struct {
 	summed   []schedule.Source // that these sum up
 	shifts   []int32           // by cluster
 	shape    []byte            // of one instance
+	copied   []byte            // parameters of one instance
 	shapes   map[string]bool   // of all instances, with their templates
 }
 
@@ -380,7 +381,7 @@ func (b *Builder) placeKept() {
 
 // loweredFor is an instance's template, lowered for its surroundings, and for slots of which some are there early.
 func (b *Builder) loweredFor(y *present, x *cells.Instance, early uint64) (*loweredCell, error) {
-	v := variant{slots: y.slots, needed: y.needed, wanted: y.wanted, segments: b.segmentsOf(x.Template), part: b.r.part(), early: early}
+	v := variant{slots: y.slots, needed: y.needed, wanted: y.wanted, copied: string(b.copiedOf(x.Template)), part: b.r.part(), early: early}
 	if b.Wide.On {
 		v.wide = b.Wide.Wideness
 	}
@@ -422,20 +423,22 @@ func (b *Builder) shapeOf(info *templateInfo, x *cells.Instance) []byte {
 	return m.shape
 }
 
-// segmentsOf says which of the parameters that a template reads are copied.
-func (b *Builder) segmentsOf(t *cells.Template) (segments uint64) {
-	n := 0
+// copiedOf is which of the parameters that a template reads are copied: numbers in the order in which it reads them.
+func (b *Builder) copiedOf(t *cells.Template) []byte {
+	m := &b.cells
+	m.copied = m.copied[:0]
+	n := uint16(0)
 	for k := range t.Nodes {
 		for _, a := range t.Nodes[k].Args {
 			if a.Kind == cells.Param || a.Kind == cells.ConstParam {
-				if b.cells.params.node[a.At].segment == isa.SegAct {
-					segments |= 1 << (n & 63)
+				if m.params.node[a.At].segment == isa.SegAct {
+					m.copied = binary.LittleEndian.AppendUint16(m.copied, n)
 				}
 				n++
 			}
 		}
 	}
-	return segments
+	return m.copied
 }
 
 // forwardInstances gives instances their levels and memory, and adds their forward items.

@@ -135,8 +135,8 @@ func fourOf(t *testing.T, s sentence) *script.Request {
 	})
 }
 
-// trainingWith is a request to train on a CPU with the last of the nodes that are recorded. Parameter 0 has dim 0, parameter
-// 1 is a table of 5 rows of 8.
+// trainingWith is a request to train on a CPU with the last of the nodes that are recorded. Parameter 1 is a table of 5
+// rows of 8, others have dim 0; the request has the first two.
 func trainingWith(t *testing.T, dims []bridge.Dim, record func(f *forest)) *script.Request {
 	t.Helper()
 	table := bridge.Dim{Nd: 2, Bd: 1, D: [bridge.MaxDims]uint32{8, 5}}
@@ -145,7 +145,12 @@ func trainingWith(t *testing.T, dims []bridge.Dim, record func(f *forest)) *scri
 	record(f)
 	f.words.NodeCount = int(f.node)
 	g := &bridge.Graph{}
-	if err := g.Append(&f.words, func(id uint32) (*bridge.Dim, bool) { return []*bridge.Dim{&dims[0], &table}[id], id == 1 }); err != nil {
+	if err := g.Append(&f.words, func(id uint32) (*bridge.Dim, bool) {
+		if id == 1 {
+			return &table, true
+		}
+		return &dims[0], false
+	}); err != nil {
 		t.Fatal(err)
 	}
 	size := uint32(dims[0].Size())
@@ -426,6 +431,49 @@ func sliced(t *testing.T, matrices []plan.Matrix, processors int) *plan.Plan {
 	}
 	p.CPU = true
 	return p
+}
+
+// A template is lowered anew if other parameters than before are copied, however many it reads.
+func TestOtherParametersAreCopied(t *testing.T) {
+	var b script.Builder
+	var known cells.Dictionary
+	dims := []bridge.Dim{{Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{8}}, {Nd: 1, Bd: 1, D: [bridge.MaxDims]uint32{1}}}
+	ids := []uint32{0, 2, 3}
+	var nodes []uint32 // of parameters
+	r := trainingWith(t, dims, func(f *forest) {
+		for _, id := range ids {
+			nodes = append(nodes, f.add(ops.Parameter, 0, []uint32{id}))
+		}
+		var losses []uint32
+		for k := range uint32(8) {
+			x := f.add(ops.Lookup, 0, []uint32{1, f.input(k % 5)})
+			for n := range 30 { // 120 parameters are read, numbers 0 and 64 are others
+				read := []uint32{x, nodes[1], nodes[1], nodes[1], nodes[1]}
+				if n%16 == 0 {
+					read[1] = nodes[n/16*2]
+				}
+				x = f.add(ops.Tanh, 0, nil, f.add(ops.Sum, 0, nil, read...))
+			}
+			losses = append(losses, f.add(ops.SquaredNorm, 1, nil, x))
+		}
+		f.add(ops.Sum, 1, nil, losses...)
+	})
+	r.Tensors, r.Result = true, 0
+	for _, id := range ids[1:] {
+		p := r.Params[0]
+		p.Offset = id * p.Size
+		r.Params = append(r.Params, p)
+	}
+	var p cells.Program
+	for range 8 { // until it knows the chains
+		known.Find(r.Graph, 0, uint32(r.Graph.Len()), &p)
+	}
+	for _, kept := range []uint32{nodes[0], nodes[2]} {
+		r.Keep = []uint32{kept}
+		alone := scriptOf(t, new(script.Builder), r, nil)
+		nearlyAlike(t, 0, r, alone, scriptOf(t, &b, r, &p), 1e-5)
+		require.True(t, script.ByInstances(&b))
+	}
 }
 
 // The gradients of windows that overlap are added one after the other, also where the windows were formed by an earlier call.

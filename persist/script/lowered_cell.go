@@ -100,14 +100,14 @@ type cellRow struct {
 
 // variant says in which surroundings a template was lowered.
 type variant struct {
-	slots    uint64  // that depend on a parameter
-	needed   nodeSet // that others read
-	wanted   nodeSet // that a gradient comes back to
-	segments uint64  // parameters that are copied
-	shape    string  // input words that the shape of the items depends on
-	part     cellPart
-	early    uint64            // slots that are there a level before others, with which products are added up
-	wide     schedule.Wideness // zero: no node is wide
+	slots  uint64  // that depend on a parameter
+	needed nodeSet // that others read
+	wanted nodeSet // that a gradient comes back to
+	copied string  // parameters, in the order in which they are read, two bytes each
+	shape  string  // input words that the shape of the items depends on
+	part   cellPart
+	early  uint64            // slots that are there a level before others, with which products are added up
+	wide   schedule.Wideness // zero: no node is wide
 }
 
 // nodeSet is nodes of a template.
