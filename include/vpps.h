@@ -95,8 +95,7 @@
  * - `VPPS_COMM_GRADIENTS=bf16`: vpps_comm_attach() has ranks exchange bfloat16.
  * - `VPPS_PLAN=rpw=N,copies=N,processors=N`: fixes the choices of a GPU plan. Each part is
  *   optional: rows a warp, the most copies of a matrix in registers that are left over, and SMs, of
- *   which each has a processor. A fixed plan whose kernel spills registers is refused; otherwise
- *   the next best plan is taken.
+ *   which each has a processor. A fixed plan is taken even if its kernel spills registers.
  * - `VPPS_PLAN=profile=1`: vpps_fb() runs its first batches under every plan that fits, some
  *   batches each. The fastest plan stays. The choice is stored next to the kernels for these
  *   matrices, this device and this version. All plans compute the same sums, but round them

@@ -26,23 +26,20 @@ type Kernel struct {
 // where it may, without need.
 const interpreterRegisters = 112
 
-// SetAside is what plans set aside of a thread's registers for the interpreter, of whose kernel without any
-// matrix this is, less what Staging counts: four more than it takes, because plans that left none spilled.
-func (k *Kernel) SetAside() int { return k.Registers + (k.Stack+3)/4 + 4 - plan.GemmStaging }
+// SetAside is what plans set aside of a thread's registers for the interpreter: what a kernel without any matrix may have, less
+// what Staging counts, and four more, because plans that left none spilled.
+const SetAside = interpreterRegisters + 4 - plan.GemmStaging
 
-// UsualSetAside is what SetAside is mostly.
-const UsualSetAside = interpreterRegisters + 4 - plan.GemmStaging
+// HasQuick tells whether a compiler has the option of a quick kernel: NVRTC 12.9 and later.
+func HasQuick(c gpu.Compiler) bool {
+	major, minor := c.Version()
+	return major > 12 || major == 12 && minor >= 9
+}
 
 // Times is how long the steps of making kernels took.
 type Times struct{ Source, Cache, Compiler time.Duration }
 
-// Add sums up.
-func (t *Times) Add(u Times) {
-	t.Source, t.Cache, t.Compiler = t.Source+u.Source, t.Cache+u.Cache, t.Compiler+u.Compiler
-}
-
-// Compile makes the machine code of a plan for an architecture (90 is sm_90), or finds it in the
-// cache.
+// Compile makes the machine code of a plan for an architecture (90 is sm_90), or finds it in the cache.
 func Compile(c gpu.Compiler, p *plan.Plan, arch int, o Options, cache *Cache) (k *Kernel, err error) {
 	if !slices.Contains(c.Archs(), arch) {
 		major, minor := c.Version()
@@ -63,13 +60,16 @@ func Compile(c gpu.Compiler, p *plan.Plan, arch int, o Options, cache *Cache) (k
 	if len(p.Matrices) == 0 {
 		options = append(options, fmt.Sprintf("--maxrregcount=%d", interpreterRegisters))
 	}
+	if o.Quick {
+		options = append(options, "--Ofast-compile=min")
+	}
 	lap(&took.Source)
 	key := cacheKey(c, src, options)
 	defer func() {
 		if err == nil {
 			cache.count(k)
 		}
-		tell(c, p, arch, k, err)
+		tell(c, p, arch, o, k, err)
 	}()
 	if image := cache.get(key); image != nil {
 		if k, err := inspect(image); err == nil {
@@ -81,7 +81,7 @@ func Compile(c gpu.Compiler, p *plan.Plan, arch int, o Options, cache *Cache) (k
 		cache.drop(key)
 	}
 	lap(&took.Cache)
-	over := progress(p)
+	over := progress(p, o)
 	image, messages, err := c.Compile("vpps.cu", src, options)
 	over()
 	if err != nil {

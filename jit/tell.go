@@ -16,19 +16,23 @@ import (
 var tellEvery = 2 * time.Second
 
 // kernelFor names a plan's kernel.
-func kernelFor(p *plan.Plan) string {
+func kernelFor(p *plan.Plan, o Options) string {
+	kernel := "a kernel"
+	if o.Quick {
+		kernel = "a quick kernel"
+	}
 	switch n := len(p.Matrices); n {
 	case 0:
-		return "a kernel without matrices"
+		return kernel + " without matrices"
 	case 1:
-		return "a kernel for 1 matrix"
+		return kernel + " for 1 matrix"
 	default:
-		return fmt.Sprintf("a kernel for %d matrices", n)
+		return fmt.Sprintf("%s for %d matrices", kernel, n)
 	}
 }
 
 // progress has the log say that a compilation goes on, until over is called.
-func progress(p *plan.Plan) (over func()) {
+func progress(p *plan.Plan, o Options) (over func()) {
 	if !log.On(log.Info) {
 		return func() {}
 	}
@@ -42,7 +46,7 @@ func progress(p *plan.Plan) (over func()) {
 			case <-done:
 				return
 			case <-tick.C:
-				log.Infof("compile", "compiling %s, %.0f s", kernelFor(p), time.Since(begin).Seconds())
+				log.Infof("compile", "compiling %s, %.0f s", kernelFor(p, o), time.Since(begin).Seconds())
 			}
 		}
 	})
@@ -53,17 +57,21 @@ func progress(p *plan.Plan) (over func()) {
 }
 
 // tell has the log say what became of a kernel.
-func tell(c gpu.Compiler, p *plan.Plan, arch int, k *Kernel, err error) {
+func tell(c gpu.Compiler, p *plan.Plan, arch int, o Options, k *Kernel, err error) {
 	if !log.On(log.Info) {
 		return
 	}
 	major, minor := c.Version()
 	switch {
 	case err != nil:
-		log.Infof("compile", "%s: %v", kernelFor(p), err)
+		log.Infof("compile", "%s: %v", kernelFor(p, o), err)
 	case k.Cached:
-		log.Infof("compile", "%s: from the cache, %.3f s, %d registers a thread", kernelFor(p), k.Took.Cache.Seconds(), k.Registers)
+		log.Infof("compile", "%s: from the cache, %.3f s, %d registers a thread", kernelFor(p, o), k.Took.Cache.Seconds(), k.Registers)
 	default:
-		log.Infof("compile", "%s: %.1f s by NVRTC %d.%d for sm_%d, %d registers a thread", kernelFor(p), k.Took.Compiler.Seconds(), major, minor, arch, k.Registers)
+		spills := ""
+		if k.Stack > 0 {
+			spills = fmt.Sprintf(", %d bytes of stack", k.Stack)
+		}
+		log.Infof("compile", "%s: %.1f s by NVRTC %d.%d for sm_%d, %d registers a thread%s", kernelFor(p, o), k.Took.Compiler.Seconds(), major, minor, arch, k.Registers, spills)
 	}
 }

@@ -3,12 +3,14 @@ package persist
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/gpu/mocks"
+	"libvpps/log"
 	"libvpps/persist/cuda"
 	"libvpps/persist/cuda/standin"
 	"libvpps/persist/isa"
@@ -63,6 +65,27 @@ func mixed(row uint32, x ...float32) *bridge.Words {
 		op(ops.SumElements, dim1, 6))
 	w.Dims = append(w.Dims, dim(3, 2))
 	return w
+}
+
+// A program trains with a quick kernel until the other one is compiled, and comes to the same parameters.
+func TestTrainingGoesOnWithABetterKernel(t *testing.T) {
+	train := func(t *testing.T) [][]float32 {
+		m, g := onGPU(t)
+		m.addMatrix()
+		h := m.handle()
+		batches(m, h, 10)
+		require.LessOrEqual(t, g.Held().Modules, 1)
+		time.Sleep(600 * time.Millisecond)
+		return batches(m, h, 10)
+	}
+	var want [][]float32
+	t.Run("as usual", func(t *testing.T) { want = train(t) })
+	t.Run("slowly", func(t *testing.T) {
+		lines := listen(t, log.Info)
+		t.Setenv("VPPS_FAKE_SLOW", "500")
+		require.Equal(t, want, train(t))
+		require.Len(t, saying(*lines, `^compile: the next batch is the first of a better kernel: `), 1)
+	})
 }
 
 // batches trains mixed for some steps over new graphs and returns the parameters.

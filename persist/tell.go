@@ -44,9 +44,6 @@ func (e *Engine) tellPlan(p *plan.Plan, ns uint64) {
 			p.RowsPerWarp, most, p.Used, p.Staging, p.SetAside, p.Registers, p.Outside())
 	}
 	log.Infof("plan", "%s; %.3f s", line, float64(ns)/1e9)
-	for _, why := range p.Refused {
-		log.Infof("fallback", "a plan was not taken: %s", why)
-	}
 	log.DebugReport("plan", e.planReport())
 }
 

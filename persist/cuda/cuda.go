@@ -108,9 +108,7 @@ func (e *Executor) Close() {
 func (e *Executor) release() {
 	e.dev.Synchronize()
 	e.products.close()
-	if e.module != nil {
-		e.module.Unload()
-	}
+	e.unload()
 	e.storage.free()
 	e.mover.release()
 	e.dev.Free(e.status)
@@ -169,6 +167,7 @@ func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 	if e.function == nil {
 		return errors.New("no plan was compiled")
 	}
+	e.improve()
 	if e.options.Check {
 		if err := e.unwrite(s); err != nil {
 			return err

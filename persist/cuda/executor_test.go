@@ -335,15 +335,16 @@ func TestASegmentThatCannotGrowKeepsItsContents(t *testing.T) {
 	require.Equal(t, segment{at: 0x5000, words: 16}, e.segments[isa.SegParam])
 }
 
-// A kernel may not ask for more than the compiler can do, or spill: see residency_test.go. What the
-// compiler refuses is told with its log.
+// What the compiler refuses is told with its log.
 func TestWhatTheCompilerSaysIsTold(t *testing.T) {
 	c := mocks.NewMockCompiler(gomock.NewController(t))
 	c.EXPECT().Archs().AnyTimes().Return([]int{90})
 	c.EXPECT().Version().AnyTimes().Return(12, 9)
 	c.EXPECT().Compile(gomock.Any(), gomock.Any(), gomock.Any()).Return(nil, "vpps.cu(3): error: oh\n1 error", errNo)
 	e := assembled(mockDevice(t, 2), c, &jit.Cache{Dir: t.TempDir()}, plan.Settings{}, "")
-	_, err := e.Plan(nil)
+	p, err := e.Plan(nil)
+	require.NoError(t, err)
+	err = e.SetPlan(p)
 	require.ErrorIs(t, err, errNo)
 	require.ErrorContains(t, err, "vpps.cu(3): error: oh | 1 error")
 }

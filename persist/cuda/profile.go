@@ -3,6 +3,7 @@ package cuda
 // Which plan was measured to be the fastest, and for whom that is remembered.
 
 import (
+	"errors"
 	"fmt"
 	"runtime"
 	"sync"
@@ -12,58 +13,43 @@ import (
 )
 
 // measured is the plan that an earlier process found to be the fastest or, if none did, the first to be
-// measured. It is nil if there is nothing to measure.
+// measured.
 func (c *planner) measured(all []*plan.Plan) (*plan.Plan, error) {
-	var refused []string
 	c.choice = c.choiceKey(all)
 	if known := c.cache.Choice(c.choice); known != nil {
 		for _, p := range all {
-			if p.RowsPerWarp != known.RowsPerWarp {
-				continue
-			}
-			if taken, err := c.try(p, &refused); taken || err != nil {
+			if p.RowsPerWarp == known.RowsPerWarp {
 				p.Why = "as an earlier run " + known.Why
-				return p, err
+				return p, nil
 			}
 		}
 	}
-	usable, err := c.compileAll(all)
-	if err != nil || len(usable) < 2 {
+	if err := c.compileAll(all); err != nil {
 		return nil, err
 	}
-	c.trial = plan.NewTrial(usable)
-	return usable[0], nil
+	c.trial = plan.NewTrial(all)
+	return all[0], nil
 }
 
-// compileAll compiles plans side by side, and returns those whose kernels do not spill.
-func (c *planner) compileAll(all []*plan.Plan) (usable []*plan.Plan, err error) {
-	kernels, errs := make([]*jit.Kernel, len(all)), make([]error, len(all))
+// compileAll compiles plans side by side.
+func (c *planner) compileAll(all []*plan.Plan) error {
+	c.kernels = map[*plan.Plan]*jit.Kernel{}
+	errs := make([]error, len(all))
+	kernels := make([]*jit.Kernel, len(all))
 	var wg sync.WaitGroup
 	free := make(chan struct{}, min(8, runtime.NumCPU()))
 	for i, p := range all {
 		wg.Go(func() {
 			free <- struct{}{}
-			kernels[i], errs[i] = c.compile(p)
+			kernels[i], errs[i] = jit.Compile(c.compiler, p, c.arch(), c.options, c.cache)
 			<-free
 		})
 	}
 	wg.Wait()
-	var refused []string
 	for i, p := range all {
-		if errs[i] != nil {
-			return nil, errs[i]
-		}
-		if why := c.spills(kernels[i], p); why != "" {
-			refused = append(refused, p.Name()+": "+why)
-			continue
-		}
 		c.kernels[p] = kernels[i]
-		usable = append(usable, p)
 	}
-	for _, p := range usable {
-		p.Refused = refused
-	}
-	return usable, nil
+	return errors.Join(errs...)
 }
 
 // choiceKey names the choice among plans for this device, compiler and library.

@@ -44,18 +44,17 @@ type Plan struct {
 	// Library forms gradients in blocks where there are many items; nil: the kernel does.
 	Library *Library
 
-	RowsPerWarp int      // GPU: rows a warp holds of a partition
-	Warps       int      // GPU: warps of a processor
-	Registers   int      // GPU: registers a thread may have: those of weights (Used), of a gradient in
-	SetAside    int      // the making (Staging), and of the interpreter (SetAside), which are
-	Staging     int      // counted as if all were needed at once
-	Used        int      // GPU: registers a thread spends on weights
-	Shared      int      // GPU: bytes of shared memory in which a processor may work
-	Resident    int      // GPU: bytes of shared memory in which a processor keeps matrices
-	Depth       int      // GPU: elements of a sum that the routines for matrices beyond the registers take at a time; 0: there are none
-	Why         string   // how it was chosen
-	Note        string   // what the compiler said of it
-	Refused     []string // plans that were compiled and refused, with the reason
+	RowsPerWarp int    // GPU: rows a warp holds of a partition
+	Warps       int    // GPU: warps of a processor
+	Registers   int    // GPU: registers a thread may have: those of weights (Used), of a gradient in
+	SetAside    int    // the making (Staging), and of the interpreter (SetAside), which are
+	Staging     int    // counted as if all were needed at once
+	Used        int    // GPU: registers a thread spends on weights
+	Shared      int    // GPU: bytes of shared memory in which a processor may work
+	Resident    int    // GPU: bytes of shared memory in which a processor keeps matrices
+	Depth       int    // GPU: elements of a sum that the routines for matrices beyond the registers take at a time; 0: there are none
+	Why         string // how it was chosen
+	Note        string // what the compiler said of it
 }
 
 // Block is some rows and columns of a matrix.

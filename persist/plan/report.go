@@ -19,9 +19,6 @@ func (p *Plan) Report() string {
 	if p.Note != "" {
 		fmt.Fprintln(&b, p.Note)
 	}
-	for _, r := range p.Refused {
-		fmt.Fprintf(&b, "not taken: %s\n", r)
-	}
 	if p.Resident > 0 {
 		fmt.Fprintf(&b, "%d KB of shared memory a processor for weights\n", p.Resident>>10)
 	}

@@ -1,12 +1,13 @@
 // A stand-in for libnvrtc.so: it takes any source and makes the smallest cubin that has the kernel
 // vpps_run, of 64 registers and no stack, with the source's length and the tables of the plan, as
 // they stand in the source, in its code. For tests only. Environment: VPPS_FAKE_NVRTC=major.minor
-// is its version; VPPS_FAKE_FAIL=nvrtcCompileProgram:code makes it fail; VPPS_FAKE_STACK is the
-// stack that its cubins claim.
+// is its version; VPPS_FAKE_FAIL=nvrtcCompileProgram:code makes it fail; VPPS_FAKE_SLOW is
+// the milliseconds that it takes, but for a quick kernel.
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include "image.h"
 
 typedef struct {
@@ -57,7 +58,7 @@ static Image image(const Program *p) {
   AT(STRINGS, SHT_STRTAB, OF_STRINGS, strings, 0);
   i.section[SYMBOLS].sh_entsize = sizeof(Elf64_Sym);
   i.info[0] = (Record){4, 0x2f, 8, 1, 64};
-  i.info[1] = (Record){4, 0x11, 8, 1, setting("VPPS_FAKE_STACK")};
+  i.info[1] = (Record){4, 0x11, 8, 1, 0};
   i.symbol[1].st_name = KERNEL;
   i.symbol[1].st_shndx = TEXT;
   i.code.length = p->length;
@@ -104,7 +105,12 @@ int nvrtcDestroyProgram(Program **p) {
   return 0;
 }
 int nvrtcCompileProgram(Program *p, int n, const char *const *options) {
-  (void)p, (void)n, (void)options;
+  (void)p;
+  unsigned ms = setting("VPPS_FAKE_SLOW");
+  for (int k = 0; k < n; k++)
+    if (!strcmp(options[k], "--Ofast-compile=min"))
+      ms = 0;
+  nanosleep(&(struct timespec){ms / 1000, ms % 1000 * 1000000L}, NULL);
   return fails("nvrtcCompileProgram");
 }
 int nvrtcGetCUBINSize(Program *p, size_t *n) {
