@@ -98,37 +98,6 @@ type cellRow struct {
 	sources      []cellSource
 }
 
-// variant says in which surroundings a template was lowered.
-type variant struct {
-	slots  uint64  // that depend on a parameter
-	needed nodeSet // that others read
-	wanted nodeSet // that a gradient comes back to
-	copied string  // parameters, in the order in which they are read, two bytes each
-	shape  string  // input words that the shape of the items depends on
-	part   cellPart
-	early  uint64            // slots that are there a level before others, with which products are added up
-	wide   schedule.Wideness // zero: no node is wide
-}
-
-// nodeSet is nodes of a template.
-type nodeSet [cells.Longest / 64]uint64
-
-func (s *nodeSet) add(k uint32)      { s[k/64] |= 1 << (k % 64) }
-func (s *nodeSet) has(k uint32) bool { return s[k/64]>>(k%64)&1 != 0 }
-
-// cellPart says which items of a template there are.
-type cellPart uint8
-
-const (
-	bothParts    cellPart = iota
-	forwardPart           // all values stay, and it is known where each is
-	backwardPart          // of values that are there, wherever
-	wholePart             // both, and all values stay
-)
-
-// keepsValues reports whether all values stay that a part forms.
-func (p cellPart) keepsValues() bool { return p == forwardPart || p == wholePart }
-
 // cellValue is where a node's value is, or what it keeps besides.
 type cellValue struct {
 	node uint32 // of the template
