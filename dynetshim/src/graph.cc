@@ -79,10 +79,10 @@ void ComputationGraph::revert() {
 
 void ComputationGraph::invalidate() { state_->invalidate(); }
 
-const Dim &ComputationGraph::get_dimension(VariableIndex i) const {
+Dim &ComputationGraph::get_dimension(VariableIndex i) const {
   if (i >= recorder.count())
     throw std::invalid_argument("the graph has no node " + std::to_string(i));
-  return recorder.dim(i);
+  return const_cast<Dim &>(recorder.dim(i)); // DyNet's is not const, though programs only read it
 }
 
 // ---- evaluation ----------------------------------------------------------------

@@ -9,9 +9,26 @@ class ParameterCollection;
 #include <dynet/except.h>
 #include <dynet/init.h>
 
+// Programs carry changed copies of DyNet's headers, whose include guards keep the originals out.
+#ifndef DYNET_DICT_H_
+#define DYNET_DICT_H_
+namespace dynet {
+struct Dict {}; // the program's own
+} // namespace dynet
+#endif
+#include <dynet/dict.h>
+
 #include "check.h"
 
 using namespace dynet;
+
+namespace {
+#ifdef DYNET_EXCEPT_H_
+const bool except_has_dynets_guard = true;
+#else
+const bool except_has_dynets_guard = false;
+#endif
+} // namespace
 
 namespace {
 
@@ -54,6 +71,18 @@ TEST(standard_headers_come_along) {
   text << v[0] << map["a"] << set.size() << std::endl;
   EQUAL(text.str(), "133\n");
   CHECK(std::cout.good() && std::cerr.good());
+}
+
+TEST(include_guards_are_dynets) {
+  EQUAL(sizeof(Dict), sizeof(char)); // the program's own
+  CHECK(except_has_dynets_guard);
+}
+
+TEST(a_shape_can_be_bound_as_in_dynet) {
+  ComputationGraph cg;
+  Expression x = zeros(cg, {2, 3});
+  Dim &shape = cg.get_dimension(x.i);
+  EQUAL(shape.size(), 6u);
 }
 
 TEST(macros_throw) {

@@ -1,7 +1,7 @@
 /// \file
 /// C2WBuilder: a word's representation from its characters. DyNet's does not compile.
-#ifndef DYNET_C2W_H
-#define DYNET_C2W_H
+#ifndef DYNET_C2W_H_
+#define DYNET_C2W_H_
 
 #include <map>
 #include <vector>

@@ -1,8 +1,8 @@
 /// \file
 /// Softmax builders: the output layer over classes or words. HierarchicalSoftmaxBuilder is in
 /// hsm-builder.h.
-#ifndef DYNET_CFSM_BUILDER_H
-#define DYNET_CFSM_BUILDER_H
+#ifndef DYNET_CFSMBUILDER_H
+#define DYNET_CFSMBUILDER_H
 
 #include <string>
 #include <vector>

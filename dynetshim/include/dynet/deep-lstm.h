@@ -1,8 +1,8 @@
 /// \file
 /// DeepLSTMBuilder: an LSTM whose layers all read the input, and whose output is that of all
 /// layers.
-#ifndef DYNET_DEEP_LSTM_H
-#define DYNET_DEEP_LSTM_H
+#ifndef DYNET_DEEP_LSTM_H_
+#define DYNET_DEEP_LSTM_H_
 
 #include "dynet/lstm-state.h"
 

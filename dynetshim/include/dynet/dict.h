@@ -1,7 +1,7 @@
 /// \file
 /// Dict: words and their numbers, in order of first appearance.
-#ifndef DYNET_DICT_H
-#define DYNET_DICT_H
+#ifndef DYNET_DICT_H_
+#define DYNET_DICT_H_
 
 #include <iostream>
 #include <sstream>

@@ -7,8 +7,8 @@
 /// - A function that throws while it adds nodes leaves the graph as it was.
 /// - An expression of another graph, or of an earlier one, is refused.
 /// - A lookup or label out of range is std::invalid_argument in the call that evaluates it.
-#ifndef DYNET_DYNET_H
-#define DYNET_DYNET_H
+#ifndef DYNET_DYNET_H_
+#define DYNET_DYNET_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -260,8 +260,9 @@ public:
   /// happens.
   void revert();
 
-  /// The shape of node i, valid until the next node is added.
-  const Dim &get_dimension(VariableIndex i) const;
+  /// The shape of node i, valid until the next node is added. It is for reading, though not const,
+  /// as in DyNet.
+  Dim &get_dimension(VariableIndex i) const;
 
   ///@{
   /// Evaluates every node up to the given one anew: reads pointers and parameters again, and draws

@@ -2,8 +2,8 @@
 /// The exceptions of the front-end: std::invalid_argument for what a program asks wrongly (shapes,
 /// indices, options), std::runtime_error for what went wrong, and out_of_memory. DyNet's macros
 /// that throw them are here for programs that use them.
-#ifndef DYNET_EXCEPT_H
-#define DYNET_EXCEPT_H
+#ifndef DYNET_EXCEPT_H_
+#define DYNET_EXCEPT_H_
 
 #include <iostream>
 #include <new>

@@ -1,7 +1,7 @@
 /// \file
 /// FastLSTMBuilder: an LSTM whose forget gate is 1 minus its input gate.
-#ifndef DYNET_FAST_LSTM_H
-#define DYNET_FAST_LSTM_H
+#ifndef DYNET_FAST_LSTM_H_
+#define DYNET_FAST_LSTM_H_
 
 #include "dynet/lstm-state.h"
 

@@ -1,7 +1,7 @@
 /// \file
 /// Two of DyNet's macros, for programs that name this header: there are no functors here.
-#ifndef DYNET_FUNCTORS_H
-#define DYNET_FUNCTORS_H
+#ifndef DYNET_GPU_FUNCTORS_H
+#define DYNET_GPU_FUNCTORS_H
 #include <limits>
 
 #include "dynet/globals.h"

@@ -1,7 +1,7 @@
 /// \file
 /// GRUBuilder: gated recurrent units.
-#ifndef DYNET_GRU_H
-#define DYNET_GRU_H
+#ifndef DYNET_GRU_H_
+#define DYNET_GRU_H_
 
 #include <vector>
 

@@ -1,7 +1,7 @@
 /// \file
 /// HierarchicalSoftmaxBuilder: a softmax at each node of a tree, whose leaves are words.
-#ifndef DYNET_HSM_BUILDER_H
-#define DYNET_HSM_BUILDER_H
+#ifndef DYNET_HSMBUILDER_H
+#define DYNET_HSMBUILDER_H
 
 #include <memory>
 #include <string>

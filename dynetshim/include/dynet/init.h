@@ -17,8 +17,8 @@
 /// '-' and '_' are the same; values come after a space or '='. Flags that are read are taken out of
 /// argv, others stay. Without a flag the environment variable VPPS_DEVICE names the device; without
 /// that it is `auto`: the first GPU, else the CPU.
-#ifndef DYNET_INIT_H
-#define DYNET_INIT_H
+#ifndef DYNET_EIGEN_INIT_H
+#define DYNET_EIGEN_INIT_H
 
 #include <string>
 #include <vector>

@@ -6,8 +6,8 @@
 /// and a line of values, "%+.8e " each; with FULL_GRAD a second line, the gradient. The number is
 /// the bytes to the next header. Values are what graphs see: stored values times the factor of the
 /// weight decay. A locale of the process changes nothing.
-#ifndef DYNET_IO_H
-#define DYNET_IO_H
+#ifndef DYNET_IO_H_
+#define DYNET_IO_H_
 
 #include <fstream>
 #include <iterator>

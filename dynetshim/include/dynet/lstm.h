@@ -1,8 +1,8 @@
 /// \file
 /// LSTM builders. The state of a layer is a cell c and a hidden vector h. A state is listed as all
 /// cells, then all hidden vectors, lowest layer first. Below, "." multiplies element by element.
-#ifndef DYNET_LSTM_H
-#define DYNET_LSTM_H
+#ifndef DYNET_LSTM_H_
+#define DYNET_LSTM_H_
 
 #include <vector>
 

@@ -3,8 +3,8 @@
 /// memory). A program that looks at a storage finds their tensors there. From then on they are
 /// *exposed*: the engine shows there what calls change, and what the program writes there counts at
 /// the next call.
-#ifndef DYNET_MODEL_H
-#define DYNET_MODEL_H
+#ifndef DYNET_PARAMS_H_
+#define DYNET_PARAMS_H_
 
 #include <cstdint>
 #include <cstring>

@@ -1,8 +1,8 @@
 /// \file
 /// For classes of a program's own nodes that are written as DyNet's are: the functions that such a
 /// class declares, and texts for as_string.
-#ifndef DYNET_NODES_DEF_MACROS_H
-#define DYNET_NODES_DEF_MACROS_H
+#ifndef DYNET_NODE_DEF_MACROS_H_
+#define DYNET_NODE_DEF_MACROS_H_
 
 #include <sstream>
 #include <string>

@@ -1,8 +1,8 @@
 /// \file
 /// For classes of a program's own nodes that are written as DyNet's are, with a device for Eigen.
 /// Such nodes run on the host, whatever device libvpps runs on.
-#ifndef DYNET_NODES_IMPL_MACROS_H
-#define DYNET_NODES_IMPL_MACROS_H
+#ifndef DYNET_NODE_IMPL_MACROS_H_
+#define DYNET_NODE_IMPL_MACROS_H_
 
 #include "dynet/devices.h"
 #include "dynet/dynet.h"

@@ -1,8 +1,8 @@
 /// \file
 /// How a new parameter gets its first values. Random values come from *rndeng: parameters in order
 /// of creation, elements in memory order.
-#ifndef DYNET_PARAM_INIT_H
-#define DYNET_PARAM_INIT_H
+#ifndef DYNET_PARAM_INIT_H_
+#define DYNET_PARAM_INIT_H_
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 /// \file
 /// RNNStateMachine: the order in which a recurrent builder is used.
-#ifndef DYNET_RNN_STATE_MACHINE_H
-#define DYNET_RNN_STATE_MACHINE_H
+#ifndef DYNET_RNN_STATE_MACHINE_H_
+#define DYNET_RNN_STATE_MACHINE_H_
 
 namespace dynet {
 

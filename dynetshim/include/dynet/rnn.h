@@ -1,7 +1,7 @@
 /// \file
 /// RNNBuilder: what recurrent networks have in common; and SimpleRNNBuilder.
-#ifndef DYNET_RNN_H
-#define DYNET_RNN_H
+#ifndef DYNET_RNN_H_
+#define DYNET_RNN_H_
 
 #include <vector>
 

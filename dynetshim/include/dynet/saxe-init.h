@@ -1,7 +1,7 @@
 /// \file
 /// orthonormal_random: a random orthonormal matrix.
-#ifndef DYNET_SAXE_INIT_H
-#define DYNET_SAXE_INIT_H
+#ifndef DYNET_SAXE_INIT_H_
+#define DYNET_SAXE_INIT_H_
 
 #include "dynet/tensor.h"
 

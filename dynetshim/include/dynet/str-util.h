@@ -1,7 +1,7 @@
 /// \file
 /// Functions over strings.
-#ifndef DYNET_STR_UTIL_H
-#define DYNET_STR_UTIL_H
+#ifndef DYNET_STR_UTIL_H_
+#define DYNET_STR_UTIL_H_
 
 #include <string>
 #include <vector>

@@ -7,8 +7,8 @@
 /// by element. What a rule remembers of each parameter, h, k or v, is in members with DyNet's
 /// names. They are empty until the first update, are for reading, and their numbers are the
 /// engine's: ask for them by as_vector(). Those of a copy are empty until its own first update.
-#ifndef DYNET_TRAINING_H
-#define DYNET_TRAINING_H
+#ifndef DYNET_TRAINING_H_
+#define DYNET_TRAINING_H_
 
 #include <iostream>
 #include <memory>
