@@ -25,7 +25,7 @@ type compilation struct {
 
 // compile begins to compile a plan's kernel. The process does not end before the kernel is in the cache.
 func (c *planner) compile(p *plan.Plan) *compilation {
-	x := &compilation{done: make(chan struct{})}
+	x, o := &compilation{done: make(chan struct{})}, c.options
 	release := cudaload.Hold()
 	go func() {
 		defer release()
@@ -35,7 +35,7 @@ func (c *planner) compile(p *plan.Plan) *compilation {
 				x.err = fmt.Errorf("compiling a kernel: %v", e)
 			}
 		}()
-		x.kernel, x.err = jit.Compile(c.compiler, p, c.arch(), c.options, c.cache)
+		x.kernel, x.err = jit.Compile(c.compiler, p, c.arch(), o, c.cache)
 	}()
 	return x
 }
