@@ -4,11 +4,12 @@ package script
 
 import (
 	"fmt"
+	"slices"
+
 	"libvpps/bridge/cells"
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 	"libvpps/persist/schedule"
-	"slices"
 )
 
 // fillTable fills in an instance's table but for the gradients of its outputs.
