@@ -335,7 +335,7 @@ func TestASegmentThatCannotGrowKeepsItsContents(t *testing.T) {
 	require.Equal(t, segment{at: 0x5000, words: 16}, e.segments[isa.SegParam])
 }
 
-// What the compiler refuses is told with its log.
+// An error of the compiler has the first lines of its log.
 func TestWhatTheCompilerSaysIsTold(t *testing.T) {
 	c := mocks.NewMockCompiler(gomock.NewController(t))
 	c.EXPECT().Archs().AnyTimes().Return([]int{90})

@@ -109,7 +109,7 @@ func TestOneKernelIsCompiled(t *testing.T) {
 	}
 }
 
-// What is pinned is tried even if the sum of registers says that it does not fit.
+// A pinned plan is taken even if the sum of registers says that it does not fit.
 func TestAPinnedPlanIsTaken(t *testing.T) {
 	e := onFakeGPU(t, takes(255, 16), 1)
 	e.settings.RowsPerWarp = 2

@@ -373,7 +373,7 @@ func (b *Builder) forwardInstances() error {
 		b.signatures(c)
 		m.levels = m.levels[:0]
 		for g := range c.groups[0] {
-			if m.levels = append(m.levels, y.level); c.groups[0][g].exits == 0 {
+			if m.levels = append(m.levels, y.level); c.groups[0][g].depends == 0 {
 				m.levels[g] = early
 			}
 		}

@@ -195,7 +195,7 @@ func (b *Builder) levelBackward(y *present, start int32) {
 // waitFor has no group that depends on an exit read it before it is ready.
 func (c *loweredCell) waitFor(e int, ready int32, levels []int32) {
 	for g := range c.groups[1] {
-		if c.groups[1][g].exits>>bitOf(e)&1 != 0 {
+		if c.groups[1][g].depends>>bitOf(e)&1 != 0 {
 			levels[g] = max(levels[g], ready-c.wantedAt[e])
 		}
 	}

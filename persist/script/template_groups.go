@@ -17,8 +17,8 @@ import (
 
 // cellGroup is the clusters and products that depend on the same gradients of outputs or, forward, on any slot or none.
 type cellGroup struct {
-	exits uint64 // bits, as bitOf says; forward: of slots
-	depth int32  // how many levels of the template there are up to its last
+	depends uint64 // bits of exits, as bitOf says; forward: of slots
+	depth   int32  // how many levels of the template there are up to its last
 }
 
 // bitOf is the bit that stands for an exit: the last one for all that there are no more bits for.
@@ -69,8 +69,8 @@ func (l *cellLowering) dependsOn(part, shared int) []uint64 {
 }
 
 // relieves reports whether groups make a chain of instances faster: what waits for less has a cluster as costly as what waits
-// for all. Otherwise its work fits beside the rest, level by level. All at once it may overload the few processors that hold its
-// matrix.
+// for all. Otherwise its work fits beside the rest, level by level. Done all at once, the work may overload the few processors
+// that hold its matrix.
 func (l *cellLowering) relieves(depends []uint64) bool {
 	clusters, all := l.c.clusters[1], uint64(0)
 	for i := range clusters {
@@ -101,12 +101,12 @@ func (l *cellLowering) assignGroups(part int, depends []uint64) []uint64 {
 	return depends
 }
 
-// groupOf is the group of what depends on exits and is done in a level.
-func (c *loweredCell) groupOf(part int, exits uint64, level int32) int32 {
-	g := slices.IndexFunc(c.groups[part], func(x cellGroup) bool { return x.exits == exits })
+// groupOf is the group of what depends on these slots or exits and is done in a level.
+func (c *loweredCell) groupOf(part int, depends uint64, level int32) int32 {
+	g := slices.IndexFunc(c.groups[part], func(x cellGroup) bool { return x.depends == depends })
 	if g < 0 {
 		g = len(c.groups[part])
-		c.groups[part] = append(c.groups[part], cellGroup{exits: exits})
+		c.groups[part] = append(c.groups[part], cellGroup{depends: depends})
 	}
 	c.groups[part][g].depth = max(c.groups[part][g].depth, level+1)
 	return int32(g)
@@ -133,7 +133,7 @@ func (l *cellLowering) groupOutputs() {
 	c.formedBy = make([]int32, len(c.outs))
 	for i, k := range c.outs {
 		see := func(w word, group int32) {
-			if w.entry == atBase && w.add-c.value[k] < uint32(c.template.Nodes[k].Dim.Size()) && c.groups[0][group].exits != 0 {
+			if w.entry == atBase && w.add-c.value[k] < uint32(c.template.Nodes[k].Dim.Size()) && c.groups[0][group].depends != 0 {
 				c.formedBy[i] = group
 			}
 		}
