@@ -12,12 +12,12 @@
 
 namespace dynet {
 
-/// Whether all axes but the first have one element. No axes: false.
+/// Whether all axes but the first have one element. No axes: true, as in DyNet.
 inline bool LooksLikeVector(const Dim &d) {
   for (unsigned i = 1; i < d.nd; ++i)
     if (d.d[i] != 1)
       return false;
-  return d.nd > 0;
+  return true;
 }
 
 /// "[1,2,3]", and "]" for an empty list, as in DyNet.
