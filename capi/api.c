@@ -234,6 +234,10 @@ PUBLIC vpps_status vpps_collection_factor(vpps_engine *e, uint32_t c, float *fac
   ENTER(e, factor);
   return goCollectionFactor(H(e), c, factor);
 }
+PUBLIC vpps_status vpps_collection_set_factor(vpps_engine *e, uint32_t c, float factor) {
+  ENTER(e);
+  return goCollectionSetFactor(H(e), c, factor);
+}
 
 PUBLIC vpps_status vpps_parameter_create(vpps_engine *e, uint32_t c, const char *name,
                                          const vpps_dim *dim, uint32_t flags, const float *values,

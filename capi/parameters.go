@@ -42,6 +42,13 @@ func goCollectionFactor(h C.uintptr_t, c C.uint32_t, out *C.float) C.int {
 	})
 }
 
+//export goCollectionSetFactor
+func goCollectionSetFactor(h C.uintptr_t, c C.uint32_t, factor C.float) C.int {
+	return withEngine(h, func(e *persist.Engine) error {
+		return e.SetFactor(uint32(c), float32(factor))
+	})
+}
+
 //export goParameterCreate
 func goParameterCreate(h C.uintptr_t, c C.uint32_t, name *C.vpps_cchar, dim *C.vpps_cdim, flags C.uint32_t, values *C.vpps_cfloat, out *C.uint32_t) C.int {
 	return withEngine(h, func(e *persist.Engine) error {

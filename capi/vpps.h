@@ -318,8 +318,15 @@ vpps_status vpps_engine_statistics(vpps_engine *engine, vpps_statistics *statist
 vpps_status vpps_collection_create(vpps_engine *engine, float lambda, uint32_t *collection);
 /** Changes the weight decay from the next update on; lambda in [0, 1), else VPPS_ERR_ARGUMENT. */
 vpps_status vpps_collection_set_lambda(vpps_engine *engine, uint32_t collection, float lambda);
-/** The present factor, 1 at first. Waits. */
+/** The present factor, 1 at first. Waits. An update that leaves it below 0.25 multiplies it into
+ * the stored values that it changes, and begins again with 1. */
 vpps_status vpps_collection_factor(vpps_engine *engine, uint32_t collection, float *factor);
+/** Sets the factor. Stored values and lambda stay: graphs read the parameters times the new factor,
+ * from their next evaluation on. To keep what they read, scale the values by old / new
+ * (vpps_parameter_scale()). Batches in flight have the factor before. Later updates go on from this
+ * one, checkpoints save it, and ranks take that of rank 0. Waits.
+ * \param factor above 0 and at most 1; else VPPS_ERR_ARGUMENT */
+vpps_status vpps_collection_set_factor(vpps_engine *engine, uint32_t collection, float factor);
 
 /** A flag of vpps_parameter_create(): a table. The last dimension counts the rows. */
 #define VPPS_PARAMETER_LOOKUP 1u
@@ -589,7 +596,8 @@ vpps_trainer *vpps_handle_trainer(vpps_handle *handle);
  * the work is done. The graph then counts as not evaluated, and may be destroyed at once.
  *
  * Errors of the graph come from this call. Numeric and device errors come once, with the batch's
- * number, from a later call that waits. A failed batch and those after it change nothing:
+ * number, from a later call that waits: from this one, if its update multiplies the factor of the
+ * weight decay into the values. A failed batch and those after it change nothing:
  * parameters, their pending gradients and the weight decay are as before it. Only gradients that no
  * trainer applies are zero where these batches added to them. After it the losses count anew.
  * \param words as in vpps_forward()

@@ -289,6 +289,34 @@ func (e *Engine) Factor(c uint32) (float32, error) {
 	return e.collections[c].Factor, nil
 }
 
+// SetFactor sets a collection's factor. Stored values stay, so what graphs read of them changes with it.
+func (e *Engine) SetFactor(c uint32, factor float32) error {
+	e.enter()
+	defer e.mu.Unlock()
+	if err := e.settle(0); err != nil { // batches in flight have the factor before it
+		return err
+	}
+	if int(c) >= len(e.collections) {
+		return wrong(ErrArgument, "there is no collection %d", c)
+	}
+	if !(factor > 0 && factor <= 1) {
+		return wrong(ErrArgument, "collection %d: a weight decay factor of %g: it must be in (0, 1]; scale the values instead", c, factor)
+	}
+	e.collections[c].Factor = factor
+	e.factorChanged(c)
+	e.set()
+	return nil
+}
+
+// factorChanged notes that graphs read all of a collection's parameters by another factor.
+func (e *Engine) factorChanged(c uint32) {
+	for i := range e.params {
+		if p := &e.params[i]; p.collection == c {
+			p.version++
+		}
+	}
+}
+
 // ready waits until at most unread batches of fb have no result yet and reports if one failed,
 // replans if matrices were added, pushes what the program wrote to host copies and takes a
 // snapshot if it is time.

@@ -536,6 +536,7 @@ func TestWhatIsSetBecomesThatOfRank0(t *testing.T) {
 			return r.trainer.WriteState(parallelB, slices.Repeat([]float32{x}, 6))
 		},
 		"updates": func(r *rank, x float32) error { return r.trainer.SetUpdates(uint64(10 * x)) },
+		"factor":  func(r *rank, x float32) error { return r.SetFactor(0, x/4) },
 		"parameter": func(r *rank, x float32) error {
 			id, err := r.NewParameter(0, "more", dim(2), false, []float32{x, x})
 			if err == nil {

@@ -193,10 +193,11 @@ const (
 	actBackward
 	actFull // backward to all nodes
 	actUpdate
+	actFactor // the weight decay's is set
 )
 
 func (a act) String() string {
-	return [...]string{"fb", "fb keeping nodes", "infer", "backward", "full backward", "update"}[a]
+	return [...]string{"fb", "fb keeping nodes", "infer", "backward", "full backward", "update", "factor"}[a]
 }
 
 // step is one call or a few.
@@ -206,6 +207,7 @@ type stepOf struct {
 	trainer int
 	pieces  []uint32 // nodes up to which forward evaluates before
 	keep    []uint32
+	factor  float32
 }
 
 // item is one result: what it is of, and its numbers.
@@ -221,7 +223,14 @@ type item struct {
 // sequence makes some random steps and has the reference make them, too.
 func (w *world) sequence(state *reckoning) (steps []stepOf) {
 	kind := w.rng.IntN(3)
+	take := func(s stepOf) {
+		steps = append(steps, s)
+		state.make(len(steps)-1, &s, nil)
+	}
 	for range 1 + w.rng.IntN(4) {
+		if w.rng.IntN(16) == 0 {
+			take(w.anotherFactor())
+		}
 		s := stepOf{trainer: w.rng.IntN(len(w.trainers))}
 		o := reference.Options{Nodes: 5 + w.rng.IntN(8), Params: state.model.Params}
 		if w.rng.IntN(400) == 0 { // long enough for merging, for parts and those who help
@@ -247,16 +256,21 @@ func (w *world) sequence(state *reckoning) (steps []stepOf) {
 			s.act = []act{actBackward, actBackward, actFull}[w.rng.IntN(3)]
 			s.pieces = w.pieces(g)
 		}
-		steps = append(steps, s)
-		state.make(len(steps)-1, &s, nil)
+		take(s)
 		if s.act >= actBackward && w.rng.IntN(3) > 0 {
-			s = stepOf{act: actUpdate, trainer: s.trainer}
-			steps = append(steps, s)
-			state.make(len(steps)-1, &s, nil)
+			if w.rng.IntN(16) == 0 {
+				take(w.anotherFactor())
+			}
+			take(stepOf{act: actUpdate, trainer: s.trainer})
 		}
 	}
 	state.finish()
 	return steps
+}
+
+// anotherFactor is one that the next update may multiply into the values.
+func (w *world) anotherFactor() stepOf {
+	return stepOf{act: actFactor, factor: 0.125 + 0.875*w.rng.Float32()}
 }
 
 func (w *world) pieces(g *reference.RandomGraph) (list []uint32) {
@@ -292,6 +306,11 @@ func (r *reckoning) make(n int, s *stepOf, blur func(v []float64)) {
 	t := r.trainers[s.trainer]
 	if s.act == actUpdate {
 		r.apply(t)
+		return
+	}
+	if s.act == actFactor {
+		r.model.Factor = float64(s.factor)
+		r.model.Settle()
 		return
 	}
 	g, around := s.graph, &reference.Surroundings{Blur: blur}
@@ -394,6 +413,10 @@ func (w *world) perform(steps []stepOf, items []item) {
 		if s.act == actUpdate {
 			_, err := w.real[s.trainer].Update()
 			w.ok(err)
+			continue
+		}
+		if s.act == actFactor {
+			w.ok(w.engine.SetFactor(0, s.factor))
 			continue
 		}
 		words := &s.graph.Words
@@ -521,11 +544,9 @@ func (w *world) adopt(state *reckoning) {
 			}
 		}
 	}
-	if w.model.Lambda > 0 {
-		f, err := w.engine.Factor(0)
-		w.ok(err)
-		w.model.Factor = float64(f)
-	}
+	f, err := w.engine.Factor(0)
+	w.ok(err)
+	w.model.Factor = float64(f)
 	w.model.Settle()
 }
 

@@ -28,16 +28,11 @@ func (e *Engine) committed(t *Trainer) error {
 		}
 	}
 	c := &e.collections[t.options.Collection]
-	if c.Lambda == 0 {
-		return nil
+	if c.Lambda > 0 {
+		c.Factor -= c.Factor * c.Lambda
+		e.factorChanged(t.options.Collection)
 	}
-	c.Factor -= c.Factor * c.Lambda
-	for i := range e.params { // graphs read all of them through the factor
-		if p := &e.params[i]; p.collection == t.options.Collection {
-			p.version++
-		}
-	}
-	if c.Factor < 0.25 {
+	if c.Factor < 0.25 { // without a decay, too: the program may have set it
 		return e.rescale(t, c)
 	}
 	return nil

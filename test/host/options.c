@@ -41,8 +41,27 @@ static void of_trainers(Model m) {
   FAILS(VPPS_ERR_ARGUMENT, "updates", vpps_trainer_set_updates(trainer, (uint64_t)-1));
   CHECK(vpps_trainer_updates(trainer, &n) == VPPS_OK && n == 0);
   vpps_trainer_destroy(trainer);
+}
+
+static void of_weight_decay(Model m) {
+  static const float factors[] = {0, -0.5f, 1.5f, NAN};
+  vpps_graph *graph;
+  Loss l;
+  float v = 0;
   FAILS(VPPS_ERR_ARGUMENT, "[0, 1)", vpps_collection_set_lambda(m.engine, m.collection, NAN));
   FAILS(VPPS_ERR_ARGUMENT, "[0, 1)", vpps_collection_set_lambda(m.engine, m.collection, -0.1f));
+  CHECK(vpps_collection_set_factor(m.engine, m.collection, 0.5f) == VPPS_OK);
+  for (size_t k = 0; k < sizeof factors / sizeof *factors; k++)
+    FAILS(VPPS_ERR_ARGUMENT, "(0, 1]",
+          vpps_collection_set_factor(m.engine, m.collection, factors[k]));
+  FAILS(VPPS_ERR_ARGUMENT, "collection 99", vpps_collection_set_factor(m.engine, 99, 0.5f));
+  FAILS(VPPS_ERR_ARGUMENT, "NULL", vpps_collection_set_factor(NULL, m.collection, 0.5f));
+  CHECK(vpps_collection_factor(m.engine, m.collection, &v) == VPPS_OK && v == 0.5f);
+  CHECK(vpps_graph_create(m.engine, &graph) == VPPS_OK);
+  record_loss(&l, m.w, 3, 4);
+  CHECK(vpps_value(graph, &l.words, 3, &v, 1) == VPPS_OK && v == 5.5f); /* w is {1, 2} */
+  vpps_graph_destroy(graph);
+  CHECK(vpps_collection_set_factor(m.engine, m.collection, 1) == VPPS_OK);
 }
 
 static void of_dropout(Model m) {
@@ -125,6 +144,7 @@ static void of_sizes(Model m) {
 int main(void) {
   Model m = open_model();
   of_trainers(m);
+  of_weight_decay(m);
   of_dropout(m);
   of_sizes(m);
   all_is_well(m);

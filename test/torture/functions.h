@@ -158,6 +158,9 @@ static int call_collection_factor(Thread *t) {
   float f;
   return vpps_collection_factor(any(t, ENGINE), any_collection(t), one_in(t, 9) ? NULL : &f);
 }
+static int call_collection_set_factor(Thread *t) {
+  return vpps_collection_set_factor(any(t, ENGINE), any_collection(t), any_float(t) + 0.25f);
+}
 
 static int call_parameter_create(Thread *t) {
   vpps_dim d = {1, 1, {1 + below(t, 4)}};

@@ -33,6 +33,7 @@
   F(collection_create, 2)                                                                          \
   F(collection_set_lambda, 4)                                                                      \
   F(collection_factor, 10)                                                                         \
+  F(collection_set_factor, 4)                                                                      \
   F(parameter_create, 3)                                                                           \
   F(parameter_destroy, 3)                                                                          \
   F(parameter_read, 30)                                                                            \
