@@ -69,8 +69,39 @@ void L2WeightDecay::set_lambda(float lambda) {
     check(vpps_collection_set_lambda(engine_->raw, collection_, lambda));
 }
 
+L2WeightDecay::L2WeightDecay(const L2WeightDecay &o)
+    : lambda_(o.lambda_), factor_(o.current_weight_decay()), collection_(0) {}
+
+L2WeightDecay &L2WeightDecay::operator=(const L2WeightDecay &o) {
+  if (this == &o)
+    return *this;
+  const float factor = o.current_weight_decay();
+  set_lambda(o.lambda_);
+  set_factor(factor);
+  return *this;
+}
+
+void L2WeightDecay::set_factor(float factor) {
+  recorder.settle();
+  if (engine_)
+    check(vpps_collection_set_factor(engine_->raw, collection_, factor));
+  factor_ = factor;
+}
+
+// One update is rounded otherwise than many, as in DyNet.
+void L2WeightDecay::update_weight_decay(unsigned num_updates) {
+  if (num_updates == 0 || lambda_ == 0)
+    return;
+  const float factor = current_weight_decay();
+  set_factor(num_updates == 1
+                 ? factor - factor * lambda_
+                 : static_cast<float>(factor * std::pow(double(1 - lambda_), num_updates)));
+}
+
+void L2WeightDecay::reset_weight_decay() { set_factor(1); }
+
 float L2WeightDecay::current_weight_decay() const {
-  float factor = 1;
+  float factor = factor_;
   if (engine_)
     check(vpps_collection_factor(engine_->raw, collection_, &factor));
   return factor;
@@ -80,6 +111,8 @@ uint32_t L2WeightDecay::collection() {
   if (!engine_) {
     const std::shared_ptr<Engine> &e = engine("parameters are added");
     check(vpps_collection_create(e->raw, lambda_, &collection_));
+    if (factor_ != 1)
+      check(vpps_collection_set_factor(e->raw, collection_, factor_));
     engine_ = e;
   }
   return collection_;

@@ -215,6 +215,18 @@ float Trainer::clip_gradients() {
   return clip_threshold / norm;
 }
 
+void Trainer::rescale_and_reset_weight_decay() {
+  L2WeightDecay &decay = own_.get_weight_decay();
+  const float factor = decay.current_weight_decay();
+  for (auto &p : own_.unexposed_parameters())
+    if (p->updated)
+      p->scale_parameters(factor);
+  for (auto &p : own_.unexposed_tables())
+    if (p->updated)
+      p->scale_parameters(factor);
+  decay.reset_weight_decay();
+}
+
 void Trainer::update_epoch(real) {
   std::cerr << "Trainer::update_epoch does nothing; change learning_rate instead.\n";
 }

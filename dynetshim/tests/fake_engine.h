@@ -169,6 +169,10 @@ vpps_status vpps_collection_factor(vpps_engine *, uint32_t, float *factor) {
   *factor = state.weight_decay;
   return VPPS_OK;
 }
+vpps_status vpps_collection_set_factor(vpps_engine *, uint32_t, float factor) {
+  state.weight_decay = factor;
+  return VPPS_OK;
+}
 
 vpps_status vpps_parameter_create(vpps_engine *, uint32_t, const char *, const vpps_dim *dim,
                                   uint32_t, const float *values, uint32_t *id) {

@@ -56,6 +56,10 @@ public:
   /// clip if it is below 1. Gradients stay: update() clips by itself. A norm that is NaN or
   /// infinite: std::runtime_error.
   float clip_gradients();
+  /// Multiplies the factor of the collection's weight decay into the stored values of all its
+  /// parameters that are updated, and makes it 1. What graphs read stays. update() does so by
+  /// itself, once the factor is below 0.25. Waits for the batches in flight.
+  void rescale_and_reset_weight_decay();
   /// Only warns, as in DyNet; divide learning_rate instead.
   void update_epoch(real r = 1.0);
   ///@{
