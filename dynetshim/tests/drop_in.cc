@@ -8,6 +8,10 @@ class ParameterCollection;
 #include <dynet/dynet.h>
 #include <dynet/except.h>
 #include <dynet/init.h>
+#include <dynet/nodes-def-macros.h>
+#include <dynet/nodes-impl-macros.h>
+
+#include <dynet/nodes-macros.h> // DyNet 2.0's, which has what the two above have
 
 // Programs carry changed copies of DyNet's headers, whose include guards keep the originals out.
 #ifndef DYNET_DICT_H_
@@ -140,6 +144,39 @@ TEST(a_collection_shows_its_storage) {
   CHECK(s.params[0] == p.p.unexposed() && s.lookup_params[0] == l.p.unexposed());
   EQUAL(s.params[0]->values.v[1], 1);
   EQUAL(s.gradient_l2_norm(), m.gradient_l2_norm());
+}
+
+namespace {
+// Twice its argument, written as for DyNet 2.0.
+struct Twice : public Node {
+  explicit Twice(const std::initializer_list<VariableIndex> &a) : Node(a) {}
+  bool supports_multibatch() const override { return true; }
+  DYNET_NODE_DEFINE_DEV_IMPL()
+};
+Dim Twice::dim_forward(const std::vector<Dim> &xs) const { return xs[0]; }
+std::string Twice::as_string(const std::vector<std::string> &n) const { return "twice " + n[0]; }
+template <class D>
+void Twice::forward_dev_impl(const D &, const std::vector<const Tensor *> &xs, Tensor &fx) const {
+  for (size_t k = 0; k < fx.d.size(); ++k)
+    fx.v[k] = 2 * xs[0]->v[k];
+}
+template <class D>
+void Twice::backward_dev_impl(const D &, const std::vector<const Tensor *> &, const Tensor &,
+                              const Tensor &dEdf, unsigned, Tensor &dEdxi) const {
+  for (size_t k = 0; k < dEdxi.d.size(); ++k)
+    dEdxi.v[k] += 2 * dEdf.v[k];
+}
+DYNET_NODE_INST_DEV_IMPL(Twice)
+} // namespace
+
+TEST(classes_of_nodes_are_written_with_the_macros_of_dynet_2_0) {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({2}, ParameterInitFromVector({3, 4}));
+  ComputationGraph cg;
+  Expression y(&cg, cg.add_function<Twice>({parameter(cg, p).i})), loss = sum_elems(y);
+  EQUAL(as_scalar(loss.value()), 14);
+  cg.backward(loss);
+  EQUAL(as_vector(*p.gradients())[1], 2);
 }
 
 int main(int argc, char **argv) {
