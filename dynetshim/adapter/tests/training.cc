@@ -284,6 +284,45 @@ TEST(values_come_in_the_middle_of_a_graph) {
   EQUAL(as_vector(e.value())[0], 4);
 }
 
+// A program that moves the factor itself, before the first step and between steps, by DyNet's
+// trainer and by libvpps.
+TEST(weight_decay_moved_by_hand) {
+  for (float lambda : {0.f, 0.1f}) {
+    floats traces[3];
+    for (int way : {0, 1, 2}) { // DyNet; accelerated; with libvpps' trainer, too
+      ParameterCollection m;
+      L2WeightDecay &decay = m.get_weight_decay();
+      decay.set_lambda(0.2f);
+      decay.update_weight_decay(2);
+      decay.set_lambda(lambda);
+      Parameter p = m.add_parameters({2}, ParameterInitConst(1));
+      SimpleSGDTrainer own(m, 0.1f);
+      std::unique_ptr<vpps::trainer> wrap(way == 2 ? new vpps::trainer(own) : nullptr);
+      Trainer &trainer = wrap ? *wrap : static_cast<Trainer &>(own);
+      for (int k = 0; k < 8; k++) {
+        ComputationGraph cg;
+        if (way > 0)
+          vpps::accelerate(cg);
+        Expression loss = squared_norm(parameter(cg, p) + 0.5f);
+        traces[way].push_back(as_scalar(cg.forward(loss)));
+        cg.backward(loss);
+        trainer.update();
+        traces[way].push_back(as_vector(*p.values())[0] * p.current_weight_decay());
+        if (k == 2) {
+          decay.set_lambda(0.3f);
+          decay.update_weight_decay();
+          decay.set_lambda(lambda);
+        } else if (k == 5) {
+          p.get_storage().scale_parameters(p.current_weight_decay());
+          decay.reset_weight_decay();
+        }
+      }
+    }
+    close(traces[1], traces[0], 1e-5f);
+    close(traces[2], traces[0], 1e-5f);
+  }
+}
+
 TEST(weight_decay_keeps_in_step) {
   for (float lambda : {0.01f, 0.3f}) {
     floats traces[2];

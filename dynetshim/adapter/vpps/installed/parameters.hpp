@@ -147,9 +147,8 @@ struct parameter_record {
 struct collection_record {
   uint32_t id;
   float lambda;
-  bool delivered = false;           // DyNet's own trainer may advance the factor
-  vpps_trainer *decaying = nullptr; // without parameters: advances the engine's factor
-  life there;                       // the collection's
+  float factor; // on both sides, when they were last compared
+  life there;   // the collection's
 };
 
 class parameters {
@@ -295,14 +294,12 @@ public:
       if (!r.second.alive.expired())
         notice(r.second, thorough);
     for (auto &c : collections_)
-      if (c.second.delivered && !c.second.there.expired())
+      if (!c.second.there.expired())
         push_decay(*c.first, c.second);
   }
 
   // Moves the engine's gradients of a parameter to DyNet's own, for a trainer of DyNet's.
   void deliver(parameter_record &r) {
-    collection_record &c = record_of(r.collection);
-    c.delivered = c.lambda != 0;
     std::vector<float> g;
     if (r.dense) {
       r.dense->accumulate_grad(gradient(r, g, 0, r.size(), r.dense->dim));
@@ -425,32 +422,22 @@ private:
     }
   }
 
-  bool pull_decay(dynet::ParameterCollectionStorage &root, const collection_record &c) {
-    float factor = 1;
-    check(vpps_collection_factor(engine_, c.id, &factor));
+  bool pull_decay(dynet::ParameterCollectionStorage &root, collection_record &c) {
+    check(vpps_collection_factor(engine_, c.id, &c.factor));
     dynet::L2WeightDecay &decay = root.weight_decay;
-    const bool scaled = decay.current_weight_decay() < factor;
-    VPPS_HIDDEN(decay, L2WeightDecay, weight_decay) = factor;
+    const bool scaled = decay.current_weight_decay() < c.factor;
+    VPPS_HIDDEN(decay, L2WeightDecay, weight_decay) = c.factor;
     return scaled;
   }
 
-  // The engine's weight decay factor follows that of DyNet's own trainer, update by update.
+  // The engine's weight decay factor follows DyNet's, which the program or DyNet's own trainer
+  // moves.
   void push_decay(dynet::ParameterCollectionStorage &root, collection_record &c) {
-    const float wanted = root.weight_decay.current_weight_decay();
-    for (float factor = 0;;) {
-      const float before = factor;
-      check(vpps_collection_factor(engine_, c.id, &factor));
-      if (c.lambda == 0 || factor == before || std::fabs(factor - wanted) <= 1e-6f * wanted)
-        break;
-      if (c.decaying == nullptr) {
-        vpps_trainer_options o = VPPS_TRAINER_OPTIONS_INIT;
-        o.collection = c.id;
-        const uint32_t none = 0;
-        check(vpps_trainer_create(engine_, &o, &none, 0, &c.decaying));
-      }
-      check(vpps_update(c.decaying, nullptr));
-    }
-    c.delivered = false;
+    const float factor = root.weight_decay.current_weight_decay();
+    if (factor == c.factor)
+      return;
+    check(vpps_collection_set_factor(engine_, c.id, factor));
+    c.factor = factor;
   }
 
   static bool differs(const float *now, const std::vector<float> &seen) {
@@ -466,13 +453,6 @@ private:
     g.resize(count);
     check(vpps_parameter_read(engine_, r.id, VPPS_GRADIENT, from, count, g.data()));
     return dynet::Tensor(d, g.data(), dynet::default_device, dynet::DeviceMempool::NONE);
-  }
-
-  collection_record &record_of(uint32_t id) {
-    for (auto &c : collections_)
-      if (c.second.id == id)
-        return c.second;
-    throw std::logic_error("a parameter's collection is unknown");
   }
 
   static parameters *opened() {
@@ -559,13 +539,9 @@ private:
     collection_record c;
     c.lambda = root.weight_decay.get_lambda();
     c.there = life_of(root);
-    const float factor = root.weight_decay.current_weight_decay();
-    if (factor != 1) { // the engine begins with 1: fold the factor into the values, as DyNet does
-      for (auto &p : root.all_params)
-        p->scale_parameters(factor);
-      root.weight_decay.reset_weight_decay();
-    }
+    c.factor = 1;
     check(vpps_collection_create(engine_, c.lambda, &c.id));
+    push_decay(root, c);
     return collections_[&root] = c;
   }
 
