@@ -68,9 +68,9 @@ func (l *cellLowering) dependsOn(part, shared int) []uint64 {
 	return depends
 }
 
-// relieves reports whether groups make a chain of instances faster: what waits for less has a cluster as costly as what waits
-// for all. Otherwise its work fits beside the rest, level by level. Done all at once, the work may overload the few processors
-// that hold its matrix.
+// relieves reports whether groups make a chain of instances faster. They do if operations that wait for less have a cluster as
+// costly as those that wait for all. A cheaper cluster fits beside the others of each level. In a level of its own it may
+// overload the few processors that hold its matrix.
 func (l *cellLowering) relieves(depends []uint64) bool {
 	clusters, all := l.c.clusters[1], uint64(0)
 	for i := range clusters {

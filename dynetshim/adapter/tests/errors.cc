@@ -66,8 +66,8 @@ typedef std::function<Expression(arguments &)> operation;
     }                                                                                              \
   }
 
-// DyNet's own are wrong for other axes of logsumexp_dim, a beta of silu, cotangents of poisson_loss
-// but 1, and contract3d_1d without a bias.
+// Left out is where DyNet's own are wrong: logsumexp_dim along axis 1 of more rows than columns, a
+// beta of silu, contract3d_1d without a bias, and any cotangent of poisson_loss but 1.
 const std::multimap<uint32_t, operation> cases = {
     CASE(INPUT_NODE, cmult(input(a.cg, Dim({3}, 2), a.data), pick_range(a.v(), 0, 3))),
     CASE(SCALAR_INPUT_NODE, input(a.cg, a.data[0]) * a.scalar()),

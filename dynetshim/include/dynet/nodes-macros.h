@@ -1,5 +1,5 @@
 /// \file
-/// What nodes-def-macros.h and nodes-impl-macros.h have, in one header as in DyNet 2.0.
+/// The macros of nodes-def-macros.h and nodes-impl-macros.h in one header, as in DyNet 2.0.
 #ifndef DYNET_NODE_MACROS_H_
 #define DYNET_NODE_MACROS_H_
 

@@ -14,8 +14,8 @@ class Engine;
 /// The weight decay of a ParameterCollection. Each update multiplies the factor by 1-lambda. A
 /// factor that it leaves below 0.25 is multiplied into the values, and begins again with 1.
 ///
-/// What a program does by hand counts from the next evaluation of a graph on. It waits for the
-/// batches in flight.
+/// A call that changes the factor waits for the batches in flight. Graphs read the new factor from
+/// their next evaluation on.
 struct L2WeightDecay {
   /// A decay of lambda, 0 or more, and a factor of 1.
   explicit L2WeightDecay(float lambda = 1e-6f) : lambda_(0), factor_(1), collection_(0) {
