@@ -236,6 +236,9 @@ func (w *world) sequence(state *reckoning) (steps []stepOf) {
 		if w.rng.IntN(400) == 0 { // long enough for merging, for parts and those who help
 			o.Sentences = 20 + w.rng.IntN(200)
 		}
+		if w.rng.IntN(3) == 0 {
+			o.Layers = 1 + w.rng.IntN(6)
+		}
 		g, err := reference.Random(w.rng.Uint64(), o)
 		w.ok(err)
 		s.graph = g

@@ -26,6 +26,8 @@ type Options struct {
 	// Sentences is how many times Nodes nodes are recorded next to each other, 0: 1. A sentence often
 	// repeats an earlier one, node for node, and reads no node of another.
 	Sentences int
+	// Layers is after how many nodes of a sentence several products by one parameter are recorded, 0: never.
+	Layers int
 }
 
 // Parameter is a parameter of a random graph.
@@ -77,6 +79,7 @@ func Random(seed uint64, o Options) (*RandomGraph, error) {
 		choice = drawable(o.Random, o.Total)
 	}
 	r.batch = 2 + r.rng.IntN(3)
+	r.every = o.Layers
 	if o.Sentences < 2 {
 		r.sentence(o.Nodes, choice)
 	} else {
@@ -112,6 +115,9 @@ func (r *recorder) sentence(nodes int, choice []ops.Code) {
 		if p.ok {
 			r.node(op, p)
 		}
+		if r.every > 0 && tries%r.every == r.every-1 {
+			r.layer()
+		}
 	}
 }
 
@@ -146,6 +152,7 @@ type recorder struct {
 	used  []bool // by node: it is an argument of another
 	batch int    // the batch size of this graph's batched leaves
 	first int    // the first node of the sentence: arguments are found from here on
+	every int    // Layers
 	err   error
 
 	shared bool // parameters were given

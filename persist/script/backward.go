@@ -24,6 +24,7 @@ func (b *Builder) backward() error {
 	if b.partial {
 		b.placeAgain(0, loss+1)
 	}
+	b.joinGradients()
 	b.backwardFrom(b.Ends[isa.InForward] + 1)
 	return nil
 }
@@ -198,7 +199,11 @@ func (b *Builder) levelGradient(v uint32) {
 		from := b.formedIn(u.node)
 		switch {
 		case u.kind == useTransposed:
-			b.blevel[k] = max(b.blevel[k], b.blevel[from]+after)
+			formed := b.blevel[from]
+			if x := b.jointOf(u.node); x != nil {
+				formed = b.jointFormed(x)
+			}
+			b.blevel[k] = max(b.blevel[k], formed+after)
 		case from == k:
 		case b.partialResults(v, *u) > 1:
 			u.kind = usePartial
@@ -356,9 +361,13 @@ func (b *Builder) transposed(v uint32, u user, left uint32) {
 	m := b.matrixOf(left)
 	matrix := &b.r.Plan.Matrices[m]
 	size := uint32(b.size(v))
+	if x := b.jointOf(c); x != nil {
+		b.linear = append(b.linear, b.transposedOfJoint(x, c))
+		return
+	}
 	level := b.blevel[b.formedIn(c)] + 1
 	if b.inTiles(c, v, m) {
-		b.linear = append(b.linear, b.transposedInTiles(c, left, level))
+		b.linear = append(b.linear, b.transposedInTiles(left, b.columns(c), b.gradient(c), level))
 		return
 	}
 	holders, apart := b.holdersOf(m), size

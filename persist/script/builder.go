@@ -133,6 +133,7 @@ type Builder struct {
 	emitter     emit.Emitter
 	second      []uint32 // memory of second scripts
 	holders     plan.Holders
+	joints      jointMemory
 }
 
 // shape is what is often asked of a dim: how many elements, rows, columns of a batch element, batch
@@ -264,7 +265,15 @@ func (b *Builder) lowerGraph() error {
 		b.reset(b.r)
 	}
 	b.clearNodes()
-	return b.lowerBy(byNodes)
+	err := b.lowerBy(byNodes)
+	if err != nil && len(b.joints.products) > 0 { // of several nodes with errors the first in the graph's order is meant
+		b.reset(b.r)
+		b.clearNodes()
+		b.joints.off = true
+		err = b.lowerBy(byNodes)
+		b.joints.off = false
+	}
+	return err
 }
 
 func (b *Builder) lowerBy(w way) error {
@@ -284,6 +293,7 @@ func (b *Builder) evaluateNodes() error {
 	if r.Forward {
 		b.markNeeded()
 		b.findReaders()
+		b.findJoints()
 		if err := b.forward(); err != nil {
 			return err
 		}
@@ -365,6 +375,7 @@ func (b *Builder) reset(r *Request) {
 	b.forgetGradients()
 	b.finisher.Begin(finish.Ending{Schedule: &b.Schedule, Sources: &b.Sources, Params: r.Params, Nodes: r.Nodes})
 	b.out.ByInstances = false
+	b.joints.forget()
 }
 
 // clearNodes prepares for lowering node by node.

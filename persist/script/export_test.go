@@ -18,6 +18,7 @@ var (
 	TimesColumns  = timesColumns
 	LargeInputs   = largeInputs
 	Requested     = requested
+	RequestedWith = requestedWith
 	Minibatches   = minibatches
 	Recurrent     = recurrent
 	LongSums      = longSums

@@ -25,24 +25,34 @@ func (b *Builder) forward() error {
 	for v := b.first; v < done && v < b.end; v++ {
 		b.spots[v] = nowhere // there already
 	}
-	for v := max(b.first, done); v < b.end; v++ {
+	var err error
+	if len(b.joints.products) > 0 {
+		err = b.lowerByHeight()
+	}
+	for v := max(b.first, done); v < b.end && err == nil; v++ {
 		if !b.need[v] {
 			b.s.Value[v] = NoOffset
-			continue
-		}
-		from := len(b.Items)
-		b.attribute(isa.InForward, v)
-		if err := b.lower(v); err != nil {
-			return err
-		}
-		b.dealOut(v, from, b.s.Value[v])
-		if b.s.Segment[v] != isa.SegAct && (b.keeps(v) || b.symbolic) { // a parameter under another shape
-			from = len(b.Items)
-			b.copyOf(v)
-			b.dealOut(v, from, b.s.Value[v])
+		} else if len(b.joints.products) == 0 {
+			err = b.evaluateNode(v)
 		}
 	}
 	b.attribute(isa.InForward, nobody)
+	return err
+}
+
+// evaluateNode adds the forward items of node v, which is needed.
+func (b *Builder) evaluateNode(v uint32) error {
+	from := len(b.Items)
+	b.attribute(isa.InForward, v)
+	if err := b.lower(v); err != nil {
+		return err
+	}
+	b.dealOut(v, from, b.s.Value[v])
+	if b.s.Segment[v] != isa.SegAct && (b.keeps(v) || b.symbolic) { // a parameter under another shape
+		from = len(b.Items)
+		b.copyOf(v)
+		b.dealOut(v, from, b.s.Value[v])
+	}
 	return nil
 }
 
@@ -166,9 +176,16 @@ func (b *Builder) alias(v, a, shift uint32) {
 
 func (b *Builder) value(v uint32) schedule.Operand { return schedule.At(b.s.Segment[v], b.s.Value[v]) }
 
-// output reserves v's value.
+// output reserves v's value, unless it has a place already.
 func (b *Builder) output(v uint32) schedule.Operand {
-	b.s.Value[v], b.s.Segment[v] = b.Alloc(b.size(v)), isa.SegAct
+	at := uint32(NoOffset)
+	if len(b.joints.products) > 0 {
+		at = b.joints.seats[v]
+	}
+	if at == NoOffset {
+		at = b.Alloc(b.size(v))
+	}
+	b.s.Value[v], b.s.Segment[v] = at, isa.SegAct
 	return b.value(v)
 }
 

@@ -194,7 +194,7 @@ func (b *Builder) productChain(v, bias uint32, y schedule.Operand, level int32, 
 			if fresh {
 				biased, fresh = bias, false
 			}
-			b.productInTiles(v, p, y, level, accFlag(acc), biased)
+			b.productInTiles(p, b.columns(v), y, b.value(p.right), level, accFlag(acc), biased)
 			b.spots[v] = spot{level, -1, 0}
 			level, acc, chain = level+1, true, -1
 			continue

@@ -31,10 +31,13 @@ func scheduled(t *testing.T, seed uint64) (*isa.Script, *plan.Plan) {
 }
 
 // requested is the request of a random graph: one fb, or forward only.
-func requested(t *testing.T, seed uint64) *Request {
+func requested(t *testing.T, seed uint64) *Request { return requestedWith(t, seed, 0) }
+
+// requestedWith is such a request of a graph that has several products by one parameter after every so many nodes.
+func requestedWith(t *testing.T, seed uint64, layers int) *Request {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 12))
-	g, err := reference.Random(seed+5000, reference.Options{Nodes: 5 + rng.IntN(10)})
+	g, err := reference.Random(seed+5000, reference.Options{Nodes: 5 + rng.IntN(10), Layers: layers})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,16 +20,21 @@ const sumTerms = 128
 const memoryColumns = 9
 
 // inTiles reports whether all processors share the product of a matrix, or its transpose, that node c has by its argument
-// right. They do if the matrix is read from memory, if there are very many columns, or if its holders would have much more
-// work each. Columns that the node has several times are the holders'.
+// right. Columns that the node has several times are the holders'.
 func (b *Builder) inTiles(c, right uint32, m int32) bool {
-	if m < 0 || !b.Wide.On || b.r.Plan.CPU {
+	return b.dividesColumns() && m >= 0 && b.columnsInTiles(m, int(b.columns(c)), b.size(right))
+}
+
+// dividesColumns reports whether any product may be in tiles.
+func (b *Builder) dividesColumns() bool { return b.Wide.On && !b.r.Plan.CPU }
+
+// columnsInTiles reports whether all processors share the product of a matrix by so many columns, of so many elements. They
+// do if the matrix is read from memory, if there are very many columns, or if its holders would have much more work each.
+func (b *Builder) columnsInTiles(m int32, columns, elements int) bool {
+	if !b.r.isForTiles(m, columns, elements, &b.Wide.Wideness) {
 		return false
 	}
-	x, columns := &b.r.Plan.Matrices[m], int(b.columns(c))
-	if !b.r.isForTiles(m, columns, b.size(right), &b.Wide.Wideness) {
-		return false
-	}
+	x := &b.r.Plan.Matrices[m]
 	if b.symbolic { // a template knows no address of a matrix
 		b.unfit = true
 	}
@@ -77,32 +82,32 @@ func (r *Request) dividedInTiles(v uint32, w *schedule.Wideness) bool {
 // termInTiles is inTiles of a product of node v.
 func (b *Builder) termInTiles(v uint32, p *term) bool { return b.inTiles(v, p.right, p.matrix) }
 
-// productInTiles forms a product of node v in a level, with a bias unless that is NoOffset.
-func (b *Builder) productInTiles(v uint32, p term, y schedule.Operand, level int32, flags, bias uint32) {
+// productInTiles forms a product of so many columns from y on in a level, with a bias unless that is NoOffset.
+func (b *Builder) productInTiles(p term, columns uint32, y, right schedule.Operand, level int32, flags, bias uint32) {
 	x := &b.r.Plan.Matrices[p.matrix]
 	rows, cols := uint32(x.Rows), uint32(x.Cols)
 	var at schedule.Operand
 	if bias != NoOffset {
 		flags, at = flags|isa.Bias, b.value(bias)
 	}
-	b.Tiles(level, flags, b.factorOf(p.left), at, [3]uint32{rows, b.columns(v), cols}, 1,
-		schedule.MatrixView{Op: y, Row: 1, Col: rows, Batch: 0}, schedule.MatrixView{Op: schedule.At(isa.SegParam, x.Offset), Row: 1, Col: rows, Batch: 0}, schedule.MatrixView{Op: b.value(p.right), Row: 1, Col: cols, Batch: 0})
+	b.Tiles(level, flags, b.factorOf(p.left), at, [3]uint32{rows, columns, cols}, 1,
+		schedule.MatrixView{Op: y, Row: 1, Col: rows, Batch: 0}, schedule.MatrixView{Op: schedule.At(isa.SegParam, x.Offset), Row: 1, Col: rows, Batch: 0}, schedule.MatrixView{Op: right, Row: 1, Col: cols, Batch: 0})
 }
 
-// transposedInTiles forms W^T dy of node c's gradient in a level, and returns the partial results.
-func (b *Builder) transposedInTiles(c, left uint32, level int32) schedule.Source {
+// transposedInTiles forms W^T dy of so many columns of gradients in a level, and returns the partial results.
+func (b *Builder) transposedInTiles(left, columns uint32, dy schedule.Operand, level int32) schedule.Source {
 	m := b.matrixOf(left)
-	x, columns := &b.r.Plan.Matrices[m], b.columns(c)
-	rows, cols, sums := uint32(x.Rows), uint32(x.Cols), b.sumsInTiles(c, m)
+	x := &b.r.Plan.Matrices[m]
+	rows, cols, sums := uint32(x.Rows), uint32(x.Cols), b.sumsInTiles(m, columns)
 	size := columns * cols
 	s := schedule.Source{At: b.AllocHolders(sums, size), Count: sums, Apart: size}
 	b.Tiles(level, 0, b.factorOf(left), schedule.Operand{}, [3]uint32{cols, columns, rows}, sums,
-		schedule.MatrixView{Op: schedule.At(isa.SegAct, s.At), Row: 1, Col: cols, Batch: 0}, schedule.MatrixView{Op: schedule.At(isa.SegParam, x.Offset), Row: rows, Col: 1, Batch: 0}, schedule.MatrixView{Op: b.gradient(c), Row: 1, Col: rows, Batch: 0})
+		schedule.MatrixView{Op: schedule.At(isa.SegAct, s.At), Row: 1, Col: cols, Batch: 0}, schedule.MatrixView{Op: schedule.At(isa.SegParam, x.Offset), Row: rows, Col: 1, Batch: 0}, schedule.MatrixView{Op: dy, Row: 1, Col: rows, Batch: 0})
 	return s
 }
 
-// sumsInTiles is how many partial results W^T dy of node c's gradient leaves.
-func (b *Builder) sumsInTiles(c uint32, m int32) uint32 {
+// sumsInTiles is how many partial results W^T dy of so many columns leaves.
+func (b *Builder) sumsInTiles(m int32, columns uint32) uint32 {
 	x := &b.r.Plan.Matrices[m]
-	return max(1, min(uint32(b.r.Plan.Processors)/schedule.UnitsOfProduct(uint32(x.Cols), b.columns(c)), uint32(x.Rows)/sumTerms))
+	return max(1, min(uint32(b.r.Plan.Processors)/schedule.UnitsOfProduct(uint32(x.Cols), columns), uint32(x.Rows)/sumTerms))
 }

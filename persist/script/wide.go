@@ -217,8 +217,10 @@ func (b *Builder) transposedWork(v uint32, u user) int {
 	left, _ := b.isRight(u)
 	m := b.matrixOf(left)
 	holders := b.holdersOf(m)
-	if b.inTiles(u.node, v, m) {
-		holders = b.sumsInTiles(u.node, m)
+	if x := b.jointOf(u.node); x != nil {
+		holders = b.sumsInTiles(m, x.columns)
+	} else if b.inTiles(u.node, v, m) {
+		holders = b.sumsInTiles(m, b.columns(u.node))
 	}
 	return b.size(v) * int(holders)
 }
