@@ -10,8 +10,8 @@ import (
 	"libvpps/persist/schedule"
 )
 
-// Forward lowering: walks the nodes in order, gives each a level, a cluster and an address,
-// and adds its items.
+// Forward lowering: walks the nodes in order, or by height (joint.go), gives each a level, a
+// cluster and an address, and adds its items.
 //
 // A local node (element-wise, gather, ...) joins the cluster of the arguments that come last,
 // so that a chain of them runs on one processor without a barrier. A product's output is
@@ -25,19 +25,25 @@ func (b *Builder) forward() error {
 	for v := b.first; v < done && v < b.end; v++ {
 		b.spots[v] = nowhere // there already
 	}
-	var err error
+	lower := b.lowerInOrder
 	if len(b.joints.products) > 0 {
-		err = b.lowerByHeight()
+		lower = b.lowerByHeight
 	}
-	for v := max(b.first, done); v < b.end && err == nil; v++ {
-		if !b.need[v] {
-			b.s.Value[v] = NoOffset
-		} else if len(b.joints.products) == 0 {
-			err = b.evaluateNode(v)
-		}
-	}
+	err := lower()
 	b.attribute(isa.InForward, nobody)
 	return err
+}
+
+// lowerInOrder lowers the nodes in their order.
+func (b *Builder) lowerInOrder() error {
+	for v := max(b.first, uint32(b.s.Done)); v < b.end; v++ {
+		if !b.need[v] {
+			b.s.Value[v] = NoOffset
+		} else if err := b.evaluateNode(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // evaluateNode adds the forward items of node v, which is needed.

@@ -261,6 +261,19 @@ func JointCases(t testing.TB) map[string]*JointCase {
 	return list
 }
 
+// JointErrors is a graph with joint products and two errors, in a loss's label and, behind it, in what scores are made of.
+// The former is in the node that is returned, and the latter is lowered first.
+func JointErrors(t testing.TB) (r *Request, first uint32) {
+	f := newJointGraph(t, 4)
+	f.sequence(3)
+	first = f.losses[1]
+	f.Graph.Inputs[f.Graph.AttrsOf(first)[0]] = 70
+	elements := f.words(f.batch, f.batch)
+	f.Graph.Inputs[elements] = f.batch
+	f.lose(f.score(f.add(ops.PickBatchElements, f.vector, []uint32{elements, f.batch}, f.lookup())))
+	return f.request(), first
+}
+
 // JointNodes are the nodes of the latest script's joint products, in the graph's order; with backward those whose gradients
 // are multiplied as one.
 func JointNodes(b *Builder, backward bool) (nodes [][]uint32) {

@@ -27,12 +27,14 @@ func (b *Builder) lowerByHeight() error {
 	return nil
 }
 
-// sortByHeight lists the needed nodes by descending height, by counting.
+// sortByHeight lists the needed nodes by descending height, by counting. The others have no value.
 func (b *Builder) sortByHeight() {
 	x, top, n := &b.joints, uint32(0), 0
 	for v := b.first; v < b.end; v++ {
 		if b.need[v] {
 			top, n = max(top, x.heights[v]), n+1
+		} else {
+			b.s.Value[v] = NoOffset
 		}
 	}
 	x.starts, x.order = memory.Resize(x.starts, int(top)+2), memory.Resize(x.order, n)

@@ -3,7 +3,6 @@ package script_test
 import (
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -201,23 +200,10 @@ func TestJointProductsAreOfAGPU(t *testing.T) {
 
 // Of several errors that of the first node in the graph's order is told, though nodes are lowered in another.
 func TestTheFirstErrorOfAGraphWithJointProducts(t *testing.T) {
-	c := script.JointCases(t)["a language model"]
-	nodes, labels := c.Forward[0], []uint32(nil)
-	for v := range c.Node {
-		if c.Graph.Op[v] == ops.PickNegLogSoftmax {
-			labels = append(labels, v)
-		}
-	}
-	lookup := uint32(4)
-	require.Equal(t, ops.Lookup, c.Graph.Op[lookup])
-	for _, v := range labels[1:4] {
-		c.Graph.Inputs[c.Graph.AttrsOf(v)[0]] = 70
-	}
+	r, first := script.JointErrors(t)
 	var b script.Builder
-	c.State = &script.State{}
-	_, err := b.Build(c.Request)
+	_, err := b.Build(r)
 	var e *bridge.Error
 	require.ErrorAs(t, err, &e)
-	require.Equal(t, int(labels[1]), e.Node)
-	require.True(t, slices.Contains(nodes, labels[1]-1))
+	require.Equal(t, int(first), e.Node)
 }
