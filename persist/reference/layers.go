@@ -5,8 +5,8 @@ import (
 	"libvpps/bridge/ops"
 )
 
-// layer records products of several nodes by one parameter, with one bias or none, as an output layer's in the steps of a
-// sequence. Some read a function of a node, some the node itself, perhaps one of the products before.
+// layer records products of several nodes by one parameter, with one bias or none, as an output layer's in the steps of
+// a sequence. Some read a function of a node, some the node itself, perhaps one of the products before.
 func (r *recorder) layer() {
 	w, d, ok := r.parameterMatrix()
 	if !ok {

@@ -10,15 +10,17 @@ import (
 )
 
 // Joint products. A sequence's scores are a product by one matrix in each step: each has few columns, so tiles are half
-// empty, and there is one such product between any two of the recurrent ones. Products of a graph that cannot depend on one
-// another are one product of all their columns.
+// empty, and there is one such product between any two of the recurrent ones. Products of a graph that cannot depend on
+// one another are one product of all their columns.
 //
-// The height of a node is how many products by parameter matrices are at most on a path from it to the end, its own included.
-// Who depends on a product is lower than it, so products of one height do not depend on one another. A joint product has
-// those of one height by the same matrix, with the same bias. It waits for all its operands, each of which has at least that
-// height. So all heights stay what they are: there is no cycle, and no path with more products than before.
+// The height of a node is how many products by parameter matrices are at most on a path from it to the end, its own
+// included. Who depends on a product is lower than it, so products of one height do not depend on one another. A joint
+// product has those of one height by the same matrix, with the same bias. It waits for all its operands, each of which
+// has at least that height. So all heights stay what they are: there is no cycle, and no path with more products than
+// before.
 //
-// Operands lie side by side, and so do results and their gradients. So their places are reserved before they are lowered.
+// Operands lie side by side, and so do results and their gradients. So their places are reserved before they are
+// lowered.
 
 // joint is a product of several nodes.
 type joint struct {
@@ -95,8 +97,8 @@ func (b *Builder) findJoints() {
 	}
 }
 
-// findRuns finds the runs of several nodes whose product is in tiles. A node has one place, so those with most work choose
-// first.
+// findRuns finds the runs of several nodes whose product is in tiles. A node has one place, so those with most work
+// choose first.
 func (b *Builder) findRuns() {
 	x := &b.joints
 	x.runs = x.runs[:0]
@@ -171,10 +173,10 @@ func (b *Builder) multipliesParameter(op ops.Code, args []uint32) bool {
 	return false
 }
 
-// makeJoint makes one product of those of several nodes. Ones whose operand or result has a place elsewhere are left out.
+// makeJoint makes one product of those of several nodes. Ones whose operand or result has a place elsewhere are left
+// out.
 func (b *Builder) makeJoint(list []jointNode) {
 	x, m := &b.joints, &b.r.Plan.Matrices[list[0].matrix]
-	rows, cols := uint32(m.Rows), uint32(m.Cols)
 	x.begin(int(b.end))
 	results := b.inARow(list, false)
 	if !results {
@@ -182,11 +184,11 @@ func (b *Builder) makeJoint(list []jointNode) {
 	}
 	operands := b.inARow(list, true)
 	if !operands {
-		list = b.seatOperands(list, cols)
+		list = b.seatOperands(list)
 	}
 	formed := b.joinable(list) && (!results || b.inARow(list, false))
 	if !operands {
-		b.settleOperands(list, cols, formed)
+		b.settleOperands(list, formed)
 	}
 	if !formed {
 		return
@@ -194,7 +196,7 @@ func (b *Builder) makeJoint(list []jointNode) {
 	j := joint{term: list[0].term, bias: list[0].bias, waiting: len(list), columns: b.columnsOf(list)}
 	y, at := uint32(NoOffset), len(x.nodes)
 	if !results {
-		y = b.Alloc(int(j.columns * rows))
+		y = b.Alloc(int(j.columns) * m.Rows)
 	}
 	for i := range list {
 		v := list[i].node
@@ -227,7 +229,8 @@ func (b *Builder) columnsOf(list []jointNode) (n uint32) {
 	return n
 }
 
-// inARow reports whether the nodes' operands, or results, have places already: one behind the other, for another product.
+// inARow reports whether the nodes' operands, or results, have places already: one behind the other, for another
+// product.
 func (b *Builder) inARow(list []jointNode, operands bool) bool {
 	at := uint32(NoOffset)
 	for i := range list {
@@ -256,13 +259,14 @@ func (b *Builder) withoutPlace(list []jointNode) []jointNode {
 	return list[:n]
 }
 
-// seatOperands gives the operands places one behind the other, counted from 0, and returns the nodes whose operand had none.
-func (b *Builder) seatOperands(list []jointNode, cols uint32) []jointNode {
+// seatOperands gives the operands places one behind the other, counted from 0, and returns the nodes whose operand had
+// none.
+func (b *Builder) seatOperands(list []jointNode) []jointNode {
 	at, n := uint32(0), 0
 	for i := range list {
 		if seat := &b.joints.seats[list[i].right]; *seat == NoOffset {
 			*seat, list[n] = at, list[i]
-			at += b.columns(list[i].node) * cols
+			at += uint32(b.size(list[n].right))
 			n++
 		}
 	}
@@ -270,10 +274,14 @@ func (b *Builder) seatOperands(list []jointNode, cols uint32) []jointNode {
 }
 
 // settleOperands counts the operands' places from where there is memory for them, or takes them back.
-func (b *Builder) settleOperands(list []jointNode, cols uint32, formed bool) {
+func (b *Builder) settleOperands(list []jointNode, formed bool) {
 	at := uint32(0)
 	if formed {
-		at = b.Alloc(int(b.columnsOf(list) * cols))
+		n := 0
+		for i := range list {
+			n += b.size(list[i].right)
+		}
+		at = b.Alloc(n)
 	}
 	for i := range list {
 		if x := &b.joints.seats[list[i].right]; formed {
@@ -284,8 +292,8 @@ func (b *Builder) settleOperands(list []jointNode, cols uint32, formed bool) {
 	}
 }
 
-// seatArgument gives the place of node h to its argument, if h is a function behind that one's sums. If the function does
-// not come to stand there, it is applied in place: nobody else reads the argument.
+// seatArgument gives the place of node h to its argument, if h is a function behind that one's sums. If the function
+// does not come to stand there, it is applied in place: nobody else reads the argument.
 func (b *Builder) seatArgument(h uint32) {
 	if !unaryRules[b.g.Op[h]].ok {
 		return

@@ -11,8 +11,8 @@ import (
 	"libvpps/persist/schedule"
 )
 
-// Graphs with products that are joined. They have a scores' matrix of 70 rows, an inner one of 16 by 16, biases of both, and
-// steps of minibatches.
+// Graphs with products that are joined. They have a scores' matrix of 70 rows, an inner one of 16 by 16, biases of
+// both, and steps of minibatches.
 type jointGraph struct {
 	*Request
 	t                               testing.TB
@@ -261,8 +261,8 @@ func JointCases(t testing.TB) map[string]*JointCase {
 	return list
 }
 
-// JointErrors is a graph with joint products and two errors, in a loss's label and, behind it, in what scores are made of.
-// The former is in the node that is returned, and the latter is lowered first.
+// JointErrors is a graph with joint products and two errors, in a loss's label and, behind it, in what scores are made
+// of. The former is in the node that is returned, and the latter is lowered first.
 func JointErrors(t testing.TB) (r *Request, first uint32) {
 	f := newJointGraph(t, 4)
 	f.sequence(3)
@@ -274,8 +274,20 @@ func JointErrors(t testing.TB) (r *Request, first uint32) {
 	return f.request(), first
 }
 
-// JointNodes are the nodes of the latest script's joint products, in the graph's order; with backward those whose gradients
-// are multiplied as one.
+// JointOfTooMuch is a graph with a joint product that does not fit segment act.
+func JointOfTooMuch(t testing.TB) *Request {
+	f := newJointGraph(t, 1)
+	for _, d := range []uint32{f.vector, f.result, f.one} {
+		f.Graph.Dims[d].Bd = 1 << 25
+	}
+	for k := range 2 {
+		f.norm(f.score(f.add(ops.Constant, f.vector, []uint32{isa.Float(float32(k))})))
+	}
+	return f.request()
+}
+
+// JointNodes are the nodes of the latest script's joint products, in the graph's order; with backward those whose
+// gradients are multiplied as one.
 func JointNodes(b *Builder, backward bool) (nodes [][]uint32) {
 	for i := range b.joints.products {
 		p := &b.joints.products[i]

@@ -8,8 +8,8 @@ import (
 
 // Lowering of joint products (joint.go).
 
-// lowerByHeight lowers the nodes by descending height, and those of one height in their order: then each comes behind its
-// arguments, which are not lower, and a joint product's last node behind the operands of all.
+// lowerByHeight lowers the nodes by descending height, and those of one height in their order: then each comes behind
+// its arguments, which are not lower, and a joint product's last node behind the operands of all.
 func (b *Builder) lowerByHeight() error {
 	x := &b.joints
 	b.sortByHeight()
@@ -140,8 +140,9 @@ func (b *Builder) jointOf(v uint32) *joint {
 	return nil
 }
 
-// jointFormed is the level of the last gradient that a joint product is multiplied by. When the first operand asks for it, it
-// is known: levels are found by descending forward level, and all nodes of the product are behind all its operands.
+// jointFormed is the level of the last gradient that a joint product is multiplied by. When the first operand asks for
+// it, it is known: levels are found by descending forward level, and all nodes of the product are behind all its
+// operands.
 func (b *Builder) jointFormed(p *joint) int32 {
 	if p.level < 0 {
 		for _, v := range p.nodes {

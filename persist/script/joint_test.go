@@ -25,8 +25,8 @@ func sameSets(t *testing.T, name string, want, have [][]uint32) {
 	}
 }
 
-// Products that cannot depend on one another are one, forward and backward. They train as an evaluator in double precision
-// does, and as they do apart.
+// Products that cannot depend on one another are one, forward and backward. They train as an evaluator in double
+// precision does, and as they do apart.
 func TestJointProducts(t *testing.T) {
 	for name, c := range script.JointCases(t) {
 		var b, apart script.Builder
@@ -48,8 +48,8 @@ func TestJointProducts(t *testing.T) {
 	}
 }
 
-// All scores of a language model are one product, and so is what comes back from them, at any size of minibatches. No level
-// more is needed.
+// All scores of a language model are one product, and so is what comes back from them, at any size of minibatches. No
+// level more is needed.
 func TestScoresAreOneProduct(t *testing.T) {
 	for _, batch := range []uint32{1, 8, 16} {
 		var b, apart script.Builder
@@ -69,8 +69,8 @@ func TestScoresAreOneProduct(t *testing.T) {
 	}
 }
 
-// Random graphs with products of several nodes by one matrix leave what they leave with these apart, and the verifier finds
-// nothing that is read too early: in one script, and in one for each direction.
+// Random graphs with products of several nodes by one matrix leave what they leave with these apart, and the verifier
+// finds nothing that is read too early: in one script, and in one for each direction.
 func TestRandomJointProducts(t *testing.T) {
 	var b, apart script.Builder
 	script.Unjoined(&apart)
@@ -131,8 +131,8 @@ func valuesOf(t *testing.T, name string, r *script.Request, s *isa.Script, nodes
 	}
 }
 
-// The values of all nodes stay where the state says, or of those that are asked for: results, operands and what these are
-// made of.
+// The values of all nodes stay where the state says, or of those that are asked for: results, operands and what these
+// are made of.
 func TestValuesOfJointProductsStay(t *testing.T) {
 	for name, c := range script.JointCases(t) {
 		if c.Random {
@@ -206,4 +206,14 @@ func TestTheFirstErrorOfAGraphWithJointProducts(t *testing.T) {
 	var e *bridge.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, int(first), e.Node)
+}
+
+// A joint product of more than 16 GiB is refused, though its size has more than 32 bits.
+func TestAJointProductOfTooMuch(t *testing.T) {
+	r := script.JointOfTooMuch(t)
+	r.Backward, r.Update, r.Needed, r.Copy = false, nil, false, true
+	var b script.Builder
+	_, err := b.Build(r)
+	require.Len(t, script.JointNodes(&b, false), 1)
+	require.ErrorIs(t, err, schedule.ErrFull)
 }
