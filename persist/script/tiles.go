@@ -37,7 +37,7 @@ func (b *Builder) inTiles(c, right uint32, m int32) bool {
 		return true
 	}
 	held := b.holders.Copies[m]
-	r, n := schedule.PieceOfProduct(uint32(x.Rows), uint32(columns), uint32(b.r.Plan.Processors))
+	r, n := schedule.PieceOfProduct(uint32(x.Rows), uint32(columns), uint32(b.r.Plan.Processors), false)
 	return x.Rows*columns > b.Wide.Faster*len(held)*len(held[0])*int(r*n)
 }
 
@@ -104,5 +104,5 @@ func (b *Builder) transposedInTiles(c, left uint32, level int32) schedule.Source
 // sumsInTiles is how many partial results W^T dy of node c's gradient leaves.
 func (b *Builder) sumsInTiles(c uint32, m int32) uint32 {
 	x := &b.r.Plan.Matrices[m]
-	return max(1, min(uint32(b.r.Plan.Processors)/schedule.UnitsOfProduct(uint32(x.Cols), b.columns(c)), uint32(x.Rows)/sumTerms))
+	return schedule.SumsOfProduct(uint32(x.Cols), b.columns(c), uint32(x.Rows), uint32(b.r.Plan.Processors), sumTerms, schedule.HasBlocks(uint32(x.Cols), uint32(x.Rows)))
 }
