@@ -24,7 +24,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h", "philox.h", "processor.h", "elementwise.h", "team.h", "strided.h", "sum.h",
-	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "parts_gpu.h", "gemm.h", "matrix_gpu.h", "matrix_stream.h", "interpreter.h"}
+	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "parts_gpu.h", "gemm_tiles.h", "gemm_blocks.h", "gemm.h", "matrix_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -200,7 +200,7 @@ func chainWarps(p *plan.Plan) int {
 
 func chainBytes(p *plan.Plan) int { return chainAlign + chainMemory*chainWarps(p) }
 
-// gemmMemory is the bytes that a warp needs for Gemm: its stages of GemmMemory in jit/kernel/gemm.h.
+// gemmMemory is the bytes that a warp needs for Gemm: its stages of GemmMemory in jit/kernel/gemm_tiles.h.
 const gemmMemory = 4 * 2 * 2 * 16 * 32
 
 // gemmWarps is how many warps work on a Gemm: all, where there is memory.

@@ -18,6 +18,9 @@ VP u32 as_new(u32 x) {
   asm volatile("" : "+r"(x));
   return x;
 }
+
+// Waits for the other warps of a group of four.
+VP void meet_in_group(u32 group) { asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); }
 #endif
 
 // D += A B of a warp: D of 16 x 8 floats, A of 16 x 8 and B of 8 x 8 parts. With g = lane / 4 and

@@ -24,7 +24,7 @@ type Device struct {
 // paper's partition size, Psize = TBSize * rpw * ceil(rowmax / 32) (§III-A1, equation 1).
 func Staging(rpw, cols int) int { return rpw * iterations(cols) }
 
-// GemmStaging is the registers of a thread's results of Gemm (jit/kernel/gemm.h), which are not there while a gradient is
+// GemmStaging is the registers of a thread's results of Gemm (jit/kernel/gemm_tiles.h), which are not there while a gradient is
 // formed.
 const GemmStaging = 32
 

@@ -176,8 +176,7 @@ func (s *Schedule) dealUnordered(list []Item, level int32, cost int64, pieces in
 		e := s.extentOf(&list[i])
 		if s.isProduct(&list[i]) {
 			if k := uint32(int64(e.cost) * int64(pieces) / cost); k > 1 {
-				w := s.SignatureOf(&list[i])
-				s.cutProduct(&list[i], k, s.newClusters(level, piecesOfProduct(w[3], w[4], k)))
+				s.cutProduct(&list[i], k, s.newClusters(level, s.piecesOfItem(&list[i], k)))
 				continue
 			}
 		}

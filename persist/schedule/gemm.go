@@ -1,13 +1,25 @@
 package schedule
 
-import "libvpps/persist/isa"
+import (
+	"math"
+
+	"libvpps/persist/isa"
+)
 
 // Products of two operands: Gemm, and the rectangles of their results that processors share.
 
-// Tile is the rows and columns that the kernel forms at a time (jit/kernel/gemm.h).
+// Tile is the rows and columns that a warp of the kernel forms at a time (jit/kernel/gemm_tiles.h).
 const Tile = 32
 
 const gemmLeast = 8
+
+// Four warps form a block of four tiles together, if it can be copied in fours of numbers and stages of blockTerms terms
+// (jit/kernel/gemm_blocks.h: forms_blocks).
+const (
+	blockTerms = 16
+	tileTime   = 64  // how long a processor takes for a term of a tile,
+	blockTime  = 144 // and of a block: four tiles apart take 1.8 times as long (measured)
+)
 
 // GemmElements is the work of a product of m by n results that are sums of k terms, in elements of element-wise work. A
 // GPU forms results of at least gemmLeast rows and columns in tiles, and others four times as slowly
@@ -88,18 +100,48 @@ func (s *Schedule) productSums(c, sub int32, flags, batch uint32, mnk [3]uint32,
 }
 
 // Tiles adds a product of m by n results that are sums of k terms: pieces for as many processors as there are. Partial
-// results follow one another.
+// results follow one another, and each is divided among its share of the processors.
 func (s *Schedule) Tiles(level int32, flags uint32, scale float32, bias Operand, mnk [3]uint32, sums uint32, y, left, right MatrixView) {
 	segs := uint32(y.Op.Seg) | uint32(left.Op.Seg)<<4 | uint32(right.Op.Seg)<<8 | uint32(bias.Seg)<<12
-	all, terms := uint32(s.Plan.Processors), (mnk[2]+sums-1)/sums
+	share, terms := max(1, uint32(s.Plan.Processors)/sums), TermsOfSum(mnk[2], sums)
 	for k := range sums {
 		n := min(terms, mnk[2]-k*terms)
 		s.Sigs.Head(isa.Gemm, 0, flags, segs, mnk[0], mnk[1], n, y.Row, y.Col, left.Row, left.Col, right.Row, right.Col, isa.Float(scale), bias.At)
 		it := Item{Sig: s.Sigs.Intern(GemmElements(int(mnk[0]), int(mnk[1]), int(n)))}
 		it.Words = [FewWords]uint32{y.Op.At + k*mnk[0]*mnk[1], left.Op.At + k*terms*left.Col, right.Op.At + k*terms*right.Row}
-		s.cutProduct(&it, all, s.newClusters(level, piecesOfProduct(mnk[0], mnk[1], all)))
+		s.cutProduct(&it, share, s.newClusters(level, s.piecesOfItem(&it, share)))
 	}
 }
+
+// TermsOfSum is how many of k terms each of so many partial results has, but the last one: whole stages, if there are many.
+func TermsOfSum(k, sums uint32) uint32 {
+	terms := (k + sums - 1) / sums
+	if whole := (terms + blockTerms - 1) / blockTerms * blockTerms; whole*(sums-1) < k {
+		return whole
+	}
+	return terms
+}
+
+// SumsOfProduct is how many partial results m by n sums of k terms have, of at least so many terms each, so that they are
+// there soonest: formed by so many processors, and added up.
+func SumsOfProduct(m, n, k, processors, least uint32, blocks bool) (sums uint32) {
+	best := uint64(math.MaxUint64)
+	for s, share := uint32(1), processors; s == 1 || share > 0 && k/s >= least; s = processors / max(1, share) {
+		rows, columns := PieceOfProduct(m, n, share, blocks)
+		form := uint64(timeOfPiece((rows+Tile-1)/Tile, (columns+Tile-1)/Tile, blocks)) * uint64(k/s+startTerms)
+		add := uint64(s) * uint64(m) * uint64(n) / uint64(processors) * addTime
+		if form+add < best {
+			best, sums = form+add, s
+		}
+		share = processors / (s + 1)
+	}
+	return sums
+}
+
+const (
+	startTerms = 64 // a product takes as much longer as so many terms do
+	addTime    = 4  // of a number that is added to others, where a term of a tile takes tileTime
+)
 
 // newClusters starts so many clusters and returns the first.
 func (s *Schedule) newClusters(level int32, n uint32) (first int32) {
@@ -118,7 +160,7 @@ func (s *Schedule) cutProduct(it *Item, processors uint32, to int32) {
 	w := append(s.Wide.words[:0], s.Sigs.Of(it.Sig)...) // where signatures are may change
 	s.Wide.words = w
 	m, n := w[3], w[4]
-	rows, columns := PieceOfProduct(m, n, processors)
+	rows, columns := PieceOfProduct(m, n, processors, s.formsBlocks(it, w))
 	var of, last [3]uint32 // rows, columns and bias of a piece, and of the one before
 	part := *it
 	for j := uint32(0); j < n; j += columns {
@@ -158,16 +200,31 @@ func UnitsOfProduct(m, n uint32) uint32 {
 	return ((m + rows - 1) / rows) * ((n + columns - 1) / columns)
 }
 
+// formsBlocks reports whether a GPU can form blocks of an item with these words of its signature.
+func (s *Schedule) formsBlocks(it *Item, w []uint32) bool {
+	return !s.Plan.CPU && w[5] >= 2*blockTerms && w[5]%blockTerms == 0 && inFours(w[8], w[9]) && inFours(w[11], w[10]) && (it.Words[1]|it.Words[2])%4 == 0
+}
+
+// inFours reports whether four neighbours of an operand can be copied at a time: of rows or columns that are so far apart, as
+// are the terms.
+func inFours(n, k uint32) bool { return n == 1 && k%4 == 0 || k == 1 && n%4 == 0 }
+
+// HasBlocks reports whether blocks can be formed of products of a matrix, all of it, by columns side by side.
+func HasBlocks(rows, cols uint32) bool {
+	return rows%4 == 0 && cols >= 2*blockTerms && cols%blockTerms == 0
+}
+
 // PieceOfProduct is how many rows and columns of m by n results a piece has, so that there are as many pieces as
-// processors at most, and the largest has as few units as possible.
-func PieceOfProduct(m, n, processors uint32) (rows, columns uint32) {
+// processors at most, and the largest takes least time.
+func PieceOfProduct(m, n, processors uint32, blocks bool) (rows, columns uint32) {
 	height, width := unitOfProduct(m, n)
 	down, across := (m+height-1)/height, (n+width-1)/width
-	least := down * across
-	for r := uint32(1); r <= down && r < least; r++ {
+	least := timeOfPiece(down, across, blocks)
+	for r := uint32(1); r <= down && r*blockTime/4 < least; r++ {
 		if k := processors / ((down + r - 1) / r); k > 0 {
-			if c := (across + k - 1) / k; r*c < least {
-				least, rows, columns = r*c, r*height, c*width
+			c := (across + k - 1) / k
+			if time := timeOfPiece(r, c, blocks); time < least {
+				least, rows, columns = time, r*height, c*width
 			}
 		}
 	}
@@ -177,8 +234,17 @@ func PieceOfProduct(m, n, processors uint32) (rows, columns uint32) {
 	return rows, columns
 }
 
-// piecesOfProduct is how many such pieces there are.
-func piecesOfProduct(m, n, processors uint32) uint32 {
-	rows, columns := PieceOfProduct(m, n, processors)
-	return ((m + rows - 1) / rows) * ((n + columns - 1) / columns)
+// timeOfPiece is how long a processor takes for a term of so many units of results.
+func timeOfPiece(down, across uint32, blocks bool) uint32 {
+	if blocks && down > 1 && across > 1 {
+		return (down + 1) / 2 * ((across + 1) / 2) * blockTime
+	}
+	return down * across * tileTime
+}
+
+// piecesOfItem is how many such pieces a Gemm's item has.
+func (s *Schedule) piecesOfItem(it *Item, processors uint32) uint32 {
+	w := s.SignatureOf(it)
+	rows, columns := PieceOfProduct(w[3], w[4], processors, s.formsBlocks(it, w))
+	return ((w[3] + rows - 1) / rows) * ((w[4] + columns - 1) / columns)
 }

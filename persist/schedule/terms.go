@@ -19,7 +19,9 @@ func (s *Schedule) DealSums(from int, size uint32, n int, c int32) (count uint32
 	each, chunk := (len(list)+n-1)/n, terms
 	if n > len(list) {
 		k := uint32(n / len(list))
-		chunk = (terms + k - 1) / k
+		if chunk = (terms + k - 1) / k; !s.Plan.CPU && s.isProduct(&list[0]) {
+			chunk = TermsOfSum(terms, k)
+		}
 	}
 	for len(list) > 0 {
 		some := list[:min(each, len(list))]
@@ -40,11 +42,11 @@ func (s *Schedule) dealTerms(list []Item, at, terms, behind uint32, n int, level
 	for i := range list {
 		it := list[i]
 		s.cutTerms(&it, at, terms, behind, i == 0)
-		w, e, product := s.SignatureOf(&it), s.extentOf(&it), s.isProduct(&it)
+		e, product := s.extentOf(&it), s.isProduct(&it)
 		if i == 0 {
 			least := (SumElements + e.inner - 1) / e.inner
 			if pieces = max(1, min(e.n/least, share)); product {
-				pieces = piecesOfProduct(w[3], w[4], share)
+				pieces = s.piecesOfItem(&it, share)
 			}
 			s.newClusters(level, pieces)
 		}

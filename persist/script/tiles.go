@@ -42,7 +42,7 @@ func (b *Builder) columnsInTiles(m int32, columns, elements int) bool {
 		return true
 	}
 	held := b.holders.Copies[m]
-	r, n := schedule.PieceOfProduct(uint32(x.Rows), uint32(columns), uint32(b.r.Plan.Processors))
+	r, n := schedule.PieceOfProduct(uint32(x.Rows), uint32(columns), uint32(b.r.Plan.Processors), false)
 	return x.Rows*columns > b.Wide.Faster*len(held)*len(held[0])*int(r*n)
 }
 
@@ -109,5 +109,5 @@ func (b *Builder) transposedInTiles(left, columns uint32, dy schedule.Operand, l
 // sumsInTiles is how many partial results W^T dy of so many columns leaves.
 func (b *Builder) sumsInTiles(m int32, columns uint32) uint32 {
 	x := &b.r.Plan.Matrices[m]
-	return max(1, min(uint32(b.r.Plan.Processors)/schedule.UnitsOfProduct(uint32(x.Cols), columns), uint32(x.Rows)/sumTerms))
+	return schedule.SumsOfProduct(uint32(x.Cols), columns, uint32(x.Rows), uint32(b.r.Plan.Processors), sumTerms, schedule.HasBlocks(uint32(x.Cols), uint32(x.Rows)))
 }

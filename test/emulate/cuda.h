@@ -90,7 +90,7 @@ struct Cta {
   std::vector<char> stacks = std::vector<char>(size_t(THREADS) * STACK);
   unsigned next[THREADS]; // which thread runs after each of those that are not over
   unsigned idle;          // changes of threads since one has passed a barrier
-  Barrier all, warps[WARPS];
+  Barrier all, warps[WARPS], groups[WARPS / 4];
   float values[THREADS];
   bool votes[THREADS];
 };
@@ -167,6 +167,7 @@ static inline void multiply_parts(float *d, const unsigned *a, const unsigned *b
   __syncwarp();
 }
 static inline unsigned as_new(unsigned x) { return x; }
+static inline void meet_in_group(unsigned group) { meet(cta.groups[group], 128); }
 static inline unsigned votes_of(unsigned first, unsigned count, bool vote, void (*meet)()) {
   cta.votes[threadIdx.x] = vote;
   meet();

@@ -32,6 +32,8 @@
 #include "clocks.h"
 #include "tile_gpu.h"
 #include "parts_gpu.h"
+#include "gemm_tiles.h"
+#include "gemm_blocks.h"
 #include "gemm.h"
 #include "matrix_gpu.h"
 
@@ -465,6 +467,9 @@ int main() {
     try_gemm(16, 12, 19, kind, 2);
     try_gemm(64, 32, 32, kind, 2);
     try_gemm(40, 70, 150, kind, 2);
+    try_gemm(64, 64, 96, kind, 3);
+    try_gemm(60, 132, 48, kind, 1);
+    try_gemm(320, 40, 20, kind, 2);
   }
   for (u32 n : {1, 5, 33, 100})
     for (u32 stride : {1, 3})
