@@ -140,7 +140,9 @@ func SumsOfProduct(m, n, k, processors, least uint32, blocks bool) (sums uint32)
 
 const (
 	startTerms = 64 // a product takes as much longer as so many terms do
-	addTime    = 4  // of a number that is added to others, where a term of a tile takes tileTime
+	addTime    = 4  // of a number that is added to others, where a term of a tile takes tileTime,
+	// and of an element of other work (measured)
+	timeOfElement = 6
 )
 
 // newClusters starts so many clusters and returns the first.
@@ -160,7 +162,8 @@ func (s *Schedule) cutProduct(it *Item, processors uint32, to int32) {
 	w := append(s.Wide.words[:0], s.Sigs.Of(it.Sig)...) // where signatures are may change
 	s.Wide.words = w
 	m, n := w[3], w[4]
-	rows, columns := PieceOfProduct(m, n, processors, s.formsBlocks(it, w))
+	blocks := s.formsBlocks(it, w)
+	rows, columns := PieceOfProduct(m, n, processors, blocks)
 	var of, last [3]uint32 // rows, columns and bias of a piece, and of the one before
 	part := *it
 	for j := uint32(0); j < n; j += columns {
@@ -172,7 +175,7 @@ func (s *Schedule) cutProduct(it *Item, processors uint32, to int32) {
 			if of != last {
 				s.Sigs.buf = append(s.Sigs.buf[:0], w...)
 				s.Sigs.buf[3], s.Sigs.buf[4], s.Sigs.buf[13] = of[0], of[1], of[2]
-				part.Sig, last = s.Sigs.Intern(GemmElements(int(of[0]), int(of[1]), int(w[5]))), of
+				part.Sig, last = s.Sigs.Intern(s.workOfPiece(of[0], of[1], w[5], blocks)), of
 			}
 			part.Words = [FewWords]uint32{it.Words[0] + i*w[6] + j*w[7], it.Words[1] + i*w[8], it.Words[2] + j*w[11]}
 			part.Cluster = to
@@ -180,6 +183,15 @@ func (s *Schedule) cutProduct(it *Item, processors uint32, to int32) {
 			to++
 		}
 	}
+}
+
+// workOfPiece is the work of a piece of m by n results that are sums of k terms, in elements. A GPU forms large ones much
+// faster than GemmElements says: else other work of their level would be left to the few processors that have none.
+func (s *Schedule) workOfPiece(m, n, k uint32, blocks bool) int {
+	if s.Plan.CPU || min(m, n) < gemmLeast {
+		return GemmElements(int(m), int(n), int(k))
+	}
+	return int(timeOfPiece((m+Tile-1)/Tile, (n+Tile-1)/Tile, blocks)) * int(k+startTerms) / timeOfElement
 }
 
 // unitOfProduct is the rows and columns of m by n results that a processor forms at a time: a tile, or, of few rows or

@@ -55,6 +55,7 @@ type jointMemory struct {
 type jointNode struct {
 	term
 	node, bias, height uint32
+	same               uint32 // number of the bias that equal ones have in common
 }
 
 // jointRun is nodes of one height, matrix and bias: found[first:end].
@@ -85,7 +86,7 @@ func (b *Builder) findJoints() {
 		x.found[i].height = x.heights[x.found[i].node]
 	}
 	slices.SortFunc(x.found, func(v, w jointNode) int {
-		return cmp.Or(cmp.Compare(w.height, v.height), cmp.Compare(v.left, w.left), cmp.Compare(v.bias, w.bias), cmp.Compare(v.node, w.node))
+		return cmp.Or(cmp.Compare(w.height, v.height), cmp.Compare(v.matrix, w.matrix), cmp.Compare(v.same, w.same), cmp.Compare(v.node, w.node))
 	})
 	b.findRuns()
 	x.nodes = memory.Resize(x.nodes, len(x.found))[:0]
@@ -105,7 +106,7 @@ func (b *Builder) findRuns() {
 	for first, end := 0, 0; first < len(x.found); first = end {
 		v := &x.found[first]
 		for end = first + 1; end < len(x.found); end++ {
-			if w := &x.found[end]; w.height != v.height || w.left != v.left || w.bias != v.bias {
+			if w := &x.found[end]; w.height != v.height || w.matrix != v.matrix || w.same != v.same {
 				break
 			}
 		}
@@ -140,8 +141,16 @@ func (b *Builder) findJointNode(v uint32) {
 		return
 	}
 	if int(b.columns(v))*b.r.Plan.Matrices[p.matrix].Cols == b.size(p.right) {
-		b.joints.found = append(b.joints.found, jointNode{p, v, bias, 0})
+		b.joints.found = append(b.joints.found, jointNode{p, v, bias, 0, b.sameBias(bias)})
 	}
+}
+
+// sameBias is a number that biases of the same value have in common: nodes of one parameter do.
+func (b *Builder) sameBias(bias uint32) uint32 {
+	if bias != NoOffset && b.isParameter(bias) {
+		return b.g.AttrsOf(bias)[0] << 1
+	}
+	return bias<<1 | 1
 }
 
 // findHeights finds the heights of the nodes.

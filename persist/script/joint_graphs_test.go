@@ -87,6 +87,14 @@ var jointCases = map[string]func(f *jointGraph) (forward, backward [][]uint32){
 	"a language model": func(f *jointGraph) (forward, backward [][]uint32) {
 		return [][]uint32{f.sequence(7)}, nil
 	},
+	"parameters that each product has its own nodes of": func(f *jointGraph) (forward, backward [][]uint32) {
+		var nodes []uint32
+		for h := f.lookup(); len(nodes) < 4; h = f.step(h) {
+			f.scores, f.bias = f.add(ops.Parameter, 0, []uint32{0}), f.add(ops.Parameter, 1, []uint32{1})
+			nodes = append(nodes, f.lose(f.score(h)))
+		}
+		return [][]uint32{nodes}, nil
+	},
 	"operands of different depths": func(f *jointGraph) (forward, backward [][]uint32) {
 		x, h := f.lookup(), f.lookup()
 		nodes := []uint32{f.lose(f.score(x))}

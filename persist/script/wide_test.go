@@ -141,14 +141,23 @@ func trainsAsReference(t *testing.T, name string, r *script.Request) {
 	if have := float64(e.Shared(isa.SegResult)[0]); math.Abs(have-want[r.Node][0]) > 1e-5*math.Abs(want[r.Node][0]) {
 		t.Errorf("%s: the loss is %g, want %g", name, have, want[r.Node][0])
 	}
+	gradients := map[uint32][]float64{} // by parameter, of all its nodes
 	for node := range r.Node {
 		if r.Graph.Op[node] != ops.Parameter {
 			continue
 		}
 		id := r.Graph.AttrsOf(node)[0]
+		if gradients[id] == nil {
+			gradients[id] = make([]float64, len(d.Nodes[node]))
+		}
+		for i, x := range d.Nodes[node] {
+			gradients[id][i] += x
+		}
+	}
+	for id, gradient := range gradients {
 		old, seg := values(id)
 		for i, x := range e.Shared(seg)[r.Params[id].Offset:][:len(old)] {
-			if step := 0.5 * d.Nodes[node][i]; math.Abs(float64(x)-(old[i]-step)) > 1e-5*(1+math.Abs(step)) {
+			if step := 0.5 * gradient[i]; math.Abs(float64(x)-(old[i]-step)) > 1e-5*(1+math.Abs(step)) {
 				t.Errorf("%s: element %d of parameter %d is %g, want %g", name, i, id, x, old[i]-step)
 				break
 			}
