@@ -120,13 +120,14 @@ func (b *Builder) findRuns() {
 	})
 }
 
-// joinable reports whether there are several nodes, and their columns are multiplied in tiles.
+// joinable reports whether there are several nodes, and their columns are multiplied in tiles. Fewer columns than those of a
+// tile stay where they are: there they are formed while recurrent products leave processors idle.
 func (b *Builder) joinable(list []jointNode) bool {
 	if len(list) < 2 {
 		return false
 	}
 	m, n := list[0].matrix, int(b.columnsOf(list))
-	return b.columnsInTiles(m, n, n*b.r.Plan.Matrices[m].Cols)
+	return n >= b.Wide.Columns && b.columnsInTiles(m, n, n*b.r.Plan.Matrices[m].Cols)
 }
 
 // findJointNode notes node v if it is one product by a matrix that may be joined with others.
