@@ -27,8 +27,8 @@ type Kernel struct {
 const interpreterRegisters = 112
 
 // SetAside is what plans set aside of a thread's registers for the interpreter: what a kernel without any matrix may have, less
-// what Staging counts, and six more: plans that left none spilled, and so do a few values around a product in blocks.
-const SetAside = interpreterRegisters + 6 - plan.GemmStaging
+// what Staging counts, and four more, because plans that left none spilled.
+const SetAside = interpreterRegisters + 4 - plan.GemmStaging
 
 // HasQuick tells whether a compiler has the option of a quick kernel: NVRTC 12.9 and later.
 func HasQuick(c gpu.Compiler) bool {

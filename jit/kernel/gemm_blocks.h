@@ -93,7 +93,6 @@ VP void multiply_stage(const float *stage, u32 a_at, u32 b_at, bool a_terms, boo
 #pragma unroll
     for (int j = 0; j < 4; j += 2) {
       float v[2][2];
-
       read_half<2>(v, stage, b_at, b_terms, half, j);
       multiply_column(a, v[0][0], v[1][0], j, s);
       multiply_column(a, v[0][1], v[1][1], j + 1, s);
@@ -126,8 +125,7 @@ struct GemmWarp {
 
 // Sums the products of a tile's terms, or of half of them, and leaves the sums where the stages
 // were, by number and lane.
-VP_SLOW void sum_tile(const Launch &l, const u32 *w, const u32 *item, u32 block,
-                      BlockMemory &memory) {
+VP void sum_tile(const Launch &l, const u32 *w, const u32 *item, u32 block, BlockMemory &memory) {
   const u32 group = THREAD / 128, down = THREAD / 32 % 2, across = THREAD / 64 % 2;
   const bool shared = GemmBlock(w).shared;
   const bool a_terms = terms_are_neighbours(w[GEMM_A_ROW], w[GEMM_A_COL]),
@@ -170,7 +168,7 @@ VP_SLOW void sum_tile(const Launch &l, const u32 *w, const u32 *item, u32 block,
 }
 
 // Adds up what the groups have of a tile, and stores it.
-VP_SLOW void store_tile(const Launch &l, const u32 *w, u32 item, u32 block, BlockMemory &memory) {
+VP void store_tile(const Launch &l, const u32 *w, u32 item, u32 block, BlockMemory &memory) {
   const u32 group = THREAD / 128;
   const bool shared = GemmBlock(w).shared;
   const bool a_terms = terms_are_neighbours(w[GEMM_A_ROW], w[GEMM_A_COL]),
