@@ -13,12 +13,17 @@ const Tile = 32
 
 const gemmLeast = 8
 
-// Four warps form a block of four tiles together, if it can be copied in fours of numbers and stages of blockTerms terms
-// (jit/kernel/gemm_blocks.h: forms_blocks).
+// blockTerms is the terms of a stage. Four warps form a block of four tiles together, if it can be copied in whole stages and
+// fours of numbers (jit/kernel/gemm_blocks.h: forms_blocks).
+const blockTerms = 16
+
+// How long a GPU's processor takes, as measured on an H100, in units of 0.23 ns.
 const (
-	blockTerms = 16
-	tileTime   = 64  // how long a processor takes for a term of a tile,
-	blockTime  = 144 // and of a block: four tiles apart take 1.8 times as long (measured)
+	tileTime    = 64  // for a term of a tile
+	blockTime   = 144 // for a term of a block: four tiles apart take 1.8 times as long
+	addTime     = 4   // for a number that is added to others
+	elementTime = 6   // for an element of other work
+	startTerms  = 64  // a product takes as much longer as so many terms do
 )
 
 // GemmElements is the work of a product of m by n results that are sums of k terms, in elements of element-wise work. A
@@ -138,13 +143,6 @@ func SumsOfProduct(m, n, k, processors, least uint32, blocks bool) (sums uint32)
 	return sums
 }
 
-const (
-	startTerms = 64 // a product takes as much longer as so many terms do
-	addTime    = 4  // of a number that is added to others, where a term of a tile takes tileTime,
-	// and of an element of other work (measured)
-	timeOfElement = 6
-)
-
 // newClusters starts so many clusters and returns the first.
 func (s *Schedule) newClusters(level int32, n uint32) (first int32) {
 	first = int32(len(s.Clusters))
@@ -191,7 +189,7 @@ func (s *Schedule) workOfPiece(m, n, k uint32, blocks bool) int {
 	if s.Plan.CPU || min(m, n) < gemmLeast {
 		return GemmElements(int(m), int(n), int(k))
 	}
-	return int(timeOfPiece((m+Tile-1)/Tile, (n+Tile-1)/Tile, blocks)) * int(k+startTerms) / timeOfElement
+	return int(timeOfPiece((m+Tile-1)/Tile, (n+Tile-1)/Tile, blocks)) * int(k+startTerms) / elementTime
 }
 
 // unitOfProduct is the rows and columns of m by n results that a processor forms at a time: a tile, or, of few rows or
