@@ -27,13 +27,18 @@ VP_SLOW void gemm_thin(const Launch &l, const u32 *w, u32 flags, u32 count) {
   }
 }
 
+VP_SLOW void gemm_wide(const Launch &l, const u32 *w, float *shared) {
+  if (forms_blocks(l, w))
+    return gemm_blocks(l, w, *(BlockMemory *)shared);
+  gemm_tiles(l, w, *(GemmMemory *)shared);
+}
+
 // Results of few rows or columns would fill little of a tile, and long sums of few results few
 // threads. Few short sums are over before stages are here.
 VP void gemm(const Launch &l, const u32 *w, u32 flags, u32 count, float *shared) {
   const u32 m = w[GEMM_M], n = w[GEMM_N];
   const bool tiny = m * n <= THREADS && w[GEMM_K] <= GEMM_TILE;
   if ((m >= 8 && n >= 8 && !tiny) || (m * n < THREADS / 2 && w[GEMM_K] > GEMM_TILE))
-    return forms_blocks(l, w) ? gemm_blocks(l, w, *(BlockMemory *)shared)
-                              : gemm_tiles(l, w, *(GemmMemory *)shared);
+    return gemm_wide(l, w, shared);
   gemm_thin(l, w, flags, count);
 }

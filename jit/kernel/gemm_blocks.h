@@ -22,26 +22,25 @@ VP u32 four_of_rows(u32 k, u32 four) { return 8 * k + (four ^ (k & 6)); }
 
 // What a lane copies of an operand in each stage: two fours of one panel.
 struct BlockCopy {
-  const float *at; // the first one, of the stage that is next
-  u32 next;        // from it to the other one
-  u32 to;          // its place in a stage
+  u32 at;    // the first one, of the stage that is next, in its segment
+  u32 to;    // its place in a stage
+  bool both; // the other one is there, too: 8 rows or columns further on, or 4 terms
   // Of an operand of rows rows, or columns, the panel that begins at row, and of that the part 0 or
-  // 1. Instead of rows that are not there the last one is copied, whose results nobody stores.
-  VP_MEMBER BlockCopy(const float *from, u32 n_step, u32 k_step, u32 row, u32 rows, u32 panel,
-                      u32 part) {
+  // 1. Instead of rows that are not there others are copied, whose results nobody stores.
+  VP_MEMBER BlockCopy(u32 from, u32 n_step, u32 k_step, u32 row, u32 rows, u32 panel, u32 part) {
     const bool terms = terms_are_neighbours(n_step, k_step);
     const u32 lane = THREAD % 32, n = terms ? lane / 4 + 16 * part : lane % 8 * 4,
               k = terms ? lane % 4 * 4 : lane / 8 + 8 * part,
               last = terms ? rows - 1 : (rows - 1) / 4 * 4;
-    const u32 first = min(row + n, last), second = terms ? min(row + n + 8, last) : first;
-    at = from + (first * n_step + k * k_step);
-    next = (second - first) * n_step + (terms ? 0 : 4 * k_step);
+    at = from + (min(row + n, last) * n_step + k * k_step);
     to = panel * GEMM_PANEL + 4 * (terms ? four_of_terms(n, k / 4) : four_of_rows(k, n / 4));
+    both = !terms || row + n + 8 < rows;
   }
-  VP_MEMBER void start(float *stage, bool terms, u32 step) {
-    copy_async((u32 *)stage + to, (const u32 *)at);
-    copy_async((u32 *)stage + (terms ? to : to ^ 16) + 128, (const u32 *)at + next);
-    at += GEMM_DEPTH * step;
+  VP_MEMBER void start(float *stage, const float *segment, bool terms, u32 n_step, u32 k_step) {
+    const u32 next = both ? terms ? 8 * n_step : 4 * k_step : 0;
+    copy_async((u32 *)stage + to, (const u32 *)segment + at);
+    copy_async((u32 *)stage + (terms ? to : to ^ 16) + 128, (const u32 *)segment + at + next);
+    at += GEMM_DEPTH * k_step;
   }
 };
 
@@ -93,6 +92,7 @@ VP void multiply_stage(const float *stage, u32 a_at, u32 b_at, bool a_terms, boo
 #pragma unroll
     for (int j = 0; j < 4; j += 2) {
       float v[2][2];
+      __syncwarp(); // else all columns are read at once, to registers that hold weights
       read_half<2>(v, stage, b_at, b_terms, half, j);
       multiply_column(a, v[0][0], v[1][0], j, s);
       multiply_column(a, v[0][1], v[1][1], j + 1, s);
@@ -125,7 +125,8 @@ struct GemmWarp {
 
 // Sums the products of a tile's terms, or of half of them, and leaves the sums where the stages
 // were, by number and lane.
-VP void sum_tile(const Launch &l, const u32 *w, const u32 *item, u32 block, BlockMemory &memory) {
+VP_SLOW void sum_tile(const Launch &l, const u32 *w, const u32 *item, u32 block,
+                      BlockMemory &memory) {
   const u32 group = THREAD / 128, down = THREAD / 32 % 2, across = THREAD / 64 % 2;
   const bool shared = GemmBlock(w).shared;
   const bool a_terms = terms_are_neighbours(w[GEMM_A_ROW], w[GEMM_A_COL]),
@@ -133,16 +134,19 @@ VP void sum_tile(const Launch &l, const u32 *w, const u32 *item, u32 block, Bloc
   const u32 all = w[GEMM_K] / GEMM_DEPTH, first = shared && group ? all / 2 : 0;
   const int stages = shared && !group ? all / 2 : all - first;
   const GemmWarp at(w, block);
-  BlockCopy a(address(l, w[GEMM_SEGMENTS], 1, item[1]) + first * GEMM_DEPTH * w[GEMM_A_COL],
-              w[GEMM_A_ROW], w[GEMM_A_COL], at.row, w[GEMM_M], down, across);
-  BlockCopy b(address(l, w[GEMM_SEGMENTS], 2, item[2]) + first * GEMM_DEPTH * w[GEMM_B_ROW],
-              w[GEMM_B_COL], w[GEMM_B_ROW], at.column, w[GEMM_N], 2 + across, down);
+  BlockCopy a(item[1] + first * GEMM_DEPTH * w[GEMM_A_COL], w[GEMM_A_ROW], w[GEMM_A_COL], at.row,
+              w[GEMM_M], down, across);
+  BlockCopy b(item[2] + first * GEMM_DEPTH * w[GEMM_B_ROW], w[GEMM_B_COL], w[GEMM_B_ROW], at.column,
+              w[GEMM_N], 2 + across, down);
   float(*slots)[4 * GEMM_PANEL] = memory.stages[group];
+  // A stage is in the slot of how many are left with it.
 #pragma unroll 1
-  for (int k = 0; k < (int)GEMM_FLIGHT - 1; k++) {
-    if (k < stages) {
-      a.start(slots[k], a_terms, w[GEMM_A_COL]);
-      b.start(slots[k], b_terms, w[GEMM_B_ROW]);
+  for (int left = stages; left > stages - (int)GEMM_FLIGHT + 1; left--) {
+    if (left > 0) {
+      a.start(slots[left % GEMM_FLIGHT], address(l, w[GEMM_SEGMENTS], 1, 0), a_terms, w[GEMM_A_ROW],
+              w[GEMM_A_COL]);
+      b.start(slots[left % GEMM_FLIGHT], address(l, w[GEMM_SEGMENTS], 2, 0), b_terms, w[GEMM_B_COL],
+              w[GEMM_B_ROW]);
     }
     commit_copies();
   }
@@ -150,16 +154,16 @@ VP void sum_tile(const Launch &l, const u32 *w, const u32 *item, u32 block, Bloc
             b_read = (2 + across) * GEMM_PANEL + first_read(b_terms);
   float s[32] = {};
 #pragma unroll 1
-  for (int k = 0; k < stages; k++) {
+  for (int left = stages; left > 0; left--) {
     wait_for_all_but<GEMM_FLIGHT - 2>();
     meet_in_group(group); // all copies of the stage are here, and nobody reads the one before
-    if (k + (int)GEMM_FLIGHT - 1 < stages) {
-      float *slot = slots[(k + GEMM_FLIGHT - 1) % GEMM_FLIGHT];
-      a.start(slot, a_terms, w[GEMM_A_COL]);
-      b.start(slot, b_terms, w[GEMM_B_ROW]);
+    if (left >= (int)GEMM_FLIGHT) {
+      float *slot = slots[(left + 1) % GEMM_FLIGHT];
+      a.start(slot, address(l, w[GEMM_SEGMENTS], 1, 0), a_terms, w[GEMM_A_ROW], w[GEMM_A_COL]);
+      b.start(slot, address(l, w[GEMM_SEGMENTS], 2, 0), b_terms, w[GEMM_B_COL], w[GEMM_B_ROW]);
     }
     commit_copies();
-    multiply_stage(slots[k % GEMM_FLIGHT], a_read, b_read, a_terms, b_terms, s);
+    multiply_stage(slots[left % GEMM_FLIGHT], a_read, b_read, a_terms, b_terms, s);
   }
   meet_in_group(group); // nobody reads the last stage any more
 #pragma unroll
@@ -168,7 +172,7 @@ VP void sum_tile(const Launch &l, const u32 *w, const u32 *item, u32 block, Bloc
 }
 
 // Adds up what the groups have of a tile, and stores it.
-VP void store_tile(const Launch &l, const u32 *w, u32 item, u32 block, BlockMemory &memory) {
+VP_SLOW void store_tile(const Launch &l, const u32 *w, u32 item, u32 block, BlockMemory &memory) {
   const u32 group = THREAD / 128;
   const bool shared = GemmBlock(w).shared;
   const bool a_terms = terms_are_neighbours(w[GEMM_A_ROW], w[GEMM_A_COL]),
