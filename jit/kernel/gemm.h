@@ -27,6 +27,7 @@ VP_SLOW void gemm_thin(const Launch &l, const u32 *w, u32 flags, u32 count) {
   }
 }
 
+// A product in blocks, where these can be formed, or in tiles.
 VP_SLOW void gemm_wide(const Launch &l, const u32 *w, float *shared) {
   if (forms_blocks(l, w))
     return gemm_blocks(l, w, *(BlockMemory *)shared);

@@ -20,11 +20,11 @@ struct BlockMemory {
 VP u32 four_of_terms(u32 n, u32 four) { return 4 * n + (four ^ (n & 2)); }
 VP u32 four_of_rows(u32 k, u32 four) { return 8 * k + (four ^ (k & 6)); }
 
-// What a lane copies of an operand in each stage: two fours of one panel.
+// A lane copies two fours of an operand in each stage, both to one panel.
 struct BlockCopy {
   u32 at;    // the first one, of the stage that is next, in its segment
   u32 to;    // its place in a stage
-  bool both; // the other one is there, too: 8 rows or columns further on, or 4 terms
+  bool both; // the second one is there, 8 rows or columns after the first, or 4 terms
   // Of an operand of rows rows, or columns, the panel that begins at row, and of that the part 0 or
   // 1. Instead of rows that are not there others are copied, whose results nobody stores.
   VP_MEMBER BlockCopy(u32 from, u32 n_step, u32 k_step, u32 row, u32 rows, u32 panel, u32 part) {
@@ -100,7 +100,7 @@ VP void multiply_stage(const float *stage, u32 a_at, u32 b_at, bool a_terms, boo
   }
 }
 
-// How an item is divided, and one of its blocks.
+// How an item is divided into blocks.
 struct GemmBlock {
   u32 down, count; // blocks
   bool shared;     // both groups form a block, each from half of the terms

@@ -239,8 +239,7 @@ func (b *Builder) columnsOf(list []jointNode) (n uint32) {
 	return n
 }
 
-// inARow reports whether the nodes' operands, or results, have places already: one behind the other, for another
-// product.
+// inARow reports whether the nodes' operands, or results, have places already, one after the other: another product's.
 func (b *Builder) inARow(list []jointNode, operands bool) bool {
 	at := uint32(NoOffset)
 	for i := range list {
@@ -269,7 +268,7 @@ func (b *Builder) withoutPlace(list []jointNode) []jointNode {
 	return list[:n]
 }
 
-// seatOperands gives the operands places one behind the other, counted from 0, and returns the nodes whose operand had
+// seatOperands gives the operands places one after the other, counted from 0, and returns the nodes whose operand had
 // none.
 func (b *Builder) seatOperands(list []jointNode) []jointNode {
 	at, n := uint32(0), 0
@@ -302,8 +301,8 @@ func (b *Builder) settleOperands(list []jointNode, formed bool) {
 	}
 }
 
-// seatArgument gives the place of node h to its argument, if h is a function behind that one's sums. If the function
-// does not come to stand there, it is applied in place: nobody else reads the argument.
+// seatArgument gives the place of node h to its argument, if h is a function that is applied to that one's sums as they are
+// stored. If it is not applied there, it is applied in place: nobody else reads the argument.
 func (b *Builder) seatArgument(h uint32) {
 	if !unaryRules[b.g.Op[h]].ok {
 		return

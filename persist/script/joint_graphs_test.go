@@ -56,7 +56,7 @@ func (f *jointGraph) lookup() uint32 {
 	return f.add(ops.Lookup, f.vector, []uint32{4, f.words(f.batch, 70)})
 }
 
-// step is a recurrent one: its operand is no function behind sums.
+// step is a recurrent one: its operand is no function of a product alone.
 func (f *jointGraph) step(h uint32) uint32 {
 	x := f.add(ops.AffineTransform, f.vector, nil, f.innerBias, f.inner, h)
 	return f.add(ops.CwiseMultiply, f.vector, nil, f.add(ops.Tanh, f.vector, nil, x), h)
@@ -269,7 +269,7 @@ func JointCases(t testing.TB) map[string]*JointCase {
 	return list
 }
 
-// JointErrors is a graph with joint products and two errors, in a loss's label and, behind it, in what scores are made
+// JointErrors is a graph with joint products and two errors, in a loss's label and, after it, in what scores are made
 // of. The former is in the node that is returned, and the latter is lowered first.
 func JointErrors(t testing.TB) (r *Request, first uint32) {
 	f := newJointGraph(t, 4)
