@@ -24,7 +24,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h", "philox.h", "processor.h", "elementwise.h", "team.h", "strided.h", "sum.h",
-	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "parts_gpu.h", "gemm_tiles.h", "gemm_blocks.h", "gemm.h", "matrix_gpu.h", "matrix_stream.h", "interpreter.h"}
+	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "parts_gpu.h", "gemm_tiles.h", "gemm_blocks.h", "gemm.h", "outer_blocks.h", "matrix_gpu.h", "matrix_stream.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -46,6 +46,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	}
 	fmt.Fprintf(&b, "#define VPPS_CHAINS %d\n", chainWarps(p))
 	fmt.Fprintf(&b, "#define VPPS_GEMM_WARPS %d\n", gemmWarps(p))
+	fmt.Fprintf(&b, "#define VPPS_OUTER_FLIGHT %d\n", min(3, max(2, workBytes(p)/outerStageBytes)))
 	fmt.Fprintf(&b, "#define VPPS_SUMS %d\n", sumsOf(p))
 	if p.Depth > 0 {
 		fmt.Fprintf(&b, "#define VPPS_DEPTH %d\n", p.Depth)
@@ -212,6 +213,9 @@ func gemmWarps(p *plan.Plan) int {
 	return warps
 }
 
+// outerStageBytes is the bytes of a stage of both groups' blocks of a gradient: OuterMemory in jit/kernel/outer_blocks.h.
+const outerStageBytes = 4 * 2 * 5 * 16 * 32
+
 // workBytes is the dynamic shared memory in which chains, Gemm and the matrix routines work.
 func workBytes(p *plan.Plan) int {
 	most, sizes := max(chainBytes(p), gemmMemory*gemmWarps(p)), map[int]int{}
@@ -233,7 +237,7 @@ func workBytes(p *plan.Plan) int {
 		most = max(most, items*bytes)
 	}
 	if p.Depth > 0 {
-		most = max(most, plan.StreamBytes(p.Depth))
+		most = max(most, plan.StreamBytes(p.Depth), 2*outerStageBytes)
 	}
 	return most
 }
@@ -305,6 +309,7 @@ func (g *generator) shapes(b *strings.Builder) {
 
 // matrices writes struct Matrices: the register arrays of a processor, and the calls of the matrix routines with them.
 func (g *generator) matrices(b *strings.Builder, o Options) {
+	function(b, "VP void outer(const Work &work, const BulkCopies &bulk, float *shared)", g.outer)
 	b.WriteString("\nstruct Matrices {\n")
 	for s, x := range g.slots {
 		fmt.Fprintf(b, "float r%d[%d];\n", s, x.floats)
@@ -313,7 +318,6 @@ func (g *generator) matrices(b *strings.Builder, o Options) {
 	member(b, "void load(const Launch &l, float *shared, Clocks &clocks)", g.load)
 	member(b, "void product(const Work &work, const BulkCopies &bulk, float *shared, Clocks &clocks)", g.product)
 	member(b, "void product_t(const Work &work, float *shared, Clocks &clocks)", g.transposed)
-	member(b, "void outer(const Work &work, const BulkCopies &bulk, float *shared)", g.outer)
 	if o.Check {
 		member(b, "u32 place(const u32 *w) const", g.place)
 	}
@@ -322,7 +326,12 @@ func (g *generator) matrices(b *strings.Builder, o Options) {
 
 // member writes a member function with the lines of f.
 func member(b *strings.Builder, signature string, f func(line func(format string, a ...any))) {
-	fmt.Fprintf(b, "VP_MEMBER %s {\n", signature)
+	function(b, "VP_MEMBER "+signature, f)
+}
+
+// function writes a function with the lines of f.
+func function(b *strings.Builder, signature string, f func(line func(format string, a ...any))) {
+	fmt.Fprintf(b, "%s {\n", signature)
 	f(func(format string, a ...any) { fmt.Fprintf(b, format+"\n", a...) })
 	b.WriteString("}\n")
 }
@@ -486,7 +495,7 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 func (g *generator) outer(line func(string, ...any)) {
 	if g.p.Depth > 0 {
 		line("const Residence &m = beyond[work.w[OUTER_MATRIX]];")
-		line("if (m.unit > 0) outer_streamed(work.l, work.w, work.items, work.flags, work.count, m, shared);")
+		line("if (m.unit > 0) outer_blocks(work, outer_area(m), *(OuterMemory *)shared);")
 		line("else {")
 		defer line("}")
 	}
@@ -498,6 +507,12 @@ func (g *generator) outer(line func(string, ...any)) {
 	line("for (u32 s = 0; s < %d; s++) {", len(g.slots))
 	line("const Partition &part = residency[blockIdx.x * %d + s];", len(g.slots))
 	line("if (part.matrix != (int)work.w[OUTER_MATRIX]) continue;")
+	if workBytes(g.p) >= 2*outerStageBytes {
+		line("if (outer_in_blocks(part, work.count)) {")
+		line("outer_blocks(work, outer_area(part), *(OuterMemory *)shared);")
+		line("continue;")
+		line("}")
+	}
 	for _, t := range shares {
 		items, _ := outerStage(g.p, t.width)
 		line("if (%s)", strings.Join(t.of, " || "))

@@ -10,6 +10,7 @@
 // No clocks: nothing is left of this.
 struct Clocks {
   VP_MEMBER void start(u64 *) {}
+  VP_MEMBER void resume(u64 *) {}
   VP_MEMBER void loaded(u32) {}
   VP_MEMBER void streamed(u32) {}
   VP_MEMBER void started() {}
@@ -90,6 +91,7 @@ struct Clocks {
   }
   VP_MEMBER u64 phase() const { return (record[CLOCK_CELL] - CLOCK_CELLS) / OPCODES; }
 
+  VP_MEMBER void resume(u64 *to) { record = to; }
   // The record is all zeros, or of a processor that goes on. What comes up to started is the start.
   VP_MEMBER void start(u64 *to) {
     record = to;

@@ -107,7 +107,7 @@ static u32 pass(vpps_launch *run, u32 thread, u32 threads, bool *moved) {
     u32 from = p.pc;
     d.clocks.start(d.clocks.record);
     d.clocks.started();
-    Step s = interpret(d, l, p);
+    Step s = interpret<BOTH>(d, l, p);
     *moved |= p.pc != from;
     if (s == HALTED) {
       d.clocks.stop();

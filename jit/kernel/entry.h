@@ -3,8 +3,8 @@
 // (jit/source.go): the register arrays, and calls of the matrix routines.
 #pragma once
 
-// The interpreter's device.
-struct Device {
+// The interpreter's device. M: Matrices, or NoMatrices where there are no more products.
+template <class M> struct Device {
   const Arguments &a;
   Window &window;
   float *scratch, *shared; // shared: of chains and the matrix routines
@@ -13,7 +13,7 @@ struct Device {
   bool arrived;            // nothing is on its way that was asked for before this instruction
   Clocks clocks;
   BulkCopies bulk;
-  Matrices matrices;
+  M matrices;
 
   VP_MEMBER Device(const Arguments &a, Window &window, float *scratch, float *shared,
                    BulkCopies::Shared &copies)
@@ -27,9 +27,7 @@ struct Device {
   VP_MEMBER void resident_product_t(const Work &work, const Processor &) {
     matrices.product_t(work, shared, clocks);
   }
-  VP_MEMBER void resident_outer(const Work &work, const Processor &) {
-    matrices.outer(work, bulk, shared);
-  }
+  VP_MEMBER void resident_outer(const Work &work, const Processor &) { outer(work, bulk, shared); }
 
   VP_MEMBER const u32 *instruction(const Launch &, u32 pc) {
     arrived = pc / PIECE != piece;
@@ -119,6 +117,23 @@ struct Device {
   }
 };
 
+struct NoMatrices {
+  VP_MEMBER void product(const Work &, const BulkCopies &, float *, Clocks &) {}
+  VP_MEMBER void product_t(const Work &, float *, Clocks &) {}
+  VP_MEMBER u32 place(const u32 *) const { return 0; }
+};
+
+// The script's second half, from an instruction on, by another interpreter: the registers of the
+// matrices are free here.
+VP_SLOW Step form_gradients(const Arguments &a, Window &window, float *scratch, float *shared,
+                            BulkCopies::Shared &copies, const Launch &l, Processor p, u32 list,
+                            u64 *record) {
+  Device<NoMatrices> d(a, window, scratch, shared, copies);
+  d.piece = p.pc / PIECE, d.list = list;
+  d.clocks.resume(record);
+  return interpret<GRADIENTS>(d, l, p);
+}
+
 extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
   __shared__ Window window;
   __shared__ __align__(16) float scratch[4 * THREADS];
@@ -128,7 +143,9 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
     return;
   // In shared memory, for segments are indexed by what the script says.
   __shared__ Launch l;
+  __shared__ Arguments arguments;
   if (THREAD == 0) {
+    arguments = a;
 #pragma unroll
     for (int s = 0; s < SEGMENTS; s++)
       l.segment[s] = a.segment[s];
@@ -153,9 +170,11 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
   __syncthreads();
 #endif
   const u32 first = behind_cut(a) ? window.pieces : 0; // of the stream's pieces
-  Device d(a, window, scratch, shared, copies);
+  Device<Matrices> d(a, window, scratch, shared, copies);
+  u64 *record = 0;
 #ifdef VPPS_CLOCKS
-  __shared__ u64 record[CLOCK_WORDS];
+  __shared__ u64 records[CLOCK_WORDS];
+  record = records;
   for (u32 i = THREAD; i < CLOCK_WORDS; i += THREADS)
     record[i] = 0;
   __syncthreads();
@@ -176,7 +195,9 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
   wait_for_all_copies();
   __syncthreads();
   d.clocks.started();
-  Step last = interpret(d, l, p);
+  Step last = interpret<PRODUCTS>(d, l, p);
+  if (last == MULTIPLIED)
+    last = form_gradients(arguments, window, scratch, shared, copies, l, p, d.list, record);
 #ifdef VPPS_CLOCKS
   d.clocks.stop();
   __syncthreads();

@@ -17,16 +17,29 @@
 //   Clocks clocks                     clocks.h
 #pragma once
 
-enum Step { MOVED, BLOCKED, HALTED, STOPPED };
+enum Step { MOVED, BLOCKED, HALTED, STOPPED, MULTIPLIED };
+
+// A script multiplies by matrices first, and forms gradients of parameters and updates then. A GPU
+// has an interpreter for each half: in the second one the registers of the matrices are free.
+enum Half { PRODUCTS, GRADIENTS, BOTH };
+VP bool ends_products(u32 op) {
+  return op == OP_OUTER || op == OP_NORM || op == OP_CLIP || op == OP_UPDATE;
+}
+VP bool has(Half half, u32 op) {
+  return half == BOTH ||
+         (half == PRODUCTS ? !ends_products(op) : op != OP_PRODUCT && op != OP_PRODUCT_T);
+}
 
 // Executes an instruction with operands. False: there is no such instruction.
-template <class Device>
+template <Half HALF, class Device>
 VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const Head &head) {
   u32 fn = head.fn(), flags = head.flags(), count = head.count();
   if (head.op() == OP_MAP) { // the most frequent one first
     map(l, w, fn, flags, count);
     return true;
   }
+  if (!has(HALF, head.op()))
+    return false;
   switch (head.op()) {
   case OP_FILL:
     fill(l, w, count);
@@ -75,19 +88,21 @@ VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const He
 }
 
 // Goes one instruction on.
-template <class Device> VP Step step(Device &d, const Launch &l, Processor &p) {
+template <Half HALF, class Device> VP Step step(Device &d, const Launch &l, Processor &p) {
   const u32 *w = d.instruction(l, p.pc);
   const Head head = d.head(w);
   d.clocks.fetched();
   if (head.op() == OP_HALT)
     return d.goes_on(l, p) ? MOVED : HALTED;
+  if (HALF == PRODUCTS && ends_products(head.op()))
+    return MULTIPLIED;
   d.begin(p, w, head);
   d.clocks.begin(w);
   if (!d.sound(l, p, w))
     return STOPPED;
   Step s = MOVED;
   if (head.op() > OP_WAIT) {
-    if (!execute(d, l, p, w, head)) {
+    if (!execute<HALF>(d, l, p, w, head)) {
       d.refuse(p);
       return STOPPED;
     }
@@ -101,11 +116,12 @@ template <class Device> VP Step step(Device &d, const Launch &l, Processor &p) {
   return s;
 }
 
-// Goes on until the processor halts, meets a wait that is not satisfied, or has to stop.
-template <class Device> VP Step interpret(Device &d, const Launch &l, Processor &p) {
+// Goes on until the processor halts, meets a wait that is not satisfied, has to stop, or has
+// multiplied.
+template <Half HALF, class Device> VP Step interpret(Device &d, const Launch &l, Processor &p) {
   Step s;
   do
-    s = step(d, l, p);
+    s = step<HALF>(d, l, p);
   while (s == MOVED);
   return s;
 }

@@ -551,3 +551,17 @@ VP void outer_rows(const BulkCopies &bulk, const Work &work, const Partition &pa
   sums.store(address(l, segments, 0, work.w[OUTER_DST]) + part.row + first * part.rows, part.rows,
              FLOAT_OF(work.w[OUTER_SCALE]), rows, columns, work.flags);
 }
+
+// The part of a gradient that a processor forms of a matrix in registers: copies of it share the
+// columns.
+VP OuterArea outer_area(const Partition &part) {
+  const u32 each = 32 * ((iterations(part.cols) + part.copies - 1) / at_least_1(part.copies)),
+            first = min(each * part.copy, (u32)part.cols);
+  return {part.row, part.end(), first, min(first + each, (u32)part.cols), part.rows};
+}
+
+// Whether it is formed in blocks: of many items, where most of a block is there.
+VP bool outer_in_blocks(const Partition &part, u32 count) {
+  const OuterArea area = outer_area(part);
+  return count >= 64 && OuterBlocks(area).filled(area);
+}

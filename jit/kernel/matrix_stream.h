@@ -270,140 +270,15 @@ VP_SLOW void product_t_streamed(const Launch &l, const u32 *w, const u32 *items,
   wait_for_all_copies();
 }
 
-// The processor's block of a gradient (persist/plan/beyond.go: blockOf).
-struct OuterBlock {
-  u32 row, row_end, column, column_end;
-  VP_MEMBER OuterBlock(const Residence &m) {
-    u32 k = (blockIdx.x + gridDim.x - m.first) % gridDim.x, units = (m.rows + m.unit - 1) / m.unit;
-    u32 leader = k / m.team * m.team, members = min(m.team, units - leader);
-    row = min(leader * m.unit, m.rows);
-    row_end = k < units ? min(row + members * m.unit, m.rows) : row;
-    u32 each = k < units ? ((m.cols + members - 1) / members + 3) & ~3u : 0;
-    column = min((k - leader) * each, m.cols);
-    column_end = min(column + each, m.cols);
-  }
-};
-
-// A tile of a gradient, 64 rows by 128 columns, and the operands of its items in stages of DEPTH:
-// so many elements of each item's dy, behind them those of its x.
-struct OuterTile {
-  enum : u32 { M = 64, N = 128, DEPTH = VPPS_DEPTH / 4, STAGE = DEPTH * (M + N) };
-  const float *dy, *x;
-  u32 height, width;
-  // Copies n items' operands; at: where each's two vectors are.
-  VP_MEMBER void copy(float *stage, const u32 *at, u32 n) const {
-    u32 m = THREAD % (M / 4) * 4, c = THREAD % (N / 4) * 4;
-    for (u32 e = THREAD / (M / 4); e < n; e += THREADS / (M / 4))
-      copy_four(stage + e * (M + N) + m, dy + at[2 * e] + m, height, m);
-    for (u32 e = THREAD / (N / 4); e < n; e += THREADS / (N / 4))
-      copy_four(stage + e * (M + N) + M + c, x + at[2 * e + 1] + c, width, c);
-  }
-  // Elements [k, k + 4) of n.
-  static VP_MEMBER void copy_four(float *to, const float *from, u32 n, u32 k) {
-    if (k + 4 <= n && (u64)from % 16 == 0)
-      copy_async((u32 *)to, (const u32 *)from);
-    else
-      for (u32 i = 0; k + i < n && i < 4; i++)
-        copy_word(to + i, from + i);
-  }
-};
-
-// Four rows of a column of a gradient, of which the first rows count.
-VP void put_rows(float *to, const float *g, float scale, u32 rows, u32 flags) {
-  if (rows >= 4 && (u64)to % 16 == 0) {
-    float4 v = make_float4(scale * g[0], scale * g[1], scale * g[2], scale * g[3]);
-    if (flags & FLAG_ACC) {
-      float4 old = *(const float4 *)to;
-      v = make_float4(old.x + v.x, old.y + v.y, old.z + v.z, old.w + v.w);
-    }
-    *(float4 *)to = make_float4(canonical(v.x), canonical(v.y), canonical(v.z), canonical(v.w));
-    return;
-  }
-#pragma unroll
-  for (u32 i = 0; i < 4; i++)
-    if (i < rows)
-      put(to + i, scale * g[i], flags);
-}
-
-// G = scale * sum of dy x^T for a tile: a thread has 4 rows of 8 columns. Where a stage's vectors
-// are is looked up two stages before they are multiplied.
-VP void outer_tile(const OuterTile &tile, const u32 *items, u32 count, float *stages, float *g) {
-  constexpr u32 M = OuterTile::M, N = OuterTile::N, DEPTH = OuterTile::DEPTH;
-  u32 *offsets = (u32 *)(stages + 3 * OuterTile::STAGE); // of two stages
-  u32 pieces = (count + DEPTH - 1) / DEPTH;
-  auto look = [&](u32 t) {
-    u32 k = 2 * t * DEPTH + THREAD;
-    return THREAD < 2 * DEPTH && k < 2 * count ? items[k] : 0;
-  };
-  auto note = [&](u32 t, u32 offset) {
-    if (THREAD < 2 * DEPTH)
-      offsets[t % 2 * 2 * DEPTH + THREAD] = offset;
-  };
-  auto copy = [&](u32 t) {
-    if (t < pieces)
-      tile.copy(stages + t % 3 * OuterTile::STAGE, offsets + t % 2 * 2 * DEPTH,
-                min(count - t * DEPTH, DEPTH));
-    commit_copies();
-  };
-  __syncthreads(); // the stages are free
-  note(0, look(0));
-  note(1, look(1));
-  u32 next = look(2);
-  __syncthreads();
-  copy(0);
-  copy(1);
-  __syncthreads();
-  note(2, next);
-#pragma unroll 1
-  for (u32 t = 0; t < pieces; t++) {
-    wait_for_copies();
-    __syncthreads(); // everybody's copies and notes are here, and the stage of the piece before is
-                     // free
-    copy(t + 2);
-    next = look(t + 3);
-    const float *a = stages + t % 3 * OuterTile::STAGE + THREAD % (M / 4) * 4;
-    const float *b = stages + t % 3 * OuterTile::STAGE + M + THREAD / (M / 4) * 4;
-    u32 depth = min(count - t * DEPTH, DEPTH);
-#pragma unroll 2
-    for (u32 k = 0; k < depth; k++, a += M + N, b += M + N) {
-      float4 d = *(const float4 *)a, x = *(const float4 *)b, z = *(const float4 *)(b + N / 2);
-      const float u[4] = {d.x, d.y, d.z, d.w}, v[8] = {x.x, x.y, x.z, x.w, z.x, z.y, z.z, z.w};
-#pragma unroll
-      for (int j = 0; j < 8; j++)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-          g[4 * j + i] = FMA(u[i], v[j], g[4 * j + i]);
-    }
-    note(t + 3, next);
-  }
-}
-
-// The processor's block of a gradient, tile by tile.
-VP_SLOW void outer_streamed(const Launch &l, const u32 *w, const u32 *items, u32 flags, u32 count,
-                            const Residence &matrix, float *stages) {
-  constexpr u32 M = OuterTile::M, N = OuterTile::N;
-  const OuterBlock block(matrix);
-  const u32 segments = w[OUTER_SEGMENTS], m = THREAD % (M / 4) * 4, n = THREAD / (M / 4) * 4;
-  const float scale = FLOAT_OF(w[OUTER_SCALE]);
-  for (u32 row = block.row; row < block.row_end; row += M)
-    for (u32 column = block.column; column < block.column_end; column += N) {
-      const OuterTile tile = {address(l, segments, 1, row), address(l, segments, 2, column),
-                              min(block.row_end - row, M), min(block.column_end - column, N)};
-      float g[32];
-#pragma unroll
-      for (int i = 0; i < 32; i++)
-        g[i] = 0.0f;
-      outer_tile(tile, items, count, stages, g);
-      float *to = address(l, segments, 0, w[OUTER_DST]) + row + m;
-#pragma unroll
-      for (u32 j = 0; j < 8; j++) {
-        u32 c = n + j % 4 + j / 4 * (N / 2);
-        if (m < tile.height && c < tile.width)
-          put_rows(to + (size_t)(column + c) * matrix.rows, g + 4 * j, scale, tile.height - m,
-                   flags);
-      }
-    }
-  wait_for_all_copies();
+// The processor's part of a gradient (persist/plan/beyond.go: blockOf).
+VP OuterArea outer_area(const Residence &m) {
+  const u32 k = (blockIdx.x + gridDim.x - m.first) % gridDim.x,
+            units = (m.rows + m.unit - 1) / m.unit, leader = k / m.team * m.team,
+            members = min(m.team, units - leader);
+  const u32 each = k < units ? ((m.cols + members - 1) / members + 3) & ~3u : 0,
+            row = min(leader * m.unit, m.rows), column = min((k - leader) * each, m.cols);
+  return {row, k < units ? min(row + members * m.unit, m.rows) : row, column,
+          min(column + each, m.cols), m.rows};
 }
 
 // The processor's rows of a matrix that stays in shared memory during the launch.

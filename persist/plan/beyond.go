@@ -1,6 +1,9 @@
 package plan
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // What does not fit into the registers: matrices in shared memory, and matrices that are read
 // from memory for several items at a time.
@@ -51,14 +54,30 @@ func (p *Plan) ColumnsOf(m, processor int) (lo, hi int) {
 	return min(lo, cols), min(lo+w.Columns, cols)
 }
 
-// divideGradient assigns the blocks of a gradient to the processors.
+// divideGradient assigns the parts of a gradient to the processors, so that each has as few blocks as can be, and reads
+// little for them.
 func (w *Residence) divideGradient(m Matrix, holders int) {
-	w.Unit = share(m.Rows, holders)
-	w.Team = max(1, min(blockRows/w.Unit, m.Cols/32))
+	w.Unit, w.Team = share(m.Rows, holders), 1
+	least := math.MaxInt
+	for team := 1; team == 1 || team*32 <= m.Cols; team++ {
+		rows, columns := min(team*w.Unit, m.Rows), ((m.Cols+team-1)/team+3)&^3
+		if cost := (blocksOf(rows, columns)+1)/2*blockTime + rows + columns; cost < least {
+			least, w.Team = cost, team
+		}
+	}
 }
 
-// blockRows is how many rows of a gradient the kernel forms at a time (jit/kernel/matrix_stream.h).
-const blockRows = 64
+// blocksOf is how many blocks the kernel forms of rows by columns of a gradient, two at a time: of 64 by 64 elements or, of
+// few rows, 32 by 128 (jit/kernel/outer_blocks.h).
+func blocksOf(rows, columns int) int {
+	if rows <= 32 {
+		return (columns + 127) / 128
+	}
+	return (rows + 63) / 64 * ((columns + 63) / 64)
+}
+
+// blockTime is how long two blocks take, in the time in which an element of each operand is read: more than any part has.
+const blockTime = 1 << 16
 
 // blockOf is what a partition's processor forms of its matrix's gradient: nothing where it has another partition before.
 // The kernel computes the same (jit/kernel/matrix_stream.h).
@@ -91,8 +110,8 @@ func depthOf(shared int) (depth, bytes int) {
 }
 
 // StreamBytes is the shared memory in which the routines for matrices beyond the registers work: a
-// ring of three stages, and beside it where two stages' operands are (jit/kernel/matrix_stream.h).
-func StreamBytes(depth int) int { return 3*4*depth*(16+32) + 4*depth }
+// ring of three stages (jit/kernel/matrix_stream.h).
+func StreamBytes(depth int) int { return 3 * 4 * depth * (16 + 32) }
 
 // streamItems is how many items of a product are served by one reading of a matrix (jit/kernel/matrix_stream.h).
 const streamItems = 32

@@ -11,6 +11,9 @@
 #define VPPS_GEMM_WARPS 8
 #endif
 #define VPPS_SUMS 32
+#ifndef VPPS_OUTER_FLIGHT
+#define VPPS_OUTER_FLIGHT 3
+#endif
 #include "device.h"
 #include "isa.h"
 #include "math.h"
@@ -35,6 +38,7 @@
 #include "gemm_tiles.h"
 #include "gemm_blocks.h"
 #include "gemm.h"
+#include "outer_blocks.h"
 #include "matrix_gpu.h"
 
 namespace {
@@ -177,6 +181,34 @@ template <int RPW, int COLS, int ITERS> void try_outer(Case c) {
         for (u32 i = 0; i < c.count; i++)
           g += 2.0 * before[c.items[2 * i] + q] * before[c.items[2 * i + 1] + k];
       expect("a gradient", q, k, memory[dst + q + k * c.rows], g);
+    }
+}
+
+// The gradient of some rows and columns in blocks. Of each item both vectors begin apart floats
+// after a place that is aligned. An infinite number makes infinite sums of its row.
+void try_blocks(const OuterArea &area, u32 columns, u32 count, u32 apart, bool infinite) {
+  const Launch l = fresh();
+  Case c = {area.apart, columns, 0, count};
+  const u32 dst = c.place(c.rows * c.columns);
+  c.place_items(c.rows + apart, c.columns + apart);
+  for (u32 &at : c.items)
+    at += apart;
+  u32 w[16] = {OP_OUTER | FLAG_ACC << 16, count << 16};
+  w[OUTER_SCALE] = BITS_OF(2.0f), w[OUTER_DST] = dst;
+  const u32 large = c.items[0] + area.row;
+  if (infinite)
+    memory[large] = before[large] = 3.4e38f;
+  launch([&] { outer_blocks(c.work(l, w, FLAG_ACC), area, *(OuterMemory *)shared); });
+  for (u32 k = 0; k < columns; k++)
+    for (u32 q = 0; q < c.rows; q++) {
+      double g = before[dst + q + k * c.rows];
+      if (q >= area.row && q < area.row_end && k >= area.column && k < area.column_end)
+        for (u32 i = 0; i < count; i++)
+          g += 2.0 * before[c.items[2 * i] + q] * before[c.items[2 * i + 1] + k];
+      if (std::fabs(g) < FLT_MAX)
+        expect("a gradient in blocks", q, k, memory[dst + q + k * c.rows], g);
+      else if (memory[dst + q + k * c.rows] != float(g))
+        expect("an infinite gradient", q, k, 0, 1);
     }
 }
 
@@ -495,6 +527,14 @@ int main() {
   try_outer<4, 128, 4>({70, 128, 64, 17});
   try_outer<2, 96, 1>({40, 96, 16, 3});
   try_outer<1, 70, 3>({21, 70, 8, 5});
+  for (u32 count : {1, 16, 40, 65}) {
+    try_blocks({0, 128, 0, 64, 128}, 64, count, 0, false);     // two blocks
+    try_blocks({64, 128, 64, 128, 192}, 128, count, 0, false); // one, of both groups
+    try_blocks({32, 64, 0, 256, 64}, 256, count, 0, false);    // of few rows
+    try_blocks({4, 77, 8, 81, 80}, 84, count, 0, count == 40); // less than whole ones
+    try_blocks({8, 30, 12, 145, 31}, 150, count, 0, count == 40);
+    try_blocks({3, 70, 5, 71, 73}, 75, count, 1, false); // not aligned
+  }
   for (u32 n : {1, 70, 512, 2000}) {
     try_sum(n, 2, 4, 0, FN_TANH, 0);
     try_sum(n, 2, 16, 1, FN_TANH_B, 0);
