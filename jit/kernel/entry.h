@@ -196,6 +196,7 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
   __syncthreads();
   d.clocks.started();
   Step last = interpret<PRODUCTS>(d, l, p);
+  __syncthreads(); // else the compiler would note for each instruction where threads go on together
   if (last == MULTIPLIED)
     last = form_gradients(arguments, window, scratch, shared, copies, l, p, d.list, record);
 #ifdef VPPS_CLOCKS

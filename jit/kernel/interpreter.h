@@ -25,12 +25,8 @@ enum Half { PRODUCTS, GRADIENTS, BOTH };
 VP bool ends_products(u32 op) {
   return op == OP_OUTER || op == OP_NORM || op == OP_CLIP || op == OP_UPDATE;
 }
-VP bool has(Half half, u32 op) {
-  return half == BOTH ||
-         (half == PRODUCTS ? !ends_products(op) : op != OP_PRODUCT && op != OP_PRODUCT_T);
-}
 
-// Executes an instruction with operands. False: there is no such instruction.
+// Executes an instruction with operands. False: there is no such instruction in this half.
 template <Half HALF, class Device>
 VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const Head &head) {
   u32 fn = head.fn(), flags = head.flags(), count = head.count();
@@ -38,7 +34,9 @@ VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const He
     map(l, w, fn, flags, count);
     return true;
   }
-  if (!has(HALF, head.op()))
+  if (HALF == GRADIENTS && (head.op() == OP_PRODUCT || head.op() == OP_PRODUCT_T))
+    return false;
+  if (HALF == PRODUCTS && ends_products(head.op()))
     return false;
   switch (head.op()) {
   case OP_FILL:
@@ -94,8 +92,6 @@ template <Half HALF, class Device> VP Step step(Device &d, const Launch &l, Proc
   d.clocks.fetched();
   if (head.op() == OP_HALT)
     return d.goes_on(l, p) ? MOVED : HALTED;
-  if (HALF == PRODUCTS && ends_products(head.op()))
-    return MULTIPLIED;
   d.begin(p, w, head);
   d.clocks.begin(w);
   if (!d.sound(l, p, w))
@@ -103,6 +99,8 @@ template <Half HALF, class Device> VP Step step(Device &d, const Launch &l, Proc
   Step s = MOVED;
   if (head.op() > OP_WAIT) {
     if (!execute<HALF>(d, l, p, w, head)) {
+      if (HALF == PRODUCTS && ends_products(head.op()))
+        return MULTIPLIED; // it is begun anew, by the second half
       d.refuse(p);
       return STOPPED;
     }

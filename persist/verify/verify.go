@@ -180,10 +180,14 @@ func (v *verifier) streams() error {
 	var waits []wait
 	for i := range v.procs {
 		stream, own := v.procs[i].stream, v.procs[i].own
+		var half half
 		for index := 0; ; index++ {
 			in, err := isa.Decode(stream, v.words)
 			if err == nil && (in.Op == isa.Signal || in.Op == isa.Wait) && in.Field("barrier") >= uint32(len(v.barriers)) {
 				err = fmt.Errorf("barrier %d: the script has %d", in.Field("barrier"), len(v.barriers))
+			}
+			if err == nil {
+				err = half.check(in.Op)
 			}
 			if err != nil {
 				return fmt.Errorf("processor %d, instruction %d (%s): %w", i, index, in.Op, err)

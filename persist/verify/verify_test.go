@@ -184,6 +184,11 @@ func TestVerify(t *testing.T) {
 			p.commit(0)
 			p.update(0)
 		}, ""},
+		{"a product after an update", func(p *pair) {
+			p.commit(0)
+			p.update(0)
+			p.Do(0, isa.ProductT, 0, 0, []uint32{act, 0, isa.Float(1), 0}, []uint32{8, 24})
+		}, "(product_t): it comes after gradients of parameters or updates, where matrices are no longer there"},
 		{"a library's gradient of what all have collected", func(p *pair) {
 			p.collected(0)
 			p.commit(0)
@@ -310,7 +315,9 @@ func TestVerify(t *testing.T) {
 			p.Wait(0, 0, 1)
 			p.commit(0)
 			p.update(0)
-			p.Do(0, isa.Product, 0, isa.Sync, []uint32{act, 0, isa.Float(1), 0, 0}, []uint32{0, 24})
+			p.Signal(0, 1)
+			p.Wait(1, 1, 1)
+			p.Do(1, isa.Product, 0, isa.Sync, []uint32{act, 0, isa.Float(1), 0, 0}, []uint32{0, 24})
 		}, "registers hold it as it was"},
 		{"columns of a transposed product in one place", func(p *pair) {
 			p.streamed()
