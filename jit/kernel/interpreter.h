@@ -25,6 +25,9 @@ enum Half { PRODUCTS, GRADIENTS, BOTH };
 VP bool ends_products(u32 op) {
   return op == OP_OUTER || op == OP_NORM || op == OP_CLIP || op == OP_UPDATE;
 }
+// While a processor waits for others before gradients, the second half's instructions get into its
+// cache.
+VP bool waits_for_gradients(const u32 *w) { return w[0] >> PHASE_SHIFT >= PHASE_GRADIENTS; }
 
 // Executes an instruction with operands. False: there is no such instruction in this half.
 template <Half HALF, class Device>
@@ -104,10 +107,13 @@ template <Half HALF, class Device> VP Step step(Device &d, const Launch &l, Proc
       d.refuse(p);
       return STOPPED;
     }
-  } else if (head.op() == OP_SIGNAL)
+  } else if (head.op() == OP_SIGNAL) {
     d.signal(l, w);
-  else
+  } else {
+    if (HALF == PRODUCTS && waits_for_gradients(w))
+      return MULTIPLIED;
     s = d.wait(l, p, w);
+  }
   d.clocks.end(p, w, s == MOVED);
   if (s == MOVED)
     p.pc += head.length();

@@ -174,6 +174,7 @@
 
 // What clocks leave, by processor: see persist/isa/clocks.go.
 #define PHASE_SHIFT 29
+#define PHASE_GRADIENTS 3
 #define OPCODES 17
 #define CLOCK_BEGIN 0
 #define CLOCK_END 1
@@ -428,4 +429,4 @@
 	/* end */
 
 // The first word of a script of this instruction set.
-#define SCRIPT_MAGIC 0x7d756d90u
+#define SCRIPT_MAGIC 0x4c0a1aa8u

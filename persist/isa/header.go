@@ -84,6 +84,7 @@ func definitions() []byte {
 	}
 	b.WriteString("\n// What clocks leave, by processor: see persist/isa/clocks.go.\n")
 	constant("PHASE_SHIFT", 16+PhaseShift)
+	constant("PHASE_GRADIENTS", int(InGradients))
 	constant("OPCODES", Opcodes)
 	for i, n := range []string{"BEGIN", "END", "TICKS", "FETCH", "LOADED", "UPDATED", "STREAMED", "LAST", "CELL", "BLOCKED", "CELLS"} {
 		constant("CLOCK_"+n, i)

@@ -56,7 +56,8 @@ const (
 var flagNames = [...]string{"acc", "sync", "bias", "last", "nograd", "listed", "loss"}
 
 // Phase is the part of a call that an instruction belongs to. The first instruction of a level says
-// it, in the flags from bit PhaseShift on, and it holds for those behind. Only clocks ask for it.
+// it, in the flags from bit PhaseShift on, and it holds for those after it. Clocks ask for it, and a GPU's interpreter, which
+// takes the matrices' registers for gradients (jit/kernel/interpreter.h: Half).
 type Phase uint8
 
 const (

@@ -187,7 +187,7 @@ func (v *verifier) streams() error {
 				err = fmt.Errorf("barrier %d: the script has %d", in.Field("barrier"), len(v.barriers))
 			}
 			if err == nil {
-				err = half.check(in.Op)
+				err = half.check(&in)
 			}
 			if err != nil {
 				return fmt.Errorf("processor %d, instruction %d (%s): %w", i, index, in.Op, err)
