@@ -58,13 +58,22 @@ func (p *Plan) ColumnsOf(m, processor int) (lo, hi int) {
 // little for them.
 func (w *Residence) divideGradient(m Matrix, holders int) {
 	w.Unit, w.Team = share(m.Rows, holders), 1
-	least := math.MaxInt
+	units, least := (m.Rows+w.Unit-1)/w.Unit, math.MaxInt
 	for team := 1; team == 1 || team*32 <= m.Cols; team++ {
-		rows, columns := min(team*w.Unit, m.Rows), ((m.Cols+team-1)/team+3)&^3
-		if cost := (blocksOf(rows, columns)+1)/2*blockTime + rows + columns; cost < least {
+		cost := w.costOf(m, min(team, units))
+		if last := units % team; last > 0 {
+			cost = max(cost, w.costOf(m, last))
+		}
+		if cost < least {
 			least, w.Team = cost, team
 		}
 	}
+}
+
+// costOf is the cost of a gradient's part whose rows a team of so many processors has together.
+func (w *Residence) costOf(m Matrix, members int) int {
+	rows, columns := min(members*w.Unit, m.Rows), ((m.Cols+members-1)/members+3)&^3
+	return (blocksOf(rows, columns)+1)/2*blockTime + rows + columns
 }
 
 // blocksOf is how many blocks the kernel forms of rows by columns of a gradient, two at a time: of 64 by 64 elements or, of

@@ -9,8 +9,8 @@ import (
 // A processor has as few blocks of a gradient as rows and columns allow: two at a time.
 func TestGradientsAreDividedIntoFewBlocks(t *testing.T) {
 	for _, x := range []struct{ rows, cols, blocks int }{
-		{10000, 512, 10}, // 1,256 blocks in all, of which a strip of 80 rows would have 16
-		{2048, 512, 2},   // 256
+		{10000, 512, 12}, // of 125 processors: 1,256 in all, and 16 in a strip of 80 rows
+		{2048, 512, 2},   // 256 in all
 		{512, 2048, 2},
 		{512, 512, 1},
 	} {
