@@ -40,12 +40,6 @@ template <class M> struct Device {
     return window.words + pc % (PIECES * PIECE);
   }
   VP_MEMBER Head head(const u32 *w) const { return {same(w[0]), same(w[1])}; }
-  VP_MEMBER bool goes_on(const Launch &, Processor &p) const {
-    if (piece >= window.pieces || up_to_cut(a))
-      return false;
-    p.pc = window.pieces * PIECE;
-    return true;
-  }
   // Fetches the list of the instruction at pc, if it has one; what comes before it is short, so its
   // first words are here. The buffer is free: its last reader came before the latest listed
   // instruction, where threads met.
@@ -155,21 +149,9 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
     l.batch = a.batch;
     l.segment[SEG_INPUT] = (float *)(a.script + a.script[HEAD_INPUTS]);
   }
-  const u32 *mine = a.script + HEAD_WORDS + blockIdx.x * PROC_WORDS;
-  if (THREAD == 0) {
-    window.pieces = mine[PROC_PIECES];
-    window.stream[0] = a.script + mine[PROC_START];
-    window.stream[1] =
-        window.pieces ? a.script + mine[PROC_OWN] - window.pieces * PIECE : window.stream[0];
-  }
-#ifdef VPPS_LIBRARY
-  // If a processor gave up before the cut, nothing is applied.
-  if (__syncthreads_or(behind_cut(a) && THREAD == 0 && load_relaxed(a.stop) != STOPPED_NONE))
-    return;
-#else
+  if (THREAD == 0)
+    window.stream = a.script + a.script[HEAD_WORDS + blockIdx.x * PROC_WORDS + PROC_START];
   __syncthreads();
-#endif
-  const u32 first = behind_cut(a) ? window.pieces : 0; // of the stream's pieces
   Device<Matrices> d(a, window, scratch, shared, copies);
   u64 *record = 0;
 #ifdef VPPS_CLOCKS
@@ -182,16 +164,14 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
 #endif
   Processor p;
   p.id = blockIdx.x;
-  p.pc = first * PIECE;
+  p.pc = 0;
   p.scale = 1.0f;
   p.commit = 0;
-  fetch(window, first);
-  fetch(window, first + 1);
-  fetch(window, first + 2);
-  d.piece = first;
+  fetch(window, 0);
+  fetch(window, 1);
+  fetch(window, 2);
   __syncthreads();
-  if (!behind_cut(a)) // no product comes there
-    d.load(l);
+  d.load(l);
   wait_for_all_copies();
   __syncthreads();
   d.clocks.started();
