@@ -357,15 +357,15 @@ func TestVerify(t *testing.T) {
 		{"a list that begins behind the lists", func(p *pair) {
 			p.DoListed(0, isa.Product, 0, []uint32{act, 0, isa.Float(1), 0, 0}, []uint32{0, 24})
 			p.Streams[0][7] += 2
-		}, "processor 0, instruction 0 (product): its items are words 18 to 20 of the script, but the lists are words 16 to 18"},
+		}, "processor 0, instruction 0 (product): its items are words 14 to 16 of the script, but the lists are words 12 to 14"},
 		{"a list that begins before the lists", func(p *pair) {
 			p.DoListed(0, isa.Outer, 0, []uint32{act, 0, isa.Float(1), 0}, []uint32{24, 24})
 			p.Streams[0][6] -= 1
-		}, "its items are words 15 to 17 of the script, but the lists are words 16 to 18"},
+		}, "its items are words 11 to 13 of the script, but the lists are words 12 to 14"},
 		{"a list shorter than the instruction says", func(p *pair) {
 			p.DoListed(0, isa.ProductT, 0, []uint32{act, 0, isa.Float(1), 0}, []uint32{8, 24})
 			p.Streams[0][1] = 7 | 2<<16
-		}, "its items are words 16 to 20 of the script, but the lists are words 16 to 18"},
+		}, "its items are words 12 to 16 of the script, but the lists are words 12 to 14"},
 		{"more listed items than fit", func(p *pair) {
 			p.DoListed(0, isa.ProductT, 0, []uint32{act, 0, isa.Float(1), 0}, make2(isa.MaxListed/2+1)...)
 		}, "1022 words of listed items: at most 1021"},
