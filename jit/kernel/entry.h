@@ -148,9 +148,8 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
     l.status = a.status;
     l.batch = a.batch;
     l.segment[SEG_INPUT] = (float *)(a.script + a.script[HEAD_INPUTS]);
-  }
-  if (THREAD == 0)
     window.stream = a.script + a.script[HEAD_WORDS + blockIdx.x * PROC_WORDS + PROC_START];
+  }
   __syncthreads();
   Device<Matrices> d(a, window, scratch, shared, copies);
   u64 *record = 0;
