@@ -108,7 +108,7 @@ FAULTTESTS := $(B)/tests/standin_faults $(B)/tests/standin_frontend $(B)/tests/n
 .DELETE_ON_ERROR:
 all: lib $(B)/libvpps_dynet.a $(B)/vpps-info examples $(BENCHES)
 examples: $(EXAMPLES)
-tests: $(B)/torture/calls $(CXXTESTS) $(PORTED:%=$(B)/ported/%) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(WITH_PYTHON) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libcublas.so.12 libnccl.so.2)
+tests: $(B)/torture/calls $(CXXTESTS) $(PORTED:%=$(B)/ported/%) $(HOSTTESTS) $(FAULTTESTS) $(B)/golden $(ADAPTERS) $(WITH_PYTHON) $(addprefix $(B)/standin/,libcuda.so.1 libnvrtc.so.12 libnccl.so.2)
 
 # ---- the shared library --------------------------------------------------------------------------
 
@@ -262,7 +262,7 @@ $(B)/golden.o/%.o: dynetshim/golden/%.cc
 	@mkdir -p $(@D)
 	$(CXX) -std=c++11 -MMD -MP $(CPPFLAGS) $(DYNET) $(WARN) $(CXXFLAGS) -c $< -o $@
 
-# Stand-ins for the driver, NVRTC and cuBLAS, for tests on machines without them.
+# Stand-ins for the driver, NVRTC and NCCL, for tests on machines without them.
 FAKE := gpu/testdata/fakecuda
 V2_ONLY := $(if $(filter x86_64,$(shell uname -m)),-DVPPS_V2_ONLY)
 MOVE := persist/cuda/standin/move
@@ -274,10 +274,6 @@ $(B)/standin/libcuda.so.1: $(FAKE)/all.c $(FAKE)/some.c $(FAKE)/launch.cc $(FAKE
 $(B)/standin/libnvrtc.so.12: $(FAKE)/nvrtc.c $(FAKE)/image.h
 	@mkdir -p $(@D)
 	$(CC) -O1 -g -fPIC -shared $(WARN) $< -o $@
-
-$(B)/standin/libcublas.so.12: $(FAKE)/cublas.c
-	@mkdir -p $(@D)
-	$(CC) -O1 -g -fPIC -shared $(WARN) $< -o $@ -ldl
 
 $(B)/standin/libnccl.so.2: $(FAKE)/nccl.c
 	@mkdir -p $(@D)

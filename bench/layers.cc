@@ -1,6 +1,6 @@
-// How long a device takes for layers of one size on random data: for models beyond the registers,
-// whose gradients cuBLAS may form. One CSV row for each number of examples, or, with --losses, the
-// losses of six updates each, to compare devices and settings by.
+// How long a device takes for layers of one size on random data: for models beyond the registers.
+// One CSV row for each number of examples, or, with --losses, the losses of six updates each, to
+// compare devices and settings by.
 //
 //   VPPS_TIMES=1 build/bench/layers --sizes 2048,2048,2048,2048,2048 --examples 1,16,64,256,1024
 //
@@ -9,8 +9,7 @@
 // --losses 1         prints losses instead
 // --report 1         prints the plan, too, to stderr
 //
-// The device's times need VPPS_TIMES=1, those of the phases VPPS_PROFILE=1, with which cuBLAS is
-// not used.
+// The device's times need VPPS_TIMES=1, those of the phases VPPS_PROFILE=1.
 #include <dynet/dynet.h>
 #include <dynet/expr.h>
 #include <dynet/training.h>

@@ -27,7 +27,7 @@ func TestWhatIsMalformedIsSaid(t *testing.T) {
 		{"VPPS_COMM", "gloo", "VPPS_COMM=gloo, what connects ranks, is ignored: it takes nccl or mpi"},
 		{"VPPS_COMM_GRADIENTS", "fp16", "it takes fp32 or bf16"},
 		{"VPPS_CLOCKS", "1", "did you mean"},
-		{"VPPS_CUBLAS", "/nowhere/libcublas.so", "no such file"},
+		{"VPPS_NVRTC", "/nowhere/libnvrtc.so", "no such file"},
 		{"VPPS_THREAD", "2", "libvpps: there is no variable VPPS_THREAD: did you mean VPPS_THREADS?"},
 		{"VPPS_CACHEDIR", "/tmp", "did you mean VPPS_CACHE_DIR?"},
 	} {

@@ -9,7 +9,6 @@ var Variables = []Variable{
 	{"VPPS_SNAPSHOT_BATCHES", Count, 0, 1<<32 - 1, "updates from one snapshot of the parameters to the next"},
 	{"VPPS_NVRTC", Library, 0, 0, "the library file of NVRTC"},
 	{"VPPS_LIBCUDA", Library, 0, 0, "the library file of the driver"},
-	{"VPPS_CUBLAS", Library, 0, 0, "the library file of cuBLAS"},
 	{"VPPS_MPI", Library, 0, 0, "the plug-in for MPI"},
 	{"VPPS_NCCL", Library, 0, 0, "the library file of NCCL"},
 	{"VPPS_PORT", Count, 1, 65535, "the port where ranks meet"},

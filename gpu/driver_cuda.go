@@ -315,41 +315,6 @@ func (d *device) Launch(f Function, grid, block, shared int, args []byte, offset
 	return nil
 }
 
-func (d *device) OpenBLAS() (BLAS, error) {
-	if d.closed.Load() {
-		return nil, errClosed
-	}
-	lib, err := cudaload.OpenCuBLAS(d.info.DriverVersion/1000, d.s)
-	if err != nil {
-		return nil, err
-	}
-	return &blas{d, lib}, nil
-}
-
-type blas struct {
-	d   *device
-	lib *cudaload.CuBLAS
-}
-
-func (b *blas) Name() string {
-	v := b.lib.Version // such as 120900
-	return fmt.Sprintf("cuBLAS %d.%d (%s)", v/10000, v/100%100, b.lib.File)
-}
-
-func (b *blas) Gemm(m, n, k int, alpha float32, x, y Ptr, beta float32, z Ptr) error {
-	if err := b.lib.Gemm(m, n, k, alpha, uint64(x), uint64(y), beta, uint64(z)); err != nil {
-		return libraryFailed(err, "multiply %dx%d by %dx%d with cuBLAS on GPU %d", m, k, k, n, b.d.info.Ordinal)
-	}
-	return nil
-}
-
-func (b *blas) Close() error {
-	if err := b.lib.Close(); err != nil {
-		return libraryFailed(err, "give cuBLAS's memory on GPU %d back", b.d.info.Ordinal)
-	}
-	return nil
-}
-
 func (d *device) Synchronize() error {
 	if d.closed.Load() {
 		return errClosed

@@ -1,7 +1,7 @@
 // Package gpu is everything the engine wants from NVIDIA's software: devices,
-// their memory, launches (Driver, Device), the run-time compiler (Compiler) and, where it is
-// of use, cuBLAS (BLAS). They are found when they are first asked for; nothing is needed to link or to
-// start a program. The interfaces have mocks in gpu/mocks.
+// their memory, launches (Driver, Device) and the run-time compiler (Compiler). They are found
+// when they are first asked for; nothing is needed to link or to start a program. The interfaces
+// have mocks in gpu/mocks.
 package gpu
 
 //go:generate go run github.com/golang/mock/mockgen@v1.6.0 -source=gpu.go -destination=mocks/gpu.go -package=mocks
@@ -78,10 +78,6 @@ type Device interface {
 	// Launch starts a cooperative grid (all blocks run at once) and does not wait. shared is dynamic
 	// shared memory in bytes a block; the value of parameter i begins at args[offsets[i]].
 	Launch(f Function, grid, block, shared int, args []byte, offsets []uint32) error
-	// OpenBLAS finds cuBLAS: the newest that is not newer than the driver and that works on this device. It
-	// looks at VPPS_CUBLAS (a file, then nothing else is tried), then where OpenCompiler looks. The caller
-	// closes it before the device.
-	OpenBLAS() (BLAS, error)
 	// Synchronize waits for everything on the stream and returns what went wrong there.
 	Synchronize() error
 	// NewEvent makes a mark that can be put on the stream. The caller closes it.
@@ -95,16 +91,6 @@ type Device interface {
 	// Counts is what the process has asked the driver for since it started.
 	Counts() Counts
 	// Close waits for the stream and gives everything back. The device cannot be used afterwards.
-	Close() error
-}
-
-// BLAS is cuBLAS on a device's stream. It is used by one goroutine at a time.
-type BLAS interface {
-	// Name is the library and its version.
-	Name() string
-	// Gemm puts z (m x n) = alpha * x (m x k) * y (n x k)^T + beta * z on the stream, all in columns without
-	// gaps, and does not wait. Where beta is 0, z may hold anything. It computes in single precision.
-	Gemm(m, n, k int, alpha float32, x, y Ptr, beta float32, z Ptr) error
 	Close() error
 }
 

@@ -88,8 +88,8 @@
  * - `VPPS_CACHE_DIR=path`: the folder of compiled kernels.
  * - `VPPS_SNAPSHOT_BATCHES=N`: updates from one snapshot of the parameters to the next, where the
  *   options give no number.
- * - `VPPS_NVRTC`, `VPPS_LIBCUDA`, `VPPS_CUBLAS`, `VPPS_MPI`, `VPPS_NCCL=file`: library files to
- * load instead of searching.
+ * - `VPPS_NVRTC`, `VPPS_LIBCUDA`, `VPPS_MPI`, `VPPS_NCCL=file`: library files to load instead of
+ *   searching.
  * - `VPPS_PORT=N`, `VPPS_COMM_FILE=file`: where ranks meet, for vpps_comm_create_launched().
  * - `VPPS_COMM=nccl` or `mpi`: what connects them there, on all ranks alike.
  * - `VPPS_COMM_GRADIENTS=bf16`: vpps_comm_attach() has ranks exchange bfloat16.
@@ -103,9 +103,6 @@
  * - `VPPS_PLAN=registers=N,shared=N,partials=N`: bounds a thread's registers for weights, a
  *   processor's shared memory in KB, and the floats of a transposed product's partial results. A
  *   product beyond the last bound reads its matrix from memory.
- * - `VPPS_PLAN=library=N`: cuBLAS forms the gradient of a matrix beyond the registers if a batch
- *   has N or more products by it (256) and cuBLAS is there. The batch then takes two launches.
- *   0: never.
  * - `VPPS_LOG=level`: off, info or debug, as vpps_log_level, on standard error.
  * - `VPPS_MERGE=0`: vpps_fb() evaluates each of the equal nodes of a large batch. By default
  *   sentences share what they have in common, such as a word, if that is a sixteenth of the nodes
@@ -221,10 +218,10 @@ typedef void (*vpps_log_function)(void *data, vpps_log_level level, const char *
  * \param data for the function; the program keeps it alive */
 vpps_status vpps_set_log(vpps_log_level level, vpps_log_function function, void *data);
 
-/** What this machine has, as lines of text: CPU, driver, GPUs, cuBLAS, NVRTC and where each was
- * found, the folder of compiled kernels, the variables that are set. The last line is the device
- * that a program gets which names none, and why it is no GPU. Opens the GPUs for a moment. text,
- * size and needed: as in vpps_plan_report(). */
+/** What this machine has, as lines of text: CPU, driver, GPUs, NVRTC and where each was found, the
+ * folder of compiled kernels, the variables that are set. The last line is the device that a
+ * program gets which names none, and why it is no GPU. Opens the GPUs for a moment. text, size and
+ * needed: as in vpps_plan_report(). */
 vpps_status vpps_system_report(char *text, size_t size, size_t *needed);
 
 /* ---- engines ------------------------------------------------------------ */

@@ -51,9 +51,6 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	if p.Depth > 0 {
 		fmt.Fprintf(&b, "#define VPPS_DEPTH %d\n", p.Depth)
 	}
-	if p.InParts() {
-		b.WriteString("#define VPPS_LIBRARY 1\n")
-	}
 	for _, name := range headers {
 		if name == "matrix_stream.h" && p.Depth == 0 {
 			continue

@@ -47,7 +47,7 @@ var states = []struct {
 	{"in training", plan.Settings{}, isa.SGD, func(l *life) error { return l.train(5) }},
 	{"in training by Adam", plan.Settings{}, isa.Adam, func(l *life) error { return l.train(4) }},
 	{"in training by momentum, with gradients to apply", plan.Settings{}, isa.Momentum, func(l *life) error { return errors.Join(l.train(3), l.backward()) }},
-	{"in training beyond the registers", plan.Settings{Registers: 1, Partials: 1, Library: 1}, isa.SGD, func(l *life) error { return l.train(3) }},
+	{"in training beyond the registers", plan.Settings{Registers: 1, Partials: 1}, isa.SGD, func(l *life) error { return l.train(3) }},
 	{"in training by Adagrad", plan.Settings{}, isa.Adagrad, func(l *life) error { return l.train(3) }},
 	{"after a new matrix", plan.Settings{}, isa.SGD, func(l *life) error { return errors.Join(l.train(2), l.grow()) }},
 	{"in training with one row a warp", plan.Settings{RowsPerWarp: 1}, isa.AMSGrad, func(l *life) error { return l.train(3) }},
@@ -343,7 +343,7 @@ func (l *life) afterLoss(err error) error {
 // refusals are the calls after which, if the driver refuses them, everything is as before. After others, copies and waits, nobody
 // knows: the device counts as lost.
 var refusals = map[string]bool{"Alloc": true, "AllocHost": true, "Launch": true, "Load": true, "Function": true, "MaxBlocksPerSM": true,
-	"NewEvent": true, "OpenBLAS": true, "Gemm": true, "MemInfo": true, "Record": true}
+	"NewEvent": true, "MemInfo": true, "Record": true}
 
 // faultKinds are what a driver may say.
 var faultKinds = []error{standin.OutOfMemory, standin.Lost}

@@ -113,7 +113,6 @@ func (e *Engine) prepare(first isa.Script, r *script.Request) error {
 		return nil
 	}
 	s.second, s.left = *built, s.trainer.leaves(built)
-	s.second.Script.Library = slices.Clone(built.Script.Library)
 	s.g.end = r.Base + built.Used
 	return nil
 }

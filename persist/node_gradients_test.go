@@ -20,9 +20,8 @@ func gradients(t *testing.T, g *Graph) (all [][]float32) {
 // NodeGradients are those of a full backward, and parameters have the gradients that were pending.
 func TestNodeGradientsLeaveParametersAlone(t *testing.T) {
 	for name, model := range map[string]func(*testing.T) *model{
-		"CPU":                           onCPU,
-		"stand-in":                      func(t *testing.T) *model { m, _ := beyondRegisters(t, 0); return m },
-		"stand-in, gradients by cuBLAS": func(t *testing.T) *model { m, _ := beyondRegisters(t, 1); return m },
+		"CPU":      onCPU,
+		"stand-in": func(t *testing.T) *model { m, _ := beyondRegisters(t); return m },
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := model(t)

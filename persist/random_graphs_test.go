@@ -110,7 +110,7 @@ func (w *world) device() plan.Device {
 func (w *world) onStandIn(compiler gpu.Compiler) *Engine {
 	s := plan.Settings{RowsPerWarp: w.rng.IntN(3), Copies: w.rng.IntN(3)}
 	if w.rng.IntN(4) == 0 {
-		s.Registers, s.Partials, s.Library = 1, 1, 1+w.rng.IntN(3)
+		s.Registers, s.Partials = 1, 1
 	}
 	g := &standin.GPU{}
 	x, err := cuda.New(g, compiler, 60, s, "0.1.0")

@@ -61,7 +61,6 @@ func describeGPUs(line func(what, format string, a ...any)) {
 		describeGPU(line, dev, &info)
 		if first == nil {
 			first = &info
-			describeBLAS(line, dev)
 		}
 		dev.Close()
 	}
@@ -78,17 +77,6 @@ func describeGPU(line func(what, format string, a ...any), dev gpu.Device, i *gp
 		text += "; not usable: it cannot launch cooperative grids"
 	}
 	line(fmt.Sprintf("GPU %d", i.Ordinal), "%s", text)
-}
-
-func describeBLAS(line func(what, format string, a ...any), dev gpu.Device) {
-	blas, err := dev.OpenBLAS()
-	if err != nil {
-		why, _, _ := strings.Cut(err.Error(), "\n")
-		line("cuBLAS", "not found, which costs only time: %s", why)
-		return
-	}
-	line("cuBLAS", "%s", blas.Name())
-	blas.Close()
 }
 
 // describeNVRTC looks for the compiler as opening the first GPU does, nil if there is none.

@@ -347,21 +347,6 @@ func (mr *MockDeviceMockRecorder) NewTimedEvent() *gomock.Call {
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "NewTimedEvent", reflect.TypeOf((*MockDevice)(nil).NewTimedEvent))
 }
 
-// OpenBLAS mocks base method.
-func (m *MockDevice) OpenBLAS() (gpu.BLAS, error) {
-	m.ctrl.T.Helper()
-	ret := m.ctrl.Call(m, "OpenBLAS")
-	ret0, _ := ret[0].(gpu.BLAS)
-	ret1, _ := ret[1].(error)
-	return ret0, ret1
-}
-
-// OpenBLAS indicates an expected call of OpenBLAS.
-func (mr *MockDeviceMockRecorder) OpenBLAS() *gomock.Call {
-	mr.mock.ctrl.T.Helper()
-	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "OpenBLAS", reflect.TypeOf((*MockDevice)(nil).OpenBLAS))
-}
-
 // Synchronize mocks base method.
 func (m *MockDevice) Synchronize() error {
 	m.ctrl.T.Helper()
@@ -374,71 +359,6 @@ func (m *MockDevice) Synchronize() error {
 func (mr *MockDeviceMockRecorder) Synchronize() *gomock.Call {
 	mr.mock.ctrl.T.Helper()
 	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Synchronize", reflect.TypeOf((*MockDevice)(nil).Synchronize))
-}
-
-// MockBLAS is a mock of BLAS interface.
-type MockBLAS struct {
-	ctrl     *gomock.Controller
-	recorder *MockBLASMockRecorder
-}
-
-// MockBLASMockRecorder is the mock recorder for MockBLAS.
-type MockBLASMockRecorder struct {
-	mock *MockBLAS
-}
-
-// NewMockBLAS creates a new mock instance.
-func NewMockBLAS(ctrl *gomock.Controller) *MockBLAS {
-	mock := &MockBLAS{ctrl: ctrl}
-	mock.recorder = &MockBLASMockRecorder{mock}
-	return mock
-}
-
-// EXPECT returns an object that allows the caller to indicate expected use.
-func (m *MockBLAS) EXPECT() *MockBLASMockRecorder {
-	return m.recorder
-}
-
-// Close mocks base method.
-func (m *MockBLAS) Close() error {
-	m.ctrl.T.Helper()
-	ret := m.ctrl.Call(m, "Close")
-	ret0, _ := ret[0].(error)
-	return ret0
-}
-
-// Close indicates an expected call of Close.
-func (mr *MockBLASMockRecorder) Close() *gomock.Call {
-	mr.mock.ctrl.T.Helper()
-	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Close", reflect.TypeOf((*MockBLAS)(nil).Close))
-}
-
-// Gemm mocks base method.
-func (m_2 *MockBLAS) Gemm(m, n, k int, alpha float32, x, y gpu.Ptr, beta float32, z gpu.Ptr) error {
-	m_2.ctrl.T.Helper()
-	ret := m_2.ctrl.Call(m_2, "Gemm", m, n, k, alpha, x, y, beta, z)
-	ret0, _ := ret[0].(error)
-	return ret0
-}
-
-// Gemm indicates an expected call of Gemm.
-func (mr *MockBLASMockRecorder) Gemm(m, n, k, alpha, x, y, beta, z interface{}) *gomock.Call {
-	mr.mock.ctrl.T.Helper()
-	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Gemm", reflect.TypeOf((*MockBLAS)(nil).Gemm), m, n, k, alpha, x, y, beta, z)
-}
-
-// Name mocks base method.
-func (m *MockBLAS) Name() string {
-	m.ctrl.T.Helper()
-	ret := m.ctrl.Call(m, "Name")
-	ret0, _ := ret[0].(string)
-	return ret0
-}
-
-// Name indicates an expected call of Name.
-func (mr *MockBLASMockRecorder) Name() *gomock.Call {
-	mr.mock.ctrl.T.Helper()
-	return mr.mock.ctrl.RecordCallWithMethodType(mr.mock, "Name", reflect.TypeOf((*MockBLAS)(nil).Name))
 }
 
 // MockEvent is a mock of Event interface.

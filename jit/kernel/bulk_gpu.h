@@ -15,7 +15,10 @@ struct BulkCopies {
 #if __CUDA_ARCH__ >= 900
   static constexpr bool THERE = true;
 
-  VP_MEMBER BulkCopies(Shared &x) : x(x) {
+  // begun: the barriers are there already.
+  VP_MEMBER explicit BulkCopies(Shared &x, bool begun = false) : x(x) {
+    if (begun)
+      return;
     x.waits[THREAD] = 0;
     if (THREAD < 3)
       asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_at(x.barriers + THREAD))
@@ -68,7 +71,7 @@ struct BulkCopies {
 #else // older devices have none
   static constexpr bool THERE = false;
 
-  VP_MEMBER BulkCopies(Shared &x) : x(x) {}
+  VP_MEMBER explicit BulkCopies(Shared &x, bool = false) : x(x) {}
   VP_MEMBER void fence() const {}
   VP_MEMBER void expect(u32, u32) const {}
   template <int WIDTH, class At>

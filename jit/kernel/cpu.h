@@ -52,13 +52,6 @@ struct Device {
 
   VP_MEMBER const u32 *instruction(const Launch &l, u32 pc) const { return l.script + pc; }
   VP_MEMBER Head head(const u32 *w) const { return {w[0], w[0] ? w[1] : 0}; }
-  VP_MEMBER bool goes_on(const Launch &l, Processor &p) const {
-    u32 own = l.script[HEAD_WORDS + p.id * PROC_WORDS + PROC_OWN];
-    if (own <= p.pc || run.part == PART_FIRST)
-      return false;
-    p.pc = own;
-    return true;
-  }
   VP_MEMBER void begin(const Processor &, const u32 *, const Head &) const {}
   VP_MEMBER const u32 *items(const Launch &l, const Processor &, const u32 *w, u32 head) const {
     return w[0] >> 16 & FLAG_LISTED ? l.script + list_of(w) : w + head;

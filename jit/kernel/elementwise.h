@@ -237,38 +237,6 @@ struct MapOperands {
   }
 };
 
-#ifdef VPPS_LIBRARY
-// Copies of long vectors, as a library's operands are: a warp has an item at a time, of which 2 KB
-// are on their way.
-enum : u32 { LONG_COPY = 256 };
-VP_SLOW void copy_vectors(const Launch &l, const u32 *w, u32 count) {
-  constexpr u32 EACH = 4, TURN = 32 * 4 * EACH;
-  const u32 n = w[MAP_N], lane = THREAD % 32;
-  for (u32 e = THREAD / 32; e < count; e += WARPS) {
-    const u32 *item = w + MAP_ITEMS + 2 * e;
-    float *to = address(l, w[MAP_SEGMENTS], 0, item[0]);
-    const float *from = address(l, w[MAP_SEGMENTS], 1, item[1]);
-    u32 done = ((u64)to | (u64)from) % 16 == 0 ? n / TURN * TURN : 0;
-#pragma unroll 1
-    for (u32 k = 4 * lane; k < done; k += TURN) {
-      float v[4 * EACH];
-#pragma unroll
-      for (u32 j = 0; j < EACH; j++)
-        read_run<4>(v + 4 * j, from + k + 128 * j);
-#pragma unroll
-      for (u32 j = 0; j < 4 * EACH; j++)
-        v[j] = canonical(v[j]);
-#pragma unroll
-      for (u32 j = 0; j < EACH; j++)
-        write_run<4>(to + k + 128 * j, v + 4 * j);
-    }
-#pragma unroll 4
-    for (u32 k = done + lane; k < n; k += 32)
-      to[k] = canonical(from[k]);
-  }
-}
-#endif
-
 // The functions found seldom take many registers, so that their loop may have few.
 VP_SLOW void map_seldom(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
   const u32 n = w[MAP_N], in = arity(fn), segments = w[MAP_SEGMENTS];
@@ -289,10 +257,6 @@ VP_SLOW void map_seldom(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 co
 VP void map(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
   if (found<SELDOM>(fn))
     return map_seldom(l, w, fn, flags, count);
-#ifdef VPPS_LIBRARY
-  if (fn == FN_COPY && w[MAP_N] >= LONG_COPY && !(flags & FLAG_ACC))
-    return copy_vectors(l, w, count);
-#endif
   u32 segments = w[MAP_SEGMENTS];
   float cp = FLOAT_OF(w[MAP_P]), cq = FLOAT_OF(w[MAP_Q]);
   MapOperands m;

@@ -16,9 +16,9 @@ template <class M> struct Device {
   M matrices;
 
   VP_MEMBER Device(const Arguments &a, Window &window, float *scratch, float *shared,
-                   BulkCopies::Shared &copies)
+                   const BulkCopies &bulk)
       : a(a), window(window), scratch(scratch), shared(shared), piece(0), list(~0u), arrived(false),
-        bulk(copies) {}
+        bulk(bulk) {}
 
   VP_MEMBER void load(const Launch &l) { matrices.load(l, shared, clocks); }
   VP_MEMBER void resident_product(const Work &work, const Processor &) {
@@ -40,12 +40,6 @@ template <class M> struct Device {
     return window.words + pc % (PIECES * PIECE);
   }
   VP_MEMBER Head head(const u32 *w) const { return {same(w[0]), same(w[1])}; }
-  VP_MEMBER bool goes_on(const Launch &, Processor &p) const {
-    if (piece >= window.pieces || up_to_cut(a))
-      return false;
-    p.pc = window.pieces * PIECE;
-    return true;
-  }
   // Fetches the list of the instruction at pc, if it has one; what comes before it is short, so its
   // first words are here. The buffer is free: its last reader came before the latest listed
   // instruction, where threads met.
@@ -128,7 +122,7 @@ struct NoMatrices {
 VP_SLOW Step form_gradients(const Arguments &a, Window &window, float *scratch, float *shared,
                             BulkCopies::Shared &copies, const Launch &l, Processor p, u32 list,
                             u64 *record) {
-  Device<NoMatrices> d(a, window, scratch, shared, copies);
+  Device<NoMatrices> d(a, window, scratch, shared, BulkCopies(copies, true));
   d.piece = p.pc / PIECE, d.list = list;
   d.clocks.resume(record);
   return interpret<GRADIENTS>(d, l, p);
@@ -154,23 +148,10 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
     l.status = a.status;
     l.batch = a.batch;
     l.segment[SEG_INPUT] = (float *)(a.script + a.script[HEAD_INPUTS]);
+    window.stream = a.script + a.script[HEAD_WORDS + blockIdx.x * PROC_WORDS + PROC_START];
   }
-  const u32 *mine = a.script + HEAD_WORDS + blockIdx.x * PROC_WORDS;
-  if (THREAD == 0) {
-    window.pieces = mine[PROC_PIECES];
-    window.stream[0] = a.script + mine[PROC_START];
-    window.stream[1] =
-        window.pieces ? a.script + mine[PROC_OWN] - window.pieces * PIECE : window.stream[0];
-  }
-#ifdef VPPS_LIBRARY
-  // If a processor gave up before the cut, nothing is applied.
-  if (__syncthreads_or(behind_cut(a) && THREAD == 0 && load_relaxed(a.stop) != STOPPED_NONE))
-    return;
-#else
   __syncthreads();
-#endif
-  const u32 first = behind_cut(a) ? window.pieces : 0; // of the stream's pieces
-  Device<Matrices> d(a, window, scratch, shared, copies);
+  Device<Matrices> d(a, window, scratch, shared, BulkCopies(copies));
   u64 *record = 0;
 #ifdef VPPS_CLOCKS
   __shared__ u64 records[CLOCK_WORDS];
@@ -182,16 +163,14 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
 #endif
   Processor p;
   p.id = blockIdx.x;
-  p.pc = first * PIECE;
+  p.pc = 0;
   p.scale = 1.0f;
   p.commit = 0;
-  fetch(window, first);
-  fetch(window, first + 1);
-  fetch(window, first + 2);
-  d.piece = first;
+  fetch(window, 0);
+  fetch(window, 1);
+  fetch(window, 2);
   __syncthreads();
-  if (!behind_cut(a)) // no product comes there
-    d.load(l);
+  d.load(l);
   wait_for_all_copies();
   __syncthreads();
   d.clocks.started();

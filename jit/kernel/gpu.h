@@ -11,30 +11,18 @@ struct Arguments {
       stop; // the first processor that gave up, and why (persist/isa/stop.go); [0] set: all give up
   u64 wait_ns; // how long a wait may take
   u32 batch;
-  u32 part;    // PART_WHOLE, or the part that is run of a script that is cut
   u64 *clocks; // with VPPS_CLOCKS: CLOCK_WORDS for each processor
 };
-
-// Whether a launch ends where its script is cut, or begins there: only with VPPS_LIBRARY.
-#ifdef VPPS_LIBRARY
-VP bool up_to_cut(const Arguments &a) { return a.part == PART_FIRST; }
-VP bool behind_cut(const Arguments &a) { return a.part == PART_SECOND; }
-#else
-VP bool up_to_cut(const Arguments &) { return false; }
-VP bool behind_cut(const Arguments &) { return false; }
-#endif
 
 #define PIECE MAX_WORDS
 #define PIECES 4
 
 // The script's window: PIECES pieces in a ring, and a copy of the first behind the last, so that
-// an instruction is always in one run; the lists of two instructions; and where pieces come from:
-// those before a number are shared with other processors, the others the processor's own.
+// an instruction is always in one run; the lists of two instructions; and where pieces come from.
 struct __align__(16) Window {
   u32 words[PIECE * (PIECES + 1)];
   u32 lists[2][PIECE];
-  const u32 *stream[2]; // of piece 0, if it is one of these
-  u32 pieces;
+  const u32 *stream;
 };
 
 #if __CUDA_ARCH__ >= 800
@@ -81,7 +69,7 @@ VP void wait_for_all_copies() { wait_for_all_but<0>(); }
 // Starts fetching piece k of the stream; 256 threads take 4 words each.
 VP void fetch(Window &win, u32 k) {
   u32 slot = k % PIECES;
-  const u32 *from = win.stream[k >= win.pieces] + k * PIECE + 4 * THREAD;
+  const u32 *from = win.stream + k * PIECE + 4 * THREAD;
   copy_async(win.words + slot * PIECE + 4 * THREAD, from);
   if (slot == 0)
     copy_async(win.words + PIECES * PIECE + 4 * THREAD, from);

@@ -161,7 +161,7 @@ void vpps_cpu_begin(vpps_launch *run) {
   for (uint32_t i = 0; i < s[HEAD_PROCESSORS]; i++) {
     const uint32_t *row = s + HEAD_WORDS + i * PROC_WORDS;
     all[i].id = i;
-    all[i].pc = run->status[0] ? 0 : row[run->part == PART_SECOND ? PROC_OWN : PROC_START];
+    all[i].pc = run->status[0] ? 0 : row[PROC_START];
     all[i].scale = 1.0f;
     all[i].commit = 0;
   }
@@ -182,9 +182,7 @@ void vpps_cpu_give_up(vpps_launch *run, uint32_t code, uint32_t processor, uint3
     return;
   run->stopped[STOP_PROCESSOR] = processor;
   const uint32_t *row = run->script + HEAD_WORDS + processor * PROC_WORDS;
-  bool alone = row[PROC_OWN] && pc >= row[PROC_OWN];
-  run->stopped[STOP_WORD] =
-      alone ? pc - row[PROC_OWN] + row[PROC_PIECES] * MAX_WORDS : pc - row[PROC_START];
+  run->stopped[STOP_WORD] = pc - row[PROC_START];
   run->stopped[STOP_BATCH] = run->batch;
   memcpy(run->stopped + STOP_DETAIL, detail, 5 * sizeof *detail);
   __atomic_store_n(&run->stop, 1u, __ATOMIC_RELEASE);

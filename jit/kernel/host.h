@@ -65,7 +65,6 @@ struct vpps_launch {
   uint32_t *script;
   uint32_t *status; // [0] nonzero: an earlier batch failed, every processor halts at once
   uint32_t batch;
-  uint32_t part;       // PART_WHOLE, or the part that is run of a script that is cut
   double wait_seconds; // how long a wait may take before it is an error
   const struct vpps_residency *residency;
   uint32_t check; // hold every operand against the tensor table, which then must follow the script

@@ -3,7 +3,6 @@
 //
 //   const u32 *instruction(l, pc)     where the words of the next instruction can be read
 //   Head head(w)                      its first two words
-//   bool goes_on(l, p)                behind a Halt, with the processor's own instructions
 //   void begin(p, w, head)            an instruction that depends on others of its processor
 //   const u32 *items(l, p, w, head)   its items, which follow head words or are in a list
 //   bool sound(l, p, w)               false: the checking build refuses it
@@ -94,7 +93,7 @@ template <Half HALF, class Device> VP Step step(Device &d, const Launch &l, Proc
   const Head head = d.head(w);
   d.clocks.fetched();
   if (head.op() == OP_HALT)
-    return d.goes_on(l, p) ? MOVED : HALTED;
+    return HALTED;
   d.begin(p, w, head);
   d.clocks.begin(w);
   if (!d.sound(l, p, w))

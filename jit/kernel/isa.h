@@ -143,12 +143,7 @@
 #define HEAD_TENSOR_END 9
 #define HEAD_WORDS 10
 #define PROC_START 0
-#define PROC_OWN 1
-#define PROC_PIECES 2
-#define PROC_WORDS 3
-#define PART_WHOLE 0
-#define PART_FIRST 1
-#define PART_SECOND 2
+#define PROC_WORDS 1
 #define TENSOR_WORDS 3
 #define BARRIER_STRIDE 32
 #define MAX_WORDS 1024
@@ -429,4 +424,4 @@
 	/* end */
 
 // The first word of a script of this instruction set.
-#define SCRIPT_MAGIC 0x4c0a1aa8u
+#define SCRIPT_MAGIC 0x9b81d774u

@@ -41,7 +41,6 @@ type Machine struct {
 	paces   [33]pace         // by the length of the script
 	Threads int
 	Check   bool
-	Part    isa.Part // the part of a script that is run, if it is cut
 }
 
 // NewMachine makes a machine over segments of C memory.
@@ -181,7 +180,7 @@ func (m *Machine) Run(at unsafe.Pointer, processors int, batch uint32) error {
 		m.launch.processors, m.states = states, processors
 	}
 	m.launch.script = (*C.uint32_t)(at)
-	m.launch.batch, m.launch.part = C.uint32_t(batch), C.uint32_t(m.Part)
+	m.launch.batch = C.uint32_t(batch)
 	m.launch.check = 0
 	if m.Check {
 		m.launch.check = 1

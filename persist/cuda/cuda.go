@@ -1,5 +1,5 @@
 // Package cuda executes scripts on an NVIDIA GPU: one cooperative launch of the plan's kernel a
-// script, one copy to the device before it. A script that is cut takes two launches (library.go).
+// script, one copy to the device before it.
 package cuda
 
 import (
@@ -22,7 +22,7 @@ import (
 )
 
 // Executor runs scripts on one device. It is made of objects that do not know of each other: the memory of the segments,
-// the launches on their way, the choice of a plan, the kernel that is loaded, cuBLAS's products and the copying of rows.
+// the launches on their way, the choice of a plan, the kernel that is loaded and the copying of rows.
 // It is used by one goroutine at a time, but for WaitBatch, Space and reading results, which another may do meanwhile.
 type Executor struct {
 	dev gpu.Device
@@ -30,7 +30,6 @@ type Executor struct {
 	launches
 	planner
 	loaded
-	products
 	mover   mover
 	control gpu.HostBuffer // the error words, mapped
 	status  gpu.Ptr        // the sticky word
@@ -63,18 +62,16 @@ func New(dev gpu.Device, compiler gpu.Compiler, waitSeconds float64, settings pl
 func assembled(dev gpu.Device, compiler gpu.Compiler, cache *jit.Cache, settings plan.Settings, version string) *Executor {
 	e := &Executor{dev: dev, planner: planner{device: dev.Info(), compiler: compiler, cache: cache, settings: settings, version: version}, mover: mover{dev: dev, compiler: compiler}}
 	e.storage.dev, e.launches.dev = dev, dev
-	e.products.open(dev, settings)
 	return e
 }
 
 // Profile has processors leave records of where their time goes. It is called before there is a plan: the kernel is
-// another one. Clocks are of one launch a batch, so the kernel then forms all gradients.
+// another one.
 func (e *Executor) Profile() error {
 	if e.clocks != nil {
 		return nil
 	}
 	e.options.Clocks, e.clocks = true, &clocks.Sum{}
-	e.library.Refuse(errors.New("clocks are of one launch"))
 	return e.MeasureTimes()
 }
 
@@ -107,7 +104,6 @@ func (e *Executor) Close() {
 // release frees what the context, which others may use too, would keep: all but pinned memory.
 func (e *Executor) release() {
 	e.dev.Synchronize()
-	e.products.close()
 	e.unload()
 	e.storage.free()
 	e.mover.release()
@@ -197,7 +193,7 @@ func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 	if err := e.watch(t, e.plan.Processors); err != nil {
 		return err
 	}
-	if err := e.start(s, t, batch); err != nil {
+	if err := e.dev.Launch(e.function, e.plan.Processors, jit.Threads, e.shared, e.argumentsOf(t, batch), []uint32{0}); err != nil {
 		return err
 	}
 	if err = t.done.Record(); err != nil { // the launch is on its way: if its end cannot be noted, it is waited for
@@ -210,11 +206,6 @@ func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 		return err
 	}
 	return e.timeline.after(t)
-}
-
-// launch starts the kernel for a part of a slot's script.
-func (e *Executor) launch(t *staging, batch uint32, part isa.Part) error {
-	return e.dev.Launch(e.function, e.plan.Processors, jit.Threads, e.shared, e.argumentsOf(t, batch, part), []uint32{0})
 }
 
 // unwrite fills the activations that a launch must write before it reads with the sentinel.
@@ -255,7 +246,7 @@ func (e *Executor) WaitBatch(batch uint32) error {
 const argumentBytes = 112
 
 // argumentsOf is the kernel's parameter block, struct Arguments of jit/kernel/gpu.h, until it is called again.
-func (e *Executor) argumentsOf(t *staging, batch uint32, part isa.Part) []byte {
+func (e *Executor) argumentsOf(t *staging, batch uint32) []byte {
 	b := e.arguments[:0]
 	put := func(p gpu.Ptr) { b = binary.LittleEndian.AppendUint64(b, uint64(p)) }
 	for s := range e.segments {
@@ -269,8 +260,7 @@ func (e *Executor) argumentsOf(t *staging, batch uint32, part isa.Part) []byte {
 	put(e.status)
 	put(e.control.Dev)
 	b = binary.LittleEndian.AppendUint64(b, e.waitNS)
-	b = binary.LittleEndian.AppendUint32(b, batch)
-	b = binary.LittleEndian.AppendUint32(b, uint32(part))
+	b = binary.LittleEndian.AppendUint64(b, uint64(batch)) // 4 bytes of it are the gap before an address
 	return binary.LittleEndian.AppendUint64(b, uint64(t.clocks.Dev))
 }
 

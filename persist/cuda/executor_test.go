@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -158,76 +157,6 @@ func TestForetellWaitsForItsWordOrTheEnd(t *testing.T) {
 	_, known, err = e.Foretell(8, 1)
 	require.False(t, known)
 	require.EqualError(t, err, "lost")
-}
-
-// cutScript is one with a library's product between its parts, and the library.
-func cutScript(t *testing.T, e *Executor, d *mocks.MockDevice) (*isa.Script, *mocks.MockBLAS) {
-	t.Helper()
-	blas := mocks.NewMockBLAS(gomock.NewController(t))
-	d.EXPECT().OpenBLAS().Return(blas, nil)
-	blas.EXPECT().Name().Return("a library")
-	require.True(t, e.library.Ready())
-	e.segments[isa.SegAct].at, e.segments[isa.SegGrad].at = 0x10000, 0x20000
-	a := isa.NewAssembler(2)
-	a.Cut(isa.LibraryGradient{Rows: 3, Cols: 5, Items: 7, Segment: isa.SegGrad, G: 1, DY: 2, X: 23, Scale: 1, Acc: true})
-	return a.Script(), blas
-}
-
-// launchOf is a launch of a part of a script.
-func launchOf(d *mocks.MockDevice, part isa.Part) *gomock.Call {
-	const at = 8*int(isa.Segments) + 4*8 + 4 // of the part in struct Arguments
-	is := gomock.AssignableToTypeOf([]byte{})
-	return d.EXPECT().Launch(gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), is, gomock.Any()).
-		Do(func(_ gpu.Function, _, _, _ int, args []byte, _ []uint32) {
-			if have := isa.Part(binary.LittleEndian.Uint32(args[at:])); have != part {
-				panic(fmt.Sprintf("part %d is launched, not %d", have, part))
-			}
-		})
-}
-
-// A script that is cut is two launches with the library's products between them, one copy and one mark.
-func TestAScriptThatIsCutIsTwoLaunches(t *testing.T) {
-	e, d, events, _ := opened(t)
-	s, blas := cutScript(t, e, d)
-	gomock.InOrder(
-		d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()),
-		launchOf(d, isa.First),
-		blas.EXPECT().Gemm(3, 5, 7, float32(1), gpu.Ptr(0x10008), gpu.Ptr(0x1005c), float32(1), gpu.Ptr(0x20004)),
-		launchOf(d, isa.Second),
-		events[0].EXPECT().Record(),
-		d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any()),
-		launchOf(d, isa.Whole),
-		events[1].EXPECT().Record(),
-		blas.EXPECT().Close())
-	require.NoError(t, e.Launch(s, 1))
-	require.NoError(t, e.Launch(emptyScript(), 2))
-	for _, event := range events {
-		event.EXPECT().Close()
-	}
-	e.module.(*mocks.MockModule).EXPECT().Unload()
-	e.release()
-}
-
-// Of a script whose second part cannot be launched the first is waited for: it reads what the next script of the slot
-// overwrites.
-func TestAFailureBetweenTwoLaunchesWaitsForTheFirst(t *testing.T) {
-	for _, step := range []string{"product", "second launch"} {
-		t.Run(step, func(t *testing.T) {
-			e, d, _, _ := opened(t)
-			s, blas := cutScript(t, e, d)
-			d.EXPECT().CopyAhead(gomock.Any(), gomock.Any(), gomock.Any())
-			launchOf(d, isa.First)
-			product := blas.EXPECT().Gemm(gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any(), gomock.Any())
-			if step == "product" {
-				product.Return(errNo)
-			} else {
-				launchOf(d, isa.Second).Return(errNo)
-			}
-			require.ErrorIs(t, e.Launch(s, 1), errNo)
-			require.Equal(t, step != "product", e.library.Ready(), "a library that has refused a product is left alone")
-			require.False(t, e.staging[0].busy)
-		})
-	}
 }
 
 // A failure at any step of a launch is the launch's, and what comes behind the step is left out.

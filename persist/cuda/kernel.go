@@ -67,9 +67,6 @@ func (e *Executor) SetPlan(p *plan.Plan) error {
 		e.unload()
 	}
 	e.loaded = loaded{entered: next, plan: p, shared: shared, better: better}
-	if p.InParts() {
-		p.Library = e.library
-	}
 	p.Note = ""
 	if better != nil {
 		p.Note = "the first kernel, until a better one is compiled: "

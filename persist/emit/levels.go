@@ -116,9 +116,6 @@ func (e *Emitter) planBarriers(levels int) int {
 	var before *levelPlan
 	for l := range levels {
 		now := &e.levels[l]
-		if l == int(e.Cut) { // a launch ends
-			before = nil
-		}
 		if now.members == 0 {
 			continue
 		}

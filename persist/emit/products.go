@@ -21,7 +21,7 @@ type run struct {
 	list     uint32 // where in the script its items are, 0: with each instruction
 }
 
-// planRuns makes runs of the products, but for those that a library forms.
+// planRuns makes runs of the products.
 func (e *Emitter) planRuns(levels int) {
 	e.OrderProducts()
 	e.levels, e.runs, e.listWords = memory.Resize(e.levels, levels), e.runs[:0], 0
@@ -33,9 +33,7 @@ func (e *Emitter) planRuns(levels int) {
 			for to < len(e.Products) && e.Products[to].Sig == x.Sig && e.Products[to].Level == x.Level {
 				to++
 			}
-			if x.Level != schedule.AtTheEnd || e.LibraryOf(x.Sig) == nil {
-				e.addRun(l, x.Sig, from, to)
-			}
+			e.addRun(l, x.Sig, from, to)
 			from = to
 		}
 		e.levels[l] = levelPlan{runs: [2]int{first, len(e.runs)}, entry: -1, exempt: -1, exit: -1, phase: uint32(e.PhaseOf(l)) << (16 + isa.PhaseShift)}

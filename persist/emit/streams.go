@@ -14,35 +14,17 @@ import (
 func (e *Emitter) appendStreams(w []uint32, levels, processors int) []uint32 {
 	for p := range processors {
 		w = isa.Align(w)
-		start, second := len(w), 0
-		w, second = e.appendStream(w, p, levels)
-		x := w[isa.HeadWords+p*isa.ProcWords:]
-		x[isa.ProcStart], x[isa.ProcOwn], x[isa.ProcPieces] = uint32(start), 0, 0
-		if e.Cut != schedule.NoCut {
-			x[isa.ProcOwn], x[isa.ProcPieces] = uint32(second), uint32(isa.Pieces(second-start))
-		}
+		w[isa.HeadWords+p*isa.ProcWords+isa.ProcStart] = uint32(len(w))
+		w = e.appendStream(w, p, levels)
 	}
 	return w
 }
 
-// appendStream appends the stream of processor p: what its class does, but where it does something else. If the script is
-// cut, second is where its second part begins.
-func (e *Emitter) appendStream(words []uint32, p, levels int) (w []uint32, second int) {
-	x := streamWriter{e: e, p: int32(p), words: words, start: len(words)}
-	visits, from := e.visits[e.starts[p]:e.starts[p+1]], 0
-	if cut := int(e.Cut); e.Cut != schedule.NoCut {
-		visits = x.levels(visits, 0, cut)
-		x.words = isa.Align(append(x.words, uint32(isa.Halt)))
-		second = len(x.words)
-		x.start, from = second, cut
-	}
-	x.levels(visits, from, levels)
-	return append(x.words, uint32(isa.Halt)), second
-}
-
-// levels writes what p does in levels [from, to), by visits, and returns the visits of later levels.
-func (w *streamWriter) levels(visits []visit, from, to int) []visit {
-	for len(visits) > 0 && int(visits[0].level) < to {
+// appendStream appends the stream of processor p: what its class does, but where it does something else.
+func (e *Emitter) appendStream(words []uint32, p, levels int) []uint32 {
+	w := streamWriter{e: e, p: int32(p), words: words, start: len(words)}
+	from := 0
+	for visits := e.visits[e.starts[p]:e.starts[p+1]]; len(visits) > 0; {
 		l, n := visits[0].level, 1
 		for n < len(visits) && visits[n].level == l {
 			n++
@@ -51,8 +33,8 @@ func (w *streamWriter) levels(visits []visit, from, to int) []visit {
 		w.level(int(l), visits[:n])
 		visits, from = visits[n:], int(l)+1
 	}
-	w.copyClass(from, to)
-	return visits
+	w.copyClass(from, levels)
+	return append(w.words, uint32(isa.Halt))
 }
 
 // streamWriter writes the stream of processor p, which begins at words[start].

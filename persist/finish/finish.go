@@ -1,5 +1,5 @@
 // Package finish adds the end of scripts to schedules. The gradients of parameters are formed after everything else of the
-// backward part, by the kernel or, between two launches, by a library. Then come norm, clipping and update.
+// backward part. Then come norm, clipping and update.
 package finish
 
 import (
@@ -73,19 +73,15 @@ func (f *Finisher) Begin(e Ending) {
 func (f *Finisher) Form() {
 	level := f.MaxLevel + 1
 	f.formOuter(level)
-	f.planLibrary(level)
 	if f.Nodes {
 		return
 	}
-	dense, rows := level, level
+	dense := level
 	if f.Copies && len(f.Outers) > 0 {
 		dense++ // outer products are sources, too
 	}
-	if f.Cut != schedule.NoCut { // until the library is done nothing else is added to what an earlier backward has left
-		dense, rows = f.Cut, f.Cut
-	}
 	f.formDense(dense)
-	f.formRows(rows, dense+2)
+	f.formRows(level, dense+2)
 }
 
 // formOuter schedules dW = sum dy x^T for all matrices.

@@ -14,9 +14,6 @@ type Assembler struct {
 	Lists    []uint32 // items that instructions share
 	Inputs   []uint32 // segment input
 	Tensors  []uint32 // table entries
-
-	cuts    []int // by processor, where in its stream the second part begins; nil: there is none
-	library []LibraryGradient
 }
 
 // NewAssembler makes a number of processors.
@@ -82,14 +79,6 @@ func (a *Assembler) Wait(processor int, barrier, expected uint32) {
 	a.Do(processor, Wait, 0, 0, []uint32{barrier, expected})
 }
 
-// Cut begins the second part of all streams, before which a library multiplies.
-func (a *Assembler) Cut(library ...LibraryGradient) {
-	a.cuts, a.library = nil, library
-	for _, s := range a.Streams {
-		a.cuts = append(a.cuts, len(s))
-	}
-}
-
 // Script puts the parts together.
 func (a *Assembler) Script() *Script {
 	n := len(a.Streams)
@@ -100,12 +89,7 @@ func (a *Assembler) Script() *Script {
 	w[HeadListEnd] = uint32(len(w))
 	for i, s := range a.Streams {
 		w = Align(w)
-		start, own, n := len(w), 0, 0
-		if a.cuts != nil {
-			w = Align(append(append(w, s[:a.cuts[i]]...), uint32(Halt)))
-			s, own, n = s[a.cuts[i]:], len(w), Pieces(len(w)-start)
-		}
-		copy(w[HeadWords+i*ProcWords:], []uint32{uint32(start), uint32(own), uint32(n)})
+		w[HeadWords+i*ProcWords+ProcStart] = uint32(len(w))
 		w = append(append(w, s...), uint32(Halt))
 	}
 	for len(w)%BarrierStride != 0 {
@@ -124,7 +108,7 @@ func (a *Assembler) Script() *Script {
 		}
 	}
 	w[HeadTensorEnd] = uint32(len(w))
-	return &Script{Words: w, Library: a.library}
+	return &Script{Words: w}
 }
 
 // Segs packs the segments of an instruction's slots.

@@ -21,44 +21,36 @@ func Disassemble(s *Script) string {
 	}
 	fmt.Fprintf(b, "script: %d words, %d of them for the device; %d processors, %d barriers, lists from word %d to %d\n",
 		len(words), words[HeadDevice], words[HeadProcessors], words[HeadBarriers], words[HeadLists], words[HeadListEnd])
-	for _, g := range s.Library {
-		fmt.Fprintf(b, "between its parts: %s\n", g.String())
-	}
 	for p := range int(min(words[HeadProcessors], uint32(len(words)))) {
 		at := HeadWords + p*ProcWords
 		if at+ProcWords > len(words) {
 			fmt.Fprintf(b, "damaged: the processor table ends before processor %d\n", p)
 			break
 		}
-		entry := words[at : at+ProcWords]
-		fmt.Fprintf(b, "\nprocessor %d: from word %d\n", p, entry[ProcStart])
-		index := disassembleStream(b, int(entry[ProcStart]), 0, words)
-		if own := int(entry[ProcOwn]); own != 0 {
-			fmt.Fprintf(b, "        from word %d, its own\n", own)
-			disassembleStream(b, own, index, words)
-		}
+		start := words[at+ProcStart]
+		fmt.Fprintf(b, "\nprocessor %d: from word %d\n", p, start)
+		disassembleStream(b, int(start), words)
 	}
 	disassembleTensors(b, words)
 	return b.String()
 }
 
-// disassembleStream writes the instructions from a word to their Halt, the first of which is number index. It returns
-// the number of the next.
-func disassembleStream(b *strings.Builder, from, index int, script []uint32) int {
+// disassembleStream writes the instructions from a word to their Halt.
+func disassembleStream(b *strings.Builder, from int, script []uint32) {
 	end := min(int(script[HeadCounters]), len(script))
 	if from >= end {
 		fmt.Fprintf(b, "damaged: its stream starts behind the last, at word %d\n", end)
-		return index
+		return
 	}
-	for stream := script[from:end]; ; index++ {
+	for stream, index := script[from:end], 0; ; index++ {
 		in, err := Decode(stream, script)
 		if err != nil {
 			fmt.Fprintf(b, "%6d  damaged: %s: %v; words %x\n", index, in.Op, err, stream[:min(len(stream), 8)])
-			return index
+			return
 		}
 		fmt.Fprintf(b, "%6d  %s\n", index, in.String())
 		if in.Op == Halt {
-			return index + 1
+			return
 		}
 		stream = stream[len(in.Words):]
 	}

@@ -60,11 +60,8 @@ func definitions() []byte {
 	for i, n := range []string{"MAGIC", "PROCESSORS", "BARRIERS", "LISTS", "LIST_END", "COUNTERS", "INPUTS", "DEVICE", "TENSORS", "TENSOR_END", "WORDS"} {
 		constant("HEAD_"+n, i)
 	}
-	for i, n := range []string{"START", "OWN", "PIECES", "WORDS"} {
+	for i, n := range []string{"START", "WORDS"} {
 		constant("PROC_"+n, i)
-	}
-	for i, n := range []string{"WHOLE", "FIRST", "SECOND"} {
-		constant("PART_"+n, i)
 	}
 	constant("TENSOR_WORDS", TensorWords)
 	constant("BARRIER_STRIDE", BarrierStride)

@@ -112,7 +112,7 @@ type Format struct {
 // Strided's fixed words are followed by axes: the kept and then the reduced sizes,
 // then for each slot that many strides. Chain's are followed by its slots and operations: see ChainOp.
 var Formats = [opcodes]Format{
-	Halt:     {"halt", nil, 0, "ends a stream. If a second part follows the cut, the processor goes on with that. A zeroed script stops at once"},
+	Halt:     {"halt", nil, 0, "ends a stream. A zeroed script stops at once"},
 	Signal:   {"signal", []string{"barrier"}, 0, "adds 1 to a barrier after all this processor's earlier work"},
 	Wait:     {"wait", []string{"barrier", "expected"}, 0, "waits until a barrier has the expected count"},
 	Fill:     {"fill", []string{"segments", "n", "value"}, 1, "dst[0..n) = value"},

@@ -19,18 +19,11 @@ const (
 	HeadWords
 )
 
-// After the header comes the processor table, with ProcWords words for each processor. The first is the word offset of its
-// instructions. In a script that is cut, these are its first part, and the second word is the offset of its second part. The
-// third is the length of the first part in pieces of MaxWords, in which a device fetches it.
+// After the header comes the processor table, with ProcWords words for each processor: the word offset of its instructions.
 const (
-	ProcStart  = iota
-	ProcOwn    // where it goes on, 0: nowhere
-	ProcPieces // of the instructions before; 0: there are none
+	ProcStart = iota
 	ProcWords
 )
-
-// Pieces is how many pieces so many words are.
-func Pieces(words int) int { return (words + MaxWords - 1) / MaxWords }
 
 // BarrierStride is the distance of two counters in words: one cache line each.
 const BarrierStride = 32
@@ -42,11 +35,8 @@ const TensorWords = 3
 // LiveIn is a tensor flag: it is defined before the launch.
 const LiveIn = 1
 
-// Script is the program of one launch, or of two with products of a library between them.
-type Script struct {
-	Words   []uint32
-	Library []LibraryGradient
-}
+// Script is the program of one launch.
+type Script struct{ Words []uint32 }
 
 // Processors is the number of processors the script drives.
 func (s *Script) Processors() int { return int(s.Words[HeadProcessors]) }
@@ -60,22 +50,16 @@ func lists(words []uint32) (begin, end uint64) {
 	return uint64(words[HeadLists]), min(uint64(words[HeadListEnd]), uint64(len(words)))
 }
 
-// Instructions yields the instructions of processor p up to its last Halt, and an error in place of the first that is
-// none.
+// Instructions yields the instructions of processor p up to its Halt, and an error in place of the first that is none.
 func (s *Script) Instructions(p int) iter.Seq2[*Instruction, error] {
-	x := s.Words[HeadWords+p*ProcWords:][:ProcWords]
+	start := s.Words[HeadWords+p*ProcWords+ProcStart]
 	return func(yield func(*Instruction, error) bool) {
-		for from, own := x[ProcStart], x[ProcOwn]; from != 0; from, own = own, 0 {
-			for stream := s.Words[from:s.Words[HeadCounters]]; ; {
-				in, err := Decode(stream, s.Words)
-				if err == nil && in.Op == Halt {
-					break
-				}
-				if !yield(&in, err) || err != nil {
-					return
-				}
-				stream = stream[len(in.Words):]
+		for stream := s.Words[start:s.Words[HeadCounters]]; ; {
+			in, err := Decode(stream, s.Words)
+			if err == nil && in.Op == Halt || !yield(&in, err) || err != nil {
+				return
 			}
+			stream = stream[len(in.Words):]
 		}
 	}
 }

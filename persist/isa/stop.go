@@ -64,13 +64,12 @@ func (s *Stop) Error(words []uint32, seconds float64) error {
 // instruction finds what the processor was at, nil where the words do not lead there.
 func (s *Stop) instruction(words []uint32) (in *Instruction, index int) {
 	at := HeadWords + int(s[StopProcessor])*ProcWords
-	if len(words) < HeadWords || at+ProcWords > len(words) || uint64(max(words[at+ProcStart], words[at+ProcOwn])) > uint64(len(words)) {
+	if len(words) < HeadWords || at+ProcWords > len(words) || uint64(words[at+ProcStart]) > uint64(len(words)) {
 		return nil, 0
 	}
-	own := words[at+ProcOwn]
 	for stream, word := words[words[at+ProcStart]:], 0; word <= int(s[StopWord]); index++ {
 		in, err := Decode(stream, words)
-		if err != nil || in.Op == Halt && own == 0 {
+		if err != nil || in.Op == Halt {
 			return nil, 0
 		}
 		if word == int(s[StopWord]) {
@@ -78,9 +77,6 @@ func (s *Stop) instruction(words []uint32) (in *Instruction, index int) {
 		}
 		word += len(in.Words)
 		stream = stream[len(in.Words):]
-		if in.Op == Halt {
-			stream, word, own = words[own:], int(words[at+ProcPieces])*MaxWords, 0
-		}
 	}
 	return nil, 0
 }

@@ -41,9 +41,6 @@ type Plan struct {
 	// Of every matrix; nil: all are in registers.
 	Where []Residence
 
-	// Library forms gradients in blocks where there are many items; nil: the kernel does.
-	Library *Library
-
 	RowsPerWarp int    // GPU: rows a warp holds of a partition
 	Warps       int    // GPU: warps of a processor
 	Registers   int    // GPU: registers a thread may have: those of weights (Used), of a gradient in

@@ -232,14 +232,8 @@ func TestSettings(t *testing.T) {
 	s, err = ParseSettings("registers=64,shared=80,partials=1")
 	require.NoError(t, err)
 	require.Equal(t, Settings{Registers: 64, Shared: 80, Partials: 1}, s)
-	s, err = ParseSettings("library=0")
-	require.NoError(t, err)
-	require.Equal(t, Settings{Library: NoLibrary}, s)
-	s, err = ParseSettings("library=1")
-	require.NoError(t, err)
-	require.Equal(t, Settings{Library: 1}, s)
 	for text, says := range map[string]string{"slices=1": `"slices" is unknown`, "rows=2": `"rows" is unknown`, "tensor=1": `"tensor" is unknown`, "columns=128": `"columns" is unknown`, "profile=2": `profile is "2": give a number up to 1`, "rpw": `rpw is ""`, "rpw=x": `rpw is "x"`, "rpw=-1": "up to 32",
-		"rpw=33": "up to 32", "ctas=1": `"ctas" is unknown`, "rpw=2 copies=1": `rpw is "2 copies`} {
+		"rpw=33": "up to 32", "ctas=1": `"ctas" is unknown`, "library=0": `"library" is unknown`, "rpw=2 copies=1": `rpw is "2 copies`} {
 		_, err := ParseSettings(text)
 		require.ErrorContains(t, err, says)
 	}

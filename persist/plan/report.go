@@ -40,9 +40,6 @@ func (p *Plan) Report() string {
 		}
 		b.WriteString("\n")
 	}
-	if p.Library != nil {
-		fmt.Fprintln(&b, p.Library.report())
-	}
 	return b.String()
 }
 

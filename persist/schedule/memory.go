@@ -50,8 +50,5 @@ func (a *arena) AllocHolders(holders, size uint32) uint32 {
 	return a.Alloc(int(holders) * int(size))
 }
 
-// Room is how many floats are left.
-func (a *arena) Room() uint64 { return highest - min(uint64(a.Top), highest) }
-
 // StartAt makes all memory from an address on free.
 func (a *arena) StartAt(top uint32) { a.Top, a.Full = top, false }

@@ -6,7 +6,6 @@
 package schedule
 
 import (
-	"math"
 	"slices"
 
 	"libvpps/persist/isa"
@@ -27,9 +26,7 @@ type Schedule struct {
 
 	MaxLevel   int32
 	OuterLevel int32             // of outer products, -1: they have none yet
-	Cut        int32             // the first level of the script's second part, or NoCut
 	Ends       [isa.Phases]int32 // the last level of each phase
-	Library    []isa.LibraryGradient
 
 	Mixed bool            // vectors of one length may overlap without being the same
 	Stays func(Item) bool // an item that is never a part of a chain; nil: none is
@@ -72,7 +69,7 @@ func (s *Schedule) Clear() {
 	s.Wide.cut.sig = 0
 	s.Items, s.Pool, s.Products, s.Outers = s.Items[:0], s.Pool[:0], s.Products[:0], s.Outers[:0]
 	s.Tensors = s.Tensors[:0]
-	s.Library, s.MaxLevel, s.OuterLevel, s.Cut = s.Library[:0], -1, -1, NoCut
+	s.MaxLevel, s.OuterLevel = -1, -1
 }
 
 // Continue begins the schedule of a script that goes on where this one ends. What is left of it are signatures, clusters
@@ -132,28 +129,6 @@ func (s *Schedule) AddItem(cluster, sub int32, sig uint32, words []uint32) {
 func (s *Schedule) AddProduct(level int32, sig uint32, first, second uint32) {
 	s.Products = append(s.Products, Product{level, sig, [2]uint32{first, second}})
 	s.MaxLevel = max(s.MaxLevel, level)
-}
-
-// NoCut is the level of the cut of a script that is not cut.
-const NoCut = math.MaxInt32
-
-// LibraryOf is the library's product that outer products with a signature are a part of, nil: they are the kernel's.
-func (s *Schedule) LibraryOf(sig uint32) *isa.LibraryGradient {
-	if len(s.Library) == 0 {
-		return nil
-	}
-	words := s.Sigs.Of(sig)
-	return s.LibraryInto(isa.Segment(words[2]&15), words[5])
-}
-
-// LibraryInto is the library's product with a result at an address, nil: there is none.
-func (s *Schedule) LibraryInto(seg isa.Segment, at uint32) *isa.LibraryGradient {
-	for i := range s.Library {
-		if g := &s.Library[i]; g.G == at && g.Segment == seg {
-			return g
-		}
-	}
-	return nil
 }
 
 // Key is what items of one cluster are sorted by.

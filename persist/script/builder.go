@@ -218,7 +218,7 @@ func (b *Builder) write(space []uint32) (*Built, error) {
 		return nil, schedule.ErrFull
 	}
 	b.out.Used, b.out.Formed, b.out.Touched = b.Top-b.r.Base, b.finisher.Formed, b.finisher.Touched
-	b.out.Script = isa.Script{Words: b.emitter.Emit(b.task(space)), Library: b.Library}
+	b.out.Script = isa.Script{Words: b.emitter.Emit(b.task(space))}
 	if len(b.out.Script.Words) > math.MaxUint32 {
 		return nil, schedule.ErrLong
 	}

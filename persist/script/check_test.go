@@ -135,7 +135,7 @@ func TestFaultsAreNamed(t *testing.T) {
 		{"items beyond the lists", func(a *isa.Assembler) {
 			a.DoListed(1, isa.Outer, 0, []uint32{act, 0, one, 0}, []uint32{0, 8})
 			a.Streams[1][len(a.Streams[1])-1] += 0x10000000
-		}, "processor 1, word 3 of its script: its items are words 268435472 to 268435474 of the script, but the lists are words 16 to 18"},
+		}, "processor 1, word 3 of its script: its items are words 268435468 to 268435470 of the script, but the lists are words 12 to 14"},
 		{"a listed product's operand", func(a *isa.Assembler) {
 			a.DoListed(1, isa.Product, 0, []uint32{act, 0, one, 0, 0}, []uint32{0, 8}, []uint32{6, 8})
 		}, "instruction 1 (product): operand 0 of item 1, act+6..9, leaves tensor 2"},

@@ -278,7 +278,6 @@ func (d *disassembly) put() *isa.Script {
 	old := d.script.Words
 	w := append([]uint32(nil), old[:old[isa.HeadListEnd]]...)
 	for i, steps := range d.steps {
-		copy(w[isa.HeadWords+i*isa.ProcWords+isa.ProcOwn:], []uint32{0, 0})
 		w[isa.HeadWords+i*isa.ProcWords+isa.ProcStart] = uint32(len(w))
 		for _, s := range steps {
 			w = append(w, s.Words...)

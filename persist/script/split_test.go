@@ -26,7 +26,7 @@ func splitOf(t *testing.T, b *script.Builder, r script.Request) (first, second *
 	if built, err = b.Second(nil); err != nil {
 		t.Fatal(err)
 	}
-	return first, &isa.Script{Words: slices.Clone(built.Script.Words), Library: built.Script.Library}
+	return first, &isa.Script{Words: slices.Clone(built.Script.Words)}
 }
 
 // compareSplit runs a script, and two that stand for it, and compares what they leave.

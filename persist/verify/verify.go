@@ -51,10 +51,8 @@ func VerifySecond(first, second *isa.Script, p *plan.Plan) error {
 // verifier is the state of the simulation.
 type verifier struct {
 	words    []uint32 // of the script
-	library  []isa.LibraryGradient
-	resumed  bool  // the second part of a script that is cut is simulated
-	reports  bool  // somebody writes what the host reads, and is no Clip
-	unjudged error // of the first Clip that knows no loss
+	reports  bool     // somebody writes what the host reads, and is no Clip
+	unjudged error    // of the first Clip that knows no loss
 	plan     *plan.Plan
 	bySeg    [isa.Segments][]shadow
 	procs    []runner
@@ -69,8 +67,7 @@ type verifier struct {
 type runner struct {
 	number int
 	stream []uint32
-	own    []uint32 // where it goes on behind a Halt
-	index  int      // of the instruction that comes next
+	index  int // of the instruction that comes next
 	next   isa.Instruction
 	clock  []uint32 // the epochs of every processor that it has caught up with
 	epoch  uint32   // its own; work of the present epoch is not even ordered for itself
@@ -103,7 +100,7 @@ type resident struct {
 }
 
 func newVerifier(s *isa.Script, p *plan.Plan) (*verifier, error) {
-	v := &verifier{words: s.Words, library: s.Library, plan: p, events: make([]event, 1), sets: newReadSets(), resident: make([]resident, len(p.Matrices))}
+	v := &verifier{words: s.Words, plan: p, events: make([]event, 1), sets: newReadSets(), resident: make([]resident, len(p.Matrices))}
 	if err := v.header(s.Words); err != nil {
 		return nil, err
 	}
@@ -153,22 +150,11 @@ func (v *verifier) header(w []uint32) error {
 
 // processor reads an entry of the processor table.
 func (v *verifier) processor(w []uint32, i int) error {
-	entry := w[isa.HeadWords+i*isa.ProcWords:][:isa.ProcWords]
-	start := entry[isa.ProcStart]
+	start := w[isa.HeadWords+i*isa.ProcWords+isa.ProcStart]
 	if start < w[isa.HeadListEnd] || start >= w[isa.HeadCounters] {
 		return fmt.Errorf("its stream starts at word %d: the streams are words %d to %d", start, w[isa.HeadListEnd], w[isa.HeadCounters])
 	}
 	r := runner{number: i, stream: w[start:w[isa.HeadCounters]], clock: make([]uint32, w[isa.HeadProcessors]), epoch: loading}
-	switch own, pieces := entry[isa.ProcOwn], entry[isa.ProcPieces]; {
-	case own == 0 && pieces == 0:
-	case own <= start || own >= w[isa.HeadCounters]:
-		return fmt.Errorf("it goes on at word %d: not between its first, %d, and the end of the streams, %d", own, start, w[isa.HeadCounters])
-	default:
-		r.own = w[own:w[isa.HeadCounters]]
-	}
-	if r.own == nil && len(v.library) > 0 {
-		return fmt.Errorf("it has no second part, but there is a library's product between two")
-	}
 	r.order()
 	v.procs = append(v.procs, r)
 	return nil
@@ -179,7 +165,7 @@ func (v *verifier) streams() error {
 	type wait struct{ processor, index, barrier, expected uint32 }
 	var waits []wait
 	for i := range v.procs {
-		stream, own := v.procs[i].stream, v.procs[i].own
+		stream := v.procs[i].stream
 		var half half
 		for index := 0; ; index++ {
 			in, err := isa.Decode(stream, v.words)
@@ -198,16 +184,10 @@ func (v *verifier) streams() error {
 			case isa.Wait:
 				waits = append(waits, wait{uint32(i), uint32(index), in.Field("barrier"), in.Field("expected")})
 			}
-			stream = stream[len(in.Words):]
 			if in.Op == isa.Halt {
-				if own == nil {
-					break
-				}
-				if have, want := int(v.words[isa.HeadWords+i*isa.ProcWords+isa.ProcPieces]), isa.Pieces(len(v.procs[i].stream)-len(stream)); have != want {
-					return fmt.Errorf("processor %d, instruction %d: what it shares is %d pieces long, not %d", i, index, want, have)
-				}
-				stream, own = own, nil
+				break
 			}
+			stream = stream[len(in.Words):]
 		}
 	}
 	for _, w := range waits {
@@ -219,15 +199,10 @@ func (v *verifier) streams() error {
 	return nil
 }
 
-// run simulates the script, and what a library does between its parts.
+// run simulates the script.
 func (v *verifier) run() error {
 	v.loadResident()
 	err := v.simulate()
-	if err == nil && len(v.library) > 0 {
-		if err = v.between(); err == nil {
-			err = v.simulate()
-		}
-	}
 	if err == nil && v.reports {
 		err = v.unjudged
 	}
@@ -292,12 +267,7 @@ func (v *verifier) advance(p *runner, ready *[]int) error {
 		p.next = in
 		switch in.Op {
 		case isa.Halt:
-			if p.own == nil || len(v.library) > 0 && !v.resumed {
-				return nil
-			}
-			p.stream, p.own = p.own, nil
-			p.index++
-			continue
+			return nil
 		case isa.Wait:
 			b := &v.barriers[in.Field("barrier")]
 			if b.arrived != b.total {
@@ -347,9 +317,6 @@ func (v *verifier) execute(p *runner, in *isa.Instruction) error {
 	}
 	if in.Flags&isa.Sync != 0 || in.Op == isa.Clip {
 		p.order()
-	}
-	if v.resumed && v.loads(in) {
-		return fmt.Errorf("matrix %d is not loaded in the second part of a script", in.Field("matrix"))
 	}
 	x := execution{verifier: v, processor: p, first: uint32(len(v.events)), inOrder: in.Flags&isa.Acc != 0 && inOrder(in.Op)}
 	x.addUnits(ranges)

@@ -126,14 +126,6 @@ func (p *pair) transposed() {
 	}
 }
 
-// collected lets both processors write a column of operands and cuts the script; the library makes W's gradient of them.
-func (p *pair) collected(to uint32) {
-	for i := range 2 {
-		p.fill(i, uint32(8*i), 0)
-	}
-	p.Cut(isa.LibraryGradient{Rows: 4, Cols: 8, Items: 1, Segment: isa.SegGrad, G: to, DY: 0, X: 8, Scale: 1})
-}
-
 func (p *pair) update(proc int) {
 	p.Do(proc, isa.Update, 0, 0, []uint32{isa.Segs(isa.SegParam, isa.SegGrad), isa.Float(1), 0, 0, 0}, []uint32{0, 0, 32})
 }
@@ -189,45 +181,6 @@ func TestVerify(t *testing.T) {
 			p.update(0)
 			p.Do(0, isa.ProductT, 0, 0, []uint32{act, 0, isa.Float(1), 0}, []uint32{8, 24})
 		}, "(product_t): it comes after gradients of parameters or updates, where matrices are no longer there"},
-		{"a library's gradient of what all have collected", func(p *pair) {
-			p.collected(0)
-			p.commit(0)
-			p.update(0)
-		}, ""},
-		{"a matrix updated behind the cut, used by another processor before it", func(p *pair) {
-			p.Do(1, isa.ProductT, 0, 0, []uint32{act, 0, isa.Float(1), 0}, []uint32{24, 36})
-			p.collected(0)
-			p.commit(0)
-			p.update(0)
-		}, ""},
-
-		{"a library's operand that nobody has written", func(p *pair) {
-			p.fill(0, 0, 0)
-			p.Cut(isa.LibraryGradient{Rows: 4, Cols: 8, Items: 1, Segment: isa.SegGrad, DY: 0, X: 8, Scale: 1})
-		}, "the library's product 0, gemm matrix=0 scale=1 grad+0 (4 x 8) = act+0 (4 x 1) * act+8 (8 x 1)^T: act+8 (element 0 of tensor 3) is read before it is written"},
-		{"a library's operand that is written behind the cut", func(p *pair) {
-			p.fill(0, 0, 0)
-			p.Cut(isa.LibraryGradient{Rows: 4, Cols: 8, Items: 1, Segment: isa.SegGrad, DY: 0, X: 8, Scale: 1})
-			p.fill(0, 8, 0)
-		}, "is read before it is written"},
-		{"a library's gradient outside its tensor", func(p *pair) { p.collected(1) }, "leaves tensor"},
-		{"a library's gradient of another size than the matrix", func(p *pair) {
-			p.Cut(isa.LibraryGradient{Rows: 8, Cols: 4, Items: 1, Segment: isa.SegGrad, DY: 24, X: 24, Scale: 1})
-		}, "the plan has no such matrix"},
-		{"a signal behind the cut that is waited for before it", func(p *pair) {
-			p.Wait(0, 0, 1)
-			p.collected(0)
-			p.Signal(1, 0)
-		}, "deadlock: barrier 0 has 0 of 1 signals"},
-		{"a matrix that is not loaded behind the cut", func(p *pair) {
-			p.collected(0)
-			p.Do(1, isa.ProductT, 0, 0, []uint32{act, 0, isa.Float(1), 0}, []uint32{24, 28})
-		}, "matrix 0 is not loaded in the second part"},
-		{"a race behind the cut", func(p *pair) {
-			p.collected(0)
-			p.fill(0, 0, 0)
-			p.copy(1, 24, 0, 0)
-		}, "is overwritten, but not ordered after processor 1"},
 
 		{"no wait", func(p *pair) {
 			p.fill(0, 0, 0)
@@ -411,15 +364,15 @@ func TestVerify(t *testing.T) {
 		{"a list that begins behind the lists", func(p *pair) {
 			p.DoListed(0, isa.Product, 0, []uint32{act, 0, isa.Float(1), 0, 0}, []uint32{0, 24})
 			p.Streams[0][7] += 2
-		}, "processor 0, instruction 0 (product): its items are words 18 to 20 of the script, but the lists are words 16 to 18"},
+		}, "processor 0, instruction 0 (product): its items are words 14 to 16 of the script, but the lists are words 12 to 14"},
 		{"a list that begins before the lists", func(p *pair) {
 			p.DoListed(0, isa.Outer, 0, []uint32{act, 0, isa.Float(1), 0}, []uint32{24, 24})
 			p.Streams[0][6] -= 1
-		}, "its items are words 15 to 17 of the script, but the lists are words 16 to 18"},
+		}, "its items are words 11 to 13 of the script, but the lists are words 12 to 14"},
 		{"a list shorter than the instruction says", func(p *pair) {
 			p.DoListed(0, isa.ProductT, 0, []uint32{act, 0, isa.Float(1), 0}, []uint32{8, 24})
 			p.Streams[0][1] = 7 | 2<<16
-		}, "its items are words 16 to 20 of the script, but the lists are words 16 to 18"},
+		}, "its items are words 12 to 16 of the script, but the lists are words 12 to 14"},
 		{"more listed items than fit", func(p *pair) {
 			p.DoListed(0, isa.ProductT, 0, []uint32{act, 0, isa.Float(1), 0}, make2(isa.MaxListed/2+1)...)
 		}, "1022 words of listed items: at most 1021"},

@@ -383,15 +383,9 @@ func (g *GPU) run(p *plan.Plan, args []byte) error {
 	if err != nil {
 		return fmt.Errorf("the error words: %w", err)
 	}
-	gaveUp := *(*uint32)(control) != 0
 	wait := float64(next()) / 1e9
-	batch, part := binary.LittleEndian.Uint32(args), isa.Part(binary.LittleEndian.Uint32(args[4:]))
-	args = args[8:]
+	batch := uint32(next())
 	records := next()
-	if part == isa.Second && gaveUp {
-		return nil
-	}
-
 	m, err := kernel.NewMachine(segments, 1, wait)
 	if err != nil {
 		return err
@@ -400,7 +394,6 @@ func (g *GPU) run(p *plan.Plan, args []byte) error {
 	if err := m.SetPlan(p); err != nil {
 		return err
 	}
-	m.Part = part
 	*m.Status() = *(*uint32)(status)
 	head := unsafe.Slice((*uint32)(words), isa.HeadWords)
 	m.SetInputs(unsafe.Add(words, 4*uintptr(head[isa.HeadInputs])))
@@ -415,71 +408,6 @@ func (g *GPU) run(p *plan.Plan, args []byte) error {
 		*(*uint32)(control) = 1 // a wait that lasted too long
 	}
 	*(*uint32)(status) = *m.Status()
-	return nil
-}
-
-// OpenBLAS is a library whose products are on the stream, too; it counts as an event that is held.
-func (g *GPU) OpenBLAS() (gpu.BLAS, error) {
-	if err := g.begin("OpenBLAS"); err != nil {
-		return nil, err
-	}
-	g.hold(&g.events, 1)
-	return blas{g}, nil
-}
-
-type blas struct{ g *GPU }
-
-func (blas) Name() string { return "a stand-in for cuBLAS" }
-
-func (b blas) Gemm(m, n, k int, alpha float32, x, y gpu.Ptr, beta float32, z gpu.Ptr) error {
-	if err := b.g.begin("Gemm"); err != nil {
-		return err
-	}
-	b.g.put(func() error { return b.g.multiply(m, n, k, alpha, x, y, beta, z) })
-	return nil
-}
-
-func (b blas) Close() error {
-	err := b.g.begin("BLASClose")
-	if err == nil {
-		b.g.hold(&b.g.events, -1)
-	}
-	return err
-}
-
-// multiply is the product of BLAS.Gemm.
-func (g *GPU) multiply(m, n, k int, alpha float32, x, y gpu.Ptr, beta float32, z gpu.Ptr) error {
-	floats := func(p gpu.Ptr, n int) ([]float32, error) {
-		at, err := g.at(p, 4*int64(n))
-		if err != nil {
-			return nil, fmt.Errorf("a product: %w", err)
-		}
-		return unsafe.Slice((*float32)(at), n), nil
-	}
-	a, err := floats(x, m*k)
-	if err != nil {
-		return err
-	}
-	b, err := floats(y, n*k)
-	if err != nil {
-		return err
-	}
-	c, err := floats(z, m*n)
-	if err != nil {
-		return err
-	}
-	for j := range n {
-		for i := range m {
-			sum := float32(0)
-			for e := range k {
-				sum += a[i+e*m] * b[j+e*n]
-			}
-			if sum *= alpha; beta != 0 {
-				sum += beta * c[i+j*m]
-			}
-			c[i+j*m] = sum
-		}
-	}
 	return nil
 }
 

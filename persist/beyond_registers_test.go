@@ -1,7 +1,6 @@
 package persist
 
 import (
-	"errors"
 	"math"
 	"os"
 	"testing"
@@ -10,7 +9,6 @@ import (
 
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
-	"libvpps/gpu"
 	"libvpps/gpu/mocks"
 	"libvpps/persist/cpu"
 	"libvpps/persist/cuda"
@@ -20,8 +18,7 @@ import (
 	"libvpps/persist/reference"
 )
 
-// Gradients that a library forms, on the stand-in for a GPU: they are those of the kernel and of the CPU, and where the
-// library fails the kernel forms them.
+// Gradients of matrices beyond the registers, on the stand-in for a GPU: they are those of the CPU, and a batch is one launch.
 
 // The model of these tests: no matrix has its gradient in registers.
 const (
@@ -50,9 +47,9 @@ func wideModel(t *testing.T, e *Engine) *model {
 }
 
 // beyondRegisters is the model on a stand-in for a GPU that has hardly any registers for weights.
-func beyondRegisters(t *testing.T, library int) (*model, *standin.GPU) {
+func beyondRegisters(t *testing.T) (*model, *standin.GPU) {
 	t.Helper()
-	e, g := engineBeyond(t, plan.Settings{Library: library})
+	e, g := engineBeyond(t, plan.Settings{})
 	m := wideModel(t, e)
 	t.Cleanup(m.Close)
 	return m, g
@@ -154,7 +151,7 @@ func alike(t *testing.T, want, have [][]float32) {
 }
 
 // Batches of fb, in flight, then one after the other.
-func TestALibrarysGradientsTrainAsTheKernels(t *testing.T) {
+func TestModelsBeyondTheRegistersTrainAsOnTheCPU(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		rule      isa.Rule
@@ -179,27 +176,19 @@ func TestALibrarysGradientsTrainAsTheKernels(t *testing.T) {
 			}
 			wanted, want := train(onCPU(t))
 			for _, verified := range []bool{false, true} {
-				for _, library := range []int{plan.NoLibrary, 1} {
-					m, g := beyondRegisters(t, library)
-					m.verify = verified
-					losses, have := train(m)
-					alike(t, want, have)
-					require.InDeltaSlice(t, wanted, losses, 1e-4)
-					launches := 8
-					if library == 1 {
-						launches = 16
-						require.Equal(t, 16, g.Calls()["Gemm"], "one of each matrix and batch")
-						require.Contains(t, m.PlanReport(), "of a matrix with 1 items in a batch or more: by a stand-in for cuBLAS\n")
-					}
-					require.Equal(t, launches, g.Calls()["Launch"])
-				}
+				m, g := beyondRegisters(t)
+				m.verify = verified
+				losses, have := train(m)
+				alike(t, want, have)
+				require.InDeltaSlice(t, wanted, losses, 1e-4)
+				require.Equal(t, 8, g.Calls()["Launch"])
 			}
 		})
 	}
 }
 
 // Gradients add up: over two calls of backward, and a batch of fb behind one.
-func TestALibraryAddsToGradientsThatAreThere(t *testing.T) {
+func TestGradientsBeyondTheRegistersAddUp(t *testing.T) {
 	train := func(m *model) (gradients, values [][]float32) {
 		h := m.wideHandle(isa.SGD, 5)
 		backward := func(inputs int) {
@@ -219,33 +208,31 @@ func TestALibraryAddsToGradientsThatAreThere(t *testing.T) {
 		return gradients, m.everything(Values)
 	}
 	gradients, values := train(onCPU(t))
-	m, g := beyondRegisters(t, 1)
+	m, _ := beyondRegisters(t)
 	m.verify = true
 	have, after := train(m)
 	alike(t, gradients, have)
 	alike(t, values, after)
-	require.Equal(t, 8, g.Calls()["Gemm"])
 }
 
-// Random graphs, whose parameters are used in all ways, have the gradients that they have without a library.
-func TestALibraryFormsTheGradientsOfRandomGraphs(t *testing.T) {
-	gemms, products := 0, []ops.Code{ops.MatrixMultiply, ops.AffineTransform, ops.Tanh, ops.Sum, ops.CwiseMultiply, ops.Transpose}
+// Random graphs, whose parameters are used in all ways, have the gradients that they have on the CPU.
+func TestGradientsOfRandomGraphsBeyondTheRegisters(t *testing.T) {
+	products := []ops.Code{ops.MatrixMultiply, ops.AffineTransform, ops.Tanh, ops.Sum, ops.CwiseMultiply, ops.Transpose}
 	for seed := range uint64(30) {
 		r, err := reference.Random(seed+6000, reference.Options{Nodes: 40, Ops: products})
 		require.NoError(t, err)
-		e, _ := engineBeyond(t, plan.Settings{Processors: 2, Library: plan.NoLibrary})
-		gradients, values, _ := trainedBy(t, e, r)
-		e, g := engineBeyond(t, plan.Settings{Processors: 2, Library: 1})
+		x, err := cpu.New(1, 2, 5)
+		require.NoError(t, err)
+		gradients, values, _ := trainedBy(t, newEngine(x, 1), r)
+		e, _ := engineBeyond(t, plan.Settings{Processors: 2})
 		have, after, _ := trainedBy(t, e, r)
 		alike(t, gradients, have)
 		alike(t, values, after)
-		gemms += g.Calls()["Gemm"]
 	}
-	require.Greater(t, gemms, 15)
 }
 
 // A large batch, and a checking build, which finds NaN in memory that is used again.
-func TestALibrarysGradientsOfALargeBatch(t *testing.T) {
+func TestALargeBatchBeyondTheRegisters(t *testing.T) {
 	train := func(m *model) [][]float32 {
 		h := m.wideHandle(isa.SGD, 5)
 		for range 3 {
@@ -258,46 +245,16 @@ func TestALibrarysGradientsOfALargeBatch(t *testing.T) {
 	for _, check := range []string{"", "1"} {
 		t.Setenv("VPPS_CHECK", check)
 		for _, verified := range []bool{false, true} {
-			m, g := beyondRegisters(t, 0)
+			m, g := beyondRegisters(t)
 			m.verify = verified
 			alike(t, want, train(m))
-			require.Equal(t, 6, g.Calls()["Gemm"])
+			require.Equal(t, 3, g.Calls()["Launch"])
 		}
 	}
 }
 
-// Clocks are of one launch.
-func TestWithClocksTheKernelFormsTheGradients(t *testing.T) {
-	t.Setenv("VPPS_PROFILE", "1")
-	m, g := beyondRegisters(t, 1)
-	_, err := m.fb(m.wideHandle(isa.SGD, 5), 5, 1)
-	require.NoError(t, err)
-	require.Zero(t, g.Calls()["OpenBLAS"])
-	require.Contains(t, m.PlanReport(), "by the kernel, as those of fewer: clocks are of one launch\n")
-}
-
-// Only gradients with as many items are the library's, and it is not looked for before.
-func TestALibraryIsForManyItems(t *testing.T) {
-	m, g := beyondRegisters(t, 0)
-	h := m.wideHandle(isa.SGD, 5)
-	_, err := m.fb(h, 127, 1) // 254 items
-	require.NoError(t, err)
-	require.Zero(t, g.Calls()["OpenBLAS"])
-	require.Contains(t, m.PlanReport(), "with 256 items in a batch or more: by cuBLAS, which is looked for")
-	_, err = m.fb(h, 128, 1)
-	require.NoError(t, err)
-	require.Equal(t, 1, g.Calls()["OpenBLAS"])
-	require.Equal(t, 2, g.Calls()["Gemm"])
-
-	small, g := onGPU(t) // a model that fits
-	small.addMatrix()
-	require.NotContains(t, small.PlanReport(), "cuBLAS")
-	batches(small, small.handleOfAll(), 3)
-	require.Zero(t, g.Calls()["OpenBLAS"])
-}
-
-func TestABatchThatIsNotFiniteBehindALibraryChangesNothing(t *testing.T) {
-	m, _ := beyondRegisters(t, 1)
+func TestABatchBeyondTheRegistersThatIsNotFiniteChangesNothing(t *testing.T) {
+	m, _ := beyondRegisters(t)
 	h := m.wideHandle(isa.Momentum, 5)
 	_, err := m.fb(h, 5, 1)
 	require.NoError(t, err)
@@ -310,73 +267,8 @@ func TestABatchThatIsNotFiniteBehindALibraryChangesNothing(t *testing.T) {
 	require.NotEqual(t, before, m.everything(Values))
 }
 
-// Without a library the kernel forms the gradients, and the report says why.
-func TestWithoutALibraryTheKernelFormsTheGradients(t *testing.T) {
-	c := onCPU(t)
-	h := c.wideHandle(isa.SGD, 5)
-	for range 3 {
-		_, err := c.fb(h, 5, 1)
-		require.NoError(t, err)
-	}
-	m, g := beyondRegisters(t, 1)
-	failing(g, "OpenBLAS", 0, 1, errors.New("no usable cuBLAS: install it\nlibcublas.so.12: no such file"))
-	h = m.wideHandle(isa.SGD, 5)
-	for range 3 {
-		_, err := m.fb(h, 5, 1)
-		require.NoError(t, err)
-	}
-	alike(t, c.everything(Values), m.everything(Values))
-	require.Equal(t, 1, g.Calls()["OpenBLAS"], "it is looked for once")
-	require.Equal(t, 3, g.Calls()["Launch"])
-	require.Contains(t, m.PlanReport(), "by the kernel, as those of fewer: no usable cuBLAS: install it\n")
-}
-
-var refusedByLibrary = &gpu.Error{Doing: "multiply", Text: "CUBLAS_STATUS_EXECUTION_FAILED (13)", Library: true}
-
-// A product that the library refuses is an error of its batch, which has changed nothing; the kernel forms the gradients
-// of those behind it.
-func TestAProductThatTheLibraryRefusesIsAnErrorOfItsBatch(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		pending bool // gradients of an earlier backward are there
-	}{{"in flight", false}, {"behind a backward", true}} {
-		t.Run(c.name, func(t *testing.T) {
-			m, g := beyondRegisters(t, 1)
-			h := m.wideHandle(isa.SGD, 5)
-			_, err := m.fb(h, 5, 1)
-			require.NoError(t, err)
-			if c.pending {
-				graph := m.NewGraph()
-				w, loss := wideWords(4, 1)
-				require.NoError(t, graph.Backward(w, loss, false))
-				graph.Close()
-			}
-			values := m.everything(Values)
-			var gradients [][]float32
-			if c.pending {
-				gradients = m.everything(Gradient)
-			}
-			failing(g, "Gemm", 1, 1, refusedByLibrary)
-			_, err = m.fb(h, 5, 1)
-			require.ErrorIs(t, err, ErrDevice)
-			require.ErrorContains(t, err, "CUBLAS_STATUS_EXECUTION_FAILED")
-			require.Equal(t, values, m.everything(Values))
-			if c.pending {
-				require.Equal(t, gradients, m.everything(Gradient))
-			}
-			calls := g.Calls()["Gemm"]
-			_, err = m.fb(h, 5, 1)
-			require.NoError(t, err)
-			require.NotEqual(t, values, m.everything(Values))
-			require.Equal(t, calls, g.Calls()["Gemm"])
-			require.Contains(t, m.PlanReport(), "by the kernel, as those of fewer: multiply: CUBLAS_STATUS_EXECUTION_FAILED")
-		})
-	}
-}
-
-// On a GPU, with VPPS_TEST_GPU=1 and the build tag cuda: what the kernel's two launches and the real cuBLAS train is what the
-// CPU does, twice the same bits.
-func TestALibrarysGradientsOnAGPU(t *testing.T) {
+// On a GPU, with VPPS_TEST_GPU=1 and the build tag cuda: what the kernel trains is what the CPU does, twice the same bits.
+func TestGradientsBeyondTheRegistersOnAGPU(t *testing.T) {
 	if os.Getenv("VPPS_TEST_GPU") != "1" {
 		t.Skip("skipped: needs a GPU (VPPS_TEST_GPU=1)")
 	}
@@ -391,12 +283,11 @@ func TestALibrarysGradientsOnAGPU(t *testing.T) {
 	want := train(onCPU(t))
 	var before [][]float32
 	for range 2 {
-		x, err := openCUDA(0, plan.Settings{Registers: 1, Partials: 1, Library: 1}, "0.1.0")
+		x, err := openCUDA(0, plan.Settings{Registers: 1, Partials: 1}, "0.1.0")
 		require.NoError(t, err)
 		m := wideModel(t, newEngine(x, 1))
 		have := train(m)
 		t.Log(m.PlanReport())
-		require.Contains(t, m.PlanReport(), "items in a batch or more: by cuBLAS")
 		m.Close()
 		alike(t, want, have)
 		if before != nil {
