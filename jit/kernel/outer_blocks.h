@@ -67,18 +67,18 @@ struct OuterCopy {
     const float *dy = address(work.l, work.w[OUTER_SEGMENTS], 1, item[0]) + row,
                 *x = address(work.l, work.w[OUTER_SEGMENTS], 2, item[1]) + column;
     stage += 4 * four_of_rows(k, THREAD % 8);
-    float *behind = stage + (tall ? 2 : 1) * GEMM_PANEL; // of x
-    const u32 last = tall ? 1 : 3;                       // panel of x
+    float *x_stage = stage + (tall ? 2 : 1) * GEMM_PANEL; // of x
+    const u32 last = tall ? 1 : 3;                        // panel of x
     if (there && rows >= (tall ? 36 : 4) && columns >= (int)(32 * last + 4) &&
         ((u64)dy | (u64)x) % 16 == 0) { // most are
       copy_async((u32 *)stage, (const u32 *)dy);
       if (tall)
         copy_async((u32 *)stage + GEMM_PANEL, (const u32 *)dy + GEMM_TILE);
-      copy_async((u32 *)behind, (const u32 *)x);
-      copy_async((u32 *)behind + GEMM_PANEL, (const u32 *)x + GEMM_TILE);
+      copy_async((u32 *)x_stage, (const u32 *)x);
+      copy_async((u32 *)x_stage + GEMM_PANEL, (const u32 *)x + GEMM_TILE);
       if (!tall) {
-        copy_async((u32 *)behind + 2 * GEMM_PANEL, (const u32 *)x + 2 * GEMM_TILE);
-        copy_async((u32 *)behind + 3 * GEMM_PANEL, (const u32 *)x + 3 * GEMM_TILE);
+        copy_async((u32 *)x_stage + 2 * GEMM_PANEL, (const u32 *)x + 2 * GEMM_TILE);
+        copy_async((u32 *)x_stage + 3 * GEMM_PANEL, (const u32 *)x + 3 * GEMM_TILE);
       }
       return;
     }
@@ -88,7 +88,7 @@ struct OuterCopy {
                       there ? rows - p * (int)GEMM_TILE : 0);
 #pragma unroll 1
     for (u32 p = 0; p <= last; p++)
-      copy_neighbours(behind + p * GEMM_PANEL, x + p * GEMM_TILE,
+      copy_neighbours(x_stage + p * GEMM_PANEL, x + p * GEMM_TILE,
                       there ? columns - (int)(p * GEMM_TILE) : 0);
   }
 };

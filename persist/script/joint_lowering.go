@@ -8,8 +8,8 @@ import (
 
 // Lowering of joint products (joint.go).
 
-// lowerByHeight lowers the nodes by descending height, and those of one height in their order: then each comes behind
-// its arguments, which are not lower, and a joint product's last node behind the operands of all.
+// lowerByHeight lowers the nodes by descending height, and those of one height in their order: then each comes after
+// its arguments, which are not lower, and a joint product's last node after the operands of all.
 func (b *Builder) lowerByHeight() error {
 	x := &b.joints
 	b.sortByHeight()
@@ -56,7 +56,7 @@ func (b *Builder) sortByHeight() {
 	}
 }
 
-// lowerJoint forms a joint product behind all its operands. If one of these is a part of another value, they may lie
+// lowerJoint forms a joint product after all its operands. If one of these is a part of another value, they may lie
 // elsewhere: then each node has its own product.
 func (b *Builder) lowerJoint(p *joint) error {
 	if p.formed = b.sideBySide(p); !p.formed {
@@ -90,7 +90,7 @@ func (b *Builder) operandOf(v uint32) uint32 {
 	return args[len(args)-1]
 }
 
-// sideBySide reports whether the operands of a joint product lie one behind the other.
+// sideBySide reports whether the operands of a joint product lie one after the other.
 func (b *Builder) sideBySide(p *joint) bool {
 	at := b.value(p.right)
 	for _, v := range p.nodes {
@@ -141,7 +141,7 @@ func (b *Builder) jointOf(v uint32) *joint {
 }
 
 // jointFormed is the level of the last gradient that a joint product is multiplied by. When the first operand asks for
-// it, it is known: levels are found by descending forward level, and all nodes of the product are behind all its
+// it, it is known: levels are found by descending forward level, and all nodes of the product come after all its
 // operands.
 func (b *Builder) jointFormed(p *joint) int32 {
 	if p.level < 0 {
