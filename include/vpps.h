@@ -218,9 +218,9 @@ typedef void (*vpps_log_function)(void *data, vpps_log_level level, const char *
  * \param data for the function; the program keeps it alive */
 vpps_status vpps_set_log(vpps_log_level level, vpps_log_function function, void *data);
 
-/** What this machine has, as lines of text: CPU, driver, GPUs, NVRTC and where each was found, the
- * folder of compiled kernels, the variables that are set. The last line is the device that a
- * program gets which names none, and why it is no GPU. Opens the GPUs for a moment. text, size and
+/** Describes this machine in lines of text: CPU, GPUs, the files of driver and NVRTC, the folder of
+ * compiled kernels, the variables that are set. The last line names the device of a program that
+ * names none, and says why it is no GPU. Opens the GPUs for a moment. text, size and
  * needed: as in vpps_plan_report(). */
 vpps_status vpps_system_report(char *text, size_t size, size_t *needed);
 

@@ -111,6 +111,7 @@ template <class M> struct Device {
   }
 };
 
+// In the second half there are no products: no such instruction gets here.
 struct NoMatrices {
   VP_MEMBER void product(const Work &, const BulkCopies &, float *, Clocks &) {}
   VP_MEMBER void product_t(const Work &, float *, Clocks &) {}

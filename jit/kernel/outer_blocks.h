@@ -49,7 +49,7 @@ VP void copy_neighbours(float *to, const float *from, int left) {
     copy_word_or_zero(to + i, i < count ? from + i : from, i < count);
 }
 
-// What a lane copies of a block's operands: four neighbours of one item in each panel.
+// A lane's copies in a stage: of each panel four neighbours, all of one item.
 struct OuterCopy {
   u32 row, column; // the first ones
   VP_MEMBER OuterCopy(const OuterArea &area, u32 block) {

@@ -37,7 +37,9 @@ bits. Slot 0 is written.
 | ` + "`nograd`" + ` | gradients are 0 |
 | ` + "`loss`" + ` | of ` + "`clip`" + `: a loss that is not finite is not committed |
 
-The last three bits of the flags name the phase that begins with the instruction. Only clocks read them.
+The last three bits of the flags name the phase that begins with the instruction. Clocks
+read them, and a GPU's interpreter. From the wait before gradients on, or from its first outer product, norm, clip or
+update, a processor has no products.
 
 | instruction | what it does | fields | words an item |
 | --- | --- | --- | --- |

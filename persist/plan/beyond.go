@@ -85,7 +85,8 @@ func blocksOf(rows, columns int) int {
 	return (rows + 63) / 64 * ((columns + 63) / 64)
 }
 
-// blockTime is how long two blocks take, in the time in which an element of each operand is read: more than any part has.
+// blockTime is the cost of two blocks, more than that of reading any part: only divisions into equally many blocks are
+// compared by what they read.
 const blockTime = 1 << 16
 
 // blockOf is what a partition's processor forms of its matrix's gradient: nothing where it has another partition before.

@@ -212,6 +212,29 @@ void try_blocks(const OuterArea &area, u32 columns, u32 count, u32 apart, bool i
     }
 }
 
+// The same of a partition, of whose columns each of so many copies has a share.
+void try_shares(u16 rows, u16 columns, u16 copies, u32 count) {
+  const Launch l = fresh();
+  Case c = {rows, columns, 0, count};
+  const u32 dst = c.place(c.rows * c.columns);
+  c.place_items(c.rows, c.columns);
+  u32 w[16] = {OP_OUTER, count << 16};
+  w[OUTER_SCALE] = BITS_OF(1.0f), w[OUTER_DST] = dst;
+  launch([&] {
+    for (u16 copy = 0; copy < copies; copy++) {
+      const Partition part = {0, 32, columns, copy, copies, 1, 32, rows, 0};
+      outer_blocks(c.work(l, w, 0), outer_area(part), *(OuterMemory *)shared);
+    }
+  });
+  for (u32 k = 0; k < columns; k++)
+    for (u32 q = 0; q < rows; q++) {
+      double g = q >= 32 && q < 64 ? 0 : before[dst + q + k * rows];
+      for (u32 i = 0; i < count && q >= 32 && q < 64; i++)
+        g += double(before[c.items[2 * i] + q]) * before[c.items[2 * i + 1] + k];
+      expect("a share of a gradient", q, k, memory[dst + q + k * rows], g);
+    }
+}
+
 // A sum of n elements of so many runs of vectors and single ones.
 void try_sum(u32 n, u32 runs, u32 each, u32 single, u32 fn, u32 flags) {
   const Launch l = fresh();
@@ -535,6 +558,9 @@ int main() {
     try_blocks({8, 30, 12, 145, 31}, 150, count, 0, count == 40);
     try_blocks({3, 70, 5, 71, 73}, 75, count, 1, false); // not aligned
   }
+  try_shares(96, 256, 1, 64);
+  try_shares(96, 250, 2, 70);
+  try_shares(96, 70, 3, 70); // one copy has less, or nothing
   for (u32 n : {1, 70, 512, 2000}) {
     try_sum(n, 2, 4, 0, FN_TANH, 0);
     try_sum(n, 2, 16, 1, FN_TANH_B, 0);
