@@ -289,7 +289,7 @@ $(B)/replay/%: $(addprefix jit/kernel/,host.cc cpu_v2.cc cpu_generic.cc) test/re
 # The GPU's routines on 256 threads of the CPU, for test/run.
 $(B)/emulate $(B)/emulate_older: test/emulate/emulate.cc test/emulate/cuda.h $(wildcard jit/kernel/*.h)
 	@mkdir -p $(@D)
-	$(CXX) -std=c++14 -g -O1 -Ijit/kernel $(if $(findstring older,$@),-DVPPS_PARTS=0 -DVPPS_GEMM_WARPS=4) $(WARN) -Wno-unknown-pragmas -Wno-unused-function -Wno-unused-parameter -Wno-dangling-else $< -o $@ -pthread
+	$(CXX) -std=c++14 -g -O1 -Ijit/kernel $(if $(findstring older,$@),-DVPPS_PARTS=0 -DVPPS_GEMM_WARPS=4,-DVPPS_CHECK) $(WARN) -Wno-unknown-pragmas -Wno-unused-function -Wno-unused-parameter -Wno-dangling-else $< -o $@ -pthread
 
 # ---- torture: programs that look for faults at random -----------------------------------------------
 

@@ -139,6 +139,7 @@ VP_SLOW void sum_tile(const Launch &l, const u32 *w, const u32 *item, u32 block,
   BlockCopy b(item[2] + first * GEMM_DEPTH * w[GEMM_B_ROW], w[GEMM_B_COL], w[GEMM_B_ROW], at.column,
               w[GEMM_N], 2 + across, down);
   float(*slots)[4 * GEMM_PANEL] = memory.stages[group];
+  meet_as_often(group, shared ? all - all / 2 - stages : 0); // the other one may have a stage more
   // A stage is in the slot of how many are left with it.
 #pragma unroll 1
   for (int left = stages; left > stages - (int)GEMM_FLIGHT + 1; left--) {
@@ -207,6 +208,8 @@ VP_SLOW void gemm_blocks(const Launch &l, const u32 *w, BlockMemory &memory) {
       const u32 block = first + (GemmBlock(w).shared ? 0 : THREAD / 128);
       if (block < GemmBlock(w).count)
         sum_tile(l, w, w + GEMM_ITEMS + 3 * item, block, memory);
+      else
+        meet_as_often(1, w[GEMM_K] / GEMM_DEPTH + 1); // as often as the other group
       __syncthreads();
       if (block < GemmBlock(w).count)
         store_tile(l, w, item, block, memory);

@@ -216,6 +216,8 @@ VP void store_outer(const Work &work, const OuterArea &area, u32 block, bool sha
   }
 }
 
+VP u32 stages_of(u32 items) { return (items + GEMM_DEPTH - 1) / GEMM_DEPTH; }
+
 // Forms an area, two blocks at a time. If there is one left, the groups form it together, each
 // from half of the items.
 VP void outer_blocks(const Work &work, const OuterArea &area, OuterMemory &memory) {
@@ -226,12 +228,10 @@ VP void outer_blocks(const Work &work, const OuterArea &area, OuterMemory &memor
 #pragma unroll 1
   for (u32 first = 0; first < count; first += 2) {
     const bool shared = first + 1 == count;
-    const u32 block = first + (!shared && second);
-    sum_outer(work, area, shared && second ? half : 0,
-              (int)(!shared  ? all
-                    : second ? all - half
-                             : half),
-              block, memory);
+    const u32 block = first + (!shared && second), from = shared && second ? half : 0,
+              items = shared ? second ? all - half : half : all;
+    meet_as_often(second, shared ? stages_of(half) - stages_of(items) : 0);
+    sum_outer(work, area, from, (int)items, block, memory);
     __syncthreads();
     store_outer(work, area, block, shared, memory);
     __syncthreads();

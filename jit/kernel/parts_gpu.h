@@ -23,6 +23,19 @@ VP u32 as_new(u32 x) {
 VP void meet_in_group(u32 group) { asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); }
 #endif
 
+// Has a group meet so many more times in the checking build, where groups must meet equally often.
+// racecheck counts a warp's barriers, whatever their names are: it would take barriers of two
+// groups for one another and report races that are none.
+#ifdef VPPS_CHECK
+VP void meet_as_often(u32 group, u32 more) {
+#pragma unroll 1
+  for (u32 i = 0; i < more; i++)
+    meet_in_group(group);
+}
+#else
+VP void meet_as_often(u32, u32) {}
+#endif
+
 // D += A B of a warp: D of 16 x 8 floats, A of 16 x 8 and B of 8 x 8 parts. With g = lane / 4 and
 // t = lane % 4, d is at (g, 2t), (g, 2t + 1), (g + 8, 2t), (g + 8, 2t + 1), a at (g, t), (g + 8,
 // t), (g, t + 4), (g + 8, t + 4) and b at (t, g), (t + 4, g). What is summed over may come in any
