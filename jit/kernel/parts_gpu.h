@@ -23,9 +23,9 @@ VP u32 as_new(u32 x) {
 VP void meet_in_group(u32 group) { asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory"); }
 #endif
 
-// Has a group meet so many more times in the checking build, where groups must meet equally often.
-// racecheck counts a warp's barriers, whatever their names are: it would take barriers of two
-// groups for one another and report races that are none.
+// In the checking build a group meets this many times more, so that both have met equally often.
+// racecheck, which counts a warp's barriers whatever their names are, needs that: else it takes one
+// group's barriers for the other's and reports races that are none.
 #ifdef VPPS_CHECK
 VP void meet_as_often(u32 group, u32 more) {
 #pragma unroll 1

@@ -243,6 +243,12 @@ template <class F> void launch(const F &f) {
   threadIdx.x = order[0];
   if (_setjmp(cta.caller) == 0)
     _longjmp(cta.threads[order[0]], 1);
+#ifdef VPPS_CHECK
+  if (cta.groups[0].rounds != cta.groups[1].rounds) {
+    std::fprintf(stderr, "one group of warps has met more often than the other (parts_gpu.h)\n");
+    std::abort();
+  }
+#endif
 }
 
 #endif

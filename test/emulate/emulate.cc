@@ -523,6 +523,7 @@ int main() {
     try_gemm(64, 32, 32, kind, 2);
     try_gemm(40, 70, 150, kind, 2);
     try_gemm(64, 64, 96, kind, 3);
+    try_gemm(64, 64, 80, kind, 1); // one group has a stage more
     try_gemm(60, 132, 48, kind, 1);
     try_gemm(320, 40, 20, kind, 2);
   }
