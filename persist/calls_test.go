@@ -365,9 +365,9 @@ func TestPicks(t *testing.T) {
 	}
 }
 
-// Graphs whose items have another shape with other input words train alike by instances and, as two for each shape are too
-// few, node by node.
-func TestFewOfEachShape(t *testing.T) {
+// Graphs whose items have another shape with other input words train alike by instances and, as they have few nodes for each
+// shape, node by node.
+func TestFewNodesForEachShape(t *testing.T) {
 	m := callsModel(t, 1)
 	instances := 0
 	for round := range uint32(80) {

@@ -160,6 +160,36 @@ func TestTheSumOfTheLossesStandsAlone(t *testing.T) {
 	}
 }
 
+// Items of some nodes have another shape with other input words: such a node is a template of its own, what is around it not.
+func TestNodesWithShapesStandAlone(t *testing.T) {
+	var d cells.Dictionary
+	for graph := range 4 {
+		r := newRecorder()
+		b, w, u := r.parameter(0), r.parameter(1), r.parameter(2)
+		h := r.add(ops.Tanh, hidden, nil, b)
+		for i := range 6 + graph {
+			h = r.cell(b, w, u, r.word(uint32(i)), h)
+			rows := r.input(uint32(i % 4))
+			r.input(uint32(4 + i%3))
+			y := r.add(ops.RestrictedLogSoftmax, hidden, []uint32{rows, 2}, h)
+			h = r.add(ops.Tanh, hidden, nil, r.add(ops.Square, hidden, nil, y))
+		}
+		p := find(t, &d, &r.g, 0, r.g.Len())
+		if graph == 0 {
+			continue
+		}
+		require.Contains(t, names(p), "Square Tanh LookupNode AffineTransform Tanh")
+		shaped := map[*cells.Template]bool{}
+		for _, x := range p.Instances {
+			if slices.ContainsFunc(x.Template.Nodes, func(n cells.Node) bool { return n.Op == ops.RestrictedLogSoftmax }) {
+				require.Len(t, x.Template.Nodes, 1)
+				shaped[x.Template] = true
+			}
+		}
+		require.Len(t, shaped, 1, "its rows are each instance's own")
+	}
+}
+
 // A program that asks for a value in the middle records in stretches.
 func TestStretchesAreGraphsOfTheirOwn(t *testing.T) {
 	var d cells.Dictionary

@@ -20,6 +20,7 @@ type joiner struct {
 	apart         map[pair]bool // once the second read no value of the first
 	lasting       map[pair]bool // once another one read a value of the first
 	after, before map[uint64]uint64
+	alone         map[uint64]bool // by content: its items have another shape with other input words
 }
 
 // anything stands for several contents, or a piece that is not joined.
@@ -30,7 +31,7 @@ const anything = 0
 // the first's values. The most frequent pairs are joined first. No template has a matrix twice: what is repeated
 // is an instance of its own.
 func join(samples []*sample, pieces [][]piece) {
-	j := joiner{samples: samples, pieces: pieces, matrices: map[uint64]map[uint32]bool{}}
+	j := joiner{samples: samples, pieces: pieces, matrices: map[uint64]map[uint32]bool{}, alone: map[uint64]bool{}}
 	strict := true
 	for range 64 { // each round joins at least one pair, and some are long
 		j.look(strict)
@@ -62,6 +63,7 @@ func (j *joiner) look(strict bool) {
 			j.count[x.content]++
 			if j.matrices[x.content] == nil {
 				j.matrices[x.content] = s.matricesOf(x)
+				j.alone[x.content] = s.shapes[x.from]
 			}
 			next, last := uint64(anything), i+1 == len(l)
 			if !last {
@@ -85,7 +87,7 @@ func (j *joiner) look(strict bool) {
 
 // joins reports whether neighbours with the contents of p are joined.
 func (j *joiner) joins(p pair, strict bool) bool {
-	if p[0] == p[1] || p[0] == anything || p[1] == anything || j.apart[p] || j.count[p[0]] < 2 {
+	if p[0] == p[1] || p[0] == anything || p[1] == anything || j.alone[p[0]] || j.alone[p[1]] || j.apart[p] || j.count[p[0]] < 2 {
 		return false
 	}
 	if j.after[p[0]] != p[1] && (strict || j.before[p[1]] != p[0] || j.lasting[p] || 2*j.pairs[p] < j.count[p[0]]) {

@@ -28,6 +28,7 @@ type sample struct {
 	hashes  []uint64 // of the keys of the first nodes, of n+1
 	cut     bool     // nodes after it are left out
 	sum     bool     // its last node adds up many, and belongs to no template
+	shapes  []bool   // by node: its items have another shape with other input words
 }
 
 // learn learns templates from the present stretch, nodes [from, to).
@@ -81,9 +82,10 @@ func (d *Dictionary) remember(s *sample) {
 func newSample(g *bridge.Graph, from, to uint32, keys []int32) *sample {
 	n := to - from
 	s := &sample{keys: append([]int32(nil), keys[:n]...), start: make([]uint32, 1, n+1), lastUse: make([]uint32, n),
-		left: make([]uint32, n), hashes: make([]uint64, n+1)}
+		left: make([]uint32, n), shapes: make([]bool, n), hashes: make([]uint64, n+1)}
 	for v := range n {
 		op, args := g.Op[from+v], g.ArgsOf(from+v)
+		s.shapes[v] = hasShapes(g, from+v)
 		for k, a := range args {
 			if id, ok := parameter(g, a); ok {
 				if op == ops.MatrixMultiply && k == 0 || op == ops.AffineTransform && k%2 == 1 {
@@ -160,7 +162,7 @@ func (e *evidence) pieces(s *sample) []piece {
 		from = to
 	}
 	for i := 1; i < len(s.keys); i++ {
-		if e.after[s.contextBefore(i)] == several || e.before[s.contextFrom(i)] == several || i-from >= Longest || s.sum && i == len(s.keys)-1 {
+		if e.after[s.contextBefore(i)] == several || e.before[s.contextFrom(i)] == several || i-from >= Longest || s.shapes[i-1] || s.shapes[i] || s.sum && i == len(s.keys)-1 {
 			end(i)
 		}
 	}

@@ -49,7 +49,7 @@ type Request struct {
 	Nodes    bool              // gradients of nodes alone: parameters keep theirs; with Copy
 	Apart    bool              // evaluate equal nodes each by itself
 	Wide     schedule.Wideness // from when on work is divided; zero: as is usual
-	PerShape int               // how many instances there have to be for each shape of their items; zero: as is usual
+	PerShape int               // how many nodes a graph has to have for each shape of items; zero: as is usual
 	Update   *finish.Apply     // apply gradients at the end
 	Split    bool              // with Forward and Backward: these have a script each. The values of all nodes stay; those of parameters are the parameters
 

@@ -114,7 +114,7 @@ func ByInstances(b *Builder) bool { return b.schedulable() }
 
 // InputWords is how many input words a template's node reads.
 func InputWords(n *cells.Node) uint32 {
-	_, count := inputWords(n)
+	_, count := cells.InputWords(n.Op, &n.Dim, n.Attrs)
 	return count
 }
 

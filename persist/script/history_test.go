@@ -18,7 +18,7 @@ import (
 // in how many sets of classes their losses are restricted to, and in which states are read a second time.
 func batchOf(t *testing.T, d *cells.Dictionary, seed uint64, cpu bool) *script.Request {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	sets, again := 1+rng.IntN(2)*rng.IntN(9), rng.IntN(3)
+	sets, again := 1+rng.IntN(2)*rng.IntN(25), rng.IntN(3)
 	g, params, matrices := newBatch(t, 4, 8, simpleCells, func(f *forest, words int) {
 		x, h := uint32(0), uint32(9)
 		read := [][]uint32{{}, {}, {}}

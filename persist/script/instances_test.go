@@ -260,7 +260,7 @@ func TestNumbersAreAnInstances(t *testing.T) {
 				nearlyAlike(t, uint64(op), r, scriptOf(t, &b, r, nil), scriptOf(t, &b, r, &p), 1e-5)
 				require.True(t, script.ByInstances(&b))
 			}
-			require.LessOrEqual(t, len(d.Templates), 10, ops.Code(op).String())
+			require.LessOrEqual(t, len(d.Templates), 12, ops.Code(op).String())
 		}
 	}
 }

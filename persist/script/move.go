@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"libvpps/bridge"
+	"libvpps/bridge/cells"
 	"libvpps/bridge/ops"
 	"libvpps/persist/isa"
 	"libvpps/persist/schedule"
@@ -184,8 +185,8 @@ func (b *Builder) pickMoves(v uint32, d, x *bridge.Dim, a []uint32) error {
 	for i := range n {
 		row, from := b.g.Inputs[a[1]+i], uint32(0)
 		switch {
-		case b.symbolic && n <= mostPicked && x.Axis(dim) == 1: // what writes all of x is found by its address
-		case b.symbolic && n <= mostPicked:
+		case b.symbolic && n <= cells.MostPicked && x.Axis(dim) == 1: // what writes all of x is found by its address
+		case b.symbolic && n <= cells.MostPicked:
 			from = b.picked(row, stepOf(x, dim))
 		case int(row) >= x.Axis(dim):
 			return fault(v, b.g.Op[v], "index %d on axis %d of %v", row, dim, *x)

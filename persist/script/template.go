@@ -281,13 +281,13 @@ const symbolicInput = 1 << 20
 func (l *cellLowering) addInputs(b *Builder, n *cells.Node, k uint32, constant int, offset uint32) []uint32 {
 	in := l.g.Inputs
 	l.offsets = append(l.offsets, uint32(len(in)))
-	use, count := inputWords(n)
-	if use == copiedAsData { // items copy them, in pieces if they are many
+	use, count := cells.InputWords(n.Op, &n.Dim, n.Attrs)
+	if use == cells.CopiedAsData { // items copy them, in pieces if they are many
 		in, count = append(in, make([]uint32, count)...), 0
 	}
 	for i := range count {
 		switch use {
-		case shapesItems:
+		case cells.ShapesItems:
 			in = append(in, b.g.Inputs[offset+i])
 		default:
 			x := cellInput{constant: uint32(constant), add: i, node: k, table: -1}
@@ -315,39 +315,6 @@ func (l *cellLowering) argDim(n *cells.Node) *bridge.Dim {
 	} else {
 		return &l.params.node[a.At].dim
 	}
-}
-
-// inputUse is what input words are to a node's items.
-type inputUse uint8
-
-const (
-	copiedAsData inputUse = iota
-	partOfWords           // rows and labels: words of items, or parts of their addresses
-	shapesItems           // how many items there are, or where their results are
-)
-
-// inputWords is how many input words a node reads, and what they are to its items.
-func inputWords(n *cells.Node) (use inputUse, count uint32) {
-	switch n.Op {
-	case ops.Lookup, ops.ConstLookup, ops.PickNegLogSoftmax, ops.Hinge:
-		return partOfWords, n.Dim.Bd
-	case ops.Input, ops.ScalarInput:
-		return copiedAsData, uint32(n.Dim.Size())
-	case ops.SparseInput:
-		return shapesItems, 2 * n.Attrs[2]
-	case ops.PickElement:
-		if n.Attrs[2] <= mostPicked {
-			return partOfWords, n.Attrs[2]
-		}
-		return shapesItems, n.Attrs[2]
-	case ops.PickBatchElements, ops.RestrictedLogSoftmax, ops.SelectRows, ops.SelectCols, ops.SparsemaxLoss:
-		return shapesItems, n.Attrs[1]
-	case ops.HingeDim:
-		return shapesItems, n.Attrs[3]
-	case ops.PoissonRegressionLoss:
-		return shapesItems, 1
-	}
-	return copiedAsData, 0
 }
 
 // placeShared says where parameters and slots are: at addresses that stand for others.

@@ -53,11 +53,11 @@ func (b *Builder) info(t *cells.Template) *templateInfo {
 			if !cells.Own(a.Kind) {
 				continue
 			}
-			use, count := inputWords(n)
+			use, count := cells.InputWords(n.Op, &n.Dim, n.Attrs)
 			if a.Kind == ops.Float {
 				x.numbers, count = append(x.numbers, constant), 0
 			}
-			if use == shapesItems && count > 0 {
+			if use == cells.ShapesItems && count > 0 {
 				x.shapes = append(x.shapes, inputRun{constant, count})
 			}
 			if count > 0 { // else the offset may be anything

@@ -7,9 +7,8 @@ package script
 // pickWindow is that number. Addresses of a template that picks are below it.
 const pickWindow = 1 << 26
 
-// mostPicks is how many multiples of it there are, mostPicked how many of them one node may take: for each batch element
-// one.
-const mostPicks, mostPicked = 1<<32/pickWindow - 2, 30
+// mostPicks is how many multiples of it there are. One node takes up to cells.MostPicked of them.
+const mostPicks = 1<<32/pickWindow - 2
 
 // pick is which input word times which step.
 type pick struct{ input, step uint32 }

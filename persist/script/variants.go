@@ -58,21 +58,24 @@ func (r *Request) part() cellPart {
 
 // fewShapes reports whether the items of the present instances have few shapes, if these depend on input words.
 func (b *Builder) fewShapes() bool {
-	m, p, n, each := &b.cells, b.r.Cells, 0, cmp.Or(b.r.PerShape, usualPerShape)
+	m, p := &b.cells, b.r.Cells
+	most := int(b.r.Node+1-b.firstInCells()) / cmp.Or(b.r.PerShape, usualPerShape)
 	if m.shapes == nil {
 		m.shapes = map[string]bool{}
 	}
 	clear(m.shapes)
 	for i := range p.Instances {
 		x := &p.Instances[i]
-		if info := b.info(x.Template); len(info.shapes) > 0 {
-			m.shapes[string(binary.LittleEndian.AppendUint32(b.shapeOf(info, x), uint32(x.Template.ID)))] = true
-			if n++; len(m.shapes)*each > len(p.Instances) {
-				return false
-			}
+		info := b.info(x.Template)
+		if len(info.shapes) == 0 {
+			continue
+		}
+		m.shapes[string(binary.LittleEndian.AppendUint32(b.shapeOf(info, x), uint32(x.Template.ID)))] = true
+		if len(m.shapes) > most {
+			return false
 		}
 	}
-	return len(m.shapes)*each <= n
+	return true
 }
 
 // loweredFor is an instance's template, lowered for its surroundings, and for slots of which some are there early.
