@@ -7,7 +7,7 @@
 template <bool DENSE> struct RowView {
   float *v;
   u32 n, stride;
-  VP_MEMBER float get(u32 i) const { return v[DENSE ? i : i * stride]; }
+  template <class Index> VP_MEMBER float get(Index i) const { return v[DENSE ? i : i * stride]; }
   VP_MEMBER float *at(u32 i) const { return v + (DENSE ? i : i * stride); }
 };
 
@@ -42,38 +42,40 @@ VP Team one_warp() { return Team{false}; }
 VP u32 least_of_team(const Team & /*team*/, u32 v) { return v; }
 #define EACH(i, n) VP_INDEPENDENT for (u32 i = 0; i < (n); i++)
 #define ONCE
-// Compilers make vectors of the inner loop.
-template <u32 COUNT, class Term> VP float sum_lanes(u32 n, const Term &term) {
+// Compilers make vectors of the inner loop. A sum of 32-bit numbers might wrap, so they would
+// gather the elements one by one.
+template <u32 COUNT, class Term> VP float sum_lanes(size_t n, const Term &term) {
   float lanes[COUNT] = {};
-  u32 from = 0;
+  size_t from = 0;
   for (; from + COUNT <= n; from += COUNT)
-    for (u32 k = 0; k < COUNT; k++)
+    for (size_t k = 0; k < COUNT; k++)
       lanes[k] += term(from + k);
-  for (u32 i = from; i < n; i++)
+  for (size_t i = from; i < n; i++)
     lanes[i - from] += term(i);
   return lane_sum(lanes, COUNT);
 }
-template <class Term> VP float max_lanes(u32 n, const Term &term) {
+template <class Term> VP float max_lanes(size_t n, const Term &term) {
   float lanes[LANES], most = -3.402823466e+38f;
-  for (u32 k = 0; k < LANES; k++)
+  for (size_t k = 0; k < LANES; k++)
     lanes[k] = most;
-  u32 from = 0;
+  size_t from = 0;
   for (; from + LANES <= n; from += LANES)
-    for (u32 k = 0; k < LANES; k++) {
+    for (size_t k = 0; k < LANES; k++) {
       const float t = term(from + k);
       lanes[k] = t > lanes[k] ? t : lanes[k];
     }
-  for (u32 i = from; i < n; i++)
+  for (size_t i = from; i < n; i++)
     lanes[i - from] = term(i) > lanes[i - from] ? term(i) : lanes[i - from];
-  for (u32 k = 0; k < LANES; k++)
+  for (size_t k = 0; k < LANES; k++)
     most = lanes[k] > most ? lanes[k] : most;
   return most;
 }
 #define SUM_OVER(result, i, n, term)                                                               \
-  const auto result##_term = [&](u32 i) { return term; };                                          \
+  const auto result##_term = [&](size_t i) { return term; };                                       \
   const float result =                                                                             \
       team.all ? sum_lanes<LONG_LANES>(n, result##_term) : sum_lanes<LANES>(n, result##_term)
-#define MAX_OVER(result, i, n, term) const float result = max_lanes(n, [&](u32 i) { return term; })
+#define MAX_OVER(result, i, n, term)                                                               \
+  const float result = max_lanes(n, [&](size_t i) { return term; })
 #define SELDOM_SUM_OVER SUM_OVER
 #define SELDOM_MAX_OVER MAX_OVER
 #endif
