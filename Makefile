@@ -4,7 +4,7 @@
 #                 APP=name: another application of cpp_examples/)
 # make test       all checks; those that cannot run here are skipped, named with what they need, and counted
 # make torture    MINUTES=10, SEED=N: looks for faults at random (test/torture/run); make nightly: for two hours,
-#                 with mutants, and notes the result in test/torture/RESULTS.md
+#                 with mutants, and on all compilers and systems, and notes the results in test/torture and test/SYSTEMS.md
 # make mutants    takes back one mend after the other, which the tests have to find (ONLY="names", MINUTES=20)
 # make lint       go vet, staticcheck, clang-format, clang-tidy
 # make format     gofmt and clang-format on everything that is not generated
@@ -407,6 +407,8 @@ torture:
 nightly:
 	$(MAKE) torture MINUTES=$(if $(filter command line,$(origin MINUTES)),$(MINUTES),120) RECORD=test/torture/RESULTS.md
 	$(MAKE) mutants MINUTES= RECORD=test/torture/MUTANTS.md
+	$(MAKE) deb
+	RECORD=test/SYSTEMS.md test/systems
 
 mutants: all tests
 	GO="$(GO)" MAKE="$(MAKE)" DYNET=$(if $(ADAPTERS),yes) $(if $(RECORD),RECORD=$(RECORD)) test/torture/mutants/run $(if $(filter command line,$(origin MINUTES)),$(if $(MINUTES),--torture $(MINUTES))) $(ONLY)
