@@ -72,15 +72,20 @@ VP float vp_tanh(float x) {
 
 VP float vp_logistic(float x) { return 1.0f / (1.0f + vp_exp(-x)); }
 
+// |x|, but 2^23 at most. Integers are compared: a comparison of floats with a constant would become
+// a branch where its result is used, and no loop with a branch is of vectors.
+VP float vp_at_most_2_23(float x) {
+  u32 bits = BITS_OF(x) & 0x7FFFFFFFu;
+  return FLOAT_OF(bits < 0x4B000000u ? bits : 0x4B000000u);
+}
+
 // x^y for any x; below 0 only integer y have a value.
 VP float vp_pow(float x, float y) {
-  float a = x < 0.0f ? -x : x;
-  float r = vp_exp(y * vp_log(a));
+  float r = vp_exp(y * vp_log(FLOAT_OF(BITS_OF(x) & 0x7FFFFFFFu)));
   r = y == 0.0f ? 1.0f : r;
-  float t = y < 0.0f ? -y : y;
-  t = t < 8388608.0f ? t : 8388608.0f;
+  float t = vp_at_most_2_23(y);
   int n = (int)t;
-  float odd = (n & 1) ? -r : r;
+  float odd = FLOAT_OF(BITS_OF(r) ^ (u32)n << 31);
   float negative = (float)n == t ? odd : FLOAT_OF(0x7FC00000u);
   return x < 0.0f ? negative : r;
 }

@@ -21,15 +21,20 @@ VP float random_element(u32 fn, const Philox &r, float p, float q, float x) {
   }
 }
 
-VP_SLOW void random(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+// The items of one instruction. A CPU has a copy for each function: a loop without branches is of
+// vectors.
+VP void random_items(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
   const u32 n = w[RANDOM_N];
-  bool source = fn == RANDOM_NOISE || fn == RANDOM_DROP;
-  u32 words = source ? 3 : 2;
-  float cp = FLOAT_OF(w[RANDOM_P]), cq = FLOAT_OF(w[RANDOM_Q]);
+  const bool source = fn == RANDOM_NOISE || fn == RANDOM_DROP;
+  const u32 words = source ? 3 : 2;
+  const float cp = FLOAT_OF(w[RANDOM_P]), cq = FLOAT_OF(w[RANDOM_Q]);
   for (u32 k = 0; k < count; k++) {
     const u32 *item = w + RANDOM_ITEMS + k * words;
     float *dst = address(l, w[RANDOM_SEGMENTS], 0, item[0]);
     const float *src = source ? address(l, w[RANDOM_SEGMENTS], 1, item[1]) : dst;
+#ifndef VPPS_GPU
+    VP_INDEPENDENT
+#endif
     for (u32 i = THREAD; i < n; i += THREADS) {
       Philox x = philox(w[RANDOM_FIRST] + i, item[words - 1], w[RANDOM_FORWARD], w[RANDOM_GRAPH],
                         w[RANDOM_SEED], 0u);
@@ -37,3 +42,32 @@ VP_SLOW void random(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count)
     }
   }
 }
+
+#ifdef VPPS_GPU
+VP_SLOW void random(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  random_items(l, w, fn, flags, count);
+}
+#else
+template <u32 FN> VP_SLOW void random_by(const Launch &l, const u32 *w, u32 flags, u32 count) {
+  if (flags & FLAG_ACC)
+    random_items(l, w, FN, flags, count);
+  else
+    random_items(l, w, FN, 0, count);
+}
+VP void random(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  switch (fn) {
+  case RANDOM_NORMAL:
+    return random_by<RANDOM_NORMAL>(l, w, flags, count);
+  case RANDOM_BERNOULLI:
+    return random_by<RANDOM_BERNOULLI>(l, w, flags, count);
+  case RANDOM_UNIFORM:
+    return random_by<RANDOM_UNIFORM>(l, w, flags, count);
+  case RANDOM_NOISE:
+    return random_by<RANDOM_NOISE>(l, w, flags, count);
+  case RANDOM_GUMBEL:
+    return random_by<RANDOM_GUMBEL>(l, w, flags, count);
+  default:
+    return random_by<RANDOM_DROP>(l, w, flags, count);
+  }
+}
+#endif

@@ -36,9 +36,10 @@ VP_SLOW float seldom_max(const Team team, float v) { return over_team(team, v, L
   result = seldom_max(team, result)
 #else
 struct Team {
-  bool all; // a long row's lanes
+  bool all;               // a long row's lanes
+  float *const *gathered; // by operand: its row, copied from memory (rows_cpu.h); nullptr: none is
 };
-VP Team one_warp() { return Team{false}; }
+VP Team one_warp() { return Team{false, nullptr}; }
 VP u32 least_of_team(const Team & /*team*/, u32 v) { return v; }
 #define EACH(i, n) VP_INDEPENDENT for (u32 i = 0; i < (n); i++)
 #define ONCE
@@ -258,9 +259,27 @@ VP float invert(float *y, float *t, const float *x, u32 m) {
 // Where line number i begins, if lines have n elements.
 VP u32 line_at(u32 i, u32 n, u32 stride) { return i / stride * stride * n + i % stride; }
 
+// Where a line of operand k begins, of n elements.
+VP float *line_of(const Team &team, const Launch &l, const u32 *w, const u32 *item, u32 k, u32 line,
+                  u32 n) {
+#ifndef VPPS_GPU
+  if (team.gathered)
+    return team.gathered[k];
+#endif
+  return address(l, w[ROW_SEGMENTS], k, item[k]) + line_at(line, n, w[ROW_STRIDE]);
+}
+// The distance of a row's elements.
+VP u32 stride_of(const Team &team, const u32 *w) {
+#ifndef VPPS_GPU
+  if (team.gathered)
+    return 1;
+#endif
+  return w[ROW_STRIDE];
+}
+
 #define ROWARG(k)                                                                                  \
-  Row { address(l, w[ROW_SEGMENTS], k, item[k]) + line_at(line, n, stride), n, stride }
-#define PART(k, n) (address(l, w[ROW_SEGMENTS], k, item[k]) + line_at(line, n, stride))
+  Row { line_of(team, l, w, item, k, line, n), n, stride }
+#define PART(k, n) line_of(team, l, w, item, k, line, n)
 #define ONE(k) (address(l, w[ROW_SEGMENTS], k, item[k]) + line)
 // Whether word k of the items says where there is a label for each line. Else it is a label itself.
 VP bool has_labels(const u32 *w, u32 k) { return (w[ROW_SEGMENTS] >> (4 * k) & 15u) == SEG_INPUT; }
@@ -272,7 +291,7 @@ VP u32 label_of(const Launch &l, const u32 *w, const u32 *item, u32 k, u32 line)
 VP_SLOW void seldom_row_item(const Team team, const Launch &l, const u32 *w, u32 fn, u32 flags,
                              const u32 *item, u32 line) {
   typedef RowView<false> Row;
-  u32 n = w[ROW_N], stride = w[ROW_STRIDE];
+  u32 n = w[ROW_N], stride = stride_of(team, w);
   float margin = FLOAT_OF(w[ROW_P]);
   switch (fn) {
   case ROW_CUM_SUM:
@@ -352,7 +371,7 @@ template <bool DENSE>
 VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 flags,
                  const u32 *item, u32 line) {
   typedef RowView<DENSE> Row;
-  u32 n = w[ROW_N], stride = w[ROW_STRIDE];
+  u32 n = w[ROW_N], stride = stride_of(team, w);
   float margin = FLOAT_OF(w[ROW_P]);
   switch (fn) {
   case ROW_SOFTMAX:
@@ -492,16 +511,5 @@ VP_SLOW void row(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, fl
   }
 }
 #else
-template <bool DENSE>
-VP_SLOW void row_items(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
-  for (u32 k = 0, words = row_words(fn); k < count; k++)
-    for (u32 line = 0; line < w[ROW_LINES]; line++)
-      row_item<DENSE>(Team{w[ROW_N] >= LONG_ROW}, l, w, fn, flags, w + ROW_ITEMS + k * words, line);
-}
-VP void row(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, float * /*scratch*/) {
-  if (w[ROW_STRIDE] == 1)
-    row_items<true>(l, w, fn, flags, count);
-  else
-    row_items<false>(l, w, fn, flags, count);
-}
+#include "rows_cpu.h"
 #endif

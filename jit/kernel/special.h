@@ -297,8 +297,9 @@ VP float vp_expm1(float x) {
 // The nearest whole number; halves go away from 0.
 VP float vp_truncate(float x) { return vp_abs(x) < 8388608.0f ? (float)(int)x : x; }
 VP float vp_round(float x) {
-  const float t = vp_truncate(x), d = vp_abs(x - t); // exact
-  return vp_signed(d >= 0.5f ? vp_abs(t) + 1.0f : vp_abs(t), x);
+  const u32 all = BITS_OF(x) & 0x7FFFFFFFu;
+  const float a = vp_at_most_2_23(x), t = (float)(int)a, m = t + (a - t >= 0.5f ? 1.0f : 0.0f);
+  return vp_signed(all < 0x4B000000u ? m : FLOAT_OF(all), x);
 }
 VP float vp_floor(float x) {
   const float t = vp_truncate(x);
