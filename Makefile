@@ -407,7 +407,6 @@ torture:
 nightly:
 	$(MAKE) torture MINUTES=$(if $(filter command line,$(origin MINUTES)),$(MINUTES),120) RECORD=test/torture/RESULTS.md
 	$(MAKE) mutants MINUTES= RECORD=test/torture/MUTANTS.md
-	$(MAKE) deb
 	RECORD=test/SYSTEMS.md test/systems
 
 mutants: all tests

@@ -10,16 +10,15 @@ VP_SLOW void row_items(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 cou
                       w + ROW_ITEMS + k * words, line);
 }
 
-// The bits of operands that are rows, and of those that are parts of the last word's length.
-VP u32 rows_of(u32 fn) {
+// The bits of operands that are rows, or parts, of as many elements as the item's last word says.
+VP u32 operands_of(u32 fn, bool parts) {
 #define ROW(NAME, ROWS, SCALARS, PARTS, LABEL, WORDS)                                              \
   if (fn == ROW_##NAME)                                                                            \
-    return ROWS;
+    return parts ? PARTS : ROWS;
   ROW_FUNCTIONS(ROW)
 #undef ROW
   return 0;
 }
-VP u32 parts_of(u32 fn) { return fn == ROW_K_MAX ? 1u : fn == ROW_K_MAX_B ? 4u : 0u; }
 
 enum : u32 { ROW_OPERANDS = 4, MOST_LINES = 16, FEW_LINES = 4, MOST_GATHERED = 1 << 16 };
 
@@ -81,7 +80,7 @@ VP bool gathers(const u32 *w, u32 fn, u32 flags) {
 
 // False: lines were not copied.
 VP_SLOW bool gathered_items(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
-  const u32 words = row_words(fn), rows = rows_of(fn), parts = parts_of(fn);
+  const u32 words = row_words(fn), rows = operands_of(fn, false), parts = operands_of(fn, true);
   if (!gathers(w, fn, flags))
     return false;
   GatheredLines g = {nullptr, {}, w[ROW_STRIDE], 0};
