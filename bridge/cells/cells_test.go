@@ -160,7 +160,7 @@ func TestTheSumOfTheLossesStandsAlone(t *testing.T) {
 	}
 }
 
-// Items of some nodes have another shape with other input words: such a node is a template of its own, what is around it not.
+// A node whose items have another shape with other input words is a template of its own.
 func TestNodesWithShapesStandAlone(t *testing.T) {
 	var d cells.Dictionary
 	for graph := range 4 {
