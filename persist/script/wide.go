@@ -141,16 +141,13 @@ func (b *Builder) isWide(v uint32, work int) bool {
 	return work >= b.Wide.Single
 }
 
-// fewPieces is how many pieces a batched cluster has at most, unless each is four times the work of one: the host writes
-// every piece.
-const fewPieces = 8
-
 // muchMore is how many times as many pieces of gradients as of values there have to be, or there are as many.
 const muchMore = 4
 
-// piecesOf is how many pieces have batch elements of so much work.
+// piecesOf is how many pieces have batch elements of so much work. A piece may have half as much as others have, for most
+// of its items are cut when its stream is written.
 func (b *Builder) piecesOf(batch uint32, work int) int32 {
-	n := min(work/b.Wide.Piece, int(batch), b.r.Plan.Processors, max(fewPieces, work/(4*b.Wide.Piece)))
+	n := min(2*work/b.Wide.Piece, int(batch), b.r.Plan.Processors)
 	each := (int(batch) + n - 1) / max(n, 1)
 	return int32((int(batch) + each - 1) / each)
 }
@@ -192,14 +189,16 @@ func (b *Builder) gemmWork(v, left uint32) int {
 
 // gradientWork estimates the work of forming node v's gradient.
 func (b *Builder) gradientWork(v uint32) int {
-	work := 0
+	work, parts := 0, 0
 	for _, u := range b.usersOf(v) {
-		switch u.kind {
-		case useOuter:
-		case useTransposed:
+		switch {
+		case u.kind == useOuter:
+		case u.kind == useTransposed:
 			work += b.transposedWork(v, u)
-		case useSame:
+		case u.kind == useSame:
 			work += b.size(v)
+		case takesPart(b.g.Op[u.node]):
+			parts += b.size(u.node)
 		default:
 			work += max(b.size(v), b.size(u.node))
 			if left, ok := b.isRight(u); ok {
@@ -209,7 +208,19 @@ func (b *Builder) gradientWork(v uint32) int {
 			}
 		}
 	}
-	return work
+	if parts > 0 { // all of the gradient is filled
+		parts += b.size(v)
+	}
+	return work + parts
+}
+
+// takesPart reports whether an operation's result is a part of its argument: its gradient is added to that part alone.
+func takesPart(op ops.Code) bool {
+	switch op {
+	case ops.PickElement, ops.PickRange, ops.PickBatchElements, ops.SelectRows, ops.SelectCols, ops.StridedSelect:
+		return true
+	}
+	return false
 }
 
 // transposedWork estimates the work of adding up the partial results of a transposed product.
