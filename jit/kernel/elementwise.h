@@ -254,7 +254,75 @@ VP_SLOW void map_seldom(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 co
   }
 }
 
+// Results of a function, of which each lane of a warp has every 32nd. Operands have steps.
+struct Run {
+  u32 fn, flags, in, last; // the last result: one that is not there reads as this
+  float p, q;
+  float *to;
+  const float *from[3];
+  u32 step[4]; // of the result and the operands
+
+  // N results of a lane, from i on. What they read is on its way at once.
+  template <u32 N> VP_MEMBER void put_some(u32 i) const {
+    float v[N][3], old[N];
+    UNROLL
+    for (u32 s = 0; s < 3; s++)
+      UNROLL
+    for (u32 j = 0; j < N; j++)
+      v[j][s] = s < in ? from[s][min(i + 32 * j, last) * step[s + 1]] : 0.0f;
+    UNROLL
+    for (u32 j = 0; j < N; j++)
+      old[j] = flags & FLAG_ACC ? to[min(i + 32 * j, last) * step[0]] : 0.0f;
+    apply_to<N>(v);
+    UNROLL
+    for (u32 j = 0; j < N; j++)
+      if (i + 32 * j <= last)
+        put(to + (i + 32 * j) * step[0], flags & FLAG_ACC ? old[j] + v[j][0] : v[j][0],
+            flags & ~(u32)FLAG_ACC);
+  }
+  // The function of N times its operands, in place of the first. The most frequent ones are in
+  // line: a call takes longer than they do.
+  template <u32 N> VP_MEMBER void apply_to(float (*v)[3]) const {
+    if (fn == FN_COPY || fn == FN_SCALE || fn == FN_ADD || fn == FN_MUL) {
+      UNROLL
+      for (u32 j = 0; j < N; j++) {
+        const float a = v[j][0], b = v[j][1];
+        v[j][0] = fn == FN_COPY    ? Formula<FN_COPY>::of(a, b, 0.0f, 0.0f, p, q)
+                  : fn == FN_SCALE ? Formula<FN_SCALE>::of(a, b, 0.0f, 0.0f, p, q)
+                  : fn == FN_ADD   ? Formula<FN_ADD>::of(a, b, 0.0f, 0.0f, p, q)
+                                   : Formula<FN_MUL>::of(a, b, 0.0f, 0.0f, p, q);
+      }
+      return;
+    }
+    UNROLL
+    for (u32 j = 0; j < N; j++)
+      v[j][0] = found<SELDOM>(fn) ? apply_seldom(fn, v[j][0], v[j][1], v[j][2], 0.0f, p, q)
+                                  : apply_called(fn, v[j][0], v[j][1], v[j][2], 0.0f, p, q);
+  }
+};
+
+// How many results a lane has at a time, where there are so many.
+#define RUNS 4
+
+// Warps take pieces of 32 * RUNS elements of an item.
+VP_SLOW void map_long(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  const u32 n = w[MAP_N], segments = w[MAP_SEGMENTS], pieces = (n + 32 * RUNS - 1) / (32 * RUNS);
+  Run r = {fn, flags, arity(fn),   n - 1, FLOAT_OF(w[MAP_P]), FLOAT_OF(w[MAP_Q]),
+           0,  {},    {1, 1, 1, 1}};
+#pragma unroll 1
+  for (u32 k = THREAD / 32; k < pieces * count; k += WARPS) {
+    const u32 e = k / pieces, *item = w + MAP_ITEMS + e * (r.in + 1);
+    r.to = address(l, segments, 0, item[0]);
+    UNROLL
+    for (u32 s = 0; s < 3; s++)
+      r.from[s] = s < r.in ? address(l, segments, s + 1, item[s + 1]) : r.to;
+    r.put_some<RUNS>(32 * RUNS * (k - e * pieces) + THREAD % 32);
+  }
+}
+
 VP void map(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  if (w[MAP_N] >= 32 * RUNS * WARPS)
+    return map_long(l, w, fn, flags, count);
   if (found<SELDOM>(fn))
     return map_seldom(l, w, fn, flags, count);
   u32 segments = w[MAP_SEGMENTS];

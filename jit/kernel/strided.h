@@ -175,6 +175,47 @@ VP_SLOW void strided_each(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 
     put_outputs<1>(l, w, fn, flags, x, outputs, k);
 }
 
+// Without a sum, and with a long first axis, a warp has a run along that: its place is found once.
+template <u32 N>
+VP_SLOW void strided_runs(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  const Axes x = axes_of(w, fn);
+  const u32 runs = (x.sizes[0] + 32 * N - 1) / (32 * N), rows = product_of(x.sizes + 1, x.kept - 1);
+  Run r = {fn, flags, x.slots - 1, x.sizes[0] - 1, FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]),
+           0,  {},    {}};
+  UNROLL
+  for (u32 s = 0; s < 4; s++)
+    r.step[s] = s < x.slots ? x.strides[s * x.all] : 0;
+#pragma unroll 1
+  for (u32 k = THREAD / 32; k < rows * count * runs; k += WARPS) {
+    const u32 row = k / runs, item = row / rows;
+    u32 at[5];
+    UNROLL
+    for (u32 s = 0; s < 5; s++)
+      at[s] = s < x.slots ? x.items[item * x.slots + s] : 0;
+    locate(x, 1, x.kept, row - item * rows, at);
+    r.to = address(l, w[STRIDED_SEGMENTS], 0, at[0]);
+    UNROLL
+    for (u32 s = 0; s < 3; s++)
+      r.from[s] = s < r.in ? address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]) : r.to;
+    r.put_some<N>(32 * N * (k - row * runs) + THREAD % 32);
+  }
+}
+
+// The least length of a first axis that has runs: a shorter one would leave lanes idle.
+#define LONG_AXIS 33
+
+VP void strided_without_sum(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  const u32 kept = w[STRIDED_AXES] & 255u, *sizes = w + STRIDED_ITEMS;
+  if (kept == 0 || sizes[0] < LONG_AXIS)
+    return strided_each(l, w, fn, flags, count);
+  const u32 warps = (sizes[0] + 31) / 32 * product_of(sizes + 1, kept - 1) * count;
+  if (warps <= WARPS)
+    return strided_runs<1>(l, w, fn, flags, count);
+  if (sizes[0] <= 64)
+    return strided_runs<2>(l, w, fn, flags, count);
+  strided_runs<RUNS>(l, w, fn, flags, count);
+}
+
 // A warp has a sum. If neighbouring outputs have neighbouring terms, a lane has an output and a
 // warp every eighth term, so that loads of a warp are of one run. A sum has the same order either
 // way.
@@ -223,7 +264,7 @@ VP void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, flo
   if (are_long(x, terms))
     return strided_long(l, w, fn, flags, count, scratch);
   if (terms == 1)
-    return strided_each(l, w, fn, flags, count);
+    return strided_without_sum(l, w, fn, flags, count);
   strided_sums(l, w, fn, flags, count, scratch);
 }
 #endif

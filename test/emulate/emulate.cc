@@ -463,6 +463,49 @@ void try_strided(u32 outputs, u32 terms, u32 rest, bool neighbours, u32 flags) {
     }
 }
 
+// A function of three operands, some of them not aligned.
+void try_map(u32 n, u32 count, u32 flags) {
+  const Launch l = fresh();
+  u32 w[64] = {OP_MAP | FN_MUL_DIV << 8};
+  w[MAP_N] = n, w[MAP_P] = BITS_OF(1.f);
+  Case place = {};
+  for (u32 k = 0; k < 4 * count; k++)
+    w[MAP_ITEMS + k] = place.place(n + 3) + k % 3;
+  launch([&] { map(l, w, FN_MUL_DIV, flags, count); });
+  for (u32 e = 0; e < count; e++) {
+    const u32 *x = w + MAP_ITEMS + 4 * e;
+    for (u32 i = 0; i < n; i++)
+      expect("elements", e, i, memory[x[0] + i],
+             (flags & FLAG_ACC ? before[x[0] + i] : 0) +
+                 (double)(float)(before[x[1] + i] * before[x[2] + i]) / before[x[3] + i]);
+    expect("what lies after the elements", e, n, memory[x[0] + n], before[x[0] + n]);
+  }
+}
+
+// Products of elements along three axes; one factor is a column of every second row, the other
+// stays along the second axis.
+void try_axes(u32 rows, u32 columns, u32 layers, u32 flags) {
+  const Launch l = fresh();
+  const u32 x = 1 << 18, y = 1 << 19, z = 1 << 17, count = 2, all = rows * columns * layers;
+  u32 w[64] = {OP_STRIDED | FN_MUL << 8};
+  w[STRIDED_AXES] = 3, w[STRIDED_P] = BITS_OF(1.f);
+  const u32 words[] = {rows, columns, layers, 1, rows, rows * columns, 2,     2 * rows, 1, 1,
+                       0,    rows,    z,      x, y,    z + all,        x + 5, y + 7};
+  std::copy(std::begin(words), std::end(words), w + STRIDED_ITEMS);
+  launch([&] { strided(l, w, FN_MUL, flags, count, shared); });
+  for (u32 e = 0; e < count; e++)
+    for (u32 i = 0; i < all; i++) {
+      const u32 row = i % rows, column = i / rows % columns, layer = i / rows / columns;
+      const u32 at = z + e * all + i;
+      const double old = flags & FLAG_ACC ? before[at] : 0;
+      expect("elements along axes", e, i, memory[at],
+             old + (double)before[x + 5 * e + 2 * row + 2 * rows * column + layer] *
+                       before[y + 7 * e + row + rows * layer]);
+    }
+  for (u32 e = z + count * all; e < z + count * all + 64; e++)
+    expect("what lies after the elements", count, e, memory[e], before[e]);
+}
+
 // Where element (i, j) of an operand of Gemm is: by rows, by columns, or neither.
 struct View {
   u32 row, col;
@@ -536,6 +579,11 @@ int main() {
       try_strided(3, terms, 3, neighbours, 0);
       try_strided(40, terms, 2, neighbours, FLAG_ACC);
     }
+  for (u32 n : {1, 100, 1023, 1024, 1025, 4000})
+    try_map(n, n % 3 + 1, n % 2 ? FLAG_ACC : 0);
+  for (u32 rows : {1, 32, 33, 64, 65, 100, 300, 512})
+    for (u32 columns : {1, 5})
+      try_axes(rows, columns, columns == 5 && rows > 64 ? 7 : 1, rows % 2 ? FLAG_ACC : 0);
   for (u32 count : {1, 3, 17}) {
     try_product<4, 128, 16>({70, 128, 64, count});
     try_product<2, 96, 16>({64, 96, 0, count});
