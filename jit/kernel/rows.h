@@ -43,9 +43,20 @@ VP Team one_warp() { return Team{false, nullptr}; }
 VP u32 least_of_team(const Team & /*team*/, u32 v) { return v; }
 #define EACH(i, n) VP_INDEPENDENT for (u32 i = 0; i < (n); i++)
 #define ONCE
+// A row of so few elements has a lane for each at most.
+enum : u32 { SHORT_ROW = 8 };
 // Compilers make vectors of the inner loop. A sum of 32-bit numbers might wrap, so they would
 // gather the elements one by one.
 template <u32 COUNT, class Term> VP float sum_lanes(size_t n, const Term &term) {
+  if (n <= SHORT_ROW) { // zeros in the other lanes change nothing
+    float some[SHORT_ROW] = {};
+    u32 used = 1;
+    for (size_t i = 0; i < n; i++)
+      some[i] += term(i);
+    while (used < n)
+      used *= 2;
+    return lane_sum(some, used);
+  }
   float lanes[COUNT] = {};
   size_t from = 0;
   for (; from + COUNT <= n; from += COUNT)
@@ -57,6 +68,11 @@ template <u32 COUNT, class Term> VP float sum_lanes(size_t n, const Term &term) 
 }
 template <class Term> VP float max_lanes(size_t n, const Term &term) {
   float lanes[LANES], most = -3.402823466e+38f;
+  if (n <= SHORT_ROW) {
+    for (size_t i = 0; i < n; i++)
+      most = term(i) > most ? term(i) : most;
+    return most;
+  }
   for (size_t k = 0; k < LANES; k++)
     lanes[k] = most;
   size_t from = 0;
