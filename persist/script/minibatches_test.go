@@ -108,6 +108,58 @@ func TestMinibatchesAreManyProcessorsWork(t *testing.T) {
 	}
 }
 
+// Functions of a minibatch have a piece for each 512 elements: 64 batch elements of a layer are as many processors' work.
+func TestElementsOfMinibatchesAreManyProcessorsWork(t *testing.T) {
+	r := minibatches(t, 100, 512, 64, 3)
+	var b Builder
+	if _, err := b.Build(r); err != nil {
+		t.Fatal(err)
+	}
+	pieces := map[int32]int{} // by level
+	for _, c := range b.emitter.ByLevel {
+		for _, it := range b.AppendItemsOf(nil, c) {
+			if op := isa.Opcode(b.SignatureOf(&it)[0]); op == isa.Chain || op == isa.Map {
+				pieces[b.Clusters[c].Level]++
+				break
+			}
+		}
+	}
+	divided := 0
+	for _, n := range pieces {
+		if n >= 64 {
+			divided++
+		}
+	}
+	if divided < 6 { // three steps, forward and back
+		t.Errorf("in %d levels functions of 64 batch elements of 512 are as many processors' work, want 6: by level %v", divided, pieces)
+	}
+}
+
+// Picks add to parts of their argument's gradient. So that has as much work as they have, not a picture's for each of them:
+// its batch elements are divided, as the values are.
+func TestPicksAreTheirPartsWork(t *testing.T) {
+	const windows, filters, batch = 28, 100, 16
+	g := &bridge.Graph{Dims: []bridge.Dim{dimOf(batch, filters*windows), dimOf(batch, filters), dimOf(1, 1), dimOf(1, filters*windows)}, Inputs: make([]uint32, windows*filters*batch)}
+	add := func(op ops.Code, dim uint32, attrs []uint32, args ...uint32) uint32 {
+		appendNode(g, op, dim, attrs, args...)
+		return uint32(g.Len() - 1)
+	}
+	x := add(ops.Tanh, 0, nil, add(ops.Sum, 0, nil, add(ops.Input, 0, []uint32{0}), add(ops.Parameter, 3, []uint32{1})))
+	y := add(ops.PickRange, 1, []uint32{0, filters, 0}, x)
+	for k := uint32(1); k < windows; k++ {
+		y = add(ops.Max, 1, nil, y, add(ops.PickRange, 1, []uint32{k * filters, (k + 1) * filters, 0}, x))
+	}
+	r := languageModel(t, filters*windows, 64, 1, 1)
+	r.Graph, r.Node = g, add(ops.SquaredNorm, 2, nil, y)
+	var b Builder
+	if _, err := b.Build(r); err != nil {
+		t.Fatal(err)
+	}
+	if b.Clusters[b.gcluster[x]].IsPrivate() {
+		t.Errorf("the gradient of what %d picks read is divided by elements", windows)
+	}
+}
+
 // Matrices are multiplied by many columns on all processors, forward and transposed, in pieces of a few tiles: 2,048 of the
 // scores', of both steps, are 16 for each processor.
 func TestManyColumnsAreAllProcessorsWork(t *testing.T) {
