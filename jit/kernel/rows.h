@@ -5,6 +5,7 @@
 
 // The elements of a row.
 template <bool DENSE> struct RowView {
+  typedef float Number;
   float *v;
   u32 n, stride;
   template <class Index> VP_MEMBER float get(Index i) const { return v[DENSE ? i : i * stride]; }
@@ -46,10 +47,10 @@ VP u32 least_of_team(const Team & /*team*/, u32 v) { return v; }
 // A row of so few elements has a lane for each at most.
 enum : u32 { SHORT_ROW = 8 };
 // Compilers make vectors of the inner loop. A sum of 32-bit numbers might wrap, so they would
-// gather the elements one by one.
-template <u32 COUNT, class Term> VP float sum_lanes(size_t n, const Term &term) {
+// gather the elements one by one. A number is a float, or a vector of those of several rows.
+template <u32 COUNT, class Number, class Term> VP Number sum_lanes(size_t n, const Term &term) {
   if (n <= SHORT_ROW) { // zeros in the other lanes change nothing
-    float some[SHORT_ROW] = {};
+    Number some[SHORT_ROW] = {};
     u32 used = 1;
     for (size_t i = 0; i < n; i++)
       some[i] += term(i);
@@ -57,7 +58,7 @@ template <u32 COUNT, class Term> VP float sum_lanes(size_t n, const Term &term) 
       used *= 2;
     return lane_sum(some, used);
   }
-  float lanes[COUNT] = {};
+  Number lanes[COUNT] = {};
   size_t from = 0;
   for (; from + COUNT <= n; from += COUNT)
     for (size_t k = 0; k < COUNT; k++)
@@ -66,8 +67,8 @@ template <u32 COUNT, class Term> VP float sum_lanes(size_t n, const Term &term) 
     lanes[i - from] += term(i);
   return lane_sum(lanes, COUNT);
 }
-template <class Term> VP float max_lanes(size_t n, const Term &term) {
-  float lanes[LANES], most = -3.402823466e+38f;
+template <class Number, class Term> VP Number max_lanes(size_t n, const Term &term) {
+  Number lanes[LANES], most = Number{} - 3.402823466e+38f;
   if (n <= SHORT_ROW) {
     for (size_t i = 0; i < n; i++)
       most = term(i) > most ? term(i) : most;
@@ -78,7 +79,7 @@ template <class Term> VP float max_lanes(size_t n, const Term &term) {
   size_t from = 0;
   for (; from + LANES <= n; from += LANES)
     for (size_t k = 0; k < LANES; k++) {
-      const float t = term(from + k);
+      const Number t = term(from + k);
       lanes[k] = t > lanes[k] ? t : lanes[k];
     }
   for (size_t i = from; i < n; i++)
@@ -89,15 +90,19 @@ template <class Term> VP float max_lanes(size_t n, const Term &term) {
 }
 #define SUM_OVER(result, i, n, term)                                                               \
   const auto result##_term = [&](size_t i) { return term; };                                       \
-  const float result =                                                                             \
-      team.all ? sum_lanes<LONG_LANES>(n, result##_term) : sum_lanes<LANES>(n, result##_term)
+  typedef decltype(result##_term(0)) result##_Number;                                              \
+  const result##_Number result = team.all                                                          \
+                                     ? sum_lanes<LONG_LANES, result##_Number>(n, result##_term)    \
+                                     : sum_lanes<LANES, result##_Number>(n, result##_term)
 #define MAX_OVER(result, i, n, term)                                                               \
-  const float result = max_lanes(n, [&](size_t i) { return term; })
+  const auto result##_term = [&](size_t i) { return term; };                                       \
+  const auto result = max_lanes<decltype(result##_term(0))>(n, result##_term)
 #define SELDOM_SUM_OVER SUM_OVER
 #define SELDOM_MAX_OVER MAX_OVER
 #endif
 
-template <class Row> VP float log_sum_exp(const Team &team, const Row &x) {
+template <class Team, class Row>
+VP typename Row::Number log_sum_exp(const Team &team, const Row &x) {
   MAX_OVER(m, i, x.n, x.get(i));
   SUM_OVER(s, i, x.n, vp_exp(x.get(i) - m));
   return m + vp_log(s);
@@ -383,47 +388,87 @@ VP_SLOW void seldom_row_item(const Team team, const Launch &l, const u32 *w, u32
   }
 }
 
+// Where the rows and the numbers of a line are.
+template <bool DENSE> struct ItemLine {
+  typedef RowView<DENSE> Row;
+  const Team &team;
+  const Launch &l;
+  const u32 *w, *item;
+  u32 line;
+  VP_MEMBER Row row(u32 k) const {
+    const u32 n = w[ROW_N], stride = stride_of(team, w);
+    return ROWARG(k);
+  }
+  VP_MEMBER float *one(u32 k) const { return ONE(k); }
+  VP_MEMBER float picked(const Row &x, u32 k) const { return x.get(LABEL(k)); }
+};
+
+// The functions that a CPU applies to several lines at a time.
+VP bool is_softmax(u32 fn) {
+  return fn == ROW_SOFTMAX || fn == ROW_SOFTMAX_B || fn == ROW_LOG_SOFTMAX ||
+         fn == ROW_LOG_SOFTMAX_B || fn == ROW_NEG_LOG_PICK || fn == ROW_LOG_SUM_EXP ||
+         fn == ROW_LOG_SUM_EXP_B;
+}
+template <class Line> VP void softmax_item(const Line &at, u32 fn, u32 flags) {
+  typedef typename Line::Row Row;
+  typedef typename Row::Number Number;
+  const auto &team = at.team;
+  const u32 n = at.w[ROW_N];
+  switch (fn) {
+  case ROW_SOFTMAX:
+  case ROW_LOG_SOFTMAX:
+  case ROW_NEG_LOG_PICK:
+  case ROW_LOG_SUM_EXP: {
+    const Row x = at.row(1);
+    const Number z = log_sum_exp(team, x);
+    if (fn == ROW_NEG_LOG_PICK) {
+      ONCE {
+        put(at.one(2), z, 0);
+        put(at.one(0), z - at.picked(x, 3), flags);
+      }
+      return;
+    }
+    if (fn == ROW_LOG_SUM_EXP) {
+      ONCE put(at.one(0), z, flags);
+      return;
+    }
+    const Row y = at.row(0);
+    EACH(i, n) {
+      const Number v = x.get(i) - z;
+      put(y.at(i), fn == ROW_SOFTMAX ? vp_exp(v) : v, flags);
+    }
+    return;
+  }
+  case ROW_SOFTMAX_B: { // dx = y * (dy - sum of y*dy)
+    const Row dx = at.row(0), y = at.row(1), dy = at.row(2);
+    SUM_OVER(s, i, n, y.get(i) * dy.get(i));
+    EACH(j, n) put(dx.at(j), y.get(j) * (dy.get(j) - s), flags);
+    return;
+  }
+  case ROW_LOG_SOFTMAX_B: { // dx = dy - exp(y) * sum of dy
+    const Row dx = at.row(0), y = at.row(1), dy = at.row(2);
+    SUM_OVER(s, i, n, dy.get(i));
+    EACH(j, n) put(dx.at(j), dy.get(j) - vp_exp(y.get(j)) * s, flags);
+    return;
+  }
+  case ROW_LOG_SUM_EXP_B: { // dx = dy * softmax(x)
+    const Row dx = at.row(0), x = at.row(1);
+    const Number z = *at.one(2), d = *at.one(3);
+    EACH(i, n) put(dx.at(i), d * vp_exp(x.get(i) - z), flags);
+    return;
+  }
+  }
+}
+
 template <bool DENSE>
 VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 flags,
                  const u32 *item, u32 line) {
   typedef RowView<DENSE> Row;
   u32 n = w[ROW_N], stride = stride_of(team, w);
   float margin = FLOAT_OF(w[ROW_P]);
+  if (is_softmax(fn))
+    return softmax_item(ItemLine<DENSE>{team, l, w, item, line}, fn, flags);
   switch (fn) {
-  case ROW_SOFTMAX:
-  case ROW_LOG_SOFTMAX:
-  case ROW_NEG_LOG_PICK:
-  case ROW_LOG_SUM_EXP: {
-    Row x = ROWARG(1);
-    float z = log_sum_exp(team, x);
-    if (fn == ROW_NEG_LOG_PICK) {
-      ONCE {
-        put(ONE(2), z, 0);
-        put(ONE(0), z - x.get(LABEL(3)), flags);
-      }
-    } else if (fn == ROW_LOG_SUM_EXP) {
-      ONCE put(ONE(0), z, flags);
-    } else {
-      Row y = ROWARG(0);
-      EACH(i, n) {
-        float v = x.get(i) - z;
-        put(y.at(i), fn == ROW_SOFTMAX ? vp_exp(v) : v, flags);
-      }
-    }
-    return;
-  }
-  case ROW_SOFTMAX_B: { // dx = y * (dy - sum of y*dy)
-    Row dx = ROWARG(0), y = ROWARG(1), dy = ROWARG(2);
-    SUM_OVER(s, i, n, y.get(i) * dy.get(i));
-    EACH(j, n) put(dx.at(j), y.get(j) * (dy.get(j) - s), flags);
-    return;
-  }
-  case ROW_LOG_SOFTMAX_B: { // dx = dy - exp(y) * sum of dy
-    Row dx = ROWARG(0), y = ROWARG(1), dy = ROWARG(2);
-    SUM_OVER(s, i, n, dy.get(i));
-    EACH(j, n) put(dx.at(j), dy.get(j) - vp_exp(y.get(j)) * s, flags);
-    return;
-  }
   case ROW_NEG_LOG_PICK_B: { // dx = dloss * (softmax(x) - one_hot(label))
     Row dx = ROWARG(0), x = ROWARG(1);
     float z = *ONE(2), d = *ONE(3);
@@ -466,12 +511,6 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
       return;
     }
     EACH(i, n) put(dx.at(i), i == label ? d : 0.0f, flags);
-    return;
-  }
-  case ROW_LOG_SUM_EXP_B: { // dx = dy * softmax(x)
-    Row dx = ROWARG(0), x = ROWARG(1);
-    float z = *ONE(2), d = *ONE(3);
-    EACH(i, n) put(dx.at(i), d * vp_exp(x.get(i) - z), flags);
     return;
   }
   case ROW_K_MAX:

@@ -1,6 +1,76 @@
-// Row on a CPU. Elements of a row that are apart in memory are neighbours of other rows' elements:
+// Row on a CPU. Elements of a row that are apart in memory are neighbours of other rows' elements.
+// Softmax and its kin have a vector of numbers, one of each of some lines; for other functions
 // lines side by side are copied, so that each is a row of neighbours.
 #pragma once
+
+// Numbers of lines, and where they are.
+template <bool TOGETHER> struct Places {
+  float *first;
+  u32 lines, apart; // TOGETHER: 1
+  VP_MEMBER V operator*() const {
+    if (TOGETHER)
+      return load_some(first, lines);
+    float some[VW] = {};
+    for (size_t j = 0; j < lines; j++)
+      some[j] = first[j * apart];
+    return load(some);
+  }
+};
+template <bool TOGETHER> VP void put(const Places<TOGETHER> &to, V v, u32 flags) {
+  v = canonical(flags & FLAG_ACC ? *to + v : v);
+  if (TOGETHER)
+    return store_some(to.first, v, to.lines);
+  float some[VW];
+  store(some, v);
+  for (size_t j = 0; j < to.lines; j++)
+    to.first[j * to.apart] = some[j];
+}
+
+// The elements of lines. Those of one line are TOGETHER, or those of one place in it.
+template <bool TOGETHER> struct LinesView {
+  typedef V Number;
+  float *v;
+  u32 n, stride, lines;
+  VP_MEMBER Places<TOGETHER> at(size_t i) const {
+    return {v + i * stride, lines, TOGETHER ? 1 : n};
+  }
+  VP_MEMBER V get(size_t i) const { return *at(i); }
+};
+template <bool TOGETHER> struct ItemLines {
+  typedef LinesView<TOGETHER> Row;
+  struct ShortRows {
+    static constexpr bool all = false;
+  } team;
+  const Launch &l;
+  const u32 *w, *item;
+  u32 line, lines;
+  VP_MEMBER Row row(u32 k) const {
+    return {line_of(one_warp(), l, w, item, k, line, w[ROW_N]), w[ROW_N], w[ROW_STRIDE], lines};
+  }
+  VP_MEMBER Places<true> one(u32 k) const {
+    return {address(l, w[ROW_SEGMENTS], k, item[k]) + line, lines, 1};
+  }
+  VP_MEMBER V picked(const Row &x, u32 k) const {
+    float some[VW] = {};
+    for (u32 j = 0; j < lines; j++) {
+      const Places<TOGETHER> at = x.at(label_of(l, w, item, k, line + j));
+      some[j] = at.first[j * at.apart];
+    }
+    return load(some);
+  }
+};
+template <bool TOGETHER>
+VP_SLOW void softmax_lines(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
+  const u32 side = TOGETHER ? w[ROW_STRIDE] : VW; // lines side by side
+  for (u32 k = 0, words = row_words(fn); k < count; k++)
+    for (u32 line = 0, lines; line < w[ROW_LINES]; line += lines) {
+      const u32 left = w[ROW_LINES] - line, beside = side - line % side;
+      lines = beside < VW ? beside : (u32)VW;
+      lines = left < lines ? left : lines;
+      softmax_item(ItemLines<TOGETHER>{{}, l, w, w + ROW_ITEMS + k * words, line, lines}, fn,
+                   flags);
+    }
+}
 
 template <bool DENSE>
 VP_SLOW void row_items(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
@@ -108,7 +178,12 @@ VP_SLOW bool gathered_items(const Launch &l, const u32 *w, u32 fn, u32 flags, u3
 }
 
 VP void row(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, float * /*scratch*/) {
-  if (w[ROW_STRIDE] == 1)
+  const bool lines = is_softmax(fn) && w[ROW_LINES] >= FEW_LINES && w[ROW_N] < LONG_ROW;
+  if (lines && w[ROW_STRIDE] >= FEW_LINES)
+    softmax_lines<true>(l, w, fn, flags, count);
+  else if (lines && w[ROW_STRIDE] == 1 && w[ROW_N] <= SHORT_ROW)
+    softmax_lines<false>(l, w, fn, flags, count);
+  else if (w[ROW_STRIDE] == 1)
     row_items<true>(l, w, fn, flags, count);
   else if (!gathered_items(l, w, fn, flags, count))
     row_items<false>(l, w, fn, flags, count);

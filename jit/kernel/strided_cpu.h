@@ -1,7 +1,7 @@
 // Strided on a CPU.
 #pragma once
 
-VP float lane_sum(float *v, u32 lanes = LANES) {
+template <class Number> VP Number lane_sum(Number *v, u32 lanes = LANES) {
   for (u32 d = lanes / 2; d > 0; d /= 2)
     for (u32 i = 0; i < d; i++)
       v[i] = v[i] + v[i + d];

@@ -47,6 +47,21 @@ VP V splat(float x) { return x - (V){}; } // unlike +, exact for -0, so no subtr
 
 VP V canonical(V v) { return v == v ? v : splat(FLOAT_OF(0x7FC00000u)); }
 
+VP V vp_exp(V v) {
+  float x[VW];
+  store(x, v);
+  for (u32 i = 0; i < VW; i++)
+    x[i] = vp_exp(x[i]);
+  return load(x);
+}
+VP V vp_log(V v) {
+  float x[VW];
+  store(x, v);
+  for (u32 i = 0; i < VW; i++)
+    x[i] = vp_log(x[i]);
+  return load(x);
+}
+
 // Puts NV vectors of sums to memory, or adds them to it; of the last one the first lanes.
 template <int NV> VP void store_sums(float *to, const V *sum, u32 last, bool add) {
   UNROLLED
