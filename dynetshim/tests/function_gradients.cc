@@ -359,6 +359,9 @@ void add_losses(std::vector<Case> &all) {
   all.push_back({"softmax", {v}, CALL(softmax(x[0])), nullptr});
   all.push_back({"softmax of columns", {m}, CALL(softmax(x[0])), nullptr});
   all.push_back({"softmax of rows", {m}, CALL(softmax(x[0], 1)), nullptr});
+  all.push_back({"softmax of many rows", {Argument({37, 6})}, CALL(softmax(x[0], 1)), nullptr});
+  all.push_back(
+      {"softmax of many longer rows", {Argument({21, 12})}, CALL(softmax(x[0], 1)), nullptr});
   all.push_back({"log_softmax", {m}, CALL(log_softmax(x[0])), nullptr});
   // The other rows are infinite.
   all.push_back({"log_softmax, restricted",
