@@ -84,9 +84,10 @@ template <class Number, class Term> VP Number max_lanes(size_t n, const Term &te
     }
   for (size_t i = from; i < n; i++)
     lanes[i - from] = term(i) > lanes[i - from] ? term(i) : lanes[i - from];
-  for (size_t k = 0; k < LANES; k++)
-    most = lanes[k] > most ? lanes[k] : most;
-  return most;
+  for (size_t d = LANES / 2; d > 0; d /= 2)
+    for (size_t k = 0; k < d; k++)
+      lanes[k] = lanes[k + d] > lanes[k] ? lanes[k + d] : lanes[k];
+  return lanes[0];
 }
 #define SUM_OVER(result, i, n, term)                                                               \
   const auto result##_term = [&](size_t i) { return term; };                                       \
@@ -403,12 +404,16 @@ template <bool DENSE> struct ItemLine {
   VP_MEMBER float picked(const Row &x, u32 k) const { return x.get(LABEL(k)); }
 };
 
-// The functions that a CPU applies to several lines at a time.
-VP bool is_softmax(u32 fn) {
-  return fn == ROW_SOFTMAX || fn == ROW_SOFTMAX_B || fn == ROW_LOG_SOFTMAX ||
-         fn == ROW_LOG_SOFTMAX_B || fn == ROW_NEG_LOG_PICK || fn == ROW_LOG_SUM_EXP ||
-         fn == ROW_LOG_SUM_EXP_B;
-}
+// The functions that a CPU applies to several lines at a time. They are cases, as a condition
+// before the switch takes two more registers of the interpreter's.
+#define CASES_OF_SOFTMAX                                                                           \
+  case ROW_SOFTMAX:                                                                                \
+  case ROW_SOFTMAX_B:                                                                              \
+  case ROW_LOG_SOFTMAX:                                                                            \
+  case ROW_LOG_SOFTMAX_B:                                                                          \
+  case ROW_NEG_LOG_PICK:                                                                           \
+  case ROW_LOG_SUM_EXP:                                                                            \
+  case ROW_LOG_SUM_EXP_B:
 template <class Line> VP void softmax_item(const Line &at, u32 fn, u32 flags) {
   typedef typename Line::Row Row;
   typedef typename Row::Number Number;
@@ -466,9 +471,9 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
   typedef RowView<DENSE> Row;
   u32 n = w[ROW_N], stride = stride_of(team, w);
   float margin = FLOAT_OF(w[ROW_P]);
-  if (is_softmax(fn))
-    return softmax_item(ItemLine<DENSE>{team, l, w, item, line}, fn, flags);
   switch (fn) {
+    CASES_OF_SOFTMAX
+    return softmax_item(ItemLine<DENSE>{team, l, w, item, line}, fn, flags);
   case ROW_NEG_LOG_PICK_B: { // dx = dloss * (softmax(x) - one_hot(label))
     Row dx = ROWARG(0), x = ROWARG(1);
     float z = *ONE(2), d = *ONE(3);

@@ -59,6 +59,14 @@ template <bool TOGETHER> struct ItemLines {
     return load(some);
   }
 };
+VP bool is_softmax(u32 fn) {
+  switch (fn) {
+    CASES_OF_SOFTMAX
+    return true;
+  default:
+    return false;
+  }
+}
 template <bool TOGETHER>
 VP_SLOW void softmax_lines(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
   const u32 side = TOGETHER ? w[ROW_STRIDE] : VW; // lines side by side
