@@ -3,7 +3,7 @@
 // lines side by side are copied, so that each is a row of neighbours.
 #pragma once
 
-// Numbers of lines, and where they are.
+// Where numbers of some lines are. TOGETHER: side by side, else each line begins apart.
 template <bool TOGETHER> struct Places {
   float *first;
   u32 lines, apart; // TOGETHER: 1
@@ -26,7 +26,8 @@ template <bool TOGETHER> VP void put(const Places<TOGETHER> &to, V v, u32 flags)
     to.first[j * to.apart] = some[j];
 }
 
-// The elements of lines. Those of one line are TOGETHER, or those of one place in it.
+// The elements of lines. TOGETHER: those at one place in the lines are neighbours, else those of
+// one line are.
 template <bool TOGETHER> struct LinesView {
   typedef V Number;
   float *v;

@@ -47,19 +47,19 @@ VP V splat(float x) { return x - (V){}; } // unlike +, exact for -0, so no subtr
 
 VP V canonical(V v) { return v == v ? v : splat(FLOAT_OF(0x7FC00000u)); }
 
-VP V vp_exp(V v) {
+// The same function of each lane.
+template <class F> VP V of_lanes(V v, const F &f) {
   float x[VW];
   store(x, v);
   for (u32 i = 0; i < VW; i++)
-    x[i] = vp_exp(x[i]);
+    x[i] = f(x[i]);
   return load(x);
 }
+VP V vp_exp(V v) {
+  return of_lanes(v, [](float x) { return vp_exp(x); });
+}
 VP V vp_log(V v) {
-  float x[VW];
-  store(x, v);
-  for (u32 i = 0; i < VW; i++)
-    x[i] = vp_log(x[i]);
-  return load(x);
+  return of_lanes(v, [](float x) { return vp_log(x); });
 }
 
 // Puts NV vectors of sums to memory, or adds them to it; of the last one the first lanes.
