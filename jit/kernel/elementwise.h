@@ -254,6 +254,26 @@ VP_SLOW void map_seldom(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 co
   }
 }
 
+// A function of N times its operands, in place of the first. The most frequent ones are in line: a
+// call takes longer than they do.
+template <u32 N> VP void apply_run(u32 fn, float (*v)[3], float p, float q) {
+  if (fn == FN_COPY || fn == FN_SCALE || fn == FN_ADD || fn == FN_MUL) {
+    UNROLL
+    for (u32 j = 0; j < N; j++) {
+      const float a = v[j][0], b = v[j][1];
+      v[j][0] = fn == FN_COPY    ? Formula<FN_COPY>::of(a, b, 0.0f, 0.0f, p, q)
+                : fn == FN_SCALE ? Formula<FN_SCALE>::of(a, b, 0.0f, 0.0f, p, q)
+                : fn == FN_ADD   ? Formula<FN_ADD>::of(a, b, 0.0f, 0.0f, p, q)
+                                 : Formula<FN_MUL>::of(a, b, 0.0f, 0.0f, p, q);
+    }
+    return;
+  }
+  UNROLL
+  for (u32 j = 0; j < N; j++)
+    v[j][0] = found<SELDOM>(fn) ? apply_seldom(fn, v[j][0], v[j][1], v[j][2], 0.0f, p, q)
+                                : apply_called(fn, v[j][0], v[j][1], v[j][2], 0.0f, p, q);
+}
+
 // Results of a function, of which each lane of a warp has every 32nd. Operands have steps.
 struct Run {
   u32 fn, flags, in, last; // the last result: one that is not there reads as this
@@ -273,35 +293,16 @@ struct Run {
     UNROLL
     for (u32 j = 0; j < N; j++)
       old[j] = flags & FLAG_ACC ? to[min(i + 32 * j, last) * step[0]] : 0.0f;
-    apply_to<N>(v);
+    apply_run<N>(fn, v, p, q);
     UNROLL
     for (u32 j = 0; j < N; j++)
       if (i + 32 * j <= last)
         put(to + (i + 32 * j) * step[0], flags & FLAG_ACC ? old[j] + v[j][0] : v[j][0],
             flags & ~(u32)FLAG_ACC);
   }
-  // The function of N times its operands, in place of the first. The most frequent ones are in
-  // line: a call takes longer than they do.
-  template <u32 N> VP_MEMBER void apply_to(float (*v)[3]) const {
-    if (fn == FN_COPY || fn == FN_SCALE || fn == FN_ADD || fn == FN_MUL) {
-      UNROLL
-      for (u32 j = 0; j < N; j++) {
-        const float a = v[j][0], b = v[j][1];
-        v[j][0] = fn == FN_COPY    ? Formula<FN_COPY>::of(a, b, 0.0f, 0.0f, p, q)
-                  : fn == FN_SCALE ? Formula<FN_SCALE>::of(a, b, 0.0f, 0.0f, p, q)
-                  : fn == FN_ADD   ? Formula<FN_ADD>::of(a, b, 0.0f, 0.0f, p, q)
-                                   : Formula<FN_MUL>::of(a, b, 0.0f, 0.0f, p, q);
-      }
-      return;
-    }
-    UNROLL
-    for (u32 j = 0; j < N; j++)
-      v[j][0] = found<SELDOM>(fn) ? apply_seldom(fn, v[j][0], v[j][1], v[j][2], 0.0f, p, q)
-                                  : apply_called(fn, v[j][0], v[j][1], v[j][2], 0.0f, p, q);
-  }
 };
 
-// How many results a lane has at a time, where there are so many.
+// How many results or terms a thread has at a time: what they read is on its way at once.
 #define RUNS 4
 
 // Warps take pieces of 32 * RUNS elements of an item.

@@ -15,6 +15,30 @@ template <bool DENSE> struct RowView {
 #ifdef VPPS_GPU
 #define EACH(i, n) for (u32 i = team.first; i < (n); i += team.step)
 #define ONCE if (team.first == 0)
+// Puts term(i) of each element i to a row: a thread has RUNS of them at a time, so that what they
+// read is on its way at once.
+template <class Row, class Term>
+VP void put_each(const Team &team, const Row &to, u32 flags, const Term &term) {
+  const u32 step = team.step;
+  u32 i = team.first;
+#pragma unroll 1
+  for (; i + (RUNS - 1) * step < to.n; i += RUNS * step) {
+    float v[RUNS], old[RUNS];
+    UNROLL
+    for (u32 j = 0; j < RUNS; j++)
+      old[j] = flags & FLAG_ACC ? *to.at(i + j * step) : 0.0f;
+    UNROLL
+    for (u32 j = 0; j < RUNS; j++)
+      v[j] = term(i + j * step);
+    UNROLL
+    for (u32 j = 0; j < RUNS; j++)
+      put(to.at(i + j * step), flags & FLAG_ACC ? old[j] + v[j] : v[j], flags & ~(u32)FLAG_ACC);
+  }
+#pragma unroll 1
+  for (; i < to.n; i += step)
+    put(to.at(i), term(i), flags);
+}
+#define PUT_EACH(to, i, term) put_each(team, to, flags, [&](u32 i) { return term; })
 // SUM_OVER(result, i, n, term), MAX_OVER likewise: result is known to all threads of the team.
 // SELDOM_ ones give the same bits, take longer, and are compiled sooner.
 #define SUM_OVER(result, i, n, term)                                                               \
@@ -44,6 +68,7 @@ VP Team one_warp() { return Team{false, nullptr}; }
 VP u32 least_of_team(const Team & /*team*/, u32 v) { return v; }
 #define EACH(i, n) VP_INDEPENDENT for (u32 i = 0; i < (n); i++)
 #define ONCE
+#define PUT_EACH(to, i, term) EACH(i, (to).n) put((to).at(i), term, flags)
 // A row of so few elements has a lane for each at most.
 enum : u32 { SHORT_ROW = 8 };
 // Compilers make vectors of the inner loop. A sum of 32-bit numbers might wrap, so they would
@@ -438,28 +463,25 @@ template <class Line> VP void softmax_item(const Line &at, u32 fn, u32 flags) {
       return;
     }
     const Row y = at.row(0);
-    EACH(i, n) {
-      const Number v = x.get(i) - z;
-      put(y.at(i), fn == ROW_SOFTMAX ? vp_exp(v) : v, flags);
-    }
+    PUT_EACH(y, i, fn == ROW_SOFTMAX ? vp_exp(x.get(i) - z) : x.get(i) - z);
     return;
   }
   case ROW_SOFTMAX_B: { // dx = y * (dy - sum of y*dy)
     const Row dx = at.row(0), y = at.row(1), dy = at.row(2);
     SUM_OVER(s, i, n, y.get(i) * dy.get(i));
-    EACH(j, n) put(dx.at(j), y.get(j) * (dy.get(j) - s), flags);
+    PUT_EACH(dx, j, y.get(j) * (dy.get(j) - s));
     return;
   }
   case ROW_LOG_SOFTMAX_B: { // dx = dy - exp(y) * sum of dy
     const Row dx = at.row(0), y = at.row(1), dy = at.row(2);
     SUM_OVER(s, i, n, dy.get(i));
-    EACH(j, n) put(dx.at(j), dy.get(j) - vp_exp(y.get(j)) * s, flags);
+    PUT_EACH(dx, j, dy.get(j) - vp_exp(y.get(j)) * s);
     return;
   }
   case ROW_LOG_SUM_EXP_B: { // dx = dy * softmax(x)
     const Row dx = at.row(0), x = at.row(1);
     const Number z = *at.one(2), d = *at.one(3);
-    EACH(i, n) put(dx.at(i), d * vp_exp(x.get(i) - z), flags);
+    PUT_EACH(dx, i, d * vp_exp(x.get(i) - z));
     return;
   }
   }
@@ -478,10 +500,11 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
     Row dx = ROWARG(0), x = ROWARG(1);
     float z = *ONE(2), d = *ONE(3);
     const u32 label = LABEL(4);
-    EACH(i, n) {
-      float v = vp_exp(x.get(i) - z) * d;
-      put(dx.at(i), i == label ? v - d : v, flags);
-    }
+    const auto term = [&](u32 i) {
+      const float v = vp_exp(x.get(i) - z) * d;
+      return i == label ? v - d : v;
+    };
+    PUT_EACH(dx, i, term(i));
     return;
   }
   case ROW_HINGE: {
@@ -497,10 +520,7 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
     const u32 label = LABEL(3);
     float d = *ONE(2), bound = margin - x.get(label);
     SUM_OVER(active, i, n, i != label && bound + x.get(i) > 0.0f ? 1.0f : 0.0f);
-    EACH(j, n) {
-      float v = j == label ? -active * d : (bound + x.get(j) > 0.0f ? d : 0.0f);
-      put(dx.at(j), v, flags);
-    }
+    PUT_EACH(dx, j, j == label ? -active * d : (bound + x.get(j) > 0.0f ? d : 0.0f));
     return;
   }
   case ROW_PICK: {
@@ -515,7 +535,7 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
       ONCE put(dx.at(label), d, flags);
       return;
     }
-    EACH(i, n) put(dx.at(i), i == label ? d : 0.0f, flags);
+    PUT_EACH(dx, i, i == label ? d : 0.0f);
     return;
   }
   case ROW_K_MAX:

@@ -60,13 +60,6 @@ VP bool are_long(const Axes &x, u32 terms) { return terms >= LONG_ROW && !has_ne
 #define LANES 32u
 
 #ifdef VPPS_GPU
-// Functions of Strided have at most three inputs.
-VP float strided_value(const u32 *w, u32 fn, float a, float b, float c) {
-  const float p = FLOAT_OF(w[STRIDED_P]), q = FLOAT_OF(w[STRIDED_Q]);
-  return found<SELDOM>(fn) ? apply_seldom(fn, a, b, c, 0.0f, p, q)
-                           : apply_called(fn, a, b, c, 0.0f, p, q);
-}
-
 // The operands of a term whose places are at[1] on.
 VP void operands_of(const Launch &l, const u32 *w, const Axes &x, const u32 *at, float *v) {
   UNROLL
@@ -74,27 +67,24 @@ VP void operands_of(const Launch &l, const u32 *w, const Axes &x, const u32 *at,
     v[s] = s + 1 < x.slots ? *address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]) : 0.0f;
 }
 
-// How many outputs or terms a thread has at a time, as long as there are so many: their operands
-// are on their way at once.
-#define TERMS 4
-
-// Adds N terms to a sum, t + step and so on, in this order, whose places are counted from at.
-template <u32 N>
-VP void add_terms(const Launch &l, const u32 *w, u32 fn, const Axes &x, const u32 *at, u32 t,
-                  u32 step, float *sum) {
-  float v[N][3];
+// Terms t, t + step and so on of a sum whose places are counted from at. Those that are not there
+// are -0, which changes no sum.
+VP void terms_of(const Launch &l, const u32 *w, u32 fn, const Axes &x, const u32 *at, u32 t,
+                 u32 step, u32 terms, float *value) {
+  float v[RUNS][3]; // functions of Strided have at most three inputs
   UNROLL
-  for (u32 j = 0; j < N; j++) {
+  for (u32 j = 0; j < RUNS; j++) {
     u32 here[5];
     UNROLL
     for (u32 s = 0; s < 5; s++)
       here[s] = at[s];
-    locate(x, x.kept, x.all, t + j * step, here);
+    locate(x, x.kept, x.all, min(t + j * step, terms - 1), here);
     operands_of(l, w, x, here, v[j]);
   }
+  apply_run<RUNS>(fn, v, FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]));
   UNROLL
-  for (u32 j = 0; j < N; j++)
-    *sum += strided_value(w, fn, v[j][0], v[j][1], v[j][2]);
+  for (u32 j = 0; j < RUNS; j++)
+    value[j] = t + j * step < terms ? v[j][0] : -0.0f;
 }
 
 // The sum of the terms t, t + step and so on.
@@ -102,11 +92,13 @@ VP float strided_sum(const Launch &l, const u32 *w, u32 fn, const Axes &x, const
                      u32 step, u32 terms) {
   float sum = 0.0f;
 #pragma unroll 1
-  for (; t + (TERMS - 1) * step < terms; t += TERMS * step)
-    add_terms<TERMS>(l, w, fn, x, at, t, step, &sum);
-#pragma unroll 1
-  for (; t < terms; t += step)
-    add_terms<1>(l, w, fn, x, at, t, step, &sum);
+  for (; t < terms; t += RUNS * step) {
+    float v[RUNS];
+    terms_of(l, w, fn, x, at, t, step, terms, v);
+    UNROLL
+    for (u32 j = 0; j < RUNS; j++)
+      sum += v[j];
+  }
   return sum;
 }
 
@@ -155,11 +147,10 @@ VP void put_outputs(const Launch &l, const u32 *w, u32 fn, u32 flags, const Axes
     to[j] = address(l, w[STRIDED_SEGMENTS], 0, at[0]);
     old[j] = flags & FLAG_ACC ? *to[j] : 0.0f;
   }
+  apply_run<N>(fn, v, FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]));
   UNROLL
-  for (u32 j = 0; j < N; j++) {
-    const float y = strided_value(w, fn, v[j][0], v[j][1], v[j][2]);
-    put(to[j], flags & FLAG_ACC ? old[j] + y : y, flags & ~(u32)FLAG_ACC);
-  }
+  for (u32 j = 0; j < N; j++)
+    put(to[j], flags & FLAG_ACC ? old[j] + v[j][0] : v[j][0], flags & ~(u32)FLAG_ACC);
 }
 
 // Without a sum a thread has an output.
@@ -168,8 +159,8 @@ VP_SLOW void strided_each(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 
   const u32 outputs = product_of(x.sizes, x.kept), end = outputs * count;
   u32 k = THREAD;
 #pragma unroll 1
-  for (; k + (TERMS - 1) * THREADS < end; k += TERMS * THREADS)
-    put_outputs<TERMS>(l, w, fn, flags, x, outputs, k);
+  for (; k + (RUNS - 1) * THREADS < end; k += RUNS * THREADS)
+    put_outputs<RUNS>(l, w, fn, flags, x, outputs, k);
 #pragma unroll 1
   for (; k < end; k += THREADS)
     put_outputs<1>(l, w, fn, flags, x, outputs, k);
@@ -216,44 +207,48 @@ VP void strided_without_sum(const Launch &l, const u32 *w, u32 fn, u32 flags, u3
   strided_runs<RUNS>(l, w, fn, flags, count);
 }
 
-// A warp has a sum. If neighbouring outputs have neighbouring terms, a lane has an output and a
-// warp every eighth term, so that loads of a warp are of one run. A sum has the same order either
-// way.
-VP_SLOW void strided_sums(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count,
-                          float *scratch) {
+// A warp has a sum.
+VP_SLOW void strided_sums(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
   const Axes x = axes_of(w, fn);
   const u32 outputs = product_of(x.sizes, x.kept), terms = product_of(x.sizes + x.kept, x.reduced);
-  const bool across = has_neighbours(x);
-  const u32 end = across ? (outputs * count + 31) / 32 * 32 : outputs * count;
 #pragma unroll 1
-  for (u32 k = across ? THREAD % 32 : THREAD / 32; k < end; k += across ? 32 : WARPS) {
-    const u32 output = min(k, outputs * count - 1);
+  for (u32 k = THREAD / 32; k < outputs * count; k += WARPS) {
     u32 at[5];
-    places_of(x, outputs, output, at);
-    float *dst = address(l, w[STRIDED_SEGMENTS], 0, at[0]);
-    float all = 0.0f, half = 0.0f; // of the terms from j on, and of those and the last before
+    places_of(x, outputs, k, at);
+    const float sum = warp_sum(strided_sum(l, w, fn, x, at, THREAD % 32, 32, terms));
+    if (THREAD % 32 == 0)
+      put(address(l, w[STRIDED_SEGMENTS], 0, at[0]), sum, flags);
+  }
+}
+
+// If neighbouring outputs have neighbouring terms, a lane has an output and a warp every eighth
+// term, so that loads of a warp are of one run. A sum has the same order either way.
+VP_SLOW void strided_sums_across(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count,
+                                 float *scratch) {
+  const Axes x = axes_of(w, fn);
+  const u32 outputs = product_of(x.sizes, x.kept), terms = product_of(x.sizes + x.kept, x.reduced);
 #pragma unroll 1
-    for (u32 j = 0; j < (across ? 32 : 8); j += 8) {
-      const u32 first =
-          across ? THREAD / 32 + ((j & 8) << 1 | (j & 16) >> 1) : THREAD % 32; // 0, 16, 8, 24
-      const float sum = strided_sum(l, w, fn, x, at, first, 32, terms);
-      half = j & 8 ? half + sum : sum;
-      if (j == 8)
-        all = half;
-    }
-    all += half;
-    if (!across) {
-      all = warp_sum(all);
-      if (THREAD % 32 == 0)
-        put(dst, all, flags);
-      continue;
+  for (u32 first = 0; first < outputs * count; first += 32) {
+    const u32 k = first + THREAD % 32;
+    u32 at[5];
+    places_of(x, outputs, min(k, outputs * count - 1), at);
+    float part[4] = {}; // every 32nd term
+#pragma unroll 1
+    for (u32 t = THREAD / 32; t < terms; t += 32) {
+      float v[RUNS];
+      static_assert(RUNS == 4, "the parts of a warp");
+      terms_of(l, w, fn, x, at, t, 8, terms, v);
+      UNROLL
+      for (u32 j = 0; j < RUNS; j++)
+        part[j] += v[j];
     }
     __syncthreads(); // scratch is free
-    scratch[THREAD] = all;
+    scratch[THREAD] = (part[0] + part[2]) + (part[1] + part[3]);
     __syncthreads();
-    if (THREAD < 32 && k == output) {
+    if (THREAD < 32 && k < outputs * count) {
       const float *v = scratch + THREAD;
-      put(dst, ((v[0] + v[128]) + (v[64] + v[192])) + ((v[32] + v[160]) + (v[96] + v[224])), flags);
+      put(address(l, w[STRIDED_SEGMENTS], 0, at[0]),
+          ((v[0] + v[128]) + (v[64] + v[192])) + ((v[32] + v[160]) + (v[96] + v[224])), flags);
     }
   }
 }
@@ -265,6 +260,8 @@ VP void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, flo
     return strided_long(l, w, fn, flags, count, scratch);
   if (terms == 1)
     return strided_without_sum(l, w, fn, flags, count);
-  strided_sums(l, w, fn, flags, count, scratch);
+  if (has_neighbours(x))
+    return strided_sums_across(l, w, fn, flags, count, scratch);
+  strided_sums(l, w, fn, flags, count);
 }
 #endif
