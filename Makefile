@@ -56,13 +56,12 @@ LIBDIR  ?= $(PREFIX)/lib
 B       := build
 
 # gorgonia.org/cu must see our cuda.h and nothing of an installed toolkit, and its -lcuda must find
-# an empty archive. Flags from the environment come before those of a package, so ours win.
-STUB := $(B)/stub/libcuda.a
+# an empty archive, libcuda.a. Flags from the environment come before those of a package, so ours win.
 CET     := $(shell $(CC) -fcf-protection -x c -c /dev/null -o /dev/null 2>/dev/null && echo -fcf-protection)
 HARDEN  := -fvisibility=hidden -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 $(CET)
 export CGO_CFLAGS   := -O2 -g $(HARDEN) -I$(CURDIR)/gpu/cudaload
 export CGO_CXXFLAGS := -O2 -g $(HARDEN)
-export CGO_LDFLAGS  := -O2 -g -Wl,--as-needed -L$(CURDIR)/$(B)/stub
+export CGO_LDFLAGS  := -O2 -g -Wl,--as-needed -L$(CURDIR)/gpu/cudaload
 # The build's identity is of its content: Go's own would be of the folder's path too.
 # start.ld: Go starts at the first call, not when the library is loaded (capi/start.c).
 SOFLAGS := -Wl,--build-id=sha1 -Wl,-z,defs -Wl,-z,relro -Wl,-z,now -Wl,-soname,libvpps.so.$(SERIES) \
@@ -112,10 +111,6 @@ tests: $(B)/torture/calls $(CXXTESTS) $(PORTED:%=$(B)/ported/%) $(HOSTTESTS) $(F
 
 # ---- the shared library --------------------------------------------------------------------------
 
-$(STUB):
-	@mkdir -p $(@D)
-	printf '!<arch>\n' > $@
-
 # Tests that are built alike find the library's packages compiled, the C++ of the kernels included.
 GOFLAGS_LIBRARY := -tags cuda -trimpath -pgo=packaging/scripts.pgo
 GOFLAGS_TEST    := $(GOFLAGS_LIBRARY) -buildmode=pie
@@ -124,7 +119,7 @@ GOSOURCES := $(shell find bridge capi env gpu jit log persist include \( -name '
                -o -name '*.h' \) ! -name '*_test.go') go.mod go.sum packaging/scripts.pgo \
              packaging/libvpps.map packaging/start.ld Makefile
 lib: $(B)/libvpps.so
-$(B)/libvpps.so: $(GOSOURCES) $(STUB)
+$(B)/libvpps.so: $(GOSOURCES)
 	bash test/telling "building libvpps.so" $(GO) build $(GOFLAGS_LIBRARY) -buildvcs=false -buildmode=c-shared \
 	    -ldflags "-s -w -buildid= -B none -extldflags '$(SOFLAGS)'" -o $(B)/go/libvpps.so ./capi
 	cp $(B)/go/libvpps.so $(B)/libvpps.so.new && mv $(B)/libvpps.so.new $(B)/libvpps.so.$(VERSION) # running programs keep theirs
@@ -302,8 +297,8 @@ $(B)/torture/calls: test/torture/calls.c $(B)/libvpps.so
 # ---- running ---------------------------------------------------------------------------------------
 
 # For go with -tags cuda, without make.
-environment: $(STUB)
-	@printf 'export %s\n' 'CGO_CFLAGS="$(CGO_CFLAGS)"' 'CGO_CXXFLAGS="$(CGO_CXXFLAGS)"' 'CGO_LDFLAGS="$(CGO_LDFLAGS)"'
+environment:
+	@printf 'export %s\n' 'CGO_CFLAGS="$(CGO_CFLAGS)"' 'CGO_CXXFLAGS="$(CGO_CXXFLAGS)"' 'CGO_LDFLAGS="$(CGO_LDFLAGS)"' 'GOFLAGS_TEST="$(GOFLAGS_TEST)"'
 
 demo: all
 	$(B)/$(APP) --demo $(if $(TREES),--trees $(TREES)) $(ARGS)
@@ -359,13 +354,13 @@ $(B)/site/venv/done: docs/site/requirements.txt
 test: all tests $(B)/torture/persist.test
 	GO="$(GO)" GOFLAGS_TEST="$(GOFLAGS_TEST)" PYTHON="$(PYTHON)" DYNET_INCLUDE="$(INSTALLED_INCLUDE)" EIGEN_ROOT="$(EIGEN_ROOT)" $(foreach c,CC CXX,$(if $(filter-out default,$(origin $c)),$c="$($c)")) VERSION=$(VERSION) MAKE="$(MAKE)" test/run
 
-lint: $(STUB)
-	GO="$(GO)" test/lint
+lint:
+	GO="$(GO)" GOFLAGS_TEST="$(subst -tags cuda,-tags=cuda,$(GOFLAGS_TEST))" test/lint
 
 # ---- torture -----------------------------------------------------------------------------------------
 
 # Random things on the engine, of which "go test" runs a moment.
-$(B)/torture/persist.test: $(GOSOURCES) $(wildcard persist/*_test.go) $(STUB)
+$(B)/torture/persist.test: $(GOSOURCES) $(wildcard persist/*_test.go)
 	@mkdir -p $(@D)
 	$(GO) test -c $(GOFLAGS_TEST) -o $@ ./persist
 
