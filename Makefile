@@ -112,7 +112,7 @@ tests: $(B)/torture/calls $(CXXTESTS) $(PORTED:%=$(B)/ported/%) $(HOSTTESTS) $(F
 # ---- the shared library --------------------------------------------------------------------------
 
 # Tests that are built alike find the library's packages compiled, the C++ of the kernels included.
-GOFLAGS_LIBRARY := -tags cuda -trimpath -pgo=packaging/scripts.pgo
+GOFLAGS_LIBRARY := -tags=cuda -trimpath -pgo=packaging/scripts.pgo
 GOFLAGS_TEST    := $(GOFLAGS_LIBRARY) -buildmode=pie
 # go build would know by itself what is out of date, but takes seconds to find that nothing is.
 GOSOURCES := $(shell find bridge capi env gpu jit log persist include \( -name '*.go' -o -name '*.c' -o -name '*.cc' \
@@ -296,7 +296,7 @@ $(B)/torture/calls: test/torture/calls.c $(B)/libvpps.so
 
 # ---- running ---------------------------------------------------------------------------------------
 
-# For go with -tags cuda, without make.
+# For go with -tags cuda, without make: the environment, and the flags of the tests.
 environment:
 	@printf 'export %s\n' 'CGO_CFLAGS="$(CGO_CFLAGS)"' 'CGO_CXXFLAGS="$(CGO_CXXFLAGS)"' 'CGO_LDFLAGS="$(CGO_LDFLAGS)"' 'GOFLAGS_TEST="$(GOFLAGS_TEST)"'
 
@@ -355,7 +355,7 @@ test: all tests $(B)/torture/persist.test
 	GO="$(GO)" GOFLAGS_TEST="$(GOFLAGS_TEST)" PYTHON="$(PYTHON)" DYNET_INCLUDE="$(INSTALLED_INCLUDE)" EIGEN_ROOT="$(EIGEN_ROOT)" $(foreach c,CC CXX,$(if $(filter-out default,$(origin $c)),$c="$($c)")) VERSION=$(VERSION) MAKE="$(MAKE)" test/run
 
 lint:
-	GO="$(GO)" GOFLAGS_TEST="$(subst -tags cuda,-tags=cuda,$(GOFLAGS_TEST))" test/lint
+	GO="$(GO)" GOFLAGS_TEST="$(GOFLAGS_TEST)" test/lint
 
 # ---- torture -----------------------------------------------------------------------------------------
 
