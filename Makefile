@@ -360,7 +360,8 @@ lint:
 # ---- torture -----------------------------------------------------------------------------------------
 
 # Random things on the engine, of which "go test" runs a moment.
-$(B)/torture/persist.test: $(GOSOURCES) $(wildcard persist/*_test.go)
+# After the library: see jit/kernel/rebuild.go.
+$(B)/torture/persist.test: $(GOSOURCES) $(wildcard persist/*_test.go) | $(B)/libvpps.so
 	@mkdir -p $(@D)
 	$(GO) test -c $(GOFLAGS_TEST) -o $@ ./persist
 
