@@ -4,7 +4,10 @@
 //
 //   build/bench/portfolio --models perceptron,transformer --batches 1,16,64
 //
-// --models A,B     all without
+// --models A,B     all without. Of these sizes can be chosen:
+// language_model:WORDS:LAYERS:HIDDEN:LENGTH,
+//                  chain:HIDDEN:LENGTH (a simple recurrent network), trees:HIDDEN:LEAVES
+//                  (Tree-LSTM)
 // --batches N,M    examples in a minibatch (1,16,64)
 // --mode M         ahead: vpps::handle::fb, whose loss is awaited after the last step. fb: after
 //                  each. calls: forward, backward, update. forward: that alone. infer: forward
@@ -24,6 +27,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <iostream>
@@ -147,13 +151,35 @@ void measure(const settings &s, const std::string &name, unsigned batch, Paramet
   std::fflush(stdout);
 }
 
-template <class Model, class... Sizes>
-std::function<void(const settings &, const std::string &, unsigned)> with(Sizes... sizes) {
+typedef std::function<void(const settings &, const std::string &, unsigned)> measured;
+
+template <class Model, class... Sizes> measured with(Sizes... sizes) {
   return [=](const settings &s, const std::string &name, unsigned batch) {
     ParameterCollection m;
     Model model(m, sizes...);
     measure(s, name, batch, m, model);
   };
+}
+
+// A model whose sizes are in its name; none: not one of these, another number of sizes, or a size
+// of 0.
+measured of_sizes(const std::string &name) {
+  using namespace portfolio;
+  std::istringstream in(name);
+  std::string kind, size;
+  std::getline(in, kind, ':');
+  std::vector<unsigned> n;
+  while (std::getline(in, size, ':'))
+    n.push_back(unsigned(std::strtoul(size.c_str(), nullptr, 10)));
+  if (std::count(n.begin(), n.end(), 0u) > 0)
+    return measured();
+  if (kind == "language_model" && n.size() == 4)
+    return with<language_model>(n[0], n[1], n[2], n[3]);
+  if (kind == "chain" && n.size() == 2)
+    return with<chain>(n[0], n[1]);
+  if (kind == "trees" && n.size() == 2)
+    return with<trees>(n[0], n[1]);
+  return measured();
 }
 
 void run(int argc, char **argv) {
@@ -166,29 +192,31 @@ void run(int argc, char **argv) {
   print_on_rank_0();
 #endif
   using namespace portfolio;
-  const std::map<std::string, std::function<void(const settings &, const std::string &, unsigned)>>
-      models = {{"language_model_128", with<language_model>(2000u, 1u, 128u, 20u)},
-                {"language_model_256", with<language_model>(10000u, 2u, 256u, 20u)},
-                {"language_model_512", with<language_model>(10000u, 2u, 512u, 30u)},
-                {"perceptron", with<perceptron>()},
-                {"attention", with<attention>()},
-                {"gru_tagger", with<gru_tagger>()},
-                {"crf_tagger", with<crf_tagger>()},
-                {"biaffine", with<biaffine>()},
-                {"word_cnn", with<word_cnn>()},
-                {"image_cnn", with<image_cnn>()},
-                {"transformer", with<transformer>()},
-                {"siamese", with<siamese>()},
-                {"autoencoder", with<autoencoder>()}};
+  const std::map<std::string, measured> models = {
+      {"language_model_128", with<language_model>(2000u, 1u, 128u, 20u)},
+      {"language_model_256", with<language_model>(10000u, 2u, 256u, 20u)},
+      {"language_model_512", with<language_model>(10000u, 2u, 512u, 30u)},
+      {"perceptron", with<perceptron>()},
+      {"attention", with<attention>()},
+      {"gru_tagger", with<gru_tagger>()},
+      {"crf_tagger", with<crf_tagger>()},
+      {"biaffine", with<biaffine>()},
+      {"word_cnn", with<word_cnn>()},
+      {"image_cnn", with<image_cnn>()},
+      {"transformer", with<transformer>()},
+      {"siamese", with<siamese>()},
+      {"autoencoder", with<autoencoder>()}};
   std::vector<std::string> names = items(s.at("--models"));
   if (names.empty())
     for (const auto &one : models)
       names.push_back(one.first);
   for (const std::string &name : names) {
-    if (models.find(name) == models.end())
+    const auto known = models.find(name);
+    const measured one = known != models.end() ? known->second : of_sizes(name);
+    if (!one)
       throw std::runtime_error("--models " + name + " is unknown");
     for (const std::string &batch : items(s.at("--batches")))
-      models.at(name)(s, name, unsigned(std::stoul(batch)));
+      one(s, name, unsigned(std::stoul(batch)));
   }
 }
 

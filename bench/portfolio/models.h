@@ -8,10 +8,15 @@
 #include <dynet/expr.h>
 #include <dynet/gru.h>
 #include <dynet/lstm.h>
+#include <dynet/rnn.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <random>
 #include <vector>
+
+#include "../tree_lstm.h"
 
 namespace portfolio {
 
@@ -21,24 +26,35 @@ using namespace dynet;
 // would get for their minibatches joined.
 class random_data {
 public:
-  random_data(unsigned rank, unsigned ranks) : rank_(rank), ranks_(ranks) {}
-  std::vector<unsigned> words(unsigned n, unsigned below) {
-    return part<unsigned>(n, std::uniform_int_distribution<unsigned>(0, below - 1));
+  random_data(unsigned rank, unsigned ranks) : rank_(rank), ranks_(ranks) {
+    std::uniform_real_distribution<float> draw(0, 1);
+    for (float &x : drawn_)
+      x = draw(random_);
   }
+  std::vector<unsigned> words(unsigned n, unsigned below) {
+    std::uniform_int_distribution<unsigned> draw(0, below - 1);
+    std::vector<unsigned> all(n * ranks_);
+    for (unsigned &x : all)
+      x = draw(random_);
+    return std::vector<unsigned>(all.begin() + n * rank_, all.begin() + n * (rank_ + 1));
+  }
+  // To draw each takes longer than a step of a small network.
   std::vector<float> numbers(unsigned n) {
-    return part<float>(n, std::uniform_real_distribution<float>(0, 1));
+    const size_t start = random_() + size_t(n) * rank_;
+    std::vector<float> part(n);
+    for (size_t k = 0; k < n;) {
+      const size_t at = (start + k) % drawn_.size();
+      const size_t run = std::min(drawn_.size() - at, n - k);
+      std::copy_n(drawn_.begin() + std::ptrdiff_t(at), run, part.begin() + std::ptrdiff_t(k));
+      k += run;
+    }
+    return part;
   }
 
 private:
-  template <class T, class Distribution> std::vector<T> part(unsigned n, Distribution draw) {
-    std::vector<T> all(n * ranks_);
-    for (T &x : all)
-      x = draw(random_);
-    return std::vector<T>(all.begin() + n * rank_, all.begin() + n * (rank_ + 1));
-  }
-
   unsigned rank_, ranks_;
   std::mt19937 random_{1};
+  std::vector<float> drawn_ = std::vector<float>(999983);
 };
 
 // A layer y = W x + b.
@@ -79,6 +95,70 @@ struct language_model {
       losses.push_back(pickneglogsoftmax(scores(cg, h), word));
     }
     return sum_batches(sum(losses));
+  }
+};
+
+// A simple recurrent network, whose last state is classified.
+struct chain {
+  enum { classes = 10 };
+  unsigned hidden, length;
+  SimpleRNNBuilder rnn;
+  linear scores;
+
+  chain(ParameterCollection &m, unsigned hidden, unsigned length)
+      : hidden(hidden), length(length), rnn(1, hidden, hidden, m), scores(m, classes, hidden) {}
+
+  Expression loss(ComputationGraph &cg, random_data &data, unsigned batch) {
+    rnn.new_graph(cg);
+    rnn.start_new_sequence();
+    const Dim each({hidden}, batch);
+    for (unsigned k = 0; k < length; k++)
+      rnn.add_input(input(cg, each, data.numbers(hidden * batch)));
+    return sum_batches(pickneglogsoftmax(scores(cg, rnn.back()), data.words(batch, classes)));
+  }
+};
+
+// A Tree-LSTM of random binary trees, each a part of the graph of its own: no minibatch dimension.
+struct trees {
+  enum { vocabulary = 10000 };
+  unsigned leaves;
+  tree_lstm model;
+
+  trees(ParameterCollection &m, unsigned hidden, unsigned leaves)
+      : leaves(leaves), model(m, vocabulary, hidden, hidden) {}
+
+  Expression loss(ComputationGraph &cg, random_data &data, unsigned batch) {
+    std::vector<tree> all(batch);
+    std::vector<const tree *> these;
+    for (tree &t : all) {
+      t = random_tree(data);
+      these.push_back(&t);
+    }
+    return model.loss(cg, these);
+  }
+
+private:
+  // Joins neighbours at random places until one node is left.
+  tree random_tree(random_data &data) const {
+    tree t;
+    std::vector<int> open;
+    const std::vector<unsigned> words = data.words(leaves, vocabulary);
+    const std::vector<float> places = data.numbers(leaves);
+    t.nodes.resize(2 * leaves - 1);
+    for (unsigned k = 0; k < leaves; k++) {
+      t.nodes[k].word_id = words[k];
+      open.push_back(int(k));
+    }
+    for (unsigned k = leaves; k < 2 * leaves - 1; k++) {
+      const size_t at = size_t(places[k - leaves] * float(open.size() - 1));
+      t.nodes[k].left = open[at];
+      t.nodes[k].right = open[at + 1];
+      open[at] = int(k);
+      open.erase(open.begin() + std::ptrdiff_t(at) + 1);
+    }
+    for (tree_node &n : t.nodes)
+      n.label = n.word_id % tree_labels;
+    return t;
   }
 };
 
