@@ -13,7 +13,7 @@ func TestParameterNodesKeepTheirValues(t *testing.T) {
 		"a written value":    func(m *threeCalls, _ uint32) { require.NoError(m, m.WriteParameter(callsW, Values, 0, []float32{0.5})) },
 		"a scaled parameter": func(m *threeCalls, _ uint32) { require.NoError(m, m.ScaleParameter(callsW, Values, 0.5)) },
 	} {
-		for _, device := range []string{"cpu", "gpu"} {
+		for _, device := range everyDevice {
 			t.Run(device+"/"+name, func(t *testing.T) {
 				m := newThreeCalls(t, device)
 				m.step()

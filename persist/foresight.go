@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"libvpps/persist/executor"
 	"libvpps/persist/finish"
 	"libvpps/persist/isa"
 	"libvpps/persist/plan"
@@ -42,10 +43,11 @@ type foreseen struct {
 	plan     *plan.Plan
 	trainer  *Trainer
 	apply    finish.Apply
-	second   script.Built // of backward and update
-	left     script.Built // gradients that no update applies
-	backward bool         // was called
-	orphan   bool         // nothing but this step needs the graph
+	second   script.Built  // of backward and update
+	left     script.Built  // gradients that no update applies
+	backward bool          // was called
+	held     executor.Host // not nil: update was called, too, and is held (hold.go)
+	orphan   bool          // nothing but this step needs the graph
 }
 
 // foresee makes the evaluation of a graph's loss a whole step, if one is to be expected.
@@ -206,11 +208,15 @@ func (e *Engine) expects(t *Trainer) bool {
 // pending as they are after backward.
 func (e *Engine) resume() (result [5]float32, finite bool, err error) {
 	s := e.foresight.step
-	if err := e.giveCopies(); err != nil {
+	hold := e.holds(s)
+	if hold == nil {
+		err = e.giveCopies()
+	}
+	if err != nil {
 		return result, false, err
 	}
 	e.batch++
-	if err := e.launch(&s.second, e.batch, programTrack); err != nil {
+	if err := e.launchTo(hold, &s.second, e.batch, programTrack); err != nil {
 		e.mistaken()
 		return result, false, e.broke(err)
 	}
@@ -218,14 +224,23 @@ func (e *Engine) resume() (result [5]float32, finite bool, err error) {
 		return result, false, err
 	}
 	if result[3] == 0 {
+		if hold != nil {
+			err = hold.Update() // of nothing
+		}
+		if err != nil {
+			return result, false, e.broke(err)
+		}
 		e.exec.Failed(true)
 		e.loseGradients(&s.left)
 		return result, false, e.catchUp()
 	}
 	e.noteGradients(&s.left)
-	e.foresight.step, e.foresight.waited = nil, 0
+	e.foresight.waited = 0
 	s.g.gradient, s.g.formed = int(s.node)+1, false
-	s.leave()
+	if s.held = hold; hold == nil {
+		e.foresight.step = nil
+		s.leave()
+	}
 	return result, true, nil
 }
 
@@ -239,11 +254,14 @@ func (e *Engine) loseGradients(left *script.Built) {
 	}
 }
 
-// catchUp has the backward done that was only noted so far.
+// catchUp has done what was only noted so far: a backward, or the end of an update.
 func (e *Engine) catchUp() error {
 	s := e.foresight.step
 	if s == nil || !s.backward {
 		return nil
+	}
+	if s.held != nil {
+		return e.change()
 	}
 	e.mistaken()
 	defer s.leave()
@@ -263,5 +281,5 @@ func (s *foreseen) leave() {
 	}
 }
 
-// keeps reports whether backward of a graph is still to be done.
+// keeps reports whether backward of a graph, or an update by it, is still to be done.
 func (f *foresight) keeps(g *Graph) bool { return f.step != nil && f.step.backward && f.step.g == g }

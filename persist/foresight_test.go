@@ -5,6 +5,7 @@ package persist
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,11 @@ type threeCalls struct {
 // everyParameter are the ids of the model of calls_test.go.
 var everyParameter = []uint32{callsW, callsU, callsB, callsTable}
 
-// newThreeCalls makes the model on a device: "cpu", "cpus" or "gpu", a stand-in for one.
+// everyDevice is what newThreeCalls knows.
+var everyDevice = []string{"cpu", "cpus", "cpu that holds", "cpus that hold", "gpu"}
+
+// newThreeCalls makes the model on a device: one processor or more of a CPU, which may hold updates of models as small, or
+// a stand-in for a GPU.
 func newThreeCalls(t *testing.T, device string) *threeCalls {
 	t.Helper()
 	var m *model
@@ -38,9 +43,16 @@ func newThreeCalls(t *testing.T, device string) *threeCalls {
 		t.Cleanup(e.Close)
 		m = &model{T: t, Engine: e}
 	default:
-		x, err := cpu.New(1, map[string]int{"cpu": 1, "cpus": 3}[device], 5)
+		processors := 1
+		if strings.HasPrefix(device, "cpus") {
+			processors = 3
+		}
+		x, err := cpu.New(1, processors, 5)
 		require.NoError(t, err)
 		m = &model{T: t, Engine: newEngine(x, 1)}
+		if strings.Contains(device, "hold") {
+			m.holdFrom = 0
+		}
 		t.Cleanup(m.Close)
 	}
 	m.verify = true
@@ -371,7 +383,7 @@ func (m *threeCalls) run(program func(m *threeCalls), foresees bool) {
 }
 
 func TestForesightIsNotSeen(t *testing.T) {
-	for _, device := range []string{"cpu", "cpus", "gpu"} {
+	for _, device := range everyDevice {
 		for name, program := range programs {
 			t.Run(device+"/"+name, func(t *testing.T) {
 				want := newThreeCalls(t, device)
@@ -386,7 +398,7 @@ func TestForesightIsNotSeen(t *testing.T) {
 
 // Parameters that no update changes collect their gradients, as they do without foresight.
 func TestForesightWithParametersThatStay(t *testing.T) {
-	for _, device := range []string{"cpu", "cpus", "gpu"} {
+	for _, device := range everyDevice {
 		var seen [2][]float32
 		for foresees := range 2 {
 			m := newThreeCalls(t, device)
@@ -444,6 +456,83 @@ func TestAForeseenStepIsTwoScripts(t *testing.T) {
 	}
 }
 
+// copying counts what is copied from segment to segment.
+type copying struct {
+	executor.Executor
+	copies int
+}
+
+func (c *copying) Copy(to isa.Segment, at uint64, from isa.Segment, offset, n uint64) error {
+	c.copies++
+	return c.Executor.Copy(to, at, from, offset, n)
+}
+
+// An update of a large model on a CPU waits for the next call. If that drops the graph, its nodes get no copies of parameters.
+func TestAnUpdateWaitsUntilItsGraphIsDropped(t *testing.T) {
+	for _, device := range []string{"cpu that holds", "cpus that hold"} {
+		for name, next := range map[string]func(m *threeCalls) error{
+			"closed":  func(m *threeCalls) error { m.graph.Close(); return nil },
+			"cleared": func(m *threeCalls) error { return m.graph.Truncate(0) },
+			"kept":    func(m *threeCalls) error { m.NewGraph(); return m.SetUpdated(callsTable, true) },
+		} {
+			m := newThreeCalls(t, device)
+			m.step()
+			m.step()
+			_, loss := m.forward(3, 1, 4)
+			m.backward(loss)
+			count := &copying{Executor: m.Engine.exec}
+			m.Engine.exec = count
+			launches := m.stats.Launches
+			m.update()
+			require.NotNil(t, m.foresight.step.held)
+			require.Equal(t, launches+1, m.stats.Launches)
+			require.Zero(t, count.copies)
+			require.NoError(t, next(m))
+			require.Nil(t, m.foresight.step)
+			require.Equal(t, launches+1, m.stats.Launches)
+			require.Equal(t, name == "kept", count.copies > 0, name)
+		}
+	}
+}
+
+// Small models are updated at once, and so are those of which the program has pointers.
+func TestUpdatesThatDoNotWait(t *testing.T) {
+	m := newThreeCalls(t, "cpu")
+	m.step()
+	m.step()
+	_, loss := m.forward(3, 1, 4)
+	m.backward(loss)
+	m.update()
+	require.Nil(t, m.foresight.step)
+
+	m = newThreeCalls(t, "cpu that holds")
+	m.step()
+	m.step()
+	_, loss = m.forward(3, 1, 4)
+	m.backward(loss)
+	_, err := m.Expose(callsW, Values)
+	require.NoError(t, err)
+	m.update()
+	require.Nil(t, m.foresight.step)
+}
+
+// A weight decay that has become large is multiplied in after an update that waited.
+func TestAnUpdateThatWaitsAndADecay(t *testing.T) {
+	var values [2][]float32
+	for k, device := range []string{"cpus", "cpus that hold"} {
+		m := newThreeCalls(t, device)
+		m.step()
+		m.step()
+		m.collections[0] = Collection{Lambda: 0.5, Factor: 0.4}
+		_, loss := m.forward(3, 1, 4)
+		m.backward(loss)
+		m.update()
+		require.EqualValues(t, 1, m.collections[0].Factor)
+		values[k] = m.read(callsW, Values)
+	}
+	require.Equal(t, values[0], values[1])
+}
+
 // What is foreseen in vain is foreseen less and less often, and as usual once it comes again.
 func TestForesightGivesUp(t *testing.T) {
 	m := newThreeCalls(t, "cpu")
@@ -466,7 +555,7 @@ func TestForesightGivesUp(t *testing.T) {
 
 // An update whose gradients are not finite leaves them pending, and the parameters as they are.
 func TestAForeseenUpdateThatFails(t *testing.T) {
-	for _, device := range []string{"cpu", "cpus", "gpu"} {
+	for _, device := range everyDevice {
 		m := newThreeCalls(t, device)
 		m.step()
 		m.step()

@@ -132,6 +132,7 @@ func (g *Graph) Close() {
 	defer g.e.mu.Unlock()
 	if g.e.foresight.keeps(g) {
 		g.e.foresight.step.adopt(g)
+		g.e.note(g.e.change())
 		return
 	}
 	if g.place != unlisted {
@@ -693,6 +694,7 @@ func (g *Graph) handOver() {
 	g.e.open(old)
 	g.e.foresight.step.adopt(old)
 	g.beginAnew()
+	g.e.note(g.e.change())
 }
 
 // cut drops the nodes from n on.

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"libvpps/persist/executor"
 	"libvpps/persist/isa"
 	"libvpps/persist/pause"
 	"libvpps/persist/script"
@@ -106,7 +107,12 @@ func (e *Engine) drain() {
 // enter begins a call that needs the engine to itself.
 func (e *Engine) enter() {
 	e.enterReading()
-	if err := e.catchUp(); err != nil && e.failure == nil {
+	e.note(e.catchUp())
+}
+
+// note keeps an error for the next call that can return one.
+func (e *Engine) note(err error) {
+	if err != nil && e.failure == nil {
 		e.failure = err
 	}
 }
@@ -295,10 +301,19 @@ func (e *Engine) makeRoom(built *script.Built, r *script.Request) error {
 
 // launch starts a script.
 func (e *Engine) launch(built *script.Built, batch uint32, track int) error {
+	return e.launchTo(nil, built, batch, track)
+}
+
+// launchTo launches a script that a host is to hold before its updates; nil: it runs to its end.
+func (e *Engine) launchTo(hold executor.Host, built *script.Built, batch uint32, track int) (err error) {
 	e.stats.Script = uint64(len(built.Script.Words))
 	e.last = built.Script
 	t := now()
-	err := e.exec.Launch(&built.Script, batch)
+	if hold != nil {
+		err = hold.LaunchToUpdate(&built.Script, batch)
+	} else {
+		err = e.exec.Launch(&built.Script, batch)
+	}
 	e.span(track, "launch", batch, t)
 	e.traceExecution(batch, t)
 	e.stats.ExecuteNS += now() - t

@@ -40,6 +40,9 @@ func (e *Engine) committed(t *Trainer) error {
 
 // rescale multiplies the factor into the updated parameters once it has become small.
 func (e *Engine) rescale(t *Trainer, c *Collection) error {
+	if err := e.change(); err != nil {
+		return err
+	}
 	if err := e.collect(0); err != nil || e.failure != nil {
 		return err // a batch that failed takes the factor back as well
 	}

@@ -52,6 +52,7 @@ struct Device {
 
   VP_MEMBER const u32 *instruction(const Launch &l, u32 pc) const { return l.script + pc; }
   VP_MEMBER Head head(const u32 *w) const { return {w[0], w[0] ? w[1] : 0}; }
+  VP_MEMBER bool held(const Head &head) const { return run.hold && head.op() == OP_UPDATE; }
   VP_MEMBER void begin(const Processor &, const u32 *, const Head &) const {}
   VP_MEMBER const u32 *items(const Launch &l, const Processor &, const u32 *w, u32 head) const {
     return w[0] >> 16 & FLAG_LISTED ? l.script + list_of(w) : w + head;
@@ -87,7 +88,7 @@ struct Device {
   }
 };
 
-// One pass over a thread's processors. Returns how many have not halted.
+// One pass over a thread's processors. Returns how many have not halted and are not held.
 static u32 pass(vpps_launch *run, u32 thread, u32 threads, bool *moved) {
   const Launch l = launch_of(run);
   Processor *all = (Processor *)run->processors;
@@ -108,6 +109,8 @@ static u32 pass(vpps_launch *run, u32 thread, u32 threads, bool *moved) {
       *moved = true;
       continue;
     }
+    if (s == HELD)
+      continue;
     live++;
     if (s == STOPPED) {
       vpps_cpu_give_up(run, d.refusal.code, i, p.pc, &d.refusal.item);

@@ -57,6 +57,7 @@ template <class M> struct Device {
     list = 2 * pc + (~list & 1);
     fetch_list(window.lists[list & 1], a.script, from, words);
   }
+  VP_MEMBER bool held(const Head &) const { return false; }
   // Lists are fetched while the instruction before them waits, or, behind another list, works.
   VP_MEMBER void begin(const Processor &p, const u32 *w, const Head &head) {
     u32 flags = head.flags();

@@ -67,6 +67,7 @@ struct vpps_launch {
   uint32_t batch;
   double wait_seconds; // how long a wait may take before it is an error
   const struct vpps_residency *residency;
+  uint32_t hold;  // stop before updates: they are last, and vpps_cpu_run goes on with them without
   uint32_t check; // hold every operand against the tensor table, which then must follow the script
   uint64_t *clocks; // CLOCK_WORDS for each processor (persist/isa/clocks.go); 0: no clocks
   // Working state, one entry a processor: zeroed by vpps_cpu_begin.
@@ -83,8 +84,8 @@ uint64_t vpps_cpu_ns(void);
 size_t vpps_cpu_place_operands(struct vpps_residency *residency, float *memory);
 // Prepares a launch from its script's header.
 void vpps_cpu_begin(struct vpps_launch *launch);
-// Interprets the processors thread, thread+threads, ... until all have halted. Every thread
-// number below threads must be called, at the same time or one after another when threads
+// Interprets the processors thread, thread+threads, ... until all have halted or are held. Every
+// thread number below threads must be called, at the same time or one after another when threads
 // is 1. Returns stopped[STOP_CODE], STOPPED_NONE if all went well.
 int vpps_cpu_run(struct vpps_launch *launch, uint32_t thread, uint32_t threads);
 // Stops the launch; the first one that calls this is told of.

@@ -3,6 +3,7 @@
 //
 //   const u32 *instruction(l, pc)     where the words of the next instruction can be read
 //   Head head(w)                      its first two words
+//   bool held(head)                   an instruction that this launch is to stop before
 //   void begin(p, w, head)            an instruction that depends on others of its processor
 //   const u32 *items(l, p, w, head)   its items, which follow head words or are in a list
 //   bool sound(l, p, w)               false: the checking build refuses it
@@ -16,7 +17,7 @@
 //   Clocks clocks                     clocks.h
 #pragma once
 
-enum Step { MOVED, BLOCKED, HALTED, STOPPED, MULTIPLIED };
+enum Step { MOVED, BLOCKED, HALTED, STOPPED, MULTIPLIED, HELD };
 
 // A script multiplies by matrices first, and forms gradients of parameters and updates then. A GPU
 // has an interpreter for each half: in the second one the registers of the matrices are free.
@@ -94,6 +95,8 @@ template <Half HALF, class Device> VP Step step(Device &d, const Launch &l, Proc
   d.clocks.fetched();
   if (head.op() == OP_HALT)
     return HALTED;
+  if (d.held(head))
+    return HELD;
   d.begin(p, w, head);
   d.clocks.begin(w);
   if (!d.sound(l, p, w))
@@ -119,8 +122,8 @@ template <Half HALF, class Device> VP Step step(Device &d, const Launch &l, Proc
   return s;
 }
 
-// Goes on until the processor halts, meets a wait that is not satisfied, has to stop, or has
-// multiplied.
+// Goes on until the processor halts, meets a wait that is not satisfied, has to stop, is held, or
+// has multiplied.
 template <Half HALF, class Device> VP Step interpret(Device &d, const Launch &l, Processor &p) {
   Step s;
   do

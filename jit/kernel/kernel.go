@@ -169,8 +169,8 @@ func (r *residency) of(p *plan.Plan) (res C.struct_vpps_residency, err error) {
 func (m *Machine) Status() *uint32 { return (*uint32)(unsafe.Pointer(m.launch.status)) }
 
 // Run interprets a script in C memory to its end, on as many threads as pay: what comes out is
-// the same.
-func (m *Machine) Run(at unsafe.Pointer, processors int, batch uint32) error {
+// the same. hold: it stops before updates, for Update.
+func (m *Machine) Run(at unsafe.Pointer, processors int, batch uint32, hold bool) error {
 	if processors > m.states {
 		states := C.vpps_alloc_lines(C.size_t(processors), C.vpps_cpu_state_bytes())
 		if states == nil {
@@ -181,10 +181,7 @@ func (m *Machine) Run(at unsafe.Pointer, processors int, batch uint32) error {
 	}
 	m.launch.script = (*C.uint32_t)(at)
 	m.launch.batch = C.uint32_t(batch)
-	m.launch.check = 0
-	if m.Check {
-		m.launch.check = 1
-	}
+	m.launch.check, m.launch.hold = flag(m.Check), flag(hold)
 	C.vpps_cpu_begin(m.launch)
 	if threads := min(m.Threads, processors); threads == 1 {
 		C.vpps_cpu_run(m.launch, 0, 1)
@@ -199,6 +196,26 @@ func (m *Machine) Run(at unsafe.Pointer, processors int, batch uint32) error {
 		m.together(threads)
 		pace.took(alone, float64(time.Since(start))/float64(words))
 	}
+	return m.stopped()
+}
+
+// Update goes on with the updates of a script that stopped before them. Its memory and all segments are as it left them.
+func (m *Machine) Update(processors int) error {
+	m.launch.hold = 0
+	m.together(min(m.Threads, processors))
+	return m.stopped()
+}
+
+func flag(yes bool) C.uint32_t {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// stopped is why the launch has stopped before its end, nil: it has not.
+func (m *Machine) stopped() error {
+	at := unsafe.Pointer(m.launch.script)
 	var stop isa.Stop
 	for i := range stop {
 		stop[i] = uint32(m.launch.stopped[i])

@@ -25,6 +25,7 @@ type Executor struct {
 	segments   [isa.Segments]segment
 	script     unsafe.Pointer
 	words      int            // that script has room for
+	held       int            // processors of a script that has stopped before its updates; 0: there is none
 	clocks     *clocks.Sum    // nil: none
 	records    unsafe.Pointer // of the processors' clocks
 	recorded   int            // how many there is room for
@@ -170,7 +171,28 @@ func (e *Executor) Shared(s isa.Segment) []float32 {
 }
 
 // Launch runs a script to its end.
-func (e *Executor) Launch(s *isa.Script, batch uint32) error {
+func (e *Executor) Launch(s *isa.Script, batch uint32) error { return e.launch(s, batch, false) }
+
+// LaunchToUpdate runs a script up to its updates.
+func (e *Executor) LaunchToUpdate(s *isa.Script, batch uint32) error {
+	err := e.launch(s, batch, true)
+	if err == nil {
+		e.held = s.Processors()
+	}
+	return err
+}
+
+// Update runs the updates of the latest launch.
+func (e *Executor) Update() error {
+	n := e.held
+	e.held = 0
+	return e.machine.Update(n)
+}
+
+func (e *Executor) launch(s *isa.Script, batch uint32, hold bool) error {
+	if e.held > 0 {
+		return fmt.Errorf("internal: batch %d is launched before the updates of the one before", batch)
+	}
 	n := int(s.Words[isa.HeadDevice])
 	if e.machine.Check {
 		n = int(s.Words[isa.HeadTensorEnd])
@@ -195,7 +217,7 @@ func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 			return err
 		}
 	}
-	if err := e.machine.Run(e.script, s.Processors(), batch); err != nil || e.clocks == nil {
+	if err := e.machine.Run(e.script, s.Processors(), batch, hold); err != nil || e.clocks == nil {
 		return err
 	}
 	e.clocks.Add(unsafe.Slice((*uint64)(e.records), s.Processors()*isa.ClockWords))
@@ -244,3 +266,11 @@ func (e *Executor) Failed(clear bool) uint32 {
 
 // Device: the host itself computes.
 func (e *Executor) Device() executor.Device { return nil }
+
+// Host is the executor, unless clocks run: they would count what the host does between a launch and its updates.
+func (e *Executor) Host() executor.Host {
+	if e.clocks != nil {
+		return nil
+	}
+	return e
+}

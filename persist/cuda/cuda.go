@@ -125,6 +125,9 @@ func (e *Executor) Traits() executor.Traits {
 // Device is the executor itself.
 func (e *Executor) Device() executor.Device { return e }
 
+// Host is nil: the host's processors have other work.
+func (e *Executor) Host() executor.Host { return nil }
+
 // Read copies from a segment after everything launched before.
 func (e *Executor) Read(s isa.Segment, offset uint64, to []float32) error {
 	if err := e.read(s, offset, to); err != nil || s == isa.SegResult || len(to) == 0 {

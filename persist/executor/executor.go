@@ -18,6 +18,8 @@ type Executor interface {
 	// Device is what else a device of its own can do. It is nil where the host itself computes: the engine's clock is the
 	// device's there, plans need no trial, and a script no memory of its own.
 	Device() Device
+	// Host is what else the host's own processors can do; nil: nothing at present.
+	Host() Host
 	// Traits tells how the device works under the present plan. The program's thread may call it at any time.
 	Traits() Traits
 
@@ -58,6 +60,13 @@ type Executor interface {
 
 	// Close waits and frees everything.
 	Close()
+}
+
+// Host is an executor's processors if they are the host's.
+type Host interface {
+	// LaunchToUpdate runs a script up to its updates of parameters. Update runs these, before anything else is launched.
+	LaunchToUpdate(s *isa.Script, batch uint32) error
+	Update() error
 }
 
 // Device is an executor's GPU.

@@ -404,7 +404,7 @@ func (g *GPU) run(p *plan.Plan, args []byte) error {
 		}
 		m.SetClocks(at)
 	}
-	if err := m.Run(words, int(head[isa.HeadProcessors]), batch); err != nil {
+	if err := m.Run(words, int(head[isa.HeadProcessors]), batch, false); err != nil {
 		*(*uint32)(control) = 1 // a wait that lasted too long
 	}
 	*(*uint32)(status) = *m.Status()
