@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 
@@ -505,15 +506,23 @@ func TestUpdatesThatDoNotWait(t *testing.T) {
 	m.update()
 	require.Nil(t, m.foresight.step)
 
-	m = newThreeCalls(t, "cpu that holds")
-	m.step()
-	m.step()
-	_, loss = m.forward(3, 1, 4)
-	m.backward(loss)
-	_, err := m.Expose(callsW, Values)
-	require.NoError(t, err)
-	m.update()
-	require.Nil(t, m.foresight.step)
+	for _, part := range []func(e *Engine) (unsafe.Pointer, error){
+		func(e *Engine) (unsafe.Pointer, error) { return e.Expose(callsW, Values) },
+		func(e *Engine) (unsafe.Pointer, error) { return e.Memory(callsW) },
+		func(e *Engine) (unsafe.Pointer, error) { return e.GradientMemory(callsW, true) },
+	} {
+		m := newThreeCalls(t, "cpu that holds")
+		m.step()
+		m.step()
+		_, loss = m.forward(3, 1, 4)
+		at, err := part(m.Engine)
+		require.NoError(t, err)
+		before := *(*float32)(at)
+		m.backward(loss)
+		m.update()
+		require.Nil(t, m.foresight.step)
+		require.NotEqual(t, before, m.read(callsW, Values)[0])
+	}
 }
 
 // A weight decay that has become large is multiplied in after an update that waited.
