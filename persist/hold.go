@@ -7,7 +7,7 @@ import "libvpps/persist/executor"
 // step up to where parameters change. It knows then that the gradients are finite, so that nothing can fail any more. The
 // parameters change when the graph is dropped or with the next call, whichever comes first.
 
-// usualHold is how many floats take longer to copy than to call the processors twice.
+// usualHold is for how many floats copies are expected to take longer than to call the processors twice.
 const usualHold = 1 << 15
 
 // holds is who runs the second script of a step, if it is to stop before its updates; nil: it is not.
