@@ -4,10 +4,9 @@
 //
 //   build/bench/portfolio --models perceptron,transformer --batches 1,16,64
 //
-// --models A,B     all without. Of these sizes can be chosen:
-// language_model:WORDS:LAYERS:HIDDEN:LENGTH,
-//                  chain:HIDDEN:LENGTH (a simple recurrent network), trees:HIDDEN:LEAVES
-//                  (Tree-LSTM)
+// --models A,B     all without. Three have sizes: chain:HIDDEN:LENGTH is a simple recurrent
+//                  network, trees:HIDDEN:LEAVES a Tree-LSTM. The third is
+//                  language_model:WORDS:LAYERS:HIDDEN:LENGTH
 // --batches N,M    examples in a minibatch (1,16,64)
 // --mode M         ahead: vpps::handle::fb, whose loss is awaited after the last step. fb: after
 //                  each. calls: forward, backward, update. forward: that alone. infer: forward

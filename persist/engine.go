@@ -78,7 +78,6 @@ type Engine struct {
 	apart       bool              // equal nodes of a batch are evaluated each by itself
 	wide        schedule.Wideness // from when on work is divided; zero: as is usual
 	perShape    int               // see script.Request
-	holdFrom    uint64            // floats of a graph's parameters, from which on an update waits until the graph is dropped
 	check       bool              // the executor holds every operand against the tensor table
 	stats       Statistics
 	foresight   foresight
@@ -167,7 +166,7 @@ func Open(o Options) (*Engine, error) {
 }
 
 func newEngine(exec executor.Executor, seed uint32) *Engine {
-	e := &Engine{exec: exec, seed: seed, seedings: 1, holdFrom: usualHold, few: make([]float32, resultSlot), freeStates: map[uint64][]uint32{}, answers: map[Ticket]*answer{}}
+	e := &Engine{exec: exec, seed: seed, seedings: 1, few: make([]float32, resultSlot), freeStates: map[uint64][]uint32{}, answers: map[Ticket]*answer{}}
 	if e.seed == 0 {
 		e.seed = uint32(os.Getpid())*2654435761 + 1
 	}

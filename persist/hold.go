@@ -7,21 +7,9 @@ import "libvpps/persist/executor"
 // step up to where parameters change. It knows then that the gradients are finite, so that nothing can fail any more. The
 // parameters change when the graph is dropped or with the next call, whichever comes first.
 
-// usualHold is for how many floats copies are expected to take longer than to call the processors twice.
-const usualHold = 1 << 15
-
 // holds is who runs the second script of a step, if it is to stop before its updates; nil: it is not.
 func (e *Engine) holds(s *foreseen) executor.Host {
 	if !s.g.borrows || s.orphan || e.exposed() {
-		return nil
-	}
-	floats := uint64(0)
-	for _, p := range s.g.params {
-		if x := &e.params[p.id]; !x.Lookup {
-			floats += uint64(x.Size)
-		}
-	}
-	if floats < e.holdFrom {
 		return nil
 	}
 	return e.exec.Host()

@@ -73,7 +73,6 @@ func newWorld(t *testing.T, rng *rand.Rand, compiler gpu.Compiler, reversed bool
 		w.engine.wide = schedule.Wideness{Batched: 1 + rng.IntN(20), Single: 1 + rng.IntN(20), Piece: 1 + rng.IntN(4), Terms: 1 + rng.IntN(3)}
 	}
 	w.engine.perShape = rng.IntN(2)
-	w.engine.holdFrom *= uint64(w.engine.perShape)
 	w.what += fmt.Sprintf(", verify %v, merge %v, wide %v, per shape %d", w.engine.verify, !w.engine.apart, w.engine.wide, w.engine.perShape)
 	w.fill()
 	return w

@@ -39,6 +39,7 @@ type Machine struct {
 	owned   []unsafe.Pointer // memory of res
 	states  int              // processors that launch.processors has room for
 	paces   [33]pace         // by the length of the script
+	running int              // threads of the latest launch
 	Threads int
 	Check   bool
 }
@@ -183,26 +184,27 @@ func (m *Machine) Run(at unsafe.Pointer, processors int, batch uint32, hold bool
 	m.launch.batch = C.uint32_t(batch)
 	m.launch.check, m.launch.hold = flag(m.Check), flag(hold)
 	C.vpps_cpu_begin(m.launch)
-	if threads := min(m.Threads, processors); threads == 1 {
+	if m.running = min(m.Threads, processors); m.running == 1 {
 		C.vpps_cpu_run(m.launch, 0, 1)
 	} else {
 		words := unsafe.Slice((*uint32)(at), isa.HeadWords)[isa.HeadDevice]
 		pace := &m.paces[bits.Len32(words)]
 		alone := pace.alone()
 		if alone {
-			threads = 1
+			m.running = 1
 		}
 		start := time.Now()
-		m.together(threads)
+		m.together()
 		pace.took(alone, float64(time.Since(start))/float64(words))
 	}
 	return m.stopped()
 }
 
-// Update goes on with the updates of a script that stopped before them. Its memory and all segments are as it left them.
-func (m *Machine) Update(processors int) error {
+// Update goes on with the updates of a script that stopped before them, on as many threads. Its memory and all segments are
+// as it left them.
+func (m *Machine) Update() error {
 	m.launch.hold = 0
-	m.together(min(m.Threads, processors))
+	m.together()
 	return m.stopped()
 }
 
@@ -231,13 +233,14 @@ func (m *Machine) stopped() error {
 	return stop.Error(unsafe.Slice(&words[0], words[known]), float64(m.launch.wait_seconds))
 }
 
-// together runs the launch on a number of threads.
-func (m *Machine) together(threads int) {
+// together runs the launch on its threads.
+func (m *Machine) together() {
+	threads := C.uint32_t(m.running)
 	var wg sync.WaitGroup
-	for t := 1; t < threads; t++ {
-		wg.Go(func() { C.vpps_cpu_run(m.launch, C.uint32_t(t), C.uint32_t(threads)) })
+	for t := 1; t < m.running; t++ {
+		wg.Go(func() { C.vpps_cpu_run(m.launch, C.uint32_t(t), threads) })
 	}
-	C.vpps_cpu_run(m.launch, 0, C.uint32_t(threads))
+	C.vpps_cpu_run(m.launch, 0, threads)
 	wg.Wait()
 }
 

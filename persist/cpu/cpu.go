@@ -25,7 +25,7 @@ type Executor struct {
 	segments   [isa.Segments]segment
 	script     unsafe.Pointer
 	words      int            // that script has room for
-	held       int            // processors of a script that has stopped before its updates; 0: there is none
+	held       bool           // the latest script has stopped before its updates
 	clocks     *clocks.Sum    // nil: none
 	records    unsafe.Pointer // of the processors' clocks
 	recorded   int            // how many there is room for
@@ -176,21 +176,18 @@ func (e *Executor) Launch(s *isa.Script, batch uint32) error { return e.launch(s
 // LaunchToUpdate runs a script up to its updates.
 func (e *Executor) LaunchToUpdate(s *isa.Script, batch uint32) error {
 	err := e.launch(s, batch, true)
-	if err == nil {
-		e.held = s.Processors()
-	}
+	e.held = err == nil
 	return err
 }
 
 // Update runs the updates of the latest launch.
 func (e *Executor) Update() error {
-	n := e.held
-	e.held = 0
-	return e.machine.Update(n)
+	e.held = false
+	return e.machine.Update()
 }
 
 func (e *Executor) launch(s *isa.Script, batch uint32, hold bool) error {
-	if e.held > 0 {
+	if e.held {
 		return fmt.Errorf("internal: batch %d is launched before the updates of the one before", batch)
 	}
 	n := int(s.Words[isa.HeadDevice])
