@@ -46,7 +46,8 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	}
 	fmt.Fprintf(&b, "#define VPPS_CHAINS %d\n", chainWarps(p))
 	fmt.Fprintf(&b, "#define VPPS_GEMM_WARPS %d\n", gemmWarps(p))
-	fmt.Fprintf(&b, "#define VPPS_OUTER_FLIGHT %d\n", min(3, max(2, workBytes(p)/outerStageBytes)))
+	fmt.Fprintf(&b, "#define VPPS_OUTER_FLIGHT %d\n", outerFlight(p))
+	fmt.Fprintf(&b, "#define VPPS_OUTER_ITEMS %d\n", outerItems(p))
 	fmt.Fprintf(&b, "#define VPPS_SUMS %d\n", sumsOf(p))
 	if p.Depth > 0 {
 		fmt.Fprintf(&b, "#define VPPS_DEPTH %d\n", p.Depth)
@@ -64,6 +65,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	g := generator{p: p, slots: slotsOf(p)}
 	g.residency(&b)
 	g.beyond(&b)
+	g.grids(&b)
 	if o.Check {
 		b.WriteString("#define VPPS_CHECK 1\n")
 		g.shapes(&b)
@@ -178,13 +180,6 @@ func transposedStage(p *plan.Plan, arrays int) (items, bytes int) {
 	return stage(p, bytes, 16), bytes
 }
 
-// outerStage is transposedStage for an outer product of a width: its items take little work each, so that more of them
-// have to be on their way if they are short.
-func outerStage(p *plan.Plan, width int) (items, bytes int) {
-	bytes = 4 * 3 * (32*width + rowsOf(p))
-	return stage(p, bytes, 32), bytes
-}
-
 // The bytes that a warp needs for a chain, and the alignment of the first warp's slots (jit/kernel/chain.h).
 const (
 	chainMemory = (4*32 + 8) * isa.MaxSlots
@@ -211,7 +206,23 @@ func gemmWarps(p *plan.Plan) int {
 }
 
 // outerStageBytes is the bytes of a stage of both groups' blocks of a gradient: OuterMemory in jit/kernel/outer_blocks.h.
-const outerStageBytes = 4 * 2 * 5 * 16 * 32
+// outerItemBytes is what each of the few items of a block takes that is formed by multiply-adds, in three buffers.
+const outerStageBytes, outerItemBytes = 4 * 2 * 5 * 16 * 32, 4 * 3 * (32 + 128)
+
+// outerFlight is how many stages of blocks have room, two at least, or 0: all gradients are formed by multiply-adds.
+func outerFlight(p *plan.Plan) int {
+	if n := min(3, room(p)/outerStageBytes); n > 1 {
+		return n
+	}
+	return 0
+}
+
+// outerItems is how many items are in a stage of a block that is formed by multiply-adds.
+func outerItems(p *plan.Plan) int { return stage(p, outerItemBytes, 16) }
+
+func outerBytes(p *plan.Plan) int {
+	return max(outerFlight(p)*outerStageBytes, outerItems(p)*outerItemBytes)
+}
 
 // workBytes is the dynamic shared memory in which chains, Gemm and the matrix routines work.
 func workBytes(p *plan.Plan) int {
@@ -225,18 +236,14 @@ func workBytes(p *plan.Plan) int {
 			sizes[cols]++
 		}
 	}
-	for _, t := range gradientShares(p) {
-		items, bytes := outerStage(p, t.width)
-		most = max(most, items*bytes)
-	}
 	for _, arrays := range sizes {
 		items, bytes := transposedStage(p, arrays)
 		most = max(most, items*bytes)
 	}
 	if p.Depth > 0 {
-		most = max(most, plan.StreamBytes(p.Depth), 2*outerStageBytes)
+		most = max(most, plan.StreamBytes(p.Depth))
 	}
-	return most
+	return max(most, outerBytes(p))
 }
 
 // SharedBytes is the dynamic shared memory of a plan's kernel: the matrices behind where the routines
@@ -290,7 +297,29 @@ func (g *generator) beyond(b *strings.Builder) {
 		if w.Kind == plan.Shared {
 			at = fmt.Sprint(w.At)
 		}
-		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%s,%d,%d,%d},\n", x.Rows, x.Cols, x.Offset, w.First, rows, at, w.Columns, w.Unit, w.Team)
+		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%s,%d},\n", x.Rows, x.Cols, x.Offset, w.First, rows, at, w.Columns)
+	}
+	b.WriteString("};\n")
+}
+
+func (g *generator) outer(line func(string, ...any)) {
+	if len(g.p.Grids) > 0 {
+		line("outer_of(work, grids[work.w[OUTER_MATRIX]], shared);")
+	}
+}
+
+// grids writes the table of how gradients are divided, by matrix.
+func (g *generator) grids(b *strings.Builder) {
+	if len(g.p.Grids) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n__device__ const Grid grids[%d] = {\n", len(g.p.Grids))
+	for m, x := range g.p.Grids {
+		mx, tall := g.p.Matrices[m], 0
+		if x.Rows == x.Columns {
+			tall = 1
+		}
+		fmt.Fprintf(b, "{%d,%d,%d,%d,%d,%d},\n", mx.Rows, mx.Cols, tall, x.Down, x.Count, x.First)
 	}
 	b.WriteString("};\n")
 }
@@ -306,7 +335,7 @@ func (g *generator) shapes(b *strings.Builder) {
 
 // matrices writes struct Matrices: the register arrays of a processor, and the calls of the matrix routines with them.
 func (g *generator) matrices(b *strings.Builder, o Options) {
-	function(b, "VP void outer(const Work &work, const BulkCopies &bulk, float *shared)", g.outer)
+	function(b, "VP void outer(const Work &work, float *shared)", g.outer)
 	b.WriteString("\nstruct Matrices {\n")
 	for s, x := range g.slots {
 		fmt.Fprintf(b, "float r%d[%d];\n", s, x.floats)
@@ -489,58 +518,3 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 	}
 }
 
-func (g *generator) outer(line func(string, ...any)) {
-	if g.p.Depth > 0 {
-		line("const Residence &m = beyond[work.w[OUTER_MATRIX]];")
-		line("if (m.unit > 0) outer_blocks(work, outer_area(m), *(OuterMemory *)shared);")
-		line("else {")
-		defer line("}")
-	}
-	shares := gradientShares(g.p)
-	if len(shares) == 0 {
-		return
-	}
-	line("#pragma unroll 1")
-	line("for (u32 s = 0; s < %d; s++) {", len(g.slots))
-	line("const Partition &part = residency[blockIdx.x * %d + s];", len(g.slots))
-	line("if (part.matrix != (int)work.w[OUTER_MATRIX]) continue;")
-	if workBytes(g.p) >= 2*outerStageBytes {
-		line("if (outer_in_blocks(part, work.count)) {")
-		line("outer_blocks(work, outer_area(part), *(OuterMemory *)shared);")
-		line("continue;")
-		line("}")
-	}
-	for _, t := range shares {
-		items, _ := outerStage(g.p, t.width)
-		line("if (%s)", strings.Join(t.of, " || "))
-		line("outer_rows<%d, %d, %d>(bulk, work, part, shared);", g.p.RowsPerWarp, t.width, items)
-	}
-	line("}")
-}
-
-// gradientShare is a copy's share of the columns of a gradient, width times 32.
-type gradientShare struct {
-	width int
-	of    []string // which partitions
-}
-
-// gradientShares lists the shares of gradients of matrices in registers, each width once: outer products do not use the
-// arrays, and are told how many columns there are, so that one routine serves many sizes.
-func gradientShares(p *plan.Plan) (all []gradientShare) {
-	for m, x := range p.Matrices {
-		if w := p.Residence(m); w.Kind != plan.Registers || w.Columns > 0 {
-			continue
-		}
-		copies := max(1, x.Copies)
-		width := (iterations(x.Cols) + copies - 1) / copies
-		at := slices.IndexFunc(all, func(t gradientShare) bool { return t.width == width })
-		if at < 0 {
-			at, all = len(all), append(all, gradientShare{width: width})
-		}
-		of := fmt.Sprintf("part.cols == %d && part.copies == %d", x.Cols, copies)
-		if !slices.Contains(all[at].of, of) {
-			all[at].of = append(all[at].of, of)
-		}
-	}
-	return all
-}

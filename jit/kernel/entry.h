@@ -27,7 +27,7 @@ template <class M> struct Device {
   VP_MEMBER void resident_product_t(const Work &work, const Processor &) {
     matrices.product_t(work, shared, clocks);
   }
-  VP_MEMBER void resident_outer(const Work &work, const Processor &) { outer(work, bulk, shared); }
+  VP_MEMBER void resident_outer(const Work &work, const Processor &) { outer(work, shared); }
 
   VP_MEMBER const u32 *instruction(const Launch &, u32 pc) {
     arrived = pc / PIECE != piece;

@@ -14,13 +14,16 @@ __attribute__((const)) double sqrt(double) noexcept;
 #endif
 
 // A matrix (column-major, at offset in segment param) and a run of its rows; results of transposed
-// products are in order of rank; outer products form a block of its gradient, which has so many
-// outer_rows, from outer_row on, and outer_columns.
+// products are in order of rank.
 struct vpps_matrix {
   uint32_t rows, cols, offset;
 };
 struct vpps_rows {
-  uint32_t row, rows, rank, outer_row, outer_rows, outer_column, outer_columns;
+  uint32_t row, rows, rank;
+};
+// A part of a matrix's gradient.
+struct vpps_block {
+  uint32_t row, rows, column, columns;
 };
 // A run of columns, of which a processor forms a transposed product; HELD: instead every processor
 // works with the rows that it holds.
@@ -45,15 +48,17 @@ enum {
   VPPS_PAIR_FLOATS = VPPS_OUTER_FLOATS + VPPS_OUTER_COLUMNS * VPPS_OUTER_PAIRS
 };
 // Which rows of which matrix each processor holds: those of matrix m and processor p are
-// parts[first[m * processors + p]] up to parts[first[m * processors + p + 1]]. Its columns are
+// parts[first[m * processors + p]] up to parts[first[m * processors + p + 1]]. What it forms of the
+// gradient are blocks[first_block[...]], likewise. Its columns are
 // columns[m * processors + p]; NULL: all are held by rows. Its panels are
 // panels[2 * (m * processors + p)], those of the transpose the next;
 // pairs is room for VPPS_PAIR_FLOATS floats of each processor.
 struct vpps_residency {
   uint32_t processors, matrices;
   const struct vpps_matrix *matrix;
-  const uint32_t *first;
+  const uint32_t *first, *first_block;
   const struct vpps_rows *parts;
+  const struct vpps_block *blocks;
   const struct vpps_columns *columns;
   struct vpps_panels *panels;
   float *pairs;

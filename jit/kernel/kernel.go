@@ -126,6 +126,9 @@ func (r *residency) of(p *plan.Plan) (res C.struct_vpps_residency, err error) {
 	matrices := cArray[C.struct_vpps_matrix](r, len(p.Matrices))
 	first := cArray[C.uint32_t](r, len(p.Matrices)*p.Processors+1)
 	parts := cArray[C.struct_vpps_rows](r, len(p.Partitions))
+	firstFormed, formed := p.AllGradientBlocks()
+	firstBlock := cArray[C.uint32_t](r, len(firstFormed))
+	blocks := cArray[C.struct_vpps_block](r, len(formed))
 	columns := cArray[C.struct_vpps_columns](r, len(p.Matrices)*p.Processors)
 	panels := cArray[C.struct_vpps_panels](r, 2*len(p.Matrices)*p.Processors)
 	if r.full {
@@ -146,16 +149,22 @@ func (r *residency) of(p *plan.Plan) (res C.struct_vpps_residency, err error) {
 			first[i*p.Processors+q] = C.uint32_t(n)
 			for _, x := range p.Of(i) {
 				if x.Processor == q {
-					b := p.OuterBlock(&x)
-					parts[n] = C.struct_vpps_rows{C.uint32_t(x.Row), C.uint32_t(x.Rows), C.uint32_t(x.Rank), C.uint32_t(b.Row), C.uint32_t(b.Rows), C.uint32_t(b.Column), C.uint32_t(b.Columns)}
+					parts[n] = C.struct_vpps_rows{C.uint32_t(x.Row), C.uint32_t(x.Rows), C.uint32_t(x.Rank)}
 					n++
 				}
 			}
 		}
 	}
 	first[len(first)-1] = C.uint32_t(n)
+	for i, x := range firstFormed {
+		firstBlock[i] = C.uint32_t(x)
+	}
+	for i, b := range formed {
+		blocks[i] = C.struct_vpps_block{C.uint32_t(b.Row), C.uint32_t(b.Rows), C.uint32_t(b.Column), C.uint32_t(b.Columns)}
+	}
 	res.processors, res.matrices = C.uint32_t(p.Processors), C.uint32_t(len(p.Matrices))
 	res.matrix, res.first, res.parts = unsafe.SliceData(matrices), unsafe.SliceData(first), unsafe.SliceData(parts)
+	res.first_block, res.blocks = unsafe.SliceData(firstBlock), unsafe.SliceData(blocks)
 	res.columns, res.panels = unsafe.SliceData(columns), unsafe.SliceData(panels)
 	floats := int(C.vpps_cpu_place_operands(&res, nil))
 	operands := cArray[C.float](r, floats)

@@ -495,49 +495,31 @@ template <int RPW, int ITERS, int STAGE> struct Gradient {
   }
 };
 
-// Copies of the matrix share the gradient's columns, 32 * ITERS each.
-template <int RPW, int ITERS, int STAGE>
-VP void outer_rows(const BulkCopies &bulk, const Work &work, const Partition &part, float *shared) {
+// A block of a gradient, of 8 * RPW rows and 32 * ITERS columns, by multiply-adds.
+template <int RPW, int ITERS>
+VP void outer_block(const Work &work, const Grid &grid, u32 block, float *shared) {
+  constexpr int STAGE = VPPS_OUTER_ITEMS;
   typedef Gradient<RPW, ITERS, STAGE> G;
-  constexpr int WIDTH = ITERS * 32, BATCH = G::BATCH, VECTORS = STAGE * G::VECTOR,
-                ALL = VECTORS + STAGE * G::DY;
-  const u32 first = part.copy * WIDTH;
+  constexpr int BATCH = G::BATCH, VECTORS = STAGE * G::VECTOR, ALL = VECTORS + STAGE * G::DY;
   const Launch &l = work.l;
   const u32 *items = work.items, count = work.count;
-  const u32 segments = work.w[OUTER_SEGMENTS], rows = part.height;
+  const u32 segments = work.w[OUTER_SEGMENTS], row = grid.row(block), column = grid.column(block);
   const float *dys = segment_of(l, segments, 1), *xs = segment_of(l, segments, 2);
+  const u32 stages = (count + STAGE - 1) / STAGE;
   G sums;
-  u32 stages = (count + STAGE - 1) / STAGE;
-  u32 columns = first < part.cols ? min(part.cols - first, (u32)WIDTH) : 0;
-  bool whole = false;
-  // Shorter ones are slower.
-  if (in_bulk() && WIDTH >= 512 && columns > 0 && columns % 4 == 0)
-    whole = all_aligned(xs, items + 1, count);
-  else
-    __syncthreads();
-  if (whole) // the buffers are free
-    bulk.fence();
+  __syncthreads(); // the buffers are free
 #pragma unroll 1
   for (u32 k = 0; k < stages + 2; k++) {
     if (k > 1) { // what was begun two stages ago is here, and all have finished the stage before
       wait_for_copies();
-      if (whole)
-        bulk.wait((k - 2) % 3);
       __syncthreads();
     }
     if (k < stages) {
       float *to = shared + k % 3 * ALL;
       const u32 *at = items + 2 * k * STAGE;
-      const u32 n = min(count - k * STAGE, (u32)STAGE), full = (n + BATCH - 1) / BATCH * BATCH;
-      if (whole) {
-        bulk.expect(k % 3, 4 * n * columns);
-        bulk.copy_vectors<G::VECTOR>(k % 3, to, n, columns,
-                                     [&](u32 i) { return xs + at[2 * i + 1] + first; });
-        for (u32 i = n * G::VECTOR + THREAD; i < full * G::VECTOR; i += THREADS)
-          to[i] = 0.0f;
-      } else
-        stage<G::VECTOR, STAGE, BATCH>(to, xs, at + 1, n, first, part.cols);
-      stage<G::DY, STAGE, BATCH>(to + VECTORS, dys + part.row, at, n, 0, rows);
+      const u32 n = min(count - k * STAGE, (u32)STAGE);
+      stage<G::VECTOR, STAGE, BATCH>(to, xs, at + 1, n, column, grid.columns);
+      stage<G::DY, STAGE, BATCH>(to + VECTORS, dys, at, n, row, grid.rows);
     }
     commit_copies();
     if (k < 2)
@@ -545,23 +527,24 @@ VP void outer_rows(const BulkCopies &bulk, const Work &work, const Partition &pa
     const float *x = shared + (k - 2) % 3 * ALL, *dy = x + VECTORS;
     u32 here = min(count - (k - 2) * STAGE, (u32)STAGE);
 #pragma unroll 1
-    for (u32 e = 0; e < here; e += BATCH) // behind the last item dy is 0
+    for (u32 e = 0; e < here; e += BATCH) // after the last item dy is 0
       sums.add(x + e * G::VECTOR, dy + e * G::DY);
   }
-  sums.store(address(l, segments, 0, work.w[OUTER_DST]) + part.row + first * part.rows, part.rows,
-             FLOAT_OF(work.w[OUTER_SCALE]), rows, columns, work.flags);
+  float *to = address(l, segments, 0, work.w[OUTER_DST]) + row + column * grid.rows;
+  sums.store(to, grid.rows, FLOAT_OF(work.w[OUTER_SCALE]), grid.rows - row, grid.columns - column,
+             work.flags);
 }
 
-// The part of a gradient that a processor forms of a matrix in registers: copies of it share the
-// columns.
-VP OuterArea outer_area(const Partition &part) {
-  const u32 each = 32 * ((iterations(part.cols) + part.copies - 1) / at_least_1(part.copies)),
-            first = min(each * part.copy, (u32)part.cols);
-  return {part.row, part.end(), first, min(first + each, (u32)part.cols), part.rows};
-}
-
-// Whether it is formed in blocks: of many items, where most of a block is there.
-VP bool outer_in_blocks(const Partition &part, u32 count) {
-  const OuterArea area = outer_area(part);
-  return count >= 64 && OuterBlocks(area).filled(area);
+// The processor's blocks of a gradient.
+VP void outer_of(const Work &work, const Grid &grid, float *shared) {
+#if VPPS_OUTER_FLIGHT > 0
+  if (work.count >= 64) // fewer take as long
+    return outer_blocks(work, grid, *(OuterMemory *)shared);
+#endif
+#pragma unroll 1
+  for (u32 block = grid.mine(); block < grid.count; block += gridDim.x)
+    if (grid.tall)
+      outer_block<8, 2>(work, grid, block, shared);
+    else
+      outer_block<4, 4>(work, grid, block, shared);
 }

@@ -14,8 +14,6 @@ struct Residence {
   u32 part;               // rows of a part
   u32 at;                 // in the processor's resident memory; NOT_SHARED: nowhere
   u32 columns; // columns that a processor forms of a transposed product; 0: partial results
-  u32 unit,
-      team; // of the gradient: rows of a processor, and how many share their rows; 0: no blocks
 };
 enum : u32 { NOT_SHARED = 0xFFFFFFFFu };
 
@@ -268,17 +266,6 @@ VP_SLOW void product_t_streamed(const Launch &l, const u32 *w, const u32 *items,
     stream_all<M>(l, w[PRODUCT_T_SEGMENTS], items, count, m.rows, side, stages);
   }
   wait_for_all_copies();
-}
-
-// The processor's part of a gradient (persist/plan/beyond.go: blockOf).
-VP OuterArea outer_area(const Residence &m) {
-  const u32 k = (blockIdx.x + gridDim.x - m.first) % gridDim.x,
-            units = (m.rows + m.unit - 1) / m.unit, leader = k / m.team * m.team,
-            members = min(m.team, units - leader);
-  const u32 each = k < units ? ((m.cols + members - 1) / members + 3) & ~3u : 0,
-            row = min(leader * m.unit, m.rows), column = min((k - leader) * each, m.cols);
-  return {row, k < units ? min(row + members * m.unit, m.rows) : row, column,
-          min(column + each, m.cols), m.rows};
 }
 
 // The processor's rows of a matrix that stays in shared memory during the launch.

@@ -2,41 +2,25 @@
 // are what terms are in gemm_blocks.h. A stage has the vectors of 16 items, wherever they are.
 #pragma once
 
-// The part of a gradient that a processor forms.
-struct OuterArea {
-  u32 row, row_end, column, column_end;
-  u32 apart; // how far columns are from each other: the gradient's rows
-  VP_MEMBER u32 rows() const { return row_end - row; }
-  VP_MEMBER u32 columns() const { return column_end - column; }
+// How the gradient of a matrix is divided into blocks of 64 rows and columns or, if it is not tall,
+// of 32 and 128 (persist/plan/gradients.go).
+struct Grid {
+  u32 rows, columns; // of the matrix
+  u32 tall;
+  u32 down, count; // blocks of some columns, and of the whole matrix
+  u32 first;       // the processor that forms block 0; the others follow in turn
+  VP_MEMBER u32 mine() const { return (blockIdx.x + gridDim.x - first) % gridDim.x; }
+  // Where a block begins.
+  VP_MEMBER u32 row(u32 block) const { return block % down * (tall ? GEMM_BLOCK : GEMM_TILE); }
+  VP_MEMBER u32 column(u32 block) const {
+    return block / down * (tall ? GEMM_BLOCK : 2 * GEMM_BLOCK);
+  }
 };
 
-// A block has 64 rows and columns, or 32 and 128 where there are no more rows: two panels of dy and
-// two of x, or one and four.
+// Two panels of dy and two of x, or one and four.
 enum : u32 { OUTER_PANELS = 5 };
 struct OuterMemory {
   float stages[2][VPPS_OUTER_FLIGHT][OUTER_PANELS * GEMM_PANEL]; // of each group
-};
-
-struct OuterBlocks {
-  bool tall;
-  u32 down, count;
-  VP_MEMBER explicit OuterBlocks(const OuterArea &area) {
-    tall = area.rows() > GEMM_TILE;
-    down = tall ? (area.rows() + GEMM_BLOCK - 1) / GEMM_BLOCK : 1;
-    count = down * (tall ? (area.columns() + GEMM_BLOCK - 1) / GEMM_BLOCK
-                         : (area.columns() + 2 * GEMM_BLOCK - 1) / (2 * GEMM_BLOCK));
-  }
-  // Whether blocks are worth it: most of them is in the area.
-  VP_MEMBER bool filled(const OuterArea &area) const {
-    return area.rows() * area.columns() * 3 >= count * GEMM_BLOCK * GEMM_BLOCK * 2;
-  }
-  // Where a block begins.
-  VP_MEMBER u32 row(const OuterArea &area, u32 block) const {
-    return area.row + block % down * GEMM_BLOCK;
-  }
-  VP_MEMBER u32 column(const OuterArea &area, u32 block) const {
-    return area.column + block / down * (tall ? GEMM_BLOCK : 2 * GEMM_BLOCK);
-  }
 };
 
 // Copies up to four neighbours of a vector, of which left are there. The rest is zeros.
@@ -52,16 +36,15 @@ VP void copy_neighbours(float *to, const float *from, int left) {
 // A lane's copies in a stage: of each panel four neighbours, all of one item.
 struct OuterCopy {
   u32 row, column; // the first ones
-  VP_MEMBER OuterCopy(const OuterArea &area, u32 block) {
-    const OuterBlocks all(area);
-    row = all.row(area, block) + THREAD % 8 * 4, column = all.column(area, block) + THREAD % 8 * 4;
+  VP_MEMBER OuterCopy(const Grid &grid, u32 block) {
+    row = grid.row(block) + THREAD % 8 * 4, column = grid.column(block) + THREAD % 8 * 4;
   }
   // Starts copying a stage of items, of which left are there.
-  VP_MEMBER void start(const Work &work, const u32 *items, int left, const OuterArea &area,
+  VP_MEMBER void start(const Work &work, const u32 *items, int left, const Grid &grid,
                        float *stage) const {
     const u32 k = THREAD / 8 % GEMM_DEPTH;
-    const int rows = (int)(area.row_end - row), columns = (int)(area.column_end - column);
-    const bool tall = OuterBlocks(area).tall;
+    const int rows = (int)(grid.rows - row), columns = (int)(grid.columns - column);
+    const bool tall = grid.tall;
     const bool there = (int)k < left;
     const u32 *item = items + (there ? 2 * k : 0);
     const float *dy = address(work.l, work.w[OUTER_SEGMENTS], 1, item[0]) + row,
@@ -132,18 +115,18 @@ VP void multiply_panels(const float *a, const float *b, float *s) {
 
 // Sums the products of a tile's items, and leaves the sums where the stages were, by number and
 // lane.
-VP void sum_outer(const Work &work, const OuterArea &area, u32 first, int left, u32 block,
+VP void sum_outer(const Work &work, const Grid &grid, u32 first, int left, u32 block,
                   OuterMemory &memory) {
   constexpr int FLIGHT = VPPS_OUTER_FLIGHT, AHEAD = (FLIGHT - 1) * (int)GEMM_DEPTH;
   const u32 group = THREAD / 128, warp = THREAD / 32 % 4, *items = work.items + 2 * first;
   float(*slots)[OUTER_PANELS * GEMM_PANEL] = memory.stages[group];
-  const OuterCopy copy(area, block);
-  const bool tall = OuterBlocks(area).tall;
+  const OuterCopy copy(grid, block);
+  const bool tall = grid.tall;
   u32 slot = 0; // of the stage that is copied next
 #pragma unroll 1
   for (; slot < FLIGHT - 1; slot++) {
     if (left > (int)(slot * GEMM_DEPTH))
-      copy.start(work, items + 2 * slot * GEMM_DEPTH, left - (int)(slot * GEMM_DEPTH), area,
+      copy.start(work, items + 2 * slot * GEMM_DEPTH, left - (int)(slot * GEMM_DEPTH), grid,
                  slots[slot]);
     commit_copies();
   }
@@ -153,7 +136,7 @@ VP void sum_outer(const Work &work, const OuterArea &area, u32 first, int left, 
     wait_for_all_but<FLIGHT - 2>();
     meet_in_group(group); // all copies of the stage are here, and nobody reads the one before
     if (left > AHEAD)
-      copy.start(work, items + 2 * AHEAD, left - AHEAD, area, slots[slot]);
+      copy.start(work, items + 2 * AHEAD, left - AHEAD, grid, slots[slot]);
     commit_copies();
     slot = slot + 1 == FLIGHT ? 0 : slot + 1; // the stage that was copied first
     multiply_panels(slots[slot] + (tall ? warp % 2 : 0) * GEMM_PANEL,
@@ -182,18 +165,17 @@ VP void sum_outer_exactly(const Work &work, u32 row, u32 last, u32 column, float
 }
 
 // Adds up what the groups have of a tile, if they share it, and stores it.
-VP void store_outer(const Work &work, const OuterArea &area, u32 block, bool shared,
+VP void store_outer(const Work &work, const Grid &grid, u32 block, bool shared,
                     const OuterMemory &memory) {
-  const OuterBlocks all(area);
   const u32 group = THREAD / 128, warp = THREAD / 32 % 4, lane = THREAD % 32;
-  const u32 row = all.row(area, block) + (all.tall ? warp % 2 * GEMM_TILE : 0) + lane / 4 * 4,
-            column = all.column(area, block) + (all.tall ? warp / 2 : warp) * GEMM_TILE;
+  const u32 row = grid.row(block) + (grid.tall ? warp % 2 * GEMM_TILE : 0) + lane / 4 * 4,
+            column = grid.column(block) + (grid.tall ? warp / 2 : warp) * GEMM_TILE;
   float *to = address(work.l, work.w[OUTER_SEGMENTS], 0, work.w[OUTER_DST]);
 #pragma unroll 1
   for (u32 j = shared ? group : 0; j < 8; j += shared ? 2 : 1) {
     const u32 place = 1024 * warp + 128 * j + lane * 4;
     const u32 c = column + 4 * (lane % 4 * 2 + j / 4) + j % 4;
-    if (row >= area.row_end || c >= area.column_end)
+    if (row >= grid.rows || c >= grid.columns)
       continue;
     float sum[4], other[4];
     read_run<4>(sum, memory.stages[shared ? 0 : group][0] + place);
@@ -208,32 +190,31 @@ VP void store_outer(const Work &work, const OuterArea &area, u32 block, bool sha
     for (u32 i = 0; i < 4; i++)
       finite = finite && (BITS_OF(sum[i]) & 0x7F800000u) != 0x7F800000u;
     if (!finite)
-      sum_outer_exactly(work, row, area.row_end - 1, c, sum);
+      sum_outer_exactly(work, row, grid.rows - 1, c, sum);
 #pragma unroll
     for (u32 i = 0; i < 4; i++)
       sum[i] *= FLOAT_OF(work.w[OUTER_SCALE]);
-    put_some<4>(to + row + c * area.apart, sum, (int)(area.row_end - row), work.flags);
+    put_some<4>(to + row + c * grid.rows, sum, (int)(grid.rows - row), work.flags);
   }
 }
 
 VP u32 stages_of(u32 items) { return (items + GEMM_DEPTH - 1) / GEMM_DEPTH; }
 
-// Forms an area, two blocks at a time. If there is one left, the groups form it together, each
-// from half of the items.
-VP void outer_blocks(const Work &work, const OuterArea &area, OuterMemory &memory) {
-  const u32 count = OuterBlocks(area).count, all = work.count,
-            half = min((all + 31) / 32 * GEMM_DEPTH, all);
+// Forms the processor's blocks, two at a time. If there is one left, the groups form it together,
+// each from half of the items.
+VP void outer_blocks(const Work &work, const Grid &grid, OuterMemory &memory) {
+  const u32 all = work.count, half = min((all + 31) / 32 * GEMM_DEPTH, all);
   const bool second = THREAD >= 128;
   __syncthreads(); // the memory is free
 #pragma unroll 1
-  for (u32 first = 0; first < count; first += 2) {
-    const bool shared = first + 1 == count;
-    const u32 block = first + (!shared && second), from = shared && second ? half : 0,
-              items = shared ? second ? all - half : half : all;
+  for (u32 first = grid.mine(); first < grid.count; first += 2 * gridDim.x) {
+    const bool shared = first + gridDim.x >= grid.count;
+    const u32 block = first + (!shared && second ? gridDim.x : 0),
+              from = shared && second ? half : 0, items = shared ? second ? all - half : half : all;
     meet_as_often(second, shared ? stages_of(half) - stages_of(items) : 0);
-    sum_outer(work, area, from, (int)items, block, memory);
+    sum_outer(work, grid, from, (int)items, block, memory);
     __syncthreads();
-    store_outer(work, area, block, shared, memory);
+    store_outer(work, grid, block, shared, memory);
     __syncthreads();
   }
 }

@@ -97,19 +97,19 @@ OUT_OF_LINE u32 outer_columns(const Gradient &to, const Pairs &from, u32 c, u32 
 }
 
 // The sums of some pairs. Columns are written from front to back. memory: the processor's.
-VP void outer_part(float *g, u32 ld, const vpps_rows &part, const float *dy, const float *x,
+VP void outer_part(float *g, u32 ld, const vpps_block &part, const float *dy, const float *x,
                    const u32 *items, u32 count, float scale, bool acc, float *memory) {
   const u32 most = VPPS_OUTER_FLOATS / count / PANEL * PANEL; // rows whose copies stay in the cache
-  for (u32 row = 0; row < part.outer_rows; row += most) {
-    const u32 rows = part.outer_rows - row < most ? part.outer_rows - row : most;
+  for (u32 row = 0; row < part.rows; row += most) {
+    const u32 rows = part.rows - row < most ? part.rows - row : most;
     const Pairs p = {count, rows, memory, memory + VPPS_OUTER_FLOATS};
-    copy_rows(p, dy + part.outer_row + row, items);
-    for (u32 column = 0; column < part.outer_columns; column += OUTER_COLUMNS) {
-      const u32 left = part.outer_columns - column;
+    copy_rows(p, dy + part.row + row, items);
+    for (u32 column = 0; column < part.columns; column += OUTER_COLUMNS) {
+      const u32 left = part.columns - column;
       const u32 cols = left < OUTER_COLUMNS ? left : (u32)OUTER_COLUMNS;
-      copy_columns(p, x + part.outer_column + column, items, cols);
-      const Gradient to = {g + (size_t)(part.outer_column + column) * ld + part.outer_row + row, ld,
-                           scale, acc};
+      copy_columns(p, x + part.column + column, items, cols);
+      const Gradient to = {g + (size_t)(part.column + column) * ld + part.row + row, ld, scale,
+                           acc};
       u32 c = outer_columns<OUTER_BLOCK>(to, p, 0, cols);
       c = outer_columns<4>(to, p, c, cols);
       c = outer_columns<2>(to, p, c, cols);
@@ -122,13 +122,13 @@ VP_SLOW void outer(const Work &work, const vpps_residency &res, const Processor 
   const Launch &l = work.l;
   const u32 *w = work.w, count = work.count;
   const vpps_matrix &m = res.matrix[w[OUTER_MATRIX]];
-  const u32 *first = res.first + w[OUTER_MATRIX] * res.processors + p.id;
+  const u32 *first = res.first_block + w[OUTER_MATRIX] * res.processors + p.id;
   float *memory = res.pairs + (size_t)p.id * VPPS_PAIR_FLOATS;
   for (u32 k = first[0]; k < first[1]; k++) {
     u32 pieces = (count + VPPS_OUTER_PAIRS - 1) / VPPS_OUTER_PAIRS;
     for (u32 e = 0, n; e < count; e += n, pieces--) {
       n = (count - e + pieces - 1) / pieces;
-      outer_part(address(l, w[OUTER_SEGMENTS], 0, w[OUTER_DST]), m.rows, res.parts[k],
+      outer_part(address(l, w[OUTER_SEGMENTS], 0, w[OUTER_DST]), m.rows, res.blocks[k],
                  address(l, w[OUTER_SEGMENTS], 1, 0), address(l, w[OUTER_SEGMENTS], 2, 0),
                  work.items + 2 * e, n, FLOAT_OF(w[OUTER_SCALE]), (work.flags & FLAG_ACC) || e > 0,
                  memory);

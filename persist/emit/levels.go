@@ -90,8 +90,7 @@ func (e *Emitter) planClasses(levels int) {
 		for l := range loads {
 			x, load := &e.levels[l], 0
 			for i := x.runs[0]; i < x.runs[1]; i++ {
-				from, to := e.shareOf(&e.runs[i], p)
-				load += 2 * (to - from)
+				load += e.loadOf(&e.runs[i], p)
 			}
 			if loads[l] = int32(load); load > 0 {
 				x.join(p, t.Size[c])

@@ -16,7 +16,6 @@ type run struct {
 	sig      uint32
 	part     int32 // of a matrix
 	from, to int
-	whole    bool   // every copy of the matrix does all items
 	acc      bool   // an Outer that adds to what is there
 	list     uint32 // where in the script its items are, 0: with each instruction
 }
@@ -55,12 +54,9 @@ const inlineItems = 4
 func (e *Emitter) addRun(level int32, sig uint32, from, to int) {
 	words := e.Sigs.Of(sig)
 	outer := isa.Opcode(words[0]) == isa.Outer
-	r := run{level, sig, e.partOf(words), from, to, outer, outer && e.accumulates(words), 0}
-	copies, n := e.Holders.Copies[r.part], to-from
-	if !r.whole {
-		n /= len(copies)
-	}
-	if n > inlineItems && len(copies[0]) > 1 {
+	r := run{level, sig, e.partOf(words), from, to, outer && e.accumulates(words), 0}
+	copies := e.Holders.Copies[r.part]
+	if n := (to - from) / len(copies); n > inlineItems && len(copies[0]) > 1 {
 		r.list = uint32(isa.ListsAt(e.Plan.Processors) + e.listWords)
 		e.listWords += 2 * (to - from)
 	}
@@ -69,23 +65,14 @@ func (e *Emitter) addRun(level int32, sig uint32, from, to int) {
 
 // partOf is the part that a product works on.
 func (e *Emitter) partOf(words []uint32) int32 {
-	if isa.Opcode(words[0]) == isa.ProductT {
-		return e.Holders.ColumnPart(int32(words[3]))
+	switch m := int32(words[3]); isa.Opcode(words[0]) {
+	case isa.ProductT:
+		return e.Holders.ColumnPart(m)
+	case isa.Outer:
+		return e.Holders.GradientPart(m)
+	default:
+		return m
 	}
-	return int32(words[3])
-}
-
-// share is which items of a run copy number c of its matrix does: those of an outer product are
-// summed, so each copy does all of them for some columns.
-func (e *Emitter) share(r *run, c int) (from, to int) {
-	if r.whole {
-		if c < e.Holders.Outers[r.part] {
-			return r.from, r.to
-		}
-		return r.to, r.to
-	}
-	n, copies := r.to-r.from, len(e.Holders.Copies[r.part])
-	return r.from + n*c/copies, r.from + n*(c+1)/copies
 }
 
 // accumulates reports whether an Outer adds to a gradient that is there: pending from an
@@ -105,13 +92,24 @@ func (e *Emitter) accumulates(words []uint32) bool {
 	return false
 }
 
-// shareOf is which items of a run processor p does.
+// shareOf is which items of a run processor p does: the copies of its matrix share them.
 func (e *Emitter) shareOf(r *run, p int32) (from, to int) {
-	at := int(r.part)*len(e.Holders.Class) + int(p)
-	if e.Holders.Copy[at] < 0 {
+	c := int(e.Holders.Copy[int(r.part)*len(e.Holders.Class)+int(p)])
+	if c < 0 {
 		return r.to, r.to
 	}
-	return e.share(r, int(e.Holders.Copy[at]))
+	n, copies := r.to-r.from, len(e.Holders.Copies[r.part])
+	return r.from + n*c/copies, r.from + n*(c+1)/copies
+}
+
+// loadOf is what the products of a run cost processor p.
+func (e *Emitter) loadOf(r *run, p int32) int {
+	from, to := e.shareOf(r, p)
+	load := 2 * (to - from)
+	if words := e.Sigs.Of(r.sig); isa.Opcode(words[0]) == isa.Outer {
+		load *= int(e.Holders.Blocks[int(words[3])*len(e.Holders.Class)+int(p)])
+	}
+	return load
 }
 
 // appendLists appends the items of all lists.

@@ -122,7 +122,7 @@ var Formats = [opcodes]Format{
 	Sum:      {"sum", []string{"segments", "n", "scale", "dst", "runs", "apart", "y"}, 1, "dst[i] = f(scale * sum of src[i] over the items)"},
 	Product:  {"product", []string{"segments", "matrix", "scale", "bias", "bias_scale"}, 2, "y[r] = f(bias_scale*bias[r] + scale * W[r,:]·x), for the processor's rows of a matrix"},
 	ProductT: {"product_t", []string{"segments", "matrix", "scale", "apart"}, 2, "t[c] = scale * sum of W[r,c]*dy[r] over the processor's rows"},
-	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], for the processor's rows and columns"},
+	Outer:    {"outer", []string{"segments", "matrix", "scale", "dst"}, 2, "G[r,c] = scale * sum over items of dy[r]*x[c], for the processor's blocks"},
 	Gemm:     {"gemm", []string{"segments", "m", "n", "k", "c_row", "c_col", "a_row", "a_col", "b_row", "b_col", "scale", "bias"}, 3, "C[i,j] = bias[i] + scale * sum over k of A[i,k]*B[k,j], any strides"},
 	Row:      {"row", []string{"segments", "n", "stride", "p", "lines"}, -2, "softmax-like functions of lines of n elements"},
 	Random:   {"random", []string{"segments", "n", "p", "q", "seed", "graph", "forward", "first"}, -3, "dst[i] = a function of (seed, node, element first + i) and maybe src[i]"},

@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // What does not fit into the registers: matrices in shared memory, and matrices that are read
 // from memory for several items at a time.
@@ -31,11 +28,6 @@ type Residence struct {
 	// Columns of a transposed product that a processor forms, from memory: all rows of them, so that
 	// there is nothing to add. 0: every holder of rows leaves a partial result.
 	Columns int
-
-	// Where a transposed product is formed by columns, the gradient is formed in blocks, which read less than whole rows
-	// would: the processors from First on have Unit rows each, but teams of them all their rows together, and
-	// share the columns. Unit is 0 elsewhere.
-	Unit, Team int
 }
 
 // Residence of matrix m.
@@ -52,57 +44,6 @@ func (p *Plan) ColumnsOf(m, processor int) (lo, hi int) {
 	w, cols := p.Residence(m), p.Matrices[m].Cols
 	lo = (processor - w.First + p.Processors) % p.Processors * w.Columns
 	return min(lo, cols), min(lo+w.Columns, cols)
-}
-
-// divideGradient assigns the parts of a gradient to the processors, so that each has as few blocks as can be, and reads
-// little for them.
-func (w *Residence) divideGradient(m Matrix, holders int) {
-	w.Unit, w.Team = share(m.Rows, holders), 1
-	units, least := (m.Rows+w.Unit-1)/w.Unit, math.MaxInt
-	for team := 1; team == 1 || team*32 <= m.Cols; team++ {
-		cost := w.costOf(m, min(team, units))
-		if last := units % team; last > 0 {
-			cost = max(cost, w.costOf(m, last))
-		}
-		if cost < least {
-			least, w.Team = cost, team
-		}
-	}
-}
-
-// costOf is the cost of a gradient's part whose rows a team of so many processors has together.
-func (w *Residence) costOf(m Matrix, members int) int {
-	rows, columns := min(members*w.Unit, m.Rows), ((m.Cols+members-1)/members+3)&^3
-	return (blocksOf(rows, columns)+1)/2*blockTime + rows + columns
-}
-
-// blocksOf is how many blocks the kernel forms of rows by columns of a gradient, two at a time: of 64 by 64 elements or, of
-// few rows, 32 by 128 (jit/kernel/outer_blocks.h).
-func blocksOf(rows, columns int) int {
-	if rows <= 32 {
-		return (columns + 127) / 128
-	}
-	return (rows + 63) / 64 * ((columns + 63) / 64)
-}
-
-// blockTime is the cost of two blocks, more than that of reading any part: only divisions into equally many blocks are
-// compared by what they read.
-const blockTime = 1 << 16
-
-// blockOf is what a partition's processor forms of its matrix's gradient: nothing where it has another partition before.
-// The kernel computes the same (jit/kernel/matrix_stream.h).
-func (p *Plan) blockOf(x *Partition) Block {
-	m, w := &p.Matrices[x.Matrix], p.Residence(x.Matrix)
-	each := p.Of(x.Matrix)[0].Rows
-	at, units := x.Row/each, (m.Rows+w.Unit-1)/w.Unit
-	if at >= min(p.Processors, units) {
-		return Block{}
-	}
-	first := at / w.Team * w.Team
-	members := min(w.Team, units-first)
-	row, columns := first*w.Unit, ((m.Cols+members-1)/members+3)&^3
-	column := min(m.Cols, (at-first)*columns)
-	return Block{row, min(members*w.Unit, m.Rows-row), column, min(columns, m.Cols-column)}
 }
 
 // Depth is how many elements of a sum the routines for matrices beyond the registers have in shared

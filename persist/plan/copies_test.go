@@ -24,17 +24,12 @@ func TestCopiesShareAMatrix(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, alone.Used, p.Used, "copies take only registers that are there")
 	for m, x := range p.Matrices {
-		rows, formed, has := map[[2]int]int{}, map[[2]int]int{}, map[int]int{}
+		rows, has := map[[2]int]int{}, map[int]int{}
 		for _, part := range p.Of(m) {
 			has[part.Processor]++
 			require.Equal(t, 1, has[part.Processor], "%s on processor %d", x.Name, part.Processor)
-			block := p.OuterBlock(&part)
-			require.Equal(t, [2]int{part.Row, part.Rows}, [2]int{block.Row, block.Rows})
 			for r := part.Row; r < part.Row+part.Rows; r++ {
 				rows[[2]int{part.Copy, r}]++
-				for c := block.Column; c < block.Column+block.Columns; c++ {
-					formed[[2]int{r, c}]++
-				}
 			}
 		}
 		for c := range x.Copies {
@@ -42,10 +37,6 @@ func TestCopiesShareAMatrix(t *testing.T) {
 				require.Equal(t, 1, rows[[2]int{c, r}], "%s, row %d of copy %d", x.Name, r, c)
 			}
 		}
-		for r := range x.Rows {
-			for c := range x.Cols {
-				require.Equal(t, 1, formed[[2]int{r, c}], "%s, gradient of element %d, %d", x.Name, r, c)
-			}
-		}
+		coveredByBlocks(t, p, m)
 	}
 }

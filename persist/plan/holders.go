@@ -5,15 +5,15 @@ import (
 	"slices"
 )
 
-// Holders is who holds which matrix of a plan: what the streams of processors have in common follows from it. Part m is the
-// rows of matrix m. Part m + the number of matrices is the columns of its transposed product, which are the rows' holders'
-// unless it is read from memory.
+// Holders is who works on which matrix of a plan: what the streams of processors have in common follows from it. Of n
+// matrices part m is the rows of matrix m. Part m + n is the columns of its transposed product, which are the rows' holders'
+// unless it is read from memory. Part m + 2n is its gradient.
 type Holders struct {
 	of     *Plan
 	Copies [][][]int32 // by part and copy: its holders, those of the first rows or columns first
-	Outers []int       // by matrix: how many copies have columns of its gradient to form
+	Blocks []int32     // by matrix and processor: how many blocks of its gradient it forms
 	Copy   []int32     // by part and processor: which copy it holds, -1: none
-	Class  []int32     // by processor; a class holds parts of the same copies of the same matrices
+	Class  []int32     // by processor; a class holds parts of the same copies of the same matrices, and forms as many blocks
 	First  []int32     // by class: its first processor
 	Size   []int32     // by class: how many processors it has
 }
@@ -23,16 +23,9 @@ func (t *Holders) Update(p *Plan) {
 	if t.of == p {
 		return
 	}
-	n, parts := p.Processors, 2*len(p.Matrices)
+	n, parts := p.Processors, 3*len(p.Matrices)
 	*t = Holders{of: p, Copy: slices.Repeat([]int32{-1}, n*parts)}
 	for i := range p.Matrices {
-		outers := 0
-		for _, x := range p.Of(i) {
-			if b := p.OuterBlock(&x); b.Columns > 0 {
-				outers = max(outers, x.Copy+1)
-			}
-		}
-		t.Outers = append(t.Outers, outers)
 		t.addRows(p, i)
 	}
 	for i := range p.Matrices {
@@ -41,6 +34,9 @@ func (t *Holders) Update(p *Plan) {
 		} else {
 			t.addRows(p, i)
 		}
+	}
+	for i := range p.Matrices {
+		t.addGradient(p, i)
 	}
 	t.addClasses(n)
 }
@@ -52,6 +48,9 @@ func (t *Holders) addClasses(n int) {
 		var holds []byte
 		for at := p; at < len(t.Copy); at += n {
 			holds = binary.LittleEndian.AppendUint32(holds, uint32(t.Copy[at]))
+		}
+		for at := p; at < len(t.Blocks); at += n {
+			holds = binary.LittleEndian.AppendUint32(holds, uint32(t.Blocks[at]))
 		}
 		c, ok := known[string(holds)]
 		if !ok {
@@ -88,6 +87,24 @@ func (t *Holders) addColumns(p *Plan, m int) {
 	}
 	t.Copies = append(t.Copies, [][]int32{holders})
 }
+
+// addGradient adds a part whose holders form blocks of a gradient.
+func (t *Holders) addGradient(p *Plan, m int) {
+	var holders []int32
+	var blocks []Block
+	for q := range p.Processors {
+		blocks = p.GradientBlocks(blocks[:0], m, q)
+		t.Blocks = append(t.Blocks, int32(len(blocks)))
+		if len(blocks) > 0 {
+			t.Copy[len(t.Copies)*p.Processors+q] = 0
+			holders = append(holders, int32(q))
+		}
+	}
+	t.Copies = append(t.Copies, [][]int32{holders})
+}
+
+// GradientPart is the part of matrix m that outer products form.
+func (t *Holders) GradientPart(m int32) int32 { return m + 2*int32(len(t.of.Matrices)) }
 
 // ColumnPart is the part of matrix m that transposed products work on.
 func (t *Holders) ColumnPart(m int32) int32 { return m + int32(len(t.of.Matrices)) }

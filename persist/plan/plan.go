@@ -41,6 +41,9 @@ type Plan struct {
 	// Of every matrix; nil: all are in registers.
 	Where []Residence
 
+	// GPU: how the gradient of every matrix is divided; nil: a processor forms the rows that it holds.
+	Grids []Grid
+
 	RowsPerWarp int    // GPU: rows a warp holds of a partition
 	Warps       int    // GPU: warps of a processor
 	Registers   int    // GPU: registers a thread may have: those of weights (Used), of a gradient in
@@ -52,23 +55,6 @@ type Plan struct {
 	Depth       int    // GPU: elements of a sum that the routines for matrices beyond the registers take at a time; 0: there are none
 	Why         string // how it was chosen
 	Note        string // what the compiler said of it
-}
-
-// Block is some rows and columns of a matrix.
-type Block struct{ Row, Rows, Column, Columns int }
-
-// OuterBlock is what a partition's outer products form of the gradient: its rows, of whose columns each copy of
-// a matrix has a share, 32 at a time. The kernel computes the same (jit/kernel/matrix_gpu.h).
-// Of a matrix beyond the registers it is what Residence says.
-func (p *Plan) OuterBlock(x *Partition) Block {
-	m := &p.Matrices[x.Matrix]
-	if p.Residence(x.Matrix).Unit > 0 {
-		return p.blockOf(x)
-	}
-	copies := max(1, m.Copies)
-	each := 32 * ((iterations(m.Cols) + copies - 1) / copies)
-	from := min(m.Cols, x.Copy*each)
-	return Block{x.Row, x.Rows, from, min(m.Cols-from, each)}
 }
 
 // Of returns the partitions of matrix m, copy by copy.

@@ -33,13 +33,13 @@ func biLSTM(h int) []Matrix {
 	return matrices(gates, gates, gates, gates, [2]int{h, 2 * h}, [2]int{9, h})
 }
 
-// coveredByBlocks checks that each element of a gradient is formed exactly once, by processors with a part of the matrix.
+// coveredByBlocks checks that each element of a gradient is formed exactly once.
 func coveredByBlocks(t *testing.T, p *Plan, m int) {
 	t.Helper()
 	x, area := p.Matrices[m], 0
 	formed := make([]bool, x.Rows*x.Cols)
-	for _, part := range p.Of(m) {
-		b := p.OuterBlock(&part)
+	first, blocks := p.AllGradientBlocks()
+	for _, b := range blocks[first[m*p.Processors]:first[(m+1)*p.Processors]] {
 		area += b.Rows * b.Columns
 		for c := b.Column; c < b.Column+b.Columns; c++ {
 			for r := b.Row; r < b.Row+b.Rows; r++ {

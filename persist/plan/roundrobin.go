@@ -45,6 +45,7 @@ func RoundRobin(matrices []Matrix, d Device, rpw int) (*Plan, error) {
 	if !x.byColumns && x.plan.Outside() > 0 {
 		x = deal(matrices, d, rpw, true)
 	}
+	x.plan.dealGradients()
 	if x.plan.Depth == 0 {
 		x.plan.addCopies(x.arrays, x.slots, x.next, d.Copies)
 	}
@@ -99,9 +100,6 @@ func (x *dealer) add(m int) {
 		p.Depth = x.beyond.depth
 	}
 	parts := matrix.rowParts(rows)
-	if w.Columns > 0 {
-		w.divideGradient(matrix, min(parts, p.Processors))
-	}
 	for k := range parts {
 		q := (x.next + k) % p.Processors
 		row, slot := k*rows, -1

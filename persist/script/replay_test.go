@@ -91,23 +91,30 @@ func liveMemory(s *isa.Script) (m [isa.Segments][]float32) {
 
 func writeReplay(t *testing.T, path string, s *isa.Script, p *plan.Plan, memory [isa.Segments][]float32) {
 	device := s.Words[:s.Words[isa.HeadDevice]]
-	w := []uint32{uint32(p.Processors), uint32(len(p.Matrices)), uint32(len(p.Partitions)), uint32(len(device))}
+	firstBlock, blocks := p.AllGradientBlocks()
+	w := []uint32{uint32(p.Processors), uint32(len(p.Matrices)), uint32(len(p.Partitions)), uint32(len(blocks)), uint32(len(device))}
 	for _, m := range p.Matrices {
 		w = append(w, uint32(m.Rows), uint32(m.Cols), m.Offset)
 	}
 	var parts []uint32
 	for m := range p.Matrices {
 		for q := range p.Processors {
-			w = append(w, uint32(len(parts)/7))
+			w = append(w, uint32(len(parts)/3))
 			for _, x := range p.Of(m) {
 				if x.Processor == q {
-					b := p.OuterBlock(&x)
-					parts = append(parts, uint32(x.Row), uint32(x.Rows), uint32(x.Rank), uint32(b.Row), uint32(b.Rows), uint32(b.Column), uint32(b.Columns))
+					parts = append(parts, uint32(x.Row), uint32(x.Rows), uint32(x.Rank))
 				}
 			}
 		}
 	}
-	w = append(append(append(w, uint32(len(parts)/7)), parts...), device...)
+	w = append(append(w, uint32(len(parts)/3)), parts...)
+	for _, x := range firstBlock {
+		w = append(w, uint32(x))
+	}
+	for _, b := range blocks {
+		w = append(w, uint32(b.Row), uint32(b.Rows), uint32(b.Column), uint32(b.Columns))
+	}
+	w = append(w, device...)
 	for _, values := range memory {
 		w = append(w, uint32(len(values)))
 		for _, v := range values {

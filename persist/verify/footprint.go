@@ -66,6 +66,7 @@ type Footprint struct {
 	plan   *plan.Plan
 
 	processor int
+	blocks    []plan.Block // scratch
 }
 
 // Of returns the ranges that an instruction reads and writes, empty ones left out. They
@@ -304,22 +305,32 @@ func (f *Footprint) columns(m *plan.Matrix) {
 }
 
 func (f *Footprint) outer() error {
-	m, mine, err := f.matrix()
-	if err != nil || len(mine) == 0 {
+	m, _, err := f.matrix()
+	if err != nil {
 		return err
 	}
-	for _, p := range mine {
-		b := f.plan.OuterBlock(&p)
-		rows, columns := uint64(b.Rows), uint64(b.Columns)
-		f.add(0, 0, uint64(f.in.Field("dst"))+uint64(b.Row)+uint64(b.Column*m.Rows), f.result(), Axis{rows, 1}, Axis{columns, uint64(m.Rows)})
-		for i := range f.in.Items {
-			item := f.in.Item(i)
-			f.add(1, 0, uint64(item[0])+uint64(b.Row), asRead, Axis{rows, 1})
-			f.add(2, 0, uint64(item[1])+uint64(b.Column), asRead, Axis{columns, 1})
-		}
+	f.blocks = f.plan.GradientBlocks(f.blocks[:0], int(f.in.Field("matrix")), f.processor)
+	if len(f.blocks) == 0 {
+		return nil
+	}
+	rows, columns := span{m.Rows, 0}, span{m.Cols, 0} // of all blocks
+	for _, b := range f.blocks {
+		f.add(0, 0, uint64(f.in.Field("dst"))+uint64(b.Row)+uint64(b.Column*m.Rows), f.result(), Axis{uint64(b.Rows), 1}, Axis{uint64(b.Columns), uint64(m.Rows)})
+		rows.include(b.Row, b.Rows)
+		columns.include(b.Column, b.Columns)
+	}
+	for i := range f.in.Items {
+		item := f.in.Item(i)
+		f.add(1, 0, uint64(item[0])+uint64(rows.lo), asRead, Axis{uint64(rows.hi - rows.lo), 1})
+		f.add(2, 0, uint64(item[1])+uint64(columns.lo), asRead, Axis{uint64(columns.hi - columns.lo), 1})
 	}
 	return nil
 }
+
+// span is a run of rows or columns.
+type span struct{ lo, hi int }
+
+func (s *span) include(from, n int) { s.lo, s.hi = min(s.lo, from), max(s.hi, from+n) }
 
 func (f *Footprint) gemm() error {
 	axis := func(size, stride string) Axis {

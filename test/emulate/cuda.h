@@ -32,7 +32,7 @@
 struct Index {
   unsigned x;
 };
-static Index threadIdx, blockIdx;
+static Index threadIdx, blockIdx, gridDim;
 
 struct float2 {
   float x, y;

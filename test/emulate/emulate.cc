@@ -14,6 +14,7 @@
 #ifndef VPPS_OUTER_FLIGHT
 #define VPPS_OUTER_FLIGHT 3
 #endif
+#define VPPS_OUTER_ITEMS 16
 #include "device.h"
 #include "isa.h"
 #include "math.h"
@@ -161,77 +162,46 @@ template <int RPW, int COLS> void try_transposed(Case c) {
     }
 }
 
-// The gradient of a partition's rows and columns, 32 * ITERS of them.
-template <int RPW, int COLS, int ITERS> void try_outer(Case c) {
+// A matrix's gradient, whose blocks so many processors form: on tensor cores (blocks), or as many
+// items ask for. Of each item both vectors begin apart floats after a place that is aligned. An
+// infinite number makes infinite sums of its row.
+struct GradientCase {
+  u32 rows, columns, tall, processors, apart;
+};
+void try_gradient(const GradientCase &of, u32 count, bool blocks, bool infinite) {
   const Launch l = fresh();
-  const u32 dst = (c.top = 0, c.place(c.rows * c.columns));
-  c.place_items(c.rows, c.columns);
-  const Partition part = partition<RPW, COLS>(c);
-  u32 w[16] = {OP_OUTER, c.count << 16};
+  Case c = {of.rows, of.columns, 0, count};
+  const u32 dst = c.place(c.rows * c.columns);
+  c.place_items(c.rows + of.apart, c.columns + of.apart);
+  for (u32 &at : c.items)
+    at += of.apart;
+  u32 w[16] = {OP_OUTER | FLAG_ACC << 16, count << 16};
   w[OUTER_SCALE] = BITS_OF(2.0f), w[OUTER_DST] = dst;
-  launch([&] {
-    Partition copy = part;
-    for (copy.copy = 0; 32 * ITERS * copy.copy < COLS; copy.copy++)
-      outer_rows<RPW, ITERS, 16>(bulk, c.work(l, w, FLAG_ACC), copy, shared);
-  });
+  const u32 large = c.items[0] + c.rows / 2;
+  if (infinite)
+    memory[large] = before[large] = 3.4e38f;
+  const u32 height = of.tall ? 64 : 32, width = of.tall ? 64 : 128;
+  const u32 down = (c.rows + height - 1) / height;
+  const Grid grid = {c.rows, c.columns, of.tall, down, down * ((c.columns + width - 1) / width), 1};
+  gridDim.x = of.processors;
+  for (blockIdx.x = 0; blockIdx.x < of.processors; blockIdx.x++)
+    launch([&] {
+      const Work work = c.work(l, w, FLAG_ACC);
+      if (blocks)
+        outer_blocks(work, grid, *(OuterMemory *)shared);
+      else
+        outer_of(work, grid, shared);
+    });
+  blockIdx.x = 0;
   for (u32 k = 0; k < c.columns; k++)
     for (u32 q = 0; q < c.rows; q++) {
       double g = before[dst + q + k * c.rows];
-      if (q >= c.row && q < part.end())
-        for (u32 i = 0; i < c.count; i++)
-          g += 2.0 * before[c.items[2 * i] + q] * before[c.items[2 * i + 1] + k];
-      expect("a gradient", q, k, memory[dst + q + k * c.rows], g);
-    }
-}
-
-// The gradient of some rows and columns in blocks. Of each item both vectors begin apart floats
-// after a place that is aligned. An infinite number makes infinite sums of its row.
-void try_blocks(const OuterArea &area, u32 columns, u32 count, u32 apart, bool infinite) {
-  const Launch l = fresh();
-  Case c = {area.apart, columns, 0, count};
-  const u32 dst = c.place(c.rows * c.columns);
-  c.place_items(c.rows + apart, c.columns + apart);
-  for (u32 &at : c.items)
-    at += apart;
-  u32 w[16] = {OP_OUTER | FLAG_ACC << 16, count << 16};
-  w[OUTER_SCALE] = BITS_OF(2.0f), w[OUTER_DST] = dst;
-  const u32 large = c.items[0] + area.row;
-  if (infinite)
-    memory[large] = before[large] = 3.4e38f;
-  launch([&] { outer_blocks(c.work(l, w, FLAG_ACC), area, *(OuterMemory *)shared); });
-  for (u32 k = 0; k < columns; k++)
-    for (u32 q = 0; q < c.rows; q++) {
-      double g = before[dst + q + k * c.rows];
-      if (q >= area.row && q < area.row_end && k >= area.column && k < area.column_end)
-        for (u32 i = 0; i < count; i++)
-          g += 2.0 * before[c.items[2 * i] + q] * before[c.items[2 * i + 1] + k];
+      for (u32 i = 0; i < count; i++)
+        g += 2.0 * before[c.items[2 * i] + q] * before[c.items[2 * i + 1] + k];
       if (std::fabs(g) < FLT_MAX)
-        expect("a gradient in blocks", q, k, memory[dst + q + k * c.rows], g);
+        expect("a gradient", q, k, memory[dst + q + k * c.rows], g);
       else if (memory[dst + q + k * c.rows] != float(g))
         expect("an infinite gradient", q, k, 0, 1);
-    }
-}
-
-// The same of a partition, of whose columns each of so many copies has a share.
-void try_shares(u16 rows, u16 columns, u16 copies, u32 count) {
-  const Launch l = fresh();
-  Case c = {rows, columns, 0, count};
-  const u32 dst = c.place(c.rows * c.columns);
-  c.place_items(c.rows, c.columns);
-  u32 w[16] = {OP_OUTER, count << 16};
-  w[OUTER_SCALE] = BITS_OF(1.0f), w[OUTER_DST] = dst;
-  launch([&] {
-    for (u16 copy = 0; copy < copies; copy++) {
-      const Partition part = {0, 32, columns, copy, copies, 1, 32, rows, 0};
-      outer_blocks(c.work(l, w, 0), outer_area(part), *(OuterMemory *)shared);
-    }
-  });
-  for (u32 k = 0; k < columns; k++)
-    for (u32 q = 0; q < rows; q++) {
-      double g = q >= 32 && q < 64 ? 0 : before[dst + q + k * rows];
-      for (u32 i = 0; i < count && q >= 32 && q < 64; i++)
-        g += double(before[c.items[2 * i] + q]) * before[c.items[2 * i + 1] + k];
-      expect("a share of a gradient", q, k, memory[dst + q + k * rows], g);
     }
 }
 
@@ -595,21 +565,16 @@ int main() {
   try_transposed<8, 64>({96, 64, 0, 9});
   try_transposed<1, 32>({21, 32, 8, 5});
   try_transposed<2, 512>({70, 512, 48, 16});
-  try_outer<2, 512, 16>({70, 512, 48, 17});
-  try_outer<4, 128, 4>({70, 128, 64, 17});
-  try_outer<2, 96, 1>({40, 96, 16, 3});
-  try_outer<1, 70, 3>({21, 70, 8, 5});
-  for (u32 count : {1, 16, 40, 65}) {
-    try_blocks({0, 128, 0, 64, 128}, 64, count, 0, false);     // two blocks
-    try_blocks({64, 128, 64, 128, 192}, 128, count, 0, false); // one, of both groups
-    try_blocks({32, 64, 0, 256, 64}, 256, count, 0, false);    // of few rows
-    try_blocks({4, 77, 8, 81, 80}, 84, count, 0, count == 40); // less than whole ones
-    try_blocks({8, 30, 12, 145, 31}, 150, count, 0, count == 40);
-    try_blocks({3, 70, 5, 71, 73}, 75, count, 1, false); // not aligned
-  }
-  try_shares(96, 256, 1, 64);
-  try_shares(96, 250, 2, 70);
-  try_shares(96, 70, 3, 70); // one copy has less, or nothing
+  for (u32 count : {1, 16, 17, 40, 65})
+    for (bool blocks : {false, true}) {
+      try_gradient({128, 64, 1, 1, 0}, count, blocks, false);      // two blocks
+      try_gradient({192, 128, 1, 5, 0}, count, blocks, false);     // one or two a processor
+      try_gradient({64, 256, 0, 3, 0}, count, blocks, false);      // of few rows
+      try_gradient({81, 84, 1, 2, 0}, count, blocks, count == 40); // less than whole ones
+      try_gradient({31, 150, 0, 1, 0}, count, blocks, count == 40);
+      try_gradient({73, 75, 1, 3, 1}, count, blocks, false); // not aligned
+      try_gradient({45, 131, 0, 4, 1}, count, blocks, false);
+    }
   for (u32 n : {1, 70, 512, 2000}) {
     try_sum(n, 2, 4, 0, FN_TANH, 0);
     try_sum(n, 2, 16, 1, FN_TANH_B, 0);

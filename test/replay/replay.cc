@@ -26,8 +26,9 @@ static Words contents(const char *path) {
 struct Replay {
   uint32_t processors, matrices;
   std::vector<vpps_matrix> matrix;
-  Words first;
+  Words first, first_block;
   std::vector<vpps_rows> parts;
+  std::vector<vpps_block> blocks;
   Words script;
   std::vector<Words> segments;
 
@@ -35,12 +36,15 @@ struct Replay {
     const uint32_t *at = file.data();
     processors = *at++;
     matrices = *at++;
-    const uint32_t partitions = *at++, words = *at++;
+    const uint32_t partitions = *at++, formed = *at++, words = *at++;
     for (uint32_t i = 0; i < matrices; i++, at += 3)
       matrix.push_back(vpps_matrix{at[0], at[1], at[2]});
     first = take(at, matrices * processors + 1);
-    for (uint32_t i = 0; i < partitions; i++, at += 7)
-      parts.push_back(vpps_rows{at[0], at[1], at[2], at[3], at[4], at[5], at[6]});
+    for (uint32_t i = 0; i < partitions; i++, at += 3)
+      parts.push_back(vpps_rows{at[0], at[1], at[2]});
+    first_block = take(at, matrices * processors + 1);
+    for (uint32_t i = 0; i < formed; i++, at += 4)
+      blocks.push_back(vpps_block{at[0], at[1], at[2], at[3]});
     script = take(at, words);
     for (int s = 0; s < SEGMENTS; s++) {
       const uint32_t n = *at++;
@@ -59,8 +63,9 @@ struct Replay {
     Words own = script;
     uint32_t status[16] = {0};
     std::vector<vpps_panels> panels(2 * matrices * processors);
-    vpps_residency residency = {processors,   matrices, matrix.data(), first.data(),
-                                parts.data(), nullptr,  panels.data(), nullptr};
+    vpps_residency residency = {processors,         matrices,     matrix.data(), first.data(),
+                                first_block.data(), parts.data(), blocks.data(), nullptr,
+                                panels.data(),      nullptr};
     std::vector<float> floats(vpps_cpu_place_operands(&residency, nullptr));
     vpps_cpu_place_operands(&residency, floats.data());
     // Of doubles, for the alignment.

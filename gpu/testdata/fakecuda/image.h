@@ -21,7 +21,7 @@ typedef struct {
   Elf64_Sym symbol[2];
   struct {
     unsigned long long length; // of the source
-    char tables[TABLES];       // the source's tables "residency" and "beyond", as they stand there
+    char tables[TABLES];       // the tables of the plan, as they stand in the source
   } code;
   char strings[NAMES];
   void *plan; // of a module that was launched: what launch.cc has read from the tables

@@ -16,13 +16,15 @@ struct Arguments {
 };
 
 // The plan that the kernel's source was written for.
-enum { MATRICES = 512, PROCESSORS = 132, SLOTS = 16 };
+enum { MATRICES = 512, PROCESSORS = 132, SLOTS = 16, BLOCKS = 1 << 16 };
 struct Plan {
   vpps_residency residency;
   vpps_matrix matrix[MATRICES];
   vpps_columns columns[MATRICES * PROCESSORS];
   uint32_t first[MATRICES * PROCESSORS + 1];
   vpps_rows parts[PROCESSORS * (MATRICES + SLOTS)];
+  uint32_t first_block[MATRICES * PROCESSORS + 1];
+  vpps_block blocks[BLOCKS];
   vpps_panels panels[2 * MATRICES * PROCESSORS];
   float *operands;
 };
@@ -53,37 +55,37 @@ static uint32_t part_of(uint32_t all, uint32_t each, uint32_t p, uint32_t *from)
   return *from + each < all ? each : all - *from;
 }
 
-// What the processor that is k-th to hold a matrix forms of its gradient, by the first of its
-// parts.
-static void block_of(const uint32_t *b, uint32_t k, vpps_rows *part, vpps_rows *end) {
-  const uint32_t rows = b[0], cols = b[1], unit = b[7], team = b[8];
-  const uint32_t units = (rows + unit - 1) / unit, leader = k / team * team;
-  for (vpps_rows *p = part; p < end; p++)
-    p->outer_rows = p->outer_columns = 0;
-  if (part == end || k >= units)
-    return;
-  const uint32_t members = leader + team < units ? team : units - leader;
-  part->outer_row = leader * unit;
-  part->outer_rows = rows - part->outer_row;
-  if (part->outer_rows > members * unit)
-    part->outer_rows = members * unit;
-  part->outer_columns =
-      part_of(cols, ((cols + members - 1) / members + 3) & ~3u, k - leader, &part->outer_column);
+// Blocks of the gradient of matrix m, by processor (Grid).
+static void deal_blocks(Plan *plan, uint32_t m, uint32_t processors, const uint32_t *grid,
+                        uint32_t *n) {
+  const uint32_t rows = grid[2] ? 64 : 32, columns = grid[2] ? 64 : 128;
+  for (uint32_t p = 0; p < processors; p++) {
+    plan->first_block[m * processors + p] = *n;
+    for (uint32_t k = (p + processors - grid[5]) % processors; k < grid[4]; k += processors) {
+      vpps_block b;
+      b.rows = part_of(grid[0], rows, k % grid[3], &b.row);
+      b.columns = part_of(grid[1], columns, k / grid[3], &b.column);
+      if (*n == BLOCKS)
+        abort();
+      plan->blocks[(*n)++] = b;
+    }
+  }
+  plan->first_block[(m + 1) * processors] = *n;
 }
 
 static Plan *read_plan(const char *tables, uint32_t processors) {
-  enum { HELD = 9, BEYOND = 9 }; // numbers of an entry of each table
-  static uint32_t held[HELD * PROCESSORS * SLOTS], beyond[BEYOND * MATRICES];
+  enum { HELD = 9, BEYOND = 7, GRID = 6 }; // numbers of an entry of each table
+  static uint32_t held[HELD * PROCESSORS * SLOTS], beyond[BEYOND * MATRICES],
+      grids[GRID * MATRICES];
   Plan *plan = (Plan *)calloc(1, sizeof *plan);
   const uint32_t slots = numbers(tables, "residency[", held, sizeof held / 4) / HELD / processors;
   const uint32_t others = numbers(tables, "beyond[", beyond, sizeof beyond / 4) / BEYOND;
-  uint32_t matrices = others, n = 0;
-  for (uint32_t i = 0; i < slots * processors; i++)
-    if (held[HELD * i] != UINT32_MAX && held[HELD * i] >= matrices)
-      matrices = held[HELD * i] + 1;
+  const uint32_t matrices = numbers(tables, "grids[", grids, sizeof grids / 4) / GRID;
+  uint32_t n = 0, blocks = 0;
   if (!plan || matrices > MATRICES || processors > PROCESSORS)
     abort();
   for (uint32_t m = 0; m < matrices; m++) {
+    deal_blocks(plan, m, processors, grids + GRID * m, &blocks);
     const uint32_t *b = beyond + BEYOND * m; // Residence
     for (uint32_t p = 0; p < processors; p++) {
       const uint32_t at = m * processors + p;
@@ -93,12 +95,8 @@ static Plan *read_plan(const char *tables, uint32_t processors) {
         const uint32_t *h = held + HELD * (p * slots + s); // Partition
         if (h[0] != m)
           continue;
-        const uint32_t height = h[1], cols = h[2], copies = h[4], row = h[6];
         plan->matrix[m] = vpps_matrix{h[7], h[2], h[8]};
-        const uint32_t each = 32 * (((cols + 31) / 32 + copies - 1) / copies); // columns of a copy
-        uint32_t from;
-        const uint32_t columns = part_of(cols, each, h[3], &from);
-        plan->parts[n++] = vpps_rows{row, height, h[5], row, height, from, columns};
+        plan->parts[n++] = vpps_rows{h[6], h[1], h[5]};
       }
       if (m >= others)
         continue;
@@ -110,13 +108,12 @@ static Plan *read_plan(const char *tables, uint32_t processors) {
       rows.rows = b[4] > 0 ? part_of(b[0], b[4], k, &rows.row) : 0;
       if (rows.rows > 0)
         plan->parts[n++] = rows;
-      if (b[7] > 0)
-        block_of(b, k, plan->parts + plan->first[at], plan->parts + n);
     }
   }
   plan->first[matrices * processors] = n;
-  plan->residency = vpps_residency{processors,  matrices,      plan->matrix, plan->first,
-                                   plan->parts, plan->columns, plan->panels, nullptr};
+  plan->residency =
+      vpps_residency{processors,  matrices,     plan->matrix,  plan->first,  plan->first_block,
+                     plan->parts, plan->blocks, plan->columns, plan->panels, nullptr};
   plan->operands =
       (float *)calloc(vpps_cpu_place_operands(&plan->residency, nullptr), sizeof(float));
   if (!plan->operands)

@@ -96,8 +96,9 @@ int nvrtcCreateProgram(Program **p, const char *src, const char *name, int n,
   (void)name, (void)n, (void)headers, (void)names;
   *p = calloc(1, sizeof **p);
   (*p)->length = strlen(src);
-  table(src, "Residence beyond[", (*p)->tables,
-        table(src, "Partition residency[", (*p)->tables, 0));
+  static const char *const tables[] = {"Partition residency[", "Residence beyond[", "Grid grids["};
+  for (size_t k = 0, at = 0; k < sizeof tables / sizeof *tables; k++)
+    at = table(src, tables[k], (*p)->tables, at);
   return 0;
 }
 int nvrtcDestroyProgram(Program **p) {
