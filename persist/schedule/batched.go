@@ -17,7 +17,14 @@ type whole struct {
 	of, batch   uint32 // the item's signature,
 	pieces      int32  // and what it is cut into
 	each, final uint32 // the signatures of a piece's item, and of the last piece's
-	steps       uint32 // where in pool is how far each word is from the next piece's
+	steps       uint32 // where in pool is how far each word is from the next piece's or, with views, batch element's
+	views       bool   // a piece has an item for each batch element
+}
+
+// viewed is a chain with views of a batched cluster: which of its items, and where in pool its steps are.
+type viewed struct {
+	item  int
+	steps uint32
 }
 
 // chunk is how many batch elements a piece has.
@@ -134,21 +141,29 @@ func (s *Schedule) SettleBatched() {
 func (s *Schedule) CutBatched() {
 	s.Wide.Wholes, s.Wide.wholeOf = append(s.Wide.Wholes[:0], whole{}), s.Wide.wholeOf[:0] // number 0 is rawSig
 	s.eachBatched(func(c int32, x *Cluster) {
+		s.fuseViews(x.Batch, 0)
+		s.Wide.viewed = s.Wide.viewed[:0]
 		s.Wide.items = s.appendFused(s.Wide.items[:0], uint32(c))
 		first := s.grouped[c] - uint32(x.Items)
 		x.Items = int32(copy(s.Items[first:], s.Wide.items))
 		s.grouped[c] = first + uint32(x.Items)
 		list := s.itemsOf(uint32(c))
+		views := s.Wide.viewed
 		for i := range list {
 			it := &list[i]
-			if it.Sig == RawSig {
+			switch {
+			case it.Sig == RawSig:
 				n := s.SignatureOf(it)[3]
 				it.Words[1], it.Words[2] = n/x.Batch*x.chunk(), n
-			} else {
+			case len(views) > 0 && views[0].item == i:
+				s.Wide.Wholes = append(s.Wide.Wholes, whole{it.Sig, x.Batch, x.Pieces, it.Sig, it.Sig, views[0].steps, true})
+				it.Sig, views = uint32(len(s.Wide.Wholes))-1, views[1:]
+			default:
 				it.Sig = s.wholeFor(it.Sig, x)
 			}
 		}
 	})
+	s.fuseViews(0, mostViews)
 }
 
 // wholeFor is the number of what an item of a signature is to the pieces of a batched cluster.
@@ -172,7 +187,7 @@ func (s *Schedule) wholeFor(sig uint32, x *Cluster) uint32 {
 	}
 	last := (x.Pieces - 1) * int32(x.chunk())
 	m.Wholes = append(m.Wholes, whole{sig, x.Batch, x.Pieces,
-		s.cutSignature(sig, &e, 0, x.chunk()*parts), s.cutSignature(sig, &e, 0, (x.Batch-uint32(last))*parts), steps})
+		s.cutSignature(sig, &e, 0, x.chunk()*parts), s.cutSignature(sig, &e, 0, (x.Batch-uint32(last))*parts), steps, false})
 	m.wholeOf[sig] = uint32(len(m.Wholes)) - 1
 	return m.wholeOf[sig]
 }
@@ -191,17 +206,28 @@ func (s *Schedule) appendPiece(list, shared []Item, k uint32, last bool) []Item 
 		if last {
 			it.Sig = x.final
 		}
-		if s.Sigs.Width[it.Sig] > FewWords {
-			it.Words[1], it.Words[2] = k, 1+x.steps
-		} else {
-			steps := s.Pool[x.steps:][:FewWords]
-			for slot := range it.Words {
-				it.Words[slot] += k * steps[slot]
-			}
+		if !x.views {
+			list = append(list, s.stepped(it, k, x.steps))
+			continue
 		}
-		list = append(list, it)
+		chunk := (x.batch + uint32(x.pieces) - 1) / uint32(x.pieces)
+		for e := k * chunk; e < min((k+1)*chunk, x.batch); e++ {
+			list = append(list, s.stepped(it, e, x.steps))
+		}
 	}
 	return list
+}
+
+// stepped is an item whose words are k steps further.
+func (s *Schedule) stepped(it Item, k, steps uint32) Item {
+	if s.Sigs.Width[it.Sig] > FewWords {
+		it.Words[1], it.Words[2] = k, 1+steps
+		return it
+	}
+	for slot, step := range s.Pool[steps:][:FewWords] {
+		it.Words[slot] += k * step
+	}
+	return it
 }
 
 // AppendItemsOf appends the items of a cluster, fused.

@@ -23,6 +23,7 @@ type wideMemory struct {
 	words       []uint32
 	cut         struct{ sig, axis, n, of uint32 } // the signature sig of an item of which n parts along an axis are those of signature of
 	steps       []uint32                          // of one item's words
+	viewed      []viewed                          // chains with views of the batched cluster that is cut
 	Wholes      []whole                           // what items are that pieces share: their signature is its number
 	wholeOf     []uint32                          // [signature]: the latest of wholes that is of it; 0: none
 }

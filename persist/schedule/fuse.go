@@ -26,6 +26,10 @@ type chain struct {
 	table      [2 * isa.MaxSlots]uint8 // slots by their vectors' addresses: 1 + slot, 0 empty
 	key        []uint32                // of each piece: its signature, and its vectors' slots, a byte each
 
+	view        uint32               // how long the vectors of its views are; 0: it has none
+	step        [isa.MaxSlots]uint32 // how far a slot's vectors are from one another; inOneRun
+	batch, most uint32               // how many vectors views may have: as many as batch if that is not 0, else at most so many
+
 	recent [64]recentChain // by the key's hash
 }
 
@@ -42,27 +46,36 @@ const (
 	unfused   fusing = iota // it does not
 	Operation               // as one operation
 	chained                 // as several: it is a chain
+	ofViews                 // as one operation of views
 )
 
-func fusingOf(op isa.Opcode) fusing {
-	switch op {
+func fusingOf(words []uint32) fusing {
+	switch isa.Opcode(words[0]) {
 	case isa.Map:
 		return Operation
 	case isa.Chain:
 		return chained
+	case isa.Strided:
+		if isView(words) {
+			return ofViews
+		}
 	}
 	return unfused
 }
 
-// FuseAll groups and fuses the items of all clusters.
+// FuseAll groups and fuses the items of all clusters, but for those of views: clusters with these are fused once more.
 func (s *Schedule) FuseAll() {
 	s.GroupItems()
+	s.fuseViews(0, 0)
 	list := s.sorted[:0]
 	for c := range s.Clusters {
-		if s.Clusters[c].Parent == int32(c) {
+		if x := &s.Clusters[c]; x.Parent == int32(c) {
 			first := len(list)
 			list = s.appendFused(list, uint32(c))
-			s.Clusters[c].Items = int32(len(list) - first)
+			x.Items = int32(len(list) - first)
+			if !slices.ContainsFunc(list[first:], func(it Item) bool { return s.Sigs.Fuses[it.Sig] == ofViews }) {
+				x.Kind |= Fused
+			}
 		}
 	}
 	s.Items, s.sorted = list, s.Items
@@ -124,7 +137,13 @@ func (s *Schedule) fuse(list, items []Item) []Item {
 
 // fuses reports whether an item may be a part of a chain.
 func (s *Schedule) fuses(it *Item) bool {
-	return s.Sigs.Fuses[it.Sig] != unfused && (s.Stays == nil || !s.Stays(*it))
+	switch s.Sigs.Fuses[it.Sig] {
+	case unfused:
+		return false
+	case ofViews:
+		return s.chain.joinsViews(s.Sigs.Of(it.Sig))
+	}
+	return s.Stays == nil || !s.Stays(*it)
 }
 
 // Addresses are an item's words.
@@ -138,8 +157,11 @@ func (s *Schedule) Addresses(it *Item) []uint32 {
 // lengthOf is how long the vectors of an item that fuses are.
 func (s *Schedule) lengthOf(it *Item) uint32 {
 	w := s.Sigs.Of(it.Sig)
-	if s.Sigs.Fuses[it.Sig] == chained {
+	switch s.Sigs.Fuses[it.Sig] {
+	case chained:
 		return w[2]
+	case ofViews:
+		return w[6] * w[7]
 	}
 	return w[3]
 }
@@ -152,7 +174,7 @@ func (s *Schedule) extendChain(it *Item) bool {
 		if c.n = s.lengthOf(&c.first); s.lengthOf(it) != c.n {
 			return false
 		}
-		c.pieces, c.slots, c.operations, c.key = 0, 0, 0, c.key[:0]
+		c.pieces, c.slots, c.operations, c.view, c.key = 0, 0, 0, 0, c.key[:0]
 		clear(c.table[:])
 		if !s.addToChain(&c.first) { // its own vectors overlap
 			c.pieces = 1
@@ -173,12 +195,20 @@ func (s *Schedule) addToChain(it *Item) bool {
 		return false
 	}
 	addresses, before := s.Addresses(it), c.slots
+	step := func(int) uint32 { return inOneRun }
+	if s.Sigs.Fuses[it.Sig] == ofViews {
+		if c.view > 0 && c.view != words[6] {
+			return false
+		}
+		c.view = words[6]
+		step = func(k int) uint32 { return words[9+2*k] }
+	}
 	var slot [5]uint32
 	for k := 1; k <= in; k++ {
-		slot[k] = c.slotOf(uint8(words[2]>>(4*k)&15), addresses[k])
+		slot[k] = c.slotOf(uint8(words[2]>>(4*k)&15), addresses[k], step(k))
 	}
-	dst := c.slotOf(uint8(words[2]&15), addresses[0])
-	if s.Mixed && c.overlaps(before, 1<<dst) {
+	dst := c.slotOf(uint8(words[2]&15), addresses[0], step(0))
+	if (s.Mixed || c.view > 0) && c.overlaps(before, 1<<dst) {
 		c.slots = before
 		return false
 	}
@@ -218,10 +248,10 @@ func (s *Schedule) addWholeChain(it *Item) bool {
 	before, written := c.slots, uint32(0)
 	var slot [isa.MaxSlots]uint32
 	for k, a := range at {
-		slot[k] = c.slotOf(how(k)&15, a)
+		slot[k] = c.slotOf(how(k)&15, a, inOneRun)
 		written |= uint32(how(k)/isa.ChainWritten&1) << slot[k]
 	}
-	if s.Mixed && written != 0 && c.overlaps(before, written) {
+	if (s.Mixed || c.view > 0) && written != 0 && c.overlaps(before, written) {
 		c.slots = before
 		return false
 	}
@@ -236,18 +266,21 @@ func (s *Schedule) addWholeChain(it *Item) bool {
 	return true
 }
 
-// slotOf is the slot of a vector, a new one if it has none yet.
-func (c *chain) slotOf(segment uint8, at uint32) uint32 {
+// slotOf is the slot of a vector, or of views that are so far from one another, a new one if it has none yet.
+func (c *chain) slotOf(segment uint8, at, step uint32) uint32 {
+	if step == c.view {
+		step = inOneRun
+	}
 	h := at * 0x9E3779B1 >> 26
 	for ; c.table[h] != 0; h = (h + 1) % uint32(len(c.table)) {
-		if s := c.table[h] - 1; c.at[s] == at && c.how[s]&15 == segment {
+		if s := c.table[h] - 1; c.at[s] == at && c.how[s]&15 == segment && c.step[s] == step {
 			return uint32(s)
 		}
 	}
 	s := c.slots
 	c.slots++
 	c.table[h] = uint8(c.slots)
-	c.at[s], c.how[s] = at, segment
+	c.at[s], c.how[s], c.step[s] = at, segment, step
 	return uint32(s)
 }
 
@@ -267,12 +300,20 @@ func (c *chain) overlaps(first int, written uint32) bool {
 		}
 		for others &^= 1 << s; others != 0; others &= others - 1 {
 			o := mathbits.TrailingZeros32(others)
-			if d := c.at[s] - c.at[o]; d+c.n-1 < 2*c.n-1 && (c.how[s]^c.how[o])&15 == 0 {
+			if (c.how[s]^c.how[o])&15 == 0 && c.meet(s, o) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// meet reports whether two slots of a segment have an element in common.
+func (c *chain) meet(s, o int) bool {
+	if c.view > 0 {
+		return c.viewsMeet(s, o)
+	}
+	return c.at[s]-c.at[o]+c.n-1 < 2*c.n-1
 }
 
 // closeChain appends the chain, if there is one, as an item.
@@ -281,19 +322,27 @@ func (s *Schedule) closeChain(list []Item, order int32) []Item {
 	if c.pieces == 0 {
 		return list
 	}
-	it := c.first
-	if c.pieces > 1 {
-		it.Sig = s.chainSignature()
-		if c.slots > FewWords {
-			it.Words = [FewWords]uint32{uint32(len(s.Pool))}
-			s.Pool = append(s.Pool, c.at[:c.slots]...)
-		} else {
-			copy(it.Words[:], c.at[:c.slots])
-		}
-	}
+	it, pieces := c.first, c.pieces
 	it.Sub = order
 	c.pieces = 0
-	return append(list, it)
+	if pieces == 1 {
+		return append(list, it)
+	}
+	if it.Sig = s.chainSignature(); c.view > 0 {
+		return s.appendViews(list, it)
+	}
+	return append(list, s.withVectors(it))
+}
+
+// withVectors is the item with the chain's vectors.
+func (s *Schedule) withVectors(it Item) Item {
+	if c := &s.chain; c.slots > FewWords {
+		it.Words = [FewWords]uint32{uint32(len(s.Pool))}
+		s.Pool = append(s.Pool, c.at[:c.slots]...)
+	} else {
+		copy(it.Words[:], c.at[:c.slots])
+	}
+	return it
 }
 
 // chainSignature is the signature of the chain's instruction. Neighbouring cells are alike: most are one found before.
@@ -302,7 +351,11 @@ func (s *Schedule) chainSignature() uint32 {
 	recent := &c.recent[hash(c.key)%uint32(len(c.recent))]
 	if !slices.Equal(recent.key, c.key) {
 		clear(c.how[c.slots:])
-		w := append(s.Sigs.buf[:0], FirstWord(isa.Chain, uint8(c.slots), 0), 0, c.n, uint32(c.operations))
+		n := c.n
+		if c.view > 0 {
+			n = c.view
+		}
+		w := append(s.Sigs.buf[:0], FirstWord(isa.Chain, uint8(c.slots), 0), 0, n, uint32(c.operations))
 		for i := 0; i < c.slots; i += 4 {
 			w = append(w, binary.LittleEndian.Uint32(c.how[i:]))
 		}
@@ -320,7 +373,7 @@ func (s *Schedule) appendOperations(w []uint32) []uint32 {
 		for k := range n {
 			slot[k] = key[1+k/4] >> (8 * (k % 4)) & 0xff
 		}
-		if s.Sigs.Fuses[key[0]] == Operation {
+		if s.Sigs.Fuses[key[0]] != chained {
 			w = append(w, isa.ChainOp(isa.Fn(words[0]>>8), slot[0], slot[1], slot[2], slot[3], words[0]>>16&isa.Acc != 0), words[4], words[5])
 		} else {
 			for o := words[4+(n+3)/4:]; len(o) > 0; o = o[isa.ChainOpWords:] {

@@ -125,7 +125,7 @@ func (t *Signatures) add(slot uint32, elements int) uint32 {
 	t.start = append(t.start, uint32(len(t.words)))
 	t.costs = append(t.costs, int32(min(1+elements>>8, 1<<20)))
 	t.Width = append(t.Width, uint8(isa.ItemWords(isa.Opcode(t.buf[0]), uint8(t.buf[0]>>8))))
-	t.Fuses = append(t.Fuses, fusingOf(isa.Opcode(t.buf[0])))
+	t.Fuses = append(t.Fuses, fusingOf(t.buf))
 	t.slots[slot] = n + t.past
 	if int(n)*2 > len(t.slots) {
 		t.rehash()

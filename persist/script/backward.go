@@ -338,16 +338,19 @@ func (b *Builder) formGradient(v uint32, sub int32) int32 {
 	if v == b.r.Node {
 		fill(1)
 	}
+	tiled := flags == 0 && b.tiled(v)
 	for _, u := range b.usersOf(v) {
 		if u.kind != useOther {
 			continue
 		}
-		if flags == 0 && !b.covers(u) {
+		if flags == 0 && !tiled && !b.covers(u) {
 			fill(0)
 		}
-		sub, flags = b.contribute(v, u, dst, flags, c, sub), isa.Acc
+		if sub = b.contribute(v, u, dst, flags, c, sub); !tiled {
+			flags = isa.Acc
+		}
 	}
-	if flags == 0 {
+	if flags == 0 && !tiled {
 		fill(0)
 	}
 	return sub

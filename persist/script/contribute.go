@@ -46,6 +46,35 @@ func (b *Builder) covers(u user) bool {
 	return true
 }
 
+// tiled reports whether the uses of v are ranges along one axis that have each of its elements once, such as the gates of
+// an LSTM: then there is nothing to fill in or to add to.
+func (b *Builder) tiled(v uint32) bool {
+	var ranges [8][2]uint32
+	n, axis, left := 0, uint32(0), uint32(0)
+	for _, u := range b.usersOf(v) {
+		if u.kind != useOther {
+			continue
+		}
+		if b.g.Op[u.node] != ops.PickRange || n == len(ranges) {
+			return false
+		}
+		a := b.g.AttrsOf(u.node)
+		if n == 0 {
+			axis, left = a[2], uint32(b.g.DimOf(v).Axis(int(a[2])))
+		}
+		for _, r := range ranges[:n] {
+			if a[0] < r[1] && r[0] < a[1] {
+				return false
+			}
+		}
+		if a[2] != axis {
+			return false
+		}
+		ranges[n], n, left = [2]uint32{a[0], a[1]}, n+1, left-(a[1]-a[0])
+	}
+	return n > 0 && left == 0
+}
+
 // gradient is the gradient of node c as its arguments see it.
 func (b *Builder) gradient(c uint32) schedule.Operand { return schedule.At(isa.SegAct, b.s.Grad[c]) }
 

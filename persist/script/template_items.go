@@ -200,11 +200,7 @@ func (l *cellLowering) collectClusters() {
 		}
 		k, level := l.phaseOf(x.Level)
 		l.where[i] = int32(len(c.clusters[k]))
-		kind := x.Kind
-		if l.joins {
-			kind |= schedule.Fused
-		}
-		c.clusters[k] = append(c.clusters[k], cellCluster{level: level, cost: x.Cost, kind: kind, spread: x.IsSpread()})
+		c.clusters[k] = append(c.clusters[k], cellCluster{level: level, cost: x.Cost, kind: x.Kind, spread: x.IsSpread()})
 	}
 }
 

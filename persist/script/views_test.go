@@ -1,0 +1,32 @@
+package script
+
+import (
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"libvpps/persist/isa"
+	"libvpps/persist/verify"
+)
+
+// The gates of a minibatch's LSTM are parts of one vector of each batch element. Chains read them where they are, and write
+// their gradients there, which nothing fills before: as far as a chain has slots. One of the eight copies a step is left.
+func TestGatesOfAMinibatchAreNotCopied(t *testing.T) {
+	const hidden, steps = 64, 5
+	for _, batch := range []uint32{2, 64} { // one processor's work, and many processors'
+		r := recurrent(t, 1000, hidden, batch, 1, steps)
+		r.Tensors = true
+		var b Builder
+		built, err := b.Build(r)
+		require.NoError(t, err)
+		require.NoError(t, verify.Verify(&built.Script, r.Plan))
+		text := isa.Disassemble(&built.Script)
+		found := func(pattern string) int { return len(regexp.MustCompile(pattern).FindAllString(text, -1)) }
+		pieces := int(min(batch, 32))
+		require.Zero(t, found(`strided\.copy .*sizes=\[64 \d+\] strides0=\[1 \d+\] strides1=\[1 256\]`), "batch %d", batch)
+		require.LessOrEqual(t, found(`strided\.copy .*sizes=\[64 \d+\] strides0=\[1 256\]`), steps*pieces, "batch %d", batch)
+		require.Zero(t, found(`fill .*n=256 `), "batch %d", batch)
+		require.NotZero(t, found(`chain .*n=64 .* = copy s`), "batch %d", batch)
+	}
+}
