@@ -209,13 +209,8 @@ func gemmWarps(p *plan.Plan) int {
 // outerItemBytes is what each of the few items of a block takes that is formed by multiply-adds, in three buffers.
 const outerStageBytes, outerItemBytes = 4 * 2 * 5 * 16 * 32, 4 * 3 * (32 + 128)
 
-// outerFlight is how many stages of blocks have room, two at least, or 0: all gradients are formed by multiply-adds.
-func outerFlight(p *plan.Plan) int {
-	if n := min(3, room(p)/outerStageBytes); n > 1 {
-		return n
-	}
-	return 0
-}
+// outerFlight is how many stages of blocks have room: two at least, as every device with 48 KB has.
+func outerFlight(p *plan.Plan) int { return min(3, max(2, room(p)/outerStageBytes)) }
 
 // outerItems is how many items are in a stage of a block that is formed by multiply-adds.
 func outerItems(p *plan.Plan) int { return stage(p, outerItemBytes, 16) }

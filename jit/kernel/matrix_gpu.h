@@ -537,10 +537,8 @@ VP void outer_block(const Work &work, const Grid &grid, u32 block, float *shared
 
 // The processor's blocks of a gradient.
 VP void outer_of(const Work &work, const Grid &grid, float *shared) {
-#if VPPS_OUTER_FLIGHT > 0
   if (work.count >= 64) // fewer take as long
     return outer_blocks(work, grid, *(OuterMemory *)shared);
-#endif
 #pragma unroll 1
   for (u32 block = grid.mine(); block < grid.count; block += gridDim.x)
     if (grid.tall)

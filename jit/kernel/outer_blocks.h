@@ -11,10 +11,8 @@ struct Grid {
   u32 first;       // the processor that forms block 0; the others follow in turn
   VP_MEMBER u32 mine() const { return (blockIdx.x + gridDim.x - first) % gridDim.x; }
   // Where a block begins.
-  VP_MEMBER u32 row(u32 block) const { return block % down * (tall ? GEMM_BLOCK : GEMM_TILE); }
-  VP_MEMBER u32 column(u32 block) const {
-    return block / down * (tall ? GEMM_BLOCK : 2 * GEMM_BLOCK);
-  }
+  VP_MEMBER u32 row(u32 block) const { return block % down * (tall ? 64 : 32); }
+  VP_MEMBER u32 column(u32 block) const { return block / down * (tall ? 64 : 128); }
 };
 
 // Two panels of dy and two of x, or one and four.
