@@ -194,22 +194,21 @@ func (s *Schedule) addToChain(it *Item) bool {
 	if c.slots+1+in > isa.MaxSlots || c.operations == maxOperations {
 		return false
 	}
-	addresses, before := s.Addresses(it), c.slots
-	step := func(int) uint32 { return inOneRun }
-	if s.Sigs.Fuses[it.Sig] == ofViews {
-		if c.view > 0 && c.view != words[6] {
+	addresses, before, view := s.Addresses(it), c.slots, c.view
+	views := s.Sigs.Fuses[it.Sig] == ofViews
+	if views {
+		if view > 0 && view != words[6] {
 			return false
 		}
 		c.view = words[6]
-		step = func(k int) uint32 { return words[9+2*k] }
 	}
 	var slot [5]uint32
 	for k := 1; k <= in; k++ {
-		slot[k] = c.slotOf(uint8(words[2]>>(4*k)&15), addresses[k], step(k))
+		slot[k] = c.slotOf(uint8(words[2]>>(4*k)&15), addresses[k], stepIn(words, views, k))
 	}
-	dst := c.slotOf(uint8(words[2]&15), addresses[0], step(0))
+	dst := c.slotOf(uint8(words[2]&15), addresses[0], stepIn(words, views, 0))
 	if (s.Mixed || c.view > 0) && c.overlaps(before, 1<<dst) {
-		c.slots = before
+		c.slots, c.view = before, view
 		return false
 	}
 	for i := before; i < c.slots; i++ {

@@ -39,6 +39,14 @@ func (c *chain) joinsViews(words []uint32) bool {
 // inOneRun is the step of a slot whose vectors follow one another.
 const inOneRun = ^uint32(0)
 
+// stepIn is how far the vectors of an instruction's k-th operand are from one another.
+func stepIn(words []uint32, views bool, k int) uint32 {
+	if views {
+		return words[9+2*k]
+	}
+	return inOneRun
+}
+
 // stepOf is how far a slot's vectors are from one another.
 func (c *chain) stepOf(slot int) uint32 {
 	if c.step[slot] == inOneRun {

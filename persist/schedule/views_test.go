@@ -4,6 +4,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"libvpps/persist/isa"
+	"libvpps/persist/plan"
 )
 
 // Two slots of a chain with views have an element in common only if this is said: tried for all places of a few sizes.
@@ -36,4 +39,26 @@ func TestViewsThatMeetAreFound(t *testing.T) {
 		}
 	}
 	require.Greater(t, apart, 300)
+}
+
+// A view that does not go with the chain before it leaves that as it is: here it overlaps with what the chain has written.
+func TestAViewThatDoesNotFitLeavesTheChain(t *testing.T) {
+	s := Schedule{Plan: &plan.Plan{Processors: 132}}
+	s.Clear()
+	c := s.NewCluster(0)
+	const view, count = 64, 4
+	act := func(at uint32) Operand { return At(isa.SegAct, at) }
+	s.Map1(c, 0, isa.Tanh, 0, 0, view*count, act(1024), act(0))
+	s.Map1(c, 1, isa.Tanh, 0, 0, view*count, act(2048), act(1024))
+	e := Element{Fn: isa.Copy, Kept: []Axis{{Size: view, Stride: [5]uint32{1, 1}}, {Size: count, Stride: [5]uint32{view, 2 * view}}}}
+	e.Ops[0], e.Ops[1] = act(4096), act(2048-view)
+	s.AddElement(&e, c, 2)
+	s.GroupItems()
+	s.fuseViews(0, mostViews)
+	list := s.AppendItemsOf(nil, uint32(c))
+	require.Len(t, list, 2)
+	chain := s.SignatureOf(&list[0])
+	require.Equal(t, isa.Chain, isa.Opcode(chain[0]))
+	require.EqualValues(t, view*count, chain[2])
+	require.Equal(t, isa.Strided, isa.Opcode(s.SignatureOf(&list[1])[0]))
 }
