@@ -512,4 +512,3 @@ func (g *generator) transposedHeld(line func(string, ...any)) {
 		line("}")
 	}
 }
-
