@@ -7,7 +7,7 @@ import (
 )
 
 // Every copy of a matrix has each row once, no processor has a matrix twice or more registers than
-// there are, and the copies share the gradient's columns.
+// there are.
 func TestCopiesShareAMatrix(t *testing.T) {
 	d := Device{Processors: 132, Warps: 8, RegistersPer: 255, SetAside: 60, SharedPerBlock: 200 << 10}
 	matrices := []Matrix{{Name: "A", Rows: 512, Cols: 512}, {Name: "B", Rows: 500, Cols: 70}, {Name: "C", Rows: 5, Cols: 20}, {Name: "D", Rows: 1100, Cols: 512}}

@@ -1,14 +1,14 @@
 package plan
 
-// Who forms which part of a matrix's gradient. It does not depend on where the matrix is held: the operands of outer
-// products are in memory.
+// Who forms which part of a matrix's gradient. On a GPU this does not depend on who holds the matrix, since outer products
+// read their operands from memory.
 
 // Block is some rows and columns of a matrix.
 type Block struct{ Row, Rows, Column, Columns int }
 
 // Grid is how a gradient is divided into blocks of Rows by Columns, the last of which may have fewer: Down of them cover a
 // column of the matrix, and block k is below block k-1, or at the top of the next columns. The blocks of all matrices are
-// dealt to the processors in turn, so that all have as much to do, as far as they can. First forms block 0.
+// dealt to the processors in turn: none has more than one block more than another. Processor First forms block 0.
 type Grid struct{ Rows, Columns, Down, Count, First int }
 
 // A processor forms two blocks at a time (jit/kernel/outer_blocks.h).

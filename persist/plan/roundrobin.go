@@ -22,6 +22,8 @@ type Device struct {
 // Staging is the registers a thread needs beside the weights to form the gradient of a partition: as
 // many as the weights of a partition of that many columns. Of the longest row and times the threads it is the
 // paper's partition size, Psize = TBSize * rpw * ceil(rowmax / 32) (§III-A1, equation 1).
+// The results of a block of a gradient take 32 at most, whatever the columns (jit/kernel/outer_blocks.h). Plans that count that were not
+// measured.
 func Staging(rpw, cols int) int { return rpw * iterations(cols) }
 
 // GemmStaging is the registers of a thread's results of Gemm (jit/kernel/gemm_tiles.h), which are not there while a gradient is

@@ -28,7 +28,9 @@ type viewed struct {
 }
 
 // chunk is how many batch elements a piece has.
-func (x *Cluster) chunk() uint32 { return (x.Batch + uint32(x.Pieces) - 1) / uint32(x.Pieces) }
+func (x *Cluster) chunk() uint32 { return chunkOf(x.Batch, x.Pieces) }
+
+func chunkOf(batch uint32, pieces int32) uint32 { return (batch + uint32(pieces) - 1) / uint32(pieces) }
 
 // dealBatch leaves an item of all batch elements with its batched cluster. Of any other one, each piece gets its batch
 // elements.
@@ -210,7 +212,7 @@ func (s *Schedule) appendPiece(list, shared []Item, k uint32, last bool) []Item 
 			list = append(list, s.stepped(it, k, x.steps))
 			continue
 		}
-		chunk := (x.batch + uint32(x.pieces) - 1) / uint32(x.pieces)
+		chunk := chunkOf(x.batch, x.pieces)
 		for e := k * chunk; e < min((k+1)*chunk, x.batch); e++ {
 			list = append(list, s.stepped(it, e, x.steps))
 		}

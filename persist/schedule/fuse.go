@@ -27,8 +27,8 @@ type chain struct {
 	key        []uint32                // of each piece: its signature, and its vectors' slots, a byte each
 
 	view        uint32               // how long the vectors of its views are; 0: it has none
-	step        [isa.MaxSlots]uint32 // how far a slot's vectors are from one another; inOneRun
-	batch, most uint32               // how many vectors views may have: as many as batch if that is not 0, else at most so many
+	step        [isa.MaxSlots]uint32 // how far a slot's vectors are from one another, or inOneRun
+	batch, most uint32               // how many vectors a view must have, 0: any number up to most
 
 	recent [64]recentChain // by the key's hash
 }

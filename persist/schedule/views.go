@@ -25,7 +25,7 @@ func isView(w []uint32) bool {
 	return true
 }
 
-// fuseViews has views of batch vectors fused or, if that is 0, of up to most.
+// fuseViews says which views are fused: those of batch vectors. If batch is 0, those of up to most.
 func (s *Schedule) fuseViews(batch, most uint32) { s.chain.batch, s.chain.most = batch, most }
 
 // joinsViews reports whether as many views as a signature has may be fused.
