@@ -252,16 +252,19 @@ func (s *Schedule) listSources(src []Source) SourceRuns {
 // PieceOf is how many elements of a small parameter one processor sums.
 const PieceOf = 64
 
-// pieceFor is how many of a parameter's elements one processor sums: of a large one, so many that each processor has a
-// few such pieces; at most fewElements, as sums of more are formed in another way.
-func (s *Schedule) pieceFor(size uint32) uint32 {
-	const each = 4
-	return min(max(PieceOf, (size/(each*uint32(s.Plan.Processors))+15)&^15), fewElements)
+// pieceFor is how many of a parameter's elements, sums of so many vectors, one processor forms: of a large one, so many that
+// each processor has a few such pieces; fewer of many vectors, and at most fewElements, as sums of more are formed in another
+// way.
+func (s *Schedule) pieceFor(size, vectors uint32) uint32 {
+	const each, least, most = 4, 16, 1 << 15
+	piece := min(PieceOf, max(least, most/vectors&^(least-1)))
+	return min(max(piece, (size/(each*uint32(s.Plan.Processors))+15)&^15), fewElements)
 }
 
 // SumPieces spreads dst (+)= sum of sources over processors by elements.
 func (s *Schedule) SumPieces(level int32, flags uint32, dst Operand, size uint32, src []Source) {
-	runs, piece := s.listSources(src), s.pieceFor(size)
+	runs := s.listSources(src)
+	piece := s.pieceFor(size, uint32(len(s.SumList)-runs.Items)+uint32(runs.Items)*runs.Count)
 	for at := uint32(0); at < size; at += piece {
 		s.sumListed(s.NewCluster(level), 0, flags, dst.Plus(at), isa.SegAct, 1, int(min(piece, size-at)), runs)
 		for i := range s.SumList {

@@ -92,8 +92,25 @@ func (s *Schedule) appendFused(list []Item, c uint32) []Item {
 		list[len(list)-1].Sub = 0
 		return list
 	default:
+		if s.scattered(items) {
+			slices.SortStableFunc(items, func(x, y Item) int { return int(x.Sub - y.Sub) })
+		}
 		return s.fuse(list, items)
 	}
+}
+
+// scattered reports whether one of the items that do not fuse comes after what waits longer: they would be instructions of their
+// own, although they need not wait for each other. Those that fuse stay as they came, node by node.
+func (s *Schedule) scattered(items []Item) bool {
+	latest := int32(0)
+	for i := range items {
+		if sub := items[i].Sub; sub >= latest {
+			latest = sub
+		} else if !s.fuses(&items[i]) {
+			return true
+		}
+	}
+	return false
 }
 
 // fuse appends the items of a cluster, fused. The cluster's order is new: what is not element-wise and waits for nothing comes

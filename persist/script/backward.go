@@ -220,7 +220,7 @@ func (b *Builder) passedOn(v uint32) (c, at uint32, ok bool) {
 		return 0, 0, false
 	}
 	uses := b.usersOf(v)
-	if len(uses) != 1 || uses[0].kind != useSame {
+	if len(uses) != 1 || uses[0].kind != useSame || uses[0].terms > 1 {
 		return 0, 0, false
 	}
 	return uses[0].node, uses[0].at, true
@@ -290,7 +290,7 @@ func (b *Builder) linearSources(v uint32) (sub int32, general bool) {
 			left, _ := b.isRight(u)
 			b.transposed(v, u, left)
 		case useSame:
-			b.linear = append(b.linear, schedule.One(b.s.Grad[u.node]+u.at))
+			b.linear = append(b.linear, b.source(v, u))
 		case usePartial:
 			b.attribute(isa.InBackward, u.node)
 			b.linear = append(b.linear, b.leavePartialResults(v, u, b.blevel[b.formedIn(u.node)]+1))
@@ -339,6 +339,8 @@ func (b *Builder) formGradient(v uint32, sub int32) int32 {
 		fill(1)
 	}
 	tiled := flags == 0 && b.tiled(v)
+	b.ranges = b.ranges[:0]
+	first := sub
 	for _, u := range b.usersOf(v) {
 		if u.kind != useOther {
 			continue
@@ -346,7 +348,11 @@ func (b *Builder) formGradient(v uint32, sub int32) int32 {
 		if flags == 0 && !tiled && !b.covers(u) {
 			fill(0)
 		}
-		if sub = b.contribute(v, u, dst, flags, c, sub); !tiled {
+		if len(b.ranges) == 0 || !b.besides(u) { // it comes after those before
+			b.ranges, first = b.ranges[:0], sub
+			b.besides(u)
+		}
+		if sub = max(sub, b.contribute(v, u, dst, flags, c, first)); !tiled {
 			flags = isa.Acc
 		}
 	}

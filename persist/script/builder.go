@@ -113,6 +113,7 @@ type Builder struct {
 	terms  []term            // of one node
 	beside []schedule.Source // results of an affine transform's products that are added at its end
 	moved  []move            // of one node
+	ranges []axisRange       // of uses whose contributions come in any order
 	turns  map[uint32]int32  // by address: how many moves of one node add there, or whether something was put there
 
 	partial     bool // some nodes were evaluated by an earlier call

@@ -28,6 +28,43 @@ func (b *Builder) unchanged(v uint32, u user) (at uint32, ok bool) {
 	return 0, false
 }
 
+// Gradients of so many vectors are added up as they are. A sum of more is divided among processors first, and shorter vectors
+// are one instruction's work for all of them.
+const mostVectors, leastVector = 256, 16
+
+// broadcast is how many vectors of the user's gradient, one behind the other, add up to v's: v is added to each of as many
+// columns, or batch elements. 0: v's gradient is something else.
+func (b *Builder) broadcast(v uint32, u user) (vectors uint32) {
+	switch op := b.g.Op[u.node]; {
+	case op == ops.CwiseSum, op == ops.Sum, op == ops.AddVectorToAllColumns, op == ops.AffineTransform && u.arg == 0:
+	default:
+		return 0
+	}
+	x, y := b.g.DimOf(v), b.g.DimOf(u.node)
+	n, axes := b.shape(v).size, int(x.Nd)
+	for axes > 0 && x.Axis(axes-1) == 1 {
+		axes--
+	}
+	for a := range axes {
+		if x.Axis(a) != y.Axis(a) {
+			return 0
+		}
+	}
+	if vectors = b.shape(u.node).size / n; x.Bd > 1 || n < leastVector || vectors > mostVectors {
+		return 0
+	}
+	return vectors
+}
+
+// source is the vectors that add up to what the use gives to v's gradient, which it passes on as it is.
+func (b *Builder) source(v uint32, u user) schedule.Source {
+	s := schedule.Source{At: b.s.Grad[u.node] + u.at, Count: u.terms}
+	if u.terms > 1 {
+		s.Apart = b.shape(v).size
+	}
+	return s
+}
+
 // before is the number of elements of the arguments before the use.
 func (b *Builder) before(u user) uint32 {
 	n := 0
@@ -44,35 +81,6 @@ func (b *Builder) covers(u user) bool {
 		return false
 	}
 	return true
-}
-
-// tiled reports whether the uses of v are ranges along one axis that have each of its elements once, such as the gates of
-// an LSTM: then there is nothing to fill in or to add to.
-func (b *Builder) tiled(v uint32) bool {
-	var ranges [8][2]uint32
-	n, axis, left := 0, uint32(0), uint32(0)
-	for _, u := range b.usersOf(v) {
-		if u.kind != useOther {
-			continue
-		}
-		if b.g.Op[u.node] != ops.PickRange || n == len(ranges) {
-			return false
-		}
-		a := b.g.AttrsOf(u.node)
-		if n == 0 {
-			axis, left = a[2], uint32(b.g.DimOf(v).Axis(int(a[2])))
-		}
-		for _, r := range ranges[:n] {
-			if a[0] < r[1] && r[0] < a[1] {
-				return false
-			}
-		}
-		if a[2] != axis {
-			return false
-		}
-		ranges[n], n, left = [2]uint32{a[0], a[1]}, n+1, left-(a[1]-a[0])
-	}
-	return n > 0 && left == 0
 }
 
 // gradient is the gradient of node c as its arguments see it.

@@ -2,6 +2,7 @@ package script_test
 
 import (
 	"math"
+	"regexp"
 	"slices"
 	"testing"
 
@@ -124,5 +125,41 @@ func TestOverlappingSlices(t *testing.T) {
 		p, err := plan.Sliced(nil, 1)
 		require.NoError(t, err)
 		require.NoError(t, verify.Verify(trainingScript(t, g, params, p), p), "slices from %v on", from)
+	}
+}
+
+// The gradient of scores that are picked one by one: each pick's is put where it belongs, all at a time. Those of elements that
+// are picked again come after, and zeros are filled in before if nobody picks an element.
+func TestPicksOfDifferentElementsAreOneInstruction(t *testing.T) {
+	for _, x := range []struct {
+		picks        []uint32
+		fills, moves int
+	}{
+		{[]uint32{0, 1, 2, 3, 4, 5}, 0, 1},
+		{[]uint32{0, 1, 2, 3, 5}, 1, 1},
+		{[]uint32{0, 1, 2, 1, 3, 4, 5}, 1, 2},
+	} {
+		dim := func(n uint32) bridge.Dim { return bridge.Dim{D: [7]uint32{n}, Nd: 1, Bd: 1} }
+		f := &forest{}
+		f.words.Dims = []bridge.Dim{dim(6), dim(1)}
+		params := []schedule.Param{{Size: 6, Row: 6, Factor: 1, Matrix: -1, Updated: true}}
+		scores := f.add(ops.Square, 0, nil, f.add(ops.Parameter, 0, []uint32{0}))
+		var all []uint32
+		for _, index := range x.picks {
+			all = append(all, f.add(ops.Square, 1, nil, f.add(ops.PickElement, 1, []uint32{0, f.input(index), 1}, scores)))
+		}
+		f.add(ops.Sum, 1, nil, all...)
+		f.words.NodeCount = int(f.node)
+		g := &bridge.Graph{}
+		require.NoError(t, g.Append(&f.words, func(uint32) (*bridge.Dim, bool) { return &f.words.Dims[0], false }))
+		p, err := plan.Sliced(nil, 1)
+		require.NoError(t, err)
+		p.CPU = true // no chains
+		s := trainingScript(t, g, params, p)
+		require.NoError(t, verify.Verify(s, p))
+		text := isa.Disassemble(s)
+		count := func(pattern string) int { return len(regexp.MustCompile(pattern).FindAllString(text, -1)) }
+		require.Equal(t, x.fills, count(`fill .*n=6 `), "%v", x.picks)
+		require.Equal(t, x.moves, count(`map\.copy .*n=1 p=0 q=0 \(act`), "%v\n%s", x.picks, text)
 	}
 }

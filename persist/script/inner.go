@@ -78,7 +78,7 @@ func (b *Builder) partsOfProducts(m, n, terms, products int) int {
 
 // leavePartialResults forms what the use u adds to v's gradient as partial results, in a level.
 func (b *Builder) leavePartialResults(v uint32, u user, level int32) schedule.Source {
-	n, size, from := b.partialResults(v, user{u.node, u.arg, useOther, 0}), uint32(b.size(v)), len(b.Items)
+	n, size, from := b.partialResults(v, user{node: u.node, arg: u.arg}), uint32(b.size(v)), len(b.Items)
 	s := schedule.Source{At: b.AllocHolders(uint32(n), size), Count: 0, Apart: size}
 	c := b.NewCluster(level)
 	b.contribute(v, u, schedule.At(isa.SegAct, s.At), 0, c, 0)

@@ -31,7 +31,7 @@ func (l *cellLowering) gradientsOfShared() {
 				t.transposed(v, u, left)
 				ready = t.blevel[from] + addedUpAfter
 			case useSame:
-				t.linear = append(t.linear, schedule.One(t.s.Grad[u.node]+u.at))
+				t.linear = append(t.linear, t.source(v, u))
 				if from != schedule.Elsewhere && !t.Clusters[from].IsPrivate() {
 					in = t.home(u.node)
 				}
@@ -151,7 +151,7 @@ func (b *Builder) addUsesUp(v uint32) {
 			left, _ := b.isRight(u)
 			b.transposed(v, u, left)
 		case u.kind == useSame:
-			b.linear = append(b.linear, schedule.One(b.s.Grad[u.node]+u.at))
+			b.linear = append(b.linear, b.source(v, u))
 		case b.covers(u):
 			sub, linear = b.contributeApart(v, u, b.home(v), sub), false
 		default: // of some elements, added to what later uses give

@@ -9,14 +9,14 @@ import (
 type user struct {
 	node, arg uint32
 	kind      useKind
-	at        uint32 // useSame: the first element of the user's gradient that is the node's
+	at, terms uint32 // useSame: which vectors of the user's gradient, from this element on, one behind the other
 }
 
 type useKind uint32
 
 const (
 	useOther      useKind = iota // by a formula of its own
-	useSame                      // as it is
+	useSame                      // as it is, or as the sum of several vectors
 	useOuter                     // left of a resident product: dy x^T, at the end of the batch
 	useTransposed                // right of a resident product: W^T dy from all holders
 	usePartial                   // by a formula of its own, as partial results of some terms each
@@ -134,7 +134,9 @@ func (b *Builder) classify(v uint32, u *user) {
 		}
 	}
 	if at, ok := b.unchanged(v, *u); ok {
-		u.kind, u.at = useSame, at
+		u.kind, u.at, u.terms = useSame, at, 1
+	} else if n := b.broadcast(v, *u); n > 1 {
+		u.kind, u.terms = useSame, n
 	}
 }
 

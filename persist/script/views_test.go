@@ -1,12 +1,14 @@
 package script
 
 import (
+	"fmt"
 	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 	"libvpps/persist/verify"
 )
 
@@ -28,5 +30,24 @@ func TestGatesOfAMinibatchAreNotCopied(t *testing.T) {
 		require.LessOrEqual(t, found(`strided\.copy .*sizes=\[64 \d+\] strides0=\[1 256\]`), steps*pieces, "batch %d", batch)
 		require.Zero(t, found(`fill .*n=256 `), "batch %d", batch)
 		require.NotZero(t, found(`chain .*n=64 .* = copy s`), "batch %d", batch)
+	}
+}
+
+// A bias is added to each batch element in each step. Its gradient is one sum of all of these, which no step's levels know of.
+func TestABiasGradientOfAMinibatchIsOneSum(t *testing.T) {
+	const vocabulary, hidden, steps = 1000, 64, 5
+	for _, batch := range []int{2, 64, mostVectors + 44} {
+		r := recurrent(t, vocabulary, hidden, uint32(batch), 1, steps)
+		r.Tensors = true
+		var b Builder
+		built, err := b.Build(r)
+		require.NoError(t, err)
+		require.NoError(t, verify.Verify(&built.Script, r.Plan))
+		found := len(regexp.MustCompile(fmt.Sprintf(`sum .*dst=grad\+\d+ runs=%d `, batch<<16|steps)).FindAllString(isa.Disassemble(&built.Script), -1))
+		inOne := 0
+		if batch <= mostVectors {
+			inOne = (vocabulary+schedule.PieceOf-1)/schedule.PieceOf + 4*hidden/schedule.PieceOf
+		}
+		require.Equal(t, inOne, found, "batch %d", batch)
 	}
 }

@@ -196,7 +196,7 @@ func (b *Builder) gradientWork(v uint32) int {
 		case u.kind == useTransposed:
 			work += b.transposedWork(v, u)
 		case u.kind == useSame:
-			work += b.size(v)
+			work += b.size(v) * int(u.terms)
 		case takesPart(b.g.Op[u.node]):
 			parts += b.size(u.node)
 		default:
