@@ -489,8 +489,8 @@ struct View {
   u32 at(u32 i, u32 j) const { return i * row + j * col; }
 };
 
-// Products of two operands; the last item adds to the first one's result.
-void try_gemm(u32 m, u32 n, u32 depth, u32 kind, u32 count) {
+// Products of two operands. Added to what is there, the last item adds to the first one's result.
+void try_gemm(u32 m, u32 n, u32 depth, u32 kind, u32 count, u32 flags = FLAG_ACC | FLAG_BIAS) {
   const Launch l = fresh();
   const View a(kind % 3, m, depth), b(kind / 3, depth, n), c((kind + 1) % 3, m, n);
   Case place = {};
@@ -499,22 +499,23 @@ void try_gemm(u32 m, u32 n, u32 depth, u32 kind, u32 count) {
                         c.col,   a.row, a.col, b.row, b.col, BITS_OF(2.0f), bias};
   if (w.size() != GEMM_ITEMS)
     std::abort();
+  const bool again = count > 1 && flags & FLAG_ACC;
   for (u32 i = 0; i < count; i++)
     for (u32 k = 0; k < 3; k++)
-      w.push_back(i + 1 == count && k == 0 && count > 1 ? w[GEMM_ITEMS] : place.place(matrices[k]));
-  w[0] |= (FLAG_ACC | FLAG_BIAS) << 16, w[1] = count << 16;
+      w.push_back(i + 1 == count && k == 0 && again ? w[GEMM_ITEMS] : place.place(matrices[k]));
+  w[0] |= flags << 16, w[1] = count << 16;
   const auto set = [](u32 at, float x) { memory[at] = before[at] = x; };
   set(w[GEMM_ITEMS + 1] + a.at(m / 2, depth / 2), FLT_MAX); // whose high part would be infinite
   for (u32 j = 0; j < n; j++)
     set(w[GEMM_ITEMS + 2] + b.at(depth / 2, j), 2e-38f);
-  launch([&] { gemm(l, w.data(), FLAG_ACC | FLAG_BIAS, count, shared); });
-  for (u32 e = 0; e + (count > 1) < count; e++)
+  launch([&] { gemm(l, w.data(), flags, count, shared); });
+  for (u32 e = 0; e + again < count; e++)
     for (u32 i = 0; i < m; i++)
       for (u32 j = 0; j < n; j++) {
         const u32 at = w[GEMM_ITEMS + 3 * e] + c.at(i, j);
-        double y = before[at];
-        for (u32 other = e; other < count; other += e == 0 && count > 1 ? count - 1 : count) {
-          y += before[bias + i];
+        double y = flags & FLAG_ACC ? before[at] : 0;
+        for (u32 other = e; other < count; other += e == 0 && again ? count - 1 : count) {
+          y += flags & FLAG_BIAS ? before[bias + i] : 0;
           const u32 *item = &w[GEMM_ITEMS + 3 * other];
           for (u32 k = 0; k < depth; k++)
             y += 2.0 * before[item[1] + a.at(i, k)] * before[item[2] + b.at(k, j)];
@@ -530,6 +531,9 @@ int main() {
     try_gemm(1, 1, 70, kind, 1);
     try_gemm(1, 300, 20, kind, 2);
     try_gemm(70, 3, 37, kind, 3);
+    try_gemm(1, 20, 256, kind, 3, 0);
+    try_gemm(20, 1, 200, kind, 1);
+    try_gemm(250, 2, 21, kind, 2, FLAG_BIAS);
     try_gemm(33, 17, 100, kind, 3);
     try_gemm(20, 50, 5, kind, 1);
     try_gemm(16, 12, 19, kind, 2);
