@@ -4,6 +4,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -161,5 +162,43 @@ func TestPicksOfDifferentElementsAreOneInstruction(t *testing.T) {
 		count := func(pattern string) int { return len(regexp.MustCompile(pattern).FindAllString(text, -1)) }
 		require.Equal(t, x.fills, count(`fill .*n=6 `), "%v", x.picks)
 		require.Equal(t, x.moves, count(`map\.copy .*n=1 p=0 q=0 \(act`), "%v\n%s", x.picks, text)
+	}
+}
+
+// What is added to each column has the sum of the columns' gradients, which are vectors. Those of rows are not.
+func TestOnlyColumnsAreVectorsOfASum(t *testing.T) {
+	for _, x := range []struct {
+		added, to bridge.Dim
+		vectors   int
+	}{
+		{bridge.Dim{D: [7]uint32{20}, Nd: 1, Bd: 1}, bridge.Dim{D: [7]uint32{20, 3}, Nd: 2, Bd: 1}, 3},
+		{bridge.Dim{D: [7]uint32{20, 1}, Nd: 2, Bd: 1}, bridge.Dim{D: [7]uint32{20, 3}, Nd: 2, Bd: 2}, 6},
+		{bridge.Dim{D: [7]uint32{1, 20}, Nd: 2, Bd: 1}, bridge.Dim{D: [7]uint32{3, 20}, Nd: 2, Bd: 1}, 0},
+	} {
+		f := &forest{}
+		f.words.Dims = []bridge.Dim{x.added, x.to, {D: [7]uint32{1}, Nd: 1, Bd: x.to.Bd}, {D: [7]uint32{1}, Nd: 1, Bd: 1}}
+		for range x.to.Size() {
+			f.input(0)
+		}
+		params := []schedule.Param{{Size: 20, Row: 20, Factor: 1, Matrix: -1, Updated: true}}
+		sum := f.add(ops.CwiseSum, 1, nil, f.add(ops.Input, 1, []uint32{0}), f.add(ops.Parameter, 0, []uint32{0}))
+		f.add(ops.SumElements, 2, nil, f.add(ops.Square, 1, nil, sum))
+		if x.to.Bd > 1 {
+			f.add(ops.SumDimension, 3, []uint32{0, 1}, f.node-1)
+		}
+		f.words.NodeCount = int(f.node)
+		g := &bridge.Graph{}
+		require.NoError(t, g.Append(&f.words, func(uint32) (*bridge.Dim, bool) { return &f.words.Dims[0], false }))
+		p, err := plan.Sliced(nil, 1)
+		require.NoError(t, err)
+		s := trainingScript(t, g, params, p)
+		require.NoError(t, verify.Verify(s, p))
+		runs := regexp.MustCompile(`sum .* n=20 .*dst=grad\+0 runs=(\d+) `).FindStringSubmatch(isa.Disassemble(s))
+		if x.vectors == 0 {
+			require.Nil(t, runs)
+			continue
+		}
+		require.NotNil(t, runs)
+		require.Equal(t, strconv.Itoa(x.vectors<<16|1), runs[1])
 	}
 }
