@@ -163,6 +163,7 @@ func (e *Engine) profile(t *Times) string {
 	fmt.Fprintf(&b, "host, seconds: record %.3f, decode %.3f, scripts %.3f, launch %.3f, wait %.3f; device: %.3f\n", seconds(t.RecordNS),
 		seconds(t.DecodeNS), seconds(t.ScheduleNS), seconds(t.LaunchNS), seconds(t.WaitNS), seconds(t.KernelNS))
 	b.WriteString(t.Clocks.Profile())
+	b.WriteString(t.Clocks.LevelProfile())
 	operations, cells := e.shares(&t.Clocks)
 	b.WriteString(shareTable(operations, "nodes", "operation of the program", t.Clocks.Processors))
 	b.WriteString(shareTable(cells, "instances", "cell", t.Clocks.Processors))

@@ -35,10 +35,21 @@ func TestClocksSeeEveryPhase(t *testing.T) {
 				require.Positive(t, s.Parts[part].Mean, part)
 				require.LessOrEqual(t, s.Parts[part].Mean, s.Parts[part].Max, part)
 			}
+			cell := func(p isa.Phase, op isa.Opcode) uint64 { return s.Cells[p][op].Count }
+			signals, ends := uint64(0), uint64(0)
+			for p := range isa.Phases {
+				signals += cell(p, isa.Signal)
+			}
+			for _, l := range s.Levels() {
+				require.Positive(t, l.NS, l.Done)
+				require.NotRegexp(t, "product .*product_t", l.Done, "there is a wait between")
+				ends += l.Processors
+			}
+			require.Equal(t, signals, ends, "each signal ends a level for its processor")
 			if s.Processors > 1 {
 				require.Positive(t, s.Parts[clocks.Waiting].Max)
+				require.NotZero(t, ends)
 			}
-			cell := func(p isa.Phase, op isa.Opcode) uint64 { return s.Cells[p][op].Count }
 			holders := len(m.plan.Of(0)) / max(1, m.plan.Matrices[0].Copies)
 			require.EqualValues(t, 12*holders, cell(isa.InForward, isa.Product))
 			require.EqualValues(t, 12*holders, cell(isa.InBackward, isa.ProductT))

@@ -9,8 +9,8 @@
 #if defined(VPPS_GPU) && !defined(VPPS_CLOCKS)
 // No clocks: nothing is left of this.
 struct Clocks {
-  VP_MEMBER void start(u64 *) {}
-  VP_MEMBER void resume(u64 *) {}
+  VP_MEMBER void start(u64 *, u64 *) {}
+  VP_MEMBER void resume(u64 *, u64 *) {}
   VP_MEMBER void loaded(u32) {}
   VP_MEMBER void streamed(u32) {}
   VP_MEMBER void started() {}
@@ -82,6 +82,7 @@ VP u64 updated_by(const u32 *w) {
 
 struct Clocks {
   u64 *record; // 0: none
+  u64 *levels; // where levels are noted
 
   VP_MEMBER bool off() const { return record == 0 || THREAD != 0; }
   VP_MEMBER void note(u32 at) {
@@ -91,10 +92,10 @@ struct Clocks {
   }
   VP_MEMBER u64 phase() const { return (record[CLOCK_CELL] - CLOCK_CELLS) / OPCODES; }
 
-  VP_MEMBER void resume(u64 *to) { record = to; }
+  VP_MEMBER void resume(u64 *to, u64 *levels_to) { record = to, levels = levels_to; }
   // The record is all zeros, or of a processor that goes on. What comes up to started is the start.
-  VP_MEMBER void start(u64 *to) {
-    record = to;
+  VP_MEMBER void start(u64 *to, u64 *levels_to) {
+    resume(to, levels_to);
     if (off() || record[CLOCK_LAST])
       return;
     record[CLOCK_BEGIN] = clock_ns();
@@ -143,11 +144,25 @@ struct Clocks {
     record[CLOCK_BLOCKED] = !over;
     if (!over)
       return;
+    note_level(w);
     record[CLOCK_COUNTS - CLOCK_CELLS + record[CLOCK_CELL]]++;
     if ((w[0] & 255u) == OP_UPDATE)
       record[CLOCK_UPDATED] += p.commit ? updated_by(w) : 0;
     else
       record[CLOCK_STREAMED] += streamed_by(w);
+  }
+  // Of a wait or signal notes when it was over, of others that they were.
+  VP_MEMBER void note_level(const u32 *w) {
+    const u64 op = w[0] & 255u;
+    if (op == OP_WAIT) {
+      record[CLOCK_WAITED] = clock_ns(), record[CLOCK_DONE] = 0;
+    } else if (op != OP_SIGNAL) {
+      record[CLOCK_DONE] = record[CLOCK_DONE] << 8 | op;
+    } else if (record[CLOCK_NOTED] < MOST_LEVELS) {
+      u64 *level = levels + LEVEL_WORDS * record[CLOCK_NOTED]++;
+      level[0] = w[SIGNAL_BARRIER], level[1] = record[CLOCK_WAITED];
+      level[2] = clock_ns(), level[3] = record[CLOCK_DONE];
+    }
   }
   VP_MEMBER void stop() {
     if (!off()) {

@@ -97,9 +97,10 @@ static u32 pass(vpps_launch *run, u32 thread, u32 threads, bool *moved) {
     Processor &p = all[i];
     if (p.pc == 0)
       continue; // halted
-    Device d = {*run, {}, 0, 0, {run->clocks ? (u64 *)run->clocks + i * CLOCK_WORDS : 0}};
+    u64 *record = run->clocks ? (u64 *)run->clocks + (u64)i * CLOCK_WORDS : 0;
+    Device d = {*run, {}, 0, 0, {}};
     u32 from = p.pc;
-    d.clocks.start(d.clocks.record);
+    d.clocks.start(record, record ? record + CLOCK_LEVELS : 0);
     d.clocks.started();
     Step s = interpret<BOTH>(d, l, p);
     *moved |= p.pc != from;

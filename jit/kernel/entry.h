@@ -123,10 +123,10 @@ struct NoMatrices {
 // matrices are free here.
 VP_SLOW Step form_gradients(const Arguments &a, Window &window, float *scratch, float *shared,
                             BulkCopies::Shared &copies, const Launch &l, Processor p, u32 list,
-                            u64 *record) {
+                            u64 *record, u64 *levels) {
   Device<NoMatrices> d(a, window, scratch, shared, BulkCopies(copies, true));
   d.piece = p.pc / PIECE, d.list = list;
-  d.clocks.resume(record);
+  d.clocks.resume(record, levels);
   return interpret<GRADIENTS>(d, l, p);
 }
 
@@ -154,14 +154,15 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
   }
   __syncthreads();
   Device<Matrices> d(a, window, scratch, shared, BulkCopies(copies));
-  u64 *record = 0;
+  u64 *record = 0, *levels = 0;
 #ifdef VPPS_CLOCKS
-  __shared__ u64 records[CLOCK_WORDS];
-  record = records;
-  for (u32 i = THREAD; i < CLOCK_WORDS; i += THREADS)
+  __shared__ u64 records[CLOCK_LEVELS];
+  u64 *left = a.clocks + (u64)blockIdx.x * CLOCK_WORDS;
+  record = records, levels = left + CLOCK_LEVELS;
+  for (u32 i = THREAD; i < CLOCK_LEVELS; i += THREADS)
     record[i] = 0;
   __syncthreads();
-  d.clocks.start(record);
+  d.clocks.start(record, levels);
 #endif
   Processor p;
   p.id = blockIdx.x;
@@ -179,12 +180,12 @@ extern "C" __global__ void VPPS_BOUNDS vpps_run(const Arguments a) {
   Step last = interpret<PRODUCTS>(d, l, p);
   __syncthreads(); // else the compiler would note for each instruction where threads go on together
   if (last == MULTIPLIED)
-    last = form_gradients(arguments, window, scratch, shared, copies, l, p, d.list, record);
+    last = form_gradients(arguments, window, scratch, shared, copies, l, p, d.list, record, levels);
 #ifdef VPPS_CLOCKS
   d.clocks.stop();
   __syncthreads();
-  for (u32 i = THREAD; i < CLOCK_WORDS && last == HALTED; i += THREADS)
-    a.clocks[blockIdx.x * CLOCK_WORDS + i] = record[i];
+  for (u32 i = THREAD; i < CLOCK_LEVELS && last == HALTED; i += THREADS)
+    left[i] = record[i];
 #else
   (void)last;
 #endif

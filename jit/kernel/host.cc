@@ -168,8 +168,8 @@ void vpps_cpu_begin(vpps_launch *run) {
   const vpps_residency *res = run->residency;
   for (uint32_t i = 0; i < 2 * res->matrices * res->processors; i++)
     res->panels[i].vectors = res->panels[i].packed = 0;
-  if (run->clocks)
-    memset(run->clocks, 0, s[HEAD_PROCESSORS] * CLOCK_WORDS * sizeof *run->clocks);
+  for (uint32_t i = 0; run->clocks && i < s[HEAD_PROCESSORS]; i++)
+    memset(run->clocks + (size_t)i * CLOCK_WORDS, 0, CLOCK_LEVELS * sizeof *run->clocks);
   run->stop = 0;
   memset(run->stopped, 0, sizeof run->stopped);
 }

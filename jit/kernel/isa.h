@@ -181,9 +181,15 @@
 #define CLOCK_LAST 7
 #define CLOCK_CELL 8
 #define CLOCK_BLOCKED 9
-#define CLOCK_CELLS 10
-#define CLOCK_COUNTS 95
-#define CLOCK_WORDS 180
+#define CLOCK_NOTED 10
+#define CLOCK_WAITED 11
+#define CLOCK_DONE 12
+#define CLOCK_CELLS 13
+#define CLOCK_COUNTS 98
+#define CLOCK_LEVELS 183
+#define CLOCK_WORDS 8375
+#define LEVEL_WORDS 4
+#define MOST_LEVELS 2048
 
 // FN(NAME, inputs) of every element function.
 #define ELEMENT_FUNCTIONS(FN) \
@@ -424,4 +430,4 @@
 	/* end */
 
 // The first word of a script of this instruction set.
-#define SCRIPT_MAGIC 0x9b81d774u
+#define SCRIPT_MAGIC 0xa6e326e4u

@@ -47,6 +47,8 @@ type Sum struct {
 	// Bytes of matrices that were taken into registers; of parameters that updates read; and that
 	// other instructions read, again for each use.
 	Loaded, Updated, Streamed uint64
+
+	levels levels
 }
 
 // Add adds a launch: its processors' records, one after another. Records of processors that did not
@@ -78,6 +80,7 @@ func (s *Sum) Add(records []uint64) {
 		s.Parts[i].Max += most[i]
 	}
 	s.addCells(records, &l)
+	s.levels.add(records)
 }
 
 func (s *Sum) addCells(records []uint64, l *launch) {

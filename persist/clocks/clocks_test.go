@@ -1,6 +1,7 @@
 package clocks
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -56,4 +57,30 @@ func TestALaunchIsDividedAmongItsParts(t *testing.T) {
   15.0%       0.0000                                       idle
    5.0%       0.0000                            update     update
 `, strings.Join(strings.SplitAfter(s.Profile(), "\n")[:6], ""))
+}
+
+// Two processors have level 0, which the second one ends; the first one alone has the level after.
+func TestALevelIsWhatItsLastProcessorDid(t *testing.T) {
+	level := func(r []uint64, barrier, waited, signalled uint64, done ...isa.Opcode) {
+		x := r[isa.ClockLevels+isa.LevelWords*int(r[isa.ClockNoted]):]
+		r[isa.ClockNoted]++
+		x[isa.LevelBarrier], x[isa.LevelWaited], x[isa.LevelSignalled] = barrier, waited, signalled
+		for _, op := range done {
+			x[isa.LevelDone] = x[isa.LevelDone]<<8 | uint64(op)
+		}
+	}
+	a, b := record(1000, 1100, nil), record(1010, 1080, nil)
+	level(a, 7, 0, 1020, isa.Product)
+	level(b, 7, 0, 1030, isa.Sum, isa.Chain)
+	level(a, 9, 1031, 1090, isa.Map)
+	var s Sum
+	require.Empty(t, s.LevelProfile())
+	for range 2 {
+		s.Add(append(slices.Clone(a), b...))
+	}
+	require.Equal(t, []Level{{"map", 2, 2, 120}, {"sum chain", 2, 4, 60}}, s.Levels())
+	require.Equal(t, `  share      seconds        levels  us of each  processors  what the last processor of a level did there
+  66.7%       0.0000             2        0.06           1  map
+  33.3%       0.0000             2        0.03           2  sum chain
+`, s.LevelProfile())
 }

@@ -28,7 +28,9 @@ func (l *launches) watch(t *staging, processors int) error {
 			return err
 		}
 	}
-	clear(t.records())
+	for r := t.records(); len(r) > 0; r = r[isa.ClockWords:] {
+		clear(r[:isa.ClockLevels])
+	}
 	return nil
 }
 

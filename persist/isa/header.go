@@ -83,11 +83,14 @@ func definitions() []byte {
 	constant("PHASE_SHIFT", 16+PhaseShift)
 	constant("PHASE_GRADIENTS", int(InGradients))
 	constant("OPCODES", Opcodes)
-	for i, n := range []string{"BEGIN", "END", "TICKS", "FETCH", "LOADED", "UPDATED", "STREAMED", "LAST", "CELL", "BLOCKED", "CELLS"} {
+	for i, n := range []string{"BEGIN", "END", "TICKS", "FETCH", "LOADED", "UPDATED", "STREAMED", "LAST", "CELL", "BLOCKED", "NOTED", "WAITED", "DONE", "CELLS"} {
 		constant("CLOCK_"+n, i)
 	}
 	constant("CLOCK_COUNTS", ClockCounts)
+	constant("CLOCK_LEVELS", ClockLevels)
 	constant("CLOCK_WORDS", ClockWords)
+	constant("LEVEL_WORDS", LevelWords)
+	constant("MOST_LEVELS", MostLevels)
 	b.WriteString("\n// FN(NAME, inputs) of every element function.\n#define ELEMENT_FUNCTIONS(FN) \\\n")
 	for _, f := range FnTable {
 		fmt.Fprintf(&b, "\tFN(%s, %d) \\\n", strings.ToUpper(f.Name), f.Arity)
