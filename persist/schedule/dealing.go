@@ -11,7 +11,7 @@ type Wideness struct {
 }
 
 // UsualWidth divides what takes one of an H200's processors about as long as a barrier.
-var UsualWidth = Wideness{Batched: 4096, Single: 16384, Piece: 1024, Terms: 64, Columns: 32, Faster: 1}
+var UsualWidth = Wideness{Batched: 2048, Single: 16384, Piece: 1024, Terms: 64, Columns: 32, Faster: 1}
 
 // wideMemory is the memory of dividing.
 type wideMemory struct {

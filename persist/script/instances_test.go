@@ -62,9 +62,9 @@ func TestInstancesTrainAlike(t *testing.T) {
 			if script.ByInstances(&b) {
 				used++
 				learnt += len(p.Instances) - loose
-			}
-			if !r.Apart {
-				merged += script.Merged(&b)
+				if !r.Apart {
+					merged += script.Merged(&b)
+				}
 			}
 			nearlyAlike(t, seed, r, alone, s, 1e-4)
 		}
