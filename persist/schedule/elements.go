@@ -1,6 +1,9 @@
 package schedule
 
 import (
+	"cmp"
+	"slices"
+
 	"libvpps/persist/isa"
 	"libvpps/persist/memory"
 )
@@ -142,7 +145,45 @@ func One(at uint32) Source { return Source{at, 1, 0} }
 // instructions in order; it returns the next free order. Runs of the greatest length are an item each
 // and come first, what else there is is spelled out.
 func (s *Schedule) SumItems(cluster, sub int32, flags uint32, dst Operand, from isa.Segment, scale float32, n int, src []Source) int32 {
-	return s.sumListed(cluster, sub, flags, dst, from, scale, n, s.listSources(src))
+	for len(src) > 0 {
+		var some []Source
+		some, src = together(src)
+		sub = s.sumListed(cluster, sub, flags, dst, from, scale, n, s.listSources(some))
+		flags |= isa.Acc
+	}
+	return sub
+}
+
+// mostSpelledOut is how many vectors of shorter runs are spelled out beside the longest ones.
+const mostSpelledOut = 64
+
+// together puts the sources first that one sum is of: all, or the longest runs if the vectors of others are too many to be
+// spelled out.
+func together(src []Source) (some, rest []Source) {
+	if len(src) == 1 {
+		return src, nil
+	}
+	longest, others := slices.MaxFunc(src, func(x, y Source) int { return cmp.Compare(x.Count, y.Count) }), uint32(0)
+	isLongest := func(x Source) bool { return x.Count == longest.Count && x.Apart == longest.Apart }
+	for _, x := range src {
+		if x.Count > 1 && !isLongest(x) {
+			others += x.Count
+		}
+	}
+	if others <= mostSpelledOut {
+		return src, nil
+	}
+	slices.SortStableFunc(src, func(x, y Source) int {
+		switch {
+		case isLongest(x) == isLongest(y):
+			return 0
+		case isLongest(x):
+			return -1
+		}
+		return 1
+	})
+	k := slices.IndexFunc(src, func(x Source) bool { return !isLongest(x) })
+	return src[:k], src[k:]
 }
 
 // sumListed is sumItems of the sources in b.SumList.
@@ -257,19 +298,27 @@ const PieceOf = 64
 // way.
 func (s *Schedule) pieceFor(size, vectors uint32) uint32 {
 	const each, least, most = 4, 16, 1 << 15
-	piece := min(PieceOf, max(least, most/vectors&^(least-1)))
+	piece := min(PieceOf, max(least, most/max(1, vectors)&^(least-1)))
 	return min(max(piece, (size/(each*uint32(s.Plan.Processors))+15)&^15), fewElements)
 }
 
 // SumPieces spreads dst (+)= sum of sources over processors by elements.
 func (s *Schedule) SumPieces(level int32, flags uint32, dst Operand, size uint32, src []Source) {
-	runs := s.listSources(src)
-	piece := s.pieceFor(size, uint32(len(s.SumList)-runs.Items)+uint32(runs.Items)*runs.Count)
-	for at := uint32(0); at < size; at += piece {
-		s.sumListed(s.NewCluster(level), 0, flags, dst.Plus(at), isa.SegAct, 1, int(min(piece, size-at)), runs)
-		for i := range s.SumList {
-			s.SumList[i] += piece
+	vectors := uint32(0)
+	for i := range src {
+		vectors += src[i].Count
+	}
+	piece, sub := s.pieceFor(size, vectors), int32(0)
+	first := s.newClusters(level, (size+piece-1)/piece)
+	for len(src) > 0 {
+		var some []Source
+		some, src = together(src)
+		runs, next := s.listSources(some), sub
+		for c, at := first, uint32(0); at < size; c, at = c+1, at+piece {
+			next = s.sumListed(c, sub, flags, dst.Plus(at), isa.SegAct, 1, int(min(piece, size-at)), runs)
+			shift(s.SumList, piece)
 		}
+		sub, flags = next, flags|isa.Acc
 	}
 }
 
