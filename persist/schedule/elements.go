@@ -1,7 +1,6 @@
 package schedule
 
 import (
-	"cmp"
 	"slices"
 
 	"libvpps/persist/isa"
@@ -160,11 +159,17 @@ const mostSpelledOut = 64
 // together puts the sources first that one sum is of: all, or the longest runs if the vectors of others are too many to be
 // spelled out.
 func together(src []Source) (some, rest []Source) {
-	if len(src) == 1 {
+	longest := src[0]
+	for i := range src {
+		if src[i].Count > longest.Count {
+			longest = src[i]
+		}
+	}
+	if longest.Count == 1 {
 		return src, nil
 	}
-	longest, others := slices.MaxFunc(src, func(x, y Source) int { return cmp.Compare(x.Count, y.Count) }), uint32(0)
 	isLongest := func(x Source) bool { return x.Count == longest.Count && x.Apart == longest.Apart }
+	others := uint32(0)
 	for _, x := range src {
 		if x.Count > 1 && !isLongest(x) {
 			others += x.Count
@@ -293,22 +298,24 @@ func (s *Schedule) listSources(src []Source) SourceRuns {
 // PieceOf is how many elements of a small parameter one processor sums.
 const PieceOf = 64
 
-// pieceFor is how many of a parameter's elements, sums of so many vectors, one processor forms: of a large one, so many that
-// each processor has a few such pieces; fewer of many vectors, and at most fewElements, as sums of more are formed in another
-// way.
-func (s *Schedule) pieceFor(size, vectors uint32) uint32 {
-	const each, least, most = 4, 16, 1 << 15
-	piece := min(PieceOf, max(least, most/max(1, vectors)&^(least-1)))
+// pieceFor is how many of a parameter's elements, sums of sources, one processor forms: of a large one, so many that each
+// processor has a few such pieces; fewer of many vectors in long runs, which take few words; and at most fewElements, as sums of
+// more are formed in another way.
+func (s *Schedule) pieceFor(size uint32, src []Source) uint32 {
+	const each, least, most, long = 4, 16, 1 << 15, 16
+	vectors, piece := uint32(0), uint32(PieceOf)
+	for i := range src {
+		vectors += src[i].Count
+	}
+	if vectors >= long*uint32(len(src)) {
+		piece = min(piece, max(least, most/max(1, vectors)&^(least-1)))
+	}
 	return min(max(piece, (size/(each*uint32(s.Plan.Processors))+15)&^15), fewElements)
 }
 
 // SumPieces spreads dst (+)= sum of sources over processors by elements.
 func (s *Schedule) SumPieces(level int32, flags uint32, dst Operand, size uint32, src []Source) {
-	vectors := uint32(0)
-	for i := range src {
-		vectors += src[i].Count
-	}
-	piece, sub := s.pieceFor(size, vectors), int32(0)
+	piece, sub := s.pieceFor(size, src), int32(0)
 	first := s.newClusters(level, (size+piece-1)/piece)
 	for len(src) > 0 {
 		var some []Source

@@ -99,18 +99,20 @@ func (s *Schedule) appendFused(list []Item, c uint32) []Item {
 	}
 }
 
-// scattered reports whether one of the items that do not fuse comes after what waits longer: they would be instructions of their
-// own, although they need not wait for each other. Those that fuse stay as they came, node by node.
+// scattered reports whether an item that does not fuse comes after what waits longer: it would be an instruction of its own,
+// although it need not wait. A Sum is one anyway. It is not so if neighbours fuse, node by node: chains of several nodes at a
+// time would be less alike.
 func (s *Schedule) scattered(items []Item) bool {
-	latest := int32(0)
+	latest, found := int32(0), false
 	for i := range items {
-		if sub := items[i].Sub; sub >= latest {
-			latest = sub
-		} else if !s.fuses(&items[i]) {
-			return true
-		}
+		it := &items[i]
+		found = found || it.Sub < latest && it.Sig != RawSig && !s.fuses(it)
+		latest = max(latest, it.Sub)
 	}
-	return false
+	for i := 1; found && i < len(items); i++ {
+		found = !s.fuses(&items[i-1]) || !s.fuses(&items[i])
+	}
+	return found
 }
 
 // fuse appends the items of a cluster, fused. The cluster's order is new: what is not element-wise and waits for nothing comes

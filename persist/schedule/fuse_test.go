@@ -10,7 +10,7 @@ import (
 )
 
 // Pairs of an item that does not fuse and one that waits for it, pair by pair: all of the first kind are at one order, and what
-// waits for them fuses. Pairs that would be divided by their order alone stay as they came.
+// waits for them fuses. Chains that would be divided by their order stay as they came.
 func TestPairsThatNeedNotWaitForEachOtherAreTwoOrders(t *testing.T) {
 	s := Schedule{Plan: &plan.Plan{Processors: 132}}
 	s.Clear()
@@ -36,9 +36,10 @@ func TestPairsThatNeedNotWaitForEachOtherAreTwoOrders(t *testing.T) {
 	c = s.NewCluster(0)
 	for k := range uint32(3) {
 		n := 64 + 64*int(k)
-		s.Map1(c, 0, isa.Tanh, 0, 0, n, At(isa.SegAct, 1024*k), At(isa.SegAct, 1024*k+512))
-		s.Map1(c, 1, isa.Square, 0, 0, n, At(isa.SegAct, 1024*k+256), At(isa.SegAct, 1024*k))
+		s.Fill(c, 0, 0, 16, 8192+64*k)
+		s.Map1(c, 1, isa.Tanh, 0, 0, n, At(isa.SegAct, 1024*k), At(isa.SegAct, 1024*k+512))
+		s.Map1(c, 2, isa.Square, 0, 0, n, At(isa.SegAct, 1024*k+256), At(isa.SegAct, 1024*k))
 	}
 	s.GroupItems()
-	require.Len(t, s.AppendItemsOf(nil, uint32(c)), 3)
+	require.Len(t, s.AppendItemsOf(nil, uint32(c)), 3+3)
 }

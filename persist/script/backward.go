@@ -348,9 +348,10 @@ func (b *Builder) formGradient(v uint32, sub int32) int32 {
 		if flags == 0 && !tiled && !b.covers(u) {
 			fill(0)
 		}
-		if len(b.ranges) == 0 || !b.besides(u) { // it comes after those before
-			b.ranges, first = b.ranges[:0], sub
-			b.besides(u)
+		if isRange := isRangeOf(b.g.Op[u.node]); !isRange || len(b.ranges) == 0 || !b.besides(u) { // it comes after those before
+			if b.ranges, first = b.ranges[:0], sub; isRange {
+				b.besides(u)
+			}
 		}
 		if sub = max(sub, b.contribute(v, u, dst, flags, c, first)); !tiled {
 			flags = isa.Acc

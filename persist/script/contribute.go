@@ -58,7 +58,7 @@ func (b *Builder) broadcast(v uint32, u user) (vectors uint32) {
 
 // source is the vectors that add up to what the use gives to v's gradient, which it passes on as it is.
 func (b *Builder) source(v uint32, u user) schedule.Source {
-	s := schedule.Source{At: b.s.Grad[u.node] + u.at, Count: u.terms}
+	s := schedule.Source{At: b.s.Grad[u.node] + u.at, Count: uint32(u.terms)}
 	if u.terms > 1 {
 		s.Apart = b.shape(v).size
 	}

@@ -11,16 +11,17 @@ type axisRange struct{ axis, from, to uint32 }
 // mostRanges bounds the ranges that are compared with one another.
 const mostRanges = 64
 
+// isRangeOf reports whether an operation is of a range of its argument's elements, perhaps.
+func isRangeOf(op ops.Code) bool { return op == ops.PickRange || op == ops.PickElement }
+
 // rangeOf is the range that a use is of.
 func (b *Builder) rangeOf(u user) (r axisRange, ok bool) {
-	if u.kind != useOther {
-		return r, false
-	}
-	switch a := b.g.AttrsOf(u.node); b.g.Op[u.node] {
+	switch b.g.Op[u.node] {
 	case ops.PickRange:
-		return axisRange{a[2], a[0], a[1]}, true
+		a := b.g.AttrsOf(u.node)
+		return axisRange{a[2], a[0], a[1]}, u.kind == useOther
 	case ops.PickElement: // of a template the input words are not known
-		if a[2] == 1 && !b.symbolic {
+		if a := b.g.AttrsOf(u.node); a[2] == 1 && !b.symbolic && u.kind == useOther {
 			i := b.g.Inputs[a[1]]
 			return axisRange{a[0], i, i + 1}, true
 		}
@@ -48,7 +49,7 @@ func (b *Builder) besides(u user) bool {
 func (b *Builder) tiled(v uint32) bool {
 	b.ranges = b.ranges[:0]
 	for _, u := range b.usersOf(v) {
-		if u.kind == useOther && !b.besides(u) {
+		if u.kind == useOther && (!isRangeOf(b.g.Op[u.node]) || !b.besides(u)) {
 			return false
 		}
 	}

@@ -8,11 +8,12 @@ import (
 // user is one use of a node: argument number arg of node. Its gradient comes back as kind says.
 type user struct {
 	node, arg uint32
+	at        uint32 // useSame: the first element of the user's gradient that is the node's,
+	terms     uint16 // and how many vectors there are from it on, one behind the other
 	kind      useKind
-	at, terms uint32 // useSame: which vectors of the user's gradient, from this element on, one behind the other
 }
 
-type useKind uint32
+type useKind uint16
 
 const (
 	useOther      useKind = iota // by a formula of its own
@@ -136,7 +137,7 @@ func (b *Builder) classify(v uint32, u *user) {
 	if at, ok := b.unchanged(v, *u); ok {
 		u.kind, u.at, u.terms = useSame, at, 1
 	} else if n := b.broadcast(v, *u); n > 1 {
-		u.kind, u.terms = useSame, n
+		u.kind, u.terms = useSame, uint16(n)
 	}
 }
 
