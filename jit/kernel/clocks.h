@@ -151,17 +151,16 @@ struct Clocks {
     else
       record[CLOCK_STREAMED] += streamed_by(w);
   }
-  // Of a wait or signal notes when it was over, of others that they were.
+  // Notes opcodes since the last wait, and with a signal when it was given.
   VP_MEMBER void note_level(const u32 *w) {
     const u64 op = w[0] & 255u;
     if (op == OP_WAIT) {
-      record[CLOCK_WAITED] = clock_ns(), record[CLOCK_DONE] = 0;
+      record[CLOCK_DONE] = 0;
     } else if (op != OP_SIGNAL) {
       record[CLOCK_DONE] = record[CLOCK_DONE] << 8 | op;
     } else if (record[CLOCK_NOTED] < MOST_LEVELS) {
       u64 *level = levels + LEVEL_WORDS * record[CLOCK_NOTED]++;
-      level[0] = w[SIGNAL_BARRIER], level[1] = record[CLOCK_WAITED];
-      level[2] = clock_ns(), level[3] = record[CLOCK_DONE];
+      level[0] = w[SIGNAL_BARRIER], level[1] = clock_ns(), level[2] = record[CLOCK_DONE];
     }
   }
   VP_MEMBER void stop() {

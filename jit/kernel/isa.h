@@ -182,13 +182,12 @@
 #define CLOCK_CELL 8
 #define CLOCK_BLOCKED 9
 #define CLOCK_NOTED 10
-#define CLOCK_WAITED 11
-#define CLOCK_DONE 12
-#define CLOCK_CELLS 13
-#define CLOCK_COUNTS 98
-#define CLOCK_LEVELS 183
-#define CLOCK_WORDS 8375
-#define LEVEL_WORDS 4
+#define CLOCK_DONE 11
+#define CLOCK_CELLS 12
+#define CLOCK_COUNTS 97
+#define CLOCK_LEVELS 182
+#define CLOCK_WORDS 6326
+#define LEVEL_WORDS 3
 #define MOST_LEVELS 2048
 
 // FN(NAME, inputs) of every element function.
@@ -430,4 +429,4 @@
 	/* end */
 
 // The first word of a script of this instruction set.
-#define SCRIPT_MAGIC 0xa6e326e4u
+#define SCRIPT_MAGIC 0x9f8399b6u

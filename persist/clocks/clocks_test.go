@@ -61,18 +61,18 @@ func TestALaunchIsDividedAmongItsParts(t *testing.T) {
 
 // Two processors have level 0, which the second one ends; the first one alone has the level after.
 func TestALevelIsWhatItsLastProcessorDid(t *testing.T) {
-	level := func(r []uint64, barrier, waited, signalled uint64, done ...isa.Opcode) {
+	level := func(r []uint64, barrier, signalled uint64, done ...isa.Opcode) {
 		x := r[isa.ClockLevels+isa.LevelWords*int(r[isa.ClockNoted]):]
 		r[isa.ClockNoted]++
-		x[isa.LevelBarrier], x[isa.LevelWaited], x[isa.LevelSignalled] = barrier, waited, signalled
+		x[isa.LevelBarrier], x[isa.LevelSignalled] = barrier, signalled
 		for _, op := range done {
 			x[isa.LevelDone] = x[isa.LevelDone]<<8 | uint64(op)
 		}
 	}
 	a, b := record(1000, 1100, nil), record(1010, 1080, nil)
-	level(a, 7, 0, 1020, isa.Product)
-	level(b, 7, 0, 1030, isa.Sum, isa.Chain)
-	level(a, 9, 1031, 1090, isa.Map)
+	level(a, 7, 1020, isa.Product)
+	level(b, 7, 1030, isa.Sum, isa.Chain)
+	level(a, 9, 1090, isa.Map)
 	var s Sum
 	require.Empty(t, s.LevelProfile())
 	for range 2 {
@@ -83,4 +83,9 @@ func TestALevelIsWhatItsLastProcessorDid(t *testing.T) {
   66.7%       0.0000             2        0.06           1  map
   33.3%       0.0000             2        0.03           2  sum chain
 `, s.LevelProfile())
+	for range isa.MostLevels - 2 {
+		level(a, 9, 1090, isa.Map)
+	}
+	s.Add(append(slices.Clone(a), b...))
+	require.Contains(t, s.LevelProfile(), "first 2048 levels")
 }

@@ -23,6 +23,7 @@ type Level struct {
 type levels struct {
 	byDone map[uint64]*Level
 	ends   []levelEnd // of one launch, by barrier
+	full   bool       // a processor had more levels than are noted, perhaps
 }
 
 type levelEnd struct{ processors, at, done uint64 }
@@ -35,7 +36,7 @@ func (l *levels) add(records []uint64) {
 		if r[isa.ClockEnd] == 0 {
 			continue
 		}
-		before = min(before, r[isa.ClockBegin])
+		before, l.full = min(before, r[isa.ClockBegin]), l.full || r[isa.ClockNoted] == isa.MostLevels
 		for x := r[isa.ClockLevels:][:isa.LevelWords*r[isa.ClockNoted]]; len(x) > 0; x = x[isa.LevelWords:] {
 			barrier := int(x[isa.LevelBarrier])
 			for len(l.ends) <= barrier {
@@ -107,6 +108,9 @@ func (s *Sum) LevelProfile() string {
 	for _, x := range list[:min(len(list), mostKinds)] {
 		each := float64(x.Count)
 		fmt.Fprintf(&b, "%6.1f%% %12.4f %13d %11.2f %11.0f  %s\n", 100*x.NS/max(total, 1), x.NS/1e9, x.Count, x.NS/1e3/each, float64(x.Processors)/each, x.Done)
+	}
+	if s.levels.full {
+		fmt.Fprintf(&b, "of each processor the first %d levels of a launch are noted\n", isa.MostLevels)
 	}
 	return b.String()
 }

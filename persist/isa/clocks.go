@@ -15,8 +15,7 @@ const (
 	ClockCell                                              // what that step is counted under,
 	ClockBlocked                                           // and whether it is a wait that goes on
 	ClockNoted                                             // levels that are noted, from ClockLevels on
-	ClockWaited                                            // the interpreter's own: when the last wait ended, or 0,
-	ClockDone                                              // and the opcodes since, a byte each, the last eight
+	ClockDone                                              // the interpreter's own: the opcodes since the last wait, a byte each, the last eight
 	ClockCells                                             // ticks by phase and opcode; of the start under Halt
 	ClockCounts   = ClockCells + int(Phases)*int(opcodes)  // instructions, likewise
 	ClockLevels   = ClockCounts + int(Phases)*int(opcodes) // what follows a GPU's processor has in the host's memory
@@ -26,9 +25,8 @@ const (
 // A level of a record: what the processor did up to a signal. Levels beyond the first MostLevels are not noted.
 const (
 	LevelBarrier   = iota // the signal's
-	LevelWaited           // nanoseconds of the device's clock when the wait before had ended; 0: there was none
-	LevelSignalled        // and when the signal had been given
-	LevelDone             // the opcodes in between, a byte each, the last one lowest; of more than eight the last ones
+	LevelSignalled        // nanoseconds of the device's clock when it had been given
+	LevelDone             // the opcodes since the wait before, a byte each, the last one lowest; of more than eight the last ones
 	LevelWords
 	MostLevels = 2048
 )

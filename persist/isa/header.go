@@ -83,7 +83,7 @@ func definitions() []byte {
 	constant("PHASE_SHIFT", 16+PhaseShift)
 	constant("PHASE_GRADIENTS", int(InGradients))
 	constant("OPCODES", Opcodes)
-	for i, n := range []string{"BEGIN", "END", "TICKS", "FETCH", "LOADED", "UPDATED", "STREAMED", "LAST", "CELL", "BLOCKED", "NOTED", "WAITED", "DONE", "CELLS"} {
+	for i, n := range []string{"BEGIN", "END", "TICKS", "FETCH", "LOADED", "UPDATED", "STREAMED", "LAST", "CELL", "BLOCKED", "NOTED", "DONE", "CELLS"} {
 		constant("CLOCK_"+n, i)
 	}
 	constant("CLOCK_COUNTS", ClockCounts)

@@ -4,4 +4,4 @@ package isa
 
 // Magic marks a script of this instruction set: it is a hash of what jit/kernel/isa.h defines. A processor that was built
 // with another one must not interpret the script.
-const Magic = 0xa6e326e4
+const Magic = 0x9f8399b6

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"cmp"
 	"slices"
 
 	"libvpps/persist/isa"
@@ -153,11 +154,10 @@ func (s *Schedule) SumItems(cluster, sub int32, flags uint32, dst Operand, from 
 	return sub
 }
 
-// mostSpelledOut is how many vectors of shorter runs are spelled out beside the longest ones.
+// mostSpelledOut is how many vectors of shorter runs a sum has one by one, besides the longest runs.
 const mostSpelledOut = 64
 
-// together puts the sources first that one sum is of: all, or the longest runs if the vectors of others are too many to be
-// spelled out.
+// together puts the sources first that one sum is of: all, or the longest runs if the others have too many vectors for that.
 func together(src []Source) (some, rest []Source) {
 	longest := src[0]
 	for i := range src {
@@ -178,15 +178,7 @@ func together(src []Source) (some, rest []Source) {
 	if others <= mostSpelledOut {
 		return src, nil
 	}
-	slices.SortStableFunc(src, func(x, y Source) int {
-		switch {
-		case isLongest(x) == isLongest(y):
-			return 0
-		case isLongest(x):
-			return -1
-		}
-		return 1
-	})
+	slices.SortStableFunc(src, func(x, y Source) int { return cmp.Compare(y.Count, x.Count) })
 	k := slices.IndexFunc(src, func(x Source) bool { return !isLongest(x) })
 	return src[:k], src[k:]
 }

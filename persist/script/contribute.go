@@ -28,12 +28,12 @@ func (b *Builder) unchanged(v uint32, u user) (at uint32, ok bool) {
 	return 0, false
 }
 
-// Gradients of so many vectors are added up as they are. A sum of more is divided among processors first, and shorter vectors
-// are one instruction's work for all of them.
+// Up to so many vectors are added up where their sum is needed. More are divided among processors first. Shorter ones are summed
+// by an instruction with strides, whose threads share the terms.
 const mostVectors, leastVector = 256, 16
 
-// broadcast is how many vectors of the user's gradient, one behind the other, add up to v's: v is added to each of as many
-// columns, or batch elements. 0: v's gradient is something else.
+// broadcast is how many columns or batch elements of the user v was added to. Then v's gradient is the sum of that many vectors,
+// which follow one another in the user's gradient. 0: v's gradient is something else.
 func (b *Builder) broadcast(v uint32, u user) (vectors uint32) {
 	switch op := b.g.Op[u.node]; {
 	case op == ops.CwiseSum, op == ops.Sum, op == ops.AddVectorToAllColumns, op == ops.AffineTransform && u.arg == 0:

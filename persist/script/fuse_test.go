@@ -165,7 +165,7 @@ func TestPicksOfDifferentElementsAreOneInstruction(t *testing.T) {
 	}
 }
 
-// What is added to each column has the sum of the columns' gradients, which are vectors. Those of rows are not.
+// The gradient of what is added to each column is a sum of vectors, the columns' gradients. A row's elements lie apart.
 func TestOnlyColumnsAreVectorsOfASum(t *testing.T) {
 	for _, x := range []struct {
 		added, to bridge.Dim

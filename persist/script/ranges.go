@@ -19,9 +19,9 @@ func (b *Builder) rangeOf(u user) (r axisRange, ok bool) {
 	switch b.g.Op[u.node] {
 	case ops.PickRange:
 		a := b.g.AttrsOf(u.node)
-		return axisRange{a[2], a[0], a[1]}, u.kind == useOther
+		return axisRange{a[2], a[0], a[1]}, true
 	case ops.PickElement: // of a template the input words are not known
-		if a := b.g.AttrsOf(u.node); a[2] == 1 && !b.symbolic && u.kind == useOther {
+		if a := b.g.AttrsOf(u.node); a[2] == 1 && !b.symbolic {
 			i := b.g.Inputs[a[1]]
 			return axisRange{a[0], i, i + 1}, true
 		}

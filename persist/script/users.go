@@ -9,7 +9,7 @@ import (
 type user struct {
 	node, arg uint32
 	at        uint32 // useSame: the first element of the user's gradient that is the node's,
-	terms     uint16 // and how many vectors there are from it on, one behind the other
+	terms     uint16 // and how many vectors follow one another from there on
 	kind      useKind
 }
 
