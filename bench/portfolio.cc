@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "../cpp_examples/progress.h"
+#include "portfolio/dynamic.h"
 #include "portfolio/models.h"
 
 using namespace dynet;
@@ -204,7 +205,11 @@ void run(int argc, char **argv) {
       {"image_cnn", with<image_cnn>()},
       {"transformer", with<transformer>()},
       {"siamese", with<siamese>()},
-      {"autoencoder", with<autoencoder>()}};
+      {"autoencoder", with<autoencoder>()},
+      {"regularized_model", with<regularized_model>()},
+      {"skip_gram", with<skip_gram>()},
+      {"stack_parser", with<stack_parser>()},
+      {"graph_network", with<graph_network>()}};
   std::vector<std::string> names = items(s.at("--models"));
   if (names.empty())
     for (const auto &one : models)

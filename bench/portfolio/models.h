@@ -16,8 +16,6 @@
 #include <random>
 #include <vector>
 
-#include "../tree_lstm.h"
-
 namespace portfolio {
 
 using namespace dynet;
@@ -98,6 +96,53 @@ struct language_model {
   }
 };
 
+// A language model of LSTMs with layer normalization and dropout.
+struct regularized_model {
+  enum { hidden = 256, vocabulary = 10000, length = 20, layers = 2 };
+  LookupParameter words;
+  VanillaLSTMBuilder lstm;
+  linear scores;
+
+  explicit regularized_model(ParameterCollection &m)
+      : words(m.add_lookup_parameters(vocabulary, {hidden})),
+        lstm(layers, hidden, hidden, m, /*ln_lstm=*/true), scores(m, vocabulary, hidden) {
+    lstm.set_dropout(0.3f);
+  }
+
+  Expression loss(ComputationGraph &cg, random_data &data, unsigned batch) {
+    lstm.new_graph(cg);
+    lstm.start_new_sequence();
+    std::vector<Expression> losses;
+    std::vector<unsigned> word = data.words(batch, vocabulary);
+    for (unsigned k = 0; k < length; k++) {
+      const Expression h = dropout(lstm.add_input(lookup(cg, words, word)), 0.3f);
+      word = data.words(batch, vocabulary);
+      losses.push_back(pickneglogsoftmax(scores(cg, h), word));
+    }
+    return sum_batches(sum(losses));
+  }
+};
+
+// Vectors of words: which words are next to one, by negative sampling.
+struct skip_gram {
+  enum { width = 128, vocabulary = 100000, others = 5 };
+  LookupParameter words, contexts;
+
+  explicit skip_gram(ParameterCollection &m)
+      : words(m.add_lookup_parameters(vocabulary, {width})),
+        contexts(m.add_lookup_parameters(vocabulary, {width})) {}
+
+  Expression loss(ComputationGraph &cg, random_data &data, unsigned batch) {
+    const Expression x = lookup(cg, words, data.words(batch, vocabulary));
+    std::vector<Expression> losses;
+    for (unsigned k = 0; k <= others; k++) {
+      const Expression score = dot_product(x, lookup(cg, contexts, data.words(batch, vocabulary)));
+      losses.push_back(log(1.f + exp(k == 0 ? -score : score)));
+    }
+    return sum_batches(sum(losses));
+  }
+};
+
 // A simple recurrent network, whose last state is classified.
 struct chain {
   enum { classes = 10 };
@@ -115,50 +160,6 @@ struct chain {
     for (unsigned k = 0; k < length; k++)
       rnn.add_input(input(cg, each, data.numbers(hidden * batch)));
     return sum_batches(pickneglogsoftmax(scores(cg, rnn.back()), data.words(batch, classes)));
-  }
-};
-
-// A Tree-LSTM of random binary trees, each a part of the graph of its own: no minibatch dimension.
-struct trees {
-  enum { vocabulary = 10000 };
-  unsigned leaves;
-  tree_lstm model;
-
-  trees(ParameterCollection &m, unsigned hidden, unsigned leaves)
-      : leaves(leaves), model(m, vocabulary, hidden, hidden) {}
-
-  Expression loss(ComputationGraph &cg, random_data &data, unsigned batch) {
-    std::vector<tree> all(batch);
-    std::vector<const tree *> these;
-    for (tree &t : all) {
-      t = random_tree(data);
-      these.push_back(&t);
-    }
-    return model.loss(cg, these);
-  }
-
-private:
-  // Joins neighbours at random places until one node is left.
-  tree random_tree(random_data &data) const {
-    tree t;
-    std::vector<int> open;
-    const std::vector<unsigned> words = data.words(leaves, vocabulary);
-    const std::vector<float> places = data.numbers(leaves);
-    t.nodes.resize(2 * leaves - 1);
-    for (unsigned k = 0; k < leaves; k++) {
-      t.nodes[k].word_id = words[k];
-      open.push_back(int(k));
-    }
-    for (unsigned k = leaves; k < 2 * leaves - 1; k++) {
-      const size_t at = size_t(places[k - leaves] * float(open.size() - 1));
-      t.nodes[k].left = open[at];
-      t.nodes[k].right = open[at + 1];
-      open[at] = int(k);
-      open.erase(open.begin() + std::ptrdiff_t(at) + 1);
-    }
-    for (tree_node &n : t.nodes)
-      n.label = n.word_id % tree_labels;
-    return t;
   }
 };
 

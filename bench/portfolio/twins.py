@@ -247,18 +247,144 @@ class Autoencoder(nn.Module):
         return errors + 0.5 * (mean.square() + log_variance.exp() - log_variance - 1).sum()
 
 
+class RegularizedModel(nn.Module):
+    hidden, vocabulary, length, layers = 256, 10000, 20, 2
+
+    def __init__(self):
+        super().__init__()
+        h = self.hidden
+        self.words = nn.Embedding(self.vocabulary, h)
+        self.of_input = nn.ModuleList(nn.Linear(h, 4 * h) for _ in range(self.layers))
+        self.of_state = nn.ModuleList(nn.Linear(h, 4 * h, bias=False) for _ in range(self.layers))
+        self.norms = nn.ModuleList(
+            nn.ModuleList([nn.LayerNorm(4 * h), nn.LayerNorm(4 * h), nn.LayerNorm(h)]) for _ in range(self.layers))
+        self.scores = nn.Linear(h, self.vocabulary)
+
+    def data(self, batch):
+        return (words(self.vocabulary, self.length + 1, batch),)
+
+    def read(self, layer, x):
+        norms, h = self.norms[layer], x.new_zeros(x.shape[1:])
+        c, out = h, []
+        seen, kept = F.dropout(torch.ones_like(h), 0.3), F.dropout(torch.ones_like(h), 0.3)
+        for gates in norms[0](self.of_input[layer](x * seen)):  # all words at once
+            i, f, o, u = (gates + norms[1](self.of_state[layer](h * kept))).chunk(4, 1)
+            c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(u)
+            h = torch.sigmoid(o) * torch.tanh(norms[2](c))
+            out.append(h)
+        return torch.stack(out)
+
+    def forward(self, x):
+        y = self.words(x[:-1])
+        for layer in range(self.layers):
+            y = self.read(layer, y)
+        return F.cross_entropy(self.scores(F.dropout(y, 0.3)).flatten(0, 1), x[1:].flatten(), reduction="sum")
+
+
+class SkipGram(nn.Module):
+    width, vocabulary, others = 128, 100000, 5
+
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(self.vocabulary, self.width, sparse=True)
+        self.contexts = nn.Embedding(self.vocabulary, self.width, sparse=True)
+
+    def data(self, batch):
+        return words(self.vocabulary, batch), words(self.vocabulary, batch, 1 + self.others)
+
+    def forward(self, x, y):
+        scores = (self.contexts(y) @ self.words(x).unsqueeze(2)).squeeze(2)
+        return F.softplus(-scores[:, 0]).sum() + F.softplus(scores[:, 1:]).sum()
+
+
+class StackParser(nn.Module):
+    """Examples one after another: each has another sequence of actions."""
+
+    hidden, vocabulary, actions, length = 128, 20000, 3, 20
+
+    def __init__(self):
+        super().__init__()
+        h = self.hidden
+        self.words, self.names = nn.Embedding(self.vocabulary, h), nn.Embedding(self.actions, h)
+        self.stack, self.rest, self.history = nn.LSTMCell(h, h), nn.LSTM(h, h), nn.LSTMCell(h, h)
+        self.state, self.scores = nn.Linear(3 * h, h), nn.Linear(h, self.actions)
+        self.joined = nn.ModuleList([nn.Linear(2 * h, h), nn.Linear(2 * h, h)])
+
+    def data(self, batch):
+        return words(self.vocabulary, batch, self.length), torch.rand(batch, 2 * self.length).tolist()
+
+    def parse(self, word, choice):
+        x, name = self.words(word), self.names.weight
+        rest = torch.cat([self.rest(x.flip(0))[0].flip(0), torch.zeros_like(x[:1])])
+        history, done, taken = self.history(name[0:1]), 0, []
+        open_, states = [(name[0:1], self.stack(name[0:1]))], []
+        for step in range(2 * self.length - 1):
+            must, may = len(open_) < 3, done < self.length
+            action = 0 if must or (may and choice[step] < 0.5) else 1 if choice[step] < 0.75 else 2
+            states.append(torch.cat([open_[-1][1][0], rest[done : done + 1], history[0]], 1))
+            taken.append(action)
+            history = self.history(name[action : action + 1], history)
+            if action == 0:
+                made, done = x[done : done + 1], done + 1
+            else:
+                right, left = open_.pop()[0], open_.pop()[0]
+                made = torch.tanh(self.joined[action - 1](torch.cat([left, right], 1)))
+            open_.append((made, self.stack(made, open_[-1][1])))
+        scores = self.scores(torch.tanh(self.state(torch.cat(states))))
+        return F.cross_entropy(scores, torch.tensor(taken, device="cuda"), reduction="sum")
+
+    def forward(self, x, choices):
+        return sum(self.parse(word, choice) for word, choice in zip(x, choices))
+
+
+class GraphNetwork(nn.Module):
+    """The graphs of a minibatch are parts of one."""
+
+    hidden, kinds, nodes, edges, rounds, symbols, classes = 128, 3, 24, 48, 4, 100, 10
+
+    def __init__(self):
+        super().__init__()
+        h = self.hidden
+        self.symbol = nn.Embedding(self.symbols, h)
+        self.message = nn.Linear(h, self.kinds * h, bias=False)
+        self.cell = nn.GRUCell(h, h)
+        self.weight, self.word = nn.Linear(2 * h, h), nn.Linear(2 * h, h)
+        self.scores = nn.Linear(h, self.classes)
+
+    def data(self, batch):
+        start = self.nodes * torch.arange(batch, device="cuda").unsqueeze(1)
+        begin = start + words(self.nodes, batch, self.edges)
+        end = start + torch.arange(self.edges, device="cuda") % self.nodes
+        message = self.kinds * begin.flatten() + words(self.kinds, batch * self.edges)
+        return words(self.symbols, batch * self.nodes), message, end.flatten(), words(self.classes, batch)
+
+    def forward(self, symbols, message, end, label):
+        first = h = self.symbol(symbols)
+        for _ in range(self.rounds):
+            messages = self.message(h).unflatten(1, (self.kinds, -1)).flatten(0, 1)
+            h = self.cell(torch.zeros_like(h).index_add(0, end, messages[message]), h)
+        both = torch.cat([h, first], 1)
+        said = torch.sigmoid(self.weight(both)) * torch.tanh(self.word(both))
+        read = said.unflatten(0, (-1, self.nodes)).sum(1)
+        return F.cross_entropy(self.scores(read), label, reduction="sum")
+
+
 MODELS = {
     "attention": Attention,
     "autoencoder": Autoencoder,
     "biaffine": Biaffine,
     "crf_tagger": CrfTagger,
+    "graph_network": GraphNetwork,
     "gru_tagger": GruTagger,
     "image_cnn": ImageCnn,
     "language_model_128": lambda: LanguageModel(2000, 1, 128, 20),
     "language_model_256": lambda: LanguageModel(10000, 2, 256, 20),
     "language_model_512": lambda: LanguageModel(10000, 2, 512, 30),
     "perceptron": Perceptron,
+    "regularized_model": RegularizedModel,
     "siamese": Siamese,
+    "skip_gram": SkipGram,
+    "stack_parser": StackParser,
     "transformer": Transformer,
     "word_cnn": WordCnn,
 }
@@ -268,13 +394,15 @@ def measure(name, batch, mode, steps):
     model = MODELS[name]().cuda()
     data = model.data
     trainer = torch.optim.SGD(model.parameters(), lr=0.001)
+    sparse = any(getattr(m, "sparse", False) for m in model.modules())
     run = torch.compile(model, mode="reduce-overhead") if mode == "compile" else model
 
     def step():
         loss = run(*data(batch))
         trainer.zero_grad(set_to_none=True)
         loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 5.0, foreach=True)
+        if not sparse:  # PyTorch clips dense gradients only
+            nn.utils.clip_grad_norm_(model.parameters(), 5.0, foreach=True)
         trainer.step()
         return loss
 

@@ -17,8 +17,8 @@ VP u32 chain_slot(u32 operation, u32 k) { return operation >> (8 + 5 * k) & (MAX
 VP u32 chain_flags(u32 operation) { return operation >> 28 & 1u ? (u32)FLAG_ACC : 0; }
 
 #ifdef VPPS_GPU
-// A warp's memory: for a piece of 32 elements slot s has 32 floats from 32 * s on; behind them is
-// where the vector of each slot is.
+// A warp's memory: for a piece of 32 * EACH elements slot s has as many floats from 32 * EACH * s
+// on; behind them is where the vector of each slot is.
 struct ChainMemory {
   float *slots; // aligned to what they take: a slot's address is put together without adding
   float **vector;
@@ -32,84 +32,76 @@ struct ChainMemory {
   }
 };
 
-// A piece. Lanes move runs of 4 elements, 8 lanes those of one slot: in turn k slots 4 * k to 4 * k
-// + 3.
-struct ChainPiece {
-  enum : u32 { TURNS = MAX_SLOTS / 4 };
+// A piece, of which a lane computes EACH elements. Lanes move runs of 4 elements, 8 * EACH lanes
+// those of one slot: in turn k slots 4 / EACH * k and so on.
+template <u32 EACH> struct ChainPiece {
+  enum : u32 { TURNS = MAX_SLOTS / 4, LANES_OF_SLOT = 8 * EACH, SLOTS_OF_TURN = 4 / EACH };
   const ChainMemory &m;
   u32 element, left; // the first of the lane's runs, and how many there are from it on
   u32 group;         // the lane's slot in turn 0
 
   VP_MEMBER ChainPiece(const ChainMemory &m, u32 first, u32 n)
-      : m(m), element(first + THREAD % 8 * 4), left(element < n ? n - element : 0),
-        group(THREAD % 32 / 8) {}
+      : m(m), element(first + THREAD % LANES_OF_SLOT * 4), left(element < n ? n - element : 0),
+        group(THREAD % 32 / LANES_OF_SLOT) {}
   VP_MEMBER float *run(u32 k) const { return m.slots + 4 * (THREAD % 32) + 128 * k; }
-  VP_MEMBER float *vector(u32 k) const { return m.vector[4 * k + group] + element; }
+  VP_MEMBER float *vector(u32 k) const { return m.vector[SLOTS_OF_TURN * k + group] + element; }
 
-  // Of the slots of a bit mask, each 16 aligned bytes if whole.
-  VP_MEMBER void load(u32 mask, bool whole) const {
+  // Of the slots of a bit mask, each 16 bytes if they are aligned and there are so many.
+  VP_MEMBER void load(u32 mask, bool aligned) const {
     u32 mine = mask >> group;
-    if (whole) {
+    if (aligned && left >= 4) {
       float *x[TURNS];
 #pragma unroll
       for (u32 k = 0; k < TURNS; k++)
         x[k] = vector(k);
 #pragma unroll
       for (u32 k = 0; k < TURNS; k++)
-        if (mine >> 4 * k & 1u)
+        if (mine >> SLOTS_OF_TURN * k & 1u)
           copy_async((u32 *)run(k), (const u32 *)x[k]);
     } else
 #pragma unroll 1
       for (u32 k = 0; k < TURNS; k++)
 #pragma unroll 1
-        for (u32 i = 0; mine >> 4 * k & 1u && i < 4 && i < left; i++)
+        for (u32 i = 0; mine >> SLOTS_OF_TURN * k & 1u && i < 4 && i < left; i++)
           copy_word(run(k) + i, vector(k) + i);
     commit_copies();
     wait_for_all_copies();
     __syncwarp();
   }
-  VP_MEMBER void store(u32 mask, bool whole) const {
+  VP_MEMBER void store(u32 mask, bool aligned) const {
     u32 mine = mask >> group;
     __syncwarp();
-    if (whole) {
+    if (aligned && left >= 4) {
 #pragma unroll
       for (u32 k = 0; k < TURNS; k++)
-        if (mine >> 4 * k & 1u)
+        if (mine >> SLOTS_OF_TURN * k & 1u)
           *(float4 *)vector(k) = *(const float4 *)run(k);
     } else
 #pragma unroll 1
       for (u32 k = 0; k < TURNS; k++)
 #pragma unroll 1
-        for (u32 i = 0; mine >> 4 * k & 1u && i < 4 && i < left; i++)
+        for (u32 i = 0; mine >> SLOTS_OF_TURN * k & 1u && i < 4 && i < left; i++)
           vector(k)[i] = run(k)[i];
     __syncwarp();
   }
 };
 
-VP float load_shared_word(u32 at) {
-  float v;
-  asm volatile("ld.shared.f32 %0, [%1];" : "=f"(v) : "r"(at) : "memory");
-  return v;
-}
-VP void store_shared_word(u32 at, float v) {
-  asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(v) : "memory");
-}
-
 // Where the k-th slot of an operation is, of a lane whose slot 0 is at mine.
-VP u32 chain_place(u32 mine, u32 operation, u32 k) {
-  return mine | (operation >> (1 + 5 * k) & 128 * (MAX_SLOTS - 1u));
+template <u32 EACH> VP u32 chain_place(u32 mine, u32 operation, u32 k) {
+  const u32 slot = EACH == 1 ? operation >> (1 + 5 * k) : chain_slot(operation, k) << 7;
+  return mine | (slot & 128 * (MAX_SLOTS - 1u)) * EACH;
 }
 
-// The operations on the elements of a lane, whose slot 0 is at mine. An operation's first word is
+// The operations on the element of a lane, whose slot 0 is at mine. An operation's first word is
 // fetched while the one before is computed; that behind the last is an item's.
 VP void chain_operations(const u32 *w, u32 operations, u32 mine) {
   u32 word = w[0];
 #pragma unroll 1
   for (; operations > 0; operations--) {
-    u32 to = chain_place(mine, word, 0);
-    float a = load_shared_word(chain_place(mine, word, 1)); // an input that there is not: of slot 0
-    float b = load_shared_word(chain_place(mine, word, 2));
-    float c = load_shared_word(chain_place(mine, word, 3));
+    u32 to = chain_place<1>(mine, word, 0);
+    float a = load_shared_word(chain_place<1>(mine, word, 1)); // none: of slot 0
+    float b = load_shared_word(chain_place<1>(mine, word, 2));
+    float c = load_shared_word(chain_place<1>(mine, word, 3));
     float old = load_shared_word(to), p = FLOAT_OF(w[1]), q = FLOAT_OF(w[2]);
     u32 fn = same(word & 255u);
     old = chain_flags(word) ? old : -0.0f;
@@ -118,7 +110,7 @@ VP void chain_operations(const u32 *w, u32 operations, u32 mine) {
     if (found<SELDOM>(fn)) { // what was loaded is loaded again, so that registers are free
       const float v = apply_seldom(fn, a, b, c, 0.0f, p, q);
       const u32 again = *(w - CHAIN_OP_WORDS);
-      to = chain_place(mine, again, 0);
+      to = chain_place<1>(mine, again, 0);
       old = chain_flags(again) ? load_shared_word(to) : -0.0f;
       store_shared_word(to, canonical(old + v));
       word = w[0];
@@ -128,25 +120,43 @@ VP void chain_operations(const u32 *w, u32 operations, u32 mine) {
   }
 }
 
-// Warps take pieces of 32 elements, over all items; VPPS_CHAINS warps have memory for their slots.
-VP_SLOW void chain(const Launch &l, const u32 *w, u32 flags, u32 count, float *shared) {
+// The same on EACH elements of a lane.
+template <u32 EACH> VP void chain_operations_on(const u32 *w, u32 operations, u32 mine) {
+#pragma unroll 1
+  for (; operations > 0; operations--, w += CHAIN_OP_WORDS) {
+    const u32 word = w[0], to = chain_place<EACH>(mine, word, 0);
+    float x[3][EACH], v[EACH][3], old[EACH];
+    UNROLL
+    for (u32 s = 0; s < 3; s++)
+      load_shared_run<EACH>(x[s], chain_place<EACH>(mine, word, s + 1));
+    load_shared_run<EACH>(old, to);
+    UNROLL
+    for (u32 j = 0; j < EACH; j++)
+      v[j][0] = x[0][j], v[j][1] = x[1][j], v[j][2] = x[2][j];
+    apply_run<EACH>(same(word & 255u), v, FLOAT_OF(w[1]), FLOAT_OF(w[2]));
+    UNROLL
+    for (u32 j = 0; j < EACH; j++)
+      old[j] = canonical((chain_flags(word) ? old[j] : -0.0f) + v[j][0]);
+    store_shared_run<EACH>(to, old);
+  }
+}
+
+// Warps take pieces of 32 * EACH elements, over all items.
+template <u32 EACH>
+VP_SLOW void chain_pieces(const Launch &l, const u32 *w, u32 count, float *shared) {
   const ChainWords c(w);
   u32 lane = THREAD % 32, slot = lane < c.slots ? lane : 0, kind = c.kind(slot),
       n = same(w[CHAIN_N]);
-  u32 warp = same(THREAD / 32), first = warp * 32;
+  u32 warp = same(THREAD / 32), first = warp * 32 * EACH;
   const ChainMemory m(shared, warp);
   const float *base = l.segment[kind & 15u];
   bool reads = lane < c.slots && kind & CHAIN_READ, writes = lane < c.slots && kind & CHAIN_WRITTEN;
   u32 read = __ballot_sync(0xFFFFFFFFu, reads), written = __ballot_sync(0xFFFFFFFFu, writes);
-  if (!(flags & FLAG_SYNC))
-    __syncthreads(); // the memory is free
-  if (warp >= VPPS_CHAINS)
-    return;
   const u32 *item = c.items;
 #pragma unroll 1
   for (;;) {
     while (first >= n && count > 0) {
-      first -= (n + 31) / 32 * 32;
+      first -= (n + 32 * EACH - 1) / (32 * EACH) * (32 * EACH);
       item += c.slots;
       count--;
     }
@@ -155,14 +165,32 @@ VP_SLOW void chain(const Launch &l, const u32 *w, u32 flags, u32 count, float *s
     float *x = (float *)base + item[slot];
     m.vector[lane] = x;
     bool odd = (reads || writes) && (u64)x % 16 != 0;
-    bool whole = !__any_sync(0xFFFFFFFFu, odd) && first + 32 <= n;
-    const ChainPiece piece(m, first, n);
+    bool aligned = !__any_sync(0xFFFFFFFFu, odd);
+    const ChainPiece<EACH> piece(m, first, n);
     __syncwarp();
-    piece.load(read, whole);
-    chain_operations(c.first, c.operations, (u32)__cvta_generic_to_shared(m.slots + lane));
-    piece.store(written, whole);
-    first += 32 * min(WARPS, VPPS_CHAINS);
+    piece.load(read, aligned);
+    const u32 mine = (u32)__cvta_generic_to_shared(m.slots + EACH * lane);
+    if (EACH == 1)
+      chain_operations(c.first, c.operations, mine);
+    else
+      chain_operations_on<EACH>(c.first, c.operations, mine);
+    piece.store(written, aligned);
+    first += 32 * EACH * min(WARPS, VPPS_CHAINS);
   }
+}
+
+// VPPS_CHAINS warps have memory for their slots. A lane has several elements if there are enough,
+// and the slots have room: then less time is spent waiting for them.
+VP void chain(const Launch &l, const u32 *w, u32 flags, u32 count, float *shared) {
+  const u32 slots = w[0] >> 8 & 255u, pieces = (w[CHAIN_N] + 31) / 32 * count;
+  if (!(flags & FLAG_SYNC))
+    __syncthreads(); // the memory is free
+  if (THREAD / 32 >= VPPS_CHAINS)
+    return;
+  if (slots <= MAX_SLOTS / 4 && pieces >= 4 * WARPS)
+    chain_pieces<4>(l, w, count, shared);
+  else
+    chain_pieces<1>(l, w, count, shared);
 }
 #else
 enum : u32 { CHAIN_BLOCK = 1024 }; // elements that all operations are done for before the next ones

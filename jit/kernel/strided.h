@@ -67,36 +67,51 @@ VP void operands_of(const Launch &l, const u32 *w, const Axes &x, const u32 *at,
     v[s] = s + 1 < x.slots ? *address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]) : 0.0f;
 }
 
-// Terms t, t + step and so on of a sum whose places are counted from at. Those that are not there
+// N terms t, t + step and so on of a sum whose places are counted from at. Those that are not there
 // are -0, which changes no sum.
+template <u32 N>
 VP void terms_of(const Launch &l, const u32 *w, u32 fn, const Axes &x, const u32 *at, u32 t,
                  u32 step, u32 terms, float *value) {
-  float v[RUNS][3]; // functions of Strided have at most three inputs
-  UNROLL
-  for (u32 j = 0; j < RUNS; j++) {
-    u32 here[5];
+  float v[N][3]; // functions of Strided have at most three inputs
+  if (x.reduced == 1) {
+    const u32 *strides = x.strides + x.kept;
     UNROLL
-    for (u32 s = 0; s < 5; s++)
-      here[s] = at[s];
-    locate(x, x.kept, x.all, min(t + j * step, terms - 1), here);
-    operands_of(l, w, x, here, v[j]);
+    for (u32 s = 0; s < 3; s++) {
+      const bool there = s + 1 < x.slots;
+      const float *from = address(l, w[STRIDED_SEGMENTS], there ? s + 1 : 0, 0);
+      const u32 stride = there ? strides[(s + 1) * x.all] : 0;
+      UNROLL
+      for (u32 j = 0; j < N; j++)
+        v[j][s] = there ? from[at[s + 1] + min(t + j * step, terms - 1) * stride] : 0.0f;
+    }
+  } else {
+    UNROLL
+    for (u32 j = 0; j < N; j++) {
+      u32 here[5];
+      UNROLL
+      for (u32 s = 0; s < 5; s++)
+        here[s] = at[s];
+      locate(x, x.kept, x.all, min(t + j * step, terms - 1), here);
+      operands_of(l, w, x, here, v[j]);
+    }
   }
-  apply_run<RUNS>(fn, v, FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]));
+  apply_run<N>(fn, v, FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]));
   UNROLL
-  for (u32 j = 0; j < RUNS; j++)
+  for (u32 j = 0; j < N; j++)
     value[j] = t + j * step < terms ? v[j][0] : -0.0f;
 }
 
-// The sum of the terms t, t + step and so on.
+// The sum of the terms t, t + step and so on, N at a time.
+template <u32 N>
 VP float strided_sum(const Launch &l, const u32 *w, u32 fn, const Axes &x, const u32 *at, u32 t,
                      u32 step, u32 terms) {
   float sum = 0.0f;
 #pragma unroll 1
-  for (; t < terms; t += RUNS * step) {
-    float v[RUNS];
-    terms_of(l, w, fn, x, at, t, step, terms, v);
+  for (; t < terms; t += N * step) {
+    float v[N];
+    terms_of<N>(l, w, fn, x, at, t, step, terms, v);
     UNROLL
-    for (u32 j = 0; j < RUNS; j++)
+    for (u32 j = 0; j < N; j++)
       sum += v[j];
   }
   return sum;
@@ -128,7 +143,8 @@ VP_SLOW void strided_long(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 
   for (u32 k = 0; k < outputs * count; k++) {
     u32 at[5];
     places_of(x, outputs, k, at);
-    const float sum = over_team(team, strided_sum(l, w, fn, x, at, THREAD, THREADS, terms), Plus());
+    const float sum =
+        over_team(team, strided_sum<RUNS>(l, w, fn, x, at, THREAD, THREADS, terms), Plus());
     if (THREAD == 0)
       put(address(l, w[STRIDED_SEGMENTS], 0, at[0]), sum, flags);
   }
@@ -202,9 +218,49 @@ VP void strided_without_sum(const Launch &l, const u32 *w, u32 fn, u32 flags, u3
   const u32 warps = (sizes[0] + 31) / 32 * product_of(sizes + 1, kept - 1) * count;
   if (warps <= WARPS)
     return strided_runs<1>(l, w, fn, flags, count);
-  if (sizes[0] <= 64)
-    return strided_runs<2>(l, w, fn, flags, count);
+  if (sizes[0] > 32 * RUNS && warps >= 2 * RUNS * 2 * WARPS)
+    return strided_runs<2 * RUNS>(l, w, fn, flags, count);
   strided_runs<RUNS>(l, w, fn, flags, count);
+}
+
+// Few sums, one after the other: all threads have terms, and a warp adds them up in the order of
+// strided_sums.
+VP_SLOW void strided_few(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count,
+                         float *scratch) {
+  const Axes x = axes_of(w, fn);
+  const u32 outputs = product_of(x.sizes, x.kept), terms = product_of(x.sizes + x.kept, x.reduced);
+#pragma unroll 1
+  for (u32 k = 0; k < outputs * count; k++) {
+    u32 at[5];
+    places_of(x, outputs, k, at);
+    float sum = 0.0f;
+#pragma unroll 1
+    for (u32 t = 0; t < terms; t += RUNS * THREADS) {
+      float v[RUNS];
+      terms_of<RUNS>(l, w, fn, x, at, t + THREAD, THREADS, terms, v);
+      __syncthreads(); // scratch is free
+      UNROLL
+      for (u32 j = 0; j < RUNS; j++)
+        scratch[j * THREADS + THREAD] = v[j];
+      __syncthreads();
+      if (THREAD < 32)
+#pragma unroll 8
+        for (u32 i = THREAD; i < min(RUNS * THREADS, terms - t); i += 32)
+          sum += scratch[i];
+    }
+    if (THREAD >= 32)
+      continue;
+    sum = warp_sum(sum);
+    if (THREAD == 0)
+      put(address(l, w[STRIDED_SEGMENTS], 0, at[0]), sum, flags);
+  }
+}
+
+// Whether few sums take less time one after the other than by a warp each.
+VP bool are_few(u32 sums, u32 terms) {
+  const u32 together = sums * ((terms + RUNS * THREADS - 1) / (RUNS * THREADS));
+  const u32 apart = (sums + WARPS - 1) / WARPS * ((terms + 127) / 128);
+  return 4 * together < 3 * apart;
 }
 
 // A warp has a sum.
@@ -215,7 +271,7 @@ VP_SLOW void strided_sums(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 
   for (u32 k = THREAD / 32; k < outputs * count; k += WARPS) {
     u32 at[5];
     places_of(x, outputs, k, at);
-    const float sum = warp_sum(strided_sum(l, w, fn, x, at, THREAD % 32, 32, terms));
+    const float sum = warp_sum(strided_sum<2 * RUNS>(l, w, fn, x, at, THREAD % 32, 32, terms));
     if (THREAD % 32 == 0)
       put(address(l, w[STRIDED_SEGMENTS], 0, at[0]), sum, flags);
   }
@@ -237,7 +293,7 @@ VP_SLOW void strided_sums_across(const Launch &l, const u32 *w, u32 fn, u32 flag
     for (u32 t = THREAD / 32; t < terms; t += 32) {
       float v[RUNS];
       static_assert(RUNS == 4, "the parts of a warp");
-      terms_of(l, w, fn, x, at, t, 8, terms, v);
+      terms_of<RUNS>(l, w, fn, x, at, t, 8, terms, v);
       UNROLL
       for (u32 j = 0; j < RUNS; j++)
         part[j] += v[j];
@@ -262,6 +318,8 @@ VP void strided(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count, flo
     return strided_without_sum(l, w, fn, flags, count);
   if (has_neighbours(x))
     return strided_sums_across(l, w, fn, flags, count, scratch);
+  if (are_few(product_of(x.sizes, x.kept) * count, terms))
+    return strided_few(l, w, fn, flags, count, scratch);
   strided_sums(l, w, fn, flags, count);
 }
 #endif

@@ -128,6 +128,7 @@ type Builder struct {
 	picks       []pick  // that addresses are of, if symbolic
 	exitsIn     []int32 // of a template's nodes for gradients that come back: the cluster that stands for the one forming it
 	large       []bool  // [dim]: nodes of it may be wide
+	ahead       []bool  // [node]: such nodes of its batch read it, or nodes that others of these read
 	unfit       bool    // of a template: it has wide nodes that cannot be lowered once for all instances
 	ofAll       []bool  // [matrix]: all processors multiply by it, not its holders; empty: there is none
 	tally       *tally  // nil: nobody asks whose work it is

@@ -152,6 +152,44 @@ func (f *forest) answer(h uint32) {
 	f.losses = append(f.losses, f.add(ops.PickNegLogSoftmax, dim1, []uint32{f.input(uint32(f.rng.Intn(5)))}, y))
 }
 
+// network is a gated graph network: two random edges of three kinds end at each node, whose state takes in the sum of their
+// messages, four times.
+func (f *forest) network(nodes int) {
+	type edge struct {
+		from int
+		kind uint32
+	}
+	var h []uint32
+	ends := make([][2]edge, nodes)
+	for n := range nodes {
+		h = append(h, f.add(ops.Lookup, dimH, []uint32{13, f.input(uint32(f.rng.Intn(vocabulary)))}))
+		for k := range ends[n] {
+			ends[n][k] = edge{f.rng.Intn(nodes), uint32(1 + f.rng.Intn(3))}
+		}
+	}
+	for range 4 {
+		next := make([]uint32, nodes)
+		for n, x := range ends {
+			m := f.add(ops.CwiseSum, dimH, nil, f.add(ops.MatrixMultiply, dimH, nil, x[0].kind, h[x[0].from]), f.add(ops.MatrixMultiply, dimH, nil, x[1].kind, h[x[1].from]))
+			gate := func(act ops.Code, k, state uint32) uint32 {
+				return f.add(act, dimH, nil, f.add(ops.AffineTransform, dimH, nil, 10+k, 4+k, m, 7+k, state))
+			}
+			reset, update := gate(ops.LogisticSigmoid, 0, h[n]), gate(ops.LogisticSigmoid, 1, h[n])
+			fresh := gate(ops.Tanh, 2, f.add(ops.CwiseMultiply, dimH, nil, reset, h[n]))
+			kept := f.add(ops.CwiseMultiply, dimH, nil, f.add(ops.ConstantMinusX, dimH, []uint32{isa.Float(1)}, update), h[n])
+			next[n] = f.add(ops.CwiseSum, dimH, nil, kept, f.add(ops.CwiseMultiply, dimH, nil, update, fresh))
+		}
+		h = next
+	}
+	f.answer(f.add(ops.Sum, dimH, nil, h...))
+}
+
+// newNetworks is newForest for gated graph networks.
+func newNetworks(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix) {
+	return newBatch(tb, batch, hidden, []uint32{dimCH, dimHH, dimHH, dimHH, dimHH, dimHH, dimHH, dimHH, dimHH, dimHH, dimH, dimH, dimH},
+		func(f *forest, words int) { f.network(words) })
+}
+
 // newTriangles is newForest for time-delay networks of simple cells.
 func newTriangles(tb testing.TB, batch int, hidden uint32) (*bridge.Graph, []schedule.Param, []plan.Matrix) {
 	return newBatch(tb, batch, hidden, simpleCells, func(f *forest, words int) { f.triangle(words) })
@@ -249,6 +287,7 @@ func BenchmarkBuild(b *testing.B) {
 		{"phrases1", newPhrases, 1, 512, 132, 1}, {"phrases16", newPhrases, 16, 512, 132, 1},
 		{"triangles1", newTriangles, 1, 512, 132, 1}, {"triangles16", newTriangles, 16, 512, 132, 1},
 		{"sentences16", newSentences(false), 16, 256, 132, 1}, {"sentences128", newSentences(false), 128, 256, 132, 1},
+		{"networks1", newNetworks, 1, 128, 132, 1}, {"networks16", newNetworks, 16, 128, 132, 1},
 		{"pyramids1", newPyramids, 1, 256, 132, 1}, {"pyramids16", newPyramids, 16, 256, 132, 1},
 		{"batch1cpu", newForest, 1, 256, 1, 0}, {"batch128cpu", newForest, 128, 256, 1, 0},
 		{"restricted5x1", newRestricted(5), 1, 256, 132, 1}, {"restricted5x16", newRestricted(5), 16, 256, 132, 1},

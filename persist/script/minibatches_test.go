@@ -135,6 +135,62 @@ func TestElementsOfMinibatchesAreManyProcessorsWork(t *testing.T) {
 	}
 }
 
+// What stands between large nodes is divided as they are, although it is small itself: columns less their means, and these
+// divided by their deviations, several times, are as many processors' work as there are batch elements.
+func TestSmallNodesBetweenLargeOnesAreDivided(t *testing.T) {
+	for _, batch := range []uint32{16, 64} { // of the smaller one a row is no node that is divided by itself
+		levels := normalized(t, batch)
+		for level, x := range levels {
+			if x.cost > batch && x.clusters < int(batch) {
+				t.Errorf("level %d has work of %d in %d clusters, want %d", level, x.cost, x.clusters, batch)
+			}
+		}
+		if len(levels) > 29 {
+			t.Errorf("%d batch elements have %d levels, want no more than 29", batch, len(levels))
+		}
+	}
+}
+
+type levelWork struct {
+	clusters int
+	cost     uint32
+}
+
+// normalized is what the levels of such a graph have.
+func normalized(t *testing.T, batch uint32) map[int32]levelWork {
+	t.Helper()
+	r := minibatches(t, 100, 8192, batch, 1)
+	g := r.Graph
+	columns, row := uint32(len(g.Dims)), uint32(len(g.Dims))+1
+	g.Dims = append(g.Dims, bridge.Dim{D: [7]uint32{256, 32}, Nd: 2, Bd: batch}, bridge.Dim{D: [7]uint32{1, 32}, Nd: 2, Bd: batch})
+	add := func(op ops.Code, dim uint32, attrs []uint32, args ...uint32) uint32 {
+		appendNode(g, op, dim, attrs, args...)
+		return uint32(g.Len() - 1)
+	}
+	words := g.AttrsOf(4)[1]
+	x := add(ops.Reshape, columns, nil, add(ops.Lookup, 4, []uint32{4, words}))
+	for range 3 {
+		centred := add(ops.CwiseSum, columns, nil, x, add(ops.Negate, row, nil, add(ops.MomentDimension, row, []uint32{1, 1, 0, 0}, x)))
+		deviation := add(ops.Sqrt, row, nil, add(ops.MomentDimension, row, []uint32{1, 2, 0, 0}, centred))
+		x = add(ops.Tanh, columns, nil, add(ops.CwiseQuotient, columns, nil, centred, deviation))
+	}
+	r.Node = add(ops.SumDimension, 7, []uint32{0, 1}, add(ops.SumElements, 6, nil, x))
+	var b Builder
+	built, err := b.Build(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := verify.Verify(&built.Script, r.Plan); err != nil {
+		t.Error(err)
+	}
+	levels := map[int32]levelWork{}
+	for _, c := range b.emitter.ByLevel {
+		x := levels[b.Clusters[c].Level]
+		levels[b.Clusters[c].Level] = levelWork{x.clusters + 1, x.cost + uint32(b.Clusters[c].Cost)}
+	}
+	return levels
+}
+
 // Picks add to parts of their argument's gradient. So that has as much work as they have, not a picture's for each of them:
 // its batch elements are divided, as the values are.
 func TestPicksAreTheirPartsWork(t *testing.T) {

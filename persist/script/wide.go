@@ -37,6 +37,22 @@ func (b *Builder) findWide() {
 			x.On = false
 		}
 	}
+	if x.On {
+		b.findAhead()
+	}
+}
+
+// findAhead finds which nodes are read by one of the same batch that may be wide, or by others that are.
+func (b *Builder) findAhead() {
+	b.ahead = memory.Resize(b.ahead, int(b.r.Node)+1)
+	clear(b.ahead)
+	for v := int(b.r.Node); v >= 0; v-- {
+		if batch := b.shape(uint32(v)).batch; batch > 1 && (b.ahead[v] || b.large[b.g.Dim[v]]) {
+			for _, a := range b.g.ArgsOf(uint32(v)) {
+				b.ahead[a] = b.ahead[a] || b.shape(a).batch == batch
+			}
+		}
+	}
 }
 
 // wideness is from when on a request's work is divided.
@@ -109,9 +125,14 @@ func (b *Builder) findMatricesOfAll() {
 
 // newWide starts a cluster for node v, or its gradient, whose work it is.
 func (b *Builder) newWide(level int32, v uint32, work int) int32 {
+	return b.newDivided(level, v, work, 0)
+}
+
+// newDivided is newWide, with so many pieces at least.
+func (b *Builder) newDivided(level int32, v uint32, work int, least int32) int32 {
 	batch := b.shape(v).batch
 	switch {
-	case !b.isWide(v, work):
+	case least == 0 && !b.isWide(v, work):
 		return b.NewCluster(level)
 	case b.byElements(batch, work):
 		return b.NewPrivate(level)
@@ -119,7 +140,7 @@ func (b *Builder) newWide(level int32, v uint32, work int) int32 {
 		b.unfit = true
 		return b.NewCluster(level)
 	}
-	return b.NewBatched(level, b.piecesOf(batch, work), batch)
+	return b.NewBatched(level, max(least, b.piecesOf(batch, work)), batch)
 }
 
 // fewBatch is how many times as many processors as batch elements there are, if large batch elements are divided, too.
@@ -241,6 +262,7 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 	work := b.workOf(v)
 	wide := b.isWide(v, work)
 	alone := wide && b.byElements(b.shape(v).batch, work)
+	least := int32(0)
 	cluster = unjoined
 	if !b.joins(v, level, args, alone, wide) {
 		cluster = tooMuch
@@ -257,14 +279,30 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 		b.spots[v] = spot{level, cluster, sub}
 		return cluster, sub
 	case cluster == tooMuch:
+		if !b.symbolic && (wide || b.ahead[v]) {
+			least = b.piecesBefore(v, level, args)
+		}
 		level++
 	}
-	cluster = b.newWide(level, v, work)
+	cluster = b.newDivided(level, v, work, least)
 	b.spots[v] = spot{level, cluster, 0}
 	if b.Clusters[cluster].IsPrivate() {
 		b.spots[v].cluster = -1 // spread over processors, like a product's output
 	}
 	return cluster, 0
+}
+
+// piecesBefore is how many pieces have the clusters of a level that v reads and does not join, if they are of its batch: the
+// most of them, for a cluster of fewer pieces would not join theirs later. 0: there are none.
+func (b *Builder) piecesBefore(v uint32, level int32, args []uint32) (pieces int32) {
+	for _, a := range args {
+		if at := &b.spots[a]; at.level == level && at.cluster >= 0 && b.shape(a).batch == b.shape(v).batch {
+			if x := &b.Clusters[b.Find(at.cluster)]; x.Batch == b.shape(v).batch {
+				pieces = max(pieces, x.Pieces)
+			}
+		}
+	}
+	return pieces
 }
 
 // joins reports whether v may be in one cluster with those of its arguments that are in clusters of a level. Of a

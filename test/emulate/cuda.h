@@ -200,7 +200,24 @@ static inline unsigned long long clock64() { std::abort(); }
 template <class T> T atomicCAS(T *, T, T) { std::abort(); }
 static inline void __threadfence() {}
 static inline void __threadfence_system() {}
-static inline unsigned long long __cvta_generic_to_shared(const void *) { return 0; }
+
+// Shared memory. An address of it is its pointer's lower half, of which the array has one upper
+// half.
+alignas(1 << 18) static float shared[1 << 16];
+static inline unsigned long long __cvta_generic_to_shared(const void *p) {
+  return (unsigned long long)p & 0xFFFFFFFFu;
+}
+static inline float *shared_pointer(unsigned at) {
+  return (float *)(((unsigned long long)shared & ~0xFFFFFFFFull) | at);
+}
+static inline float load_shared_word(unsigned at) { return *shared_pointer(at); }
+static inline void store_shared_word(unsigned at, float v) { *shared_pointer(at) = v; }
+template <int N> static inline void load_shared_run(float *v, unsigned at) {
+  std::copy(shared_pointer(at), shared_pointer(at) + N, v);
+}
+template <int N> static inline void store_shared_run(unsigned at, const float *v) {
+  std::copy(v, v + N, shared_pointer(at));
+}
 
 // Runs f on a CTA.
 template <class F> struct Body {

@@ -7,6 +7,7 @@
 #include <cfloat>
 
 #define VPPS_CHAINS 8
+#define VPPS_EMULATED
 #ifndef VPPS_GEMM_WARPS
 #define VPPS_GEMM_WARPS 8
 #endif
@@ -45,7 +46,7 @@
 namespace {
 
 const unsigned FLOATS = 1 << 20;
-alignas(16) float memory[FLOATS], shared[1 << 16];
+alignas(16) float memory[FLOATS];
 std::vector<float> before; // what was in memory
 unsigned cases, wrong;
 BulkCopies::Shared copies;
@@ -410,17 +411,22 @@ void try_all_rows(u32 n, u32 stride) {
   });
 }
 
-// Sums of so many terms along two axes, of products whose factors lie side by side or apart.
+// Sums of so many terms along two axes, or one if the second has length 1, of products whose
+// factors lie side by side or apart.
 void try_strided(u32 outputs, u32 terms, u32 rest, bool neighbours, u32 flags) {
   const Launch l = fresh();
   const u32 x = 4096, y = 1 << 19, count = 2, all = terms * rest;
   const u32 of_output = neighbours ? 1 : all, of_term = neighbours ? outputs : 1;
   u32 w[64] = {OP_STRIDED | FN_MUL << 8};
-  w[STRIDED_AXES] = 1 | 2 << 8, w[STRIDED_P] = BITS_OF(2.f);
-  const u32 words[] = {
-      outputs, terms,           rest, 1, 0, 0,    of_output, of_term, of_term * terms, of_output,
-      of_term, of_term * terms, 16,   x, y, 2048, x + 8,     y + 8};
-  std::copy(std::begin(words), std::end(words), w + STRIDED_ITEMS);
+  w[STRIDED_AXES] = 1 | (rest == 1 ? 1 : 2) << 8, w[STRIDED_P] = BITS_OF(2.f);
+  std::vector<u32> words = {outputs, terms, rest, 1, 0, 0};
+  for (int k = 0; k < 2; k++)
+    words.insert(words.end(), {of_output, of_term, of_term * terms});
+  if (rest == 1) // one axis
+    for (u32 at : {11, 8, 5, 2})
+      words.erase(words.begin() + at);
+  words.insert(words.end(), {16, x, y, 2048, x + 8, y + 8});
+  std::copy(words.begin(), words.end(), w + STRIDED_ITEMS);
   launch([&] { strided(l, w, FN_MUL, flags, count, shared); });
   for (u32 e = 0; e < count; e++)
     for (u32 o = 0; o < outputs; o++) {
@@ -450,6 +456,39 @@ void try_map(u32 n, u32 count, u32 flags) {
                  (double)(float)(before[x[1] + i] * before[x[2] + i]) / before[x[3] + i]);
     expect("what lies after the elements", e, n, memory[x[0] + n], before[x[0] + n]);
   }
+}
+
+// A chain of four operations, one of which adds to its result: of so many vectors, which have items
+// that are aligned or not. Slots that no operation uses are read.
+void try_chain(u32 n, u32 slots, u32 count, bool aligned) {
+  const Launch l = fresh();
+  Case place = {};
+  u32 w[MAX_WORDS] = {OP_CHAIN | slots << 8}, k = CHAIN_ITEMS + (slots + 3) / 4;
+  w[CHAIN_N] = n, w[CHAIN_OPERATIONS] = 4;
+  for (u32 s = 0; s < slots; s++) {
+    const u32 how = s == 3 ? 0 : s == 2 || s == 4 ? (u32)CHAIN_WRITTEN : (u32)CHAIN_READ;
+    w[CHAIN_ITEMS + s / 4] |= (how | (s == 4 ? (u32)CHAIN_READ : 0)) << (8 * (s % 4));
+  }
+  const auto operation = [&](u32 fn, u32 to, u32 a, u32 b, bool adds, float p) {
+    w[k++] = fn | to << 8 | a << 13 | b << 18 | (adds ? 1u << 28 : 0);
+    w[k++] = BITS_OF(p), w[k++] = 0;
+  };
+  operation(FN_MUL, 2, 0, 1, false, 2.f);
+  operation(FN_SQUARE, 3, 2, 0, false, 0.f);
+  operation(FN_ADD, 4, 3, 1, true, 0.f);
+  operation(FN_MUL, 2, 2, 4, false, 1.f);
+  const u32 *item = w + k;
+  for (u32 s = 0; s < slots * count; s++)
+    w[k++] = place.place(n + 3) + (aligned ? 0 : s % 3);
+  launch([&] { chain(l, w, 0, count, shared); });
+  for (u32 e = 0; e < count; e++, item += slots)
+    for (u32 i = 0; i < n; i++) {
+      const double a = before[item[0] + i], b = before[item[1] + i], product = 2 * a * b;
+      const double sum = before[item[4] + i] + product * product + b;
+      expect("a chain's sum", e, i, memory[item[4] + i], sum);
+      expect("a chain's product", e, i, memory[item[2] + i], product * sum);
+      expect("a chain's own", e, i, memory[item[3] + i], before[item[3] + i]);
+    }
 }
 
 // Products of elements along three axes; one factor is a column of every second row, the other
@@ -550,11 +589,18 @@ int main() {
   try_searches(2100, 1, {1, 3});
   for (u32 terms : {1, 33, 800})
     for (bool neighbours : {false, true}) {
+      try_strided(1, terms / 2 + 1, 3, neighbours, terms == 33 ? FLAG_ACC : 0); // few sums
       try_strided(3, terms, 3, neighbours, 0);
+      for (u32 outputs : {1, 40})
+        try_strided(outputs, terms, 1, neighbours, 0);
       try_strided(40, terms, 2, neighbours, FLAG_ACC);
     }
   for (u32 n : {1, 100, 1023, 1024, 1025, 4000})
     try_map(n, n % 3 + 1, n % 2 ? FLAG_ACC : 0);
+  for (u32 n : {1, 31, 32, 200, 600, 1027})
+    for (u32 slots : {5, 8, 9, 16, 17, 32})
+      for (u32 count : {1, 3})
+        try_chain(n, slots, count, slots % 2 == count % 2);
   for (u32 rows : {1, 32, 33, 64, 65, 100, 300, 512})
     for (u32 columns : {1, 5})
       try_axes(rows, columns, columns == 5 && rows > 64 ? 7 : 1, rows % 2 ? FLAG_ACC : 0);
