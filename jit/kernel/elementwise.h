@@ -280,24 +280,32 @@ struct Run {
   float p, q;
   float *to;
   const float *from[3];
-  u32 step[4]; // of the result and the operands
+  u32 step[4]; // of the result and the operands, in bytes
+
+  VP_MEMBER static const float &element(const float *first, u32 i, u32 step) {
+    return *(const float *)((const char *)first + (u64)i * step);
+  }
 
   // N results of a lane, from i on. What they read is on its way at once.
   template <u32 N> VP_MEMBER void put_some(u32 i) const {
+    u32 at[N];
     float v[N][3], old[N];
+    UNROLL
+    for (u32 j = 0; j < N; j++)
+      at[j] = min(i + 32 * j, last);
     UNROLL
     for (u32 s = 0; s < 3; s++)
       UNROLL
     for (u32 j = 0; j < N; j++)
-      v[j][s] = s < in ? from[s][min(i + 32 * j, last) * step[s + 1]] : 0.0f;
+      v[j][s] = s < in ? element(from[s], at[j], step[s + 1]) : 0.0f;
     UNROLL
     for (u32 j = 0; j < N; j++)
-      old[j] = flags & FLAG_ACC ? to[min(i + 32 * j, last) * step[0]] : 0.0f;
+      old[j] = flags & FLAG_ACC ? element(to, at[j], step[0]) : 0.0f;
     apply_run<N>(fn, v, p, q);
     UNROLL
     for (u32 j = 0; j < N; j++)
       if (i + 32 * j <= last)
-        put(to + (i + 32 * j) * step[0], flags & FLAG_ACC ? old[j] + v[j][0] : v[j][0],
+        put((float *)&element(to, at[j], step[0]), flags & FLAG_ACC ? old[j] + v[j][0] : v[j][0],
             flags & ~(u32)FLAG_ACC);
   }
 };
@@ -309,7 +317,7 @@ struct Run {
 VP_SLOW void map_long(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 count) {
   const u32 n = w[MAP_N], segments = w[MAP_SEGMENTS], pieces = (n + 32 * RUNS - 1) / (32 * RUNS);
   Run r = {fn, flags, arity(fn),   n - 1, FLOAT_OF(w[MAP_P]), FLOAT_OF(w[MAP_Q]),
-           0,  {},    {1, 1, 1, 1}};
+           0,  {},    {4, 4, 4, 4}};
 #pragma unroll 1
   for (u32 k = THREAD / 32; k < pieces * count; k += WARPS) {
     const u32 e = k / pieces, *item = w + MAP_ITEMS + e * (r.in + 1);

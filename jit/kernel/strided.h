@@ -119,7 +119,7 @@ VP float strided_sum(const Launch &l, const u32 *w, u32 fn, const Axes &x, const
 
 // The places of an output: of which of the items it is.
 VP void places_of(const Axes &x, u32 outputs, u32 output, u32 *at) {
-  const u32 item = output / outputs;
+  const u32 item = output < outputs ? 0 : output / outputs;
   UNROLL
   for (u32 s = 0; s < 5; s++)
     at[s] = s < x.slots ? x.items[item * x.slots + s] : 0;
@@ -191,20 +191,32 @@ VP_SLOW void strided_runs(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 
            0,  {},    {}};
   UNROLL
   for (u32 s = 0; s < 4; s++)
-    r.step[s] = s < x.slots ? x.strides[s * x.all] : 0;
+    r.step[s] = s < x.slots ? 4 * x.strides[s * x.all] : 0;
+  // The warp's run of a row of an item, and how far the next one is. Nothing else is divided.
+  u32 row = THREAD / 32 / runs, run = THREAD / 32 - row * runs, item = 0;
+  const u32 more_rows = WARPS / runs, more_runs = WARPS - more_rows * runs;
 #pragma unroll 1
-  for (u32 k = THREAD / 32; k < rows * count * runs; k += WARPS) {
-    const u32 row = k / runs, item = row / rows;
+  for (;;) {
+    for (; row >= rows && item < count; item++)
+      row -= rows;
+    if (item >= count)
+      return;
     u32 at[5];
     UNROLL
     for (u32 s = 0; s < 5; s++)
       at[s] = s < x.slots ? x.items[item * x.slots + s] : 0;
-    locate(x, 1, x.kept, row - item * rows, at);
+    locate(x, 1, x.kept, row, at);
     r.to = address(l, w[STRIDED_SEGMENTS], 0, at[0]);
     UNROLL
     for (u32 s = 0; s < 3; s++)
       r.from[s] = s < r.in ? address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]) : r.to;
-    r.put_some<N>(32 * N * (k - row * runs) + THREAD % 32);
+    r.put_some<N>(32 * N * run + THREAD % 32);
+    row += more_rows;
+    run += more_runs;
+    if (run >= runs) {
+      run -= runs;
+      row++;
+    }
   }
 }
 
@@ -218,8 +230,6 @@ VP void strided_without_sum(const Launch &l, const u32 *w, u32 fn, u32 flags, u3
   const u32 warps = (sizes[0] + 31) / 32 * product_of(sizes + 1, kept - 1) * count;
   if (warps <= WARPS)
     return strided_runs<1>(l, w, fn, flags, count);
-  if (sizes[0] > 32 * RUNS && warps >= 2 * RUNS * 2 * WARPS)
-    return strided_runs<2 * RUNS>(l, w, fn, flags, count);
   strided_runs<RUNS>(l, w, fn, flags, count);
 }
 
