@@ -601,7 +601,7 @@ int main() {
     for (u32 slots : {5, 8, 9, 16, 17, 32})
       for (u32 count : {1, 3})
         try_chain(n, slots, count, slots % 2 == count % 2);
-  for (u32 rows : {1, 32, 33, 64, 65, 100, 300, 512})
+  for (u32 rows : {1, 32, 33, 64, 65, 100, 300, 301, 512})
     for (u32 columns : {1, 5})
       try_axes(rows, columns, columns == 5 && rows > 64 ? 7 : 1, rows % 2 ? FLAG_ACC : 0);
   for (u32 count : {1, 3, 17}) {
