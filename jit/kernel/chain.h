@@ -32,8 +32,8 @@ struct ChainMemory {
   }
 };
 
-// A piece, of which a lane computes EACH elements. Lanes move runs of 4 elements, 8 * EACH lanes
-// those of one slot: in turn k slots 4 / EACH * k and so on.
+// A piece, of which a lane computes EACH elements, 1 or 4. Lanes move runs of 4 elements, 8 * EACH
+// lanes those of one slot: in turn k slots 4 / EACH * k and so on.
 template <u32 EACH> struct ChainPiece {
   enum : u32 { TURNS = MAX_SLOTS / 4, LANES_OF_SLOT = 8 * EACH, SLOTS_OF_TURN = 4 / EACH };
   const ChainMemory &m;
@@ -120,24 +120,24 @@ VP void chain_operations(const u32 *w, u32 operations, u32 mine) {
   }
 }
 
-// The same on EACH elements of a lane.
-template <u32 EACH> VP void chain_operations_on(const u32 *w, u32 operations, u32 mine) {
+// The same on four elements of a lane.
+VP void chain_operations_on_four(const u32 *w, u32 operations, u32 mine) {
 #pragma unroll 1
   for (; operations > 0; operations--, w += CHAIN_OP_WORDS) {
-    const u32 word = w[0], to = chain_place<EACH>(mine, word, 0);
-    float x[3][EACH], v[EACH][3], old[EACH];
+    const u32 word = w[0], to = chain_place<4>(mine, word, 0);
+    float x[3][4], v[4][3], old[4];
     UNROLL
     for (u32 s = 0; s < 3; s++)
-      load_shared_run<EACH>(x[s], chain_place<EACH>(mine, word, s + 1));
-    load_shared_run<EACH>(old, to);
+      load_shared_four(x[s], chain_place<4>(mine, word, s + 1));
+    load_shared_four(old, to);
     UNROLL
-    for (u32 j = 0; j < EACH; j++)
+    for (u32 j = 0; j < 4; j++)
       v[j][0] = x[0][j], v[j][1] = x[1][j], v[j][2] = x[2][j];
-    apply_run<EACH>(same(word & 255u), v, FLOAT_OF(w[1]), FLOAT_OF(w[2]));
+    apply_run<4>(same(word & 255u), v, FLOAT_OF(w[1]), FLOAT_OF(w[2]));
     UNROLL
-    for (u32 j = 0; j < EACH; j++)
+    for (u32 j = 0; j < 4; j++)
       old[j] = canonical((chain_flags(word) ? old[j] : -0.0f) + v[j][0]);
-    store_shared_run<EACH>(to, old);
+    store_shared_four(to, old);
   }
 }
 
@@ -173,14 +173,14 @@ VP_SLOW void chain_pieces(const Launch &l, const u32 *w, u32 count, float *share
     if (EACH == 1)
       chain_operations(c.first, c.operations, mine);
     else
-      chain_operations_on<EACH>(c.first, c.operations, mine);
+      chain_operations_on_four(c.first, c.operations, mine);
     piece.store(written, aligned);
     first += 32 * EACH * min(WARPS, VPPS_CHAINS);
   }
 }
 
-// VPPS_CHAINS warps have memory for their slots. A lane has several elements if there are enough,
-// and the slots have room: then less time is spent waiting for them.
+// VPPS_CHAINS warps have memory for their slots. A lane has four elements if there are enough of
+// them and the slots have room: then less time is spent waiting.
 VP void chain(const Launch &l, const u32 *w, u32 flags, u32 count, float *shared) {
   const u32 slots = w[0] >> 8 & 255u, pieces = (w[CHAIN_N] + 31) / 32 * count;
   if (!(flags & FLAG_SYNC))

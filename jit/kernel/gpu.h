@@ -72,25 +72,17 @@ VP float load_shared_word(u32 at) {
 VP void store_shared_word(u32 at, float v) {
   asm volatile("st.shared.f32 [%0], %1;" ::"r"(at), "f"(v) : "memory");
 }
-// N neighbours, 2 or 4, at an address that is a multiple of their size.
-template <int N> VP void load_shared_run(float *v, u32 at) {
-  constexpr int A = N == 4 ? 2 : 0, B = N == 4 ? 3 : 1;
-  if (N == 4)
-    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(v[0]), "=f"(v[1]), "=f"(v[A]), "=f"(v[B])
-                 : "r"(at)
-                 : "memory");
-  else
-    asm volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(v[0]), "=f"(v[1]) : "r"(at) : "memory");
+// Four neighbours, at an address that is a multiple of 16.
+VP void load_shared_four(float *v, u32 at) {
+  asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+               : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+               : "r"(at)
+               : "memory");
 }
-template <int N> VP void store_shared_run(u32 at, const float *v) {
-  constexpr int A = N == 4 ? 2 : 0, B = N == 4 ? 3 : 1;
-  if (N == 4)
-    asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v[0]), "f"(v[1]),
-                 "f"(v[A]), "f"(v[B])
-                 : "memory");
-  else
-    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(v[0]), "f"(v[1]) : "memory");
+VP void store_shared_four(u32 at, const float *v) {
+  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(at), "f"(v[0]), "f"(v[1]),
+               "f"(v[2]), "f"(v[3])
+               : "memory");
 }
 #endif
 VP void wait_for_copies() { wait_for_all_but<1>(); }

@@ -105,20 +105,26 @@ func (e *Emitter) assign(processors int) {
 
 // assignLevel gives the clusters of a level, which cost so much, to processors.
 func (e *Emitter) assignLevel(level int, costs, places []int32) {
-	r := &e.levels[level].runs
+	r, from := &e.levels[level].runs, 0
 	if r[0] < r[1] {
 		e.loadProducts(level)
-		e.heap.init(e.loads)
-	} else {
-		e.heap.clear()
+	} else { // all processors are idle: one cluster each, as long as there are any
+		from = copy(e.loads, costs)
+		for k := range from {
+			places[k] = int32(k)
+		}
 	}
-	for k, cost := range costs {
+	if from == len(costs) {
+		return
+	}
+	e.heap.init(e.loads)
+	for k, cost := range costs[from:] {
 		if besides := r[0] < r[1] && e.Plan.RowsPerWarp > 0; besides {
 			if cost *= gpuWork; level == int(e.OuterLevel) {
 				cost += gpuSum
 			}
 		}
-		places[k] = e.heap.add(cost)
+		places[from+k] = e.heap.add(cost)
 	}
 }
 
@@ -168,13 +174,6 @@ func (h loadHeap) init(loads []int32) {
 	}
 	for i := len(h)/2 - 1; i >= 0; i-- {
 		h.down(i)
-	}
-}
-
-// clear makes it hold all processors without a load.
-func (h loadHeap) clear() {
-	for p := range h {
-		h[p] = uint64(p)
 	}
 }
 

@@ -212,11 +212,11 @@ static inline float *shared_pointer(unsigned at) {
 }
 static inline float load_shared_word(unsigned at) { return *shared_pointer(at); }
 static inline void store_shared_word(unsigned at, float v) { *shared_pointer(at) = v; }
-template <int N> static inline void load_shared_run(float *v, unsigned at) {
-  std::copy(shared_pointer(at), shared_pointer(at) + N, v);
+static inline void load_shared_four(float *v, unsigned at) {
+  std::copy(shared_pointer(at), shared_pointer(at) + 4, v);
 }
-template <int N> static inline void store_shared_run(unsigned at, const float *v) {
-  std::copy(v, v + N, shared_pointer(at));
+static inline void store_shared_four(unsigned at, const float *v) {
+  std::copy(v, v + 4, shared_pointer(at));
 }
 
 // Runs f on a CTA.
