@@ -81,16 +81,14 @@ EXPORT int vpps_mpi_start(int *rank, int *size, char *text, size_t size_of_text)
   return result;
 }
 
-/* Whether another rank has told why the group ends. */
-static int told_why(char *text, size_t size) {
+/* Why the group ends, once another rank has told it. Else "". */
+static const char *told(void) {
+  static char why[MOST_TEXT];
   MPI_Status status;
-  char why[MOST_TEXT] = "";
   int there = 0;
-  if (MPI_Iprobe(MPI_ANY_SOURCE, TELL, world, &there, &status) || !there)
-    return 0;
-  MPI_Recv(why, MOST_TEXT - 1, MPI_CHAR, status.MPI_SOURCE, TELL, world, &status);
-  snprintf(text, size, "%s", why);
-  return 1;
+  if (!*why && !MPI_Iprobe(MPI_ANY_SOURCE, TELL, world, &there, &status) && there)
+    MPI_Recv(why, MOST_TEXT - 1, MPI_CHAR, status.MPI_SOURCE, TELL, world, &status);
+  return why;
 }
 
 /* Looks which messages are done. Returns 1 if all are, 0 if not, or -code of an error. */
@@ -127,19 +125,28 @@ static void rest(double waited) {
     nanosleep(&little, NULL);
 }
 
+/* Seconds after another rank has told why the group ends. A rank may leave a barrier and the group
+ * while messages of that barrier are under way to others. */
+static const double grace = 0.1;
+
 static int wait_for(vpps_mpi_message *m, MPI_Request *requests, size_t n, double seconds,
                     const int *stop, char *text, size_t size) {
   const double since = now();
+  double told_at = 0;
   for (;;) {
     pthread_mutex_lock(&lock);
     const int all = look(m, requests, n);
-    const int told = all == 0 && told_why(text, size);
+    const char *why = all == 0 ? told() : "";
     const int result = all < 0 ? failed(-all, "MPI_Test", text, size) : VPPS_MPI_DONE;
     pthread_mutex_unlock(&lock);
     if (all)
       return result;
-    if (told)
+    if (*why && !told_at)
+      told_at = now();
+    if (told_at && now() - told_at > grace) {
+      snprintf(text, size, "%s", why);
       return VPPS_MPI_TOLD;
+    }
     if (__atomic_load_n(stop, __ATOMIC_RELAXED))
       return VPPS_MPI_STOPPED;
     const double waited = now() - since;
