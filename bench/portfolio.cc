@@ -206,7 +206,7 @@ void run(int argc, char **argv) {
       {"transformer", with<transformer>()},
       {"siamese", with<siamese>()},
       {"autoencoder", with<autoencoder>()},
-      {"regularized_model", with<regularized_model>()},
+      {"regularized_model", with<language_model>(10000u, 2u, 256u, 20u, true)},
       {"skip_gram", with<skip_gram>()},
       {"stack_parser", with<stack_parser>()},
       {"graph_network", with<graph_network>()}};

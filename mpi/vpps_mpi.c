@@ -17,6 +17,7 @@ enum { DATA = 1, TELL = 2, MOST_TEXT = 1024 };
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static MPI_Comm world;
 static int me, ranks, broken;
+static char why[MOST_TEXT]; /* what another rank has told of the present group's end */
 
 static double now(void) {
   struct timespec t;
@@ -76,14 +77,13 @@ EXPORT int vpps_mpi_start(int *rank, int *size, char *text, size_t size_of_text)
   pthread_mutex_lock(&lock);
   if (!done && !(result = start(text, size_of_text)))
     done = 1;
-  *rank = me, *size = ranks;
+  *rank = me, *size = ranks, *why = 0;
   pthread_mutex_unlock(&lock);
   return result;
 }
 
 /* Why the group ends, once another rank has told it. Else "". */
 static const char *told(void) {
-  static char why[MOST_TEXT];
   MPI_Status status;
   int there = 0;
   if (!*why && !MPI_Iprobe(MPI_ANY_SOURCE, TELL, world, &there, &status) && there)
@@ -136,15 +136,15 @@ static int wait_for(vpps_mpi_message *m, MPI_Request *requests, size_t n, double
   for (;;) {
     pthread_mutex_lock(&lock);
     const int all = look(m, requests, n);
-    const char *why = all == 0 ? told() : "";
+    const char *reason = all == 0 ? told() : "";
     const int result = all < 0 ? failed(-all, "MPI_Test", text, size) : VPPS_MPI_DONE;
     pthread_mutex_unlock(&lock);
     if (all)
       return result;
-    if (*why && !told_at)
+    if (*reason && !told_at)
       told_at = now();
     if (told_at && now() - told_at > grace) {
-      snprintf(text, size, "%s", why);
+      snprintf(text, size, "%s", reason);
       return VPPS_MPI_TOLD;
     }
     if (__atomic_load_n(stop, __ATOMIC_RELAXED))

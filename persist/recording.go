@@ -37,7 +37,7 @@ func (e *Engine) retire(r *recording) {
 	e.recycle(r)
 }
 
-// recycle keeps a recording that nobody needs, as many as batches in flight have use for.
+// recycle keeps a recording that no graph has, for the next one. It keeps as many as batches in flight can use.
 func (e *Engine) recycle(r *recording) {
 	if r.retired && r.flights == 0 && len(e.recordings) <= InFlight+1 {
 		e.recordings = append(e.recordings, r)

@@ -69,44 +69,21 @@ struct linear {
   }
 };
 
-// An LSTM language model.
+// An LSTM language model, if it is regularized with layer normalization and dropout.
 struct language_model {
   unsigned vocabulary, length;
+  float dropped;
   LookupParameter words;
   VanillaLSTMBuilder lstm;
   linear scores;
 
   language_model(ParameterCollection &m, unsigned vocabulary, unsigned layers, unsigned hidden,
-                 unsigned length)
-      : vocabulary(vocabulary), length(length),
-        words(m.add_lookup_parameters(vocabulary, {hidden})), lstm(layers, hidden, hidden, m),
-        scores(m, vocabulary, hidden) {}
-
-  Expression loss(ComputationGraph &cg, random_data &data, unsigned batch) {
-    lstm.new_graph(cg);
-    lstm.start_new_sequence();
-    std::vector<Expression> losses;
-    std::vector<unsigned> word = data.words(batch, vocabulary);
-    for (unsigned k = 0; k < length; k++) {
-      const Expression h = lstm.add_input(lookup(cg, words, word));
-      word = data.words(batch, vocabulary);
-      losses.push_back(pickneglogsoftmax(scores(cg, h), word));
-    }
-    return sum_batches(sum(losses));
-  }
-};
-
-// A language model of LSTMs with layer normalization and dropout.
-struct regularized_model {
-  enum { hidden = 256, vocabulary = 10000, length = 20, layers = 2 };
-  LookupParameter words;
-  VanillaLSTMBuilder lstm;
-  linear scores;
-
-  explicit regularized_model(ParameterCollection &m)
-      : words(m.add_lookup_parameters(vocabulary, {hidden})),
-        lstm(layers, hidden, hidden, m, /*ln_lstm=*/true), scores(m, vocabulary, hidden) {
-    lstm.set_dropout(0.3f);
+                 unsigned length, bool regularized = false)
+      : vocabulary(vocabulary), length(length), dropped(regularized ? 0.3f : 0.f),
+        words(m.add_lookup_parameters(vocabulary, {hidden})),
+        lstm(layers, hidden, hidden, m, regularized), scores(m, vocabulary, hidden) {
+    if (regularized)
+      lstm.set_dropout(dropped);
   }
 
   Expression loss(ComputationGraph &cg, random_data &data, unsigned batch) {
@@ -115,7 +92,9 @@ struct regularized_model {
     std::vector<Expression> losses;
     std::vector<unsigned> word = data.words(batch, vocabulary);
     for (unsigned k = 0; k < length; k++) {
-      const Expression h = dropout(lstm.add_input(lookup(cg, words, word)), 0.3f);
+      Expression h = lstm.add_input(lookup(cg, words, word));
+      if (dropped > 0)
+        h = dropout(h, dropped);
       word = data.words(batch, vocabulary);
       losses.push_back(pickneglogsoftmax(scores(cg, h), word));
     }

@@ -395,6 +395,7 @@ def measure(name, batch, mode, steps):
     data = model.data
     trainer = torch.optim.SGD(model.parameters(), lr=0.001)
     sparse = any(getattr(m, "sparse", False) for m in model.modules())
+    torch._dynamo.reset()  # else the second batch size would be compiled for any size
     run = torch.compile(model, mode="reduce-overhead") if mode == "compile" else model
 
     def step():

@@ -18,7 +18,7 @@ VP u32 chain_flags(u32 operation) { return operation >> 28 & 1u ? (u32)FLAG_ACC 
 
 #ifdef VPPS_GPU
 // A warp's memory: for a piece of 32 * EACH elements slot s has as many floats from 32 * EACH * s
-// on; behind them is where the vector of each slot is.
+// on. After them is where the vector of each slot is.
 struct ChainMemory {
   float *slots; // aligned to what they take: a slot's address is put together without adding
   float **vector;

@@ -67,12 +67,11 @@ VP void operands_of(const Launch &l, const u32 *w, const Axes &x, const u32 *at,
     v[s] = s + 1 < x.slots ? *address(l, w[STRIDED_SEGMENTS], s + 1, at[s + 1]) : 0.0f;
 }
 
-// N terms t, t + step and so on of a sum whose places are counted from at. Those that are not there
-// are -0, which changes no sum.
-template <u32 N>
+// RUNS terms t, t + step and so on of a sum whose places are counted from at. Those that are not
+// there are -0, which changes no sum.
 VP void terms_of(const Launch &l, const u32 *w, u32 fn, const Axes &x, const u32 *at, u32 t,
                  u32 step, u32 terms, float *value) {
-  float v[N][3]; // functions of Strided have at most three inputs
+  float v[RUNS][3]; // functions of Strided have at most three inputs
   if (x.reduced == 1) {
     const u32 *strides = x.strides + x.kept;
     UNROLL
@@ -81,12 +80,12 @@ VP void terms_of(const Launch &l, const u32 *w, u32 fn, const Axes &x, const u32
       const float *from = address(l, w[STRIDED_SEGMENTS], there ? s + 1 : 0, 0);
       const u32 stride = there ? strides[(s + 1) * x.all] : 0;
       UNROLL
-      for (u32 j = 0; j < N; j++)
+      for (u32 j = 0; j < RUNS; j++)
         v[j][s] = there ? from[at[s + 1] + min(t + j * step, terms - 1) * stride] : 0.0f;
     }
   } else {
     UNROLL
-    for (u32 j = 0; j < N; j++) {
+    for (u32 j = 0; j < RUNS; j++) {
       u32 here[5];
       UNROLL
       for (u32 s = 0; s < 5; s++)
@@ -95,23 +94,22 @@ VP void terms_of(const Launch &l, const u32 *w, u32 fn, const Axes &x, const u32
       operands_of(l, w, x, here, v[j]);
     }
   }
-  apply_run<N>(fn, v, FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]));
+  apply_run<RUNS>(fn, v, FLOAT_OF(w[STRIDED_P]), FLOAT_OF(w[STRIDED_Q]));
   UNROLL
-  for (u32 j = 0; j < N; j++)
+  for (u32 j = 0; j < RUNS; j++)
     value[j] = t + j * step < terms ? v[j][0] : -0.0f;
 }
 
-// The sum of the terms t, t + step and so on, N at a time.
-template <u32 N>
+// The sum of the terms t, t + step and so on.
 VP float strided_sum(const Launch &l, const u32 *w, u32 fn, const Axes &x, const u32 *at, u32 t,
                      u32 step, u32 terms) {
   float sum = 0.0f;
 #pragma unroll 1
-  for (; t < terms; t += N * step) {
-    float v[N];
-    terms_of<N>(l, w, fn, x, at, t, step, terms, v);
+  for (; t < terms; t += RUNS * step) {
+    float v[RUNS];
+    terms_of(l, w, fn, x, at, t, step, terms, v);
     UNROLL
-    for (u32 j = 0; j < N; j++)
+    for (u32 j = 0; j < RUNS; j++)
       sum += v[j];
   }
   return sum;
@@ -143,8 +141,7 @@ VP_SLOW void strided_long(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 
   for (u32 k = 0; k < outputs * count; k++) {
     u32 at[5];
     places_of(x, outputs, k, at);
-    const float sum =
-        over_team(team, strided_sum<RUNS>(l, w, fn, x, at, THREAD, THREADS, terms), Plus());
+    const float sum = over_team(team, strided_sum(l, w, fn, x, at, THREAD, THREADS, terms), Plus());
     if (THREAD == 0)
       put(address(l, w[STRIDED_SEGMENTS], 0, at[0]), sum, flags);
   }
@@ -192,7 +189,8 @@ VP_SLOW void strided_runs(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 
   UNROLL
   for (u32 s = 0; s < 4; s++)
     r.step[s] = s < x.slots ? 4 * x.strides[s * x.all] : 0;
-  // The warp's run of a row of an item, and how far the next one is. Nothing else is divided.
+  // The warp's run of a row of an item, and how far the next one is, without a division in the
+  // loop.
   u32 row = THREAD / 32 / runs, run = THREAD / 32 - row * runs, item = 0;
   const u32 more_rows = WARPS / runs, more_runs = WARPS - more_rows * runs;
 #pragma unroll 1
@@ -247,7 +245,7 @@ VP_SLOW void strided_few(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 c
 #pragma unroll 1
     for (u32 t = 0; t < terms; t += RUNS * THREADS) {
       float v[RUNS];
-      terms_of<RUNS>(l, w, fn, x, at, t + THREAD, THREADS, terms, v);
+      terms_of(l, w, fn, x, at, t + THREAD, THREADS, terms, v);
       __syncthreads(); // scratch is free
       UNROLL
       for (u32 j = 0; j < RUNS; j++)
@@ -281,7 +279,7 @@ VP_SLOW void strided_sums(const Launch &l, const u32 *w, u32 fn, u32 flags, u32 
   for (u32 k = THREAD / 32; k < outputs * count; k += WARPS) {
     u32 at[5];
     places_of(x, outputs, k, at);
-    const float sum = warp_sum(strided_sum<2 * RUNS>(l, w, fn, x, at, THREAD % 32, 32, terms));
+    const float sum = warp_sum(strided_sum(l, w, fn, x, at, THREAD % 32, 32, terms));
     if (THREAD % 32 == 0)
       put(address(l, w[STRIDED_SEGMENTS], 0, at[0]), sum, flags);
   }
@@ -303,7 +301,7 @@ VP_SLOW void strided_sums_across(const Launch &l, const u32 *w, u32 fn, u32 flag
     for (u32 t = THREAD / 32; t < terms; t += 32) {
       float v[RUNS];
       static_assert(RUNS == 4, "the parts of a warp");
-      terms_of<RUNS>(l, w, fn, x, at, t, 8, terms, v);
+      terms_of(l, w, fn, x, at, t, 8, terms, v);
       UNROLL
       for (u32 j = 0; j < RUNS; j++)
         part[j] += v[j];

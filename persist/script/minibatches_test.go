@@ -135,8 +135,8 @@ func TestElementsOfMinibatchesAreManyProcessorsWork(t *testing.T) {
 	}
 }
 
-// What stands between large nodes is divided as they are, although it is small itself: columns less their means, and these
-// divided by their deviations, several times, are as many processors' work as there are batch elements.
+// Small nodes between large ones are divided as these are. The graph normalizes columns several times: means and deviations
+// are small. All of it is as many processors' work as there are batch elements.
 func TestSmallNodesBetweenLargeOnesAreDivided(t *testing.T) {
 	for _, batch := range []uint32{16, 64} { // of the smaller one a row is no node that is divided by itself
 		levels := normalized(t, batch)

@@ -292,8 +292,8 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 	return cluster, 0
 }
 
-// piecesBefore is how many pieces have the clusters of a level that v reads and does not join, if they are of its batch: the
-// most of them, for a cluster of fewer pieces would not join theirs later. 0: there are none.
+// piecesBefore is the most pieces of any cluster of a level and of v's batch that forms an argument of v; 0: there is none. A
+// cluster of fewer pieces could not join what these form later.
 func (b *Builder) piecesBefore(v uint32, level int32, args []uint32) (pieces int32) {
 	for _, a := range args {
 		if at := &b.spots[a]; at.level == level && at.cluster >= 0 && b.shape(a).batch == b.shape(v).batch {
