@@ -104,6 +104,25 @@ func stateOf(t testing.TB, e *Engine, c *Contents) string {
 	return text.String()
 }
 
+// After a batch has failed, a checkpoint holds the losses of the batches since, and no other.
+func TestACheckpointHoldsNoLossFromBeforeAFailure(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "checkpoint")
+	r, resumed := newRun(t, isa.SGD), newRun(t, isa.SGD)
+	r.train(0, 9)
+	g := r.NewGraph()
+	defer g.Close()
+	_, err := r.contents.Handles[0].FB(g, words(true, nil, op(ops.Constant, dim1, bits(-1)[0]), op(ops.Log, dim1, 0)), 1)
+	if err == nil {
+		_, err = r.contents.Handles[0].SyncLatestLoss()
+	}
+	require.ErrorContains(t, err, "not finite")
+	r.save(file)
+	require.NoError(t, resumed.load(file))
+	r.train(9, 1)
+	resumed.train(9, 1)
+	require.True(t, r.state() == resumed.state())
+}
+
 // What goes on from a checkpoint gives the bits of what was never interrupted: values, states, losses that are told late,
 // dropout, the factor of the weight decay, a gradient that is pending.
 func TestWhatIsLoadedGoesOnAsIfNeverInterrupted(t *testing.T) {

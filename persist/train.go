@@ -377,8 +377,11 @@ func (h *Handle) landed(f *flight, loss float32, clipped bool) {
 	}
 }
 
-// forget: no batch counts any more, for one has failed.
-func (h *Handle) forget() { h.count = 0 }
+// forget: no batch counts any more, for one has failed. A checkpoint holds no loss of these, either.
+func (h *Handle) forget() {
+	h.count = 0
+	clear(h.losses[:])
+}
 
 // SyncLatestLoss waits for all batches and returns the last one's loss.
 func (h *Handle) SyncLatestLoss() (float32, error) {
