@@ -218,11 +218,11 @@ func (f *Finisher) sortRows() {
 	for i := range f.RowSrc {
 		all |= f.RowSrc[i].Key
 	}
-	if len(f.RowSrc) < 256 {
+	if len(f.RowSrc) < 32 {
 		slices.SortStableFunc(f.RowSrc, func(x, y RowSource) int { return cmp.Compare(x.Key, y.Key) })
 		return
 	}
-	const digit = 11
+	const digit = 8
 	f.count = memory.Resize(f.count, 1<<digit+1)
 	f.rowAlt = memory.Resize(f.rowAlt, len(f.RowSrc))
 	for shift := 0; all>>shift != 0; shift += digit {
