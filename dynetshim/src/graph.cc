@@ -29,11 +29,19 @@ void ComputationGraph::open() {
     throw std::runtime_error("Attempted to create >1 CG: destroy or clear the first");
   }
   state_.reset(new GraphState);
-  state_->engine = engine("a ComputationGraph");
-  check(vpps_graph_create(state_->engine->raw, &state_->raw));
+  if (has_engine())
+    join();
   ++active_graphs;
   id_ = ++last_graph_id;
   recorder.open(this, id_);
+}
+
+// Gives the graph its engine. One that was made before dynet::initialize gets it there.
+void ComputationGraph::join() {
+  if (state_->engine)
+    return;
+  state_->engine = engine("a ComputationGraph");
+  check(vpps_graph_create(state_->engine->raw, &state_->raw));
 }
 
 ComputationGraph::~ComputationGraph() {
@@ -42,7 +50,8 @@ ComputationGraph::~ComputationGraph() {
 }
 
 void ComputationGraph::clear() {
-  check(vpps_graph_truncate(state_->raw, 0));
+  if (state_->raw)
+    check(vpps_graph_truncate(state_->raw, 0));
   Mark nothing = {0, 0, 0, 0, 0, 0, 0, 0};
   recorder.rewind(nothing);
   state_->sent_words = state_->sent_nodes = 0;

@@ -263,6 +263,8 @@ void initialize(DynetParams &params) {
   profiling_flag = params.profiling;
   the_engine = opened;
   list_devices(description);
+  if (recorder.graph)
+    recorder.graph->join();
   const std::string who = opened->ranks == 1 ? ""
                                              : "rank " + std::to_string(opened->rank) + " of " +
                                                    std::to_string(opened->ranks) + ": ";
@@ -290,6 +292,8 @@ void reset_rng(unsigned seed) {
   rndeng->seed(seed);
   check(vpps_engine_seed(the_engine->raw, seed));
 }
+
+bool has_engine() { return the_engine != nullptr; }
 
 const std::shared_ptr<Engine> &engine(const char *needed_by) {
   if (!the_engine)

@@ -139,10 +139,7 @@ ParameterStorageBase::ParameterStorageBase(CollectionState &root, const std::str
 }
 
 // A failure while letting go has nobody to tell.
-ParameterStorageBase::~ParameterStorageBase() {
-  recorder.forget(this);
-  vpps_parameter_destroy(engine_->raw, id);
-}
+ParameterStorageBase::~ParameterStorageBase() { recorder.release(engine_, *this); }
 
 void ParameterStorageBase::scale_parameters(float a) {
   recorder.settle();

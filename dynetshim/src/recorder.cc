@@ -67,6 +67,7 @@ void Recorder::open(ComputationGraph *g, unsigned graph_id) {
   own_nodes.clear();
   places.resize(0);
   unlocate(0);
+  destroy_released();
 }
 
 void Recorder::close() { open(nullptr, 0); }
@@ -90,6 +91,24 @@ void Recorder::rewind(const Mark &m) {
     own_nodes.pop_back();
   places.resize(m.places);
   unlocate(static_cast<uint32_t>(m.nodes));
+  if (m.nodes == 0)
+    destroy_released();
+}
+
+void Recorder::release(const std::shared_ptr<Engine> &engine, const ParameterStorageBase &p) {
+  for (size_t i = 0; i < uses.size(); ++i)
+    if (uses[i].storage == &p)
+      uses[i].storage = nullptr;
+  if (count() > 0)
+    released.emplace_back(engine, p.id);
+  else
+    vpps_parameter_destroy(engine->raw, p.id);
+}
+
+void Recorder::destroy_released() {
+  for (const std::pair<std::shared_ptr<Engine>, uint32_t> &p : released)
+    vpps_parameter_destroy(p.first->raw, p.second);
+  released.clear();
 }
 
 void Recorder::evaluate(VariableIndex i) { graph->node_added(i); }

@@ -132,12 +132,9 @@ public:
   uint32_t intern_row(LookupParameterStorage &p);
   uint32_t intern_all(ParameterStorageBase &p);
 
-  // A parameter of the graph is going away.
-  void forget(const ParameterStorageBase *p) {
-    for (size_t i = 0; i < uses.size(); ++i)
-      if (uses[i].storage == p)
-        uses[i].storage = nullptr;
-  }
+  // A parameter is going away. Nodes of DyNet's keep theirs: so a graph that has nodes keeps all.
+  void release(const std::shared_ptr<Engine> &engine, const ParameterStorageBase &p);
+  void destroy_released();
   // Reads what the pointers of nodes first..last point to.
   void patch(uint32_t first, uint32_t last) {
     vpps::installed::read_patches(patches, inputs, first, last);
@@ -194,6 +191,7 @@ public:
   Buffer<Use> uses;
   std::deque<OwnNode> own_nodes; // ascending; at addresses that stay
   Buffer<Place> places;          // ascending
+  std::vector<std::pair<std::shared_ptr<Engine>, uint32_t>> released; // parameters and their ids
 
 private:
   struct Known { // an answer of the shape rules

@@ -328,6 +328,27 @@ TEST(graphs_may_be_destroyed_while_batches_are_in_flight) {
   EQUAL(values(b), (Floats{-1, 0}));
 }
 
+TEST(nodes_keep_a_parameter_that_the_program_drops) {
+  ComputationGraph cg;
+  std::vector<Expression> all;
+  for (float k = 1; k < 4; ++k) {
+    ParameterCollection m;
+    all.push_back(parameter(cg, make(m, {2}, {k, 2})));
+    LookupParameter table = m.add_lookup_parameters(3, {2});
+    table.initialize(1, {10 * k, 0});
+    all.push_back(const_lookup(cg, table, 1u));
+    if (k == 2)
+      EQUAL(values(sum(all)), (Floats{33, 4}));
+  }
+  const Expression loss = sum_elems(sum(all));
+  EQUAL(values(loss), (Floats{72}));
+  cg.backward(loss);
+  EQUAL(as_vector(all[0].gradient()), (Floats{1, 1}));
+  cg.clear();
+  ParameterCollection m;
+  EQUAL(values(parameter(cg, make(m, {2}, {5, 6}))), (Floats{5, 6}));
+}
+
 TEST(fb_uses_what_was_evaluated_and_adds_pending_gradients) {
   Parameters p;
   SimpleSGDTrainer trainer(p.model, 0.5f);
@@ -592,6 +613,19 @@ TEST(model_files_that_cannot_be_read) {
   std::remove(name);
   CHECK(threw);
   goes_on(p);
+}
+
+TEST(a_graph_from_before_initialize_is_used_after_it) {
+  cleanup();
+  ComputationGraph cg;
+  cg.clear();
+  DynetParams params;
+  params.random_seed = 1;
+  initialize(params);
+  ParameterCollection m;
+  const Expression loss = sum_elems(2 * parameter(cg, make(m, {2}, {1, 2})));
+  EQUAL(values(loss), (Floats{6}));
+  cg.backward(loss);
 }
 
 int main(int argc, char **argv) {

@@ -362,7 +362,6 @@ TEST(parameters_need_initialize) {
   cleanup();
   ParameterCollection m;
   THROWS(std::invalid_argument, "initialize", m.add_parameters({1}));
-  THROWS(std::invalid_argument, "initialize", ComputationGraph cg);
   DynetParams again;
   again.random_seed = 3;
   initialize(again);

@@ -176,8 +176,8 @@ private:
 class ComputationGraph {
 public:
   ///@{
-  /// An empty graph. A second one at a time is std::runtime_error; before initialize():
-  /// std::invalid_argument. batched counts for nothing.
+  /// An empty graph. A second one at a time is std::runtime_error. One that is made before
+  /// initialize() can be used after it. batched counts for nothing.
   ComputationGraph();
   explicit ComputationGraph(bool batched);
   ///@}
@@ -331,6 +331,8 @@ private:
   ComputationGraph(const ComputationGraph &);
   ComputationGraph &operator=(const ComputationGraph &);
   void open();
+  void join();
+  friend void initialize(DynetParams &params);
   template <class Function, typename T, typename... Side>
   VariableIndex add(std::false_type, Device *device, const T &arguments, Side &&...side) {
     return add_function_node(new Function(arguments, std::forward<Side>(side)...), device);

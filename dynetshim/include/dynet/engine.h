@@ -42,6 +42,9 @@ private:
 /// that needed_by needed it.
 const std::shared_ptr<Engine> &engine(const char *needed_by);
 
+/// Whether initialize() has opened it.
+bool has_engine();
+
 /// Throws a failure of the C interface, with the engine's text: VPPS_ERR_GRAPH and
 /// VPPS_ERR_ARGUMENT as std::invalid_argument, VPPS_ERR_MEMORY as dynet::out_of_memory, others as
 /// std::runtime_error.
