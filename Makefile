@@ -368,7 +368,7 @@ $(B)/torture/persist.test: $(GOSOURCES) $(wildcard persist/*_test.go) | $(B)/lib
 # The front-end, the examples and programs in C against the finished library, under sanitizers.
 ASANFLAGS := -O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 ASAN := $(patsubst dynetshim/tests/%.cc,$(B)/asan/%,$(wildcard dynetshim/tests/*.cc)) \
-        $(patsubst test/host/%.c,$(B)/asan/host_%,$(filter-out $(shell grep -l LOADED_BY_HAND test/host/*.c),$(wildcard test/host/*.c))) \
+        $(patsubst test/host/%.c,$(B)/asan/host_%,$(filter-out $(shell grep -l 'LOADED_BY_HAND\|NOT_SANITIZED' test/host/*.c),$(wildcard test/host/*.c))) \
         $(patsubst cpp_examples/%.cc,$(B)/asan/app_%,$(filter-out cpp_examples/minimal.cc,$(wildcard cpp_examples/*.cc))) \
         $(patsubst test/torture/%.c,$(B)/asan/torture_%,$(wildcard test/torture/*.c)) \
         $(if $(ADAPTERS),$(patsubst dynetshim/adapter/tests/%.cc,$(B)/asan/adapter_%,$(filter-out %/words.cc,$(wildcard dynetshim/adapter/tests/*.cc))))

@@ -1,11 +1,14 @@
 // The list of devices, and where a graph's nodes are in it.
 #include "dynet/devices.h"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "devices_of_engine.h"
 #include "dynet/aligned-mem-pool.h"
+#include "dynet/dynet.h"
 #include "dynet/globals.h"
+#include "dynet/str-util.h"
 #include "recorder.h"
 
 namespace dynet {
@@ -27,8 +30,38 @@ void list(std::unique_ptr<Device> device) {
 
 } // namespace
 
+DeviceMempoolSizes::DeviceMempoolSizes() : used() {}
+
+DeviceMempoolSizes::DeviceMempoolSizes(size_t all) {
+  if (all == 0)
+    throw std::invalid_argument("DeviceMempoolSizes: no bytes for four pools");
+  std::fill_n(used, 4, std::max<size_t>(all / 4, 1));
+}
+
+DeviceMempoolSizes::DeviceMempoolSizes(size_t fxs, size_t dEdfs, size_t ps, size_t scs)
+    : used{fxs, dEdfs, ps, scs} {}
+
+DeviceMempoolSizes::DeviceMempoolSizes(const std::string &descriptor) {
+  const std::vector<std::string> parts = str_split(descriptor, ',');
+  size_t sizes[4] = {};
+  for (size_t k = 0; k < parts.size() && k < 4; ++k) {
+    if (parts[k].find_first_not_of("0123456789") != std::string::npos || parts[k].size() > 18)
+      throw std::invalid_argument("DeviceMempoolSizes: " + parts[k] + " is no number of bytes");
+    sizes[k] = std::stoul(parts[k]);
+  }
+  if (parts.size() == 1)
+    *this = DeviceMempoolSizes(sizes[0]);
+  else if (parts.size() == 4)
+    *this = DeviceMempoolSizes(sizes[0], sizes[1], sizes[2], sizes[3]);
+  else
+    throw std::invalid_argument("DeviceMempoolSizes: \"" + descriptor +
+                                "\" has neither one number nor four");
+}
+
 Device::Device(int id, DeviceType kind, const std::string &its_name)
-    : device_id(id), type(kind), name(its_name) {
+    : device_id(id), type(kind), name(its_name), mem(&host_memory) {
+  static float numbers[] = {-1, 1, 0};
+  kSCALAR_MINUSONE = numbers, kSCALAR_ONE = numbers + 1, kSCALAR_ZERO = numbers + 2;
   for (int k = 0; k < 4; ++k) {
     owned_.emplace_back(new AlignedMemoryPool(its_name, 1 << 16, &host_memory));
     pools.push_back(owned_.back().get());
@@ -36,6 +69,28 @@ Device::Device(int id, DeviceType kind, const std::string &its_name)
 }
 
 Device::~Device() {}
+
+DeviceMempoolSizes Device::mark(ComputationGraph *graph) {
+  if (!graph->nodes.empty())
+    graph->incremental_forward(static_cast<VariableIndex>(graph->nodes.size() - 1));
+  return DeviceMempoolSizes(pools[0]->used(), pools[1]->used(), pools[2]->used(), pools[3]->used());
+}
+
+void Device::revert(const DeviceMempoolSizes &sizes) {
+  for (size_t k = 0; k < 4; ++k)
+    if (sizes.used[k] > pools[k]->used())
+      throw std::invalid_argument("Device::revert: " + std::to_string(sizes.used[k]) +
+                                  " bytes of pool " + std::to_string(k) + ", which has " +
+                                  std::to_string(pools[k]->used()));
+}
+
+void Device::allocate_tensor(DeviceMempool pool, Tensor &tensor) {
+  if (pool == DeviceMempool::NONE)
+    throw std::invalid_argument("Device::allocate_tensor: DeviceMempool::NONE has no memory");
+  tensor.v = static_cast<float *>(
+      pools[static_cast<size_t>(pool)]->allocate(tensor.d.size() * sizeof(float)));
+  tensor.mem_pool = pool;
+}
 
 Device_CPU::Device_CPU(int id) : Device(id, DeviceType::CPU, "CPU"), shmem(&cpu_mem) {
   // Eigen's device has no members. The library is compiled without Eigen, so that any address

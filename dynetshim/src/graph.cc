@@ -4,6 +4,7 @@
 #include <iostream>
 #include <stdexcept>
 
+#include "dynet/exec.h"
 #include "graph_state.h"
 #include "own_nodes.h"
 #include "shape.h"
@@ -31,6 +32,7 @@ void ComputationGraph::open() {
   state_.reset(new GraphState);
   if (has_engine())
     join();
+  ee.reset(new SimpleExecutionEngine(*this));
   ++active_graphs;
   id_ = ++last_graph_id;
   recorder.open(this, id_);
@@ -86,7 +88,11 @@ void ComputationGraph::revert() {
   state_->forget_from(nodes > 0 ? nodes - 1 : 0);
 }
 
-void ComputationGraph::invalidate() { state_->invalidate(); }
+void ComputationGraph::invalidate() { state_->invalidate(0); }
+void ComputationGraph::invalidate_from(VariableIndex i) {
+  get_dimension(i);
+  state_->invalidate(i);
+}
 
 Dim &ComputationGraph::get_dimension(VariableIndex i) const {
   if (i >= recorder.count())
@@ -110,7 +116,7 @@ const Tensor &ComputationGraph::forward(VariableIndex i) {
   get_dimension(i);
   recorder.check_devices(i);
   if (own_nodes_up_to(i)) {
-    s.invalidate();
+    s.invalidate(0);
     return fetch(i);
   }
   recorder.patch(0, i);
@@ -185,7 +191,7 @@ void ComputationGraph::backward(VariableIndex i, bool full) {
   recorder.check_devices(i);
   s.wanted.clear();
   if (own_nodes_up_to(i) && s.spent)
-    s.invalidate();
+    s.invalidate(0);
   if (!differentiate_own_nodes(s, i, full, [&](const vpps_words &w, uint32_t node) {
         return vpps_backward(s.raw, &w, node, 1);
       })) {
@@ -226,7 +232,7 @@ float ComputationGraph::train(vpps_handle *handle, VariableIndex loss) {
   if (s.updates != s.engine->updates)
     s.forget_from(0);
   if (own_nodes_up_to(loss) && (s.spent || s.evaluated == 0))
-    s.invalidate();
+    s.invalidate(0);
   float stale = 0;
   if (!differentiate_own_nodes(s, loss, false, [&](const vpps_words &w, uint32_t node) {
         return vpps_fb(handle, s.raw, &w, node, &stale);

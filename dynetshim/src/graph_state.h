@@ -108,10 +108,13 @@ struct GraphState {
       evaluated_to(i);
     return held.tensor;
   }
-  void invalidate() {
-    if (sent_nodes > 0)
-      check(vpps_graph_invalidate(raw, 0));
-    forget_from(0);
+  // Nodes from the given one on count as not evaluated, and all of them if fb took the values.
+  void invalidate(uint32_t node) {
+    if (spent)
+      node = 0;
+    if (sent_nodes > node)
+      check(vpps_graph_invalidate(raw, node));
+    forget_from(node);
     spent = false;
   }
 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "dynet/dynet.h"
+#include "dynet/exec.h"
 #include "dynet/expr.h"
 #include "dynet/io.h"
 #include "dynet/training.h"
@@ -328,6 +329,29 @@ TEST(graphs_may_be_destroyed_while_batches_are_in_flight) {
   EQUAL(values(b), (Floats{-1, 0}));
 }
 
+TEST(execution_engines_are_the_graph) {
+  Parameters p;
+  THROWS(std::invalid_argument, "set the list", p.cg.nodes = std::vector<Node *>());
+  const Expression loss = sum_elems(p.c);
+  p.cg.ee.reset(new BatchedExecutionEngine(p.cg));
+  ExecutionEngine &e = *p.cg.ee;
+  EQUAL(as_scalar(e.incremental_forward()), 3);
+  p.change();
+  e.invalidate(loss.i);
+  EQUAL(as_scalar(e.get_value(loss.i)), 3); // of the old value of c
+  e.invalidate();
+  EQUAL(as_scalar(e.get_value(loss.i)), 30);
+  p.b.set_value({5, 6});
+  const std::vector<const Tensor *> both = e.forward({loss.i, p.c.i});
+  EQUAL(as_scalar(*both[0]), 11);
+  EQUAL(as_vector(*both[1]), (Floats{5, 6}));
+  e.backward();
+  EQUAL(as_vector(e.get_gradient(p.c.i)), (Floats{1, 1}));
+  THROWS(std::invalid_argument, "no node", e.invalidate(1000));
+  p.cg.clear();
+  THROWS(std::invalid_argument, "no nodes", e.forward());
+}
+
 TEST(nodes_keep_a_parameter_that_the_program_drops) {
   ComputationGraph cg;
   std::vector<Expression> all;
@@ -619,9 +643,7 @@ TEST(a_graph_from_before_initialize_is_used_after_it) {
   cleanup();
   ComputationGraph cg;
   cg.clear();
-  DynetParams params;
-  params.random_seed = 1;
-  initialize(params);
+  initialize(DynetParams());
   ParameterCollection m;
   const Expression loss = sum_elems(2 * parameter(cg, make(m, {2}, {1, 2})));
   EQUAL(values(loss), (Floats{6}));

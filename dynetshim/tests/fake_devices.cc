@@ -235,6 +235,41 @@ TEST(the_flag_sets_dynets_members) {
   THROWS(std::invalid_argument, "twice", extract_dynet_params(argc, argv));
 }
 
+static std::string used(const DeviceMempoolSizes &s) {
+  std::string text;
+  for (size_t n : s.used)
+    text += std::to_string(n) + " ";
+  return text;
+}
+
+TEST(sizes_of_pools) {
+  EQUAL(used(DeviceMempoolSizes()), "0 0 0 0 ");
+  EQUAL(used(DeviceMempoolSizes(400)), "100 100 100 100 ");
+  EQUAL(used(DeviceMempoolSizes(3)), "1 1 1 1 ");
+  EQUAL(used(DeviceMempoolSizes("800")), "200 200 200 200 ");
+  EQUAL(used(DeviceMempoolSizes("1,2,3,4")), "1 2 3 4 ");
+  THROWS(std::invalid_argument, "no bytes", DeviceMempoolSizes(size_t(0)));
+  for (const char *wrong : {"", "1,2", "1,2,3,4,5", "1,2,3,x", "-1", "99999999999999999999"})
+    THROWS(std::invalid_argument, "DeviceMempoolSizes", DeviceMempoolSizes{std::string(wrong)});
+}
+
+TEST(a_device_gives_memory_from_its_pools) {
+  start("cpu: fake");
+  Device &d = *default_device;
+  EQUAL(*d.kSCALAR_MINUSONE + 10 * *d.kSCALAR_ONE + *d.kSCALAR_ZERO, 9.f);
+  CHECK(d.mem != nullptr);
+  ComputationGraph cg;
+  const DeviceMempoolSizes before = d.mark(&cg);
+  Tensor t;
+  t.d = Dim({3, 5});
+  d.allocate_tensor(DeviceMempool::SCS, t);
+  std::fill_n(t.v, 15, 1.f);
+  CHECK(t.mem_pool == DeviceMempool::SCS && d.mark(&cg).used[3] >= before.used[3] + 60);
+  THROWS(std::invalid_argument, "NONE", d.allocate_tensor(DeviceMempool::NONE, t));
+  d.revert(before);
+  THROWS(std::invalid_argument, "pool 0", d.revert(DeviceMempoolSizes(1 << 30, 0, 0, 0)));
+}
+
 int main(int argc, char **argv) {
   dynet::initialize(argc, argv);
   return tests::run_tests();

@@ -193,6 +193,10 @@ TEST(classes_of_nodes_are_added) {
   THROWS(std::invalid_argument, "9999", cg.add_function<Tanh>({9999}));
   THROWS(std::invalid_argument, "axis 0 only", cg.add_function<Argmax>({0}, 1u));
   EQUAL(cg.nodes.size(), nodes);
+  const std::vector<Expression> none, two = {x, x};
+  CHECK(as_vector(detail::f<Concatenate>(two, 1).value()) ==
+        as_vector(concatenate(two, 1).value()));
+  THROWS(std::invalid_argument, "at least one", detail::f<Sum>(none));
 }
 
 TEST(classes_of_nodes_are_told_apart) {

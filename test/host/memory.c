@@ -1,6 +1,6 @@
 /* Memory that runs out: under limits of the address space, and each allocation that the library
  * makes itself failing in turn. Calls fail with VPPS_ERR_MEMORY; parameters are as before and the
- * engine goes on. */
+ * engine goes on. NOT_SANITIZED: it replaces the allocations that a sanitizer replaces. */
 #include "again.h"
 #include "host.h"
 

@@ -1,5 +1,6 @@
 /* Signal handlers that the host installs after the first call, with SA_ONSTACK, work. Those
- * installed before are in loading.c. The library's own threads take no signal of the host's. */
+ * installed before are in loading.c. The library's own threads take no signal of the host's.
+ * NOT_SANITIZED: it faults. */
 #include "host.h"
 
 #include <pthread.h>

@@ -19,6 +19,8 @@ struct DefaultDevice;
 namespace dynet {
 
 class AlignedMemoryPool;
+class ComputationGraph;
+struct Tensor;
 
 /// The kind of a device.
 enum class DeviceType {
@@ -34,17 +36,43 @@ enum class DeviceMempool {
   NONE = 4   ///< none of these
 };
 
+/// Bytes of each pool, by DeviceMempool but NONE.
+struct DeviceMempoolSizes {
+  std::size_t used[4]; ///< bytes
+  /// No bytes.
+  DeviceMempoolSizes();
+  /// A quarter of all bytes for each pool. 0: std::invalid_argument.
+  DeviceMempoolSizes(std::size_t all);
+  /// The bytes of each pool.
+  DeviceMempoolSizes(std::size_t fxs, std::size_t dEdfs, std::size_t ps, std::size_t scs);
+  /// One number, of all bytes, or four with commas between them. Another text:
+  /// std::invalid_argument.
+  DeviceMempoolSizes(const std::string &descriptor);
+};
+
 /// A device by number, kind and name.
 class Device {
 public:
   /// Describes a device; opens nothing.
   Device(int id, DeviceType kind, const std::string &its_name);
   virtual ~Device();
+  /// Evaluates all nodes of a graph that has some. Returns what is used of the pools.
+  virtual DeviceMempoolSizes mark(ComputationGraph *graph);
+  /// More than is used of a pool is std::invalid_argument. Else it does nothing: the engine sees to
+  /// its memory itself.
+  virtual void revert(const DeviceMempoolSizes &sizes);
+  /// Gives a tensor memory from one of the pools. NONE: std::invalid_argument.
+  void allocate_tensor(DeviceMempool pool, Tensor &tensor);
   /// Does nothing, as in DyNet on a CPU: dynet::reset_rng() seeds.
   void reset_rng(unsigned) {}
-  int device_id;    ///< the number in the list of devices
-  DeviceType type;  ///< CPU or GPU
-  std::string name; ///< "CPU" or "GPU:0"
+  int device_id;     ///< the number in the list of devices
+  DeviceType type;   ///< CPU or GPU
+  std::string name;  ///< "CPU" or "GPU:0"
+  MemAllocator *mem; ///< where the pools' memory is from: the host's
+  ///@{
+  /// The number in the host's memory.
+  float *kSCALAR_MINUSONE, *kSCALAR_ONE, *kSCALAR_ZERO;
+  ///@}
   /// Host memory for the program's own nodes, by DeviceMempool but NONE, owned by the device. The
   /// engine takes nothing from them.
   std::vector<AlignedMemoryPool *> pools;

@@ -16,6 +16,7 @@
 #include <initializer_list>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -135,6 +136,8 @@ private:
   ComputationGraph *cg_;
 };
 
+class ExecutionEngine;
+
 /// The nodes of the present graph, in order. Each is read from the recorded words when it is first
 /// looked at, and stays until its graph is cleared, reverted or gone.
 class NodeList {
@@ -161,6 +164,10 @@ public:
   const_iterator begin() const { return all().begin(); }
   const_iterator end() const { return all().end(); }
   ///@}
+  /// Refused: functions add nodes. std::invalid_argument.
+  NodeList &operator=(const std::vector<Node *> &) {
+    throw std::invalid_argument("ComputationGraph::nodes: a program cannot set the list");
+  }
 
 private:
   struct Read;
@@ -325,9 +332,14 @@ public:
 
   NodeList nodes;                             ///< the nodes
   std::vector<VariableIndex> parameter_nodes; ///< the leaves with parameters that train, ascending
+  /// The same calls once more (exec.h): a SimpleExecutionEngine. A program may set another one,
+  /// which changes nothing.
+  std::unique_ptr<ExecutionEngine> ee;
 
 private:
   friend class Recorder;
+  friend class ExecutionEngine;
+  void invalidate_from(VariableIndex i);
   ComputationGraph(const ComputationGraph &);
   ComputationGraph &operator=(const ComputationGraph &);
   void open();

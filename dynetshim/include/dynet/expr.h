@@ -564,5 +564,19 @@ Expression vanilla_lstm_c(const Expression &c_tm1, const Expression &gates_t);
 /// The output of a step, o*tanh(c): c_t {H}xB, gates_t {4H}xB -> {H}xB.
 Expression vanilla_lstm_h(const Expression &c_t, const Expression &gates_t);
 
+namespace detail {
+/// Adds a node of class F, with the arguments xs and what else add_function<F>() takes. None:
+/// std::invalid_argument. DyNet's generated bindings call it.
+template <typename F, typename T, typename... Side> Expression f(const T &xs, const Side &...side) {
+  if (xs.size() == 0)
+    throw std::invalid_argument("detail::f: a node needs at least one argument");
+  std::vector<VariableIndex> arguments;
+  for (const Expression &x : xs)
+    arguments.push_back(x.i);
+  ComputationGraph *const graph = xs.begin()->pg;
+  return Expression(graph, graph->add_function<F>(arguments, side...));
+}
+} // namespace detail
+
 } // namespace dynet
 #endif

@@ -64,6 +64,7 @@ DynetParams extract_dynet_params(int &argc, char **&argv, bool shared_parameters
 /// warns and does nothing. A wrong option: std::invalid_argument. A device that cannot be opened:
 /// std::runtime_error, whose text says why.
 void initialize(DynetParams &params);
+inline void initialize(DynetParams &&params) { initialize(params); }
 void initialize(int &argc, char **&argv, bool shared_parameters = false);
 ///@}
 /// Lets go of the engine, which ends with the last graph, parameter and trainer. initialize() may

@@ -143,6 +143,11 @@ struct LookupParameterStorage : public ParameterStorageBase {
   void expose_values();
   /// Gives `all_grads` and `grads` their memory.
   void expose_gradient();
+  /// Gives `values` and `grads` their rows: exposes both.
+  void initialize_lookups() {
+    expose_values();
+    expose_gradient();
+  }
 
 private:
   friend class ParameterCollection;
@@ -394,6 +399,18 @@ public:
   L2WeightDecay &get_weight_decay();
   /// The weight decay that was set.
   float get_weight_decay_lambda() const;
+  ///@{
+  /// Parameter::set_updated() and LookupParameter::set_updated() of p.
+  void set_updated_param(const Parameter *p, bool status) { Parameter(*p).set_updated(status); }
+  void set_updated_lookup_param(const LookupParameter *p, bool status) {
+    LookupParameter(*p).set_updated(status);
+  }
+  ///@}
+  ///@{
+  /// Parameter::is_updated() and LookupParameter::is_updated() of p.
+  bool is_updated_param(const Parameter *p) { return p->is_updated(); }
+  bool is_updated_lookup_param(const LookupParameter *p) { return p->is_updated(); }
+  ///@}
   /// As in DyNet, prints "NORM: " and the norm of all values to std::cerr, and changes nothing.
   void project_weights(float radius = 1.0f);
   ///@{

@@ -107,6 +107,7 @@ public:
   real clips_since_status; ///< clips since the last status()
   real updates_since_status;   ///< updates since the last status()
   bool sparse_updates_enabled; ///< whether only rows of tables with a gradient are updated
+  unsigned aux_allocated = 0, aux_allocated_lookup = 0; ///< count for nothing: the engine allocates
 
   ParameterCollection *model; ///< the collection it was made with
 
