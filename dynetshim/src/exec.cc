@@ -23,6 +23,7 @@ const Tensor &ExecutionEngine::forward(VariableIndex i) { return graph().forward
 
 std::vector<const Tensor *> ExecutionEngine::forward(const std::vector<VariableIndex> &nodes) {
   std::vector<const Tensor *> values;
+  values.reserve(nodes.size());
   if (!nodes.empty())
     forward(*std::max_element(nodes.begin(), nodes.end()));
   for (VariableIndex i : nodes)

@@ -105,8 +105,8 @@ public:
   real clips;              ///< how many updates were clipped
   real updates;            ///< how many updates there were; for the program to read
   real clips_since_status; ///< clips since the last status()
-  real updates_since_status;   ///< updates since the last status()
-  bool sparse_updates_enabled; ///< whether only rows of tables with a gradient are updated
+  real updates_since_status;         ///< updates since the last status()
+  bool sparse_updates_enabled;       ///< whether only rows of tables with a gradient are updated
   unsigned aux_allocated = 0;        ///< counts for nothing: the engine allocates
   unsigned aux_allocated_lookup = 0; ///< the same of tables
 
