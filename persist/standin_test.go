@@ -1,6 +1,7 @@
 package persist
 
 import (
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,12 @@ import (
 )
 
 // The engine on a GPU that does everything as late as it may, and on one that fails.
+
+// Every plan has one kernel, so that what the tests see does not depend on how busy the machine is.
+func TestMain(m *testing.M) {
+	cuda.Patience = time.Minute
+	os.Exit(m.Run())
+}
 
 // onGPU is the little model on a stand-in for a GPU, which is closed with nothing left.
 func onGPU(t *testing.T) (*model, *standin.GPU) {
@@ -83,6 +90,8 @@ func TestTrainingGoesOnWithABetterKernel(t *testing.T) {
 	t.Run("slowly", func(t *testing.T) {
 		lines := listen(t, log.Info)
 		t.Setenv("VPPS_FAKE_SLOW", "500")
+		defer func(was time.Duration) { cuda.Patience = was }(cuda.Patience)
+		cuda.Patience = 50 * time.Millisecond
 		require.Equal(t, want, train(t))
 		require.Len(t, saying(*lines, `^compile: the next batch is the first of a better kernel: `), 1)
 	})

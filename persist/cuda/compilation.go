@@ -13,8 +13,9 @@ import (
 	"libvpps/persist/plan"
 )
 
-// patience is how long a kernel may take before a quick one is compiled, too: a cache answers earlier.
-const patience = 50 * time.Millisecond
+// Patience is how long a kernel may take before a quick one is compiled, too: a cache answers earlier. Tests of one kernel a
+// plan are more patient, because a busy machine is slow.
+var Patience = 50 * time.Millisecond
 
 // compilation is a kernel that is being compiled.
 type compilation struct {
@@ -49,7 +50,7 @@ func (c *planner) kernelOf(p *plan.Plan) (k *jit.Kernel, better *compilation, er
 	select {
 	case <-x.done:
 		return x.kernel, nil, x.err
-	case <-time.After(patience):
+	case <-time.After(Patience):
 	}
 	if jit.HasQuick(c.compiler) && !c.options.Clocks {
 		o := c.options

@@ -103,6 +103,7 @@ func TestTheFirstLaunchesRunAQuickKernel(t *testing.T) {
 	e.release()
 
 	// Now the cache has it.
+	patient(t)
 	again, functions, _, launch := slowlyCompiled(t, c)
 	again.cache = e.cache
 	require.NoError(t, again.SetPlan(p))
@@ -144,7 +145,7 @@ func TestNoQuickKernel(t *testing.T) {
 			select {
 			case <-set:
 				t.Fatal("there is no kernel yet")
-			case <-time.After(4 * patience):
+			case <-time.After(4 * Patience):
 			}
 			close(c.compiler.finish)
 			require.NoError(t, <-set)

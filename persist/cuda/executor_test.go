@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
+	"time"
 	"unsafe"
 
 	"github.com/golang/mock/gomock"
@@ -35,11 +36,19 @@ func mockDevice(t *testing.T, sms int) *mocks.MockDevice {
 	return d
 }
 
+// patient has every plan have one kernel until the test ends.
+func patient(t *testing.T) {
+	was := Patience
+	Patience = time.Minute
+	t.Cleanup(func() { Patience = was })
+}
+
 // opened is an executor on a mock, with the events of its slots in turn, and a plan of two
 // processors whose kernel is function.
 func opened(t *testing.T) (e *Executor, d *mocks.MockDevice, events [Slots]*mocks.MockEvent, function *mocks.MockFunction) {
 	t.Helper()
 	t.Setenv("VPPS_CACHE_DIR", t.TempDir())
+	patient(t)
 	ctrl := gomock.NewController(t)
 	d = mockDevice(t, 2)
 	d.EXPECT().AllocHost(gomock.Any()).AnyTimes().DoAndReturn(func(n int) (gpu.HostBuffer, error) { return hostBuffer(n), nil })
@@ -266,6 +275,7 @@ func TestASegmentThatCannotGrowKeepsItsContents(t *testing.T) {
 
 // An error of the compiler has the first lines of its log.
 func TestWhatTheCompilerSaysIsTold(t *testing.T) {
+	patient(t)
 	c := mocks.NewMockCompiler(gomock.NewController(t))
 	c.EXPECT().Archs().AnyTimes().Return([]int{90})
 	c.EXPECT().Version().AnyTimes().Return(12, 9)

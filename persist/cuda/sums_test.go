@@ -19,6 +19,7 @@ import (
 // onStandin is an executor on a stand-in, which it gives everything back to.
 func onStandin(t *testing.T) (*Executor, *standin.GPU) {
 	t.Helper()
+	patient(t)
 	g := &standin.GPU{}
 	e, err := New(g, mocks.NVRTC(t), 5, plan.Settings{}, "0.1.0")
 	require.NoError(t, err)
