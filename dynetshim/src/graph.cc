@@ -58,7 +58,7 @@ void ComputationGraph::clear() {
   recorder.rewind(nothing);
   state_->sent_words = state_->sent_nodes = 0;
   state_->forget_from(0);
-  state_->spent = state_->beyond = false;
+  state_->spent = state_->beyond = state_->outdated = false;
   state_->checkpoints.clear();
 }
 
@@ -192,6 +192,7 @@ void ComputationGraph::backward(VariableIndex i, bool full) {
   check_scalar("backward", i, get_dimension(i));
   recorder.check_devices(i);
   s.wanted.clear();
+  s.drop_outdated();
   if (own_nodes_up_to(i) && s.spent)
     s.invalidate(0);
   if (!differentiate_own_nodes(s, i, full, [&](const vpps_words &w, uint32_t node) {
@@ -227,7 +228,8 @@ const Tensor &ComputationGraph::get_gradient(VariableIndex i) {
 
 float ComputationGraph::train(vpps_handle *handle, VariableIndex loss) {
   GraphState &s = *state_;
-  recorder.settle();
+  recorder.evaluate_postponed();
+  s.drop_outdated();
   check_scalar("fb", loss, get_dimension(loss));
   recorder.check_devices(loss);
   // Values from before an update are not used again, so their pointers are read anew.
@@ -261,6 +263,7 @@ uint64_t ComputationGraph::infer(const std::vector<VariableIndex> &wanted) {
   if (wanted.empty())
     throw std::invalid_argument("infer: no expression was given");
   recorder.check_devices(last);
+  s.drop_outdated();
   if (own_nodes_up_to(last))
     return 0;
   recorder.patch(0, last);
@@ -286,8 +289,7 @@ void ComputationGraph::set_check_validity(bool on) { state_->check_validity = on
 // computes it.
 void ComputationGraph::node_added(VariableIndex i) {
   recorder.check_devices(i);
-  if (!state_->check_validity && !recorder.exposed && recorder.patches.size() == 0 &&
-      !own_nodes_up_to(i)) {
+  if (!state_->check_validity && recorder.timeless()) {
     recorder.postponed = true;
     return;
   }

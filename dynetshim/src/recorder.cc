@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "graph_state.h"
 #include "shape.h"
 
 namespace dynet {
@@ -55,7 +56,7 @@ vpps_dim wire(const Dim &d) {
 void Recorder::open(ComputationGraph *g, unsigned graph_id) {
   graph = g;
   id = graph_id;
-  immediate = postponed = awaits_inputs = false;
+  immediate = postponed = ahead = awaits_inputs = false;
   ++epoch;
   words.resize(0);
   node_dims.resize(0);
@@ -113,10 +114,15 @@ void Recorder::destroy_released() {
 
 void Recorder::evaluate(VariableIndex i) { graph->node_added(i); }
 
-void Recorder::evaluate_postponed() {
+void Recorder::evaluate_all() {
   postponed = false;
   if (count() > 0)
     graph->incremental_forward(static_cast<VariableIndex>(count() - 1));
+}
+
+void Recorder::take_back() {
+  ahead = false;
+  graph->state_->take_back();
 }
 
 void Recorder::foreign(const Expression &x) const {

@@ -171,12 +171,22 @@ public:
   uint32_t epoch;     // changes with every graph: dates what was remembered of the last
   bool immediate;     // nodes have values once they are complete, as far as a program can tell
   bool postponed;     // some do not have them yet
+  bool ahead;         // nodes were evaluated that the program has not asked for
   bool exposed;       // a program has a parameter's memory, and may write to it at any time
   bool awaits_inputs; // the node being recorded gets its input words next
-  // Evaluates the nodes that immediate postponed: before anything changes that they read.
-  void settle() {
+  // Whether no program can tell when the nodes are evaluated, as long as settle() is called in
+  // time: no pointer is read, and no code of the program's own computes one.
+  bool timeless() const { return !exposed && patches.size() == 0 && own_nodes.empty(); }
+  // Evaluates the nodes that immediate postponed.
+  void evaluate_postponed() {
     if (postponed)
-      evaluate_postponed();
+      evaluate_all();
+  }
+  // Before anything changes that nodes read: they have the values then that they had in DyNet.
+  void settle() {
+    evaluate_postponed();
+    if (ahead)
+      take_back();
   }
   void inputs_complete(const Expression &e) {
     awaits_inputs = false;
@@ -211,7 +221,8 @@ private:
     return Expression(graph, i, id);
   }
   void evaluate(VariableIndex i);
-  void evaluate_postponed();
+  void evaluate_all();
+  void take_back();
   void locate(VariableIndex last);
   void unlocate(uint32_t nodes); // but the first
   void refuse_mixed_devices(VariableIndex last);

@@ -532,6 +532,23 @@ TEST(immediate_compute_waits_until_it_can_be_told) {
   EQUAL(state.nodes, 3u);
 }
 
+TEST(what_cannot_be_evaluated_ahead_is_not) {
+  ParameterCollection m;
+  Parameter a = m.add_parameters({2});
+  ComputationGraph cg;
+  Expression x = parameter(cg, a), y = tanh(x), z = tanh(y);
+  tanh(z);
+  x.value();
+  const size_t before = state.calls.size();
+  state.fail_next = VPPS_ERR_NUMERIC;
+  y.value();
+  EQUAL(state.calls.size(), before + 1); // a call that fails is not noted
+  EQUAL(state.calls.back(), "value");
+  z.value();
+  EQUAL(state.calls.at(before + 1), "incremental"); // all of them
+  EQUAL(state.calls.back(), "value");
+}
+
 TEST(trainers_tell_the_engine_what_changed) {
   ParameterCollection m;
   Parameter a = m.add_parameters({1});

@@ -1,0 +1,147 @@
+// A program that asks for one value after another has the rest evaluated in one script, and sees
+// the same as if every value were evaluated when it is asked for.
+#include "check.h"
+
+#include "dynet/dynet.h"
+#include "dynet/expr.h"
+#include "dynet/training.h"
+#include "vpps/vpps.hpp"
+
+using namespace dynet;
+
+typedef std::vector<float> Floats;
+
+static std::ostream &operator<<(std::ostream &os, const Floats &v) {
+  for (float x : v)
+    os << x << ' ';
+  return os;
+}
+
+// A chain of ten nodes over one parameter: node k is 2^k times it.
+struct Chain {
+  ParameterCollection m;
+  Parameter p = m.add_parameters({2}, ParameterInitFromVector({1, -3}));
+  ComputationGraph cg;
+  std::vector<Expression> nodes = {parameter(cg, p)};
+  Chain() {
+    while (nodes.size() < 10)
+      nodes.push_back(nodes.back() + nodes.back());
+  }
+  Floats at(unsigned k) { return as_vector(nodes[k].value()); }
+  static Floats times(float x) { return {x, -3 * x}; }
+  void expect(unsigned k, float x) { EQUAL(at(k), times(x)); }
+};
+
+static uint64_t launches() { return vpps::statistics().launches; }
+
+TEST(many_values_are_two_scripts) {
+  Chain c;
+  const uint64_t before = launches();
+  for (unsigned k = 1; k < 10; ++k)
+    c.expect(k, float(1 << k));
+  EQUAL(launches() - before, 2u);
+}
+
+TEST(a_node_that_was_not_asked_for_is_of_the_parameters_when_it_is) {
+  Chain c;
+  c.expect(1, 2);
+  c.expect(2, 4);
+  c.p.p.unexposed()->scale_parameters(10);
+  c.expect(2, 4);
+  c.expect(1, 2);
+  EQUAL(c.at(4), Chain::times(16)); // DyNet's, too: of the nodes before
+  c.nodes.push_back(parameter(c.cg, c.p));
+  EQUAL(c.at(10), Chain::times(10));
+}
+
+TEST(a_parameter_node_that_was_not_asked_for_is_read_when_it_is) {
+  Chain c;
+  Parameter q = c.m.add_parameters({2}, ParameterInitFromVector({1, 1}));
+  Expression late = 3 * parameter(c.cg, q), after = late + late;
+  c.expect(1, 2);
+  c.expect(2, 4);
+  q.p.unexposed()->scale_parameters(10);
+  c.expect(3, 8);
+  EQUAL(as_vector(after.value()), (Floats{60, 60}));
+  EQUAL(as_vector(late.value()), (Floats{30, 30}));
+}
+
+TEST(updates_count_for_nodes_that_were_not_asked_for) {
+  Chain c;
+  SimpleSGDTrainer t(c.m, 1);
+  Expression loss = sum_elems(c.nodes[2]), late = parameter(c.cg, c.p), later = late + late;
+  c.expect(1, 2);
+  EQUAL(as_scalar(loss.value()), -8.f);
+  c.cg.backward(loss);
+  t.clipping_enabled = false;
+  t.update();
+  EQUAL(as_vector(c.nodes[1].gradient()), (Floats{2, 2}));
+  c.expect(2, 4);
+  EQUAL(as_vector(later.value()), (Floats{2 * (1 - 4), 2 * (-3 - 4)}));
+}
+
+TEST(backward_and_new_nodes_follow_values_that_were_not_asked_for) {
+  Chain c;
+  c.expect(1, 2);
+  c.expect(2, 4);
+  c.cg.backward(sum_elems(c.nodes[9]));
+  EQUAL(as_vector(c.nodes[0].gradient()), (Floats{512, 512}));
+  c.p.p.unexposed()->scale_parameters(10);
+  c.expect(9, 512);
+  Expression more = c.nodes[9] + parameter(c.cg, c.p);
+  EQUAL(as_vector(more.value()), (Floats{522, -3 * 522}));
+}
+
+TEST(fb_uses_values_that_were_not_asked_for) {
+  Chain c;
+  SimpleSGDTrainer t(c.m, 1);
+  t.clipping_enabled = false;
+  vpps::handle h(c.m, t);
+  Expression loss = sum_elems(c.nodes[1]);
+  c.expect(1, 2);
+  c.expect(2, 4);
+  h.fb(c.m, c.cg, loss);
+  EQUAL(h.sync_get_latest_loss(), -4.f);
+  EQUAL(c.p.p.unexposed()->read(VPPS_VALUES), (Floats{1 - 2, -3 - 2}));
+}
+
+TEST(a_reverted_graph_has_no_values_of_what_it_lost) {
+  Chain c;
+  c.cg.checkpoint();
+  Expression a = c.nodes[0] * 7, b = a + a;
+  b + b;
+  EQUAL(as_vector(a.value()), Chain::times(7));
+  EQUAL(as_vector(b.value()), Chain::times(14));
+  c.p.p.unexposed()->scale_parameters(10); // the last node is outdated
+  c.cg.revert();
+  Expression x = parameter(c.cg, c.p), y = x + x;
+  EQUAL(as_vector(x.value()), Chain::times(10));
+  EQUAL(as_vector(y.value()), Chain::times(20));
+}
+
+// A pointer is read when its node is evaluated, so nothing is evaluated ahead of it.
+TEST(pointers_are_read_when_their_nodes_are_asked_for) {
+  Chain c;
+  float f = 1;
+  Expression late = c.nodes[0] * input(c.cg, &f);
+  c.expect(1, 2);
+  c.expect(2, 4);
+  f = 5;
+  EQUAL(as_vector(late.value()), Chain::times(5));
+}
+
+// A node that cannot be evaluated fails when it is asked for, not before.
+TEST(a_node_that_fails_does_not_disturb_the_ones_before) {
+  Chain c;
+  Expression wrong = inverse(input(c.cg, {2, 2}, Floats{1, 1, 1, 1}));
+  c.expect(1, 2);
+  c.expect(2, 4);
+  c.expect(3, 8);
+  c.expect(9, 512);
+  wrong.value();
+}
+
+int main(int argc, char **argv) {
+  dynet::initialize(argc, argv);
+  return tests::run_tests();
+}
