@@ -167,6 +167,7 @@ func (e *Executor) Launch(s *isa.Script, batch uint32) error {
 		return errors.New("no plan was compiled")
 	}
 	e.improve()
+	e.near.change()
 	if e.options.Check {
 		if err := e.unwrite(s); err != nil {
 			return err

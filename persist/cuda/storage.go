@@ -18,6 +18,7 @@ type storage struct {
 	sums     [isa.Segments]segment // of several ranks' gradients
 	packed   segment               // rows of tables, for these
 	result   gpu.HostBuffer        // segment result: mapped, so that reading it needs no copy
+	near     neighbours            // of what was read last
 
 	toDevice, fromDevice atomic.Uint64 // bytes copied so far
 }
@@ -123,6 +124,26 @@ func (m *storage) read(s isa.Segment, offset uint64, to []float32) error {
 		copy(to, m.results()[offset:])
 		return nil
 	}
+	if s != isa.SegAct {
+		return m.copyBack(s, offset, to)
+	}
+	if m.near.read(offset, to) {
+		return nil
+	}
+	block := m.near.around(offset, len(to), m.segments[s].words)
+	if block == nil {
+		return m.copyBack(s, offset, to)
+	}
+	if err := m.copyBack(s, m.near.at, block); err != nil {
+		m.near.change()
+		return err
+	}
+	m.near.read(offset, to)
+	return nil
+}
+
+// copyBack copies from a segment on the device.
+func (m *storage) copyBack(s isa.Segment, offset uint64, to []float32) error {
 	m.fromDevice.Add(4 * uint64(len(to)))
 	return m.dev.CopyFromDevice(unsafe.Pointer(&to[0]), m.segments[s].at+gpu.Ptr(4*offset), 4*len(to))
 }
@@ -136,12 +157,14 @@ func (m *storage) Write(s isa.Segment, offset uint64, from []float32) error {
 		copy(m.results()[offset:], from)
 		return nil
 	}
+	m.near.change()
 	m.toDevice.Add(4 * uint64(len(from)))
 	return m.dev.CopyToDevice(m.segments[s].at+gpu.Ptr(4*offset), unsafe.Pointer(&from[0]), 4*len(from))
 }
 
 // Copy copies from one segment to another.
 func (m *storage) Copy(to isa.Segment, at uint64, from isa.Segment, offset, n uint64) error {
+	m.near.change()
 	return m.dev.CopyOnDevice(m.segments[to].at+gpu.Ptr(4*at), m.segments[from].at+gpu.Ptr(4*offset), int64(4*n))
 }
 
@@ -150,5 +173,6 @@ func (m *storage) Zero(s isa.Segment, offset, n uint64) error {
 	if n == 0 {
 		return nil
 	}
+	m.near.change()
 	return m.dev.Memset32(m.segments[s].at+gpu.Ptr(4*offset), 0, int64(n))
 }
