@@ -2,6 +2,9 @@
 // the same as if every value were evaluated when it is asked for.
 #include "check.h"
 
+#include <cmath>
+#include <random>
+
 #include "dynet/dynet.h"
 #include "dynet/expr.h"
 #include "dynet/training.h"
@@ -139,6 +142,115 @@ TEST(a_node_that_fails_does_not_disturb_the_ones_before) {
   c.expect(3, 8);
   c.expect(9, 512);
   wrong.value();
+}
+
+// A program of random calls. What it reads depends on the seed only.
+struct RandomCalls {
+  std::mt19937 random;
+  ParameterCollection m;
+  std::vector<Parameter> parameters;
+  LookupParameter table = m.add_lookup_parameters(4, {3}, ParameterInitConst(0.5f));
+  SimpleSGDTrainer trainer{m, 0.1f};
+  ComputationGraph cg;
+  std::vector<Expression> nodes;
+  std::vector<size_t> checkpoints;
+  Floats read;
+
+  explicit RandomCalls(unsigned seed) : random(seed) {
+    for (unsigned k = 0; k < 3; ++k)
+      parameters.push_back(m.add_parameters({3}, ParameterInitConst(0.25f * float(k + 1))));
+  }
+  unsigned below(size_t n) { return random() % static_cast<unsigned>(n); }
+  const Expression &any() { return nodes[below(nodes.size())]; }
+  Parameter &some() { return parameters[below(parameters.size())]; }
+
+  void add() {
+    switch (nodes.empty() ? 0 : below(6)) {
+    case 0:
+      nodes.push_back(parameter(cg, some()));
+      break;
+    case 1:
+      nodes.push_back(lookup(cg, table, below(4)));
+      break;
+    case 2:
+      nodes.push_back(const_parameter(cg, some()));
+      break;
+    case 3:
+      nodes.push_back(tanh(any()));
+      break;
+    case 4:
+      nodes.push_back(any() + any());
+      break;
+    default:
+      nodes.push_back(cmult(any(), any()));
+    }
+  }
+  void note(const Tensor &t) {
+    const Floats v = as_vector(t);
+    read.insert(read.end(), v.begin(), v.end());
+  }
+  void revert() {
+    if (checkpoints.empty())
+      return;
+    cg.revert();
+    nodes.resize(checkpoints.back());
+    checkpoints.pop_back();
+  }
+  void train() {
+    const Expression loss = sum_elems(any());
+    cg.backward(loss);
+    if (below(2))
+      trainer.update();
+    if (below(2))
+      note(nodes[0].gradient());
+  }
+  void call() {
+    const unsigned what = nodes.empty() ? 0 : below(16);
+    if (what < 5)
+      add();
+    else if (what < 11)
+      note(any().value());
+    else if (what == 11)
+      some().p.unexposed()->scale_parameters(below(2) ? 0.5f : 1.5f);
+    else if (what == 12)
+      train();
+    else if (what == 13)
+      note(cg.forward(any()));
+    else if (what == 14 && below(2))
+      revert();
+    else if (what == 14)
+      cg.checkpoint(), checkpoints.push_back(nodes.size());
+    else
+      cg.invalidate();
+  }
+};
+
+static std::vector<Floats> random_calls() {
+  std::vector<Floats> read;
+  for (unsigned seed = 1; seed <= 150; ++seed) {
+    RandomCalls p(seed);
+    for (unsigned k = 0; k < 120; ++k)
+      p.call();
+    read.push_back(p.read);
+  }
+  return read;
+}
+
+// With a parameter's memory in the program's hands, every value is evaluated when it is asked for.
+TEST(random_calls_read_the_same_as_if_nothing_were_evaluated_ahead) {
+  const std::vector<Floats> ahead = random_calls();
+  ParameterCollection m;
+  Parameter p = m.add_parameters({1});
+  p.values();
+  const std::vector<Floats> asked = random_calls();
+  size_t count = 0;
+  for (size_t k = 0; k < ahead.size(); ++k) {
+    EQUAL(ahead[k].size(), asked[k].size());
+    for (size_t i = 0; i < ahead[k].size(); ++i)
+      CHECK(std::abs(ahead[k][i] - asked[k][i]) <= 1e-5f * (1 + std::abs(asked[k][i])));
+    count += ahead[k].size();
+  }
+  CHECK(count > 10000);
 }
 
 int main(int argc, char **argv) {
