@@ -55,10 +55,11 @@ std::vector<float> parse_numbers(text_file &in, uint64_t wanted) {
 // Its elements. A number takes two bytes at least, so those that the file cannot have are refused
 // before they are counted in 32 bits.
 uint64_t elements(const text_file &in, const Dim &dim) {
-  uint64_t n = dim.bd == 1 && dim.nd > 0;
-  for (unsigned i = 0; i < dim.nd && n <= in.left(); ++i)
-    n *= dim.d[i];
-  if (n == 0 || n > (in.left() + 1) / 2) {
+  uint64_t n = 1;
+  for (unsigned i = 0; i < dim.nd; ++i)
+    if (n <= in.left() || dim.d[i] == 0)
+      n *= dim.d[i];
+  if (dim.bd != 1 || dim.nd == 0 || n > (in.left() + 1) / 2) {
     std::ostringstream text;
     text.imbue(std::locale::classic());
     text << "a parameter of dim " << dim << ", but " << in.left()

@@ -127,13 +127,16 @@ ParameterStorageBase::ParameterStorageBase(CollectionState &root, const std::str
       engine_dim(dim), dim_id(0), dim_epoch(0), row_dim_id(0), row_dim_epoch(0),
       engine_(engine("parameters are added")), collection_(root.weight_decay.collection()),
       engine_updated_(true) {
-  if (dim.bd != 1 || dim.nd == 0 || dim.size() == 0)
+  if (dim.bd != 1 || dim.nd == 0)
     throw std::invalid_argument("parameter " + name +
                                 ": needs a dim of at least one axis, without a batch");
-  std::vector<float> values(dim.size());
+  // Programs make parameters without elements, and do not use them. The engine's have some, and a
+  // dim that no node has.
+  const Dim stored = dim.size() > 0 ? dim : Dim({dim.d[0] == 1 ? 2u : 1u, 1});
+  std::vector<float> values(stored.size());
   Tensor t(dim, values.data(), device, DeviceMempool::PS);
   init.initialize_params(t);
-  vpps_dim w = wire(dim);
+  vpps_dim w = wire(stored);
   check(vpps_parameter_create(engine_->raw, collection_, name.c_str(), &w, flags, values.data(),
                               &id));
 }
@@ -155,13 +158,15 @@ void ParameterStorageBase::clear() {
 
 std::vector<float> ParameterStorageBase::read(vpps_part part) const {
   std::vector<float> v(size());
-  check(vpps_parameter_read(engine_->raw, id, part, 0, v.size(), v.data()));
+  if (!v.empty())
+    check(vpps_parameter_read(engine_->raw, id, part, 0, v.size(), v.data()));
   return v;
 }
 
 void ParameterStorageBase::write(vpps_part part, size_t offset, const float *from, size_t count) {
   recorder.settle();
-  check(vpps_parameter_write(engine_->raw, id, part, offset, count, from));
+  if (count > 0)
+    check(vpps_parameter_write(engine_->raw, id, part, offset, count, from));
 }
 
 namespace {
@@ -190,6 +195,9 @@ void ParameterStorageBase::squared_l2norm(float *sqnorm) const {
 
 // Of a large table only the rows that have a gradient.
 void ParameterStorageBase::g_squared_l2norm(float *sqnorm) const {
+  *sqnorm = 0;
+  if (size() == 0)
+    return;
   uint64_t count = 0;
   int all = 0;
   check(vpps_parameter_touched(engine_->raw, id, nullptr, 0, &count, &all));

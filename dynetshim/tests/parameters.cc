@@ -233,6 +233,36 @@ TEST(gradients_that_a_program_writes_are_applied) {
   CHECK(table.p->grads[0].v[0] == 0 && table.p->non_zero_grads().empty());
 }
 
+// Programs make parameters of layers that they then leave out.
+TEST(parameters_without_elements) {
+  ParameterCollection model;
+  Parameter rows = model.add_parameters({0, 3}), columns = model.add_parameters({3, 0});
+  LookupParameter table = model.add_lookup_parameters(0, {4});
+  Parameter w = model.add_parameters({2}, ParameterInitConst(1));
+  SimpleSGDTrainer trainer(model, 1);
+  ComputationGraph cg;
+  Expression loss = sum_elems(parameter(cg, w));
+  cg.forward(loss);
+  cg.backward(loss);
+  trainer.update();
+  CHECK(as_vector(*w.values()) == (Floats{0, 0}));
+  CHECK(model.parameter_count() == 2 && rows.dim() == Dim({0, 3}));
+  CHECK(as_vector(*rows.values()).empty() && as_vector(*columns.gradients()).empty());
+  for (Parameter &p : std::vector<Parameter>{rows, columns}) {
+    float norm = 1;
+    p.p->g_squared_l2norm(&norm);
+    CHECK(norm == 0);
+    p.zero();
+    p.scale(2);
+    p.set_value({});
+    p.p->clear();
+    p.p->copy(*rows.p);
+  }
+  THROWS(std::invalid_argument, "empty or too large", parameter(cg, rows));
+  THROWS(std::invalid_argument, "", lookup(cg, table, 0u).value());
+  THROWS(std::invalid_argument, "without a batch", model.add_parameters(Dim({2}, 3)));
+}
+
 // A matrix that a graph has read keeps its value there, whatever the program writes.
 TEST(a_graph_keeps_the_matrix_that_it_has_read) {
   ParameterCollection model;

@@ -242,6 +242,27 @@ TEST(only_one_writes_at_a_time) {
   EQUAL(contents(file), "its");
 }
 
+TEST(parameters_without_elements_are_saved) {
+  folder dir;
+  const std::string file = dir / "model";
+  const auto make = [](ParameterCollection &m, float value) {
+    m.add_parameters({0, 3});
+    m.add_parameters({3, 0});
+    m.add_lookup_parameters(0, {1});
+    return m.add_parameters({2}, ParameterInitConst(value));
+  };
+  ParameterCollection one, other;
+  make(one, 1);
+  Parameter loaded = make(other, 2);
+  TextFileSaver(file).save(one);
+  CHECK(contents(file) ==
+        "#Parameter# /_0 {0,3} 1 ZERO_GRAD\n\n#Parameter# /_1 {3,0} 1 ZERO_GRAD\n\n"
+        "#Parameter# /_3 {2} 33 ZERO_GRAD\n+1.00000000e+00 +1.00000000e+00 \n"
+        "#LookupParameter# /_2 {1,0} 1 ZERO_GRAD\n\n");
+  TextFileLoader(file).populate(other);
+  CHECK(as_vector(*loaded.values()) == std::vector<float>(2, 1));
+}
+
 TEST(a_saver_keeps_what_it_has_saved) {
   const folder f;
   const std::string file = f / "model";
