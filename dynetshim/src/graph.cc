@@ -289,7 +289,7 @@ void ComputationGraph::set_check_validity(bool on) { state_->check_validity = on
 // computes it.
 void ComputationGraph::node_added(VariableIndex i) {
   recorder.check_devices(i);
-  if (!state_->check_validity && recorder.timeless()) {
+  if (!state_->check_validity && recorder.timeless(0)) {
     recorder.postponed = true;
     return;
   }

@@ -109,7 +109,7 @@ struct GraphState {
   // all nodes are evaluated. It cannot tell, unless it changes something that they read.
   void evaluate_ahead(VariableIndex i) {
     const uint32_t all = recorder.count();
-    if (evaluated == 0 || i < evaluated || i + 1 == all || spent || !recorder.timeless() ||
+    if (evaluated == 0 || i < evaluated || i + 1 == all || spent || !recorder.timeless(evaluated) ||
         recorder.places.size() > 0)
       return;
     const vpps_words w = pending();

@@ -174,9 +174,12 @@ public:
   bool ahead;         // nodes were evaluated that the program has not asked for
   bool exposed;       // a program has a parameter's memory, and may write to it at any time
   bool awaits_inputs; // the node being recorded gets its input words next
-  // Whether no program can tell when the nodes are evaluated, as long as settle() is called in
-  // time: no pointer is read, and no code of the program's own computes one.
-  bool timeless() const { return !exposed && patches.size() == 0 && own_nodes.empty(); }
+  // Whether no program can tell when the nodes from the given one on are evaluated, as long as
+  // settle() is called in time: no pointer is read, and no code of the program's own computes one.
+  bool timeless(uint32_t from) const {
+    return !exposed && (patches.size() == 0 || patches[patches.size() - 1].node < from) &&
+           (own_nodes.empty() || own_nodes.back().i < from);
+  }
   // Evaluates the nodes that immediate postponed.
   void evaluate_postponed() {
     if (postponed)

@@ -126,11 +126,17 @@ TEST(a_reverted_graph_has_no_values_of_what_it_lost) {
 TEST(pointers_are_read_when_their_nodes_are_asked_for) {
   Chain c;
   float f = 1;
-  Expression late = c.nodes[0] * input(c.cg, &f);
+  Expression late = c.nodes[0] * input(c.cg, &f), first = late + late, second = first + first;
+  second + second;
   c.expect(1, 2);
   c.expect(2, 4);
   f = 5;
   EQUAL(as_vector(late.value()), Chain::times(5));
+  f = 7;
+  const uint64_t before = launches();
+  EQUAL(as_vector(first.value()), Chain::times(10));
+  EQUAL(as_vector(second.value()), Chain::times(20));
+  EQUAL(launches() - before, 1u);
 }
 
 // A node that cannot be evaluated fails when it is asked for, not before.
@@ -154,7 +160,7 @@ struct RandomCalls {
   ComputationGraph cg;
   std::vector<Expression> nodes;
   std::vector<size_t> checkpoints;
-  Floats read;
+  Floats read, pointee = {1, 2, 3};
 
   explicit RandomCalls(unsigned seed) : random(seed) {
     for (unsigned k = 0; k < 3; ++k)
@@ -165,7 +171,7 @@ struct RandomCalls {
   Parameter &some() { return parameters[below(parameters.size())]; }
 
   void add() {
-    switch (nodes.empty() ? 0 : below(6)) {
+    switch (nodes.empty() ? 0 : below(20)) {
     case 0:
       nodes.push_back(parameter(cg, some()));
       break;
@@ -176,9 +182,18 @@ struct RandomCalls {
       nodes.push_back(const_parameter(cg, some()));
       break;
     case 3:
-      nodes.push_back(tanh(any()));
+      nodes.push_back(input(cg, {3}, &pointee));
       break;
     case 4:
+    case 5:
+    case 6:
+    case 7:
+      nodes.push_back(tanh(any()));
+      break;
+    case 8:
+    case 9:
+    case 10:
+    case 11:
       nodes.push_back(any() + any());
       break;
     default:
@@ -210,6 +225,8 @@ struct RandomCalls {
       add();
     else if (what < 11)
       note(any().value());
+    else if (what == 11 && below(2))
+      pointee[below(3)] = 0.25f * float(below(9));
     else if (what == 11)
       some().p.unexposed()->scale_parameters(below(2) ? 0.5f : 1.5f);
     else if (what == 12)
