@@ -257,6 +257,33 @@ TEST(parameters_made_later_are_trained) {
   EQUAL(as_vector(*q.values())[1], 0);
 }
 
+TEST(parameters_without_elements_stand_beside_others) {
+  for (bool handle : {false, true}) {
+    ParameterCollection m;
+    m.add_parameters({0, 3});
+    m.add_lookup_parameters(0, {2});
+    Parameter w = m.add_parameters({2}, ParameterInitConst(1));
+    m.add_parameters({3, 0});
+    SimpleSGDTrainer trainer(m, 1);
+    {
+      std::unique_ptr<vpps::handle> hndl(handle ? new vpps::handle(m, trainer) : nullptr);
+      ComputationGraph cg;
+      if (!handle)
+        vpps::accelerate(cg);
+      Expression loss = sum_elems(parameter(cg, w));
+      if (handle) {
+        hndl->fb(m, cg, loss);
+        hndl->sync_get_latest_loss();
+      } else {
+        cg.forward(loss);
+        cg.backward(loss);
+        trainer.update();
+      }
+    }
+    close(as_vector(*w.values()), floats{0, 0}, 1e-6f);
+  }
+}
+
 TEST(values_come_in_the_middle_of_a_graph) {
   ParameterCollection m;
   Parameter p = m.add_parameters({2}, ParameterInitConst(3));

@@ -525,9 +525,14 @@ private:
     r.collection = c.id;
     r.alive = p;
     r.updated = true;
-    const vpps_dim d = wire(r.dense ? r.dense->dim : r.table->all_dim);
+    // Programs make parameters without elements, and do not use them. The engine's have one.
+    const float nothing = 0;
+    const bool empty = r.size() == 0;
+    const dynet::Dim &dim = r.dense ? r.dense->dim : r.table->all_dim;
+    const vpps_dim d = wire(empty ? dynet::Dim({1, 1}) : dim);
     check(vpps_parameter_create(engine_, c.id, name.c_str(), &d,
-                                r.dense ? 0 : VPPS_PARAMETER_LOOKUP, r.values(), &r.id));
+                                r.dense ? 0 : VPPS_PARAMETER_LOOKUP, empty ? &nothing : r.values(),
+                                &r.id));
     r.seen.assign(r.values(), r.values() + r.size());
     records_[key(p.get())] = r;
   }
