@@ -401,6 +401,8 @@ private:
   void notice(parameter_record &r, bool thorough) {
     const float *now = r.values();
     const size_t n = r.size();
+    if (n == 0)
+      return;
     if (r.stale)
       return notice_stale(r, thorough);
     if (r.own) {
