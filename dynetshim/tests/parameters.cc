@@ -238,6 +238,7 @@ TEST(parameters_without_elements) {
   ParameterCollection model;
   Parameter rows = model.add_parameters({0, 3}), columns = model.add_parameters({3, 0});
   LookupParameter table = model.add_lookup_parameters(0, {4});
+  LookupParameter numbers = model.add_lookup_parameters(0, {1});
   Parameter w = model.add_parameters({2}, ParameterInitConst(1));
   SimpleSGDTrainer trainer(model, 1);
   ComputationGraph cg;
@@ -259,7 +260,9 @@ TEST(parameters_without_elements) {
     p.p->copy(*rows.p);
   }
   THROWS(std::invalid_argument, "empty or too large", parameter(cg, rows));
-  THROWS(std::invalid_argument, "", lookup(cg, table, 0u).value());
+  THROWS(std::invalid_argument, "but a row of parameter", lookup(cg, table, 0u).value());
+  cg.clear(); // of the node that is wrong
+  THROWS(std::invalid_argument, "but a row of parameter", lookup(cg, numbers, 0u).value());
   THROWS(std::invalid_argument, "without a batch", model.add_parameters(Dim({2}, 3)));
 }
 

@@ -53,10 +53,7 @@ type mover struct {
 }
 
 // Move copies runs of floats, after all launches before it.
-func (e *Executor) Move(list []executor.Run) error {
-	e.near.change()
-	return e.mover.copy(list)
-}
+func (e *Executor) Move(list []executor.Run) error { return e.mover.copy(list) }
 
 // Pack has runs of floats, times scale, become bfloat16, after all launches before it.
 func (e *Executor) Pack(list []executor.Run, scale float32) error {
@@ -64,10 +61,7 @@ func (e *Executor) Pack(list []executor.Run, scale float32) error {
 }
 
 // Unpack has runs of bfloat16 become floats, after all launches before it.
-func (e *Executor) Unpack(list []executor.Run) error {
-	e.near.change()
-	return e.mover.move(unpacking, list, 1)
-}
+func (e *Executor) Unpack(list []executor.Run) error { return e.mover.move(unpacking, list, 1) }
 
 func (m *mover) copy(list []executor.Run) error {
 	if len(list) > fewRuns {

@@ -1,11 +1,11 @@
 package cuda
 
-// Values that are read together. A copy from the device costs its wait, however little it copies, and a program that asks for
-// two values of a graph asks for more. So from the second read on, a copy brings the floats around it, too.
+// Values that are read together. A program that asks for two values of a graph asks for more, and each copy from the device
+// is waited for. So from the second read on, a copy brings the floats around it, too.
 
 import "slices"
 
-// block is how many floats it brings: as many as take no longer than one.
+// block is how many floats such a copy brings. It is chosen, not measured.
 const block = 1 << 13
 
 // neighbours are floats of segment act, as the device has them.
@@ -15,7 +15,7 @@ type neighbours struct {
 	reads  int // of the segment, since it last changed
 }
 
-// change is called when the segment may change.
+// change is called when the segment may change: by launches and by what the host writes. Copies of rows leave it alone.
 func (n *neighbours) change() { n.floats, n.reads = n.floats[:0], 0 }
 
 // read copies what is there; false: not all of it is.

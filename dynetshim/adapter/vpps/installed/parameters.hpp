@@ -527,13 +527,14 @@ private:
     r.collection = c.id;
     r.alive = p;
     r.updated = true;
-    // Programs make parameters without elements, and do not use them. The engine's have one.
-    const float nothing = 0;
+    // Programs make parameters without elements, and do not use them. The engine's have some, and a
+    // dim that no node has.
+    const float nothing[2] = {};
     const bool empty = r.size() == 0;
     const dynet::Dim &dim = r.dense ? r.dense->dim : r.table->all_dim;
-    const vpps_dim d = wire(empty ? dynet::Dim({1, 1}) : dim);
+    const vpps_dim d = wire(empty ? dynet::Dim({dim.d[0] == 1 ? 2u : 1u, 1}) : dim);
     check(vpps_parameter_create(engine_, c.id, name.c_str(), &d,
-                                r.dense ? 0 : VPPS_PARAMETER_LOOKUP, empty ? &nothing : r.values(),
+                                r.dense ? 0 : VPPS_PARAMETER_LOOKUP, empty ? nothing : r.values(),
                                 &r.id));
     r.seen.assign(r.values(), r.values() + r.size());
     records_[key(p.get())] = r;
