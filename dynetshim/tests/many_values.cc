@@ -148,7 +148,7 @@ TEST(a_node_that_fails_does_not_disturb_the_ones_before) {
   c.expect(2, 4);
   c.expect(3, 8);
   c.expect(9, 512);
-  THROWS(std::exception, "row 9", wrong.value());
+  THROWS(std::invalid_argument, "row 9", wrong.value());
   c.expect(9, 512);
 }
 
