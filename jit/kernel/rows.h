@@ -39,6 +39,39 @@ VP void put_each(const Team &team, const Row &to, u32 flags, const Term &term) {
     put(to.at(i), term(i), flags);
 }
 #define PUT_EACH(to, i, term) put_each(team, to, flags, [&](u32 i) { return term; })
+// use(i, x.get(i)) for COUNT of the team's elements from i on, those that a row has. They are all
+// on their way before the first is used.
+template <u32 COUNT, class Row, class Use>
+VP void some_of_row(const Team &team, const Row &x, u32 i, const Use &use) {
+  const u32 step = team.step;
+  float v[COUNT];
+  UNROLL
+  for (u32 j = 0; j < COUNT; j++)
+    v[j] = i + j * step < x.n ? x.get(i + j * step) : 0.0f;
+  UNROLL
+  for (u32 j = 0; j < COUNT; j++)
+    if (i + j * step < x.n)
+      use(i + j * step, v[j]);
+}
+// use(i, x.get(i)) for all of the team's elements, in their order.
+template <class Row, class Use>
+VP void each_of_row(const Team &team, const Row &x, const Use &use) {
+  enum : u32 { LONG_RUNS = 16 };
+  u32 i = team.first;
+  if (x.n >= LONG_ROW)
+#pragma unroll 1
+    for (; i < x.n; i += LONG_RUNS * team.step)
+      some_of_row<LONG_RUNS>(team, x, i, use);
+#pragma unroll 1
+  for (; i + (RUNS - 1) * team.step < x.n; i += RUNS * team.step)
+    some_of_row<RUNS>(team, x, i, use);
+#pragma unroll 1
+  for (; i < x.n; i += team.step)
+    use(i, x.get(i));
+}
+// Puts term, of element i of x, which is v, to a row.
+#define PUT_EACH_OF(x, v, to, i, term)                                                             \
+  each_of_row(team, x, [&](u32 i, float v) { put((to).at(i), term, flags); })
 // SUM_OVER(result, i, n, term), MAX_OVER likewise: result is known to all threads of the team.
 // SELDOM_ ones give the same bits, take longer, and are compiled sooner.
 #define SUM_OVER(result, i, n, term)                                                               \
@@ -69,6 +102,11 @@ VP u32 least_of_team(const Team & /*team*/, u32 v) { return v; }
 #define EACH(i, n) VP_INDEPENDENT for (u32 i = 0; i < (n); i++)
 #define ONCE
 #define PUT_EACH(to, i, term) EACH(i, (to).n) put((to).at(i), term, flags)
+#define PUT_EACH_OF(x, v, to, i, term)                                                             \
+  EACH(i, (to).n) {                                                                                \
+    const auto v = (x).get(i);                                                                     \
+    put((to).at(i), term, flags);                                                                  \
+  }
 // A row of so few elements has a lane for each at most.
 enum : u32 { SHORT_ROW = 8 };
 // Compilers make vectors of the inner loop. A sum of 32-bit numbers might wrap, so they would
@@ -127,12 +165,22 @@ template <class Number, class Term> VP Number max_lanes(size_t n, const Term &te
 #define SELDOM_MAX_OVER MAX_OVER
 #endif
 
+#ifdef VPPS_GPU
+template <class Row> VP float log_sum_exp(const Team &team, const Row &x) {
+  float most = -3.402823466e+38f, s = 0.0f;
+  each_of_row(team, x, [&](u32 /*i*/, float v) { most = fmaxf(most, v); });
+  const float m = over_team(team, most, Larger());
+  each_of_row(team, x, [&](u32 /*i*/, float v) { s += vp_exp(v - m); });
+  return m + vp_log(over_team(team, s, Plus()));
+}
+#else
 template <class Team, class Row>
 VP typename Row::Number log_sum_exp(const Team &team, const Row &x) {
   MAX_OVER(m, i, x.n, x.get(i));
   SUM_OVER(s, i, x.n, vp_exp(x.get(i) - m));
   return m + vp_log(s);
 }
+#endif
 
 // The largest of sign*x among the elements that come after (value, at) in descending order, where
 // of equal ones the first comes first; value and at become its own.
@@ -463,7 +511,7 @@ template <class Line> VP void softmax_item(const Line &at, u32 fn, u32 flags) {
       return;
     }
     const Row y = at.row(0);
-    PUT_EACH(y, i, fn == ROW_SOFTMAX ? vp_exp(x.get(i) - z) : x.get(i) - z);
+    PUT_EACH_OF(x, v, y, i, fn == ROW_SOFTMAX ? vp_exp(v - z) : v - z);
     return;
   }
   case ROW_SOFTMAX_B: { // dx = y * (dy - sum of y*dy)
@@ -481,7 +529,7 @@ template <class Line> VP void softmax_item(const Line &at, u32 fn, u32 flags) {
   case ROW_LOG_SUM_EXP_B: { // dx = dy * softmax(x)
     const Row dx = at.row(0), x = at.row(1);
     const Number z = *at.one(2), d = *at.one(3);
-    PUT_EACH(dx, i, d * vp_exp(x.get(i) - z));
+    PUT_EACH_OF(x, v, dx, i, d * vp_exp(v - z));
     return;
   }
   }
@@ -500,11 +548,7 @@ VP void row_item(const Team &team, const Launch &l, const u32 *w, u32 fn, u32 fl
     Row dx = ROWARG(0), x = ROWARG(1);
     float z = *ONE(2), d = *ONE(3);
     const u32 label = LABEL(4);
-    const auto term = [&](u32 i) {
-      const float v = vp_exp(x.get(i) - z) * d;
-      return i == label ? v - d : v;
-    };
-    PUT_EACH(dx, i, term(i));
+    PUT_EACH_OF(x, v, dx, i, vp_exp(v - z) * d - (i == label ? d : 0.0f));
     return;
   }
   case ROW_HINGE: {

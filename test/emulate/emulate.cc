@@ -382,7 +382,7 @@ void try_searches(u32 n, u32 stride, const std::vector<u32> &chosen) {
   });
 }
 
-void try_all_rows(u32 n, u32 stride) {
+void try_log_sums(u32 n, u32 stride) {
   typedef const std::vector<Line> &Rows;
   try_rows(ROW_LOG_SUM_EXP, 2, ~0u, n, stride, 0, 1, [](Rows r) { return Line(1, log_sum(r[1])); });
   try_rows(ROW_LOG_SUM_EXP_B, 4, ~0u, n, stride, 0, n, [](Rows r) {
@@ -392,6 +392,11 @@ void try_all_rows(u32 n, u32 stride) {
     return y;
   });
   try_labels(n, stride, n / 2);
+}
+
+void try_all_rows(u32 n, u32 stride) {
+  typedef const std::vector<Line> &Rows;
+  try_log_sums(n, stride);
   try_searches(n, stride, {1u, std::min(n, 3u), n});
   try_rows(ROW_SPARSEMAX, 2, ~0u, n, stride, 0, n, [](Rows r) {
     Line y;
@@ -586,6 +591,8 @@ int main() {
   for (u32 n : {1, 5, 33, 100})
     for (u32 stride : {1, 3})
       try_all_rows(n, stride);
+  for (u32 n : {2100, 4096}) // all threads', with less and with no rest
+    try_log_sums(n, 1);
   try_searches(2100, 1, {1, 3});
   for (u32 terms : {1, 33, 800})
     for (bool neighbours : {false, true}) {
