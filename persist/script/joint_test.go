@@ -73,6 +73,19 @@ func TestScoresAreOneProduct(t *testing.T) {
 	}
 }
 
+// Scores of many words are one product, however few columns they have: the matrix would be read from memory for each.
+func TestScoresOfManyWordsAreOneProduct(t *testing.T) {
+	var b script.Builder
+	r := script.LanguageModel(t, 40000, 256, 1, 12)
+	whole := &isa.Script{Words: wordsOf(t, &b, r)}
+	require.NoError(t, verify.Verify(whole, r.Plan))
+	require.Len(t, script.JointNodes(&b, true)[0], 12)
+	forward, backward := script.LevelsInTiles(&b)
+	require.Equal(t, []int{1, 1}, []int{forward, backward}, "levels with products in tiles")
+	wordsOf(t, &b, script.LanguageModel(t, 40000, 256, 1, 8))
+	require.Empty(t, script.JointNodes(&b, false), "a tile would be mostly empty")
+}
+
 // Random graphs with products of several nodes by one matrix leave what they leave with these apart, and the verifier
 // finds nothing that is read too early: in one script, and in one for each direction.
 func TestRandomJointProducts(t *testing.T) {
