@@ -56,6 +56,13 @@ func (s *Schedule) dealBatch(it *Item, c int32, v, at, size uint32) {
 		}
 		return
 	}
+	if e.unit > each && e.n > 1 { // each of its parts has several of the cluster's
+		for k := range e.n {
+			part := s.part(it, &e, k, k+1)
+			s.dealBatch(&part, c, v, at, size)
+		}
+		return
+	}
 	parts := max(each/e.unit, 1) // of a batch element
 	if first >= x.Batch || parts*e.unit != each || e.n%parts != 0 || within+e.inner > e.unit {
 		fail("an item of node %d, %d times %d elements from %d on, cannot be divided into %d batch elements of %d", v, e.n, e.unit, e.at-at, x.Batch, each)
@@ -143,7 +150,9 @@ func (s *Schedule) SettleBatched() {
 func (s *Schedule) CutBatched() {
 	s.Wide.Wholes, s.Wide.wholeOf = append(s.Wide.Wholes[:0], whole{}), s.Wide.wholeOf[:0] // number 0 is rawSig
 	s.eachBatched(func(c int32, x *Cluster) {
-		s.fuseViews(x.Batch, 0)
+		if x.Kind&ByColumns == 0 {
+			s.fuseViews(x.Batch, 0)
+		}
 		s.Wide.viewed = s.Wide.viewed[:0]
 		s.Wide.items = s.appendFused(s.Wide.items[:0], uint32(c))
 		first := s.grouped[c] - uint32(x.Items)

@@ -10,7 +10,7 @@ type Cluster struct {
 	Kind                       ClusterKind
 	Pieces                     int32  // of a batched cluster: how many clusters behind it are its pieces; 0: it is none
 	piece                      int32  // of a piece: which one it is, from 1 on; its batched cluster is so many before it
-	Batch                      uint32 // and how many batch elements its nodes have
+	Batch                      uint32 // and how many parts its nodes have, their batch elements or, ByColumns, the columns of these
 	GradientPieces             int32  // as many pieces has, at least, the cluster that forms its gradients
 }
 
@@ -18,11 +18,12 @@ type Cluster struct {
 type ClusterKind uint32
 
 const (
-	Single   ClusterKind = 1 << iota // its items are copies that have nothing to do with one another: no chains
-	private                          // its items are one node's, and are divided when that is lowered
-	divided                          // it has some of a private cluster's items
-	Fused                            // its items are chains already
-	cutEarly                         // batched, and pieces have items of their own, too
+	Single    ClusterKind = 1 << iota // its items are copies that have nothing to do with one another: no chains
+	private                           // its items are one node's, and are divided when that is lowered
+	divided                           // it has some of a private cluster's items
+	Fused                             // its items are chains already
+	cutEarly                          // batched, and pieces have items of their own, too
+	ByColumns                         // batched, and a piece has some columns, not some batch elements
 )
 
 // IsBatched reports whether c is a batched cluster, isPrivate whether it is a private one.
@@ -50,10 +51,12 @@ func (s *Schedule) NewPrivate(level int32) int32 {
 	return c
 }
 
-// NewBatched starts a batched cluster; its pieces follow it.
-func (s *Schedule) NewBatched(level int32, pieces int32, batch uint32) int32 {
+// NewBatched starts a batched cluster, 0 or ByColumns; its pieces follow it. There are so many at most.
+func (s *Schedule) NewBatched(level int32, pieces int32, batch uint32, kind ClusterKind) int32 {
 	c := s.NewCluster(level)
-	s.Clusters[c].Pieces, s.Clusters[c].Batch = pieces, batch
+	pieces = min(pieces, int32(batch))
+	pieces = int32(chunkOf(batch, int32(chunkOf(batch, pieces)))) // none is empty
+	s.Clusters[c].Pieces, s.Clusters[c].Batch, s.Clusters[c].Kind = pieces, batch, kind
 	for k := range pieces {
 		s.Clusters[s.NewCluster(level)].piece = 1 + k
 	}
@@ -65,7 +68,7 @@ func (s *Schedule) NewBatched(level int32, pieces int32, batch uint32) int32 {
 func (s *Schedule) NewLike(like, level int32) int32 {
 	switch x := s.Clusters[like]; {
 	case x.IsBatched():
-		return s.NewBatched(level, max(x.Pieces, x.GradientPieces), x.Batch)
+		return s.NewBatched(level, max(x.Pieces, x.GradientPieces), x.Batch, x.Kind&ByColumns)
 	case x.IsPrivate():
 		return s.NewPrivate(level)
 	}

@@ -122,16 +122,17 @@ type Builder struct {
 	out         Built
 	finisher    finish.Finisher
 	cells       cellMemory
-	scripts     uint64  // that were built
-	symbolic    bool    // of a template: input words are not known
-	late        []bool  // nodes of a template that depend on slots which come late; empty: it is none
-	picks       []pick  // that addresses are of, if symbolic
-	exitsIn     []int32 // of a template's nodes for gradients that come back: the cluster that stands for the one forming it
-	large       []bool  // [dim]: nodes of it may be wide
-	ahead       []bool  // [node]: such nodes of its batch read it, or nodes that others of these read
-	unfit       bool    // of a template: it has wide nodes that cannot be lowered once for all instances
-	ofAll       []bool  // [matrix]: all processors multiply by it, not its holders; empty: there is none
-	tally       *tally  // nil: nobody asks whose work it is
+	scripts     uint64   // that were built
+	symbolic    bool     // of a template: input words are not known
+	late        []bool   // nodes of a template that depend on slots which come late; empty: it is none
+	picks       []pick   // that addresses are of, if symbolic
+	exitsIn     []int32  // of a template's nodes for gradients that come back: the cluster that stands for the one forming it
+	large       []bool   // [dim]: nodes of it may be wide
+	ahead       []bool   // [node]: such nodes of its batch read it, or nodes that others of these read
+	columnsIn   []uint32 // [node]: into so many columns are its batch elements divided, too; 1: they are not
+	unfit       bool     // of a template: it has wide nodes that cannot be lowered once for all instances
+	ofAll       []bool   // [matrix]: all processors multiply by it, not its holders; empty: there is none
+	tally       *tally   // nil: nobody asks whose work it is
 	emitter     emit.Emitter
 	second      []uint32 // memory of second scripts
 	holders     plan.Holders
@@ -372,6 +373,7 @@ func (b *Builder) reset(r *Request) {
 	b.findWide()
 	b.findMatricesOfAll()
 	b.findLefts()
+	b.findColumns()
 	b.first, b.end = 0, r.Node+1
 	b.clear()
 	b.forgetGradients()

@@ -8,6 +8,7 @@ import (
 	"libvpps/bridge/ops"
 	"libvpps/persist/finish"
 	"libvpps/persist/isa"
+	"libvpps/persist/schedule"
 )
 
 // These are for the tests of package script_test.
@@ -108,6 +109,16 @@ func Merged(b *Builder) (nodes int) {
 
 // Shared is how many kinds of items the pieces of batched clusters of the latest script share.
 func Shared(b *Builder) int { return max(0, len(b.Wide.Wholes)-1) }
+
+// DividedByColumns is how many clusters of the latest script are divided by columns.
+func DividedByColumns(b *Builder) (n int) {
+	for i := range b.Clusters {
+		if b.Clusters[i].Kind&schedule.ByColumns != 0 && b.Clusters[i].Parent == int32(i) {
+			n++
+		}
+	}
+	return n
+}
 
 // ByInstances reports whether the latest script was made of instances.
 func ByInstances(b *Builder) bool { return b.schedulable() }

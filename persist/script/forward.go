@@ -175,7 +175,7 @@ func (b *Builder) join(level int32, args []uint32) int32 {
 func (b *Builder) alias(v, a, shift uint32) {
 	b.s.Value[v], b.s.Segment[v] = b.s.Value[a]+shift, b.s.Segment[a]
 	b.spots[v] = b.spots[a]
-	if c := b.spots[v].cluster; c >= 0 && b.Clusters[c].IsBatched() && b.shape(v).batch != b.shape(a).batch {
+	if c := b.spots[v].cluster; c >= 0 && b.Clusters[c].IsBatched() && !b.goesWith(v, &b.Clusters[c]) {
 		b.spots[v].cluster = -1
 	}
 }

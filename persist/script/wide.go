@@ -125,22 +125,25 @@ func (b *Builder) findMatricesOfAll() {
 
 // newWide starts a cluster for node v, or its gradient, whose work it is.
 func (b *Builder) newWide(level int32, v uint32, work int) int32 {
-	return b.newDivided(level, v, work, 0)
+	return b.newDivided(level, v, work, 1, 0)
 }
 
-// newDivided is newWide, with so many pieces at least.
-func (b *Builder) newDivided(level int32, v uint32, work int, least int32) int32 {
+// newDivided is newWide, where batch elements may be divided into so many columns, and there are so many pieces at least.
+func (b *Builder) newDivided(level int32, v uint32, work int, columns uint32, least int32) int32 {
 	batch := b.shape(v).batch
 	switch {
 	case least == 0 && !b.isWide(v, work):
 		return b.NewCluster(level)
-	case b.byElements(batch, work):
+	case b.byElements(batch*columns, work):
 		return b.NewPrivate(level)
 	case b.symbolic:
 		b.unfit = true
 		return b.NewCluster(level)
 	}
-	return b.NewBatched(level, max(least, b.piecesOf(batch, work)), batch)
+	if n := max(least, b.piecesOf(batch*columns, work)); columns > 1 && n > int32(batch) {
+		return b.NewBatched(level, n, batch*columns, schedule.ByColumns)
+	}
+	return b.NewBatched(level, max(least, b.piecesOf(batch, work)), batch, 0)
 }
 
 // fewBatch is how many times as many processors as batch elements there are, if large batch elements are divided, too.
@@ -165,12 +168,19 @@ func (b *Builder) isWide(v uint32, work int) bool {
 // muchMore is how many times as many pieces of gradients as of values there have to be, or there are as many.
 const muchMore = 4
 
-// piecesOf is how many pieces have batch elements of so much work. A piece may have half as much as others have, for most
+// piecesOf is how many pieces have parts of so much work, batch elements or columns. A piece may have half as much as others have, for most
 // of its items are cut when its stream is written.
-func (b *Builder) piecesOf(batch uint32, work int) int32 {
-	n := min(2*work/b.Wide.Piece, int(batch), b.r.Plan.Processors)
-	each := (int(batch) + n - 1) / max(n, 1)
-	return int32((int(batch) + each - 1) / each)
+func (b *Builder) piecesOf(parts uint32, work int) int32 {
+	return int32(max(1, min(2*work/b.Wide.Piece, int(parts), b.r.Plan.Processors)))
+}
+
+// goesWith reports whether node v is divided as a batched cluster is.
+func (b *Builder) goesWith(v uint32, x *schedule.Cluster) bool {
+	parts := b.shape(v).batch
+	if x.Kind&schedule.ByColumns != 0 {
+		parts *= b.columnsIn[v]
+	}
+	return x.Batch == parts
 }
 
 // workOf estimates a node's work.
@@ -260,8 +270,11 @@ func (b *Builder) transposedWork(v uint32, u user) int {
 // placeWide is place in a graph with wide nodes: level is that of v's latest arguments.
 func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub int32) {
 	work := b.workOf(v)
-	wide := b.isWide(v, work)
-	alone := wide && b.byElements(b.shape(v).batch, work)
+	wide, columns := b.isWide(v, work), b.columnsIn[v]
+	if b.multiplies(v) {
+		columns = 1
+	}
+	alone := wide && b.byElements(b.shape(v).batch*columns, work)
 	least := int32(0)
 	cluster = unjoined
 	if !b.joins(v, level, args, alone, wide) {
@@ -284,7 +297,7 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 		}
 		level++
 	}
-	cluster = b.newDivided(level, v, work, least)
+	cluster = b.newDivided(level, v, work, columns, least)
 	b.spots[v] = spot{level, cluster, 0}
 	if b.Clusters[cluster].IsPrivate() {
 		b.spots[v].cluster = -1 // spread over processors, like a product's output
@@ -297,7 +310,7 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 func (b *Builder) piecesBefore(v uint32, level int32, args []uint32) (pieces int32) {
 	for _, a := range args {
 		if at := &b.spots[a]; at.level == level && at.cluster >= 0 && b.shape(a).batch == b.shape(v).batch {
-			if x := &b.Clusters[b.Find(at.cluster)]; x.Batch == b.shape(v).batch {
+			if x := &b.Clusters[b.Find(at.cluster)]; x.Kind&schedule.ByColumns != 0 || x.Batch == b.shape(v).batch {
 				pieces = max(pieces, x.Pieces)
 			}
 		}
@@ -321,12 +334,16 @@ func (b *Builder) joins(v uint32, level int32, args []uint32, alone, wide bool) 
 		if alone || x.Pieces != first.Pieces || x.Batch != first.Batch || !x.IsBatched() && wide {
 			return false
 		}
-		if x.IsBatched() && (b.shape(v).batch != x.Batch || b.shape(a).batch != x.Batch) {
+		if x.IsBatched() && !(b.goesWith(v, x) && b.goesWith(a, x)) {
 			return false
 		}
 	}
 	if first != nil && first.IsBatched() {
-		return b.g.Op[v] != ops.PickBatchElements && b.g.Op[v] != ops.ConcatenateToBatch
+		switch b.g.Op[v] {
+		case ops.PickBatchElements, ops.ConcatenateToBatch:
+			return false
+		}
+		return first.Kind&schedule.ByColumns == 0 || !b.multiplies(v) // a column of which may read any of the operand's
 	}
 	return true
 }
@@ -336,7 +353,11 @@ func (b *Builder) joins(v uint32, level int32, args []uint32, alone, wide bool) 
 // there itself would wait for each other.
 func (b *Builder) gradientCluster(v uint32, c int32) int32 {
 	x, work := &b.Clusters[c], b.gradientWork(v)-b.workAhead(v)
-	if x.IsBatched() && x.Batch == b.shape(v).batch && !b.mixesBatch(v, c) && !b.byElements(x.Batch, work) {
+	columns := b.columnsIn[v]
+	if b.gradientMultiplies(v) {
+		columns = 1
+	}
+	if x.IsBatched() && b.goesWith(v, x) && !b.mixesBatch(v, c) && !b.byElements(b.shape(v).batch*columns, work) {
 		if n := b.piecesOf(x.Batch, work); n >= muchMore*x.Pieces {
 			x.GradientPieces = max(x.GradientPieces, n)
 		}
@@ -352,7 +373,17 @@ func (b *Builder) gradientCluster(v uint32, c int32) int32 {
 			}
 		}
 	}
-	return b.newWide(b.spots[v].level, v, work)
+	return b.newDivided(b.spots[v].level, v, work, columns, 0)
+}
+
+// gradientMultiplies reports whether node v's gradient has products that are formed in its cluster.
+func (b *Builder) gradientMultiplies(v uint32) bool {
+	for _, u := range b.usersOf(v) {
+		if u.kind == useOther && b.multiplies(u.node) {
+			return true
+		}
+	}
+	return false
 }
 
 // dealOut divides the items from one on, which v's lowering has added, among the pieces of their clusters. They write to a

@@ -19,7 +19,7 @@ import (
 // Divided work gives the results of work that is not, and the verifier finds nothing that a piece reads too early.
 func TestWideWorkGivesTheSameResults(t *testing.T) {
 	var b script.Builder
-	differ, shared, last := 0, 0, uint64(script.Few(3000))
+	differ, shared, columns, last := 0, 0, 0, uint64(script.Few(3000))
 	for seed := range last {
 		r := script.Requested(t, seed)
 		if r.Plan.Processors == 1 {
@@ -36,6 +36,9 @@ func TestWideWorkGivesTheSameResults(t *testing.T) {
 		if script.Shared(&b) > 0 {
 			shared++
 		}
+		if script.DividedByColumns(&b) > 0 {
+			columns++
+		}
 		if err := verify.Verify(wide, r.Plan); err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
@@ -46,6 +49,9 @@ func TestWideWorkGivesTheSameResults(t *testing.T) {
 	}
 	if shared < int(last)/40 {
 		t.Errorf("only %d of %d graphs had items that pieces share", shared, last)
+	}
+	if columns < int(last)/200 {
+		t.Errorf("only %d of %d graphs were divided by columns", columns, last)
 	}
 }
 
