@@ -120,6 +120,9 @@ func DividedByColumns(b *Builder) (n int) {
 	return n
 }
 
+// ColumnsApart is columnsApart of a node of the latest request.
+func ColumnsApart(b *Builder, v uint32) uint32 { return b.columnsApart(v) }
+
 // ByInstances reports whether the latest script was made of instances.
 func ByInstances(b *Builder) bool { return b.schedulable() }
 
