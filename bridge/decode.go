@@ -104,7 +104,7 @@ func CheckDim(d *Dim) error {
 
 // checkLeaves checks input words and parameters, which shape rules do not see.
 func (g *Graph) checkLeaves(parameter func(id uint32) (*Dim, bool)) error {
-	checked := uint32(math.MaxUint32) // the parameter's node that was checked last
+	var checked [64]uint32 // by some bits of a parameter's id: the last node of such a one that was checked, from 1 on
 	for _, n := range g.Leaves {
 		op := g.Op[n]
 		at, need := g.inputRange(n)
@@ -116,11 +116,13 @@ func (g *Graph) checkLeaves(parameter func(id uint32) (*Dim, bool)) error {
 		}
 		switch op {
 		case ops.Parameter, ops.ConstParameter, ops.Lookup, ops.ConstLookup:
-			if checked == math.MaxUint32 || op != g.Op[checked] || g.Dim[n] != g.Dim[checked] || g.AttrsOf(n)[0] != g.AttrsOf(checked)[0] {
+			id := g.AttrsOf(n)[0]
+			last := &checked[id%uint32(len(checked))]
+			if o := *last - 1; *last == 0 || op != g.Op[o] || g.Dim[n] != g.Dim[o] || id != g.AttrsOf(o)[0] {
 				if err := g.checkParameter(int(n), parameter); err != nil {
 					return err
 				}
-				checked = n
+				*last = n + 1
 			}
 		}
 	}
