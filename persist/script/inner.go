@@ -15,7 +15,7 @@ import (
 // partialResults is how many partial results the use u leaves of v's gradient; 1: it is not divided over its terms.
 func (b *Builder) partialResults(v uint32, u user) int {
 	batch := b.shape(v).batch
-	if !b.Wide.On || u.kind != useOther || !b.byElements(batch, b.size(u.node)) {
+	if !b.Wide.On || u.kind != useOther || !b.byElements(batch, 1, b.size(u.node)) {
 		return 1
 	}
 	size := b.size(v)

@@ -134,7 +134,7 @@ func (b *Builder) newDivided(level int32, v uint32, work int, columns uint32, le
 	switch {
 	case least == 0 && !b.isWide(v, work):
 		return b.NewCluster(level)
-	case b.byElements(batch*columns, work):
+	case b.byElements(batch, columns, work):
 		return b.NewPrivate(level)
 	case b.symbolic:
 		b.unfit = true
@@ -149,9 +149,11 @@ func (b *Builder) newDivided(level int32, v uint32, work int, columns uint32, le
 // fewBatch is how many times as many processors as batch elements there are, if large batch elements are divided, too.
 const fewBatch = 4
 
-// byElements reports whether so much wide work is divided by elements: there is no batch, or it has a few large elements.
-func (b *Builder) byElements(batch uint32, work int) bool {
-	return batch == 1 || fewBatch*int(batch) <= b.r.Plan.Processors && work >= 2*b.Wide.Single*int(batch)
+// byElements reports whether so much wide work is divided by elements: there is no batch, or it has a few large elements, of
+// too few columns for all processors.
+func (b *Builder) byElements(batch, columns uint32, work int) bool {
+	p := b.r.Plan.Processors
+	return batch == 1 || fewBatch*int(batch) <= p && int(batch*columns) < p && work >= 2*b.Wide.Single*int(batch)
 }
 
 // isWide reports whether so much work for node v is divided, in a graph that may have wide nodes.
@@ -168,8 +170,8 @@ func (b *Builder) isWide(v uint32, work int) bool {
 // muchMore is how many times as many pieces of gradients as of values there have to be, or there are as many.
 const muchMore = 4
 
-// piecesOf is how many pieces have parts of so much work, batch elements or columns. A piece may have half as much as others have, for most
-// of its items are cut when its stream is written.
+// piecesOf is how many pieces have parts of so much work, batch elements or columns. A piece may have half as much as others
+// have, for most of its items are cut when its stream is written.
 func (b *Builder) piecesOf(parts uint32, work int) int32 {
 	return int32(max(1, min(2*work/b.Wide.Piece, int(parts), b.r.Plan.Processors)))
 }
@@ -274,7 +276,7 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 	if b.multiplies(v) {
 		columns = 1
 	}
-	alone := wide && b.byElements(b.shape(v).batch*columns, work)
+	alone := wide && b.byElements(b.shape(v).batch, columns, work)
 	least := int32(0)
 	cluster = unjoined
 	if !b.joins(v, level, args, alone, wide) {
@@ -357,7 +359,7 @@ func (b *Builder) gradientCluster(v uint32, c int32) int32 {
 	if b.gradientMultiplies(v) {
 		columns = 1
 	}
-	if x.IsBatched() && b.goesWith(v, x) && !b.mixesBatch(v, c) && !b.byElements(b.shape(v).batch*columns, work) {
+	if x.IsBatched() && b.goesWith(v, x) && !b.mixesBatch(v, c) && !b.byElements(b.shape(v).batch, columns, work) {
 		if n := b.piecesOf(x.Batch, work); n >= muchMore*x.Pieces {
 			x.GradientPieces = max(x.GradientPieces, n)
 		}
