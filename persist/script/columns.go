@@ -1,6 +1,8 @@
 package script
 
 import (
+	"slices"
+
 	"libvpps/bridge"
 	"libvpps/bridge/ops"
 	"libvpps/persist/memory"
@@ -17,11 +19,18 @@ func (b *Builder) findColumns() {
 	if !b.Wide.On {
 		return
 	}
+	few := func(batch uint32) bool { return batch > 1 && 2*int(batch) <= b.r.Plan.Processors }
+	if !slices.ContainsFunc(b.dims, func(x shape) bool { return few(x.batch) }) {
+		for v := range b.columnsIn {
+			b.columnsIn[v] = 1
+		}
+		return
+	}
 	clear(b.columnsIn)
 	for v := b.r.Node + 1; v > 0; {
 		v--
 		n, batch := uint32(1), b.shape(v).batch
-		if batch > 1 && 2*int(batch) <= b.r.Plan.Processors {
+		if few(batch) {
 			n = b.columnsApart(v)
 		}
 		if as := b.columnsIn[v]; as > 0 && as != n { // those who read it
