@@ -312,9 +312,7 @@ func (b *Builder) placeWide(v uint32, level int32, args []uint32) (cluster, sub 
 func (b *Builder) piecesBefore(v uint32, level int32, args []uint32) (pieces int32) {
 	for _, a := range args {
 		if at := &b.spots[a]; at.level == level && at.cluster >= 0 && b.shape(a).batch == b.shape(v).batch {
-			if x := &b.Clusters[b.Find(at.cluster)]; x.Kind&schedule.ByColumns != 0 || x.Batch == b.shape(v).batch {
-				pieces = max(pieces, x.Pieces)
-			}
+			pieces = max(pieces, b.Clusters[b.Find(at.cluster)].Pieces)
 		}
 	}
 	return pieces
