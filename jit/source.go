@@ -24,7 +24,7 @@ const Threads = 256
 
 // headers in the order the source needs them.
 var headers = []string{"device.h", "isa.h", "math.h", "special.h", "formulas.h", "philox.h", "processor.h", "elementwise.h", "team.h", "strided.h", "sum.h",
-	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "parts_gpu.h", "gemm_tiles.h", "gemm_blocks.h", "gemm.h", "outer_blocks.h", "matrix_gpu.h", "matrix_stream.h", "interpreter.h"}
+	"rows.h", "random.h", "update.h", "gpu.h", "bulk_gpu.h", "chain.h", "check.h", "clocks.h", "tile_gpu.h", "parts_gpu.h", "gemm_tiles.h", "gemm_blocks.h", "gemm.h", "outer_blocks.h", "matrix_gpu.h", "matrix_stream.h", "matrix_vector.h", "interpreter.h"}
 
 // Options change the kernel.
 type Options struct {
@@ -53,7 +53,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 		fmt.Fprintf(&b, "#define VPPS_DEPTH %d\n", p.Depth)
 	}
 	for _, name := range headers {
-		if name == "matrix_stream.h" && p.Depth == 0 {
+		if (name == "matrix_stream.h" || name == "matrix_vector.h") && p.Depth == 0 {
 			continue
 		}
 		text, err := kernel.Sources.ReadFile(name)
@@ -430,8 +430,9 @@ func (g *generator) product(line func(string, ...any)) {
 	})
 	if g.p.Depth > 0 {
 		line("const Residence &m = beyond[work.w[PRODUCT_MATRIX]];")
+		line("const u32 few = product_few(work.l, work.w, work.items, work.flags, work.count, m, shared, clocks);")
 		g.eachTile(line, "part", g.outsideRows, func(tile int) string {
-			return fmt.Sprintf("product_streamed<%d>(work.l, work.w, work.items, work.flags, work.count, m, shared, shared + %d, clocks)", tile, workBytes(g.p)/4)
+			return fmt.Sprintf("product_streamed<%d>(work.l, work.w, work.items, work.flags, work.count - few, m, shared, shared + %d, clocks)", tile, workBytes(g.p)/4)
 		})
 	}
 }
@@ -442,9 +443,10 @@ func (g *generator) transposed(line func(string, ...any)) {
 		return
 	}
 	line("const Residence &m = beyond[work.w[PRODUCT_T_MATRIX]];")
+	line("const u32 few = product_t_few(work.l, work.w, work.items, work.flags, work.count, m, shared, clocks);")
 	columns := func(m int) int { return g.p.Residence(m).Columns }
 	g.eachTile(line, "columns", columns, func(tile int) string {
-		return fmt.Sprintf("product_t_streamed<%d>(work.l, work.w, work.items, work.flags, work.count, m, shared, clocks)", tile)
+		return fmt.Sprintf("product_t_streamed<%d>(work.l, work.w, work.items, work.flags, work.count - few, m, shared, clocks)", tile)
 	})
 	line("if (m.columns == 0) {")
 	g.transposedHeld(line)

@@ -42,6 +42,9 @@
 #include "gemm.h"
 #include "outer_blocks.h"
 #include "matrix_gpu.h"
+#define VPPS_DEPTH 64
+#include "matrix_stream.h"
+#include "matrix_vector.h"
 
 namespace {
 
@@ -161,6 +164,52 @@ template <int RPW, int COLS> void try_transposed(Case c) {
         t += 2.0 * before[c.items[2 * i + 1] + q] * before[q + k * c.rows];
       expect("a transposed product", i, k, memory[at], t);
     }
+}
+
+// Products with a matrix in memory, as the generated code has them, of a processor that is one of
+// some. The matrix and the vectors begin apart floats after a place that is aligned.
+void try_beyond(u32 rows, u32 columns, u32 processors, u32 count, u32 apart) {
+  const auto share = [=](u32 n, u32 of) {
+    return (n + processors * of - 1) / (processors * of) * of;
+  };
+  for (bool transposed : {false, true}) {
+    const Launch l = fresh();
+    Case c = {rows, columns, 0, count};
+    c.top = apart;
+    const Residence m = {rows,       columns,          c.place(rows * columns), 1, share(rows, 16),
+                         NOT_SHARED, share(columns, 4)};
+    const u32 bias = c.place(rows);
+    c.place_items(transposed ? columns : rows, transposed ? rows : columns);
+    u32 w[16] = {OP_PRODUCT | FN_TANH << 8, count << 16};
+    w[PRODUCT_SCALE] = BITS_OF(2.0f), w[PRODUCT_BIAS] = bias, w[PRODUCT_BIAS_SCALE] = BITS_OF(1.0f);
+    if (transposed)
+      w[PRODUCT_T_SCALE] = BITS_OF(2.0f);
+    gridDim.x = processors;
+    for (blockIdx.x = 0; blockIdx.x < processors; blockIdx.x++)
+      launch([&] {
+        Clocks clocks;
+        const u32 *items = c.items.data();
+        if (transposed) {
+          const u32 few = product_t_few(l, w, items, FLAG_ACC, count, m, shared, clocks);
+          product_t_streamed<4>(l, w, items, FLAG_ACC, count - few, m, shared, clocks);
+        } else {
+          const u32 few = product_few(l, w, items, FLAG_BIAS, count, m, shared, clocks);
+          product_streamed<16>(l, w, items, FLAG_BIAS, count - few, m, shared, 0, clocks);
+        }
+      });
+    blockIdx.x = 0, gridDim.x = 1;
+    const auto element = [&](u32 r, u32 k) { return double(before[m.offset + r + k * rows]); };
+    for (u32 i = 0; i < count; i++) {
+      const u32 y = c.items[2 * i], x = c.items[2 * i + 1];
+      for (u32 o = 0; o < (transposed ? columns : rows); o++) {
+        double sum = before[transposed ? y + o : bias + o];
+        for (u32 t = 0; t < (transposed ? rows : columns); t++)
+          sum += 2.0 * before[x + t] * (transposed ? element(t, o) : element(o, t));
+        expect(transposed ? "a transposed product beyond" : "a product beyond", i, o, memory[y + o],
+               transposed ? sum : std::tanh(sum));
+      }
+    }
+  }
 }
 
 // A matrix's gradient, whose blocks so many processors form: on tensor cores (blocks), or as many
@@ -622,6 +671,15 @@ int main() {
   try_transposed<8, 64>({96, 64, 0, 9});
   try_transposed<1, 32>({21, 32, 8, 5});
   try_transposed<2, 512>({70, 512, 48, 16});
+  for (u32 count : {1, 2, 4, 7, 33, 36}) // straight from memory, in stages, and both
+    for (u32 apart : {0, 1}) {
+      try_beyond(80, 70, 3, count, apart);
+      try_beyond(78, 20, 1, count, apart); // rows that are no multiple of 4
+    }
+  for (u32 rows :
+       {8, 12, 16, 20, 64, 300, 1400}) // whose threads are none to all of a warp, or more
+    try_beyond(rows, rows < 300 ? 90 : 37, 1, rows % 8 ? 1 : 3, 0);
+  try_beyond(260, 9, 2, 1, 0); // several warps have a block of columns
   for (u32 count : {1, 16, 17, 40, 65})
     for (bool blocks : {false, true}) {
       try_gradient({128, 64, 1, 1, 0}, count, blocks, false);      // two blocks
