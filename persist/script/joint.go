@@ -124,15 +124,15 @@ func (b *Builder) findRuns() {
 const largeMatrix = 1 << 23
 
 // joinable reports whether there are several nodes, and their columns are multiplied in tiles. Fewer columns than those of a
-// tile stay where they are: there they are formed while recurrent products leave processors idle. But a large matrix
-// would be read from memory for each of them.
+// tile stay where they are: there they are formed while recurrent products leave processors idle. But a large matrix, or one
+// that is not in registers, would be read from memory for each of them.
 func (b *Builder) joinable(list []jointNode) bool {
 	if len(list) < 2 {
 		return false
 	}
 	m, n := list[0].matrix, int(b.columnsOf(list))
 	x := &b.r.Plan.Matrices[m]
-	return (n >= b.Wide.Columns || x.Rows*x.Cols >= largeMatrix) && b.columnsInTiles(m, n, n*x.Cols)
+	return (n >= b.Wide.Columns || x.Rows*x.Cols >= largeMatrix || b.r.readsFromMemory(m)) && b.columnsInTiles(m, n, n*x.Cols)
 }
 
 // findJointNode notes node v if it is one product by a matrix that may be joined with others.

@@ -54,7 +54,11 @@ func TestScoresAreOneProduct(t *testing.T) {
 	for _, batch := range []uint32{1, 8, 16} {
 		var b, apart script.Builder
 		script.Unjoined(&apart)
-		r := script.LanguageModel(t, 10000, 512, batch, 12)
+		hidden := uint32(512)
+		if batch == 1 {
+			hidden = 64
+		}
+		r := script.LanguageModel(t, 10000, hidden, batch, 12)
 		whole := &isa.Script{Words: wordsOf(t, &b, r)}
 		require.NoError(t, verify.Verify(whole, r.Plan))
 		if batch == 1 {
@@ -73,17 +77,20 @@ func TestScoresAreOneProduct(t *testing.T) {
 	}
 }
 
-// Scores of many words are one product, however few columns they have: the matrix would be read from memory for each.
-func TestScoresOfManyWordsAreOneProduct(t *testing.T) {
-	var b script.Builder
-	r := script.LanguageModel(t, 40000, 256, 1, 12)
-	whole := &isa.Script{Words: wordsOf(t, &b, r)}
-	require.NoError(t, verify.Verify(whole, r.Plan))
-	require.Len(t, script.JointNodes(&b, true)[0], 12)
-	forward, backward := script.LevelsInTiles(&b)
-	require.Equal(t, []int{1, 1}, []int{forward, backward}, "levels with products in tiles")
-	wordsOf(t, &b, script.LanguageModel(t, 40000, 256, 1, 8))
-	require.Empty(t, script.JointNodes(&b, false), "a tile would be mostly empty")
+// Scores are one product, however few columns they have, if the matrix would be read from memory for each: if it is larger than
+// the cache, or not in registers.
+func TestScoresOfALargeMatrixAreOneProduct(t *testing.T) {
+	for _, x := range []struct{ words, hidden uint32 }{{40000, 256}, {10000, 512}} {
+		var b script.Builder
+		r := script.LanguageModel(t, x.words, x.hidden, 1, 12)
+		whole := &isa.Script{Words: wordsOf(t, &b, r)}
+		require.NoError(t, verify.Verify(whole, r.Plan))
+		require.Len(t, script.JointNodes(&b, true)[0], 12)
+		forward, backward := script.LevelsInTiles(&b)
+		require.Equal(t, []int{1, 1}, []int{forward, backward}, "levels with products in tiles")
+		wordsOf(t, &b, script.LanguageModel(t, x.words, x.hidden, 1, 8))
+		require.Empty(t, script.JointNodes(&b, false), "a tile would be mostly empty")
+	}
 }
 
 // Random graphs with products of several nodes by one matrix leave what they leave with these apart, and the verifier

@@ -1,8 +1,11 @@
 package script
 
 import (
+	"slices"
+
 	"libvpps/bridge/ops"
 	"libvpps/persist/memory"
+	"libvpps/persist/plan"
 	"libvpps/persist/schedule"
 )
 
@@ -64,8 +67,12 @@ func (r *Request) wideness() schedule.Wideness {
 }
 
 // InCells reports whether a request is lowered by instances under a GPU's plan, if they are known. No node may be wide whose
-// work is divided by batch elements, in tiles or by an input word, for instances of one template would differ in that.
+// work is divided by batch elements, in tiles or by an input word, for instances of one template would differ in that. Nor may
+// products be joined that instances would form level by level.
 func InCells(r *Request) bool {
+	if r.joinsInMemory() {
+		return false
+	}
 	g, w := r.Graph, r.wideness()
 	for v := range r.Node + 1 {
 		if d := g.DimOf(v); d.Bd > 1 && w.IsLarge(d.Size(), d.Bd) || r.dividedByWord(v, &w) || r.dividedInTiles(v, &w) {
@@ -73,6 +80,42 @@ func InCells(r *Request) bool {
 		}
 	}
 	return true
+}
+
+// A small graph has few columns by a matrix. If that is in memory, instances read it in each level of theirs, and node by node
+// its products are joined.
+const (
+	inMemory    = 1 << 20 // elements of a matrix that are read slowly enough
+	mostToJoin  = 64      // columns: with more, such as those of several sentences, instances have several in each level
+	fewestTiled = 9       // columns: fewer are not in tiles
+)
+
+// joinsInMemory reports whether a small graph has products by a matrix in memory that may be joined.
+func (r *Request) joinsInMemory() bool {
+	p := r.Plan
+	if p.Where == nil || !slices.ContainsFunc(p.Matrices, func(m plan.Matrix) bool { return m.Rows*m.Cols >= inMemory }) {
+		return false
+	}
+	g, columns := r.Graph, make([]int, len(p.Matrices))
+	for v := range r.Node + 1 {
+		if op := g.Op[v]; op != ops.AffineTransform && op != ops.MatrixMultiply {
+			continue
+		}
+		for k, a := range g.ArgsOf(v) {
+			if isLeftOf(g.Op[v], k) && (g.Op[a] == ops.Parameter || g.Op[a] == ops.ConstParameter) {
+				if m := r.Params[g.AttrsOf(a)[0]].Matrix; m >= 0 && r.readsFromMemory(m) {
+					columns[m] += g.DimOf(v).Size() / p.Matrices[m].Rows
+				}
+			}
+		}
+	}
+	return slices.ContainsFunc(columns, func(n int) bool { return n >= fewestTiled && n <= mostToJoin })
+}
+
+// readsFromMemory reports whether each product by a matrix reads much of it from memory.
+func (r *Request) readsFromMemory(m int32) bool {
+	x := &r.Plan.Matrices[m]
+	return x.Rows*x.Cols >= inMemory && r.Plan.Residence(int(m)).Kind == plan.Streamed
 }
 
 // dividedByWord reports whether input words say where a part of wide node v reads: labels and rows do.

@@ -84,6 +84,10 @@ func TestWideGraphsInCells(t *testing.T) {
 	require.False(t, script.InCells(script.LanguageModel(t, 20000, 64, 1, slices.Repeat([]int{3}, 16)...)))
 	require.False(t, script.InCells(script.TimesColumns(t, 64)))
 	require.True(t, script.InCells(script.TimesColumns(t, 8)))
+	// A matrix in memory: one sentence's scores may be joined, but not of so few words, and several sentences share levels.
+	require.False(t, script.InCells(script.LanguageModel(t, 10000, 512, 1, 12)))
+	require.True(t, script.InCells(script.LanguageModel(t, 10000, 512, 1, 8)))
+	require.True(t, script.InCells(script.LanguageModel(t, 10000, 512, 1, slices.Repeat([]int{12}, 6)...)))
 	r := script.LanguageModel(t, 12000, 64, 1, slices.Repeat([]int{3}, 16)...)
 	require.True(t, script.InCells(r))
 	var p cells.Program
