@@ -588,7 +588,7 @@ void vpps_handle_destroy(vpps_handle *handle);
 vpps_trainer *vpps_handle_trainer(vpps_handle *handle);
 
 /** vpps_fb() gives the loss of so many calls before. */
-#define VPPS_FB_LAG 4
+#define VPPS_FB_LAG 8
 /** Forward, backward and update of the scalar node in one launch (the paper's fb). Returns before
  * the work is done. The graph then counts as not evaluated, and may be destroyed at once.
  *

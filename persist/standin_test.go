@@ -189,7 +189,7 @@ func TestABatchIsOneLaunchAndOneCopy(t *testing.T) {
 	m, g := onGPU(t)
 	m.addMatrix()
 	h := m.handleOfAll()
-	batches(m, h, 8)
+	batches(m, h, 2*InFlight)
 	const more = 12
 	before := g.Calls()
 	for k := range more {

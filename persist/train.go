@@ -109,7 +109,7 @@ func (h *Handle) Trainer() *Trainer { return h.trainer }
 
 // InFlight is how many batches may be without a loss when fb returns: its caller is told that of the batch before
 // those. Each of them has a worker that writes its script. It is VPPS_FB_LAG of vpps.h.
-const InFlight = 4
+const InFlight = 8
 
 // unread is how many batches may be unread when fb returns: one more where losses are known before batches end.
 func (e *Engine) unread() int {

@@ -127,7 +127,7 @@ class Handle:
         self._handle, self._model, self._trainer = made, model, trainer
 
     def fb(self, loss):
-        """Forward, backward and update. It returns the loss of the call four calls before, 0 for the
+        """Forward, backward and update. It returns the loss of the call eight calls before, 0 for the
         first four, and does not wait. What was not finite is a RuntimeError of a later call."""
         stale = ctypes.c_float()
         _tell(loss.backward)

@@ -280,6 +280,7 @@ TEST(writing_through_values) {
 // ---- fb --------------------------------------------------------------------------------
 
 // Trains over some graphs; the losses of all batches.
+enum { GRAPHS = VPPS_FB_LAG + 4 };
 static Floats train(bool clear, bool each) {
   ParameterCollection m;
   Parameter W = make(m, {2, 2}, {1, .5f, -.5f, 1}), b = make(m, {2}, {.1f, .2f});
@@ -287,7 +288,7 @@ static Floats train(bool clear, bool each) {
   vpps::handle hndl(m);
   ComputationGraph cg;
   Floats losses;
-  for (unsigned i = 0; i < 8; ++i) {
+  for (unsigned i = 0; i < GRAPHS; ++i) {
     Expression x = lookup(cg, t, i % 4);
     for (unsigned k = 0; k <= i; ++k)
       x = tanh(parameter(cg, W) * x + parameter(cg, b));
@@ -310,7 +311,7 @@ static Floats train(bool clear, bool each) {
 
 TEST(graphs_may_be_cleared_while_batches_are_in_flight) {
   Floats waiting = train(false, true), cleared = train(true, false);
-  for (size_t k = 8 - VPPS_FB_LAG; k < 7; ++k)
+  for (size_t k = GRAPHS - VPPS_FB_LAG; k < GRAPHS - 1; ++k)
     cleared[k] = waiting[k];
   EQUAL(cleared, waiting);
 }

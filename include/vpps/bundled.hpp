@@ -43,7 +43,7 @@ public:
   ~handle() { vpps_handle_destroy(raw_); }
 
   /// Forward, backward and update of the scalar loss {1}, in one launch. Returns the loss of the
-  /// call VPPS_FB_LAG, 4, calls before, 0 for the first ones. What is wrong with the graph is
+  /// call VPPS_FB_LAG, 8, calls before, 0 for the first ones. What is wrong with the graph is
   /// std::invalid_argument from this call. NaN, infinity and device errors are std::runtime_error
   /// from a later call; the failed batch and the batches after it change nothing. The graph may be
   /// cleared or destroyed at once. Afterwards only nodes that were evaluated before, or kept by

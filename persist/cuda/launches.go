@@ -13,7 +13,7 @@ import (
 
 // Slots is how many scripts may be on their way, from their writing on; the host writes into the next slot's pinned
 // memory while the device still copies from the others.
-const Slots = 6
+const Slots = 10
 
 // slack is read, not used, behind a script: the device fetches whole pieces ahead.
 const slack = 4 * isa.MaxWords

@@ -322,7 +322,7 @@ public:
   unsigned get_id() const { return id_; }
 
   /// What vpps::handle::fb calls: forward, backward and update in one launch. Returns the loss of
-  /// the call four calls before. Not DyNet's.
+  /// the call eight calls before. Not DyNet's.
   float train(vpps_handle *handle, VariableIndex loss);
   /// What vpps::handle::infer calls: the number of the answer, 0 if a node of a class of the
   /// program's own has to be computed by the host. Not DyNet's.
