@@ -29,7 +29,7 @@ static void memory_is_exhausted(void) {
   Loss l;
   uint32_t id;
   float v, loss;
-  for (int slot = 0; slot < 4; slot++) /* as many as there are pinned buffers */
+  for (int slot = 0; slot < 10; slot++) /* persist/cuda.Slots pinned buffers */
     all_is_well(m);
   CHECK(vpps_handle_create(m.engine, &m.w, 1, NULL, &handle) == VPPS_OK);
   CHECK(vpps_graph_create(m.engine, &graph) == VPPS_OK);
