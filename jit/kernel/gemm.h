@@ -68,17 +68,18 @@ VP void gemm_thin(const Launch &l, const u32 *w, u32 flags, u32 count, float *sh
 }
 
 // A product in blocks, where these can be formed, or in tiles.
-VP void gemm_wide(const Launch &l, const u32 *w, float *shared) {
+VP void gemm_wide(const Launch &l, const u32 *w, float *shared, float *scratch) {
   if (forms_blocks(l, w))
-    return gemm_blocks(l, w, *(BlockMemory *)shared);
+    return gemm_blocks(l, w, *(BlockMemory *)shared, (BlockLane *)scratch);
   gemm_tiles(l, w, *(GemmMemory *)shared);
 }
 
 // Results of few rows or columns would fill little of a tile. Few short sums are over before stages
 // are here.
-VP_SLOW void gemm(const Launch &l, const u32 *w, u32 flags, u32 count, float *shared) {
+VP_SLOW void gemm(const Launch &l, const u32 *w, u32 flags, u32 count, float *shared,
+                  float *scratch) {
   const u32 m = w[GEMM_M], n = w[GEMM_N];
   if (m >= 8 && n >= 8 && (m * n > THREADS || w[GEMM_K] > GEMM_TILE))
-    return gemm_wide(l, w, shared);
+    return gemm_wide(l, w, shared, scratch);
   gemm_thin(l, w, flags, count, shared);
 }

@@ -36,12 +36,21 @@ struct BlockCopy {
     to = panel * GEMM_PANEL + 4 * (terms ? four_of_terms(n, k / 4) : four_of_rows(k, n / 4));
     both = !terms || row + n + 8 < rows;
   }
-  VP_MEMBER void start(float *stage, const float *segment, bool terms, u32 n_step, u32 k_step) {
-    const u32 next = both ? terms ? 8 * n_step : 4 * k_step : 0;
-    copy_async((u32 *)stage + to, (const u32 *)segment + at);
-    copy_async((u32 *)stage + (terms ? to : to ^ 16) + 128, (const u32 *)segment + at + next);
-    at += GEMM_DEPTH * k_step;
-  }
+};
+
+// Starts a lane's two copies of an operand: from there to a place of a stage.
+VP void start_copies(float *stage, u32 to, const float *from, bool both, bool terms, u32 n_step,
+                     u32 k_step) {
+  const u32 next = both ? terms ? 8 * n_step : 4 * k_step : 0;
+  copy_async((u32 *)stage + to, (const u32 *)from);
+  copy_async((u32 *)stage + (terms ? to : to ^ 16) + 128, (const u32 *)from + next);
+}
+
+// What a lane copies and reads is in shared memory, for registers hold its sums.
+struct alignas(16) BlockLane {
+  u32 a, b;           // where its next copies are, in the operands' segments
+  u16 a_to, b_to;     // the places of these in a stage
+  u16 a_read, b_read; // the first places that it reads
 };
 
 // Where in a panel a lane reads first: terms 2 t and 2 t + 1, t = lane % 4, of its four rows or
@@ -81,8 +90,8 @@ struct BlockPlace {
 
 #if VPPS_PARTS
 // Adds the products of a stage to a lane's results.
-VP void multiply_stage(const float *stage, u32 a_at, u32 b_at, bool a_terms, bool b_terms,
-                       float *s) {
+VP void multiply_stage(const float *stage, u32 a_at, u32 b_at, bool a_terms, bool b_terms, float *s,
+                       u32 never) {
 #pragma unroll 1
   for (u32 half = 0; half < 2; half++) {
     float u[2][4];
@@ -92,10 +101,9 @@ VP void multiply_stage(const float *stage, u32 a_at, u32 b_at, bool a_terms, boo
 #pragma unroll
     for (int j = 0; j < 4; j += 2) {
       float v[2][2];
-      __syncwarp(); // else all columns are read at once, to registers that hold weights
       read_half<2>(v, stage, b_at, b_terms, half, j);
-      multiply_column(a, v[0][0], v[1][0], j, s);
-      multiply_column(a, v[0][1], v[1][1], j + 1, s);
+      multiply_column(a, v[0][0], v[1][0], j, s, never);
+      multiply_column(a, v[0][1], v[1][1], j + 1, s, never);
     }
   }
 }
@@ -126,7 +134,7 @@ struct GemmWarp {
 // Sums the products of a tile's terms, or of half of them, and leaves the sums where the stages
 // were, by number and lane.
 VP_SLOW void sum_tile(const Launch &l, const u32 *w, const u32 *item, u32 block,
-                      BlockMemory &memory) {
+                      BlockMemory &memory, BlockLane *lanes) {
   const u32 group = THREAD / 128, down = THREAD / 32 % 2, across = THREAD / 64 % 2;
   const bool shared = GemmBlock(w).shared;
   const bool a_terms = terms_are_neighbours(w[GEMM_A_ROW], w[GEMM_A_COL]),
@@ -134,42 +142,44 @@ VP_SLOW void sum_tile(const Launch &l, const u32 *w, const u32 *item, u32 block,
   const u32 all = w[GEMM_K] / GEMM_DEPTH, first = shared && group ? all / 2 : 0;
   const int stages = shared && !group ? all / 2 : all - first;
   const GemmWarp at(w, block);
-  BlockCopy a(item[1] + first * GEMM_DEPTH * w[GEMM_A_COL], w[GEMM_A_ROW], w[GEMM_A_COL], at.row,
-              w[GEMM_M], down, across);
-  BlockCopy b(item[2] + first * GEMM_DEPTH * w[GEMM_B_ROW], w[GEMM_B_COL], w[GEMM_B_ROW], at.column,
-              w[GEMM_N], 2 + across, down);
-  float(*slots)[4 * GEMM_PANEL] = memory.stages[group];
-  meet_as_often(group, shared ? all - all / 2 - stages : 0); // the other one may have a stage more
-  // A stage is in the slot of how many are left with it.
-#pragma unroll 1
-  for (int left = stages; left > stages - (int)GEMM_FLIGHT + 1; left--) {
-    if (left > 0) {
-      a.start(slots[left % GEMM_FLIGHT], address(l, w[GEMM_SEGMENTS], 1, 0), a_terms, w[GEMM_A_ROW],
-              w[GEMM_A_COL]);
-      b.start(slots[left % GEMM_FLIGHT], address(l, w[GEMM_SEGMENTS], 2, 0), b_terms, w[GEMM_B_COL],
-              w[GEMM_B_ROW]);
-    }
-    commit_copies();
-  }
+  const BlockCopy a(item[1] + first * GEMM_DEPTH * w[GEMM_A_COL], w[GEMM_A_ROW], w[GEMM_A_COL],
+                    at.row, w[GEMM_M], down, across);
+  const BlockCopy b(item[2] + first * GEMM_DEPTH * w[GEMM_B_ROW], w[GEMM_B_COL], w[GEMM_B_ROW],
+                    at.column, w[GEMM_N], 2 + across, down);
   const u32 a_read = down * GEMM_PANEL + first_read(a_terms),
             b_read = (2 + across) * GEMM_PANEL + first_read(b_terms);
+  lanes[THREAD] = {a.at, b.at, (u16)a.to, (u16)b.to, (u16)a_read, (u16)b_read};
+  meet_as_often(group, shared ? all - all / 2 - stages : 0); // the other one may have a stage more
+  const u32 never = w[GEMM_K] >> 31;
   float s[32] = {};
+  // A stage is in the slot of how many are left with it. Copies begin before a stage is multiplied.
 #pragma unroll 1
-  for (int left = stages; left > 0; left--) {
-    wait_for_all_but<GEMM_FLIGHT - 2>();
-    meet_in_group(group); // all copies of the stage are here, and nobody reads the one before
+  for (int left = stages + GEMM_FLIGHT - 1; left > 0; left--) {
+    float(*slots)[4 * GEMM_PANEL] = memory.stages[as_new(THREAD) / 128];
+    if (left <= stages) { // all copies of the stage are here, and nobody reads the one before
+      wait_for_all_but<GEMM_FLIGHT - 2>();
+      meet_in_group(as_new(THREAD) / 128);
+    }
+    const BlockLane lane = lanes[as_new(THREAD)];
     if (left >= (int)GEMM_FLIGHT) {
       float *slot = slots[(left + 1) % GEMM_FLIGHT];
-      a.start(slot, address(l, w[GEMM_SEGMENTS], 1, 0), a_terms, w[GEMM_A_ROW], w[GEMM_A_COL]);
-      b.start(slot, address(l, w[GEMM_SEGMENTS], 2, 0), b_terms, w[GEMM_B_COL], w[GEMM_B_ROW]);
+      start_copies(slot, lane.a_to, address(l, w[GEMM_SEGMENTS], 1, lane.a), a.both, a_terms,
+                   w[GEMM_A_ROW], w[GEMM_A_COL]);
+      start_copies(slot, lane.b_to, address(l, w[GEMM_SEGMENTS], 2, lane.b), b.both, b_terms,
+                   w[GEMM_B_COL], w[GEMM_B_ROW]);
+      lanes[as_new(THREAD)].a = lane.a + GEMM_DEPTH * w[GEMM_A_COL];
+      lanes[as_new(THREAD)].b = lane.b + GEMM_DEPTH * w[GEMM_B_ROW];
     }
     commit_copies();
-    multiply_stage(slots[left % GEMM_FLIGHT], a_read, b_read, a_terms, b_terms, s);
+    if (left <= stages)
+      multiply_stage(slots[left % GEMM_FLIGHT], lane.a_read, lane.b_read, a_terms, b_terms, s,
+                     never);
   }
   meet_in_group(group); // nobody reads the last stage any more
 #pragma unroll
   for (u32 j = 0; j < 8; j++)
-    write_run<4>(slots[0] + THREAD / 32 % 4 * 1024 + 128 * j + THREAD % 32 * 4, s + 4 * j);
+    write_run<4>(memory.stages[group][0] + THREAD / 32 % 4 * 1024 + 128 * j + THREAD % 32 * 4,
+                 s + 4 * j);
 }
 
 // Adds up what the groups have of a tile, and stores it.
@@ -198,7 +208,7 @@ VP_SLOW void store_tile(const Launch &l, const u32 *w, u32 item, u32 block, Bloc
   }
 }
 
-VP_SLOW void gemm_blocks(const Launch &l, const u32 *w, BlockMemory &memory) {
+VP_SLOW void gemm_blocks(const Launch &l, const u32 *w, BlockMemory &memory, BlockLane *lanes) {
   __syncthreads(); // the memory is free
   // Items may add to the same results, so no two are worked on at a time.
 #pragma unroll 1
@@ -207,7 +217,7 @@ VP_SLOW void gemm_blocks(const Launch &l, const u32 *w, BlockMemory &memory) {
     for (u32 first = 0; first < GemmBlock(w).count; first += GemmBlock(w).shared ? 1 : 2) {
       const u32 block = first + (GemmBlock(w).shared ? 0 : THREAD / 128);
       if (block < GemmBlock(w).count)
-        sum_tile(l, w, w + GEMM_ITEMS + 3 * item, block, memory);
+        sum_tile(l, w, w + GEMM_ITEMS + 3 * item, block, memory, lanes);
       else
         meet_as_often(1, w[GEMM_K] / GEMM_DEPTH + 1); // as often as the other group
       __syncthreads();
@@ -233,6 +243,6 @@ VP bool forms_blocks(const Launch &l, const u32 *w) {
   return fits;
 }
 #else
-VP void gemm_blocks(const Launch &, const u32 *, BlockMemory &) {}
+VP void gemm_blocks(const Launch &, const u32 *, BlockMemory &, BlockLane *) {}
 VP bool forms_blocks(const Launch &, const u32 *) { return false; }
 #endif

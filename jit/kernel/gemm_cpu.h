@@ -101,7 +101,7 @@ template <int NV> VP_SLOW void gemm_rows(const Factors &f, u32 n) {
   gemm_columns<NV, 1>(f, j, n, direct, copy, copied);
 }
 
-VP_SLOW void gemm(const Launch &l, const u32 *w, u32 flags, u32 count, float * /*shared*/) {
+VP_SLOW void gemm(const Launch &l, const u32 *w, u32 flags, u32 count, float *, float *) {
   const u32 c_row = w[GEMM_C_ROW];
   for (u32 e = 0; e < count; e++) {
     const u32 *item = w + GEMM_ITEMS + 3 * e;

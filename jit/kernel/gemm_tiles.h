@@ -97,14 +97,20 @@ VP void split_rows(Split<4> *a, const float (*u)[4]) {
 
 // Adds products of 8 terms to a lane's results s[4 * j + i]: those of its rows and of column g of
 // block j, whose terms t and t + 4 are first and second. The sums are added up in FP32, since
-// tensor cores cut off where FP32 rounds.
-VP void multiply_column(const Split<4> *a, float first, float second, int j, float *s) {
+// tensor cores cut off where FP32 rounds. never is 0, which the compiler does not know. A branch
+// after the first products has it begin both sums, where it would form one after the other to save
+// registers: each product of a sum waits some 30 cycles for the one before.
+VP void multiply_column(const Split<4> *a, float first, float second, int j, float *s, u32 never) {
   Split<2> b;
   b.set(0, first), b.set(1, second);
-  float d[2][4] = {};
+  float d[2][4];
+  do
 #pragma unroll
-  for (int m = 0; m < 2; m++)
-    multiply_parts(d[m], a[m].low, b.high);
+    for (int m = 0; m < 2; m++) {
+      d[m][0] = d[m][1] = d[m][2] = d[m][3] = 0.0f;
+      multiply_parts(d[m], a[m].low, b.high);
+    }
+  while (as_new(never));
 #pragma unroll
   for (int m = 0; m < 2; m++)
     multiply_parts(d[m], a[m].high, b.low);
@@ -117,7 +123,7 @@ VP void multiply_column(const Split<4> *a, float first, float second, int j, flo
 }
 
 // Adds a stage's products to a lane's results: rows 4 g + i and columns 4 g + j of a tile.
-VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms, float *s) {
+VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms, float *s, u32 never) {
   const u32 lane = as_new(THREAD % 32); // else addresses would be kept in registers
   const u32 n = lane / 4 * 4, k = lane % 4 * 4;
 #pragma unroll 1
@@ -129,12 +135,12 @@ VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms, float
     split_rows(a, u);
 #pragma unroll
     for (int j = 0; j < 4; j++)
-      multiply_column(a, v[0][j], v[1][j], j, s);
+      multiply_column(a, v[0][j], v[1][j], j, s, never);
   }
 }
 #else
 // The same without tensor cores.
-VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms, float *s) {
+VP void multiply_stage(const GemmStage &stage, bool a_terms, bool b_terms, float *s, u32) {
 #pragma unroll 1
   for (u32 k = 0; k < GEMM_DEPTH; k++) {
     float u[4], v[8];
@@ -307,7 +313,7 @@ VP_SLOW void gemm_tiles(const Launch &l, const u32 *w, GemmMemory &memory) {
     GemmStage *stage = memory.stages[(step + 1) % GEMM_STAGES];
     if (warp < VPPS_GEMM_WARPS && (used * share + warp % share) * GEMM_DEPTH < w[GEMM_K])
       multiply_stage(stage[warp], terms_are_neighbours(w[GEMM_A_ROW], w[GEMM_A_COL]),
-                     terms_are_neighbours(w[GEMM_B_COL], w[GEMM_B_ROW]), s);
+                     terms_are_neighbours(w[GEMM_B_COL], w[GEMM_B_ROW]), s, w[GEMM_K] >> 31);
     if (++used < stages)
       continue;
     store_tile(l, w, share, at, s, stage);

@@ -64,7 +64,7 @@ VP bool execute(Device &d, const Launch &l, Processor &p, const u32 *w, const He
     d.resident_outer({l, w, d.items(l, p, w, OUTER_ITEMS), flags, count}, p);
     break;
   case OP_GEMM:
-    gemm(l, w, flags, count, d.shared);
+    gemm(l, w, flags, count, d.shared, d.scratch);
     break;
   case OP_ROW:
     row(l, w, fn, flags, count, d.scratch);

@@ -90,7 +90,7 @@ VP void multiply_panels(const float *a, const float *b, float *s) {
     split_rows(parts, u[half]);
 #pragma unroll
     for (int j = 0; j < 4; j++)
-      multiply_column(parts, v[half][0][j], v[half][1][j], j, s);
+      multiply_column(parts, v[half][0][j], v[half][1][j], j, s, 0);
   }
 }
 #else

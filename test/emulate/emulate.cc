@@ -601,7 +601,8 @@ void try_gemm(u32 m, u32 n, u32 depth, u32 kind, u32 count, u32 flags = FLAG_ACC
   set(w[GEMM_ITEMS + 1] + a.at(m / 2, depth / 2), FLT_MAX); // whose high part would be infinite
   for (u32 j = 0; j < n; j++)
     set(w[GEMM_ITEMS + 2] + b.at(depth / 2, j), 2e-38f);
-  launch([&] { gemm(l, w.data(), flags, count, shared); });
+  alignas(16) static float scratch[4 * THREADS];
+  launch([&] { gemm(l, w.data(), flags, count, shared, scratch); });
   for (u32 e = 0; e + again < count; e++)
     for (u32 i = 0; i < m; i++)
       for (u32 j = 0; j < n; j++) {
