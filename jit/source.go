@@ -46,6 +46,7 @@ func Source(p *plan.Plan, o Options) (string, error) {
 	}
 	fmt.Fprintf(&b, "#define VPPS_CHAINS %d\n", chainWarps(p))
 	fmt.Fprintf(&b, "#define VPPS_GEMM_WARPS %d\n", gemmWarps(p))
+	fmt.Fprintf(&b, "#define VPPS_CROWDED %t\n", crowded(p))
 	fmt.Fprintf(&b, "#define VPPS_OUTER_FLIGHT %d\n", outerFlight(p))
 	fmt.Fprintf(&b, "#define VPPS_OUTER_ITEMS %d\n", outerItems(p))
 	fmt.Fprintf(&b, "#define VPPS_SUMS %d\n", sumsOf(p))
@@ -203,6 +204,16 @@ func gemmWarps(p *plan.Plan) int {
 		warps /= 2
 	}
 	return warps
+}
+
+// crowded reports whether weights leave too few registers for the compiler to form four sums of a Gemm side by side, as it
+// does on its own with 80 registers of weights, and with 96 not (NVRTC 12, sm_90).
+func crowded(p *plan.Plan) bool {
+	registers := p.Registers
+	if len(p.Matrices) == 0 {
+		registers = interpreterRegisters
+	}
+	return registers-p.Used < 168
 }
 
 // outerStageBytes is the bytes of a stage of both groups' blocks of a gradient: OuterMemory in jit/kernel/outer_blocks.h.

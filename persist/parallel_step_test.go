@@ -124,7 +124,7 @@ func TestNoticesGoWithSums(t *testing.T) {
 			var after [2][]float32
 			succeed(t, ranks, func(r *rank) error {
 				me := r.comm.Rank()
-				for step := range 20 {
+				for step := range 40 {
 					list := sentencesOf(step, me, 1)
 					if me == 1 && step == 8 {
 						list = append(list, numberless()...)
@@ -133,7 +133,7 @@ func TestNoticesGoWithSums(t *testing.T) {
 					if err != nil {
 						require.ErrorIs(t, err, ErrNumeric)
 						told[me] = append(told[me], step)
-					} else if step == 19 {
+					} else if step == 39 {
 						after[me] = append(after[me], loss)
 					}
 				}

@@ -97,9 +97,10 @@ VP void split_rows(Split<4> *a, const float (*u)[4]) {
 
 // Adds products of 8 terms to a lane's results s[4 * j + i]: those of its rows and of column g of
 // block j, whose terms t and t + 4 are first and second. The sums are added up in FP32, since
-// tensor cores cut off where FP32 rounds. never is 0, which the compiler does not know. A branch
-// after the first products has it begin both sums, where it would form one after the other to save
-// registers: each product of a sum waits some 30 cycles for the one before.
+// tensor cores cut off where FP32 rounds. never is 0, which the compiler does not know. Where
+// weights crowd the registers, a branch after the first products has it begin both sums. It would
+// form one after the other to save registers: each product of a sum waits some 30 cycles for the
+// one before.
 VP void multiply_column(const Split<4> *a, float first, float second, int j, float *s, u32 never) {
   Split<2> b;
   b.set(0, first), b.set(1, second);
@@ -110,7 +111,7 @@ VP void multiply_column(const Split<4> *a, float first, float second, int j, flo
       d[m][0] = d[m][1] = d[m][2] = d[m][3] = 0.0f;
       multiply_parts(d[m], a[m].low, b.high);
     }
-  while (as_new(never));
+  while (VPPS_CROWDED && as_new(never));
 #pragma unroll
   for (int m = 0; m < 2; m++)
     multiply_parts(d[m], a[m].high, b.low);

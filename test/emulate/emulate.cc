@@ -11,6 +11,7 @@
 #ifndef VPPS_GEMM_WARPS
 #define VPPS_GEMM_WARPS 8
 #endif
+#define VPPS_CROWDED true
 #define VPPS_SUMS 32
 #ifndef VPPS_OUTER_FLIGHT
 #define VPPS_OUTER_FLIGHT 3
