@@ -46,7 +46,8 @@ VP void start_copies(float *stage, u32 to, const float *from, bool both, bool te
   copy_async((u32 *)stage + (terms ? to : to ^ 16) + 128, (const u32 *)from + next);
 }
 
-// What a lane copies and reads is in shared memory, for registers hold its sums.
+// The places that a lane copies from and to, and reads. They are kept in shared memory, since the
+// lane's sums need the registers.
 struct alignas(16) BlockLane {
   u32 a, b;           // where its next copies are, in the operands' segments
   u16 a_to, b_to;     // the places of these in a stage
@@ -153,6 +154,7 @@ VP_SLOW void sum_tile(const Launch &l, const u32 *w, const u32 *item, u32 block,
   const u32 never = w[GEMM_K] >> 31;
   float s[32] = {};
   // A stage is in the slot of how many are left with it. Copies begin before a stage is multiplied.
+  // Each use asks for THREAD anew, else addresses would be kept in registers.
 #pragma unroll 1
   for (int left = stages + GEMM_FLIGHT - 1; left > 0; left--) {
     float(*slots)[4 * GEMM_PANEL] = memory.stages[as_new(THREAD) / 128];

@@ -89,7 +89,7 @@ VP void multiply_panels(const float *a, const float *b, float *s) {
     Split<4> parts[2];
     split_rows(parts, u[half]);
 #pragma unroll
-    for (int j = 0; j < 4; j++)
+    for (int j = 0; j < 4; j++) // 0: without the branch, as no weights are in registers here
       multiply_column(parts, v[half][0][j], v[half][1][j], j, s, 0);
   }
 }
